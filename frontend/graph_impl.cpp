@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/graph_impl.h"
+
+#include "frontend/attributes.h"
+#include "ir/context.h"
+#include "ir/types.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+GraphImpl::GraphImpl(std::string_view name, std::source_location at)
+    : context_(createContext()), builder_(context_.get()) {
+  module_ = ModuleOp::create(locate(at), StringRef(name));
+}
+
+GraphImpl::GraphImpl(std::string_view text, std::string_view fileName)
+    : context_(createContext()), builder_(context_.get()) {
+  module_ = parseModule(*context_, StringRef(text), StringRef(fileName));
+  for (auto function : module_->getOps<func::FuncOp>()) {
+    entries_.push_back({.function = function});
+    entries_.back().closed = true;
+  }
+}
+
+Location GraphImpl::locate(std::source_location at) {
+  std::source_location line = blame(at);
+  Location file =
+      FileLineColLoc::get(context_.get(), line.file_name(), line.line(), line.column());
+  if (scopes_.empty()) return file;
+  return NameLoc::get(StringAttr::get(context_.get(), scopes_.back()), file);
+}
+
+std::source_location GraphImpl::blame(std::source_location at) const {
+  return scopes_.empty() ? at : outermost_;
+}
+
+void GraphImpl::pushScope(std::string_view path, std::source_location at) {
+  if (scopes_.empty()) outermost_ = at;
+  scopes_.emplace_back(path);
+}
+void GraphImpl::popScope() { scopes_.pop_back(); }
+
+Tensor GraphImpl::push(Value value) {
+  values_.push_back(value);
+  entryOf_.push_back(entries_.size() - 1);
+  return {this, values_.size() - 1};
+}
+
+void GraphImpl::check(const Tensor& tensor, std::source_location at) const {
+  auto fail = [&](const char* text) {
+    throw Error(ErrorCode::InvalidArgument, text, blame(at));
+  };
+  if (!tensor.defined()) fail("expected a tensor, got an empty handle; was it moved or never assigned?");
+  if (tensor.recorder() != this) fail("the tensor belongs to another graph; record both in one Graph");
+  if (entries_.empty() || entries_.back().closed)
+    fail("no entry point is open; call Graph::entry or Graph::input first");
+  if (entryOf_[tensor.id()] != entries_.size() - 1)
+    fail("the tensor belongs to an earlier entry point; values cannot be shared between entry "
+         "points, weights and states can");
+}
+
+DType GraphImpl::dtypeOf(size_t id) const {
+  return *lathe::dtypeOf(tensorType(values_[id]).getElementType());
+}
+Dims GraphImpl::shapeOf(size_t id) const {
+  auto type = tensorType(values_[id]);
+  Dims dims;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    dims.push_back(dimExprOf(type, i).value_or(DimExpr::symbol("?")));
+  return dims;
+}
+
+std::string GraphImpl::origins(const std::vector<Tensor>& operands) const {
+  std::string text;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Value v = values_[operands[i].id()];
+    text += "\n  operand " + std::to_string(i) + ": " + shortType(v.getType());
+    Location at = v.getLoc();
+    if (auto named = dyn_cast<NameLoc>(at)) {
+      text += " of " + named.getName().str();
+      at = named.getChildLoc();
+    }
+    if (auto file = dyn_cast<FileLineColLoc>(at))
+      text += " from " + file.getFilename().str() + ":" + std::to_string(file.getLine());
+  }
+  return text;
+}
+
+Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
+                       const std::vector<NamedAttr>& attributes, std::source_location at) {
+  if (operands.empty() && (entries_.empty() || entries_.back().closed)) entry("forward", at);
+  for (const Tensor& t : operands)
+    if (t.defined()) check(t, at);
+  MLIRContext* context = context_.get();
+  auto name = RegisteredOperationName::lookup(StringRef(op), context);
+  if (!name)
+    throw Error(ErrorCode::InvalidArgument, "no op '" + std::string(op) + "' in the dialect", blame(at));
+  OperationState state(locate(at), *name);
+  // An undefined handle stands for an absent optional operand.
+  SmallVector<int32_t> segments;
+  std::vector<Tensor> present;
+  for (const Tensor& t : operands) {
+    segments.push_back(t.defined());
+    if (t.defined()) present.push_back(t);
+  }
+  for (const Tensor& t : present) state.addOperands(values_[t.id()]);
+  try {
+    for (const NamedAttr& a : attributes)
+      state.addAttribute(StringRef(a.name), toAttribute(context, a.value));
+  } catch (const Error& e) {
+    throw Error(e.code(), std::string(op) + ": " + e.what(), blame(at));
+  }
+  if (name->hasTrait<OpTrait::AttrSizedOperandSegments>())
+    state.addAttribute("operandSegmentSizes", builder_.getDenseI32ArrayAttr(segments));
+
+  std::string text;
+  Operation* made = nullptr;
+  {
+    ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
+      text += (text.empty() ? "" : "\n  ") + d.str();
+      for (Diagnostic& note : d.getNotes()) text += "\n  note: " + note.str();
+      return success();
+    });
+    // Not Op::create: with a failing inferReturnTypes that ends the process (report_fatal_error).
+    DictionaryAttr dict = state.attributes.getDictionary(context);
+    auto emitError = [&] { return mlir::emitError(state.location); };
+    // The generated adaptor reads inherent attributes from properties only: they are made first.
+    size_t bytes = name->getOpPropertyByteSize();
+    std::vector<std::max_align_t> storage(1 + bytes / sizeof(std::max_align_t));
+    OpaqueProperties properties(bytes ? storage.data() : nullptr);
+    LogicalResult ok = success();
+    if (properties) {
+      name->initOpProperties(properties, OpaqueProperties(nullptr));
+      ok = name->setOpPropertiesFromAttribute(*name, properties, dict, emitError);
+    }
+    SmallVector<Type> types;
+    auto* infer = name->getInterface<InferTypeOpInterface>();
+    if (succeeded(ok) && infer &&
+        succeeded(infer->inferReturnTypes(context, state.location, state.operands, dict, properties,
+                                          {}, types))) {
+      state.addTypes(types);
+      made = builder_.create(state);
+      if (failed(made->getName().verifyInvariants(made))) {
+        made->erase();
+        made = nullptr;
+      }
+    }
+    if (properties) name->destroyOpProperties(properties);
+  }
+  if (!made) throw Error(ErrorCode::InvalidArgument, text + origins(present), blame(at));
+  size_t first = values_.size();
+  for (Value v : made->getResults()) push(v);
+  return {this, first};
+}
+
+RankedTensorType GraphImpl::typeFor(DType dtype, const Dims& shape, std::source_location at) {
+  SmallVector<StringAttr> dims;
+  DimExpr elements(1);
+  for (const Dim& d : shape) {
+    auto number = d.asConstant();
+    if (number && *number < 0)
+      throw Error(ErrorCode::InvalidArgument, "negative dim " + std::to_string(*number), blame(at));
+    for (const std::string& symbol : d.symbols())
+      if (!symbols_.count(symbol))
+        throw Error(ErrorCode::InvalidArgument,
+                    "symbol '" + symbol + "' is not declared in this graph; call Graph::dim", blame(at));
+    if (number) elements = elements * DimExpr(*number);
+    dims.push_back(dimAttr(context_.get(), d));
+  }
+  if (*elements.asConstant() > (int64_t(1) << 48))
+    throw Error(ErrorCode::InvalidArgument, "the product of the dims is too large", blame(at));
+  return tensorOf(dims, elementTypeOf(context_.get(), dtype));
+}
+
+Dim GraphImpl::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multiple,
+                   std::source_location at) {
+  auto parsed = DimExpr::parse(name);
+  if (!parsed || !(*parsed == DimExpr::symbol(name)) || name.find('.') != name.npos)
+    throw Error(ErrorCode::InvalidArgument,
+                "'" + std::string(name) + "' is no symbol name; use letters, digits and _", blame(at));
+  auto [known, fresh] = symbols_.emplace(std::string(name), std::pair(lo, hi));
+  if (!fresh) {
+    if (known->second != std::pair(lo, hi))
+      throw Error(ErrorCode::InvalidArgument,
+                  "symbol '" + std::string(name) + "' was declared with another range", blame(at));
+    return *parsed;
+  }
+  if (lo < 0 || hi < lo || multiple < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "symbol '" + std::string(name) + "' has the empty range " + std::to_string(lo) + " to " +
+                    std::to_string(hi) + " multiple " + std::to_string(multiple), blame(at));
+  OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
+  for (Operation& op : *module_->getBody())
+    if (isa<DimOp>(op)) b.setInsertionPointAfter(&op);
+  DimOp::create(b, locate(at), StringRef(name), lo, hi, multiple);
+  return *parsed;
+}
+
+void GraphImpl::entry(std::string_view name, std::source_location at) {
+  if (!entries_.empty()) close(entries_.back());
+  if (name.empty() || name == "load" || module_->lookupSymbol(StringRef(name)))
+    throw Error(ErrorCode::InvalidArgument,
+                "entry point name '" + std::string(name) + "' is empty, reserved or taken", blame(at));
+  OpBuilder b = OpBuilder::atBlockEnd(module_->getBody());
+  auto f = func::FuncOp::create(b, locate(at), StringRef(name), b.getFunctionType({}, {}));
+  f.addEntryBlock();
+  builder_.setInsertionPointToStart(&f.getBody().front());
+  entries_.push_back({.function = f});
+}
+
+Tensor GraphImpl::argument(std::string_view name, RankedTensorType type, bool isState,
+                           std::source_location at) {
+  if (entries_.empty() || entries_.back().closed) entry("forward", at);
+  OpenEntry& e = entries_.back();
+  for (const Named& n : e.arguments)
+    if (n.name == name)
+      throw Error(ErrorCode::InvalidArgument, "input '" + std::string(name) + "' is declared twice", blame(at));
+  Value v = e.function.getBody().front().addArgument(type, locate(at));
+  e.arguments.push_back({std::string(name), isState});
+  return push(v);
+}
+
+void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
+                       std::source_location at) {
+  check(value, at);
+  OpenEntry& e = entries_.back();
+  for (const Named& n : e.results)
+    if (n.name == name)
+      throw Error(ErrorCode::InvalidArgument, "output '" + std::string(name) + "' is declared twice", blame(at));
+  e.results.push_back({std::string(name), isState});
+  e.returned.push_back(values_[value.id()]);
+}
+
+Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
+                         std::source_location at) {
+  auto type = typeFor(dtype, Dims(shape.begin(), shape.end()), at);
+  auto [known, fresh] = weightTypes_.emplace(std::string(name), type);
+  if (!fresh && known->second != type)
+    throw Error(ErrorCode::InvalidArgument,
+                "weight '" + std::string(name) + "' was declared as " + shortType(known->second) +
+                    ", now " + shortType(type), blame(at));
+  if (entries_.empty() || entries_.back().closed) entry("forward", at);
+  auto& weights = entries_.back().weights;
+  if (auto it = weights.find(name); it != weights.end()) return it->second;
+  Tensor t = push(WeightOp::create(builder_, locate(at), type, StringRef(name)));
+  weights.emplace(std::string(name), t);
+  return t;
+}
+
+void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
+                      std::source_location at) {
+  auto type = typeFor(dtype, shape, at);
+  auto [known, fresh] = stateTypes_.emplace(std::string(name), type);
+  if (!fresh) {
+    if (known->second != type)
+      throw Error(ErrorCode::InvalidArgument,
+                  "state '" + std::string(name) + "' was declared as " + shortType(known->second), blame(at));
+    return;
+  }
+  OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
+  for (Operation& op : *module_->getBody())
+    if (isa<DimOp, StateOp>(op)) b.setInsertionPointAfter(&op);
+  StateOp::create(b, locate(at), StringRef(name), type);
+}
+
+Tensor GraphImpl::readState(std::string_view name, std::source_location at) {
+  auto known = stateTypes_.find(name);
+  if (known == stateTypes_.end())
+    throw Error(ErrorCode::InvalidArgument,
+                "state '" + std::string(name) + "' is not declared; call Graph::state", blame(at));
+  if (entries_.empty() || entries_.back().closed) entry("forward", at);
+  auto& states = entries_.back().states;
+  if (auto it = states.find(name); it != states.end()) return it->second;
+  Tensor t = argument(name, known->second, true, at);
+  states.emplace(std::string(name), t);
+  return t;
+}
+
+void GraphImpl::writeState(std::string_view name, const Tensor& value, std::source_location at) {
+  check(value, at);
+  auto known = stateTypes_.find(name);
+  Type type = values_[value.id()].getType();
+  if (known == stateTypes_.end() || known->second != type)
+    throw Error(ErrorCode::InvalidArgument,
+                "state '" + std::string(name) + "' is " +
+                    (known == stateTypes_.end() ? "not declared" : shortType(known->second)) +
+                    ", the new value is " + shortType(type), blame(at));
+  if (!entries_.back().states.count(name))
+    throw Error(ErrorCode::InvalidArgument,
+                "state '" + std::string(name) + "' is written before it was read in this entry point",
+                blame(at));
+  result(name, value, true, at);
+  entries_.back().states[std::string(name)] = value;
+}
+
+void GraphImpl::close(OpenEntry& e) {
+  if (e.closed) return;
+  std::string name = e.function.getName().str();
+  if (e.returned.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "entry point '" + name + "' has no output; call Graph::output");
+  // A state that is only read keeps its value: the argument itself is the result.
+  for (size_t i = 0; i < e.arguments.size(); ++i) {
+    const Named& a = e.arguments[i];
+    bool written = llvm::any_of(e.results, [&](const Named& r) { return r.isState && r.name == a.name; });
+    if (!a.isState || written) continue;
+    e.results.push_back(a);
+    e.returned.push_back(e.function.getArgument(unsigned(i)));
+  }
+  func::ReturnOp::create(builder_, e.function.getLoc(), e.returned);
+  auto types = [](auto range) {
+    SmallVector<Type> result;
+    for (Value v : range) result.push_back(v.getType());
+    return result;
+  };
+  e.function.setFunctionType(
+      builder_.getFunctionType(types(e.function.getArguments()), types(e.returned)));
+  auto mark = [&](const Named& n) -> DictionaryAttr {
+    Attribute value = n.isState ? Attribute(FlatSymbolRefAttr::get(context_.get(), n.name))
+                                : Attribute(builder_.getStringAttr(n.name));
+    return builder_.getDictionaryAttr(
+        builder_.getNamedAttr(n.isState ? "lathe.state" : "lathe.name", value));
+  };
+  for (size_t i = 0; i < e.arguments.size(); ++i) e.function.setArgAttrs(i, mark(e.arguments[i]));
+  for (size_t i = 0; i < e.results.size(); ++i) e.function.setResultAttrs(i, mark(e.results[i]));
+  e.closed = true;
+}
+
+ModuleOp GraphImpl::finished() {
+  if (entries_.empty())
+    throw Error(ErrorCode::InvalidArgument, "the graph is empty; record an input and an output");
+  for (OpenEntry& e : entries_) close(e);
+  std::string text;
+  {
+    ScopedDiagnosticHandler collect(context_.get(), [&](Diagnostic& d) {
+      text += d.str() + "\n";
+      return success();
+    });
+    if (succeeded(verify(*module_))) return *module_;
+  }
+  throw Error(ErrorCode::InvalidArgument, text);
+}
+
+}  // namespace lathe

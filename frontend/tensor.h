@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tensor: a value of a graph under construction. A cheap handle; copies name the same value.
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/array.h"
+#include "runtime/dim_expr.h"
+#include "runtime/dtype.h"
+
+namespace lathe {
+
+/// A size: a number, a symbol declared with Graph::dim, or a polynomial of both.
+using Dim = DimExpr;
+using Dims = std::vector<Dim>;
+
+class Recorder;
+
+/// A symbolic value. Made by Graph::input, Graph::weight and the functions of frontend/ops.h.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Recorder* recorder, size_t id) : recorder_(recorder), id_(id) {}
+
+  bool defined() const { return recorder_ != nullptr; }
+  DType dtype() const;
+  int64_t rank() const;
+  /// Size of an axis; negative axes count from the back. Throws Error outside the rank.
+  Dim dim(int64_t axis) const;
+  Dims shape() const;
+
+  Recorder* recorder() const { return recorder_; }
+  size_t id() const { return id_; }
+
+ private:
+  Recorder* recorder_ = nullptr;
+  size_t id_ = 0;
+};
+
+/// A keyword of one of the dialect's enumerations, for example {"causal", "top_left"}.
+struct Keyword {
+  std::string_view enumeration;
+  std::string value;
+};
+using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, Dims, DType,
+                               Keyword, Array>;
+struct NamedAttr {
+  std::string_view name;
+  AttrValue value;
+};
+
+/// Where recorded ops go. Models become IR (GraphRecorder); fusion patterns become a small DAG.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  /// Records one op and returns its first result; further results have the ids that follow.
+  /// Throws Error at `at` if the op's constraints do not hold.
+  virtual Tensor emit(std::string_view op, const std::vector<Tensor>& operands,
+                      const std::vector<NamedAttr>& attributes, std::source_location at) = 0;
+  virtual DType dtypeOf(size_t id) const = 0;
+  virtual Dims shapeOf(size_t id) const = 0;
+
+  /// Ops recorded while a scope is open carry its path, and the line of the outermost call.
+  virtual void pushScope(std::string_view path, std::source_location at) = 0;
+  virtual void popScope() = 0;
+};
+
+/// Opens a module's scope for the current block: `blocks.3.attn`.
+class Scope {
+ public:
+  Scope(Recorder* recorder, std::string_view path, std::source_location at) : recorder_(recorder) {
+    recorder_->pushScope(path, at);
+  }
+  ~Scope() { recorder_->popScope(); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Recorder* recorder_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dialect and what every family of ops shares. Families include attrs.td (hence this file) and
+// never each other.
+#ifndef LATHE_BASE_TD
+#define LATHE_BASE_TD
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "interfaces.td"
+
+def LatheDialect : Dialect {
+  let name = "lathe";
+  let cppNamespace = "::lathe";
+  let summary = "computation graphs of transformers";
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 0;
+  let extraClassDeclaration = [{
+    // Set by a driver that numbers rewrites; every lathe pass uses it as its listener.
+    ::lathe::RewriteLog *rewriteLog = nullptr;
+  }];
+}
+
+def RealTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
+def IntegerTensor : RankedTensorOf<[I64, I32, I16, I8, UI8]>;
+def IdTensor : RankedTensorOf<[I64, I32]>;
+def BoolTensor : RankedTensorOf<[I1]>;
+def NumberTensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8]>;
+def AnyTensorType : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8, I1]>;
+
+class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits>;
+
+// Result types come from Adaptor-form inferReturnTypes: one definition serves the builder, the
+// parser (no result type in the text) and the verifier.
+class PureInferred<string mnemonic, list<Trait> traits = []>
+    : LatheOp<mnemonic, !listconcat([Pure, InferTypeOpAdaptor], traits)>;
+#endif

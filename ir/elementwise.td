@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LATHE_ELEMENTWISE_TD
+#define LATHE_ELEMENTWISE_TD
+include "attrs.td"
+
+class Unary<string mnemonic, string text, Type type = RealTensor, list<Trait> t = []>
+    : PureInferred<mnemonic, t> {
+  let summary = text;
+  let description = "The result has the operand's type.";
+  let arguments = (ins type:$x);
+  let results = (outs type:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
+        ::std::optional<::mlir::Location>, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
+      r.push_back(a.getX().getType());
+      return ::mlir::success();
+    }
+  }];
+}
+class Binary<string mnemonic, string text, Type type = NumberTensor, list<Trait> t = []>
+    : PureInferred<mnemonic, t> {
+  let summary = text;
+  let description = [{
+    Shapes broadcast as in NumPy: aligned at the last axis, a literal 1 stretches.
+
+    - [C1] both operands have one element type.
+    - [C2] two dims are equal, or one is a literal 1.
+  }];
+  let arguments = (ins type:$a, type:$b);
+  let results = (outs type:$y);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b)";
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
+        ::std::optional<::mlir::Location> loc, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
+      return ::lathe::inferBroadcast(loc, getOperationName(), {a.getA(), a.getB()}, nullptr, r);
+    }
+  }];
+}
+
+def NegOp : Unary<"neg", "minus x", NumberTensor> { let hasFolder = 1; }
+def AbsOp : Unary<"abs", "magnitude of x", NumberTensor>;
+def SignOp : Unary<"sign", "-1, 0 or 1 by the sign of x; NaN stays", NumberTensor>;
+def ExpOp : Unary<"exp", "e to the x">;
+def LogOp : Unary<"log", "natural logarithm; NaN below 0">;
+def SqrtOp : Unary<"sqrt", "square root">;
+def RsqrtOp : Unary<"rsqrt", "1 / sqrt(x)">;
+def ReciprocalOp : Unary<"reciprocal", "1 / x">;
+def SinOp : Unary<"sin", "sine of x in radians">;
+def CosOp : Unary<"cos", "cosine of x in radians">;
+def TanhOp : Unary<"tanh", "hyperbolic tangent">;
+def ErfOp : Unary<"erf", "error function">;
+def SigmoidOp : Unary<"sigmoid", "1 / (1 + exp(-x))">;
+def FloorOp : Unary<"floor", "largest integer not above x">;
+def CeilOp : Unary<"ceil", "smallest integer not below x">;
+def RoundOp : Unary<"round", "nearest integer, ties to even">;
+def LogicalNotOp : Unary<"logical_not", "true where x is false", BoolTensor> { let hasFolder = 1; }
+
+def IsNanOp : PureInferred<"is_nan"> {
+  let summary = "true where x is NaN";
+  let description = "The result has the operand's shape and element type i1.";
+  let arguments = (ins RealTensor:$x);
+  let results = (outs BoolTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def AddOp : Binary<"add", "a + b", NumberTensor, [Commutative]> { let hasFolder = 1; }
+def SubOp : Binary<"sub", "a - b"> { let hasFolder = 1; }
+def MulOp : Binary<"mul", "a * b", NumberTensor, [Commutative]> { let hasFolder = 1; }
+def DivOp : Binary<"div", "a / b; integers round toward zero, x / 0 is 0 for integers"> {
+  let hasFolder = 1;
+}
+def MaxOp : Binary<"max", "the larger; NaN if either is NaN", NumberTensor, [Commutative]>;
+def MinOp : Binary<"min", "the smaller; NaN if either is NaN", NumberTensor, [Commutative]>;
+def PowOp : Binary<"pow", "a to the b", RealTensor> { let hasFolder = 1; }
+def ModOp : Binary<"mod", "remainder with the sign of b (floored division); 0 for integer b = 0">;
+def LogicalAndOp : Binary<"logical_and", "a and b", BoolTensor, [Commutative]>;
+def LogicalOrOp : Binary<"logical_or", "a or b", BoolTensor, [Commutative]>;
+def BitwiseAndOp : Binary<"bitwise_and", "a & b", IntegerTensor, [Commutative]>;
+def BitwiseOrOp : Binary<"bitwise_or", "a | b", IntegerTensor, [Commutative]>;
+def BitwiseXorOp : Binary<"bitwise_xor", "a ^ b", IntegerTensor, [Commutative]>;
+def ShiftLeftOp : Binary<"shift_left", "a << b; 0 when b is at least the width", IntegerTensor>;
+def ShiftRightOp : Binary<"shift_right", "a >> b, logical; 0 when b is at least the width", IntegerTensor>;
+
+def CompareOp : PureInferred<"compare"> {
+  let summary = "elementwise comparison";
+  let description = [{
+    Broadcasts as the binary ops do; the element type of the result is i1.
+
+    - [C1] both operands have one element type.
+    - [C2] two dims are equal, or one is a literal 1.
+  }];
+  let arguments = (ins AnyTensorType:$a, AnyTensorType:$b, PredicateAttr:$predicate);
+  let results = (outs BoolTensor:$y);
+  let assemblyFormat = "$predicate $a `,` $b attr-dict `:` type($a) `,` type($b)";
+}
+def SelectOp : PureInferred<"select"> {
+  let summary = "a where the condition holds, else b";
+  let description = [{
+    All three broadcast together.
+
+    - [C1] `a` and `b` have one element type.
+    - [C2] two dims are equal, or one is a literal 1.
+  }];
+  let arguments = (ins BoolTensor:$condition, AnyTensorType:$a, AnyTensorType:$b);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b)";
+}
+def CastOp : PureInferred<"cast"> {
+  let summary = "conversion to another element type";
+  let description = [{
+    To a narrower float: nearest, ties to even. Float to integer: toward zero, out of range
+    undefined. To i1: not equal zero.
+  }];
+  let arguments = (ins AnyTensorType:$x, TypeAttr:$dtype);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `to` $dtype attr-dict `:` type($x)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def BitcastOp : PureInferred<"bitcast"> {
+  let summary = "the same bits read as another element type of equal width";
+  let description = "- [C1] both element types have the same width.";
+  let arguments = (ins AnyTensorType:$x, TypeAttr:$dtype);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `to` $dtype attr-dict `:` type($x)";
+}
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef LATHE_INDEX_TD
+#define LATHE_INDEX_TD
+include "attrs.td"
+
+def IotaOp : PureInferred<"iota"> {
+  let summary = "0, 1, 2, ... along one axis, the same along the others";
+  let description = [{
+    - [C1] the axis is inside the shape.
+    - [C2] `dtype` is a number type.
+  }];
+  let arguments = (ins DimsAttr:$shape, I64Attr:$axis, TypeAttr:$dtype);
+  let results = (outs NumberTensor:$y);
+  let assemblyFormat = "$shape `axis` $axis `dtype` $dtype attr-dict";
+}
+def GatherOp : PureInferred<"gather"> {
+  let summary = "slices of x along one axis, chosen by indices";
+  let description = [{
+    The dims of `indices` replace the axis: `x[.., a, ..]` by `i[..]` gives
+    `x.dims[:axis] + indices.dims + x.dims[axis+1:]`. An index outside [0, dim) is an error when
+    the program runs.
+
+    - [C1] the axis is inside the rank of x.
+  }];
+  let arguments = (ins AnyTensorType:$x, IdTensor:$indices, I64Attr:$axis);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `,` $indices `axis` $axis attr-dict `:` type($x) `,` type($indices)";
+}
+def UpdateOp : PureInferred<"update"> {
+  let summary = "x with a block of one axis overwritten, at a position per batch";
+  let description = [{
+    `y = x; y[b, .., positions[b] + s, ..] = value[b, .., s, ..]` with `s` along `axis` and `b`
+    along axis 0. The KV cache is appended with it. A position outside the axis is an error when
+    the program runs.
+
+    - [C1] `value` has the rank and element type of `x`, and equal dims except along the axis.
+    - [C2] the axis is inside the rank and not 0.
+    - [C3] `positions` is `[dim 0 of x]`.
+  }];
+  let arguments = (ins AnyTensorType:$x, AnyTensorType:$value, IdTensor:$positions, I64Attr:$axis);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `,` $value `,` $positions `axis` $axis attr-dict `:` type($x) `,` type($value) `,` type($positions)";
+}
+def RandomBitsOp : PureInferred<"random_bits"> {
+  let summary = "uniform i32 bits from a counter-based generator (Philox-4x32-10)";
+  let description = [{
+    Element n of the result is word n mod 4 of the Philox block with counter n / 4 and the 64-bit
+    key `seed` (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+
+    - [C1] `seed` is a rank-0 i64 tensor.
+  }];
+  let arguments = (ins RankedTensorOf<[I64]>:$seed, DimsAttr:$shape);
+  let results = (outs RankedTensorOf<[I32]>:$y);
+  let assemblyFormat = "$seed `to` $shape attr-dict `:` type($seed)";
+}
+#endif

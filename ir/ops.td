@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything, for the documentation only; C++ is generated per family.
+include "elementwise.td"
+include "reduce.td"
+include "shape.td"
+include "contraction.td"
+include "index.td"
+include "state.td"
+include "fused.td"
+include "kernel.td"

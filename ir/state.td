@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants, weights, states and symbols: what a graph holds besides arithmetic.
+#ifndef LATHE_STATE_TD
+#define LATHE_STATE_TD
+include "attrs.td"
+
+def ConstantOp : LatheOp<"constant", [Pure, ConstantLike, InferTypeOpAdaptor]> {
+  let summary = "a literal tensor";
+  let description = "For scalars and small tables; checkpoint tensors are `lathe.weight`.";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$value attr-dict";
+  let hasFolder = 1;
+}
+def WeightOp : LatheOp<"weight", [Pure]> {
+  let summary = "a checkpoint tensor by name; its values are never in the IR";
+  let description = "- [C1] the shape is static.";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$name attr-dict `:` type($y)";
+  let hasVerifier = 1;
+}
+def DimOp : LatheOp<"dim", [Symbol]> {
+  let summary = "a named dimension and its range";
+  let description = "- [C1] 0 <= lo <= hi, and `multiple` is at least 1.";
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$lo, I64Attr:$hi,
+                       DefaultValuedAttr<I64Attr, "1">:$multiple);
+  let assemblyFormat = "$sym_name $lo `to` $hi (`multiple` $multiple^)? attr-dict";
+  let hasVerifier = 1;
+}
+def StateOp : LatheOp<"state", [Symbol]> {
+  let summary = "a tensor that lives across calls, zero at first";
+  let description = [{
+    Entry points take it as an argument marked `lathe.state = @name` and return its new value as a
+    result marked likewise; the planner proves that the update happens in place.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyTensorType>:$type);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+}
+#endif

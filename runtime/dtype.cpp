@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/dtype.h"
+
+#include <array>
+#include <cmath>
+
+namespace lathe {
+namespace {
+struct Info {
+  std::string_view name;
+  uint8_t bytes;
+  bool isFloat;
+};
+// Indexed by DType.
+constexpr std::array<Info, 10> kInfo{{{"f64", 8, true},
+                                      {"f32", 4, true},
+                                      {"bf16", 2, true},
+                                      {"f16", 2, true},
+                                      {"i64", 8, false},
+                                      {"i32", 4, false},
+                                      {"i16", 2, false},
+                                      {"i8", 1, false},
+                                      {"u8", 1, false},
+                                      {"bool", 1, false}}};
+}  // namespace
+
+size_t sizeOf(DType dtype) { return kInfo[size_t(dtype)].bytes; }
+std::string_view nameOf(DType dtype) { return kInfo[size_t(dtype)].name; }
+bool isFloat(DType dtype) { return kInfo[size_t(dtype)].isFloat; }
+
+std::optional<DType> parseDType(std::string_view name) {
+  for (size_t i = 0; i < kInfo.size(); ++i)
+    if (kInfo[i].name == name) return DType(i);
+  return std::nullopt;
+}
+
+float f16ToFloat(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u,
+           mantissa = bits & 0x3ffu;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {
+    float magnitude = std::ldexp(float(mantissa), -24);
+    return sign ? -magnitude : magnitude;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+}
+
+uint16_t floatToF16(float value) {
+  uint32_t u = std::bit_cast<uint32_t>(value);
+  uint16_t sign = uint16_t((u >> 16) & 0x8000u);
+  u &= 0x7fffffffu;
+  if (u > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((u >> 13) & 0x3ffu));
+  if (u >= 0x477ff000u) return uint16_t(sign | 0x7c00u);  // 65520 and above round to infinity
+  if (u < 0x38800000u) {  // subnormal or zero: an exact multiple of 2^-24 after rounding
+    float scaled = std::nearbyint(std::ldexp(std::bit_cast<float>(u), 24));
+    return uint16_t(sign | uint16_t(scaled));
+  }
+  u += 0xfffu + ((u >> 13) & 1u);
+  return uint16_t(sign | ((u - 0x38000000u) >> 13));
+}
+
+}  // namespace lathe
