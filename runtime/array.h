@@ -39,6 +39,8 @@ class Array {
   int64_t size() const { return size_; }
   size_t bytes() const { return size_t(size_) * sizeOf(dtype_); }
   bool defined() const { return data_ != nullptr; }
+  /// True while another Array refers to the same storage.
+  bool shared() const { return owner_.use_count() > 1; }
 
   void* data() { return data_; }
   const void* data() const { return data_; }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The "added_tokens" of tokenizer.json: tokens that are found in the text before anything else.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/json_reader.h"
+#include "runtime/text_normalizer.h"
+
+namespace lathe {
+
+struct AddedToken {
+  int id = 0;
+  std::string content;
+  bool singleWord = false;  ///< only between characters that are no part of a word
+  bool lstrip = false;      ///< takes the white space before it along
+  bool rstrip = false;      ///< takes the white space after it along
+  bool normalized = false;  ///< looked for in normalized text, in its own normalized form
+  bool special = false;
+};
+
+std::vector<AddedToken> parseAddedTokens(const JsonValue& json);
+
+/// A piece of text between tokens, or a token.
+struct TextOrToken {
+  std::string_view text;
+  int token = -1;  ///< id, or -1 for text
+};
+
+/// Finds tokens: the leftmost match, and of those the longest.
+class AddedTokenFinder {
+ public:
+  AddedTokenFinder() = default;
+  /// Looks for the tokens whose `normalized` is the given one.
+  AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized,
+                   const TextNormalizer& normalizer);
+
+  /// Cuts valid UTF-8 `text`; no piece is empty. A special token's spelling stays text unless
+  /// `allowSpecial`.
+  std::vector<TextOrToken> split(std::string_view text, bool allowSpecial) const;
+
+ private:
+  const AddedToken* longestAt(std::string_view text, size_t position, size_t& end) const;
+
+  std::vector<AddedToken> tokens_;
+  std::unordered_map<uint64_t, uint32_t> edges_;  // trie: node * 256 + byte to node
+  std::vector<int> tokenOfNode_ = {-1};           // index into tokens_
+};
+
+}  // namespace lathe

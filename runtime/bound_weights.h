@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Weights as a program sees them: the checkpoint's tensors and what `load` derived from them.
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace lathe {
+
+class BoundWeights {
+ public:
+  std::vector<Array> raw;      ///< in the order of Program::weights
+  std::vector<Array> derived;  ///< in the order of Program::derived
+};
+
+/// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes.
+std::vector<Array> fetchWeights(const Program& program, const WeightSource& source);
+/// Deterministic values for one weight: uniform in +-1/sqrt(last dim) for matrices, near 1 for
+/// vectors (norm gains).
+Array randomWeight(const TensorInfo& info, uint64_t seed);
+
+}  // namespace lathe

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/bound_weights.h"
+#include "runtime/error.h"
+
+namespace lathe {
+namespace {
+std::atomic<uint64_t> allocations{0};
+
+std::string describeSymbolic(DType dtype, const SymbolicShape& shape) {
+  std::string s = std::string(nameOf(dtype)) + "[";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + shape[i].text();
+  return s + "]";
+}
+}  // namespace
+
+void noteAllocation() { ++allocations; }
+uint64_t allocationCount() { return allocations; }
+
+std::byte* GrowingBuffer::reserve(int64_t bytes) {
+  if (bytes > bytes_) {
+    int64_t rounded = (bytes + 4095) / 4096 * 4096;
+    void* memory = std::aligned_alloc(4096, size_t(rounded));
+    if (!memory)
+      throw Error(ErrorCode::OutOfMemory, "no memory for an arena of " + std::to_string(bytes) + " bytes");
+    noteAllocation();
+    data_ = {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+    bytes_ = rounded;
+  }
+  return data_.get();
+}
+
+Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile)
+    : program_(program), entry_(entry), timed_(profile) {
+  for (const Call& call : entry.calls) {
+    kernels_.push_back(device.makeKernel(program, entry, call));
+    profile_.push_back({call.callee.empty() ? call.kind : call.callee, call.origin, 0, 0});
+  }
+  for (size_t i = 0; i < entry.slots.size(); ++i) owners_.push_back(ownerOf(entry, int(i)));
+  values_.assign(program.symbols.size(), -1);
+  shapes_.resize(entry.slots.size());
+  bytes_.resize(entry.slots.size());
+  pointers_.resize(entry.slots.size());
+  size_t most = 0;
+  for (const Call& c : entry.calls) most = std::max(most, c.operands.size() + c.results.size());
+  callPointers_.resize(most);
+  kept_.resize(entry.outputs.size());
+}
+
+void Executor::reject(size_t input, const Array& got, const std::string& why) const {
+  const Port& port = entry_.inputs[input];
+  const Slot& slot = entry_.slots[size_t(port.slot)];
+  throw Error(ErrorCode::InvalidArgument,
+              "input '" + port.name + "' of entry point '" + entry_.name + "': expected " +
+                  describeSymbolic(slot.dtype, slot.shape) + ", got " +
+                  describe(got.dtype(), got.shape()) + "; " + why);
+}
+
+void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed) {
+  std::fill(values_.begin(), values_.end(), -1);
+  auto indexOf = [&](const DimExpr& d) -> int {
+    if (d.terms().size() != 1) return -1;
+    auto& [monomial, coefficient] = *d.terms().begin();
+    if (coefficient != 1 || monomial.size() != 1) return -1;
+    for (size_t s = 0; s < program_.symbols.size(); ++s)
+      if (program_.symbols[s].name == monomial[0]) return int(s);
+    return -1;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Slot& slot = entry_.slots[size_t(entry_.inputs[i].slot)];
+    const Array& a = inputs[i];
+    if (!a.defined()) reject(i, a, "it is missing");
+    if (a.dtype() != slot.dtype) reject(i, a, "convert it with Array::to");
+    if (a.shape().size() != slot.shape.size()) reject(i, a, "the ranks differ");
+    for (size_t axis = 0; axis < slot.shape.size(); ++axis) {
+      int s = indexOf(slot.shape[axis]);
+      if (s < 0) continue;
+      int64_t& value = values_[size_t(s)];
+      if (value >= 0 && value != a.shape()[axis])
+        reject(i, a, "'" + program_.symbols[size_t(s)].name + "' is " + std::to_string(value) +
+                         " in another input");
+      value = a.shape()[axis];
+    }
+  }
+  for (size_t s = 0; s < values_.size(); ++s) {
+    const SymbolInfo& symbol = program_.symbols[s];
+    if (values_[s] < 0) {
+      auto it = fixed.find(symbol.name);
+      values_[s] = it == fixed.end() ? symbol.lo : it->second;
+    }
+    if (values_[s] < symbol.lo || values_[s] > symbol.hi || values_[s] % symbol.multiple)
+      throw Error(ErrorCode::InvalidArgument,
+                  "'" + symbol.name + "' = " + std::to_string(values_[s]) +
+                      " is outside its range " + std::to_string(symbol.lo) + " to " +
+                      std::to_string(symbol.hi) +
+                      (symbol.multiple > 1 ? ", multiples of " + std::to_string(symbol.multiple) : "") +
+                      " in entry point '" + entry_.name + "'");
+  }
+}
+
+void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed) {
+  if (inputs.size() != entry_.inputs.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "entry point '" + entry_.name + "' takes " + std::to_string(entry_.inputs.size()) +
+                    " inputs, got " + std::to_string(inputs.size()));
+  bindSymbols(inputs, fixed);
+  if (!bound_ || values_ != last_) {
+    bound_ = false;
+    plan();
+    last_ = values_;
+    bound_ = true;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].shape() != shapes_[size_t(entry_.inputs[i].slot)])
+      reject(i, inputs[i], "with the symbols so far it would be " +
+                               describe(inputs[i].dtype(), shapes_[size_t(entry_.inputs[i].slot)]));
+}
+
+void Executor::plan() {
+  noteAllocation();
+  symbols_.clear();
+  for (size_t s = 0; s < values_.size(); ++s) symbols_[program_.symbols[s].name] = values_[s];
+  for (size_t i = 0; i < entry_.slots.size(); ++i) {
+    shapes_[i].clear();
+    for (const DimExpr& d : entry_.slots[i].shape) {
+      auto value = d.evaluate(symbols_);
+      if (!value || *value < 0)
+        throw Error(ErrorCode::InvalidArgument,
+                    "size " + d.text() + " has no valid value in entry point '" + entry_.name + "'");
+      shapes_[i].push_back(*value);
+    }
+    bytes_[i] = elementCount(shapes_[i]) * int64_t(sizeOf(entry_.slots[i].dtype));
+  }
+  plan_ = planArena(entry_, bytes_);
+  scratchBytes_ = 0;
+  for (size_t c = 0; c < kernels_.size(); ++c) {
+    KernelShapes shapes;
+    for (auto* slots : {&entry_.calls[c].operands, &entry_.calls[c].results})
+      for (int s : *slots) shapes.shapes.push_back(shapes_[size_t(s)]);
+    shapes.symbols = &symbols_;
+    scratchBytes_ = std::max(scratchBytes_, kernels_[c]->bind(shapes));
+  }
+}
+
+void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
+                   std::vector<Array>& states, GrowingBuffer& arena, GrowingBuffer& scratch,
+                   std::vector<Array>& outputs) {
+  std::byte* base = arena.reserve(plan_.bytes);
+  std::byte* work = scratch.reserve(int64_t(scratchBytes_) + 64);
+  outputs.resize(entry_.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Slot& slot = entry_.slots[size_t(entry_.outputs[i].slot)];
+    const Shape& shape = shapes_[size_t(entry_.outputs[i].slot)];
+    outputs[i] = Array();  // release the caller's copy of an earlier run, if this is one
+    if (!kept_[i].defined() || kept_[i].shape() != shape || kept_[i].shared()) {
+      kept_[i] = Array(slot.dtype, shape);
+      noteAllocation();
+    }
+  }
+  for (size_t i = 0; i < pointers_.size(); ++i) {
+    const Slot& slot = entry_.slots[i];
+    if (owners_[i] != int(i)) continue;
+    size_t index = size_t(slot.index);
+    auto constPointer = [](const Array& a) { return const_cast<void*>(a.data()); };
+    switch (slot.kind) {
+      case SlotKind::Arena: pointers_[i] = base + plan_.offsets[i]; break;
+      case SlotKind::Argument: pointers_[i] = constPointer(inputs[index]); break;
+      case SlotKind::Result: pointers_[i] = kept_[index].data(); break;
+      case SlotKind::State: pointers_[i] = states[index].data(); break;
+      case SlotKind::Constant: pointers_[i] = constPointer(program_.constants[index]); break;
+      case SlotKind::Weight:
+        pointers_[i] = constPointer(index < weights.raw.size()
+                                        ? weights.raw[index]
+                                        : weights.derived[index - weights.raw.size()]);
+        break;
+    }
+  }
+  auto pointerOf = [&](int slot) { return pointers_[size_t(owners_[size_t(slot)])]; };
+  using Clock = std::chrono::steady_clock;
+  for (size_t c = 0; c < kernels_.size(); ++c) {
+    const Call& call = entry_.calls[c];
+    size_t n = 0;
+    for (int s : call.operands) callPointers_[n++] = pointerOf(s);
+    for (int s : call.results) callPointers_[n++] = pointerOf(s);
+    auto start = timed_ ? Clock::now() : Clock::time_point();
+    kernels_[c]->run(callPointers_.data(), work);
+    if (timed_) {
+      profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+      ++profile_[c].runs;
+    }
+  }
+  // A new state value that was not computed in place.
+  for (const Port& port : entry_.statesOut)
+    for (const Port& in : entry_.statesIn)
+      if (in.name == port.name && pointerOf(port.slot) != pointerOf(in.slot))
+        std::memcpy(pointerOf(in.slot), pointerOf(port.slot), size_t(bytes_[size_t(in.slot)]));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = kept_[i];
+}
+
+}  // namespace lathe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// generation_config.json; the struct is declared in model_config.h.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "runtime/json_reader.h"
+#include "runtime/model_config.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kMaxId = 2147483647;
+
+// Read below, or without effect on which tokens come out.
+constexpr auto kKnown = std::to_array<std::string_view>({"bos_token_id",
+                                                         "eos_token_id",
+                                                         "pad_token_id",
+                                                         "do_sample",
+                                                         "temperature",
+                                                         "top_k",
+                                                         "top_p",
+                                                         "max_new_tokens",
+                                                         "max_length",
+                                                         "transformers_version",
+                                                         "_from_model_config",
+                                                         "use_cache",
+                                                         "cache_implementation",
+                                                         "cache_config",
+                                                         "return_legacy_cache",
+                                                         "output_attentions",
+                                                         "output_hidden_states",
+                                                         "output_scores",
+                                                         "output_logits",
+                                                         "return_dict_in_generate",
+                                                         "trust_remote_code"});
+
+// Whether a key that is not obeyed asks for nothing: false, or the number that switches it off.
+bool isOff(const std::string& key, const JsonValue& value) {
+  if (value.isNull()) return true;
+  if (value.isBool()) return !value.asBool();
+  if (value.isArray() || value.isObject()) return value.size() == 0;
+  if (!value.isNumber()) return false;
+  constexpr auto offAtOne = std::to_array<std::string_view>(
+      {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p", "length_penalty",
+       "encoder_repetition_penalty", "repetition_penalty", "guidance_scale"});
+  bool one = std::ranges::find(offAtOne, key) != offAtOne.end();
+  return value.asDouble() == (one ? 1 : 0);
+}
+
+GenerationConfig readConfig(const JsonValue& root) {
+  if (!root.isObject()) throw root.error("expected an object, got " + root.show());
+  GenerationConfig config;
+  if (auto bos = root.find("bos_token_id")) config.bosId = bos->asInt(0, kMaxId);
+  if (auto eos = root.find("eos_token_id")) {
+    if (eos->isArray())
+      for (size_t i = 0; i < eos->size(); ++i) config.eosIds.push_back(eos->at(i).asInt(0, kMaxId));
+    else
+      config.eosIds = {eos->asInt(0, kMaxId)};
+  }
+  if (auto pad = root.find("pad_token_id"))
+    if (int64_t id = pad->asInt(-1, kMaxId); id >= 0) config.padId = id;
+  if (auto sample = root.find("do_sample")) config.doSample = sample->asBool();
+  if (auto temperature = root.find("temperature")) {
+    config.temperature = temperature->asDouble();
+    if (*config.temperature < 0)
+      throw temperature->error("expected a temperature >= 0, got " + temperature->show());
+  }
+  if (auto topK = root.find("top_k")) config.topK = topK->asInt(0, kMaxId);
+  if (auto topP = root.find("top_p")) {
+    config.topP = topP->asDouble();
+    if (!(*config.topP > 0 && *config.topP <= 1))
+      throw topP->error("expected a top-p in (0, 1], got " + topP->show());
+  }
+  if (auto count = root.find("max_new_tokens")) config.maxNewTokens = count->asInt(1, kMaxId);
+  if (auto count = root.find("max_length")) config.maxLength = count->asInt(1, kMaxId);
+  for (size_t i = 0; i < root.size(); ++i) {
+    auto [key, value] = root.member(i);
+    if (std::ranges::find(kKnown, key) == kKnown.end() && !isOff(key, value))
+      config.ignoredFields.push_back(key);
+  }
+  return config;
+}
+
+}  // namespace
+
+GenerationConfig loadGenerationConfig(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return readConfig(JsonValue::load(path));
+  const auto file = std::filesystem::path(path) / "generation_config.json";
+  if (!std::filesystem::exists(file, ignored)) return {};
+  return readConfig(JsonValue::load(file.string()));
+}
+
+GenerationConfig parseGenerationConfig(std::string_view json, const std::string& file) {
+  return readConfig(JsonValue::parse(json, file));
+}
+
+}  // namespace lathe

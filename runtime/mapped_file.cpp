@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mapped_file.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+
+namespace lathe {
+namespace {
+
+Error systemError(const std::string& path, const char* action, int number = errno) {
+  return Error(ErrorCode::Io, path + ": " + action + ": " + std::strerror(number));
+}
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { close(); }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+  int close() { return fd_ < 0 ? 0 : ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+const char* kindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+void writeAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    // One call writes at most 2 GiB on Linux; smaller steps keep the loop ordinary.
+    ssize_t n = ::write(fd, bytes.data(), std::min(bytes.size(), size_t(1) << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw systemError(path, "cannot write");
+    bytes = bytes.subspan(size_t(n));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    throw Error(ErrorCode::Io, "a path contains a NUL character");
+  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) throw systemError(path, "cannot open");
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) throw systemError(path, "cannot stat");
+  if (!S_ISREG(info.st_mode))
+    throw Error(ErrorCode::InvalidFile,
+                path + ": expected a regular file, got " + kindOf(info.st_mode));
+  size_t size = size_t(info.st_size);
+  void* data = nullptr;
+  if (size > 0) {  // mmap refuses length 0
+    // NORESERVE: a copy-on-write mapping would else count as memory in use in full.
+    data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd.get(), 0);
+    if (data == MAP_FAILED) throw systemError(path, "cannot map into memory");
+  }
+  return std::shared_ptr<MappedFile>(new MappedFile(path, static_cast<std::byte*>(data), size));
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(data_, size_);
+}
+
+void writeFileAtomically(const std::string& path,
+                         const std::vector<std::span<const std::byte>>& chunks) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  static std::atomic<unsigned> counter = 0;
+  const std::string temporary =
+      path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  FileDescriptor fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (fd.get() < 0) throw systemError(path, "cannot create a file beside it");
+  try {
+    for (auto chunk : chunks) writeAll(fd.get(), chunk, path);
+    if (::fsync(fd.get()) != 0) throw systemError(path, "cannot sync");
+    if (fd.close() != 0) throw systemError(path, "cannot close");
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw systemError(path, "cannot rename");
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a folder and answer EINVAL; the file itself is safe by then.
+  if (directory.get() < 0 || (::fsync(directory.get()) != 0 && errno != EINVAL))
+    throw systemError(folder, "cannot sync the folder");
+}
+
+void writeFileAtomically(const std::string& path, std::string_view text) {
+  writeFileAtomically(path, std::vector{asBytes(text)});
+}
+
+}  // namespace lathe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The "pre_tokenizer" stage of tokenizer.json: cuts text into the words that BPE merges within.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/json_reader.h"
+#include "runtime/regex.h"
+
+namespace lathe {
+
+class PreTokenizer {
+ public:
+  /// One word: the whole text.
+  PreTokenizer() = default;
+  /// ByteLevel, Split, Digits and Sequence; another stage is Error(Unsupported).
+  explicit PreTokenizer(const JsonValue& json) { add(json); }
+
+  /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them.
+  std::vector<std::string> split(std::string text) const;
+
+ private:
+  enum class Behavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
+  struct Step {
+    enum class Kind { ByteLevel, Split, Digits } kind;
+    Behavior behavior = Behavior::Isolated;
+    bool invert = false;
+    bool addPrefixSpace = false;
+    std::optional<Regex> regex;
+    std::string literal;
+  };
+  void add(const JsonValue& json);
+  void addSplit(const JsonValue& json);
+  static void apply(const Step& step, std::string word, std::vector<std::string>& out);
+  static std::vector<TextRange> findMatches(const Step& step, std::string_view word);
+  static std::vector<TextRange> merge(std::vector<TextRange> matches, Behavior behavior);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace lathe

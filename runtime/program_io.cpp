@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs as artifacts: the JSON header of a container and its sections.
+#include <nlohmann/json.hpp>
+
+#include "runtime/container.h"
+#include "runtime/error.h"
+#include "runtime/json_reader.h"
+#include "runtime/program.h"
+
+namespace lathe {
+namespace {
+
+using nlohmann::json;
+constexpr int kProgramVersion = 1;
+
+json toJson(const SymbolicShape& shape) {
+  json a = json::array();
+  for (const DimExpr& d : shape) a.push_back(d.text());
+  return a;
+}
+json toJson(const TensorInfo& t) {
+  return {{"name", t.name}, {"dtype", nameOf(t.dtype)}, {"shape", toJson(t.shape)}};
+}
+json toJson(const std::vector<TensorInfo>& infos) {
+  json a = json::array();
+  for (const TensorInfo& t : infos) a.push_back(toJson(t));
+  return a;
+}
+json toJson(const std::vector<Port>& ports) {
+  json a = json::array();
+  for (const Port& p : ports) a.push_back({{"name", p.name}, {"slot", p.slot}});
+  return a;
+}
+json toJson(const EntryPoint& e) {
+  json slots = json::array(), calls = json::array();
+  for (const Slot& s : e.slots)
+    slots.push_back({{"kind", int(s.kind)},
+                     {"dtype", nameOf(s.dtype)},
+                     {"shape", toJson(s.shape)},
+                     {"index", s.index},
+                     {"alias", s.alias}});
+  for (const Call& c : e.calls)
+    calls.push_back({{"kind", c.kind},
+                     {"callee", c.callee},
+                     {"config", c.config},
+                     {"operands", c.operands},
+                     {"results", c.results},
+                     {"origin", c.origin}});
+  return {{"name", e.name},         {"inputs", toJson(e.inputs)},
+          {"outputs", toJson(e.outputs)}, {"states_in", toJson(e.statesIn)},
+          {"states_out", toJson(e.statesOut)}, {"slots", slots}, {"calls", calls}};
+}
+
+DimExpr dimFrom(const JsonValue& v) {
+  auto e = DimExpr::parse(v.asString());
+  if (!e) throw v.error("expected a size expression, got " + v.show());
+  return *e;
+}
+DType dtypeFrom(const JsonValue& v) {
+  auto dtype = parseDType(v.asString());
+  if (!dtype) throw v.error("expected a dtype, got " + v.show());
+  return *dtype;
+}
+template <class T, class Read>
+std::vector<T> listFrom(const JsonValue& v, Read read) {
+  std::vector<T> items;
+  for (size_t i = 0; i < v.size(); ++i) items.push_back(read(v.at(i)));
+  return items;
+}
+SymbolicShape shapeFrom(const JsonValue& v) { return listFrom<DimExpr>(v, dimFrom); }
+TensorInfo tensorFrom(const JsonValue& v) {
+  return {v.at("name").asString(), dtypeFrom(v.at("dtype")), shapeFrom(v.at("shape"))};
+}
+
+EntryPoint entryFrom(const JsonValue& v) {
+  EntryPoint e;
+  e.name = v.at("name").asString();
+  e.slots = listFrom<Slot>(v.at("slots"), [&](const JsonValue& s) {
+    return Slot{SlotKind(s.at("kind").asInt(0, 5)), dtypeFrom(s.at("dtype")), shapeFrom(s.at("shape")),
+                int(s.at("index").asInt(0, 1 << 30)), int(s.at("alias").asInt(-1, 1 << 30))};
+  });
+  int64_t count = int64_t(e.slots.size());
+  for (size_t i = 0; i < e.slots.size(); ++i) {
+    // Aliases point backwards or forwards, but never in a circle.
+    int64_t steps = 0;
+    for (int s = int(i); s >= 0; s = e.slots[size_t(s)].alias)
+      if (e.slots[size_t(s)].alias >= count || ++steps > count)
+        throw v.error("slot " + std::to_string(i) + " has no owner");
+  }
+  auto slot = [&](const JsonValue& s) { return int(s.asInt(0, count - 1)); };
+  auto ports = [&](const char* key) {
+    return listFrom<Port>(v.at(key), [&](const JsonValue& p) {
+      return Port{p.at("name").asString(), slot(p.at("slot"))};
+    });
+  };
+  e.inputs = ports("inputs");
+  e.outputs = ports("outputs");
+  e.statesIn = ports("states_in");
+  e.statesOut = ports("states_out");
+  e.calls = listFrom<Call>(v.at("calls"), [&](const JsonValue& c) {
+    return Call{c.at("kind").asString(),           c.at("callee").asString(),
+                c.at("config").asString(),         listFrom<int>(c.at("operands"), slot),
+                listFrom<int>(c.at("results"), slot), c.at("origin").asString()};
+  });
+  return e;
+}
+
+// Slots index into the program's tables: checked once here, trusted by the executor.
+void checkIndices(const Program& p, const EntryPoint& e, const std::string& path) {
+  for (const Slot& s : e.slots) {
+    size_t limit = size_t(-1);
+    if (s.kind == SlotKind::Argument) limit = e.inputs.size();
+    if (s.kind == SlotKind::Result) limit = e.outputs.size();
+    if (s.kind == SlotKind::Weight) limit = p.weights.size() + p.derived.size();
+    if (s.kind == SlotKind::State) limit = p.states.size();
+    if (s.kind == SlotKind::Constant) limit = p.constants.size();
+    if (size_t(s.index) >= limit)
+      throw Error(ErrorCode::InvalidFile, path + ": entry point '" + e.name + "' refers to item " +
+                                              std::to_string(s.index) + " of " + std::to_string(limit));
+  }
+}
+
+}  // namespace
+
+const EntryPoint& Program::entry(std::string_view name) const {
+  std::string known;
+  for (const EntryPoint& e : entries) {
+    if (e.name == name) return e;
+    known += (known.empty() ? "" : ", ") + e.name;
+  }
+  throw Error(ErrorCode::InvalidArgument,
+              "no entry point '" + std::string(name) + "'; the program has " + known);
+}
+
+void Program::save(const std::string& path) const {
+  ContainerWriter writer;
+  json header = {{"program_version", kProgramVersion},
+                 {"backend", backend},
+                 {"weights", toJson(weights)},
+                 {"derived", toJson(derived)},
+                 {"states", toJson(states)},
+                 {"metadata", metadata}};
+  json symbolList = json::array(), entryList = json::array(), constantList = json::array();
+  for (const SymbolInfo& s : symbols)
+    symbolList.push_back({{"name", s.name}, {"lo", s.lo}, {"hi", s.hi}, {"multiple", s.multiple}});
+  for (const EntryPoint& e : entries) entryList.push_back(toJson(e));
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const Array& a = constants[i];
+    constantList.push_back({{"dtype", nameOf(a.dtype())}, {"shape", a.shape()}});
+    writer.addSection("constant." + std::to_string(i),
+                      std::span(static_cast<const std::byte*>(a.data()), a.bytes()));
+  }
+  header["symbols"] = symbolList;
+  header["entries"] = entryList;
+  header["constants"] = constantList;
+  if (load) header["load"] = toJson(*load);
+  for (auto& [name, bytes] : blobs) writer.addSection("blob." + name, bytes);
+  for (auto& [name, bytes] : files) writer.addSection("file." + name, bytes);
+  writer.setHeader(header.dump());
+  writer.save(path);
+}
+
+std::shared_ptr<const Program> Program::open(const std::string& path) {
+  Container container = Container::open(path);
+  JsonValue h = JsonValue::parse(container.header(), path);
+  int64_t version = h.at("program_version").asInt();
+  if (version != kProgramVersion)
+    throw Error(ErrorCode::InvalidFile, path + ": program version " + std::to_string(version) +
+                                            ", this build reads " + std::to_string(kProgramVersion) +
+                                            "; compile the model again");
+  auto program = std::make_shared<Program>();
+  Program& p = *program;
+  p.backend = h.at("backend").asString();
+  p.weights = listFrom<TensorInfo>(h.at("weights"), tensorFrom);
+  p.derived = listFrom<TensorInfo>(h.at("derived"), tensorFrom);
+  p.states = listFrom<TensorInfo>(h.at("states"), tensorFrom);
+  p.symbols = listFrom<SymbolInfo>(h.at("symbols"), [](const JsonValue& s) {
+    return SymbolInfo{s.at("name").asString(), s.at("lo").asInt(0), s.at("hi").asInt(0),
+                      s.at("multiple").asInt(1)};
+  });
+  JsonValue constants = h.at("constants");
+  for (size_t i = 0; i < constants.size(); ++i) {
+    JsonValue c = constants.at(i);
+    Shape shape = listFrom<int64_t>(c.at("shape"), [](const JsonValue& d) { return d.asInt(0); });
+    auto bytes = container.section("constant." + std::to_string(i));
+    Array a(dtypeFrom(c.at("dtype")), shape);
+    if (bytes.size() != a.bytes())
+      throw c.error("its section holds " + std::to_string(bytes.size()) + " bytes");
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(a.data()));
+    p.constants.push_back(a);
+  }
+  p.entries = listFrom<EntryPoint>(h.at("entries"), entryFrom);
+  if (h.has("load")) p.load = std::make_unique<EntryPoint>(entryFrom(h.at("load")));
+  for (const EntryPoint& e : p.entries) checkIndices(p, e, path);
+  if (p.load) checkIndices(p, *p.load, path);
+  JsonValue metadata = h.at("metadata");
+  for (size_t i = 0; i < metadata.size(); ++i) {
+    auto [key, value] = metadata.member(i);
+    p.metadata[key] = value.asString();
+  }
+  for (const std::string& name : container.sections()) {
+    if (name.starts_with("blob.")) p.blobs[name.substr(5)] = std::string(container.text(name));
+    if (name.starts_with("file.")) p.files[name.substr(5)] = std::string(container.text(name));
+  }
+  return program;
+}
+
+}  // namespace lathe

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace lathe {
+namespace {
+
+uint64_t splitMix64(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+void require(bool good, const char* expected, double got) {
+  if (!good)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("expected ") + expected + ", got " + std::to_string(got));
+}
+
+}  // namespace
+
+RandomGenerator::RandomGenerator(uint64_t seed) {
+  for (uint64_t& word : state_) word = splitMix64(seed);
+}
+
+uint64_t RandomGenerator::next() {
+  auto& s = state_;
+  const uint64_t result = std::rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+  s[2] ^= s[0];
+  s[3] ^= s[1];
+  s[1] ^= s[2];
+  s[0] ^= s[3];
+  s[2] ^= t;
+  s[3] = std::rotl(s[3], 45);
+  return result;
+}
+
+Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {
+  require(std::isfinite(options.temperature) && options.temperature >= 0,
+          "a finite temperature >= 0", options.temperature);
+  require(options.topK >= 0, "top-k >= 0 (0 keeps every token)", double(options.topK));
+  require(options.topP > 0 && options.topP <= 1, "top-p in (0, 1]", options.topP);
+}
+
+int64_t Sampler::sample(std::span<const float> logits) {
+  constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+  int64_t best = -1;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float logit = logits[i];
+    if (std::isnan(logit) || logit == -kExcluded)
+      throw Error(ErrorCode::Numeric,
+                  "expected finite logits, got " + std::string(std::isnan(logit) ? "NaN" : "+inf") +
+                      " for token " + std::to_string(i) + "; the model's activations overflowed");
+    if (logit != kExcluded && (best < 0 || logit > logits[size_t(best)])) best = int64_t(i);
+  }
+  if (best < 0)
+    throw Error(ErrorCode::Numeric, "no token to choose from: " + std::to_string(logits.size()) +
+                                        " logits, all of them -inf");
+  if (options_.temperature == 0 || options_.topK == 1) return best;
+
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] != kExcluded) candidates_.emplace_back(logits[i], int64_t(i));
+  auto before = [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  };
+  if (options_.topK > 0 && size_t(options_.topK) < candidates_.size()) {
+    auto end = candidates_.begin() + options_.topK;
+    std::ranges::nth_element(candidates_, end, before);
+    candidates_.erase(end, candidates_.end());
+  }
+  // The order fixes which token a draw means, and top-p needs it.
+  std::ranges::sort(candidates_, before);
+  weights_.clear();
+  double sum = 0;
+  for (auto& [logit, id] : candidates_) {
+    // The difference is in double: at a tiny temperature logit / temperature would overflow.
+    weights_.push_back(
+        std::exp((double(logit) - double(candidates_[0].first)) / options_.temperature));
+    sum += weights_.back();
+  }
+  size_t kept = weights_.size();
+  if (options_.topP < 1) {
+    double mass = 0;
+    for (kept = 0; kept < weights_.size() && mass < options_.topP * sum; ++kept)
+      mass += weights_[kept];
+    sum = mass;
+  }
+  double target = random_.uniform() * sum;
+  for (size_t i = 0; i + 1 < kept; ++i) {
+    if (target < weights_[i]) return candidates_[i].second;
+    target -= weights_[i];
+  }
+  return candidates_[kept - 1].second;
+}
+
+}  // namespace lathe

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The "normalizer" stage of tokenizer.json.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/json_reader.h"
+#include "runtime/regex.h"
+
+namespace lathe {
+
+class TextNormalizer {
+ public:
+  /// Does nothing.
+  TextNormalizer() = default;
+  /// NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence; another stage is Error(Unsupported).
+  explicit TextNormalizer(const JsonValue& json) { add(json); }
+
+  /// Valid UTF-8 in, valid UTF-8 out.
+  std::string apply(std::string text) const;
+
+ private:
+  struct Step {
+    enum class Kind { Unicode, Prepend, Replace } kind;
+    int unicodeOptions = 0;      // of utf8proc
+    std::string text;            // to prepend or to put in place
+    std::string literal;         // to replace
+    std::optional<Regex> regex;  // to replace
+  };
+  void add(const JsonValue& json);
+
+  std::vector<Step> steps_;
+};
+
+/// Throws Error(InvalidFile) naming the first key of `json` that is not in `known`: a key that is
+/// not understood could change the tokens.
+void refuseUnknownKeys(const JsonValue& json, std::initializer_list<std::string_view> known);
+
+}  // namespace lathe

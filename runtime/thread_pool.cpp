@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/thread_pool.h"
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace lathe {
+namespace {
+
+// About 40 microseconds at common clock rates: longer than the gap between two kernels of a
+// decode step, shorter than what a user would notice as wasted processor time.
+constexpr uint64_t kSpinTicks = 100'000;
+
+// The pool whose region this thread is inside of, to run nested calls in place.
+thread_local const ThreadPool* currentPool = nullptr;
+
+int availableCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+int defaultThreads() {
+  const char* text = std::getenv("LATHE_NUM_THREADS");
+  if (!text || !*text) return availableCpus();
+  int value = 0;
+  auto [end, ec] = std::from_chars(text, text + std::strlen(text), value);
+  if (ec != std::errc() || *end != 0 || value < 1 || value > 4096)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected LATHE_NUM_THREADS to be a whole number from 1 to 4096, got \"" +
+                    std::string(text) + "\"; unset it to use every CPU");
+  return value;
+}
+
+// Waits until `condition()` holds: spinning first, then asleep on `word` while it equals `seen`.
+template <class T, class Condition>
+void spinThenWait(const std::atomic<T>& word, bool spin, Condition condition) {
+  uint64_t start = __rdtsc();
+  while (!condition(word.load(std::memory_order_acquire))) {
+    if (spin && __rdtsc() - start < kSpinTicks) {
+      _mm_pause();
+      continue;
+    }
+    T now = word.load(std::memory_order_acquire);
+    if (!condition(now)) word.wait(now, std::memory_order_acquire);
+  }
+}
+
+}  // namespace
+
+struct ThreadPool::Team {
+  std::mutex callers;
+  std::vector<std::thread> threads;
+  bool spin = true;
+
+  alignas(64) std::atomic<uint32_t> generation{0};
+  alignas(64) std::atomic<int> running{0};
+  bool stop = false;
+  const FunctionRef<void(int)>* task = nullptr;
+
+  std::mutex failureLock;
+  std::exception_ptr failure;
+
+  void runTask(const ThreadPool* pool, int worker) {
+    const ThreadPool* outer = std::exchange(currentPool, pool);
+    try {
+      (*task)(worker);
+    } catch (...) {
+      std::lock_guard lock(failureLock);
+      if (!failure) failure = std::current_exception();
+    }
+    currentPool = outer;
+  }
+
+  void work(const ThreadPool* pool, int worker) {
+    uint32_t seen = 0;
+    while (true) {
+      spinThenWait(generation, spin, [&](uint32_t now) { return now != seen; });
+      seen = generation.load(std::memory_order_acquire);
+      if (stop) return;
+      runTask(pool, worker);
+      if (running.fetch_sub(1, std::memory_order_acq_rel) == 1) running.notify_one();
+    }
+  }
+
+  void wake() {
+    generation.fetch_add(1, std::memory_order_acq_rel);
+    generation.notify_all();
+  }
+
+  void join() {
+    stop = true;
+    wake();
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), team_(std::make_unique<Team>()) {
+  if (threads < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a thread pool of at least 1 thread, got " + std::to_string(threads));
+  // More threads than processors: a spinning waiter would take the place of one that has work.
+  team_->spin = threads <= availableCpus();
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      team_->threads.emplace_back([this, worker] { team_->work(this, worker); });
+  } catch (const std::system_error& e) {
+    team_->join();
+    throw Error(ErrorCode::OutOfMemory, "could not start " + std::to_string(threads) +
+                                            " threads: " + e.what() + "; use fewer threads");
+  }
+}
+
+ThreadPool::~ThreadPool() { team_->join(); }
+
+void ThreadPool::dispatch(FunctionRef<void(int)> fn) {
+  if (threads_ == 1 || currentPool == this) {
+    const ThreadPool* outer = std::exchange(currentPool, this);
+    struct Restore {
+      const ThreadPool* value;
+      ~Restore() { currentPool = value; }
+    } restore{outer};
+    fn(0);
+    return;
+  }
+  std::lock_guard lock(team_->callers);
+  Team& team = *team_;
+  team.failure = nullptr;
+  team.task = &fn;
+  team.running.store(threads_ - 1, std::memory_order_relaxed);
+  team.wake();
+  team.runTask(this, 0);
+  spinThenWait(team.running, team.spin, [](int running) { return running == 0; });
+  if (team.failure) std::rethrow_exception(std::exchange(team.failure, nullptr));
+}
+
+void ThreadPool::run(int64_t count, FunctionRef<void(int64_t, int)> fn) {
+  if (count <= 0) return;
+  // A nested call or a single item stays on this thread.
+  int64_t parts = currentPool == this ? 1 : threads_;
+  if (parts == 1 || count == 1) {
+    for (int64_t i = 0; i < count; ++i) fn(i, 0);
+    return;
+  }
+  dispatch([&](int worker) {
+    int64_t end = count * (worker + 1) / parts;
+    for (int64_t i = count * worker / parts; i < end; ++i) fn(i, worker);
+  });
+}
+
+void ThreadPool::parallelFor(int64_t begin, int64_t end, int64_t grain,
+                             FunctionRef<void(int64_t, int64_t, int)> fn) {
+  if (end <= begin) return;
+  grain = std::max<int64_t>(grain, 1);
+  int64_t grains = (end - begin + grain - 1) / grain;
+  int64_t parts = currentPool == this ? 1 : std::min<int64_t>(threads_, grains);
+  if (parts == 1) {
+    fn(begin, end, 0);
+    return;
+  }
+  dispatch([&](int worker) {
+    if (worker >= parts) return;
+    int64_t from = begin + grains * worker / parts * grain;
+    int64_t to = std::min(end, begin + grains * (worker + 1) / parts * grain);
+    if (from < to) fn(from, to, worker);
+  });
+}
+
+namespace {
+std::mutex globalLock;
+std::unique_ptr<ThreadPool>& globalPool() {
+  static std::unique_ptr<ThreadPool> pool;
+  return pool;
+}
+}  // namespace
+
+ThreadPool& ThreadPool::global() {
+  std::lock_guard lock(globalLock);
+  auto& pool = globalPool();
+  if (!pool) pool = std::make_unique<ThreadPool>(defaultThreads());
+  return *pool;
+}
+
+void ThreadPool::setGlobalThreads(int threads) {
+  std::lock_guard lock(globalLock);
+  auto& pool = globalPool();
+  if (pool && pool->threads() == threads) return;
+  pool = std::make_unique<ThreadPool>(threads);
+}
+
+}  // namespace lathe

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Byte-level BPE tokenizers as Hugging Face's tokenizer.json describes them.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lathe {
+
+class JsonValue;
+
+struct EncodeOptions {
+  /// Add what the file's template adds (BOS, EOS).
+  bool addSpecialTokens = true;
+  /// Read the spelling of a special token ("<|eos|>") inside the text as that token. Off for text
+  /// that a user typed, so that text cannot forge control tokens; on for chat templates.
+  bool allowSpecialText = false;
+};
+
+/// Immutable and safe to share between threads; copies share the tables.
+class Tokenizer {
+ public:
+  /// `path` is tokenizer.json or its folder. Throws Error(InvalidFile) for a file that contradicts
+  /// itself and Error(Unsupported), by name, for a stage that is not implemented.
+  static Tokenizer load(const std::string& path);
+  static Tokenizer parse(std::string_view json, const std::string& file);
+
+  /// Ids of UTF-8 `text`; invalid UTF-8 is Error(InvalidArgument).
+  std::vector<int> encode(std::string_view text, const EncodeOptions& options = {}) const;
+  /// Text of `ids`, valid UTF-8: bytes that form no character become U+FFFD. An id outside
+  /// [0, vocabSize) is Error(InvalidArgument).
+  std::string decode(std::span<const int> ids, bool skipSpecial = true) const;
+
+  /// Model vocabulary and added tokens together: ids run from 0 to vocabSize() - 1.
+  int vocabSize() const;
+  std::optional<int> tokenToId(std::string_view token) const;
+  /// The token as the file spells it ("Ġthe").
+  const std::string& idToToken(int id) const;
+  bool isSpecial(int id) const;
+
+ private:
+  friend class StreamDecoder;
+  struct Data;
+  explicit Tokenizer(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  static Tokenizer read(const JsonValue& root);
+  std::shared_ptr<const Data> data_;
+};
+
+/// Decodes token by token and holds back the bytes of an unfinished UTF-8 sequence. The pieces and
+/// finish() joined equal Tokenizer::decode of all ids.
+class StreamDecoder {
+ public:
+  explicit StreamDecoder(Tokenizer tokenizer, bool skipSpecial = true);
+  /// The text that has become complete with this token, often empty within a character.
+  std::string push(int id);
+  /// What was held back, as U+FFFD; the decoder is then as new.
+  std::string finish();
+
+ private:
+  Tokenizer tokenizer_;
+  bool skipSpecial_;
+  bool started_ = false;
+  std::string pending_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/model_config.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using nlohmann::json;
+using test::expectError;
+
+constexpr ErrorCode kFile = ErrorCode::InvalidFile, kUnsupported = ErrorCode::Unsupported;
+
+// As transformers 4 writes it.
+json version4() {
+  return json::parse(R"({
+    "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 1, "eos_token_id": [2, 3], "head_dim": 16, "hidden_act": "silu",
+    "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 172,
+    "max_position_embeddings": 512, "mlp_bias": true, "model_type": "llama",
+    "num_attention_heads": 6, "num_hidden_layers": 4, "num_key_value_heads": 2, "pretraining_tp": 1,
+    "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.46.0",
+    "use_cache": true, "vocab_size": 512})");
+}
+
+LlamaConfig parse(const json& file) { return parseLlamaConfig(file.dump(), "config.json"); }
+
+TEST(LlamaConfig, ReadsTransformers4) {
+  LlamaConfig c = parse(version4());
+  EXPECT_EQ(c.vocabSize, 512);
+  EXPECT_EQ(c.hiddenSize, 64);
+  EXPECT_EQ(c.intermediateSize, 172);
+  EXPECT_EQ(c.layers, 4);
+  EXPECT_EQ(c.heads, 6);
+  EXPECT_EQ(c.kvHeads, 2);
+  EXPECT_EQ(c.headDim, 16);
+  EXPECT_EQ(c.maxPositions, 512);
+  EXPECT_EQ(c.rmsNormEps, 1e-5);
+  EXPECT_EQ(c.ropeTheta, 500000);
+  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Default);
+  EXPECT_TRUE(c.tieWordEmbeddings);
+  EXPECT_FALSE(c.attentionBias);
+  EXPECT_TRUE(c.mlpBias);
+  EXPECT_EQ(c.bosId, 1);
+  EXPECT_EQ(c.eosIds, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(c.padId, std::nullopt);
+  EXPECT_EQ(c.dtype, DType::BF16);
+  EXPECT_TRUE(c.unknownFields.empty());
+}
+
+TEST(LlamaConfig, ReadsTransformers5) {
+  json file = version4();
+  file.erase("rope_theta");
+  file.erase("rope_scaling");
+  file.erase("torch_dtype");
+  file["dtype"] = "float16";
+  file["rope_parameters"] = {{"rope_type", "llama3"},
+                             {"rope_theta", 10000.0},
+                             {"factor", 8},
+                             {"low_freq_factor", 1.0},
+                             {"high_freq_factor", 4.0},
+                             {"original_max_position_embeddings", 128}};
+  LlamaConfig c = parse(file);
+  EXPECT_EQ(c.ropeTheta, 10000);
+  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Llama3);
+  EXPECT_EQ(c.ropeScaling.factor, 8);
+  EXPECT_EQ(c.ropeScaling.lowFreqFactor, 1);
+  EXPECT_EQ(c.ropeScaling.highFreqFactor, 4);
+  EXPECT_EQ(c.ropeScaling.originalMaxPositions, 128);
+  EXPECT_EQ(c.dtype, DType::F16);
+}
+
+TEST(LlamaConfig, ReadsTheOldSpellingOfLinearScaling) {
+  json file = version4();
+  file["rope_scaling"] = {{"type", "linear"}, {"factor", 2.5}};
+  LlamaConfig c = parse(file);
+  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Linear);
+  EXPECT_EQ(c.ropeScaling.factor, 2.5);
+}
+
+TEST(LlamaConfig, FillsInTheFamilysDefaults) {
+  LlamaConfig c = parse(json::parse(R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 48,
+    "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 3})"));
+  EXPECT_EQ(c.kvHeads, 3);
+  EXPECT_EQ(c.headDim, 16);
+  EXPECT_EQ(c.maxPositions, 2048);
+  EXPECT_EQ(c.rmsNormEps, 1e-6);
+  EXPECT_EQ(c.ropeTheta, 10000);
+  EXPECT_FALSE(c.tieWordEmbeddings);
+  EXPECT_EQ(c.bosId, 1);
+  EXPECT_EQ(c.eosIds, std::vector<int64_t>{2});
+  EXPECT_EQ(c.dtype, DType::F32);
+}
+
+TEST(LlamaConfig, NullTokenMeansNone) {
+  json file = version4();
+  file["bos_token_id"] = nullptr;
+  file["eos_token_id"] = nullptr;
+  file["pad_token_id"] = -1;
+  LlamaConfig c = parse(file);
+  EXPECT_EQ(c.bosId, std::nullopt);
+  EXPECT_TRUE(c.eosIds.empty());
+  EXPECT_EQ(c.padId, std::nullopt);
+}
+
+TEST(LlamaConfig, RecordsFieldsThatItDoesNotKnow) {
+  json file = version4();
+  file["novel_gate"] = true;
+  EXPECT_EQ(parse(file).unknownFields, std::vector<std::string>{"novel_gate"});
+}
+
+TEST(LlamaConfig, AcceptsNeutralValuesOfOtherMathematics) {
+  json file = version4();
+  file.update({{"sliding_window", nullptr},
+               {"use_sliding_window", false},
+               {"partial_rotary_factor", 1.0},
+               {"pruned_heads", json::object()},
+               {"layer_types", {"full_attention", "full_attention"}},
+               {"is_encoder_decoder", false},
+               {"quantization_config", nullptr}});
+  EXPECT_TRUE(parse(file).unknownFields.empty());
+}
+
+struct BadField {
+  const char* name;
+  const char* key;
+  const char* value;  // JSON; null pointer: the key is removed
+  ErrorCode code;
+  const char* message;
+};
+void PrintTo(const BadField& b, std::ostream* out) { *out << b.name; }
+
+class BadConfig : public testing::TestWithParam<BadField> {};
+
+TEST_P(BadConfig, IsRefusedByName) {
+  const BadField& bad = GetParam();
+  json file = version4();
+  if (bad.value)
+    file[bad.key] = json::parse(bad.value);
+  else
+    file.erase(bad.key);
+  expectError(bad.code, bad.message, [&] { parse(file); });
+}
+
+constexpr const char* kLlama3 = R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+    "high_freq_factor": 4, "original_max_position_embeddings": 128})";
+const BadField kBad[] = {
+    {"VocabMissing", "vocab_size", nullptr, kFile, "the key \"vocab_size\" is missing"},
+    {"VocabNull", "vocab_size", "null", kFile, "vocab_size: expected an integer, got null"},
+    {"VocabText", "vocab_size", "\"512\"", kFile, "vocab_size: expected an integer, got \"512\""},
+    {"VocabFloat", "vocab_size", "512.0", kFile, "vocab_size: expected an integer, got 512"},
+    {"VocabZero", "vocab_size", "0", kFile, "vocab_size: expected an integer from 1 to"},
+    {"VocabTooLarge", "vocab_size", "2147483648", kFile, "from 1 to 2147483647, got 2147483648"},
+    {"Vocab2To63", "vocab_size", "9223372036854775808", kFile,
+     "vocab_size: expected an integer from"},
+    {"HiddenMissing", "hidden_size", nullptr, kFile, "the key \"hidden_size\" is missing"},
+    {"HiddenNegative", "hidden_size", "-1", kFile, "hidden_size: expected an integer from 1 to"},
+    {"HiddenHuge", "hidden_size", "1e308", kFile, "hidden_size: expected an integer, got 1e+308"},
+    {"IntermediateZero", "intermediate_size", "0", kFile, "intermediate_size: expected an integer"},
+    {"LayersZero", "num_hidden_layers", "0", kFile,
+     "num_hidden_layers: expected an integer from 1"},
+    {"LayersMany", "num_hidden_layers", "1000000000", kFile, "from 1 to 10000, got 1000000000"},
+    {"HeadsZero", "num_attention_heads", "0", kFile, "num_attention_heads: expected"},
+    {"KvAboveHeads", "num_key_value_heads", "7", kFile, "7 key/value heads for 6 heads"},
+    {"KvDoNotDivide", "num_key_value_heads", "4", kFile, "4 key/value heads do not divide 6 heads"},
+    {"HeadDimOdd", "head_dim", "15", kFile, "expected an even head dimension for RoPE, got 15"},
+    {"HeadDimNeeded", "head_dim", nullptr, kFile, "6 heads do not divide hidden_size 64"},
+    {"HeadDimZero", "head_dim", "0", kFile, "head_dim: expected an integer from 1"},
+    {"EpsZero", "rms_norm_eps", "0", kFile, "rms_norm_eps: expected a number between 0 and 1"},
+    {"EpsNegative", "rms_norm_eps", "-1e-6", kFile, "rms_norm_eps: expected a number between"},
+    {"EpsText", "rms_norm_eps", "\"NaN\"", kFile, "rms_norm_eps: expected a number, got \"NaN\""},
+    {"ThetaZero", "rope_theta", "0", kFile, "rope_theta: expected a number > 0, got 0"},
+    {"PositionsZero", "max_position_embeddings", "0", kFile, "max_position_embeddings: expected"},
+    {"TieText", "tie_word_embeddings", "\"yes\"", kFile, "tie_word_embeddings: expected true or"},
+    {"TieNumber", "tie_word_embeddings", "1", kFile, "tie_word_embeddings: expected true or false"},
+    {"BosPastVocabulary", "bos_token_id", "512", kFile,
+     "bos_token_id: expected an integer from 0 to"},
+    {"EosNegative", "eos_token_id", "[-1]", kFile, "eos_token_id[0]: expected an integer from 0"},
+    {"EosText", "eos_token_id", "\"</s>\"", kFile, "eos_token_id: expected an integer, got"},
+    {"PadBelowMinusOne", "pad_token_id", "-2", kFile, "pad_token_id: expected an integer from -1"},
+    {"NoArchitecture", "architectures", "[]", kUnsupported, "expected [\"LlamaForCausalLM\"]"},
+    {"OtherArchitecture", "architectures", "[\"MixtralForCausalLM\"]", kUnsupported,
+     "expected [\"LlamaForCausalLM\"], got \"MixtralForCausalLM\""},
+    {"OtherModelType", "model_type", "\"mistral\"", kUnsupported, "model_type: expected \"llama\""},
+    {"OtherActivation", "hidden_act", "\"gelu\"", kUnsupported, "hidden_act: expected \"silu\""},
+    {"OtherDtype", "torch_dtype", "\"float8_e4m3fn\"", kUnsupported,
+     "torch_dtype: expected float32"},
+    {"PretrainingTp", "pretraining_tp", "2", kUnsupported,
+     "pretraining_tp: not supported: expected 1"},
+    {"SlidingWindow", "sliding_window", "4096", kUnsupported, "sliding_window: not supported"},
+    {"Quantised", "quantization_config", R"({"bits": 4})", kUnsupported,
+     "quantization_config: not"},
+    {"PartialRotary", "partial_rotary_factor", "0.5", kUnsupported, "partial_rotary_factor: not"},
+    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported, "auto_map: not supported"},
+    {"EncoderDecoder", "is_encoder_decoder", "true", kUnsupported, "is_encoder_decoder: not"},
+    {"SlidingLayers", "layer_types", R"(["full_attention", "sliding_attention"])", kUnsupported,
+     "layer_types[1]: not supported"},
+    {"RopeText", "rope_scaling", "\"linear\"", kFile, "rope_scaling: expected an object or null"},
+    {"RopeYarn", "rope_scaling", R"({"rope_type": "yarn", "factor": 2})", kUnsupported,
+     "rope_scaling.rope_type: expected rope type default, linear or llama3, got \"yarn\""},
+    {"RopeNoFactor", "rope_scaling", R"({"type": "linear"})", kFile,
+     "the key \"factor\" is missing"},
+    {"RopeSmallFactor", "rope_scaling", R"({"type": "linear", "factor": 0.5})", kFile,
+     "rope_scaling.factor: expected a factor >= 1, got 0.5"},
+    {"RopeTwoTypes", "rope_scaling", R"({"type": "linear", "rope_type": "llama3", "factor": 2})",
+     kFile, "\"rope_type\" is \"llama3\" and \"type\" is \"linear\""},
+    {"RopeUnusedFactor", "rope_scaling", R"({"rope_type": "default", "factor": 2})", kFile,
+     "rope type default has no factor"},
+    {"RopeUnknownKey", "rope_scaling", R"({"type": "linear", "factor": 2, "mscale": 1})",
+     kUnsupported, "rope_scaling.mscale: not supported with rope type linear"},
+    {"RopeEqualFrequencies", "rope_scaling", kLlama3, kFile, "high_freq_factor 4 is not above"},
+    {"RopeThetaTwice", "rope_parameters", R"({"rope_type": "default", "rope_theta": 1e4})", kFile,
+     "rope_parameters.rope_theta: 10000 contradicts rope_theta 500000"},
+};
+INSTANTIATE_TEST_SUITE_P(Fields, BadConfig, testing::ValuesIn(kBad),
+                         [](auto& info) { return std::string(info.param.name); });
+
+TEST(LlamaConfig, RefusesBothSpellingsOfScaling) {
+  json file = version4();
+  file["rope_scaling"] = {{"type", "linear"}, {"factor", 2}};
+  file["rope_parameters"] = {{"rope_type", "default"}};
+  expectError(kFile, "both \"rope_scaling\" and \"rope_parameters\"", [&] { parse(file); });
+}
+
+TEST(LlamaConfig, RefusesAFileThatSaysNothingOfItsKind) {
+  expectError(kFile, "neither \"architectures\" nor \"model_type\"", [] { parse(json::object()); });
+  expectError(kFile, "expected an object, got an array", [] { parse(json::array()); });
+}
+
+TEST(LlamaConfig, RefusesNumbersThatJsonDoesNotHave) {
+  for (const char* text : {R"({"rms_norm_eps": NaN})", R"({"rms_norm_eps": Infinity})",
+                           R"({"rms_norm_eps": 1e999})", R"({"vocab_size": 0x10})"})
+    EXPECT_THROW(parseLlamaConfig(text, "config.json"), Error) << text;
+  expectError(kFile, "config.json: not valid JSON at byte",
+              [] { parseLlamaConfig(R"({"rms_norm_eps": NaN})", "config.json"); });
+}
+
+TEST(GenerationConfig, ReadsWhatItObeysAndNotesTheRest) {
+  GenerationConfig c = parseGenerationConfig(R"({"bos_token_id": 1, "eos_token_id": [2, 7],
+    "pad_token_id": 0, "do_sample": true, "temperature": 0.6, "top_k": 50, "top_p": 0.9,
+    "max_new_tokens": 64, "max_length": 4096, "transformers_version": "4.46.0", "num_beams": 1,
+    "repetition_penalty": 1.1, "no_repeat_ngram_size": 0, "suppress_tokens": []})",
+                                             "generation_config.json");
+  EXPECT_EQ(c.bosId, 1);
+  EXPECT_EQ(c.eosIds, (std::vector<int64_t>{2, 7}));
+  EXPECT_EQ(c.padId, 0);
+  EXPECT_EQ(c.doSample, true);
+  EXPECT_EQ(c.temperature, 0.6);
+  EXPECT_EQ(c.topK, 50);
+  EXPECT_EQ(c.topP, 0.9);
+  EXPECT_EQ(c.maxNewTokens, 64);
+  EXPECT_EQ(c.maxLength, 4096);
+  EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"repetition_penalty"});
+}
+
+TEST(GenerationConfig, IsEmptyWhereTheFolderHasNone) {
+  test::TemporaryFolder folder;
+  GenerationConfig c = loadGenerationConfig(folder.path());
+  EXPECT_TRUE(c.eosIds.empty());
+  EXPECT_FALSE(c.temperature);
+}
+
+TEST(GenerationConfig, RefusesBadValues) {
+  auto bad = [](const char* text) { return [=] { parseGenerationConfig(text, "g.json"); }; };
+  expectError(kFile, "g.json: temperature: expected a temperature >= 0, got -1",
+              bad(R"({"temperature": -1})"));
+  expectError(kFile, "top_k: expected an integer from 0", bad(R"({"top_k": -5})"));
+  expectError(kFile, "top_p: expected a top-p in (0, 1], got 0", bad(R"({"top_p": 0})"));
+  expectError(kFile, "eos_token_id[1]: expected an integer, got \"x\"",
+              bad(R"({"eos_token_id": [1, "x"]})"));
+  expectError(kFile, "max_new_tokens: expected an integer from 1", bad(R"({"max_new_tokens": 0})"));
+}
+
+TEST(LlamaConfig, LoadsFromAFolderAndNamesAMissingFile) {
+  test::TemporaryFolder folder;
+  expectError(ErrorCode::Io, "config.json: cannot open", [&] { loadLlamaConfig(folder.path()); });
+  folder.write("config.json", version4().dump());
+  EXPECT_EQ(loadLlamaConfig(folder.path()).vocabSize, 512);
+  EXPECT_EQ(loadLlamaConfig(folder / "config.json").vocabSize, 512);
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/sampler.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+const std::vector<float> kLogits = {1, 3, 2, 3, -kInf};
+
+TEST(RandomGenerator, GivesThePublishedSequence) {
+  RandomGenerator random(0);
+  for (uint64_t expected : {0x99ec5f36cb75f2b4u, 0xbf6e1f784956452au, 0x1a5f849d4933e6e0u,
+                            0x6aa594f1262d2d2cu, 0xbba5ad4a1f842e59u, 0xffef8375d9ebcacau})
+    EXPECT_EQ(random.next(), expected);
+}
+
+TEST(RandomGenerator, UniformStaysBelowOne) {
+  RandomGenerator random(42);
+  double sum = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    double u = random.uniform();
+    ASSERT_GE(u, 0);
+    ASSERT_LT(u, 1);
+    sum += u;
+  }
+  EXPECT_NEAR(sum / 10'000, 0.5, 0.02);
+}
+
+TEST(Sampler, TemperatureZeroTakesTheFirstOfTheLargest) {
+  Sampler sampler;
+  EXPECT_EQ(sampler.sample(kLogits), 1);
+  EXPECT_EQ(sampler.sample(std::vector<float>{-kInf, -5}), 1);
+}
+
+TEST(Sampler, TopKOfOneIsTheLargestToo) {
+  Sampler sampler({.temperature = 5, .topK = 1});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.sample(kLogits), 1);
+}
+
+TEST(Sampler, SameSeedSameTokens) {
+  Sampler a({.temperature = 1, .seed = 7}), b({.temperature = 1, .seed = 7}),
+      c({.temperature = 1, .seed = 8});
+  std::vector<int64_t> fromA, fromB, fromC;
+  for (int i = 0; i < 50; ++i) {
+    fromA.push_back(a.sample(kLogits));
+    fromB.push_back(b.sample(kLogits));
+    fromC.push_back(c.sample(kLogits));
+  }
+  EXPECT_EQ(fromA, fromB);
+  EXPECT_NE(fromA, fromC);
+}
+
+TEST(Sampler, DrawsByProbability) {
+  Sampler sampler({.temperature = 2, .seed = 1});
+  std::vector<float> logits = {0, 2 * std::log(3.0f)};  // after the temperature 1 : 3
+  int ones = 0;
+  for (int i = 0; i < 20'000; ++i) ones += sampler.sample(logits) == 1;
+  EXPECT_NEAR(ones / 20'000.0, 0.75, 0.015);
+}
+
+std::set<int64_t> drawn(const SamplingOptions& options, const std::vector<float>& logits) {
+  Sampler sampler(options);
+  std::set<int64_t> ids;
+  for (int i = 0; i < 2000; ++i) ids.insert(sampler.sample(logits));
+  return ids;
+}
+
+TEST(Sampler, TopKKeepsTheLowerIdOfEquals) {
+  EXPECT_EQ(drawn({.temperature = 10, .topK = 2}, {1, 2, 1, 1}), (std::set<int64_t>{0, 1}));
+}
+
+TEST(Sampler, TopKAboveTheVocabularyKeepsAll) {
+  EXPECT_EQ(drawn({.temperature = 10, .topK = 100}, {1, 2, 1}), (std::set<int64_t>{0, 1, 2}));
+}
+
+TEST(Sampler, TopPKeepsTheTokenThatCrossesIt) {
+  std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.6}, logits), (std::set<int64_t>{0, 1}));
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.4}, logits), (std::set<int64_t>{0}));
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.9}, logits), (std::set<int64_t>{0, 1, 2}));
+}
+
+TEST(Sampler, TopPCountsWithinTopK) {
+  // Of the two that top-k keeps the first has 5/8, so p = 0.6 is reached with it alone.
+  std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
+  EXPECT_EQ(drawn({.temperature = 1, .topK = 2, .topP = 0.6}, logits), (std::set<int64_t>{0}));
+}
+
+TEST(Sampler, NeverDrawsExcludedTokens) {
+  EXPECT_EQ(drawn({.temperature = 100}, {-kInf, 0, -kInf, 1}), (std::set<int64_t>{1, 3}));
+}
+
+TEST(Sampler, SurvivesExtremeTemperatures) {
+  EXPECT_EQ(drawn({.temperature = 1e-300}, {1e30f, 3e38f, -3e38f}), (std::set<int64_t>{1}));
+  EXPECT_EQ(drawn({.temperature = 1e300}, {1e30f, 3e38f}), (std::set<int64_t>{0, 1}));
+}
+
+TEST(Sampler, RefusesBadOptions) {
+  auto make = [](SamplingOptions options) { return [options] { Sampler s(options); }; };
+  constexpr ErrorCode kArgument = ErrorCode::InvalidArgument;
+  expectError(kArgument, "expected a finite temperature >= 0, got -1", make({.temperature = -1}));
+  expectError(kArgument, "temperature >= 0, got nan", make({.temperature = kNan}));
+  expectError(kArgument, "temperature >= 0, got inf", make({.temperature = kInf}));
+  expectError(kArgument, "expected top-k >= 0", make({.topK = -1}));
+  for (double p : {0.0, -0.5, 1.5, double(kNan)})
+    expectError(kArgument, "expected top-p in (0, 1], got", make({.topP = p}));
+}
+
+TEST(Sampler, RefusesBadLogits) {
+  Sampler greedy, random({.temperature = 1});
+  for (Sampler* sampler : {&greedy, &random}) {
+    auto sample = [&](std::vector<float> logits) { return [=] { sampler->sample(logits); }; };
+    expectError(ErrorCode::Numeric, "got NaN for token 1", sample({0, kNan}));
+    expectError(ErrorCode::Numeric, "got +inf for token 0", sample({kInf, 0}));
+    expectError(ErrorCode::Numeric, "2 logits, all of them -inf", sample({-kInf, -kInf}));
+    expectError(ErrorCode::Numeric, "no token to choose from: 0 logits", sample({}));
+  }
+}
+
+}  // namespace
+}  // namespace lathe

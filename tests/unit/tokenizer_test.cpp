@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using nlohmann::json;
+using test::expectError;
+
+std::string goldenPath(const std::string& name) {
+  return std::string(LATHE_SOURCE_DIR) + "/tests/golden/tokenizer/" + name;
+}
+json golden(const std::string& name) { return json::parse(test::readFile(goldenPath(name))); }
+
+constexpr EncodeOptions kLikeTheLibrary{.addSpecialTokens = true, .allowSpecialText = true};
+constexpr EncodeOptions kPlain{.addSpecialTokens = false, .allowSpecialText = false};
+
+class GoldenTokenizer : public testing::TestWithParam<const char*> {
+ protected:
+  Tokenizer tokenizer_ = Tokenizer::load(goldenPath(std::string(GetParam()) + ".json"));
+  json cases_ = golden(std::string(GetParam()) + "_cases.json");
+};
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTokenizer, testing::Values("gpt2", "llama3"));
+
+TEST_P(GoldenTokenizer, EncodesAsTheLibraryDoes) {
+  ASSERT_GE(cases_["encode"].size(), 500u);
+  for (auto& c : cases_["encode"]) {
+    auto ids = c["ids"].get<std::vector<int>>();
+    EXPECT_EQ(tokenizer_.encode(c["text"].get<std::string>(), kLikeTheLibrary), ids) << c["text"];
+  }
+}
+
+TEST_P(GoldenTokenizer, EncodesPlainTextAsTheLibraryDoes) {
+  for (auto& c : cases_["encode"]) {
+    auto ids = c.value("plain", c["ids"]).get<std::vector<int>>();
+    EXPECT_EQ(tokenizer_.encode(c["text"].get<std::string>(), kPlain), ids) << c["text"];
+  }
+}
+
+TEST_P(GoldenTokenizer, DecodesAsTheLibraryDoes) {
+  for (auto& c : cases_["encode"]) {
+    auto ids = c["ids"].get<std::vector<int>>();
+    EXPECT_EQ(tokenizer_.decode(ids), c.value("decoded", c["text"]).get<std::string>());
+  }
+  for (auto& c : cases_["decode"]) {
+    auto ids = c["ids"].get<std::vector<int>>();
+    EXPECT_EQ(tokenizer_.decode(ids, true), c["text"].get<std::string>()) << c["ids"];
+    EXPECT_EQ(tokenizer_.decode(ids, false), c.value("full", c["text"]).get<std::string>());
+  }
+}
+
+TEST_P(GoldenTokenizer, StreamsOnlyWholeCharactersAndNothingIsLost) {
+  for (auto& c : cases_["decode"]) {
+    auto ids = c["ids"].get<std::vector<int>>();
+    StreamDecoder stream(tokenizer_);
+    std::string text;
+    for (int id : ids) {
+      std::string piece = stream.push(id);
+      EXPECT_NO_THROW((void)json(piece).dump()) << "not valid UTF-8 by itself";
+      text += piece;
+    }
+    EXPECT_EQ(text + stream.finish(), tokenizer_.decode(ids));
+  }
+}
+
+TEST(Tokenizer, EveryStageEncodesAsTheLibraryDoes) {
+  const json base = golden("gpt2.json");
+  size_t checked = 0;
+  for (auto& variant : golden("stage_cases.json")) {
+    json file = base;
+    for (auto& [key, value] : variant["patch"].items()) file[key] = value;
+    Tokenizer tokenizer = Tokenizer::parse(file.dump(), "variant");
+    for (auto& c : variant["cases"]) {
+      auto ids = c[1].get<std::vector<int>>();
+      EXPECT_EQ(tokenizer.encode(c[0].get<std::string>(), kLikeTheLibrary), ids)
+          << c[0] << " with " << variant["patch"];
+      EXPECT_EQ(tokenizer.decode(ids), c[2].get<std::string>()) << variant["patch"];
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 400u);
+}
+
+// A small file to break: the alphabet a b c d, four merges.
+json smallFile() {
+  return json::parse(R"({
+    "version": "1.0",
+    "added_tokens": [{"id": 9, "content": "<s>", "special": true},
+                     {"id": 10, "content": "<s>>", "special": true}],
+    "normalizer": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"<s>": {"id": "<s>", "ids": [9], "tokens": ["<s>"]}}},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4, "bc": 5, "abc": 6,
+      "aa": 7, "aaaa": 8}, "merges": ["a b", ["ab", "c"], "b c", "a a", "aa aa"]}})");
+}
+
+Tokenizer smallTokenizer() { return Tokenizer::parse(smallFile().dump(), "small"); }
+
+TEST(Tokenizer, MergesByRankThenFromTheLeft) {
+  Tokenizer t = smallTokenizer();
+  EXPECT_EQ(t.encode("abc", kPlain), (std::vector<int>{6}));
+  EXPECT_EQ(t.encode("bcab", kPlain), (std::vector<int>{5, 4}));
+  EXPECT_EQ(t.encode("aaa", kPlain), (std::vector<int>{7, 0}));
+  EXPECT_EQ(t.encode("aaaaaab", kPlain), (std::vector<int>{8, 0, 4}));
+}
+
+TEST(Tokenizer, NamesItsTokens) {
+  Tokenizer t = smallTokenizer();
+  EXPECT_EQ(t.vocabSize(), 11);
+  EXPECT_EQ(t.tokenToId("abc"), 6);
+  EXPECT_EQ(t.tokenToId("<s>"), 9);
+  EXPECT_EQ(t.tokenToId("none"), std::nullopt);
+  EXPECT_EQ(t.idToToken(8), "aaaa");
+  EXPECT_TRUE(t.isSpecial(9));
+  EXPECT_FALSE(t.isSpecial(8));
+}
+
+TEST(Tokenizer, TakesTheLongerOfTwoAddedTokens) {
+  const std::vector<int> expected = {0, 10, 1, 9};
+  EXPECT_EQ(
+      smallTokenizer().encode("a<s>>b<s>", {.addSpecialTokens = false, .allowSpecialText = true}),
+      expected);
+}
+
+TEST(Tokenizer, TextOfASpecialTokenStaysTextUnlessAsked) {
+  Tokenizer t = Tokenizer::load(goldenPath("llama3.json"));
+  const int control = *t.tokenToId("<|eot_id|>");
+  const std::string text = "say <|eot_id|> now";
+  std::vector<int> ids = t.encode(text);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), control), 0);
+  EXPECT_EQ(t.decode(ids), text);
+  ids = t.encode(text, {.addSpecialTokens = true, .allowSpecialText = true});
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), control), 1);
+}
+
+TEST(Tokenizer, EncodesAMegabyteWithoutSpaces) {
+  Tokenizer t = Tokenizer::load(goldenPath("llama3.json"));
+  std::string text;
+  for (uint64_t i = 0; text.size() < (1u << 20); ++i) text += char('a' + (i * i + i / 7) % 26);
+  EXPECT_EQ(t.decode(t.encode(text)), text);
+  EXPECT_EQ(t.decode(t.encode(std::string(1 << 20, 'a'))), std::string(1 << 20, 'a'));
+  EXPECT_EQ(t.decode(t.encode(std::string(1 << 20, ' '))), std::string(1 << 20, ' '));
+}
+
+TEST(Tokenizer, RefusesIdsOutsideTheVocabulary) {
+  Tokenizer t = smallTokenizer();
+  for (int id : {-1, 11, 2147483647, -2147483647 - 1}) {
+    std::vector<int> ids = {id};
+    expectError(ErrorCode::InvalidArgument, "expected a token id from 0 to 10, got",
+                [&] { t.decode(ids); });
+    expectError(ErrorCode::InvalidArgument, "expected a token id", [&] { t.idToToken(id); });
+  }
+}
+
+TEST(Tokenizer, RefusesInvalidUtf8) {
+  Tokenizer t = smallTokenizer();
+  for (std::string bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+    expectError(ErrorCode::InvalidArgument, "expected valid UTF-8, got the byte 0x",
+                [&] { t.encode("ab" + bad); });
+  expectError(ErrorCode::InvalidArgument, "0xff at position 2", [&] { t.encode("ab\xff"); });
+}
+
+TEST(Tokenizer, RefusesACharacterWithoutAToken) {
+  expectError(ErrorCode::InvalidArgument, "no token for the character \"x\"",
+              [] { smallTokenizer().encode("abx"); });
+}
+
+TEST(Tokenizer, UsesTheUnknownTokenWhereThereIsOne) {
+  json file = smallFile();
+  file["model"]["unk_token"] = "d";
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("axxb", kPlain),
+            (std::vector<int>{0, 3, 3, 1}));
+  file["model"]["fuse_unk"] = true;
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("axxb", kPlain), (std::vector<int>{0, 3, 1}));
+}
+
+TEST(Tokenizer, StopsAHostilePattern) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "Split"},
+                           {"pattern", {{"Regex", "(a+)+$"}}},
+                           {"behavior", "Isolated"},
+                           {"invert", false}};
+  Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  expectError(ErrorCode::InvalidFile, "is too costly on 41 bytes of text: ", [&] {
+    t.encode(std::string(40, 'a') + "b", kPlain);
+  });
+}
+
+struct BadFile {
+  const char* name;
+  const char* pointer;  // what to replace in the small file
+  const char* value;    // by this JSON
+  ErrorCode code;
+  const char* message;
+};
+void PrintTo(const BadFile& b, std::ostream* out) { *out << b.name; }
+
+class BadTokenizer : public testing::TestWithParam<BadFile> {};
+
+TEST_P(BadTokenizer, IsRefusedWithItsReason) {
+  const BadFile& bad = GetParam();
+  json file = smallFile();
+  file[json::json_pointer(bad.pointer)] = json::parse(bad.value);
+  expectError(bad.code, bad.message, [&] { Tokenizer::parse(file.dump(), "tokenizer.json"); });
+}
+
+constexpr ErrorCode kFile = ErrorCode::InvalidFile, kUnsupported = ErrorCode::Unsupported;
+const BadFile kBad[] = {
+    {"IdGap", "/model/vocab/aaaa", "20", kFile, "there are 11 tokens: the ids have gaps"},
+    {"IdTwice", "/model/vocab/aaaa", "7", kFile, "have the same id 7"},
+    {"IdNegative", "/model/vocab/a", "-1", kFile, "model.vocab.a: expected an integer from 0 to"},
+    {"IdHuge", "/model/vocab/a", "4294967296", kFile, "expected an integer from 0 to 2147483646"},
+    {"IdFloat", "/model/vocab/a", "0.5", kFile, "model.vocab.a: expected an integer, got 0.5"},
+    {"IdOfAnotherToken", "/added_tokens/0/id", "8", kFile, "has id 8, which is that of \"aaaa\""},
+    {"AddedTwice", "/added_tokens/1/content", "\"<s>\"", kFile, "has id 10 here and 9 elsewhere"},
+    {"AddedIdGap", "/added_tokens/1/id", "11", kFile, "the ids have gaps"},
+    {"AddedIdNegative", "/added_tokens/0/id", "-5", kFile, "added_tokens[0].id: expected"},
+    {"AddedEmpty", "/added_tokens/0/content", "\"\"", kFile, "expected a token, got empty text"},
+    {"AddedUnknownKey", "/added_tokens/0/magic", "1", kFile, "added_tokens[0].magic: unknown key"},
+    {"EmptyToken", "/model/vocab", R"({"": 0})", kFile, "has an empty token"},
+    {"VocabIsList", "/model/vocab", "[]", kFile, "expected an object of tokens, got an array"},
+    {"MergeUnknownPiece", "/model/merges/0", "\"a z\"", kFile, "needs \"z\", which is not in"},
+    {"MergeUnknownResult", "/model/merges/0", "\"a c\"", kFile, "needs \"ac\", which is not in"},
+    {"MergeOnePiece", "/model/merges/0", "\"ab\"", kFile, "expected two pieces with one space"},
+    {"MergeThreePieces", "/model/merges/1", R"(["a","b","c"])", kFile, "expected two pieces, got"},
+    {"MergeNumber", "/model/merges/1", "3", kFile, "expected two pieces, got 3"},
+    {"MergesMissing", "/model", R"({"vocab": {"a": 0}})", kFile, "the key \"merges\" is missing"},
+    {"UnknownModel", "/model/type", "\"Unigram\"", kUnsupported,
+     "model \"Unigram\" is not supported"},
+    {"Dropout", "/model/dropout", "0.1", kUnsupported, "model.dropout: not supported, got 0.1"},
+    {"ByteFallback", "/model/byte_fallback", "true", kUnsupported, "model.byte_fallback: not"},
+    {"Suffix", "/model/end_of_word_suffix", "\"</w>\"", kUnsupported, "model.end_of_word_suffix"},
+    {"UnkMissing", "/model/unk_token", "\"<unk>\"", kFile, "\"<unk>\" is not in the vocabulary"},
+    {"ModelUnknownKey", "/model/novel", "1", kFile, "model.novel: unknown key"},
+    {"UnknownNormalizer", "/normalizer", R"({"type":"BertNormalizer"})", kUnsupported,
+     "normalizer \"BertNormalizer\" is not supported"},
+    {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"Metaspace"})", kUnsupported,
+     "pre-tokenizer \"Metaspace\" is not supported"},
+    {"UnknownPostProcessor", "/post_processor", R"({"type":"BertProcessing"})", kUnsupported,
+     "post-processor \"BertProcessing\" is not supported"},
+    {"UnknownDecoder", "/decoder", R"({"type":"WordPiece"})", kUnsupported,
+     "decoder \"WordPiece\" is not supported"},
+    {"BadPattern", "/pre_tokenizer",
+     R"({"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})", kFile,
+     "pre_tokenizer.pattern.Regex: "},
+    {"EmptyPattern", "/pre_tokenizer",
+     R"({"type":"Split","pattern":{"String":""},"behavior":"Isolated"})", kFile,
+     "expected a pattern that is not empty"},
+    {"UnknownBehavior", "/pre_tokenizer",
+     R"({"type":"Split","pattern":{"String":"a"},"behavior":"Sideways"})", kFile,
+     "unknown behavior \"Sideways\""},
+    {"TemplateWithoutText", "/post_processor/single", "[]", kFile, "the sequence A exactly once"},
+    {"TemplateUnknownToken", "/post_processor/single/0/SpecialToken/id", "\"<x>\"", kFile,
+     "special token \"<x>\" is not listed"},
+    {"TemplateIdPastVocabulary", "/post_processor/special_tokens/<s>/ids/0", "11", kFile,
+     "expected an integer from 0 to 10, got 11"},
+    {"UnknownStage", "/oracle", "{}", kFile, "oracle: unknown key"},
+};
+INSTANTIATE_TEST_SUITE_P(Files, BadTokenizer, testing::ValuesIn(kBad),
+                         [](auto& info) { return std::string(info.param.name); });
+
+TEST(Tokenizer, RefusesTextThatIsNoJson) {
+  expectError(kFile, "t.json: not valid JSON at byte",
+              [] { Tokenizer::parse("{\"model\": ", "t.json"); });
+  expectError(kFile, "not valid JSON", [] { Tokenizer::parse(R"({"a": "\ud800"})", "t.json"); });
+  expectError(kFile, "not valid JSON", [] { Tokenizer::parse("{\"a\": \"\xff\"}", "t.json"); });
+  expectError(kFile, "expected an object, got an array", [] { Tokenizer::parse("[]", "t.json"); });
+}
+
+TEST(Tokenizer, RefusesAHugeToken) {
+  json file = smallFile();
+  file["model"]["vocab"][std::string(10'000'000, 'x')] = 11;
+  expectError(kFile, "a token of 10000000 bytes, expected at most 65536",
+              [&] { Tokenizer::parse(file.dump(), "t.json"); });
+}
+
+TEST(Tokenizer, NamesAMissingFile) {
+  test::TemporaryFolder folder;
+  expectError(ErrorCode::Io, "tokenizer.json: cannot open: No such file",
+              [&] { Tokenizer::load(folder.path()); });
+}
+
+}  // namespace
+}  // namespace lathe
