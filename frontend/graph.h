@@ -19,7 +19,7 @@ class GraphImpl;  // holds the MLIR module
 ///   Graph g;
 ///   Dim seq = g.dim("seq", 1, 4096);
 ///   Tensor x = g.input("x", DType::F32, {seq, 64});
-///   g.output("y", nn::SwiGLU("mlp", 64, 172)(x));
+///   g.output("y", nn::SwiGLU(g, "mlp", 64, 172)(x));
 ///   Program program = compile(g);
 class Graph {
  public:

@@ -111,15 +111,15 @@ Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activatio
 
 struct AttentionOptions {
   double scale = 1;
-  Tensor mask;                      ///< i1 (true = visible) or an added float; optional
-  Tensor positions;                 ///< [batch]; with causal = "positions"
+  Tensor mask = {};                 ///< i1 (true = visible) or an added float; optional
+  Tensor positions = {};            ///< [batch]; with causal = "positions"
   std::string causal = "none";      ///< none, top_left, bottom_right, positions
   std::string maskedRow = "nan";    ///< nan, zero, uniform
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  LATHE_AT);
 struct LinearOptions {
-  Tensor bias, residual;
+  Tensor bias = {}, residual = {};
   std::string layout = "out_in";  ///< out_in, in_out
 };
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);

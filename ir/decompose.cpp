@@ -7,7 +7,7 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-// Norms, softmax and attention compute in f32, or in f64 when the operands are.
+// Fused ops compute in f32, or in f64 when the operands are.
 Type computeType(Type element, OpBuilder& b) { return element.isF64() ? element : b.getF32Type(); }
 
 Value softmaxOf(OpMaker& m, Value x, int64_t axis, MaskedRow policy) {
@@ -101,7 +101,9 @@ FailureOr<SmallVector<Value>> RopeOp::decompose(OpBuilder& b) {
 
 FailureOr<SmallVector<Value>> SiluGateOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
-  return SmallVector<Value>{m.make<MulOp>(activationOf(m, getGate(), getActivation()), getUp())};
+  Type element = tensorType(getGate()).getElementType(), wide = computeType(element, b);
+  Value active = activationOf(m, m.cast(getGate(), wide), getActivation());
+  return SmallVector<Value>{m.cast(m.make<MulOp>(active, m.cast(getUp(), wide)), element)};
 }
 
 FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {

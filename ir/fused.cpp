@@ -84,7 +84,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location
                                " is not a boolean or float that broadcasts to the scores of q ",
                                shortType(q), " and k ", shortType(k));
   }
-  bool wants = a.getCausal() == Causal::positions;
+  bool wants = a.getCausalAttr() && a.getCausal() == Causal::positions;
   if (wants != bool(a.getPositions()) ||
       (wants && (tensorType(a.getPositions()).getRank() != 1 ||
                  !equal(tensorType(a.getPositions()), 0, q, 0))))
@@ -101,7 +101,7 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> l
       w.getElementType() != x.getElementType())
     return emitOptionalError(loc, "'lathe.linear' [C1] x ", shortType(x), " and w ", shortType(w),
                              ": w must be a static matrix of x's element type");
-  bool inOut = a.getLayout() == WeightLayout::in_out;
+  bool inOut = a.getLayoutAttr() && a.getLayout() == WeightLayout::in_out;
   StringAttr k = dimOf(w, inOut ? 0 : 1), n = dimOf(w, inOut ? 1 : 0);
   if (dimOf(x, x.getRank() - 1) != k)
     return emitOptionalError(loc, "'lathe.linear' [C2] inner dims differ: x ", shortType(x),

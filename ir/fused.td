@@ -50,7 +50,8 @@ def RopeOp : Fused<"rope"> {
 def SiluGateOp : Fused<"silu_gate"> {
   let summary = "activation(gate) * up, for any gated activation";
   let description = [{
-    Shazeer, "GLU Variants Improve Transformer", 2020.
+    Shazeer, "GLU Variants Improve Transformer", 2020. Computed in f32 (f64 for f64) and rounded
+    once.
 
     - [C1] both operands have one element type.
     - [C2] two dims are equal, or one is a literal 1.

@@ -19,7 +19,8 @@ class Reduce<string mnemonic, string text, Type type> : PureInferred<mnemonic> {
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         ::std::optional<::mlir::Location> loc, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
-      return ::lathe::inferReduce(loc, getOperationName(), a.getX(), a.getAxes(), a.getKeepDims(), r);
+      return ::lathe::inferReduce(loc, getOperationName(), a.getX(), a.getAxes(),
+                                  a.getKeepDimsAttr() && a.getKeepDims(), r);
     }
   }];
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/backend.h"
+
+#include <map>
+#include <mutex>
+
+#include "backends/cpu/lowering/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "runtime/error.h"
+
+namespace lathe {
+namespace {
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<Backend>, std::less<>> backends;
+};
+// Built-in backends are there before the first look-up, whatever the order of initializers.
+Registry& registry() {
+  static Registry* r = [] {
+    auto* made = new Registry;
+    for (auto make : {makeCpuBackend, makeReferenceBackend}) {
+      auto backend = make();
+      std::string name(backend->name());
+      made->backends[name] = std::move(backend);
+    }
+    return made;
+  }();
+  return *r;
+}
+}  // namespace
+
+void registerBackend(std::unique_ptr<Backend> backend) {
+  std::lock_guard lock(registry().mutex);
+  std::string name(backend->name());
+  registry().backends[name] = std::move(backend);
+}
+
+const Backend& findBackend(std::string_view name) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto it = r.backends.find(name);
+  if (it != r.backends.end()) return *it->second;
+  std::string known;
+  for (auto& [n, backend] : r.backends) known += (known.empty() ? "" : ", ") + n;
+  throw Error(ErrorCode::Unsupported,
+              "no backend '" + std::string(name) + "'; this build has " + known);
+}
+
+std::vector<std::string> backendNames() {
+  std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (auto& [n, backend] : registry().backends) names.push_back(n);
+  return names;
+}
+
+}  // namespace lathe

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/amx_gemm.h"
+
+#include "backends/cpu/device/amx_tiles.h"
+
+// Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
+// whose f32 sums stay in the L2 cache; outer K blocks whose A stays in L2; panels; inner K blocks
+// whose weights stay in L1; 32-row blocks; 32-column halves of the panel. The innermost loop is
+// 2 x 2 tiles: four loads feed four products.
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
+constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
+constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 512 KiB
+constexpr int64_t kInnerBlocks = 6;   // K blocks of a panel in L1: 24 KiB, with A and sums 44
+constexpr int64_t kMinRowsPerThread = 128;
+constexpr int64_t kTileBytes = 1024;
+
+// One worker's share of C.
+struct Share {
+  int64_t row0, row1, panel0, panel1;
+};
+
+size_t tiledABytes(const PackedShape& shape) {
+  return size_t(kChunkRows / 16 * shape.blocks() * kTileBytes);
+}
+constexpr size_t kSumBytes = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+// Rows [0, rows) of A into tiles [rows/16][blocks][16][32], padded with zeros to `paddedRows`.
+void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRows, int64_t k,
+           int64_t blocks, char* tiles) {
+  for (int64_t r = 0; r < paddedRows; ++r) {
+    char* to = tiles + (r / 16 * blocks * 16 + r % 16) * 64;
+    const uint16_t* from = a + r * lda;
+    for (int64_t b = 0; b < blocks; ++b, to += kTileBytes) {
+      int64_t left = r < rows ? k - b * 32 : 0;
+      __mmask32 lanes = left >= 32 ? ~__mmask32(0)
+                        : left > 0 ? __mmask32((uint32_t(1) << left) - 1)
+                                   : __mmask32(0);
+      _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(lanes, from + b * 32));
+    }
+  }
+}
+
+// sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each step
+// also fetches `ahead` cache lines of what the worker will read next into L2.
+inline void tiles2x2(const char* a, int64_t aRowTile, const char* b, int64_t blocks, bool first,
+                     float* sums, const char* next, int64_t ahead) {
+  if (first) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, sums, 128);
+    _tile_loadd(1, sums + 16, 128);
+    _tile_loadd(2, sums + 512, 128);
+    _tile_loadd(3, sums + 528, 128);
+  }
+  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
+    _tile_loadd(6, b, 256);
+    _tile_loadd(4, a, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 64, 256);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + aRowTile, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    for (int64_t i = 0; i < ahead; ++i) _mm_prefetch(next + i * 64, _MM_HINT_T1);
+    next += kPanelBlockBytes;
+  }
+  _tile_stored(0, sums, 128);
+  _tile_stored(1, sums + 16, 128);
+  _tile_stored(2, sums + 512, 128);
+  _tile_stored(3, sums + 528, 128);
+}
+
+void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
+              const PanelKernels& kernels) {
+  const int64_t blocks = g.shape.blocks(), panelBytes = g.shape.panelBytes();
+  const int64_t aRowTile = blocks * kTileBytes;
+  const char* weights = static_cast<const char*>(g.weights);
+  const char* lastPanel = weights + (share.panel1 - 1) * panelBytes;
+  _tile_loadconfig(&kAmxTiles);
+  for (int64_t row0 = share.row0; row0 < share.row1; row0 += kChunkRows) {
+    const int64_t rows = share.row1 - row0 < kChunkRows ? share.row1 - row0 : kChunkRows;
+    const int64_t rowBlocks = (rows + 31) / 32;
+    const int64_t ahead = (32 + rowBlocks - 1) / rowBlocks;
+    tileA(g.a + row0 * g.lda, g.lda, rows, rowBlocks * 32, g.shape.k, blocks, tiles);
+    for (int64_t group = share.panel0; group < share.panel1; group += kGroupPanels) {
+      const int64_t groupEnd =
+          share.panel1 - group < kGroupPanels ? share.panel1 : group + kGroupPanels;
+      for (int64_t outer = 0; outer < blocks; outer += kOuterBlocks) {
+        const int64_t outerEnd = blocks - outer < kOuterBlocks ? blocks : outer + kOuterBlocks;
+        // Inner blocks of equal size: a short last one would pay its sums' traffic for nothing.
+        const int64_t parts = (outerEnd - outer + kInnerBlocks - 1) / kInnerBlocks;
+        const int64_t step = (outerEnd - outer + parts - 1) / parts;
+        for (int64_t panel = group; panel < groupEnd; ++panel) {
+          const char* b = weights + panel * panelBytes;
+          const char* following = b == lastPanel ? b : b + panelBytes;
+          // One outer block leaves nothing to keep between panels: the same sums stay hot.
+          float* panelSums =
+              sums + (blocks > kOuterBlocks ? (panel - group) * kChunkRows * kPanelColumns : 0);
+          for (int64_t k0 = outer; k0 < outerEnd; k0 += step) {
+            const int64_t count = outerEnd - k0 < step ? outerEnd - k0 : step;
+            const bool last = k0 + count == blocks;
+            for (int64_t rb = 0; rb < rowBlocks; ++rb) {
+              const char* a = tiles + rb * 2 * aRowTile + k0 * kTileBytes;
+              for (int64_t half = 0; half < 2; ++half) {
+                int64_t col0 = panel * kPanelColumns + half * 32;
+                int64_t cols = g.shape.n - col0 < 32 ? g.shape.n - col0 : 32;
+                if (cols <= 0) break;
+                float* block = panelSums + (rb * 2 + half) * 1024;
+                const char* next = following + k0 * kPanelBlockBytes + (rb * 2 + half) * ahead * 64;
+                if ((rb * 2 + half + 1) * ahead > 64) next = following;
+                tiles2x2(a, aRowTile, b + k0 * kPanelBlockBytes + half * 128, count, k0 == 0, block,
+                         next, ahead);
+                if (!last) continue;
+                int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
+                kernels.store(block, 32, blockRows, cols, row0 + rb * 32, col0, g.epilogue);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  _tile_release();
+}
+
+LATHE_ISA_END
+
+}  // namespace
+
+size_t amxGemmScratchBytes(const PackedShape& shape, int threads) {
+  return (tiledABytes(shape) + kSumBytes) * size_t(threads);
+}
+
+void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
+  const int64_t threads = pool.threads();
+  // Rows are split as long as a share keeps enough of them to pay for reading all weights.
+  int64_t rowParts = 1;
+  for (int64_t parts = 2; parts <= threads; ++parts)
+    if (threads % parts == 0 && g.m / parts >= kMinRowsPerThread) rowParts = parts;
+  const int64_t panelParts = threads / rowParts, rowBlocks = ceilDiv(g.m, 32);
+  const PanelKernels& kernels = panelKernels({Isa::Amx, true});
+  pool.run(threads, [&](int64_t index, int worker) {
+    int64_t row = index / panelParts, part = index % panelParts;
+    Share share{rowBlocks * row / rowParts * 32, rowBlocks * (row + 1) / rowParts * 32,
+                g.shape.panels() * part / panelParts, g.shape.panels() * (part + 1) / panelParts};
+    if (share.row1 > g.m) share.row1 = g.m;
+    if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
+    char* mine =
+        static_cast<char*>(scratch.data) + size_t(worker) * (tiledABytes(g.shape) + kSumBytes);
+    runShare(g, share, mine, reinterpret_cast<float*>(mine + tiledABytes(g.shape)), kernels);
+  });
+}
+
+}  // namespace lathe::cpu

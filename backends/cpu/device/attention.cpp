@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/attention.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "backends/cpu/device/attention_kernels.h"
+#include "backends/cpu/device/attention_pack.h"
+#include "runtime/error.h"
+
+// The rows of a group, queries x query heads that share a key head, are numbered query-major, so
+// that a tile of 32 rows spans few queries (little causal waste) and uses each key tile for the
+// whole group. With more than one row tile, keys and values are packed once per key head, then the
+// row tiles are dealt out; with one (decode), each part of the key range packs what it reads.
+
+namespace lathe::cpu {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// Sizes that the driver works with.
+struct Geometry {
+  AttentionPack pack;
+  int64_t group, rows, rowTiles, units, keyTiles;
+  bool oneTile;   ///< decode: one row tile per key head
+  int64_t parts;  ///< of the key range, more than 1 only with oneTile
+  size_t packedTile;
+  size_t resultBytes;  ///< sums, maxima and sums of weights of one part
+  size_t workerBytes, sharedBytes;
+
+  Geometry(const AttentionArgs& a, const AttentionKernels& kernels, int threads)
+      : pack(a, kernels) {
+    group = a.qHeads / a.kvHeads;
+    rows = group * a.qLen;
+    rowTiles = ceilDiv(rows, kTileRows);
+    units = a.batch * a.kvHeads;
+    keyTiles = ceilDiv(a.kLen, kTileKeys);
+    oneTile = rowTiles == 1;
+    parts = 1;
+    if (oneTile && units < threads && keyTiles > 0)
+      parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
+    packedTile = alignUp64(pack.keyBytes()) + alignUp64(pack.valueBytes());
+    resultBytes = alignUp64(size_t(kTileRows * pack.valueColumns) * 4) +
+                  alignUp64(sizeof(RowState) * kTileRows);
+    workerBytes = alignUp64(pack.queryBytes()) + resultBytes +
+                  2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
+                  alignUp64(sizeof(float) * kTileKeys) + (oneTile ? packedTile : 0);
+    sharedBytes = oneTile ? (parts > 1 ? size_t(units * parts) * resultBytes : 0)
+                          : size_t(units * keyTiles) * packedTile;
+  }
+};
+
+// Unnormalised outputs of a row tile.
+struct Result {
+  float* sums;
+  RowState* states;
+  Result(char* at, const Geometry& g)
+      : sums(reinterpret_cast<float*>(at)),
+        states(reinterpret_cast<RowState*>(
+            at + alignUp64(size_t(kTileRows * g.pack.valueColumns) * 4))) {}
+};
+
+// One worker's slice of the scratch.
+struct Worker {
+  char* query;
+  char* result;
+  float* scores;
+  char* weights;
+  float* bias;
+  char* tile;
+  Worker(char* at, const Geometry& g) {
+    constexpr size_t scoreBytes = alignUp64(sizeof(float) * kTileRows * kTileKeys);
+    query = at;
+    result = query + alignUp64(g.pack.queryBytes());
+    scores = reinterpret_cast<float*>(result + g.resultBytes);
+    weights = reinterpret_cast<char*>(scores) + scoreBytes;
+    bias = reinterpret_cast<float*>(weights + scoreBytes);
+    tile = reinterpret_cast<char*>(bias) + alignUp64(sizeof(float) * kTileKeys);
+  }
+};
+
+struct KeyRange {
+  int64_t lo, hi;
+};
+
+class Driver {
+ public:
+  Driver(const AttentionArgs& args, KernelIsa isa, int threads, Scratch scratch)
+      : a_(args),
+        kernels_(attentionKernels(args.dtype == DType::BF16, isa)),
+        g_(args, kernels_, threads),
+        shared_(static_cast<char*>(scratch.data)),
+        workers_(shared_ + g_.sharedBytes) {}
+
+  void run(ThreadPool& pool) {
+    if (g_.oneTile)
+      runDecode(pool);
+    else
+      runPrefill(pool);
+  }
+
+ private:
+  // --- what is visible ---
+
+  int64_t offset(int64_t batch) const {
+    return a_.positions ? a_.positions[batch] : a_.causalOffset;
+  }
+  KeyRange visible(int64_t batch, int64_t query) const {
+    KeyRange range{0, a_.kLen};
+    if (a_.causal) range.hi = std::clamp<int64_t>(query + offset(batch) + 1, 0, a_.kLen);
+    if (a_.window > 0)
+      range.lo = std::clamp<int64_t>(query + offset(batch) - a_.window + 1, 0, a_.kLen);
+    return range;
+  }
+  // The union over the queries of rows [row0, row1).
+  KeyRange visibleToRows(int64_t batch, int64_t row0, int64_t row1) const {
+    return {visible(batch, row0 / g_.group).lo, visible(batch, (row1 - 1) / g_.group).hi};
+  }
+
+  // --- addresses ---
+
+  const char* element(const void* base, int64_t index) const {
+    return static_cast<const char*>(base) + index * int64_t(sizeOf(a_.dtype));
+  }
+  const char* key(int64_t unit, int64_t j) const {
+    return element(a_.k, unit / a_.kvHeads * a_.kStrides.batch +
+                             unit % a_.kvHeads * a_.kStrides.head + j * a_.kStrides.token);
+  }
+  const char* value(int64_t unit, int64_t j) const {
+    return element(a_.v, unit / a_.kvHeads * a_.vStrides.batch +
+                             unit % a_.kvHeads * a_.vStrides.head + j * a_.vStrides.token);
+  }
+  int64_t head(int64_t unit, int64_t row) const {
+    return unit % a_.kvHeads * g_.group + row % g_.group;
+  }
+  char* packed(int64_t unit, int64_t tile) const {
+    return shared_ + size_t(unit * g_.keyTiles + tile) * g_.packedTile;
+  }
+  Worker worker(int index) const { return {workers_ + size_t(index) * g_.workerBytes, g_}; }
+
+  // --- work ---
+
+  // Keys beyond `end` may be uninitialized cache: they are not read.
+  void packTile(int64_t unit, int64_t tile, int64_t end, char* to) const {
+    int64_t j = tile * kTileKeys, count = std::clamp<int64_t>(end - j, 0, kTileKeys);
+    g_.pack.keys(key(unit, j), a_.kStrides.token, count, to);
+    g_.pack.values(value(unit, j), a_.vStrides.token, count, to + alignUp64(g_.pack.keyBytes()));
+  }
+
+  // The mask's row as addends; false if it adds nothing.
+  bool maskRow(int64_t batch, int64_t h, int64_t query, int64_t tile, float* bias) const {
+    if (a_.maskKind == MaskKind::None) return false;
+    const auto& s = a_.maskStrides;
+    const int64_t j0 = tile * kTileKeys, count = std::min<int64_t>(kTileKeys, a_.kLen - j0);
+    const int64_t base = batch * s[0] + h * s[1] + query * s[2] + j0 * s[3];
+    if (a_.maskKind == MaskKind::Bool) {
+      const uint8_t* mask = static_cast<const uint8_t*>(a_.mask) + base;
+      for (int64_t j = 0; j < count; ++j) bias[j] = mask[j * s[3]] ? 0.0f : -kInf;
+    } else if (a_.maskKind == MaskKind::AdditiveF32) {
+      const float* mask = static_cast<const float*>(a_.mask) + base;
+      for (int64_t j = 0; j < count; ++j) bias[j] = mask[j * s[3]];
+    } else {
+      const uint16_t* mask = static_cast<const uint16_t*>(a_.mask) + base;
+      for (int64_t j = 0; j < count; ++j) bias[j] = bf16ToFloat(mask[j * s[3]]);
+    }
+    std::fill(bias + count, bias + kTileKeys, 0.0f);
+    return true;
+  }
+
+  void beginRows(int64_t unit, int64_t row0, int count, const Worker& w, Result& result) const {
+    const int64_t batch = unit / a_.kvHeads;
+    for (int r = 0; r < count; ++r)
+      g_.pack.query(
+          element(a_.q, batch * a_.qStrides.batch + head(unit, row0 + r) * a_.qStrides.head +
+                            (row0 + r) / g_.group * a_.qStrides.token),
+          r, w.query);
+    // The blocks of the products read whole tiles: rows beyond `count` must hold numbers.
+    const size_t rowBytes = size_t(g_.pack.innerDim) * g_.pack.elementBytes();
+    std::fill(w.query + size_t(count) * rowBytes, w.query + g_.pack.queryBytes(), char(0));
+    std::fill_n(w.weights, sizeof(float) * kTileRows * kTileKeys, char(0));
+    std::fill_n(result.sums, kTileRows * g_.pack.valueColumns, 0.0f);
+    std::fill_n(result.states, kTileRows, RowState{-kInf, 0.0f});
+  }
+
+  // Adds one tile of keys to the rows' results.
+  void addTile(int64_t unit, int64_t row0, int count, int64_t tile, const char* packedTile,
+               const Worker& w, Result& result) const {
+    const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
+    kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
+                     false, w.scores);
+    ScoreRow row;
+    row.scale = a_.scale;
+    row.softcap = a_.softcap;
+    row.hideInfinite = a_.maskKind == MaskKind::Bool;
+    for (int r = 0; r < count; ++r) {
+      const int64_t query = (row0 + r) / g_.group;
+      const KeyRange range = visible(batch, query);
+      row.scores = w.scores + r * kTileKeys;
+      if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
+      row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
+      row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
+      row.bias = maskRow(batch, head(unit, row0 + r), query, tile, w.bias) ? w.bias : nullptr;
+      float factor = kernels_.softmaxRow(row, result.states[r]);
+      if (factor != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, factor);
+    }
+    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
+    kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), kTileKeys,
+                     columns, count, true, result.sums);
+  }
+
+  void finishRow(int64_t unit, int64_t row, float* sums, const RowState& state) const {
+    const int64_t batch = unit / a_.kvHeads;
+    int64_t at = batch * a_.outStrides.batch + head(unit, row) * a_.outStrides.head +
+                 row / g_.group * a_.outStrides.token;
+    if (state.sum == 0) {
+      for (int64_t d = 0; d < a_.valueDim; ++d) sums[d] = hiddenRow(unit, d);
+    } else {
+      kernels_.scaleRow(sums, g_.pack.valueColumns, 1.0f / state.sum);
+    }
+    if (a_.dtype == DType::F32)
+      std::copy_n(sums, a_.valueDim, static_cast<float*>(a_.out) + at);
+    else
+      for (int64_t d = 0; d < a_.valueDim; ++d)
+        static_cast<uint16_t*>(a_.out)[at + d] = floatToBf16(sums[d]);
+  }
+
+  // Output d of a row without visible keys.
+  float hiddenRow(int64_t unit, int64_t d) const {
+    if (a_.maskedRow == MaskedRow::Zero) return 0.0f;
+    if (a_.maskedRow == MaskedRow::Nan || a_.kLen == 0)
+      return std::numeric_limits<float>::quiet_NaN();
+    float sum = 0;
+    for (int64_t j = 0; j < a_.kLen; ++j) {
+      const char* at = value(unit, j);
+      sum += a_.dtype == DType::F32 ? reinterpret_cast<const float*>(at)[d]
+                                    : bf16ToFloat(reinterpret_cast<const uint16_t*>(at)[d]);
+    }
+    return sum / float(a_.kLen);
+  }
+
+  void rowTile(int64_t unit, int64_t index, int workerIndex) const {
+    const Worker w = worker(workerIndex);
+    Result result(w.result, g_);
+    const int64_t row0 = index * kTileRows;
+    const int count = int(std::min<int64_t>(kTileRows, g_.rows - row0));
+    beginRows(unit, row0, count, w, result);
+    const KeyRange keys = visibleToRows(unit / a_.kvHeads, row0, row0 + count);
+    for (int64_t t = keys.lo / kTileKeys; t < ceilDiv(keys.hi, kTileKeys); ++t)
+      addTile(unit, row0, count, t, packed(unit, t), w, result);
+    for (int r = 0; r < count; ++r)
+      finishRow(unit, row0 + r, result.sums + r * g_.pack.valueColumns, result.states[r]);
+  }
+
+  void runPrefill(ThreadPool& pool) {
+    pool.run(g_.units * g_.keyTiles, [&](int64_t index, int) {
+      int64_t unit = index / g_.keyTiles, tile = index % g_.keyTiles;
+      KeyRange keys = visibleToRows(unit / a_.kvHeads, 0, g_.rows);
+      if (tile >= keys.lo / kTileKeys && tile * kTileKeys < keys.hi)
+        packTile(unit, tile, keys.hi, packed(unit, tile));
+    });
+    // Late row tiles see most keys: they go first, and whoever is free takes the next. No result
+    // depends on who computed it.
+    std::atomic<int64_t> next{0};
+    pool.run(pool.threads(), [&](int64_t, int workerIndex) {
+      if (kernels_.tiles) amxBegin();
+      for (int64_t task; (task = next.fetch_add(1)) < g_.units * g_.rowTiles;)
+        rowTile(task % g_.units, g_.rowTiles - 1 - task / g_.units, workerIndex);
+      if (kernels_.tiles) amxEnd();
+    });
+  }
+
+  // One part of the key range of one key head.
+  void decodePart(int64_t unit, int64_t part, int workerIndex) const {
+    const Worker w = worker(workerIndex);
+    char* at = g_.parts > 1 ? shared_ + size_t(unit * g_.parts + part) * g_.resultBytes : w.result;
+    Result result(at, g_);
+    const int count = int(g_.rows);
+    beginRows(unit, 0, count, w, result);
+    const KeyRange keys = visibleToRows(unit / a_.kvHeads, 0, g_.rows);
+    const int64_t first = keys.lo / kTileKeys;
+    const int64_t tiles = std::max<int64_t>(0, ceilDiv(keys.hi, kTileKeys) - first);
+    for (int64_t t = first + tiles * part / g_.parts; t < first + tiles * (part + 1) / g_.parts;
+         ++t) {
+      packTile(unit, t, keys.hi, w.tile);
+      addTile(unit, 0, count, t, w.tile, w, result);
+    }
+    if (g_.parts > 1) return;
+    for (int r = 0; r < count; ++r)
+      finishRow(unit, r, result.sums + r * g_.pack.valueColumns, result.states[r]);
+  }
+
+  // Brings the parts to a common maximum; a part that saw nothing weighs 0.
+  void mergeParts(int64_t unit, int64_t row) const {
+    const int64_t columns = g_.pack.valueColumns;
+    auto part = [&](int64_t index) {
+      return Result(shared_ + size_t(unit * g_.parts + index) * g_.resultBytes, g_);
+    };
+    RowState total{-kInf, 0.0f};
+    for (int64_t p = 0; p < g_.parts; ++p) total.max = std::max(total.max, part(p).states[row].max);
+    const float reference = total.max == -kInf ? 0.0f : total.max;
+    float* sums = part(0).sums + row * columns;
+    for (int64_t p = 0; p < g_.parts; ++p) {
+      const Result from = part(p);
+      const float factor = std::exp(from.states[row].max - reference);
+      total.sum += from.states[row].sum * factor;
+      for (int64_t d = 0; d < columns; ++d) {
+        float x = from.sums[row * columns + d] * factor;
+        sums[d] = p == 0 ? x : sums[d] + x;
+      }
+    }
+    finishRow(unit, row, sums, total);
+  }
+
+  void runDecode(ThreadPool& pool) {
+    pool.run(g_.units * g_.parts, [&](int64_t index, int workerIndex) {
+      if (kernels_.tiles) amxBegin();
+      decodePart(index / g_.parts, index % g_.parts, workerIndex);
+      if (kernels_.tiles) amxEnd();
+    });
+    if (g_.parts > 1)
+      pool.run(g_.units * g_.rows,
+               [&](int64_t index, int) { mergeParts(index / g_.rows, index % g_.rows); });
+  }
+
+  const AttentionArgs& a_;
+  const AttentionKernels& kernels_;
+  const Geometry g_;
+  char* const shared_;
+  char* const workers_;
+};
+
+void check(const AttentionArgs& a) {
+  if (a.dtype != DType::F32 && a.dtype != DType::BF16)
+    throw Error(ErrorCode::Unsupported, "expected attention on f32 or bf16, got " +
+                                            std::string(nameOf(a.dtype)) + "; cast q, k and v");
+  if (a.batch < 0 || a.qHeads < 0 || a.qLen < 0 || a.kLen < 0 || a.headDim < 0 || a.valueDim < 0)
+    throw Error(ErrorCode::InvalidArgument, "expected attention dims of at least 0");
+  if (a.kvHeads <= 0 || a.qHeads % a.kvHeads != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected the query heads to be a multiple of the key heads, got " +
+                    std::to_string(a.qHeads) + " and " + std::to_string(a.kvHeads));
+}
+
+bool isEmpty(const AttentionArgs& a) {
+  return a.batch == 0 || a.qHeads == 0 || a.qLen == 0 || a.valueDim == 0;
+}
+
+}  // namespace
+
+const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
+  static const AttentionKernels amx{true, true, amxProduct, kAttentionAvx512Bf16.softmaxRow,
+                                    kAttentionAvx512Bf16.scaleRow};
+  if (isa.tier == Isa::Avx2) return kAttentionAvx2;
+  if (!bf16 || !isa.bf16) return kAttentionAvx512;
+  return isa.tier == Isa::Amx ? amx : kAttentionAvx512Bf16;
+}
+
+size_t attentionScratchBytes(const AttentionArgs& args, int threads, KernelIsa isa) {
+  check(args);
+  if (isEmpty(args)) return 0;
+  Geometry g(args, attentionKernels(args.dtype == DType::BF16, isa), threads);
+  return g.sharedBytes + g.workerBytes * size_t(threads);
+}
+
+void attention(const AttentionArgs& args, ThreadPool& pool, Scratch scratch, KernelIsa isa) {
+  const size_t needed = attentionScratchBytes(args, pool.threads(), isa);
+  if (isEmpty(args)) return;
+  if ((args.maskKind == MaskKind::None) != (args.mask == nullptr))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected an attention mask exactly when a mask kind is given");
+  if (scratch.bytes < needed)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected " + std::to_string(needed) + " bytes of scratch for attention, got " +
+                    std::to_string(scratch.bytes) + "; ask attentionScratchBytes");
+  Driver(args, isa, pool.threads(), scratch).run(pool);
+}
+
+}  // namespace lathe::cpu

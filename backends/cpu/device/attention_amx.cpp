@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/amx_tiles.h"
+#include "backends/cpu/device/attention_kernels.h"
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+// 2 x 2 tiles per block of 32 columns, or one tile row where there are at most 16 rows.
+void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
+             bool accumulate, float* c) {
+  const char* left = static_cast<const char*>(a);
+  const int64_t aStride = lda * 2, bStride = columns * 4, cStride = columns * 4;
+  const char* lower = left + 16 * aStride;
+  float* cLower = c + 16 * columns;
+  for (int64_t j = 0; j < columns; j += 32) {
+    const char* right = static_cast<const char*>(b) + j * 4;
+    if (accumulate) {
+      _tile_loadd(0, c + j, cStride);
+      _tile_loadd(1, c + j + 16, cStride);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+    }
+    if (rows <= 16) {
+      for (int64_t k = 0; k < inner; k += 32) {
+        _tile_loadd(4, left + k * 2, aStride);
+        _tile_loadd(6, right + k / 2 * bStride, bStride);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, right + k / 2 * bStride + 64, bStride);
+        _tile_dpbf16ps(1, 4, 7);
+      }
+      _tile_stored(0, c + j, cStride);
+      _tile_stored(1, c + j + 16, cStride);
+      continue;
+    }
+    if (accumulate) {
+      _tile_loadd(2, cLower + j, cStride);
+      _tile_loadd(3, cLower + j + 16, cStride);
+    } else {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    for (int64_t k = 0; k < inner; k += 32) {
+      _tile_loadd(4, left + k * 2, aStride);
+      _tile_loadd(6, right + k / 2 * bStride, bStride);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, right + k / 2 * bStride + 64, bStride);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, lower + k * 2, aStride);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c + j, cStride);
+    _tile_stored(1, c + j + 16, cStride);
+    _tile_stored(2, cLower + j, cStride);
+    _tile_stored(3, cLower + j + 16, cStride);
+  }
+}
+
+void loadConfig() { _tile_loadconfig(&kAmxTiles); }
+void release() { _tile_release(); }
+
+LATHE_ISA_END
+
+}  // namespace
+
+void amxBegin() { loadConfig(); }
+void amxEnd() { release(); }
+void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
+                bool accumulate, float* c) {
+  product(a, lda, b, inner, columns, rows, accumulate, c);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Micro-kernels of the attention driver, one table per tier.
+#include <cstdint>
+
+#include "backends/cpu/device/cpu_features.h"
+
+namespace lathe::cpu {
+
+/// A tile of scores: rows (queries x heads of a group) by keys.
+inline constexpr int kTileRows = 32;
+inline constexpr int kTileKeys = 128;
+
+/// What a score row goes through before the exponential. Keys outside [lo, hi) are hidden.
+struct ScoreRow {
+  float* scores = nullptr;   ///< kTileKeys sums q . k; becomes the probabilities in the f32 form
+  uint16_t* bf16 = nullptr;  ///< where probabilities go rounded to bf16, if the tier wants that
+  int lo = 0, hi = kTileKeys;
+  float scale = 1, softcap = 0;
+  const float* bias = nullptr;  ///< kTileKeys addends, or null
+  bool hideInfinite = false;    ///< a bias of -inf hides its key whatever the score is
+};
+
+/// Running maximum and sum of one row of online softmax.
+struct RowState {
+  float max;
+  float sum;
+};
+
+struct AttentionKernels {
+  /// Operands of the products are bf16 with neighbours along the inner dim in pairs
+  /// [inner / 2][columns][2]; otherwise f32 [inner][columns].
+  bool bf16Operands;
+  /// Tasks run between amxBegin and amxEnd.
+  bool tiles;
+  /// c[rows][columns] (+)= a[rows][inner] x b. rows <= kTileRows (buffers hold all kTileRows),
+  /// columns a multiple of 32, inner a multiple of 32 if bf16; ldb and ldc are `columns`.
+  void (*product)(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+                  int rows, bool accumulate, float* c);
+  /// One step of online softmax; returns the factor by which earlier sums shrink.
+  float (*softmaxRow)(const ScoreRow& row, RowState& state);
+  /// row[0..count) *= factor, count a multiple of 16.
+  void (*scaleRow)(float* row, int64_t count, float factor);
+};
+
+/// The table for data of `bf16` or f32 on a tier.
+const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa);
+// One per translation unit of a tier.
+extern const AttentionKernels kAttentionAvx2;
+extern const AttentionKernels kAttentionAvx512;
+extern const AttentionKernels kAttentionAvx512Bf16;
+
+/// `product` on tiles; the calling thread's tile registers are set up by amxBegin.
+void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
+                bool accumulate, float* c);
+void amxBegin();
+void amxEnd();
+
+}  // namespace lathe::cpu

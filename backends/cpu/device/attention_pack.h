@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Copies of queries, keys and values in the form that the attention micro-kernels read.
+#include "backends/cpu/device/attention.h"
+#include "backends/cpu/device/attention_kernels.h"
+
+namespace lathe::cpu {
+
+/// Padded sizes of the packed forms of one call.
+struct AttentionPack {
+  DType dtype = DType::F32;
+  bool bf16 = false;  ///< operands in bf16 pairs, else f32
+  int64_t headDim = 0, valueDim = 0;
+  int64_t innerDim = 0;      ///< headDim, padded to 32 with bf16 operands
+  int64_t valueColumns = 0;  ///< valueDim, padded to 32
+
+  AttentionPack(const AttentionArgs& args, const AttentionKernels& kernels);
+  size_t elementBytes() const { return bf16 ? 2 : 4; }
+  size_t queryBytes() const { return size_t(kTileRows * innerDim) * elementBytes(); }
+  size_t keyBytes() const { return size_t(kTileKeys * innerDim) * elementBytes(); }
+  size_t valueBytes() const { return size_t(kTileKeys * valueColumns) * elementBytes(); }
+
+  /// One query row into row `row` of a tile.
+  void query(const void* from, int row, void* tile) const;
+  /// `count` keys, `stride` elements apart, transposed; the other columns become zeros.
+  void keys(const void* from, int64_t stride, int64_t count, void* tile) const;
+  /// `count` values, `stride` elements apart; the other rows become zeros.
+  void values(const void* from, int64_t stride, int64_t count, void* tile) const;
+};
+
+}  // namespace lathe::cpu

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2-D convolution as patches times filters: for patch embedding stride and kernel are equal, and the
+// patches are a plain re-ordering of the image.
+#include <cstring>
+
+#include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/matmul.h"
+
+namespace lathe::cpu {
+namespace {
+
+class ConvolutionKernel final : public Kernel {
+ public:
+  explicit ConvolutionKernel(const CallInfo& info)
+      : pool_(info.pool), elementBytes_(sizeOf(info.in(0))) {
+    for (size_t i = 0; i < 2; ++i) stride_[i] = info.config.at("strides").at(i).asInt();
+    for (size_t i = 0; i < 4; ++i) padding_[i] = info.config.at("padding").at(i).asInt();
+    args_.dtype = info.in(0);
+    args_.outDType = info.out();
+  }
+
+  size_t bind(const KernelShapes& s) override {
+    x_ = s.shapes[0];
+    w_ = s.shapes[1];
+    out_ = s.shapes[2];
+    int64_t depth = w_[1] * w_[2] * w_[3], pixels = out_[2] * out_[3];
+    // [o, depth] x [depth, pixels] per image; the patches of one image lie in scratch.
+    args_.m = w_[0];
+    args_.k = depth;
+    args_.n = pixels;
+    args_.aRowStride = depth;
+    args_.bRowStride = pixels;
+    args_.cRowStride = pixels;
+    patchBytes_ = alignUp64(size_t(depth * pixels) * elementBytes_);
+    matmulBytes_ = matmulScratchBytes(args_, pool_.threads());
+    return patchBytes_ + matmulBytes_;
+  }
+
+  void run(void* const* p, std::byte* scratch) override {
+    int64_t image = x_[1] * x_[2] * x_[3], result = out_[1] * out_[2] * out_[3];
+    for (int64_t n = 0; n < x_[0]; ++n) {
+      gather(static_cast<const std::byte*>(p[0]) + size_t(n * image) * elementBytes_, scratch);
+      args_.a = p[1];
+      args_.b = scratch;
+      args_.c = static_cast<std::byte*>(p[2]) + size_t(n * result) * elementBytes_;
+      matmul(args_, pool_, {scratch + patchBytes_, matmulBytes_});
+    }
+  }
+
+ private:
+  void gather(const std::byte* image, std::byte* patches) {
+    int64_t height = x_[2], width = x_[3];
+    pool_.run(w_[1] * w_[2] * w_[3], [&](int64_t row, int) {
+      int64_t kx = row % w_[3], ky = row / w_[3] % w_[2], channel = row / (w_[3] * w_[2]);
+      std::byte* to = patches + size_t(row * out_[2] * out_[3]) * elementBytes_;
+      for (int64_t oy = 0; oy < out_[2]; ++oy)
+        for (int64_t ox = 0; ox < out_[3]; ++ox, to += elementBytes_) {
+          int64_t y = oy * stride_[0] + ky - padding_[0], x = ox * stride_[1] + kx - padding_[2];
+          if (y < 0 || x < 0 || y >= height || x >= width)
+            std::memset(to, 0, elementBytes_);
+          else
+            std::memcpy(to, image + size_t((channel * height + y) * width + x) * elementBytes_,
+                        elementBytes_);
+        }
+    });
+  }
+
+  ThreadPool& pool_;
+  size_t elementBytes_;
+  int64_t stride_[2], padding_[4];
+  Shape x_, w_, out_;
+  MatmulArgs args_;
+  size_t patchBytes_ = 0, matmulBytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> makeConvolution(const CallInfo& info) {
+  return std::make_unique<ConvolutionKernel>(info);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/linear.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backends/cpu/device/amx_gemm.h"
+#include "backends/cpu/device/panel_gemm.h"
+#include "backends/cpu/device/primitives.h"
+#include "runtime/error.h"
+
+namespace lathe::cpu {
+namespace {
+
+// Rows of the primitives; what is left below the smallest runs on the panel kernels.
+constexpr std::array<int64_t, 6> kRowBuckets = {256, 128, 64, 32, 16, 8};
+constexpr int64_t kMinRowsPerThread = 64;
+// Columns of one primitive call at most: its weights stay in the L2 cache over all row chunks.
+constexpr int64_t kBlockPanels = 8;
+
+enum class Path { Panels, Amx, OneDnn };
+
+Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
+  const PackedShape& w = spec.weights;
+  if (w.k == 0) return Path::Panels;
+  // VDPBF16PS runs at half rate on cores with tiles: from 3 rows on it would be the limit there,
+  // and no longer memory.
+  if (w.dtype == DType::BF16 && isa.tier == Isa::Amx) return m <= 2 ? Path::Panels : Path::Amx;
+  if (m <= kPanelRows) return Path::Panels;
+  if (w.dtype == DType::BF16) return isa.bf16 ? Path::OneDnn : Path::Panels;
+  // oneDNN 3.2 reads packed weights only on AVX-512.
+  return isa.tier == Isa::Avx2 ? Path::Panels : Path::OneDnn;
+}
+
+// Columns of the blocks that a column split deals out: equal shares, at most kBlockPanels each.
+int64_t columnBlock(const PackedShape& w, int threads) {
+  int64_t rounds = ceilDiv(w.panels(), threads * kBlockPanels);
+  return ceilDiv(w.panels(), threads * rounds) * kPanelColumns;
+}
+
+// Products go to a dense f32 block in the cache, so that layers of any output share primitives.
+MatmulKey chunkKey(const LinearSpec& spec, int64_t m, int64_t n) {
+  MatmulKey key;
+  key.dtype = spec.weights.dtype;
+  key.m = m;
+  key.k = spec.weights.k;
+  key.n = n;
+  key.aRow = spec.lda;
+  key.packedB = true;
+  key.cRow = n;
+  return key;
+}
+
+LinearSpec withDefaults(LinearSpec spec) {
+  const PackedShape& w = spec.weights;
+  if (spec.lda == 0) spec.lda = w.k;
+  if (spec.ldc == 0) spec.ldc = w.n;
+  if (w.dtype != DType::F32 && w.dtype != DType::BF16)
+    throw Error(ErrorCode::Unsupported,
+                "expected packed weights of f32 or bf16, got " + std::string(nameOf(w.dtype)));
+  if (spec.outDType != DType::F32 && spec.outDType != w.dtype)
+    throw Error(ErrorCode::Unsupported, "expected a linear output of f32 or the weights' " +
+                                            std::string(nameOf(w.dtype)) + ", got " +
+                                            std::string(nameOf(spec.outDType)));
+  if (spec.hasBias && spec.biasDType != DType::F32 && spec.biasDType != DType::BF16)
+    throw Error(ErrorCode::Unsupported,
+                "expected a bias of f32 or bf16, got " + std::string(nameOf(spec.biasDType)));
+  if (w.k < 0 || w.n < 0 || spec.lda < w.k || spec.ldc < w.n)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected lda >= k and ldc >= n, got k " + std::to_string(w.k) + ", lda " +
+                    std::to_string(spec.lda) + ", n " + std::to_string(w.n) + ", ldc " +
+                    std::to_string(spec.ldc));
+  return spec;
+}
+
+// One worker's slice of the scratch on the oneDNN path.
+struct OneDnnSlice {
+  size_t scratchpad = 0, sums = 0, rows = 0;
+  size_t bytes() const { return scratchpad + sums + rows; }
+};
+
+OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
+  OneDnnSlice slice;
+  int64_t block = columnBlock(spec.weights, threads);
+  for (int64_t n : {std::min(block, spec.weights.n), spec.weights.n % block}) {
+    if (n == 0) continue;
+    for (int64_t m : kRowBuckets)
+      slice.scratchpad =
+          std::max(slice.scratchpad, matmulPrimitive(chunkKey(spec, m, n))->scratchBytes());
+  }
+  slice.scratchpad = alignUp64(slice.scratchpad);
+  slice.sums = alignUp64(size_t(kRowBuckets[0] * block) * 4);
+  slice.rows = panelRowsBytes(spec.weights, kRowBuckets.back());
+  return slice;
+}
+
+size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
+  switch (path) {
+    case Path::Panels:
+      break;
+    case Path::Amx:
+      return amxGemmScratchBytes(spec.weights, threads);
+    case Path::OneDnn:
+      return oneDnnSlice(spec, threads).bytes() * size_t(threads);
+  }
+  return panelGemmScratchBytes(spec.weights);
+}
+
+// Rows [row0, row1) x columns [col0, col1) on the calling thread, in chunks of the bucket sizes.
+void runOneDnn(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
+               const PanelKernels& kernels, int64_t row0, int64_t row1, int64_t col0, int64_t col1,
+               char* slice, const OneDnnSlice& sizes) {
+  const PackedShape& w = spec.weights;
+  const char* a = static_cast<const char*>(args.a);
+  const char* panels =
+      static_cast<const char*>(args.weights) + col0 / kPanelColumns * w.panelBytes();
+  float* sums = reinterpret_cast<float*>(slice + sizes.scratchpad);
+  while (row0 < row1) {
+    const char* from = a + size_t(row0 * spec.lda) * sizeOf(w.dtype);
+    auto bucket = std::find_if(kRowBuckets.begin(), kRowBuckets.end(),
+                               [&](int64_t rows) { return rows <= row1 - row0; });
+    if (bucket == kRowBuckets.end()) {
+      PanelRows x = preparePanelRows(w, kernels, from, spec.lda, row1 - row0,
+                                     slice + sizes.scratchpad + sizes.sums);
+      runPanels(w, kernels, x, row0, row1 - row0, args.weights, col0 / kPanelColumns,
+                ceilDiv(col1, kPanelColumns), epilogue);
+      return;
+    }
+    matmulPrimitive(chunkKey(spec, *bucket, col1 - col0))->execute(from, panels, sums, slice);
+    kernels.store(sums, col1 - col0, *bucket, col1 - col0, row0, col0, epilogue);
+    row0 += *bucket;
+  }
+}
+
+void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
+                KernelIsa isa, ThreadPool& pool, Scratch scratch) {
+  const int threads = pool.threads();
+  const PanelKernels& kernels = panelKernels(isa);
+  const OneDnnSlice sizes = oneDnnSlice(spec, threads);
+  const int64_t n = spec.weights.n, block = columnBlock(spec.weights, threads);
+  const bool splitRows = args.m >= threads * kMinRowsPerThread;
+  auto slice = [&](int worker) {
+    return static_cast<char*>(scratch.data) + size_t(worker) * sizes.bytes();
+  };
+  auto columns = [&](int64_t row0, int64_t row1, int64_t index, int worker) {
+    runOneDnn(spec, args, epilogue, kernels, row0, row1, index * block,
+              std::min(n, (index + 1) * block), slice(worker), sizes);
+  };
+  if (splitRows) {
+    pool.parallelFor(0, args.m, kRowBuckets.back(), [&](int64_t row0, int64_t row1, int worker) {
+      for (int64_t index = 0; index < ceilDiv(n, block); ++index)
+        columns(row0, row1, index, worker);
+    });
+  } else {
+    pool.run(ceilDiv(n, block),
+             [&](int64_t index, int worker) { columns(0, args.m, index, worker); });
+  }
+}
+
+}  // namespace
+
+size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
+  const LinearSpec spec = withDefaults(given);
+  if (spec.weights.n == 0) return 0;
+  size_t few = pathScratchBytes(choosePath(spec, 1, isa), spec, threads);
+  size_t many = pathScratchBytes(choosePath(spec, kPanelRows + 1, isa), spec, threads);
+  return std::max(few, many);
+}
+
+void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, Scratch scratch,
+            KernelIsa isa) {
+  const LinearSpec spec = withDefaults(given);
+  const PackedShape& w = spec.weights;
+  if (args.m <= 0 || w.n == 0) return;
+  const Path path = choosePath(spec, args.m, isa);
+  const size_t needed = pathScratchBytes(path, spec, pool.threads());
+  if (scratch.bytes < needed)
+    throw Error(ErrorCode::InvalidArgument, "expected " + std::to_string(needed) +
+                                                " bytes of scratch for a linear layer, got " +
+                                                std::to_string(scratch.bytes) +
+                                                "; ask prepareLinear");
+  Epilogue epilogue;
+  epilogue.bias = spec.hasBias ? args.bias : nullptr;
+  epilogue.biasDType = spec.biasDType;
+  epilogue.residual = args.residual;
+  epilogue.ldr = args.ldr ? args.ldr : w.n;
+  epilogue.c = args.c;
+  epilogue.ldc = spec.ldc;
+  epilogue.outDType = spec.outDType;
+  switch (path) {
+    case Path::Panels:
+      panelGemm(w, isa, args.m, args.a, spec.lda, args.weights, epilogue, pool, scratch);
+      break;
+    case Path::Amx:
+      amxGemm({w, args.m, static_cast<const uint16_t*>(args.a), spec.lda, args.weights, epilogue},
+              pool, scratch);
+      break;
+    case Path::OneDnn:
+      oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
+      break;
+  }
+}
+
+}  // namespace lathe::cpu

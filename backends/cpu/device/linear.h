@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// C[m, n] = A[m, k] x W[k, n] (+ bias) (+ residual) with weights packed once for every m.
+#include <string>
+#include <vector>
+
+#include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/device/packed_weights.h"
+
+namespace lathe::cpu {
+
+/// What is fixed about a linear layer before the number of rows is known.
+struct LinearSpec {
+  PackedShape weights;          ///< its dtype is also A's
+  DType outDType = DType::F32;  ///< F32, or the weights' dtype
+  bool hasBias = false;
+  DType biasDType = DType::F32;  ///< F32 or BF16
+  int64_t lda = 0;               ///< elements between rows of A, >= k; 0 means k
+  int64_t ldc = 0;               ///< elements between rows of C, >= n; 0 means n
+};
+
+/// Operands of one call; nothing is owned. `residual` has C's dtype and may be C itself.
+struct LinearArgs {
+  int64_t m = 0;
+  const void* a = nullptr;
+  const void* weights = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;
+  const void* residual = nullptr;
+  int64_t ldr = 0;  ///< elements between rows of the residual; 0 means n
+};
+
+/// Creates the oneDNN primitives that any m may use, so that none is created in steady state, and
+/// returns the scratch bytes that `linear` needs for every m on a pool of `threads`.
+/// Throws Error(Unsupported) for dtypes other than f32 and bf16.
+size_t prepareLinear(const LinearSpec& spec, int threads, KernelIsa isa = KernelIsa::current());
+
+/// Runs the layer. Products are summed in f32; bias is added in f32 before the one rounding to the
+/// output's dtype, the residual is added to the rounded value and rounded again, as an elementwise
+/// addition after the layer would. m = 0 does nothing; k = 0 gives bias + residual.
+/// Throws Error(InvalidArgument) if `scratch` is smaller than prepareLinear said.
+void linear(const LinearSpec& spec, const LinearArgs& args, ThreadPool& pool, Scratch scratch,
+            KernelIsa isa = KernelIsa::current());
+
+/// One line per oneDNN primitive made so far by `linear` and `matmul`.
+struct PrimitiveInfo {
+  std::string shape;  ///< "bf16 256x896x1152 packed"
+  std::string impl;   ///< oneDNN's implementation name, "brg:avx512_core_amx"
+  bool slow = false;  ///< a reference or generic jit implementation, for the compile report
+};
+std::vector<PrimitiveInfo> primitiveReport();
+
+}  // namespace lathe::cpu

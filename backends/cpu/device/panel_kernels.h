@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Micro-kernels on packed weight panels: a few rows of A times one panel of 64 columns.
+#include <cstdint>
+
+#include "backends/cpu/device/cpu_features.h"
+#include "runtime/dtype.h"
+
+namespace lathe::cpu {
+
+/// Rows of A that one call may handle.
+inline constexpr int kPanelRows = 4;
+
+/// acc[r][0..63] += A[r][0..blocks * blockK) x panel blocks, for the kernel's number of rows.
+/// `a` is f32, or bf16 for the dot-product kernels; `aStride` in elements; both A and the panel
+/// are readable over whole blocks. `prefetch` bytes ahead of the panel are fetched, 0 = none.
+using PanelFn = void (*)(const void* a, int64_t aStride, const void* panel, int64_t blocks,
+                         int64_t prefetch, float* acc);
+
+/// What happens to a finished piece of C: bias, one rounding, residual.
+struct Epilogue {
+  const void* bias = nullptr;
+  DType biasDType = DType::F32;
+  const void* residual = nullptr;
+  int64_t ldr = 0;
+  void* c = nullptr;
+  int64_t ldc = 0;
+  DType outDType = DType::F32;
+};
+
+struct PanelKernels {
+  PanelFn f32[kPanelRows];
+  PanelFn bf16[kPanelRows];
+  /// The bf16 kernels take A in bf16 (dot products); otherwise in f32.
+  bool bf16Dot;
+  /// Stores acc[rows][cols] (`accStride` floats apart) at C[row0.., col0..] through the epilogue.
+  void (*store)(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+                int64_t col0, const Epilogue& epilogue);
+};
+
+/// The kernels of a tier; `isa.bf16` picks the dot-product form.
+const PanelKernels& panelKernels(KernelIsa isa);
+
+// One per translation unit of a tier.
+extern const PanelKernels kPanelKernelsAvx2;
+extern const PanelKernels kPanelKernelsAvx512;
+extern const PanelKernels kPanelKernelsAvx512Bf16;
+
+}  // namespace lathe::cpu

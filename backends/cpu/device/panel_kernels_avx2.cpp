@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/isa_region.h"
+#include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/panel_kernels.h"
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
+
+// Sixteen registers hold 4 rows x 16 columns of sums, so a panel is walked in four column groups;
+// a step of 4 blocks (16 KiB) stays in the L1 cache between the groups.
+constexpr int64_t kStepBlocks = 4;
+
+template <int rows, bool widen>
+void panelStep(const float* x, int64_t aStride, const char* b, int64_t blocks, int64_t prefetch,
+               float* acc) {
+  const __m256i high = _mm256_set1_epi32(int(0xffff0000u));
+  for (int group = 0; group < 4; ++group) {
+    __m256 sum[rows][2];
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < 2; ++c) sum[r][c] = _mm256_loadu_ps(acc + r * 64 + group * 16 + c * 8);
+    const char* row = b + group * 64;
+    for (int64_t line = 0; line < blocks * 16; ++line, row += 256) {
+      if (prefetch) _mm_prefetch(row + prefetch, _MM_HINT_T0);
+      for (int c = 0; c < 2; ++c) {
+        if constexpr (widen) {
+          __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + c * 32));
+          __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(pair, 16));
+          __m256 odd = _mm256_castsi256_ps(_mm256_and_si256(pair, high));
+          for (int r = 0; r < rows; ++r) {
+            const float* value = x + r * aStride + 2 * line;
+            sum[r][c] = _mm256_fmadd_ps(even, _mm256_set1_ps(value[0]), sum[r][c]);
+            sum[r][c] = _mm256_fmadd_ps(odd, _mm256_set1_ps(value[1]), sum[r][c]);
+          }
+        } else {
+          __m256 w = _mm256_loadu_ps(reinterpret_cast<const float*>(row + c * 32));
+          for (int r = 0; r < rows; ++r)
+            sum[r][c] = _mm256_fmadd_ps(w, _mm256_set1_ps(x[r * aStride + line]), sum[r][c]);
+        }
+      }
+    }
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < 2; ++c) _mm256_storeu_ps(acc + r * 64 + group * 16 + c * 8, sum[r][c]);
+  }
+}
+
+template <int rows, bool widen>
+void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
+           float* acc) {
+  const float* x = static_cast<const float*>(a);
+  const char* b = static_cast<const char*>(panel);
+  for (int64_t block = 0; block < blocks; block += kStepBlocks) {
+    int64_t count = blocks - block < kStepBlocks ? blocks - block : kStepBlocks;
+    panelStep<rows, widen>(x + block * (widen ? 32 : 16), aStride, b + block * kPanelBlockBytes,
+                           count, prefetch, acc);
+  }
+}
+
+void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+           int64_t col0, const Epilogue& e) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < cols; ++j) {
+      float value = acc[r * accStride + j];
+      if (e.bias)
+        value += e.biasDType == DType::F32
+                     ? static_cast<const float*>(e.bias)[col0 + j]
+                     : bf16ToFloat(static_cast<const uint16_t*>(e.bias)[col0 + j]);
+      int64_t at = (row0 + r) * e.ldc + col0 + j;
+      int64_t from = (row0 + r) * e.ldr + col0 + j;
+      if (e.outDType == DType::F32) {
+        if (e.residual) value += static_cast<const float*>(e.residual)[from];
+        static_cast<float*>(e.c)[at] = value;
+        continue;
+      }
+      uint16_t bits = floatToBf16(value);
+      if (e.residual)
+        bits = floatToBf16(bf16ToFloat(bits) +
+                           bf16ToFloat(static_cast<const uint16_t*>(e.residual)[from]));
+      static_cast<uint16_t*>(e.c)[at] = bits;
+    }
+  }
+}
+
+LATHE_ISA_END
+
+}  // namespace
+
+const PanelKernels kPanelKernelsAvx2 = {
+    {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
+    {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    false,
+    store,
+};
+
+const PanelKernels& panelKernels(KernelIsa isa) {
+  if (isa.tier == Isa::Avx2) return kPanelKernelsAvx2;
+  return isa.bf16 ? kPanelKernelsAvx512Bf16 : kPanelKernelsAvx512;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "backends/cpu/device/isa_region.h"
+#include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/panel_kernels.h"
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
+
+template <int rows>
+inline void loadAcc(const float* acc, __m512 (&sum)[rows][4]) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_loadu_ps(acc + r * 64 + c * 16);
+}
+
+template <int rows>
+inline void storeAcc(float* acc, const __m512 (&sum)[rows][4]) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) _mm512_storeu_ps(acc + r * 64 + c * 16, sum[r][c]);
+}
+
+// The four cache lines of a panel row, `ahead` bytes further on.
+inline void prefetchRow(const char* row, int64_t ahead) {
+  for (int c = 0; c < 4; ++c) _mm_prefetch(row + ahead + c * 64, _MM_HINT_T0);
+}
+
+template <int rows>
+void panelF32(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
+              float* acc) {
+  const float* x = static_cast<const float*>(a);
+  const char* b = static_cast<const char*>(panel);
+  __m512 sum[rows][4];
+  loadAcc<rows>(acc, sum);
+  for (int64_t k = 0; k < blocks * 16; ++k, b += 256) {
+    if (prefetch) prefetchRow(b, prefetch);
+    for (int c = 0; c < 4; ++c) {
+      __m512 w = _mm512_loadu_ps(b + c * 64);
+      for (int r = 0; r < rows; ++r)
+        sum[r][c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[r * aStride + k]), sum[r][c]);
+    }
+  }
+  storeAcc<rows>(acc, sum);
+}
+
+// bf16 weights widened in registers: the even element of a pair by a shift, the odd by a mask.
+template <int rows>
+void panelWiden(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
+                float* acc) {
+  const float* x = static_cast<const float*>(a);
+  const char* b = static_cast<const char*>(panel);
+  const __m512i high = _mm512_set1_epi32(int(0xffff0000u));
+  __m512 sum[rows][4];
+  loadAcc<rows>(acc, sum);
+  for (int64_t k = 0; k < blocks * 32; k += 2, b += 256) {
+    if (prefetch) prefetchRow(b, prefetch);
+    for (int c = 0; c < 4; ++c) {
+      __m512i pair = _mm512_loadu_si512(b + c * 64);
+      __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
+      __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pair, high));
+      for (int r = 0; r < rows; ++r) {
+        sum[r][c] = _mm512_fmadd_ps(even, _mm512_set1_ps(x[r * aStride + k]), sum[r][c]);
+        sum[r][c] = _mm512_fmadd_ps(odd, _mm512_set1_ps(x[r * aStride + k + 1]), sum[r][c]);
+      }
+    }
+  }
+  storeAcc<rows>(acc, sum);
+}
+
+inline __m512 widen(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// Round to nearest even; NaN keeps its upper half, made quiet.
+inline __m256i narrow(__m512 value) {
+  __m512i u = _mm512_castps_si512(value);
+  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  rounded = _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+
+inline __m512 loadAny(const void* base, DType dtype, int64_t index, __mmask16 lanes) {
+  if (dtype == DType::F32)
+    return _mm512_maskz_loadu_ps(lanes, static_cast<const float*>(base) + index);
+  return widen(_mm256_maskz_loadu_epi16(lanes, static_cast<const uint16_t*>(base) + index));
+}
+
+void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+           int64_t col0, const Epilogue& e) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < cols; j += 16) {
+      __mmask16 lanes = cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
+      __m512 value = _mm512_maskz_loadu_ps(lanes, acc + r * accStride + j);
+      if (e.bias) value = _mm512_add_ps(value, loadAny(e.bias, e.biasDType, col0 + j, lanes));
+      int64_t at = (row0 + r) * e.ldc + col0 + j;
+      int64_t from = (row0 + r) * e.ldr + col0 + j;
+      if (e.outDType == DType::F32) {
+        if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, DType::F32, from, lanes));
+        _mm512_mask_storeu_ps(static_cast<float*>(e.c) + at, lanes, value);
+        continue;
+      }
+      __m256i bits = narrow(value);
+      if (e.residual)
+        bits = narrow(_mm512_add_ps(widen(bits), loadAny(e.residual, DType::BF16, from, lanes)));
+      _mm256_mask_storeu_epi16(static_cast<uint16_t*>(e.c) + at, lanes, bits);
+    }
+  }
+}
+
+LATHE_ISA_END
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_BF16)
+
+// VDPBF16PS: one 32-bit lane holds two neighbours along K, as the panel stores them.
+template <int rows>
+void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
+              float* acc) {
+  const char* x = static_cast<const char*>(a);
+  const char* b = static_cast<const char*>(panel);
+  __m512 sum[rows][4];
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_loadu_ps(acc + r * 64 + c * 16);
+  for (int64_t pair = 0; pair < blocks * 16; ++pair, b += 256) {
+    if (prefetch)
+      for (int c = 0; c < 4; ++c) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
+    __m512bh w[4];
+    for (int c = 0; c < 4; ++c) w[c] = (__m512bh)_mm512_loadu_si512(b + c * 64);
+    for (int r = 0; r < rows; ++r) {
+      int bits;
+      __builtin_memcpy(&bits, x + (r * aStride + 2 * pair) * 2, 4);
+      __m512bh value = (__m512bh)_mm512_set1_epi32(bits);
+      for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], w[c], value);
+    }
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) _mm512_storeu_ps(acc + r * 64 + c * 16, sum[r][c]);
+}
+
+LATHE_ISA_END
+
+}  // namespace
+
+const PanelKernels kPanelKernelsAvx512 = {
+    {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
+    {panelWiden<1>, panelWiden<2>, panelWiden<3>, panelWiden<4>},
+    false,
+    store,
+};
+const PanelKernels kPanelKernelsAvx512Bf16 = {
+    {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
+    {panelDot<1>, panelDot<2>, panelDot<3>, panelDot<4>},
+    true,
+    store,
+};
+
+}  // namespace lathe::cpu

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/roofs.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "backends/cpu/device/amx_tiles.h"
+#include "backends/cpu/device/scratch.h"
+#include "runtime/error.h"
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
+
+// Ten independent chains cover latency 4-5 x two units; returns FLOPs. The operands are chosen so
+// that the sums neither overflow nor become subnormal.
+double fmaAvx2(int64_t rounds, float* sink) {
+  __m256 sum[10], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f);
+  for (int i = 0; i < 10; ++i) sum[i] = _mm256_set1_ps(float(i));
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < 10; ++i) sum[i] = _mm256_fmadd_ps(sum[i], x, y);
+  for (int i = 0; i < 10; ++i) _mm256_storeu_ps(sink, _mm256_add_ps(_mm256_loadu_ps(sink), sum[i]));
+  return double(rounds) * 10 * 8 * 2;
+}
+
+// Reads `lines` cache lines from each of `streams` places `gap` bytes apart, in turns of 1 KiB.
+uint64_t readAvx2(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch) {
+  __m256i sum[4] = {};
+  for (int64_t line = 0; line < lines; line += 16) {
+    for (int s = 0; s < streams; ++s) {
+      const char* p = base + s * gap + line * 64;
+      for (int i = 0; i < 16; ++i) {
+        if (prefetch) _mm_prefetch(p + prefetch + i * 64, _MM_HINT_T0);
+        const __m256i* at = reinterpret_cast<const __m256i*>(p + i * 64);
+        sum[i & 1] = _mm256_xor_si256(sum[i & 1], _mm256_load_si256(at));
+        sum[2 + (i & 1)] = _mm256_xor_si256(sum[2 + (i & 1)], _mm256_load_si256(at + 1));
+      }
+    }
+  }
+  __m256i all =
+      _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3]));
+  alignas(32) uint64_t out[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out), all);
+  return out[0] ^ out[1] ^ out[2] ^ out[3];
+}
+
+LATHE_ISA_END
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
+
+double fmaAvx512(int64_t rounds, float* sink) {
+  __m512 sum[16], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
+  for (int i = 0; i < 16; ++i) sum[i] = _mm512_set1_ps(float(i));
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < 16; ++i) sum[i] = _mm512_fmadd_ps(sum[i], x, y);
+  for (int i = 0; i < 16; ++i) _mm512_storeu_ps(sink, _mm512_add_ps(_mm512_loadu_ps(sink), sum[i]));
+  return double(rounds) * 16 * 16 * 2;
+}
+
+LATHE_ISA_END
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_BF16)
+
+double dotBf16(int64_t rounds, float* sink) {
+  __m512 sum[16];
+  __m512bh x = (__m512bh)_mm512_set1_epi32(0x3f803f80), y = (__m512bh)_mm512_set1_epi32(0x38003800);
+  for (int i = 0; i < 16; ++i) sum[i] = _mm512_setzero_ps();
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < 16; ++i) sum[i] = _mm512_dpbf16_ps(sum[i], x, y);
+  for (int i = 0; i < 16; ++i) _mm512_storeu_ps(sink, _mm512_add_ps(_mm512_loadu_ps(sink), sum[i]));
+  return double(rounds) * 16 * 32 * 2;
+}
+
+LATHE_ISA_END
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+double amxBf16(int64_t rounds, float* sink) {
+  alignas(64) unsigned short ones[512];
+  for (int i = 0; i < 512; ++i) ones[i] = 0x3800;
+  _tile_loadconfig(&kAmxTiles);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, ones, 64);
+  _tile_loadd(5, ones, 64);
+  _tile_loadd(6, ones, 64);
+  _tile_loadd(7, ones, 64);
+  for (int64_t r = 0; r < rounds; ++r) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  alignas(64) float sums[256];
+  _tile_stored(0, sums, 64);
+  sink[0] += sums[0];
+  _tile_stored(3, sums, 64);
+  sink[0] += sums[0];
+  _tile_release();
+  return double(rounds) * 4 * 16 * 16 * 32 * 2;
+}
+
+LATHE_ISA_END
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Keeps a result that nothing else reads from being optimized away.
+void keep(const void* value) { __asm__ volatile("" : : "g"(value) : "memory"); }
+
+using PeakLoop = double (*)(int64_t rounds, float* sink);
+
+PeakLoop peakLoop(PeakKind kind) {
+  const CpuFeatures& f = cpuFeatures();
+  Isa isa = machineIsa();
+  switch (kind) {
+    case PeakKind::F32Fma:
+      return isa >= Isa::Avx512 ? fmaAvx512 : fmaAvx2;
+    case PeakKind::Bf16Dot:
+      if (isa >= Isa::Avx512 && f.avx512Bf16) return dotBf16;
+      throw Error(ErrorCode::Unsupported,
+                  "expected a CPU with AVX512_BF16 to measure its bf16 peak, got one without");
+    case PeakKind::AmxBf16:
+      if (isa == Isa::Amx) return amxBf16;
+      throw Error(ErrorCode::Unsupported,
+                  "expected a CPU with AMX tiles to measure their peak, got one without");
+  }
+  return fmaAvx2;
+}
+
+// Page-aligned memory that is given back to the system at once.
+class Pages {
+ public:
+  explicit Pages(int64_t bytes) : bytes_(size_t(bytes)) {
+    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+      throw Error(ErrorCode::OutOfMemory, "could not map " + std::to_string(bytes) +
+                                              " bytes to measure the read bandwidth");
+    data_ = static_cast<char*>(at);
+  }
+  ~Pages() { munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  size_t bytes_;
+};
+
+}  // namespace
+
+double measurePeak(PeakKind kind, ThreadPool& pool, int repeats) {
+  PeakLoop loop = peakLoop(kind);
+  std::vector<double> flops(size_t(pool.threads()));
+  auto pass = [&](int64_t rounds) {
+    double start = now();
+    pool.run(pool.threads(), [&](int64_t, int worker) {
+      float sink[16] = {};
+      flops[size_t(worker)] = loop(rounds, sink);
+      keep(sink);
+    });
+    return now() - start;
+  };
+  int64_t rounds = 1000;
+  double seconds = pass(rounds);
+  while (seconds < 5e-3) {
+    rounds *= 2;
+    seconds = pass(rounds);
+  }
+  for (int i = 0; i < repeats; ++i) seconds = std::min(seconds, pass(rounds));
+  double total = 0;
+  for (double f : flops) total += f;
+  return total / seconds;
+}
+
+PeakKind bestPeakKind(bool bf16, KernelIsa isa) {
+  if (!bf16) return PeakKind::F32Fma;
+  if (isa.tier == Isa::Amx) return PeakKind::AmxBf16;
+  return isa.bf16 ? PeakKind::Bf16Dot : PeakKind::F32Fma;
+}
+
+ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
+  constexpr int64_t kMinBytes = int64_t(64) << 20, kPage = 4096;
+  // Every share is a whole number of pages for each of 1, 2, 4, 8 and 16 streams.
+  const int64_t unit = pool.threads() * 16 * kPage;
+  int64_t freeBytes = int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  ReadRoofs roofs;
+  roofs.bufferBytes =
+      std::max(unit, std::max(kMinBytes, std::min(bytes, freeBytes / 4)) / unit * unit);
+  Pages pages(roofs.bufferBytes + 2 * kPage);  // the tail keeps prefetches inside the mapping
+  const int64_t share = roofs.bufferBytes / pool.threads();
+  pool.run(pool.threads(), [&](int64_t index, int) {
+    std::memset(pages.data() + index * share, int(index) + 1, size_t(share));
+  });
+  for (int streams : {1, 2, 4, 8, 16}) {
+    for (bool prefetch : {false, true}) {
+      double best = 0;
+      for (int i = 0; i < repeats; ++i) {
+        double start = now();
+        pool.run(pool.threads(), [&](int64_t index, int) {
+          int64_t gap = share / streams;
+          uint64_t sum =
+              readAvx2(pages.data() + index * share, gap, streams, gap / 64, prefetch ? kPage : 0);
+          keep(&sum);
+        });
+        best = std::max(best, double(roofs.bufferBytes) / (now() - start));
+      }
+      roofs.tried.push_back({streams, prefetch, best});
+    }
+  }
+  std::sort(roofs.tried.begin(), roofs.tried.end(), [](const ReadRoof& a, const ReadRoof& b) {
+    return a.bytesPerSecond > b.bytesPerSecond;
+  });
+  return roofs;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the machine could do at best, measured in the same process as the thing that is judged.
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/device/cpu_features.h"
+#include "runtime/thread_pool.h"
+
+namespace lathe::cpu {
+
+/// Which multiply-add unit a peak belongs to.
+enum class PeakKind { F32Fma, Bf16Dot, AmxBf16 };
+
+/// FLOP/s (a multiply-add counts two) of a loop on registers only, all threads of `pool` at once:
+/// best of `repeats` runs of a few milliseconds. Throws Error(Unsupported) if the CPU lacks it.
+double measurePeak(PeakKind kind, ThreadPool& pool, int repeats = 5);
+/// The unit that matmuls of `bf16` or f32 data use best on this machine.
+PeakKind bestPeakKind(bool bf16, KernelIsa isa = KernelIsa::current());
+
+/// Read bandwidth of one way of walking memory.
+struct ReadRoof {
+  int streams = 1;        ///< concurrent sequential streams per thread
+  bool prefetch = false;  ///< with software prefetch
+  double bytesPerSecond = 0;
+};
+/// All ways tried, fastest first.
+struct ReadRoofs {
+  std::vector<ReadRoof> tried;
+  int64_t bufferBytes = 0;
+  double best() const { return tried.empty() ? 0 : tried.front().bytesPerSecond; }
+};
+/// Reads a buffer of `bytes` (lowered to a quarter of the free memory, at least 64 MiB) with 1 to
+/// 16 streams per thread, with and without prefetch; best of `repeats` passes each.
+ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes = int64_t(1) << 30, int repeats = 3);
+
+}  // namespace lathe::cpu

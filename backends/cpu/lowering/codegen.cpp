@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/codegen.h"
+
+#include "backends/cpu/lowering/link.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+// The vectors are explicit already: what is left is cleaning, at a third of the time of O3.
+constexpr const char* kPipeline =
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(loop-simplifycfg,licm),early-cse,loop(indvars),"
+    "instcombine<no-verify-fixpoint>,simplifycfg)";
+
+// f32 vectors and scalars: a rational approximation.
+LogicalResult expandErf(ModuleOp module) {
+  bool any = false;
+  module.walk([&](math::ErfOp) { any = true; });
+  if (!any) return success();
+  RewritePatternSet patterns(module.getContext());
+  populateMathPolynomialApproximationPatterns(
+      patterns, [](StringRef name) { return name == math::ErfOp::getOperationName(); });
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+LogicalResult lowerToLlvm(ModuleOp module) {
+  MLIRContext* context = module.getContext();
+  if (failed(expandErf(module))) return failure();
+  {
+    ConversionTarget target(*context);
+    RewritePatternSet patterns(context);
+    populateSCFToControlFlowConversionPatterns(patterns);
+    target.addIllegalOp<scf::ForOp, scf::IfOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation*) { return true; });
+    if (failed(applyPartialConversion(module, target, std::move(patterns)))) return failure();
+  }
+  LLVMTypeConverter types(context);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns);
+  populateVectorToLLVMConversionPatterns(types, patterns);
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+std::unique_ptr<llvm::TargetMachine> targetMachine(const Tier& tier, std::string& failure) {
+  static const bool ready = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)ready;
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, failure);
+  if (!target) return {};
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, "x86-64", tier.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, kPipeline));
+  passes.run(module, modules);
+}
+
+struct Compiled {
+  std::string object, failure;
+};
+
+// Reports by value: no exception may pass through frames of MLIR or LLVM.
+Compiled compile(ModuleOp kernels, const Tier& tier) {
+  Compiled out;
+  ScopedDiagnosticHandler diagnostics(kernels.getContext(), [&](Diagnostic& d) {
+    out.failure += d.str() + "\n";
+    return success();
+  });
+  if (failed(lowerToLlvm(kernels))) {
+    if (out.failure.empty()) out.failure = "lowering to the LLVM dialect failed";
+    return out;
+  }
+  llvm::LLVMContext context;
+  auto module = translateModuleToLLVMIR(kernels, context, "kernels");
+  auto machine = targetMachine(tier, out.failure);
+  if (!module || !machine) {
+    if (out.failure.empty()) out.failure = "translation to LLVM IR failed";
+    return out;
+  }
+  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine->createDataLayout());
+  for (llvm::Function& f : *module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", "x86-64");
+    f.addFnAttr("target-features", tier.features);
+    f.addFnAttr("prefer-vector-width", tier.avx512 ? "512" : "256");
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  optimize(*module, *machine);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emit;
+  if (machine->addPassesToEmitFile(emit, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    out.failure = "the x86-64 target writes no object files";
+    return out;
+  }
+  emit.run(*module);
+  out.object.assign(bytes.begin(), bytes.end());
+  return out;
+}
+
+}  // namespace
+
+std::string compileKernels(ModuleOp kernels, const Tier& tier) {
+  Compiled compiled = compile(kernels, tier);
+  if (!compiled.failure.empty() && compiled.object.empty())
+    throw Error(ErrorCode::Unsupported, "expected the " + tier.name +
+                                            " kernels to compile, got: " + compiled.failure +
+                                            "; report the region that they come from");
+  return linkShared(compiled.object);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels in scf, arith, math and the LLVM dialect to machine code.
+#include <string>
+
+#include "backends/cpu/lowering/tier.h"
+
+namespace mlir {
+class ModuleOp;
+}
+
+namespace lathe::cpu {
+
+/// Bytes of an x86-64 shared object that exports every kernel of the module. The module is lowered
+/// in place and is of no further use. Throws Error with the collected diagnostics.
+std::string compileKernels(mlir::ModuleOp kernels, const Tier& tier);
+
+}  // namespace lathe::cpu

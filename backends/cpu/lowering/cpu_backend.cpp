@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/cpu_backend.h"
+
+#include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/lowering/codegen.h"
+#include "backends/cpu/lowering/region_emitter.h"
+#include "backends/cpu/lowering/to_kernels.h"
+#include "backends/program_builder.h"
+#include "ir/types.h"
+#include "llvm/Support/JSON.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "passes/choose_weight_layout.h"
+#include "passes/expand.h"
+#include "passes/form_regions.h"
+#include "passes/hoist_weights.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool isF32OrBf16(Value v) {
+  Type e = tensorType(v).getElementType();
+  return e.isF32() || e.isBF16();
+}
+
+// The tiers that this machine picks from when it loads code: the best one is enough.
+std::vector<cpu::Tier> hostTiers() {
+  cpu::KernelIsa isa = cpu::KernelIsa::current();
+  std::string best = isa.tier == cpu::Isa::Avx2 ? "avx2" : isa.bf16 ? "avx512bf16" : "avx512";
+  std::vector<cpu::Tier> tiers = cpu::codegenTiers();
+  std::erase_if(tiers, [&](const cpu::Tier& t) { return t.name != best; });
+  return tiers;
+}
+
+class CpuBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cpu"; }
+
+  std::string whyNot(Operation* op) const override {
+    if (auto linear = dyn_cast<LinearOp>(op)) {
+      if (!isF32OrBf16(linear.getX())) return "packed weights are f32 or bf16";
+      if (linear.getLayout() != WeightLayout::packed) return "the weight is computed at run time";
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      if (!isF32OrBf16(attention.getQ())) return "the attention kernel takes f32 and bf16";
+      if (Value mask = attention.getMask())
+        if (!tensorType(mask).getElementType().isInteger(1) && !isF32OrBf16(mask))
+          return "the attention kernel takes masks of bool, f32 and bf16";
+      if (Value p = attention.getPositions())
+        if (!tensorType(p).getElementType().isInteger(64)) return "positions are i64";
+    } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
+      if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
+        return "fused softmax runs over the last axis";
+    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp, WeightOp,
+                    ConstantOp, KernelOp, RegionOp>(op)) {
+      return cpu::whyNotEmittable(op);
+    }
+    return "";
+  }
+
+  void layOut(ModuleOp module, const BackendOptions&) const override {
+    chooseWeightLayout(module, [](LinearOp op) { return isF32OrBf16(op.getX()); });
+    expandDeclined(module, [this](Operation* op) { return whyNot(op); });
+    hoistWeights(module);
+  }
+
+  void lower(ModuleOp module, const BackendOptions&) const override {
+    cpu::foldTransposes(module);
+    formRegions(module, {.canEmit = [](Operation* op) {
+                  return !isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
+                              LinearOp, AttentionOp, KernelOp>(op) &&
+                         cpu::whyNotEmittable(op).empty();
+                }});
+    cpu::toKernels(module);
+  }
+
+  Program build(ModuleOp module, const BackendOptions& options) const override {
+    Program program = buildProgram(module);
+    program.backend = "cpu";
+    auto kernels = module.lookupSymbol<ModuleOp>("kernels");
+    if (!kernels) return program;
+    DialectRegistry dialects;
+    cpu::registerKernelDialects(dialects);
+    module.getContext()->appendDialectRegistry(dialects);
+    module.getContext()->loadAllAvailableDialects();
+    llvm::json::Object regions;
+    for (const cpu::Tier& tier : options.allTiers ? cpu::codegenTiers() : hostTiers()) {
+      OwningOpRef<ModuleOp> code = ModuleOp::create(kernels.getLoc());
+      for (auto f : kernels.getOps<func::FuncOp>()) {
+        FailureOr<cpu::RegionKernel> kernel = cpu::emitRegion(f, tier, *code);
+        if (failed(kernel))
+          throw Error(ErrorCode::Unsupported,
+                      "no code for region " + f.getName().str() + " at " + originText(f.getLoc()));
+        llvm::json::Object info{{"rows", kernel->rows},
+                                {"cost", kernel->costPerRow},
+                                {"scratch", kernel->scratchBytes},
+                                {"sizes", llvm::json::Array(kernel->sizes)}};
+        regions[tier.name + "/" + kernel->name] = std::move(info);
+      }
+      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier);
+    }
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::json::Value(std::move(regions));
+    program.blobs["regions"] = text;
+    return program;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> makeCpuBackend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace lathe

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that only move elements: each is a rule for where an element of the result comes from.
+#include <numeric>
+
+#include "backends/reference/interpreter_ops.h"
+
+using namespace mlir;
+
+namespace lathe::reference {
+namespace {
+
+Dense transpose(const Dense& x, ArrayRef<int64_t> permutation) {
+  Shape from = stridesOf(x.shape), shape, strides;
+  for (int64_t p : permutation) {
+    shape.push_back(x.shape[size_t(p)]);
+    strides.push_back(from[size_t(p)]);
+  }
+  return pick({&x, 1}, shape, stridedIndices(shape, strides));
+}
+
+Dense slice(const Context& cx, SliceOp op, const Dense& x) {
+  Shape starts = cx.sizes(op, op.getStarts()), sizes = cx.sizes(op, op.getSizes());
+  Shape strides = stridesOf(x.shape);
+  int64_t offset = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t step = op.getStrides()[i], last = starts[i] + (sizes[i] - 1) * step;
+    // The proof in the IR takes symbols to be at least 1.
+    if (sizes[i] > 0 && last >= x.shape[i])
+      fail(op, ErrorCode::InvalidArgument,
+           "expected the slice inside axis " + std::to_string(i) + " of size " +
+               std::to_string(x.shape[i]) + ", got start " + std::to_string(starts[i]) + ", size " +
+               std::to_string(sizes[i]) + ", stride " + std::to_string(step));
+    offset += starts[i] * strides[i];
+    strides[i] *= step;
+  }
+  return pick({&x, 1}, sizes, stridedIndices(sizes, strides, offset));
+}
+
+Dense concat(Operands o, int64_t axis) {
+  Shape shape = o[0].shape;
+  shape[size_t(axis)] = 0;
+  for (auto& x : o) shape[size_t(axis)] += x.shape[size_t(axis)];
+  Lines whole(shape, axis);
+  std::vector<int64_t> from(size_t(elementCount(shape)));
+  int64_t source = 0, begin = 0;
+  for (auto& x : o) {
+    Lines part(x.shape, axis);
+    for (int64_t a = 0; a < part.outer; ++a)
+      for (int64_t i = 0; i < part.length; ++i)
+        for (int64_t j = 0; j < part.inner; ++j)
+          from[size_t(whole.at(a, begin + i, j))] = source + part.at(a, i, j);
+    source += x.size();
+    begin += part.length;
+  }
+  return pick(o, shape, from);
+}
+
+Dense pad(PadOp op, Operands o) {
+  const Dense& x = o[0];
+  Shape shape = x.shape;
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] += op.getLow()[i] + op.getHigh()[i];
+  Shape strides = stridesOf(shape);
+  int64_t offset = 0;
+  for (size_t i = 0; i < shape.size(); ++i) offset += op.getLow()[i] * strides[i];
+  // The value is the one element after those of x.
+  std::vector<int64_t> from(size_t(elementCount(shape)), x.size());
+  std::vector<int64_t> inside = stridedIndices(x.shape, strides, offset);
+  for (size_t i = 0; i < inside.size(); ++i) from[size_t(inside[i])] = int64_t(i);
+  return pick(o, shape, from);
+}
+
+Dense reverse(const Dense& x, ArrayRef<int64_t> axes) {
+  Shape strides = stridesOf(x.shape);
+  int64_t offset = 0;
+  for (int64_t axis : axes) {
+    offset += (x.shape[size_t(axis)] - 1) * strides[size_t(axis)];
+    strides[size_t(axis)] = -strides[size_t(axis)];
+  }
+  return pick({&x, 1}, x.shape, stridedIndices(x.shape, strides, offset));
+}
+
+Dense reshape(const Dense& x, Shape shape) {
+  Dense y = x;
+  y.shape = std::move(shape);
+  return y;
+}
+
+}  // namespace
+
+std::optional<Dense> evalShape(const Context& cx, Operation* op, Operands o) {
+  return llvm::TypeSwitch<Operation*, std::optional<Dense>>(op)
+      .Case([&](TransposeOp t) { return transpose(o[0], t.getPermutation()); })
+      .Case([&](ReshapeOp r) { return reshape(o[0], cx.sizes(op, r.getShape())); })
+      .Case([&](BroadcastOp b) { return stretch(o[0], cx.sizes(op, b.getShape())); })
+      .Case([&](SliceOp s) { return slice(cx, s, o[0]); })
+      .Case([&](ConcatOp c) { return concat(o, int64_t(c.getAxis())); })
+      .Case([&](PadOp p) { return pad(p, o); })
+      .Case([&](ReverseOp r) { return reverse(o[0], r.getAxes()); })
+      // Packing is a matter of bytes: here a packed weight is its logical [n, k] matrix.
+      .Case([&](PackOp p) {
+        return p.getSource() == WeightLayout::in_out ? transpose(o[0], {1, 0}) : o[0];
+      })
+      .Default([](Operation*) -> std::optional<Dense> { return std::nullopt; });
+}
+
+}  // namespace lathe::reference

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/activations.h"
+
+#include <numbers>
+
+#include "frontend/nn/module.h"
+
+namespace lathe::nn {
+namespace {
+
+Tensor times(const Tensor& x, double factor, std::source_location at) {
+  return mul(x, scalarLike(x, factor, at), at);
+}
+// x / 2 * (1 + inner), where `inner` is odd in x and goes to 1.
+Tensor halfOnePlus(const Tensor& x, const Tensor& inner, std::source_location at) {
+  return mul(times(x, 0.5, at), add(inner, scalarLike(x, 1, at), at), at);
+}
+
+}  // namespace
+
+Tensor sigmoid(const Tensor& x, SigmoidForm form, std::source_location at) {
+  if (form == SigmoidForm::Op) return lathe::sigmoid(x, at);
+  Tensor denominator = add(scalarLike(x, 1, at), exp(neg(x, at), at), at);
+  return div(scalarLike(x, 1, at), denominator, at);
+}
+
+Tensor silu(const Tensor& x, SigmoidForm form, std::source_location at) {
+  return mul(x, sigmoid(x, form, at), at);
+}
+
+Tensor gelu(const Tensor& x, std::source_location at) {
+  Tensor wide = castTo(x, computeDType(x.dtype()), at);
+  Tensor inner = erf(times(wide, std::numbers::sqrt2 / 2, at), at);
+  return castTo(halfOnePlus(wide, inner, at), x.dtype(), at);
+}
+
+Tensor geluTanh(const Tensor& x, std::source_location at) {
+  Tensor wide = castTo(x, computeDType(x.dtype()), at);
+  Tensor cube = mul(mul(wide, wide, at), wide, at);
+  Tensor sum = add(wide, times(cube, 0.044715, at), at);
+  // sqrt(2 / pi)
+  Tensor inner = tanh(times(sum, std::numbers::sqrt2 * std::numbers::inv_sqrtpi, at), at);
+  return castTo(halfOnePlus(wide, inner, at), x.dtype(), at);
+}
+
+Tensor relu(const Tensor& x, std::source_location at) { return max(x, scalarLike(x, 0, at), at); }
+
+Tensor activate(const Tensor& x, Activation kind, SigmoidForm form, std::source_location at) {
+  switch (kind) {
+    case Activation::SiLU:
+      return silu(x, form, at);
+    case Activation::GELU:
+      return gelu(x, at);
+    case Activation::GELUTanh:
+      return geluTanh(x, at);
+    case Activation::ReLU:
+      return relu(x, at);
+  }
+  return x;
+}
+
+}  // namespace lathe::nn

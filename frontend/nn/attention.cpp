@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/nn/module.h"
+#include "frontend/nn/softmax.h"
+#include "runtime/error.h"
+
+namespace lathe::nn {
+namespace {
+
+[[noreturn]] void fail(const std::string& text, std::source_location at) {
+  throw Error(ErrorCode::InvalidArgument, "attention: " + text, at);
+}
+
+void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
+                 std::source_location at) {
+  expectDefined(q, "attention, q", at);
+  expectDefined(k, "attention, k", at);
+  expectDefined(v, "attention, v", at);
+  const std::string types = "q " + typeText(q) + ", k " + typeText(k) + ", v " + typeText(v);
+  const int64_t rank = q.rank();
+  if ((rank != 3 && rank != 4) || k.rank() != rank || v.rank() != rank)
+    fail("expected three operands of rank 3 or of rank 4, got " + types +
+             "; reshape them to [batch, heads, seq, d] or [batch, seq, d]",
+         at);
+  if (!isFloat(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
+    fail("expected three operands of one float dtype, got " + types + "; cast them", at);
+  if (!(q.dim(-1) == k.dim(-1)))
+    fail("expected q and k of one depth (last axis), got " + types, at);
+  if (!(k.dim(-2) == v.dim(-2)))
+    fail("expected as many values as keys (axis -2), got " + types, at);
+  if (!q.dim(-1).asConstant()) fail("expected a depth that is a number, got " + types, at);
+  if (options.causal && options.positions.defined())
+    fail("expected `causal` or `positions`, got both; positions alone are causal", at);
+  if (rank == 3 || q.dim(1) == k.dim(1)) return;
+  auto heads = q.dim(1).asConstant(), groups = k.dim(1).asConstant();
+  if (!heads || !groups || *groups < 1 || *heads % *groups || !(k.dim(1) == v.dim(1)))
+    fail("expected key and value heads whose number divides the query heads, got " + types, at);
+}
+
+// Query head i reads key head i / group: every key head is repeated `group` times in a row.
+Tensor repeatHeads(const Tensor& x, int64_t heads, std::source_location at) {
+  const Dims d = x.shape();
+  const int64_t group = heads / *d[1].asConstant();
+  Tensor copies =
+      broadcast(reshape(x, {d[0], d[1], 1, d[2], d[3]}, at), {d[0], d[1], group, d[2], d[3]}, at);
+  return reshape(copies, {d[0], heads, d[2], d[3]}, at);
+}
+
+Tensor fusedAttention(const Tensor& q, const Tensor& k, const Tensor& v, double scale,
+                      const AttentionOptions& options, std::source_location at) {
+  fused::AttentionOptions o;
+  o.scale = scale;
+  o.mask = options.mask;
+  o.positions = options.positions;
+  o.causal = options.causal ? "top_left" : options.positions.defined() ? "positions" : "none";
+  o.maskedRow = options.maskedRow == AttentionOptions::MaskedRow::Zero ? "zero" : "nan";
+  return fused::attention(q, k, v, o, at);
+}
+
+Tensor masked(Tensor scores, const AttentionOptions& options, std::source_location at) {
+  const Dim queries = scores.dim(-2), keys = scores.dim(-1);
+  Tensor lowest = scalarLike(scores, -std::numeric_limits<double>::infinity(), at);
+  if (options.causal) scores = select(causalMask(scores, queries, keys, at), scores, lowest, at);
+  if (options.positions.defined())
+    scores = select(positionMask(options.positions, queries, keys, scores.rank(), at), scores,
+                    lowest, at);
+  if (!options.mask.defined()) return scores;
+  if (options.mask.dtype() == DType::Bool) return select(options.mask, scores, lowest, at);
+  return add(scores, castTo(options.mask, scores.dtype(), at), at);
+}
+
+}  // namespace
+
+Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys,
+                  std::source_location at) {
+  expectDefined(like, "causalMask", at);
+  Tensor i = iota(like, {queries, 1}, 0, DType::I64, at);
+  Tensor j = iota(like, {1, keys}, 1, DType::I64, at);
+  return compare(j, i, "le", at);
+}
+
+Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank,
+                    std::source_location at) {
+  expectDefined(positions, "positionMask", at);
+  if (positions.rank() != 1) fail("expected positions [batch], got " + typeText(positions), at);
+  Dims column(size_t(rank), Dim(1));
+  column[0] = positions.dim(0);
+  Tensor first = reshape(castTo(positions, DType::I64, at), column, at);
+  Tensor i = add(first, iota(positions, {queries, 1}, 0, DType::I64, at), at);
+  Tensor j = iota(positions, {1, keys}, 1, DType::I64, at);
+  return compare(j, i, "le", at);
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
+                 std::source_location at) {
+  expectValid(q, k, v, options, at);
+  const double depth = double(*q.dim(-1).asConstant());
+  const double scale = options.scale.value_or(1 / std::sqrt(depth));
+  if (options.useFused) return fusedAttention(q, k, v, scale, options, at);
+
+  const bool grouped = q.rank() == 4 && !(q.dim(1) == k.dim(1));
+  const int64_t heads = grouped ? *q.dim(1).asConstant() : 0;
+  Tensor keys = grouped ? repeatHeads(k, heads, at) : k;
+  Tensor values = grouped ? repeatHeads(v, heads, at) : v;
+  const DType dtype = q.dtype();
+  Tensor scores = matmul(q, swapAxes(keys, -2, -1, at), at);
+  scores = castTo(scores, computeDType(dtype), at);
+  if (options.scaleForm == AttentionOptions::ScaleForm::Divide)
+    scores = div(scores, scalarLike(scores, options.scale ? 1 / scale : std::sqrt(depth), at), at);
+  else
+    scores = mul(scores, scalarLike(scores, scale, at), at);
+
+  Tensor weights = softmax(masked(scores, options, at), -1, at);
+  const bool anyMask = options.causal || options.positions.defined() || options.mask.defined();
+  if (anyMask && options.maskedRow == AttentionOptions::MaskedRow::Zero)
+    weights = select(isNan(weights, at), scalarLike(weights, 0, at), weights, at);
+  return matmul(castTo(weights, dtype, at), values, at);
+}
+
+}  // namespace lathe::nn

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Scaled dot-product attention: Vaswani et al., "Attention Is All You Need", 2017.
+#include <optional>
+
+#include "frontend/ops.h"
+
+namespace lathe::nn {
+
+struct AttentionOptions {
+  enum class ScaleForm {
+    Divide,    ///< scores / sqrt(d)
+    Multiply,  ///< scores * d^-0.5
+  };
+  /// What a query that sees no key gets.
+  enum class MaskedRow {
+    NaN,   ///< 0 / 0, as PyTorch's softmax gives
+    Zero,  ///< NaN weights are replaced by 0 (CS336), where there is a mask at all
+  };
+  Tensor mask = {};  ///< bool (true = visible) or a float that is added; broadcasts to the scores
+  bool causal = false;  ///< query i sees keys 0..i
+  /// Integers [batch]: query i sees keys 0..positions[batch] + i. Excludes `causal`.
+  Tensor positions = {};
+  ScaleForm scaleForm = ScaleForm::Divide;
+  std::optional<double> scale = {};  ///< a factor of the scores; 1 / sqrt(d) unless given
+  MaskedRow maskedRow = MaskedRow::NaN;
+  bool useFused = false;  ///< records the op `attention`
+
+  static AttentionOptions llama() { return {.scaleForm = ScaleForm::Multiply}; }
+  static AttentionOptions modern() { return {.scaleForm = ScaleForm::Multiply}; }
+  static AttentionOptions cs336() { return {.maskedRow = MaskedRow::Zero}; }
+  static AttentionOptions cs190c() { return {}; }
+};
+
+/// Bool [queries, keys]: true where key <= query.
+Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys, LATHE_AT);
+/// Bool [batch, 1, queries, keys] (or [batch, queries, keys] for rank 3): true where
+/// key <= positions[batch] + query.
+Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank = 4,
+                    LATHE_AT);
+
+/// softmax(scale * q k^T + mask) v in q's dtype. q [batch, heads, s, d], k [batch, groups, t, d],
+/// v [batch, groups, t, e] -> [batch, heads, s, e], where groups divides heads and head i reads
+/// group i / (heads / groups); the rank-3 form leaves the heads out. Scale, mask and softmax are
+/// computed in f32 (f64 for f64).
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options = {}, LATHE_AT);
+
+}  // namespace lathe::nn

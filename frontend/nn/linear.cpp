@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/linear.h"
+
+namespace lathe::nn {
+
+LinearOptions LinearOptions::cs336() { return {.weightName = "W"}; }
+LinearOptions LinearOptions::cs190c() {
+  return {.weightName = "linear_matrix", .layout = Layout::InOut};
+}
+
+Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOptions options,
+               std::source_location at)
+    : Module(graph, std::move(path)), in_(in), out_(out), options_(std::move(options)) {
+  expectPositive(in_, "Linear '" + this->path() + "', input size", at);
+  expectPositive(out_, "Linear '" + this->path() + "', output size", at);
+}
+
+Tensor Linear::operator()(const Tensor& x, std::source_location at) const {
+  expectFeatures(x, in_, "Linear '" + path() + "'", at);
+  Scope scope(x.recorder(), path(), at);
+  const bool outIn = options_.layout == LinearOptions::Layout::OutIn;
+  Tensor w = weight(options_.weightName, x.dtype(), outIn ? Shape{out_, in_} : Shape{in_, out_},
+                    options_.weightDType);
+  Tensor bias;
+  if (options_.bias) bias = weight("bias", x.dtype(), {out_}, options_.weightDType);
+  if (options_.useFused)
+    return fused::linear(x, w,
+                         {.bias = bias, .residual = {}, .layout = outIn ? "out_in" : "in_out"});
+
+  // A vector times a matrix: matmul wants two axes.
+  Tensor rows = x.rank() == 1 ? reshape(x, {1, in_}) : x;
+  Tensor y = matmul(rows, outIn ? transpose(w, {1, 0}) : w);
+  if (x.rank() == 1) y = reshape(y, {out_});
+  return options_.bias ? y + bias : y;
+}
+
+}  // namespace lathe::nn

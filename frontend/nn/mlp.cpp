@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/mlp.h"
+
+namespace lathe::nn {
+namespace {
+
+std::string_view keywordOf(Activation kind) {
+  switch (kind) {
+    case Activation::SiLU:
+      return "silu";
+    case Activation::GELU:
+      return "gelu";
+    case Activation::GELUTanh:
+      return "gelu_tanh";
+    case Activation::ReLU:
+      return "relu";
+  }
+  return "none";
+}
+
+}  // namespace
+
+SwiGLUOptions SwiGLUOptions::cs336() {
+  return {.gate = "W1", .up = "W3", .down = "W2", .linear = LinearOptions::cs336()};
+}
+SwiGLUOptions SwiGLUOptions::cs190c() {
+  return {.gate = "linear_w1",
+          .up = "linear_w3",
+          .down = "linear_w2",
+          .sigmoid = SigmoidForm::Spelled,
+          .linear = LinearOptions::cs190c()};
+}
+SwiGLUOptions SwiGLUOptions::modern() { return {.gate = "w1", .up = "w3", .down = "w2"}; }
+
+int64_t SwiGLU::hiddenSizeCs190c(int64_t dModel) { return int64_t(8.0 / 3 * double(dModel)); }
+int64_t SwiGLU::hiddenSizeCs336(int64_t dModel) {
+  return (hiddenSizeCs190c(dModel) + 31) / 64 * 64;
+}
+
+SwiGLU::SwiGLU(Graph& graph, std::string path, int64_t dModel, int64_t dHidden,
+               SwiGLUOptions options, std::source_location at)
+    : Module(graph, std::move(path)),
+      dModel_(dModel),
+      dHidden_(dHidden),
+      options_(std::move(options)) {
+  expectPositive(dModel_, "SwiGLU '" + this->path() + "', dModel", at);
+  expectPositive(dHidden_, "SwiGLU '" + this->path() + "', dHidden", at);
+}
+
+Linear SwiGLU::linear(const std::string& name, int64_t in, int64_t out) const {
+  LinearOptions o = options_.linear;
+  o.bias = options_.bias;
+  return Linear(graph(), below(name), in, out, o);
+}
+
+Tensor SwiGLU::operator()(const Tensor& x, std::source_location at) const {
+  expectFeatures(x, dModel_, "SwiGLU '" + path() + "'", at);
+  Scope scope(x.recorder(), path(), at);
+  Tensor gate = linear(options_.gate, dModel_, dHidden_)(x, at);
+  Tensor up = linear(options_.up, dModel_, dHidden_)(x, at);
+  Tensor hidden = options_.useFused ? fused::siluGate(gate, up, keywordOf(options_.activation))
+                                    : activate(gate, options_.activation, options_.sigmoid) * up;
+  return linear(options_.down, dHidden_, dModel_)(hidden, at);
+}
+
+}  // namespace lathe::nn

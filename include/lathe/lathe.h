@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Everything a user needs: build a graph, compile it, run it.
+#include "frontend/compile.h"
+#include "frontend/families/llama.h"
+#include "frontend/graph.h"
+#include "frontend/nn/nn.h"
+#include "frontend/ops.h"
+#include "frontend/tensor.h"
+#include "runtime/array.h"
+#include "runtime/error.h"
+#include "runtime/program.h"
+#include "runtime/session.h"

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace lathe {
+
+class LinearOp;
+
+/// Puts `lathe.pack` in front of every linear op whose weight comes from the checkpoint alone and
+/// that `wants` accepts, and marks the op `packed`: one layout per weight for all entry points. The
+/// packing is weight-only arithmetic, so hoisting moves it into `load`.
+void chooseWeightLayout(mlir::ModuleOp module, const std::function<bool(LinearOp)>& wants);
+
+}  // namespace lathe

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matcher behind DagPattern::match, and the words for its misses.
+#include <cmath>
+
+#include "ir/types.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/dag_pattern.h"
+#include "passes/match.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+// Depth-first search with the rest of the goals as continuation: values that two sub-terms share
+// are found whatever order the commutative ops have.
+class PatternSearch {
+ public:
+  PatternSearch(const DagPattern& pattern, Match& match, Miss& miss)
+      : p_(pattern), bound_(match.bound_), match_(match), miss_(miss) {}
+
+  bool run(Operation* root) {
+    Goal goal{p_.root_, root->getResult(0), nullptr};
+    return solve(&goal);
+  }
+
+ private:
+  struct Goal {
+    size_t node;
+    Value value;
+    const Goal* next;
+  };
+
+  bool fail(Miss::Why why, size_t node, Value value, std::string detail = {}) {
+    if (matched_ > miss_.matched || (matched_ == miss_.matched && why > miss_.why))
+      miss_ = {why, matched_, node, value, std::move(detail)};
+    return false;
+  }
+
+  bool solve(const Goal* goal) {
+    if (!goal) return checkDims() && checkUsers();
+    const PatternNode& n = p_.nodes_[goal->node];
+    if (Value b = bound_[goal->node])
+      return b == goal->value ? solve(goal->next)
+                              : fail(Miss::Why::Identity, goal->node, goal->value);
+    switch (n.kind) {
+      case PatternNode::Kind::AnyOf:
+      case PatternNode::Kind::Optional:
+        bound_[goal->node] = goal->value;
+        for (auto alternative : n.operands) {
+          Goal first{*alternative, goal->value, goal->next};
+          if (solve(&first)) return true;
+        }
+        bound_[goal->node] = {};
+        return false;
+      case PatternNode::Kind::Constant:
+        if (!acceptsConstant(n, goal->value))
+          return fail(Miss::Why::Constant, goal->node, goal->value);
+        return bind(goal, goal->next);
+      case PatternNode::Kind::Any:
+        if (n.where && !n.where(goal->value))
+          return fail(Miss::Why::Where, goal->node, goal->value);
+        return bind(goal, goal->next);
+      case PatternNode::Kind::Op: return solveOp(n, goal);
+    }
+    return false;
+  }
+
+  static bool acceptsConstant(const PatternNode& n, Value value) {
+    auto number = splatValue(value);
+    if (!number) return false;
+    if (!n.exact) return n.constant(*number);
+    if (*number == *n.exact || std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact))
+      return true;
+    auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
+    if (!element) return false;
+    APFloat rounded(*n.exact);
+    bool inexact;
+    rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
+    return rounded.convertToDouble() == *number;
+  }
+
+  bool solveOp(const PatternNode& n, const Goal* goal) {
+    Operation* op = goal->value.getDefiningOp();
+    if (!op) return fail(Miss::Why::NotAnOp, goal->node, goal->value);
+    if (op->getName().getStringRef() != n.op || op->getResult(0) != goal->value)
+      return fail(Miss::Why::OpName, goal->node, goal->value);
+    SmallVector<size_t, 4> operands;
+    SmallVector<int32_t, 4> segments;
+    for (auto operand : n.operands) {
+      segments.push_back(operand ? 1 : 0);
+      if (operand) operands.push_back(*operand);
+    }
+    auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
+    if (op->getNumOperands() != operands.size() || (sizes && sizes.asArrayRef() != ArrayRef(segments)))
+      return fail(Miss::Why::OperandCount, goal->node, goal->value);
+    for (const NamedAttribute& a : n.attributes) {
+      StringRef name = a.getName().getValue();
+      if (op->getAttr(name) != a.getValue() && !llvm::is_contained(n.free, name))
+        return fail(Miss::Why::Attribute, goal->node, goal->value, name.str());
+    }
+    if (n.oneUse && !goal->value.hasOneUse())
+      return fail(Miss::Why::OneUse, goal->node, goal->value);
+    if (n.where && !n.where(goal->value)) return fail(Miss::Why::Where, goal->node, goal->value);
+
+    int orders = n.commutative && operands.size() == 2 ? 2 : 1;
+    for (int order = 0; order < orders; ++order) {
+      SmallVector<Goal, 4> goals;
+      for (bool bare : {false, true})  // constrain early: ops before bare placeholders
+        for (size_t i = 0; i < operands.size(); ++i)
+          if (isBare(operands[i]) == bare)
+            goals.push_back({operands[i], op->getOperand(unsigned(order ? 1 - i : i)), nullptr});
+      const Goal* next = goal->next;
+      for (Goal& g : llvm::reverse(goals)) {
+        g.next = next;
+        next = &g;
+      }
+      if (bind(goal, next)) return true;
+    }
+    return false;
+  }
+
+  bool isBare(size_t node) const { return p_.nodes_[node].kind == PatternNode::Kind::Any; }
+
+  bool bind(const Goal* goal, const Goal* rest) {
+    bool isOp = p_.nodes_[goal->node].kind == PatternNode::Kind::Op;
+    bound_[goal->node] = goal->value;
+    matched_ += isOp;
+    if (solve(rest)) return true;
+    matched_ -= isOp;
+    bound_[goal->node] = {};
+    return false;
+  }
+
+  bool checkDims() {
+    for (const DagPattern::SameDim& d : p_.sameDims_) {
+      if (!bound_[d.a] || !bound_[d.b]) continue;
+      auto dim = [](Value v, int64_t axis) -> StringAttr {
+        auto type = tensorType(v);
+        if (axis < 0) axis += type.getRank();
+        return axis < 0 || axis >= type.getRank() ? StringAttr() : dimOf(type, axis);
+      };
+      StringAttr a = dim(bound_[d.a], d.axisA), b = dim(bound_[d.b], d.axisB);
+      if (!a || a != b) return fail(Miss::Why::Dim, d.a, bound_[d.a]);
+    }
+    return true;
+  }
+
+  // An interior value with a user outside would be computed twice.
+  bool checkUsers() {
+    auto ops = match_.ops();
+    for (size_t i = 0; i < p_.end_; ++i) {
+      const PatternNode& n = p_.nodes_[i];
+      if (n.kind != PatternNode::Kind::Op || !bound_[i] || i == p_.root_ || n.mayEscape) continue;
+      for (Operation* user : bound_[i].getUsers())
+        if (!ops.contains(user)) return fail(Miss::Why::Escapes, i, bound_[i]);
+    }
+    return true;
+  }
+
+  const DagPattern& p_;
+  SmallVectorImpl<Value>& bound_;
+  Match& match_;
+  Miss& miss_;
+  int matched_ = 0;
+};
+
+bool DagPattern::match(Operation* op, Match& match, Miss& miss) const {
+  match = Match();
+  match.pattern_ = this;
+  match.root_ = op;
+  match.bound_.assign(nodes_.size(), Value());
+  return PatternSearch(*this, match, miss).run(op);
+}
+
+std::string DagPattern::explain(const Miss& miss) const {
+  const PatternNode& n = nodes_[miss.node];
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  Operation* def = miss.value ? miss.value.getDefiningOp() : nullptr;
+  os << name_ << ": " << std::clamp(miss.matched, 0, opCount_) << " of " << opCount_
+     << " ops, then ";
+  switch (miss.why) {
+    case Miss::Why::NotAnOp: os << "wanted " << n.op << ", found an argument"; break;
+    case Miss::Why::OpName: os << "wanted " << n.op << ", found " << def->getName(); break;
+    case Miss::Why::OperandCount: os << n.op << " has other operands"; break;
+    case Miss::Why::Identity: os << "one value is needed twice and two differ"; break;
+    case Miss::Why::Constant: os << "wanted " << n.text; break;
+    case Miss::Why::Attribute:
+      os << n.op << " differs in '" << miss.detail << "': wanted ";
+      for (const NamedAttribute& a : n.attributes)
+        if (a.getName().getValue() == miss.detail) os << a.getValue();
+      os << ", found ";
+      if (Attribute found = def->getAttr(miss.detail))
+        os << found;
+      else
+        os << "none";
+      break;
+    case Miss::Why::OneUse:
+    case Miss::Why::Escapes: os << n.op << " has another user"; break;
+    case Miss::Why::Where: os << "wanted " << n.text; break;
+    case Miss::Why::Dim: os << "dims cannot be proved equal"; break;
+    case Miss::Why::Declined: os << miss.detail; break;
+  }
+  if (def) os << " at " << def->getLoc();
+  os << " (pattern line " << n.at.line() << ")";
+  return text;
+}
+
+}  // namespace lathe

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/form_regions.h"
+
+#include "ir/types.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool isElementwise(Operation* op) {
+  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp, TanhOp,
+             ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, IsNanOp, AddOp, SubOp, MulOp,
+             DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp, BitwiseAndOp, BitwiseOrOp,
+             BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp, CastOp, BitcastOp,
+             SiluGateOp>(op);
+}
+// Costs nothing where it is read, so every consumer may have its own copy.
+bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
+// Reads its operand at other indices; may be inlined into a consumer that reads each element once.
+bool isIndexing(Operation* op) {
+  return isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, GatherOp,
+             EmbeddingOp>(op);
+}
+// Reduces the rows of its last axis and keeps the shape, or leaves one value per row.
+bool isRowOp(Operation* op) {
+  if (auto softmax = dyn_cast<SoftmaxOp>(op))
+    return int64_t(softmax.getAxis()) == tensorType(softmax.getX()).getRank() - 1;
+  if (isa<RmsNormOp>(op)) return true;
+  auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes");
+  auto keep = op->getAttrOfType<BoolAttr>("keep_dims");
+  if (!axes || !keep || !keep.getValue() || axes.size() != 1 || op->getNumOperands() != 1) return false;
+  return axes[0] == tensorType(op->getOperand(0)).getRank() - 1;
+}
+
+class Former {
+ public:
+  Former(func::FuncOp f, const RegionLimits& limits) : function(f), limits(limits) {}
+
+  void run() {
+    SmallVector<Operation*> order;
+    for (Operation& op : function.getBody().front()) {
+      position[&op] = int(order.size());
+      order.push_back(&op);
+    }
+    for (Operation* op : llvm::reverse(order)) {
+      if (clustered.contains(op) || !mayRoot(op)) continue;
+      clusters.push_back(grow(op));
+      for (Operation* member : clusters.back()) clustered.insert(member);
+    }
+    for (auto& cluster : clusters) outline(cluster);
+  }
+
+ private:
+  bool emittable(Operation* op) {
+    return op->getDialect() && op->getName().getDialectNamespace() == "lathe" && limits.canEmit(op);
+  }
+  // A lone reshape is a view, a constant a buffer of the program.
+  bool mayRoot(Operation* op) {
+    return op->getNumResults() && emittable(op) && !isa<WeightOp, ConstantOp, ReshapeOp>(op) &&
+           !op->use_empty();
+  }
+
+  llvm::SetVector<Operation*> grow(Operation* root) {
+    llvm::SetVector<Operation*> members;
+    members.insert(root);
+    // While every op so far reads its operands at its own indices, row reductions may join.
+    SmallVector<StringAttr> rows = dimsOf(tensorType(root->getResult(0)));
+    bool pointwise = isElementwise(root) || isRowOp(root);
+    bool hasRowOp = isRowOp(root);
+    if (!pointwise && !isIndexing(root) && !isFree(root)) return members;  // e.g. other reductions
+    for (size_t i = 0; i < members.size() && int(members.size()) < limits.ops; ++i) {
+      for (Value operand : members[i]->getOperands()) {
+        Operation* p = operand.getDefiningOp();
+        if (!p || members.contains(p) || clustered.contains(p) || p->getNumResults() != 1) continue;
+        if (isa<WeightOp>(p) || !emittable(p) || isFree(p)) continue;
+        bool only = llvm::all_of(p->getUsers(), [&](Operation* u) { return members.contains(u); });
+        if (!only) continue;
+        auto type = tensorType(p->getResult(0));
+        if (isElementwise(p)) {
+          // Under a reduction an operand of another shape would be evaluated once per element.
+          members.insert(p);
+        } else if (isRowOp(p)) {
+          auto input = dimsOf(tensorType(p->getOperand(0)));
+          if (!pointwise || input != rows) continue;
+          hasRowOp = true;
+          members.insert(p);
+        } else if (isIndexing(p)) {
+          // A row reduction reads its operand several times: only what is cheap to re-read joins.
+          bool cheap = isa<BroadcastOp>(p) || (isa<ReshapeOp>(p) && type.getNumElements() == 1);
+          if (hasRowOp && !cheap) continue;
+          if (isa<ReshapeOp>(p) && !isa_and_nonnull<Operation*>(p->getOperand(0).getDefiningOp())) continue;
+          if (isa<ReshapeOp>(p) && !sameLastDim(p)) continue;
+          members.insert(p);
+          pointwise &= cheap;
+        }
+      }
+    }
+    // Constants and ramps are copied in by outline().
+    return members;
+  }
+  // Splitting or merging dims in front of the last one keeps rows whole.
+  static bool sameLastDim(Operation* reshape) {
+    auto from = tensorType(reshape->getOperand(0)), to = tensorType(reshape->getResult(0));
+    return from.getRank() && to.getRank() &&
+           dimOf(from, from.getRank() - 1) == dimOf(to, to.getRank() - 1);
+  }
+
+  void outline(llvm::SetVector<Operation*>& cluster) {
+    SmallVector<Operation*> ops(cluster.begin(), cluster.end());
+    llvm::sort(ops, [&](Operation* a, Operation* b) { return position[a] < position[b]; });
+    Operation* root = cluster[0];
+    llvm::SetVector<Value> inputs;
+    llvm::SetVector<Operation*> copies;  // constants and ramps
+    for (Operation* op : ops)
+      for (Value v : op->getOperands()) {
+        Operation* d = v.getDefiningOp();
+        if (d && cluster.contains(d)) continue;
+        if (d && isFree(d) && isSmall(d))
+          copies.insert(d);
+        else
+          inputs.insert(v);
+      }
+    OpBuilder b(root);
+    SmallVector<Location> origins;
+    for (Operation* op : ops) origins.push_back(op->getLoc());
+    Location loc = ops.size() == 1 ? root->getLoc() : b.getFusedLoc(origins);
+    auto region = RegionOp::create(b, loc, root->getResultTypes(), inputs.getArrayRef());
+    Block* body = b.createBlock(&region.getBody());
+    IRMapping map;
+    for (Value v : inputs) map.map(v, body->addArgument(v.getType(), v.getLoc()));
+    for (Operation* op : copies) b.clone(*op, map);
+    for (Operation* op : ops) b.clone(*op, map);
+    SmallVector<Value> results;
+    for (Value v : root->getResults()) results.push_back(map.lookup(v));
+    YieldOp::create(b, loc, results);
+    root->replaceAllUsesWith(region.getResults());
+    for (Operation* op : llvm::reverse(ops)) op->erase();
+    for (Operation* op : copies)
+      if (op->use_empty()) op->erase();
+  }
+  static bool isSmall(Operation* op) {
+    return !isa<ConstantOp>(op) || tensorType(op->getResult(0)).getNumElements() <= 1024;
+  }
+
+  func::FuncOp function;
+  const RegionLimits& limits;
+  llvm::DenseMap<Operation*, int> position;
+  llvm::DenseSet<Operation*> clustered;
+  SmallVector<llvm::SetVector<Operation*>> clusters;
+};
+
+}  // namespace
+
+void formRegions(ModuleOp module, const RegionLimits& limits) {
+  for (auto f : module.getOps<func::FuncOp>())
+    if (!f.isExternal()) Former(f, limits).run();
+}
+
+}  // namespace lathe

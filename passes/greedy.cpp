@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/greedy.h"
+
+#include "ir/dialect.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/rewrite_log.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+RewriteLog* logOf(MLIRContext* context) {
+  auto* dialect = context->getLoadedDialect<LatheDialect>();
+  return dialect ? dialect->rewriteLog : nullptr;
+}
+
+struct FoldPattern : RewritePattern {
+  // Before any other pattern: folding only ever makes less.
+  explicit FoldPattern(MLIRContext* context) : RewritePattern(MatchAnyOpTypeTag(), 1000, context) {
+    setDebugName("fold");
+  }
+  LogicalResult matchAndRewrite(Operation* op, PatternRewriter& rewriter) const override {
+    if (op->hasTrait<OpTrait::ConstantLike>()) return failure();
+    SmallVector<Value> had(op->getOperands());
+    SmallVector<OpFoldResult> folded;
+    if (failed(op->fold(folded))) return failure();
+    if (folded.empty()) {
+      // Folded in place: the op has taken over what an operand did, and that operand's origin.
+      Origins origins;
+      addOrigins(origins, op->getLoc());
+      for (Value v : had)
+        if (Operation* def = v.getDefiningOp(); def && def->use_empty())
+          addOrigins(origins, def->getLoc());
+      rewriter.modifyOpInPlace(
+          op, [&] { op->setLoc(fuseOrigins(op->getContext(), origins, "fold")); });
+      return success();
+    }
+    SmallVector<Value> values;
+    for (auto [result, value] : llvm::zip(folded, op->getResults())) {
+      if (auto v = dyn_cast<Value>(result)) {
+        if (v.getType() != value.getType()) return failure();
+        values.push_back(v);
+        continue;
+      }
+      Operation* constant = op->getDialect()->materializeConstant(
+          rewriter, cast<Attribute>(result), value.getType(), op->getLoc());
+      if (!constant) return failure();
+      values.push_back(constant->getResult(0));
+    }
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+};
+
+}  // namespace
+
+LogicalResult applyPatterns(Operation* root, const FrozenRewritePatternSet& patterns) {
+  RewriteLog own(root->getContext());
+  RewriteLog* log = logOf(root->getContext());
+  GreedyRewriteConfig config;
+  config.setListener(log ? log : &own)
+      .enableFolding(false)
+      .enableConstantCSE(false)
+      .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled)
+      .setUseTopDownTraversal();
+  return applyPatternsGreedily(root, patterns, config);
+}
+
+void addFoldPattern(RewritePatternSet& patterns) {
+  patterns.add<FoldPattern>(patterns.getContext());
+}
+
+void mergeCommonSubexpressions(Operation* root) {
+  RewriteLog own(root->getContext());
+  RewriteLog* log = logOf(root->getContext());
+  IRRewriter rewriter(root->getContext(), log ? log : &own);
+  DominanceInfo dominance(root);
+  eliminateCommonSubExpressions(rewriter, dominance, root);
+}
+
+}  // namespace lathe

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where an op comes from: the set of recorded lines behind its location.
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/Location.h"
+
+namespace lathe {
+
+/// Recorded lines in the order in which they were met, each once. A line keeps its module path.
+using Origins = llvm::SmallSetVector<mlir::Location, 8>;
+
+/// Adds the leaves of a location: fused locations are opened, unknown ones left out.
+void addOrigins(Origins& origins, mlir::Location location);
+/// One location for a set: its only member, or a fused location that carries `what` (the name of
+/// the rewrite, may be empty). An empty set gives the unknown location.
+mlir::Location fuseOrigins(mlir::MLIRContext* context, const Origins& origins,
+                           llvm::StringRef what = {});
+/// True if every leaf is a line of a file, and there is one.
+bool hasRecordedOrigin(mlir::Location location);
+
+}  // namespace lathe

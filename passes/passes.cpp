@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/passes.h"
+
+namespace lathe {
+
+void registerRewritePasses() {
+  mlir::registerPass([] { return createCanonicalizePass(); });
+  mlir::registerPass([] { return createCsePass(); });
+  mlir::registerPass([] { return createDecomposePass(); });
+  mlir::registerPass([] { return createFusePass(); });
+  mlir::registerPass([] { return createWhyNotPass(); });
+  mlir::registerPass([] { return createCheckLocationsPass(); });
+  mlir::registerPass([] { return createStripDimsPass(); });
+}
+
+}  // namespace lathe

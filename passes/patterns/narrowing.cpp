@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   x: bf16 ── cast f32 ── op ── cast bf16 ──        op(x: bf16)
+//
+// softmax, rms_norm, rope, attention, linear and silu_gate compute in f32 and round once, whatever
+// the dtype of their operands is. So casts of all operands from one narrow type and back are the op
+// on that type: the values are the same, and half the bytes move.
+#include "frontend/ops.h"
+#include "ir/types.h"
+#include "passes/match.h"
+#include "passes/patterns/library.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool isFusedInF32(Value v) {
+  Operation* op = v.getDefiningOp();
+  return isa_and_nonnull<SoftmaxOp, RmsNormOp, RopeOp, AttentionOp, LinearOp, SiluGateOp>(op) &&
+         tensorType(v).getElementType().isF32();
+}
+
+// Operands that stay f32 (or integers) whatever the op's dtype is.
+bool keepsType(Operation* op, unsigned operand) {
+  if (isa<RopeOp>(op)) return operand > 0;
+  if (isa<AttentionOp>(op)) return operand > 2;
+  return false;
+}
+
+void record(DagPattern& p) {
+  Tensor inner = p.where(p.any(), "a fused op that computes in f32", isFusedInF32);
+  Tensor outer = anyCast(p, inner);
+  p.root(outer);
+  p.replaceWith([=](Match& m) -> Value {
+    Operation* op = m[inner].getDefiningOp();
+    Type narrow = tensorType(m[outer]).getElementType();
+    if (!narrow.isBF16() && !narrow.isF16()) return m.decline("the cast is not to a 16-bit float");
+    if (!m[inner].hasOneUse()) return m.decline("the f32 value has another user");
+    SmallVector<Value> operands;
+    for (OpOperand& operand : op->getOpOperands()) {
+      auto widened = operand.get().getDefiningOp<CastOp>();
+      if (keepsType(op, operand.getOperandNumber())) {
+        operands.push_back(operand.get());
+      } else if (widened && tensorType(widened.getX()).getElementType() == narrow) {
+        operands.push_back(widened.getX());
+        m.consume(widened);
+      } else {
+        return m.decline("operand " + Twine(operand.getOperandNumber()) +
+                         " is not a cast from the narrow type");
+      }
+    }
+    m.consume(op);
+    // Absent optional operands are null values in `makeWith`.
+    SmallVector<NamedAttribute> attributes;
+    for (NamedAttribute a : op->getAttrDictionary())
+      if (a.getName().getValue() != "operandSegmentSizes") attributes.push_back(a);
+    if (auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes")) {
+      SmallVector<Value> slots;
+      size_t next = 0;
+      for (int32_t size : sizes.asArrayRef()) slots.push_back(size ? operands[next++] : Value());
+      operands = slots;
+    }
+    return m.makeWith(std::string_view(op->getName().getStringRef()), operands, attributes);
+  });
+}
+
+}  // namespace
+
+void addNarrowingPatterns(PatternLibrary& library, MLIRContext* context) {
+  addPattern(library, context, "narrowing", record);
+}
+
+}  // namespace lathe

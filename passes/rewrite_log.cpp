@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/rewrite_log.h"
+
+#include "ir/dialect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Rewrite/PatternApplicator.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+// A value that many layers share would otherwise name a line of each of them.
+static constexpr size_t kMostMergedOrigins = 8;
+
+RewriteLog::RewriteLog(MLIRContext* context)
+    : context_(context), root_(UnknownLoc::get(context)) {}
+
+RewriteLog::RewriteLog(MLIRContext* context, LatheDialect* dialect, Options options)
+    : context_(context), dialect_(dialect), options_(options), root_(UnknownLoc::get(context)) {
+  context->disableMultithreading();
+  dialect->rewriteLog = this;
+  context->registerActionHandler(
+      [this](llvm::function_ref<void()> run, const tracing::Action& a) { handle(run, a); });
+}
+
+RewriteLog::~RewriteLog() {
+  if (!dialect_) return;
+  dialect_->rewriteLog = nullptr;
+  context_->registerActionHandler(nullptr);
+}
+
+// An ApplyPatternAction is an attempt, not an application: not calling run() refuses the attempt.
+void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& action) {
+  if (auto* pass = dyn_cast<PassExecutionAction>(&action)) return handlePass(run, *pass);
+  if (!isa<ApplyPatternAction>(action)) return run();
+  if (!open()) return;
+  uint64_t attempt = attempts_++;
+  if (options_.skipAttempt == ~uint64_t(0)) return run();
+  std::string name;  // the action hides its pattern; only its text names it
+  llvm::raw_string_ostream os(name);
+  action.print(os);
+  auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
+  if (attempt == options_.skipAttempt) banned_ = {name, op};
+  // The driver tries again later, so the same pattern is refused at the same op from here on.
+  if (banned_.second == op && banned_.first == name) return;
+  run();
+}
+
+// What cannot be refused piece by piece (CSE, upstream passes) is one rewrite: the pass. A pass
+// whose patterns were numbered one by one gets no number of its own.
+void RewriteLog::handlePass(llvm::function_ref<void()> run, const PassExecutionAction& action) {
+  if (!open()) return;
+  Operation* op = action.getOp();
+  OperationFingerPrint before(op);
+  size_t had = entries_.size();
+  run();
+  if (entries_.size() != had || before == OperationFingerPrint(op)) return;
+  root_ = op->getLoc();
+  settle(("pass " + action.getPass().getArgument()).str(), /*keepLocations=*/true);
+}
+
+// The origins of an op that a rewrite replaces and of what it leaves without users: those ops are
+// erased only later, by the driver.
+void RewriteLog::collect(Operation* op) {
+  addOrigins(origins_, op->getLoc());
+  for (Value v : op->getOperands()) {
+    Operation* def = v.getDefiningOp();
+    bool dies = def && !def->hasTrait<OpTrait::ConstantLike>() &&
+                def->getBlock() == op->getBlock() && !created_.contains(def) &&
+                llvm::all_of(def->getUsers(), [&](Operation* user) { return user == op; });
+    if (dies) collect(def);
+  }
+}
+
+void RewriteLog::settle(StringRef what, bool keepLocations) {
+  if (!keepLocations && !created_.empty() && !origins_.empty()) {
+    Location merged = fuseOrigins(context_, origins_, what);
+    for (Operation* op : created_) op->setLoc(merged);
+  }
+  uint64_t attempt = attempts_ ? attempts_ - 1 : 0;
+  entries_.push_back({entries_.size() + 1, attempt, what.str(), root_});
+  if (options_.print)
+    llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what << "\n";
+  created_.clear();
+  origins_.clear();
+}
+
+void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
+  current_ = &pattern;
+  root_ = op->getLoc();
+  created_.clear();
+  origins_.clear();
+}
+
+void RewriteLog::notifyPatternEnd(const Pattern& pattern, LogicalResult status) {
+  if (succeeded(status)) {
+    addOrigins(origins_, root_);
+    bool exact = llvm::is_contained(pattern.getDebugLabels(), kExactLocations);
+    settle(pattern.getDebugName().empty() ? "pattern" : pattern.getDebugName(), exact);
+  }
+  current_ = nullptr;
+}
+
+void RewriteLog::notifyOperationInserted(Operation* op, OpBuilder::InsertPoint) {
+  if (current_) created_.insert(op);
+}
+
+void RewriteLog::notifyOperationReplaced(Operation* op, ValueRange values) {
+  if (current_) return collect(op);
+  // CSE: the survivor takes the origin along.
+  for (Value v : values) {
+    Operation* kept = v.getDefiningOp();
+    if (!kept || kept->getLoc() == op->getLoc()) continue;
+    Origins merged, more;
+    addOrigins(merged, kept->getLoc());
+    addOrigins(more, op->getLoc());
+    for (Location l : more)
+      if (merged.size() < kMostMergedOrigins) merged.insert(l);
+    kept->setLoc(fuseOrigins(context_, merged));
+  }
+}
+
+void RewriteLog::notifyOperationErased(Operation* op) {
+  created_.remove(op);
+  if (banned_.second == op) banned_ = {};
+}
+
+}  // namespace lathe

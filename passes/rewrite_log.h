@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Numbers every applied rewrite, merges locations into what rewrites create, and can stop after one
+// rewrite or leave one out.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/Action.h"
+#include "mlir/IR/PatternMatch.h"
+#include "passes/locations.h"
+
+namespace mlir {
+class PassExecutionAction;
+}
+
+namespace lathe {
+
+class LatheDialect;
+
+/// A pattern with this debug label sets the locations of what it creates itself, exactly; for every
+/// other pattern the log gives created ops the origins of the ops that the rewrite removed.
+inline constexpr llvm::StringLiteral kExactLocations = "lathe.exact-locations";
+
+class RewriteLog : public mlir::RewriterBase::Listener {
+ public:
+  struct Options {
+    uint64_t stopAfter = ~uint64_t(0);    ///< apply this many rewrites and no more
+    uint64_t skipAttempt = ~uint64_t(0);  ///< never apply the rewrite that this attempt would make
+    bool print = false;                   ///< one line per rewrite on stderr
+  };
+  struct Entry {
+    uint64_t number;   ///< from 1
+    uint64_t attempt;  ///< from 0; what `skipAttempt` takes
+    std::string what;  ///< the pattern's name, or "pass lathe-cse"
+    mlir::Location at;
+  };
+
+  /// Merges locations only.
+  explicit RewriteLog(mlir::MLIRContext* context);
+  /// Becomes the log of the context's lathe dialect and its action handler, until destroyed. Turns
+  /// the context's threading off: numbers are stable only then.
+  RewriteLog(mlir::MLIRContext* context, LatheDialect* dialect, Options options);
+  ~RewriteLog() override;
+  RewriteLog(const RewriteLog&) = delete;
+  RewriteLog& operator=(const RewriteLog&) = delete;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  uint64_t attempts() const { return attempts_; }
+
+  void notifyPatternBegin(const mlir::Pattern& pattern, mlir::Operation* op) override;
+  void notifyPatternEnd(const mlir::Pattern& pattern, llvm::LogicalResult status) override;
+  void notifyOperationInserted(mlir::Operation* op, mlir::OpBuilder::InsertPoint from) override;
+  void notifyOperationReplaced(mlir::Operation* op, mlir::ValueRange values) override;
+  void notifyOperationErased(mlir::Operation* op) override;
+
+ private:
+  void handle(llvm::function_ref<void()> run, const mlir::tracing::Action& action);
+  void handlePass(llvm::function_ref<void()> run, const mlir::PassExecutionAction& action);
+  bool open() const { return entries_.size() < options_.stopAfter; }
+  void collect(mlir::Operation* op);
+  void settle(llvm::StringRef what, bool keepLocations);
+
+  mlir::MLIRContext* context_;
+  LatheDialect* dialect_ = nullptr;  // null: merges only
+  Options options_;
+  std::vector<Entry> entries_;
+  uint64_t attempts_ = 0;
+
+  // Of the pattern that is being applied.
+  const mlir::Pattern* current_ = nullptr;
+  llvm::SetVector<mlir::Operation*> created_;
+  Origins origins_;
+  mlir::Location root_;
+  std::pair<std::string, mlir::Operation*> banned_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small random Llama folders (biases, head size of its own, stretched rotations, both spellings of
+// config.json) against the logits of transformers, and the cached path against the full pass.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "lathe/lathe.h"
+#include "runtime/checkpoint.h"
+#include "runtime/model_config.h"
+
+namespace lathe {
+namespace {
+
+struct Parameter {
+  std::string folder, backend;
+};
+class LlamaTiny : public ::testing::TestWithParam<Parameter> {
+ protected:
+  LlamaTiny()
+      : path_(LATHE_TEST_DATA "/golden/" + GetParam().folder),
+        checkpoint_(Checkpoint::open(path_)),
+        expected_(SafetensorsFile::open(path_ + "/expected.safetensors")),
+        session_(compiled()) {
+    session_.bindWeights([&](const std::string& name) { return checkpoint_.find(name).value(); });
+  }
+  Program compiled() const {
+    const LlamaConfig config = loadLlamaConfig(path_);
+    const DType stored = *checkpoint_.entry("model.norm.weight")->dtype;
+    CompileOptions options;
+    options.backend = GetParam().backend;
+    return compile(buildLlama(config, {.weightDType = stored}), options);
+  }
+  std::string path_;
+  Checkpoint checkpoint_;
+  SafetensorsFile expected_;
+  Session session_;
+};
+
+// ids [batch, seq] -> columns first..first + count.
+Array columns(const Array& ids, int64_t first, int64_t count) {
+  const int64_t batch = ids.shape()[0], seq = ids.shape()[1];
+  Array part(DType::I64, {batch, count});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < count; ++i) part.set(b * count + i, ids.at(b * seq + first + i));
+  return part;
+}
+
+TEST_P(LlamaTiny, LogitsEqualThoseOfTransformers) {
+  const Array logits =
+      session_.run("forward", {{"input_ids", expected_.array("input_ids")}}).at("logits");
+  const Array truth = expected_.array("logits");
+  ASSERT_EQ(logits.shape(), truth.shape());
+  double worst = 0;
+  for (int64_t i = 0; i < truth.size(); ++i)
+    worst = std::max(worst, std::abs(logits.at(i) - truth.at(i)));
+  EXPECT_LE(worst, 1e-4);
+}
+
+TEST_P(LlamaTiny, CachedDecodingEqualsTheFullPassAtEveryPosition) {
+  const Array ids = expected_.array("input_ids"), truth = expected_.array("logits");
+  const int64_t batch = ids.shape()[0], seq = ids.shape()[1], vocab = truth.shape()[2];
+  const int64_t prompt = 6;
+  session_.setSymbol("cache", 32);
+  for (int64_t at = prompt - 1; at < seq; ++at) {
+    const bool first = at == prompt - 1;
+    Array positions(DType::I64, {batch});
+    for (int64_t b = 0; b < batch; ++b) positions.set(b, first ? 0 : double(at));
+    const Array logits =
+        session_
+            .run(first ? "prefill" : "decode",
+                 {{"input_ids", first ? columns(ids, 0, prompt) : columns(ids, at, 1)},
+                  {"positions", positions}})
+            .at("logits");
+    double worst = 0;
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t i = 0; i < vocab; ++i)
+        worst = std::max(worst,
+                         std::abs(logits.at(b * vocab + i) - truth.at((b * seq + at) * vocab + i)));
+    EXPECT_LE(worst, 1e-4) << "position " << at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transformers, LlamaTiny,
+                         ::testing::Values(Parameter{"llama_tiny_llama3", "reference"},
+                                           Parameter{"llama_tiny_llama3", "cpu"},
+                                           Parameter{"llama_tiny_linear", "reference"},
+                                           Parameter{"llama_tiny_linear", "cpu"},
+                                           Parameter{"llama_tiny_v5", "reference"},
+                                           Parameter{"llama_tiny_v5", "cpu"}),
+                         [](const auto& info) {
+                           return info.param.folder + "_" + info.param.backend;
+                         });
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,19 @@
+// RUN: lathe-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{[C1] #lathe.dims has 1 dims, the tensor 2}}
+func.func @rank(%a: tensor<?x4xf32, #lathe.dims<seq>>) { return }
+
+// -----
+
+// expected-error@+1 {{[C2] #lathe.dims says '5' for dim 1, the shape says otherwise}}
+func.func @number(%a: tensor<?x4xf32, #lathe.dims<seq, 5>>) { return }
+
+// -----
+
+// expected-error@+1 {{[C2] #lathe.dims says 'seq' for dim 1, the shape says otherwise}}
+func.func @symbol(%a: tensor<?x4xf32, #lathe.dims<seq, seq>>) { return }
+
+// -----
+
+// expected-error@+1 {{[C2] #lathe.dims says '8' for dim 0, the shape says otherwise}}
+func.func @dynamic(%a: tensor<?xf32, #lathe.dims<8>>) { return }

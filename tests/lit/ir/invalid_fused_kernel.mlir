@@ -1,0 +1,173 @@
+// RUN: lathe-opt %s --split-input-file --verify-diagnostics
+
+func.func @softmax_axis(%x: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.softmax' [C1] axis 2 is outside rank 2}}
+  %0 = lathe.softmax %x axis 2 : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_gain(%x: tensor<2x8xf32>, %g: tensor<7xf32>) {
+  // expected-error@+1 {{'lathe.rms_norm' [C1] gain f32[7] is not one element per last dim of f32[2, 8]}}
+  %0 = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<2x8xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_epsilon(%x: tensor<2x8xf32>, %g: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.rms_norm' [C2] epsilon is negative}}
+  %0 = lathe.rms_norm %x, %g epsilon -1.0 : tensor<2x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @rope_odd(%x: tensor<2x7xf32>, %t: tensor<2x3xf32>) {
+  // expected-error@+1 {{'lathe.rope' [C1] the last dim must be an even number in f32[2, 7]}}
+  %0 = lathe.rope half %x, %t, %t : tensor<2x7xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rope_tables(%x: tensor<2x8xf32>, %t: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.rope' [C2] cos f32[2, 8] and sin f32[2, 8] do not broadcast to half of f32[2, 8]}}
+  %0 = lathe.rope half %x, %t, %t : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @silu_gate_types(%x: tensor<4xf32>, %u: tensor<4xbf16>) {
+  // expected-error@+1 {{'lathe.silu_gate' [C1] element types differ: f32[4] and bf16[4]}}
+  %0 = lathe.silu_gate %x, %u : tensor<4xf32>, tensor<4xbf16>
+  return
+}
+
+// -----
+
+func.func @silu_gate_dims(%x: tensor<4xf32>, %u: tensor<5xf32>) {
+  // expected-error@+1 {{'lathe.silu_gate' [C2] dim 0 cannot be proved equal}}
+  %0 = lathe.silu_gate %x, %u : tensor<4xf32>, tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rank(%q: tensor<3x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C1] needs three operands of rank 3 or 4 and one element type: q f32[3, 8], k f32[3, 8], v f32[3, 8]}}
+  %0 = lathe.attention %q, %q, %q scale 1.0 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_depth(%q: tensor<2x3x8xf32>, %k: tensor<2x5x7xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C2] batch, depth or key length differ}}
+  %0 = lathe.attention %q, %k, %k scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x7xf32>, tensor<2x5x7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_heads(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C3] the key heads do not divide the query heads}}
+  %0 = lathe.attention %q, %k, %k scale 1.0 : tensor<2x4x3x8xf32>, tensor<2x3x5x8xf32>, tensor<2x3x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_mask(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %m: tensor<3x4xi1>) {
+  // expected-error@+1 {{'lathe.attention' [C4] mask bool[3, 4] is not a boolean or float that broadcasts to the scores}}
+  %0 = lathe.attention %q, %k, %k mask %m scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32> mask tensor<3x4xi1>
+  return
+}
+
+// -----
+
+func.func @attention_positions(%q: tensor<2x3x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C5] `positions` is one per batch and goes with `causal = positions`}}
+  %0 = lathe.attention %q, %q, %q scale 1.0 causal positions : tensor<2x3x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_types(%x: tensor<2x8xf32>, %w: tensor<6x8xbf16>) {
+  // expected-error@+1 {{'lathe.linear' [C1] x f32[2, 8] and w bf16[6, 8]: w must be a static matrix of x's element type}}
+  %0 = lathe.linear %x, %w : tensor<2x8xf32>, tensor<6x8xbf16>
+  return
+}
+
+// -----
+
+func.func @linear_inner(%x: tensor<2x8xf32>, %w: tensor<8x6xf32>) {
+  // expected-error@+1 {{'lathe.linear' [C2] inner dims differ: x f32[2, 8], w f32[8, 6] (out, in)}}
+  %0 = lathe.linear %x, %w : tensor<2x8xf32>, tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @linear_bias(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.linear' [C3] bias f32[8] does not fit w f32[6, 8]}}
+  %0 = lathe.linear %x, %w bias %b : tensor<2x8xf32>, tensor<6x8xf32> bias tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_residual(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %r: tensor<6xf32>) {
+  // expected-error@+1 {{'lathe.linear' [C4] residual f32[6] is not f32[2, 6]}}
+  %0 = lathe.linear %x, %w residual %r : tensor<2x8xf32>, tensor<6x8xf32> residual tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_table(%i: tensor<2xi64>, %t: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.embedding' [C1] the table must be a matrix, got f32[8]}}
+  %0 = lathe.embedding %i, %t : tensor<2xi64>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @pack_rank(%w: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'lathe.pack' [C1] needs a static matrix, got f32[2, 6, 8]}}
+  %0 = lathe.pack %w out_in : tensor<2x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @pack_packed(%w: tensor<6x8xf32>) {
+  // expected-error@+1 {{'lathe.pack' [C2] the source cannot be packed already}}
+  %0 = lathe.pack %w packed : tensor<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @region_arguments(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'lathe.region' op [C1] the block's arguments do not have the types of the operands}}
+  %0 = lathe.region(%x) : (tensor<4xf32>) -> tensor<5xf32> {
+  ^bb0(%a: tensor<5xf32>):
+    lathe.yield %a : tensor<5xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @region_results(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'lathe.region' op [C2] the yielded values do not have the types of the results}}
+  %0 = lathe.region(%x) : (tensor<4xf32>) -> tensor<5xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    lathe.yield %a : tensor<4xf32>
+  }
+  return
+}

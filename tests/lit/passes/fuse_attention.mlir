@@ -1,0 +1,234 @@
+// RUN: lathe-opt %s --lathe-fuse | FileCheck %s
+// RUN: lathe-opt %s --lathe-canonicalize --lathe-cse --lathe-fuse | FileCheck %s
+
+// Rank 3, scaled by division, no mask.
+// CHECK-LABEL: @rank_3
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg2 scale 5.000000e-01 : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x6xf32>
+// CHECK-NEXT: return
+func.func @rank_3(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x6xf32>) -> tensor<2x3x6xf32> {
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %d = lathe.div %s, %two : tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %d axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %v : tensor<2x3x5xf32>, tensor<2x5x6xf32>
+  return %y : tensor<2x3x6xf32>
+}
+
+// Scaled queries, a boolean mask, masked rows as zeros.
+// CHECK-LABEL: @boolean_mask
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg1 mask %arg2 scale 2.500000e-01 masked_row zero : {{.*}} mask tensor<3x5xi1>
+// CHECK-NEXT: return
+func.func @boolean_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %quarter = lathe.constant dense<0.25> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %qs = lathe.mul %q, %quarter : tensor<2x3x4xf32>, tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %qs, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %m, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %n = lathe.is_nan %p : tensor<2x3x5xf32>
+  %z = lathe.select %n, %zero, %p : tensor<2x3x5xi1>, tensor<f32>, tensor<2x3x5xf32>
+  %y = lathe.matmul %z, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// True means masked: the mask is negated.
+// CHECK-LABEL: @inverted_mask
+// CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg2
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg1 mask %[[N]] scale 1.000000e+00
+// CHECK-NEXT: return
+func.func @inverted_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %m, %lowest, %s : tensor<3x5xi1>, tensor<f32>, tensor<2x3x5xf32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: @added_mask
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg1 mask %arg2 scale 2.500000e-01 : {{.*}} mask tensor<3x5xf32>
+// CHECK-NEXT: return
+func.func @added_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xf32>) -> tensor<2x3x4xf32> {
+  %quarter = lathe.constant dense<0.25> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %d = lathe.mul %s, %quarter : tensor<2x3x5xf32>, tensor<f32>
+  %l = lathe.add %m, %d : tensor<3x5xf32>, tensor<2x3x5xf32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Causal, grouped heads, bf16 with the softmax in f32.
+// CHECK-LABEL: @causal_grouped_bf16
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg2 scale 5.000000e-01 causal top_left : tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>, tensor<?x2x?x4xbf16, #lathe.dims<batch, 2, seq, 4>>
+// CHECK-NEXT: return
+func.func @causal_grouped_bf16(
+    %q: tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>,
+    %k: tensor<?x2x?x4xbf16, #lathe.dims<batch, 2, seq, 4>>,
+    %v: tensor<?x2x?x4xbf16, #lathe.dims<batch, 2, seq, 4>>) -> tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>> {
+  %k5 = lathe.reshape %k to <batch, 2, 1, seq, 4> : tensor<?x2x?x4xbf16, #lathe.dims<batch, 2, seq, 4>>
+  %kb = lathe.broadcast %k5 to <batch, 2, 2, seq, 4> : tensor<?x2x1x?x4xbf16, #lathe.dims<batch, 2, 1, seq, 4>>
+  %kr = lathe.reshape %kb to <batch, 4, seq, 4> : tensor<?x2x2x?x4xbf16, #lathe.dims<batch, 2, 2, seq, 4>>
+  %v5 = lathe.reshape %v to <batch, 2, 1, seq, 4> : tensor<?x2x?x4xbf16, #lathe.dims<batch, 2, seq, 4>>
+  %vb = lathe.broadcast %v5 to <batch, 2, 2, seq, 4> : tensor<?x2x1x?x4xbf16, #lathe.dims<batch, 2, 1, seq, 4>>
+  %vr = lathe.reshape %vb to <batch, 4, seq, 4> : tensor<?x2x2x?x4xbf16, #lathe.dims<batch, 2, 2, seq, 4>>
+  %t = lathe.transpose %kr [0, 1, 3, 2] : tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>
+  %s = lathe.matmul %q, %t : tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>, tensor<?x4x4x?xbf16, #lathe.dims<batch, 4, 4, seq>>
+  %w = lathe.cast %s to f32 : tensor<?x4x?x?xbf16, #lathe.dims<batch, 4, seq, seq>>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %d = lathe.div %w, %two : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>, tensor<f32>
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <seq, 1> axis 0 dtype i64
+  %j = lathe.iota <1, seq> axis 1 dtype i64
+  %c = lathe.compare le %j, %i : tensor<1x?xi64, #lathe.dims<1, seq>>, tensor<?x1xi64, #lathe.dims<seq, 1>>
+  %l = lathe.select %c, %d, %lowest : tensor<?x?xi1, #lathe.dims<seq, seq>>, tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>, tensor<f32>
+  %top = lathe.reduce_max %l axes [3] keep_dims true : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+  %sh = lathe.sub %l, %top : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>, tensor<?x4x?x1xf32, #lathe.dims<batch, 4, seq, 1>>
+  %e = lathe.exp %sh : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+  %z = lathe.reduce_sum %e axes [3] keep_dims true : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+  %p = lathe.div %e, %z : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>, tensor<?x4x?x1xf32, #lathe.dims<batch, 4, seq, 1>>
+  %h = lathe.cast %p to bf16 : tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+  %y = lathe.matmul %h, %vr : tensor<?x4x?x?xbf16, #lathe.dims<batch, 4, seq, seq>>, tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>
+  return %y : tensor<?x4x?x4xbf16, #lathe.dims<batch, 4, seq, 4>>
+}
+
+// j > i is masked: the same causal mask, and one added as 0 or -inf with a boolean mask beside it.
+// CHECK-LABEL: @causal_spellings
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal top_left
+// CHECK: lathe.attention %arg0, %arg1, %arg1 mask %arg2 scale 1.000000e+00 causal top_left
+// CHECK-NEXT: return
+func.func @causal_spellings(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %one = lathe.constant dense<1> : tensor<i64>
+  %i = lathe.iota <3> axis 0 dtype i64
+  %j = lathe.iota <5> axis 0 dtype i64
+  %column = lathe.reshape %i to <3, 1> : tensor<3xi64>
+  %hidden = lathe.compare gt %j, %column : tensor<5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %hidden, %lowest, %s : tensor<3x5xi1>, tensor<f32>, tensor<2x3x5xf32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+
+  %next = lathe.add %column, %one : tensor<3x1xi64>, tensor<i64>
+  %seen = lathe.compare lt %j, %next : tensor<5xi64>, tensor<3x1xi64>
+  %both = lathe.logical_and %m, %seen : tensor<3x5xi1>, tensor<3x5xi1>
+  %bias = lathe.select %both, %zero, %lowest : tensor<3x5xi1>, tensor<f32>, tensor<f32>
+  %t2 = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %q2 = lathe.mul %q, %q : tensor<2x3x4xf32>, tensor<2x3x4xf32>
+  %s2 = lathe.matmul %q, %t2 : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l2 = lathe.add %s2, %bias : tensor<2x3x5xf32>, tensor<3x5xf32>
+  %p2 = lathe.softmax %l2 axis 2 : tensor<2x3x5xf32>
+  %y2 = lathe.matmul %p2, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y, %y2 : tensor<2x3x4xf32>, tensor<2x3x4xf32>
+}
+
+// Keys of a cache: visible up to the position of each sequence.
+// CHECK-LABEL: @positions
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg1 positions %arg2 scale 1.000000e+00 causal positions : {{.*}} positions tensor<2xi32>
+// CHECK-NEXT: return
+func.func @positions(%q: tensor<2x4x1x8xf32>, %k: tensor<2x4x?x8xf32, #lathe.dims<2, 4, cache, 8>>, %first: tensor<2xi32>) -> tensor<2x4x1x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %f = lathe.cast %first to i64 : tensor<2xi32>
+  %b = lathe.reshape %f to <2, 1, 1, 1> : tensor<2xi64>
+  %i = lathe.iota <1, 1> axis 0 dtype i64
+  %r = lathe.add %b, %i : tensor<2x1x1x1xi64>, tensor<1x1xi64>
+  %j = lathe.iota <1, cache> axis 1 dtype i64
+  %c = lathe.compare le %j, %r : tensor<1x?xi64, #lathe.dims<1, cache>>, tensor<2x1x1x1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x?x8xf32, #lathe.dims<2, 4, cache, 8>>
+  %s = lathe.matmul %q, %t : tensor<2x4x1x8xf32>, tensor<2x4x8x?xf32, #lathe.dims<2, 4, 8, cache>>
+  %l = lathe.select %c, %s, %lowest : tensor<2x1x1x?xi1, #lathe.dims<2, 1, 1, cache>>, tensor<2x4x1x?xf32, #lathe.dims<2, 4, 1, cache>>, tensor<f32>
+  %p = lathe.softmax %l axis 3 : tensor<2x4x1x?xf32, #lathe.dims<2, 4, 1, cache>>
+  %y = lathe.matmul %p, %k : tensor<2x4x1x?xf32, #lathe.dims<2, 4, 1, cache>>, tensor<2x4x?x8xf32, #lathe.dims<2, 4, cache, 8>>
+  return %y : tensor<2x4x1x8xf32>
+}
+
+// One permutation for the heads and the swap: the heads' part stays.
+// CHECK-LABEL: @merged_transpose
+// CHECK-NEXT: %[[K:.*]] = lathe.transpose %arg1 [0, 2, 1, 3]
+// CHECK-NEXT: lathe.attention %arg0, %[[K]], %arg2
+func.func @merged_transpose(%q: tensor<2x3x5x4xf32>, %k: tensor<2x5x3x4xf32>, %v: tensor<2x3x5x4xf32>) -> tensor<2x3x5x4xf32> {
+  %t = lathe.transpose %k [0, 2, 3, 1] : tensor<2x5x3x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x5x4xf32>, tensor<2x3x4x5xf32>
+  %p = lathe.softmax %s axis 3 : tensor<2x3x5x5xf32>
+  %y = lathe.matmul %p, %v : tensor<2x3x5x5xf32>, tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
+// Near misses: the mask's value, the softmax's axis, a strict comparison, a scaled bias, a user of
+// the scores, k that is not transposed.
+// CHECK-LABEL: @finite_mask
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @finite_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %m, %s, %low : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+// CHECK-LABEL: @other_axis
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @other_axis(%q: tensor<2x5x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x5x4xf32> {
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x5x4xf32>, tensor<2x4x5xf32>
+  %p = lathe.softmax %s axis 1 : tensor<2x5x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x5x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x5x4xf32>
+}
+// CHECK-LABEL: @strictly_causal
+// CHECK: %[[C:.*]] = lathe.compare lt
+// CHECK: lathe.attention %arg0, %arg1, %arg1 mask %[[C]] scale 1.000000e+00 : {{.*}} mask tensor<5x5xi1>
+func.func @strictly_causal(%q: tensor<2x5x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x5x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <5, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 5> axis 1 dtype i64
+  %c = lathe.compare lt %j, %i : tensor<1x5xi64>, tensor<5x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x5x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<5x5xi1>, tensor<2x5x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x5x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x5x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x5x4xf32>
+}
+// CHECK-LABEL: @scaled_bias
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @scaled_bias(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xf32>) -> tensor<2x3x4xf32> {
+  %quarter = lathe.constant dense<0.25> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.add %s, %m : tensor<2x3x5xf32>, tensor<3x5xf32>
+  %d = lathe.mul %l, %quarter : tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %d axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+// CHECK-LABEL: @scores_are_used
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @scores_are_used(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x5xf32>) {
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %p = lathe.softmax %s axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y, %s : tensor<2x3x4xf32>, tensor<2x3x5xf32>
+}
+// CHECK-LABEL: @not_transposed
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @not_transposed(%q: tensor<2x4x4xf32>, %k: tensor<2x4x4xf32>) -> tensor<2x4x4xf32> {
+  %s = lathe.matmul %q, %k : tensor<2x4x4xf32>, tensor<2x4x4xf32>
+  %p = lathe.softmax %s axis 2 : tensor<2x4x4xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x4xf32>, tensor<2x4x4xf32>
+  return %y : tensor<2x4x4xf32>
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Linear, Embedding, norms, activations, softmax and RoPE record.
+#include <numbers>
+
+#include "tests/unit/compiler/nn_recording.h"
+
+namespace lathe {
+namespace {
+
+using nn::SigmoidForm;
+
+LATHE_NN_DTYPES(NnLayers);
+
+TEST_P(NnLayers, LinearTransposesItsWeight) {
+  Recording r(GetParam());
+  Tensor y = nn::Linear(r.g, "proj", 64, 96)(r.x);
+  EXPECT_EQ(y.dtype(), GetParam());
+  EXPECT_EQ(y.shape(), (Dims{r.batch, r.seq, 96}));
+  std::string t = r.text(y);
+  EXPECT_TRUE(has(t, "lathe.weight \"proj.weight\" : tensor<96x64x"));
+  EXPECT_EQ(ops(t, "transpose"), 1);
+  EXPECT_EQ(ops(t, "matmul"), 1);
+  EXPECT_EQ(ops(t, "add"), 0);
+}
+
+TEST(NnLinear, BiasIsAdded) {
+  Recording r;
+  std::string t = r.text(nn::Linear(r.g, "proj", 64, 96, {.bias = true})(r.x));
+  EXPECT_TRUE(has(t, "\"proj.bias\" : tensor<96xf32>"));
+  EXPECT_EQ(ops(t, "add"), 1);
+}
+
+TEST(NnLinear, SeedsNameAndHoldTheWeightDifferently) {
+  Recording r;
+  Tensor a = nn::Linear(r.g, "a", 64, 96, nn::LinearOptions::cs336())(r.x);
+  Tensor b = nn::Linear(r.g, "b", 64, 96, nn::LinearOptions::cs190c())(r.x);
+  std::string t = r.text(a + b);
+  EXPECT_TRUE(has(t, "\"a.W\" : tensor<96x64xf32>"));
+  EXPECT_TRUE(has(t, "\"b.linear_matrix\" : tensor<64x96xf32>"));
+  EXPECT_EQ(ops(t, "transpose"), 1);
+}
+
+TEST(NnLinear, StoredWeightsAreConverted) {
+  Recording r;
+  std::string t = r.text(nn::Linear(r.g, "p", 64, 8, {.weightDType = DType::BF16})(r.x));
+  EXPECT_TRUE(has(t, "\"p.weight\" : tensor<8x64xbf16>"));
+  EXPECT_EQ(ops(t, "cast"), 1);
+}
+
+TEST(NnLinear, TakesAVector) {
+  Graph g;
+  Tensor y = nn::Linear(g, "p", 64, 8)(g.input("x", DType::F32, {64}));
+  EXPECT_EQ(y.shape(), Dims{8});
+}
+
+TEST(NnEmbedding, GathersRowsByIdAndConvertsThem) {
+  Graph g;
+  Dim seq = g.dim("seq", 1, 128);
+  Tensor ids = g.input("ids", DType::I32, {2, seq});
+  nn::EmbeddingOptions options = nn::EmbeddingOptions::cs336();
+  options.weightDType = DType::BF16;
+  Tensor y = nn::Embedding(g, "tok", 100, 64, options)(ids);
+  EXPECT_EQ(y.dtype(), DType::F32);
+  EXPECT_EQ(y.shape(), (Dims{2, seq, 64}));
+  g.output("y", y);
+  EXPECT_TRUE(has(g.text(), "\"tok.embeddings\" : tensor<100x64xbf16>"));
+  EXPECT_TRUE(has(g.text(), "axis 0"));
+  EXPECT_EQ(ops(g.text(), "gather"), 1);
+}
+
+TEST_P(NnLayers, RmsNormMultipliesByTheInverseRoot) {
+  Recording r(GetParam());
+  Tensor y = nn::RMSNorm(r.g, "norm", 64)(r.x);
+  EXPECT_EQ(y.dtype(), GetParam());
+  std::string t = r.text(y);
+  EXPECT_TRUE(has(t, "\"norm.weight\" : tensor<64x"));
+  EXPECT_EQ(ops(t, "reduce_mean"), 1);
+  EXPECT_EQ(ops(t, "rsqrt"), 1);
+  EXPECT_EQ(ops(t, "div"), 0);
+  EXPECT_EQ(ops(t, "cast"), castsOf(GetParam(), 2));
+}
+
+TEST_P(NnLayers, RmsNormOfCs190cDividesByTheRootOfSumOverCount) {
+  Recording r(GetParam());
+  std::string t = r.text(nn::RMSNorm(r.g, "norm", 64, nn::NormOptions::cs190c())(r.x));
+  EXPECT_TRUE(has(t, "\"norm.g\""));
+  EXPECT_EQ(ops(t, "reduce_sum"), 1);
+  EXPECT_EQ(ops(t, "reduce_mean"), 0);
+  EXPECT_EQ(ops(t, "sqrt"), 1);
+  EXPECT_EQ(ops(t, "div"), 2);
+}
+
+// The gain's place is what tells CS336 from the others in bf16.
+TEST(NnRmsNorm, GainBeforeOrAfterTheCastBack) {
+  Recording late(DType::BF16), early(DType::BF16);
+  std::string after = late.text(nn::RMSNorm(late.g, "n", 64, nn::NormOptions::modern())(late.x));
+  std::string before = early.text(nn::RMSNorm(early.g, "n", 64, nn::NormOptions::cs336())(early.x));
+  EXPECT_TRUE(after.rfind("lathe.cast") < after.rfind("lathe.mul"));
+  EXPECT_TRUE(before.rfind("lathe.cast") > before.rfind("lathe.mul"));
+  EXPECT_EQ(ops(before, "cast"), 3);  // x, gain, result
+}
+
+// A gain stored in f32 keeps its bits when it is applied in f32.
+TEST(NnRmsNorm, StoredGainIsNotRoundedOnTheWay) {
+  Recording r(DType::BF16);
+  nn::NormOptions options = nn::NormOptions::cs336();
+  options.weightDType = DType::F32;
+  std::string t = r.text(nn::RMSNorm(r.g, "n", 64, options)(r.x));
+  EXPECT_TRUE(has(t, "\"n.g\" : tensor<64xf32>"));
+  EXPECT_EQ(ops(t, "cast"), 2);  // x, result
+}
+
+TEST_P(NnLayers, LayerNormCentresBeforeTheVariance) {
+  Recording r(GetParam());
+  Tensor y = nn::LayerNorm(r.g, "ln", 64)(r.x);
+  EXPECT_EQ(y.dtype(), GetParam());
+  std::string t = r.text(y);
+  EXPECT_EQ(ops(t, "reduce_mean"), 2);
+  EXPECT_EQ(ops(t, "sub"), 1);
+  EXPECT_TRUE(has(t, "\"ln.weight\"") && has(t, "\"ln.bias\""));
+}
+
+TEST(NnActivations, SigmoidIsTheOpOrSpelled) {
+  Recording r;
+  Tensor op = nn::sigmoid(r.x, SigmoidForm::Op), spelled = nn::sigmoid(r.x, SigmoidForm::Spelled);
+  std::string t = r.text(op + spelled);
+  EXPECT_EQ(ops(t, "sigmoid"), 1);
+  EXPECT_EQ(ops(t, "exp"), 1);
+  EXPECT_EQ(ops(t, "neg"), 1);
+  EXPECT_EQ(ops(t, "div"), 1);
+}
+
+TEST_P(NnLayers, ActivationsKeepShapeAndDType) {
+  Recording r(GetParam());
+  for (auto kind : {nn::Activation::SiLU, nn::Activation::GELU, nn::Activation::GELUTanh,
+                    nn::Activation::ReLU}) {
+    Tensor y = nn::activate(r.x, kind);
+    EXPECT_EQ(y.dtype(), GetParam());
+    EXPECT_EQ(y.shape(), r.x.shape());
+  }
+  std::string t = r.text(nn::gelu(r.x));
+  EXPECT_EQ(ops(t, "erf"), 2);
+  EXPECT_EQ(ops(t, "tanh"), 1);
+  EXPECT_EQ(ops(t, "sigmoid"), 1);
+  EXPECT_EQ(ops(t, "cast"), castsOf(GetParam(), 6));  // gelu cancels: computed in f32
+}
+
+TEST_P(NnLayers, SoftmaxOverAnyAxis) {
+  Recording r(GetParam());
+  Tensor y = nn::softmax(r.x, 1);
+  EXPECT_EQ(y.shape(), r.x.shape());
+  EXPECT_EQ(y.dtype(), GetParam());
+  std::string t = r.text(y);
+  EXPECT_EQ(countOf(t, "axes [1] keep_dims true"), 2);
+  EXPECT_EQ(
+      ops(t, "reduce_max") + ops(t, "sub") + ops(t, "exp") + ops(t, "reduce_sum") + ops(t, "div"),
+      5);
+  EXPECT_EQ(ops(t, "cast"), castsOf(GetParam(), 2));
+}
+
+TEST(NnRope, FrequenciesAreThoseOfEachSource) {
+  nn::RopeOptions hf{.headDim = 8, .theta = 10000};
+  nn::RopeOptions cs336 = nn::RopeOptions::cs336(), cs190c = nn::RopeOptions::cs190c();
+  cs336.headDim = cs190c.headDim = 8;
+  const std::vector<float> expected = {1, 0.1f, 0.01f, 0.001f};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_FLOAT_EQ(nn::ropeFrequencies(hf)[i], expected[i]);
+    EXPECT_FLOAT_EQ(nn::ropeFrequencies(cs336)[i], expected[i]);
+    EXPECT_FLOAT_EQ(nn::ropeFrequencies(cs190c)[i], 1 / expected[i]);
+  }
+}
+
+TEST(NnRope, LinearScalingDividesEveryFrequency) {
+  nn::RopeOptions o{.headDim = 8};
+  const std::vector<float> plain = nn::ropeFrequencies(o);
+  o.scaling = {.type = nn::RopeScalingOptions::Type::Linear, .factor = 4};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(nn::ropeFrequencies(o)[i], plain[i] / 4);
+}
+
+// The formula of Llama 3.1 in double, by wavelength: below 8192 / 4, above 8192 / 1, between.
+TEST(NnRope, Llama3ScalingKeepsHighAndStretchesLowFrequencies) {
+  nn::RopeOptions o{.headDim = 16, .theta = 500000};
+  const std::vector<float> plain = nn::ropeFrequencies(o);
+  o.scaling = {.type = nn::RopeScalingOptions::Type::Llama3, .factor = 8};
+  const std::vector<float> scaled = nn::ropeFrequencies(o);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const double wave = 2 * std::numbers::pi / plain[i];
+    if (wave < 2048) {
+      EXPECT_EQ(scaled[i], plain[i]) << i;
+    } else if (wave > 8192) {
+      EXPECT_EQ(scaled[i], plain[i] / 8) << i;
+    } else {
+      const double smooth = (8192 / wave - 1) / 3;
+      EXPECT_NEAR(scaled[i], ((1 - smooth) / 8 + smooth) * plain[i], 1e-6 * plain[i]) << i;
+      EXPECT_GT(scaled[i], plain[i] / 8);
+    }
+  }
+  EXPECT_LT(scaled.back(), plain.back());
+}
+
+TEST_P(NnLayers, RopeRotatesHalves) {
+  Recording r(GetParam());
+  Tensor positions = r.g.input("positions", DType::I64, {r.batch, r.seq});
+  Tensor heads = transpose(reshape(r.x, {r.batch, r.seq, 4, 16}), {0, 2, 1, 3});
+  Tensor y = nn::RoPE(r.g, "rope", {.headDim = 16, .maxPositions = 128})(heads, positions);
+  EXPECT_EQ(y.shape(), heads.shape());
+  EXPECT_EQ(y.dtype(), GetParam());
+  std::string t = r.text(y);
+  EXPECT_TRUE(has(t, "lathe.iota <128, 1> axis 0 dtype f32"));
+  EXPECT_EQ(ops(t, "cos") + ops(t, "sin"), 2);
+  EXPECT_EQ(ops(t, "gather"), 2);
+  EXPECT_TRUE(has(t, "to <batch, 1, seq, 8>"));
+  EXPECT_TRUE(has(t, "strides [1, 1, 1, 1]"));
+  EXPECT_EQ(ops(t, "concat"), 1);
+}
+
+TEST(NnRope, InterleavedPairsAreStridedAndJoinedOnANewAxis) {
+  Recording r;
+  nn::RopeOptions o = nn::RopeOptions::cs190c();
+  o.headDim = 64;
+  Tensor positions = iota(r.x, {r.seq}, 0);
+  std::string t = r.text(nn::RoPE(r.g, "rope", o)(r.x, positions));
+  EXPECT_EQ(countOf(t, "strides [1, 1, 2]"), 2);
+  EXPECT_TRUE(has(t, "axis 3"));
+  EXPECT_TRUE(has(t, "to <batch, seq, 32, 1>"));
+  EXPECT_EQ(ops(t, "div"), 1);  // positions / theta^(2i/d)
+}
+
+TEST(NnRope, TablesMayBeRoundedAsHuggingFaceDoes) {
+  Recording wide(DType::BF16), narrow(DType::BF16);
+  auto record = [](Recording& r, bool tablesInDType) {
+    Tensor positions = iota(r.x, {r.seq}, 0);
+    nn::RoPE rope(r.g, "rope", {.headDim = 64, .tablesInDType = tablesInDType});
+    return r.text(rope(r.x, positions));
+  };
+  EXPECT_EQ(countOf(record(wide, false), " to f32"), 1);
+  EXPECT_EQ(countOf(record(narrow, true), " to bf16"), 2);
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/region_kernel.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "backends/cpu/lowering/codegen.h"
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+namespace lathe::test {
+namespace {
+
+// Bytes whose end is the end of mapped memory, with a marked zone in front.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) : bytes_(bytes) {
+    size_t page = size_t(sysconf(_SC_PAGESIZE));
+    mapped_ = (bytes + kZone + page - 1) / page * page;
+    base_ = static_cast<char*>(mmap(nullptr, mapped_ + page, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED) throw std::runtime_error("mmap");
+    mprotect(base_ + mapped_, page, PROT_NONE);
+    std::memset(base_, kMark, mapped_);
+    total_ = mapped_ + page;
+  }
+  ~Guarded() {
+    if (base_) munmap(base_, total_);
+  }
+  Guarded(Guarded&& o) noexcept
+      : bytes_(o.bytes_), mapped_(o.mapped_), total_(o.total_), base_(std::exchange(o.base_, nullptr)) {}
+  char* data() { return base_ + mapped_ - bytes_; }
+  bool intact() {
+    for (size_t i = 1; i <= kZone; ++i)
+      if (data()[-std::ptrdiff_t(i)] != kMark) return false;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kZone = 128;
+  static constexpr char kMark = 0x5a;
+  size_t bytes_, mapped_, total_;
+  char* base_;
+};
+
+int64_t valueOf(const std::string& text, const Symbols& symbols) {
+  return DimExpr::parse(text)->evaluate(symbols).value();
+}
+
+}  // namespace
+
+RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu::Tier& tier) {
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect>();
+  cpu::registerKernelDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::string messages;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& d) {
+    messages += d.str() + "\n";
+    return mlir::success();
+  });
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!module) throw std::runtime_error(messages);
+  auto function = *module->getOps<mlir::func::FuncOp>().begin();
+  mlir::OwningOpRef<mlir::ModuleOp> kernels =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  auto kernel = cpu::emitRegion(function, tier, *kernels);
+  if (failed(kernel)) throw std::runtime_error(messages);
+  if (failed(mlir::verify(*kernels))) throw std::runtime_error(messages);
+  kernel_ = *kernel;
+  for (mlir::Type t : function.getResultTypes()) {
+    auto type = llvm::cast<mlir::RankedTensorType>(t);
+    std::vector<std::string> dims;
+    for (int64_t i = 0; i < type.getRank(); ++i) dims.push_back(dimExprOf(type, i)->text());
+    results_.push_back({*dtypeOf(type.getElementType()), dims});
+  }
+  if (getenv("LATHE_TEST_PRINT_KERNELS")) kernels->dump();
+  std::string bytes = cpu::compileKernels(*kernels, tier);
+  char name[] = "/tmp/lathe_region_XXXXXX";
+  int file = mkstemp(name);
+  if (file < 0 || write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
+    throw std::runtime_error("cannot write the kernel");
+  close(file);
+  library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  std::string failure = library_ ? "" : dlerror();
+  unlink(name);
+  if (!library_) throw std::runtime_error(failure);
+  entry_ = dlsym(library_, kernel_.name.c_str());
+  if (!entry_) throw std::runtime_error("the kernel is not exported");
+}
+
+RegionKernelUnderTest::~RegionKernelUnderTest() {
+  if (library_) dlclose(library_);
+}
+
+std::vector<Array> RegionKernelUnderTest::run(const std::vector<Array>& operands,
+                                              const Symbols& symbols, bool inPlace) {
+  std::vector<Guarded> buffers;
+  for (const Array& a : operands) {
+    buffers.emplace_back(a.bytes());
+    if (a.bytes()) std::memcpy(buffers.back().data(), a.data(), a.bytes());
+  }
+  std::vector<Array> results;
+  std::vector<char*> pointers;
+  for (auto& [dtype, dims] : results_) {
+    Shape shape;
+    for (const std::string& d : dims) shape.push_back(valueOf(d, symbols));
+    results.emplace_back(dtype, shape);
+    buffers.emplace_back(results.back().bytes());
+  }
+  for (Guarded& b : buffers) pointers.push_back(b.data());
+  if (inPlace)
+    for (auto [operand, result] : kernel_.inPlace)
+      pointers[operands.size() + result] = pointers[operand];
+  std::vector<int64_t> sizes;
+  for (const std::string& s : kernel_.sizes) sizes.push_back(valueOf(s, symbols));
+  Guarded scratch(size_t(valueOf(kernel_.scratchBytes, symbols)));
+  int64_t rows = valueOf(kernel_.rows, symbols);
+  status_ = 0;
+  using Kernel = void (*)(char* const*, const int64_t*, int64_t, int64_t, char*, int64_t*);
+  auto kernel = reinterpret_cast<Kernel>(entry_);
+  int64_t third = rows / 3;
+  for (auto [begin, end] : {std::pair{int64_t(0), third}, {third, third + 1}, {third + 1, rows}})
+    if (begin < rows) kernel(pointers.data(), sizes.data(), begin, std::min(end, rows), scratch.data(), &status_);
+  for (Guarded& b : buffers) EXPECT_TRUE(b.intact()) << "bytes in front of a buffer were written";
+  EXPECT_TRUE(scratch.intact());
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].bytes())
+      std::memcpy(results[i].data(), pointers[operands.size() + i], results[i].bytes());
+  return results;
+}
+
+std::vector<cpu::Tier> runnableTiers() {
+  std::vector<cpu::Tier> tiers;
+  for (const cpu::Tier& tier : cpu::codegenTiers()) {
+    bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (tier.avx512)
+      runs = runs && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512dq");
+    if (tier.avx512Bf16) runs = runs && __builtin_cpu_supports("avx512bf16");
+    if (runs) tiers.push_back(tier);
+  }
+  return tiers;
+}
+
+}  // namespace lathe::test

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/nearest.h"
+
+namespace lathe::cli {
+namespace {
+
+Error usage(const std::string& message) { return Error(ErrorCode::InvalidArgument, message); }
+
+std::vector<std::string> flagsOf(const CLI::App& parser) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : parser.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+// The first word that no option took; flags before stray values.
+void rejectRemaining(const CLI::App& parser) {
+  std::vector<std::string> rest = parser.remaining();
+  if (rest.empty()) return;
+  auto isFlag = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+  auto flag = std::find_if(rest.begin(), rest.end(), isFlag);
+  if (flag == rest.end())
+    throw usage("unexpected argument '" + rest[0] + "'; see `" + parser.get_name() + " --help`");
+  std::string word = flag->substr(0, flag->find('='));
+  std::string hint = didYouMean(word, flagsOf(parser));
+  throw usage("unknown flag '" + word + "'" +
+              (hint.empty() ? "; see `" + parser.get_name() + " --help`" : hint));
+}
+
+std::string oneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// A stage that is misspelt gets the nearest one, as flags do.
+std::string checkWord(const std::string& word, const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), word) != words.end()) return {};
+  return fmt::format("expected one of {}, got '{}'{}", fmt::join(words, ", "), word,
+                     didYouMean(word, words));
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string& summary,
+                                     const std::string& example) {
+  auto parser = std::make_unique<CLI::App>(summary, "lathe " + verb);
+  parser->allow_extras();
+  parser->set_help_flag("-h,--help", "print this help");
+  parser->add_option("--color", "colour of messages: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  parser->add_flag("-q,--quiet", "errors alone on standard error");
+  parser->add_flag("-v,--verbose", "more on standard error");
+  parser->footer("Example:\n  " + example);
+  return parser;
+}
+
+bool parseArguments(CLI::App& parser, const ArgumentList& arguments) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  auto setUpConsole = [&] {
+    const auto& color = parser.get_option("--color")->results();
+    if (!color.empty())
+      console().setColor(color.back() == "always"  ? ColorMode::Always
+                         : color.back() == "never" ? ColorMode::Never
+                                                   : ColorMode::Auto);
+    int verbose = int(parser.get_option("--verbose")->count());
+    console().setVerbosity(parser.get_option("--quiet")->count() ? -1 : verbose);
+  };
+  try {
+    parser.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", parser.help());
+    return false;
+  } catch (const CLI::ParseError& e) {
+    setUpConsole();
+    rejectRemaining(parser);
+    throw usage(oneLine(e.what()) + "; see `" + parser.get_name() + " --help`");
+  }
+  setUpConsole();
+  rejectRemaining(parser);
+  return true;
+}
+
+std::vector<int> parseIds(const std::string& text, const std::string& flag) {
+  std::vector<int> ids;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    int id = 0;
+    auto [next, code] = std::from_chars(at, end, id);
+    if (code != std::errc() || (next != end && *next != ','))
+      throw usage(fmt::format("{}: expected whole numbers separated by commas, got '{}' at item {}",
+                              flag, text.substr(size_t(at - text.data()), 20), ids.size()));
+    ids.push_back(id);
+    if (next == end) return ids;
+    at = next + 1;
+  }
+}
+
+const std::vector<std::string>& stageNames() {
+  static const std::vector<std::string> names{"recorded", "canonical", "fused",
+                                              "laid-out", "lowered",   "program"};
+  return names;
+}
+
+void addStopAfter(CLI::App& parser, std::string& stage) {
+  parser
+      .add_option(
+          "--stop-after", stage,
+          fmt::format("print the IR at a stage and stop: {}", fmt::join(stageNames(), ", ")))
+      ->check([](const std::string& word) { return checkWord(word, stageNames()); });
+}
+
+void addDType(CLI::App& parser, std::string& dtype) {
+  parser.add_option("--dtype", dtype, "arithmetic of a folder's model: f32 (default) or bf16")
+      ->check([](const std::string& word) { return checkWord(word, {"f32", "bf16"}); });
+}
+
+DType dtypeOr(const std::string& flag, DType otherwise) {
+  return flag.empty() ? otherwise : parseDType(flag).value();
+}
+
+void addThreads(CLI::App& parser, int& threads) {
+  parser.add_option("-t,--threads", threads, "threads (LATHE_NUM_THREADS; default: every CPU)")
+      ->check(CLI::Range(1, 4096));
+}
+
+}  // namespace lathe::cli

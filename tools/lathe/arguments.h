@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The command line of one verb: what all verbs have in common.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/dtype.h"
+
+namespace lathe::cli {
+
+using ArgumentList = std::vector<std::string>;
+
+/// A parser with --help, --color, --quiet and --verbose.
+std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string& summary,
+                                     const std::string& example);
+/// Parses and sets up the console. False: help was printed and there is nothing left to do. Throws
+/// Error(InvalidArgument) with the nearest flag for one that is unknown.
+bool parseArguments(CLI::App& parser, const ArgumentList& arguments);
+
+/// "1,2,3" as ids; Error(InvalidArgument) names the flag and the place.
+std::vector<int> parseIds(const std::string& text, const std::string& flag);
+/// The stages of a graph, in order.
+const std::vector<std::string>& stageNames();
+/// Adds --stop-after, checked against the stages.
+void addStopAfter(CLI::App& parser, std::string& stage);
+/// Adds --dtype f32|bf16; `dtype` stays empty where the flag is not given.
+void addDType(CLI::App& parser, std::string& dtype);
+DType dtypeOr(const std::string& flag, DType otherwise);
+/// Adds --threads (and -t); 0 leaves the choice to LATHE_NUM_THREADS and the machine.
+void addThreads(CLI::App& parser, int& threads);
+
+}  // namespace lathe::cli

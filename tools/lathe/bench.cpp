@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe bench: prefill and decode, beside what the machine could do.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "runtime/generator.h"
+#include "runtime/sampler.h"
+#include "runtime/thread_pool.h"
+#include "tools/lathe/bench_cost.h"
+#include "tools/lathe/bench_report.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/exit_status.h"
+#include "tools/lathe/open_session.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr int64_t kWarmUpSteps = 4;
+constexpr size_t kProfileRows = 24;
+
+struct BenchFlags {
+  std::string path, format = "md";
+  int64_t prompt = 512, tokens = 128;
+  int repetitions = 5;
+  bool json = false;
+  uint64_t seed = 0;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<int> randomIds(RandomGenerator& random, int64_t count, int64_t vocab) {
+  std::vector<int> ids(static_cast<size_t>(count));
+  for (int& id : ids) id = int(random.uniform() * double(vocab));
+  return ids;
+}
+
+int likeliest(std::span<const float> logits) {
+  return int(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// The peak and the bandwidth of the same threads, in this process.
+struct Roofs {
+  double peak = 0;
+  cpu::ReadRoofs read;
+
+  // The machine's speed drifts, above all a virtual one's: what is judged is held to the better of
+  // several measurements around it.
+  void measure(cpu::PeakKind kind) {
+    ThreadPool& pool = ThreadPool::global();
+    peak = std::max(peak, cpu::measurePeak(kind, pool));
+    cpu::ReadRoofs again = cpu::measureReadRoofs(pool);
+    if (again.best() > read.best()) read = std::move(again);
+  }
+};
+
+// Seconds of every call, to be subtracted from a later reading.
+using Profiles = std::map<std::string, std::vector<CallProfile>>;
+Profiles profiles(const Session& session) {
+  Profiles all;
+  for (const char* entry : {"prefill", "decode"}) all[entry] = session.profile(entry);
+  return all;
+}
+
+// "blocks.3.attn model.cpp:41" -> "blocks.*.attn": the same place of all layers is one row.
+std::string placeOf(const std::string& origin) {
+  std::string place;
+  for (char c : origin.substr(0, origin.find(' '))) {
+    bool digit = c >= '0' && c <= '9';
+    if (!digit) place += c;
+    if (digit && (place.empty() || place.back() != '*')) place += '*';
+  }
+  return place;
+}
+
+// "region_12" -> "region": kernels of one kind are told apart by where they come from.
+std::string kindOf(std::string kernel) {
+  size_t end = kernel.find_last_not_of("0123456789");
+  return end == std::string::npos ? kernel : kernel.substr(0, end + (kernel[end] != '_'));
+}
+
+std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after) {
+  std::vector<ProfileRow> rows;
+  for (const char* entry : {"prefill", "decode"}) {
+    std::map<std::pair<std::string, std::string>, ProfileRow> byPlace;
+    for (size_t i = 0; i < after.at(entry).size(); ++i) {
+      const CallProfile &end = after.at(entry)[i], &start = before.at(entry)[i];
+      std::string kernel = kindOf(end.kind), place = placeOf(end.origin);
+      ProfileRow& row = byPlace[{kernel, place}];
+      row.entry = entry;
+      row.kernel = kernel;
+      row.origin = place;
+      row.seconds += end.seconds - start.seconds;
+      row.runs += end.runs - start.runs;
+    }
+    std::vector<ProfileRow> sorted;
+    for (auto& [key, row] : byPlace)
+      if (row.runs) sorted.push_back(row);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+    // The rest of a long table is one row, so that the shares still add up.
+    if (sorted.size() > kProfileRows) {
+      ProfileRow rest{entry, "others", fmt::format("{} places", sorted.size() - kProfileRows), 0,
+                      0};
+      for (size_t i = kProfileRows; i < sorted.size(); ++i) {
+        rest.seconds += sorted[i].seconds;
+        rest.runs += sorted[i].runs;
+      }
+      sorted.resize(kProfileRows);
+      sorted.push_back(rest);
+    }
+    rows.insert(rows.end(), sorted.begin(), sorted.end());
+  }
+  return rows;
+}
+
+class Bench {
+ public:
+  Bench(Session& session, const LlamaConfig& config, DType dtype, const BenchFlags& flags)
+      : flags_(flags),
+        config_(config),
+        cost_(config, dtype),
+        generator_(session, {config.vocabSize, config.maxPositions}),
+        random_(flags.seed) {
+    generator_.reserve(std::max<int64_t>(1, flags.prompt) + flags.tokens);
+  }
+
+  void warmUp() { repetition(nullptr, nullptr, std::min(kWarmUpSteps, flags_.tokens)); }
+
+  std::vector<BenchTest> measure() {
+    BenchTest prefill{"prefill", flags_.prompt, {}, 0, 0},
+        decode{"decode", flags_.tokens, {}, 0, 0};
+    prefill.flops = cost_.prefillFlops(flags_.prompt, Generator::kChunk);
+    for (int64_t i = 0; i < flags_.tokens; ++i) {
+      int64_t context = startOfDecode() + i + 1;
+      decode.flops += cost_.decodeFlops(context);
+      decode.bytes += cost_.decodeBytes(context);
+    }
+    // Weights that stay in the cache between steps are not read from memory.
+    if (cost_.weightBytes() <= double(std::max(0l, sysconf(_SC_LEVEL3_CACHE_SIZE)))) {
+      decode.bytes = 0;
+      console().note("the weights fit into the processor's cache: no share of the read bandwidth");
+    }
+    Progress progress("measuring");
+    for (int r = 0; r < flags_.repetitions; ++r) {
+      progress.stage(fmt::format("repetition {} of {}", r + 1, flags_.repetitions));
+      repetition(&prefill, &decode, flags_.tokens);
+    }
+    std::vector<BenchTest> tests;
+    if (flags_.prompt) tests.push_back(prefill);
+    if (flags_.tokens) tests.push_back(decode);
+    return tests;
+  }
+
+ private:
+  // Decode alone starts from one token of prompt.
+  int64_t startOfDecode() const { return std::max<int64_t>(1, flags_.prompt); }
+
+  void repetition(BenchTest* prefill, BenchTest* decode, int64_t steps) {
+    std::vector<int> ids = randomIds(random_, startOfDecode(), config_.vocabSize);
+    generator_.restart();
+    double start = now();
+    int id = likeliest(generator_.prefill(ids));
+    double prefilled = now();
+    for (int64_t i = 0; i < steps; ++i) id = likeliest(generator_.next(id));
+    if (prefill) prefill->seconds.push_back(prefilled - start);
+    if (decode) decode->seconds.push_back(now() - prefilled);
+  }
+
+  const BenchFlags& flags_;
+  const LlamaConfig& config_;
+  ModelCost cost_;
+  Generator generator_;
+  RandomGenerator random_;
+};
+
+// What the program computes in: an artifact knows it better than the flags.
+DType arithmeticOf(const Program& program, DType otherwise) {
+  for (const TensorInfo& state : program.states)
+    if (isFloat(state.dtype)) return state.dtype;
+  return otherwise;
+}
+
+int64_t parametersOf(const Program& program) {
+  int64_t total = 0;
+  for (const TensorInfo& info : program.weights) {
+    int64_t count = 1;
+    for (const DimExpr& d : info.shape) count *= d.asConstant().value_or(0);
+    total += count;
+  }
+  return total;
+}
+
+void addFlags(CLI::App& parser, BenchFlags& flags) {
+  parser.add_option("MODEL", flags.path, "Hugging Face folder, .lathe program or bare config.json")
+      ->required();
+  parser.add_option("-p,--prompt-tokens", flags.prompt, "tokens of the prompt (default: 512)")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_option("-n,--new-tokens", flags.tokens, "tokens to decode (default: 128)")
+      ->check(CLI::NonNegativeNumber);
+  parser
+      .add_option("-r,--repetitions", flags.repetitions, "runs to take the median of (default: 5)")
+      ->check(CLI::Range(1, 1000));
+  parser.add_option("-o,--output-format", flags.format, "md (default), csv or json")
+      ->check(CLI::IsMember({"md", "csv", "json"}));
+  parser.add_flag("--json", flags.json, "the same as -o json");
+  parser.add_option("--seed", flags.seed, "of the random prompts (default: 0)");
+}
+
+}  // namespace
+
+int benchVerb(const ArgumentList& arguments) {
+  auto parser = makeParser(
+      "bench", "Measures prefill and decode, and their shares of what the machine could do.",
+      "lathe bench config.json --random-weights --dtype bf16 -p 512 -n 128 -t 2 --profile");
+  BenchFlags flags;
+  CompileFlags compileFlags;
+  SessionFlags sessionFlags;
+  addFlags(*parser, flags);
+  addDType(*parser, compileFlags.dtype);
+  addThreads(*parser, sessionFlags.threads);
+  parser->add_option("--backend", compileFlags.backend,
+                     "cpu (default; LATHE_BACKEND) or reference");
+  parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
+  parser->add_flag("--random-weights", sessionFlags.randomWeights,
+                   "random weights: the folder or config.json needs none");
+  parser->add_flag("--profile", sessionFlags.profile, "time by kernel and place");
+  if (!parseArguments(*parser, arguments)) return kOk;
+  if (flags.json) flags.format = "json";
+  if (flags.prompt + flags.tokens == 0)
+    throw Error(ErrorCode::InvalidArgument, "expected -p or -n above 0, got 0 for both");
+
+  Model model = openModel(flags.path);
+  if (model.kind == ModelKind::Mlir)
+    throw Error(ErrorCode::InvalidArgument,
+                flags.path + ": bench needs a model's config.json; time IR text with lathe run");
+  const LlamaConfig config = configOf(model);
+  if (flags.prompt + flags.tokens > config.maxPositions)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("-p {} and -n {} make {} positions, the model takes at most {}", flags.prompt,
+                    flags.tokens, flags.prompt + flags.tokens, config.maxPositions));
+  compileFlags.randomWeights = sessionFlags.randomWeights;
+  std::shared_ptr<const Program> program = programOf(model, compileFlags);
+  Session session = openSession(model, program, sessionFlags);
+
+  BenchReport report;
+  const DType dtype = arithmeticOf(*program, dtypeOr(compileFlags.dtype, DType::F32));
+  const cpu::KernelIsa isa = cpu::KernelIsa::current();
+  report.model = flags.path;
+  report.dtype = nameOf(dtype);
+  report.backend = program->backend;
+  report.isa = cpu::nameOf(isa.tier);
+  report.parameters = parametersOf(*program);
+  report.threads = ThreadPool::global().threads();
+
+  Roofs roofs;
+  const cpu::PeakKind kind = cpu::bestPeakKind(dtype == DType::BF16, isa);
+  {
+    Progress progress("measuring the machine");
+    roofs.measure(kind);
+  }
+  Bench bench(session, config, dtype, flags);
+  bench.warmUp();
+  const Profiles before = profiles(session);
+  report.tests = bench.measure();
+  if (sessionFlags.profile) report.profile = profileRows(before, profiles(session));
+  {
+    Progress progress("measuring the machine");
+    roofs.measure(kind);
+  }
+  report.peakFlops = roofs.peak;
+  report.roofs = roofs.read;
+  report.memory = session.memory();
+  printReport(report, flags.format);
+  if (std::string wrong = report.contradiction(); !wrong.empty())
+    throw Error(ErrorCode::Numeric,
+                "the measurement failed: " + wrong +
+                    "; a share above 1 means that the machine's speed changed, run it again alone");
+  return kOk;
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/bench_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tools/lathe/json_output.h"
+
+namespace lathe::cli {
+namespace {
+
+std::string percent(std::optional<double> share) {
+  return share ? fmt::format("{:.1f} %", *share * 100) : "-";
+}
+
+double fastest(const BenchTest& t) {
+  return double(t.tokens) / *std::min_element(t.seconds.begin(), t.seconds.end());
+}
+double slowest(const BenchTest& t) {
+  return double(t.tokens) / *std::max_element(t.seconds.begin(), t.seconds.end());
+}
+
+void printMarkdown(const BenchReport& r) {
+  fmt::print("{}: {} parameters, {}, backend {} ({}), {} threads\n\n", r.model,
+             countText(double(r.parameters)), r.dtype, r.backend, r.isa, r.threads);
+  fmt::print("matrix peak {}FLOP/s, read bandwidth {}/s ({} streams per thread{})\n\n",
+             countText(r.peakFlops), byteText(r.roofs.best()), r.roofs.tried.front().streams,
+             r.roofs.tried.front().prefetch ? ", prefetch" : "");
+  fmt::print(
+      "| test | tokens/s | spread | FLOP/s | of peak | bytes/s | of bandwidth |\n"
+      "|---|--:|--:|--:|--:|--:|--:|\n");
+  for (const BenchTest& t : r.tests) {
+    double seconds = t.medianSeconds();
+    fmt::print("| {} {} | {:.1f} | {:.1f} to {:.1f} | {} | {} | {} | {} |\n", t.name, t.tokens,
+               t.tokensPerSecond(), slowest(t), fastest(t), countText(t.flops / seconds),
+               percent(r.peakShare(t)), t.bytes > 0 ? byteText(t.bytes / seconds) : "-",
+               percent(r.bandwidthShare(t)));
+  }
+  if (r.profile.empty()) return;
+  fmt::print("\n| entry | kernel | where | runs | ms | share |\n|---|---|---|--:|--:|--:|\n");
+  for (const ProfileRow& row : r.profile) {
+    double all = 0;
+    for (const ProfileRow& other : r.profile)
+      if (other.entry == row.entry) all += other.seconds;
+    fmt::print("| {} | {} | {} | {} | {:.2f} | {} |\n", row.entry, row.kernel, row.origin, row.runs,
+               row.seconds * 1e3, percent(all > 0 ? row.seconds / all : 0));
+  }
+}
+
+void printCsv(const BenchReport& r) {
+  fmt::print(
+      "test,tokens,threads,dtype,tokens_per_second,tokens_per_second_min,tokens_per_second_max,"
+      "flops_per_second,peak_share,bytes_per_second,bandwidth_share\n");
+  auto optional = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
+  for (const BenchTest& t : r.tests) {
+    double seconds = t.medianSeconds();
+    fmt::print(
+        "{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{}\n", t.name, t.tokens, r.threads, r.dtype,
+        t.tokensPerSecond(), slowest(t), fastest(t), t.flops / seconds, optional(r.peakShare(t)),
+        t.bytes > 0 ? fmt::format("{:.6g}", t.bytes / seconds) : "", optional(r.bandwidthShare(t)));
+  }
+}
+
+void printReportJson(const BenchReport& r) {
+  Json out = document("bench");
+  out["model"] = r.model;
+  out["parameters"] = r.parameters;
+  out["dtype"] = r.dtype;
+  out["backend"] = r.backend;
+  out["cpu_isa"] = r.isa;
+  out["threads"] = r.threads;
+  out["peak_flops_per_second"] = r.peakFlops;
+  out["read_bytes_per_second"] = r.roofs.best();
+  for (const cpu::ReadRoof& roof : r.roofs.tried)
+    out["read_roofs"].push_back({{"streams", roof.streams},
+                                 {"prefetch", roof.prefetch},
+                                 {"bytes_per_second", roof.bytesPerSecond}});
+  out["memory"] = {{"arena_bytes", r.memory.arena},
+                   {"states_bytes", r.memory.states},
+                   {"scratch_bytes", r.memory.scratch},
+                   {"derived_weights_bytes", r.memory.derived}};
+  out["tests"] = Json::array();
+  auto optional = [](std::optional<double> v) { return v ? Json(*v) : Json(nullptr); };
+  for (const BenchTest& t : r.tests) {
+    double seconds = t.medianSeconds();
+    out["tests"].push_back(
+        {{"name", t.name},
+         {"tokens", t.tokens},
+         {"tokens_per_second", t.tokensPerSecond()},
+         {"tokens_per_second_min", slowest(t)},
+         {"tokens_per_second_max", fastest(t)},
+         {"repetitions_s", t.seconds},
+         {"flops_per_second", t.flops / seconds},
+         {"peak_share", optional(r.peakShare(t))},
+         {"bytes_per_second", t.bytes > 0 ? Json(t.bytes / seconds) : Json(nullptr)},
+         {"bandwidth_share", optional(r.bandwidthShare(t))}});
+  }
+  for (const ProfileRow& row : r.profile)
+    out["profile"].push_back({{"entry", row.entry},
+                              {"kernel", row.kernel},
+                              {"origin", row.origin},
+                              {"runs", row.runs},
+                              {"time_s", row.seconds}});
+  printJson(out);
+}
+
+}  // namespace
+
+double BenchTest::medianSeconds() const {
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+std::optional<double> BenchReport::peakShare(const BenchTest& test) const {
+  if (peakFlops <= 0) return std::nullopt;
+  return test.flops / test.medianSeconds() / peakFlops;
+}
+
+std::optional<double> BenchReport::bandwidthShare(const BenchTest& test) const {
+  if (test.bytes <= 0) return std::nullopt;
+  return test.bytes / test.medianSeconds() / roofs.best();
+}
+
+std::string BenchReport::contradiction() const {
+  for (const BenchTest& t : tests) {
+    if (auto share = peakShare(t); share && *share > 1)
+      return fmt::format("{}: {} of the measured matrix peak", t.name, percent(share));
+    if (auto share = bandwidthShare(t); share && *share > 1)
+      return fmt::format("{}: {} of the measured read bandwidth", t.name, percent(share));
+  }
+  return {};
+}
+
+void printReport(const BenchReport& report, const std::string& format) {
+  if (format == "json") return printReportJson(report);
+  if (format == "csv") return printCsv(report);
+  printMarkdown(report);
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The results of `lathe bench` as Markdown, CSV or JSON.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/device/roofs.h"
+#include "runtime/session.h"
+
+namespace lathe::cli {
+
+struct BenchTest {
+  std::string name;             ///< "prefill" or "decode"
+  int64_t tokens = 0;           ///< per repetition
+  std::vector<double> seconds;  ///< of each repetition
+  double flops = 0, bytes = 0;  ///< of one repetition; 0 bytes: not judged by bandwidth
+
+  double medianSeconds() const;
+  double tokensPerSecond() const { return double(tokens) / medianSeconds(); }
+};
+
+struct ProfileRow {
+  std::string entry, kernel, origin;
+  double seconds = 0;
+  int64_t runs = 0;
+};
+
+struct BenchReport {
+  std::string model, dtype, backend, isa;
+  int64_t parameters = 0;
+  int threads = 0;
+  double peakFlops = 0;  ///< FLOP/s
+  cpu::ReadRoofs roofs;
+  Session::Memory memory;
+  std::vector<BenchTest> tests;
+  std::vector<ProfileRow> profile;
+
+  /// Share of the matrix peak, or nothing where it does not apply.
+  std::optional<double> peakShare(const BenchTest& test) const;
+  std::optional<double> bandwidthShare(const BenchTest& test) const;
+  /// What contradicts itself: a share above 1. Empty if nothing does.
+  std::string contradiction() const;
+};
+
+/// `format` is md, csv or json.
+void printReport(const BenchReport& report, const std::string& format);
+
+}  // namespace lathe::cli

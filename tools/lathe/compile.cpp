@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe compile: a model as a .lathe program.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/exit_status.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/model.h"
+#include "tools/lathe/open_session.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+
+int compileVerb(const ArgumentList& arguments) {
+  auto parser = makeParser("compile", "Compiles a model and writes it as a .lathe program.",
+                           "lathe compile examples/models/stories -o stories.lathe --dtype bf16");
+  std::string path, output, stage;
+  bool hostOnly = false, allTiers = false, json = false;
+  CompileFlags flags;
+  parser->add_option("MODEL", path, "Hugging Face folder or .mlir file")->required();
+  parser->add_option("-o,--output", output, "the .lathe file to write");
+  addDType(*parser, flags.dtype);
+  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  auto* all =
+      parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");
+  parser->add_flag("--host-only", hostOnly, "code for this machine's tier alone")->excludes(all);
+  parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
+  addStopAfter(*parser, stage);
+  parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
+      ->check(CLI::PositiveNumber);
+  parser->add_flag("--json", json, "describe the result as one JSON document");
+  if (!parseArguments(*parser, arguments)) return kOk;
+  if (output.empty() && stage.empty())
+    throw Error(ErrorCode::InvalidArgument, "--output is required; see `lathe compile --help`");
+  if (!output.empty() && !output.ends_with(".lathe"))
+    throw Error(ErrorCode::InvalidArgument,
+                "--output: expected a name that ends in .lathe, got " + output);
+
+  Model model = openModel(path);
+  if (model.kind == ModelKind::Artifact)
+    throw Error(ErrorCode::InvalidArgument, path + " is compiled already");
+  flags.allTiers = !hostOnly;
+  flags.randomWeights = model.kind == ModelKind::BareConfig ||
+                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  if (!stage.empty()) {
+    fmt::print("{}\n", irOf(model, flags, stage));
+    return kOk;
+  }
+  // Fresh from the compiler and shared with nobody yet.
+  auto program = std::const_pointer_cast<Program>(programOf(model, flags));
+  program->metadata["lathe_version"] = LATHE_VERSION;
+  if (model.kind == ModelKind::Folder && !flags.randomWeights) {
+    checkProgramWeights(*program, path);
+    program->metadata[kWeightsPath] = std::filesystem::canonical(path).string();
+  }
+  writeOutput(output, [&] { program->save(output); });
+  const auto bytes = std::filesystem::file_size(output);
+  if (json) {
+    Json out = document("compile");
+    out["output"] = output;
+    out["size_bytes"] = bytes;
+    out["backend"] = program->backend;
+    for (const EntryPoint& e : program->entries)
+      out["entries"].push_back({{"name", e.name}, {"calls", e.calls.size()}});
+    printJson(out);
+  } else {
+    console().note(fmt::format("wrote {} ({})", output, byteText(double(bytes))));
+  }
+  return kOk;
+}
+
+}  // namespace lathe::cli

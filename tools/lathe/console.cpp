@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/console.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace lathe::cli {
+namespace {
+
+bool isSet(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+
+bool dumbTerminal() {
+  const char* term = std::getenv("TERM");
+  return term && std::string_view(term) == "dumb";
+}
+
+}  // namespace
+
+bool wantsColor(ColorMode mode, bool isTerminal) {
+  if (mode != ColorMode::Auto) return mode == ColorMode::Always;
+  if (isSet("NO_COLOR")) return false;
+  if (isSet("CLICOLOR_FORCE") && std::string_view(std::getenv("CLICOLOR_FORCE")) != "0")
+    return true;
+  return isTerminal && !dumbTerminal();
+}
+
+void Console::line(std::string_view label, const char* color, std::string_view message) const {
+  std::fflush(stdout);  // keeps the order where both streams go to one place
+  if (wantsColor(color_, isatty(STDERR_FILENO)))
+    fmt::print(stderr, "\033[{}m{}:\033[0m {}\n", color, label, message);
+  else
+    fmt::print(stderr, "{}: {}\n", label, message);
+}
+
+void Console::error(std::string_view message) const { line("error", "1;31", message); }
+
+void Console::note(std::string_view message) const {
+  if (verbosity_ >= 0) line("note", "1;36", message);
+}
+
+void Console::detail(std::string_view message) const {
+  if (verbosity_ >= 1) line("detail", "2", message);
+}
+
+void Console::echo(std::string_view text) const {
+  if (verbosity_ < 0) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "{}", text);
+}
+
+bool Console::showsProgress() const {
+  return verbosity_ >= 0 && isatty(STDERR_FILENO) && !dumbTerminal();
+}
+
+Console& console() {
+  static Console instance;
+  return instance;
+}
+
+struct Progress::Ticker {
+  std::mutex lock;
+  std::condition_variable wake;
+  std::string text;
+  bool done = false, shown = false;
+  std::thread thread;
+
+  void run() {
+    using namespace std::chrono;
+    const auto start = steady_clock::now();
+    std::unique_lock guard(lock);
+    while (!wake.wait_for(guard, shown ? milliseconds(100) : milliseconds(500),
+                          [&] { return done; })) {
+      double seconds = duration<double>(steady_clock::now() - start).count();
+      fmt::print(stderr, "\r\033[K{} {:.1f} s", text, seconds);
+      std::fflush(stderr);
+      shown = true;
+    }
+    if (shown) fmt::print(stderr, "\r\033[K");
+  }
+};
+
+Progress::Progress(std::string stage) {
+  if (!console().showsProgress()) return;
+  ticker_ = std::make_unique<Ticker>();
+  ticker_->text = std::move(stage);
+  ticker_->thread = std::thread([ticker = ticker_.get()] { ticker->run(); });
+}
+
+Progress::~Progress() {
+  if (!ticker_) return;
+  {
+    std::lock_guard guard(ticker_->lock);
+    ticker_->done = true;
+  }
+  ticker_->wake.notify_one();
+  ticker_->thread.join();
+}
+
+void Progress::stage(std::string text) {
+  if (!ticker_) return;
+  std::lock_guard guard(ticker_->lock);
+  ticker_->text = std::move(text);
+}
+
+}  // namespace lathe::cli

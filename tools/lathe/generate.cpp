@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe generate: continues a text, token by token.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iterator>
+#include <iostream>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "runtime/generator.h"
+#include "runtime/mapped_file.h"
+#include "runtime/sampler.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/exit_status.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/open_session.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr int64_t kDefaultNewTokens = 128;
+
+struct GenerateFlags {
+  std::string path, prompt, file, ids;
+  bool hasPrompt = false, ignoreEos = false, json = false;
+  std::optional<int64_t> newTokens, topK;
+  std::optional<double> temperature, topP;
+  uint64_t seed = 0;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string readPromptFile(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  auto file = MappedFile::open(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
+}
+
+struct Prompt {
+  std::string text;
+  std::vector<int> ids;
+};
+
+Prompt promptOf(const GenerateFlags& flags, const std::optional<Tokenizer>& tokenizer,
+                int64_t vocab) {
+  Prompt prompt;
+  if (!flags.ids.empty()) {
+    prompt.ids = parseIds(flags.ids, "--ids");
+    for (size_t i = 0; i < prompt.ids.size(); ++i)
+      if (prompt.ids[i] < 0 || prompt.ids[i] >= vocab)
+        throw Error(ErrorCode::InvalidArgument,
+                    fmt::format("--ids: item {}: expected an id from 0 to {}, got {}", i, vocab - 1,
+                                prompt.ids[i]));
+    return prompt;
+  }
+  if (!tokenizer)
+    throw Error(ErrorCode::InvalidFile, flags.path +
+                                            ": expected a model with tokenizer.json, this "
+                                            "one has none; give token ids with --ids");
+  prompt.text = flags.hasPrompt ? flags.prompt : readPromptFile(flags.file);
+  prompt.ids = tokenizer->encode(prompt.text);
+  if (prompt.ids.empty())
+    throw Error(ErrorCode::InvalidArgument, "the prompt has no tokens; write some text");
+  for (int id : prompt.ids)
+    if (id >= vocab)
+      throw Error(ErrorCode::InvalidFile,
+                  fmt::format("{}: the tokenizer gives the id {}, the model's vocabulary has {}",
+                              flags.path, id, vocab));
+  return prompt;
+}
+
+// A flag wins over generation_config.json, whose sampling counts only where it asks to sample.
+SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& config) {
+  const bool sample = config.doSample.value_or(false);
+  SamplingOptions options;
+  options.seed = flags.seed;
+  options.temperature = flags.temperature.value_or(sample ? config.temperature.value_or(1) : 0);
+  options.topK = flags.topK.value_or(sample ? config.topK.value_or(0) : 0);
+  options.topP = flags.topP.value_or(sample ? config.topP.value_or(1) : 1);
+  return options;
+}
+
+// Prints tokens as they come: text where there is a tokenizer, else ids.
+class Writer {
+ public:
+  Writer(const std::optional<Tokenizer>& tokenizer, bool prints) : prints_(prints) {
+    if (tokenizer) decoder_.emplace(*tokenizer);
+  }
+  void push(int id) {
+    put(decoder_ ? decoder_->push(id) : (first_ ? "" : ",") + std::to_string(id));
+    first_ = false;
+  }
+  void finish() {
+    if (decoder_) put(decoder_->finish());
+    if (prints_) fmt::print("\n");
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void put(const std::string& piece) {
+    text_ += piece;
+    if (!prints_ || piece.empty()) return;
+    fmt::print("{}", piece);
+    std::fflush(stdout);
+  }
+  std::optional<StreamDecoder> decoder_;
+  std::string text_;
+  bool prints_, first_ = true;
+};
+
+struct Result {
+  std::vector<int> ids;
+  const char* stopped = "length";
+  double firstToken = 0, decode = 0;  // seconds
+  /// Steps after the first token: what `decode` took.
+  double tokensPerSecond() const {
+    return ids.size() > 1 && decode > 0 ? double(ids.size() - 1) / decode : 0;
+  }
+};
+
+Result generate(Generator& generator, const Prompt& prompt, const SamplingOptions& sampling,
+                const std::vector<int64_t>& eos, int64_t count, Writer& writer) {
+  Result result;
+  Sampler sampler(sampling);
+  const double start = now();
+  std::span<const float> logits;
+  {
+    Progress progress(fmt::format("reading {} tokens", prompt.ids.size()));
+    logits = generator.prefill(prompt.ids);
+  }
+  double first = 0;
+  while (true) {
+    int id = int(sampler.sample(logits));
+    if (result.ids.empty()) {
+      first = now();
+      result.firstToken = first - start;
+    }
+    result.ids.push_back(id);
+    if (std::find(eos.begin(), eos.end(), id) != eos.end()) {
+      result.stopped = "eos";
+      break;
+    }
+    writer.push(id);
+    if (int64_t(result.ids.size()) == count) break;
+    logits = generator.next(id);
+  }
+  result.decode = now() - first;
+  writer.finish();
+  return result;
+}
+
+void addFlags(CLI::App& parser, GenerateFlags& flags) {
+  parser.add_option("MODEL", flags.path, "Hugging Face folder or .lathe program")->required();
+  auto* prompt = parser.add_option("-p,--prompt", flags.prompt, "the text to continue");
+  auto* file = parser.add_option("-f,--file", flags.file, "read the text from a file; - is stdin")
+                   ->excludes(prompt);
+  parser.add_option("--ids", flags.ids, "token ids instead of text: 1,2,3")
+      ->excludes(prompt)
+      ->excludes(file);
+  parser
+      .add_option(
+          "-n,--new-tokens", flags.newTokens,
+          fmt::format("tokens to add at most (default: the model's, else {})", kDefaultNewTokens))
+      ->check(CLI::PositiveNumber);
+  parser
+      .add_option("--temp,--temperature", flags.temperature,
+                  "0 takes the likeliest token (default unless the model asks to sample)")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_option("--top-k", flags.topK, "keep the k likeliest tokens; 0 keeps all")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_option("--top-p", flags.topP, "keep the fewest tokens that reach this probability")
+      ->check(CLI::Range(0.0, 1.0));
+  parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
+  parser.add_flag("--ignore-eos", flags.ignoreEos, "go on after the end-of-text token");
+  parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");
+}
+
+void report(const GenerateFlags& flags, const Prompt& prompt, const Result& result,
+            const Writer& writer, bool hasTokenizer) {
+  if (!flags.json) {
+    console().echo(
+        fmt::format("[{} + {} tokens, stopped by {}; first after {:.0f} ms, then {:.1f} "
+                    "tokens/s]\n",
+                    prompt.ids.size(), result.ids.size(), result.stopped, result.firstToken * 1e3,
+                    result.tokensPerSecond()));
+    return;
+  }
+  Json out = document("generate");
+  out["prompt_ids"] = prompt.ids;
+  out["ids"] = result.ids;
+  out["text"] = hasTokenizer ? Json(writer.text()) : Json(nullptr);
+  out["stopped_by"] = result.stopped;
+  out["seed"] = flags.seed;
+  out["time_to_first_token_s"] = result.firstToken;
+  out["decode_s"] = result.decode;
+  out["tokens_per_second"] = result.tokensPerSecond();
+  printJson(out);
+}
+
+}  // namespace
+
+int generateVerb(const ArgumentList& arguments) {
+  auto parser = makeParser("generate", "Continues a text with a language model.",
+                           "lathe generate examples/models/stories -p \"Once upon a time\" -n 100");
+  GenerateFlags flags;
+  CompileFlags compileFlags;
+  SessionFlags sessionFlags;
+  addFlags(*parser, flags);
+  addDType(*parser, compileFlags.dtype);
+  parser->add_option("--backend", compileFlags.backend,
+                     "cpu (default; LATHE_BACKEND) or reference");
+  parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
+  addThreads(*parser, sessionFlags.threads);
+  if (!parseArguments(*parser, arguments)) return kOk;
+  flags.hasPrompt = parser->get_option("--prompt")->count() > 0;
+  if (!flags.hasPrompt && flags.file.empty() && flags.ids.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a prompt: -p TEXT, -f FILE or --ids 1,2,3; see `lathe generate --help`");
+
+  Model model = openModel(flags.path);
+  if (model.kind == ModelKind::Mlir)
+    throw Error(ErrorCode::InvalidArgument,
+                flags.path +
+                    ": IR text has no tokenizer and no end-of-text token; give a Hugging "
+                    "Face folder or a program compiled from one");
+  const LlamaConfig config = configOf(model);
+  const GenerationConfig generation = generationConfigOf(model);
+  const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
+  const Prompt prompt = promptOf(flags, tokenizer, config.vocabSize);
+  const SamplingOptions sampling = samplingOf(flags, generation);
+  Sampler checked(sampling);  // bad options are told before anything is compiled
+
+  auto positionsFor = [&](int64_t maxPositions) {
+    const int64_t length = int64_t(prompt.ids.size());
+    if (length > maxPositions)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("the prompt has {} tokens, the model takes at most {} positions",
+                              length, maxPositions));
+    return maxPositions - length + 1;  // the last token is not fed back
+  };
+  positionsFor(config.maxPositions);
+  std::shared_ptr<const Program> program = programOf(model, compileFlags);
+  Session session = openSession(model, program, sessionFlags);
+  Generator generator(session, {config.vocabSize, config.maxPositions});
+  const int64_t wanted =
+      flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
+  const int64_t room = positionsFor(generator.maxPositions());
+  const int64_t count = std::min(wanted, room);
+  generator.reserve(int64_t(prompt.ids.size()) + count - 1);
+
+  std::vector<int64_t> eos = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
+  if (flags.ignoreEos) eos.clear();
+  if (!flags.json) console().echo(prompt.text);
+  Writer writer(tokenizer, !flags.json);
+  Result result = generate(generator, prompt, sampling, eos, count, writer);
+  if (count < wanted && int64_t(result.ids.size()) == count && result.stopped[0] == 'l')
+    result.stopped = "positions";
+  report(flags, prompt, result, writer, tokenizer.has_value());
+  return kOk;
+}
+
+}  // namespace lathe::cli

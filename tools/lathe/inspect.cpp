@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe inspect: what a model takes, gives and holds.
+#include <fnmatch.h>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/model.h"
+#include "tools/lathe/open_session.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+struct Totals {
+  int64_t tensors = 0, parameters = 0, bytes = 0;
+};
+
+struct Interface {
+  const Program& program;
+  std::string tensors;  // glob
+  Totals totals;
+
+  explicit Interface(const Program& p, std::string glob) : program(p), tensors(std::move(glob)) {
+    for (const TensorInfo& w : p.weights) {
+      ++totals.tensors;
+      totals.parameters += parameters(w);
+      totals.bytes += parameters(w) * int64_t(sizeOf(w.dtype));
+    }
+  }
+  static int64_t parameters(const TensorInfo& info) {
+    int64_t count = 1;
+    for (const DimExpr& d : info.shape) count *= d.asConstant().value_or(0);
+    return count;
+  }
+  bool shown(const TensorInfo& info) const {
+    return tensors.empty() || fnmatch(tensors.c_str(), info.name.c_str(), 0) == 0;
+  }
+};
+
+Json portsJson(const EntryPoint& entry, const std::vector<Port>& ports) {
+  Json list = Json::array();
+  for (const Port& port : ports) {
+    const Slot& slot = entry.slots[size_t(port.slot)];
+    list.push_back(
+        {{"name", port.name}, {"dtype", nameOf(slot.dtype)}, {"shape", shapeJson(slot.shape)}});
+  }
+  return list;
+}
+
+Json configJson(const LlamaConfig& c) {
+  return {{"vocab_size", c.vocabSize},
+          {"hidden_size", c.hiddenSize},
+          {"intermediate_size", c.intermediateSize},
+          {"layers", c.layers},
+          {"heads", c.heads},
+          {"kv_heads", c.kvHeads},
+          {"head_dim", c.headDim},
+          {"max_positions", c.maxPositions},
+          {"tied_head", c.tieWordEmbeddings}};
+}
+
+void printAsJson(const Model& model, const Interface& interface) {
+  const Program& program = interface.program;
+  Json out = document("inspect");
+  out["model"] = model.path;
+  out["kind"] = nameOf(model.kind);
+  if (model.program) out["backend"] = program.backend;
+  if (model.files.contains("config.json")) out["config"] = configJson(configOf(model));
+  out["entries"] = Json::array();
+  for (const EntryPoint& e : program.entries)
+    out["entries"].push_back({{"name", e.name},
+                              {"inputs", portsJson(e, e.inputs)},
+                              {"outputs", portsJson(e, e.outputs)}});
+  out["symbols"] = Json::array();
+  for (const SymbolInfo& s : program.symbols)
+    out["symbols"].push_back(
+        {{"name", s.name}, {"low", s.lo}, {"high", s.hi}, {"multiple", s.multiple}});
+  out["states"] = Json::array();
+  for (const TensorInfo& s : program.states)
+    out["states"].push_back(
+        {{"name", s.name}, {"dtype", nameOf(s.dtype)}, {"shape", shapeJson(s.shape)}});
+  out["weights"] = Json::array();
+  for (const TensorInfo& w : program.weights) {
+    if (!interface.shown(w)) continue;
+    int64_t parameters = Interface::parameters(w);
+    out["weights"].push_back({{"name", w.name},
+                              {"dtype", nameOf(w.dtype)},
+                              {"shape", shapeJson(w.shape)},
+                              {"parameters", parameters},
+                              {"size_bytes", parameters * int64_t(sizeOf(w.dtype))}});
+  }
+  out["parameters"] = interface.totals.parameters;
+  out["weights_bytes"] = interface.totals.bytes;
+  if (model.program) {
+    out["metadata"] = program.metadata;
+    for (auto& [name, bytes] : program.blobs) out["blobs_bytes"][name] = bytes.size();
+    for (auto& [name, bytes] : program.files) out["files_bytes"][name] = bytes.size();
+  }
+  printJson(out);
+}
+
+void printHeader(const Model& model, const Program& program) {
+  fmt::print("{}: {}", model.path, nameOf(model.kind));
+  if (model.program) fmt::print(" for backend {}", program.backend);
+  fmt::print("\n");
+  if (model.files.contains("config.json")) {
+    LlamaConfig c = configOf(model);
+    fmt::print(
+        "model: {} layers, hidden {}, intermediate {}, {} heads of {}, {} KV heads, vocabulary {}, "
+        "{} positions{}\n",
+        c.layers, c.hiddenSize, c.intermediateSize, c.heads, c.headDim, c.kvHeads, c.vocabSize,
+        c.maxPositions, c.tieWordEmbeddings ? ", tied head" : "");
+  }
+  if (!model.program) return;
+  for (auto& [key, value] : program.metadata) fmt::print("{}: {}\n", key, value);
+  for (auto& [name, bytes] : program.blobs)
+    fmt::print("blob {}: {}\n", name, byteText(double(bytes.size())));
+  for (auto& [name, bytes] : program.files)
+    fmt::print("file {}: {}\n", name, byteText(double(bytes.size())));
+}
+
+void printAsText(const Model& model, const Interface& interface) {
+  const Program& program = interface.program;
+  printHeader(model, program);
+  for (const EntryPoint& e : program.entries) {
+    fmt::print("\nentry {}\n", e.name);
+    auto ports = [&](const char* direction, const std::vector<Port>& list) {
+      for (const Port& port : list) {
+        const Slot& slot = e.slots[size_t(port.slot)];
+        fmt::print("  {} {}: {}\n", direction, port.name, describe(slot.dtype, slot.shape));
+      }
+    };
+    ports("in ", e.inputs);
+    ports("out", e.outputs);
+  }
+  if (!program.symbols.empty()) fmt::print("\nsymbols\n");
+  for (const SymbolInfo& s : program.symbols)
+    fmt::print("  {}: {} to {}{}\n", s.name, s.lo, s.hi,
+               s.multiple > 1 ? fmt::format(", multiples of {}", s.multiple) : "");
+  if (!program.states.empty()) fmt::print("\nstates\n");
+  for (const TensorInfo& s : program.states)
+    fmt::print("  {}: {}\n", s.name, describe(s.dtype, s.shape));
+  const Totals& totals = interface.totals;
+  fmt::print("\nweights: {} tensors, {} parameters, {}\n", totals.tensors,
+             countText(double(totals.parameters)), byteText(double(totals.bytes)));
+  for (const TensorInfo& w : program.weights)
+    if (interface.shown(w)) fmt::print("  {}: {}\n", w.name, describe(w.dtype, w.shape));
+}
+
+}  // namespace
+
+int inspectVerb(const ArgumentList& arguments) {
+  auto parser = makeParser("inspect", "Shows what a model takes, gives and holds.",
+                           "lathe inspect examples/models/stories --tensors '*norm*'");
+  std::string path, glob, stage;
+  bool json = false, graphviz = false;
+  CompileFlags flags;
+  parser->add_option("MODEL", path, "Hugging Face folder, .mlir file or .lathe program")
+      ->required();
+  parser->add_flag("--json", json, "print one JSON document");
+  parser->add_option("--tensors", glob, "list only the weights whose names match this glob");
+  addStopAfter(*parser, stage);
+  parser->add_flag("--graphviz", graphviz, "print the recorded graph for dot(1)");
+  parser->add_option("--backend", flags.backend, "backend of --stop-after (LATHE_BACKEND)");
+  addDType(*parser, flags.dtype);
+  if (!parseArguments(*parser, arguments)) return kOk;
+
+  Model model = openModel(path);
+  flags.randomWeights = model.kind == ModelKind::BareConfig ||
+                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  if (!stage.empty() || graphviz) {
+    std::string text =
+        stage.empty() ? compiler().graphviz(requestFor(model, flags)) : irOf(model, flags, stage);
+    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    return kOk;
+  }
+  // Inputs, sizes and weights are the same for every backend; the reference makes no code.
+  if (!model.program) flags.backend = "reference";
+  std::shared_ptr<const Program> program = programOf(model, flags);
+  if (model.kind == ModelKind::Folder && !flags.randomWeights) checkProgramWeights(*program, path);
+  Interface interface(*program, glob);
+  if (json)
+    printAsJson(model, interface);
+  else
+    printAsText(model, interface);
+  return kOk;
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What --json prints: one document with a schema_version, SI units named in the keys.
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/program.h"
+
+namespace lathe::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// Raised when a key changes its meaning or goes away; new keys do not count.
+inline constexpr int kSchemaVersion = 1;
+
+/// {"schema_version": 1, "verb": VERB}
+Json document(const std::string& verb);
+/// A number; NaN and infinities, which JSON lacks, as text.
+Json numberOrText(double value);
+/// Numbers for constant sizes, text for the others.
+Json shapeJson(const SymbolicShape& shape);
+/// Indented, with a line end, on standard output. Bytes that are no UTF-8 become U+FFFD.
+void printJson(const Json& document);
+
+/// "f32[batch, seq, 64]"
+std::string describe(DType dtype, const SymbolicShape& shape);
+/// "1.5 MB": decimal units.
+std::string byteText(double bytes);
+/// "12.3 M"
+std::string countText(double count);
+
+}  // namespace lathe::cli

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `lathe` command: picks the verb.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/exit_status.h"
+#include "tools/lathe/nearest.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+struct Verb {
+  std::string name, summary;
+  int (*run)(const ArgumentList& arguments);
+};
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> list{
+      {"inspect", "show entry points, sizes, weights and the IR of a model", inspectVerb},
+      {"compile", "write a model as a .lathe program", compileVerb},
+      {"run", "run an entry point on named inputs", runVerb},
+      {"generate", "continue a text", generateVerb},
+      {"bench", "measure prefill and decode against the machine's limits", benchVerb},
+      {"env", "describe this machine and this build", envVerb},
+  };
+  return list;
+}
+
+void printHelp() {
+  fmt::print("Lathe compiles transformers and runs them.\n\nUsage: lathe VERB [ARGUMENTS]\n\n");
+  for (const Verb& verb : verbs()) fmt::print("  {:<10}{}\n", verb.name, verb.summary);
+  fmt::print(
+      "\n  --help     print this help; `lathe VERB --help` has each verb's flags\n"
+      "  --version  print the version\n\n"
+      "MODEL is a Hugging Face folder, an .mlir file or a .lathe program.\n"
+      "Data goes to standard output, all else to standard error. Exit status: 0 done, 1 failed,\n"
+      "2 usage, 3 bad input file, 4 unsupported, 5 numeric mismatch, 6 out of memory,\n"
+      "70 internal error.\n\n"
+      "Example:\n  lathe generate examples/models/stories -p \"Once upon a time\" -n 100\n");
+}
+
+int dispatch(const ArgumentList& arguments) {
+  // Flags that all verbs have may come first; they go to the verb.
+  static const std::vector<std::string> common{"-q", "--quiet", "-v", "--verbose"};
+  ArgumentList leading;
+  size_t at = 0;
+  for (; at < arguments.size() && arguments[at].starts_with('-'); ++at) {
+    const std::string& word = arguments[at];
+    if (word == "-h" || word == "--help") return printHelp(), kOk;
+    if (word == "--version") return fmt::print("lathe {}\n", LATHE_VERSION), kOk;
+    bool isCommon = std::find(common.begin(), common.end(), word) != common.end();
+    if (!isCommon && !word.starts_with("--color")) {
+      static const std::vector<std::string> flags{"--help", "--version", "--color", "--quiet",
+                                                  "--verbose"};
+      throw Error(ErrorCode::InvalidArgument, "unknown flag '" + word + "'" +
+                                                  didYouMean(word, flags) +
+                                                  "; the verb comes first, see `lathe --help`");
+    }
+    leading.push_back(word);
+    if (word == "--color" && at + 1 < arguments.size()) leading.push_back(arguments[++at]);
+  }
+  if (at == arguments.size())
+    throw Error(ErrorCode::InvalidArgument, "expected a verb; see `lathe --help`");
+  const std::string& name = arguments[at];
+  if (name == "help") return printHelp(), kOk;
+  for (const Verb& verb : verbs()) {
+    if (verb.name != name) continue;
+    leading.insert(leading.end(), arguments.begin() + ptrdiff_t(at) + 1, arguments.end());
+    return verb.run(leading);
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.push_back(verb.name);
+  std::string hint = didYouMean(name, names);
+  throw Error(ErrorCode::InvalidArgument,
+              "unknown verb '" + name + "'" + (hint.empty() ? "; see `lathe --help`" : hint));
+}
+
+}  // namespace
+}  // namespace lathe::cli
+
+int main(int argc, char** argv) {
+  return lathe::cli::guarded(
+      [&] { return lathe::cli::dispatch(lathe::cli::ArgumentList(argv + 1, argv + argc)); });
+}

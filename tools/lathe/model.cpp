@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/model.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/mapped_file.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/console.h"
+
+namespace lathe::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModelFiles[] = {"config.json", "generation_config.json", "tokenizer.json"};
+
+bool exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string readText(const std::string& path) {
+  auto file = MappedFile::open(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
+}
+
+const std::string& fileOf(const Model& model, const char* name) {
+  auto it = model.files.find(name);
+  if (it == model.files.end())
+    throw Error(ErrorCode::InvalidFile, model.path + ": expected a model with " + name +
+                                            ", this one has none; give a Hugging Face folder or a "
+                                            "program compiled from one");
+  return it->second;
+}
+
+std::string nameInside(const Model& model, const char* name) {
+  if (model.kind == ModelKind::Folder) return (fs::path(model.path) / name).string();
+  return model.kind == ModelKind::BareConfig ? model.path : model.path + ": " + name;
+}
+
+ModelKind kindOf(const std::string& path) {
+  std::error_code ignored;
+  if (!exists(path))
+    throw Error(ErrorCode::InvalidFile,
+                path +
+                    ": expected a Hugging Face folder, an .mlir file or a .lathe program, found "
+                    "nothing there");
+  if (fs::is_directory(path, ignored)) {
+    if (!exists(fs::path(path) / "config.json"))
+      throw Error(ErrorCode::InvalidFile,
+                  path + ": expected a Hugging Face folder, found no config.json in it");
+    return ModelKind::Folder;
+  }
+  if (path.ends_with(".mlir")) return ModelKind::Mlir;
+  if (path.ends_with(".lathe")) return ModelKind::Artifact;
+  if (path.ends_with(".json")) return ModelKind::BareConfig;
+  throw Error(ErrorCode::InvalidFile,
+              path + ": expected a Hugging Face folder, an .mlir file or a .lathe program");
+}
+
+void refuse(bool given, const char* flag, const Model& model, const std::string& why) {
+  if (given) throw Error(ErrorCode::InvalidArgument, std::string(flag) + ": " + model.path + why);
+}
+
+}  // namespace
+
+std::string_view nameOf(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::Folder:
+      return "folder";
+    case ModelKind::BareConfig:
+      return "config";
+    case ModelKind::Mlir:
+      return "mlir";
+    case ModelKind::Artifact:
+      return "program";
+  }
+  return "";
+}
+
+Model openModel(const std::string& path) {
+  Model model;
+  model.path = path;
+  model.kind = kindOf(path);
+  switch (model.kind) {
+    case ModelKind::Artifact:
+      model.program = Program::open(path);
+      model.files = model.program->files;
+      break;
+    case ModelKind::Folder:
+      for (const char* name : kModelFiles)
+        if (exists(fs::path(path) / name))
+          model.files[name] = readText((fs::path(path) / name).string());
+      break;
+    case ModelKind::BareConfig:
+      model.files["config.json"] = readText(path);
+      break;
+    case ModelKind::Mlir:
+      break;
+  }
+  return model;
+}
+
+bool hasCheckpoint(const std::string& folder) {
+  return exists(fs::path(folder) / "model.safetensors") ||
+         exists(fs::path(folder) / "model.safetensors.index.json");
+}
+
+LlamaConfig configOf(const Model& model) {
+  LlamaConfig config =
+      parseLlamaConfig(fileOf(model, "config.json"), nameInside(model, "config.json"));
+  for (const std::string& field : config.unknownFields)
+    console().note("config.json: the field '" + field + "' is not known and was not obeyed");
+  return config;
+}
+
+GenerationConfig generationConfigOf(const Model& model) {
+  const char* name = "generation_config.json";
+  if (!model.files.contains(name)) return {};
+  GenerationConfig config = parseGenerationConfig(model.files.at(name), nameInside(model, name));
+  for (const std::string& field : config.ignoredFields)
+    console().note("generation_config.json: '" + field + "' is not obeyed");
+  return config;
+}
+
+std::optional<Tokenizer> tokenizerOf(const Model& model) {
+  const char* name = "tokenizer.json";
+  if (!model.files.contains(name)) return std::nullopt;
+  return Tokenizer::parse(model.files.at(name), nameInside(model, name));
+}
+
+ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
+  refuse(model.kind == ModelKind::Mlir && !flags.dtype.empty(), "--dtype", model,
+         " is IR text, whose dtypes are written in it");
+  refuse(model.kind == ModelKind::Mlir && flags.maxSeq, "--max-seq", model,
+         " is IR text, whose ranges are written in it");
+  refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
+         " is a bare config.json: the flag is needed");
+  ModelRequest request;
+  request.path = model.path;
+  const char* variable = std::getenv("LATHE_BACKEND");
+  request.backend = !flags.backend.empty()  ? flags.backend
+                    : variable && *variable ? variable
+                                            : "cpu";
+  if (!flags.dtype.empty()) request.dtype = parseDType(flags.dtype).value();
+  request.allTiers = flags.allTiers;
+  request.saveIrDir = flags.saveIrDir;
+  request.maxSeq = flags.maxSeq;
+  request.bareConfig = model.kind == ModelKind::BareConfig ||
+                       (model.kind == ModelKind::Folder && flags.randomWeights);
+  return request;
+}
+
+std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags) {
+  if (model.program) {
+    const std::string& backend = model.program->backend;
+    refuse(!flags.backend.empty() && flags.backend != backend, "--backend", model,
+           " is a program compiled for " + backend);
+    refuse(!flags.dtype.empty(), "--dtype", model, " is a compiled program; compile it anew");
+    refuse(!flags.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
+    return model.program;
+  }
+  ModelRequest request = requestFor(model, flags);
+  Progress progress("compiling " + model.path);
+  return compiler().compile(request);
+}
+
+std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage) {
+  refuse(model.program != nullptr, "--stop-after", model,
+         " is a compiled program without IR; give the model that it was compiled from");
+  return compiler().irAt(requestFor(model, flags), stage);
+}
+
+}  // namespace lathe::cli

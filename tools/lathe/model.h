@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// MODEL on the command line: a Hugging Face folder, IR text, or a compiled program.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "frontend/compiler_api.h"
+#include "runtime/model_config.h"
+#include "runtime/program.h"
+#include "runtime/tokenizer.h"
+
+namespace lathe::cli {
+
+enum class ModelKind { Folder, BareConfig, Mlir, Artifact };
+/// "folder", "config", "mlir", "program"
+std::string_view nameOf(ModelKind kind);
+
+struct Model {
+  std::string path;
+  ModelKind kind = ModelKind::Folder;
+  std::map<std::string, std::string> files;  ///< config.json, tokenizer.json, ... by name
+  std::shared_ptr<const Program> program;    ///< of an artifact
+};
+
+/// Looks at the path and reads the small files; compiles nothing. Throws Error(InvalidFile) for
+/// what is none of the kinds.
+Model openModel(const std::string& path);
+/// Whether a folder holds weights.
+bool hasCheckpoint(const std::string& folder);
+
+LlamaConfig configOf(const Model& model);
+GenerationConfig generationConfigOf(const Model& model);
+/// Nothing where the model brings no tokenizer.json.
+std::optional<Tokenizer> tokenizerOf(const Model& model);
+
+/// Flags of the verbs that compile; an empty text where the flag was not given.
+struct CompileFlags {
+  std::string backend, dtype, saveIrDir;
+  bool allTiers = false, randomWeights = false;
+  int64_t maxSeq = 0;
+};
+
+/// The request for a folder or an .mlir file: flag, then LATHE_BACKEND, then cpu. Throws
+/// Error(InvalidArgument) for flags that do not apply to this kind of model.
+ModelRequest requestFor(const Model& model, const CompileFlags& flags);
+/// The artifact's program, or a fresh compilation.
+std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags);
+/// The text of a stage; artifacts hold none and are refused.
+std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage);
+
+}  // namespace lathe::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/open_session.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/checkpoint.h"
+#include "runtime/error.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/console.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr uint64_t kRandomWeightSeed = 0;
+
+// Empty where the program needs no file.
+std::string weightsPath(const Model& model, const Program& program, const std::string& flag) {
+  if (program.weights.empty() && flag.empty()) return {};
+  if (!flag.empty()) return flag;
+  if (model.kind == ModelKind::Folder) return model.path;
+  std::string why = " needs weights; give them with --weights F.safetensors";
+  if (auto it = program.metadata.find(kWeightsPath); it != program.metadata.end()) {
+    std::error_code ignored;
+    if (std::filesystem::exists(it->second, ignored)) return it->second;
+    why = ": its weights are no longer at " + it->second + "; say where they are with --weights";
+  }
+  throw Error(ErrorCode::InvalidArgument, model.path + why);
+}
+
+// Tensors that checkpoints carry although the model computes them or shares them.
+std::vector<ExpectedWeight> redundantWeights(const Program& program, const Checkpoint& checkpoint) {
+  std::vector<ExpectedWeight> redundant;
+  const TensorInfo* embedding = nullptr;
+  bool hasHead = false;
+  for (const TensorInfo& info : program.weights) {
+    if (info.name == "model.embed_tokens.weight") embedding = &info;
+    hasHead |= info.name == "lm_head.weight";
+  }
+  if (embedding && !hasHead) {
+    ExpectedWeight head{"lm_head.weight", std::nullopt, {}};
+    for (const DimExpr& d : embedding->shape) head.shape.push_back(d.asConstant().value_or(0));
+    redundant.push_back(head);
+  }
+  for (const std::string& name : checkpoint.names())
+    if (name.ends_with(".rotary_emb.inv_freq"))
+      redundant.push_back({name, std::nullopt, checkpoint.entry(name)->shape});
+  return redundant;
+}
+
+void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
+  std::vector<ExpectedWeight> expected;
+  for (const TensorInfo& info : program.weights) {
+    ExpectedWeight weight{info.name, info.dtype, {}};
+    for (const DimExpr& d : info.shape) weight.shape.push_back(d.asConstant().value_or(-1));
+    expected.push_back(std::move(weight));
+  }
+  checkWeights(expected, checkpoint, redundantWeights(program, checkpoint));
+}
+
+}  // namespace
+
+void checkProgramWeights(const Program& program, const std::string& path) {
+  checkAgainst(program, Checkpoint::open(path));
+}
+
+Session openSession(const Model& model, std::shared_ptr<const Program> program,
+                    const SessionFlags& flags) {
+  // The runtime has the cpu device; those of other backends come with the compiler library.
+  if (program->backend != "cpu") compiler();
+  Session session(program, {.threads = flags.threads, .profile = flags.profile});
+  Progress progress("loading weights");
+  if (flags.randomWeights) {
+    session.bindRandomWeights(kRandomWeightSeed);
+  } else if (std::string path = weightsPath(model, *program, flags.weights); !path.empty()) {
+    Checkpoint checkpoint = Checkpoint::open(path);
+    checkAgainst(*program, checkpoint);
+    session.bindWeights(
+        [&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
+  }
+  for (const std::string& line : session.device().report()) console().detail(line);
+  return session;
+}
+
+}  // namespace lathe::cli

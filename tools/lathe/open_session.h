@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From a program to a session that is ready to run.
+#include <memory>
+#include <string>
+
+#include "runtime/session.h"
+#include "tools/lathe/model.h"
+
+namespace lathe::cli {
+
+struct SessionFlags {
+  std::string weights;  ///< --weights: a folder, an index or a .safetensors file
+  bool randomWeights = false, profile = false;
+  int threads = 0;
+};
+
+/// Binds the weights of --weights, of the folder, or of the folder that an artifact was compiled
+/// from. Every weight that is missing, unexpected or misshapen is listed in one
+/// Error(InvalidFile).
+Session openSession(const Model& model, std::shared_ptr<const Program> program,
+                    const SessionFlags& flags);
+/// Throws that error; `path` is the checkpoint.
+void checkProgramWeights(const Program& program, const std::string& path);
+
+/// Key of Program::metadata that holds the absolute path of the weights at compile time.
+inline constexpr const char* kWeightsPath = "weights_path";
+
+}  // namespace lathe::cli

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe run: one execution of an entry point on named inputs.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "runtime/npy.h"
+#include "runtime/safetensors.h"
+#include "tools/lathe/exit_status.h"
+#include "tools/lathe/input_spec.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/open_session.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr int64_t kShownValues = 8;
+
+// MODEL is the first word without '=' (or the first that exists); the others are inputs that
+// followed one --input.
+std::string takeModel(std::vector<std::string>& words, std::vector<std::string>& inputs) {
+  std::string model;
+  for (const std::string& word : words) {
+    std::error_code ignored;
+    bool isInput = word.find('=') != std::string::npos &&
+                   (!model.empty() || !std::filesystem::exists(word, ignored));
+    if (isInput)
+      inputs.push_back(word);
+    else if (model.empty())
+      model = word;
+    else
+      throw Error(ErrorCode::InvalidArgument,
+                  "unexpected argument '" + word + "' after the model " + model);
+  }
+  if (model.empty())
+    throw Error(ErrorCode::InvalidArgument, "MODEL is required; see `lathe run --help`");
+  return model;
+}
+
+Arrays readInputs(const std::vector<std::string>& specs) {
+  Arrays inputs;
+  for (const std::string& spec : specs) {
+    auto [name, array] = parseInput(spec);
+    if (!inputs.emplace(name, array).second)
+      throw Error(ErrorCode::InvalidArgument, "--input " + name + ": given twice");
+  }
+  return inputs;
+}
+
+// Token ids come as i32 from many tools; widening them is exact.
+void widenIndices(const EntryPoint& entry, Arrays& inputs) {
+  for (const Port& port : entry.inputs) {
+    auto it = inputs.find(port.name);
+    if (it != inputs.end() && it->second.dtype() == DType::I32 &&
+        entry.slots[size_t(port.slot)].dtype == DType::I64)
+      it->second = it->second.to(DType::I64);
+  }
+}
+
+void checkOutputName(const std::string& output, const EntryPoint& entry) {
+  if (output.empty() || output.ends_with(".safetensors")) return;
+  if (!output.ends_with(".npy"))
+    throw Error(ErrorCode::InvalidArgument,
+                "--output: expected a name that ends in .safetensors or .npy, got " + output);
+  if (entry.outputs.size() != 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--output: a .npy file holds one tensor, entry point '{}' has {}; "
+                            "write a .safetensors file",
+                            entry.name, entry.outputs.size()));
+}
+
+struct Summary {
+  std::vector<double> first;
+  double low = INFINITY, high = -INFINITY;
+  int64_t nans = 0;
+};
+
+Summary summarize(const Array& array) {
+  Summary s;
+  for (int64_t i = 0; i < array.size(); ++i) {
+    double value = array.at(i);
+    if (i < kShownValues) s.first.push_back(value);
+    if (std::isnan(value)) ++s.nans;
+    s.low = std::fmin(s.low, value);
+    s.high = std::fmax(s.high, value);
+  }
+  return s;
+}
+
+void printText(const Arrays& outputs) {
+  for (auto& [name, array] : outputs) {
+    Summary s = summarize(array);
+    fmt::print("{}: {}\n", name, lathe::describe(array.dtype(), array.shape()));
+    if (!array.size()) continue;
+    fmt::print("  {:.6g}{}\n", fmt::join(s.first, ", "),
+               array.size() > kShownValues ? ", ..." : "");
+    fmt::print("  min {:.6g}, max {:.6g}", s.low, s.high);
+    if (s.nans) fmt::print(", {} NaN", s.nans);
+    fmt::print("\n");
+  }
+}
+
+void printOutputsJson(const Arrays& outputs, const std::string& entry, const std::string& file) {
+  Json out = document("run");
+  out["entry"] = entry;
+  if (!file.empty()) out["output"] = file;
+  out["outputs"] = Json::array();
+  for (auto& [name, array] : outputs) {
+    Summary s = summarize(array);
+    Json first = Json::array();
+    for (double value : s.first) first.push_back(numberOrText(value));
+    Json item{{"name", name},
+              {"dtype", nameOf(array.dtype())},
+              {"shape", array.shape()},
+              {"first_values", first}};
+    if (array.size() > s.nans) {
+      item["min"] = numberOrText(s.low);
+      item["max"] = numberOrText(s.high);
+    }
+    item["nan_count"] = s.nans;
+    out["outputs"].push_back(item);
+  }
+  printJson(out);
+}
+
+}  // namespace
+
+int runVerb(const ArgumentList& arguments) {
+  auto parser = makeParser("run", "Runs an entry point of a model once.",
+                           "lathe run stories.lathe --input input_ids=1x4xi64=1,2,3,4 "
+                           "--output logits.safetensors");
+  std::vector<std::string> words, specs;
+  std::string entryName = "forward", output, stage;
+  bool json = false;
+  CompileFlags flags;
+  SessionFlags sessionFlags;
+  parser->add_option("MODEL", words, "Hugging Face folder, .mlir file or .lathe program");
+  parser->add_option("--entry", entryName, "entry point (default: forward)");
+  parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
+  parser
+      ->add_option("--input", specs,
+                   "NAME=SPEC; SPEC is @x.npy, @x.safetensors:key, 4x8xf32=1.0, 3xi64=1,2,3 or "
+                   "i64=5")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file");
+  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addDType(*parser, flags.dtype);
+  addThreads(*parser, sessionFlags.threads);
+  addStopAfter(*parser, stage);
+  parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
+  parser->add_flag("--json", json, "print one JSON document");
+  if (!parseArguments(*parser, arguments)) return kOk;
+
+  Model model = openModel(takeModel(words, specs));
+  if (!stage.empty()) {
+    fmt::print("{}\n", irOf(model, flags, stage));
+    return kOk;
+  }
+  Arrays inputs = readInputs(specs);
+  std::shared_ptr<const Program> program = programOf(model, flags);
+  const EntryPoint& entry = program->entry(entryName);
+  checkOutputName(output, entry);
+  widenIndices(entry, inputs);
+  Session session = openSession(model, program, sessionFlags);
+  Arrays outputs = session.run(entryName, inputs);
+  if (output.ends_with(".npy"))
+    writeOutput(output, [&] { saveNpy(output, outputs.begin()->second); });
+  else if (!output.empty())
+    writeOutput(output, [&] { saveSafetensors(output, {outputs.begin(), outputs.end()}); });
+  if (json)
+    printOutputsJson(outputs, entryName, output);
+  else if (output.empty())
+    printText(outputs);
+  return kOk;
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The verbs of `lathe`. Each parses its own arguments, prints data on standard output and returns
+// the exit status; mistakes are thrown.
+#include "tools/lathe/arguments.h"
+
+namespace lathe::cli {
+
+int inspectVerb(const ArgumentList& arguments);
+int compileVerb(const ArgumentList& arguments);
+int runVerb(const ArgumentList& arguments);
+int generateVerb(const ArgumentList& arguments);
+int benchVerb(const ArgumentList& arguments);
+int envVerb(const ArgumentList& arguments);
+
+}  // namespace lathe::cli

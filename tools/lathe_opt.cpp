@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordinary MLIR optimizer driver with the lathe dialect and passes.
+#include <memory>
+#include <vector>
+
+#include "ir/context.h"
+#include "ir/dialect.h"
+#include "llvm/Support/CommandLine.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/passes.h"
+#include "passes/rewrite_log.h"
+
+namespace {
+
+constexpr uint64_t kNever = ~uint64_t(0);
+llvm::cl::opt<uint64_t> stopAfter("stop-after-rewrite", llvm::cl::init(kNever),
+                                  llvm::cl::desc("apply this many rewrites and no more"));
+llvm::cl::opt<uint64_t> skipAttempt(
+    "skip-attempt", llvm::cl::init(kNever),
+    llvm::cl::desc("leave out the rewrite of this attempt (see --log-rewrites)"));
+llvm::cl::opt<bool> logRewrites("log-rewrites",
+                                llvm::cl::desc("number every rewrite on the error stream"));
+
+void attachLog(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
+  if (!logRewrites && stopAfter == kNever && skipAttempt == kNever) return;
+  // MlirOptMain owns the contexts; the logs live as long as the process.
+  static std::vector<lathe::RewriteLog*> logs;
+  logs.push_back(new lathe::RewriteLog(
+      context, dialect, {.stopAfter = stopAfter, .skipAttempt = skipAttempt, .print = logRewrites}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  lathe::registerDialects(registry);
+  mlir::registerAllPasses();
+  lathe::registerRewritePasses();
+  registry.addExtension(+[](mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
+    attachLog(context, dialect);
+  });
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "optimizer driver of the lathe dialect\n", registry));
+}
