@@ -4,7 +4,7 @@
 #include "frontend/attributes.h"
 #include "ir/types.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/match.h"
 #include "passes/rewrite_log.h"
@@ -26,6 +26,12 @@ bool isCapture(const AttrValue& value) {
   auto* k = std::get_if<Keyword>(&value);
   return k && (k->enumeration == std::string_view(kCaptured) ||
                k->enumeration == std::string_view(kCapturedShape));
+}
+
+std::string formatted(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
 }
 
 int countOps(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>& seen) {
@@ -66,7 +72,7 @@ Tensor DagPattern::constant(double value, double tolerance, std::source_location
   return push({.kind = PatternNode::Kind::Constant,
                .exact = value,
                .tolerance = tolerance,
-               .text = "the constant " + llvm::formatv("{0}", value).str(),
+               .text = "the constant " + formatted(value),
                .at = at});
 }
 Tensor DagPattern::constantWhere(std::string text, std::function<bool(double)> accepts,

@@ -52,6 +52,8 @@ class Former {
       for (Operation* member : clusters.back()) clustered.insert(member);
     }
     for (auto& cluster : clusters) outline(cluster);
+    for (Operation& op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op)) op.erase();
   }
 
  private:
@@ -71,7 +73,8 @@ class Former {
     SmallVector<StringAttr> rows = dimsOf(tensorType(root->getResult(0)));
     bool pointwise = isElementwise(root) || isRowOp(root);
     bool hasRowOp = isRowOp(root);
-    if (!pointwise && !isIndexing(root) && !isFree(root)) return members;  // e.g. other reductions
+    bool mayGrow = pointwise || isIndexing(root) || isFree(root) || isa<RopeOp>(root);
+    if (!mayGrow) return members;  // e.g. reductions of other axes
     for (size_t i = 0; i < members.size() && int(members.size()) < limits.ops; ++i) {
       for (Value operand : members[i]->getOperands()) {
         Operation* p = operand.getDefiningOp();
@@ -113,6 +116,8 @@ class Former {
     SmallVector<Operation*> ops(cluster.begin(), cluster.end());
     llvm::sort(ops, [&](Operation* a, Operation* b) { return position[a] < position[b]; });
     Operation* root = cluster[0];
+    // Consumers come first and have taken copies of ramps: one of those may be dead by now.
+    if (root->use_empty()) return erase(ops);
     llvm::SetVector<Value> inputs;
     llvm::SetVector<Operation*> copies;  // constants and ramps
     for (Operation* op : ops)
@@ -138,9 +143,10 @@ class Former {
     for (Value v : root->getResults()) results.push_back(map.lookup(v));
     YieldOp::create(b, loc, results);
     root->replaceAllUsesWith(region.getResults());
+    erase(ops);
+  }
+  static void erase(ArrayRef<Operation*> ops) {
     for (Operation* op : llvm::reverse(ops)) op->erase();
-    for (Operation* op : copies)
-      if (op->use_empty()) op->erase();
   }
   static bool isSmall(Operation* op) {
     return !isa<ConstantOp>(op) || tensorType(op->getResult(0)).getNumElements() <= 1024;

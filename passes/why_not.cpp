@@ -18,11 +18,11 @@ struct Nearest {
     int mine = m.matched * pattern->opCount(), best = miss.matched * p.opCount();
     return mine > best || (mine == best && m.why > miss.why);
   }
-  // Below half, or one op by its name alone, every op would be near to something.
+  // Below half, or by the root's name alone, every op would be near to something.
   bool isWorthTelling() const {
     if (!pattern) return false;
     if (miss.why == Miss::Why::Declined) return true;
-    return pattern->opCount() > 1 && miss.matched * 2 >= pattern->opCount();
+    return miss.matched > 1 && miss.matched * 2 >= pattern->opCount();
   }
 };
 
