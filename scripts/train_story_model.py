@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the small story model in examples/models/stories from text that story_grammar.py writes.
 
-    python scripts/train_story_model.py [--out examples/models/stories] [--steps 4200]
+    python scripts/train_story_model.py [--out examples/models/stories] [--steps 3000]
 
 Writes config.json, generation_config.json, model.safetensors (bf16), tokenizer.json,
 tokenizer_config.json and the end of the log, training.log. Everything is drawn from one seed. The
@@ -231,7 +231,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = pathlib.Path(__file__).resolve().parent.parent / "examples" / "models" / "stories"
     parser.add_argument("--out", type=pathlib.Path, default=default)
-    parser.add_argument("--steps", type=int, default=4200)
+    parser.add_argument("--steps", type=int, default=3000)
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)
