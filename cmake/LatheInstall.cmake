@@ -1,16 +1,34 @@
 # find_package(Lathe): targets lathe::lathe (everything) and lathe::runtime (no LLVM).
 include(CMakePackageConfigHelpers)
 set_target_properties(lathe PROPERTIES EXPORT_NAME lathe)
+target_compile_features(lathe_runtime PUBLIC cxx_std_20)
+
+# Installed libraries look beside themselves, and the compiler where LLVM's package puts its own
+# libraries: that folder is not on the loader's path.
+set(beside "$ORIGIN")
+set(from_bin "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(lathe_runtime PROPERTIES INSTALL_RPATH "${beside}")
+set_target_properties(lathe PROPERTIES INSTALL_RPATH "${beside};${LLVM_LIBRARY_DIRS}")
 install(TARGETS lathe lathe_runtime EXPORT LatheTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(target lathe-cli lathe-opt)
   if(TARGET ${target})
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${from_bin}")
     install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+if(TARGET lathe-opt)
+  set_target_properties(lathe-opt PROPERTIES INSTALL_RPATH "${from_bin};${LLVM_LIBRARY_DIRS}")
+endif()
+
+# Headers keep their folders below include/lathe, which is on the targets' include path. Those of
+# the compiler's inside, which show MLIR, stay at home.
 install(FILES include/lathe/lathe.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
-install(DIRECTORY frontend runtime backends DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
-  FILES_MATCHING PATTERN "*.h" PATTERN "device" EXCLUDE PATTERN "lowering" EXCLUDE)
+install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
+  FILES_MATCHING PATTERN "*.h"
+  PATTERN "graph_impl.h" EXCLUDE PATTERN "attributes.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE)
+install(FILES backends/backend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
+
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LatheConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)

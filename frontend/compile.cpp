@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "backends/backend.h"
+#include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
 #include "passes/pipeline.h"
 #include "runtime/error.h"
@@ -26,6 +27,7 @@ Program runTo(const Graph& graph, Stage until, const CompileOptions& options,
   const Backend& backend = findBackend(options.backend);
   BackendOptions forBackend{options.allTiers, options.float64};
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
+  checkEntryPoints(*module);
   Program program;
   BackendSteps steps{
       [&](mlir::ModuleOp m) { backend.layOut(m, forBackend); },

@@ -75,7 +75,7 @@ class Checker {
     }
   }
 
-  void checkState(std::map<std::string, Type>& taken, Attribute mark, Type type) const {
+  void checkState(std::map<std::string, Type>& taken, Attribute mark, Type type) {
     auto symbol = dyn_cast<FlatSymbolRefAttr>(mark);
     auto state = symbol ? module_.lookupSymbol<StateOp>(symbol.getAttr()) : StateOp();
     if (!state) bad("lathe.state names no state of the module");

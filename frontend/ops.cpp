@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/ops.h"
 
+#include <algorithm>
+
 #include "runtime/error.h"
 
 namespace lathe {
@@ -8,12 +10,16 @@ namespace {
 
 using Attributes = std::vector<NamedAttr>;
 
+// The first `required` operands must be there; the others are optional.
 Tensor record(std::string_view op, const std::vector<Tensor>& operands, const Attributes& attributes,
-              std::source_location at) {
-  for (const Tensor& t : operands)
-    if (t.defined()) return t.recorder()->emit(op, operands, attributes, at);
-  throw Error(ErrorCode::InvalidArgument,
-              std::string(op) + ": expected a tensor, got an empty handle", at);
+              std::source_location at, size_t required = size_t(-1)) {
+  for (size_t i = 0; i < std::min(required, operands.size()); ++i)
+    if (!operands[i].defined())
+      throw Error(ErrorCode::InvalidArgument,
+                  std::string(op) + ": expected a tensor, got an empty handle as operand " +
+                      std::to_string(i) + "; was it moved or never assigned?",
+                  at);
+  return operands.at(0).recorder()->emit(op, operands, attributes, at);
 }
 
 // The rank is asked for only when an axis counts from the back: a pattern has no ranks.
@@ -216,12 +222,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   return record("lathe.attention", {q, k, v, options.mask, options.positions},
                 {{"scale", options.scale},
                  {"causal", Keyword{"causal", options.causal}},
-                 {"masked_row", Keyword{"masked_row", options.maskedRow}}}, at);
+                 {"masked_row", Keyword{"masked_row", options.maskedRow}}}, at, 3);
 }
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
               std::source_location at) {
   return record("lathe.linear", {x, w, options.bias, options.residual},
-                {{"layout", Keyword{"weight_layout", options.layout}}}, at);
+                {{"layout", Keyword{"weight_layout", options.layout}}}, at, 2);
 }
 Tensor embedding(const Tensor& ids, const Tensor& table, std::source_location at) {
   return record("lathe.embedding", {ids, table}, {}, at);

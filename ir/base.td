@@ -36,6 +36,8 @@ def BoolTensor : RankedTensorOf<[I1]>;
 def NumberTensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8]>;
 def AnyTensorType : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8, I1]>;
 
+// In assembly formats `` in front of an enumeration takes back one of two spaces: the format and the
+// attribute both print one.
 class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits>;
 
 // Result types come from Adaptor-form inferReturnTypes: one definition serves the builder, the

@@ -92,7 +92,7 @@ def CompareOp : PureInferred<"compare"> {
   }];
   let arguments = (ins AnyTensorType:$a, AnyTensorType:$b, PredicateAttr:$predicate);
   let results = (outs BoolTensor:$y);
-  let assemblyFormat = "$predicate $a `,` $b attr-dict `:` type($a) `,` type($b)";
+  let assemblyFormat = "`` $predicate $a `,` $b attr-dict `:` type($a) `,` type($b)";
 }
 def SelectOp : PureInferred<"select"> {
   let summary = "a where the condition holds, else b";
@@ -111,6 +111,8 @@ def CastOp : PureInferred<"cast"> {
   let description = [{
     To a narrower float: nearest, ties to even. Float to integer: toward zero, out of range
     undefined. To i1: not equal zero.
+
+    - [C1] `dtype` is an element type that tensors can have.
   }];
   let arguments = (ins AnyTensorType:$x, TypeAttr:$dtype);
   let results = (outs AnyTensorType:$y);

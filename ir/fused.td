@@ -16,7 +16,7 @@ def SoftmaxOp : Fused<"softmax"> {
   let arguments = (ins RealTensor:$x, I64Attr:$axis,
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$x `axis` $axis (`masked_row` $masked_row^)? attr-dict `:` type($x)";
+  let assemblyFormat = "$x `axis` $axis (`masked_row` `` $masked_row^)? attr-dict `:` type($x)";
 }
 def RmsNormOp : Fused<"rms_norm"> {
   let summary = "x * rsqrt(mean(x^2) + epsilon) * gain over the last axis";
@@ -31,7 +31,7 @@ def RmsNormOp : Fused<"rms_norm"> {
   let arguments = (ins RealTensor:$x, RealTensor:$gain, F64Attr:$epsilon,
       DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$x `,` $gain `epsilon` $epsilon (`rounding` $rounding^)? attr-dict `:` type($x) `,` type($gain)";
+  let assemblyFormat = "$x `,` $gain `epsilon` $epsilon (`rounding` `` $rounding^)? attr-dict `:` type($x) `,` type($gain)";
 }
 def RopeOp : Fused<"rope"> {
   let summary = "rotary position embedding of the last axis";
@@ -45,7 +45,7 @@ def RopeOp : Fused<"rope"> {
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$cos, RealTensor:$sin, PairingAttr:$pairing);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
+  let assemblyFormat = "`` $pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
 }
 def SiluGateOp : Fused<"silu_gate"> {
   let summary = "activation(gate) * up, for any gated activation";
@@ -59,7 +59,7 @@ def SiluGateOp : Fused<"silu_gate"> {
   let arguments = (ins RealTensor:$gate, RealTensor:$up,
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::silu">:$activation);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$gate `,` $up (`activation` $activation^)? attr-dict `:` type($gate) `,` type($up)";
+  let assemblyFormat = "$gate `,` $up (`activation` `` $activation^)? attr-dict `:` type($gate) `,` type($up)";
 }
 def AttentionOp : Fused<"attention", [AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q k^T + mask) v with grouped heads";
@@ -82,7 +82,7 @@ def AttentionOp : Fused<"attention", [AttrSizedOperandSegments]> {
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$q `,` $k `,` $v (`mask` $mask^)? (`positions` $positions^)? `scale` $scale
-      (`causal` $causal^)? (`masked_row` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
+      (`causal` `` $causal^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
       (`mask` type($mask)^)? (`positions` type($positions)^)?}];
 }
 def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
@@ -101,7 +101,7 @@ def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
       Optional<RealTensor>:$residual,
       DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">:$layout);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`residual` $residual^)? (`layout` $layout^)?
+  let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`residual` $residual^)? (`layout` `` $layout^)?
       attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
 }
 def EmbeddingOp : Fused<"embedding"> {

@@ -17,7 +17,7 @@ def PackOp : PureInferred<"pack"> {
   }];
   let arguments = (ins RealTensor:$w, WeightLayoutAttr:$source);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$w $source attr-dict `:` type($w)";
+  let assemblyFormat = "$w `` $source attr-dict `:` type($w)";
 }
 def RegionOp : LatheOp<"region", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "elementary ops that run as one generated kernel";

@@ -39,9 +39,12 @@ int countOps(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>
   seen[id] = true;
   const PatternNode& n = nodes[id];
   switch (n.kind) {
-    case PatternNode::Kind::AnyOf: return countOps(nodes, *n.operands[0], seen);
-    case PatternNode::Kind::Optional: return countOps(nodes, *n.operands[1], seen);
-    default: break;
+    case PatternNode::Kind::AnyOf:
+      return countOps(nodes, *n.operands[0], seen);
+    case PatternNode::Kind::Optional:
+      return countOps(nodes, *n.operands[1], seen);
+    default:
+      break;
   }
   int count = n.kind == PatternNode::Kind::Op;
   for (auto operand : n.operands)
@@ -96,7 +99,8 @@ Tensor DagPattern::anyOf(const std::vector<Tensor>& alternatives, std::source_lo
 Tensor DagPattern::optional(const Tensor& op, const Tensor& otherwise, std::source_location at) {
   nodeOf(op);
   nodeOf(otherwise);
-  return push({.kind = PatternNode::Kind::Optional, .operands = {op.id(), otherwise.id()}, .at = at});
+  return push(
+      {.kind = PatternNode::Kind::Optional, .operands = {op.id(), otherwise.id()}, .at = at});
 }
 
 Tensor DagPattern::where(const Tensor& t, std::string text, std::function<bool(Value)> accepts) {
@@ -153,7 +157,8 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
     auto* array = std::get_if<Array>(&attributes.at(0).value);
     if (!array || array->size() != 1)
       throw Error(ErrorCode::InvalidArgument,
-                  "pattern '" + name_ + "': a constant to match is a scalar; use constantWhere", at);
+                  "pattern '" + name_ + "': a constant to match is a scalar; use constantWhere",
+                  at);
     return constant(array->at(0), 1e-6, at);
   }
   OperationName name(StringRef(op), context_);
@@ -176,13 +181,15 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
 
 DType DagPattern::dtypeOf(size_t) const {
   throw Error(ErrorCode::InvalidArgument,
-              "pattern '" + name_ + "': a dtype is unknown in a pattern; use constant() for scalars "
-              "and anyAttribute() for casts");
+              "pattern '" + name_ +
+                  "': a dtype is unknown in a pattern; use constant() for scalars "
+                  "and anyAttribute() for casts");
 }
 Dims DagPattern::shapeOf(size_t) const {
   throw Error(ErrorCode::InvalidArgument,
-              "pattern '" + name_ + "': a rank or shape is unknown in a pattern; use axes from the "
-              "front, capturedShape() or a replacement function");
+              "pattern '" + name_ +
+                  "': a rank or shape is unknown in a pattern; use axes from the "
+                  "front, capturedShape() or a replacement function");
 }
 
 Value DagPattern::buildRecorded(Match& match) const {

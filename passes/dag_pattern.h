@@ -26,18 +26,18 @@ class Match;
 struct PatternNode {
   enum class Kind { Any, Constant, Op, AnyOf, Optional };
   Kind kind = Kind::Any;
-  std::string op;                          ///< Op: "lathe.mul"
+  std::string op;  ///< Op: "lathe.mul"
   bool commutative = false;
   bool oneUse = false;
-  bool mayEscape = false;                  ///< users outside the match are allowed
+  bool mayEscape = false;                       ///< users outside the match are allowed
   std::vector<std::optional<size_t>> operands;  ///< AnyOf: alternatives; Optional: {op, otherwise}
   std::vector<mlir::NamedAttribute> attributes;
-  std::vector<std::string> free;           ///< attributes that may have any value
-  std::function<bool(double)> constant;    ///< Constant: what the splat's value must satisfy
-  std::optional<double> exact;             ///< Constant: the value, within `tolerance`
+  std::vector<std::string> free;         ///< attributes that may have any value
+  std::function<bool(double)> constant;  ///< Constant: what the splat's value must satisfy
+  std::optional<double> exact;           ///< Constant: the value, within `tolerance`
   double tolerance = 0;
   std::function<bool(mlir::Value)> where;
-  std::string text;                        ///< says what `where` or `constant` wants
+  std::string text;  ///< says what `where` or `constant` wants
   std::source_location at;
 };
 
@@ -46,7 +46,17 @@ struct Miss {
   /// Coarse to fine. Of two equally far misses the finer one is kept: the other order of a
   /// commutative op gives the duller reason.
   enum class Why {
-    NotAnOp, OpName, OperandCount, Identity, Constant, Attribute, OneUse, Where, Dim, Escapes, Declined
+    NotAnOp,
+    OpName,
+    OperandCount,
+    Identity,
+    Constant,
+    Attribute,
+    OneUse,
+    Where,
+    Dim,
+    Escapes,
+    Declined
   };
   Why why = Why::NotAnOp;
   int matched = -1;  ///< ops matched before the failure

@@ -60,7 +60,8 @@ class PatternSearch {
         if (n.where && !n.where(goal->value))
           return fail(Miss::Why::Where, goal->node, goal->value);
         return bind(goal, goal->next);
-      case PatternNode::Kind::Op: return solveOp(n, goal);
+      case PatternNode::Kind::Op:
+        return solveOp(n, goal);
     }
     return false;
   }
@@ -69,7 +70,10 @@ class PatternSearch {
     auto number = splatValue(value);
     if (!number) return false;
     if (!n.exact) return n.constant(*number);
-    if (*number == *n.exact || std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact))
+    // An infinity has no tolerance: every number would be within it.
+    bool near = std::isfinite(*n.exact) &&
+                std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact);
+    if (*number == *n.exact || near)
       return true;
     auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
     if (!element) return false;
@@ -92,7 +96,8 @@ class PatternSearch {
       if (operand) operands.push_back(*operand);
     }
     auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
-    if (op->getNumOperands() != operands.size() || (sizes && sizes.asArrayRef() != ArrayRef(segments)))
+    if (op->getNumOperands() != operands.size() ||
+        (sizes && sizes.asArrayRef() != ArrayRef(segments)))
       return fail(Miss::Why::OperandCount, goal->node, goal->value);
     for (const NamedAttribute& a : n.attributes) {
       StringRef name = a.getName().getValue();
@@ -181,11 +186,21 @@ std::string DagPattern::explain(const Miss& miss) const {
   os << name_ << ": " << std::clamp(miss.matched, 0, opCount_) << " of " << opCount_
      << " ops, then ";
   switch (miss.why) {
-    case Miss::Why::NotAnOp: os << "wanted " << n.op << ", found an argument"; break;
-    case Miss::Why::OpName: os << "wanted " << n.op << ", found " << def->getName(); break;
-    case Miss::Why::OperandCount: os << n.op << " has other operands"; break;
-    case Miss::Why::Identity: os << "one value is needed twice and two differ"; break;
-    case Miss::Why::Constant: os << "wanted " << n.text; break;
+    case Miss::Why::NotAnOp:
+      os << "wanted " << n.op << ", found an argument";
+      break;
+    case Miss::Why::OpName:
+      os << "wanted " << n.op << ", found " << def->getName();
+      break;
+    case Miss::Why::OperandCount:
+      os << n.op << " has other operands";
+      break;
+    case Miss::Why::Identity:
+      os << "one value is needed twice and two differ";
+      break;
+    case Miss::Why::Constant:
+      os << "wanted " << n.text;
+      break;
     case Miss::Why::Attribute:
       os << n.op << " differs in '" << miss.detail << "': wanted ";
       for (const NamedAttribute& a : n.attributes)
@@ -197,10 +212,18 @@ std::string DagPattern::explain(const Miss& miss) const {
         os << "none";
       break;
     case Miss::Why::OneUse:
-    case Miss::Why::Escapes: os << n.op << " has another user"; break;
-    case Miss::Why::Where: os << "wanted " << n.text; break;
-    case Miss::Why::Dim: os << "dims cannot be proved equal"; break;
-    case Miss::Why::Declined: os << miss.detail; break;
+    case Miss::Why::Escapes:
+      os << n.op << " has another user";
+      break;
+    case Miss::Why::Where:
+      os << "wanted " << n.text;
+      break;
+    case Miss::Why::Dim:
+      os << "dims cannot be proved equal";
+      break;
+    case Miss::Why::Declined:
+      os << miss.detail;
+      break;
   }
   if (def) os << " at " << def->getLoc();
   os << " (pattern line " << n.at.line() << ")";

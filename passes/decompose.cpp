@@ -18,7 +18,8 @@ struct DecomposePattern : OpInterfaceRewritePattern<DecomposableOp> {
   LogicalResult matchAndRewrite(DecomposableOp op, PatternRewriter& rewriter) const override {
     if (decomposes_ && !decomposes_(op)) return failure();
     auto values = op.decompose(rewriter);
-    if (failed(values)) return rewriter.notifyMatchFailure(op, "the op has no elementary form here");
+    if (failed(values))
+      return rewriter.notifyMatchFailure(op, "the op has no elementary form here");
     rewriter.replaceOp(op, *values);
     return success();
   }

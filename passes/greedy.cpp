@@ -34,8 +34,8 @@ struct FoldPattern : RewritePattern {
       for (Value v : had)
         if (Operation* def = v.getDefiningOp(); def && def->use_empty())
           addOrigins(origins, def->getLoc());
-      rewriter.modifyOpInPlace(
-          op, [&] { op->setLoc(fuseOrigins(op->getContext(), origins, "fold")); });
+      rewriter.modifyOpInPlace(op,
+                               [&] { op->setLoc(fuseOrigins(op->getContext(), origins, "fold")); });
       return success();
     }
     SmallVector<Value> values;
@@ -45,8 +45,8 @@ struct FoldPattern : RewritePattern {
         values.push_back(v);
         continue;
       }
-      Operation* constant = op->getDialect()->materializeConstant(
-          rewriter, cast<Attribute>(result), value.getType(), op->getLoc());
+      Operation* constant = op->getDialect()->materializeConstant(rewriter, cast<Attribute>(result),
+                                                                  value.getType(), op->getLoc());
       if (!constant) return failure();
       values.push_back(constant->getResult(0));
     }

@@ -87,15 +87,14 @@ class Hoister {
 
   // The expression as text: equal texts are equal values.
   std::string textOf(Value v) {
-    std::string& text = texts[v];
-    if (!text.empty()) return text;
+    if (auto it = texts.find(v); it != texts.end()) return it->second;
     Operation* d = v.getDefiningOp();
+    std::string text, inner;
     llvm::raw_string_ostream os(text);
-    std::string inner;
     for (Value o : d->getOperands()) inner += textOf(o) + ",";
     os << d->getName() << d->getAttrDictionary() << v.getType() << "#"
        << cast<OpResult>(v).getResultNumber() << "(" << inner << ")";
-    return text;
+    return texts[v] = text;
   }
 
   // "model.layers.0.mlp.up_proj.weight:cast.pack": the first weight and the chain of ops.

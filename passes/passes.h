@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rewrites of the dialect. Every pass numbers what it does in the context's rewrite log, if there is
-// one, and merges locations in any case.
+// Rewrites of the dialect. Every pass numbers what it does in the context's rewrite log, if there
+// is one, and merges locations in any case.
 #include <functional>
 #include <memory>
 

@@ -15,8 +15,7 @@ namespace lathe {
 // A value that many layers share would otherwise name a line of each of them.
 static constexpr size_t kMostMergedOrigins = 8;
 
-RewriteLog::RewriteLog(MLIRContext* context)
-    : context_(context), root_(UnknownLoc::get(context)) {}
+RewriteLog::RewriteLog(MLIRContext* context) : context_(context), root_(UnknownLoc::get(context)) {}
 
 RewriteLog::RewriteLog(MLIRContext* context, LatheDialect* dialect, Options options)
     : context_(context), dialect_(dialect), options_(options), root_(UnknownLoc::get(context)) {

@@ -103,10 +103,12 @@ Array Array::to(DType dtype) const {
   Array result(dtype, shape_);
   if (dtype == dtype_) {
     if (size_) std::memcpy(result.data_, data_, bytes());
-  } else if (!isFloat(dtype) && !isFloat(dtype_) && sizeOf(dtype) == 8) {
-    // A double cannot hold every i64.
-    for (int64_t i = 0; i < size_; ++i)
-      result.as<int64_t>()[i] = dtype_ == DType::I64 ? as<int64_t>()[i] : int64_t(at(i));
+  } else if (dtype_ == DType::I64 && !isFloat(dtype)) {
+    // A double does not hold every i64.
+    for (int64_t i = 0; i < size_; ++i) {
+      const int64_t value = as<int64_t>()[i];
+      result.set(i, dtype == DType::Bool ? double(value != 0) : double(int32_t(value)));
+    }
   } else {
     for (int64_t i = 0; i < size_; ++i) result.set(i, at(i));
   }

@@ -123,6 +123,7 @@ std::optional<DimExpr> DimExpr::dividedBy(const DimExpr& divisor) const {
   auto& [dm, dc] = *divisor.terms_.begin();
   DimExpr quotient;
   for (auto& [m, c] : terms_) {
+    if (dc == -1 && c == INT64_MIN) return std::nullopt;  // its negative is out of range
     if (c % dc != 0 || !std::includes(m.begin(), m.end(), dm.begin(), dm.end()))
       return std::nullopt;
     Monomial rest;

@@ -29,7 +29,8 @@ void attachLog(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
   // MlirOptMain owns the contexts; the logs live as long as the process.
   static std::vector<lathe::RewriteLog*> logs;
   logs.push_back(new lathe::RewriteLog(
-      context, dialect, {.stopAfter = stopAfter, .skipAttempt = skipAttempt, .print = logRewrites}));
+      context, dialect,
+      {.stopAfter = stopAfter, .skipAttempt = skipAttempt, .print = logRewrites}));
 }
 
 }  // namespace

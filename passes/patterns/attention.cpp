@@ -37,8 +37,9 @@ class ScoreReader {
       Operation* op = v.getDefiningOp();
       if (!op) return fail("the scores are an argument, wanted lathe.matmul");
       if (!v.hasOneUse())
-        return fail(op->getName().getStringRef() + " between the product and the softmax has "
-                                                   "another user");
+        return fail(op->getName().getStringRef() +
+                    " between the product and the softmax has "
+                    "another user");
       m_.consume(op);
       if (auto product = dyn_cast<MatmulOp>(op)) {
         q = unscaled(product.getA());

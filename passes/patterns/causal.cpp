@@ -99,11 +99,19 @@ std::optional<CausalMask> readCausal(Value condition, bool hidden, RankedTensorT
   // Visible where sign * sum + strict <= 0.
   int64_t sign = 1, strict = 0;
   switch (compare.getPredicate()) {
-    case Predicate::le: break;
-    case Predicate::lt: strict = 1; break;
-    case Predicate::ge: sign = -1; break;
-    case Predicate::gt: sign = -1, strict = 1; break;
-    default: return std::nullopt;
+    case Predicate::le:
+      break;
+    case Predicate::lt:
+      strict = 1;
+      break;
+    case Predicate::ge:
+      sign = -1;
+      break;
+    case Predicate::gt:
+      sign = -1, strict = 1;
+      break;
+    default:
+      return std::nullopt;
   }
   if (hidden) {  // not (e <= 0) is 1 - e <= 0
     sign = -sign;

@@ -9,9 +9,9 @@
 namespace lathe {
 
 struct CausalMask {
-  Causal alignment = Causal::none;                   ///< top_left or positions
-  mlir::Value positions;                             ///< [batch], for `positions`
-  llvm::SmallVector<mlir::Operation*, 8> ops;        ///< what spells the condition
+  Causal alignment = Causal::none;             ///< top_left or positions
+  mlir::Value positions;                       ///< [batch], for `positions`
+  llvm::SmallVector<mlir::Operation*, 8> ops;  ///< what spells the condition
 };
 
 /// The causal mask that a comparison of index ramps spells: true exactly where key j and query i

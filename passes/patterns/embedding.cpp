@@ -14,9 +14,8 @@ namespace lathe {
 void addEmbeddingPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "embedding", [](DagPattern& p) {
     Tensor ids = p.any();
-    Tensor table = p.where(p.any(), "a weight matrix", [](Value v) {
-      return isWeight(v) && tensorType(v).getRank() == 2;
-    });
+    Tensor table = p.where(p.any(), "a weight matrix",
+                           [](Value v) { return isWeight(v) && tensorType(v).getRank() == 2; });
     p.root(gather(table, ids, 0));
     p.replaceWith(fused::embedding(ids, table));
   });

@@ -15,9 +15,7 @@ namespace lathe {
 namespace {
 
 bool isWeightMatrix(Value v) { return isWeight(v) && tensorType(v).getRank() == 2; }
-Tensor weightMatrix(DagPattern& p) {
-  return p.where(p.any(), "a weight matrix", isWeightMatrix);
-}
+Tensor weightMatrix(DagPattern& p) { return p.where(p.any(), "a weight matrix", isWeightMatrix); }
 // A product of two weights is weight-only arithmetic, not a layer.
 Tensor input(DagPattern& p) {
   return p.where(p.any(), "an input that is no weight", [](Value v) { return !isWeight(v); });
@@ -55,8 +53,8 @@ void plain(DagPattern& p) {
 
 void withBias(DagPattern& p) {
   Tensor x = p.any(), w = p.any();
-  Tensor bias = p.where(p.any(), "a bias of rank 1",
-                        [](Value v) { return tensorType(v).getRank() == 1; });
+  Tensor bias =
+      p.where(p.any(), "a bias of rank 1", [](Value v) { return tensorType(v).getRank() == 1; });
   Tensor product = linearOp(p, x, w, Tensor());
   p.root(add(product, bias));
   p.replaceWith([=](Match& m) -> Value {

@@ -4,9 +4,9 @@
 //       └─ mul|pow 2 ── mean ── add ── rsqrt|sqrt ┘                    gain ┘
 //                                eps ┘
 //
-// mean is reduce_mean, or reduce_sum divided by the size or multiplied by its inverse. With the cast,
-// the value is rounded before the gain is applied; without it in f32, casts around the whole become
-// part of the op afterwards (narrowing.cpp).
+// mean is reduce_mean, or reduce_sum divided by the size or multiplied by its inverse. With the
+// cast, the value is rounded before the gain is applied; without it in f32, casts around the whole
+// become part of the op afterwards (narrowing.cpp).
 #include <cmath>
 
 #include "frontend/ops.h"
@@ -34,7 +34,8 @@ void record(DagPattern& p) {
   Tensor count = p.constantWhere("the size of the last axis", positive);
   Tensor inverse = p.constantWhere("1 / the size of the last axis", positive);
   Tensor average = p.anyOf({mean, div(sum, count), mul(sum, inverse)});
-  Tensor epsilon = p.constantWhere("a constant epsilon of 0 or more", [](double v) { return v >= 0; });
+  Tensor epsilon =
+      p.constantWhere("a constant epsilon of 0 or more", [](double v) { return v >= 0; });
   Tensor shifted = add(average, epsilon);
   Tensor root = sqrt(shifted);
   Tensor scaled = p.anyOf({mul(x, rsqrt(shifted)), div(x, root), mul(x, reciprocal(root)),

@@ -26,7 +26,9 @@ Tensor anySlice(DagPattern& p, const Tensor& x) {
   for (const char* name : {"starts", "sizes", "strides"}) p.anyAttribute(t, name);
   return t;
 }
-Tensor anyReshape(DagPattern& p, const Tensor& x) { return p.anyAttribute(reshape(x, {}), "shape"); }
+Tensor anyReshape(DagPattern& p, const Tensor& x) {
+  return p.anyAttribute(reshape(x, {}), "shape");
+}
 Tensor anyConcat(DagPattern& p, const Tensor& a, const Tensor& b) {
   return p.anyAttribute(concat({a, b}, 0), "axis");
 }
@@ -55,8 +57,8 @@ Value buildRope(Match& m, Value x, Value cos, Value sin, const char* pairing) {
     bool ok = element.isF32() || element.isF64();
     return ok ? table : m.make("lathe.cast", {table}, {{"dtype", DType::F32}});
   };
-  Value y = m.make("lathe.rope", {x, wide(cos), wide(sin)},
-                   {{"pairing", Keyword{"pairing", pairing}}});
+  Value y =
+      m.make("lathe.rope", {x, wide(cos), wide(sin)}, {{"pairing", Keyword{"pairing", pairing}}});
   auto wanted = tensorType(m.root()->getResult(0));
   if (!y || y.getType() == wanted) return y;
   // A reshape of the user's may have been merged into the last one of the pattern.
@@ -90,7 +92,8 @@ void halfForm(DagPattern& p) {
   Tensor joined = anyConcat(p, r.first, r.second);
   p.root(joined);
   p.replaceWith([=](Match& m) -> Value {
-    if (!joinsLastAxis(m, joined)) return m.decline("the halves are not joined along the last axis");
+    if (!joinsLastAxis(m, joined))
+      return m.decline("the halves are not joined along the last axis");
     if (!slicesAre(m, r.a, r.b, true))
       return m.decline("the slices are not the two halves of the last axis");
     return buildRope(m, m[r.x], m[r.cos], m[r.sin], "half");

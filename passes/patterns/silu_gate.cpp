@@ -75,9 +75,9 @@ void addSiluGatePatterns(PatternLibrary& library, MLIRContext* context) {
     const char *pattern, *activation;
     ActivationForm form;
   };
-  for (const Form& f : {Form{"silu_gate", "silu", siluForm}, Form{"gelu_gate", "gelu", geluForm},
-                        Form{"gelu_tanh_gate", "gelu_tanh", geluTanhForm},
-                        Form{"relu_gate", "relu", reluForm}})
+  for (const Form& f :
+       {Form{"silu_gate", "silu", siluForm}, Form{"gelu_gate", "gelu", geluForm},
+        Form{"gelu_tanh_gate", "gelu_tanh", geluTanhForm}, Form{"relu_gate", "relu", reluForm}})
     addPattern(library, context, f.pattern,
                [&](DagPattern& p) { record(p, f.form, f.activation); });
 }

@@ -56,9 +56,8 @@ void emptyRows(DagPattern& p, bool uniform) {
   if (uniform) e = select(empty, p.constant(1), e);
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(div(e, uniform ? sum : select(empty, p.constant(1), sum)));
-  p.replaceWith([=](Match& m) {
-    return buildSoftmax(m, x, {top, sum}, uniform ? "uniform" : "zero");
-  });
+  p.replaceWith(
+      [=](Match& m) { return buildSoftmax(m, x, {top, sum}, uniform ? "uniform" : "zero"); });
 }
 
 void nanToZero(DagPattern& p) {

@@ -462,14 +462,14 @@ TEST(Matmul, F16AndF64) {
 }
 
 TEST(Matmul, UnsupportedDTypeIsAnError) {
-  MatmulArgs args = plainArgs(DType::I8, 2, 2, 2);
+  MatmulArgs args = plainArgs(DType::Bool, 2, 2, 2);
   try {
     matmulScratchBytes(args, 1);
     FAIL() << "nothing thrown";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::Unsupported);
     EXPECT_STREQ(e.what(),
-                 "expected a matmul of f64, f32, bf16, f16, i64 or i32, got i8; cast the operands");
+                 "expected a matmul of numbers, got bool; cast the operands");
   }
 }
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
+#include <regex>
+#include <sstream>
 #include <stdexcept>
 
 #include "backends/cpu/lowering/codegen.h"
@@ -27,8 +28,8 @@ class Guarded {
   explicit Guarded(size_t bytes) : bytes_(bytes) {
     size_t page = size_t(sysconf(_SC_PAGESIZE));
     mapped_ = (bytes + kZone + page - 1) / page * page;
-    base_ = static_cast<char*>(mmap(nullptr, mapped_ + page, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ = static_cast<char*>(
+        mmap(nullptr, mapped_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED) throw std::runtime_error("mmap");
     mprotect(base_ + mapped_, page, PROT_NONE);
     std::memset(base_, kMark, mapped_);
@@ -38,7 +39,10 @@ class Guarded {
     if (base_) munmap(base_, total_);
   }
   Guarded(Guarded&& o) noexcept
-      : bytes_(o.bytes_), mapped_(o.mapped_), total_(o.total_), base_(std::exchange(o.base_, nullptr)) {}
+      : bytes_(o.bytes_),
+        mapped_(o.mapped_),
+        total_(o.total_),
+        base_(std::exchange(o.base_, nullptr)) {}
   char* data() { return base_ + mapped_ - bytes_; }
   bool intact() {
     for (size_t i = 1; i <= kZone; ++i)
@@ -57,6 +61,28 @@ int64_t valueOf(const std::string& text, const Symbols& symbols) {
   return DimExpr::parse(text)->evaluate(symbols).value();
 }
 
+// "f32[m, 4]" is short for tensor<?x4xf32, #lathe.dims<m, 4>>.
+std::string withTypes(const std::string& text) {
+  static const std::regex shorthand(R"(\b(f64|f32|bf16|f16|i64|i32|i16|i8|ui8|i1)\[([^\]]*)\])");
+  std::string out;
+  auto last = text.begin();
+  for (std::sregex_iterator it(text.begin(), text.end(), shorthand), end; it != end; ++it) {
+    out.append(last, (*it)[0].first);
+    std::string shape, dims = (*it)[2];
+    bool named = false;
+    std::stringstream list(dims);
+    for (std::string d; std::getline(list, d, ',');) {
+      d.erase(0, d.find_first_not_of(' '));
+      bool number = d.find_first_not_of("0123456789") == std::string::npos;
+      named |= !number;
+      shape += (number ? d : "?") + "x";
+    }
+    out += "tensor<" + shape + (*it)[1].str() + (named ? ", #lathe.dims<" + dims + ">" : "") + ">";
+    last = (*it)[0].second;
+  }
+  return out.append(last, text.end());
+}
+
 }  // namespace
 
 RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu::Tier& tier) {
@@ -70,7 +96,7 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu:
     messages += d.str() + "\n";
     return mlir::success();
   });
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(withTypes(text), &context);
   if (!module) throw std::runtime_error(messages);
   auto function = *module->getOps<mlir::func::FuncOp>().begin();
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
@@ -85,7 +111,6 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu:
     for (int64_t i = 0; i < type.getRank(); ++i) dims.push_back(dimExprOf(type, i)->text());
     results_.push_back({*dtypeOf(type.getElementType()), dims});
   }
-  if (getenv("LATHE_TEST_PRINT_KERNELS")) kernels->dump();
   std::string bytes = cpu::compileKernels(*kernels, tier);
   char name[] = "/tmp/lathe_region_XXXXXX";
   int file = mkstemp(name);
@@ -132,7 +157,8 @@ std::vector<Array> RegionKernelUnderTest::run(const std::vector<Array>& operands
   auto kernel = reinterpret_cast<Kernel>(entry_);
   int64_t third = rows / 3;
   for (auto [begin, end] : {std::pair{int64_t(0), third}, {third, third + 1}, {third + 1, rows}})
-    if (begin < rows) kernel(pointers.data(), sizes.data(), begin, std::min(end, rows), scratch.data(), &status_);
+    if (begin < rows)
+      kernel(pointers.data(), sizes.data(), begin, std::min(end, rows), scratch.data(), &status_);
   for (Guarded& b : buffers) EXPECT_TRUE(b.intact()) << "bytes in front of a buffer were written";
   EXPECT_TRUE(scratch.intact());
   for (size_t i = 0; i < results.size(); ++i)

@@ -58,8 +58,8 @@ std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string&
   parser->set_help_flag("-h,--help", "print this help");
   parser->add_option("--color", "colour of messages: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  parser->add_flag("-q,--quiet", "errors alone on standard error");
-  parser->add_flag("-v,--verbose", "more on standard error");
+  parser->add_flag("-q,--quiet")->description("errors alone on standard error");
+  parser->add_flag("-v,--verbose")->description("more on standard error");
   parser->footer("Example:\n  " + example);
   return parser;
 }
@@ -103,6 +103,15 @@ std::vector<int> parseIds(const std::string& text, const std::string& flag) {
     if (next == end) return ids;
     at = next + 1;
   }
+}
+
+int64_t parseCount(const std::string& text, const std::string& flag) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  auto [next, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || next != end || value < 1)
+    throw usage(flag + ": expected a whole number of at least 1, got '" + text + "'");
+  return value;
 }
 
 const std::vector<std::string>& stageNames() {

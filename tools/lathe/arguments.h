@@ -23,6 +23,8 @@ bool parseArguments(CLI::App& parser, const ArgumentList& arguments);
 
 /// "1,2,3" as ids; Error(InvalidArgument) names the flag and the place.
 std::vector<int> parseIds(const std::string& text, const std::string& flag);
+/// A whole number of at least 1; Error(InvalidArgument) names the flag.
+int64_t parseCount(const std::string& text, const std::string& flag);
 /// The stages of a graph, in order.
 const std::vector<std::string>& stageNames();
 /// Adds --stop-after, checked against the stages.

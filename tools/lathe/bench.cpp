@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -13,9 +12,9 @@
 #include "runtime/sampler.h"
 #include "runtime/thread_pool.h"
 #include "tools/lathe/bench_cost.h"
+#include "tools/lathe/bench_profile.h"
 #include "tools/lathe/bench_report.h"
 #include "tools/lathe/console.h"
-#include "tools/lathe/exit_status.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/verbs.h"
 
@@ -23,7 +22,6 @@ namespace lathe::cli {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 4;
-constexpr size_t kProfileRows = 24;
 
 struct BenchFlags {
   std::string path, format = "md";
@@ -35,6 +33,12 @@ struct BenchFlags {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Virtual machines may hide the size: then that of a common processor.
+double lastCacheBytes() {
+  long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? double(bytes) : double(32 << 20);
 }
 
 std::vector<int> randomIds(RandomGenerator& random, int64_t count, int64_t vocab) {
@@ -62,66 +66,6 @@ struct Roofs {
   }
 };
 
-// Seconds of every call, to be subtracted from a later reading.
-using Profiles = std::map<std::string, std::vector<CallProfile>>;
-Profiles profiles(const Session& session) {
-  Profiles all;
-  for (const char* entry : {"prefill", "decode"}) all[entry] = session.profile(entry);
-  return all;
-}
-
-// "blocks.3.attn model.cpp:41" -> "blocks.*.attn": the same place of all layers is one row.
-std::string placeOf(const std::string& origin) {
-  std::string place;
-  for (char c : origin.substr(0, origin.find(' '))) {
-    bool digit = c >= '0' && c <= '9';
-    if (!digit) place += c;
-    if (digit && (place.empty() || place.back() != '*')) place += '*';
-  }
-  return place;
-}
-
-// "region_12" -> "region": kernels of one kind are told apart by where they come from.
-std::string kindOf(std::string kernel) {
-  size_t end = kernel.find_last_not_of("0123456789");
-  return end == std::string::npos ? kernel : kernel.substr(0, end + (kernel[end] != '_'));
-}
-
-std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after) {
-  std::vector<ProfileRow> rows;
-  for (const char* entry : {"prefill", "decode"}) {
-    std::map<std::pair<std::string, std::string>, ProfileRow> byPlace;
-    for (size_t i = 0; i < after.at(entry).size(); ++i) {
-      const CallProfile &end = after.at(entry)[i], &start = before.at(entry)[i];
-      std::string kernel = kindOf(end.kind), place = placeOf(end.origin);
-      ProfileRow& row = byPlace[{kernel, place}];
-      row.entry = entry;
-      row.kernel = kernel;
-      row.origin = place;
-      row.seconds += end.seconds - start.seconds;
-      row.runs += end.runs - start.runs;
-    }
-    std::vector<ProfileRow> sorted;
-    for (auto& [key, row] : byPlace)
-      if (row.runs) sorted.push_back(row);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
-    // The rest of a long table is one row, so that the shares still add up.
-    if (sorted.size() > kProfileRows) {
-      ProfileRow rest{entry, "others", fmt::format("{} places", sorted.size() - kProfileRows), 0,
-                      0};
-      for (size_t i = kProfileRows; i < sorted.size(); ++i) {
-        rest.seconds += sorted[i].seconds;
-        rest.runs += sorted[i].runs;
-      }
-      sorted.resize(kProfileRows);
-      sorted.push_back(rest);
-    }
-    rows.insert(rows.end(), sorted.begin(), sorted.end());
-  }
-  return rows;
-}
-
 class Bench {
  public:
   Bench(Session& session, const LlamaConfig& config, DType dtype, const BenchFlags& flags)
@@ -145,7 +89,7 @@ class Bench {
       decode.bytes += cost_.decodeBytes(context);
     }
     // Weights that stay in the cache between steps are not read from memory.
-    if (cost_.weightBytes() <= double(std::max(0l, sysconf(_SC_LEVEL3_CACHE_SIZE)))) {
+    if (cost_.weightBytes() <= lastCacheBytes()) {
       decode.bytes = 0;
       console().note("the weights fit into the processor's cache: no share of the read bandwidth");
     }
@@ -242,13 +186,14 @@ int benchVerb(const ArgumentList& arguments) {
   if (model.kind == ModelKind::Mlir)
     throw Error(ErrorCode::InvalidArgument,
                 flags.path + ": bench needs a model's config.json; time IR text with lathe run");
+  compileFlags.randomWeights = sessionFlags.randomWeights;
+  if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
   const LlamaConfig config = configOf(model);
   if (flags.prompt + flags.tokens > config.maxPositions)
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("-p {} and -n {} make {} positions, the model takes at most {}", flags.prompt,
                     flags.tokens, flags.prompt + flags.tokens, config.maxPositions));
-  compileFlags.randomWeights = sessionFlags.randomWeights;
   std::shared_ptr<const Program> program = programOf(model, compileFlags);
   Session session = openSession(model, program, sessionFlags);
 
@@ -270,9 +215,9 @@ int benchVerb(const ArgumentList& arguments) {
   }
   Bench bench(session, config, dtype, flags);
   bench.warmUp();
-  const Profiles before = profiles(session);
+  const Profiles before = profilesOf(session);
   report.tests = bench.measure();
-  if (sessionFlags.profile) report.profile = profileRows(before, profiles(session));
+  if (sessionFlags.profile) report.profile = profileRows(before, profilesOf(session));
   {
     Progress progress("measuring the machine");
     roofs.measure(kind);

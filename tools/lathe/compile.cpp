@@ -6,7 +6,6 @@
 
 #include "runtime/error.h"
 #include "tools/lathe/console.h"
-#include "tools/lathe/exit_status.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
 #include "tools/lathe/open_session.h"

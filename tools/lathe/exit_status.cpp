@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "runtime/error.h"
 #include "tools/lathe/console.h"
@@ -56,6 +57,9 @@ int guarded(const std::function<int()>& command) {
   } catch (const std::bad_alloc&) {
     console().error("out of memory; close other programs or use a smaller model or context");
     return kOutOfMemory;
+  } catch (const std::system_error& e) {  // a full disk or closed terminal under fmt::print
+    console().error(e.what());
+    return kFailed;
   } catch (const std::exception& e) {
     console().error(std::string("internal error: ") + e.what() +
                     "; this is a bug of Lathe, please report it with the output of `lathe env`");

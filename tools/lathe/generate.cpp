@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe generate: continues a text, token by token.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <iterator>
-#include <iostream>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "runtime/error.h"
 #include "runtime/generator.h"
-#include "runtime/mapped_file.h"
 #include "runtime/sampler.h"
 #include "tools/lathe/console.h"
-#include "tools/lathe/exit_status.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/prompt.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -27,8 +21,9 @@ namespace {
 constexpr int64_t kDefaultNewTokens = 128;
 
 struct GenerateFlags {
-  std::string path, prompt, file, ids;
-  bool hasPrompt = false, ignoreEos = false, json = false;
+  std::string path;
+  PromptFlags prompt;
+  bool ignoreEos = false, json = false;
   std::optional<int64_t> newTokens, topK;
   std::optional<double> temperature, topP;
   uint64_t seed = 0;
@@ -36,45 +31,6 @@ struct GenerateFlags {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string readPromptFile(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
-}
-
-struct Prompt {
-  std::string text;
-  std::vector<int> ids;
-};
-
-Prompt promptOf(const GenerateFlags& flags, const std::optional<Tokenizer>& tokenizer,
-                int64_t vocab) {
-  Prompt prompt;
-  if (!flags.ids.empty()) {
-    prompt.ids = parseIds(flags.ids, "--ids");
-    for (size_t i = 0; i < prompt.ids.size(); ++i)
-      if (prompt.ids[i] < 0 || prompt.ids[i] >= vocab)
-        throw Error(ErrorCode::InvalidArgument,
-                    fmt::format("--ids: item {}: expected an id from 0 to {}, got {}", i, vocab - 1,
-                                prompt.ids[i]));
-    return prompt;
-  }
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile, flags.path +
-                                            ": expected a model with tokenizer.json, this "
-                                            "one has none; give token ids with --ids");
-  prompt.text = flags.hasPrompt ? flags.prompt : readPromptFile(flags.file);
-  prompt.ids = tokenizer->encode(prompt.text);
-  if (prompt.ids.empty())
-    throw Error(ErrorCode::InvalidArgument, "the prompt has no tokens; write some text");
-  for (int id : prompt.ids)
-    if (id >= vocab)
-      throw Error(ErrorCode::InvalidFile,
-                  fmt::format("{}: the tokenizer gives the id {}, the model's vocabulary has {}",
-                              flags.path, id, vocab));
-  return prompt;
 }
 
 // A flag wins over generation_config.json, whose sampling counts only where it asks to sample.
@@ -88,34 +44,6 @@ SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& c
   return options;
 }
 
-// Prints tokens as they come: text where there is a tokenizer, else ids.
-class Writer {
- public:
-  Writer(const std::optional<Tokenizer>& tokenizer, bool prints) : prints_(prints) {
-    if (tokenizer) decoder_.emplace(*tokenizer);
-  }
-  void push(int id) {
-    put(decoder_ ? decoder_->push(id) : (first_ ? "" : ",") + std::to_string(id));
-    first_ = false;
-  }
-  void finish() {
-    if (decoder_) put(decoder_->finish());
-    if (prints_) fmt::print("\n");
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void put(const std::string& piece) {
-    text_ += piece;
-    if (!prints_ || piece.empty()) return;
-    fmt::print("{}", piece);
-    std::fflush(stdout);
-  }
-  std::optional<StreamDecoder> decoder_;
-  std::string text_;
-  bool prints_, first_ = true;
-};
-
 struct Result {
   std::vector<int> ids;
   const char* stopped = "length";
@@ -127,7 +55,7 @@ struct Result {
 };
 
 Result generate(Generator& generator, const Prompt& prompt, const SamplingOptions& sampling,
-                const std::vector<int64_t>& eos, int64_t count, Writer& writer) {
+                const std::vector<int64_t>& eos, int64_t count, TokenWriter& writer) {
   Result result;
   Sampler sampler(sampling);
   const double start = now();
@@ -159,10 +87,11 @@ Result generate(Generator& generator, const Prompt& prompt, const SamplingOption
 
 void addFlags(CLI::App& parser, GenerateFlags& flags) {
   parser.add_option("MODEL", flags.path, "Hugging Face folder or .lathe program")->required();
-  auto* prompt = parser.add_option("-p,--prompt", flags.prompt, "the text to continue");
-  auto* file = parser.add_option("-f,--file", flags.file, "read the text from a file; - is stdin")
-                   ->excludes(prompt);
-  parser.add_option("--ids", flags.ids, "token ids instead of text: 1,2,3")
+  auto* prompt = parser.add_option("-p,--prompt", flags.prompt.text, "the text to continue");
+  auto* file =
+      parser.add_option("-f,--file", flags.prompt.file, "read the text from a file; - is stdin")
+          ->excludes(prompt);
+  parser.add_option("--ids", flags.prompt.ids, "token ids instead of text: 1,2,3")
       ->excludes(prompt)
       ->excludes(file);
   parser
@@ -184,7 +113,7 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
 }
 
 void report(const GenerateFlags& flags, const Prompt& prompt, const Result& result,
-            const Writer& writer, bool hasTokenizer) {
+            const TokenWriter& writer, bool hasTokenizer) {
   if (!flags.json) {
     console().echo(
         fmt::format("[{} + {} tokens, stopped by {}; first after {:.0f} ms, then {:.1f} "
@@ -220,8 +149,8 @@ int generateVerb(const ArgumentList& arguments) {
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   if (!parseArguments(*parser, arguments)) return kOk;
-  flags.hasPrompt = parser->get_option("--prompt")->count() > 0;
-  if (!flags.hasPrompt && flags.file.empty() && flags.ids.empty())
+  flags.prompt.hasText = parser->get_option("--prompt")->count() > 0;
+  if (!flags.prompt.hasText && flags.prompt.file.empty() && flags.prompt.ids.empty())
     throw Error(ErrorCode::InvalidArgument,
                 "expected a prompt: -p TEXT, -f FILE or --ids 1,2,3; see `lathe generate --help`");
 
@@ -234,7 +163,7 @@ int generateVerb(const ArgumentList& arguments) {
   const LlamaConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  const Prompt prompt = promptOf(flags, tokenizer, config.vocabSize);
+  const Prompt prompt = readPrompt(flags.prompt, flags.path, tokenizer, config.vocabSize);
   const SamplingOptions sampling = samplingOf(flags, generation);
   Sampler checked(sampling);  // bad options are told before anything is compiled
 
@@ -259,7 +188,7 @@ int generateVerb(const ArgumentList& arguments) {
   std::vector<int64_t> eos = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
   if (flags.ignoreEos) eos.clear();
   if (!flags.json) console().echo(prompt.text);
-  Writer writer(tokenizer, !flags.json);
+  TokenWriter writer(tokenizer, !flags.json);
   Result result = generate(generator, prompt, sampling, eos, count, writer);
   if (count < wanted && int64_t(result.ids.size()) == count && result.stopped[0] == 'l')
     result.stopped = "positions";

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/input_spec.h"
 
+#include <sys/sysinfo.h>
+
+#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <limits>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -125,9 +127,14 @@ Array parseInputSpec(std::string_view spec, std::string_view name) {
   if (values.size() != 1 && int64_t(values.size()) != count)
     reject(name, fmt::format("expected 1 value or {} for {}, got {}", count,
                              describe(*dtype, shape), values.size()));
-  if (count > std::numeric_limits<int64_t>::max() / 16)
-    throw Error(ErrorCode::OutOfMemory,
-                fmt::format("--input {}: no memory for {}", name, describe(*dtype, shape)));
+  struct sysinfo machine{};
+  sysinfo(&machine);
+  const double memory = double(machine.totalram) * machine.mem_unit;
+  if (double(count) * double(sizeOf(*dtype)) > memory)
+    throw Error(
+        ErrorCode::OutOfMemory,
+        fmt::format("--input {}: {} needs {:.3g} bytes, the machine's memory has {:.3g}", name,
+                    describe(*dtype, shape), double(count) * double(sizeOf(*dtype)), memory));
   Array array(*dtype, shape);
   if (values.size() == 1) {
     // One element is checked and rounded, the others are its copies.

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModelFiles[] = {"config.json", "generation_config.json", "tokenizer.json"};
 
-bool exists(const fs::path& path) {
+bool isThere(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -43,13 +43,13 @@ std::string nameInside(const Model& model, const char* name) {
 
 ModelKind kindOf(const std::string& path) {
   std::error_code ignored;
-  if (!exists(path))
+  if (!isThere(path))
     throw Error(ErrorCode::InvalidFile,
                 path +
                     ": expected a Hugging Face folder, an .mlir file or a .lathe program, found "
                     "nothing there");
   if (fs::is_directory(path, ignored)) {
-    if (!exists(fs::path(path) / "config.json"))
+    if (!isThere(fs::path(path) / "config.json"))
       throw Error(ErrorCode::InvalidFile,
                   path + ": expected a Hugging Face folder, found no config.json in it");
     return ModelKind::Folder;
@@ -92,7 +92,7 @@ Model openModel(const std::string& path) {
       break;
     case ModelKind::Folder:
       for (const char* name : kModelFiles)
-        if (exists(fs::path(path) / name))
+        if (isThere(fs::path(path) / name))
           model.files[name] = readText((fs::path(path) / name).string());
       break;
     case ModelKind::BareConfig:
@@ -105,8 +105,8 @@ Model openModel(const std::string& path) {
 }
 
 bool hasCheckpoint(const std::string& folder) {
-  return exists(fs::path(folder) / "model.safetensors") ||
-         exists(fs::path(folder) / "model.safetensors.index.json");
+  return isThere(fs::path(folder) / "model.safetensors") ||
+         isThere(fs::path(folder) / "model.safetensors.index.json");
 }
 
 LlamaConfig configOf(const Model& model) {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "runtime/error.h"
 #include "runtime/npy.h"
 #include "runtime/safetensors.h"
-#include "tools/lathe/exit_status.h"
 #include "tools/lathe/input_spec.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
@@ -49,6 +49,33 @@ Arrays readInputs(const std::vector<std::string>& specs) {
       throw Error(ErrorCode::InvalidArgument, "--input " + name + ": given twice");
   }
   return inputs;
+}
+
+// Symbols that only states have (a cache's capacity) are read off no input: --symbol or the largest
+// of their range, so that whatever the inputs ask for fits.
+void setStateSymbols(Session& session, const EntryPoint& entry,
+                     const std::vector<std::string>& settings) {
+  const Program& program = session.program();
+  std::set<std::string> inInputs, inStates;
+  for (const Port& port : entry.inputs)
+    for (const DimExpr& d : entry.slots[size_t(port.slot)].shape)
+      for (const std::string& name : d.symbols()) inInputs.insert(name);
+  for (const Port& port : entry.statesIn)
+    for (const DimExpr& d : entry.slots[size_t(port.slot)].shape)
+      for (const std::string& name : d.symbols()) inStates.insert(name);
+  for (const SymbolInfo& s : program.symbols)
+    if (inStates.contains(s.name) && !inInputs.contains(s.name))
+      session.setSymbol(s.name, s.hi / s.multiple * s.multiple);
+  for (const std::string& setting : settings) {
+    size_t equals = setting.find('=');
+    std::string name = setting.substr(0, equals);
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorCode::InvalidArgument, "--symbol: expected NAME=VALUE, got " + setting);
+    if (inInputs.contains(name))
+      throw Error(ErrorCode::InvalidArgument,
+                  "--symbol: the inputs' shapes already give '" + name + "' its value");
+    session.setSymbol(name, parseCount(setting.substr(equals + 1), "--symbol " + name));
+  }
 }
 
 // Token ids come as i32 from many tools; widening them is exact.
@@ -133,7 +160,7 @@ int runVerb(const ArgumentList& arguments) {
   auto parser = makeParser("run", "Runs an entry point of a model once.",
                            "lathe run stories.lathe --input input_ids=1x4xi64=1,2,3,4 "
                            "--output logits.safetensors");
-  std::vector<std::string> words, specs;
+  std::vector<std::string> words, specs, symbols;
   std::string entryName = "forward", output, stage;
   bool json = false;
   CompileFlags flags;
@@ -145,6 +172,10 @@ int runVerb(const ArgumentList& arguments) {
       ->add_option("--input", specs,
                    "NAME=SPEC; SPEC is @x.npy, @x.safetensors:key, 4x8xf32=1.0, 3xi64=1,2,3 or "
                    "i64=5")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  parser->add_option("--symbol", symbols, "NAME=VALUE of a size that no input has: cache=64")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
@@ -168,6 +199,7 @@ int runVerb(const ArgumentList& arguments) {
   checkOutputName(output, entry);
   widenIndices(entry, inputs);
   Session session = openSession(model, program, sessionFlags);
+  setStateSymbols(session, entry, symbols);
   Arrays outputs = session.run(entryName, inputs);
   if (output.ends_with(".npy"))
     writeOutput(output, [&] { saveNpy(output, outputs.begin()->second); });

@@ -3,6 +3,7 @@
 // The verbs of `lathe`. Each parses its own arguments, prints data on standard output and returns
 // the exit status; mistakes are thrown.
 #include "tools/lathe/arguments.h"
+#include "tools/lathe/exit_status.h"
 
 namespace lathe::cli {
 

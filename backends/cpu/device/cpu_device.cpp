@@ -52,10 +52,10 @@ class RegionKernel final : public Kernel {
       rows(0, rows_, 0);
     else
       pool_.parallelFor(0, rows_, grain_, rows);
-    // A kernel marks an index outside its axis and the index itself.
+    // A kernel reports the index with bit 62 set, so that 0 is no report; negative ones have it.
     if (status)
       throw Error(ErrorCode::InvalidArgument,
-                  where_ + "index " + std::to_string((status << 2) >> 2) +
+                  where_ + "index " + std::to_string(status < 0 ? status : status & ~(int64_t(1) << 62)) +
                       " is outside the axis that it selects from (a token id or position?)");
   }
 

@@ -18,11 +18,6 @@ constexpr int64_t kTinyWork = 2048;
 // operands, for dtypes and strides that oneDNN does not take on this CPU.
 enum class Path { Loops, Direct, Staged };
 
-bool isSupported(DType dtype) {
-  return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::BF16 ||
-         dtype == DType::F16 || dtype == DType::I64 || dtype == DType::I32;
-}
-
 // Strides of dims of size 1 are free: give them the value of a dense row-major matrix.
 void tidy(int64_t rows, int64_t cols, int64_t& rowStride, int64_t& colStride) {
   if (cols == 1 && rowStride != 1) colStride = 1;
@@ -51,10 +46,8 @@ Plan makePlan(const MatmulArgs& given, int threads, KernelIsa isa) {
   Plan plan;
   plan.args = given;
   MatmulArgs& x = plan.args;
-  if (!isSupported(x.dtype))
-    throw Error(ErrorCode::Unsupported,
-                "expected a matmul of f64, f32, bf16, f16, i64 or i32, got " +
-                    std::string(nameOf(x.dtype)) + "; cast the operands");
+  if (x.dtype == DType::Bool)
+    throw Error(ErrorCode::Unsupported, "expected a matmul of numbers, got bool; cast the operands");
   if (x.outDType != x.dtype &&
       !(x.outDType == DType::F32 && (x.dtype == DType::BF16 || x.dtype == DType::F16)))
     throw Error(ErrorCode::Unsupported, "expected a matmul of " + std::string(nameOf(x.dtype)) +

@@ -7,7 +7,7 @@ namespace lathe::cpu {
 namespace {
 
 // How an element is stored, and what its products are summed in. Integers are summed unsigned, so
-// that overflow wraps.
+// that overflow wraps, and in at least 32 bits: narrower products would be signed.
 struct F64 {
   using Stored = double;
   using Sum = double;
@@ -48,7 +48,12 @@ void storeValue(DType dtype, void* c, int64_t at, uint64_t value) {
   static_cast<int64_t*>(c)[at] = int64_t(value);
 }
 void storeValue(DType dtype, void* c, int64_t at, uint32_t value) {
-  static_cast<int32_t*>(c)[at] = int32_t(value);
+  if (dtype == DType::I32)
+    static_cast<int32_t*>(c)[at] = int32_t(value);
+  else if (dtype == DType::I16)
+    static_cast<int16_t*>(c)[at] = int16_t(value);
+  else
+    static_cast<uint8_t*>(c)[at] = uint8_t(value);
 }
 
 template <class T>
@@ -82,6 +87,12 @@ void matmulLoops(const MatmulArgs& x, const void* a, const void* b, void* c, int
       return call(F16{});
     case DType::I64:
       return call(Integer<int64_t, uint64_t>{});
+    case DType::I16:
+      return call(Integer<int16_t, uint32_t>{});
+    case DType::I8:
+      return call(Integer<int8_t, uint32_t>{});
+    case DType::U8:
+      return call(Integer<uint8_t, uint32_t>{});
     default:
       return call(Integer<int32_t, uint32_t>{});
   }

@@ -17,38 +17,40 @@ LLD_HAS_DRIVER(elf)
 namespace lathe::cpu {
 namespace {
 
-// A symbol that nobody defines: a call that code generation made up, which would fail only at load.
-std::string strangeSymbols(const std::string& object) {
-  static const llvm::StringSet<> known{
-      "memset", "memcpy", "memmove", "exp",  "tanh", "erf",  "log",   "logf", "sin",
-      "sinf",   "cos",    "cosf",    "pow",  "powf", "fmod", "fmodf", "exp2", "exp2f",
-      "cbrt",   "cbrtf",  "sqrt",    "sqrtf"};
+struct Linked {
+  std::string bytes, failure, strange;
+};
+
+// A symbol that nobody defines is a call that code generation made up: it would fail only at load.
+void findStrangeSymbols(const std::string& object, Linked& out) {
+  static const llvm::StringSet<> known{"memset", "memcpy", "memmove", "exp",  "tanh", "erf",
+                                       "log",    "logf",   "sin",     "sinf", "cos",  "cosf",
+                                       "pow",    "powf",   "fmod",    "fmodf"};
   auto buffer = llvm::MemoryBuffer::getMemBuffer(object, "kernels", false);
   auto file = llvm::object::ObjectFile::createObjectFile(*buffer);
-  if (!file) return llvm::toString(file.takeError());
-  std::string strange;
+  if (!file) {
+    out.failure = llvm::toString(file.takeError());
+    return;
+  }
   for (const auto& symbol : (*file)->symbols()) {
     auto flags = symbol.getFlags();
     auto name = symbol.getName();
     if (!flags || !name) {
-      llvm::consumeError(flags.takeError());
-      llvm::consumeError(name.takeError());
-      continue;
+      out.failure = llvm::toString(flags ? name.takeError() : flags.takeError());
+      if (!flags) llvm::consumeError(name.takeError());
+      return;
     }
     if ((*flags & llvm::object::BasicSymbolRef::SF_Undefined) && !name->empty() &&
         *name != "_GLOBAL_OFFSET_TABLE_" && !known.contains(*name))
-      strange += " " + name->str();
+      out.strange += " " + name->str();
   }
-  return strange;
 }
-
-struct Linked {
-  std::string bytes, failure;
-};
 
 // No exception may pass through lld's frames, so this reports by value.
 Linked link(const std::string& object) {
   Linked out;
+  findStrangeSymbols(object, out);
+  if (!out.strange.empty() || !out.failure.empty()) return out;
   llvm::SmallString<128> input, output;
   int descriptor = -1;
   if (auto ec = llvm::sys::fs::createTemporaryFile("lathe", "o", descriptor, input)) {
@@ -65,14 +67,14 @@ Linked link(const std::string& object) {
     return out;
   }
   llvm::FileRemover removeOutput(output);
-  const char* arguments[] = {"ld.lld",    "-shared", "-Bsymbolic",     "-z", "now",
-                             "--threads=1", "--build-id=none", "-o", output.c_str(), input.c_str()};
+  const char* arguments[] = {"ld.lld",       "-shared",     "-Bsymbolic",      "-z",
+                             "now",          "--threads=1", "--build-id=none", "-o",
+                             output.c_str(), input.c_str()};
   llvm::raw_string_ostream messages(out.failure);
   // lld keeps its state in globals.
   static std::mutex one;
   std::lock_guard<std::mutex> lock(one);
-  lld::Result result =
-      lld::lldMain(arguments, messages, messages, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result = lld::lldMain(arguments, messages, messages, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
     if (out.failure.empty()) out.failure = "ld.lld failed";
     return out;
@@ -89,11 +91,11 @@ Linked link(const std::string& object) {
 }  // namespace
 
 std::string linkShared(const std::string& object) {
-  if (std::string strange = strangeSymbols(object); !strange.empty())
-    throw Error(ErrorCode::Unsupported,
-                "expected generated kernels to call only the C library, got calls of" + strange +
-                    "; keep the op that needs them out of fusion regions");
   Linked linked = link(object);
+  if (!linked.strange.empty())
+    throw Error(ErrorCode::Unsupported,
+                "expected generated kernels to call only the C library, got calls of" +
+                    linked.strange + "; keep the op that needs them out of fusion regions");
   if (!linked.failure.empty())
     throw Error(ErrorCode::Io, "expected the generated kernels to link, got: " + linked.failure +
                                    "; check that the temporary folder is writable");

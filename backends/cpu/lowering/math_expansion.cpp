@@ -52,7 +52,8 @@ Reduced reduceRange(Floats& f, Value x) {
   Value n = f.sub(t, magic);
   Value r = f.fma(n, f.c(2.12194440e-4), f.fma(n, f.c(-0.693359375), x));
   Value p = f.c(1.9875691500e-4);
-  for (double c : {1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1})
+  for (double c :
+       {1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1})
     p = f.fma(p, r, f.c(c));
   Value expm1 = f.fma(f.mul(r, r), p, r);
   return {expm1, f.k.make<arith::SubIOp>(f.bits(t), f.bits(magic))};
@@ -67,7 +68,8 @@ Value expandExp(KernelBuilder& k, Value x) {
   int64_t width = widthOf(f.type);
   if (k.tier.avx512 && width >= 16) {
     // vscalefps rounds a denormal result once.
-    std::string name = "llvm.ldexp.v" + std::to_string(width) + "f32.v" + std::to_string(width) + "i32";
+    std::string name =
+        "llvm.ldexp.v" + std::to_string(width) + "f32.v" + std::to_string(width) + "i32";
     return k.make<LLVM::CallIntrinsicOp>(f.type, k.b.getStringAttr(name), ValueRange{p, e.n})
         .getResult(0);
   }

@@ -24,12 +24,12 @@ func.func @softmax(%x: tensor<2x8xf32>, %h: tensor<2x8xbf16>) -> (tensor<2x8xf32
 // BACK-LABEL: @rms_norm
 // BACK-DAG: lathe.rms_norm %arg0, %arg1 epsilon {{[^ ]+}} : tensor<2x8xf32>, tensor<8xf32>
 // BACK-DAG: lathe.rms_norm %arg2, %arg3 epsilon {{[^ ]+}} : tensor<2x8xbf16>, tensor<8xbf16>
-// BACK-DAG: lathe.rms_norm %arg2, %arg3 epsilon {{[^ ]+}} rounding before_gain : tensor<2x8xbf16>, tensor<8xbf16>
+// BACK-DAG: lathe.rms_norm %arg4, %arg3 epsilon {{[^ ]+}} rounding before_gain : tensor<2x8xbf16>, tensor<8xbf16>
 // BACK-NEXT: return
-func.func @rms_norm(%x: tensor<2x8xf32>, %g: tensor<8xf32>, %h: tensor<2x8xbf16>, %i: tensor<8xbf16>) -> (tensor<2x8xf32>, tensor<2x8xbf16>, tensor<2x8xbf16>) {
+func.func @rms_norm(%x: tensor<2x8xf32>, %g: tensor<8xf32>, %h: tensor<2x8xbf16>, %i: tensor<8xbf16>, %h2: tensor<2x8xbf16>) -> (tensor<2x8xf32>, tensor<2x8xbf16>, tensor<2x8xbf16>) {
   %0 = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<2x8xf32>, tensor<8xf32>
   %1 = lathe.rms_norm %h, %i epsilon 1.0e-5 : tensor<2x8xbf16>, tensor<8xbf16>
-  %2 = lathe.rms_norm %h, %i epsilon 1.0e-5 rounding before_gain : tensor<2x8xbf16>, tensor<8xbf16>
+  %2 = lathe.rms_norm %h2, %i epsilon 1.0e-5 rounding before_gain : tensor<2x8xbf16>, tensor<8xbf16>
   return %0, %1, %2 : tensor<2x8xf32>, tensor<2x8xbf16>, tensor<2x8xbf16>
 }
 

@@ -4,7 +4,7 @@
 // A fused op's origins are exactly those of the ops it took: the constant that nobody else uses
 // counts, the shared one and the operands do not.
 // CHECK-LABEL: @gate
-// CHECK: lathe.silu_gate {{.*}} loc(fused<"silu_gate">["mlp"("model.cc":16:1), "mlp"("model.cc":15:1), "model.cc":14:1, "model.cc":13:1, "model.cc":12:1, "model.cc":10:1])
+// CHECK: lathe.silu_gate {{.*}} loc(fused<"silu_gate">["mlp"("model.cc":16:1), "model.cc":12:1, "model.cc":13:1, "model.cc":14:1, "mlp"("model.cc":15:1), "model.cc":10:1])
 func.func @gate(%g: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %one = lathe.constant dense<1.0> : tensor<f32> loc("model.cc":10:1)
   %u = lathe.abs %w : tensor<4xf32> loc("model.cc":11:1)

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/region_emitter.h"
+
+#include "backends/cpu/lowering/region_emitter_evaluator.h"
+#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+namespace {
+
+LogicalResult decomposeAll(func::FuncOp f) {
+  SmallVector<Operation*> fused;
+  do {
+    fused.clear();
+    for (Operation& op : f.getBody().front())
+      if (isFusedRowOp(&op)) fused.push_back(&op);
+    for (Operation* op : fused) {
+      OpBuilder b(op);
+      auto values = cast<DecomposableOp>(op).decompose(b);
+      if (failed(values)) return op->emitError("has no elementary form");
+      op->replaceAllUsesWith(*values);
+      op->erase();
+    }
+  } while (!fused.empty());
+  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(f.getBody().front())))
+    if (isOpTriviallyDead(&op)) op.erase();
+  return success();
+}
+
+class Emitter {
+ public:
+  Emitter(func::FuncOp region, const RowPlan& plan, const Tier& tier, LLVM::LLVMFuncOp kernel,
+          Block* entry, OpBuilder& b)
+      : region_(region),
+        plan_(plan),
+        kernel_(kernel),
+        k(b, region.getLoc(), tier, entry),
+        e(k, region, kernel, plan.flat) {
+    auto operands = region.getBody().front().getTerminator()->getOperands();
+    results_.append(operands.begin(), operands.end());
+  }
+
+  RegionKernel emit() {
+    Value begin = kernel_.getArgument(2), end = kernel_.getArgument(3);
+    Value some = k.make<arith::CmpIOp>(arith::CmpIPredicate::slt, begin, end);
+    RegionKernel out;
+    out.name = kernel_.getName().str();
+    k.branch(
+        some,
+        [&] {
+          plan_.flat ? flatLoop(begin, end) : rowLoop(begin, end);
+          return KernelBuilder::Values();
+        },
+        [] { return KernelBuilder::Values(); });
+    k.make<LLVM::ReturnOp>(ValueRange());
+    DimExpr rows = 1, cost = 0;
+    if (plan_.flat) {
+      rows = *elementCountOf(tensorType(results_[0]));
+      cost = 1;
+    } else {
+      for (const DimExpr& d : plan_.rowDims) rows = rows * d;
+      for (Value v : results_) cost = cost + columns(v);
+      cost = cost + e.reducedElements;
+    }
+    out.sizes = e.sizes();
+    out.rows = rows.text();
+    out.costPerRow = cost.text();
+    out.scratchBytes = e.scratchBytes.text();
+    for (unsigned r = 0; r < results_.size(); ++r)
+      for (unsigned a = 0; a < region_.getNumArguments(); ++a)
+        if (loops_ == 1 && !e.scattered.contains(a) &&
+            region_.getArgument(a).getType() == results_[r].getType() && !isRowScalar(results_[r]))
+          out.inPlace.push_back({a, r});
+    return out;
+  }
+
+ private:
+  bool isRowScalar(Value v) const {
+    return plan_.scalar || dimExprs(v).size() == plan_.rowDims.size();
+  }
+  DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
+
+  // Computes results along one lane and only then stores, as a result may be an operand's buffer.
+  KernelBuilder::Values storeAll(ArrayRef<unsigned> which, const Index& index, const Coord& lane,
+                                 Value rowStart) {
+    e.storedLane = lane.base;
+    e.storedLevel = k.top();
+    KernelBuilder::Values values;
+    for (unsigned r : which) values.push_back(e.eval(results_[r], index));
+    for (auto [r, v] : llvm::zip(which, values))
+      e.store(r, v, rowStart ? k.add(rowStart, lane.base) : lane.base, index);
+    e.storedLane = {};
+    return {};
+  }
+
+  void flatLoop(Value begin, Value end) {
+    loops_ = 1;
+    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
+    e.overLanes(begin, end, {}, e.widthFor(std::nullopt, {}), {},
+                [&](const Coord& lane, int64_t width, Value mask, ValueRange) {
+                  return storeAll(all, Index{{lane}, width, mask}, lane, {});
+                });
+  }
+
+  void rowLoop(Value begin, Value end) {
+    // Coordinates of the first row; then they count up like digits.
+    SmallVector<unsigned> counted;
+    for (unsigned i = 0; i < plan_.rowDims.size(); ++i)
+      if (!(plan_.rowDims[i] == DimExpr(1))) counted.push_back(i);
+    KernelBuilder::Values first;
+    if (counted.size() > 1) {
+      Value rest = begin;
+      for (unsigned i : llvm::reverse(counted)) {
+        Value n = e.size(plan_.rowDims[i]);
+        first.push_back(i == counted[0] ? rest : k.rem(rest, n));
+        rest = k.div(rest, n);
+      }
+      std::reverse(first.begin(), first.end());
+    }
+    k.loop(begin, end, 1, first, [&](Value i, ValueRange digits) {
+      e.rowNumber = i;
+      e.rowDims = plan_.rowDims;
+      e.row.assign(plan_.rowDims.size(), IndexMath(k).constant(0));
+      for (auto [n, axis] : llvm::enumerate(counted)) {
+        Coord c{counted.size() == 1 ? i : digits[n]};
+        if (auto d = plan_.rowDims[axis].asConstant()) c.hi = *d - 1;
+        e.row[axis] = c;
+      }
+      emitRow();
+      KernelBuilder::Values next(digits);
+      Value carry = k.i64(1);
+      for (size_t n = digits.size(); n-- > 0;) {
+        Value up = k.make<arith::AddIOp>(digits[n], carry);
+        if (n == 0) {
+          next[n] = up;
+          break;
+        }
+        Value over =
+            k.make<arith::CmpIOp>(arith::CmpIPredicate::sge, up, e.size(plan_.rowDims[counted[n]]));
+        next[n] = k.make<arith::SelectOp>(over, k.i64(0), up);
+        carry = k.make<arith::ExtUIOp>(k.b.getI64Type(), over);
+      }
+      return next;
+    });
+  }
+
+  void emitRow() {
+    SmallVector<std::pair<unsigned, Value>> scalars;
+    SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
+    for (unsigned r = 0; r < results_.size(); ++r) {
+      if (isRowScalar(results_[r])) {
+        scalars.push_back({r, e.eval(results_[r], Index{e.row})});
+        continue;
+      }
+      DimExpr n = columns(results_[r]);
+      auto it = llvm::find_if(loops, [&](auto& group) { return group.first == n; });
+      if (it == loops.end()) it = loops.insert(loops.end(), {n, {}});
+      it->second.push_back(r);
+    }
+    loops_ = int(loops.size());
+    for (auto& [n, which] : loops) {
+      std::set<int64_t> all;
+      for (unsigned r : which)
+        for (int64_t cut : e.cutsOf(results_[r])) all.insert(cut);
+      SmallVector<int64_t> cuts(all.begin(), all.end());
+      int64_t width = e.widthFor(n.asConstant(), cuts);
+      Value columns = e.size(n), rowStart = k.mul(e.rowNumber, columns);
+      e.overLanes(k.i64(0), columns, cuts, width, {},
+                  [&, &which = which](const Coord& lane, int64_t w, Value mask, ValueRange) {
+                    Index index{e.row, w, mask};
+                    index.coords.push_back(lane);
+                    return storeAll(which, index, lane, rowStart);
+                  });
+    }
+    for (auto [r, v] : scalars) e.store(r, v, e.rowNumber, Index{e.row});
+  }
+
+  func::FuncOp region_;
+  const RowPlan& plan_;
+  LLVM::LLVMFuncOp kernel_;
+  KernelBuilder k;
+  Evaluator e;
+  SmallVector<Value> results_;
+  int loops_ = 0;
+};
+
+}  // namespace
+
+void registerKernelDialects(DialectRegistry& registry) {
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+std::string whyNotEmittable(Operation* op) {
+  std::string name = op->getName().getStringRef().str();
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    if (!isa<DenseElementsAttr>(constant.getValue())) return name + " does not hold plain elements";
+    return {};
+  }
+  if (!isElementwise(op) && !isMovement(op) && !isReduction(op) && !isFusedRowOp(op))
+    return name + " is not computed row by row";
+  auto named = [](Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    return type && elementCountOf(type);
+  };
+  if (!llvm::all_of(op->getOperands(), named) || !llvm::all_of(op->getResults(), named))
+    return name + " has a dim without a name";
+  return {};
+}
+
+FailureOr<RegionKernel> emitRegion(func::FuncOp region, const Tier& tier, ModuleOp kernels) {
+  if (!llvm::hasSingleElement(region.getBody()))
+    return region.emitError("a region is one block of ops");
+  for (Operation& op : region.getBody().front().without_terminator())
+    if (std::string why = whyNotEmittable(&op); !why.empty()) return op.emitError(why);
+  for (Value v : region.getBody().getArguments())
+    if (!elementCountOf(tensorType(v)))
+      return region.emitError("an operand has a dim without a name");
+  if (region.getBody().front().getTerminator()->getNumOperands() == 0)
+    return region.emitError("a region has results");
+
+  OwningOpRef<func::FuncOp> elementary = region.clone();
+  if (failed(decomposeAll(*elementary))) return failure();
+  auto plan = rowPlanOf(*elementary);
+  if (failed(plan)) return failure();
+
+  OpBuilder b(kernels.getContext());
+  b.setInsertionPointToEnd(kernels.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          {pointer, pointer, i64, i64, pointer, pointer});
+  auto kernel = LLVM::LLVMFuncOp::create(b, region.getLoc(), region.getName(), type);
+  Block* entry = kernel.addEntryBlock(b);
+  return Emitter(*elementary, *plan, tier, kernel, entry, b).emit();
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/cases_build.h"
+
+namespace lathe::conformance {
+namespace {
+
+using Samples = std::vector<Sample>;
+
+// An f32 constant of a decomposition holds it exactly.
+constexpr double kEpsilon = 0x1p-17;
+
+Samples softmaxSamples(DType d) {
+  Samples samples;
+  for (const char* row : {"nan", "zero", "uniform"}) {
+    auto over = [row](int64_t axis) {
+      return one([=](Ts t) { return fused::softmax(t[0], axis, row); });
+    };
+    const std::string name = row;
+    samples.push_back({name + "_last", {{d, matrix()}}, over(-1)});
+    samples.push_back({name + "_first", {{d, {7, cols()}}}, over(0)});
+    samples.push_back({name + "_middle", {{d, {3, 5, 7}}}, over(1)});
+    samples.push_back({name + "_leading_one", {{d, {1, cols(), 3}}}, over(1)});
+    samples.push_back({name + "_masked", {{d, {7, cols()}, Fill::MaskedRows}}, over(-1)});
+    samples.push_back({name + "_huge", {{d, {4, 33}, Fill::Huge}}, over(-1), false, true});
+    samples.push_back({name + "_special", {{d, {16, 5}, Fill::Special}}, over(-1), false, true});
+  }
+  return samples;
+}
+
+Samples rmsNormSamples(DType d) {
+  Samples samples;
+  for (const char* rounding : {"after_gain", "before_gain"}) {
+    Record norm = one([=](Ts t) { return fused::rmsNorm(t[0], t[1], kEpsilon, rounding); });
+    const std::string name = rounding;
+    samples.push_back({name, {{d, matrix()}, {d, {cols()}}}, norm});
+    samples.push_back({name + "_one_row", {{d, {1, 1, cols()}}, {d, {cols()}}}, norm});
+    samples.push_back({name + "_rank4", {{d, {2, 3, 1, 33}}, {d, {33}}}, norm});
+    samples.push_back(
+        {name + "_weight", {{d, {rows(), 257}}, {d, {257}, Fill::Normal, 0, true}}, norm});
+    samples.push_back(
+        {name + "_special", {{d, {12, 5}, Fill::Special}, {d, {5}}}, norm, false, true});
+  }
+  return samples;
+}
+
+Samples ropeSamples(DType d) {
+  Samples samples;
+  for (const char* pairing : {"interleaved", "half"}) {
+    Record turn = one([=](Ts t) { return fused::rope(t[0], t[1], t[2], pairing); });
+    const std::string name = pairing;
+    const DType f = DType::F32;
+    auto sample = [&](const std::string& kind, Dims x, Dims table) {
+      samples.push_back({name + kind, {{d, x}, {f, table}, {f, table}}, turn});
+    };
+    sample("_heads", {2, 3, rows(), 62}, {rows(), 31});
+    sample("_batch", {2, 3, rows(), 2}, {2, 1, rows(), 1});
+    sample("_vector", {34}, {17});
+  }
+  return samples;
+}
+
+Samples siluGateSamples(DType d) {
+  Samples samples;
+  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu", "none"}) {
+    Record gate = one([=](Ts t) { return fused::siluGate(t[0], t[1], activation); });
+    const std::string name = activation;
+    samples.push_back({name, {{d, matrix()}, {d, matrix()}}, gate});
+    samples.push_back({name + "_row", {{d, {2, rows(), cols()}}, {d, {cols()}}}, gate});
+    samples.push_back({name + "_special",
+                       {{d, {96}, Fill::Special}, {d, {96}, Fill::Integers}},
+                       gate,
+                       false,
+                       true});
+  }
+  return samples;
+}
+
+Record attend(fused::AttentionOptions options) {
+  return one([=](Ts t) mutable {
+    options.mask = options.positions = {};
+    for (size_t i = 3; i < t.size(); ++i)
+      (options.causal == "positions" && i + 1 == t.size() ? options.positions : options.mask) =
+          t[i];
+    return fused::attention(t[0], t[1], t[2], options);
+  });
+}
+
+Samples attentionSamples(DType d) {
+  const Input q{d, {2, 4, rows(), 16}}, k{d, {2, 2, cols(), 16}}, v{d, {2, 2, cols(), 24}};
+  const double scale = 0.25;
+  Samples samples{
+      {"rank3",
+       {{d, {3, rows(), 33}}, {d, {3, cols(), 33}}, {d, {3, cols(), 5}}},
+       attend({.scale = 0.125})},
+      {"grouped", {q, k, v}, attend({.scale = scale})},
+      {"one_head", {q, {d, {2, 1, cols(), 16}}, {d, {2, 1, cols(), 16}}}, attend({.scale = scale})},
+      {"square",
+       {{d, {1, 2, cols(), 8}}, {d, {1, 2, cols(), 8}}, {d, {1, 2, cols(), 8}}},
+       attend({.scale = scale, .causal = "top_left"})},
+      {"top_left", {q, k, v}, attend({.scale = scale, .causal = "top_left"})},
+      {"bottom_right",
+       {q, {d, {2, 2, cols() + 3, 16}}, {d, {2, 2, cols() + 3, 16}}},
+       attend({.scale = scale, .causal = "bottom_right"})},
+      {"positions",
+       {q, {d, {2, 2, 40, 16}}, {d, {2, 2, 40, 16}}, {DType::I64, {2}, Fill::Index, 37}},
+       attend({.scale = scale, .causal = "positions"})},
+      {"added_mask", {q, k, v, {d, {rows(), cols()}}}, attend({.scale = scale})},
+      {"mask_and_causal",
+       {q, k, v, {DType::Bool, {2, 1, 1, cols()}}},
+       attend({.scale = scale, .causal = "top_left"})},
+  };
+  for (const char* row : {"nan", "zero", "uniform"})
+    samples.push_back({std::string("masked_rows_") + row,
+                       {q, k, v, {DType::Bool, {2, 1, rows(), cols()}, Fill::MaskedRows}},
+                       attend({.scale = scale, .maskedRow = row})});
+  return samples;
+}
+
+Samples linearSamples(DType d) {
+  Samples samples;
+  struct Size {
+    int64_t k, n;
+  };
+  for (Size size : {Size{33, 31}, Size{1, 257}, Size{257, 1}, Size{64, 96}})
+    for (bool outIn : {true, false})
+      for (Fill fill : {Fill::Normal, Fill::Integers}) {
+        const bool exact = fill == Fill::Integers;
+        const Input x{d, {2, rows(), size.k}, fill}, b{d, {size.n}, fill, 0, true},
+            r{d, {2, rows(), size.n}, fill};
+        const Input w{d, outIn ? Dims{size.n, size.k} : Dims{size.k, size.n}, fill, 0, true};
+        const std::string name = std::to_string(size.k) + "x" + std::to_string(size.n) +
+                                 (outIn ? "_out_in" : "_in_out") + (exact ? "_exact" : "");
+        auto layout = [outIn] { return outIn ? "out_in" : "in_out"; };
+        samples.push_back(
+            {name,
+             {x, w},
+             one([=](Ts t) { return fused::linear(t[0], t[1], {.layout = layout()}); }),
+             exact});
+        samples.push_back({name + "_bias_residual",
+                           {x, w, b, r},
+                           one([=](Ts t) {
+                             return fused::linear(
+                                 t[0], t[1], {.bias = t[2], .residual = t[3], .layout = layout()});
+                           }),
+                           exact});
+      }
+  samples.push_back({"vector", {{d, {33}}, {d, {31, 33}, Fill::Normal, 0, true}}, one([](Ts t) {
+                       return fused::linear(t[0], t[1]);
+                     })});
+  samples.push_back({"computed_weight", {{d, {rows(), 33}}, {d, {31, 33}}}, one([](Ts t) {
+                       return fused::linear(t[0], t[1]);
+                     })});
+  return samples;
+}
+
+Samples embeddingSamples(DType d) {
+  Record look = one([](Ts t) { return fused::embedding(t[0], t[1]); });
+  const Input ids{DType::I64, {2, rows()}, Fill::Index, 31};
+  return {
+      {"weight", {ids, {d, {31, 33}, Fill::Normal, 0, true}}, look, true},
+      {"argument", {ids, {d, {31, cols()}}}, look, true},
+      {"i32", {{DType::I32, {cols()}, Fill::Index, 31}, {d, {31, 1}}}, look, true},
+  };
+}
+
+}  // namespace
+
+void addFused(Rows& table) {
+  table.push_back({"lathe.softmax", true, floats(), softmaxSamples});
+  table.push_back({"lathe.rms_norm", true, floats(), rmsNormSamples});
+  table.push_back({"lathe.rope", true, floats(), ropeSamples});
+  table.push_back({"lathe.silu_gate", true, floats(), siluGateSamples});
+  table.push_back({"lathe.attention", true, floats(), attentionSamples});
+  table.push_back({"lathe.linear", true, floats(), linearSamples});
+  table.push_back({"lathe.embedding", true, everything(), embeddingSamples});
+}
+
+}  // namespace lathe::conformance

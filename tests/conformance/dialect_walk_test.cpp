@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing about an op may be forgotten: every registered op has a builder with samples, runs on the
+// reference, has a page and a lit test; every fused op says what it stands for.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "ir/context.h"
+#include "ir/types.h"
+#include "lathe/lathe.h"
+#include "tests/conformance/cases.h"
+
+namespace lathe::conformance {
+namespace {
+
+std::string readText(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Made by passes and backends, or declarations: users record them through other calls or never.
+bool isStructural(const std::string& op) {
+  static const std::set<std::string> ops{"lathe.region", "lathe.yield", "lathe.kernel",
+                                         "lathe.pack",   "lathe.dim",   "lathe.state"};
+  return ops.count(op);
+}
+
+std::vector<mlir::RegisteredOperationName> dialectOps(mlir::MLIRContext& context) {
+  std::vector<mlir::RegisteredOperationName> ops;
+  for (mlir::RegisteredOperationName op : context.getRegisteredOperations())
+    if (op.getDialectNamespace() == "lathe") ops.push_back(op);
+  return ops;
+}
+
+TEST(DialectWalk, FindsTheDialect) {
+  auto context = createContext();
+  EXPECT_GT(dialectOps(*context).size(), 60u);
+}
+
+TEST(DialectWalk, EveryOpHasSamples) {
+  auto context = createContext();
+  std::set<std::string> table;
+  for (const OpRow& row : opTable()) EXPECT_TRUE(table.insert(row.op).second) << row.op << " twice";
+  for (auto op : dialectOps(*context)) {
+    const std::string name = op.getStringRef().str();
+    EXPECT_EQ(table.count(name), isStructural(name) ? 0u : 1u)
+        << name << " has no row in tests/conformance/cases_*.cpp";
+    table.erase(name);
+  }
+  EXPECT_TRUE(table.empty()) << *table.begin() << " is in the table but not in the dialect";
+}
+
+// The builder function records the op that its row names.
+TEST(DialectWalk, EveryBuilderRecordsItsOp) {
+  for (const OpRow& row : opTable())
+    for (DType dtype : row.dtypes)
+      for (const Sample& sample : row.samples(dtype)) {
+        const std::string text = recordSamples({sample}).text();
+        EXPECT_NE(text.find(row.op + " "), std::string::npos) << row.op << " " << sample.name;
+      }
+}
+
+// The dtypes of a row are all that the op takes: with any other no sample can be recorded.
+TEST(DialectWalk, EveryRowHasAllDTypes) {
+  const DType all[] = {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64,
+                       DType::I32, DType::I16, DType::I8,   DType::U8,  DType::Bool};
+  for (const OpRow& row : opTable()) {
+    if (row.op == "lathe.random_bits") continue;  // has no operand of the row's dtype
+    for (DType dtype : all) {
+      if (std::find(row.dtypes.begin(), row.dtypes.end(), dtype) != row.dtypes.end()) continue;
+      for (const Sample& sample : row.samples(dtype))
+        EXPECT_THROW(recordSamples({sample}), Error)
+            << row.op << " takes " << nameOf(dtype) << " (" << sample.name << ")";
+    }
+  }
+}
+
+TEST(DialectWalk, EveryOpRunsOnTheReference) {
+  for (const OpRow& row : opTable()) {
+    const DType dtype = row.dtypes.front();
+    const std::vector<Sample> samples = row.samples(dtype);
+    Session session(compile(recordSamples(samples), {.backend = "reference"}));
+    const Data data = makeData(samples, allSizes().front(), row.op);
+    session.bindWeights(data.weights);
+    EXPECT_GE(session.run("forward", data.inputs).size(), samples.size()) << row.op;
+  }
+}
+
+TEST(DialectWalk, EveryOpHasAPage) {
+  auto context = createContext();
+  const std::string page = readText(LATHE_SOURCE_DIR "/docs/ops.md");
+  for (auto op : dialectOps(*context))
+    EXPECT_NE(page.find("### `" + op.getStringRef().str() + "`"), std::string::npos)
+        << op.getStringRef().str() << " has no page in docs/ops.md";
+}
+
+// What mlir-tblgen makes of the .td files, behind a header: scripts/generate_docs copies it.
+TEST(DialectWalk, ThePagesAreThoseOfTheTables) {
+  std::string generated = readText(LATHE_BINARY_DIR "/ir/ops.md");
+  const std::string body = generated.substr(generated.find("### "));
+  const std::string page = readText(LATHE_SOURCE_DIR "/docs/ops.md");
+  const size_t start = page.find("### ");
+  ASSERT_NE(start, std::string::npos);
+  EXPECT_TRUE(page.substr(start) == body) << "run scripts/generate_docs";
+}
+
+TEST(DialectWalk, EveryOpHasALitTest) {
+  auto context = createContext();
+  std::string tests;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(LATHE_SOURCE_DIR "/tests/lit"))
+    if (entry.path().extension() == ".mlir") tests += readText(entry.path());
+  for (auto op : dialectOps(*context)) {
+    const std::string name = op.getStringRef().str();
+    EXPECT_TRUE(tests.find(name + " ") != std::string::npos ||
+                tests.find(name + "(") != std::string::npos)
+        << name << " is in no test of tests/lit";
+  }
+}
+
+TEST(DialectWalk, FusedOpsAreThoseWithADecomposition) {
+  auto context = createContext();
+  for (const OpRow& row : opTable()) {
+    auto op = mlir::RegisteredOperationName::lookup(row.op, context.get());
+    ASSERT_TRUE(op) << row.op;
+    EXPECT_EQ(op->hasInterface<DecomposableOp>(), row.fused) << row.op;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::conformance

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever the passes do to a model, every op still names lines that the user wrote.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backends/backend.h"
+#include "frontend/graph_impl.h"
+#include "lathe/lathe.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/locations.h"
+#include "passes/pipeline.h"
+#include "tests/conformance/rewriting.h"
+
+using namespace mlir;
+
+namespace lathe::conformance {
+namespace {
+
+Graph transformer() {
+  Graph g;
+  const Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, 16);
+  Tensor ids = g.input("ids", DType::I64, {batch, seq});
+  nn::TransformerLM model(g, "model",
+                          {.vocabSize = 61,
+                           .dModel = 24,
+                           .dHidden = 40,
+                           .layers = 2,
+                           .heads = 3,
+                           .kvHeads = 1,
+                           .maxPositions = 16});
+  g.output("logits", model.forward(ids));
+  return g;
+}
+
+Graph llama(DType dtype) {
+  LlamaConfig config;
+  config.vocabSize = 61;
+  config.hiddenSize = 24;
+  config.intermediateSize = 40;
+  config.layers = 2;
+  config.heads = 3;
+  config.kvHeads = 1;
+  config.headDim = 8;
+  config.maxPositions = 32;
+  return buildLlama(config, {.dtype = dtype, .weightDType = DType::BF16});
+}
+
+struct Model {
+  std::string name;
+  Graph (*record)();
+};
+void PrintTo(const Model& m, std::ostream* os) { *os << m.name; }
+
+class Locations : public ::testing::TestWithParam<Model> {
+ protected:
+  // Sees the module at every stage up to `lowered`.
+  static void runStages(ModuleOp module, const StageObserver& observe) {
+    const Backend& cpu = findBackend("cpu");
+    BackendSteps steps{[&](ModuleOp m) { cpu.layOut(m, {}); },
+                       [&](ModuleOp m) { cpu.lower(m, {}); }, [](ModuleOp) {}};
+    runPipeline(module, Stage::Lowered, steps, observe);
+  }
+};
+
+TEST_P(Locations, AreRecordedLinesAtEveryStage) {
+  const Graph graph = GetParam().record();
+  Module module = moduleOf(graph);
+  std::set<std::string> recorded;
+  module->walk([&](Operation* op) {
+    for (const std::string& line : linesOf(op)) recorded.insert(line);
+  });
+  ASSERT_FALSE(recorded.empty());
+  for (const std::string& line : recorded)
+    EXPECT_TRUE(line.find(".cpp:") != std::string::npos || line.find(".h:") != std::string::npos)
+        << line << " is no line of a source file";
+  int stages = 0;
+  runStages(*module, [&](Stage stage, ModuleOp m) {
+    ++stages;
+    int ops = 0;
+    m.walk([&](Operation* op) {
+      // The box of generated kernels; its functions come from ops.
+      if (isa<ModuleOp>(op)) return;
+      ++ops;
+      ASSERT_TRUE(hasRecordedOrigin(op->getLoc()))
+          << nameOf(stage) << ": " << op->getName().getStringRef().str() << " has lost its origin";
+      for (const std::string& line : linesOf(op))
+        ASSERT_TRUE(recorded.count(line))
+            << nameOf(stage) << ": " << op->getName().getStringRef().str() << " comes from " << line
+            << ", where nothing was recorded";
+    });
+    EXPECT_GT(ops, 20) << nameOf(stage);
+  });
+  EXPECT_EQ(stages, 5);
+}
+
+// Module paths survive as well: they are what profiles and the compile report show.
+TEST_P(Locations, KeepModulePaths) {
+  const Graph graph = GetParam().record();
+  Module module = moduleOf(graph);
+  int withPath = 0, kernels = 0;
+  runStages(*module, [&](Stage stage, ModuleOp m) {
+    if (stage != Stage::Lowered) return;
+    m.walk([&](Operation* op) {
+      if (op->getName().getStringRef() != "lathe.kernel") return;
+      ++kernels;
+      Origins origins;
+      addOrigins(origins, op->getLoc());
+      withPath += llvm::any_of(origins, [](Location l) { return isa<NameLoc>(l); });
+    });
+  });
+  EXPECT_GT(kernels, 10);
+  EXPECT_EQ(withPath, kernels);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Locations,
+                         ::testing::Values(Model{"TransformerLM", transformer},
+                                           Model{"LlamaF32", [] { return llama(DType::F32); }},
+                                           Model{"LlamaBf16", [] { return llama(DType::BF16); }}),
+                         [](const auto& info) { return info.param.name; });
+
+// A user's own lines, one op each: the fused op names all of them and no other.
+TEST(FusedLocations, AreThoseOfTheOps) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {3, 8});
+  Tensor up = g.input("up", DType::F32, {3, 8});
+  const unsigned first = std::source_location::current().line() + 1;
+  Tensor s = sigmoid(x);
+  Tensor active = mul(x, s);
+  Tensor y = mul(active, up);
+  const unsigned last = std::source_location::current().line() - 1;
+  g.output("y", y);
+  Module module = moduleOf(g);
+  canonicalizeAndFuse(*module);
+  ASSERT_EQ(countOps(*module, "lathe.silu_gate"), 1);
+  std::set<std::string> lines;
+  for (const std::string& line : linesOf(opsOf(*module).front()))
+    lines.insert(line.substr(0, line.rfind(':')));
+  std::set<std::string> expected;
+  for (unsigned line = first; line <= last; ++line)
+    expected.insert(std::string(std::source_location::current().file_name()) + ":" +
+                    std::to_string(line));
+  EXPECT_EQ(lines, expected);
+}
+
+}  // namespace
+}  // namespace lathe::conformance

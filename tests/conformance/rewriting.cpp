@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/rewriting.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/reference/interpreter.h"
+#include "frontend/graph_impl.h"
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/locations.h"
+#include "passes/passes.h"
+
+using namespace mlir;
+
+namespace lathe::conformance {
+namespace {
+
+template <class... Passes>
+void run(ModuleOp module, Passes... passes) {
+  PassManager manager(module.getContext());
+  (manager.addPass(std::move(passes)), ...);
+  ASSERT_TRUE(succeeded(manager.run(module)));
+}
+
+}  // namespace
+
+Module moduleOf(const Graph& graph) { return graph.impl().finished().clone(); }
+void decompose(ModuleOp module) { run(module, createDecomposePass()); }
+void canonicalize(ModuleOp module) { run(module, createCanonicalizePass(), createCsePass()); }
+void fuse(ModuleOp module) { run(module, createFusePass()); }
+void canonicalizeAndFuse(ModuleOp module) {
+  canonicalize(module);
+  fuse(module);
+  canonicalize(module);
+}
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+std::vector<Operation*> opsOf(ModuleOp module) {
+  std::vector<Operation*> ops;
+  module.walk([&](Operation* op) {
+    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, StateOp>(op))
+      ops.push_back(op);
+  });
+  return ops;
+}
+
+int countOps(ModuleOp module, const std::string& op) {
+  return int(llvm::count_if(opsOf(module),
+                            [&](Operation* o) { return o->getName().getStringRef() == op; }));
+}
+
+std::vector<std::string> linesOf(Operation* op) {
+  Origins origins;
+  addOrigins(origins, op->getLoc());
+  std::vector<std::string> lines;
+  for (Location origin : origins) {
+    while (auto named = dyn_cast<NameLoc>(origin)) origin = named.getChildLoc();
+    auto file = dyn_cast<FileLineColLoc>(origin);
+    std::string line;
+    if (file)
+      line = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" +
+             std::to_string(file.getColumn());
+    else
+      llvm::raw_string_ostream(line) << origin;
+    if (!llvm::is_contained(lines, line)) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<Array> evaluate(ModuleOp module, const Sample& sample, const std::string& salt) {
+  const Data data = makeData({sample}, allSizes()[1], salt);
+  std::vector<Array> arguments;
+  for (size_t i = 0; i < sample.inputs.size(); ++i)
+    if (!sample.inputs[i].weight) arguments.push_back(data.inputs.at("0.in" + std::to_string(i)));
+  return interpret(
+      module.lookupSymbol<func::FuncOp>("forward"), arguments,
+      [&](const std::string& name) { return data.weights.at(name); }, Precision::Float64);
+}
+
+}  // namespace lathe::conformance

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trained model against PyTorch: logits, greedy text, teacher-forced bf16, cached decoding.
+// scripts/make_model_goldens.py says what the files hold.
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "lathe/lathe.h"
+#include "runtime/checkpoint.h"
+#include "runtime/model_config.h"
+#include "runtime/safetensors.h"
+
+namespace lathe {
+namespace {
+
+const std::string kModel = LATHE_SOURCE_DIR "/examples/models/stories";
+const std::string kGoldens = LATHE_TEST_DATA "/golden/stories";
+
+// One compilation per dtype serves every test of this program.
+Session& session(DType dtype) {
+  static std::map<DType, std::unique_ptr<Session>> sessions;
+  auto& s = sessions[dtype];
+  if (!s) {
+    Checkpoint checkpoint = Checkpoint::open(kModel);
+    s = std::make_unique<Session>(
+        compile(buildLlama(loadLlamaConfig(kModel), {.dtype = dtype, .weightDType = DType::BF16})));
+    s->bindWeights([&](const std::string& name) {
+      auto array = checkpoint.find(name);
+      return array ? *array : Array();
+    });
+  }
+  return *s;
+}
+
+Array forward(DType dtype, const Array& ids) {
+  return session(dtype).run("forward", {{"input_ids", ids}}).at("logits");
+}
+
+int64_t argmax(const Array& a, int64_t begin, int64_t count) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < count; ++i)
+    if (a.at(begin + i) > a.at(begin + best)) best = i;
+  return best;
+}
+
+// Largest and root-mean-square difference.
+struct Distance {
+  double most = 0, rms = 0;
+};
+Distance distance(const Array& a, const Array& b) {
+  Distance d;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    double e = std::abs(a.at(i) - b.at(i));
+    d.most = std::max(d.most, e);
+    d.rms += e * e;
+  }
+  d.rms = std::sqrt(d.rms / double(a.size()));
+  return d;
+}
+
+TEST(Stories, F32LogitsEqualPyTorchs) {
+  SafetensorsFile file = SafetensorsFile::open(kGoldens + "/logits.safetensors");
+  Array logits = forward(DType::F32, file.array("prompt.0.ids"));
+  ASSERT_EQ(logits.shape(), file.array("prompt.0.logits.f32").shape());
+  EXPECT_LE(distance(logits, file.array("prompt.0.logits.f32")).most, 1e-4);
+  for (int prompt = 0; prompt < 4; ++prompt) {
+    std::string key = "prompt." + std::to_string(prompt);
+    Array ids = file.array(key + ".ids"), all = forward(DType::F32, ids), last(DType::F32, {768});
+    for (int64_t i = 0; i < 768; ++i) last.set(i, all.at((ids.shape()[1] - 1) * 768 + i));
+    EXPECT_LE(distance(last, file.array(key + ".last.f32")).most, 1e-4) << key;
+  }
+}
+
+TEST(Stories, Bf16ErrorIsWithinOnePointFiveOfPyTorchsOwn) {
+  SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  Array truth = file.array("forced.logits.f64");
+  Distance ours = distance(forward(DType::BF16, file.array("forced.ids")), truth);
+  Distance theirs = distance(file.array("forced.logits.bf16"), truth);
+  EXPECT_LE(ours.most, 1.5 * theirs.most);
+  EXPECT_LE(ours.rms, 1.5 * theirs.rms);
+}
+
+TEST(Stories, Bf16TopOneIsEqualWhereTheGapExceedsTheError) {
+  SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  Array ids = file.array("forced.ids"), truth = file.array("forced.logits.f64");
+  Array ours = forward(DType::BF16, ids);
+  double error = distance(ours, truth).most;
+  int64_t checked = 0;
+  for (int64_t at = 0; at < ids.size(); ++at) {
+    int64_t best = argmax(truth, at * 768, 768);
+    double second = -INFINITY;
+    for (int64_t i = 0; i < 768; ++i)
+      if (i != best) second = std::max(second, truth.at(at * 768 + i));
+    if (truth.at(at * 768 + best) - second <= 2 * error) continue;
+    ++checked;
+    EXPECT_EQ(argmax(ours, at * 768, 768), best) << "position " << at;
+  }
+  EXPECT_GT(checked, ids.size() / 2);
+}
+
+TEST(Stories, GreedyTextIsTokenIdenticalFor200TokensInF32) {
+  SafetensorsFile goldens = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  SafetensorsFile logits = SafetensorsFile::open(kGoldens + "/logits.safetensors");
+  Session& s = session(DType::F32);
+  s.setSymbol("cache", 256);
+  for (int prompt = 0; prompt < 4; ++prompt) {
+    std::string key = "prompt." + std::to_string(prompt);
+    Array ids = logits.array(key + ".ids"), wanted = goldens.array(key + ".greedy");
+    ASSERT_EQ(wanted.size(), 200);
+    s.resetStates();
+    Array position(DType::I64, {1});
+    Array row = s.run("prefill", {{"input_ids", ids}, {"positions", position}}).at("logits");
+    int64_t length = ids.size();
+    for (int64_t i = 0; i < wanted.size(); ++i) {
+      int64_t token = argmax(row, 0, 768);
+      ASSERT_EQ(token, int64_t(wanted.at(i))) << key << ", token " << i;
+      Array next(DType::I64, {1, 1}), at(DType::I64, {1});
+      next.set(0, double(token));
+      at.set(0, double(length + i));
+      row = s.run("decode", {{"input_ids", next}, {"positions", at}}).at("logits");
+    }
+  }
+}
+
+TEST(Stories, CachedDecodeEqualsTheFullPassAtEveryPosition) {
+  SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  Array ids = file.array("forced.ids"), full = forward(DType::F32, ids);
+  Session& s = session(DType::F32);
+  s.setSymbol("cache", 256);
+  for (int64_t at = 0; at < ids.size(); ++at) {
+    Array token(DType::I64, {1, 1}), position(DType::I64, {1});
+    token.set(0, ids.at(at));
+    position.set(0, double(at));
+    Array row = s.run("decode", {{"input_ids", token}, {"positions", position}}).at("logits");
+    double worst = 0;
+    for (int64_t i = 0; i < 768; ++i) worst = std::max(worst, std::abs(row.at(i) - full.at(at * 768 + i)));
+    ASSERT_LE(worst, 1e-4) << "position " << at;
+  }
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/array.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+const DType kAll[] = {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64,
+                      DType::I32, DType::I16, DType::I8,   DType::U8,  DType::Bool};
+
+TEST(DTypes, NamesParseBack) {
+  for (DType d : kAll) EXPECT_EQ(parseDType(nameOf(d)), d);
+  EXPECT_FALSE(parseDType("float"));
+  EXPECT_FALSE(parseDType(""));
+}
+
+TEST(DTypes, FloatsAreTold) {
+  for (DType d : kAll)
+    EXPECT_EQ(isFloat(d),
+              d == DType::F64 || d == DType::F32 || d == DType::BF16 || d == DType::F16);
+}
+
+// All 65,536 patterns widen and narrow back to themselves; a NaN stays a NaN of the same sign.
+TEST(DTypes, EveryBf16SurvivesTheRoundTrip) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float wide = bf16ToFloat(uint16_t(bits));
+    const uint16_t back = floatToBf16(wide);
+    if (std::isnan(wide)) {
+      ASSERT_TRUE(std::isnan(bf16ToFloat(back))) << bits;
+      ASSERT_EQ(back >> 15, bits >> 15) << bits;
+    } else {
+      ASSERT_EQ(back, bits);
+    }
+  }
+}
+
+// By the definition of the format, in double arithmetic.
+double f16Value(uint32_t bits) {
+  const int exponent = int(bits >> 10 & 31);
+  const double mantissa = double(bits & 1023), sign = bits >> 15 ? -1 : 1;
+  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
+  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+TEST(DTypes, EveryF16HasItsValue) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const double want = f16Value(bits), got = f16ToFloat(uint16_t(bits));
+    if (std::isnan(want))
+      ASSERT_TRUE(std::isnan(got)) << bits;
+    else
+      ASSERT_TRUE(got == want && std::signbit(got) == std::signbit(want)) << bits;
+  }
+}
+
+TEST(DTypes, EveryF16SurvivesTheRoundTrip) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float wide = f16ToFloat(uint16_t(bits));
+    if (std::isnan(wide))
+      ASSERT_TRUE(std::isnan(f16ToFloat(floatToF16(wide)))) << bits;
+    else
+      ASSERT_EQ(floatToF16(wide), bits);
+  }
+}
+
+// Between two neighbours: nearer ones round there, the middle to the even pattern.
+template <class Widen, class Narrow>
+void checkRounding(Widen widen, Narrow narrow, uint32_t infinity) {
+  for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
+    const double low = widen(uint16_t(bits)), high = widen(uint16_t(bits + 1));
+    const float middle = float((low + high) / 2);
+    ASSERT_EQ(double(middle), (low + high) / 2) << "the middle is no f32 number";
+    const uint16_t even = uint16_t(bits & 1 ? bits + 1 : bits);
+    ASSERT_EQ(narrow(middle), even) << bits;
+    ASSERT_EQ(narrow(std::nextafterf(middle, 0)), bits) << bits;
+    ASSERT_EQ(narrow(std::nextafterf(middle, INFINITY)), bits + 1) << bits;
+    ASSERT_EQ(narrow(-middle), even | 0x8000) << bits;
+  }
+}
+TEST(DTypes, Bf16RoundsToNearestEven) { checkRounding(bf16ToFloat, floatToBf16, 0x7f80); }
+TEST(DTypes, F16RoundsToNearestEven) { checkRounding(f16ToFloat, floatToF16, 0x7c00); }
+
+TEST(DTypes, OverflowIsInfinity) {
+  EXPECT_EQ(floatToF16(65519.996f), 0x7bff);
+  EXPECT_EQ(floatToF16(65520.f), 0x7c00);
+  EXPECT_EQ(floatToBf16(std::numeric_limits<float>::max()), 0x7f80);
+}
+
+TEST(Arrays, StartAsZerosAtAlignedAddresses) {
+  for (DType d : kAll) {
+    const Array a(d, {3, 5});
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u);
+    EXPECT_EQ(a.bytes(), 15 * sizeOf(d));
+    for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(a.at(i), 0);
+  }
+}
+
+TEST(Arrays, EmptyAndScalarShapes) {
+  EXPECT_EQ(Array(DType::F32, {}).size(), 1);
+  EXPECT_EQ(Array(DType::F32, {0, 5}).size(), 0);
+  EXPECT_TRUE(Array(DType::F32, {0}).defined());
+  EXPECT_FALSE(Array().defined());
+}
+
+TEST(Arrays, CopiesShareUntilCloned) {
+  Array a = Array::fromFloats(std::vector<float>{1, 2}, {2});
+  Array copy = a, clone = a.clone();
+  copy.set(0, 7);
+  EXPECT_EQ(a.at(0), 7);
+  EXPECT_EQ(clone.at(0), 1);
+  EXPECT_TRUE(a.shared());
+  EXPECT_FALSE(clone.shared());
+}
+
+TEST(Arrays, IntegersKeepEveryBit) {
+  const int64_t odd = (int64_t(1) << 60) + 1;
+  const Array a = Array::fromInts(std::vector<int64_t>{odd, -odd}, {2});
+  EXPECT_EQ(a.to(DType::I64).as<int64_t>()[0], odd);
+  EXPECT_EQ(a.to(DType::I32).as<int32_t>()[0], 1);
+  EXPECT_EQ(a.to(DType::I8).as<int8_t>()[1], -1);
+  EXPECT_EQ(a.clone().as<int64_t>()[1], -odd);
+}
+
+TEST(Arrays, ConversionToBoolIsNotEqualZero) {
+  const Array a = Array::fromFloats(std::vector<float>{0.f, -0.f, 0.5f, NAN, -3}, {5});
+  const Array b = a.to(DType::Bool);
+  EXPECT_EQ(b.at(0) + b.at(1), 0);
+  EXPECT_EQ(b.at(2) + b.at(3) + b.at(4), 3);
+  const Array wide = Array::fromInts(std::vector<int64_t>{256}, {1});
+  EXPECT_EQ(wide.to(DType::Bool).at(0), 1);
+}
+
+TEST(Arrays, ReshapedViewsKeepTheCount) {
+  const Array a(DType::F32, {2, 6});
+  EXPECT_EQ(a.reshaped({3, 4}).data(), a.data());
+  test::expectError(ErrorCode::InvalidArgument, "cannot view f32[2, 6] as f32[5]",
+                    [&] { a.reshaped({5}); });
+}
+
+TEST(Arrays, BadShapesAreErrors) {
+  const auto code = ErrorCode::InvalidArgument;
+  test::expectError(code, "negative dim -1", [] { Array(DType::F32, {-1}); });
+  test::expectError(code, "the product of the dims overflows",
+                    [] { Array(DType::I8, {int64_t(1) << 40, int64_t(1) << 40}); });
+  test::expectError(code, "got 3 values for f32[2]",
+                    [] { Array::fromFloats(std::vector<float>{1, 2, 3}, {2}); });
+  // A zero makes any product representable.
+  EXPECT_EQ(elementCount(std::vector<int64_t>{int64_t(1) << 62, 8, 0}), 0);
+}
+
+TEST(Arrays, AreDescribed) {
+  EXPECT_EQ(describe(DType::F32, std::vector<int64_t>{2, 3}), "f32[2, 3]");
+  EXPECT_EQ(describe(DType::Bool, {}), "bool[]");
+}
+
+}  // namespace
+}  // namespace lathe

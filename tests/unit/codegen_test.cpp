@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/codegen.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/lowering/link.h"
+#include "backends/cpu/lowering/region_emitter.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/error.h"
+
+namespace lathe::test {
+namespace {
+
+std::string messageOf(const std::string& module) {
+  mlir::DialectRegistry registry;
+  cpu::registerKernelDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto kernels = mlir::parseSourceString<mlir::ModuleOp>(module, &context);
+  try {
+    cpu::compileKernels(*kernels, cpu::codegenTiers()[0]);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Codegen, RefusesCallsThatNoProcessWouldResolve) {
+  EXPECT_EQ(messageOf(R"(llvm.func @helper()
+    llvm.func @f() { llvm.call @helper() : () -> () llvm.return })"),
+            "expected generated kernels to call only the C library, got calls of helper; keep the "
+            "op that needs them out of fusion regions");
+}
+
+TEST(Codegen, ReportsWhatDoesNotLower) {
+  std::string message = messageOf(R"(module { "func.func"() ({ ^bb0: "func.return"() : () -> () })
+    {sym_name = "f", function_type = () -> ()} : () -> () })");
+  EXPECT_EQ(message.rfind("expected the avx2 kernels to compile, got: ", 0), 0u) << message;
+}
+
+TEST(Codegen, ReportsAnObjectThatIsNone) {
+  try {
+    cpu::linkShared("no object");
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "expected the generated kernels to link, got: The file was not recognized as a "
+                 "valid object file; check that the temporary folder is writable");
+  }
+}
+
+TEST(Codegen, NamesItsTiersFromTheNarrowestUp) {
+  std::vector<std::string> names;
+  for (const cpu::Tier& tier : cpu::codegenTiers()) names.push_back(tier.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"avx2", "avx512", "avx512bf16"}));
+}
+
+}  // namespace
+}  // namespace lathe::test

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `lathe` command: streams, exit statuses, flags and results of every verb.
+#include <cmath>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "runtime/json_reader.h"
+#include "runtime/npy.h"
+#include "runtime/safetensors.h"
+#include "tests/unit/compiler/cli_runner.h"
+
+namespace lathe {
+namespace {
+
+using test::CliResult;
+using test::expectFailure;
+using test::outputOf;
+using test::runLathe;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kModel = LATHE_TEST_DATA "/golden/llama_tiny_v5";
+const std::string kExpected = kModel + "/expected.safetensors";
+
+JsonValue jsonOf(const std::string& arguments) {
+  return JsonValue::parse(outputOf(arguments), arguments);
+}
+
+std::vector<int64_t> intsOf(const JsonValue& list) {
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < list.size(); ++i) values.push_back(list.at(i).asInt());
+  return values;
+}
+
+void expectNear(const Array& got, const Array& expected, double tolerance) {
+  ASSERT_EQ(got.shape(), expected.shape());
+  for (int64_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got.at(i), expected.at(i), tolerance) << "element " << i;
+}
+
+// One program, compiled once, and a copy of the model with a tokenizer of letters: a = 3 ... z
+// = 28.
+class CliTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new test::TemporaryFolder;
+    CliResult r = runLathe("compile " + kModel + " -o " + artifact());
+    ASSERT_EQ(r.status, 0) << r.err;
+    std::filesystem::create_directory(letters());
+    for (const char* name : {"config.json", "model.safetensors"})
+      std::filesystem::copy_file(kModel + "/" + name, letters() + "/" + name);
+    std::string vocab = R"("<s>": 1, "</s>": 2)";
+    for (int c = 'a'; c <= 'z'; ++c)
+      vocab += ", \"" + std::string(1, char(c)) + "\": " + std::to_string(c - 'a' + 3);
+    for (int id = 29; id < 97; ++id)
+      vocab += ", \"t" + std::to_string(id) + "\": " + std::to_string(id);
+    std::ofstream(letters() + "/tokenizer.json") << R"({"version": "1.0", "added_tokens": [],
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+      "decoder": {"type": "ByteLevel"},
+      "model": {"type": "BPE", "vocab": {"<unk>": 0, )"
+                                                 << vocab << R"(}, "merges": []}})";
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string artifact() { return *folder_ / "tiny.lathe"; }
+  static std::string letters() { return *folder_ / "letters"; }
+  static std::string file(const std::string& name) { return *folder_ / name; }
+
+ private:
+  static test::TemporaryFolder* folder_;
+};
+test::TemporaryFolder* CliTest::folder_ = nullptr;
+
+// --- the command itself
+
+TEST_F(CliTest, HelpOfEveryVerbHasAnExampleOnStandardOutput) {
+  for (const char* verb : {"inspect", "compile", "run", "generate", "bench", "env"}) {
+    CliResult r = runLathe(std::string(verb) + " --help");
+    EXPECT_EQ(r.status, 0) << verb;
+    EXPECT_THAT(r.out, HasSubstr("Usage: lathe " + std::string(verb)));
+    EXPECT_THAT(r.out, HasSubstr("Example:\n  lathe " + std::string(verb)));
+    EXPECT_EQ(r.err, "") << verb;
+  }
+  EXPECT_THAT(outputOf("--help"), HasSubstr("Usage: lathe VERB"));
+}
+
+TEST_F(CliTest, VersionIsOneLine) { EXPECT_THAT(outputOf("--version"), StartsWith("lathe 0.")); }
+
+TEST_F(CliTest, UsageMistakesNameTheNearestWord) {
+  expectFailure(2, "expected a verb", "");
+  expectFailure(2, "unknown verb 'genrate'; did you mean 'generate'?", "genrate");
+  expectFailure(2, "unknown verb 'xyzzy'; see `lathe --help`", "xyzzy");
+  expectFailure(2, "unknown flag '--thread'; did you mean '--threads'?", "run --thread 2");
+  expectFailure(2, "unknown flag '--jsno'; did you mean '--json'?", "env --jsno");
+  expectFailure(2, "unknown flag '--verson'; did you mean '--version'?", "--verson");
+  expectFailure(2, "got 'fuse'; did you mean 'fused'?", "inspect " + kModel + " --stop-after fuse");
+  expectFailure(2, "unexpected argument 'extra'", "env extra");
+  expectFailure(2, "--output is required", "compile " + kModel);
+  expectFailure(2, "MODEL is required", "run");
+}
+
+TEST_F(CliTest, ColourOnlyWhereItWasAskedFor) {
+  EXPECT_THAT(runLathe("nope").err, Not(HasSubstr("\033")));
+  EXPECT_THAT(runLathe("env --nope --color=always").err, HasSubstr("\033[1;31merror:\033[0m"));
+  EXPECT_THAT(runLathe("nope", "CLICOLOR_FORCE=1").err, HasSubstr("\033"));
+  EXPECT_THAT(runLathe("nope", "NO_COLOR=1 CLICOLOR_FORCE=1").err, Not(HasSubstr("\033")));
+  EXPECT_THAT(runLathe("env --nope --color=never", "CLICOLOR_FORCE=1").err, Not(HasSubstr("\033")));
+  expectFailure(2, "--color", "env --color=maybe");
+}
+
+TEST_F(CliTest, EnvDescribesTheMachine) {
+  JsonValue env = jsonOf("env --json");
+  EXPECT_EQ(env.at("schema_version").asInt(), 1);
+  EXPECT_GE(env.at("threads").asInt(), 1);
+  EXPECT_GT(env.at("memory_bytes").asInt(), 0);
+  EXPECT_TRUE(env.at("compiler_library").asBool());
+  EXPECT_THAT(outputOf("env"), HasSubstr("cpu reference"));
+  EXPECT_EQ(
+      JsonValue::parse(outputOf("env --json", "LATHE_NUM_THREADS=1"), "env").at("threads").asInt(),
+      1);
+  expectFailure(2, "expected LATHE_NUM_THREADS to be a whole number", "env",
+                "LATHE_NUM_THREADS=no");
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAFailure) {
+  expectFailure(1, "No space left on device", "env --json >/dev/full");
+  expectFailure(
+      1, "cannot write /nonexistent/x.safetensors",
+      "run " + artifact() + " --input input_ids=1x2xi64=1 --output /nonexistent/x.safetensors");
+}
+
+// --- models and files
+
+TEST_F(CliTest, BadFilesAreStatusThree) {
+  expectFailure(3, "found nothing there", "inspect /nonexistent");
+  std::ofstream(file("junk.lathe")) << "not a program";
+  expectFailure(3, "junk.lathe", "run " + file("junk.lathe"));
+  std::ofstream(file("junk.bin")) << "x";
+  expectFailure(3, "expected a Hugging Face folder, an .mlir file", "inspect " + file("junk.bin"));
+  std::filesystem::create_directory(file("empty"));
+  expectFailure(3, "found no config.json in it", "inspect " + file("empty"));
+  std::ofstream(file("junk.mlir")) << "module { nonsense }";
+  expectFailure(3, "junk.mlir", "inspect " + file("junk.mlir"));
+  std::ofstream(file("junk.npy")) << "x";
+  expectFailure(3, "junk.npy", "run " + artifact() + " --input input_ids=@" + file("junk.npy"));
+}
+
+TEST_F(CliTest, UnsupportedIsStatusFour) {
+  std::filesystem::create_directory(file("mistral"));
+  std::ofstream(file("mistral/config.json")) << R"({"architectures": ["MistralForCausalLM"]})";
+  expectFailure(4, "MistralForCausalLM", "generate " + file("mistral") + " --ids 1 -n 1");
+  expectFailure(4, "nope", "run " + kModel + " --backend nope --input input_ids=1x1xi64=1");
+  expectFailure(4, "nope", "run " + kModel + " --input input_ids=1x1xi64=1", "LATHE_BACKEND=nope");
+}
+
+TEST_F(CliTest, WeightsThatDoNotFitAreListedAtOnce) {
+  std::filesystem::create_directory(file("wrong"));
+  std::filesystem::copy_file(kModel + "/config.json", file("wrong/config.json"));
+  saveSafetensors(file("wrong/model.safetensors"),
+                  {{"model.norm.weight", Array(DType::BF16, {63})},
+                   {"model.embed_tokens.weight", Array(DType::BF16, {97, 64})},
+                   {"other", Array(DType::F32, {1})}});
+  CliResult r = runLathe("inspect " + file("wrong"));
+  EXPECT_EQ(r.status, 3) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("missing"));
+  EXPECT_THAT(r.err, HasSubstr("model.layers.0.mlp.up_proj.weight bf16[72, 64]"));
+  EXPECT_THAT(r.err, HasSubstr("\"other\""));
+  EXPECT_THAT(r.err, HasSubstr("model.norm.weight: expected bf16[64], got bf16[63]"));
+}
+
+// --- inspect and compile
+
+TEST_F(CliTest, InspectShowsTheInterface) {
+  std::string text = outputOf("inspect " + kModel + " --tensors 'model.norm*'");
+  EXPECT_THAT(text, HasSubstr("entry forward\n  in  input_ids: i64[batch, seq]"));
+  EXPECT_THAT(text, HasSubstr("out logits: f32[batch, seq, 97]"));
+  EXPECT_THAT(text, HasSubstr("model.norm.weight: bf16[64]"));
+  EXPECT_THAT(text, Not(HasSubstr("layernorm")));
+  EXPECT_THAT(text, HasSubstr("seq: 1 to 128"));
+}
+
+TEST_F(CliTest, InspectJsonIsTheSameForFolderAndProgram) {
+  JsonValue folder = jsonOf("inspect " + kModel + " --json");
+  JsonValue program = jsonOf("inspect " + artifact() + " --json");
+  EXPECT_EQ(folder.at("schema_version").asInt(), 1);
+  EXPECT_EQ(folder.at("parameters").asInt(), program.at("parameters").asInt());
+  EXPECT_EQ(folder.at("weights").size(), program.at("weights").size());
+  ASSERT_EQ(folder.at("entries").size(), 3u);
+  EXPECT_EQ(program.at("entries").at(size_t(0)).at("name").asString(), "forward");
+  EXPECT_EQ(program.at("config").at("layers").asInt(), 2);
+  EXPECT_EQ(program.at("kind").asString(), "program");
+}
+
+TEST_F(CliTest, StopAfterPrintsTheIrOfAStage) {
+  EXPECT_THAT(outputOf("inspect " + kModel + " --stop-after recorded"), HasSubstr("lathe.matmul"));
+  EXPECT_THAT(outputOf("run " + kModel + " --stop-after fused"), HasSubstr("lathe.attention"));
+  std::string never = file("never.lathe");
+  EXPECT_THAT(outputOf("compile " + kModel + " -o " + never + " --stop-after lowered"),
+              HasSubstr("lathe.kernel"));
+  EXPECT_FALSE(std::filesystem::exists(never));
+  expectFailure(2, "is a compiled program without IR",
+                "inspect " + artifact() + " --stop-after recorded");
+}
+
+TEST_F(CliTest, GraphvizIsADotGraph) {
+  EXPECT_THAT(outputOf("inspect " + kModel + " --graphviz"), StartsWith("digraph"));
+}
+
+TEST_F(CliTest, SaveIrWritesEveryStage) {
+  outputOf("run " + kModel + " --input input_ids=1x1xi64=1 --save-ir " + file("ir"));
+  int count = 0;
+  for (auto& entry : std::filesystem::directory_iterator(file("ir")))
+    count += entry.path().extension() == ".mlir";
+  EXPECT_GE(count, 5);
+}
+
+TEST_F(CliTest, CompileRefusesWhatIsNoModelOrNoProgramName) {
+  expectFailure(2, "expected a name that ends in .lathe", "compile " + kModel + " -o x.bin");
+  expectFailure(2, "is compiled already", "compile " + artifact() + " -o " + file("again.lathe"));
+  expectFailure(2, "--all-tiers", "compile " + kModel + " -o x.lathe --all-tiers --host-only");
+}
+
+// --- run
+
+TEST_F(CliTest, RunGivesTheGoldenLogits) {
+  std::string out = file("out.safetensors");
+  std::string input = " --input input_ids=@" + kExpected + ":input_ids";
+  outputOf("run " + kModel + input + " --output " + out);
+  Array expected = SafetensorsFile::open(kExpected).array("logits");
+  expectNear(SafetensorsFile::open(out).array("logits"), expected, 1e-4);
+  outputOf("run " + artifact() + input + " --output " + file("out.npy"));
+  expectNear(loadNpy(file("out.npy")), expected, 1e-4);
+  outputOf("run " + kModel + input + " --backend reference --output " + file("ref.npy"));
+  expectNear(loadNpy(file("ref.npy")), expected, 1e-4);
+}
+
+TEST_F(CliTest, IrTextRunsWithItsWeights) {
+  std::ofstream(file("model.mlir")) << outputOf("inspect " + kModel + " --stop-after recorded");
+  std::string run = "run " + file("model.mlir") + " --input input_ids=@" + kExpected + ":input_ids";
+  expectFailure(2, "needs weights; give them with --weights", run);
+  outputOf(run + " --weights " + kModel + "/model.safetensors --output " + file("ir.npy"));
+  expectNear(loadNpy(file("ir.npy")), SafetensorsFile::open(kExpected).array("logits"), 1e-4);
+  expectFailure(2, "--dtype: ", run + " --dtype bf16");
+}
+
+TEST_F(CliTest, ProgramsRunWithoutTheCompiler) {
+  CliResult r = runLathe("run " + artifact() + " --input input_ids=1x2xi64=1", "LD_DEBUG=files");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.err, HasSubstr("liblathe_runtime"));
+  EXPECT_THAT(r.err, Not(HasSubstr("libMLIR")));
+  EXPECT_THAT(r.err, Not(HasSubstr("libLLVM")));
+}
+
+TEST_F(CliTest, ProgramsTellWhereTheirWeightsWere) {
+  std::filesystem::copy(kModel, file("moved"));
+  outputOf("compile " + file("moved") + " -o " + file("moved.lathe"));
+  std::filesystem::remove_all(file("moved"));
+  std::string run = "run " + file("moved.lathe") + " --input input_ids=1x2xi64=1";
+  expectFailure(2, "its weights are no longer at " + file("moved"), run);
+  EXPECT_THAT(outputOf(run + " --weights " + kModel), StartsWith("logits: f32[1, 2, 97]"));
+}
+
+TEST_F(CliTest, InputsMayBeListedOrRepeatedAndNarrow) {
+  std::string prefill = "run " + artifact() + " --entry prefill ";
+  std::string first = outputOf(prefill + "--input input_ids=1x3xi64=4,5,6 positions=1xi64=0");
+  EXPECT_THAT(first, StartsWith("logits: f32[1, 97]"));
+  EXPECT_EQ(outputOf(prefill + "--input input_ids=1x3xi32=4,5,6 --input positions=1xi32=0"), first);
+  EXPECT_EQ(outputOf("run --entry prefill --input positions=1xi64=0 input_ids=1x3xi64=4,5,6 " +
+                     artifact()),
+            first);
+}
+
+TEST_F(CliTest, SizesOfStatesMayBeGiven) {
+  std::string prefill =
+      "run " + artifact() + " --entry prefill --input input_ids=1x3xi64=4,5,6 positions=1xi64=0";
+  EXPECT_EQ(outputOf(prefill + " --symbol cache=3"), outputOf(prefill));
+  expectFailure(2, "position 0 of batch 0 with 3 new elements", prefill + " --symbol cache=2");
+  expectFailure(2, "'cache' = 129 is outside its range 1 to 128", prefill + " --symbol cache=129");
+  expectFailure(2, "the inputs' shapes already give 'seq'", prefill + " --symbol seq=3");
+  expectFailure(2, "has no symbol 'nope'", prefill + " --symbol nope=3");
+  expectFailure(2, "expected a whole number of at least 1, got 'x'", prefill + " --symbol cache=x");
+}
+
+TEST_F(CliTest, RunJsonSummarizesOutputs) {
+  JsonValue out = jsonOf("run " + artifact() + " --input input_ids=2x3xi64=1 --json");
+  JsonValue logits = out.at("outputs").at(size_t(0));
+  EXPECT_EQ(logits.at("name").asString(), "logits");
+  EXPECT_EQ(intsOf(logits.at("shape")), (std::vector<int64_t>{2, 3, 97}));
+  EXPECT_EQ(logits.at("first_values").size(), 8u);
+  EXPECT_LT(logits.at("min").asDouble(), logits.at("max").asDouble());
+}
+
+TEST_F(CliTest, BadInputsAreToldPrecisely) {
+  std::string run = "run " + artifact() + " --input ";
+  expectFailure(2, "expected NAME=SPEC", run + "=1");
+  expectFailure(2, "cannot read 'hello'", run + "input_ids=hello");
+  expectFailure(2, "expected a dtype such as f32, bf16 or i64, got 'f31'",
+                run + "input_ids=2xf31=1");
+  expectFailure(2, "expected a size of 0 or more, got '-2'", run + "input_ids=-2xi64=1");
+  expectFailure(2, "expected 1 value or 6 for i64[2, 3], got 2", run + "input_ids=2x3xi64=1,2");
+  expectFailure(2, "for i64, got '1.5'", run + "input_ids=1x1xi64=1.5");
+  expectFailure(2, "from -128 to 127 for i8, got '200'", run + "input_ids=1xi8=200");
+  expectFailure(2, "expected @x.npy or @x.safetensors:key", run + "input_ids=@x.txt");
+  expectFailure(2, "has no tensor 'nope'; it has input_ids",
+                run + "input_ids=@" + kExpected + ":nope");
+  expectFailure(2, "given twice", run + "input_ids=1x1xi64=1 input_ids=1x1xi64=1");
+  expectFailure(6, "needs 8e+14 bytes, the machine's memory has",
+                run + "input_ids=1000000000x100000xi64=1");
+  expectFailure(2, "has no input 'x'; it takes input_ids", run + "input_ids=1x1xi64=1 x=1xf32=1");
+  expectFailure(2, "input 'input_ids' is missing", "run " + artifact());
+  expectFailure(2, "expected i64[batch, seq], got f32[1, 1]", run + "input_ids=1x1xf32=1");
+  expectFailure(2, "no entry point 'nope'; the program has forward, prefill, decode",
+                run + "input_ids=1x1xi64=1 --entry nope");
+  expectFailure(2, "'seq' = 129 is outside its range 1 to 128", run + "input_ids=1x129xi64=1");
+  expectFailure(2, "97", run + "input_ids=1x1xi64=97");
+  expectFailure(2, "expected a name that ends in .safetensors or .npy",
+                run + "input_ids=1x1xi64=1 --output x.txt");
+  expectFailure(2, "is a program compiled for cpu",
+                run + "input_ids=1x1xi64=1 --backend reference");
+}
+
+// --- generate
+
+TEST_F(CliTest, GenerateIsGreedyOverTheFullPass) {
+  JsonValue out = jsonOf("generate " + artifact() + " --ids 5,6,7 -n 8 --ignore-eos --json");
+  EXPECT_EQ(intsOf(out.at("prompt_ids")), (std::vector<int64_t>{5, 6, 7}));
+  std::vector<int64_t> ids = intsOf(out.at("ids"));
+  ASSERT_EQ(ids.size(), 8u);
+  EXPECT_GT(out.at("time_to_first_token_s").asDouble(), 0);
+  EXPECT_GT(out.at("tokens_per_second").asDouble(), 0);
+  EXPECT_EQ(out.at("stopped_by").asString(), "length");
+  std::string all = "5,6,7";
+  for (size_t i = 0; i + 1 < ids.size(); ++i) all += "," + std::to_string(ids[i]);
+  outputOf("run " + artifact() + " --input input_ids=1x10xi64=" + all + " --output " +
+           file("g.npy"));
+  Array logits = loadNpy(file("g.npy"));
+  for (int64_t step = 0; step < 8; ++step) {
+    int64_t best = 0;
+    auto at = [&](int64_t id) { return logits.at((2 + step) * 97 + id); };
+    for (int64_t id = 1; id < 97; ++id)
+      if (at(id) > at(best)) best = id;
+    EXPECT_EQ(ids[size_t(step)], best) << "step " << step;
+  }
+}
+
+TEST_F(CliTest, GenerateStreamsTheTextOfJson) {
+  std::string words = "generate " + letters() + " -p hello -n 12 --ignore-eos";
+  JsonValue out = jsonOf(words + " --json");
+  EXPECT_EQ(intsOf(out.at("prompt_ids")), (std::vector<int64_t>{10, 7, 14, 14, 17}));
+  CliResult r = runLathe(words);
+  EXPECT_EQ(r.out, out.at("text").asString() + "\n");
+  EXPECT_THAT(r.err, StartsWith("hello"));
+  EXPECT_THAT(r.err, HasSubstr("tokens/s"));
+  CliResult quiet = runLathe(words + " -q");
+  EXPECT_EQ(quiet.out, r.out);
+  EXPECT_EQ(quiet.err, "");
+  std::ofstream(file("prompt.txt")) << "hello";
+  EXPECT_EQ(
+      runLathe("generate " + letters() + " -f " + file("prompt.txt") + " -n 12 --ignore-eos").out,
+      r.out);
+}
+
+TEST_F(CliTest, GenerateStopsAtTheEndOfText) {
+  JsonValue all = jsonOf("generate " + letters() + " --ids 5,6,7 -n 6 --ignore-eos --json");
+  int64_t third = intsOf(all.at("ids"))[2];
+  std::ofstream(letters() + "/generation_config.json") << "{\"eos_token_id\": [" << third << "]}";
+  JsonValue out = jsonOf("generate " + letters() + " --ids 5,6,7 -n 6 --json");
+  EXPECT_EQ(out.at("stopped_by").asString(), "eos");
+  EXPECT_EQ(intsOf(out.at("ids")).back(), third);
+  EXPECT_LE(out.at("ids").size(), 3u);
+  std::filesystem::remove(letters() + "/generation_config.json");
+}
+
+TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
+  auto ids = [&](const std::string& flags) {
+    return intsOf(jsonOf("generate " + letters() + " --ids 5,6 -n 20 --ignore-eos --json " + flags)
+                      .at("ids"));
+  };
+  std::vector<int64_t> greedy = ids("");
+  EXPECT_EQ(ids("--temp 2 --top-k 1"), greedy);
+  EXPECT_EQ(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 7"));
+  EXPECT_NE(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 8"));
+  std::vector<int64_t> sampled = ids("--temp 3 --seed 7");
+  std::string config = letters() + "/generation_config.json";
+  std::ofstream(config) << R"({"do_sample": true, "temperature": 3.0})";
+  EXPECT_EQ(ids("--seed 7"), sampled);
+  EXPECT_EQ(ids("--seed 7 --temp 0"), greedy);
+  std::ofstream(config) << R"({"do_sample": false, "temperature": 3.0})";
+  EXPECT_EQ(ids("--seed 7"), greedy);
+  std::filesystem::remove(config);
+}
+
+TEST_F(CliTest, GenerateEndsAtTheModelsLastPosition) {
+  std::string ids = "1";
+  for (int i = 0; i < 125; ++i) ids += ",5";
+  JsonValue out = jsonOf("generate " + artifact() + " --ids " + ids + " -n 50 --ignore-eos --json");
+  EXPECT_EQ(out.at("ids").size(), 3u);  // positions 126 and 127, and the token after them
+  EXPECT_EQ(out.at("stopped_by").asString(), "positions");
+  expectFailure(2, "the prompt has 129 tokens, the model takes at most 128 positions",
+                "generate " + artifact() + " --ids " + ids + ",5,5,5 -n 1");
+}
+
+TEST_F(CliTest, BadPromptsAreToldPrecisely) {
+  expectFailure(2, "expected a prompt: -p TEXT, -f FILE or --ids", "generate " + kModel);
+  expectFailure(3, "expected a model with tokenizer.json", "generate " + kModel + " -p hi -n 1");
+  expectFailure(2, "--ids: item 1: expected an id from 0 to 96, got 97",
+                "generate " + kModel + " --ids 1,97 -n 1");
+  expectFailure(2, "at item 1", "generate " + kModel + " --ids 1,x -n 1");
+  expectFailure(2, "got '99999999999' at item 0", "generate " + kModel + " --ids 99999999999 -n 1");
+  expectFailure(2, "the prompt has no tokens", "generate " + letters() + " -p '' -n 1");
+  expectFailure(2, "excludes", "generate " + letters() + " -p a --ids 1 -n 1");
+  expectFailure(2, "--new-tokens", "generate " + letters() + " -p a -n -1");
+  expectFailure(2, "--temp", "generate " + letters() + " -p a -n 1 --temp -1");
+  expectFailure(3, "/nonexistent", "generate " + letters() + " -f /nonexistent -n 1");
+}
+
+// --- bench
+
+TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
+  JsonValue out = jsonOf("bench " + kModel +
+                         "/config.json --random-weights --dtype bf16 -p 20 -n 5 -r 2 -t 2 -o json "
+                         "--profile");
+  EXPECT_EQ(out.at("threads").asInt(), 2);
+  EXPECT_EQ(out.at("dtype").asString(), "bf16");
+  EXPECT_GT(out.at("peak_flops_per_second").asDouble(), 0);
+  EXPECT_GT(out.at("read_roofs").size(), 4u);
+  ASSERT_EQ(out.at("tests").size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    JsonValue test = out.at("tests").at(i);
+    EXPECT_EQ(test.at("repetitions_s").size(), 2u);
+    EXPECT_GT(test.at("tokens_per_second").asDouble(), 0);
+    // Per pass: 2 x 64,512 block weights per token, 2 x 6,208 of the head (once per prompt, or per
+    // token), 4 x 2 layers x 96 per token and key.
+    const double flops[] = {2.0 * 20 * 64512 + 2 * 6208 + 4 * 2 * 96 * 210,
+                            5 * 2.0 * (64512 + 6208) + 4 * 2 * 96 * (21 + 22 + 23 + 24 + 25)};
+    JsonValue seconds = test.at("repetitions_s");
+    double median = (seconds.at(size_t(0)).asDouble() + seconds.at(size_t(1)).asDouble()) / 2;
+    EXPECT_NEAR(test.at("flops_per_second").asDouble() * median / flops[i], 1, 1e-6);
+    EXPECT_TRUE(test.at("tokens").asInt() == (i ? 5 : 20));
+    EXPECT_GT(test.at("peak_share").asDouble(), 0);
+    EXPECT_LE(test.at("peak_share").asDouble(), 1);
+  }
+  EXPECT_GT(out.at("profile").size(), 4u);
+}
+
+TEST_F(CliTest, BenchRefusesWhatItCannotMeasure) {
+  expectFailure(2, "--random-weights", "bench " + kModel + "/config.json");
+  expectFailure(2, "make 1004 positions, the model takes at most 128",
+                "bench " + kModel + " -p 1000 -n 4");
+  expectFailure(2, "expected -p or -n above 0", "bench " + kModel + " -p 0 -n 0");
+  expectFailure(2, "xml", "bench " + kModel + " -o xml");
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matcher behind fusion patterns, and the numbering of rewrites.
+#include "frontend/ops.h"
+#include "gtest/gtest.h"
+#include "ir/context.h"
+#include "ir/types.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+#include "passes/patterns/library.h"
+#include "passes/rewrite_log.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+// `T` in a body is f32[seq, 4]; the function's arguments are %a and %b.
+class PatternTest : public testing::Test {
+ protected:
+  PatternTest() : context_(createContext()) {}
+
+  void parse(StringRef body) {
+    const std::string type = "tensor<?x4xf32, #lathe.dims<seq, 4>>";
+    std::string text = "func.func @f(%a: " + type + ", %b: " + type + ") {\n";
+    for (char c : body) text += c == 'T' ? type : std::string(1, c);
+    module_ = parseModule(*context_, text + "\nreturn }", "test");
+  }
+  Operation* last() {
+    Operation* found = nullptr;
+    module_->walk([&](Operation* op) {
+      if (op->getNumResults()) found = op;
+    });
+    return found;
+  }
+  // Matches the last op of the body: the words of the miss, or nothing.
+  std::string miss(StringRef body, const std::function<void(DagPattern&)>& record) {
+    parse(body);
+    DagPattern pattern(context_.get(), "p");
+    record(pattern);
+    Match match;
+    Miss miss;
+    return pattern.match(last(), match, miss) ? "" : pattern.explain(miss);
+  }
+  // Builds the replacement of the last op: its text, or the reason why there is none.
+  std::string built(StringRef body, const std::function<void(DagPattern&)>& record) {
+    parse(body);
+    DagPattern pattern(context_.get(), "p");
+    record(pattern);
+    Match match;
+    Miss miss;
+    if (!pattern.match(last(), match, miss)) return pattern.explain(miss);
+    IRRewriter rewriter(context_.get());
+    Value made = pattern.build(rewriter, match);
+    return made ? print(made.getDefiningOp()) : match.reason();
+  }
+  static std::string print(Operation* op) {
+    std::string result;
+    llvm::raw_string_ostream os(result);
+    op->print(os);
+    return result;
+  }
+  static bool has(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  std::unique_ptr<MLIRContext> context_;
+  OwningOpRef<ModuleOp> module_;
+};
+
+TEST_F(PatternTest, OptionalMatchesWithAndWithout) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(p.optional(sigmoid(x), x)));
+  };
+  EXPECT_EQ(miss("%y = lathe.exp %a : T", record), "");
+  EXPECT_EQ(miss("%s = lathe.sigmoid %a : T\n %y = lathe.exp %s : T", record), "");
+}
+
+TEST_F(PatternTest, AnyOfTakesEachAlternativeAndNoOther) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(mul(x, p.anyOf({sigmoid(x), exp(x)})));
+  };
+  EXPECT_EQ(miss("%s = lathe.exp %a : T\n %y = lathe.mul %s, %a : T, T", record), "");
+  EXPECT_EQ(miss("%s = lathe.sigmoid %a : T\n %y = lathe.mul %a, %s : T, T", record), "");
+  EXPECT_NE(miss("%s = lathe.tanh %a : T\n %y = lathe.mul %s, %a : T, T", record), "");
+  EXPECT_NE(miss("%s = lathe.exp %b : T\n %y = lathe.mul %s, %a : T, T", record), "");
+}
+
+TEST_F(PatternTest, AChoiceUsedTwiceIsOneValue) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any(), choice = p.anyOf({sigmoid(x), exp(x)});
+    p.root(add(choice, neg(choice)));
+  };
+  EXPECT_EQ(
+      miss("%s = lathe.exp %a : T\n %n = lathe.neg %s : T\n %y = lathe.add %s, %n : T, T", record),
+      "");
+  EXPECT_NE(miss("%s = lathe.exp %a : T\n %t = lathe.sigmoid %a : T\n %n = lathe.neg %t : T\n"
+                 " %y = lathe.add %s, %n : T, T",
+                 record),
+            "");
+}
+
+TEST_F(PatternTest, SharedValuesAcrossCommutativeOps) {
+  // x is found only in the second order of both products.
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(add(mul(x, y), mul(y, exp(x))));
+  };
+  EXPECT_EQ(miss("%e = lathe.exp %a : T\n %m = lathe.mul %b, %a : T, T\n"
+                 " %n = lathe.mul %b, %e : T, T\n %y = lathe.add %n, %m : T, T",
+                 record),
+            "");
+}
+
+TEST_F(PatternTest, ThreeOperandsKeepTheirOrder) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(select(compare(x, y, "lt"), exp(x), y));
+  };
+  const char* compared = "%c = lathe.compare lt %a, %b : T, T\n %e = lathe.exp %a : T\n";
+  EXPECT_EQ(
+      miss(compared +
+               std::string(
+                   "%y = lathe.select %c, %e, %b : tensor<?x4xi1, #lathe.dims<seq, 4>>, T, T"),
+           record),
+      "");
+  EXPECT_NE(
+      miss(compared +
+               std::string(
+                   "%y = lathe.select %c, %b, %e : tensor<?x4xi1, #lathe.dims<seq, 4>>, T, T"),
+           record),
+      "");
+}
+
+TEST_F(PatternTest, ConstantsMatchWithinToleranceAndThroughCasts) {
+  auto record = [](DagPattern& p) { p.root(mul(p.any(), p.constant(0.1))); };
+  EXPECT_EQ(miss("%c = lathe.constant dense<0.1> : tensor<f32>\n"
+                 " %y = lathe.mul %a, %c : T, tensor<f32>",
+                 record),
+            "");
+  EXPECT_EQ(miss("%c = lathe.constant dense<0.1> : tensor<bf16>\n %d = lathe.cast %c to f32 : "
+                 "tensor<bf16>\n"
+                 " %y = lathe.mul %a, %d : T, tensor<f32>",
+                 [](DagPattern& p) { p.root(mul(p.any(), p.constant(0.1, 1e-2))); }),
+            "");
+  std::string text = miss(
+      "%c = lathe.constant dense<0.1001> : tensor<f32>\n"
+      " %y = lathe.mul %a, %c : T, tensor<f32>",
+      record);
+  EXPECT_TRUE(has(text, "p: 1 of 1 ops, then wanted the constant 0.1 at loc(\"test\"")) << text;
+}
+
+TEST_F(PatternTest, ConstantsMatchAsTheirTypeRoundsThem) {
+  auto record = [](DagPattern& p) { p.root(exp(p.constant(0.1))); };
+  EXPECT_EQ(miss("%c = lathe.constant dense<0.1> : tensor<bf16>\n %y = lathe.exp %c : tensor<bf16>",
+                 record),
+            "");
+}
+
+TEST_F(PatternTest, ConstantsByPredicate) {
+  auto record = [](DagPattern& p) {
+    p.root(mul(p.any(), p.constantWhere("a negative constant", [](double v) { return v < 0; })));
+  };
+  EXPECT_EQ(
+      miss("%c = lathe.constant dense<-2.0> : tensor<f32>\n %y = lathe.mul %c, %a : tensor<f32>, T",
+           record),
+      "");
+  EXPECT_TRUE(has(miss("%c = lathe.constant dense<2.0> : tensor<f32>\n"
+                       " %y = lathe.mul %c, %a : tensor<f32>, T",
+                       record),
+                  "wanted a negative constant"));
+}
+
+TEST_F(PatternTest, AttributesMatchExactlyUnlessFree) {
+  const char* body = "%y = lathe.reduce_sum %a axes [0] : T";
+  auto axis1 = [](DagPattern& p) { p.root(reduceSum(p.any(), {1})); };
+  std::string text = miss(body, axis1);
+  EXPECT_TRUE(
+      has(text, "lathe.reduce_sum differs in 'axes': wanted array<i64: 1>, found array<i64: 0>"))
+      << text;
+  EXPECT_EQ(
+      miss(body, [](DagPattern& p) { p.root(p.anyAttribute(reduceSum(p.any(), {1}), "axes")); }),
+      "");
+  EXPECT_TRUE(has(miss(body, [](DagPattern& p) { p.root(reduceSum(p.any(), {0}, true)); }),
+                  "differs in 'keep_dims'"));
+}
+
+TEST_F(PatternTest, AbsentOptionalOperandsMustBeAbsent) {
+  const char* body =
+      "%w = lathe.weight \"w\" : tensor<4x4xf32>\n"
+      " %y = lathe.linear %a, %w residual %b : T, tensor<4x4xf32> residual T";
+  auto withResidual = [](DagPattern& p) {
+    p.root(p.emit("lathe.linear", {p.any(), p.any(), Tensor(), p.any()}, {},
+                  std::source_location::current()));
+  };
+  auto withBias = [](DagPattern& p) {
+    p.root(p.emit("lathe.linear", {p.any(), p.any(), p.any(), Tensor()}, {},
+                  std::source_location::current()));
+  };
+  EXPECT_EQ(miss(body, withResidual), "");
+  EXPECT_TRUE(has(miss(body, withBias), "lathe.linear has other operands"));
+}
+
+TEST_F(PatternTest, InteriorValuesMustNotEscapeUnlessAllowed) {
+  const char* body = "%s = lathe.sigmoid %a : T\n %e = lathe.abs %s : T\n %y = lathe.exp %s : T";
+  EXPECT_TRUE(has(miss(body, [](DagPattern& p) { p.root(exp(sigmoid(p.any()))); }),
+                  "p: 2 of 2 ops, then lathe.sigmoid has another user at"));
+  EXPECT_EQ(miss(body, [](DagPattern& p) { p.root(exp(p.mayEscape(sigmoid(p.any())))); }), "");
+}
+
+TEST_F(PatternTest, OneUseCountsUsesInsideTheMatch) {
+  const char* body = "%s = lathe.sigmoid %a : T\n %y = lathe.mul %s, %s : T, T";
+  auto record = [](bool one) {
+    return [one](DagPattern& p) {
+      Tensor s = sigmoid(p.any());
+      if (one) p.oneUse(s);
+      p.root(mul(s, s));
+    };
+  };
+  EXPECT_EQ(miss(body, record(false)), "");
+  EXPECT_TRUE(has(miss(body, record(true)), "lathe.sigmoid has another user"));
+}
+
+TEST_F(PatternTest, PredicatesAndDims) {
+  auto weight = [](DagPattern& p) { p.root(exp(p.where(p.any(), "a weight", isWeight))); };
+  EXPECT_TRUE(has(miss("%y = lathe.exp %a : T", weight), "wanted a weight"));
+  EXPECT_EQ(
+      miss("%w = lathe.weight \"w\" : tensor<4xf32>\n %y = lathe.exp %w : tensor<4xf32>", weight),
+      "");
+  auto square = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.sameDim(x, 0, y, -1);
+    p.root(add(x, y));
+  };
+  EXPECT_TRUE(has(miss("%y = lathe.add %a, %b : T, T", square), "dims cannot be proved equal"));
+}
+
+TEST_F(PatternTest, TheNearestMissIsTold) {
+  auto record = [](DagPattern& p) {
+    Tensor g = p.any(), u = p.any();
+    p.root(mul(mul(g, sigmoid(g)), u));
+  };
+  std::string text = miss(
+      "%t = lathe.tanh %a : T\n %m = lathe.mul %t, %a : T, T\n"
+      " %y = lathe.mul %b, %m : T, T",
+      record);
+  EXPECT_TRUE(has(text, "p: 2 of 3 ops, then wanted lathe.sigmoid, found lathe.tanh at")) << text;
+}
+
+TEST_F(PatternTest, ARecordedReplacementTakesCaptures) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    Tensor inner = p.anyAttribute(reduceMax(neg(x), {0}, false), "axes");
+    Tensor outer = neg(inner);
+    p.root(outer);
+    Tensor smallest =
+        p.emit("lathe.reduce_min", {x}, {{"axes", p.captured(inner, "axes")}, {"keep_dims", true}},
+               std::source_location::current());
+    p.replaceWith(p.emit("lathe.reshape", {smallest}, {{"shape", p.capturedShape(outer)}},
+                         std::source_location::current()));
+  };
+  std::string text = built(
+      "%n = lathe.neg %a : T\n %m = lathe.reduce_max %n axes [1] : T\n"
+      " %y = lathe.neg %m : tensor<?xf32, #lathe.dims<seq>>",
+      record);
+  EXPECT_TRUE(has(text, "lathe.reshape %2 to <seq> : tensor<?x1xf32, #lathe.dims<seq, 1>>"))
+      << text;
+  EXPECT_TRUE(has(print(*module_), "lathe.reduce_min %arg0 axes [1] keep_dims true"))
+      << print(*module_);
+}
+
+TEST_F(PatternTest, AReplacementMayDecline) {
+  auto record = [](DagPattern& p) {
+    p.root(exp(p.any()));
+    p.replaceWith([](Match& m) { return m.decline("never"); });
+  };
+  EXPECT_EQ(built("%y = lathe.exp %a : T", record), "never");
+}
+
+TEST_F(PatternTest, AReplacementThatDoesNotHoldLeavesNothingBehind) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith([=](Match& m) {
+      Value negated = m.make("lathe.neg", {m[x]});
+      return m.make("lathe.softmax", {negated}, {{"axis", int64_t(7)}});
+    });
+  };
+  std::string text = built("%y = lathe.exp %a : T", record);
+  EXPECT_TRUE(
+      has(text, "the replacement does not hold: 'lathe.softmax' [C1] axis 7 is outside rank 2"))
+      << text;
+  EXPECT_FALSE(has(print(*module_), "lathe.neg"));
+}
+
+TEST_F(PatternTest, AReplacementOfAnotherTypeIsRefused) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith(cast(x, DType::BF16));
+  };
+  EXPECT_EQ(built("%y = lathe.exp %a : T", record),
+            "the replacement is bf16[seq, 4], the op is f32[seq, 4]");
+}
+
+// A user's own pattern beside the built-in ones.
+PatternLibrary squareRoots(MLIRContext* context) {
+  PatternLibrary library;
+  addPattern(library, context, "square-root", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(sqrt(mul(x, x)));
+    p.replaceWith(abs(x));
+  });
+  return library;
+}
+
+class RewriteLogTest : public PatternTest {
+ protected:
+  // Two square roots; runs the fusions under the log's options.
+  std::vector<RewriteLog::Entry> run(RewriteLog::Options options) {
+    module_ = parseModule(*context_, R"(
+      func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+        %0 = lathe.mul %a, %a : tensor<4xf32>, tensor<4xf32> loc("model.cc":1:1)
+        %1 = lathe.sqrt %0 : tensor<4xf32> loc("model.cc":2:1)
+        %2 = lathe.mul %b, %b : tensor<4xf32>, tensor<4xf32> loc("model.cc":3:1)
+        %3 = lathe.sqrt %2 : tensor<4xf32> loc("model.cc":4:1)
+        return %1, %3 : tensor<4xf32>, tensor<4xf32>
+      })",
+                          "test");
+    RewriteLog log(context_.get(), context_->getOrLoadDialect<LatheDialect>(), options);
+    PassManager manager(context_.get());
+    manager.addPass(createFusePass(squareRoots));
+    EXPECT_TRUE(succeeded(manager.run(*module_)));
+    return log.entries();
+  }
+  int count(const char* part) {
+    std::string text = print(*module_);
+    int n = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++n;
+    return n;
+  }
+};
+
+TEST_F(RewriteLogTest, NumbersEveryAppliedRewrite) {
+  auto entries = run({});
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].number, 1u);
+  EXPECT_EQ(entries[1].number, 2u);
+  EXPECT_EQ(entries[0].what, "square-root");
+  EXPECT_LT(entries[0].attempt, entries[1].attempt);
+  EXPECT_EQ(count("lathe.abs"), 2);
+}
+
+TEST_F(RewriteLogTest, StopsAfterTheGivenNumber) {
+  EXPECT_EQ(run({.stopAfter = 1}).size(), 1u);
+  EXPECT_EQ(count("lathe.abs"), 1);
+  EXPECT_EQ(count("lathe.sqrt"), 1);
+}
+
+TEST_F(RewriteLogTest, LeavesOutOneAttempt) {
+  uint64_t first = run({})[0].attempt;
+  EXPECT_EQ(run({.skipAttempt = first}).size(), 1u);
+  EXPECT_EQ(count("lathe.abs"), 1);
+  EXPECT_TRUE(has(print(*module_), "%1 = lathe.sqrt %0")) << print(*module_);
+}
+
+TEST_F(RewriteLogTest, IsDetachedWhenItEnds) {
+  run({.stopAfter = 0});
+  EXPECT_EQ(count("lathe.sqrt"), 2);
+  EXPECT_EQ(context_->getOrLoadDialect<LatheDialect>()->rewriteLog, nullptr);
+  PassManager manager(context_.get());
+  manager.addPass(createFusePass(squareRoots));
+  EXPECT_TRUE(succeeded(manager.run(*module_)));
+  EXPECT_EQ(count("lathe.abs"), 2);
+}
+
+TEST_F(RewriteLogTest, AFusedOpHasExactlyTheOriginsOfItsMatch) {
+  run({});
+  std::vector<std::string> lines;
+  module_->walk([&](AbsOp op) {
+    Origins origins;
+    addOrigins(origins, op.getLoc());
+    std::string text;
+    for (Location l : origins) text += std::to_string(cast<FileLineColLoc>(l).getLine()) + " ";
+    lines.push_back(text);
+  });
+  EXPECT_EQ(lines, (std::vector<std::string>{"2 1 ", "4 3 "}));
+}
+
+TEST_F(PatternTest, APatternHasNoShapes) {
+  DagPattern p(context_.get(), "shapes");
+  Tensor x = p.any();
+  for (auto use :
+       {+[](const Tensor& t) { reduceSum(t, {-1}); }, +[](const Tensor& t) { t.rank(); }}) {
+    try {
+      use(x);
+      FAIL() << "expected an error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      EXPECT_TRUE(has(e.what(), "pattern 'shapes': a rank or shape is unknown in a pattern"))
+          << e.what();
+    }
+  }
+  EXPECT_THROW(x.dtype(), Error);
+}
+
+TEST_F(PatternTest, MisusedHandlesAreRefused) {
+  DagPattern p(context_.get(), "one"), q(context_.get(), "two");
+  Tensor x = p.any();
+  auto message = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(
+      has(message([&] { q.root(x); }), "pattern 'two': the tensor belongs to another pattern"));
+  EXPECT_TRUE(has(message([&] { p.root(x); }), "pattern 'one': the root must be an op"));
+  EXPECT_TRUE(has(message([&] { p.anyOf({}); }), "pattern 'one': anyOf of nothing"));
+  EXPECT_TRUE(
+      has(message([&] { p.emit("lathe.nothing", {x}, {}, std::source_location::current()); }),
+          "pattern 'one': no op 'lathe.nothing' in the dialect"));
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/region_kernel.h"
+
+namespace lathe::test {
+namespace {
+
+class RegionShape : public RegionTest {};
+
+TEST_P(RegionShape, GathersAlongTheLastAxis) {
+  auto k = compile(
+      "func.func @f(%x: f32[m, v], %i: i64[n]) -> f32[m, n] { %0 = lathe.gather %x, %i axis 1 : "
+      "f32[m, v], i64[n]\n return %0 : f32[m, n] }");
+  for (int64_t n : kColumns) {
+    Array x = floats({3, 50}), i = integers({n}, DType::I64, 0, 49);
+    Symbols symbols{{"m", 3}, {"v", 50}, {"n", n}};
+    auto y = k.run({x, i}, symbols);
+    EXPECT_EQ(k.status(), 0);
+    expectNear(y[0], [&](int64_t j) { return x.at(j / n * 50 + int64_t(i.at(j % n))); }, 0);
+    if (n == 0) continue;
+    i.set(n - 1, 50);
+    k.run({x, i}, symbols);
+    EXPECT_EQ(k.status(), 50 | int64_t(1) << 62);
+  }
+}
+
+TEST_P(RegionShape, PermutesAxes) {
+  for (std::string t : {"f32", "bf16", "i8"}) {
+    DType dtype = *parseDType(t);
+    auto k = compile("func.func @f(%x: " + t + "[a, b, c]) -> " + t +
+                     "[c, a, b] { %0 = lathe.transpose %x [2, 0, 1] : " + t +
+                     "[a, b, c]\n return %0 : " + t + "[c, a, b] }");
+    for (int64_t b : {1, 7, 33, 70}) {
+      Array x = isFloat(dtype) ? floats({3, b, 5}, dtype) : integers({3, b, 5}, dtype, -99, 99);
+      auto y = k.run({x}, {{"a", 3}, {"b", b}, {"c", 5}});
+      expectNear(y[0], [&](int64_t i) { return x.at((i / b % 3 * b + i % b) * 5 + i / b / 3); }, 0);
+    }
+  }
+}
+
+TEST_P(RegionShape, SplitsAndMergesHeads) {
+  for (int64_t d : {16, 24, 64}) {
+    std::string n = std::to_string(d), all = std::to_string(4 * d);
+    auto split = compile("func.func @f(%x: f32[b, s, " + all + "]) -> f32[b, 4, s, " + n + "] {" +
+                         "%0 = lathe.reshape %x to <b, s, 4, " + n + "> : f32[b, s, " + all +
+                         "]\n" + "%1 = lathe.transpose %0 [0, 2, 1, 3] : f32[b, s, 4, " + n +
+                         "]\n return %1 : f32[b, 4, s, " + n + "] }");
+    auto merge = compile("func.func @f(%x: f32[b, 4, s, " + n + "]) -> f32[b, s, " + all + "] {" +
+                         "%0 = lathe.transpose %x [0, 2, 1, 3] : f32[b, 4, s, " + n + "]\n" +
+                         "%1 = lathe.reshape %0 to <b, s, " + all + "> : f32[b, s, 4, " + n +
+                         "]\n return %1 : f32[b, s, " + all + "] }");
+    Array x = floats({2, 3, 4 * d});
+    Symbols symbols{{"b", 2}, {"s", 3}};
+    auto y = split.run({x}, symbols);
+    expectNear(
+        y[0],
+        [&](int64_t i) {
+          int64_t e = i % d, s = i / d % 3, h = i / d / 3 % 4, b = i / d / 12;
+          return x.at(((b * 3 + s) * 4 + h) * d + e);
+        },
+        0);
+    auto z = merge.run({y[0]}, symbols);
+    expectNear(z[0], [&](int64_t i) { return x.at(i); }, 0);
+  }
+}
+
+TEST_P(RegionShape, ReshapesAcrossAllAxes) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 6, n]) -> f32[2*m, 3*n] {
+    %0 = lathe.transpose %x [1, 0, 2] : f32[m, 6, n]
+    %1 = lathe.reshape %0 to <2*m, 3*n> : f32[6, m, n]
+    return %1 : f32[2*m, 3*n]
+  })");
+  for (int64_t n : {0, 1, 7, 33}) {
+    Array x = floats({5, 6, n});
+    auto y = k.run({x}, {{"m", 5}, {"n", n}});
+    expectNear(y[0], [&](int64_t i) { return x.at((i / n % 5 * 6 + i / n / 5) * n + i % n); }, 0);
+  }
+}
+
+TEST_P(RegionShape, JoinsAlongAnyAxis) {
+  auto last = compile(
+      "func.func @f(%a: f32[m, n], %b: f32[m, k], %c: f32[m, 3]) -> f32[m, k+n+3] { %0 = "
+      "lathe.concat %a, %b, %c axis 1 : f32[m, n], f32[m, k], f32[m, 3]\n return %0 : f32[m, "
+      "k+n+3] }");
+  auto fixed = compile(
+      "func.func @f(%a: f32[m, 40], %b: f32[m, 3], %c: f32[m, 24]) -> f32[m, 67] { %0 = "
+      "lathe.concat %a, %b, %c axis 1 : f32[m, 40], f32[m, 3], f32[m, 24]\n return %0 : f32[m, 67] "
+      "}");
+  auto first = compile(
+      "func.func @f(%a: f32[m, n], %b: f32[k, n], %c: f32[2, n]) -> f32[k+m+2, n] { %0 = "
+      "lathe.concat %a, %b, %c axis 0 : f32[m, n], f32[k, n], f32[2, n]\n return %0 : f32[k+m+2, "
+      "n] }");
+  for (int64_t n : {0, 1, 7, 33, 64})
+    for (int64_t w : {0, 1, 40}) {
+      Array a = floats({4, n}), b = floats({4, w}), c = floats({4, 3});
+      int64_t all = n + w + 3;
+      auto y = last.run({a, b, c}, {{"m", 4}, {"n", n}, {"k", w}});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            int64_t r = i / all, j = i % all;
+            return j < n       ? a.at(r * n + j)
+                   : j < n + w ? b.at(r * w + j - n)
+                               : c.at(r * 3 + j - n - w);
+          },
+          0);
+      Array d = floats({4, n}), e = floats({w, n}), f = floats({2, n});
+      y = first.run({d, e, f}, {{"m", 4}, {"n", n}, {"k", w}});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            int64_t r = i / n;
+            return r < 4 ? d.at(i) : r < 4 + w ? e.at(i - 4 * n) : f.at(i - (4 + w) * n);
+          },
+          0);
+    }
+  Array a = floats({4, 40}), b = floats({4, 3}), c = floats({4, 24});
+  auto y = fixed.run({a, b, c}, {{"m", 4}});
+  expectNear(
+      y[0],
+      [&](int64_t i) {
+        int64_t r = i / 67, j = i % 67;
+        return j < 40 ? a.at(r * 40 + j) : j < 43 ? b.at(r * 3 + j - 40) : c.at(r * 24 + j - 43);
+      },
+      0);
+}
+
+TEST_P(RegionShape, JoinsOneSidedPiecesWithoutReadingTheOther) {
+  // A piece that is the same along the row is read only where it is wanted: it may be empty.
+  auto k = compile(R"(func.func @f(%a: f32[m, n], %b: f32[m, k]) -> f32[m, k+n] {
+    %s = lathe.reshape %b to <m, k, 1> : f32[m, k]
+    %t = lathe.reshape %s to <m, k> : f32[m, k, 1]
+    %e = lathe.exp %t : f32[m, k]
+    %0 = lathe.concat %a, %e axis 1 : f32[m, n], f32[m, k]
+    return %0 : f32[m, k+n]
+  })");
+  for (int64_t w : {0, 2, 40}) {
+    Array a = floats({3, 50}), b = floats({3, w});
+    auto y = k.run({a, b}, {{"m", 3}, {"n", 50}, {"k", w}});
+    expectNear(
+        y[0],
+        [&](int64_t i) {
+          int64_t r = i / (50 + w), j = i % (50 + w);
+          return j < 50 ? a.at(r * 50 + j) : std::exp(b.at(r * w + j - 50));
+        },
+        kF32);
+  }
+}
+
+TEST_P(RegionShape, PadsAllSides) {
+  auto k = compile(
+      "func.func @f(%x: bf16[m, n], %v: bf16[]) -> bf16[m+3, n+12] { %0 = lathe.pad %x, %v low [1, "
+      "4] high [2, 8] : bf16[m, n], bf16[]\n return %0 : bf16[m+3, n+12] }");
+  auto fixed = compile(
+      "func.func @f(%x: f32[m, 40], %v: f32[]) -> f32[m, 64] { %0 = lathe.pad %x, %v low [0, 16] "
+      "high [0, 8] : f32[m, 40], f32[]\n return %0 : f32[m, 64] }");
+  Array v = floats({}, DType::BF16);
+  for (int64_t n : kColumns)
+    for (int64_t rows : {0, 2}) {
+      Array x = floats({rows, n}, DType::BF16);
+      auto y = k.run({x, v}, {{"m", rows}, {"n", n}});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            int64_t r = i / (n + 12) - 1, j = i % (n + 12) - 4;
+            return r >= 0 && r < rows && j >= 0 && j < n ? x.at(r * n + j) : v.at(0);
+          },
+          0);
+    }
+  Array x = floats({3, 40}), z = floats({});
+  auto y = fixed.run({x, z}, {{"m", 3}});
+  expectNear(
+      y[0],
+      [&](int64_t i) {
+        int64_t j = i % 64 - 16;
+        return j >= 0 && j < 40 ? x.at(i / 64 * 40 + j) : z.at(0);
+      },
+      0);
+}
+
+TEST_P(RegionShape, ReversesAndSlices) {
+  auto k = compile(R"(func.func @f(%x: f32[m, n]) -> (f32[m, n], f32[m, n]) {
+    %0 = lathe.reverse %x axes [1] : f32[m, n]
+    %1 = lathe.reverse %x axes [0, 1] : f32[m, n]
+    return %0, %1 : f32[m, n], f32[m, n]
+  })");
+  auto cut = compile(R"(func.func @f(%x: f32[m+1, 100]) -> f32[m, 33] {
+    %0 = lathe.slice %x starts <1, 2> sizes <m, 33> strides [1, 3] : f32[m+1, 100]
+    return %0 : f32[m, 33]
+  })");
+  for (int64_t n : kColumns) {
+    Array x = floats({4, n});
+    auto y = k.run({x}, {{"m", 4}, {"n", n}});
+    expectNear(y[0], [&](int64_t i) { return x.at(i / n * n + n - 1 - i % n); }, 0);
+    expectNear(y[1], [&](int64_t i) { return x.at(4 * n - 1 - i); }, 0);
+  }
+  Array x = floats({5, 100});
+  auto y = cut.run({x}, {{"m", 4}});
+  expectNear(y[0], [&](int64_t i) { return x.at((i / 33 + 1) * 100 + 2 + i % 33 * 3); }, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, RegionShape, ::testing::ValuesIn(runnableTiers()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lathe::test

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator on a device of the test's own, which notes what each step was asked.
+#include "runtime/generator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include "runtime/device.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+using ::testing::ElementsAre;
+
+constexpr int64_t kVocab = 11;
+
+struct Step {
+  int64_t tokens, position, capacity, lastId;
+  bool operator==(const Step&) const = default;
+};
+std::vector<Step> steps;
+
+// Operands: ids [batch, tokens], positions [batch], state [batch, cache]. The likeliest token is
+// (last id + position of the last id) mod vocab.
+class NotingKernel final : public Kernel {
+ public:
+  size_t bind(const KernelShapes& shapes) override {
+    tokens_ = shapes.shapes[0][1];
+    capacity_ = shapes.shapes[2][1];
+    return 0;
+  }
+  void run(void* const* pointers, std::byte*) override {
+    auto* ids = static_cast<const int64_t*>(pointers[0]);
+    int64_t position = *static_cast<const int64_t*>(pointers[1]);
+    auto* logits = static_cast<float*>(pointers[3]);
+    std::fill_n(logits, kVocab, 0.0f);
+    logits[(ids[tokens_ - 1] + position + tokens_ - 1) % kVocab] = 1;
+    steps.push_back({tokens_, position, capacity_, ids[tokens_ - 1]});
+  }
+
+ private:
+  int64_t tokens_ = 0, capacity_ = 0;
+};
+
+class NotingDevice final : public Device {
+ public:
+  std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint&, const Call&) override {
+    return std::make_unique<NotingKernel>();
+  }
+};
+
+const bool registered = [] {
+  registerDevice("noting", [](std::shared_ptr<const Program>, const DeviceOptions&) {
+    return std::make_unique<NotingDevice>();
+  });
+  return true;
+}();
+
+struct Sizes {
+  int64_t maxSeq = 4096, maxCache = 4096, vocab = kVocab;
+  std::string cache = "cache", ids = "input_ids";
+};
+
+EntryPoint makeEntry(const std::string& name, const DimExpr& tokens, const Sizes& sizes) {
+  DimExpr batch = DimExpr::symbol("batch");
+  EntryPoint e;
+  e.name = name;
+  e.slots = {{SlotKind::Argument, DType::I64, {batch, tokens}, 0, -1},
+             {SlotKind::Argument, DType::I64, {batch}, 1, -1},
+             {SlotKind::State, DType::F32, {batch, DimExpr::symbol(sizes.cache)}, 0, -1},
+             {SlotKind::Result, DType::F32, {batch, DimExpr(sizes.vocab)}, 0, -1}};
+  e.inputs = {{sizes.ids, 0}, {"positions", 1}};
+  e.outputs = {{"logits", 3}};
+  e.statesIn = e.statesOut = {{"k", 2}};
+  e.calls = {{"note", "", "{}", {0, 1, 2}, {3}, "test"}};
+  return e;
+}
+
+Program makeProgram(const Sizes& sizes = {}) {
+  Program p;
+  p.backend = "noting";
+  p.symbols = {
+      {"batch", 1, 4, 1}, {"seq", 1, sizes.maxSeq, 1}, {sizes.cache, 1, sizes.maxCache, 1}};
+  p.states = {{"k", DType::F32, {DimExpr::symbol("batch"), DimExpr::symbol(sizes.cache)}}};
+  p.entries.push_back(makeEntry("prefill", DimExpr::symbol("seq"), sizes));
+  p.entries.push_back(makeEntry("decode", DimExpr(1), sizes));
+  return p;
+}
+
+int likeliest(std::span<const float> logits) {
+  return int(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+std::vector<int> ids(size_t count) {
+  std::vector<int> list(count);
+  for (size_t i = 0; i < count; ++i) list[i] = int(i % kVocab);
+  return list;
+}
+
+class GeneratorTest : public ::testing::Test {
+ protected:
+  void SetUp() override { steps.clear(); }
+};
+
+TEST_F(GeneratorTest, LongPromptsRunInChunksWithTheirOffsets) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(1100);
+  std::span<const float> logits = generator.prefill(ids(1100));
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0], (Step{512, 0, 1152, 511 % kVocab}));
+  EXPECT_EQ(steps[1], (Step{512, 512, 1152, 1023 % kVocab}));
+  EXPECT_EQ(steps[2], (Step{76, 1024, 1152, 1099 % kVocab}));
+  ASSERT_EQ(logits.size(), size_t(kVocab));
+  EXPECT_EQ(likeliest(logits), (1099 % kVocab + 1099) % kVocab);
+  EXPECT_EQ(generator.position(), 1100);
+}
+
+TEST_F(GeneratorTest, ChunksKeepToTheProgramsLongestCall) {
+  Session session(makeProgram({.maxSeq = 40}));
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(100);
+  generator.prefill(ids(100));
+  std::vector<int64_t> tokens;
+  for (const Step& s : steps) tokens.push_back(s.tokens);
+  EXPECT_THAT(tokens, ElementsAre(40, 40, 20));
+}
+
+TEST_F(GeneratorTest, DecodeContinuesAfterThePrompt) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(10);
+  generator.prefill(std::vector<int>{3, 4});
+  EXPECT_EQ(likeliest(generator.next(6)), (6 + 2) % kVocab);
+  EXPECT_EQ(likeliest(generator.next(7)), (7 + 3) % kVocab);
+  EXPECT_EQ(steps.back(), (Step{1, 3, 64, 7}));
+}
+
+TEST_F(GeneratorTest, CapacityIsAMultipleOf64UpToTheModelsLength) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 100});
+  generator.reserve(64);
+  generator.next(1);
+  generator.reserve(65);
+  generator.next(1);
+  EXPECT_EQ(steps[0].capacity, 64);
+  EXPECT_EQ(steps[1].capacity, 100);
+}
+
+TEST_F(GeneratorTest, AProgramCompiledForLessLowersTheMaximum) {
+  Session session(makeProgram({.maxCache = 50}));
+  Generator generator(session, {kVocab, 100});
+  EXPECT_EQ(generator.maxPositions(), 50);
+  expectError(ErrorCode::InvalidArgument,
+              "expected from 1 to 50 positions, the model's maximum, got 51",
+              [&] { generator.reserve(51); });
+}
+
+TEST_F(GeneratorTest, StepsAllocateNothing) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(1000);
+  generator.prefill(ids(5));
+  generator.next(1);
+  const uint64_t before = Session::allocations();
+  for (int i = 0; i < 100; ++i) generator.next(i % int(kVocab));
+  EXPECT_EQ(Session::allocations(), before);
+}
+
+TEST_F(GeneratorTest, RestartGoesBackToPositionZero) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(10);
+  generator.prefill(ids(5));
+  generator.restart();
+  generator.prefill(ids(3));
+  EXPECT_EQ(steps.back().position, 0);
+  EXPECT_EQ(generator.position(), 3);
+}
+
+TEST_F(GeneratorTest, IdsOutsideTheVocabularyAreToldBeforeAnythingRuns) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(10);
+  expectError(ErrorCode::InvalidArgument, "token 1: expected an id from 0 to 10, got 11",
+              [&] { generator.prefill(std::vector<int>{3, 11}); });
+  expectError(ErrorCode::InvalidArgument, "expected an id from 0 to 10, got -1",
+              [&] { generator.next(-1); });
+  expectError(ErrorCode::InvalidArgument, "expected at least one token, got none",
+              [&] { generator.prefill({}); });
+  EXPECT_TRUE(steps.empty());
+}
+
+TEST_F(GeneratorTest, PositionsPastWhatWasReservedAreErrors) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 70});
+  generator.reserve(70);
+  generator.prefill(ids(69));
+  generator.next(1);
+  const size_t ran = steps.size();
+  expectError(ErrorCode::InvalidArgument,
+              "1 tokens at position 70 end past the 70 positions that were reserved",
+              [&] { generator.next(1); });
+  EXPECT_EQ(steps.size(), ran);
+}
+
+TEST_F(GeneratorTest, NothingRunsBeforeReserve) {
+  Session session(makeProgram());
+  Generator generator(session, {kVocab, 70});
+  expectError(ErrorCode::InvalidArgument, "end past the 0 positions", [&] { generator.next(1); });
+}
+
+TEST_F(GeneratorTest, ProgramsWithOtherEntryPointsAreRefused) {
+  Session other(makeProgram({.ids = "tokens"}));
+  expectError(ErrorCode::InvalidArgument,
+              "expected the inputs input_ids i64 [batch, seq] and positions i64 [batch]",
+              [&] { Generator(other, {kVocab, 70}); });
+  Session vocabulary(makeProgram({.vocab = 12}));
+  expectError(ErrorCode::InvalidArgument, "it has logits for 12 tokens, the model has 11",
+              [&] { Generator(vocabulary, {kVocab, 70}); });
+  Session noCache(makeProgram({.cache = "memory"}));
+  expectError(ErrorCode::InvalidArgument, "the program has no symbol 'cache'",
+              [&] { Generator(noCache, {kVocab, 70}); });
+}
+
+}  // namespace
+}  // namespace lathe

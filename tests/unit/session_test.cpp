@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session promises: checks of inputs and symbols, states, memory, one thread at a time.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "lathe/lathe.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+constexpr auto kInvalid = ErrorCode::InvalidArgument;
+
+Array floats(Shape shape, float first = 0) {
+  Array a(DType::F32, std::move(shape));
+  for (int64_t i = 0; i < a.size(); ++i) a.set(i, first + float(i));
+  return a;
+}
+
+// Each test runs on both devices: they share the session, not the memory.
+class SessionTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  Session open(const Graph& g) const {
+    return Session(compile(g, {.backend = GetParam()}), {.threads = 2});
+  }
+  // y = a + b over [rows, cols], rows 1 to 8, cols 2 to 64 in steps of 2.
+  static Graph sum() {
+    Graph g;
+    const Dim rows = g.dim("rows", 1, 8), cols = g.dim("cols", 2, 64, 2);
+    Tensor a = g.input("a", DType::F32, {rows, cols}), b = g.input("b", DType::F32, {rows, cols});
+    g.output("y", a + b);
+    return g;
+  }
+  // total += x, and gives the new total.
+  static Graph counter() {
+    Graph g;
+    g.state("total", DType::F32, {4});
+    Tensor x = g.input("x", DType::F32, {4});
+    Tensor next = g.readState("total") + x;
+    g.writeState("total", next);
+    g.output("y", next);
+    return g;
+  }
+  // A cache of `capacity` rows, a symbol that only the state has.
+  static Graph cache() {
+    Graph g;
+    const Dim capacity = g.dim("capacity", 2, 16);
+    g.state("rows", DType::F32, {1, capacity, 3});
+    Tensor row = g.input("row", DType::F32, {1, 1, 3}), at = g.input("at", DType::I64, {1});
+    Tensor next = update(g.readState("rows"), row, at, 1);
+    g.writeState("rows", next);
+    g.output("sum", reduceSum(next, {1}));
+    return g;
+  }
+};
+
+TEST_P(SessionTest, OneProgramServesEverySizeInRange) {
+  Session s = open(sum());
+  for (int64_t rows : {1, 3, 8})
+    for (int64_t cols : {2, 34, 64}) {
+      const Array y =
+          s.run("forward", {{"a", floats({rows, cols})}, {"b", floats({rows, cols}, 1)}}).at("y");
+      ASSERT_EQ(y.shape(), (Shape{rows, cols}));
+      for (int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y.at(i), 2 * double(i) + 1);
+    }
+}
+
+TEST_P(SessionTest, SizesOutsideTheRangeAreErrors) {
+  Session s = open(sum());
+  auto run = [&](int64_t rows, int64_t cols) {
+    s.run("forward", {{"a", floats({rows, cols})}, {"b", floats({rows, cols})}});
+  };
+  expectError(kInvalid, "'rows' = 9 is outside its range 1 to 8", [&] { run(9, 2); });
+  expectError(kInvalid, "'rows' = 0 is outside its range 1 to 8", [&] { run(0, 2); });
+  expectError(kInvalid, "'cols' = 3 is outside its range 2 to 64, multiples of 2",
+              [&] { run(1, 3); });
+  run(8, 64);  // and the session is still good
+}
+
+TEST_P(SessionTest, InputsThatDoNotFitAreErrors) {
+  Session s = open(sum());
+  const Array good = floats({2, 4});
+  auto run = [&](const Arrays& inputs) { return [&s, inputs] { s.run("forward", inputs); }; };
+  expectError(kInvalid, "input 'b' is missing; it takes a, b", run({{"a", good}}));
+  expectError(kInvalid, "has no input 'c'; it takes a, b",
+              run({{"a", good}, {"b", good}, {"c", good}}));
+  expectError(kInvalid, "expected f32[rows, cols], got f64[2, 4]; convert it with Array::to",
+              run({{"a", good}, {"b", good.to(DType::F64)}}));
+  expectError(kInvalid, "expected f32[rows, cols], got f32[8]; the ranks differ",
+              run({{"a", good}, {"b", floats({8})}}));
+  expectError(kInvalid, "'rows' is 2 in another input", run({{"a", good}, {"b", floats({3, 4})}}));
+  expectError(kInvalid, "no entry point 'decode'; the program has forward",
+              [&] { s.run("decode", {}); });
+}
+
+TEST_P(SessionTest, OutputsOutliveLaterRuns) {
+  Session s = open(sum());
+  const Array first = s.run("forward", {{"a", floats({1, 4})}, {"b", floats({1, 4})}}).at("y");
+  const Array second = s.run("forward", {{"a", floats({1, 4}, 9)}, {"b", floats({1, 4})}}).at("y");
+  EXPECT_NE(first.data(), second.data());
+  EXPECT_EQ(first.at(3), 6);
+  EXPECT_EQ(second.at(3), 15);
+}
+
+TEST_P(SessionTest, ReleasedOutputsAreUsedAgain) {
+  Session s = open(sum());
+  const Arrays inputs{{"a", floats({1, 4})}, {"b", floats({1, 4})}};
+  const void* first = s.run("forward", inputs).at("y").data();
+  const uint64_t before = Session::allocations();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(s.run("forward", inputs).at("y").data(), first);
+  EXPECT_EQ(Session::allocations(), before);
+}
+
+TEST_P(SessionTest, StatesLiveAcrossCalls) {
+  Session s = open(counter());
+  for (int i = 1; i <= 3; ++i) {
+    const Array y = s.run("forward", {{"x", floats({4}, 1)}}).at("y");
+    for (int64_t e = 0; e < 4; ++e) EXPECT_EQ(y.at(e), i * double(e + 1));
+  }
+  EXPECT_EQ(s.state("total").at(3), 12);
+  EXPECT_EQ(s.memory().states, 16);
+  s.resetStates();
+  EXPECT_EQ(s.run("forward", {{"x", floats({4}, 1)}}).at("y").at(3), 4);
+  expectError(kInvalid, "the program has no state 'sum'", [&] { s.state("sum"); });
+}
+
+TEST_P(SessionTest, SessionsOfOneProgramShareNothingThatChanges) {
+  auto program = std::make_shared<const Program>(compile(counter(), {.backend = GetParam()}));
+  Session a(program), b(program);
+  a.run("forward", {{"x", floats({4}, 1)}});
+  EXPECT_EQ(b.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 1);
+  EXPECT_EQ(a.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 2);
+}
+
+TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
+  Session s = open(cache());
+  Array at(DType::I64, {1});
+  auto put = [&](double position) {
+    at.set(0, position);
+    return s.run("forward", {{"row", floats({1, 1, 3}, 1)}, {"at", at}}).at("sum").at(0);
+  };
+  EXPECT_EQ(put(1), 1);
+  EXPECT_EQ(s.state("rows").shape(), (Shape{1, 2, 3}));  // the lowest of the range
+  s.setSymbol("capacity", 5);
+  EXPECT_EQ(put(4), 1);  // clean again
+  EXPECT_EQ(put(3), 2);
+  EXPECT_EQ(s.state("rows").shape(), (Shape{1, 5, 3}));
+  expectError(kInvalid, "'capacity' = 17 is outside its range 2 to 16",
+              [&] { s.setSymbol("capacity", 17); });
+  expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
+}
+
+TEST_P(SessionTest, PositionsPastTheCacheAreErrors) {
+  Session s = open(cache());
+  s.setSymbol("capacity", 5);
+  Array at(DType::I64, {1});
+  for (double position : {-1., 5.}) {
+    at.set(0, position);
+    expectError(kInvalid, "axis",
+                [&] { s.run("forward", {{"row", floats({1, 1, 3})}, {"at", at}}); });
+  }
+}
+
+Graph weighted() {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {2, 4});
+  Tensor w = g.weight("layer.weight", DType::F32, {3, 4}),
+         b = g.weight("layer.bias", DType::F32, {3});
+  g.output("y", matmul(x, swapAxes(w, 0, 1)) + b);
+  return g;
+}
+
+TEST_P(SessionTest, WeightMistakesAreToldAllAtOnce) {
+  Session s = open(weighted());
+  expectError(kInvalid, "call bindWeights before the first run",
+              [&] { s.run("forward", {{"x", floats({2, 4})}}); });
+  try {
+    s.bindWeights(Arrays{{"layer.weight", floats({4, 3})}});
+    FAIL();
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("2 weights do not fit"), std::string::npos) << text;
+    EXPECT_NE(text.find("wrong shape: layer.weight is f32[4, 3], expected f32[3, 4]"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("missing: layer.bias f32[3]"), std::string::npos) << text;
+  }
+  expectError(kInvalid, "the program has no weights named extra", [&] {
+    s.bindWeights(Arrays{
+        {"layer.weight", floats({3, 4})}, {"layer.bias", floats({3})}, {"extra", floats({1})}});
+  });
+  expectError(kInvalid, "wrong dtype: layer.bias is f64[3], expected f32[3]", [&] {
+    s.bindWeights(
+        Arrays{{"layer.weight", floats({3, 4})}, {"layer.bias", floats({3}).to(DType::F64)}});
+  });
+}
+
+TEST_P(SessionTest, WeightsCanBeBoundAgain) {
+  Session s = open(weighted());
+  for (float first : {0.f, 1.f}) {
+    s.bindWeights(Arrays{{"layer.weight", floats({3, 4}, first)}, {"layer.bias", floats({3})}});
+    const Array y = s.run("forward", {{"x", floats({2, 4})}}).at("y");
+    // Row 0: x = 0 1 2 3, weights first + 0 1 2 3.
+    EXPECT_EQ(y.at(0), 14 + 6 * first);
+  }
+}
+
+TEST_P(SessionTest, ASecondThreadIsToldNotRaced) {
+  Session s = open(weighted());
+  // While one thread binds, another calls.
+  std::string error;
+  s.bindWeights([&](const std::string& name) {
+    std::thread other([&] {
+      try {
+        s.run("forward", {{"x", floats({2, 4})}});
+      } catch (const Error& e) {
+        error = e.what();
+      }
+    });
+    other.join();
+    return name == "layer.bias" ? floats({3}) : floats({3, 4});
+  });
+  EXPECT_EQ(error, "the session is running in another thread; use one session per thread");
+  s.run("forward", {{"x", floats({2, 4})}});  // and is free afterwards
+}
+
+TEST_P(SessionTest, AFailedRunLeavesTheSessionUsable) {
+  Session s = open(counter());
+  s.run("forward", {{"x", floats({4}, 1)}});
+  EXPECT_THROW(s.run("forward", {{"x", floats({5})}}), Error);
+  EXPECT_EQ(s.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, ::testing::Values("reference", "cpu"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(SteadyState, DecodingAllocatesNothing) {
+  LlamaConfig config;
+  config.vocabSize = 61;
+  config.hiddenSize = 32;
+  config.intermediateSize = 48;
+  config.layers = 2;
+  config.heads = 4;
+  config.kvHeads = 2;
+  config.headDim = 8;
+  config.maxPositions = 128;
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    Session s(compile(buildLlama(config, {.dtype = dtype, .weightDType = dtype})), {.threads = 2});
+    s.bindRandomWeights(1);
+    s.setSymbol("cache", 64);
+    const size_t prefill = s.entryIndex("prefill"), decode = s.entryIndex("decode");
+    Array prompt(DType::I64, {1, 7}), id(DType::I64, {1, 1}), position(DType::I64, {1});
+    std::vector<Array> outputs;
+    s.run(prefill, std::vector<Array>{prompt, position}, outputs);
+    const std::vector<Array> inputs{id, position};
+    uint64_t steady = 0;
+    for (int step = 0; step < 52; ++step) {
+      id.set(0, step);
+      position.set(0, 7 + step);
+      s.run(decode, inputs, outputs);
+      // The first steps may still make what later ones use.
+      if (step == 1) steady = Session::allocations();
+    }
+    EXPECT_EQ(Session::allocations(), steady) << nameOf(dtype);
+    for (int64_t i = 0; i < outputs[0].size(); ++i) ASSERT_TRUE(std::isfinite(outputs[0].at(i)));
+  }
+}
+
+}  // namespace
+}  // namespace lathe

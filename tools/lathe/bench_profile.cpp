@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/bench_profile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace lathe::cli {
+namespace {
+
+constexpr size_t kProfileRows = 24;
+
+// "blocks.3.attn model.cpp:41" -> "blocks.*.attn": the same place of all layers is one row.
+std::string placeOf(const std::string& origin) {
+  std::string place;
+  for (char c : origin.substr(0, origin.find(' '))) {
+    bool digit = c >= '0' && c <= '9';
+    if (!digit) place += c;
+    if (digit && (place.empty() || place.back() != '*')) place += '*';
+  }
+  return place;
+}
+
+// "region_12" -> "region": kernels of one kind are told apart by where they come from.
+std::string kindOf(std::string kernel) {
+  size_t end = kernel.find_last_not_of("0123456789");
+  return end == std::string::npos ? kernel : kernel.substr(0, end + (kernel[end] != '_'));
+}
+
+}  // namespace
+
+Profiles profilesOf(const Session& session) {
+  Profiles all;
+  for (const char* entry : {"prefill", "decode"}) all[entry] = session.profile(entry);
+  return all;
+}
+
+std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after) {
+  std::vector<ProfileRow> rows;
+  for (const char* entry : {"prefill", "decode"}) {
+    std::map<std::pair<std::string, std::string>, ProfileRow> byPlace;
+    for (size_t i = 0; i < after.at(entry).size(); ++i) {
+      const CallProfile &end = after.at(entry)[i], &start = before.at(entry)[i];
+      std::string kernel = kindOf(end.kind), place = placeOf(end.origin);
+      ProfileRow& row = byPlace[{kernel, place}];
+      row.entry = entry;
+      row.kernel = kernel;
+      row.origin = place;
+      row.seconds += end.seconds - start.seconds;
+      row.runs += end.runs - start.runs;
+    }
+    std::vector<ProfileRow> sorted;
+    for (auto& [key, row] : byPlace)
+      if (row.runs) sorted.push_back(row);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+    if (sorted.size() > kProfileRows) {
+      ProfileRow rest{entry, "others", fmt::format("{} places", sorted.size() - kProfileRows), 0,
+                      0};
+      for (size_t i = kProfileRows; i < sorted.size(); ++i) {
+        rest.seconds += sorted[i].seconds;
+        rest.runs += sorted[i].runs;
+      }
+      sorted.resize(kProfileRows);
+      sorted.push_back(rest);
+    }
+    rows.insert(rows.end(), sorted.begin(), sorted.end());
+  }
+  return rows;
+}
+
+}  // namespace lathe::cli
