@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lathe/lathe.h"
+#include "runtime/memory_plan.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -18,6 +19,18 @@ Array floats(Shape shape, float first = 0) {
   Array a(DType::F32, std::move(shape));
   for (int64_t i = 0; i < a.size(); ++i) a.set(i, first + float(i));
   return a;
+}
+
+// A cache of `capacity` rows, a symbol that only the state has.
+Graph cachedRows() {
+  Graph g;
+  const Dim capacity = g.dim("capacity", 2, 16);
+  g.state("rows", DType::F32, {1, capacity, 3});
+  Tensor row = g.input("row", DType::F32, {1, 1, 3}), at = g.input("at", DType::I64, {1});
+  Tensor next = update(g.readState("rows"), row, at, 1);
+  g.writeState("rows", next);
+  g.output("sum", reduceSum(next, {1}));
+  return g;
 }
 
 // Each test runs on both devices: they share the session, not the memory.
@@ -42,17 +55,6 @@ class SessionTest : public ::testing::TestWithParam<const char*> {
     Tensor next = g.readState("total") + x;
     g.writeState("total", next);
     g.output("y", next);
-    return g;
-  }
-  // A cache of `capacity` rows, a symbol that only the state has.
-  static Graph cache() {
-    Graph g;
-    const Dim capacity = g.dim("capacity", 2, 16);
-    g.state("rows", DType::F32, {1, capacity, 3});
-    Tensor row = g.input("row", DType::F32, {1, 1, 3}), at = g.input("at", DType::I64, {1});
-    Tensor next = update(g.readState("rows"), row, at, 1);
-    g.writeState("rows", next);
-    g.output("sum", reduceSum(next, {1}));
     return g;
   }
 };
@@ -136,7 +138,7 @@ TEST_P(SessionTest, SessionsOfOneProgramShareNothingThatChanges) {
 }
 
 TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
-  Session s = open(cache());
+  Session s = open(cachedRows());
   Array at(DType::I64, {1});
   auto put = [&](double position) {
     at.set(0, position);
@@ -154,7 +156,7 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
 }
 
 TEST_P(SessionTest, PositionsPastTheCacheAreErrors) {
-  Session s = open(cache());
+  Session s = open(cachedRows());
   s.setSymbol("capacity", 5);
   Array at(DType::I64, {1});
   for (double position : {-1., 5.}) {
@@ -236,6 +238,14 @@ TEST_P(SessionTest, AFailedRunLeavesTheSessionUsable) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, ::testing::Values("reference", "cpu"),
                          [](const auto& info) { return std::string(info.param); });
+
+// The slot of the cache after a step is the storage of the slot before it.
+TEST(SteadyState, TheCacheIsUpdatedInPlace) {
+  const Program program = compile(cachedRows());
+  const EntryPoint& entry = program.entry("forward");
+  ASSERT_EQ(entry.statesIn.size(), 1u);
+  EXPECT_EQ(ownerOf(entry, entry.statesOut.at(0).slot), entry.statesIn[0].slot);
+}
 
 TEST(SteadyState, DecodingAllocatesNothing) {
   LlamaConfig config;

@@ -22,9 +22,11 @@ std::vector<std::string> usableTiers() {
   return tiers;
 }
 
-// The bytes never touch a file system that others can write to.
-void* load(const std::string& bytes) {
-  int fd = memfd_create("lathe-code", MFD_CLOEXEC);
+// The bytes never touch a file system that others can write to. The descriptor stays open as long
+// as the code is loaded: dlopen knows libraries by path, and a number used again would give the old
+// one.
+void* load(const std::string& bytes, int& fd) {
+  fd = memfd_create("lathe-code", MFD_CLOEXEC);
   if (fd < 0)
     throw Error(ErrorCode::Io, "memfd_create failed: the generated code cannot be loaded");
   size_t done = 0;
@@ -32,16 +34,18 @@ void* load(const std::string& bytes) {
     ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
     if (n <= 0) {
       close(fd);
+      fd = -1;
       throw Error(ErrorCode::Io, "cannot write the generated code to memory");
     }
     done += size_t(n);
   }
   std::string path = "/proc/self/fd/" + std::to_string(fd);
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::string reason = handle ? "" : dlerror();
+  if (handle) return handle;
+  std::string reason = dlerror();
   close(fd);
-  if (!handle) throw Error(ErrorCode::InvalidFile, "the generated code does not load: " + reason);
-  return handle;
+  fd = -1;
+  throw Error(ErrorCode::InvalidFile, "the generated code does not load: " + reason);
 }
 
 DimExpr exprAt(const JsonValue& v, std::string_view key) {
@@ -64,7 +68,7 @@ LoadedCode::LoadedCode(const Program& program) {
     auto code = program.blobs.find("code." + tier);
     if (tier_.empty() && code != program.blobs.end()) {
       tier_ = tier;
-      handle_ = load(code->second);
+      handle_ = load(code->second, fd_);
     }
   }
   if (tier_.empty())
@@ -95,6 +99,7 @@ LoadedCode::LoadedCode(const Program& program) {
 
 LoadedCode::~LoadedCode() {
   if (handle_) dlclose(handle_);
+  if (fd_ >= 0) close(fd_);
 }
 
 const RegionCode& LoadedCode::region(const std::string& name) const {

@@ -34,6 +34,7 @@ class LoadedCode {
 
  private:
   void* handle_ = nullptr;
+  int fd_ = -1;
   std::string tier_;
   std::map<std::string, RegionCode> regions_;
 };
