@@ -71,10 +71,9 @@ class PatternSearch {
     if (!number) return false;
     if (!n.exact) return n.constant(*number);
     // An infinity has no tolerance: every number would be within it.
-    bool near = std::isfinite(*n.exact) &&
-                std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact);
-    if (*number == *n.exact || near)
-      return true;
+    bool near =
+        std::isfinite(*n.exact) && std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact);
+    if (*number == *n.exact || near) return true;
     auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
     if (!element) return false;
     APFloat rounded(*n.exact);

@@ -35,9 +35,8 @@ struct LinearArgs {
 /// Throws Error(Unsupported) for dtypes other than f32 and bf16.
 size_t prepareLinear(const LinearSpec& spec, int threads, KernelIsa isa = KernelIsa::current());
 
-/// Runs the layer. Products are summed in f32; bias is added in f32 before the one rounding to the
-/// output's dtype, the residual is added to the rounded value and rounded again, as an elementwise
-/// addition after the layer would. m = 0 does nothing; k = 0 gives bias + residual.
+/// Runs the layer. Products are summed in f32; bias and residual are added in f32 before the one
+/// rounding to the output's dtype. m = 0 does nothing; k = 0 gives bias + residual.
 /// Throws Error(InvalidArgument) if `scratch` is smaller than prepareLinear said.
 void linear(const LinearSpec& spec, const LinearArgs& args, ThreadPool& pool, Scratch scratch,
             KernelIsa isa = KernelIsa::current());

@@ -17,7 +17,7 @@ inline constexpr int kPanelRows = 4;
 using PanelFn = void (*)(const void* a, int64_t aStride, const void* panel, int64_t blocks,
                          int64_t prefetch, float* acc);
 
-/// What happens to a finished piece of C: bias, one rounding, residual.
+/// What happens to a finished piece of C: bias, residual, one rounding.
 struct Epilogue {
   const void* bias = nullptr;
   DType biasDType = DType::F32;

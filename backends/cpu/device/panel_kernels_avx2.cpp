@@ -68,16 +68,14 @@ void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int6
                      : bf16ToFloat(static_cast<const uint16_t*>(e.bias)[col0 + j]);
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
-      if (e.outDType == DType::F32) {
-        if (e.residual) value += static_cast<const float*>(e.residual)[from];
-        static_cast<float*>(e.c)[at] = value;
-        continue;
-      }
-      uint16_t bits = floatToBf16(value);
+      bool wide = e.outDType == DType::F32;
       if (e.residual)
-        bits = floatToBf16(bf16ToFloat(bits) +
-                           bf16ToFloat(static_cast<const uint16_t*>(e.residual)[from]));
-      static_cast<uint16_t*>(e.c)[at] = bits;
+        value += wide ? static_cast<const float*>(e.residual)[from]
+                      : bf16ToFloat(static_cast<const uint16_t*>(e.residual)[from]);
+      if (wide)
+        static_cast<float*>(e.c)[at] = value;
+      else
+        static_cast<uint16_t*>(e.c)[at] = floatToBf16(value);
     }
   }
 }

@@ -98,15 +98,11 @@ void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int6
       if (e.bias) value = _mm512_add_ps(value, loadAny(e.bias, e.biasDType, col0 + j, lanes));
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
-      if (e.outDType == DType::F32) {
-        if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, DType::F32, from, lanes));
+      if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, e.outDType, from, lanes));
+      if (e.outDType == DType::F32)
         _mm512_mask_storeu_ps(static_cast<float*>(e.c) + at, lanes, value);
-        continue;
-      }
-      __m256i bits = narrow(value);
-      if (e.residual)
-        bits = narrow(_mm512_add_ps(widen(bits), loadAny(e.residual, DType::BF16, from, lanes)));
-      _mm256_mask_storeu_epi16(static_cast<uint16_t*>(e.c) + at, lanes, bits);
+      else
+        _mm256_mask_storeu_epi16(static_cast<uint16_t*>(e.c) + at, lanes, narrow(value));
     }
   }
 }

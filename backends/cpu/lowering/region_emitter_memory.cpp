@@ -77,8 +77,8 @@ Coord Evaluator::linear(Value tensor, const Index& index) {
   auto shape = dims(tensor);
   Coord at = m.constant(0);
   size_t first = 0;
-  // A tensor whose leading dims are the rows' has the row's number as its leading index. Where all of
-  // them are 1 nothing in the index ties it to the loop over rows: it may be emitted in front.
+  // A tensor whose leading dims are the rows' has the row's number as its leading index. Where all
+  // of them are 1 nothing in the index ties it to the loop over rows: it may be emitted in front.
   if (rowNumber && shape.size() > row.size()) {
     bool same = llvm::any_of(rowDims, [](const DimExpr& d) { return !(d == DimExpr(1)); });
     for (size_t i = 0; i < row.size() && same; ++i)

@@ -1,0 +1,34 @@
+// RUN: lathe-opt %s --lathe-form-regions | FileCheck %s
+
+// A norm takes the elementwise ops in front of it along; the linear op stays outside.
+// CHECK-LABEL: func.func @norm
+// CHECK: %[[R:.*]] = lathe.region(%arg0, %arg1
+// CHECK: lathe.add
+// CHECK: lathe.rms_norm
+// CHECK: lathe.yield
+// CHECK: lathe.linear %[[R]]
+func.func @norm(%x: tensor<3x4xf32>, %r: tensor<3x4xf32>, %w: tensor<8x4xf32>) -> tensor<3x8xf32> {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %s = lathe.add %x, %r : tensor<3x4xf32>, tensor<3x4xf32>
+  %n = lathe.rms_norm %s, %g epsilon 1.000000e-05 : tensor<3x4xf32>, tensor<4xf32>
+  %y = lathe.linear %n, %w : tensor<3x4xf32>, tensor<8x4xf32>
+  return %y : tensor<3x8xf32>
+}
+
+// A value with a user outside keeps a region of its own.
+// CHECK-LABEL: func.func @two_users
+// CHECK-COUNT-2: lathe.region
+func.func @two_users(%x: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %e = lathe.exp %x : tensor<3x4xf32>
+  %n = lathe.neg %e : tensor<3x4xf32>
+  return %e, %n : tensor<3x4xf32>, tensor<3x4xf32>
+}
+
+// A lone reshape is a view.
+// CHECK-LABEL: func.func @view
+// CHECK-NOT: lathe.region
+// CHECK: lathe.reshape
+func.func @view(%x: tensor<3x4xf32>) -> tensor<12xf32> {
+  %y = lathe.reshape %x to <12> : tensor<3x4xf32>
+  return %y : tensor<12xf32>
+}

@@ -1,0 +1,33 @@
+// RUN: lathe-opt %s --lathe-choose-weight-layout --lathe-hoist-weights | FileCheck %s
+
+// Packing and casting happen once, in @load; both entry points share the derived weight.
+// CHECK-LABEL: func.func @prefill
+// CHECK: %[[W:.*]] = lathe.weight "proj:cast.pack" : tensor<8x4xf32>
+// CHECK: lathe.linear %arg0, %[[W]] layout packed
+func.func @prefill(%x: tensor<?x4xf32, #lathe.dims<seq, 4>>) -> tensor<?x8xf32, #lathe.dims<seq, 8>> {
+  %w = lathe.weight "proj" : tensor<8x4xbf16>
+  %c = lathe.cast %w to f32 : tensor<8x4xbf16>
+  %y = lathe.linear %x, %c : tensor<?x4xf32, #lathe.dims<seq, 4>>, tensor<8x4xf32>
+  return %y : tensor<?x8xf32, #lathe.dims<seq, 8>>
+}
+// CHECK-LABEL: func.func @decode
+// CHECK: lathe.weight "proj:cast.pack"
+func.func @decode(%x: tensor<1x4xf32>) -> tensor<1x8xf32> {
+  %w = lathe.weight "proj" : tensor<8x4xbf16>
+  %c = lathe.cast %w to f32 : tensor<8x4xbf16>
+  %y = lathe.linear %x, %c : tensor<1x4xf32>, tensor<8x4xf32>
+  return %y : tensor<1x8xf32>
+}
+// A mask is cheaper to make than to read, and a value of the input cannot move.
+// CHECK-LABEL: func.func @stays
+// CHECK: lathe.iota
+// CHECK: lathe.add
+func.func @stays(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %i = lathe.iota <4> axis 0 dtype f32
+  %y = lathe.add %x, %i : tensor<4xf32>, tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @load() -> tensor<8x4xf32> attributes {lathe.derived = ["proj:cast.pack"]}
+// CHECK: lathe.weight "proj" : tensor<8x4xbf16>
+// CHECK: lathe.cast
+// CHECK: lathe.pack %{{.*}} out_in
