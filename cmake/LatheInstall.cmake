@@ -26,7 +26,8 @@ endif()
 install(FILES include/lathe/lathe.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
 install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   FILES_MATCHING PATTERN "*.h"
-  PATTERN "graph_impl.h" EXCLUDE PATTERN "attributes.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE)
+  PATTERN "graph_impl.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE)
+install(FILES ir/tensor.h ir/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir)
 install(FILES backends/backend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
 
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)

@@ -8,24 +8,6 @@
 
 namespace lathe {
 
-DType Tensor::dtype() const {
-  if (!recorder_) throw Error(ErrorCode::InvalidArgument, "dtype() of an empty tensor handle");
-  return recorder_->dtypeOf(id_);
-}
-Dims Tensor::shape() const {
-  if (!recorder_) throw Error(ErrorCode::InvalidArgument, "shape() of an empty tensor handle");
-  return recorder_->shapeOf(id_);
-}
-int64_t Tensor::rank() const { return int64_t(shape().size()); }
-Dim Tensor::dim(int64_t axis) const {
-  Dims dims = shape();
-  int64_t rank = int64_t(dims.size()), i = axis < 0 ? axis + rank : axis;
-  if (i < 0 || i >= rank)
-    throw Error(ErrorCode::InvalidArgument,
-                "axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
-  return dims[size_t(i)];
-}
-
 Graph::Graph(std::string_view name, std::source_location at)
     : impl_(std::make_unique<GraphImpl>(name, at)) {}
 Graph::~Graph() = default;

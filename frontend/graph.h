@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "ir/tensor.h"
 
 namespace lathe {
 
 class GraphImpl;  // holds the MLIR module
-#define LATHE_AT std::source_location at = std::source_location::current()
 
 /// A model under construction.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/graph_impl.h"
 
-#include "frontend/attributes.h"
+#include "ir/attributes.h"
 #include "ir/context.h"
 #include "ir/types.h"
 #include "mlir/IR/Diagnostics.h"

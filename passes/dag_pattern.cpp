@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/dag_pattern.h"
 
-#include "frontend/attributes.h"
+#include "ir/attributes.h"
 #include "ir/types.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"

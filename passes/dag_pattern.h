@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fusion patterns: recorded through the functions that record models (frontend/ops.h), matched
+// Fusion patterns: recorded through the functions that record models (ir/ops.h), matched
 // against IR, and able to say why they did not match.
 //
 //   DagPattern p(context, "square-root");
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "ir/tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
 #define LATHE_PATTERN_AT std::source_location at = std::source_location::current()

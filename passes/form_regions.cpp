@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/form_regions.h"
 
+#include <map>
+#include <set>
+
 #include "ir/types.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,6 +39,9 @@ bool isRowOp(Operation* op) {
   return axes[0] == tensorType(op->getOperand(0)).getRank() - 1;
 }
 
+// In how many places of a kernel the code of one op may stand.
+constexpr size_t kMostPlaces = 16;
+
 class Former {
  public:
   Former(func::FuncOp f, const RegionLimits& limits) : function(f), limits(limits) {}
@@ -69,6 +75,7 @@ class Former {
   llvm::SetVector<Operation*> grow(Operation* root) {
     llvm::SetVector<Operation*> members;
     members.insert(root);
+    Places places{{root, {0}}};
     // While every op so far reads its operands at its own indices, row reductions may join.
     SmallVector<StringAttr> rows = dimsOf(tensorType(root->getResult(0)));
     bool pointwise = isElementwise(root) || isRowOp(root);
@@ -81,7 +88,7 @@ class Former {
         if (!p || members.contains(p) || clustered.contains(p) || p->getNumResults() != 1) continue;
         if (isa<WeightOp>(p) || !emittable(p) || isFree(p)) continue;
         bool only = llvm::all_of(p->getUsers(), [&](Operation* u) { return members.contains(u); });
-        if (!only) continue;
+        if (!only || !readInFewPlaces(p, places)) continue;
         auto type = tensorType(p->getResult(0));
         if (isElementwise(p)) {
           // Under a reduction an operand of another shape would be evaluated once per element.
@@ -93,7 +100,7 @@ class Former {
           members.insert(p);
         } else if (isIndexing(p)) {
           // A row reduction reads its operand several times: only what is cheap to re-read joins.
-          bool cheap = isa<BroadcastOp>(p) || (isa<ReshapeOp>(p) && type.getNumElements() == 1);
+          bool cheap = isa<BroadcastOp>(p) || (isa<ReshapeOp>(p) && type.hasStaticShape() && type.getNumElements() == 1);
           if (hasRowOp && !cheap) continue;
           if (isa<ReshapeOp>(p) && !isa_and_nonnull<Operation*>(p->getOperand(0).getDefiningOp())) continue;
           if (isa<ReshapeOp>(p) && !sameLastDim(p)) continue;
@@ -104,6 +111,30 @@ class Former {
     }
     // Constants and ramps are copied in by outline().
     return members;
+  }
+  // Where in a kernel the members are evaluated: a pointwise op reads its operands where it is
+  // itself, any other in a place of its own for each of its places. A value costs its code once a
+  // place, and through chains such as x = x + shifted(x) places double with every step.
+  using Places = llvm::DenseMap<Operation*, std::set<int>>;
+  bool readInFewPlaces(Operation* op, Places& places) {
+    std::set<int> all;
+    for (OpOperand& use : op->getUses()) {
+      Operation* user = use.getOwner();
+      for (int place : places[user]) {
+        if (isElementwise(user)) {
+          all.insert(place);
+          continue;
+        }
+        // The rows of a row op are read in passes of their own, and where its result is.
+        if (isRowOp(user)) all.insert(place);
+        std::pair<std::pair<Operation*, unsigned>, int> key{
+            {user, use.getOperandNumber()}, isRowOp(user) ? 0 : place};
+        all.insert(placeOf.try_emplace(key, int(placeOf.size()) + 1).first->second);
+      }
+    }
+    if (all.size() > kMostPlaces) return false;
+    places[op] = std::move(all);
+    return true;
   }
   // Splitting or merging dims in front of the last one keeps rows whole.
   static bool sameLastDim(Operation* reshape) {
@@ -157,6 +188,7 @@ class Former {
   llvm::DenseMap<Operation*, int> position;
   llvm::DenseSet<Operation*> clustered;
   SmallVector<llvm::SetVector<Operation*>> clusters;
+  std::map<std::pair<std::pair<Operation*, unsigned>, int>, int> placeOf;
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/hoist_weights.h"
 
+#include <map>
+#include <set>
+
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -37,13 +40,14 @@ class Hoister {
     SmallVector<Value> results;
     SmallVector<Type> types;
     SmallVector<Attribute> names;
-    std::map<std::string, std::string> nameOfText;
-    std::map<std::string, int> taken;
+    std::map<int, std::string> nameOfNumber;
+    std::set<std::string> taken;  // a checkpoint may use any name
+    module.walk([&](WeightOp op) { taken.insert(op.getName().str()); });
     for (Value v : frontier) {
-      std::string text = textOf(v), &name = nameOfText[text];
+      std::string& name = nameOfNumber[numberOf(v)];
       if (name.empty()) {
-        name = nameFor(v.getDefiningOp());
-        if (int n = taken[name]++) name += "." + std::to_string(n);
+        std::string base = name = nameFor(v.getDefiningOp());
+        for (int n = 1; !taken.insert(name).second; ++n) name = base + "." + std::to_string(n);
         results.push_back(copy(v));
         types.push_back(v.getType());
         names.push_back(builder.getStringAttr(name));
@@ -85,16 +89,17 @@ class Hoister {
     }
   }
 
-  // The expression as text: equal texts are equal values.
-  std::string textOf(Value v) {
-    if (auto it = texts.find(v); it != texts.end()) return it->second;
+  // A number for the expression: equal expressions have equal ones. Operands enter as numbers, so
+  // that a value with many uses is spelled once.
+  int numberOf(Value v) {
+    if (auto it = numbers.find(v); it != numbers.end()) return it->second;
     Operation* d = v.getDefiningOp();
-    std::string text, inner;
+    std::string text;
     llvm::raw_string_ostream os(text);
-    for (Value o : d->getOperands()) inner += textOf(o) + ",";
     os << d->getName() << d->getAttrDictionary() << v.getType() << "#"
-       << cast<OpResult>(v).getResultNumber() << "(" << inner << ")";
-    return texts[v] = text;
+       << cast<OpResult>(v).getResultNumber();
+    for (Value o : d->getOperands()) os << "," << numberOf(o);
+    return numbers[v] = numberOfText.try_emplace(text, int(numberOfText.size())).first->second;
   }
 
   // "model.layers.0.mlp.up_proj.weight:cast.pack": the first weight and the chain of ops.
@@ -112,15 +117,15 @@ class Hoister {
   }
 
   Value copy(Value v) {
-    std::string text = textOf(v);
-    if (auto it = copies.find(text); it != copies.end()) return it->second;
+    int number = numberOf(v);
+    if (auto it = copies.find(number); it != copies.end()) return it->second;
     Operation* d = v.getDefiningOp();
     IRMapping map;
     for (Value o : d->getOperands()) map.map(o, copy(o));
     Operation* clone = builder.clone(*d, map);
     for (auto [from, to] : llvm::zip(d->getResults(), clone->getResults()))
-      copies[textOf(from)] = to;
-    return copies[text];
+      copies[numberOf(from)] = to;
+    return copies[number];
   }
 
   static void eraseDead(func::FuncOp f) {
@@ -131,8 +136,9 @@ class Hoister {
   ModuleOp module;
   OpBuilder builder;
   SmallVector<Value> frontier;
-  llvm::DenseMap<Value, std::string> texts;
-  std::map<std::string, Value> copies;
+  llvm::DenseMap<Value, int> numbers;
+  std::map<std::string, int> numberOfText;
+  std::map<int, Value> copies;  // by number
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/match.h"
 
-#include "frontend/attributes.h"
+#include "ir/attributes.h"
 #include "ir/checked_create.h"
 #include "ir/types.h"
 #include "passes/locations.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Array: a dense row-major tensor of values in host memory. What goes into and comes out of a
-// session; the symbolic value of a graph under construction is `Tensor` (frontend/tensor.h).
+// session; the symbolic value of a graph under construction is `Tensor` (ir/tensor.h).
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "runtime/thread_pool.h"
 
 namespace lathe {
 
@@ -43,11 +44,13 @@ std::vector<Array> fetchWeights(const Program& program, const WeightSource& sour
 
 Array randomWeight(const TensorInfo& info, uint64_t seed) {
   Array a(info.dtype, staticShape(info));
-  // SplitMix64 (Steele, Lea, Flood 2014), keyed by the name so that order does not matter.
-  uint64_t state = seed * 0x9e3779b97f4a7c15u;
-  for (unsigned char c : info.name) state = (state ^ c) * 0x100000001b3u;
-  auto next = [&] {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  // SplitMix64 (Steele, Lea, Flood 2014), keyed by the name so that order does not matter. Its
+  // state is a counter, so that any element can be computed alone.
+  constexpr uint64_t step = 0x9e3779b97f4a7c15u;
+  uint64_t start = seed * step;
+  for (unsigned char c : info.name) start = (start ^ c) * 0x100000001b3u;
+  auto uniform = [start](int64_t index) {
+    uint64_t z = start + (uint64_t(index) + 1) * step;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     z ^= z >> 31;
@@ -56,13 +59,19 @@ Array randomWeight(const TensorInfo& info, uint64_t seed) {
   bool vector = a.shape().size() < 2;
   float scale = vector ? 0.1f : 1.0f / std::sqrt(float(std::max<int64_t>(a.shape().back(), 1)));
   float center = vector ? 1.0f : 0.0f;
-  if (info.dtype == DType::BF16) {
-    for (uint16_t& v : a.as<uint16_t>()) v = floatToBf16(center + scale * next());
-  } else if (info.dtype == DType::F32) {
-    for (float& v : a.as<float>()) v = center + scale * next();
-  } else {
-    for (int64_t i = 0; i < a.size(); ++i) a.set(i, center + scale * next());
-  }
+  constexpr int64_t kGrain = 1 << 16;  // elements that repay a fork
+  ThreadPool::global().parallelFor(0, a.size(), kGrain, [&](int64_t begin, int64_t end, int) {
+    auto value = [&](int64_t i) { return center + scale * uniform(i); };
+    if (info.dtype == DType::BF16) {
+      uint16_t* to = a.as<uint16_t>().data();
+      for (int64_t i = begin; i < end; ++i) to[i] = floatToBf16(value(i));
+    } else if (info.dtype == DType::F32) {
+      float* to = a.as<float>().data();
+      for (int64_t i = begin; i < end; ++i) to[i] = value(i);
+    } else {
+      for (int64_t i = begin; i < end; ++i) a.set(i, value(i));
+    }
+  });
   return a;
 }
 

@@ -16,7 +16,7 @@ class BoundWeights {
 /// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes.
 std::vector<Array> fetchWeights(const Program& program, const WeightSource& source);
 /// Deterministic values for one weight: uniform in +-1/sqrt(last dim) for matrices, near 1 for
-/// vectors (norm gains).
+/// vectors (norm gains). Values do not depend on the number of threads, which share the work.
 Array randomWeight(const TensorInfo& info, uint64_t seed);
 
 }  // namespace lathe

@@ -44,6 +44,10 @@ struct Session::Impl {
     haveWeights = true;
   }
 
+  void resetStates() {
+    for (Array& a : states) a = Array();
+  }
+
   void prepareStates(const Executor& executor) {
     for (const Port& port : executor.entry().statesIn) {
       for (size_t i = 0; i < program->states.size(); ++i) {
@@ -156,15 +160,17 @@ void Session::setSymbol(std::string_view name, int64_t value) {
       throw Error(ErrorCode::InvalidArgument,
                   "'" + s.name + "' = " + std::to_string(value) + " is outside its range " +
                       std::to_string(s.lo) + " to " + std::to_string(s.hi));
+    Impl::Turn turn(impl_->running);
     impl_->fixed[s.name] = value;
-    resetStates();
+    impl_->resetStates();
     return;
   }
   throw Error(ErrorCode::InvalidArgument, "the program has no symbol '" + std::string(name) + "'");
 }
 
 void Session::resetStates() {
-  for (Array& a : impl_->states) a = Array();
+  Impl::Turn turn(impl_->running);
+  impl_->resetStates();
 }
 
 Array Session::state(std::string_view name) const {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -183,24 +184,32 @@ void ThreadPool::parallelFor(int64_t begin, int64_t end, int64_t grain,
 
 namespace {
 std::mutex globalLock;
-std::unique_ptr<ThreadPool>& globalPool() {
-  static std::unique_ptr<ThreadPool> pool;
-  return pool;
+struct GlobalPools {
+  std::map<int, std::unique_ptr<ThreadPool>> bySize;
+  ThreadPool* current = nullptr;
+
+  ThreadPool& choose(int threads) {
+    auto& pool = bySize[threads];
+    if (!pool) pool = std::make_unique<ThreadPool>(threads);
+    current = pool.get();
+    return *current;
+  }
+};
+GlobalPools& globalPools() {
+  static GlobalPools pools;
+  return pools;
 }
 }  // namespace
 
 ThreadPool& ThreadPool::global() {
   std::lock_guard lock(globalLock);
-  auto& pool = globalPool();
-  if (!pool) pool = std::make_unique<ThreadPool>(defaultThreads());
-  return *pool;
+  GlobalPools& pools = globalPools();
+  return pools.current ? *pools.current : pools.choose(defaultThreads());
 }
 
-void ThreadPool::setGlobalThreads(int threads) {
+ThreadPool& ThreadPool::setGlobalThreads(int threads) {
   std::lock_guard lock(globalLock);
-  auto& pool = globalPool();
-  if (pool && pool->threads() == threads) return;
-  pool = std::make_unique<ThreadPool>(threads);
+  return globalPools().choose(threads);
 }
 
 }  // namespace lathe

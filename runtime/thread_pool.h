@@ -42,8 +42,9 @@ class ThreadPool {
 
   /// The process's pool. Its size is LATHE_NUM_THREADS, else the CPUs this process may run on.
   static ThreadPool& global();
-  /// Replaces the process's pool by one of `threads`; no region may be running.
-  static void setGlobalThreads(int threads);
+  /// The process's pool of `threads`, which global() is from now on. Pools of other sizes stay, as
+  /// sessions use them; their threads sleep.
+  static ThreadPool& setGlobalThreads(int threads);
 
   int threads() const { return threads_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Activations of any shape, elementwise, in elementary ops.
-#include "frontend/ops.h"
+#include "ir/ops.h"
 
 namespace lathe::nn {
 

@@ -3,7 +3,7 @@
 // Scaled dot-product attention: Vaswani et al., "Attention Is All You Need", 2017.
 #include <optional>
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 
 namespace lathe::nn {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "frontend/graph.h"
-#include "frontend/ops.h"
+#include "ir/ops.h"
 
 namespace lathe::nn {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "frontend/ops.h"
+#include "ir/ops.h"
 
 namespace lathe::nn {
 

@@ -10,7 +10,7 @@
 //           [b, g n, t, d] are grouped heads
 #include <cmath>
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/causal.h"

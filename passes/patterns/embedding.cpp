@@ -2,7 +2,7 @@
 //
 //   weight ─ (cast) ── gather axis 0 ──        embedding(ids, table)
 //   ids ───────────────┘
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/patterns/library.h"
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 
 using namespace mlir;

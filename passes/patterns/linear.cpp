@@ -4,7 +4,7 @@
 //   weight ─ (cast) ─ transpose ┘       b ┘    r ┘
 //
 // One pattern per step: the product, then the bias, then the residual.
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

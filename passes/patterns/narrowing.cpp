@@ -5,7 +5,7 @@
 // softmax, rms_norm, rope, attention, linear and silu_gate compute in f32 and round once, whatever
 // the dtype of their operands is. So casts of all operands from one narrow type and back are the op
 // on that type: the values are the same, and half the bytes move.
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

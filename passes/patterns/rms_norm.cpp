@@ -9,7 +9,7 @@
 // become part of the op afterwards (narrowing.cpp).
 #include <cmath>
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

@@ -11,7 +11,7 @@
 //   x ─┬───────────────────── mul concat(cos, cos) ── add                       the same, half
 //      ├─ slice b ─ neg ─┐                            │
 //      └─ slice a ──── concat ── mul concat(sin, sin) ┘
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

@@ -9,7 +9,7 @@
 //   relu        max(x, 0)
 #include <numbers>
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

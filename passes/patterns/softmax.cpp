@@ -13,7 +13,7 @@
 //   uniform: e' = select(empty, 1, e); div(e', reduce_sum(e'))
 #include <cmath>
 
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "ir/types.h"
 #include "passes/match.h"
 #include "passes/patterns/library.h"

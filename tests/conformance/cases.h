@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "frontend/graph.h"
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "runtime/session.h"
 
 namespace lathe::conformance {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/device/attention_pack.h"
 #include "runtime/error.h"
 
 namespace lathe::cpu {
@@ -464,6 +465,40 @@ TEST(Attention, ScratchGrowsWithKeysNotWithTheirProduct) {
   b.args.qLen = large.qLen;
   b.args.kLen = large.kLen;
   EXPECT_LE(attentionScratchBytes(b.args, 2), 4 * attentionScratchBytes(a.args, 2));
+}
+
+TEST(AttentionPack, KeysAreTransposedOnEveryTier) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (KernelIsa isa : tiers())
+      for (int64_t dim : {1, 15, 33, 64, 80, 130})
+        for (int64_t count : {1, 15, 16, 17, 100, 128}) {
+          Case c = makeCase(dtype, {1, 1, 1, 1, kTileKeys, dim + 3, 1});  // 3 elements of stride
+          c.args.headDim = dim;
+          AttentionPack pack(c.args, attentionKernels(dtype == DType::BF16, isa));
+          std::vector<char> tile(pack.keyBytes(), char(0x5a));
+          pack.keys(c.tensor(1), dim + 3, count, tile.data());
+          for (int64_t j = 0; j < kTileKeys; ++j)
+            for (int64_t d = 0; d < pack.innerDim; ++d) {
+              double got = pack.bf16 ? bf16ToFloat(reinterpret_cast<uint16_t*>(
+                                           tile.data())[(d / 2 * kTileKeys + j) * 2 + d % 2])
+                                     : reinterpret_cast<float*>(tile.data())[d * kTileKeys + j];
+              bool inside = j < count && d < dim;
+              ASSERT_EQ(got, inside ? c.k[size_t(j * (dim + 3) + d)] : 0.0)
+                  << nameOf(isa.tier) << " " << nameOf(dtype) << " dim " << dim << " of " << count
+                  << " keys: key " << j << " element " << d;
+            }
+        }
+}
+
+TEST(Attention, DecodeOfEveryTailOfATile) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int64_t dim : {63, 64, 80})
+      for (int64_t k : {15, 16, 17, 136, 143, 145}) {
+        Case c = makeCase(dtype, {1, 4, 2, 2, k, dim, dim}, true);
+        c.args.causal = true;
+        c.args.causalOffset = k - 2;
+        checkAll(c);
+      }
 }
 
 TEST(Attention, ErrorsSayWhatWasExpected) {

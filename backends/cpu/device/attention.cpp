@@ -351,8 +351,9 @@ bool isEmpty(const AttentionArgs& a) {
 }  // namespace
 
 const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
-  static const AttentionKernels amx{true, true, amxProduct, kAttentionAvx512Bf16.softmaxRow,
-                                    kAttentionAvx512Bf16.scaleRow};
+  static const AttentionKernels amx{
+      true,    true, amxProduct, kAttentionAvx512Bf16.softmaxRow, kAttentionAvx512Bf16.scaleRow,
+      Isa::Amx};
   if (isa.tier == Isa::Avx2) return kAttentionAvx2;
   if (!bf16 || !isa.bf16) return kAttentionAvx512;
   return isa.tier == Isa::Amx ? amx : kAttentionAvx512Bf16;

@@ -74,6 +74,6 @@ LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx2 = {false, false, productF32, softmaxRow, scaleRow};
+const AttentionKernels kAttentionAvx2 = {false, false, productF32, softmaxRow, scaleRow, Isa::Avx2};
 
 }  // namespace lathe::cpu

@@ -62,9 +62,9 @@ LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx512 = {false, false, plain::productF32, plain::softmaxRow,
-                                           plain::scaleRow};
-const AttentionKernels kAttentionAvx512Bf16 = {true, false, dot::productBf16, dot::softmaxRow,
-                                               dot::scaleRow};
+const AttentionKernels kAttentionAvx512 = {
+    false, false, plain::productF32, plain::softmaxRow, plain::scaleRow, Isa::Avx512};
+const AttentionKernels kAttentionAvx512Bf16 = {
+    true, false, dot::productBf16, dot::softmaxRow, dot::scaleRow, Isa::Avx512};
 
 }  // namespace lathe::cpu

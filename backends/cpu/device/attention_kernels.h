@@ -41,6 +41,8 @@ struct AttentionKernels {
   float (*softmaxRow)(const ScoreRow& row, RowState& state);
   /// row[0..count) *= factor, count a multiple of 16.
   void (*scaleRow)(float* row, int64_t count, float factor);
+  /// Whose transpose packs the keys.
+  Isa tier;
 };
 
 /// The table for data of `bf16` or f32 on a tier.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/attention_pack.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lathe::cpu {
 namespace {
 
-const char* at(const void* base, int64_t index, DType dtype) {
-  return static_cast<const char*>(base) + index * int64_t(sizeOf(dtype));
-}
-
-float loadFloat(const void* base, int64_t index, DType dtype) {
-  return dtype == DType::F32 ? static_cast<const float*>(base)[index]
-                             : bf16ToFloat(static_cast<const uint16_t*>(base)[index]);
+// Elements of a row of the given dtype as f32.
+void widen(const char* from, DType dtype, int64_t count, float* to) {
+  if (dtype == DType::F32) {
+    std::memcpy(to, from, size_t(count) * 4);
+    return;
+  }
+  const uint16_t* bits = reinterpret_cast<const uint16_t*>(from);
+  for (int64_t i = 0; i < count; ++i) to[i] = bf16ToFloat(bits[i]);
 }
 
 }  // namespace
@@ -20,6 +22,7 @@ float loadFloat(const void* base, int64_t index, DType dtype) {
 AttentionPack::AttentionPack(const AttentionArgs& args, const AttentionKernels& kernels)
     : dtype(args.dtype),
       bf16(kernels.bf16Operands),
+      transpose(wordTranspose(kernels.tier)),
       headDim(args.headDim),
       valueDim(args.valueDim),
       innerDim(bf16 ? roundUp(args.headDim, 32) : args.headDim),
@@ -32,39 +35,44 @@ void AttentionPack::query(const void* from, int row, void* tile) const {
     std::memset(to + headDim, 0, size_t(innerDim - headDim) * 2);
     return;
   }
-  float* to = static_cast<float*>(tile) + row * innerDim;
-  for (int64_t d = 0; d < headDim; ++d) to[d] = loadFloat(from, d, dtype);
+  widen(static_cast<const char*>(from), dtype, headDim, static_cast<float*>(tile) + row * innerDim);
 }
 
 void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* tile) const {
   if (count < kTileKeys || innerDim > headDim) std::memset(tile, 0, keyBytes());
-  if (!bf16) {
-    float* to = static_cast<float*>(tile);
-    for (int64_t j = 0; j < count; ++j)
-      for (int64_t d = 0; d < headDim; ++d)
-        to[d * kTileKeys + j] = loadFloat(from, j * stride + d, dtype);
+  const char* keys = static_cast<const char*>(from);
+  uint32_t* to = static_cast<uint32_t*>(tile);
+  stride *= int64_t(sizeOf(dtype));
+  if (!bf16 && dtype == DType::BF16) {
+    // Keys are widened in pieces that stay in the innermost cache.
+    constexpr int64_t pieceKeys = 16, pieceDim = 64;
+    float piece[pieceKeys * pieceDim];
+    for (int64_t j = 0; j < count; j += pieceKeys)
+      for (int64_t d = 0; d < headDim; d += pieceDim) {
+        const int64_t rows = std::min(pieceKeys, count - j), dims = std::min(pieceDim, headDim - d);
+        for (int64_t r = 0; r < rows; ++r)
+          widen(keys + (j + r) * stride + d * 2, dtype, dims, piece + r * pieceDim);
+        transpose(reinterpret_cast<const char*>(piece), pieceDim * 4, rows, dims,
+                  to + d * kTileKeys + j, kTileKeys);
+      }
     return;
   }
-  uint32_t* to = static_cast<uint32_t*>(tile);
+  const int64_t elementsPerWord = bf16 ? 2 : 1, words = headDim / elementsPerWord;
+  transpose(keys, stride, count, words, to, kTileKeys);
+  if (headDim % elementsPerWord == 0) return;
   for (int64_t j = 0; j < count; ++j) {
-    const char* key = at(from, j * stride, dtype);
-    for (int64_t pair = 0; pair < headDim / 2; ++pair)
-      std::memcpy(to + pair * kTileKeys + j, key + pair * 4, 4);
-    if (headDim % 2 != 0) {
-      uint16_t last;
-      std::memcpy(&last, key + (headDim - 1) * 2, 2);
-      to[headDim / 2 * kTileKeys + j] = last;
-    }
+    uint16_t last;
+    std::memcpy(&last, keys + j * stride + (headDim - 1) * 2, 2);
+    to[words * kTileKeys + j] = last;
   }
 }
 
 void AttentionPack::values(const void* from, int64_t stride, int64_t count, void* tile) const {
   if (count < kTileKeys || valueColumns > valueDim) std::memset(tile, 0, valueBytes());
   if (!bf16) {
-    float* to = static_cast<float*>(tile);
     for (int64_t j = 0; j < count; ++j)
-      for (int64_t d = 0; d < valueDim; ++d)
-        to[j * valueColumns + d] = loadFloat(from, j * stride + d, dtype);
+      widen(static_cast<const char*>(from) + j * stride * int64_t(sizeOf(dtype)), dtype, valueDim,
+            static_cast<float*>(tile) + j * valueColumns);
     return;
   }
   uint32_t* to = static_cast<uint32_t*>(tile);

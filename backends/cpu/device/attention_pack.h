@@ -3,13 +3,15 @@
 // Copies of queries, keys and values in the form that the attention micro-kernels read.
 #include "backends/cpu/device/attention.h"
 #include "backends/cpu/device/attention_kernels.h"
+#include "backends/cpu/device/word_transpose.h"
 
 namespace lathe::cpu {
 
 /// Padded sizes of the packed forms of one call.
 struct AttentionPack {
   DType dtype = DType::F32;
-  bool bf16 = false;  ///< operands in bf16 pairs, else f32
+  bool bf16 = false;                  ///< operands in bf16 pairs, else f32
+  WordTranspose transpose = nullptr;  ///< of the tier
   int64_t headDim = 0, valueDim = 0;
   int64_t innerDim = 0;      ///< headDim, padded to 32 with bf16 operands
   int64_t valueColumns = 0;  ///< valueDim, padded to 32

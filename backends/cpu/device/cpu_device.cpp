@@ -72,17 +72,13 @@ class RegionKernel final : public Kernel {
 class CpuDevice final : public Device {
  public:
   CpuDevice(std::shared_ptr<const Program> program, const DeviceOptions& options)
-      : program_(std::move(program)), code_(std::make_shared<LoadedCode>(*program_)) {
-    if (options.threads < 0)
-      throw Error(ErrorCode::InvalidArgument,
-                  "threads: expected at least 1, got " + std::to_string(options.threads));
-    if (options.threads > 0 && options.threads != ThreadPool::global().threads())
-      ThreadPool::setGlobalThreads(options.threads);
-  }
+      : program_(std::move(program)),
+        code_(std::make_shared<LoadedCode>(*program_)),
+        pool_(poolOf(options.threads)) {}
 
   std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint& entry,
                                      const Call& call) override {
-    CallInfo info{call, JsonValue::parse(call.config, "call config"), {}, ThreadPool::global()};
+    CallInfo info{call, JsonValue::parse(call.config, "call config"), {}, pool_};
     for (auto* slots : {&call.operands, &call.results})
       for (int s : *slots) info.dtypes.push_back(entry.slots[size_t(s)].dtype);
     if (call.kind == "region") return std::make_unique<RegionKernel>(info, code_);
@@ -106,8 +102,16 @@ class CpuDevice final : public Device {
   }
 
  private:
+  static ThreadPool& poolOf(int threads) {
+    if (threads < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  "threads: expected at least 1, got " + std::to_string(threads));
+    return threads > 0 ? ThreadPool::setGlobalThreads(threads) : ThreadPool::global();
+  }
+
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const LoadedCode> code_;
+  ThreadPool& pool_;
 };
 
 const bool registered = [] {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/scratch.h"
 #include "runtime/dtype.h"
 #include "runtime/thread_pool.h"
@@ -37,8 +38,9 @@ struct PackedShape {
 
 /// Packs `src` (dense, F32 or BF16, rounded to the packed dtype if that is narrower) into `dst`.
 /// `srcIsOutIn`: src is row-major [n, k] (a checkpoint's Linear weight), else row-major [k, n].
-/// Throws Error(Unsupported) for other dtypes and Error(InvalidArgument) for negative sizes.
+/// Every tier gives the same bits. Throws Error(Unsupported) for other dtypes and
+/// Error(InvalidArgument) for negative sizes.
 void packWeights(const PackedShape& shape, const void* src, DType srcDType, bool srcIsOutIn,
-                 void* dst, ThreadPool& pool);
+                 void* dst, ThreadPool& pool, KernelIsa isa = KernelIsa::current());
 
 }  // namespace lathe::cpu

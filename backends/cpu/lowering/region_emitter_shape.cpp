@@ -120,9 +120,10 @@ Value Evaluator::pad(PadOp op, const Index& index) {
     int64_t low = op.getLow()[i], high = op.getHigh()[i];
     if (!low && !high) continue;
     const Coord& c = index.coords[i];
-    int64_t length = from[i].asConstant().value_or(Coord::kUnbounded);
+    auto known = from[i].asConstant();
+    int64_t length = known.value_or(Coord::kUnbounded);
     inner.coords[i] = m.clip(m.plus(c, k.i64(-low), index.width), 0, length - 1);
-    bool sureLow = c.lo >= low, sureHigh = !high || c.hi < low + length;
+    bool sureLow = c.lo >= low, sureHigh = !high || (known && c.hi < low + length);
     if (sureLow && sureHigh && (c.lo > -Coord::kUnbounded)) continue;
     // Below 0 wraps to a large unsigned number: one comparison serves both ends.
     Value at = m.values(inner.coords[i], index.width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matcher behind fusion patterns, and the numbering of rewrites.
-#include "frontend/ops.h"
+#include "ir/ops.h"
 #include "gtest/gtest.h"
 #include "ir/context.h"
 #include "ir/types.h"

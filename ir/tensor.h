@@ -19,8 +19,10 @@ using Dim = DimExpr;
 using Dims = std::vector<Dim>;
 
 class Recorder;
+/// The caller's line, as the last parameter of everything that records.
+#define LATHE_AT std::source_location at = std::source_location::current()
 
-/// A symbolic value. Made by Graph::input, Graph::weight and the functions of frontend/ops.h.
+/// A symbolic value. Made by Graph::input, Graph::weight and the functions of ir/ops.h.
 class Tensor {
  public:
   Tensor() = default;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "frontend/graph.h"
+#include "ir/tensor.h"
 
 namespace lathe {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/attributes.h"
+#include "ir/attributes.h"
 
 #include "ir/types.h"
 #include "runtime/error.h"

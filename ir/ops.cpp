@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/ops.h"
+#include "ir/ops.h"
 
 #include <algorithm>
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bound_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "runtime/thread_pool.h"
+
+namespace lathe {
+namespace {
+
+TensorInfo matrix(DType dtype) { return {"layer.weight", dtype, {DimExpr(700), DimExpr(601)}}; }
+
+Array onThreads(int threads, const TensorInfo& info) {
+  ThreadPool::setGlobalThreads(threads);
+  return randomWeight(info, 5);
+}
+
+TEST(RandomWeight, ThreadsDoNotChangeIt) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    Array one = onThreads(1, matrix(dtype)), many = onThreads(5, matrix(dtype));
+    EXPECT_EQ(std::memcmp(one.data(), many.data(), one.bytes()), 0) << nameOf(dtype);
+  }
+}
+
+// SplitMix64 as its authors write it: a state that steps from element to element.
+TEST(RandomWeight, FollowsTheGenerator) {
+  uint64_t state = 5 * 0x9e3779b97f4a7c15u;
+  for (unsigned char c : std::string("layer.weight")) state = (state ^ c) * 0x100000001b3u;
+  Array weight = onThreads(3, matrix(DType::F32));
+  const float scale = 1.0f / std::sqrt(601.0f);
+  for (float value : weight.as<float>()) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    ASSERT_EQ(value, scale * (float(int64_t(z ^ (z >> 31)) >> 40) * 0x1p-23f));
+  }
+}
+
+TEST(RandomWeight, NameAndSeedChangeIt) {
+  TensorInfo info = matrix(DType::F32), other = info;
+  other.name = "layer.bias";
+  Array first = randomWeight(info, 5);
+  EXPECT_NE(std::memcmp(first.data(), randomWeight(other, 5).data(), first.bytes()), 0);
+  EXPECT_NE(std::memcmp(first.data(), randomWeight(info, 6).data(), first.bytes()), 0);
+}
+
+TEST(RandomWeight, VectorsLieNearOne) {
+  Array gains = randomWeight({"norm", DType::F32, {DimExpr(300)}}, 1);
+  for (float value : gains.as<float>()) ASSERT_NEAR(value, 1.0f, 0.1f);
+}
+
+}  // namespace
+}  // namespace lathe
