@@ -46,8 +46,8 @@ Array toArray(ElementsAttr value) {
   } else if (isFloat(a.dtype())) {
     for (APFloat f : value.getValues<APFloat>()) {
       APInt bits = f.bitcastToAPInt();
-      std::memcpy(static_cast<char*>(a.data()) + i++ * int64_t(sizeOf(a.dtype())), bits.getRawData(),
-                  sizeOf(a.dtype()));
+      std::memcpy(static_cast<char*>(a.data()) + i++ * int64_t(sizeOf(a.dtype())),
+                  bits.getRawData(), sizeOf(a.dtype()));
     }
   } else {
     for (APInt v : value.getValues<APInt>())
@@ -94,7 +94,8 @@ class EntryBuilder {
         int slot = slots.lookup(value), own = owner(slot);
         const Slot& s = entry.slots[size_t(own)];
         bool inPlace = s.kind == SlotKind::State && s.index == states.at(state.getValue().str());
-        if (!inPlace && s.kind != SlotKind::Arena) slot = copy(slot, SlotKind::Arena, 0, value.getLoc());
+        if (!inPlace && s.kind != SlotKind::Arena)
+          slot = copy(slot, SlotKind::Arena, 0, value.getLoc());
         entry.statesOut.push_back({state.getValue().str(), slot});
         continue;
       }
@@ -147,7 +148,8 @@ class EntryBuilder {
       bool next = false;
       for (OpOperand& use : becomes.getUses()) {
         if (use.getOwner() != ret) continue;
-        auto state = function.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), "lathe.state");
+        auto state =
+            function.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), "lathe.state");
         next |= state && states.at(state.getValue().str()) == s.index;
       }
       if (!next) return false;
@@ -164,7 +166,8 @@ class EntryBuilder {
     if (auto weight = dyn_cast<WeightOp>(op)) {
       int index = weights.at(weight.getName().str()), raw = int(program.weights.size());
       int slot = add(weight.getY(), SlotKind::Weight, index);
-      if (index >= raw) entry.slots[size_t(slot)].shape = program.derived[size_t(index - raw)].shape;
+      if (index >= raw)
+        entry.slots[size_t(slot)].shape = program.derived[size_t(index - raw)].shape;
     } else if (auto constant = dyn_cast<ConstantOp>(op)) {
       program.constants.push_back(toArray(constant.getValue()));
       add(constant.getY(), SlotKind::Constant, int(program.constants.size()) - 1);
@@ -174,13 +177,18 @@ class EntryBuilder {
       call(kernel);
     } else {
       throw Error(ErrorCode::Unsupported, op.getName().getStringRef().str() +
-                                              " reached the program; at " + originText(op.getLoc()));
+                                              " reached the program; at " +
+                                              originText(op.getLoc()));
     }
   }
 
   void call(KernelOp op) {
-    Call c{op.getKind().str(), op.getCallee() ? op.getCallee()->str() : "", configText(op.getConfig()),
-           {}, {}, originText(op.getLoc())};
+    Call c{op.getKind().str(),
+           op.getCallee() ? op.getCallee()->str() : "",
+           configText(op.getConfig()),
+           {},
+           {},
+           originText(op.getLoc())};
     for (Value v : op.getInputs()) c.operands.push_back(slots.lookup(v));
     auto reuse = op.getConfig().getAs<IntegerAttr>("reuse");
     for (auto [i, v] : llvm::enumerate(op.getOutputs())) {
@@ -190,7 +198,8 @@ class EntryBuilder {
       c.results.push_back(add(v, SlotKind::Arena, 0, alias));
       // A buffer that is larger than the logical type: packed weights.
       if (auto buffer = op.getConfig().getAs<DenseI64ArrayAttr>("buffer"))
-        entry.slots[size_t(c.results.back())].shape = {buffer.asArrayRef().begin(), buffer.asArrayRef().end()};
+        entry.slots[size_t(c.results.back())].shape = {buffer.asArrayRef().begin(),
+                                                       buffer.asArrayRef().end()};
     }
     SmallVector<int64_t> numbers(c.operands.begin(), c.operands.end());
     numbers.append(c.results.begin(), c.results.end());
@@ -214,7 +223,8 @@ std::string originText(Location loc) {
   loc->walk([&](Location l) {
     if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
     if (auto file = dyn_cast<FileLineColLoc>(l); file && line.empty())
-      line = file.getFilename().getValue().rsplit('/').second.str() + ":" + std::to_string(file.getLine());
+      line = file.getFilename().getValue().rsplit('/').second.str() + ":" +
+             std::to_string(file.getLine());
     return WalkResult::advance();
   });
   return path + (path.empty() || line.empty() ? "" : " ") + line;
@@ -257,7 +267,8 @@ Program buildProgram(ModuleOp module) {
   for (auto& [name, index] : derived) weights[name] = int(program.weights.size()) + index;
   // `load` first: the entry points take the buffers' shapes from it.
   if (load) {
-    program.load = std::make_unique<EntryPoint>(EntryBuilder(program, load, weights, states).build());
+    program.load =
+        std::make_unique<EntryPoint>(EntryBuilder(program, load, weights, states).build());
     for (size_t i = 0; i < program.derived.size(); ++i)
       program.derived[i].shape = program.load->slots[size_t(program.load->outputs[i].slot)].shape;
   }

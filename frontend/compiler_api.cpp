@@ -55,7 +55,8 @@ std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
   fs::path folder = fs::is_directory(r.path) ? fs::path(r.path) : fs::path();
   if (r.bareConfig && folder.empty()) program->files["config.json"] = readText(r.path);
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json"})
-    if (!folder.empty() && fs::exists(folder / name)) program->files[name] = readText(folder / name);
+    if (!folder.empty() && fs::exists(folder / name))
+      program->files[name] = readText(folder / name);
   return program;
 }
 

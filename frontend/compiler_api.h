@@ -12,13 +12,13 @@
 namespace lathe {
 
 struct ModelRequest {
-  std::string path;                ///< Hugging Face folder, or an .mlir file
+  std::string path;  ///< Hugging Face folder, or an .mlir file
   std::string backend = "cpu";
-  DType dtype = DType::F32;        ///< of the arithmetic, for folders
+  DType dtype = DType::F32;  ///< of the arithmetic, for folders
   bool allTiers = false, float64 = false;
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as LlamaGraphOptions
-  bool bareConfig = false;         ///< the folder (or config.json itself) has no weights: bf16 ones
+  bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
 };
 
 struct CompilerApi {

@@ -28,8 +28,7 @@ GraphImpl::GraphImpl(std::string_view text, std::string_view fileName)
 
 Location GraphImpl::locate(std::source_location at) {
   std::source_location line = blame(at);
-  Location file =
-      FileLineColLoc::get(context_.get(), line.file_name(), line.line(), line.column());
+  Location file = FileLineColLoc::get(context_.get(), line.file_name(), line.line(), line.column());
   if (scopes_.empty()) return file;
   return NameLoc::get(StringAttr::get(context_.get(), scopes_.back()), file);
 }
@@ -51,16 +50,17 @@ Tensor GraphImpl::push(Value value) {
 }
 
 void GraphImpl::check(const Tensor& tensor, std::source_location at) const {
-  auto fail = [&](const char* text) {
-    throw Error(ErrorCode::InvalidArgument, text, blame(at));
-  };
-  if (!tensor.defined()) fail("expected a tensor, got an empty handle; was it moved or never assigned?");
-  if (tensor.recorder() != this) fail("the tensor belongs to another graph; record both in one Graph");
+  auto fail = [&](const char* text) { throw Error(ErrorCode::InvalidArgument, text, blame(at)); };
+  if (!tensor.defined())
+    fail("expected a tensor, got an empty handle; was it moved or never assigned?");
+  if (tensor.recorder() != this)
+    fail("the tensor belongs to another graph; record both in one Graph");
   if (entries_.empty() || entries_.back().closed)
     fail("no entry point is open; call Graph::entry or Graph::input first");
   if (entryOf_[tensor.id()] != entries_.size() - 1)
-    fail("the tensor belongs to an earlier entry point; values cannot be shared between entry "
-         "points, weights and states can");
+    fail(
+        "the tensor belongs to an earlier entry point; values cannot be shared between entry "
+        "points, weights and states can");
 }
 
 DType GraphImpl::dtypeOf(size_t id) const {
@@ -98,7 +98,8 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
   MLIRContext* context = context_.get();
   auto name = RegisteredOperationName::lookup(StringRef(op), context);
   if (!name)
-    throw Error(ErrorCode::InvalidArgument, "no op '" + std::string(op) + "' in the dialect", blame(at));
+    throw Error(ErrorCode::InvalidArgument, "no op '" + std::string(op) + "' in the dialect",
+                blame(at));
   OperationState state(locate(at), *name);
   // An undefined handle stands for an absent optional operand.
   SmallVector<int32_t> segments;
@@ -167,7 +168,8 @@ RankedTensorType GraphImpl::typeFor(DType dtype, const Dims& shape, std::source_
     for (const std::string& symbol : d.symbols())
       if (!symbols_.count(symbol))
         throw Error(ErrorCode::InvalidArgument,
-                    "symbol '" + symbol + "' is not declared in this graph; call Graph::dim", blame(at));
+                    "symbol '" + symbol + "' is not declared in this graph; call Graph::dim",
+                    blame(at));
     if (number) elements = elements * DimExpr(*number);
     dims.push_back(dimAttr(context_.get(), d));
   }
@@ -181,7 +183,8 @@ Dim GraphImpl::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multip
   auto parsed = DimExpr::parse(name);
   if (!parsed || !(*parsed == DimExpr::symbol(name)) || name.find('.') != name.npos)
     throw Error(ErrorCode::InvalidArgument,
-                "'" + std::string(name) + "' is no symbol name; use letters, digits and _", blame(at));
+                "'" + std::string(name) + "' is no symbol name; use letters, digits and _",
+                blame(at));
   auto [known, fresh] = symbols_.emplace(std::string(name), std::pair(lo, hi));
   if (!fresh) {
     if (known->second != std::pair(lo, hi))
@@ -191,8 +194,9 @@ Dim GraphImpl::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multip
   }
   if (lo < 0 || hi < lo || multiple < 1)
     throw Error(ErrorCode::InvalidArgument,
-                "symbol '" + std::string(name) + "' has the empty range " + std::to_string(lo) + " to " +
-                    std::to_string(hi) + " multiple " + std::to_string(multiple), blame(at));
+                "symbol '" + std::string(name) + "' has the empty range " + std::to_string(lo) +
+                    " to " + std::to_string(hi) + " multiple " + std::to_string(multiple),
+                blame(at));
   OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
   for (Operation& op : *module_->getBody())
     if (isa<DimOp>(op)) b.setInsertionPointAfter(&op);
@@ -204,7 +208,8 @@ void GraphImpl::entry(std::string_view name, std::source_location at) {
   if (!entries_.empty()) close(entries_.back());
   if (name.empty() || name == "load" || module_->lookupSymbol(StringRef(name)))
     throw Error(ErrorCode::InvalidArgument,
-                "entry point name '" + std::string(name) + "' is empty, reserved or taken", blame(at));
+                "entry point name '" + std::string(name) + "' is empty, reserved or taken",
+                blame(at));
   OpBuilder b = OpBuilder::atBlockEnd(module_->getBody());
   auto f = func::FuncOp::create(b, locate(at), StringRef(name), b.getFunctionType({}, {}));
   f.addEntryBlock();
@@ -218,7 +223,8 @@ Tensor GraphImpl::argument(std::string_view name, RankedTensorType type, bool is
   OpenEntry& e = entries_.back();
   for (const Named& n : e.arguments)
     if (n.name == name)
-      throw Error(ErrorCode::InvalidArgument, "input '" + std::string(name) + "' is declared twice", blame(at));
+      throw Error(ErrorCode::InvalidArgument, "input '" + std::string(name) + "' is declared twice",
+                  blame(at));
   Value v = e.function.getBody().front().addArgument(type, locate(at));
   e.arguments.push_back({std::string(name), isState});
   return push(v);
@@ -230,7 +236,8 @@ void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
   OpenEntry& e = entries_.back();
   for (const Named& n : e.results)
     if (n.name == name)
-      throw Error(ErrorCode::InvalidArgument, "output '" + std::string(name) + "' is declared twice", blame(at));
+      throw Error(ErrorCode::InvalidArgument,
+                  "output '" + std::string(name) + "' is declared twice", blame(at));
   e.results.push_back({std::string(name), isState});
   e.returned.push_back(values_[value.id()]);
 }
@@ -242,7 +249,8 @@ Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
   if (!fresh && known->second != type)
     throw Error(ErrorCode::InvalidArgument,
                 "weight '" + std::string(name) + "' was declared as " + shortType(known->second) +
-                    ", now " + shortType(type), blame(at));
+                    ", now " + shortType(type),
+                blame(at));
   if (entries_.empty() || entries_.back().closed) entry("forward", at);
   auto& weights = entries_.back().weights;
   if (auto it = weights.find(name); it != weights.end()) return it->second;
@@ -258,7 +266,8 @@ void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
   if (!fresh) {
     if (known->second != type)
       throw Error(ErrorCode::InvalidArgument,
-                  "state '" + std::string(name) + "' was declared as " + shortType(known->second), blame(at));
+                  "state '" + std::string(name) + "' was declared as " + shortType(known->second),
+                  blame(at));
     return;
   }
   OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
@@ -288,11 +297,13 @@ void GraphImpl::writeState(std::string_view name, const Tensor& value, std::sour
     throw Error(ErrorCode::InvalidArgument,
                 "state '" + std::string(name) + "' is " +
                     (known == stateTypes_.end() ? "not declared" : shortType(known->second)) +
-                    ", the new value is " + shortType(type), blame(at));
-  if (!entries_.back().states.count(name))
-    throw Error(ErrorCode::InvalidArgument,
-                "state '" + std::string(name) + "' is written before it was read in this entry point",
+                    ", the new value is " + shortType(type),
                 blame(at));
+  if (!entries_.back().states.count(name))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "state '" + std::string(name) + "' is written before it was read in this entry point",
+        blame(at));
   result(name, value, true, at);
   entries_.back().states[std::string(name)] = value;
 }
@@ -306,7 +317,8 @@ void GraphImpl::close(OpenEntry& e) {
   // A state that is only read keeps its value: the argument itself is the result.
   for (size_t i = 0; i < e.arguments.size(); ++i) {
     const Named& a = e.arguments[i];
-    bool written = llvm::any_of(e.results, [&](const Named& r) { return r.isState && r.name == a.name; });
+    bool written =
+        llvm::any_of(e.results, [&](const Named& r) { return r.isState && r.name == a.name; });
     if (!a.isState || written) continue;
     e.results.push_back(a);
     e.returned.push_back(e.function.getArgument(unsigned(i)));

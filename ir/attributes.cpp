@@ -10,13 +10,14 @@ namespace lathe {
 namespace {
 
 template <class Attr, class FromText, class FromNumber>
-Attribute keyword(MLIRContext* context, const Keyword& k, FromText fromText, FromNumber fromNumber) {
+Attribute keyword(MLIRContext* context, const Keyword& k, FromText fromText,
+                  FromNumber fromNumber) {
   if (auto value = fromText(k.value)) return Attr::get(context, *value);
   std::string choices;
   for (uint32_t i = 0; auto value = fromNumber(i); ++i)
     choices += (i ? ", " : "") + stringifyEnum(*value).str();
-  throw Error(ErrorCode::InvalidArgument, std::string(k.enumeration) + " is one of " + choices +
-                                              "; got '" + k.value + "'");
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(k.enumeration) + " is one of " + choices + "; got '" + k.value + "'");
 }
 
 // The two overloads of the generated symbolize functions have one name.

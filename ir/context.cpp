@@ -40,7 +40,9 @@ std::optional<std::string> prescan(StringRef text, PrescanLimits limits) {
   unsigned depth = 0, line = 1;
   for (size_t i = 0, n = text.size(); i < n; ++i) {
     switch (text[i]) {
-      case '\n': ++line; break;
+      case '\n':
+        ++line;
+        break;
       case '"':
         for (++i; i < n && text[i] != '"' && text[i] != '\n'; ++i) i += text[i] == '\\';
         break;
@@ -62,15 +64,16 @@ std::optional<std::string> prescan(StringRef text, PrescanLimits limits) {
       case ')':
       case ']':
       case '}':
-      case '>': depth -= depth > 0; break;
+      case '>':
+        depth -= depth > 0;
+        break;
     }
   }
   return std::nullopt;
 }
 
 OwningOpRef<ModuleOp> parseModule(MLIRContext& context, StringRef text, StringRef name) {
-  if (auto reason = prescan(text))
-    throw Error(ErrorCode::InvalidFile, name.str() + ": " + *reason);
+  if (auto reason = prescan(text)) throw Error(ErrorCode::InvalidFile, name.str() + ": " + *reason);
   std::string messages;
   OwningOpRef<ModuleOp> module;
   // 256 levels of regions take more stack than a small thread has.
@@ -88,7 +91,9 @@ OwningOpRef<ModuleOp> parseModule(MLIRContext& context, StringRef text, StringRe
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   });
   parser.join();
-  if (!module) throw Error(ErrorCode::InvalidFile, messages.empty() ? name.str() + ": not a module" : messages);
+  if (!module)
+    throw Error(ErrorCode::InvalidFile,
+                messages.empty() ? name.str() + ": not a module" : messages);
   return module;
 }
 

@@ -9,7 +9,8 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext* c, std::optional<Location>
                                          SmallVectorImpl<Type>& r) {
   auto ta = tensorType(a.getA()), tb = tensorType(a.getB());
   if (ta.getRank() < 2 || tb.getRank() < 2 || ta.getElementType() != tb.getElementType())
-    return emitOptionalError(loc, "'lathe.matmul' [C1] needs two operands of rank 2 or more and one ",
+    return emitOptionalError(loc,
+                             "'lathe.matmul' [C1] needs two operands of rank 2 or more and one ",
                              "element type, got ", shortType(ta), " and ", shortType(tb));
   StringAttr ka = dimOf(ta, ta.getRank() - 1), kb = dimOf(tb, tb.getRank() - 2);
   if (!ka || ka != kb)
@@ -32,7 +33,8 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext* c, std::optional<Location>
       dims.push_back(x);
     else
       return emitOptionalError(loc, "'lathe.matmul' [C3] leading dim ", i,
-                               " cannot be proved equal in ", shortType(ta), " and ", shortType(tb));
+                               " cannot be proved equal in ", shortType(ta), " and ",
+                               shortType(tb));
   }
   dims.append({m, n});
   r.push_back(tensorOf(dims, ta.getElementType()));
@@ -43,7 +45,8 @@ LogicalResult ConvolutionOp::inferReturnTypes(MLIRContext* c, std::optional<Loca
                                               Adaptor a, SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX()), w = tensorType(a.getW());
   if (x.getRank() != 4 || w.getRank() != 4 || x.getElementType() != w.getElementType())
-    return emitOptionalError(loc, "'lathe.convolution' [C1] needs two rank-4 operands of one element ",
+    return emitOptionalError(loc,
+                             "'lathe.convolution' [C1] needs two rank-4 operands of one element ",
                              "type, got ", shortType(x), " and ", shortType(w));
   if (!dimOf(x, 1) || dimOf(x, 1) != dimOf(w, 1) || x.isDynamicDim(2) || x.isDynamicDim(3) ||
       w.isDynamicDim(2) || w.isDynamicDim(3))
@@ -53,7 +56,8 @@ LogicalResult ConvolutionOp::inferReturnTypes(MLIRContext* c, std::optional<Loca
   if (strides.size() != 2 || padding.size() != 4 ||
       llvm::any_of(strides, [](int64_t s) { return s < 1; }) ||
       llvm::any_of(padding, [](int64_t p) { return p < 0; }))
-    return emitOptionalError(loc, "'lathe.convolution' [C3] needs two strides of at least 1 and four ",
+    return emitOptionalError(loc,
+                             "'lathe.convolution' [C3] needs two strides of at least 1 and four ",
                              "non-negative paddings");
   SmallVector<StringAttr> dims{dimOf(x, 0), dimOf(w, 0)};
   for (int i = 0; i < 2; ++i) {

@@ -30,9 +30,12 @@ Value activationOf(OpMaker& m, Value x, Activation kind) {
   Type element = tensorType(x).getElementType();
   auto c = [&](double v) { return m.scalar(element, v); };
   switch (kind) {
-    case Activation::none: return x;
-    case Activation::silu: return m.make<MulOp>(x, m.make<SigmoidOp>(x));
-    case Activation::relu: return m.make<MaxOp>(x, c(0));
+    case Activation::none:
+      return x;
+    case Activation::silu:
+      return m.make<MulOp>(x, m.make<SigmoidOp>(x));
+    case Activation::relu:
+      return m.make<MaxOp>(x, c(0));
     case Activation::gelu: {
       Value erf = m.make<ErfOp>(m.make<MulOp>(x, c(M_SQRT1_2)));
       return m.make<MulOp>(m.make<MulOp>(x, c(0.5)), m.make<AddOp>(erf, c(1)));
@@ -53,7 +56,8 @@ Value activationOf(OpMaker& m, Value x, Activation kind) {
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
   Type element = tensorType(getX()).getElementType();
-  Value y = softmaxOf(m, m.cast(getX(), computeType(element, b)), int64_t(getAxis()), getMaskedRow());
+  Value y =
+      softmaxOf(m, m.cast(getX(), computeType(element, b)), int64_t(getAxis()), getMaskedRow());
   return SmallVector<Value>{m.cast(y, element)};
 }
 
@@ -62,7 +66,8 @@ FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder& b) {
   auto type = tensorType(getX());
   Type element = type.getElementType(), wide = computeType(element, b);
   Value x = m.cast(getX(), wide);
-  Value mean = m.make<ReduceMeanOp>(m.make<MulOp>(x, x), ArrayRef<int64_t>{type.getRank() - 1}, true);
+  Value mean =
+      m.make<ReduceMeanOp>(m.make<MulOp>(x, x), ArrayRef<int64_t>{type.getRank() - 1}, true);
   Value inverse =
       m.make<RsqrtOp>(m.make<AddOp>(mean, m.scalar(wide, getEpsilon().convertToDouble())));
   Value y = m.make<MulOp>(x, inverse);
@@ -92,8 +97,8 @@ FailureOr<SmallVector<Value>> RopeOp::decompose(OpBuilder& b) {
   } else {
     auto pair = dimsOf(tensorType(first));
     pair.push_back(m.dim(1));
-    Value joined = m.make<ConcatOp>(ValueRange{m.reshape(first, pair), m.reshape(second, pair)},
-                                    last + 1);
+    Value joined =
+        m.make<ConcatOp>(ValueRange{m.reshape(first, pair), m.reshape(second, pair)}, last + 1);
     y = m.reshape(joined, dimsOf(type));
   }
   return SmallVector<Value>{m.cast(y, element)};
@@ -138,9 +143,10 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
     } else if (getCausal() == Causal::bottom_right) {
       // keys - queries, from the sizes: the last elements of two ramps.
       auto sizeOfDim = [&](StringAttr d) -> Value {
-        return m.make<ReduceSumOp>(m.make<AddOp>(m.make<MulOp>(m.iota({d}, 0, index), m.scalar(index, 0)),
-                                                 m.scalar(index, 1)),
-                                   ArrayRef<int64_t>{0}, false);
+        return m.make<ReduceSumOp>(
+            m.make<AddOp>(m.make<MulOp>(m.iota({d}, 0, index), m.scalar(index, 0)),
+                          m.scalar(index, 1)),
+            ArrayRef<int64_t>{0}, false);
       };
       i = m.make<AddOp>(i, m.make<SubOp>(sizeOfDim(keys), sizeOfDim(queries)));
     }

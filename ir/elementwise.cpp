@@ -85,9 +85,11 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
 LogicalResult BitcastOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                           SmallVectorImpl<Type>& r) {
   auto from = dtypeOf(tensorType(a.getX()).getElementType()), to = dtypeOf(a.getDtype());
-  if (!from || !to || sizeOf(*from) != sizeOf(*to) || (*from == DType::Bool) != (*to == DType::Bool))
-    return emitOptionalError(loc, "'lathe.bitcast' [C1] widths differ: ",
-                             shortType(a.getX().getType()), " to ", a.getDtype());
+  if (!from || !to || sizeOf(*from) != sizeOf(*to) ||
+      (*from == DType::Bool) != (*to == DType::Bool))
+    return emitOptionalError(loc,
+                             "'lathe.bitcast' [C1] widths differ: ", shortType(a.getX().getType()),
+                             " to ", a.getDtype());
   r.push_back(withElement(tensorType(a.getX()), a.getDtype()));
   return success();
 }

@@ -85,9 +85,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location
                                shortType(q), " and k ", shortType(k));
   }
   bool wants = a.getCausalAttr() && a.getCausal() == Causal::positions;
-  if (wants != bool(a.getPositions()) ||
-      (wants && (tensorType(a.getPositions()).getRank() != 1 ||
-                 !equal(tensorType(a.getPositions()), 0, q, 0))))
+  if (wants != bool(a.getPositions()) || (wants && (tensorType(a.getPositions()).getRank() != 1 ||
+                                                    !equal(tensorType(a.getPositions()), 0, q, 0))))
     return bad("[C5] `positions` is one per batch and goes with `causal = positions`");
   result.back() = dimOf(v, rank - 1);
   r.push_back(tensorOf(result, element));
@@ -104,12 +103,11 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> l
   bool inOut = a.getLayoutAttr() && a.getLayout() == WeightLayout::in_out;
   StringAttr k = dimOf(w, inOut ? 0 : 1), n = dimOf(w, inOut ? 1 : 0);
   if (dimOf(x, x.getRank() - 1) != k)
-    return emitOptionalError(loc, "'lathe.linear' [C2] inner dims differ: x ", shortType(x),
-                             ", w ", shortType(w), inOut ? " (in, out)" : " (out, in)");
+    return emitOptionalError(loc, "'lathe.linear' [C2] inner dims differ: x ", shortType(x), ", w ",
+                             shortType(w), inOut ? " (in, out)" : " (out, in)");
   if (a.getBias()) {
     auto bias = tensorType(a.getBias());
-    if (bias.getRank() != 1 || dimOf(bias, 0) != n ||
-        bias.getElementType() != x.getElementType())
+    if (bias.getRank() != 1 || dimOf(bias, 0) != n || bias.getElementType() != x.getElementType())
       return emitOptionalError(loc, "'lathe.linear' [C3] bias ", shortType(bias),
                                " does not fit w ", shortType(w));
   }

@@ -37,8 +37,8 @@ std::pair<std::string, std::string> originOf(Location loc) {
 class Writer {
  public:
   void function(func::FuncOp f) {
-    os << "  subgraph \"cluster_" << escaped(f.getName()) << "\" {\n    label=\"" << escaped(f.getName())
-       << "\";\n";
+    os << "  subgraph \"cluster_" << escaped(f.getName()) << "\" {\n    label=\""
+       << escaped(f.getName()) << "\";\n";
     for (auto [i, argument] : llvm::enumerate(f.getArguments())) {
       StringRef name;
       if (auto a = f.getArgAttrOfType<StringAttr>(i, "lathe.name")) name = a.getValue();

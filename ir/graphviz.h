@@ -6,8 +6,8 @@
 
 namespace lathe {
 
-/// The module in Graphviz's language: a cluster per entry point and, inside, per module path; a node
-/// per op with its result type and source line; an edge per use.
+/// The module in Graphviz's language: a cluster per entry point and, inside, per module path; a
+/// node per op with its result type and source line; an edge per use.
 std::string toGraphviz(mlir::ModuleOp module);
 
 }  // namespace lathe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Short spellings of elementary ops at one location: decompositions and rewrites read like formulas.
+// Short spellings of elementary ops at one location: decompositions and rewrites read like
+// formulas.
 #include "ir/types.h"
 
 namespace lathe {
@@ -16,7 +17,9 @@ class OpMaker {
   /// A scalar of an element type, rounded to it.
   mlir::Value scalar(mlir::Type element, double value);
   mlir::Value cast(mlir::Value x, mlir::Type element);
-  mlir::Value compare(Predicate p, mlir::Value x, mlir::Value y) { return make<CompareOp>(x, y, p); }
+  mlir::Value compare(Predicate p, mlir::Value x, mlir::Value y) {
+    return make<CompareOp>(x, y, p);
+  }
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation) {
     return make<TransposeOp>(x, permutation);
   }

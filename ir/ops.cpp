@@ -11,8 +11,8 @@ namespace {
 using Attributes = std::vector<NamedAttr>;
 
 // The first `required` operands must be there; the others are optional.
-Tensor record(std::string_view op, const std::vector<Tensor>& operands, const Attributes& attributes,
-              std::source_location at, size_t required = size_t(-1)) {
+Tensor record(std::string_view op, const std::vector<Tensor>& operands,
+              const Attributes& attributes, std::source_location at, size_t required = size_t(-1)) {
   for (size_t i = 0; i < std::min(required, operands.size()); ++i)
     if (!operands[i].defined())
       throw Error(ErrorCode::InvalidArgument,
@@ -53,9 +53,9 @@ LATHE_UNARY(logicalNot, "lathe.logical_not")
 LATHE_UNARY(isNan, "lathe.is_nan")
 #undef LATHE_UNARY
 
-#define LATHE_BINARY(function, op)                                                  \
-  Tensor function(const Tensor& a, const Tensor& b, std::source_location at) {      \
-    return record(op, {a, b}, {}, at);                                              \
+#define LATHE_BINARY(function, op)                                             \
+  Tensor function(const Tensor& a, const Tensor& b, std::source_location at) { \
+    return record(op, {a, b}, {}, at);                                         \
   }
 LATHE_BINARY(add, "lathe.add")
 LATHE_BINARY(sub, "lathe.sub")
@@ -97,9 +97,9 @@ Tensor scalarLike(const Tensor& like, double value, std::source_location at) {
   return like.recorder()->emit("lathe.constant", {}, {{"value", scalar}}, at);
 }
 
-#define LATHE_REDUCE(function, op)                                                       \
-  Tensor function(const Tensor& x, Axes axes, bool keepDims, std::source_location at) {  \
-    return record(op, {x}, {{"axes", axesOf(x, axes)}, {"keep_dims", keepDims}}, at);    \
+#define LATHE_REDUCE(function, op)                                                      \
+  Tensor function(const Tensor& x, Axes axes, bool keepDims, std::source_location at) { \
+    return record(op, {x}, {{"axes", axesOf(x, axes)}, {"keep_dims", keepDims}}, at);   \
   }
 LATHE_REDUCE(reduceSum, "lathe.reduce_sum")
 LATHE_REDUCE(reduceMean, "lathe.reduce_mean")
@@ -110,9 +110,9 @@ LATHE_REDUCE(reduceAny, "lathe.reduce_any")
 LATHE_REDUCE(reduceAll, "lathe.reduce_all")
 #undef LATHE_REDUCE
 
-#define LATHE_AXIS_OP(function, op)                                            \
-  Tensor function(const Tensor& x, int64_t axis, std::source_location at) {    \
-    return record(op, {x}, {{"axis", axisOf(x, axis)}}, at);                   \
+#define LATHE_AXIS_OP(function, op)                                         \
+  Tensor function(const Tensor& x, int64_t axis, std::source_location at) { \
+    return record(op, {x}, {{"axis", axisOf(x, axis)}}, at);                \
   }
 LATHE_AXIS_OP(argmax, "lathe.argmax")
 LATHE_AXIS_OP(argmin, "lathe.argmin")
@@ -136,7 +136,8 @@ Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, std::source_location at) 
   if (a < 0 || b < 0 || a >= rank || b >= rank)
     throw Error(ErrorCode::InvalidArgument,
                 "swapAxes: axes " + std::to_string(a) + " and " + std::to_string(b) +
-                    " are not both inside rank " + std::to_string(rank), at);
+                    " are not both inside rank " + std::to_string(rank),
+                at);
   std::swap(permutation[size_t(a)], permutation[size_t(b)]);
   return transpose(x, permutation, at);
 }
@@ -148,7 +149,8 @@ Tensor broadcast(const Tensor& x, const Dims& shape, std::source_location at) {
 }
 Tensor slice(const Tensor& x, const Dims& starts, const Dims& sizes, Axes strides,
              std::source_location at) {
-  return record("lathe.slice", {x}, {{"starts", starts}, {"sizes", sizes}, {"strides", strides}}, at);
+  return record("lathe.slice", {x}, {{"starts", starts}, {"sizes", sizes}, {"strides", strides}},
+                at);
 }
 Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& size, int64_t stride,
                  std::source_location at) {
@@ -156,8 +158,10 @@ Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& siz
   Axes strides(sizes.size(), 1);
   int64_t i = axisOf(x, axis);
   if (i < 0 || i >= int64_t(sizes.size()))
-    throw Error(ErrorCode::InvalidArgument, "sliceAxis: axis " + std::to_string(axis) +
-                                                " is outside rank " + std::to_string(sizes.size()), at);
+    throw Error(ErrorCode::InvalidArgument,
+                "sliceAxis: axis " + std::to_string(axis) + " is outside rank " +
+                    std::to_string(sizes.size()),
+                at);
   starts[size_t(i)] = start;
   sizes[size_t(i)] = size;
   strides[size_t(i)] = stride;
@@ -181,8 +185,10 @@ Tensor convolution(const Tensor& x, const Tensor& w, Axes strides, Axes padding,
 Tensor iota(const Tensor& like, const Dims& shape, int64_t axis, DType dtype,
             std::source_location at) {
   if (!like.defined())
-    throw Error(ErrorCode::InvalidArgument, "iota: expected a tensor of the graph, got an empty handle", at);
-  return like.recorder()->emit("lathe.iota", {}, {{"shape", shape}, {"axis", axis}, {"dtype", dtype}}, at);
+    throw Error(ErrorCode::InvalidArgument,
+                "iota: expected a tensor of the graph, got an empty handle", at);
+  return like.recorder()->emit("lathe.iota", {},
+                               {{"shape", shape}, {"axis", axis}, {"dtype", dtype}}, at);
 }
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, std::source_location at) {
   return record("lathe.gather", {x, indices}, {{"axis", axisOf(x, axis)}}, at);
@@ -198,14 +204,16 @@ Tensor randomBits(const Tensor& seed, const Dims& shape, std::source_location at
 namespace fused {
 
 Tensor softmax(const Tensor& x, int64_t axis, std::string_view maskedRow, std::source_location at) {
-  return record("lathe.softmax", {x},
-                {{"axis", axisOf(x, axis)},
-                 {"masked_row", Keyword{"masked_row", std::string(maskedRow)}}}, at);
+  return record(
+      "lathe.softmax", {x},
+      {{"axis", axisOf(x, axis)}, {"masked_row", Keyword{"masked_row", std::string(maskedRow)}}},
+      at);
 }
 Tensor rmsNorm(const Tensor& x, const Tensor& gain, double epsilon, std::string_view rounding,
                std::source_location at) {
   return record("lathe.rms_norm", {x, gain},
-                {{"epsilon", epsilon}, {"rounding", Keyword{"rounding", std::string(rounding)}}}, at);
+                {{"epsilon", epsilon}, {"rounding", Keyword{"rounding", std::string(rounding)}}},
+                at);
 }
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, std::string_view pairing,
             std::source_location at) {
@@ -222,7 +230,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   return record("lathe.attention", {q, k, v, options.mask, options.positions},
                 {{"scale", options.scale},
                  {"causal", Keyword{"causal", options.causal}},
-                 {"masked_row", Keyword{"masked_row", options.maskedRow}}}, at, 3);
+                 {"masked_row", Keyword{"masked_row", options.maskedRow}}},
+                at, 3);
 }
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
               std::source_location at) {

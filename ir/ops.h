@@ -10,7 +10,8 @@
 
 namespace lathe {
 
-// --- elementwise; binary ops broadcast as NumPy does ------------------------------------------------
+// --- elementwise; binary ops broadcast as NumPy does
+// ------------------------------------------------
 Tensor neg(const Tensor& x, LATHE_AT);
 Tensor abs(const Tensor& x, LATHE_AT);
 Tensor sign(const Tensor& x, LATHE_AT);
@@ -55,7 +56,8 @@ Tensor bitcast(const Tensor& x, DType dtype, LATHE_AT);
 /// A scalar of `like`'s dtype in the same graph.
 Tensor scalarLike(const Tensor& like, double value, LATHE_AT);
 
-// --- reductions -------------------------------------------------------------------------------------
+// --- reductions
+// -------------------------------------------------------------------------------------
 using Axes = std::vector<int64_t>;
 Tensor reduceSum(const Tensor& x, Axes axes, bool keepDims = false, LATHE_AT);
 Tensor reduceMean(const Tensor& x, Axes axes, bool keepDims = false, LATHE_AT);
@@ -70,7 +72,8 @@ Tensor cumsum(const Tensor& x, int64_t axis, LATHE_AT);
 /// Values and i64 indices of the k largest along the last axis, descending.
 std::pair<Tensor, Tensor> topK(const Tensor& x, int64_t k, LATHE_AT);
 
-// --- shapes -----------------------------------------------------------------------------------------
+// --- shapes
+// -----------------------------------------------------------------------------------------
 Tensor transpose(const Tensor& x, Axes permutation, LATHE_AT);
 /// Exchanges two axes.
 Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, LATHE_AT);
@@ -84,20 +87,25 @@ Tensor concat(const std::vector<Tensor>& inputs, int64_t axis, LATHE_AT);
 Tensor pad(const Tensor& x, const Tensor& value, Axes low, Axes high, LATHE_AT);
 Tensor reverse(const Tensor& x, Axes axes, LATHE_AT);
 
-// --- contractions -----------------------------------------------------------------------------------
+// --- contractions
+// -----------------------------------------------------------------------------------
 /// [..., m, k] x [..., k, n]; leading axes broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b, LATHE_AT);
 /// [n, c, h, w] x [o, c, kh, kw]; padding is top, bottom, left, right.
 Tensor convolution(const Tensor& x, const Tensor& w, Axes strides, Axes padding, LATHE_AT);
 
-// --- indices ----------------------------------------------------------------------------------------
+// --- indices
+// ----------------------------------------------------------------------------------------
 /// 0, 1, 2, ... along `axis`; `like` only names the graph.
-Tensor iota(const Tensor& like, const Dims& shape, int64_t axis, DType dtype = DType::I64, LATHE_AT);
+Tensor iota(const Tensor& like, const Dims& shape, int64_t axis, DType dtype = DType::I64,
+            LATHE_AT);
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, LATHE_AT);
-Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int64_t axis, LATHE_AT);
+Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int64_t axis,
+              LATHE_AT);
 Tensor randomBits(const Tensor& seed, const Dims& shape, LATHE_AT);
 
-// --- fused ops, for those who want them recorded directly ---------------------------------------------
+// --- fused ops, for those who want them recorded directly
+// ---------------------------------------------
 namespace fused {
 /// `maskedRow` is nan, zero or uniform.
 Tensor softmax(const Tensor& x, int64_t axis, std::string_view maskedRow = "nan", LATHE_AT);
@@ -105,16 +113,18 @@ Tensor softmax(const Tensor& x, int64_t axis, std::string_view maskedRow = "nan"
 Tensor rmsNorm(const Tensor& x, const Tensor& gain, double epsilon,
                std::string_view rounding = "after_gain", LATHE_AT);
 /// `pairing` is interleaved or half.
-Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, std::string_view pairing, LATHE_AT);
+Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, std::string_view pairing,
+            LATHE_AT);
 /// `activation` is silu, gelu, gelu_tanh, relu or none.
-Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activation = "silu", LATHE_AT);
+Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activation = "silu",
+                LATHE_AT);
 
 struct AttentionOptions {
   double scale = 1;
-  Tensor mask = {};                 ///< i1 (true = visible) or an added float; optional
-  Tensor positions = {};            ///< [batch]; with causal = "positions"
-  std::string causal = "none";      ///< none, top_left, bottom_right, positions
-  std::string maskedRow = "nan";    ///< nan, zero, uniform
+  Tensor mask = {};               ///< i1 (true = visible) or an added float; optional
+  Tensor positions = {};          ///< [batch]; with causal = "positions"
+  std::string causal = "none";    ///< none, top_left, bottom_right, positions
+  std::string maskedRow = "nan";  ///< nan, zero, uniform
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  LATHE_AT);
@@ -126,7 +136,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {
 Tensor embedding(const Tensor& ids, const Tensor& table, LATHE_AT);
 }  // namespace fused
 
-// --- operators --------------------------------------------------------------------------------------
+// --- operators
+// --------------------------------------------------------------------------------------
 /// A tensor operand together with the caller's line: operators cannot have default arguments.
 struct Operand {
   Operand(const Tensor& tensor, LATHE_AT) : tensor(tensor), at(at) {}
@@ -138,13 +149,29 @@ inline Tensor operator-(const Operand& a, const Tensor& b) { return sub(a.tensor
 inline Tensor operator*(const Operand& a, const Tensor& b) { return mul(a.tensor, b, a.at); }
 inline Tensor operator/(const Operand& a, const Tensor& b) { return div(a.tensor, b, a.at); }
 inline Tensor operator-(const Operand& x) { return neg(x.tensor, x.at); }
-inline Tensor operator+(const Operand& a, double b) { return add(a.tensor, scalarLike(a.tensor, b, a.at), a.at); }
-inline Tensor operator-(const Operand& a, double b) { return sub(a.tensor, scalarLike(a.tensor, b, a.at), a.at); }
-inline Tensor operator*(const Operand& a, double b) { return mul(a.tensor, scalarLike(a.tensor, b, a.at), a.at); }
-inline Tensor operator/(const Operand& a, double b) { return div(a.tensor, scalarLike(a.tensor, b, a.at), a.at); }
-inline Tensor operator+(double a, const Operand& b) { return add(scalarLike(b.tensor, a, b.at), b.tensor, b.at); }
-inline Tensor operator-(double a, const Operand& b) { return sub(scalarLike(b.tensor, a, b.at), b.tensor, b.at); }
-inline Tensor operator*(double a, const Operand& b) { return mul(scalarLike(b.tensor, a, b.at), b.tensor, b.at); }
-inline Tensor operator/(double a, const Operand& b) { return div(scalarLike(b.tensor, a, b.at), b.tensor, b.at); }
+inline Tensor operator+(const Operand& a, double b) {
+  return add(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
+}
+inline Tensor operator-(const Operand& a, double b) {
+  return sub(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
+}
+inline Tensor operator*(const Operand& a, double b) {
+  return mul(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
+}
+inline Tensor operator/(const Operand& a, double b) {
+  return div(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
+}
+inline Tensor operator+(double a, const Operand& b) {
+  return add(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
+}
+inline Tensor operator-(double a, const Operand& b) {
+  return sub(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
+}
+inline Tensor operator*(double a, const Operand& b) {
+  return mul(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
+}
+inline Tensor operator/(double a, const Operand& b) {
+  return div(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
+}
 
 }  // namespace lathe

@@ -94,8 +94,9 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext*, std::optional<Location> lo
   return success();
 }
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  bool whole = getX().getType() == getType() &&
-               llvm::all_of(getStarts().getDims(), [](StringAttr d) { return d.getValue() == "0"; });
+  bool whole =
+      getX().getType() == getType() &&
+      llvm::all_of(getStarts().getDims(), [](StringAttr d) { return d.getValue() == "0"; });
   return whole ? OpFoldResult(getX()) : OpFoldResult();
 }
 

@@ -48,8 +48,8 @@ struct Keyword {
   std::string_view enumeration;
   std::string value;
 };
-using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, Dims, DType,
-                               Keyword, Array>;
+using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, Dims,
+                               DType, Keyword, Array>;
 struct NamedAttr {
   std::string_view name;
   AttrValue value;

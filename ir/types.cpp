@@ -21,9 +21,7 @@ SmallVector<StringAttr> dimsOf(RankedTensorType type) {
   return dims;
 }
 
-DimExpr exprOf(StringAttr dim) {
-  return *DimExpr::parse(std::string_view(dim.data(), dim.size()));
-}
+DimExpr exprOf(StringAttr dim) { return *DimExpr::parse(std::string_view(dim.data(), dim.size())); }
 
 std::optional<DimExpr> dimExprOf(RankedTensorType type, int64_t axis) {
   StringAttr dim = dimOf(type, axis);
@@ -55,9 +53,7 @@ RankedTensorType tensorOf(ArrayRef<StringAttr> dims, Type element) {
   return RankedTensorType::get(shape, element, encoding);
 }
 
-RankedTensorType tensorOf(DimsAttr dims, Type element) {
-  return tensorOf(dims.getDims(), element);
-}
+RankedTensorType tensorOf(DimsAttr dims, Type element) { return tensorOf(dims.getDims(), element); }
 
 RankedTensorType withElement(RankedTensorType type, Type element) {
   return RankedTensorType::get(type.getShape(), element, type.getEncoding());
@@ -94,16 +90,26 @@ std::string shortType(Type type) {
 Type elementTypeOf(MLIRContext* context, DType dtype) {
   Builder b(context);
   switch (dtype) {
-    case DType::F64: return b.getF64Type();
-    case DType::F32: return b.getF32Type();
-    case DType::BF16: return b.getBF16Type();
-    case DType::F16: return b.getF16Type();
-    case DType::I64: return b.getI64Type();
-    case DType::I32: return b.getI32Type();
-    case DType::I16: return b.getI16Type();
-    case DType::I8: return b.getI8Type();
-    case DType::U8: return b.getIntegerType(8, /*isSigned=*/false);
-    case DType::Bool: return b.getI1Type();
+    case DType::F64:
+      return b.getF64Type();
+    case DType::F32:
+      return b.getF32Type();
+    case DType::BF16:
+      return b.getBF16Type();
+    case DType::F16:
+      return b.getF16Type();
+    case DType::I64:
+      return b.getI64Type();
+    case DType::I32:
+      return b.getI32Type();
+    case DType::I16:
+      return b.getI16Type();
+    case DType::I8:
+      return b.getI8Type();
+    case DType::U8:
+      return b.getIntegerType(8, /*isSigned=*/false);
+    case DType::Bool:
+      return b.getI1Type();
   }
   return {};
 }
@@ -147,9 +153,9 @@ LogicalResult inferBroadcast(std::optional<Location> loc, StringRef op, ArrayRef
       else if (!hasB || isOne(b) || (a && a == b))
         joined[i] = a;
       else
-        return emitOptionalError(loc, "'", op, "' [C2] dim ", i, " cannot be proved equal: ",
-                                 spell(a), " in ", shortType(operands[0].getType()), " and ",
-                                 spell(b), " in ", shortType(type));
+        return emitOptionalError(
+            loc, "'", op, "' [C2] dim ", i, " cannot be proved equal: ", spell(a), " in ",
+            shortType(operands[0].getType()), " and ", spell(b), " in ", shortType(type));
     }
     dims = joined;
   }
@@ -175,8 +181,7 @@ LogicalResult inferReduce(std::optional<Location> loc, StringRef op, Value x,
     if (axis < 0 || axis >= type.getRank())
       return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " is outside rank ",
                                type.getRank(), " of ", shortType(type));
-    if (axis <= last)
-      return emitOptionalError(loc, "'", op, "' [C2] the axes do not ascend");
+    if (axis <= last) return emitOptionalError(loc, "'", op, "' [C2] the axes do not ascend");
     last = axis;
   }
   SmallVector<StringAttr> dims;

@@ -19,7 +19,8 @@ static bool isWeightOnly(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
 void chooseWeightLayout(ModuleOp module, const std::function<bool(LinearOp)>& wants) {
   module.walk([&](LinearOp op) {
     llvm::SmallPtrSet<Operation*, 8> seen;
-    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW(), seen) || !wants(op)) return;
+    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW(), seen) || !wants(op))
+      return;
     OpBuilder b(op);
     Value packed = PackOp::create(b, op.getLoc(), op.getW(), op.getLayout());
     op.getWMutable().assign(packed);

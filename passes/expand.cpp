@@ -12,7 +12,8 @@ namespace lathe {
 void expandDeclined(ModuleOp module, const std::function<std::string(Operation*)>& whyNot) {
   SmallVector<Operation*> work;
   module.walk([&](Operation* op) {
-    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, StateOp>(op)) work.push_back(op);
+    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, StateOp>(op))
+      work.push_back(op);
   });
   while (!work.empty()) {
     Operation* op = work.pop_back_val();

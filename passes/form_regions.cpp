@@ -15,11 +15,11 @@ namespace lathe {
 namespace {
 
 bool isElementwise(Operation* op) {
-  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp, TanhOp,
-             ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, IsNanOp, AddOp, SubOp, MulOp,
-             DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp, BitwiseAndOp, BitwiseOrOp,
-             BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp, CastOp, BitcastOp,
-             SiluGateOp>(op);
+  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp,
+             TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, IsNanOp, AddOp,
+             SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp,
+             BitwiseAndOp, BitwiseOrOp, BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp,
+             SelectOp, CastOp, BitcastOp, SiluGateOp>(op);
 }
 // Costs nothing where it is read, so every consumer may have its own copy.
 bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
@@ -35,7 +35,8 @@ bool isRowOp(Operation* op) {
   if (isa<RmsNormOp>(op)) return true;
   auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes");
   auto keep = op->getAttrOfType<BoolAttr>("keep_dims");
-  if (!axes || !keep || !keep.getValue() || axes.size() != 1 || op->getNumOperands() != 1) return false;
+  if (!axes || !keep || !keep.getValue() || axes.size() != 1 || op->getNumOperands() != 1)
+    return false;
   return axes[0] == tensorType(op->getOperand(0)).getRank() - 1;
 }
 
@@ -100,9 +101,11 @@ class Former {
           members.insert(p);
         } else if (isIndexing(p)) {
           // A row reduction reads its operand several times: only what is cheap to re-read joins.
-          bool cheap = isa<BroadcastOp>(p) || (isa<ReshapeOp>(p) && type.hasStaticShape() && type.getNumElements() == 1);
+          bool cheap = isa<BroadcastOp>(p) ||
+                       (isa<ReshapeOp>(p) && type.hasStaticShape() && type.getNumElements() == 1);
           if (hasRowOp && !cheap) continue;
-          if (isa<ReshapeOp>(p) && !isa_and_nonnull<Operation*>(p->getOperand(0).getDefiningOp())) continue;
+          if (isa<ReshapeOp>(p) && !isa_and_nonnull<Operation*>(p->getOperand(0).getDefiningOp()))
+            continue;
           if (isa<ReshapeOp>(p) && !sameLastDim(p)) continue;
           members.insert(p);
           pointwise &= cheap;
@@ -127,8 +130,8 @@ class Former {
         }
         // The rows of a row op are read in passes of their own, and where its result is.
         if (isRowOp(user)) all.insert(place);
-        std::pair<std::pair<Operation*, unsigned>, int> key{
-            {user, use.getOperandNumber()}, isRowOp(user) ? 0 : place};
+        std::pair<std::pair<Operation*, unsigned>, int> key{{user, use.getOperandNumber()},
+                                                            isRowOp(user) ? 0 : place};
         all.insert(placeOf.try_emplace(key, int(placeOf.size()) + 1).first->second);
       }
     }

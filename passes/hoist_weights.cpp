@@ -81,9 +81,8 @@ class Hoister {
     for (Operation& op : f.getBody().front()) {
       // What a broadcast makes is larger than what it reads: it stays, its operand is hoisted.
       if (!worthy.contains(&op) || isa<WeightOp, BroadcastOp>(op)) continue;
-      bool leaves = llvm::any_of(op.getUsers(), [&](Operation* u) {
-        return !worthy.contains(u) || isa<BroadcastOp>(u);
-      });
+      bool leaves = llvm::any_of(
+          op.getUsers(), [&](Operation* u) { return !worthy.contains(u) || isa<BroadcastOp>(u); });
       if (leaves)
         for (Value v : op.getResults()) frontier.push_back(v);
     }

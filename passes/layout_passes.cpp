@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout steps as passes, for lathe-opt: a backend calls the same functions with its own answers
-// to what it packs and what it generates.
+// The layout steps as passes, for lathe-opt: a backend calls the same functions with its own
+// answers to what it packs and what it generates.
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/choose_weight_layout.h"

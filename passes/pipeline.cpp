@@ -58,8 +58,7 @@ Stage parseStage(std::string_view name) {
     if (kStages[i] == name) return Stage(i);
     known += (i ? ", " : "") + std::string(kStages[i]);
   }
-  throw Error(ErrorCode::InvalidArgument,
-              "stage '" + std::string(name) + "' is none of " + known);
+  throw Error(ErrorCode::InvalidArgument, "stage '" + std::string(name) + "' is none of " + known);
 }
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,

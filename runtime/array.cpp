@@ -36,8 +36,8 @@ Array::Array(DType dtype, Shape shape)
   size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
   data_ = std::aligned_alloc(64, bytes);
   if (!data_)
-    throw Error(ErrorCode::OutOfMemory,
-                "no memory for " + describe(dtype_, shape_) + ", " + std::to_string(bytes) + " bytes");
+    throw Error(ErrorCode::OutOfMemory, "no memory for " + describe(dtype_, shape_) + ", " +
+                                            std::to_string(bytes) + " bytes");
   std::memset(data_, 0, bytes);
   owner_ = std::shared_ptr<void>(data_, std::free);
 }
@@ -69,33 +69,62 @@ Array Array::fromInts(std::span<const int64_t> values, Shape shape) {
 
 double Array::at(int64_t i) const {
   switch (dtype_) {
-    case DType::F64: return as<double>()[i];
-    case DType::F32: return as<float>()[i];
-    case DType::BF16: return bf16ToFloat(as<uint16_t>()[i]);
-    case DType::F16: return f16ToFloat(as<uint16_t>()[i]);
-    case DType::I64: return double(as<int64_t>()[i]);
-    case DType::I32: return as<int32_t>()[i];
-    case DType::I16: return as<int16_t>()[i];
-    case DType::I8: return as<int8_t>()[i];
+    case DType::F64:
+      return as<double>()[i];
+    case DType::F32:
+      return as<float>()[i];
+    case DType::BF16:
+      return bf16ToFloat(as<uint16_t>()[i]);
+    case DType::F16:
+      return f16ToFloat(as<uint16_t>()[i]);
+    case DType::I64:
+      return double(as<int64_t>()[i]);
+    case DType::I32:
+      return as<int32_t>()[i];
+    case DType::I16:
+      return as<int16_t>()[i];
+    case DType::I8:
+      return as<int8_t>()[i];
     case DType::U8:
-    case DType::Bool: return as<uint8_t>()[i];
+    case DType::Bool:
+      return as<uint8_t>()[i];
   }
   return 0;
 }
 
 void Array::set(int64_t i, double value) {
   switch (dtype_) {
-    case DType::F64: as<double>()[i] = value; break;
-    case DType::F32: as<float>()[i] = float(value); break;
+    case DType::F64:
+      as<double>()[i] = value;
+      break;
+    case DType::F32:
+      as<float>()[i] = float(value);
+      break;
     // Through f32: double rounding is what every backend does and PyTorch too.
-    case DType::BF16: as<uint16_t>()[i] = floatToBf16(float(value)); break;
-    case DType::F16: as<uint16_t>()[i] = floatToF16(float(value)); break;
-    case DType::I64: as<int64_t>()[i] = int64_t(value); break;
-    case DType::I32: as<int32_t>()[i] = int32_t(int64_t(value)); break;
-    case DType::I16: as<int16_t>()[i] = int16_t(int64_t(value)); break;
-    case DType::I8: as<int8_t>()[i] = int8_t(int64_t(value)); break;
-    case DType::U8: as<uint8_t>()[i] = uint8_t(int64_t(value)); break;
-    case DType::Bool: as<uint8_t>()[i] = value != 0; break;
+    case DType::BF16:
+      as<uint16_t>()[i] = floatToBf16(float(value));
+      break;
+    case DType::F16:
+      as<uint16_t>()[i] = floatToF16(float(value));
+      break;
+    case DType::I64:
+      as<int64_t>()[i] = int64_t(value);
+      break;
+    case DType::I32:
+      as<int32_t>()[i] = int32_t(int64_t(value));
+      break;
+    case DType::I16:
+      as<int16_t>()[i] = int16_t(int64_t(value));
+      break;
+    case DType::I8:
+      as<int8_t>()[i] = int8_t(int64_t(value));
+      break;
+    case DType::U8:
+      as<uint8_t>()[i] = uint8_t(int64_t(value));
+      break;
+    case DType::Bool:
+      as<uint8_t>()[i] = value != 0;
+      break;
   }
 }
 
@@ -117,8 +146,8 @@ Array Array::to(DType dtype) const {
 
 Array Array::reshaped(Shape shape) const {
   if (elementCount(shape) != size_)
-    throw Error(ErrorCode::InvalidArgument, "cannot view " + describe(dtype_, shape_) + " as " +
-                                                describe(dtype_, shape));
+    throw Error(ErrorCode::InvalidArgument,
+                "cannot view " + describe(dtype_, shape_) + " as " + describe(dtype_, shape));
   Array result = *this;
   result.shape_ = std::move(shape);
   return result;

@@ -42,7 +42,8 @@ DimExpr DimExpr::operator*(const DimExpr& other) const {
       k.insert(k.end(), n.begin(), n.end());
       std::sort(k.begin(), k.end());
       int64_t product;
-      if (__builtin_mul_overflow(c, d, &product)) product = (c < 0) == (d < 0) ? INT64_MAX : INT64_MIN;
+      if (__builtin_mul_overflow(c, d, &product))
+        product = (c < 0) == (d < 0) ? INT64_MAX : INT64_MIN;
       e.add(k, product);
     }
   return e;

@@ -15,7 +15,7 @@ enum class ErrorCode {
   Unsupported,      ///< valid, but not implemented on this backend or by this version
   Numeric,          ///< a numeric comparison failed
   OutOfMemory,
-  Io,               ///< the operating system refused: missing file, full disk
+  Io,  ///< the operating system refused: missing file, full disk
 };
 
 /// `what()` reads: what was expected, what came, where, and how to mend it.

@@ -28,7 +28,8 @@ std::byte* GrowingBuffer::reserve(int64_t bytes) {
     int64_t rounded = (bytes + 4095) / 4096 * 4096;
     void* memory = std::aligned_alloc(4096, size_t(rounded));
     if (!memory)
-      throw Error(ErrorCode::OutOfMemory, "no memory for an arena of " + std::to_string(bytes) + " bytes");
+      throw Error(ErrorCode::OutOfMemory,
+                  "no memory for an arena of " + std::to_string(bytes) + " bytes");
     noteAllocation();
     data_ = {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
     bytes_ = rounded;
@@ -56,10 +57,10 @@ Executor::Executor(const Program& program, const EntryPoint& entry, Device& devi
 void Executor::reject(size_t input, const Array& got, const std::string& why) const {
   const Port& port = entry_.inputs[input];
   const Slot& slot = entry_.slots[size_t(port.slot)];
-  throw Error(ErrorCode::InvalidArgument,
-              "input '" + port.name + "' of entry point '" + entry_.name + "': expected " +
-                  describeSymbolic(slot.dtype, slot.shape) + ", got " +
-                  describe(got.dtype(), got.shape()) + "; " + why);
+  throw Error(ErrorCode::InvalidArgument, "input '" + port.name + "' of entry point '" +
+                                              entry_.name + "': expected " +
+                                              describeSymbolic(slot.dtype, slot.shape) + ", got " +
+                                              describe(got.dtype(), got.shape()) + "; " + why);
 }
 
 void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed) {
@@ -83,8 +84,9 @@ void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fi
       if (s < 0) continue;
       int64_t& value = values_[size_t(s)];
       if (value >= 0 && value != a.shape()[axis])
-        reject(i, a, "'" + program_.symbols[size_t(s)].name + "' is " + std::to_string(value) +
-                         " in another input");
+        reject(i, a,
+               "'" + program_.symbols[size_t(s)].name + "' is " + std::to_string(value) +
+                   " in another input");
       value = a.shape()[axis];
     }
   }
@@ -95,20 +97,20 @@ void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fi
       values_[s] = it == fixed.end() ? symbol.lo : it->second;
     }
     if (values_[s] < symbol.lo || values_[s] > symbol.hi || values_[s] % symbol.multiple)
-      throw Error(ErrorCode::InvalidArgument,
-                  "'" + symbol.name + "' = " + std::to_string(values_[s]) +
-                      " is outside its range " + std::to_string(symbol.lo) + " to " +
-                      std::to_string(symbol.hi) +
-                      (symbol.multiple > 1 ? ", multiples of " + std::to_string(symbol.multiple) : "") +
-                      " in entry point '" + entry_.name + "'");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          "'" + symbol.name + "' = " + std::to_string(values_[s]) + " is outside its range " +
+              std::to_string(symbol.lo) + " to " + std::to_string(symbol.hi) +
+              (symbol.multiple > 1 ? ", multiples of " + std::to_string(symbol.multiple) : "") +
+              " in entry point '" + entry_.name + "'");
   }
 }
 
 void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed) {
   if (inputs.size() != entry_.inputs.size())
-    throw Error(ErrorCode::InvalidArgument,
-                "entry point '" + entry_.name + "' takes " + std::to_string(entry_.inputs.size()) +
-                    " inputs, got " + std::to_string(inputs.size()));
+    throw Error(ErrorCode::InvalidArgument, "entry point '" + entry_.name + "' takes " +
+                                                std::to_string(entry_.inputs.size()) +
+                                                " inputs, got " + std::to_string(inputs.size()));
   bindSymbols(inputs, fixed);
   if (!bound_ || values_ != last_) {
     bound_ = false;
@@ -118,8 +120,9 @@ void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed) {
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].shape() != shapes_[size_t(entry_.inputs[i].slot)])
-      reject(i, inputs[i], "with the symbols so far it would be " +
-                               describe(inputs[i].dtype(), shapes_[size_t(entry_.inputs[i].slot)]));
+      reject(i, inputs[i],
+             "with the symbols so far it would be " +
+                 describe(inputs[i].dtype(), shapes_[size_t(entry_.inputs[i].slot)]));
 }
 
 void Executor::plan() {
@@ -131,8 +134,9 @@ void Executor::plan() {
     for (const DimExpr& d : entry_.slots[i].shape) {
       auto value = d.evaluate(symbols_);
       if (!value || *value < 0)
-        throw Error(ErrorCode::InvalidArgument,
-                    "size " + d.text() + " has no valid value in entry point '" + entry_.name + "'");
+        throw Error(
+            ErrorCode::InvalidArgument,
+            "size " + d.text() + " has no valid value in entry point '" + entry_.name + "'");
       shapes_[i].push_back(*value);
     }
     bytes_[i] = elementCount(shapes_[i]) * int64_t(sizeOf(entry_.slots[i].dtype));
@@ -169,15 +173,25 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
     size_t index = size_t(slot.index);
     auto constPointer = [](const Array& a) { return const_cast<void*>(a.data()); };
     switch (slot.kind) {
-      case SlotKind::Arena: pointers_[i] = base + plan_.offsets[i]; break;
-      case SlotKind::Argument: pointers_[i] = constPointer(inputs[index]); break;
-      case SlotKind::Result: pointers_[i] = kept_[index].data(); break;
-      case SlotKind::State: pointers_[i] = states[index].data(); break;
-      case SlotKind::Constant: pointers_[i] = constPointer(program_.constants[index]); break;
+      case SlotKind::Arena:
+        pointers_[i] = base + plan_.offsets[i];
+        break;
+      case SlotKind::Argument:
+        pointers_[i] = constPointer(inputs[index]);
+        break;
+      case SlotKind::Result:
+        pointers_[i] = kept_[index].data();
+        break;
+      case SlotKind::State:
+        pointers_[i] = states[index].data();
+        break;
+      case SlotKind::Constant:
+        pointers_[i] = constPointer(program_.constants[index]);
+        break;
       case SlotKind::Weight:
-        pointers_[i] = constPointer(index < weights.raw.size()
-                                        ? weights.raw[index]
-                                        : weights.derived[index - weights.raw.size()]);
+        pointers_[i] =
+            constPointer(index < weights.raw.size() ? weights.raw[index]
+                                                    : weights.derived[index - weights.raw.size()]);
         break;
     }
   }

@@ -34,10 +34,9 @@ MemoryPlan planArena(const EntryPoint& entry, const std::vector<int64_t>& bytes)
   std::vector<Lifetime> lives = lifetimesOf(entry);
   std::vector<int> order(entry.slots.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-                   [&](int a, int b) {
-              return bytes[size_t(a)] != bytes[size_t(b)] ? bytes[size_t(a)] > bytes[size_t(b)] : a < b;
-            });
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return bytes[size_t(a)] != bytes[size_t(b)] ? bytes[size_t(a)] > bytes[size_t(b)] : a < b;
+  });
   auto aligned = [](int64_t n) { return (n + 63) / 64 * 64; };
   std::vector<int> placed;  // by offset
   for (int slot : order) {

@@ -46,9 +46,13 @@ json toJson(const EntryPoint& e) {
                      {"operands", c.operands},
                      {"results", c.results},
                      {"origin", c.origin}});
-  return {{"name", e.name},         {"inputs", toJson(e.inputs)},
-          {"outputs", toJson(e.outputs)}, {"states_in", toJson(e.statesIn)},
-          {"states_out", toJson(e.statesOut)}, {"slots", slots}, {"calls", calls}};
+  return {{"name", e.name},
+          {"inputs", toJson(e.inputs)},
+          {"outputs", toJson(e.outputs)},
+          {"states_in", toJson(e.statesIn)},
+          {"states_out", toJson(e.statesOut)},
+          {"slots", slots},
+          {"calls", calls}};
 }
 
 DimExpr dimFrom(const JsonValue& v) {
@@ -76,8 +80,9 @@ EntryPoint entryFrom(const JsonValue& v) {
   EntryPoint e;
   e.name = v.at("name").asString();
   e.slots = listFrom<Slot>(v.at("slots"), [&](const JsonValue& s) {
-    return Slot{SlotKind(s.at("kind").asInt(0, 5)), dtypeFrom(s.at("dtype")), shapeFrom(s.at("shape")),
-                int(s.at("index").asInt(0, 1 << 30)), int(s.at("alias").asInt(-1, 1 << 30))};
+    return Slot{SlotKind(s.at("kind").asInt(0, 5)), dtypeFrom(s.at("dtype")),
+                shapeFrom(s.at("shape")), int(s.at("index").asInt(0, 1 << 30)),
+                int(s.at("alias").asInt(-1, 1 << 30))};
   });
   int64_t count = int64_t(e.slots.size());
   for (size_t i = 0; i < e.slots.size(); ++i) {
@@ -98,9 +103,12 @@ EntryPoint entryFrom(const JsonValue& v) {
   e.statesIn = ports("states_in");
   e.statesOut = ports("states_out");
   e.calls = listFrom<Call>(v.at("calls"), [&](const JsonValue& c) {
-    return Call{c.at("kind").asString(),           c.at("callee").asString(),
-                c.at("config").asString(),         listFrom<int>(c.at("operands"), slot),
-                listFrom<int>(c.at("results"), slot), c.at("origin").asString()};
+    return Call{c.at("kind").asString(),
+                c.at("callee").asString(),
+                c.at("config").asString(),
+                listFrom<int>(c.at("operands"), slot),
+                listFrom<int>(c.at("results"), slot),
+                c.at("origin").asString()};
   });
   return e;
 }
@@ -116,7 +124,8 @@ void checkIndices(const Program& p, const EntryPoint& e, const std::string& path
     if (s.kind == SlotKind::Constant) limit = p.constants.size();
     if (size_t(s.index) >= limit)
       throw Error(ErrorCode::InvalidFile, path + ": entry point '" + e.name + "' refers to item " +
-                                              std::to_string(s.index) + " of " + std::to_string(limit));
+                                              std::to_string(s.index) + " of " +
+                                              std::to_string(limit));
   }
 }
 
@@ -134,12 +143,9 @@ const EntryPoint& Program::entry(std::string_view name) const {
 
 void Program::save(const std::string& path) const {
   ContainerWriter writer;
-  json header = {{"program_version", kProgramVersion},
-                 {"backend", backend},
-                 {"weights", toJson(weights)},
-                 {"derived", toJson(derived)},
-                 {"states", toJson(states)},
-                 {"metadata", metadata}};
+  json header = {{"program_version", kProgramVersion}, {"backend", backend},
+                 {"weights", toJson(weights)},         {"derived", toJson(derived)},
+                 {"states", toJson(states)},           {"metadata", metadata}};
   json symbolList = json::array(), entryList = json::array(), constantList = json::array();
   for (const SymbolInfo& s : symbols)
     symbolList.push_back({{"name", s.name}, {"lo", s.lo}, {"hi", s.hi}, {"multiple", s.multiple}});
@@ -165,9 +171,9 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
   JsonValue h = JsonValue::parse(container.header(), path);
   int64_t version = h.at("program_version").asInt();
   if (version != kProgramVersion)
-    throw Error(ErrorCode::InvalidFile, path + ": program version " + std::to_string(version) +
-                                            ", this build reads " + std::to_string(kProgramVersion) +
-                                            "; compile the model again");
+    throw Error(ErrorCode::InvalidFile,
+                path + ": program version " + std::to_string(version) + ", this build reads " +
+                    std::to_string(kProgramVersion) + "; compile the model again");
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.backend = h.at("backend").asString();

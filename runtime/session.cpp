@@ -157,9 +157,9 @@ void Session::setSymbol(std::string_view name, int64_t value) {
   for (const SymbolInfo& s : impl_->program->symbols) {
     if (s.name != name) continue;
     if (value < s.lo || value > s.hi || value % s.multiple)
-      throw Error(ErrorCode::InvalidArgument,
-                  "'" + s.name + "' = " + std::to_string(value) + " is outside its range " +
-                      std::to_string(s.lo) + " to " + std::to_string(s.hi));
+      throw Error(ErrorCode::InvalidArgument, "'" + s.name + "' = " + std::to_string(value) +
+                                                  " is outside its range " + std::to_string(s.lo) +
+                                                  " to " + std::to_string(s.hi));
     Impl::Turn turn(impl_->running);
     impl_->fixed[s.name] = value;
     impl_->resetStates();

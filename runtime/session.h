@@ -21,7 +21,8 @@ using WeightSource = std::function<Array(const std::string& name)>;
 class BoundWeights;
 
 struct SessionOptions {
-  int threads = 0;       ///< 0: as many as the process may use
+  /// 0: what the latest session with a count asked for, else LATHE_NUM_THREADS, else every CPU.
+  int threads = 0;
   bool profile = false;  ///< time every call
 };
 

@@ -40,8 +40,8 @@ class ReferenceBackend final : public Backend {
     std::map<std::string, int> weights, states;
     for (Operation& op : *module.getBody()) {
       if (auto dim = dyn_cast<DimOp>(op))
-        program.symbols.push_back({dim.getSymName().str(), int64_t(dim.getLo()), int64_t(dim.getHi()),
-                                   int64_t(dim.getMultiple())});
+        program.symbols.push_back({dim.getSymName().str(), int64_t(dim.getLo()),
+                                   int64_t(dim.getHi()), int64_t(dim.getMultiple())});
       if (auto state = dyn_cast<StateOp>(op)) {
         auto type = cast<RankedTensorType>(state.getType());
         states[state.getSymName().str()] = int(program.states.size());
@@ -67,7 +67,8 @@ class ReferenceBackend final : public Backend {
           continue;
         }
         auto name = f.getArgAttrOfType<StringAttr>(i, "lathe.name");
-        int slot = add(type, SlotKind::Argument, int(e.inputs.size()), *dtypeOf(type.getElementType()));
+        int slot =
+            add(type, SlotKind::Argument, int(e.inputs.size()), *dtypeOf(type.getElementType()));
         e.inputs.push_back({name ? name.getValue().str() : "arg" + std::to_string(i), slot});
         call.operands.push_back(slot);
       }
@@ -75,8 +76,8 @@ class ReferenceBackend final : public Backend {
         std::string name = op.getName().str();
         auto [it, fresh] = weights.emplace(name, int(program.weights.size()));
         if (fresh)
-          program.weights.push_back(
-              {name, *dtypeOf(tensorType(op.getY()).getElementType()), shapeOf(tensorType(op.getY()))});
+          program.weights.push_back({name, *dtypeOf(tensorType(op.getY()).getElementType()),
+                                     shapeOf(tensorType(op.getY()))});
         call.operands.push_back(add(tensorType(op.getY()), SlotKind::Weight, it->second,
                                     *dtypeOf(tensorType(op.getY()).getElementType())));
       });
@@ -139,9 +140,9 @@ class InterpretKernel final : public Kernel {
       ++n;
     }
     bool wide = program_->metadata.at("precision") == "f64";
-    std::vector<Array> results =
-        interpret(f, arguments, [&](const std::string& name) { return weights.at(name); },
-                  wide ? Precision::Float64 : Precision::OwnDtype, {}, symbols_);
+    std::vector<Array> results = interpret(
+        f, arguments, [&](const std::string& name) { return weights.at(name); },
+        wide ? Precision::Float64 : Precision::OwnDtype, {}, symbols_);
     for (const Array& r : results) {
       if (r.bytes()) std::memcpy(pointers[n], r.data(), r.bytes());
       ++n;

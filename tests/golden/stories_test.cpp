@@ -136,7 +136,8 @@ TEST(Stories, CachedDecodeEqualsTheFullPassAtEveryPosition) {
     position.set(0, double(at));
     Array row = s.run("decode", {{"input_ids", token}, {"positions", position}}).at("logits");
     double worst = 0;
-    for (int64_t i = 0; i < 768; ++i) worst = std::max(worst, std::abs(row.at(i) - full.at(at * 768 + i)));
+    for (int64_t i = 0; i < 768; ++i)
+      worst = std::max(worst, std::abs(row.at(i) - full.at(at * 768 + i)));
     ASSERT_LE(worst, 1e-4) << "position " << at;
   }
 }

@@ -25,15 +25,19 @@ TEST_P(RegionShape, GathersAlongTheLastAxis) {
 
 TEST_P(RegionShape, PadsOnlyTheEndOfASizeKnownAtRunTime) {
   auto k = compile(
-      "func.func @f(%x: f32[m, n], %v: f32) -> f32[m+2, n+3] { %0 = lathe.pad %x, %v low [0, 0] "
-      "high [2, 3] : f32[m, n], f32\n return %0 : f32[m+2, n+3] }");
+      "func.func @f(%x: f32[m, n], %v: tensor<f32>) -> f32[m+2, n+3] { %0 = lathe.pad %x, %v low "
+      "[0, 0] "
+      "high [2, 3] : f32[m, n], tensor<f32>\n return %0 : f32[m+2, n+3] }");
   for (int64_t n : kColumns) {
     Array x = floats({3, n});
     auto y = k.run({x, Array::fromFloats(std::vector<float>{7}, {})}, {{"m", 3}, {"n", n}});
-    expectNear(y[0], [&](int64_t i) {
-      const int64_t row = i / (n + 3), column = i % (n + 3);
-      return row < 3 && column < n ? x.at(row * n + column) : 7;
-    }, 0);
+    expectNear(
+        y[0],
+        [&](int64_t i) {
+          const int64_t row = i / (n + 3), column = i % (n + 3);
+          return row < 3 && column < n ? x.at(row * n + column) : 7;
+        },
+        0);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "lathe/lathe.h"
@@ -135,6 +136,38 @@ TEST_P(SessionTest, SessionsOfOneProgramShareNothingThatChanges) {
   a.run("forward", {{"x", floats({4}, 1)}});
   EXPECT_EQ(b.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 1);
   EXPECT_EQ(a.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 2);
+}
+
+TEST_P(SessionTest, SessionsOfOtherThreadCountsLeaveAnOpenOneAsItIs) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 256);
+  Tensor x = g.input("x", DType::F32, {rows, 64});
+  g.output("y", nn::SwiGLU(g, "mlp", 64, 96)(x));
+  auto program = std::make_shared<const Program>(compile(g, {.backend = GetParam()}));
+  Session s(program, {.threads = 2});
+  s.bindRandomWeights(1);
+  const Arrays inputs{{"x", floats({256, 64})}};
+  const Array before = s.run("forward", inputs).at("y");
+  for (int threads : {1, 5, 3}) {
+    Session other(program, {.threads = threads});
+    other.bindRandomWeights(1);
+    other.run("forward", inputs);
+    const Array after = s.run("forward", inputs).at("y");
+    EXPECT_EQ(std::memcmp(before.data(), after.data(), before.bytes()), 0) << threads;
+  }
+}
+
+TEST_P(SessionTest, StatesAreNotResetWhileTheSessionIsBusy) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4});
+  g.output("y", x + g.weight("w", DType::F32, {4}));
+  Session s = open(g);
+  expectError(kInvalid, "the session is running in another thread", [&] {
+    s.bindWeights([&](const std::string&) {
+      s.resetStates();
+      return floats({4});
+    });
+  });
 }
 
 TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {

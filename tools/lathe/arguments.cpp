@@ -2,6 +2,7 @@
 #include "tools/lathe/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <charconv>
 #include <cstdio>
 
@@ -114,6 +115,26 @@ int64_t parseCount(const std::string& text, const std::string& flag) {
   return value;
 }
 
+std::string WholeNumber::operator()(const std::string& text) const {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return {};
+  return most == INT64_MAX && error != std::errc::result_out_of_range
+             ? fmt::format("expected a whole number of at least {}, got '{}'", least, text)
+             : fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text);
+}
+std::string RealNumber::operator()(const std::string& text) const {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) &&
+      value >= least && value <= most)
+    return {};
+  return std::isinf(most)
+             ? fmt::format("expected a number of at least {}, got '{}'", least, text)
+             : fmt::format("expected a number from {} to {}, got '{}'", least, most, text);
+}
+
 const std::vector<std::string>& stageNames() {
   static const std::vector<std::string> names{"recorded", "canonical", "fused",
                                               "laid-out", "lowered",   "program"};
@@ -139,7 +160,7 @@ DType dtypeOr(const std::string& flag, DType otherwise) {
 
 void addThreads(CLI::App& parser, int& threads) {
   parser.add_option("-t,--threads", threads, "threads (LATHE_NUM_THREADS; default: every CPU)")
-      ->check(CLI::Range(1, 4096));
+      ->check(WholeNumber{1, 4096});
 }
 
 }  // namespace lathe::cli

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <cstdint>
+#include <limits>
+
 #include <CLI/CLI.hpp>
 
 #include "runtime/dtype.h"
@@ -25,6 +28,15 @@ bool parseArguments(CLI::App& parser, const ArgumentList& arguments);
 std::vector<int> parseIds(const std::string& text, const std::string& flag);
 /// A whole number of at least 1; Error(InvalidArgument) names the flag.
 int64_t parseCount(const std::string& text, const std::string& flag);
+/// What CLI11 asks of a number: an empty text, or what was expected instead.
+struct WholeNumber {
+  int64_t least = 0, most = INT64_MAX;
+  std::string operator()(const std::string& text) const;
+};
+struct RealNumber {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  std::string operator()(const std::string& text) const;
+};
 /// The stages of a graph, in order.
 const std::vector<std::string>& stageNames();
 /// Adds --stop-after, checked against the stages.

@@ -147,12 +147,12 @@ void addFlags(CLI::App& parser, BenchFlags& flags) {
   parser.add_option("MODEL", flags.path, "Hugging Face folder, .lathe program or bare config.json")
       ->required();
   parser.add_option("-p,--prompt-tokens", flags.prompt, "tokens of the prompt (default: 512)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber{0});
   parser.add_option("-n,--new-tokens", flags.tokens, "tokens to decode (default: 128)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber{0});
   parser
       .add_option("-r,--repetitions", flags.repetitions, "runs to take the median of (default: 5)")
-      ->check(CLI::Range(1, 1000));
+      ->check(WholeNumber{1, 1000});
   parser.add_option("-o,--output-format", flags.format, "md (default), csv or json")
       ->check(CLI::IsMember({"md", "csv", "json"}));
   parser.add_flag("--json", flags.json, "the same as -o json");

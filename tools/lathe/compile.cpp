@@ -29,7 +29,7 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
   addStopAfter(*parser, stage);
   parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber{1});
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (output.empty() && stage.empty())

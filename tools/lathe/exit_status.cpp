@@ -42,11 +42,15 @@ void writeOutput(const std::string& path, const std::function<void()>& write) {
   }
 }
 
+void flushOutput() {
+  if (std::fflush(stdout) != 0)
+    throw OutputError(std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
 int guarded(const std::function<int()>& command) {
   try {
     int status = command();
-    if (std::fflush(stdout) != 0)
-      throw OutputError(std::string("cannot write to standard output: ") + std::strerror(errno));
+    flushOutput();
     return status;
   } catch (const Error& e) {
     console().error(e.what());

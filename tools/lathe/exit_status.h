@@ -26,6 +26,10 @@ struct OutputError : std::runtime_error {
 /// Runs `write`, which writes the file `path`; turns its Error(Io) into OutputError.
 void writeOutput(const std::string& path, const std::function<void()>& write);
 
+/// Hands standard output to the system; throws where it is not taken (a full disk), so that text
+/// which streams fails at once.
+void flushOutput();
+
 /// Runs a command and turns what it throws into one `error:` line and a status.
 int guarded(const std::function<int()>& command);
 

@@ -98,15 +98,15 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
       .add_option(
           "-n,--new-tokens", flags.newTokens,
           fmt::format("tokens to add at most (default: the model's, else {})", kDefaultNewTokens))
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber{1});
   parser
       .add_option("--temp,--temperature", flags.temperature,
                   "0 takes the likeliest token (default unless the model asks to sample)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(RealNumber{});
   parser.add_option("--top-k", flags.topK, "keep the k likeliest tokens; 0 keeps all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber{0});
   parser.add_option("--top-p", flags.topP, "keep the fewest tokens that reach this probability")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(RealNumber{0, 1});
   parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
   parser.add_flag("--ignore-eos", flags.ignoreEos, "go on after the end-of-text token");
   parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");

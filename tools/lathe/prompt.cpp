@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
+#include "tools/lathe/exit_status.h"
 
 namespace lathe::cli {
 namespace {
@@ -69,7 +70,7 @@ void TokenWriter::put(const std::string& piece) {
   text_ += piece;
   if (!prints_ || piece.empty()) return;
   fmt::print("{}", piece);
-  std::fflush(stdout);
+  flushOutput();
 }
 
 }  // namespace lathe::cli

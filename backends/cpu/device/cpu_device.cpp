@@ -55,7 +55,8 @@ class RegionKernel final : public Kernel {
     // A kernel reports the index with bit 62 set, so that 0 is no report; negative ones have it.
     if (status)
       throw Error(ErrorCode::InvalidArgument,
-                  where_ + "index " + std::to_string(status < 0 ? status : status & ~(int64_t(1) << 62)) +
+                  where_ + "index " +
+                      std::to_string(status < 0 ? status : status & ~(int64_t(1) << 62)) +
                       " is outside the axis that it selects from (a token id or position?)");
   }
 

@@ -68,7 +68,7 @@ LoadedCode::LoadedCode(const Program& program) {
     auto code = program.blobs.find("code." + tier);
     if (tier_.empty() && code != program.blobs.end()) {
       tier_ = tier;
-      handle_ = load(code->second, fd_);
+      library_.handle = load(code->second, library_.fd);
     }
   }
   if (tier_.empty())
@@ -81,7 +81,7 @@ LoadedCode::LoadedCode(const Program& program) {
     if (!key.starts_with(tier_ + "/")) continue;
     std::string name = key.substr(tier_.size() + 1);
     RegionCode code;
-    code.run = reinterpret_cast<RegionFunction>(dlsym(handle_, name.c_str()));
+    code.run = reinterpret_cast<RegionFunction>(dlsym(library_.handle, name.c_str()));
     if (!code.run)
       throw Error(ErrorCode::InvalidFile, "the generated code has no function " + name);
     JsonValue sizes = info.at("sizes");
@@ -97,9 +97,9 @@ LoadedCode::LoadedCode(const Program& program) {
   }
 }
 
-LoadedCode::~LoadedCode() {
-  if (handle_) dlclose(handle_);
-  if (fd_ >= 0) close(fd_);
+LoadedCode::Library::~Library() {
+  if (handle) dlclose(handle);
+  if (fd >= 0) close(fd);
 }
 
 const RegionCode& LoadedCode::region(const std::string& name) const {

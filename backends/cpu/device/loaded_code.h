@@ -25,7 +25,6 @@ class LoadedCode {
  public:
   /// Picks the best tier that both the program and this machine have; Error (Unsupported) if none.
   explicit LoadedCode(const Program& program);
-  ~LoadedCode();
   LoadedCode(const LoadedCode&) = delete;
   LoadedCode& operator=(const LoadedCode&) = delete;
 
@@ -33,8 +32,13 @@ class LoadedCode {
   const std::string& tier() const { return tier_; }
 
  private:
-  void* handle_ = nullptr;
-  int fd_ = -1;
+  // A member, so that a constructor that throws gives the library back.
+  struct Library {
+    ~Library();
+    void* handle = nullptr;
+    int fd = -1;
+  };
+  Library library_;
   std::string tier_;
   std::map<std::string, RegionCode> regions_;
 };

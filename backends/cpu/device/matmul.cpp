@@ -47,7 +47,8 @@ Plan makePlan(const MatmulArgs& given, int threads, KernelIsa isa) {
   plan.args = given;
   MatmulArgs& x = plan.args;
   if (x.dtype == DType::Bool)
-    throw Error(ErrorCode::Unsupported, "expected a matmul of numbers, got bool; cast the operands");
+    throw Error(ErrorCode::Unsupported,
+                "expected a matmul of numbers, got bool; cast the operands");
   if (x.outDType != x.dtype &&
       !(x.outDType == DType::F32 && (x.dtype == DType::BF16 || x.dtype == DType::F16)))
     throw Error(ErrorCode::Unsupported, "expected a matmul of " + std::string(nameOf(x.dtype)) +

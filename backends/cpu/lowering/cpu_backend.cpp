@@ -53,8 +53,8 @@ class CpuBackend final : public Backend {
     } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
       if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
         return "fused softmax runs over the last axis";
-    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp, WeightOp,
-                    ConstantOp, KernelOp, RegionOp>(op)) {
+    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
+                    WeightOp, ConstantOp, KernelOp, RegionOp>(op)) {
       return cpu::whyNotEmittable(op);
     }
     return "";
@@ -69,8 +69,8 @@ class CpuBackend final : public Backend {
   void lower(ModuleOp module, const BackendOptions&) const override {
     cpu::foldTransposes(module);
     formRegions(module, {.canEmit = [](Operation* op) {
-                  return !isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
-                              LinearOp, AttentionOp, KernelOp>(op) &&
+                  return !isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp,
+                              PackOp, LinearOp, AttentionOp, KernelOp>(op) &&
                          cpu::whyNotEmittable(op).empty();
                 }});
     cpu::toKernels(module);

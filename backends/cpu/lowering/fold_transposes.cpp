@@ -24,9 +24,10 @@ void foldMatmul(MatmulOp op) {
   if (!llvm::equal(p, llvm::seq<int64_t>(0, int64_t(rank)))) return;
   OpBuilder b(op);
   SmallVector<NamedAttribute> config{b.getNamedAttr("transpose_b", b.getBoolAttr(true))};
-  auto kernel = KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), ValueRange{op.getA(), t.getX()},
-                                 b.getStringAttr("matmul"), FlatSymbolRefAttr(),
-                                 b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  auto kernel =
+      KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), ValueRange{op.getA(), t.getX()},
+                       b.getStringAttr("matmul"), FlatSymbolRefAttr(), b.getDictionaryAttr(config),
+                       DenseI64ArrayAttr());
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
   if (t->use_empty()) t.erase();
@@ -63,8 +64,9 @@ void foldAttention(AttentionOp op) {
       b.getNamedAttr("mask", b.getBoolAttr(bool(op.getMask()))),
       b.getNamedAttr("transposed", b.getArrayAttr(transposed))};
   Location loc = after ? b.getFusedLoc({op.getLoc(), after.getLoc()}) : op.getLoc();
-  auto kernel = KernelOp::create(b, loc, TypeRange(type), operands, b.getStringAttr("attention"),
-                                 FlatSymbolRefAttr(), b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  auto kernel =
+      KernelOp::create(b, loc, TypeRange(type), operands, b.getStringAttr("attention"),
+                       FlatSymbolRefAttr(), b.getDictionaryAttr(config), DenseI64ArrayAttr());
   (after ? after.getY() : result).replaceAllUsesWith(kernel->getResult(0));
   if (after) after.erase();
   op.erase();

@@ -32,12 +32,14 @@ class Converter {
       config = {b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
                 b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
     } else if (auto pack = dyn_cast<PackOp>(op)) {
-      // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type says.
+      // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type
+      // says.
       auto type = tensorType(pack.getY());
       PackedShape shape{*dtypeOf(type.getElementType()), type.getDimSize(1), type.getDimSize(0)};
-      config = {b.getNamedAttr("out_in", b.getBoolAttr(pack.getSource() == WeightLayout::out_in)),
-                b.getNamedAttr("buffer", b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns,
-                                                                 shape.blocks() * shape.blockK()}))};
+      config = {
+          b.getNamedAttr("out_in", b.getBoolAttr(pack.getSource() == WeightLayout::out_in)),
+          b.getNamedAttr("buffer", b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns,
+                                                           shape.blocks() * shape.blockK()}))};
     } else {
       for (NamedAttribute a : op->getAttrDictionary())
         if (isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr>(a.getValue())) config.push_back(a);
@@ -68,9 +70,9 @@ class Converter {
       kernels = ModuleOp::create(at, module.getLoc(), "kernels");
     }
     OpBuilder at = OpBuilder::atBlockEnd(kernels.getBody());
-    auto f = func::FuncOp::create(at, region.getLoc(), "region",
-                                  at.getFunctionType(region.getInputs().getTypes(),
-                                                     region.getOutputs().getTypes()));
+    auto f = func::FuncOp::create(
+        at, region.getLoc(), "region",
+        at.getFunctionType(region.getInputs().getTypes(), region.getOutputs().getTypes()));
     Block* body = f.addEntryBlock();
     IRMapping map;
     map.map(region.getBody().front().getArguments(), body->getArguments());

@@ -32,3 +32,13 @@ func.func @view(%x: tensor<3x4xf32>) -> tensor<12xf32> {
   %y = lathe.reshape %x to <12> : tensor<3x4xf32>
   return %y : tensor<12xf32>
 }
+
+// A reshape under a reduction has a size known at run time only.
+// CHECK-LABEL: func.func @reshaped_rows
+// CHECK: lathe.region
+func.func @reshaped_rows(%x: tensor<?x4xf32, #lathe.dims<n, 4>>) -> tensor<1x?x4xf32, #lathe.dims<1, n, 4>> {
+  %e = lathe.exp %x : tensor<?x4xf32, #lathe.dims<n, 4>>
+  %r = lathe.reshape %e to <1, n, 4> : tensor<?x4xf32, #lathe.dims<n, 4>>
+  %y = lathe.softmax %r axis 2 : tensor<1x?x4xf32, #lathe.dims<1, n, 4>>
+  return %y : tensor<1x?x4xf32, #lathe.dims<1, n, 4>>
+}

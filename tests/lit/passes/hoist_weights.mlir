@@ -27,7 +27,19 @@ func.func @stays(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = lathe.add %x, %i : tensor<4xf32>, tensor<4xf32>
   return %y : tensor<4xf32>
 }
-// CHECK-LABEL: func.func @load() -> tensor<8x4xf32> attributes {lathe.derived = ["proj:cast.pack"]}
+// A checkpoint may have a tensor of the name that a derived one would get.
+// CHECK-LABEL: func.func @taken
+// CHECK-DAG: lathe.weight "a:neg" : tensor<4xf32>
+// CHECK-DAG: lathe.weight "a:neg.1" : tensor<4xf32>
+func.func @taken(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = lathe.weight "a" : tensor<4xf32>
+  %n = lathe.neg %a : tensor<4xf32>
+  %o = lathe.weight "a:neg" : tensor<4xf32>
+  %y = lathe.mul %x, %n : tensor<4xf32>, tensor<4xf32>
+  %z = lathe.mul %x, %o : tensor<4xf32>, tensor<4xf32>
+  return %y, %z : tensor<4xf32>, tensor<4xf32>
+}
+// CHECK-LABEL: func.func @load() -> (tensor<8x4xf32>, tensor<4xf32>) attributes {lathe.derived = ["proj:cast.pack", "a:neg.1"]}
 // CHECK: lathe.weight "proj" : tensor<8x4xbf16>
 // CHECK: lathe.cast
 // CHECK: lathe.pack %{{.*}} out_in

@@ -123,8 +123,21 @@ TEST_F(CliTest, EnvDescribesTheMachine) {
                 "LATHE_NUM_THREADS=no");
 }
 
+TEST_F(CliTest, NumbersOutsideTheirRangeAreErrors) {
+  const std::string generate = "generate " + kModel + " --ids 1 ";
+  expectFailure(2, "--new-tokens: expected a whole number of at least 1, got '0'",
+                generate + "-n 0");
+  expectFailure(2, "--new-tokens: expected a whole number from 1 to 9223372036854775807",
+                generate + "-n 99999999999999999999");
+  expectFailure(2, "--temp: expected a number of at least 0, got '-1'", generate + "--temp -1");
+  expectFailure(2, "--top-p: expected a number from 0 to 1, got '2'", generate + "--top-p 2");
+  expectFailure(2, "--threads: expected a whole number from 1 to 4096, got '0'", generate + "-t 0");
+}
+
 TEST_F(CliTest, OutputThatCannotBeWrittenIsAFailure) {
   expectFailure(1, "No space left on device", "env --json >/dev/full");
+  expectFailure(1, "No space left on device",
+                "generate " LATHE_SOURCE_DIR "/examples/models/stories -q -p a -n 3 >/dev/full");
   expectFailure(
       1, "cannot write /nonexistent/x.safetensors",
       "run " + artifact() + " --input input_ids=1x2xi64=1 --output /nonexistent/x.safetensors");

@@ -25,7 +25,9 @@ class AttentionKernel final : public Kernel {
     args_.dtype = info.in(0);
     args_.scale = float(info.config.at("scale").asDouble());
     const std::string& row = info.config.at("masked_row").asString();
-    args_.maskedRow = row == "nan" ? MaskedRow::Nan : row == "zero" ? MaskedRow::Zero : MaskedRow::Uniform;
+    args_.maskedRow = row == "nan"    ? MaskedRow::Nan
+                      : row == "zero" ? MaskedRow::Zero
+                                      : MaskedRow::Uniform;
     hasMask_ = info.config.at("mask").asBool();
     if (hasMask_)
       args_.maskKind = info.in(3) == DType::Bool   ? MaskKind::Bool
@@ -38,7 +40,8 @@ class AttentionKernel final : public Kernel {
 
   size_t bind(const KernelShapes& s) override {
     Layout q = layoutOf(s.shapes[0], transposed_[0]), k = layoutOf(s.shapes[1], transposed_[1]),
-           v = layoutOf(s.shapes[2], transposed_[2]), out = layoutOf(s.shapes.back(), transposed_[3]);
+           v = layoutOf(s.shapes[2], transposed_[2]),
+           out = layoutOf(s.shapes.back(), transposed_[3]);
     args_.batch = s.shapes[0][0];
     args_.qHeads = q.heads;
     args_.kvHeads = k.heads;

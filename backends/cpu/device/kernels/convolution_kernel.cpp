@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2-D convolution as patches times filters: for patch embedding stride and kernel are equal, and the
-// patches are a plain re-ordering of the image.
+// 2-D convolution as patches times filters: for patch embedding stride and kernel are equal, and
+// the patches are a plain re-ordering of the image.
 #include <cstring>
 
 #include "backends/cpu/device/kernels/kernels.h"

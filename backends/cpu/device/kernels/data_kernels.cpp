@@ -30,7 +30,8 @@ class CopyKernel final : public Kernel {
   size_t bytes_ = 0;
 };
 
-// Blocks [outer, length, inner] of x: rows positions[b] .. positions[b] + s of the axis are replaced.
+// Blocks [outer, length, inner] of x: rows positions[b] .. positions[b] + s of the axis are
+// replaced.
 class UpdateKernel final : public Kernel {
  public:
   explicit UpdateKernel(const CallInfo& info)
@@ -56,9 +57,9 @@ class UpdateKernel final : public Kernel {
       int64_t position = positionOf(p[2], b);
       if (position < 0 || position > length_ - count_)
         throw Error(ErrorCode::InvalidArgument,
-                    where_ + "position " + std::to_string(position) + " of batch " + std::to_string(b) +
-                        " with " + std::to_string(count_) + " new elements is outside an axis of " +
-                        std::to_string(length_));
+                    where_ + "position " + std::to_string(position) + " of batch " +
+                        std::to_string(b) + " with " + std::to_string(count_) +
+                        " new elements is outside an axis of " + std::to_string(length_));
     }
     if (out != p[0]) std::memcpy(out, p[0], size_t(batch_ * outer_ * length_ * inner_));
     for (int64_t b = 0; b < batch_; ++b)
@@ -81,7 +82,11 @@ class UpdateKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> makeCopy(const CallInfo& info) { return std::make_unique<CopyKernel>(info); }
-std::unique_ptr<Kernel> makeUpdate(const CallInfo& info) { return std::make_unique<UpdateKernel>(info); }
+std::unique_ptr<Kernel> makeCopy(const CallInfo& info) {
+  return std::make_unique<CopyKernel>(info);
+}
+std::unique_ptr<Kernel> makeUpdate(const CallInfo& info) {
+  return std::make_unique<UpdateKernel>(info);
+}
 
 }  // namespace lathe::cpu

@@ -65,7 +65,11 @@ class PackKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> makeLinear(const CallInfo& info) { return std::make_unique<LinearKernel>(info); }
-std::unique_ptr<Kernel> makePack(const CallInfo& info) { return std::make_unique<PackKernel>(info); }
+std::unique_ptr<Kernel> makeLinear(const CallInfo& info) {
+  return std::make_unique<LinearKernel>(info);
+}
+std::unique_ptr<Kernel> makePack(const CallInfo& info) {
+  return std::make_unique<PackKernel>(info);
+}
 
 }  // namespace lathe::cpu

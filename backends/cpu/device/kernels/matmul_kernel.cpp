@@ -8,8 +8,7 @@ namespace {
 
 class MatmulKernel final : public Kernel {
  public:
-  explicit MatmulKernel(const CallInfo& info)
-      : pool_(info.pool), where_(at(info.call)) {
+  explicit MatmulKernel(const CallInfo& info) : pool_(info.pool), where_(at(info.call)) {
     auto flag = info.config.find("transpose_b");
     transposeB_ = flag && flag->asBool();
     args_.dtype = info.in(0);
@@ -33,7 +32,8 @@ class MatmulKernel final : public Kernel {
     int64_t aStride = args_.m * args_.k, bStride = args_.k * args_.n, cStride = args_.m * args_.n;
     for (int i = args_.batchDims - 1; i >= 0; --i) {
       // Axis i of the result, aligned at the matrix axes; a missing or literal-1 dim broadcasts.
-      int ia = i - (args_.batchDims - (int(a.size()) - 2)), ib = i - (args_.batchDims - (int(b.size()) - 2));
+      int ia = i - (args_.batchDims - (int(a.size()) - 2)),
+          ib = i - (args_.batchDims - (int(b.size()) - 2));
       int64_t da = ia < 0 ? 1 : a[size_t(ia)], db = ib < 0 ? 1 : b[size_t(ib)];
       args_.batch[size_t(i)] = c[size_t(i)];
       args_.aBatchStrides[size_t(i)] = da == 1 ? 0 : aStride;
@@ -63,6 +63,8 @@ class MatmulKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> makeMatmul(const CallInfo& info) { return std::make_unique<MatmulKernel>(info); }
+std::unique_ptr<Kernel> makeMatmul(const CallInfo& info) {
+  return std::make_unique<MatmulKernel>(info);
+}
 
 }  // namespace lathe::cpu

@@ -18,25 +18,41 @@ struct Access {
   static void store(void* p, int64_t i, Wide v) { static_cast<Stored*>(p)[i] = Store(v); }
 };
 template <class T>
-T same(T v) { return v; }
+T same(T v) {
+  return v;
+}
 template <class T, class W>
-W widen(T v) { return W(v); }
+W widen(T v) {
+  return W(v);
+}
 template <class T, class W>
-T narrow(W v) { return T(v); }
+T narrow(W v) {
+  return T(v);
+}
 
 template <class Fn>
 void dispatch(DType dtype, Fn fn) {
   switch (dtype) {
-    case DType::F64: return fn(Access<double, double, same<double>, same<double>>());
-    case DType::F32: return fn(Access<float, float, same<float>, same<float>>());
-    case DType::BF16: return fn(Access<uint16_t, float, bf16ToFloat, floatToBf16>());
-    case DType::F16: return fn(Access<uint16_t, float, f16ToFloat, floatToF16>());
-    case DType::I64: return fn(Access<int64_t, int64_t, same<int64_t>, same<int64_t>>());
-    case DType::I32: return fn(Access<int32_t, int64_t, widen<int32_t, int64_t>, narrow<int32_t, int64_t>>());
-    case DType::I16: return fn(Access<int16_t, int64_t, widen<int16_t, int64_t>, narrow<int16_t, int64_t>>());
-    case DType::I8: return fn(Access<int8_t, int64_t, widen<int8_t, int64_t>, narrow<int8_t, int64_t>>());
-    case DType::U8: return fn(Access<uint8_t, int64_t, widen<uint8_t, int64_t>, narrow<uint8_t, int64_t>>());
-    case DType::Bool: break;
+    case DType::F64:
+      return fn(Access<double, double, same<double>, same<double>>());
+    case DType::F32:
+      return fn(Access<float, float, same<float>, same<float>>());
+    case DType::BF16:
+      return fn(Access<uint16_t, float, bf16ToFloat, floatToBf16>());
+    case DType::F16:
+      return fn(Access<uint16_t, float, f16ToFloat, floatToF16>());
+    case DType::I64:
+      return fn(Access<int64_t, int64_t, same<int64_t>, same<int64_t>>());
+    case DType::I32:
+      return fn(Access<int32_t, int64_t, widen<int32_t, int64_t>, narrow<int32_t, int64_t>>());
+    case DType::I16:
+      return fn(Access<int16_t, int64_t, widen<int16_t, int64_t>, narrow<int16_t, int64_t>>());
+    case DType::I8:
+      return fn(Access<int8_t, int64_t, widen<int8_t, int64_t>, narrow<int8_t, int64_t>>());
+    case DType::U8:
+      return fn(Access<uint8_t, int64_t, widen<uint8_t, int64_t>, narrow<uint8_t, int64_t>>());
+    case DType::Bool:
+      break;
   }
   throw Error(ErrorCode::Unsupported, "booleans have no order");
 }
@@ -60,7 +76,8 @@ class CumSumKernel final : public Kernel {
         auto sum = A::load(p[0], 0) * 0;
         sum = 0;
         for (int64_t i = 0; i < length_; ++i) {
-          using Unsigned = std::conditional_t<std::is_integral_v<decltype(sum)>, uint64_t, decltype(sum)>;
+          using Unsigned =
+              std::conditional_t<std::is_integral_v<decltype(sum)>, uint64_t, decltype(sum)>;
           sum = decltype(sum)(Unsigned(sum) + Unsigned(A::load(p[0], base + i * inner_)));
           A::store(p[1], base + i * inner_, sum);
         }
@@ -78,7 +95,10 @@ class CumSumKernel final : public Kernel {
 class TopKKernel final : public Kernel {
  public:
   explicit TopKKernel(const CallInfo& info)
-      : pool_(info.pool), where_(at(info.call)), dtype_(info.in(0)), k_(info.config.at("k").asInt()) {}
+      : pool_(info.pool),
+        where_(at(info.call)),
+        dtype_(info.in(0)),
+        k_(info.config.at("k").asInt()) {}
   size_t bind(const KernelShapes& s) override {
     columns_ = s.shapes[0].back();
     rows_ = 1;
@@ -152,8 +172,12 @@ class RandomBitsKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> makeCumSum(const CallInfo& info) { return std::make_unique<CumSumKernel>(info); }
-std::unique_ptr<Kernel> makeTopK(const CallInfo& info) { return std::make_unique<TopKKernel>(info); }
+std::unique_ptr<Kernel> makeCumSum(const CallInfo& info) {
+  return std::make_unique<CumSumKernel>(info);
+}
+std::unique_ptr<Kernel> makeTopK(const CallInfo& info) {
+  return std::make_unique<TopKKernel>(info);
+}
 std::unique_ptr<Kernel> makeRandomBits(const CallInfo& info) {
   return std::make_unique<RandomBitsKernel>(info);
 }
