@@ -2,6 +2,7 @@
 #include "frontend/graph_impl.h"
 
 #include "ir/attributes.h"
+#include "ir/checked_create.h"
 #include "ir/context.h"
 #include "ir/types.h"
 #include "mlir/IR/Diagnostics.h"
@@ -119,39 +120,7 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
     state.addAttribute("operandSegmentSizes", builder_.getDenseI32ArrayAttr(segments));
 
   std::string text;
-  Operation* made = nullptr;
-  {
-    ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
-      text += (text.empty() ? "" : "\n  ") + d.str();
-      for (Diagnostic& note : d.getNotes()) text += "\n  note: " + note.str();
-      return success();
-    });
-    // Not Op::create: with a failing inferReturnTypes that ends the process (report_fatal_error).
-    DictionaryAttr dict = state.attributes.getDictionary(context);
-    auto emitError = [&] { return mlir::emitError(state.location); };
-    // The generated adaptor reads inherent attributes from properties only: they are made first.
-    size_t bytes = name->getOpPropertyByteSize();
-    std::vector<std::max_align_t> storage(1 + bytes / sizeof(std::max_align_t));
-    OpaqueProperties properties(bytes ? storage.data() : nullptr);
-    LogicalResult ok = success();
-    if (properties) {
-      name->initOpProperties(properties, OpaqueProperties(nullptr));
-      ok = name->setOpPropertiesFromAttribute(*name, properties, dict, emitError);
-    }
-    SmallVector<Type> types;
-    auto* infer = name->getInterface<InferTypeOpInterface>();
-    if (succeeded(ok) && infer &&
-        succeeded(infer->inferReturnTypes(context, state.location, state.operands, dict, properties,
-                                          {}, types))) {
-      state.addTypes(types);
-      made = builder_.create(state);
-      if (failed(made->getName().verifyInvariants(made))) {
-        made->erase();
-        made = nullptr;
-      }
-    }
-    if (properties) name->destroyOpProperties(properties);
-  }
+  Operation* made = createChecked(builder_, state, text);
   if (!made) throw Error(ErrorCode::InvalidArgument, text + origins(present), blame(at));
   size_t first = values_.size();
   for (Value v : made->getResults()) push(v);
