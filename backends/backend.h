@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "passes/pipeline.h"
 #include "runtime/program.h"
 
 namespace mlir {
@@ -20,6 +21,7 @@ struct BackendOptions {
   bool allTiers = false;
   /// Reference backend: hold every float as f64 and never round.
   bool float64 = false;
+  NumericsMode mode = NumericsMode::Relaxed;
 };
 
 class Backend {
@@ -30,9 +32,9 @@ class Backend {
   /// decomposition; for an elementary op it is an error of compilation.
   virtual std::string whyNot(mlir::Operation* op) const = 0;
   /// Layouts and weight-only arithmetic: `fused` to `laid-out`.
-  virtual void layOut(mlir::ModuleOp module, const BackendOptions& options) const = 0;
+  virtual std::vector<Step> layOut(const BackendOptions& options) const = 0;
   /// `laid-out` to `lowered`: kernel calls and generated functions, before buffers.
-  virtual void lower(mlir::ModuleOp module, const BackendOptions& options) const = 0;
+  virtual std::vector<Step> lower(const BackendOptions& options) const = 0;
   /// `lowered` to `program`: buffers, code. Annotates the module with the slots.
   virtual Program build(mlir::ModuleOp module, const BackendOptions& options) const = 0;
 };

@@ -4,9 +4,12 @@
 #include <filesystem>
 
 #include "backends/backend.h"
+#include "backends/program_builder.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
+#include "ir/dialect.h"
 #include "passes/pipeline.h"
+#include "passes/rewrite_log.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 
@@ -22,19 +25,61 @@ std::string print(mlir::ModuleOp module, bool withLocations) {
   return text;
 }
 
-Program runTo(const Graph& graph, Stage until, const CompileOptions& options,
-              const StageObserver& observe) {
+// "model.cc:40:3" of the first line behind a location.
+std::string firstLine(mlir::Location location) {
+  Origins origins;
+  addOrigins(origins, location);
+  return origins.empty() ? "" : originText(origins.front());
+}
+
+// Fills the caller's record while the pipeline runs.
+class Recording {
+ public:
+  explicit Recording(const CompileOptions& options) : record_(options.record) {}
+
+  void after(Stage stage, const std::string& step, mlir::ModuleOp module, const RewriteLog& log) {
+    if (!record_) return;
+    for (; seen_ < log.entries().size(); ++seen_) {
+      const RewriteLog::Entry& e = log.entries()[seen_];
+      std::vector<std::string> weakened;
+      for (Contract c : e.weakened) weakened.emplace_back(rowOf(c).name);
+      record_->rewrites.push_back(
+          {e.number, e.attempt, step, e.what, firstLine(e.at), std::move(weakened)});
+    }
+    snapshot(stage, step, module);
+  }
+  void snapshot(Stage stage, const std::string& step, mlir::ModuleOp module) {
+    if (record_ && record_->wantSnapshots)
+      record_->snapshots.push_back({std::string(nameOf(stage)), step, print(module, true)});
+  }
+
+ private:
+  CompileRecord* record_;
+  size_t seen_ = 0;
+};
+
+}  // namespace
+
+Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
+                  const StageObserver& observe, const StepObserver& observeStep) {
   const Backend& backend = findBackend(options.backend);
-  BackendOptions forBackend{options.allTiers, options.float64};
+  BackendOptions forBackend{options.allTiers, options.float64, options.mode};
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
   checkEntryPoints(*module);
+  mlir::MLIRContext* context = module->getContext();
+  RewriteLog log(context, context->getOrLoadDialect<LatheDialect>(),
+                 {.stopAfter = options.stopAfterRewrite, .skipAttempt = options.skipAttempt});
+  Recording recording(options);
   Program program;
-  BackendSteps steps{
-      [&](mlir::ModuleOp m) { backend.layOut(m, forBackend); },
-      [&](mlir::ModuleOp m) { backend.lower(m, forBackend); },
-      [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); },
-  };
-  runPipeline(*module, until, steps, [&](Stage stage, mlir::ModuleOp m) {
+  BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend),
+                     [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); }};
+  PipelineOptions pipeline{.mode = options.mode,
+                           .patterns = options.patterns,
+                           .patternFiles = options.patternFiles,
+                           .plugins = options.plugins,
+                           .passes = options.passes};
+  pipeline.observe = [&](Stage stage, mlir::ModuleOp m) {
+    if (stage == Stage::Recorded) recording.snapshot(stage, "recorded", m);
     if (!options.saveIrDir.empty()) {
       std::filesystem::create_directories(options.saveIrDir);
       std::string file = options.saveIrDir + "/" + std::to_string(int(stage)) + "-" +
@@ -42,21 +87,24 @@ Program runTo(const Graph& graph, Stage until, const CompileOptions& options,
       writeFileAtomically(file, print(m, true));
     }
     if (observe) observe(stage, m);
-  });
+  };
+  pipeline.observeStep = [&](Stage stage, const std::string& step, mlir::ModuleOp m) {
+    recording.after(stage, step, m, log);
+    if (observeStep) observeStep(stage, step, m);
+  };
+  runPipeline(*module, until, steps, pipeline);
   return program;
 }
 
-}  // namespace
-
 Program compile(const Graph& graph, const CompileOptions& options) {
-  return runTo(graph, Stage::Program, options, {});
+  return runStages(graph, Stage::Program, options, {});
 }
 
 std::string irAt(const Graph& graph, std::string_view stage, const CompileOptions& options,
                  bool withLocations) {
   Stage until = parseStage(stage);
   std::string text;
-  runTo(graph, until, options, [&](Stage reached, mlir::ModuleOp m) {
+  runStages(graph, until, options, [&](Stage reached, mlir::ModuleOp m) {
     if (reached == until) text = print(m, withLocations);
   });
   return text;

@@ -34,6 +34,7 @@ Attribute fromKeyword(MLIRContext* c, const Keyword& k) {
   if (k.enumeration == "activation") return LATHE_KEYWORD(Activation);
   if (k.enumeration == "weight_layout") return LATHE_KEYWORD(WeightLayout);
   if (k.enumeration == "rounding") return LATHE_KEYWORD(GainRounding);
+  if (k.enumeration == "norm") return LATHE_KEYWORD(Norm);
   throw Error(ErrorCode::InvalidArgument, "no enumeration '" + std::string(k.enumeration) + "'");
 }
 

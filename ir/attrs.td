@@ -57,4 +57,8 @@ def WeightLayoutAttr : EnumAttr<LatheDialect, WeightLayout, "weight_layout">;
 def GainRounding : LatheEnum<"GainRounding", "rounding of a norm to its dtype relative to the gain", [
     I32EnumAttrCase<"after_gain", 0>, I32EnumAttrCase<"before_gain", 1>]>;
 def GainRoundingAttr : EnumAttr<LatheDialect, GainRounding, "gain_rounding">;
+
+def Norm : LatheEnum<"Norm", "what a norm divides by", [
+    I32EnumAttrCase<"rms", 0>, I32EnumAttrCase<"layer", 1>]>;
+def NormAttr : EnumAttr<LatheDialect, Norm, "norm">;
 #endif

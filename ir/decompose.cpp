@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of every fused op, as the elementary ops it stands for.
+// The meaning of every fused op, as the elementary ops it stands for; the norms and the rotary
+// embedding are in decompose_norms.cpp.
 #include "ir/op_builder.h"
 
 using namespace mlir;
 
 namespace lathe {
 namespace {
-
-// Fused ops compute in f32, or in f64 when the operands are.
-Type computeType(Type element, OpBuilder& b) { return element.isF64() ? element : b.getF32Type(); }
 
 Value softmaxOf(OpMaker& m, Value x, int64_t axis, MaskedRow policy) {
   Type element = tensorType(x).getElementType();
@@ -24,6 +22,24 @@ Value softmaxOf(OpMaker& m, Value x, int64_t axis, MaskedRow policy) {
   Value sum = m.make<ReduceSumOp>(e, ArrayRef<int64_t>{axis}, true);
   if (policy == MaskedRow::zero) sum = m.make<SelectOp>(empty, m.scalar(element, 1), sum);
   return m.make<DivOp>(e, sum);
+}
+
+// softcap * tanh(scale * x / softcap), without what is 1 or none.
+Value capped(OpMaker& m, Value x, const APFloat& scale, const APFloat& softcap) {
+  Type element = tensorType(x).getElementType();
+  double factor = scale.convertToDouble(), cap = softcap.convertToDouble();
+  if (factor != 1) x = m.make<MulOp>(x, m.scalar(element, factor));
+  if (cap == 0) return x;
+  Value t = m.make<TanhOp>(m.make<DivOp>(x, m.scalar(element, cap)));
+  return m.make<MulOp>(t, m.scalar(element, cap));
+}
+
+// -inf where a boolean mask is false; a float mask is added.
+Value masked(OpMaker& m, Value x, Value mask) {
+  Type element = tensorType(x).getElementType();
+  if (tensorType(mask).getElementType().isInteger(1))
+    return m.make<SelectOp>(mask, x, m.scalar(element, -INFINITY));
+  return m.make<AddOp>(x, m.cast(mask, element));
 }
 
 Value activationOf(OpMaker& m, Value x, Activation kind) {
@@ -55,58 +71,22 @@ Value activationOf(OpMaker& m, Value x, Activation kind) {
 
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
-  Type element = tensorType(getX()).getElementType();
-  Value y =
-      softmaxOf(m, m.cast(getX(), computeType(element, b)), int64_t(getAxis()), getMaskedRow());
-  return SmallVector<Value>{m.cast(y, element)};
-}
-
-FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder& b) {
-  OpMaker m(b, getLoc());
-  auto type = tensorType(getX());
-  Type element = type.getElementType(), wide = computeType(element, b);
-  Value x = m.cast(getX(), wide);
-  Value mean =
-      m.make<ReduceMeanOp>(m.make<MulOp>(x, x), ArrayRef<int64_t>{type.getRank() - 1}, true);
-  Value inverse =
-      m.make<RsqrtOp>(m.make<AddOp>(mean, m.scalar(wide, getEpsilon().convertToDouble())));
-  Value y = m.make<MulOp>(x, inverse);
-  if (getRounding() == GainRounding::before_gain)
-    return SmallVector<Value>{m.make<MulOp>(m.cast(y, element), getGain())};
-  return SmallVector<Value>{m.cast(m.make<MulOp>(y, m.cast(getGain(), wide)), element)};
-}
-
-FailureOr<SmallVector<Value>> RopeOp::decompose(OpBuilder& b) {
-  OpMaker m(b, getLoc());
-  auto type = tensorType(getX());
-  Type element = type.getElementType(), wide = tensorType(getCos()).getElementType();
-  int64_t last = type.getRank() - 1, half = type.getDimSize(last) / 2;
-  Value x = m.cast(getX(), wide), even, odd;
-  if (getPairing() == Pairing::half) {
-    even = m.sliceLast(x, 0, half);
-    odd = m.sliceLast(x, half, half);
-  } else {
-    even = m.sliceLast(x, 0, half, 2);
-    odd = m.sliceLast(x, 1, half, 2);
+  Type element = tensorType(getX()).getElementType(), wide = computeType(element);
+  Value x = capped(m, m.cast(getX(), wide), getScale(), getSoftcap());
+  if (getMask()) x = masked(m, x, getMask());
+  if (!isPlain()) {
+    // What comes first is elementwise; the rest is the plain softmax.
+    auto plain = m.make<SoftmaxOp>(x, Value(), getAxisAttr(), b.getF64FloatAttr(1),
+                                   b.getF64FloatAttr(0), getMaskedRowAttr());
+    return SmallVector<Value>{m.cast(plain, element)};
   }
-  Value first = m.make<SubOp>(m.make<MulOp>(even, getCos()), m.make<MulOp>(odd, getSin()));
-  Value second = m.make<AddOp>(m.make<MulOp>(even, getSin()), m.make<MulOp>(odd, getCos()));
-  Value y;
-  if (getPairing() == Pairing::half) {
-    y = m.make<ConcatOp>(ValueRange{first, second}, last);
-  } else {
-    auto pair = dimsOf(tensorType(first));
-    pair.push_back(m.dim(1));
-    Value joined =
-        m.make<ConcatOp>(ValueRange{m.reshape(first, pair), m.reshape(second, pair)}, last + 1);
-    y = m.reshape(joined, dimsOf(type));
-  }
+  Value y = softmaxOf(m, x, int64_t(getAxis()), getMaskedRow());
   return SmallVector<Value>{m.cast(y, element)};
 }
 
 FailureOr<SmallVector<Value>> SiluGateOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
-  Type element = tensorType(getGate()).getElementType(), wide = computeType(element, b);
+  Type element = tensorType(getGate()).getElementType(), wide = computeType(element);
   Value active = activationOf(m, m.cast(getGate(), wide), getActivation());
   return SmallVector<Value>{m.cast(m.make<MulOp>(active, m.cast(getUp(), wide)), element)};
 }
@@ -114,7 +94,7 @@ FailureOr<SmallVector<Value>> SiluGateOp::decompose(OpBuilder& b) {
 FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
   auto tq = tensorType(getQ()), tk = tensorType(getK());
-  Type element = tq.getElementType(), wide = computeType(element, b), index = b.getI64Type();
+  Type element = tq.getElementType(), wide = computeType(element), index = b.getI64Type();
   int64_t rank = tq.getRank();
   Value q = m.cast(getQ(), wide), k = m.cast(getK(), wide), v = m.cast(getV(), wide);
   if (rank == 4 && dimOf(tq, 1) != dimOf(tk, 1)) {
@@ -130,10 +110,9 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
     v = repeat(v);
   }
   Value scores = m.make<MatmulOp>(q, m.swapLastTwo(k));
-  scores = m.make<MulOp>(scores, m.scalar(wide, getScale().convertToDouble()));
+  scores = capped(m, scores, getScale(), getSoftcap());
   auto dims = dimsOf(tensorType(scores));
   StringAttr queries = dims[rank - 2], keys = dims[rank - 1];
-  Value lowest = m.scalar(wide, -INFINITY);
   if (getCausal() != Causal::none) {
     Value i = m.iota({queries, m.dim(1)}, 0, index), j = m.iota({m.dim(1), keys}, 1, index);
     if (getCausal() == Causal::positions) {
@@ -150,14 +129,13 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
       };
       i = m.make<AddOp>(i, m.make<SubOp>(sizeOfDim(keys), sizeOfDim(queries)));
     }
-    scores = m.make<SelectOp>(m.compare(Predicate::le, j, i), scores, lowest);
+    scores = masked(m, scores, m.compare(Predicate::le, j, i));
+    if (int64_t window = int64_t(getWindow())) {
+      Value first = m.make<SubOp>(i, m.scalar(index, double(window)));
+      scores = masked(m, scores, m.compare(Predicate::gt, j, first));
+    }
   }
-  if (Value mask = getMask()) {
-    if (tensorType(mask).getElementType().isInteger(1))
-      scores = m.make<SelectOp>(mask, scores, lowest);
-    else
-      scores = m.make<AddOp>(scores, m.cast(mask, wide));
-  }
+  if (getMask()) scores = masked(m, scores, getMask());
   Value p = softmaxOf(m, scores, rank - 1, getMaskedRow());
   return SmallVector<Value>{m.cast(m.make<MatmulOp>(p, v), element)};
 }
@@ -167,8 +145,8 @@ FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   if (getLayout() == WeightLayout::packed) return failure();
   OpMaker m(b, getLoc());
   Type element = tensorType(getX()).getElementType();
-  bool wide = getBias() || getResidual();
-  Type sum = wide ? computeType(element, b) : element;
+  bool wide = getBias() || getResidual() || getActivation() != Activation::none;
+  Type sum = wide ? computeType(element) : element;
   Value w = getLayout() == WeightLayout::out_in ? m.swapLastTwo(getW()) : Value(getW());
   Value x = getX();
   // A vector times a matrix: matmul wants rank 2.
@@ -177,13 +155,21 @@ FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   Value y = m.make<MatmulOp>(m.cast(x, sum), m.cast(w, sum));
   if (vector) y = m.reshape(y, {dimOf(tensorType(y), 1)});
   if (getBias()) y = m.make<AddOp>(y, m.cast(getBias(), sum));
+  y = activationOf(m, y, getActivation());
   if (getResidual()) y = m.make<AddOp>(y, m.cast(getResidual(), sum));
   return SmallVector<Value>{m.cast(y, element)};
 }
 
 FailureOr<SmallVector<Value>> EmbeddingOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
-  return SmallVector<Value>{m.make<GatherOp>(getTable(), getIds(), 0)};
+  Value y = m.make<GatherOp>(getTable(), getIds(), 0);
+  double scale = getScale().convertToDouble();
+  if (scale == 1 && !getPositions()) return SmallVector<Value>{y};
+  Type element = tensorType(y).getElementType(), wide = computeType(element);
+  y = m.cast(y, wide);
+  if (scale != 1) y = m.make<MulOp>(y, m.scalar(wide, scale));
+  if (getPositions()) y = m.make<AddOp>(y, m.cast(getPositions(), wide));
+  return SmallVector<Value>{m.cast(y, element)};
 }
 
 }  // namespace lathe

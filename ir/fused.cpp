@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result types and constraints of the fused ops; decompose.cpp gives their meaning.
+// Result types and constraints of the fused ops, but for the norms (fused_norms.cpp);
+// decompose.cpp gives their meaning.
+#include <cmath>
+
 #include "ir/types.h"
 
 using namespace mlir;
 
 namespace lathe {
 
+// An i1 or float operand that broadcasts to `dims`.
+static bool isMaskOf(Value mask, ArrayRef<StringAttr> dims) {
+  auto type = tensorType(mask);
+  Type e = type.getElementType();
+  return (e.isInteger(1) || isa<FloatType>(e)) && broadcastsTo(type, dims);
+}
+static double numberOr(FloatAttr a, double otherwise) {
+  return a ? a.getValueAsDouble() : otherwise;
+}
+
 LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                           SmallVectorImpl<Type>& r) {
   SmallVector<Type> ignored;
   if (failed(inferArgReduce(loc, getOperationName(), a.getX(), a.getAxis(), ignored)))
     return failure();
-  r.push_back(a.getX().getType());
-  return success();
-}
-
-LogicalResult RmsNormOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
-                                          SmallVectorImpl<Type>& r) {
-  auto x = tensorType(a.getX()), gain = tensorType(a.getGain());
-  if (x.getRank() < 1 || gain.getRank() != 1 || gain.getElementType() != x.getElementType() ||
-      !dimOf(gain, 0) || dimOf(gain, 0) != dimOf(x, x.getRank() - 1))
-    return emitOptionalError(loc, "'lathe.rms_norm' [C1] gain ", shortType(gain),
-                             " is not one element per last dim of ", shortType(x));
-  if (!(a.getEpsilon().convertToDouble() >= 0))
-    return emitOptionalError(loc, "'lathe.rms_norm' [C2] epsilon is negative");
-  r.push_back(x);
-  return success();
-}
-
-LogicalResult RopeOp::inferReturnTypes(MLIRContext* c, std::optional<Location> loc, Adaptor a,
-                                       SmallVectorImpl<Type>& r) {
-  auto x = tensorType(a.getX()), cos = tensorType(a.getCos()), sin = tensorType(a.getSin());
-  int64_t last = x.getRank() ? x.getDimSize(x.getRank() - 1) : 1;
-  if (ShapedType::isDynamic(last) || last % 2)
-    return emitOptionalError(loc, "'lathe.rope' [C1] the last dim must be an even number in ",
-                             shortType(x));
-  auto half = dimsOf(x);
-  half.back() = StringAttr::get(c, std::to_string(last / 2));
-  if (cos != sin || !(cos.getElementType().isF32() || cos.getElementType().isF64()) ||
-      !broadcastsTo(cos, half))
-    return emitOptionalError(loc, "'lathe.rope' [C2] cos ", shortType(cos), " and sin ",
-                             shortType(sin), " do not broadcast to half of ", shortType(x));
+  auto x = tensorType(a.getX());
+  if (a.getMask() && !isMaskOf(a.getMask(), dimsOf(x)))
+    return emitOptionalError(loc, "'lathe.softmax' [C2] mask ", shortType(a.getMask().getType()),
+                             " is not a boolean or float that broadcasts to ", shortType(x));
+  double scale = numberOr(a.getScaleAttr(), 1), softcap = numberOr(a.getSoftcapAttr(), 0);
+  if (!(scale > 0) || std::isinf(scale) || !(softcap >= 0) || std::isinf(softcap))
+    return emitOptionalError(loc, "'lathe.softmax' [C3] scale ", scale, " or softcap ", softcap,
+                             " is out of range");
   r.push_back(x);
   return success();
 }
@@ -76,18 +67,19 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location
   }
   auto result = dimsOf(q), scores = result;
   scores.back() = dimOf(k, rank - 2);
-  if (a.getMask()) {
-    auto mask = tensorType(a.getMask());
-    Type e = mask.getElementType();
-    if (!(e.isInteger(1) || isa<FloatType>(e)) || !broadcastsTo(mask, scores))
-      return emitOptionalError(loc, "'lathe.attention' [C4] mask ", shortType(mask),
-                               " is not a boolean or float that broadcasts to the scores of q ",
-                               shortType(q), " and k ", shortType(k));
-  }
+  if (a.getMask() && !isMaskOf(a.getMask(), scores))
+    return emitOptionalError(loc, "'lathe.attention' [C4] mask ", shortType(a.getMask().getType()),
+                             " is not a boolean or float that broadcasts to the scores of q ",
+                             shortType(q), " and k ", shortType(k));
   bool wants = a.getCausalAttr() && a.getCausal() == Causal::positions;
   if (wants != bool(a.getPositions()) || (wants && (tensorType(a.getPositions()).getRank() != 1 ||
                                                     !equal(tensorType(a.getPositions()), 0, q, 0))))
     return bad("[C5] `positions` is one per batch and goes with `causal = positions`");
+  int64_t window = a.getWindowAttr() ? a.getWindowAttr().getInt() : 0;
+  bool isCausal = a.getCausalAttr() && a.getCausal() != Causal::none;
+  double softcap = numberOr(a.getSoftcapAttr(), 0);
+  if (window < 0 || (window && !isCausal) || !(softcap >= 0) || std::isinf(softcap))
+    return bad("[C6] a window needs a causal mask, window and softcap are not negative");
   result.back() = dimOf(v, rank - 1);
   r.push_back(tensorOf(result, element));
   return success();
@@ -129,7 +121,16 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext*, std::optional<Location
                              shortType(table));
   auto dims = dimsOf(ids);
   dims.push_back(dimOf(table, 1));
-  r.push_back(tensorOf(dims, table.getElementType()));
+  Type element = table.getElementType();
+  if (a.getPositions() && (tensorType(a.getPositions()).getElementType() != element ||
+                           !broadcastsTo(tensorType(a.getPositions()), dims)))
+    return emitOptionalError(loc, "'lathe.embedding' [C2] positions ",
+                             shortType(a.getPositions().getType()), " do not broadcast to ",
+                             shortType(tensorOf(dims, element)));
+  if (!isa<FloatType>(element) && (a.getPositions() || numberOr(a.getScaleAttr(), 1) != 1))
+    return emitOptionalError(loc, "'lathe.embedding' [C3] a table of ", element,
+                             " has neither scale nor positions");
+  r.push_back(tensorOf(dims, element));
   return success();
 }
 

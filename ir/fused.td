@@ -7,45 +7,150 @@ class Fused<string mnemonic, list<Trait> t = []>
     : PureInferred<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposableOp>], t)>;
 
 def SoftmaxOp : Fused<"softmax"> {
-  let summary = "exp(x - max) / sum over one axis";
+  let summary = "exp(s - max) / sum over one axis, s = softcap(scale * x) + mask";
   let description = [{
-    Computed in f32 (f64 for f64). `masked_row` says what a row of -inf gives.
+    Computed in f32 (f64 for f64). `scale` multiplies first; a positive `softcap` c then gives
+    `c * tanh(s / c)` (Gemma 2, 2024); `mask` broadcasts to x: i1 (true = visible, elsewhere -inf)
+    or a float that is added. `masked_row` says what a row of -inf gives.
 
     - [C1] the axis is inside the rank.
+    - [C2] the mask is i1 or a float and broadcasts to x.
+    - [C3] the scale is a positive number, the softcap is not negative.
   }];
-  let arguments = (ins RealTensor:$x, I64Attr:$axis,
+  let arguments = (ins RealTensor:$x, Optional<AnyTensorType>:$mask, I64Attr:$axis,
+      DefaultValuedAttr<F64Attr, "1.0">:$scale, DefaultValuedAttr<F64Attr, "0.0">:$softcap,
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$x `axis` $axis (`masked_row` `` $masked_row^)? attr-dict `:` type($x)";
+  let assemblyFormat = [{$x (`mask` $mask^)? `axis` $axis (`scale` $scale^)? (`softcap` $softcap^)?
+      (`masked_row` `` $masked_row^)? attr-dict `:` type($x) (`mask` type($mask)^)?}];
+  let extraClassDeclaration = [{
+    // Without scale, softcap and mask.
+    bool isPlain() {
+      return !getMask() && getScale().convertToDouble() == 1 && getSoftcap().isZero();
+    }
+  }];
 }
 def RmsNormOp : Fused<"rms_norm"> {
   let summary = "x * rsqrt(mean(x^2) + epsilon) * gain over the last axis";
   let description = [{
     Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019. Computed in f32. `rounding`
     says whether the normalized value is rounded to the dtype before the gain is applied (Llama) or
-    only at the end.
+    only at the end. Without a gain the normalized value is the result.
 
     - [C1] the operand has an axis and the gain is `[last dim]` of the same element type.
     - [C2] epsilon is not negative.
   }];
-  let arguments = (ins RealTensor:$x, RealTensor:$gain, F64Attr:$epsilon,
+  let arguments = (ins RealTensor:$x, Optional<RealTensor>:$gain, F64Attr:$epsilon,
       DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$x `,` $gain `epsilon` $epsilon (`rounding` `` $rounding^)? attr-dict `:` type($x) `,` type($gain)";
+  let assemblyFormat = "$x (`,` $gain^)? `epsilon` $epsilon (`rounding` `` $rounding^)? attr-dict `:` type($x) (`,` type($gain)^)?";
+}
+def LayerNormOp : Fused<"layer_norm", [AttrSizedOperandSegments]> {
+  let summary = "(x - mean) * rsqrt(var + epsilon) * gain + bias over the last axis";
+  let description = [{
+    Ba, Kiros and Hinton, "Layer Normalization", 2016. The variance is the biased mean of the
+    squared differences. Computed in f32 and rounded once. Gain and bias are each optional.
+
+    - [C1] the operand has an axis; gain and bias are `[last dim]` of the same element type.
+    - [C2] epsilon is not negative.
+  }];
+  let arguments = (ins RealTensor:$x, Optional<RealTensor>:$gain, Optional<RealTensor>:$bias,
+      F64Attr:$epsilon);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = [{$x (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon attr-dict `:` type($x)
+      (`gain` type($gain)^)? (`bias` type($bias)^)?}];
+}
+def AddNormOp : Fused<"add_norm", [AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
+  let summary = "sum = x + residual, and the norm of the sum";
+  let description = [{
+    The first result is the sum, rounded to the dtype; the second is `rms_norm` or `layer_norm`
+    (`norm`) of that rounded sum. `bias` is for `layer` alone, `rounding` for `rms`.
+
+    - [C1] both operands have one type.
+    - [C2] gain and bias are `[last dim]` of the same element type; `rms` has no bias.
+    - [C3] epsilon is not negative.
+  }];
+  let arguments = (ins RealTensor:$x, RealTensor:$residual, Optional<RealTensor>:$gain,
+      Optional<RealTensor>:$bias, NormAttr:$norm, F64Attr:$epsilon,
+      DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+  let results = (outs RealTensor:$sum, RealTensor:$y);
+  let assemblyFormat = [{`` $norm $x `,` $residual (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon
+      (`rounding` `` $rounding^)? attr-dict `:` type($x) (`gain` type($gain)^)? (`bias` type($bias)^)?}];
+}
+def AdalnModulateOp : Fused<"adaln_modulate", [AllTypesMatch<["shift", "scale"]>]> {
+  let summary = "norm(x) * (1 + scale) + shift, the norm without gain or bias";
+  let description = [{
+    Peebles and Xie, "Scalable Diffusion Models with Transformers", 2023. Computed in f32 and
+    rounded once.
+
+    - [C1] `shift` and `scale` have one type, x's element type, and broadcast to x.
+    - [C2] epsilon is not negative.
+  }];
+  let arguments = (ins RealTensor:$x, RealTensor:$shift, RealTensor:$scale, NormAttr:$norm,
+      F64Attr:$epsilon);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = "`` $norm $x `shift` $shift `scale` $scale `epsilon` $epsilon attr-dict `:` type($x) `,` type($scale)";
+}
+def GatedResidualOp : Fused<"gated_residual", [AllTypesMatch<["x", "f"]>]> {
+  let summary = "x + gate * f";
+  let description = [{
+    Computed in f32 and rounded once.
+
+    - [C1] f has the type of x; the gate has its element type and broadcasts to it.
+  }];
+  let arguments = (ins RealTensor:$x, RealTensor:$gate, RealTensor:$f);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = "$x `,` $gate `,` $f attr-dict `:` type($x) `,` type($gate)";
 }
 def RopeOp : Fused<"rope"> {
   let summary = "rotary position embedding of the last axis";
   let description = [{
     Su et al., "RoFormer", 2021. Pair (a, b) becomes (a cos - b sin, a sin + b cos); pairs are
-    neighbours (`interleaved`) or element i and i + d/2 (`half`). `cos` and `sin` broadcast to x
-    with d/2 in the last axis. Products and sums are f32.
+    neighbours (`interleaved`) or element i and i + r/2 (`half`). `cos` and `sin` broadcast to x
+    with r/2 in the last axis; the first r elements rotate, the others stay (partial RoPE, r < d).
+    Products and sums are f32.
 
     - [C1] the last dim is an even number.
-    - [C2] `cos` and `sin` have one f32 type, end in half the last dim and broadcast to x.
+    - [C2] `cos` and `sin` have one f32 type, end in at most half the last dim and broadcast to x.
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$cos, RealTensor:$sin, PairingAttr:$pairing);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
+}
+def NormRopeOp : Fused<"norm_rope"> {
+  let summary = "rope(rms_norm(x)): the query's or key's own norm, then its rotation";
+  let description = [{
+    The norm runs over the last axis, one head at a time (Henry et al., "Query-Key Normalization",
+    2020), and its result is rounded to the dtype before the rotation.
+
+    - [C1] the gain is `[last dim]` of x's element type; epsilon is not negative.
+    - [C2] `cos` and `sin` are those of `rope`.
+  }];
+  let arguments = (ins RealTensor:$x, RealTensor:$gain, RealTensor:$cos, RealTensor:$sin,
+      PairingAttr:$pairing, F64Attr:$epsilon,
+      DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = [{`` $pairing $x `gain` $gain `,` $cos `,` $sin `epsilon` $epsilon
+      (`rounding` `` $rounding^)? attr-dict `:` type($x) `,` type($gain) `,` type($cos) `,` type($sin)}];
+}
+def RopeAppendOp : Fused<"rope_append"> {
+  let summary = "a cache with rope(x), or rope(rms_norm(x)), written at a position per batch";
+  let description = [{
+    `update(cache, rope(x), positions)` along `axis`; with a gain the key is normed first, as in
+    `norm_rope`.
+
+    - [C1] the gain is `[last dim]` of x's element type; epsilon is not negative.
+    - [C2] `cos` and `sin` are those of `rope`.
+    - [C3] cache, x and positions are those of `update`.
+  }];
+  let arguments = (ins RealTensor:$cache, RealTensor:$x, Optional<RealTensor>:$gain, RealTensor:$cos,
+      RealTensor:$sin, IdTensor:$positions, I64Attr:$axis, PairingAttr:$pairing,
+      DefaultValuedAttr<F64Attr, "0.0">:$epsilon,
+      DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = [{`` $pairing $cache `,` $x (`gain` $gain^)? `,` $cos `,` $sin `,` $positions `axis` $axis
+      (`epsilon` $epsilon^)? (`rounding` `` $rounding^)? attr-dict `:` type($cache) `,` type($x)
+      (`gain` type($gain)^)? `,` type($cos) `,` type($sin) `,` type($positions)}];
 }
 def SiluGateOp : Fused<"silu_gate"> {
   let summary = "activation(gate) * up, for any gated activation";
@@ -67,30 +172,36 @@ def AttentionOp : Fused<"attention", [AttrSizedOperandSegments]> {
     q `[b, h, s, d]`, k `[b, g, t, d]`, v `[b, g, t, e]` with g dividing h (query head i reads key
     head i * g / h); result `[b, h, s, e]`. A rank-3 form leaves the heads out. `mask` broadcasts to
     `[b, h, s, t]`: i1 (true = visible) or a float that is added. `causal = top_left` lets query i
-    see keys up to i, `bottom_right` up to i + t - s, `positions` up to i + positions[b].
-    Vaswani et al., 2017; computed with f32 maxima, sums and accumulation.
+    see keys up to i, `bottom_right` up to i + t - s, `positions` up to i + positions[b]; a `window`
+    w then hides all but the last w of those. A positive `softcap` c makes the scaled score s
+    `c * tanh(s / c)` before the mask. Vaswani et al., 2017; computed with f32 maxima, sums and
+    accumulation.
 
     - [C1] ranks are 3 or 4 and equal, element types are equal.
     - [C2] batch, depth and key length agree.
     - [C3] the number of key heads divides the number of query heads.
     - [C4] the mask is i1 or a float and broadcasts to the scores.
     - [C5] `positions` is given exactly with `causal = positions`, and is `[b]`.
+    - [C6] a window is not negative (0: none) and goes with a causal mask; the softcap is not
+      negative.
   }];
   let arguments = (ins RealTensor:$q, RealTensor:$k, RealTensor:$v,
       Optional<AnyTensorType>:$mask, Optional<IdTensor>:$positions, F64Attr:$scale,
+      DefaultValuedAttr<F64Attr, "0.0">:$softcap,
       DefaultValuedAttr<CausalAttr, "::lathe::Causal::none">:$causal,
+      DefaultValuedAttr<I64Attr, "0">:$window,
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$q `,` $k `,` $v (`mask` $mask^)? (`positions` $positions^)? `scale` $scale
-      (`causal` `` $causal^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
+      (`softcap` $softcap^)? (`causal` `` $causal^)? (`window` $window^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
       (`mask` type($mask)^)? (`positions` type($positions)^)?}];
 }
 def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
-  let summary = "x w^T + bias, with an optional residual added";
+  let summary = "activation(x w^T + bias) + residual";
   let description = [{
     x `[..., k]`; w `[n, k]` under layout `out_in` and `packed`, `[k, n]` under `in_out`; bias `[n]`;
-    residual `[..., n]`; result `[..., n]`. Accumulates in f32, adds bias and residual in f32 and
-    rounds once. `packed` means that the backend has re-ordered the weight (`lathe.pack`).
+    residual `[..., n]`; result `[..., n]`; each but x and w is optional. Accumulates in f32, adds
+    the bias, applies the activation and adds the residual in f32, and rounds once. `packed` means that the backend has re-ordered the weight (`lathe.pack`).
 
     - [C1] x has an axis, w is a static matrix, element types are equal.
     - [C2] the inner dims are equal.
@@ -99,21 +210,27 @@ def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$w, Optional<RealTensor>:$bias,
       Optional<RealTensor>:$residual,
+      DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
       DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">:$layout);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`residual` $residual^)? (`layout` `` $layout^)?
-      attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
+  let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
+      (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
 }
 def EmbeddingOp : Fused<"embedding"> {
-  let summary = "rows of a table by token id";
+  let summary = "rows of a table by token id, scaled, plus rows of positions";
   let description = [{
-    ids `[...]`, table `[vocabulary, d]` -> `[..., d]`. An id outside the table is an error when
-    the program runs.
+    ids `[...]`, table `[vocabulary, d]` -> `[..., d]`: `table[ids] * scale + positions`. Without
+    scale and positions it is a copy of rows; else computed in f32 and rounded once. An id outside
+    the table is an error when the program runs.
 
     - [C1] the table is a matrix.
+    - [C2] `positions` has the table's element type and broadcasts to the result.
+    - [C3] a table of integers has neither scale nor positions.
   }];
-  let arguments = (ins IdTensor:$ids, AnyTensorType:$table);
+  let arguments = (ins IdTensor:$ids, AnyTensorType:$table, Optional<AnyTensorType>:$positions,
+      DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs AnyTensorType:$y);
-  let assemblyFormat = "$ids `,` $table attr-dict `:` type($ids) `,` type($table)";
+  let assemblyFormat = [{$ids `,` $table (`positions` $positions^)? (`scale` $scale^)? attr-dict `:`
+      type($ids) `,` type($table) (`positions` type($positions)^)?}];
 }
 #endif

@@ -203,22 +203,73 @@ Tensor randomBits(const Tensor& seed, const Dims& shape, std::source_location at
 
 namespace fused {
 
-Tensor softmax(const Tensor& x, int64_t axis, std::string_view maskedRow, std::source_location at) {
-  return record(
-      "lathe.softmax", {x},
-      {{"axis", axisOf(x, axis)}, {"masked_row", Keyword{"masked_row", std::string(maskedRow)}}},
-      at);
+Tensor softmax(const Tensor& x, int64_t axis, const SoftmaxOptions& options,
+               std::source_location at) {
+  return record("lathe.softmax", {x, options.mask},
+                {{"axis", axisOf(x, axis)},
+                 {"scale", options.scale},
+                 {"softcap", options.softcap},
+                 {"masked_row", Keyword{"masked_row", options.maskedRow}}},
+                at, 1);
+}
+static NamedAttr roundingAttr(std::string_view rounding) {
+  return {"rounding", Keyword{"rounding", std::string(rounding)}};
+}
+static NamedAttr pairingAttr(std::string_view pairing) {
+  return {"pairing", Keyword{"pairing", std::string(pairing)}};
+}
+static NamedAttr normAttr(std::string_view norm) {
+  return {"norm", Keyword{"norm", std::string(norm)}};
 }
 Tensor rmsNorm(const Tensor& x, const Tensor& gain, double epsilon, std::string_view rounding,
                std::source_location at) {
-  return record("lathe.rms_norm", {x, gain},
-                {{"epsilon", epsilon}, {"rounding", Keyword{"rounding", std::string(rounding)}}},
+  return record("lathe.rms_norm", {x, gain}, {{"epsilon", epsilon}, roundingAttr(rounding)}, at, 1);
+}
+Tensor layerNorm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
+                 std::source_location at) {
+  return record("lathe.layer_norm", {x, gain, bias}, {{"epsilon", epsilon}}, at, 1);
+}
+std::pair<Tensor, Tensor> addNorm(const Tensor& x, const Tensor& residual,
+                                  const AddNormOptions& options, std::source_location at) {
+  Tensor sum =
+      record("lathe.add_norm", {x, residual, options.gain, options.bias},
+             {normAttr(options.norm), {"epsilon", options.epsilon}, roundingAttr(options.rounding)},
+             at, 2);
+  return {sum, Tensor(sum.recorder(), sum.id() + 1)};
+}
+Tensor adalnModulate(const Tensor& x, const Tensor& shift, const Tensor& scale, double epsilon,
+                     std::string_view norm, std::source_location at) {
+  return record("lathe.adaln_modulate", {x, shift, scale}, {normAttr(norm), {"epsilon", epsilon}},
                 at);
+}
+Tensor gatedResidual(const Tensor& x, const Tensor& gate, const Tensor& f,
+                     std::source_location at) {
+  return record("lathe.gated_residual", {x, gate, f}, {}, at);
 }
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, std::string_view pairing,
             std::source_location at) {
-  return record("lathe.rope", {x, cos, sin},
-                {{"pairing", Keyword{"pairing", std::string(pairing)}}}, at);
+  return record("lathe.rope", {x, cos, sin}, {pairingAttr(pairing)}, at);
+}
+Tensor normRope(const Tensor& x, const Tensor& gain, const Tensor& cos, const Tensor& sin,
+                const NormRopeOptions& options, std::source_location at) {
+  return record(
+      "lathe.norm_rope", {x, gain, cos, sin},
+      {pairingAttr(options.pairing), {"epsilon", options.epsilon}, roundingAttr(options.rounding)},
+      at);
+}
+Tensor ropeAppend(const Tensor& cache, const Tensor& x, const Tensor& gain, const Tensor& cos,
+                  const Tensor& sin, const Tensor& positions, int64_t axis,
+                  const NormRopeOptions& options, std::source_location at) {
+  for (const Tensor& t : {cos, sin, positions})
+    if (!t.defined())
+      throw Error(ErrorCode::InvalidArgument,
+                  "lathe.rope_append: expected tables and positions, got an empty handle", at);
+  return record("lathe.rope_append", {cache, x, gain, cos, sin, positions},
+                {{"axis", axisOf(cache, axis)},
+                 pairingAttr(options.pairing),
+                 {"epsilon", options.epsilon},
+                 roundingAttr(options.rounding)},
+                at, 2);
 }
 Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activation,
                 std::source_location at) {
@@ -229,17 +280,23 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                  std::source_location at) {
   return record("lathe.attention", {q, k, v, options.mask, options.positions},
                 {{"scale", options.scale},
+                 {"softcap", options.softcap},
                  {"causal", Keyword{"causal", options.causal}},
+                 {"window", options.window},
                  {"masked_row", Keyword{"masked_row", options.maskedRow}}},
                 at, 3);
 }
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
               std::source_location at) {
   return record("lathe.linear", {x, w, options.bias, options.residual},
-                {{"layout", Keyword{"weight_layout", options.layout}}}, at, 2);
+                {{"activation", Keyword{"activation", options.activation}},
+                 {"layout", Keyword{"weight_layout", options.layout}}},
+                at, 2);
 }
-Tensor embedding(const Tensor& ids, const Tensor& table, std::source_location at) {
-  return record("lathe.embedding", {ids, table}, {}, at);
+Tensor embedding(const Tensor& ids, const Tensor& table, const EmbeddingOptions& options,
+                 std::source_location at) {
+  return record("lathe.embedding", {ids, table, options.positions}, {{"scale", options.scale}}, at,
+                2);
 }
 
 }  // namespace fused

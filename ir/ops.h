@@ -107,33 +107,76 @@ Tensor randomBits(const Tensor& seed, const Dims& shape, LATHE_AT);
 // --- fused ops, for those who want them recorded directly
 // ---------------------------------------------
 namespace fused {
-/// `maskedRow` is nan, zero or uniform.
-Tensor softmax(const Tensor& x, int64_t axis, std::string_view maskedRow = "nan", LATHE_AT);
-/// `rounding` is after_gain or before_gain.
+/// softmax(softcap * tanh(scale * x / softcap) + mask) over one axis.
+struct SoftmaxOptions {
+  std::string maskedRow = "nan";  ///< nan, zero, uniform
+  double scale = 1;
+  double softcap = 0;  ///< 0: none
+  Tensor mask = {};    ///< i1 (true = visible) or an added float; optional
+};
+Tensor softmax(const Tensor& x, int64_t axis, const SoftmaxOptions& options = {}, LATHE_AT);
+/// `rounding` is after_gain or before_gain; the gain is optional.
 Tensor rmsNorm(const Tensor& x, const Tensor& gain, double epsilon,
                std::string_view rounding = "after_gain", LATHE_AT);
-/// `pairing` is interleaved or half.
+/// Gain and bias are optional.
+Tensor layerNorm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, LATHE_AT);
+struct AddNormOptions {
+  std::string norm = "rms";             ///< rms, layer
+  std::string rounding = "after_gain";  ///< of the rms norm: after_gain, before_gain
+  double epsilon = 1e-5;
+  Tensor gain = {}, bias = {};
+};
+/// The sum x + residual, and its norm.
+std::pair<Tensor, Tensor> addNorm(const Tensor& x, const Tensor& residual,
+                                  const AddNormOptions& options, LATHE_AT);
+/// norm(x) * (1 + scale) + shift; `norm` is layer or rms.
+Tensor adalnModulate(const Tensor& x, const Tensor& shift, const Tensor& scale, double epsilon,
+                     std::string_view norm = "layer", LATHE_AT);
+/// x + gate * f
+Tensor gatedResidual(const Tensor& x, const Tensor& gate, const Tensor& f, LATHE_AT);
+/// `pairing` is interleaved or half; tables of fewer than d/2 angles rotate the first elements.
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, std::string_view pairing,
             LATHE_AT);
+struct NormRopeOptions {
+  std::string pairing = "half";         ///< half, interleaved
+  std::string rounding = "after_gain";  ///< after_gain, before_gain
+  double epsilon = 1e-6;
+};
+/// rope(rms_norm(x))
+Tensor normRope(const Tensor& x, const Tensor& gain, const Tensor& cos, const Tensor& sin,
+                const NormRopeOptions& options = {}, LATHE_AT);
+/// The cache with rope(x) written along `axis` at positions[batch]; normed first if a gain is
+/// given.
+Tensor ropeAppend(const Tensor& cache, const Tensor& x, const Tensor& gain, const Tensor& cos,
+                  const Tensor& sin, const Tensor& positions, int64_t axis,
+                  const NormRopeOptions& options = {}, LATHE_AT);
 /// `activation` is silu, gelu, gelu_tanh, relu or none.
 Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activation = "silu",
                 LATHE_AT);
 
 struct AttentionOptions {
   double scale = 1;
+  double softcap = 0;             ///< 0: none
   Tensor mask = {};               ///< i1 (true = visible) or an added float; optional
   Tensor positions = {};          ///< [batch]; with causal = "positions"
   std::string causal = "none";    ///< none, top_left, bottom_right, positions
+  int64_t window = 0;             ///< keys that a query sees, itself included; 0: all
   std::string maskedRow = "nan";  ///< nan, zero, uniform
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  LATHE_AT);
 struct LinearOptions {
   Tensor bias = {}, residual = {};
-  std::string layout = "out_in";  ///< out_in, in_out
+  std::string activation = "none";  ///< none, silu, gelu, gelu_tanh, relu
+  std::string layout = "out_in";    ///< out_in, in_out
 };
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);
-Tensor embedding(const Tensor& ids, const Tensor& table, LATHE_AT);
+struct EmbeddingOptions {
+  Tensor positions = {};  ///< added rows; optional
+  double scale = 1;       ///< of the table's rows
+};
+Tensor embedding(const Tensor& ids, const Tensor& table, const EmbeddingOptions& options = {},
+                 LATHE_AT);
 }  // namespace fused
 
 // --- operators

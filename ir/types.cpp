@@ -87,6 +87,10 @@ std::string shortType(Type type) {
   return s;
 }
 
+Type computeType(Type element) {
+  return element.isF64() ? element : Float32Type::get(element.getContext());
+}
+
 Type elementTypeOf(MLIRContext* context, DType dtype) {
   Builder b(context);
   switch (dtype) {

@@ -27,6 +27,8 @@ std::optional<DimExpr> elementCountOf(mlir::RankedTensorType type);
 /// "f32[batch, seq, 64]"
 std::string shortType(mlir::Type type);
 
+/// What fused ops compute in: f32, or f64 when the operands are.
+mlir::Type computeType(mlir::Type element);
 mlir::Type elementTypeOf(mlir::MLIRContext* context, DType dtype);
 /// The runtime's name of an element type; nothing for one that tensors cannot have.
 std::optional<DType> dtypeOf(mlir::Type element);

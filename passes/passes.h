@@ -7,6 +7,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "passes/dag_pattern.h"
+#include "passes/pipeline.h"
 
 namespace lathe {
 
@@ -20,7 +21,6 @@ std::unique_ptr<mlir::Pass> createCsePass();
 std::unique_ptr<mlir::Pass> createDecomposePass();
 std::unique_ptr<mlir::Pass> createDecomposePass(std::function<bool(mlir::Operation*)> decomposes);
 /// `lathe-fuse`: the built-in fusions, and the user's own.
-using PatternsFor = std::function<PatternLibrary(mlir::MLIRContext*)>;
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createFusePass(PatternsFor more);
 /// `lathe-why-not`: a remark on each op that no fusion took although one came near, with the first

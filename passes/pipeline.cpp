@@ -9,6 +9,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/passes.h"
+#include "passes/rewrite_log.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -35,17 +36,23 @@ void guarded(ModuleOp module, const char* what, Fn fn) {
   if (failed(result)) throw Error(ErrorCode::InvalidArgument, std::string(what) + ": " + text);
 }
 
-template <class... Passes>
-void runPasses(ModuleOp module, const char* what, Passes... passes) {
+void runPass(ModuleOp module, const char* what, std::unique_ptr<Pass> pass) {
   guarded(module, what, [&] {
     PassManager manager(module.getContext());
-    (manager.addPass(std::move(passes)), ...);
+    manager.addPass(std::move(pass));
     return manager.run(module);
   });
 }
 
 void check(ModuleOp module, const char* what) {
   guarded(module, what, [&] { return verify(module); });
+}
+
+// A backend's step is one rewrite: it is refused as a whole once a log is closed.
+void runStep(ModuleOp module, const Step& step) {
+  auto* dialect = module.getContext()->getLoadedDialect<LatheDialect>();
+  if (step.required || !dialect || !dialect->rewriteLog) return step.run(module);
+  dialect->rewriteLog->asOne(step.name, module, [&] { step.run(module); });
 }
 
 }  // namespace
@@ -62,30 +69,45 @@ Stage parseStage(std::string_view name) {
 }
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
-                 const StageObserver& observe) {
+                 const PipelineOptions& options) {
   auto reached = [&](Stage stage) {
-    if (observe) observe(stage, module);
+    if (options.observe) options.observe(stage, module);
     return stage == until;
+  };
+  auto after = [&](Stage stage, const std::string& step) {
+    if (options.observeStep) options.observeStep(stage, step, module);
+  };
+  auto pass = [&](Stage stage, const char* step, std::unique_ptr<Pass> p) {
+    runPass(module, step, std::move(p));
+    after(stage, step);
+  };
+  auto steps = [&](Stage stage, const std::vector<Step>& list) {
+    for (const Step& step : list) {
+      runStep(module, step);
+      check(module, step.name.c_str());
+      after(stage, step.name);
+    }
   };
   if (reached(Stage::Recorded)) return;
 
   // CSE after canonicalization: equal spellings first, then equal values.
-  runPasses(module, "canonicalize", createCanonicalizePass(), createCsePass());
+  pass(Stage::Canonical, "canonicalize", createCanonicalizePass());
+  pass(Stage::Canonical, "cse", createCsePass());
   if (reached(Stage::Canonical)) return;
 
   // One pass holds all fusions: the greedy driver finds the small ones first, and attention is
   // matched on fused softmax.
-  runPasses(module, "fuse", createFusePass(), createCanonicalizePass(), createCsePass());
+  pass(Stage::Fused, "fuse", createFusePass(options.patterns));
+  pass(Stage::Fused, "canonicalize-fused", createCanonicalizePass());
+  pass(Stage::Fused, "cse-fused", createCsePass());
   if (reached(Stage::Fused)) return;
 
   // Layouts before hoisting: packing is weight-only arithmetic and moves into `load` with the rest.
-  backend.layOut(module);
-  check(module, "laid-out");
+  steps(Stage::LaidOut, backend.layOut);
   if (reached(Stage::LaidOut)) return;
 
-  backend.lower(module);
-  check(module, "lowered");
-  runPasses(module, "locations", createCheckLocationsPass());
+  steps(Stage::Lowered, backend.lower);
+  pass(Stage::Lowered, "check-locations", createCheckLocationsPass());
   if (reached(Stage::Lowered)) return;
 
   backend.build(module);

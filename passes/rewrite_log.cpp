@@ -48,17 +48,20 @@ void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& a
   run();
 }
 
-// What cannot be refused piece by piece (CSE, upstream passes) is one rewrite: the pass. A pass
-// whose patterns were numbered one by one gets no number of its own.
+// CSE and upstream passes are one rewrite each.
 void RewriteLog::handlePass(llvm::function_ref<void()> run, const PassExecutionAction& action) {
+  asOne(("pass " + action.getPass().getArgument()).str(), action.getOp(), run);
+}
+
+// What numbered its rewrites one by one gets no number of its own.
+void RewriteLog::asOne(StringRef what, Operation* root, llvm::function_ref<void()> run) {
   if (!open()) return;
-  Operation* op = action.getOp();
-  OperationFingerPrint before(op);
+  OperationFingerPrint before(root);
   size_t had = entries_.size();
   run();
-  if (entries_.size() != had || before == OperationFingerPrint(op)) return;
-  root_ = op->getLoc();
-  settle(("pass " + action.getPass().getArgument()).str(), /*keepLocations=*/true);
+  if (entries_.size() != had || before == OperationFingerPrint(root)) return;
+  root_ = root->getLoc();
+  settle(what, /*keepLocations=*/true);
 }
 
 // The origins of an op that a rewrite replaces and of what it leaves without users: those ops are

@@ -10,6 +10,7 @@
 #include "mlir/IR/Action.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/locations.h"
+#include "passes/numerics.h"
 
 namespace mlir {
 class PassExecutionAction;
@@ -35,6 +36,7 @@ class RewriteLog : public mlir::RewriterBase::Listener {
     uint64_t attempt;  ///< from 0; what `skipAttempt` takes
     std::string what;  ///< the pattern's name, or "pass lathe-cse"
     mlir::Location at;
+    std::vector<Contract> weakened = {};
   };
 
   /// Merges locations only.
@@ -45,6 +47,10 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   ~RewriteLog() override;
   RewriteLog(const RewriteLog&) = delete;
   RewriteLog& operator=(const RewriteLog&) = delete;
+
+  /// Runs what cannot be refused piece by piece as one rewrite, if it changes `root`; refuses it
+  /// once `stopAfter` is reached.
+  void asOne(llvm::StringRef what, mlir::Operation* root, llvm::function_ref<void()> run);
 
   const std::vector<Entry>& entries() const { return entries_; }
   uint64_t attempts() const { return attempts_; }

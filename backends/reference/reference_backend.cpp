@@ -26,8 +26,8 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string whyNot(Operation*) const override { return ""; }
-  void layOut(ModuleOp, const BackendOptions&) const override {}
-  void lower(ModuleOp, const BackendOptions&) const override {}
+  std::vector<Step> layOut(const BackendOptions&) const override { return {}; }
+  std::vector<Step> lower(const BackendOptions&) const override { return {}; }
 
   Program build(ModuleOp module, const BackendOptions& options) const override {
     Program program;

@@ -194,7 +194,7 @@ std::vector<BadInput> ops() {
       misuse("unknown_predicate", {"predicate is one of eq, ne, lt, le, gt, ge; got 'less'"},
              [](Model& m) { compare(m.x, m.x, "less"); }),
       misuse("unknown_masked_row", {"masked_row is one of nan, zero, uniform; got 'zeros'"},
-             [](Model& m) { fused::softmax(m.x, -1, "zeros"); }),
+             [](Model& m) { fused::softmax(m.x, -1, {.maskedRow = "zeros"}); }),
       misuse("unknown_activation", {"activation is one of", "got 'swish'"},
              [](Model& m) { fused::siluGate(m.x, m.x, "swish"); }),
       misuse("negative_epsilon", {"lathe.rms_norm", "[C2] epsilon is negative"},

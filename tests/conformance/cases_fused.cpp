@@ -13,7 +13,7 @@ Samples softmaxSamples(DType d) {
   Samples samples;
   for (const char* row : {"nan", "zero", "uniform"}) {
     auto over = [row](int64_t axis) {
-      return one([=](Ts t) { return fused::softmax(t[0], axis, row); });
+      return one([=](Ts t) { return fused::softmax(t[0], axis, {.maskedRow = row}); });
     };
     const std::string name = row;
     samples.push_back({name + "_last", {{d, matrix()}}, over(-1)});

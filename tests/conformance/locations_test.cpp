@@ -57,9 +57,7 @@ class Locations : public ::testing::TestWithParam<Model> {
   // Sees the module at every stage up to `lowered`.
   static void runStages(ModuleOp module, const StageObserver& observe) {
     const Backend& cpu = findBackend("cpu");
-    BackendSteps steps{[&](ModuleOp m) { cpu.layOut(m, {}); },
-                       [&](ModuleOp m) { cpu.lower(m, {}); }, [](ModuleOp) {}};
-    runPipeline(module, Stage::Lowered, steps, observe);
+    runPipeline(module, Stage::Lowered, {cpu.layOut({}), cpu.lower({}), {}}, {.observe = observe});
   }
 };
 

@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, Sample>> squareSamples() {
   std::vector<std::pair<std::string, Sample>> all;
   for (const char* row : {"nan", "zero", "uniform"})
     all.push_back({"lathe.softmax", make(row, {{f, cube, Fill::MaskedRows}},
-                                         [=](Ts t) { return fused::softmax(t[0], 2, row); })});
+                                         [=](Ts t) { return fused::softmax(t[0], 2, {.maskedRow = row}); })});
   all.push_back({"lathe.rms_norm", make("plain", {{f, cube}, {f, {4}}},
                                         [](Ts t) { return fused::rmsNorm(t[0], t[1], 0x1p-17); })});
   for (const char* pairing : {"half", "interleaved"})
