@@ -41,10 +41,13 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
       succeeded(infer->inferReturnTypes(context, state.location, state.operands, attributes,
                                         properties, {}, types))) {
     state.addTypes(types);
-    made = builder.create(state);
+    // Verified before it is inserted: a rewrite driver would keep a pointer to an op that goes.
+    made = Operation::create(state);
     if (failed(made->getName().verifyInvariants(made))) {
-      made->erase();
+      made->destroy();
       made = nullptr;
+    } else {
+      builder.insert(made);
     }
   }
   if (properties) name->destroyOpProperties(properties);
