@@ -33,8 +33,11 @@ std::unique_ptr<mlir::Pass> createCheckLocationsPass();
 /// of them. Only once no lathe op is left: their inference cannot prove `?` equal to `?`.
 std::unique_ptr<mlir::Pass> createStripDimsPass();
 
-/// `lathe-choose-weight-layout`, `lathe-hoist-weights`, `lathe-form-regions`: the steps that a
-/// backend takes from `fused` to `lowered`, with the widest answers a backend could give.
+/// `lathe-fold-norm-gain`, `lathe-merge-linears`, `lathe-choose-weight-layout`,
+/// `lathe-hoist-weights`, `lathe-form-regions`: the steps that a backend takes from `fused` to
+/// `lowered`, with the widest answers a backend could give.
+std::unique_ptr<mlir::Pass> createFoldNormGainPass();
+std::unique_ptr<mlir::Pass> createMergeLinearsPass();
 std::unique_ptr<mlir::Pass> createChooseWeightLayoutPass();
 std::unique_ptr<mlir::Pass> createHoistWeightsPass();
 std::unique_ptr<mlir::Pass> createFormRegionsPass();

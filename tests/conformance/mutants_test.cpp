@@ -11,6 +11,7 @@
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "tests/conformance/mutations.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"
 
@@ -31,8 +32,9 @@ std::vector<std::pair<std::string, Sample>> squareSamples() {
   using Ts = const std::vector<Tensor>&;
   std::vector<std::pair<std::string, Sample>> all;
   for (const char* row : {"nan", "zero", "uniform"})
-    all.push_back({"lathe.softmax", make(row, {{f, cube, Fill::MaskedRows}},
-                                         [=](Ts t) { return fused::softmax(t[0], 2, {.maskedRow = row}); })});
+    all.push_back({"lathe.softmax", make(row, {{f, cube, Fill::MaskedRows}}, [=](Ts t) {
+                     return fused::softmax(t[0], 2, {.maskedRow = row});
+                   })});
   all.push_back({"lathe.rms_norm", make("plain", {{f, cube}, {f, {4}}},
                                         [](Ts t) { return fused::rmsNorm(t[0], t[1], 0x1p-17); })});
   for (const char* pairing : {"half", "interleaved"})
@@ -72,84 +74,6 @@ std::vector<std::pair<std::string, Sample>> squareSamples() {
             [](Ts t) { return fused::linear(t[0], t[1], {.bias = t[2], .residual = t[3]}); })});
   all.push_back({"lathe.embedding", make("plain", {{DType::I64, {4}, Fill::Index, 4}, w},
                                          [](Ts t) { return fused::embedding(t[0], t[1]); })});
-  return all;
-}
-
-struct Mutation {
-  std::string name;
-  std::function<void(Operation*)> apply;
-};
-
-Attribute otherConstant(DenseElementsAttr value) {
-  Type element = value.getElementType();
-  if (!value.isSplat() || element.isInteger(1)) return {};
-  if (isa<FloatType>(element)) {
-    APFloat old = value.getSplatValue<APFloat>();
-    double v = old.convertToDouble();
-    double next = std::isinf(v) ? -1 : v == 0 ? 0.5 : 1.5 * v;
-    APFloat changed(next);
-    bool loses = false;
-    changed.convert(old.getSemantics(), APFloat::rmNearestTiesToEven, &loses);
-    return DenseElementsAttr::get(value.getType(), changed);
-  }
-  return DenseElementsAttr::get(value.getType(), value.getSplatValue<APInt>() + 1);
-}
-
-// Everything that can be changed about one op. Changes that break a type are thrown away later.
-std::vector<Mutation> mutationsOf(Operation* op) {
-  std::vector<Mutation> all;
-  auto setAttribute = [&](const std::string& name, StringRef key, Attribute value) {
-    std::string k = key.str();
-    all.push_back({name, [k, value](Operation* o) { o->setAttr(k, value); }});
-  };
-  for (NamedAttribute a : op->getAttrDictionary()) {
-    StringRef key = a.getName().getValue();
-    if (auto axis = dyn_cast<IntegerAttr>(a.getValue()); axis && key == "axis") {
-      for (int64_t other = 0; other < 4; ++other)
-        if (other != axis.getInt())
-          setAttribute("axis", key, IntegerAttr::get(axis.getType(), other));
-    } else if (auto list = dyn_cast<DenseI64ArrayAttr>(a.getValue())) {
-      SmallVector<int64_t> values(list.asArrayRef());
-      if (key == "axes") {
-        for (int64_t other = 0; other < 4; ++other)
-          if (values.size() == 1 && other != values[0])
-            setAttribute("axes", key, DenseI64ArrayAttr::get(op->getContext(), {other}));
-      } else if (key == "permutation") {
-        for (size_t i = 0; i + 1 < values.size(); ++i) {
-          SmallVector<int64_t> other = values;
-          std::swap(other[i], other[i + 1]);
-          setAttribute("permutation", key, DenseI64ArrayAttr::get(op->getContext(), other));
-        }
-      } else if (key == "strides") {
-        for (size_t i = 0; i < values.size(); ++i) {
-          SmallVector<int64_t> other = values;
-          other[i] = 3 - other[i];
-          if (other[i] > 0)
-            setAttribute("strides", key, DenseI64ArrayAttr::get(op->getContext(), other));
-        }
-      }
-    } else if (auto dims = dyn_cast<DimsAttr>(a.getValue()); dims && key == "starts") {
-      for (size_t i = 0; i < dims.getDims().size(); ++i) {
-        SmallVector<StringAttr> other(dims.getDims());
-        other[i] = StringAttr::get(op->getContext(), other[i].getValue() == "0" ? "1" : "0");
-        setAttribute("starts", key, DimsAttr::get(op->getContext(), other));
-      }
-    } else if (auto value = dyn_cast<DenseElementsAttr>(a.getValue())) {
-      if (Attribute other = otherConstant(value)) setAttribute("constant", key, other);
-    } else if (auto predicate = dyn_cast<PredicateAttr>(a.getValue())) {
-      for (Predicate other :
-           {Predicate::eq, Predicate::lt, Predicate::le, Predicate::gt, Predicate::ge})
-        if (other != predicate.getValue())
-          setAttribute("predicate", key, PredicateAttr::get(op->getContext(), other));
-    }
-  }
-  for (unsigned i = 0; i + 1 < op->getNumOperands(); ++i)
-    if (op->getOperand(i).getType() == op->getOperand(i + 1).getType())
-      all.push_back({"operands", [i](Operation* o) {
-                       Value a = o->getOperand(i);
-                       o->setOperand(i, o->getOperand(i + 1));
-                       o->setOperand(i + 1, a);
-                     }});
   return all;
 }
 

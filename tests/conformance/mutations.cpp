@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/mutations.h"
+
+#include "ir/types.h"
+
+using namespace mlir;
+
+namespace lathe::conformance {
+
+static Attribute otherConstant(DenseElementsAttr value) {
+  Type element = value.getElementType();
+  if (!value.isSplat() || element.isInteger(1)) return {};
+  if (isa<FloatType>(element)) {
+    APFloat old = value.getSplatValue<APFloat>();
+    double v = old.convertToDouble();
+    double next = std::isinf(v) ? -1 : v == 0 ? 0.5 : 1.5 * v;
+    APFloat changed(next);
+    bool loses = false;
+    changed.convert(old.getSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return DenseElementsAttr::get(value.getType(), changed);
+  }
+  return DenseElementsAttr::get(value.getType(), value.getSplatValue<APInt>() + 1);
+}
+
+template <class Attr, class Symbolize>
+static void addChoices(Operation* op, StringRef key, Attribute value, Symbolize symbolize,
+                       std::vector<Mutation>& all) {
+  auto mine = dyn_cast<Attr>(value);
+  if (!mine) return;
+  for (uint32_t i = 0; auto other = symbolize(i); ++i)
+    if (*other != mine.getValue()) {
+      std::string k = key.str();
+      Attribute changed = Attr::get(op->getContext(), *other);
+      all.push_back({k + "=" + stringifyEnum(*other).str(),
+                     [k, changed](Operation* o) { o->setAttr(k, changed); }});
+    }
+}
+
+std::vector<Mutation> mutationsOf(Operation* op) {
+  std::vector<Mutation> all;
+  auto setAttribute = [&](const std::string& name, StringRef key, Attribute value) {
+    std::string k = key.str();
+    all.push_back({name, [k, value](Operation* o) { o->setAttr(k, value); }});
+  };
+  for (NamedAttribute a : op->getAttrDictionary()) {
+    StringRef key = a.getName().getValue();
+    if (auto axis = dyn_cast<IntegerAttr>(a.getValue()); axis && key == "axis") {
+      for (int64_t other = 0; other < 4; ++other)
+        if (other != axis.getInt())
+          setAttribute("axis", key, IntegerAttr::get(axis.getType(), other));
+    } else if (auto list = dyn_cast<DenseI64ArrayAttr>(a.getValue())) {
+      SmallVector<int64_t> values(list.asArrayRef());
+      if (key == "axes") {
+        for (int64_t other = 0; other < 4; ++other)
+          if (values.size() == 1 && other != values[0])
+            setAttribute("axes", key, DenseI64ArrayAttr::get(op->getContext(), {other}));
+      } else if (key == "permutation") {
+        for (size_t i = 0; i + 1 < values.size(); ++i) {
+          SmallVector<int64_t> other = values;
+          std::swap(other[i], other[i + 1]);
+          setAttribute("permutation", key, DenseI64ArrayAttr::get(op->getContext(), other));
+        }
+      } else if (key == "strides") {
+        for (size_t i = 0; i < values.size(); ++i) {
+          SmallVector<int64_t> other = values;
+          other[i] = 3 - other[i];
+          if (other[i] > 0)
+            setAttribute("strides", key, DenseI64ArrayAttr::get(op->getContext(), other));
+        }
+      }
+    } else if (auto dims = dyn_cast<DimsAttr>(a.getValue()); dims && key == "starts") {
+      for (size_t i = 0; i < dims.getDims().size(); ++i) {
+        SmallVector<StringAttr> other(dims.getDims());
+        other[i] = StringAttr::get(op->getContext(), other[i].getValue() == "0" ? "1" : "0");
+        setAttribute("starts", key, DimsAttr::get(op->getContext(), other));
+      }
+    } else if (auto value = dyn_cast<DenseElementsAttr>(a.getValue())) {
+      if (Attribute other = otherConstant(value)) setAttribute("constant", key, other);
+    } else if (auto number = dyn_cast<FloatAttr>(a.getValue())) {
+      double v = number.getValueAsDouble();
+      setAttribute("number", key, FloatAttr::get(number.getType(), v == 0 ? 0.5 : 1.5 * v));
+    } else if (key == "window") {
+      auto window = cast<IntegerAttr>(a.getValue());
+      setAttribute("window", key, IntegerAttr::get(window.getType(), window.getInt() + 1));
+    }
+    Attribute value = a.getValue();
+    addChoices<PredicateAttr>(
+        op, key, value, [](uint32_t i) { return symbolizePredicate(i); }, all);
+    addChoices<CausalAttr>(op, key, value, [](uint32_t i) { return symbolizeCausal(i); }, all);
+    addChoices<PairingAttr>(op, key, value, [](uint32_t i) { return symbolizePairing(i); }, all);
+    addChoices<ActivationAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeActivation(i); }, all);
+    addChoices<NormAttr>(op, key, value, [](uint32_t i) { return symbolizeNorm(i); }, all);
+    addChoices<MaskedRowAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeMaskedRow(i); }, all);
+    addChoices<WeightLayoutAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeWeightLayout(i); }, all);
+  }
+  for (unsigned i = 0; i + 1 < op->getNumOperands(); ++i)
+    if (op->getOperand(i).getType() == op->getOperand(i + 1).getType())
+      all.push_back({"operands", [i](Operation* o) {
+                       Value a = o->getOperand(i);
+                       o->setOperand(i, o->getOperand(i + 1));
+                       o->setOperand(i + 1, a);
+                     }});
+  // Optional operands: a dropped mask, bias or residual.
+  if (auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes")) {
+    unsigned at = 0;
+    for (auto [i, size] : llvm::enumerate(sizes.asArrayRef())) {
+      if (size && i)
+        all.push_back({"drop", [i, at](Operation* o) {
+                         auto segments = o->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
+                         SmallVector<int32_t> left(segments.asArrayRef());
+                         left[i] = 0;
+                         o->eraseOperand(at);
+                         o->setAttr("operandSegmentSizes",
+                                    DenseI32ArrayAttr::get(o->getContext(), left));
+                       }});
+      at += unsigned(size);
+    }
+  }
+  return all;
+}
+
+}  // namespace lathe::conformance
