@@ -26,9 +26,4 @@ Tensor anyCast(DagPattern& pattern, const Tensor& x, std::source_location at) {
   return pattern.anyAttribute(cast(x, DType::F32, at), "dtype");
 }
 
-bool isWeight(Value value) {
-  while (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
-  return bool(value.getDefiningOp<WeightOp>());
-}
-
 }  // namespace lathe

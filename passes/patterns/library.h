@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fusions that are built in; one file per fused op.
-#include "passes/dag_pattern.h"
+#include "passes/match.h"
 
 namespace lathe {
 
@@ -20,7 +20,5 @@ void addNarrowingPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 
 /// A cast to any dtype.
 Tensor anyCast(DagPattern& pattern, const Tensor& x, LATHE_PATTERN_AT);
-/// True for a checkpoint tensor, also behind casts.
-bool isWeight(mlir::Value value);
 
 }  // namespace lathe
