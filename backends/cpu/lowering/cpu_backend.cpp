@@ -123,7 +123,7 @@ class CpuBackend final : public Backend {
                                 {"sizes", llvm::json::Array(kernel->sizes)}};
         regions[tier.name + "/" + kernel->name] = std::move(info);
       }
-      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier);
+      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier, options.onCode);
     }
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(regions));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/to_kernels.h"
 #include "ir/types.h"
+#include "passes/cost.h"
 
 using namespace mlir;
 
@@ -28,6 +29,7 @@ void foldMatmul(MatmulOp op) {
       KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), ValueRange{op.getA(), t.getX()},
                        b.getStringAttr("matmul"), FlatSymbolRefAttr(), b.getDictionaryAttr(config),
                        DenseI64ArrayAttr());
+  noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
   if (t->use_empty()) t.erase();
@@ -67,6 +69,7 @@ void foldAttention(AttentionOp op) {
   auto kernel =
       KernelOp::create(b, loc, TypeRange(type), operands, b.getStringAttr("attention"),
                        FlatSymbolRefAttr(), b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  noteCost(kernel, costOf(op));
   (after ? after.getY() : result).replaceAllUsesWith(kernel->getResult(0));
   if (after) after.erase();
   op.erase();

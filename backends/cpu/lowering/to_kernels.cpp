@@ -5,6 +5,7 @@
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/cost.h"
 
 using namespace mlir;
 
@@ -54,6 +55,7 @@ class Converter {
     auto kernel = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
                                    b.getStringAttr(kind), callee, b.getDictionaryAttr(config),
                                    DenseI64ArrayAttr());
+    noteCost(kernel, costOf(op));
     op->replaceAllUsesWith(kernel->getResults());
     op->erase();
   }
