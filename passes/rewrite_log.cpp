@@ -37,11 +37,12 @@ void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& a
   if (!isa<ApplyPatternAction>(action)) return run();
   if (!open()) return;
   uint64_t attempt = attempts_++;
+  auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
+  willTry(op);
   if (options_.skipAttempt == ~uint64_t(0)) return run();
   std::string name;  // the action hides its pattern; only its text names it
   llvm::raw_string_ostream os(name);
   action.print(os);
-  auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
   if (attempt == options_.skipAttempt) banned_ = {name, op};
   // The driver tries again later, so the same pattern is refused at the same op from here on.
   if (banned_.second == op && banned_.first == name) return;
@@ -58,16 +59,28 @@ void RewriteLog::asOne(StringRef what, Operation* root, llvm::function_ref<void(
   if (!open()) return;
   OperationFingerPrint before(root);
   size_t had = entries_.size();
+  willTry(root);
   run();
   if (entries_.size() != had || before == OperationFingerPrint(root)) return;
   root_ = root->getLoc();
-  settle(what, /*keepLocations=*/true);
+  rootOp_ = nullptr;
+  settle(what, /*keepLocations=*/true, root);
+}
+
+void RewriteLog::noteDeclined(Operation* op, std::string reason) {
+  declined_.push_back({op->getName().getStringRef().str(), op->getLoc(), std::move(reason)});
+}
+
+void RewriteLog::willTry(Operation* at) {
+  if (options_.observer)
+    options_.observer->willTry(entries_.size() + 1, attempts_ ? attempts_ - 1 : 0, at);
 }
 
 // The origins of an op that a rewrite replaces and of what it leaves without users: those ops are
 // erased only later, by the driver.
 void RewriteLog::collect(Operation* op) {
   addOrigins(origins_, op->getLoc());
+  taken_.insert(op);
   for (Value v : op->getOperands()) {
     Operation* def = v.getDefiningOp();
     bool dies = def && !def->hasTrait<OpTrait::ConstantLike>() &&
@@ -77,7 +90,7 @@ void RewriteLog::collect(Operation* op) {
   }
 }
 
-void RewriteLog::settle(StringRef what, bool keepLocations) {
+void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
   if (!keepLocations && !created_.empty() && !origins_.empty()) {
     Location merged = fuseOrigins(context_, origins_, what);
     for (Operation* op : created_) op->setLoc(merged);
@@ -86,14 +99,25 @@ void RewriteLog::settle(StringRef what, bool keepLocations) {
   entries_.push_back({entries_.size() + 1, attempt, what.str(), root_});
   if (options_.print)
     llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what << "\n";
+  if (options_.observer) {
+    if (rootOp_ && created_.empty() && taken_.empty()) {
+      created_.insert(rootOp_);
+      taken_.insert(rootOp_);
+    }
+    options_.observer->didApply(
+        {entries_.back(), created_.getArrayRef(), taken_.getArrayRef(), whole});
+  }
   created_.clear();
+  taken_.clear();
   origins_.clear();
 }
 
 void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
   current_ = &pattern;
   root_ = op->getLoc();
+  rootOp_ = op;
   created_.clear();
+  taken_.clear();
   origins_.clear();
 }
 
@@ -126,7 +150,9 @@ void RewriteLog::notifyOperationReplaced(Operation* op, ValueRange values) {
 }
 
 void RewriteLog::notifyOperationErased(Operation* op) {
-  created_.remove(op);
+  // What the pattern made and took back was never there.
+  if (!created_.remove(op) && current_) taken_.insert(op);
+  if (rootOp_ == op) rootOp_ = nullptr;
   if (banned_.second == op) banned_ = {};
 }
 
