@@ -83,6 +83,13 @@ inline __m256i narrow(__m512 value) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
+inline void narrowTo(uint16_t* at, __m512 value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), narrow(value));
+}
+#include "backends/cpu/device/vec512.inc"
+#include "backends/cpu/device/vec_math.inc"
+#include "backends/cpu/device/activation.inc"
+
 inline __m512 loadAny(const void* base, DType dtype, int64_t index, __mmask16 lanes) {
   if (dtype == DType::F32)
     return _mm512_maskz_loadu_ps(lanes, static_cast<const float*>(base) + index);
@@ -96,6 +103,7 @@ void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int6
       __mmask16 lanes = cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
       __m512 value = _mm512_maskz_loadu_ps(lanes, acc + r * accStride + j);
       if (e.bias) value = _mm512_add_ps(value, loadAny(e.bias, e.biasDType, col0 + j, lanes));
+      if (e.activation != LinearActivation::None) value = activate({value}, e.activation).v;
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
       if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, e.outDType, from, lanes));
