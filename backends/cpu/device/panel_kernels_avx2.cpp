@@ -77,14 +77,15 @@ inline Vec loadAny(const void* base, DType dtype, int64_t index, int64_t count) 
   return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))};
 }
 
-void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
-           int64_t col0, const Epilogue& e) {
+template <LinearActivation activation>
+void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+             int64_t col0, const Epilogue& e) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < cols; j += Vec::lanes) {
       const int64_t count = cols - j < Vec::lanes ? cols - j : int64_t(Vec::lanes);
       Vec value = loadAny(acc, DType::F32, r * accStride + j, count);
       if (e.bias) value = Vec::add(value, loadAny(e.bias, e.biasDType, col0 + j, count));
-      if (e.activation != LinearActivation::None) value = activate(value, e.activation);
+      value = activate<activation>(value);
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
       if (e.residual) value = Vec::add(value, loadAny(e.residual, e.outDType, from, count));
@@ -102,6 +103,8 @@ void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int6
     }
   }
 }
+
+#include "backends/cpu/device/store_activated.inc"
 
 LATHE_ISA_END
 
