@@ -6,9 +6,17 @@
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
+
 #include "runtime/error.h"
 
 namespace lathe {
+
+namespace {
+// From here on memory comes from the system, which zeroes a page when it is first touched: by the
+// thread that writes it, and not at all in the unused part of a cache.
+constexpr size_t kMappedBytes = size_t(4) << 20;
+}  // namespace
 
 int64_t elementCount(std::span<const int64_t> shape) {
   int64_t count = 1;
@@ -33,13 +41,22 @@ std::string describe(DType dtype, std::span<const int64_t> shape) {
 
 Array::Array(DType dtype, Shape shape)
     : dtype_(dtype), shape_(std::move(shape)), size_(elementCount(shape_)) {
-  size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
-  data_ = std::aligned_alloc(64, bytes);
+  const size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
+  if (bytes >= kMappedBytes) {
+    data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) data_ = nullptr;
+  } else {
+    data_ = std::aligned_alloc(64, bytes);
+  }
   if (!data_)
     throw Error(ErrorCode::OutOfMemory, "no memory for " + describe(dtype_, shape_) + ", " +
                                             std::to_string(bytes) + " bytes");
-  std::memset(data_, 0, bytes);
-  owner_ = std::shared_ptr<void>(data_, std::free);
+  if (bytes >= kMappedBytes) {
+    owner_ = std::shared_ptr<void>(data_, [bytes](void* p) { ::munmap(p, bytes); });
+  } else {
+    std::memset(data_, 0, bytes);
+    owner_ = std::shared_ptr<void>(data_, std::free);
+  }
 }
 
 Array::Array(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)
