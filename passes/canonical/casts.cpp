@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts stand at the value they convert. All rewrites are exact.
+// One place for casts. All rewrites are exact.
 //
 //   cast(cast(x, wide), t)      cast(x, t)                if `wide` holds every x
-//   cast(reshape(x), t)         reshape(cast(x, t))       likewise transpose and broadcast
+//   cast(transpose(x), t)       transpose(cast(x, t))     likewise broadcast, and a narrowing cast
+//                                                         of a reshape
+//   reshape(cast(x, wide))      cast(reshape(x), wide)    a widening cast stands at its reader,
+//                                                         which takes it in
 //   cast(slice(x), t)           slice(cast(x, t))         if slices that are cast cover x
 //
 // A cast of what a concat joined stays where it is: the parts may be rotated halves, which are
@@ -58,10 +61,32 @@ Value arranged(Value v) {
   return v;
 }
 
+bool isLayout(Operation* op) { return isa_and_nonnull<TransposeOp, ReshapeOp, BroadcastOp>(op); }
+bool widens(CastOp op) {
+  return isFloat(op) && isFloat(op.getX()) && holds(op.getDtype(), elementOf(op.getX()));
+}
+
+// Grouped heads: what is repeated is cast first.
+bool repeats(Value v) { return llvm::any_of(v.getUsers(), llvm::IsaPred<BroadcastOp>); }
+
+// A chain of reshapes alone does not hold a widening cast up.
+bool onlyReshapes(Value v) {
+  while (auto op = v.getDefiningOp<ReshapeOp>()) v = op.getX();
+  return !isLayout(v.getDefiningOp());
+}
+
+Value sinkWidening(ReshapeOp op, OpMaker& m) {
+  auto cast = op.getX().getDefiningOp<CastOp>();
+  if (!cast || !cast->hasOneUse() || !widens(cast) || isLayout(cast.getX().getDefiningOp()) ||
+      repeats(op.getY()) || llvm::any_of(op->getUsers(), llvm::IsaPred<ReshapeOp>))
+    return {};
+  return m.cast(m.make<ReshapeOp>(cast.getX(), op.getShape()), cast.getDtype());
+}
+
 Value hoistCast(CastOp op, OpMaker& m) {
   Operation* layout = op.getX().getDefiningOp();
-  if (!isa_and_nonnull<TransposeOp, ReshapeOp, BroadcastOp>(layout) || !layout->hasOneUse() ||
-      arranged(op.getX()).getDefiningOp<ConcatOp>())
+  if (!isLayout(layout) || !layout->hasOneUse() || arranged(op.getX()).getDefiningOp<ConcatOp>() ||
+      (widens(op) && onlyReshapes(op.getX()) && !repeats(op.getY())))
     return {};
   Value x = m.cast(layout->getOperand(0), op.getDtype());
   if (auto t = dyn_cast<TransposeOp>(layout)) return m.make<TransposeOp>(x, t.getPermutation());
@@ -109,6 +134,7 @@ void addCastPatterns(RewritePatternSet& patterns) {
   addRewrite<CastOp>(patterns, "cast-of-cast", castOfCast);
   addRewrite<CastOp>(patterns, "hoist-cast", hoistCast);
   addRewrite<CastOp>(patterns, "hoist-cast-over-slice", hoistOverSlice);
+  addRewrite<ReshapeOp>(patterns, "sink-widening-cast", sinkWidening);
 }
 
 }  // namespace lathe

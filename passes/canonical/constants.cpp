@@ -188,8 +188,10 @@ void addConstantPatterns(RewritePatternSet& patterns) {
     return isConstant(op.getB(), INFINITY) && op.getA().getType() == op.getType() ? op.getA()
                                                                                   : Value();
   });
-  addRewrite<AddOp>(patterns, "add-zero", [](AddOp op, OpMaker&) -> Value {
-    bool zero = isFloat(op) && isConstant(op.getB(), 0) && op.getA().getType() == op.getType();
+  // A bias of zeros. Elsewhere x + 0 stays: it is how -0 is turned into 0.
+  addRewrite<AddOp>(patterns, "zero-bias", [](AddOp op, OpMaker&) -> Value {
+    bool zero = isFloat(op) && isConstant(op.getB(), 0) && op.getA().getType() == op.getType() &&
+                isa_and_nonnull<MatmulOp, ConvolutionOp, LinearOp>(op.getA().getDefiningOp());
     return zero && weaken(op->getContext(), Contract::SignedZero) ? op.getA() : Value();
   });
 }

@@ -46,10 +46,11 @@ Value normalizeChain(Operation* root, OpMaker& m) {
     AxisMap map(tensorType(source));
     bool known = true;
     for (Operation* op : llvm::reverse(chain)) {
+      if (!known) break;
       if (auto t = dyn_cast<TransposeOp>(op))
         map.transpose(t.getPermutation());
       else
-        known = known && map.reshape(cast<ReshapeOp>(op).getShape().getDims());
+        known = map.reshape(cast<ReshapeOp>(op).getShape().getDims());
     }
     if (!known) continue;
     AxisMap::Spelling wanted = map.spelling();

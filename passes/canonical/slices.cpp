@@ -58,33 +58,26 @@ Value sliceOfConcat(SliceOp op, OpMaker& m) {
   return {};
 }
 
-// Two slices of one value that follow each other along the axis, as one.
+// Slices of one value that follow each other along the axis are one. All of them: a repetition
+// a a b b has such neighbours too.
 Value joinParts(ConcatOp op, OpMaker& m) {
   size_t axis = size_t(op.getAxis());
-  SmallVector<Value> parts;
-  bool joined = false;
+  auto first = op.getInputs()[0].getDefiningOp<SliceOp>();
+  if (!first || op.getInputs().size() < 2 || first.getStrides()[axis] != 1) return {};
+  DimExpr total(0);
   for (Value v : op.getInputs()) {
-    auto a = parts.empty() ? SliceOp() : parts.back().getDefiningOp<SliceOp>();
-    auto b = v.getDefiningOp<SliceOp>();
-    bool follows = a && b && a.getX() == b.getX() && a.getStrides() == b.getStrides() &&
-                   a.getStrides()[axis] == 1 && !joined;
-    if (follows)
-      for (size_t i = 0; i < a.getStrides().size(); ++i) {
-        DimExpr start = exprOf(a.getStarts().getDims()[i]);
-        if (i == axis) start = start + exprOf(a.getSizes().getDims()[i]);
-        follows &= start == exprOf(b.getStarts().getDims()[i]);
-      }
-    if (!follows) {
-      parts.push_back(v);
-      continue;
+    auto part = v.getDefiningOp<SliceOp>();
+    if (!part || part.getX() != first.getX() || part.getStrides() != first.getStrides()) return {};
+    for (size_t i = 0; i < part.getStrides().size(); ++i) {
+      DimExpr start = exprOf(first.getStarts().getDims()[i]);
+      if (i == axis) start = start + total;
+      if (!(start == exprOf(part.getStarts().getDims()[i]))) return {};
     }
-    SmallVector<StringAttr> sizes(a.getSizes().getDims());
-    sizes[axis] = m.dim(exprOf(sizes[axis]) + exprOf(b.getSizes().getDims()[axis]));
-    parts.back() = makeSlice(m, a.getX(), a.getStarts().getDims(), sizes, a.getStrides());
-    joined = true;
+    total = total + exprOf(part.getSizes().getDims()[axis]);
   }
-  if (!joined) return {};
-  return parts.size() == 1 ? parts[0] : m.make<ConcatOp>(parts, op.getAxis());
+  SmallVector<StringAttr> sizes(first.getSizes().getDims());
+  sizes[axis] = m.dim(total);
+  return makeSlice(m, first.getX(), first.getStarts().getDims(), sizes, first.getStrides());
 }
 
 Value flattenConcat(ConcatOp op, OpMaker& m) {

@@ -29,17 +29,37 @@ func.func @other_sixteen_bits(%h: tensor<4xbf16>) -> tensor<4xbf16> {
   return %1 : tensor<4xbf16>
 }
 
-// The cast stands at the value, whatever is done to its shape.
+// In front of the transpose and behind the reshape, wherever it was recorded.
 // CHECK-LABEL: @hoist_cast
-// CHECK-NEXT: %[[C:.*]] = lathe.cast %arg0 to f32 : tensor<2x6xbf16>
-// CHECK-NEXT: %[[R:.*]] = lathe.reshape %[[C]] to <2, 3, 2>
-// CHECK-NEXT: %[[T:.*]] = lathe.transpose %[[R]] [1, 0, 2]
-// CHECK-NEXT: return %[[T]]
-func.func @hoist_cast(%x: tensor<2x6xbf16>) -> tensor<3x2x2xf32> {
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %arg0 to <2, 3, 2>
+// CHECK-NEXT: %[[C:.*]] = lathe.cast %[[R]] to f32
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %[[C]] [1, 0, 2]
+// CHECK-NEXT: %[[S:.*]] = lathe.reshape %arg0 to <2, 3, 2>
+// CHECK-NEXT: %[[D:.*]] = lathe.cast %[[S]] to f32
+// CHECK-NEXT: %[[U:.*]] = lathe.transpose %[[D]] [1, 0, 2]
+// CHECK-NEXT: return %[[T]], %[[U]]
+func.func @hoist_cast(%x: tensor<2x6xbf16>) -> (tensor<3x2x2xf32>, tensor<3x2x2xf32>) {
   %r = lathe.reshape %x to <2, 3, 2> : tensor<2x6xbf16>
   %t = lathe.transpose %r [1, 0, 2] : tensor<2x3x2xbf16>
-  %c = lathe.cast %t to f32 : tensor<3x2x2xbf16>
-  return %c : tensor<3x2x2xf32>
+  %a = lathe.cast %t to f32 : tensor<3x2x2xbf16>
+  %c = lathe.cast %x to f32 : tensor<2x6xbf16>
+  %s = lathe.reshape %c to <2, 3, 2> : tensor<2x6xf32>
+  %b = lathe.transpose %s [1, 0, 2] : tensor<2x3x2xf32>
+  return %a, %b : tensor<3x2x2xf32>, tensor<3x2x2xf32>
+}
+
+// What is repeated is cast first.
+// CHECK-LABEL: @cast_before_repeat
+// CHECK-NEXT: %[[C:.*]] = lathe.cast %arg0 to f32
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %[[C]] to <2, 1, 3>
+// CHECK-NEXT: %[[B:.*]] = lathe.broadcast %[[R]] to <2, 4, 3>
+// CHECK-NEXT: lathe.reshape %[[B]] to <8, 3>
+func.func @cast_before_repeat(%x: tensor<2x3xbf16>) -> tensor<8x3xf32> {
+  %r = lathe.reshape %x to <2, 1, 3> : tensor<2x3xbf16>
+  %b = lathe.broadcast %r to <2, 4, 3> : tensor<2x1x3xbf16>
+  %m = lathe.reshape %b to <8, 3> : tensor<2x4x3xbf16>
+  %c = lathe.cast %m to f32 : tensor<8x3xbf16>
+  return %c : tensor<8x3xf32>
 }
 
 // Halves that are both cast are halves of one cast; a last row is cut before it is cast.
@@ -57,4 +77,21 @@ func.func @hoist_cast_over_slice(%x: tensor<2x6xbf16>, %y: tensor<2x6xbf16>) -> 
   %l = lathe.slice %y starts <1, 0> sizes <1, 6> strides [1, 1] : tensor<2x6xbf16>
   %r = lathe.cast %l to f32 : tensor<1x6xbf16>
   return %p, %q, %r : tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x6xf32>
+}
+
+// A reshape alone leaves a widening cast with its reader, a narrowing one with its value.
+// CHECK-LABEL: @reshapes_and_casts
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %arg0 to <3, 4>
+// CHECK-NEXT: %[[W:.*]] = lathe.cast %[[R]] to f32
+// CHECK-NEXT: %[[E:.*]] = lathe.exp %[[W]]
+// CHECK-NEXT: %[[N:.*]] = lathe.cast %[[E]] to bf16
+// CHECK-NEXT: %[[S:.*]] = lathe.reshape %[[N]] to <12>
+// CHECK-NEXT: return %[[S]]
+func.func @reshapes_and_casts(%x: tensor<2x6xbf16>) -> tensor<12xbf16> {
+  %w = lathe.cast %x to f32 : tensor<2x6xbf16>
+  %r = lathe.reshape %w to <3, 4> : tensor<2x6xf32>
+  %e = lathe.exp %r : tensor<3x4xf32>
+  %s = lathe.reshape %e to <12> : tensor<3x4xf32>
+  %n = lathe.cast %s to bf16 : tensor<12xf32>
+  return %n : tensor<12xbf16>
 }

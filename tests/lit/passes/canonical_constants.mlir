@@ -11,10 +11,10 @@ func.func @constant_right(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // A constant that is stretched, or a table of one value, is a scalar.
 // CHECK-LABEL: @scalar_constant
-// CHECK-DAG: %[[TWO:.*]] = lathe.constant dense<2.000000e+00> : tensor<f32>
-// CHECK-DAG: %[[THREE:.*]] = lathe.constant dense<3.000000e+00> : tensor<f32>
-// CHECK: %[[M:.*]] = lathe.mul %arg0, %[[TWO]] : tensor<4xf32>, tensor<f32>
-// CHECK: lathe.add %[[M]], %[[THREE]] : tensor<4xf32>, tensor<f32>
+// CHECK: %[[TWO:.*]] = lathe.constant dense<2.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[M:.*]] = lathe.mul %arg0, %[[TWO]] : tensor<4xf32>, tensor<f32>
+// CHECK-NEXT: %[[THREE:.*]] = lathe.constant dense<3.000000e+00> : tensor<f32>
+// CHECK-NEXT: lathe.add %[[M]], %[[THREE]] : tensor<4xf32>, tensor<f32>
 func.func @scalar_constant(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = lathe.constant dense<2.0> : tensor<f32>
   %b = lathe.broadcast %c to <4> : tensor<f32>
@@ -45,11 +45,12 @@ func.func @last_stretch(%x: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<3x4xf32>
 }
 
 // CHECK-LABEL: @signs
-// CHECK-DAG: %[[C:.*]] = lathe.constant dense<-3.000000e+00>
-// CHECK: %[[A:.*]] = lathe.add %arg0, %[[C]]
+// CHECK: %[[C:.*]] = lathe.constant dense<-3.000000e+00>
+// CHECK-NEXT: %[[A:.*]] = lathe.add %arg0, %[[C]]
 // CHECK: %[[B:.*]] = lathe.add %arg0, %arg1
 // CHECK: %[[D:.*]] = lathe.sub %arg0, %arg1
-// CHECK: %[[E:.*]] = lathe.mul %arg0, %[[C]]
+// CHECK: %[[M3:.*]] = lathe.constant dense<-3.000000e+00>
+// CHECK-NEXT: %[[E:.*]] = lathe.mul %arg0, %[[M3]]
 // CHECK: %[[F:.*]] = lathe.mul %arg0, %arg1
 // CHECK: %[[G:.*]] = lathe.neg %arg0
 // CHECK: return %[[A]], %[[B]], %[[D]], %[[E]], %[[F]], %[[G]]
@@ -98,7 +99,7 @@ func.func @divisions(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
 
-// 2^-126 is the smallest normal f16 has not: 1/c must be a number of the dtype.
+// The inverse of the smallest subnormal is no f32.
 // CHECK-LABEL: @inverse_out_of_range
 // CHECK: lathe.div
 func.func @inverse_out_of_range(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -164,19 +165,26 @@ func.func @powers(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
   return %a, %b, %c : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
+// A bias of zeros goes, up to the sign of zero; any other x + 0 turns -0 into 0 and stays.
 // CHECK-LABEL: @neutral
-// CHECK-NEXT: return %arg0, %arg0, %arg0
+// CHECK: %[[P:.*]] = lathe.matmul
+// CHECK-NEXT: %[[S:.*]] = lathe.add %arg0
+// CHECK-NEXT: return %arg0, %arg0, %[[P]], %[[S]]
 // STRICT-LABEL: @neutral
-// STRICT: %[[Z:.*]] = lathe.add
-// STRICT: return %arg0, %arg0, %[[Z]]
-func.func @neutral(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+// STRICT: lathe.matmul
+// STRICT-NEXT: %[[Z:.*]] = lathe.add
+// STRICT-NEXT: %[[S:.*]] = lathe.add %arg0
+// STRICT-NEXT: return %arg0, %arg0, %[[Z]], %[[S]]
+func.func @neutral(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
   %low = lathe.constant dense<0xFF800000> : tensor<f32>
   %high = lathe.constant dense<0x7F800000> : tensor<f32>
   %zero = lathe.constant dense<0.0> : tensor<f32>
-  %a = lathe.max %x, %low : tensor<4xf32>, tensor<f32>
-  %b = lathe.min %high, %x : tensor<f32>, tensor<4xf32>
-  %c = lathe.add %x, %zero : tensor<4xf32>, tensor<f32>
-  return %a, %b, %c : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %a = lathe.max %x, %low : tensor<4x4xf32>, tensor<f32>
+  %b = lathe.min %high, %x : tensor<f32>, tensor<4x4xf32>
+  %p = lathe.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32>
+  %c = lathe.add %p, %zero : tensor<4x4xf32>, tensor<f32>
+  %d = lathe.add %x, %zero : tensor<4x4xf32>, tensor<f32>
+  return %a, %b, %c, %d : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
 // Scalars fold as the interpreter computes; what is stretched or counted does not become a table.

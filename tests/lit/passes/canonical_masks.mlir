@@ -122,7 +122,7 @@ func.func @not_proved(%x: !s) -> !s {
 
 // Negations go inside where one is free, and outside where two are paid.
 // CHECK-LABEL: @negations
-// CHECK-NEXT: %[[G:.*]] = lathe.compare ge %arg0, %arg1
+// CHECK-NEXT: %[[G:.*]] = lathe.compare le %arg1, %arg0
 // CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg2
 // CHECK-NEXT: %[[A:.*]] = lathe.logical_and %[[G]], %[[N]]
 // CHECK-NEXT: %[[O:.*]] = lathe.logical_or %arg2, %arg3
