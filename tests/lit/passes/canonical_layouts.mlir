@@ -80,3 +80,15 @@ func.func @keep_dims(%x: tensor<2x3xf32>) -> tensor<2x1xf32> {
   %1 = lathe.reshape %0 to <2, 1> : tensor<2xf32>
   return %1 : tensor<2x1xf32>
 }
+
+// CHECK-LABEL: @compose
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg0 [2, 0, 1]
+// CHECK-NEXT: %[[B:.*]] = lathe.broadcast %arg1 to <5, 2, 4>
+// CHECK-NEXT: return %[[T]], %[[B]]
+func.func @compose(%x: tensor<2x3x4xf32>, %y: tensor<1x4xf32>) -> (tensor<4x2x3xf32>, tensor<5x2x4xf32>) {
+  %0 = lathe.transpose %x [0, 2, 1] : tensor<2x3x4xf32>
+  %1 = lathe.transpose %0 [1, 0, 2] : tensor<2x4x3xf32>
+  %2 = lathe.broadcast %y to <2, 4> : tensor<1x4xf32>
+  %3 = lathe.broadcast %2 to <5, 2, 4> : tensor<2x4xf32>
+  return %1, %3 : tensor<4x2x3xf32>, tensor<5x2x4xf32>
+}
