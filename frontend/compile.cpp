@@ -113,6 +113,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   mlir::MLIRContext* context = module->getContext();
   BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend), {}};
   PipelineOptions pipeline{.mode = options.mode,
+                           .audit = options.record != nullptr,
                            .patterns = options.patterns,
                            .patternFiles = options.patternFiles,
                            .plugins = options.plugins,

@@ -340,6 +340,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
   match.rewriter_ = &rewriter;
   match.reason_.clear();
   match.created_.clear();
+  match.declared_ = false;
   Value value;
   try {
     value = build_ ? build_(match) : match.decline("the pattern has no replacement");
@@ -352,6 +353,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
     value = match.decline("the replacement is " + shortType(value.getType()) + ", the op is " +
                           shortType(match.root_->getResult(0).getType()));
   }
+  if (value && !match.checkNumerics({{match.root_->getResult(0), value}})) value = {};
   if (!value) discard(rewriter, match);
   return value;
 }

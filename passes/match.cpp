@@ -6,7 +6,9 @@
 #include "ir/attributes.h"
 #include "ir/checked_create.h"
 #include "ir/types.h"
+#include "passes/exactness.h"
 #include "passes/locations.h"
+#include "passes/numerics_scope.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -96,6 +98,31 @@ Attribute Match::attribute(const Tensor& t, StringRef name) const {
 Value Match::decline(const Twine& reason) {
   if (reason_.empty()) reason_ = reason.str();
   return {};
+}
+
+bool Match::weakens(Contract contract) {
+  MLIRContext* context = root_->getContext();
+  declared_ = true;
+  if (weaken(context, contract)) return true;
+  decline(refusalOf(contract, numericsModeOf(context)));
+  return false;
+}
+
+bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
+  auto* dialect = root_->getContext()->getLoadedDialect<LatheDialect>();
+  NumericsPolicy* policy = dialect ? dialect->numerics : nullptr;
+  bool strict = policy && policy->mode == NumericsMode::Strict;
+  if (!strict && (!policy || !policy->audit || declared_ || !dialect->rewriteLog)) return true;
+  auto matched = ops();
+  auto difference = exactDifference(*policy, replaced, matched.getArrayRef(), created_);
+  if (!difference) return true;
+  if (strict) {
+    decline("strict: the fused op would not compute the same bits (" + difference->what + ")");
+    return false;
+  }
+  weaken(root_->getContext(),
+         difference->rounds ? Contract::IntermediateRounding : Contract::Spelling);
+  return true;
 }
 
 llvm::SmallSetVector<Operation*, 16> Match::ops() const {

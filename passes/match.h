@@ -7,6 +7,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/dag_pattern.h"
+#include "passes/numerics.h"
 #include "passes/pattern_node.h"
 
 namespace lathe {
@@ -53,6 +54,9 @@ class Match {
   const std::string& reason() const { return reason_; }
   /// A function of the pattern threw; `reason` has the words.
   bool threw() const { return threw_; }
+  /// Says that the replacement weakens a contract. In a mode that keeps it the match is refused:
+  /// `if (!match.weakens(Contract::IncomingNan)) return {};`
+  bool weakens(Contract contract);
 
   /// Counts an op that the replacement looked through beyond the pattern as matched.
   void consume(mlir::Operation* op) { consumed_.insert(op); }
@@ -74,6 +78,10 @@ class Match {
  private:
   friend class DagPattern;
   friend class PatternSearch;
+  // In strict mode refuses replacements (pairs of matched value and replacement) that are not
+  // proved to compute the same bits; under an audit notes what they weaken.
+  bool checkNumerics(llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced);
+
   const DagPattern* pattern_ = nullptr;
   mlir::Operation* root_ = nullptr;
   llvm::SmallVector<mlir::Value, 32> bound_;
@@ -82,6 +90,7 @@ class Match {
   llvm::SmallVector<mlir::Operation*, 4> created_;
   std::string reason_;
   bool threw_ = false;
+  bool declared_ = false;  // has named a contract
 };
 
 /// The value that all elements of a constant have, seen through casts, broadcasts and reshapes.

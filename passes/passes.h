@@ -11,8 +11,7 @@
 
 namespace lathe {
 
-/// `lathe-canonicalize`: folds, canonicalizers of the dialect, and compositions of transposes and
-/// broadcasts.
+/// `lathe-canonicalize`: one spelling per idea (passes/canonical/, docs/canonical-form.md).
 std::unique_ptr<mlir::Pass> createCanonicalizePass();
 /// `lathe-cse`: equal ops become one, which carries the origins of all.
 std::unique_ptr<mlir::Pass> createCsePass();
@@ -20,6 +19,8 @@ std::unique_ptr<mlir::Pass> createCsePass();
 /// which `decomposes` is true.
 std::unique_ptr<mlir::Pass> createDecomposePass();
 std::unique_ptr<mlir::Pass> createDecomposePass(std::function<bool(mlir::Operation*)> decomposes);
+/// The same as a pattern among others.
+void addDecomposePattern(mlir::RewritePatternSet& patterns);
 /// `lathe-fuse`: the built-in fusions, and the user's own.
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createFusePass(PatternsFor more);

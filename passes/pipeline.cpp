@@ -8,6 +8,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/numerics_scope.h"
 #include "passes/observe.h"
 #include "passes/passes.h"
 #include "passes/plugins.h"
@@ -73,6 +74,7 @@ Stage parseStage(std::string_view name) {
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
                  const PipelineOptions& options) {
+  NumericsScope numerics(module.getContext(), {.mode = options.mode, .audit = options.audit});
   auto reached = [&](Stage stage) {
     if (options.observe) options.observe(stage, module);
     return stage == until;

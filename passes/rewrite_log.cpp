@@ -34,7 +34,9 @@ RewriteLog::~RewriteLog() {
 // An ApplyPatternAction is an attempt, not an application: not calling run() refuses the attempt.
 void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& action) {
   if (auto* pass = dyn_cast<PassExecutionAction>(&action)) return handlePass(run, *pass);
-  if (!isa<ApplyPatternAction>(action)) return run();
+  // A detached log is one whose dialect lends itself to a trial (exactness.cpp): no rewrite of the
+  // user's module.
+  if (!isa<ApplyPatternAction>(action) || dialect_->rewriteLog != this) return run();
   if (!open()) return;
   uint64_t attempt = attempts_++;
   auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
@@ -96,9 +98,12 @@ void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
     for (Operation* op : created_) op->setLoc(merged);
   }
   uint64_t attempt = attempts_ ? attempts_ - 1 : 0;
-  entries_.push_back({entries_.size() + 1, attempt, what.str(), root_});
-  if (options_.print)
-    llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what << "\n";
+  entries_.push_back({entries_.size() + 1, attempt, what.str(), root_, std::move(weakened_)});
+  if (options_.print) {
+    llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what;
+    for (Contract c : entries_.back().weakened) llvm::errs() << " weakens " << rowOf(c).name;
+    llvm::errs() << "\n";
+  }
   if (options_.observer) {
     if (rootOp_ && created_.empty() && taken_.empty()) {
       created_.insert(rootOp_);
@@ -110,6 +115,11 @@ void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
   created_.clear();
   taken_.clear();
   origins_.clear();
+  weakened_.clear();
+}
+
+void RewriteLog::weaken(Contract contract) {
+  if (!llvm::is_contained(weakened_, contract)) weakened_.push_back(contract);
 }
 
 void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
@@ -119,6 +129,7 @@ void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
   created_.clear();
   taken_.clear();
   origins_.clear();
+  weakened_.clear();
 }
 
 void RewriteLog::notifyPatternEnd(const Pattern& pattern, LogicalResult status) {

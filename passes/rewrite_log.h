@@ -60,6 +60,8 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   /// Runs what cannot be refused piece by piece as one rewrite, if it changes `root`; refuses it
   /// once `stopAfter` is reached.
   void asOne(llvm::StringRef what, mlir::Operation* root, llvm::function_ref<void()> run);
+  /// Notes a contract for the entry of the rewrite that is being applied, if it comes to one.
+  void weaken(Contract contract);
 
   void noteDeclined(mlir::Operation* op, std::string reason);
 
@@ -93,6 +95,7 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   mlir::Operation* rootOp_ = nullptr;  // null once the pattern has erased it
   llvm::SetVector<mlir::Operation*> created_, taken_;
   Origins origins_;
+  std::vector<Contract> weakened_;
   mlir::Location root_;
   std::pair<std::string, mlir::Operation*> banned_;
 };
