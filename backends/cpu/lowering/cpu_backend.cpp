@@ -10,6 +10,7 @@
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/locations.h"
 #include "passes/choose_weight_layout.h"
 #include "passes/expand.h"
 #include "passes/form_regions.h"

@@ -2,7 +2,7 @@
 
 const codeOptions = { language: '', tier: '' };
 const LANGUAGES = { region: 'Region (lathe)', vector: 'Vectors (MLIR)', llvm: 'LLVM IR', asm: 'Assembly' };
-const codeList = new LongList({ class: 'code plain', 'aria-label': 'kernel code' });
+let codeList = null;
 
 function regionText(kernel) {
   const lines = [];
@@ -17,6 +17,7 @@ function regionText(kernel) {
 }
 
 function kernelsView() {
+  codeList = codeList || new LongList({ class: 'code plain', 'aria-label': 'kernel code' });
   const known = kernelNames.map((name) => {
     const calls = callsOfKernel(name), here = calls.filter((c) => c.entry === state.entry);
     const times = here.map((c) => timeOf(c, state.setting)).filter((t) => t !== null);

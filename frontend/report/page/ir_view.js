@@ -102,8 +102,7 @@ function shownRows(index) {
   return { shown, rows };
 }
 
-const irList = new LongList({ class: 'code ir', 'aria-label': 'IR text' });
-let irShown = null;
+let irList = null, irShown = null;
 
 function drawIrRow(i) {
   const s = irShown.shown[i];
@@ -173,6 +172,7 @@ function drawIr(jump) {
 }
 
 function irView() {
+  irList = irList || new LongList({ class: 'code ir', 'aria-label': 'IR text' });
   const index = stepIndex(), step = steps[index];
   const strip = h('nav', { class: 'steps', 'aria-label': 'steps' }, steps.map((s, i) => {
     const quiet = i > 0 && !s.added && !s.removed;
