@@ -96,7 +96,7 @@ TEST_F(CliTest, UsageMistakesNameTheNearestWord) {
   expectFailure(2, "unknown flag '--verson'; did you mean '--version'?", "--verson");
   expectFailure(2, "got 'fuse'; did you mean 'fused'?", "inspect " + kModel + " --stop-after fuse");
   expectFailure(2, "unexpected argument 'extra'", "env extra");
-  expectFailure(2, "--output is required", "compile " + kModel);
+  expectFailure(2, "--output or --report is required", "compile " + kModel);
   expectFailure(2, "MODEL is required", "run");
 }
 
