@@ -24,13 +24,15 @@ class Match;
 
 /// One node of a pattern's DAG. A tensor handle of the pattern is an index into the nodes.
 struct PatternNode {
-  enum class Kind { Any, Constant, Op, AnyOf, Optional };
+  enum class Kind { Any, Constant, Op, Result, AnyOf, Optional };
   Kind kind = Kind::Any;
   std::string op;  ///< Op: "lathe.mul"
   bool commutative = false;
   bool oneUse = false;
-  bool mayEscape = false;                       ///< users outside the match are allowed
-  std::vector<std::optional<size_t>> operands;  ///< AnyOf: alternatives; Optional: {op, otherwise}
+  bool mayEscape = false;  ///< users outside the match are allowed
+  /// AnyOf: alternatives; Optional: {op, otherwise}; Result: {op}
+  std::vector<std::optional<size_t>> operands;
+  unsigned result = 0;  ///< Result: which one of the op
   std::vector<mlir::NamedAttribute> attributes;
   std::vector<std::string> free;         ///< attributes that may have any value
   std::function<bool(double)> constant;  ///< Constant: what the splat's value must satisfy
@@ -105,6 +107,13 @@ class DagPattern final : public Recorder {
   void root(const Tensor& t);
   void replaceWith(const Tensor& t);
   void replaceWith(Replacement build);
+  /// With a recorded replacement: a matched value other than the root's that `by` replaces as well.
+  /// It may have users outside the match.
+  void replaceToo(const Tensor& matched, const Tensor& by);
+
+  /// Patterns of a later phase (default 0) are tried only when those of all earlier ones have
+  /// reached their fixed point: for a fusion that must not take what a larger one wants.
+  void phase(int number) { phase_ = number; }
 
   // --- Recorder
   Tensor emit(std::string_view op, const std::vector<Tensor>& operands,
@@ -118,15 +127,20 @@ class DagPattern final : public Recorder {
   // --- use
   /// Matches with `op` as root. On a miss `miss` is the nearest one.
   bool match(mlir::Operation* op, Match& match, Miss& miss) const;
-  /// Builds the replacement before the root. Null if it declines or its ops do not hold; nothing is
-  /// left behind then and Match::reason says why.
+  /// Builds the replacement before the root. Null if it declines, its ops do not hold or cannot be
+  /// moved in front of every user of what they replace; nothing is left behind then and
+  /// Match::reason says why.
   mlir::Value build(mlir::RewriterBase& rewriter, Match& match) const;
   /// Erases what `build` made.
   void discard(mlir::RewriterBase& rewriter, Match& match) const;
   /// "rope: 5 of 7 ops, then lathe.slice differs in 'strides': wanted ..., found ... at <location>"
   std::string explain(const Miss& miss) const;
 
+  /// Puts what `build` made in the place of the matched ops.
+  void commit(mlir::RewriterBase& rewriter, Match& match, mlir::Value value) const;
+
   const std::string& name() const { return name_; }
+  int phase() const { return phase_; }
   size_t root() const { return root_; }
   llvm::StringRef rootOp() const { return nodes_[root_].op; }
   /// Ops of the first spelling: the scale of Miss::matched.
@@ -144,13 +158,15 @@ class DagPattern final : public Recorder {
   Tensor push(PatternNode node);
   PatternNode& nodeOf(const Tensor& t);
   mlir::Value buildRecorded(Match& match) const;
+  bool checkReplaced(Match& match) const;
 
   mlir::MLIRContext* context_;
   std::string name_;
   std::vector<PatternNode> nodes_;
   std::vector<SameDim> sameDims_;
+  std::vector<std::pair<size_t, size_t>> replacedToo_;
   size_t root_ = 0, end_ = 0, replacement_ = 0;
-  int opCount_ = 0;
+  int opCount_ = 0, phase_ = 0;
   Replacement build_;
 };
 

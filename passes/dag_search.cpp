@@ -60,6 +60,13 @@ class PatternSearch {
         if (n.where && !n.where(goal->value))
           return fail(Miss::Why::Where, goal->node, goal->value);
         return bind(goal, goal->next);
+      case PatternNode::Kind::Result: {
+        auto result = dyn_cast<OpResult>(goal->value);
+        if (!result || result.getResultNumber() != n.result)
+          return fail(Miss::Why::OpName, *n.operands[0], goal->value);
+        Goal op{*n.operands[0], result.getOwner()->getResult(0), goal->next};
+        return bind(goal, &op);
+      }
       case PatternNode::Kind::Op:
         return solveOp(n, goal);
     }
@@ -156,7 +163,7 @@ class PatternSearch {
     for (size_t i = 0; i < p_.end_; ++i) {
       const PatternNode& n = p_.nodes_[i];
       if (n.kind != PatternNode::Kind::Op || !bound_[i] || i == p_.root_ || n.mayEscape) continue;
-      for (Operation* user : bound_[i].getUsers())
+      for (Operation* user : bound_[i].getDefiningOp()->getUsers())
         if (!ops.contains(user)) return fail(Miss::Why::Escapes, i, bound_[i]);
     }
     return true;
@@ -189,7 +196,11 @@ std::string DagPattern::explain(const Miss& miss) const {
       os << "wanted " << n.op << ", found an argument";
       break;
     case Miss::Why::OpName:
-      os << "wanted " << n.op << ", found " << def->getName();
+      os << "wanted " << n.op << ", found ";
+      if (def)
+        os << def->getName();
+      else
+        os << "an argument";
       break;
     case Miss::Why::OperandCount:
       os << n.op << " has other operands";

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "ir/types.h"
 #include "passes/greedy.h"
 #include "passes/passes.h"
@@ -14,20 +16,29 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
   LATHE_PASS(FusePass, "lathe-fuse", "elementary ops become fused ops")
   explicit FusePass(PatternsFor more = {}) : more_(std::move(more)) {}
   LogicalResult initialize(MLIRContext* context) final {
-    RewritePatternSet patterns(context);
-    for (auto& p : fusionPatterns(context)) patterns.add(toRewrite(p));
+    PatternLibrary library = fusionPatterns(context);
     if (more_)
-      for (auto& p : more_(context)) patterns.add(toRewrite(p));
-    patterns_ = FrozenRewritePatternSet(std::move(patterns));
+      for (auto& p : more_(context)) library.push_back(p);
+    phases_.clear();
+    std::set<int> phases{0};
+    for (auto& p : library) phases.insert(p->phase());
+    for (int phase : phases) {
+      RewritePatternSet patterns(context);
+      for (auto& p : library)
+        if (p->phase() <= phase) patterns.add(toRewrite(p));
+      phases_.emplace_back(std::move(patterns));
+    }
     return success();
   }
   void runOnOperation() final {
-    if (failed(applyPatterns(getOperation(), patterns_))) signalPassFailure();
+    for (const FrozenRewritePatternSet& patterns : phases_)
+      if (failed(applyPatterns(getOperation(), patterns))) return signalPassFailure();
   }
 
  private:
   PatternsFor more_;
-  FrozenRewritePatternSet patterns_;
+  // A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
+  std::vector<FrozenRewritePatternSet> phases_;
 };
 
 }  // namespace
