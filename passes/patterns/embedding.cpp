@@ -63,6 +63,30 @@ void positioned(DagPattern& p) {
   });
 }
 
+// In f32 between casts, as the op computes it.
+void widened(DagPattern& p) {
+  Tensor ids = p.any(), table = p.any(), positions = p.any();
+  Tensor bare = p.where(embeddingOp(p, ids, table), "an embedding without scale", isBare);
+  Tensor wide = anyCast(p, bare);
+  Tensor factor =
+      p.constantWhere("a constant scale that is not 0", [](double v) { return v != 0; });
+  Tensor scaled = mul(wide, factor);
+  p.root(anyCast(p, p.anyOf({scaled, add(p.anyOf({wide, scaled}), positions)})));
+  p.replaceWith([=](Match& m) -> Value {
+    Type narrow = tensorType(m[bare]).getElementType();
+    Value added = m[positions];
+    if (added) {
+      auto widened = added.getDefiningOp<CastOp>();
+      if (!widened || tensorType(widened.getX()).getElementType() != narrow)
+        return m.decline("the positions are not a cast from the table's type");
+      m.consume(widened);
+      added = widened.getX();
+    }
+    return m.make("lathe.embedding", {m[ids], m[table], added},
+                  {{"scale", m.has(scaled) ? m.constant(factor) : 1}});
+  });
+}
+
 }  // namespace
 
 void addEmbeddingPatterns(PatternLibrary& library, MLIRContext* context) {
@@ -70,6 +94,7 @@ void addEmbeddingPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "embedding-scale", [](DagPattern& p) { scaled(p, false); });
   addPattern(library, context, "embedding-scale-quotient", [](DagPattern& p) { scaled(p, true); });
   addPattern(library, context, "embedding-positions", positioned);
+  addPattern(library, context, "embedding-widened", widened);
 }
 
 }  // namespace lathe
