@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/mutations.h"
+
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace lathe::conformance {
+
+static Attribute otherConstant(DenseElementsAttr value) {
+  Type element = value.getElementType();
+  if (!value.isSplat() || element.isInteger(1)) return {};
+  if (isa<FloatType>(element)) {
+    APFloat old = value.getSplatValue<APFloat>();
+    double v = old.convertToDouble();
+    double next = std::isinf(v) ? -1 : v == 0 ? 0.5 : 1.5 * v;
+    APFloat changed(next);
+    bool loses = false;
+    changed.convert(old.getSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return DenseElementsAttr::get(value.getType(), changed);
+  }
+  return DenseElementsAttr::get(value.getType(), value.getSplatValue<APInt>() + 1);
+}
+
+std::vector<Mutation> mutationsOf(Operation* op) {
+  std::vector<Mutation> all;
+  auto setAttribute = [&](const std::string& name, StringRef key, Attribute value) {
+    std::string k = key.str();
+    all.push_back({name, [k, value](Operation* o) { o->setAttr(k, value); }});
+  };
+  for (NamedAttribute a : op->getAttrDictionary()) {
+    StringRef key = a.getName().getValue();
+    if (auto axis = dyn_cast<IntegerAttr>(a.getValue()); axis && key == "axis") {
+      for (int64_t other = 0; other < 4; ++other)
+        if (other != axis.getInt())
+          setAttribute("axis", key, IntegerAttr::get(axis.getType(), other));
+    } else if (auto list = dyn_cast<DenseI64ArrayAttr>(a.getValue())) {
+      SmallVector<int64_t> values(list.asArrayRef());
+      if (key == "axes") {
+        for (int64_t other = 0; other < 4; ++other)
+          if (values.size() == 1 && other != values[0])
+            setAttribute("axes", key, DenseI64ArrayAttr::get(op->getContext(), {other}));
+      } else if (key == "permutation") {
+        for (size_t i = 0; i + 1 < values.size(); ++i) {
+          SmallVector<int64_t> other = values;
+          std::swap(other[i], other[i + 1]);
+          setAttribute("permutation", key, DenseI64ArrayAttr::get(op->getContext(), other));
+        }
+      } else if (key == "strides") {
+        for (size_t i = 0; i < values.size(); ++i) {
+          SmallVector<int64_t> other = values;
+          other[i] = 3 - other[i];
+          if (other[i] > 0)
+            setAttribute("strides", key, DenseI64ArrayAttr::get(op->getContext(), other));
+        }
+      }
+    } else if (auto dims = dyn_cast<DimsAttr>(a.getValue()); dims && key == "starts") {
+      for (size_t i = 0; i < dims.getDims().size(); ++i) {
+        SmallVector<StringAttr> other(dims.getDims());
+        other[i] = StringAttr::get(op->getContext(), other[i].getValue() == "0" ? "1" : "0");
+        setAttribute("starts", key, DimsAttr::get(op->getContext(), other));
+      }
+    } else if (auto value = dyn_cast<DenseElementsAttr>(a.getValue())) {
+      if (Attribute other = otherConstant(value)) setAttribute("constant", key, other);
+    } else if (auto predicate = dyn_cast<PredicateAttr>(a.getValue())) {
+      for (Predicate other :
+           {Predicate::eq, Predicate::lt, Predicate::le, Predicate::gt, Predicate::ge})
+        if (other != predicate.getValue())
+          setAttribute("predicate", key, PredicateAttr::get(op->getContext(), other));
+    }
+  }
+  for (unsigned i = 0; i + 1 < op->getNumOperands(); ++i)
+    if (op->getOperand(i).getType() == op->getOperand(i + 1).getType())
+      all.push_back({"operands", [i](Operation* o) {
+                       Value a = o->getOperand(i);
+                       o->setOperand(i, o->getOperand(i + 1));
+                       o->setOperand(i + 1, a);
+                     }});
+  // An argument of the same type in an operand's place.
+  auto function = op->getParentOfType<func::FuncOp>();
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    for (BlockArgument argument : function.getArguments()) {
+      if (argument == op->getOperand(i) || argument.getType() != op->getOperand(i).getType())
+        continue;
+      all.push_back({"argument", [i, k = argument.getArgNumber()](Operation* o) {
+                       o->setOperand(i, o->getParentOfType<func::FuncOp>().getArgument(k));
+                     }});
+    }
+  return all;
+}
+
+bool isValid(ModuleOp module) {
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic&) { return success(); });
+  return succeeded(verify(module));
+}
+
+void returnToo(ModuleOp module, Operation* target) {
+  auto function = module.lookupSymbol<func::FuncOp>("forward");
+  Operation* end = function.getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), target->getResults());
+  SmallVector<Type> results(function.getResultTypes());
+  llvm::append_range(results, target->getResultTypes());
+  function.setType(FunctionType::get(function.getContext(), function.getArgumentTypes(), results));
+  function.setAllResultAttrs(ArrayRef<DictionaryAttr>(
+      SmallVector<DictionaryAttr>(results.size(), DictionaryAttr::get(function.getContext()))));
+}
+
+}  // namespace lathe::conformance
