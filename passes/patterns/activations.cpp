@@ -46,9 +46,13 @@ Tensor onePlusErf(DagPattern& p, const Tensor& x) {
 }
 Tensor onePlusTanh(DagPattern& p, const Tensor& x) {
   using std::numbers::inv_sqrtpi, std::numbers::sqrt2;
-  Tensor cube = p.anyOf({mul(mul(x, x), x), pow(x, p.constant(3))});
-  Tensor inner = add(x, mul(cube, p.constant(0.044715)));
-  return add(tanh(mul(inner, p.constant(sqrt2 * inv_sqrtpi))), p.constant(1));
+  auto times = [&](const Tensor& t, double c) {
+    return p.anyOf({mul(t, p.constant(c)), div(t, p.constant(1 / c))});
+  };
+  Tensor square = p.anyOf({mul(x, x), pow(x, p.constant(2))});
+  Tensor cube = p.anyOf({mul(square, x), pow(x, p.constant(3))});
+  Tensor inner = add(x, times(cube, 0.044715));
+  return add(tanh(times(inner, sqrt2 * inv_sqrtpi)), p.constant(1));
 }
 
 Tensor relu(DagPattern& p, const Tensor& x) { return max(x, p.constant(0)); }

@@ -128,30 +128,23 @@ void doubledTables(DagPattern& p) {
 }
 
 void partial(DagPattern& p) {
-  Tensor x = p.any(), cos = p.any(), sin = p.any();
-  Tensor rotated = anySlice(p, x), rest = anySlice(p, x);
+  Tensor rotated = p.any(), rest = p.any(), cos = p.any(), sin = p.any();
   Tensor turned = p.emit("lathe.rope", {rotated, cos, sin}, {}, std::source_location::current());
   Tensor joined = anyConcat(p, {turned, rest});
   p.root(joined);
   p.replaceWith([=](Match& m) -> Value {
     if (!joinsLastAxis(m, joined))
       return m.decline("'axis' of lathe.concat: the parts are not joined along the last axis");
-    auto type = tensorType(m[x]);
-    int64_t last = type.getRank() - 1;
-    auto head = m[rotated].getDefiningOp<SliceOp>(), tail = m[rest].getDefiningOp<SliceOp>();
-    int64_t r = head.getType().getDimSize(last), d = type.getDimSize(last);
-    auto is = [&](SliceOp s, int64_t start) {
-      return isWholeBut(s, last) && s.getStrides()[last] == 1 &&
-             s.getStarts().getDims()[last].getValue() == std::to_string(start);
-    };
-    if (!is(head, 0) || !is(tail, r) || r + tail.getType().getDimSize(last) != d)
+    Value x = headAndRest(m, m[rotated], m[rest]);
+    if (!x)
       return m.decline(
           "lathe.slice: the parts are not the first elements and the rest of one value");
-    // A full table is not a partial rotation of the whole: the number of angles says what rotates.
-    if (2 * tensorType(m[cos]).getDimSize(tensorType(m[cos]).getRank() - 1) != r)
-      return m.decline("only a part of what is sliced rotates");
     auto op = m[turned].getDefiningOp<RopeOp>();
-    return buildRope(m, m[x], m[cos], m[sin],
+    // The number of angles says what rotates: it must be all of the head.
+    auto head = tensorType(m[rotated]), table = tensorType(m[cos]);
+    if (2 * table.getDimSize(table.getRank() - 1) != head.getDimSize(head.getRank() - 1))
+      return m.decline("only a part of the head rotates");
+    return buildRope(m, x, m[cos], m[sin],
                      op.getPairing() == Pairing::half ? "half" : "interleaved");
   });
 }

@@ -93,6 +93,18 @@ Value joinedParts(Match& m, Value a, Value b, Pairing pairing) {
       {{"starts", starts}, {"sizes", sizes}, {"strides", std::vector<int64_t>(last + 1, 1)}});
 }
 
+Value headAndRest(Match& m, Value head, Value rest) {
+  auto first = readPart(head), second = readPart(rest);
+  bool fits = first && second && first->x == second->x && first->stride == 1 &&
+              second->stride == 1 && first->start == 0 && second->start == first->size;
+  if (!fits) return {};
+  auto type = tensorType(first->x);
+  if (type.getDimSize(type.getRank() - 1) != first->size + second->size) return {};
+  for (const Part& part : {*first, *second})
+    for (Operation* op : part.ops) m.consume(op);
+  return first->x;
+}
+
 bool isSamePart(Value whole, Value a, Value b) {
   auto first = readPart(a), second = readPart(b);
   if (!first || !second) return false;

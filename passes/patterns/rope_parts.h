@@ -12,6 +12,10 @@ namespace lathe {
 /// are something else.
 mlir::Value joinedParts(Match& m, mlir::Value a, mlir::Value b, Pairing pairing);
 
+/// The value whose last axis is `head` and then `rest`, both cut out of it. Null, without a reason,
+/// if there is none.
+mlir::Value headAndRest(Match& m, mlir::Value head, mlir::Value rest);
+
 /// True if `whole` is exactly the elements of a followed by those of b.
 bool isSamePart(mlir::Value whole, mlir::Value a, mlir::Value b);
 

@@ -56,14 +56,14 @@ void plain(DagPattern& p, RootSpelling spelling) {
   p.replaceWith([=](Match& m) { return buildSoftmax(m, x, {top, sum}, "nan"); });
 }
 
-void emptyRows(DagPattern& p, bool uniform) {
+void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
   Tensor x = p.any();
   Tensor top = anyAxes(p, reduceMax(x, {0}, true));
   Tensor empty = compare(top, p.constant(-INFINITY), "eq");
   Tensor e = exp(sub(x, select(empty, p.constant(0), top)));
   if (uniform) e = select(empty, p.constant(1), e);
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
-  p.root(div(e, uniform ? sum : select(empty, p.constant(1), sum)));
+  p.root(normalized(p, e, uniform ? sum : select(empty, p.constant(1), sum), spelling));
   p.replaceWith(
       [=](Match& m) { return buildSoftmax(m, x, {top, sum}, uniform ? "uniform" : "zero"); });
 }
@@ -131,11 +131,14 @@ Tensor anyPlainSoftmax(DagPattern& p, const Tensor& x) {
 }
 
 void addSoftmaxPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "softmax", [](DagPattern& p) { plain(p, RootSpelling::Quotient); });
-  addPattern(library, context, "softmax-product",
-             [](DagPattern& p) { plain(p, RootSpelling::Product); });
-  addPattern(library, context, "softmax-zero", [](DagPattern& p) { emptyRows(p, false); });
-  addPattern(library, context, "softmax-uniform", [](DagPattern& p) { emptyRows(p, true); });
+  for (RootSpelling s : {RootSpelling::Quotient, RootSpelling::Product}) {
+    const std::string kind = s == RootSpelling::Quotient ? "" : "-product";
+    addPattern(library, context, "softmax" + kind, [&](DagPattern& p) { plain(p, s); });
+    addPattern(library, context, "softmax-zero" + kind,
+               [&](DagPattern& p) { emptyRows(p, false, s); });
+    addPattern(library, context, "softmax-uniform" + kind,
+               [&](DagPattern& p) { emptyRows(p, true, s); });
+  }
   addPattern(library, context, "softmax-nan-to-zero", [](DagPattern& p) { nanToZero(p, false); });
   addPattern(library, context, "softmax-masked-nan-to-zero",
              [](DagPattern& p) { nanToZero(p, true); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/respell.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -229,17 +230,21 @@ class Speller {
     auto type = tensorType(y);
     Operation* op = op_;
     if (type.getRank() < 2 || isa<WeightOp, ConstantOp>(op) || random_() % 2) return;
-    SmallVector<int64_t> reversed(size_t(type.getRank()));
-    for (size_t i = 0; i < reversed.size(); ++i) reversed[i] = int64_t(reversed.size() - 1 - i);
+    SmallVector<int64_t> order(size_t(type.getRank()));
+    for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
+    std::shuffle(order.begin(), order.end(), random_);
+    SmallVector<int64_t> back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) back[order[i]] = int64_t(i);
     add([=](OpMaker& m) {
       Value same = m.b.clone(*op)->getResult(0);
-      return m.transpose(m.transpose(same, reversed), reversed);
+      return m.transpose(m.transpose(same, order), back);
     });
     auto dims = dimsOf(type);
+    size_t at = random_() % (dims.size() + 1);
     add([=](OpMaker& m) {
       Value same = m.b.clone(*op)->getResult(0);
       auto longer = dims;
-      longer.insert(longer.begin(), m.dim(1));
+      longer.insert(longer.begin() + at, m.dim(1));
       return m.reshape(m.reshape(same, longer), dims);
     });
   }
