@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/op_builder.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/match.h"
 
 using namespace mlir;
@@ -225,28 +226,34 @@ class Speller {
       add([=](OpMaker& m) { return m.transpose(m.transpose(x, first), second); });
     }
     if (auto op = dyn_cast<SliceOp>(op_)) halves(op);
-    // There and back.
-    Value y = op_->getResult(0);
-    auto type = tensorType(y);
+    if (isa<WeightOp, ConstantOp>(op_)) return;
+    // There and back, of an operand or the result.
     Operation* op = op_;
-    if (type.getRank() < 2 || isa<WeightOp, ConstantOp>(op) || random_() % 2) return;
-    SmallVector<int64_t> order(size_t(type.getRank()));
-    for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
+    int64_t which = int64_t(random_() % (op->getNumOperands() + 1)) - 1;
+    auto back = thereAndBack(which < 0 ? op->getResult(0) : op->getOperand(unsigned(which)));
+    add([=](OpMaker& m) -> Value {
+      if (which < 0) return back(m, m.b.clone(*op)->getResult(0));
+      IRMapping same;
+      same.map(op->getOperand(unsigned(which)), back(m, op->getOperand(unsigned(which))));
+      return m.b.clone(*op, same)->getResult(0);
+    });
+  }
+  // Another axis order or a further axis of one, and the same without.
+  std::function<Value(OpMaker&, Value)> thereAndBack(Value v) {
+    auto dims = dimsOf(tensorType(v));
+    if (dims.size() < 2 || random_() % 2) {
+      size_t at = random_() % (dims.size() + 1);
+      return [=](OpMaker& m, Value x) {
+        auto longer = dims;
+        longer.insert(longer.begin() + at, m.dim(1));
+        return m.reshape(m.reshape(x, longer), dims);
+      };
+    }
+    SmallVector<int64_t> order, back(dims.size());
+    for (size_t i = 0; i < dims.size(); ++i) order.push_back(int64_t(i));
     std::shuffle(order.begin(), order.end(), random_);
-    SmallVector<int64_t> back(order.size());
     for (size_t i = 0; i < order.size(); ++i) back[order[i]] = int64_t(i);
-    add([=](OpMaker& m) {
-      Value same = m.b.clone(*op)->getResult(0);
-      return m.transpose(m.transpose(same, order), back);
-    });
-    auto dims = dimsOf(type);
-    size_t at = random_() % (dims.size() + 1);
-    add([=](OpMaker& m) {
-      Value same = m.b.clone(*op)->getResult(0);
-      auto longer = dims;
-      longer.insert(longer.begin() + at, m.dim(1));
-      return m.reshape(m.reshape(same, longer), dims);
-    });
+    return [=](OpMaker& m, Value x) { return m.transpose(m.transpose(x, order), back); };
   }
   // A half, or every other element, of the last axis as one of a pair.
   void halves(SliceOp op) {
@@ -255,7 +262,7 @@ class Speller {
     int64_t last = type.getRank() - 1, size = type.getDimSize(last);
     auto start = exprOf(op.getStarts().getDims()[last]).asConstant();
     int64_t stride = op.getStrides()[last];
-    if (!start || tensorType(op).getDimSize(last) * 2 != size) return;
+    if (!start || tensorType(op).getDimSize(last) * 2 != size || x.getDefiningOp<SliceOp>()) return;
     bool neighbours = stride == 2;
     int64_t which = neighbours ? *start : *start / (size / 2), at = neighbours ? last + 1 : last;
     auto flat = dimsOf(tensorType(op));

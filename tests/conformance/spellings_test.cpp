@@ -30,7 +30,7 @@ TEST_P(Spellings, AreFoundAndKeepTheirMeaning) {
     if (name == op) mine.push_back(sample);
   ASSERT_FALSE(mine.empty());
   std::set<std::string> texts;
-  const size_t each = kLeast / mine.size() + 1;
+  const size_t each = 2 * kLeast / mine.size() + 1;
   for (const Sample& sample : mine) {
     const Graph graph = recordSamples({sample});
     Module original = elementaryForm(graph);

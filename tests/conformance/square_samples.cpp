@@ -131,6 +131,9 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
       {"lathe.embedding",
        make("positions", {{DType::I64, square, Fill::Index, 4}, w, {f, square}},
             [](Ts t) { return fused::embedding(t[0], t[1], {.positions = t[2], .scale = 8}); })});
+  all.push_back(
+      {"lathe.embedding", make("scaled", {{DType::I64, square, Fill::Index, 4}, w},
+                               [](Ts t) { return fused::embedding(t[0], t[1], {.scale = 3}); })});
   all.push_back({"lathe.embedding", make("plain", {{DType::I64, {4}, Fill::Index, 4}, w},
                                          [](Ts t) { return fused::embedding(t[0], t[1]); })});
   return all;
