@@ -125,8 +125,9 @@ class DagPattern final : public Recorder {
   void popScope() override {}
 
   // --- use
-  /// Matches with `op` as root. On a miss `miss` is the nearest one.
-  bool match(mlir::Operation* op, Match& match, Miss& miss) const;
+  /// Matches with `op` as root. On a miss `miss` is the nearest one; `thorough` looks further for it,
+  /// where the first operand differs and the others do not.
+  bool match(mlir::Operation* op, Match& match, Miss& miss, bool thorough = false) const;
   /// Builds the replacement before the root. Null if it declines, its ops do not hold or cannot be
   /// moved in front of every user of what they replace; nothing is left behind then and
   /// Match::reason says why.

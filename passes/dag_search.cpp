@@ -15,8 +15,8 @@ namespace lathe {
 // are found whatever order the commutative ops have.
 class PatternSearch {
  public:
-  PatternSearch(const DagPattern& pattern, Match& match, Miss& miss)
-      : p_(pattern), bound_(match.bound_), match_(match), miss_(miss) {}
+  PatternSearch(const DagPattern& pattern, Match& match, Miss& miss, bool lastFirst)
+      : p_(pattern), bound_(match.bound_), match_(match), miss_(miss), lastFirst_(lastFirst) {}
 
   bool run(Operation* root) {
     Goal goal{p_.root_, root->getResult(0), nullptr};
@@ -118,8 +118,8 @@ class PatternSearch {
     for (int order = 0; order < orders; ++order) {
       SmallVector<Goal, 4> goals;
       for (bool bare : {false, true})  // constrain early: ops before bare placeholders
-        for (size_t i = 0; i < operands.size(); ++i)
-          if (isBare(operands[i]) == bare)
+        for (size_t k = 0; k < operands.size(); ++k)
+          if (size_t i = lastFirst_ ? operands.size() - 1 - k : k; isBare(operands[i]) == bare)
             goals.push_back({operands[i], op->getOperand(unsigned(order ? 1 - i : i)), nullptr});
       const Goal* next = goal->next;
       for (Goal& g : llvm::reverse(goals)) {
@@ -173,15 +173,20 @@ class PatternSearch {
   SmallVectorImpl<Value>& bound_;
   Match& match_;
   Miss& miss_;
+  bool lastFirst_;
   int matched_ = 0;
 };
 
-bool DagPattern::match(Operation* op, Match& match, Miss& miss) const {
-  match = Match();
-  match.pattern_ = this;
-  match.root_ = op;
-  match.bound_.assign(nodes_.size(), Value());
-  return PatternSearch(*this, match, miss).run(op);
+bool DagPattern::match(Operation* op, Match& match, Miss& miss, bool thorough) const {
+  for (bool lastFirst : {false, true}) {
+    match = Match();
+    match.pattern_ = this;
+    match.root_ = op;
+    match.bound_.assign(nodes_.size(), Value());
+    if (PatternSearch(*this, match, miss, lastFirst).run(op)) return true;
+    if (!thorough) break;
+  }
+  return false;
 }
 
 std::string DagPattern::explain(const Miss& miss) const {

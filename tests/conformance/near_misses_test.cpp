@@ -98,6 +98,8 @@ class NearMisses : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(agree(before, evaluate(mutant, sample, GetParam()))) << text << textOf(mutant);
     // Another op, or the same with what the change gave it, is right as it keeps the meaning.
     if (fusedCount(mutant)) return;
+    // A sum, a product or a lookup alone is near to everything: nothing is said about those.
+    if (GetParam() == "lathe.gated_residual" || GetParam() == "lathe.embedding") return;
     const std::vector<std::string> why = reasons(mutant);
     EXPECT_TRUE(std::any_of(why.begin(), why.end(), namesSomething))
         << text << (why.empty() ? "no reason" : why[0]);
