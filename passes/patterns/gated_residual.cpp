@@ -26,13 +26,15 @@ bool isSharedByTokens(Value gate, RankedTensorType x) {
 void record(DagPattern& p) {
   p.phase(kComposites);
   Tensor x = p.any(), gate = p.any(), f = p.any();
-  p.root(add(x, mul(gate, f)));
+  Tensor gated = p.where(mul(gate, f), "a product with a gate that all tokens share", [](Value v) {
+    auto type = tensorType(v);
+    Operation* op = v.getDefiningOp();
+    return isSharedByTokens(op->getOperand(0), type) || isSharedByTokens(op->getOperand(1), type);
+  });
+  p.root(add(x, gated));
   p.replaceWith([=](Match& m) -> Value {
-    auto type = tensorType(m.root()->getResult(0));
     Value g = m[gate], value = m[f];
-    if (!isSharedByTokens(g, type)) std::swap(g, value);
-    if (!isSharedByTokens(g, type))
-      return m.decline("lathe.mul: no operand is a gate that all tokens share");
+    if (!isSharedByTokens(g, tensorType(m[gated]))) std::swap(g, value);
     return m.make("lathe.gated_residual", {m[x], g, value});
   });
 }

@@ -109,7 +109,9 @@ void secondMaximum(DagPattern& p) {
 
 void masked(DagPattern& p) {
   p.phase(kComposites);
-  Tensor x = p.any();
+  Tensor x = p.where(p.any(), "scores behind a scale, softcap or mask", [](Value v) {
+    return isa_and_nonnull<MulOp, DivOp, AddOp, SelectOp>(v.getDefiningOp());
+  });
   p.root(anyPlainSoftmax(p, x));
   p.replaceWith([=](Match& m) -> Value {
     auto op = cast<SoftmaxOp>(m.root());

@@ -59,7 +59,7 @@ func.func @constant(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// CHECK: remark: attention: 2 of 2 ops, then the mask does not put -inf into the scores
+// CHECK: remark: attention: 2 of 2 ops, then lathe.select: the mask does not put -inf into the scores
 func.func @finite_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
   %low = lathe.constant dense<-1.0e9> : tensor<f32>
   %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
