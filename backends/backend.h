@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The compile side of a backend. A backend is one folder; it registers itself by name.
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ struct BackendOptions {
   /// Reference backend: hold every float as f64 and never round.
   bool float64 = false;
   NumericsMode mode = NumericsMode::Relaxed;
+  /// If set: told the text of every generated kernel (CompileRecord::Code has the fields). Must not
+  /// throw.
+  std::function<void(std::string kernel, std::string tier, std::string language, std::string text)>
+      onCode = {};
 };
 
 class Backend {

@@ -5,6 +5,7 @@
 
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/cost.h"
 #include "runtime/error.h"
 #include "llvm/Support/JSON.h"
 
@@ -76,7 +77,7 @@ class EntryBuilder {
     for (auto [i, op] : llvm::enumerate(f.getBody().front())) position[&op] = int(i);
   }
 
-  EntryPoint build() {
+  EntryPoint build(std::map<std::string, CallCosts>& byEntry) {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
       if (auto state = function.getArgAttrOfType<FlatSymbolRefAttr>(i, "lathe.state")) {
@@ -109,6 +110,7 @@ class EntryBuilder {
       auto name = function.getResultAttrOfType<StringAttr>(i, "lathe.name");
       entry.outputs.push_back({name ? name.getValue().str() : "result" + std::to_string(i), slot});
     }
+    byEntry[entry.name] = std::move(costs);
     return std::move(entry);
   }
 
@@ -135,6 +137,9 @@ class EntryBuilder {
     entry.slots.push_back(s);
     int to = int(entry.slots.size()) - 1;
     entry.calls.push_back({"copy", "", "{}", {from}, {to}, originText(loc)});
+    DimExpr bytes = int64_t(sizeOf(s.dtype));
+    for (const DimExpr& d : s.shape) bytes = bytes * d;
+    costs.push_back(Cost{.read = bytes, .written = bytes});
     return to;
   }
 
@@ -205,12 +210,14 @@ class EntryBuilder {
     numbers.append(c.results.begin(), c.results.end());
     op.setSlots(numbers);
     entry.calls.push_back(std::move(c));
+    costs.push_back(costOf(op));
   }
 
   Program& program;
   func::FuncOp function;
   const std::map<std::string, int>&weights, &states;
   EntryPoint entry;
+  CallCosts costs;
   llvm::DenseMap<Value, int> slots;
   std::map<int, std::vector<Value>> storage;  // values by the slot that owns their memory
   llvm::DenseMap<Operation*, int> position;
@@ -233,6 +240,7 @@ std::string originText(Location loc) {
 Program buildProgram(ModuleOp module) {
   Program program;
   std::map<std::string, int> weights, states;
+  std::map<std::string, CallCosts> costs;
   for (Operation& op : *module.getBody()) {
     if (auto dim = dyn_cast<DimOp>(op))
       program.symbols.push_back({dim.getSymName().str(), int64_t(dim.getLo()), int64_t(dim.getHi()),
@@ -268,13 +276,14 @@ Program buildProgram(ModuleOp module) {
   // `load` first: the entry points take the buffers' shapes from it.
   if (load) {
     program.load =
-        std::make_unique<EntryPoint>(EntryBuilder(program, load, weights, states).build());
+        std::make_unique<EntryPoint>(EntryBuilder(program, load, weights, states).build(costs));
     for (size_t i = 0; i < program.derived.size(); ++i)
       program.derived[i].shape = program.load->slots[size_t(program.load->outputs[i].slot)].shape;
   }
   for (auto f : module.getOps<func::FuncOp>())
     if (!f.isExternal() && f != load)
-      program.entries.push_back(EntryBuilder(program, f, weights, states).build());
+      program.entries.push_back(EntryBuilder(program, f, weights, states).build(costs));
+  storeCosts(program, costs);
   return program;
 }
 

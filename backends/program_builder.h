@@ -7,7 +7,8 @@
 
 namespace lathe {
 
-/// Fills everything of the program but `backend` and `blobs`. Kernels of the kinds in
+/// Fills everything of the program but `backend` and the blobs with code; calls have the costs that
+/// `noteCost` (passes/cost.h) put on their kernel ops. Kernels of the kinds in
 /// `inPlace` may write their first result over their first operand: `update` always, `region` where
 /// its config says so. Writes the slot numbers onto the kernel ops.
 Program buildProgram(mlir::ModuleOp module);

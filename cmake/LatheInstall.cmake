@@ -11,23 +11,31 @@ set_target_properties(lathe_runtime PROPERTIES INSTALL_RPATH "${beside}")
 set_target_properties(lathe PROPERTIES INSTALL_RPATH "${beside};${LLVM_LIBRARY_DIRS}")
 install(TARGETS lathe lathe_runtime EXPORT LatheTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(target lathe-cli lathe-opt)
+foreach(target lathe-cli lathe-opt lathe-lsp-server)
   if(TARGET ${target})
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "${from_bin}")
     install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
-if(TARGET lathe-opt)
-  set_target_properties(lathe-opt PROPERTIES INSTALL_RPATH "${from_bin};${LLVM_LIBRARY_DIRS}")
-endif()
+foreach(target lathe-opt lathe-lsp-server)
+  if(TARGET ${target})
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${from_bin};${LLVM_LIBRARY_DIRS}")
+  endif()
+endforeach()
 
 # Headers keep their folders below include/lathe, which is on the targets' include path. Those of
 # the compiler's inside, which show MLIR, stay at home.
-install(FILES include/lathe/lathe.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
+install(FILES include/lathe/lathe.h include/lathe/match.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
 install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   FILES_MATCHING PATTERN "*.h"
-  PATTERN "graph_impl.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE)
+  PATTERN "graph_impl.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE PATTERN "observe.h" EXCLUDE
+  PATTERN "trial_run.h" EXCLUDE PATTERN "reproducer.h" EXCLUDE PATTERN "divergence.h" EXCLUDE
+  PATTERN "index_limits.h" EXCLUDE)
+install(FILES backends/reference/interpreter.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends/reference)
 install(FILES ir/tensor.h ir/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir)
+install(FILES passes/pipeline.h passes/numerics.h passes/dag_pattern.h passes/match.h passes/pattern_node.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/passes)
 install(FILES backends/backend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
 
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)

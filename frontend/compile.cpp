@@ -7,9 +7,13 @@
 #include "backends/program_builder.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
+#include "frontend/observe.h"
 #include "ir/dialect.h"
+#include "passes/patterns/library.h"
 #include "passes/pipeline.h"
 #include "passes/rewrite_log.h"
+#include "passes/user_patterns.h"
+#include "passes/why_not.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 
@@ -32,10 +36,27 @@ std::string firstLine(mlir::Location location) {
   return origins.empty() ? "" : originText(origins.front());
 }
 
+// "blocks.3.mlp" of the first line behind a location.
+std::string firstPath(mlir::Location location) {
+  Origins origins;
+  addOrigins(origins, location);
+  if (origins.empty()) return "";
+  auto named = mlir::dyn_cast<mlir::NameLoc>(origins.front());
+  return named ? named.getName().str() : "";
+}
+
+// The fusions that a compilation tries.
+PatternLibrary allPatterns(mlir::MLIRContext* context, const CompileOptions& options) {
+  // The user's first: of two that came equally near, theirs is told.
+  PatternLibrary library = userPatterns(context, options.patterns, options.patternFiles);
+  for (auto& p : fusionPatterns(context)) library.push_back(p);
+  return library;
+}
+
 // Fills the caller's record while the pipeline runs.
 class Recording {
  public:
-  explicit Recording(const CompileOptions& options) : record_(options.record) {}
+  explicit Recording(const CompileOptions& options) : options_(options), record_(options.record) {}
 
   void after(Stage stage, const std::string& step, mlir::ModuleOp module, const RewriteLog& log) {
     if (!record_) return;
@@ -43,8 +64,14 @@ class Recording {
       const RewriteLog::Entry& e = log.entries()[seen_];
       std::vector<std::string> weakened;
       for (Contract c : e.weakened) weakened.emplace_back(rowOf(c).name);
-      record_->rewrites.push_back(
-          {e.number, e.attempt, step, e.what, firstLine(e.at), std::move(weakened)});
+      record_->rewrites.push_back({e.number, e.attempt, step, e.what, firstLine(e.at),
+                                   std::move(weakened), firstPath(e.at)});
+    }
+    if (record_->wantMisses && step == "fuse") addMisses(module);
+    for (; record_->wantMisses && declined_ < log.declined().size(); ++declined_) {
+      const RewriteLog::Declined& d = log.declined()[declined_];
+      record_->misses.push_back({d.op, firstLine(d.at), d.op.substr(d.op.find('.') + 1), 0, 0,
+                                 "backend", d.reason, firstPath(d.at), "backend"});
     }
     snapshot(stage, step, module);
   }
@@ -54,8 +81,19 @@ class Recording {
   }
 
  private:
+  void addMisses(mlir::ModuleOp module) {
+    for (const NearMiss& near :
+         findMisses(module, allPatterns(module.getContext(), options_), record_->wantFarMisses))
+      record_->misses.push_back({near.op->getName().getStringRef().str(),
+                                 firstLine(near.op->getLoc()), near.pattern->name(),
+                                 std::max(near.miss.matched, 0), near.pattern->opCount(),
+                                 std::string(nameOf(near.miss.why)),
+                                 near.pattern->explain(near.miss), firstPath(near.op->getLoc())});
+  }
+
+  const CompileOptions& options_;
   CompileRecord* record_;
-  size_t seen_ = 0;
+  size_t seen_ = 0, declined_ = 0;
 };
 
 }  // namespace
@@ -64,20 +102,36 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                   const StageObserver& observe, const StepObserver& observeStep) {
   const Backend& backend = findBackend(options.backend);
   BackendOptions forBackend{options.allTiers, options.float64, options.mode};
+  if (options.record && options.record->wantCode)
+    forBackend.onCode = [&](std::string kernel, std::string tier, std::string language,
+                            std::string text) {
+      options.record->code.push_back(
+          {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
+    };
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
   checkEntryPoints(*module);
   mlir::MLIRContext* context = module->getContext();
-  RewriteLog log(context, context->getOrLoadDialect<LatheDialect>(),
-                 {.stopAfter = options.stopAfterRewrite, .skipAttempt = options.skipAttempt});
-  Recording recording(options);
-  Program program;
-  BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend),
-                     [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); }};
+  BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend), {}};
   PipelineOptions pipeline{.mode = options.mode,
+                           .audit = options.record != nullptr,
                            .patterns = options.patterns,
                            .patternFiles = options.patternFiles,
                            .plugins = options.plugins,
                            .passes = options.passes};
+  // Before there is a log: trials have no numbers.
+  if (until != Stage::Recorded) {
+    auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
+      runPipeline(trial, Stage::Lowered, steps, pipeline);
+    });
+    if (options.record) options.record->observed = std::move(decisions);
+  }
+  RewriteLog log(context, context->getOrLoadDialect<LatheDialect>(),
+                 {.stopAfter = options.stopAfterRewrite,
+                  .skipAttempt = options.skipAttempt,
+                  .observer = options.observer});
+  Recording recording(options);
+  Program program;
+  steps.build = [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); };
   pipeline.observe = [&](Stage stage, mlir::ModuleOp m) {
     if (stage == Stage::Recorded) recording.snapshot(stage, "recorded", m);
     if (!options.saveIrDir.empty()) {

@@ -8,11 +8,13 @@
 
 #include "frontend/graph.h"
 #include "passes/pipeline.h"
+#include "runtime/cost.h"
 #include "runtime/program.h"
 
 namespace lathe {
 
 struct CompileRecord;
+class RewriteObserver;  // passes/rewrite_log.h
 
 struct CompileOptions {
   std::string backend = "cpu";  ///< see backendNames()
@@ -30,6 +32,7 @@ struct CompileOptions {
   uint64_t stopAfterRewrite = ~uint64_t(0);  ///< apply so many rewrites and no more
   uint64_t skipAttempt = ~uint64_t(0);       ///< leave out the rewrite that this attempt would make
   CompileRecord* record = nullptr;           ///< if set: what happened is written there
+  RewriteObserver* observer = nullptr;       ///< if set: looks on while rewrites are applied
 };
 
 /// What happened while a graph was compiled.
@@ -41,6 +44,7 @@ struct CompileRecord {
     std::string what;  ///< the pattern's name, or the step's for one that is refused as a whole
     std::string at;    ///< "model.cc:40:3"
     std::vector<std::string> weakened;  ///< names of contracts (passes/numerics.h)
+    std::string path = {};              ///< module path of that line: "blocks.3.mlp"
   };
   /// An op that no fusion took although one came near.
   struct Miss {
@@ -49,15 +53,34 @@ struct CompileRecord {
     int matched = 0, of = 0;  ///< how many of its ops matched
     std::string constraint;   ///< kind of the first that failed: "attribute", "constant", ...
     std::string reason;       ///< in words, with the source line
+    std::string path = {};    ///< module path of the op
+    /// Who refused: "pattern", or "backend" for a fused op (`pattern`) that it expanded again.
+    std::string by = "pattern";
   };
   struct Snapshot {
     std::string stage, step;
     std::string text;  ///< the module with locations
   };
+  /// A generated kernel as text.
+  struct Code {
+    std::string kernel, tier;  ///< "region_3", "avx512"
+    std::string language;      ///< "vector" (MLIR before LLVM), "llvm", "asm"
+    std::string text;
+  };
+  /// A value of Graph::observe: how it was kept and what that adds to a graph without it.
+  struct Observed {
+    std::string entry, name;  ///< "forward", "observed.probs": the output's name
+    std::string how;          ///< "output", or "recompute" beside a fusion that hides it
+    Cost cost;                ///< may be negative where a fusion that was refused did not pay
+  };
   bool wantSnapshots = false, wantMisses = false;  ///< set by the caller; both cost time
+  bool wantFarMisses = false;  ///< misses of ops, too, that no pattern came near
+  bool wantCode = false;       ///< so does this
   std::vector<Rewrite> rewrites;
   std::vector<Miss> misses;
+  std::vector<Observed> observed;
   std::vector<Snapshot> snapshots;  ///< the recorded module, then one after each step
+  std::vector<Code> code;           ///< of every kernel, in each language, from backends that tell
 };
 
 /// Throws Error: InvalidArgument for an unfinished graph, Unsupported with the op, its line and the

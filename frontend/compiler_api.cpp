@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "frontend/compile.h"
+#include "frontend/explain/explain.h"
 #include "frontend/families/llama.h"
 #include "runtime/checkpoint.h"
 #include "runtime/error.h"
@@ -28,6 +29,12 @@ CompileOptions optionsOf(const ModelRequest& r) {
   o.allTiers = r.allTiers;
   o.float64 = r.float64;
   o.saveIrDir = r.saveIrDir;
+  o.stopAfterRewrite = r.stopAfterRewrite;
+  o.skipAttempt = r.skipAttempt;
+  if (!r.mode.empty()) o.mode = parseNumericsMode(r.mode);
+  o.patternFiles = r.patternFiles;
+  o.plugins = r.plugins;
+  o.passes = r.passes;
   return o;
 }
 
@@ -50,8 +57,9 @@ Graph graphOf(const ModelRequest& r) {
   return buildLlama(config, options);
 }
 
-std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
-  auto program = std::make_shared<Program>(compile(graphOf(r), optionsOf(r)));
+// With the model's small files inside.
+std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r) {
+  auto program = std::make_shared<Program>(std::move(compiled));
   fs::path folder = fs::is_directory(r.path) ? fs::path(r.path) : fs::path();
   if (r.bareConfig && folder.empty()) program->files["config.json"] = readText(r.path);
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json"})
@@ -60,16 +68,70 @@ std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
   return program;
 }
 
+std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
+  return completed(compile(graphOf(r), optionsOf(r)), r);
+}
+std::shared_ptr<const Program> compileReported(const ModelRequest& r,
+                                               std::shared_ptr<const Report>& report) {
+  auto made = std::make_shared<Report>();
+  std::shared_ptr<const Program> program = completed(made->compile(graphOf(r), optionsOf(r)), r);
+  report = made;
+  return program;
+}
+void writeReport(const Report& report, const std::string& path, const Program& program,
+                 const ReportOptions& options, const std::vector<ReportRun>& runs) {
+  report.write(path, program, options, runs);
+}
+
 std::string modelIr(const ModelRequest& r, const std::string& stage) {
   return irAt(graphOf(r), stage, optionsOf(r), /*withLocations=*/true);
 }
+std::shared_ptr<const Program> explainModel(const ModelRequest& r, const std::string& stage,
+                                            const SymbolValues& values) {
+  return std::make_shared<Program>(explain(graphOf(r), stage, values, optionsOf(r)));
+}
 std::string modelGraphviz(const ModelRequest& r) { return graphOf(r).graphviz(); }
+
+CompileRecord rewritesOf(const ModelRequest& r) {
+  CompileRecord record;
+  CompileOptions options = optionsOf(r);
+  options.record = &record;
+  runStages(graphOf(r), Stage::Lowered, options, {});
+  return record;
+}
+NumericsTable checkModelNumerics(const ModelRequest& r, const TrialOptions& trial) {
+  TrialOptions own = trial;
+  own.compile = optionsOf(r);
+  return checkNumerics(graphOf(r), own);
+}
+BisectResult bisectModel(const ModelRequest& r, const BisectOptions& options) {
+  BisectOptions own = options;
+  own.trial.compile = optionsOf(r);
+  return bisect(graphOf(r), own);
+}
+std::vector<CompileRecord::Miss> whyNotInModel(const ModelRequest& r,
+                                               const WhyNotOptions& options) {
+  WhyNotOptions own = options;
+  own.compile = optionsOf(r);
+  return whyNot(graphOf(r), own);
+}
+LocationTable checkModelLocations(const ModelRequest& r) {
+  return checkLocations(graphOf(r), optionsOf(r));
+}
+GraphDiff diffModels(const ModelRequest& a, const ModelRequest& b,
+                     const GraphDiffOptions& options) {
+  return diff(graphOf(a), graphOf(b), options);
+}
 
 }  // namespace
 }  // namespace lathe
 
 const lathe::CompilerApi* latheCompilerApi() {
-  static const lathe::CompilerApi api{lathe::compileModel, lathe::modelIr, lathe::modelGraphviz,
-                                      lathe::backendNames};
+  static const lathe::CompilerApi api{
+      lathe::compileModel,        lathe::modelIr,      lathe::modelGraphviz,
+      lathe::backendNames,        lathe::explainModel, lathe::rewritesOf,
+      lathe::checkModelNumerics,  lathe::bisectModel,  lathe::whyNotInModel,
+      lathe::checkModelLocations, lathe::diffModels,   lathe::compileReported,
+      lathe::writeReport};
   return &api;
 }

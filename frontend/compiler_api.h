@@ -7,6 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "frontend/questions/bisect.h"
+#include "frontend/questions/check_locations.h"
+#include "frontend/questions/check_numerics.h"
+#include "frontend/questions/graph_diff.h"
+#include "frontend/questions/why_not.h"
+#include "frontend/report/report.h"
 #include "runtime/program.h"
 
 namespace lathe {
@@ -19,6 +25,12 @@ struct ModelRequest {
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as LlamaGraphOptions
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
+
+  // What the user changes about the pipeline, as in CompileOptions.
+  std::string mode;  ///< "strict", "relaxed" or "fast"; empty for the default
+  std::vector<std::string> patternFiles, plugins;
+  std::string passes;
+  uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
 };
 
 struct CompilerApi {
@@ -29,6 +41,27 @@ struct CompilerApi {
   std::string (*irAt)(const ModelRequest& request, const std::string& stage);
   std::string (*graphviz)(const ModelRequest& request);
   std::vector<std::string> (*backends)();
+  /// The model at a stage from `fused` on as a program without code, whose calls have costs
+  /// (frontend/explain/explain.h, runtime/cost.h). `values` are symbols that are known.
+  std::shared_ptr<const Program> (*explain)(const ModelRequest& request, const std::string& stage,
+                                            const SymbolValues& values);
+
+  // Questions (frontend/questions); `trial.compile` and `options.compile` are taken from the
+  // request.
+  /// The rewrites of the pipeline up to `lowered`.
+  CompileRecord (*rewrites)(const ModelRequest& request);
+  NumericsTable (*checkNumerics)(const ModelRequest& request, const TrialOptions& trial);
+  BisectResult (*bisect)(const ModelRequest& request, const BisectOptions& options);
+  std::vector<CompileRecord::Miss> (*whyNot)(const ModelRequest& request,
+                                             const WhyNotOptions& options);
+  LocationTable (*checkLocations)(const ModelRequest& request);
+  GraphDiff (*diff)(const ModelRequest& a, const ModelRequest& b, const GraphDiffOptions& options);
+
+  /// compile() that keeps what the report shows (frontend/report/report.h): `report` is set.
+  std::shared_ptr<const Program> (*compileReported)(const ModelRequest& request,
+                                                    std::shared_ptr<const Report>& report);
+  void (*writeReport)(const Report& report, const std::string& path, const Program& program,
+                      const ReportOptions& options, const std::vector<ReportRun>& runs);
 };
 
 /// Name of the one C symbol of liblathe.so that gives the table.

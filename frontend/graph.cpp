@@ -32,6 +32,9 @@ Tensor Graph::input(std::string_view name, DType dtype, const Dims& shape,
 void Graph::output(std::string_view name, const Tensor& value, std::source_location at) {
   impl_->result(name, value, false, at);
 }
+void Graph::observe(std::string_view name, const Tensor& value, std::source_location at) {
+  impl_->observe(name, value, at);
+}
 Tensor Graph::weight(std::string_view name, DType dtype, const Shape& shape,
                      std::source_location at) {
   return impl_->weight(name, dtype, shape, at);

@@ -39,6 +39,11 @@ class Graph {
   void entry(std::string_view name, LATHE_AT);
   Tensor input(std::string_view name, DType dtype, const Dims& shape, LATHE_AT);
   void output(std::string_view name, const Tensor& value, LATHE_AT);
+  /// Keeps a value that a fusion might remove, as the further output "observed.NAME" of the entry
+  /// point: equal to what the graph computes within its numerics contract. It is kept as an output,
+  /// which fusions around it then decline, or computed again beside them, whichever moves fewer
+  /// bytes; CompileRecord::observed says which and what it costs.
+  void observe(std::string_view name, const Tensor& value, LATHE_AT);
 
   /// A checkpoint tensor by name; one value per name and entry point. Throws if the same name was
   /// declared with another dtype or shape.

@@ -7,6 +7,7 @@
 #include "ir/types.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/observe.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -211,6 +212,11 @@ void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
   e.returned.push_back(values_[value.id()]);
 }
 
+void GraphImpl::observe(std::string_view name, const Tensor& value, std::source_location at) {
+  result("observed." + std::string(name), value, false, at);
+  entries_.back().results.back().isObserved = true;
+}
+
 Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
                          std::source_location at) {
   auto type = typeFor(dtype, Dims(shape.begin(), shape.end()), at);
@@ -303,8 +309,10 @@ void GraphImpl::close(OpenEntry& e) {
   auto mark = [&](const Named& n) -> DictionaryAttr {
     Attribute value = n.isState ? Attribute(FlatSymbolRefAttr::get(context_.get(), n.name))
                                 : Attribute(builder_.getStringAttr(n.name));
-    return builder_.getDictionaryAttr(
-        builder_.getNamedAttr(n.isState ? "lathe.state" : "lathe.name", value));
+    SmallVector<NamedAttribute> marks{
+        builder_.getNamedAttr(n.isState ? "lathe.state" : "lathe.name", value)};
+    if (n.isObserved) marks.push_back(builder_.getNamedAttr(kObserved, builder_.getUnitAttr()));
+    return builder_.getDictionaryAttr(marks);
   };
   for (size_t i = 0; i < e.arguments.size(); ++i) e.function.setArgAttrs(i, mark(e.arguments[i]));
   for (size_t i = 0; i < e.results.size(); ++i) e.function.setResultAttrs(i, mark(e.results[i]));

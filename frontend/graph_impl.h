@@ -38,6 +38,7 @@ class GraphImpl final : public Recorder {
   void state(std::string_view name, DType dtype, const Dims& shape, std::source_location at);
   Tensor readState(std::string_view name, std::source_location at);
   void writeState(std::string_view name, const Tensor& value, std::source_location at);
+  void observe(std::string_view name, const Tensor& value, std::source_location at);
   mlir::RankedTensorType typeFor(DType dtype, const Dims& shape, std::source_location at);
 
   /// The module with every entry point closed; checks that each has an output and that every state
@@ -56,6 +57,7 @@ class GraphImpl final : public Recorder {
   struct Named {
     std::string name;
     bool isState;
+    bool isObserved = false;
   };
   struct OpenEntry {
     mlir::func::FuncOp function;

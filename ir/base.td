@@ -26,6 +26,8 @@ def LatheDialect : Dialect {
   let extraClassDeclaration = [{
     // Set by a driver that numbers rewrites; every lathe pass uses it as its listener.
     ::lathe::RewriteLog *rewriteLog = nullptr;
+    // What rewrites may do to rounding and special values (passes/numerics_scope.h).
+    ::lathe::NumericsPolicy *numerics = nullptr;
   }];
 }
 

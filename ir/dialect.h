@@ -16,6 +16,7 @@
 
 namespace lathe {
 class RewriteLog;
+struct NumericsPolicy;
 }
 
 #include "ir/dialect.h.inc"

@@ -22,8 +22,9 @@ Tensor record(std::string_view op, const std::vector<Tensor>& operands,
   return operands.at(0).recorder()->emit(op, operands, attributes, at);
 }
 
-// The rank is asked for only when an axis counts from the back: a pattern has no ranks.
-int64_t axisOf(const Tensor& x, int64_t axis) { return axis < 0 ? axis + x.rank() : axis; }
+int64_t axisOf(const Tensor& x, int64_t axis) {
+  return x.defined() ? x.recorder()->axisFromFront(x.id(), axis) : axis;
+}
 Axes axesOf(const Tensor& x, Axes axes) {
   for (int64_t& a : axes) a = axisOf(x, a);
   return axes;
@@ -92,9 +93,7 @@ Tensor bitcast(const Tensor& x, DType dtype, std::source_location at) {
 Tensor scalarLike(const Tensor& like, double value, std::source_location at) {
   if (!like.defined())
     throw Error(ErrorCode::InvalidArgument, "expected a tensor, got an empty handle", at);
-  Array scalar(like.dtype(), {});
-  scalar.set(0, value);
-  return like.recorder()->emit("lathe.constant", {}, {{"value", scalar}}, at);
+  return like.recorder()->scalar(value, like.id(), at);
 }
 
 #define LATHE_REDUCE(function, op)                                                      \
@@ -131,8 +130,8 @@ Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, std::source_location at) 
   int64_t rank = x.rank();
   Axes permutation;
   for (int64_t i = 0; i < rank; ++i) permutation.push_back(i);
-  a = axisOf(x, a);
-  b = axisOf(x, b);
+  a += a < 0 ? rank : 0;
+  b += b < 0 ? rank : 0;
   if (a < 0 || b < 0 || a >= rank || b >= rank)
     throw Error(ErrorCode::InvalidArgument,
                 "swapAxes: axes " + std::to_string(a) + " and " + std::to_string(b) +

@@ -23,4 +23,13 @@ Dim Tensor::dim(int64_t axis) const {
   return dims[size_t(i)];
 }
 
+Tensor Recorder::scalar(double value, size_t like, std::source_location at) {
+  Array scalar(dtypeOf(like), {});
+  scalar.set(0, value);
+  return emit("lathe.constant", {}, {{"value", scalar}}, at);
+}
+int64_t Recorder::axisFromFront(size_t id, int64_t axis) const {
+  return axis < 0 ? axis + int64_t(shapeOf(id).size()) : axis;
+}
+
 }  // namespace lathe

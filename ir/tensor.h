@@ -65,6 +65,10 @@ class Recorder {
                       const std::vector<NamedAttr>& attributes, std::source_location at) = 0;
   virtual DType dtypeOf(size_t id) const = 0;
   virtual Dims shapeOf(size_t id) const = 0;
+  /// A scalar of the dtype of value `like`: the number in `x * 0.5`.
+  virtual Tensor scalar(double value, size_t like, std::source_location at);
+  /// An axis of value `id` that may count from the back, as the op's attribute stores it.
+  virtual int64_t axisFromFront(size_t id, int64_t axis) const;
 
   /// Ops recorded while a scope is open carry its path, and the line of the outermost call.
   virtual void pushScope(std::string_view path, std::source_location at) = 0;

@@ -2,30 +2,38 @@
 #include "passes/choose_weight_layout.h"
 
 #include "ir/types.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "passes/greedy.h"
+#include "passes/weight_only.h"
 
 using namespace mlir;
 
 namespace lathe {
+namespace {
 
-// True if the value depends on weights and constants alone.
-static bool isWeightOnly(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
-  Operation* d = v.getDefiningOp();
-  if (!d || d->getNumRegions() || !isMemoryEffectFree(d)) return false;
-  if (!seen.insert(d).second) return true;
-  return llvm::all_of(d->getOperands(), [&](Value o) { return isWeightOnly(o, seen); });
-}
+struct PackWeight : OpRewritePattern<LinearOp> {
+  PackWeight(MLIRContext* context, std::function<bool(LinearOp)> wants)
+      : OpRewritePattern(context), wants(std::move(wants)) {
+    setDebugName("pack-weight");
+  }
+  LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
+    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW()) || !wants(op))
+      return failure();
+    Value packed = PackOp::create(rewriter, op.getLoc(), op.getW(), op.getLayout());
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getWMutable().assign(packed);
+      op.setLayout(WeightLayout::packed);
+    });
+    return success();
+  }
+  std::function<bool(LinearOp)> wants;
+};
+
+}  // namespace
 
 void chooseWeightLayout(ModuleOp module, const std::function<bool(LinearOp)>& wants) {
-  module.walk([&](LinearOp op) {
-    llvm::SmallPtrSet<Operation*, 8> seen;
-    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW(), seen) || !wants(op))
-      return;
-    OpBuilder b(op);
-    Value packed = PackOp::create(b, op.getLoc(), op.getW(), op.getLayout());
-    op.getWMutable().assign(packed);
-    op.setLayout(WeightLayout::packed);
-  });
+  RewritePatternSet patterns(module.getContext());
+  patterns.add<PackWeight>(module.getContext(), wants);
+  (void)applyPatterns(module, std::move(patterns));
 }
 
 }  // namespace lathe

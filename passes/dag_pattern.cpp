@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/dag_pattern.h"
 
+#include <exception>
+
 #include "ir/attributes.h"
 #include "ir/types.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,7 +19,8 @@ namespace lathe {
 namespace {
 
 // Attributes of a replacement that come from the match: the keyword's value is "node.attribute".
-constexpr llvm::StringLiteral kCaptured("captured"), kCapturedShape("captured-shape");
+constexpr llvm::StringLiteral kCaptured("captured"), kCapturedShape("captured-shape"),
+    kCapturedValue("captured-value");
 
 Attribute placeholder(MLIRContext* context, const Keyword& k) {
   return StringAttr::get(context, std::string(k.enumeration) + ":" + k.value);
@@ -26,7 +29,8 @@ Attribute placeholder(MLIRContext* context, const Keyword& k) {
 bool isCapture(const AttrValue& value) {
   auto* k = std::get_if<Keyword>(&value);
   return k && (k->enumeration == std::string_view(kCaptured) ||
-               k->enumeration == std::string_view(kCapturedShape));
+               k->enumeration == std::string_view(kCapturedShape) ||
+               k->enumeration == std::string_view(kCapturedValue));
 }
 
 std::string formatted(double value) {
@@ -58,7 +62,9 @@ int countOps(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>
 DagPattern::DagPattern(MLIRContext* context, std::string name)
     : context_(context), name_(std::move(name)) {}
 
-Tensor DagPattern::push(PatternNode node) {
+DagPattern::~DagPattern() = default;
+
+Tensor DagPattern::add(PatternNode node) {
   nodes_.push_back(std::move(node));
   return {this, nodes_.size() - 1};
 }
@@ -70,24 +76,57 @@ PatternNode& DagPattern::nodeOf(const Tensor& t) {
   return nodes_[t.id()];
 }
 
-Tensor DagPattern::any(std::source_location at) { return push({.at = at}); }
+PatternNode& DagPattern::matchedNode(const Tensor& t, const char* what) {
+  PatternNode& node = nodeOf(t);
+  if (end_ && t.id() >= end_)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': " + what +
+                    " of a tensor recorded after root(), which belongs to the replacement");
+  return node;
+}
+
+PatternNode& DagPattern::opNode(const Tensor& t, const char* what) {
+  PatternNode& node = matchedNode(t, what);
+  if (node.kind != PatternNode::Kind::Op)
+    throw Error(ErrorCode::InvalidArgument, "pattern '" + name_ + "': " + what +
+                                                " of a placeholder or a choice, expected an op");
+  return node;
+}
+
+void DagPattern::refuseAfterRoot(const char* what, std::source_location at) const {
+  if (end_)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': " + what +
+                    " after root(), where the replacement is recorded; a number in it is written "
+                    "as one operand of an operator (x * 0.5)",
+                at);
+}
+
+Tensor DagPattern::any(std::source_location at) {
+  refuseAfterRoot("any()", at);
+  return add({.at = at});
+}
+Tensor DagPattern::any(DType type, std::source_location at) { return dtype(any(at), type); }
 
 Tensor DagPattern::constant(double value, double tolerance, std::source_location at) {
-  return push({.kind = PatternNode::Kind::Constant,
-               .exact = value,
-               .tolerance = tolerance,
-               .text = "the constant " + formatted(value),
-               .at = at});
+  refuseAfterRoot("constant()", at);
+  return add({.kind = PatternNode::Kind::Constant,
+              .exact = value,
+              .tolerance = tolerance,
+              .text = "the constant " + formatted(value),
+              .at = at});
 }
 Tensor DagPattern::constantWhere(std::string text, std::function<bool(double)> accepts,
                                  std::source_location at) {
-  return push({.kind = PatternNode::Kind::Constant,
-               .constant = std::move(accepts),
-               .text = std::move(text),
-               .at = at});
+  refuseAfterRoot("constantWhere()", at);
+  return add({.kind = PatternNode::Kind::Constant,
+              .constant = std::move(accepts),
+              .text = std::move(text),
+              .at = at});
 }
 
 Tensor DagPattern::anyOf(const std::vector<Tensor>& alternatives, std::source_location at) {
+  refuseAfterRoot("anyOf()", at);
   if (alternatives.empty())
     throw Error(ErrorCode::InvalidArgument, "pattern '" + name_ + "': anyOf of nothing", at);
   PatternNode node{.kind = PatternNode::Kind::AnyOf, .at = at};
@@ -95,41 +134,69 @@ Tensor DagPattern::anyOf(const std::vector<Tensor>& alternatives, std::source_lo
     nodeOf(t);
     node.operands.push_back(t.id());
   }
-  return push(std::move(node));
+  return add(std::move(node));
 }
 Tensor DagPattern::optional(const Tensor& op, const Tensor& otherwise, std::source_location at) {
+  refuseAfterRoot("optional()", at);
   nodeOf(op);
   nodeOf(otherwise);
-  return push(
+  return add(
       {.kind = PatternNode::Kind::Optional, .operands = {op.id(), otherwise.id()}, .at = at});
 }
 
 Tensor DagPattern::where(const Tensor& t, std::string text, std::function<bool(Value)> accepts) {
-  nodeOf(t).where = std::move(accepts);
-  nodeOf(t).text = std::move(text);
+  matchedNode(t, "where()").conditions.push_back({std::move(text), std::move(accepts)});
   return t;
 }
+Tensor DagPattern::dtype(const Tensor& t, DType dtype) {
+  return where(t, "elements of " + std::string(nameOf(dtype)), [dtype](Value v) {
+    return lathe::dtypeOf(tensorType(v).getElementType()) == dtype;
+  });
+}
+Tensor DagPattern::rank(const Tensor& t, int64_t rank) {
+  return where(t, "rank " + std::to_string(rank),
+               [rank](Value v) { return tensorType(v).getRank() == rank; });
+}
+Tensor DagPattern::dim(const Tensor& t, int64_t axis, int64_t size) {
+  return where(t, "size " + std::to_string(size) + " of axis " + std::to_string(axis),
+               [=](Value v) {
+                 auto type = tensorType(v);
+                 int64_t i = axis < 0 ? axis + type.getRank() : axis;
+                 return i >= 0 && i < type.getRank() && type.getDimSize(unsigned(i)) == size;
+               });
+}
+Tensor DagPattern::weight(const Tensor& t) { return where(t, "a weight", isWeight); }
 Tensor DagPattern::anyAttribute(const Tensor& t, std::string_view name) {
-  nodeOf(t).free.emplace_back(name);
+  opNode(t, "anyAttribute()").free.emplace_back(name);
   return t;
 }
 Tensor DagPattern::oneUse(const Tensor& t) {
-  nodeOf(t).oneUse = true;
+  matchedNode(t, "oneUse()").oneUse = true;
   return t;
 }
 Tensor DagPattern::mayEscape(const Tensor& t) {
-  nodeOf(t).mayEscape = true;
+  opNode(t, "mayEscape()").mayEscape = true;
   return t;
 }
 void DagPattern::sameDim(const Tensor& a, int64_t axisA, const Tensor& b, int64_t axisB) {
-  nodeOf(a);
-  nodeOf(b);
+  matchedNode(a, "sameDim()");
+  matchedNode(b, "sameDim()");
   sameDims_.push_back({a.id(), b.id(), axisA, axisB});
+}
+void DagPattern::require(std::string text, std::function<bool(const Match&)> holds) {
+  requirements_.push_back({std::move(text), std::move(holds)});
 }
 
 AttrValue DagPattern::captured(const Tensor& t, std::string_view attribute) {
   anyAttribute(t, attribute);
   return Keyword{kCaptured, std::to_string(t.id()) + "." + std::string(attribute)};
+}
+AttrValue DagPattern::captured(const Tensor& constant) const {
+  if (constant.recorder() != this || nodes_[constant.id()].kind != PatternNode::Kind::Constant)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "pattern '" + name_ + "': captured() of one tensor takes a constant of the pattern");
+  return Keyword{kCapturedValue, std::to_string(constant.id())};
 }
 AttrValue DagPattern::capturedShape(const Tensor& t) const {
   return Keyword{kCapturedShape, std::to_string(t.id())};
@@ -139,13 +206,32 @@ void DagPattern::root(const Tensor& t) {
   if (nodeOf(t).kind != PatternNode::Kind::Op)
     throw Error(ErrorCode::InvalidArgument,
                 "pattern '" + name_ + "': the root must be an op, not a placeholder or a choice");
+  if (end_)
+    throw Error(ErrorCode::InvalidArgument, "pattern '" + name_ + "': it has a root already");
   root_ = t.id();
   end_ = nodes_.size();
   std::vector<bool> seen(nodes_.size());
   opCount_ = countOps(nodes_, root_, seen);
+  if (!benefit_) benefit_ = unsigned(opCount_);
 }
+const std::string& DagPattern::rootOp() const { return nodes_[root_].op; }
+
+void DagPattern::checkComplete() const {
+  if (!end_)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "' has no root; call root() with the op that it ends in");
+  if (!build_)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "' has no replacement; call replaceWith() after root()");
+}
+
 void DagPattern::replaceWith(const Tensor& t) {
   nodeOf(t);
+  if (!end_)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ +
+                    "': replaceWith() before root(); what is recorded before "
+                    "root() is matched, what follows is built");
   replacement_ = t.id();
   build_ = [this](Match& match) { return buildRecorded(match); };
 }
@@ -171,6 +257,9 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
   if (!name.isRegistered())
     throw Error(ErrorCode::InvalidArgument,
                 "pattern '" + name_ + "': no op '" + std::string(op) + "' in the dialect", at);
+  if (name.hasTrait<OpTrait::ZeroResults>())
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': '" + std::string(op) + "' has no result to match", at);
   PatternNode node{.kind = PatternNode::Kind::Op, .op = std::string(op), .at = at};
   node.commutative = name.hasTrait<OpTrait::IsCommutative>();
   for (const Tensor& t : operands) {
@@ -182,20 +271,48 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
                                          : toAttribute(context_, a.value);
     node.attributes.emplace_back(StringAttr::get(context_, StringRef(a.name)), value);
   }
-  return push(std::move(node));
+  return add(std::move(node));
 }
 
 DType DagPattern::dtypeOf(size_t) const {
   throw Error(ErrorCode::InvalidArgument,
               "pattern '" + name_ +
-                  "': a dtype is unknown in a pattern; use constant() for scalars "
-                  "and anyAttribute() for casts");
+                  "': a dtype is unknown in a pattern; ask for one with any(DType) or dtype(), and "
+                  "use anyAttribute() for casts");
 }
 Dims DagPattern::shapeOf(size_t) const {
   throw Error(ErrorCode::InvalidArgument,
               "pattern '" + name_ +
-                  "': a rank or shape is unknown in a pattern; use axes from the "
-                  "front, capturedShape() or a replacement function");
+                  "': a rank or shape is unknown in a pattern; ask for one with rank() or dim(), "
+                  "use capturedShape() or a replacement function");
+}
+Tensor DagPattern::scalar(double value, size_t like, std::source_location at) {
+  if (!end_) return constant(value, 1e-6, at);
+  return add({.kind = PatternNode::Kind::Constant, .operands = {like}, .exact = value, .at = at});
+}
+int64_t DagPattern::axisFromFront(size_t, int64_t axis) const { return axis; }
+
+// An attribute of a replacement: what the match gives for a capture, else the recorded one. Null,
+// with the reason in the match, if there is nothing to capture.
+Attribute DagPattern::resolved(NamedAttribute attribute, Match& match) const {
+  auto text = dyn_cast<StringAttr>(attribute.getValue());
+  auto [kind, rest] = text ? text.getValue().split(':') : std::pair<StringRef, StringRef>();
+  if (kind != kCaptured && kind != kCapturedShape && kind != kCapturedValue)
+    return attribute.getValue();
+  auto [id, name] = rest.split('.');
+  Value source = match.bound_[std::stoul(id.str())];
+  Operation* op = source ? source.getDefiningOp() : nullptr;
+  Attribute found;
+  if (kind == kCaptured && op)
+    found = op->getAttr(name);
+  else if (kind == kCapturedShape && source)
+    found = DimsAttr::get(context_, dimsOf(tensorType(source)));
+  else if (kind == kCapturedValue && source)
+    found = FloatAttr::get(Float64Type::get(context_), *splatValue(source));
+  if (!found)
+    match.decline("there is no '" + attribute.getName().getValue() +
+                  "' to take from the matched ops");
+  return found;
 }
 
 Value DagPattern::buildRecorded(Match& match) const {
@@ -207,21 +324,21 @@ Value DagPattern::buildRecorded(Match& match) const {
     }
     SmallVector<Value> operands;
     for (auto operand : n.operands) operands.push_back(operand ? match.bound_[*operand] : Value());
-    SmallVector<NamedAttribute> attributes;
-    for (NamedAttribute a : n.attributes) {
-      auto text = dyn_cast<StringAttr>(a.getValue());
-      auto [kind, rest] = text ? text.getValue().split(':') : std::pair<StringRef, StringRef>();
-      auto [id, attribute] = rest.split('.');
-      Value source = kind == kCaptured || kind == kCapturedShape
-                         ? match.bound_[std::stoul(id.str())]
-                         : Value();
-      if (source && kind == kCaptured)
-        a.setValue(source.getDefiningOp()->getAttr(attribute));
-      else if (source)
-        a.setValue(DimsAttr::get(context_, dimsOf(tensorType(source))));
-      attributes.push_back(a);
+    for (auto [recorded, value] : llvm::zip(n.operands, operands))
+      if (recorded && !value)
+        return match.decline("the replacement uses a tensor of an alternative that was not taken");
+    if (n.kind == PatternNode::Kind::Constant) {
+      match.bound_[i] = match.scalar(*n.exact, operands[0]);
+    } else {
+      SmallVector<NamedAttribute> attributes;
+      for (NamedAttribute a : n.attributes) {
+        Attribute value = resolved(a, match);
+        if (!value) return {};
+        a.setValue(value);
+        attributes.emplace_back(a.getName(), axesFromFront(a, operands));
+      }
+      match.bound_[i] = match.makeWith(n.op, operands, attributes);
     }
-    match.bound_[i] = match.makeWith(n.op, operands, attributes);
     if (!match.bound_[i]) return {};
   }
   for (auto [matched, by] : replacedToo_)
@@ -236,10 +353,18 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
   match.reason_.clear();
   match.created_.clear();
   match.replaced_.clear();
-  Value value = build_ ? build_(match) : match.decline("the pattern has no replacement");
+  match.declared_ = false;
+  Value value;
+  try {
+    value = build_ ? build_(match) : match.decline("the pattern has no replacement");
+  } catch (const std::exception& e) {
+    // The replacement threw; MLIR's frames above must not see it.
+    match.threw_ = true;
+    match.reason_ = e.what();
+  }
   if (value) {
     match.replaced_.emplace_back(match.root_->getResult(0), value);
-    if (!checkReplaced(match)) value = {};
+    if (!checkReplaced(match) || !match.checkNumerics(match.replaced_)) value = {};
   }
   if (!value) discard(rewriter, match);
   return value;
@@ -301,8 +426,7 @@ namespace {
 class DagRewrite final : public RewritePattern {
  public:
   explicit DagRewrite(std::shared_ptr<const DagPattern> pattern)
-      : RewritePattern(pattern->rootOp(), PatternBenefit(unsigned(pattern->opCount())),
-                       pattern->context()),
+      : RewritePattern(pattern->rootOp(), PatternBenefit(pattern->benefit()), pattern->context()),
         pattern_(std::move(pattern)) {
     setDebugName(pattern_->name());
     addDebugLabels(kExactLocations);
@@ -311,8 +435,10 @@ class DagRewrite final : public RewritePattern {
   LogicalResult matchAndRewrite(Operation* op, PatternRewriter& rewriter) const override {
     Match match;
     Miss miss;
-    if (!pattern_->match(op, match, miss)) return failure();
-    Value value = pattern_->build(rewriter, match);
+    Value value;
+    if (pattern_->match(op, match, miss)) value = pattern_->build(rewriter, match);
+    if (match.threw())
+      op->emitError() << "pattern '" << pattern_->name() << "': " << match.reason();
     if (!value) return failure();
     pattern_->commit(rewriter, match, value);
     return success();
@@ -328,6 +454,7 @@ void addPattern(PatternLibrary& library, MLIRContext* context, std::string name,
                 const std::function<void(DagPattern&)>& record) {
   auto pattern = std::make_shared<DagPattern>(context, std::move(name));
   record(*pattern);
+  pattern->checkComplete();
   library.push_back(std::move(pattern));
 }
 

@@ -3,10 +3,14 @@
 // Fusion patterns: recorded through the functions that record models (ir/ops.h), matched
 // against IR, and able to say why they did not match.
 //
-//   DagPattern p(context, "square-root");
-//   Tensor x = p.any();
-//   p.root(sqrt(mul(x, x)));
-//   p.replaceWith(abs(x));
+//   addPattern(library, context, "square-root", [](DagPattern& p) {
+//     Tensor x = p.any();
+//     p.root(sqrt(x * x));
+//     p.replaceWith(abs(x));
+//   });
+//
+// MLIR's headers are needed only for conditions and replacements written as functions of
+// mlir::Value; those include passes/match.h.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,58 +18,24 @@
 #include <vector>
 
 #include "ir/tensor.h"
-#include "mlir/IR/PatternMatch.h"
 
 #define LATHE_PATTERN_AT std::source_location at = std::source_location::current()
+
+namespace mlir {
+class Attribute;
+class MLIRContext;
+class NamedAttribute;
+class Operation;
+class RewritePattern;
+class RewriterBase;
+class Value;
+}  // namespace mlir
 
 namespace lathe {
 
 class Match;
-
-/// One node of a pattern's DAG. A tensor handle of the pattern is an index into the nodes.
-struct PatternNode {
-  enum class Kind { Any, Constant, Op, Result, AnyOf, Optional };
-  Kind kind = Kind::Any;
-  std::string op;  ///< Op: "lathe.mul"
-  bool commutative = false;
-  bool oneUse = false;
-  bool mayEscape = false;  ///< users outside the match are allowed
-  /// AnyOf: alternatives; Optional: {op, otherwise}; Result: {op}
-  std::vector<std::optional<size_t>> operands;
-  unsigned result = 0;  ///< Result: which one of the op
-  std::vector<mlir::NamedAttribute> attributes;
-  std::vector<std::string> free;         ///< attributes that may have any value
-  std::function<bool(double)> constant;  ///< Constant: what the splat's value must satisfy
-  std::optional<double> exact;           ///< Constant: the value, within `tolerance`
-  double tolerance = 0;
-  std::function<bool(mlir::Value)> where;
-  std::string text;  ///< says what `where` or `constant` wants
-  std::source_location at;
-};
-
-/// How far a match came and what stopped it.
-struct Miss {
-  /// Coarse to fine. Of two equally far misses the finer one is kept: the other order of a
-  /// commutative op gives the duller reason.
-  enum class Why {
-    NotAnOp,
-    OpName,
-    OperandCount,
-    Identity,
-    Constant,
-    Attribute,
-    OneUse,
-    Where,
-    Dim,
-    Escapes,
-    Declined
-  };
-  Why why = Why::NotAnOp;
-  int matched = -1;  ///< ops matched before the failure
-  size_t node = 0;
-  mlir::Value value;
-  std::string detail;  ///< Attribute: its name; Declined: the replacement's reason
-};
+struct Miss;
+struct PatternNode;
 
 /// A pattern. Values of its attributes, constants, axes and permutations match exactly unless
 /// written as free; interior values must not have users outside the match unless allowed to.
@@ -75,12 +45,15 @@ class DagPattern final : public Recorder {
   using Replacement = std::function<mlir::Value(Match&)>;
 
   DagPattern(mlir::MLIRContext* context, std::string name);
+  ~DagPattern() override;
   DagPattern(const DagPattern&) = delete;
   DagPattern& operator=(const DagPattern&) = delete;
 
   // --- leaves
   /// Any value; used twice it must be the same value twice.
   Tensor any(LATHE_PATTERN_AT);
+  /// Any value with elements of this dtype.
+  Tensor any(DType dtype, LATHE_PATTERN_AT);
   /// A constant all of whose elements are `value`, within a relative tolerance or as the value
   /// rounds to the constant's element type. Casts and broadcasts of constants are seen through.
   Tensor constant(double value, double tolerance = 1e-6, LATHE_PATTERN_AT);
@@ -91,17 +64,30 @@ class DagPattern final : public Recorder {
   /// `op`, or `otherwise` in its place: `optional(cast(x, DType::F32), x)`.
   Tensor optional(const Tensor& op, const Tensor& otherwise, LATHE_PATTERN_AT);
 
-  // --- constraints; each returns the tensor it constrains
+  // --- constraints; each returns the tensor it constrains, and several may hold of one tensor
+  Tensor dtype(const Tensor& t, DType dtype);
+  Tensor rank(const Tensor& t, int64_t rank);
+  /// The axis (negative: from the back) has this size.
+  Tensor dim(const Tensor& t, int64_t axis, int64_t size);
+  /// A checkpoint tensor, also behind casts; arithmetic on such values alone runs at load time.
+  Tensor weight(const Tensor& t);
   Tensor where(const Tensor& t, std::string text, std::function<bool(mlir::Value)> accepts);
+  /// The op may have any value of the attribute. An axis counts from the back if negative.
   Tensor anyAttribute(const Tensor& t, std::string_view name);
   Tensor oneUse(const Tensor& t);
+  /// An op whose result may have users outside the match: it stays, and is computed twice.
   Tensor mayEscape(const Tensor& t);
   /// The two axes (negative: from the back) are provably equal.
   void sameDim(const Tensor& a, int64_t axisA, const Tensor& b, int64_t axisB);
+  /// What is asked of several values at once, once all of them are found; other orders of
+  /// commutative ops and other alternatives are tried where it does not hold.
+  void require(std::string text, std::function<bool(const Match&)> holds);
 
   /// An attribute of the matched op, or the dims of a matched value, for an op of the replacement.
   AttrValue captured(const Tensor& t, std::string_view attribute);
   AttrValue capturedShape(const Tensor& t) const;
+  /// The value of a matched constant, for a number among the attributes: `captured(epsilon)`.
+  AttrValue captured(const Tensor& constant) const;
 
   /// What the pattern matches: an op. What is recorded afterwards is the replacement.
   void root(const Tensor& t);
@@ -121,12 +107,25 @@ class DagPattern final : public Recorder {
   /// A pattern has neither: both throw Error.
   DType dtypeOf(size_t id) const override;
   Dims shapeOf(size_t id) const override;
+  /// `x * 0.5` looks for the constant 0.5 before `root`, and makes one after it.
+  Tensor scalar(double value, size_t like, std::source_location at) override;
+  /// Stays as it is: a negative axis is counted from the back of the matched value.
+  int64_t axisFromFront(size_t id, int64_t axis) const override;
   void pushScope(std::string_view, std::source_location) override {}
   void popScope() override {}
 
+  // --- for readers of pattern files
+  /// Adds a node as it is.
+  Tensor add(PatternNode node);
+  /// Patterns that could start at one op are tried in descending order; the number of ops by
+  /// default.
+  void setBenefit(unsigned benefit) { benefit_ = benefit; }
+
   // --- use
-  /// Matches with `op` as root. On a miss `miss` is the nearest one; `thorough` looks further for it,
-  /// where the first operand differs and the others do not.
+  /// Throws Error if the pattern has no root or no replacement.
+  void checkComplete() const;
+  /// Matches with `op` as root. On a miss `miss` is the nearest one; `thorough` looks further for
+  /// it, where the first operand differs and the others do not.
   bool match(mlir::Operation* op, Match& match, Miss& miss, bool thorough = false) const;
   /// Builds the replacement before the root. Null if it declines, its ops do not hold or cannot be
   /// moved in front of every user of what they replace; nothing is left behind then and
@@ -143,7 +142,8 @@ class DagPattern final : public Recorder {
   const std::string& name() const { return name_; }
   int phase() const { return phase_; }
   size_t root() const { return root_; }
-  llvm::StringRef rootOp() const { return nodes_[root_].op; }
+  const std::string& rootOp() const;
+  unsigned benefit() const { return benefit_; }
   /// Ops of the first spelling: the scale of Miss::matched.
   int opCount() const { return opCount_; }
   mlir::MLIRContext* context() const { return context_; }
@@ -156,8 +156,15 @@ class DagPattern final : public Recorder {
     size_t a, b;
     int64_t axisA, axisB;
   };
-  Tensor push(PatternNode node);
+  struct Requirement {
+    std::string text;
+    std::function<bool(const Match&)> holds;
+  };
   PatternNode& nodeOf(const Tensor& t);
+  PatternNode& opNode(const Tensor& t, const char* what);
+  PatternNode& matchedNode(const Tensor& t, const char* what);
+  void refuseAfterRoot(const char* what, std::source_location at) const;
+  mlir::Attribute resolved(mlir::NamedAttribute attribute, Match& match) const;
   mlir::Value buildRecorded(Match& match) const;
   bool checkReplaced(Match& match) const;
 
@@ -166,14 +173,16 @@ class DagPattern final : public Recorder {
   std::vector<PatternNode> nodes_;
   std::vector<SameDim> sameDims_;
   std::vector<std::pair<size_t, size_t>> replacedToo_;
+  std::vector<Requirement> requirements_;
   size_t root_ = 0, end_ = 0, replacement_ = 0;
   int opCount_ = 0, phase_ = 0;
+  unsigned benefit_ = 0;
   Replacement build_;
 };
 
 using PatternLibrary = std::vector<std::shared_ptr<const DagPattern>>;
 
-/// Records one pattern into a library.
+/// Records one pattern into a library. Throws Error for one without root or replacement.
 void addPattern(PatternLibrary& library, mlir::MLIRContext* context, std::string name,
                 const std::function<void(DagPattern&)>& record);
 /// A rewrite whose ops carry exactly the origins of the matched ops.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matcher behind DagPattern::match, and the words for its misses.
-#include <cmath>
+#include <exception>
 
 #include "ir/types.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,8 +36,16 @@ class PatternSearch {
     return false;
   }
 
+  bool holds(const PatternNode& n, const Goal* goal) {
+    if (n.oneUse && !goal->value.hasOneUse())
+      return fail(Miss::Why::OneUse, goal->node, goal->value);
+    for (const PatternNode::Condition& c : n.conditions)
+      if (!c.holds(goal->value)) return fail(Miss::Why::Where, goal->node, goal->value, c.text);
+    return true;
+  }
+
   bool solve(const Goal* goal) {
-    if (!goal) return checkDims() && checkUsers();
+    if (!goal) return checkDims() && checkRequirements() && checkUsers();
     const PatternNode& n = p_.nodes_[goal->node];
     if (Value b = bound_[goal->node])
       return b == goal->value ? solve(goal->next)
@@ -45,6 +53,7 @@ class PatternSearch {
     switch (n.kind) {
       case PatternNode::Kind::AnyOf:
       case PatternNode::Kind::Optional:
+        if (!holds(n, goal)) return false;
         bound_[goal->node] = goal->value;
         for (auto alternative : n.operands) {
           Goal first{*alternative, goal->value, goal->next};
@@ -55,11 +64,9 @@ class PatternSearch {
       case PatternNode::Kind::Constant:
         if (!acceptsConstant(n, goal->value))
           return fail(Miss::Why::Constant, goal->node, goal->value);
-        return bind(goal, goal->next);
+        return holds(n, goal) && bind(goal, goal->next);
       case PatternNode::Kind::Any:
-        if (n.where && !n.where(goal->value))
-          return fail(Miss::Why::Where, goal->node, goal->value);
-        return bind(goal, goal->next);
+        return holds(n, goal) && bind(goal, goal->next);
       case PatternNode::Kind::Result: {
         auto result = dyn_cast<OpResult>(goal->value);
         if (!result || result.getResultNumber() != n.result)
@@ -74,20 +81,16 @@ class PatternSearch {
   }
 
   static bool acceptsConstant(const PatternNode& n, Value value) {
+    if (n.exact) return isSplatOf(value, *n.exact, n.tolerance);
     auto number = splatValue(value);
-    if (!number) return false;
-    if (!n.exact) return n.constant(*number);
-    // An infinity has no tolerance: every number would be within it.
-    bool near =
-        std::isfinite(*n.exact) && std::abs(*number - *n.exact) <= n.tolerance * std::abs(*n.exact);
-    if (*number == *n.exact || near) return true;
-    auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
-    if (!element) return false;
-    APFloat rounded(*n.exact);
-    bool inexact;
-    rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-    rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-    return rounded.convertToDouble() == *number;
+    return number && n.constant(*number);
+  }
+
+  // An axis that counts from the back is the matched value's own.
+  static bool sameAttribute(Operation* op, const NamedAttribute& wanted) {
+    Attribute found = op->getAttr(wanted.getName());
+    return found == wanted.getValue() ||
+           (found && found == axesFromFront(wanted, op->getOperands()));
   }
 
   bool solveOp(const PatternNode& n, const Goal* goal) {
@@ -107,12 +110,10 @@ class PatternSearch {
       return fail(Miss::Why::OperandCount, goal->node, goal->value);
     for (const NamedAttribute& a : n.attributes) {
       StringRef name = a.getName().getValue();
-      if (op->getAttr(name) != a.getValue() && !llvm::is_contained(n.free, name))
+      if (!llvm::is_contained(n.free, name) && !sameAttribute(op, a))
         return fail(Miss::Why::Attribute, goal->node, goal->value, name.str());
     }
-    if (n.oneUse && !goal->value.hasOneUse())
-      return fail(Miss::Why::OneUse, goal->node, goal->value);
-    if (n.where && !n.where(goal->value)) return fail(Miss::Why::Where, goal->node, goal->value);
+    if (!holds(n, goal)) return false;
 
     int orders = n.commutative && operands.size() == 2 ? 2 : 1;
     for (int order = 0; order < orders; ++order) {
@@ -157,6 +158,12 @@ class PatternSearch {
     return true;
   }
 
+  bool checkRequirements() {
+    for (const DagPattern::Requirement& r : p_.requirements_)
+      if (!r.holds(match_)) return fail(Miss::Why::Require, p_.root_, bound_[p_.root_], r.text);
+    return true;
+  }
+
   // An interior value with a user outside would be computed twice.
   bool checkUsers() {
     auto ops = match_.ops();
@@ -178,12 +185,21 @@ class PatternSearch {
 };
 
 bool DagPattern::match(Operation* op, Match& match, Miss& miss, bool thorough) const {
+  if (op->getName().getStringRef() == rootOp() && op->getNumResults() == 0) return false;
   for (bool lastFirst : {false, true}) {
     match = Match();
     match.pattern_ = this;
     match.root_ = op;
     match.bound_.assign(nodes_.size(), Value());
-    if (PatternSearch(*this, match, miss, lastFirst).run(op)) return true;
+    try {
+      if (PatternSearch(*this, match, miss, lastFirst).run(op)) return true;
+    } catch (const std::exception& e) {
+      // A function of the pattern's threw; MLIR's frames above must not see it.
+      match.threw_ = true;
+      match.reason_ = e.what();
+      miss = {Miss::Why::Declined, opCount_, root_, op->getResult(0), match.reason_};
+      return false;
+    }
     if (!thorough) break;
   }
   return false;
@@ -228,10 +244,11 @@ std::string DagPattern::explain(const Miss& miss) const {
       break;
     case Miss::Why::OneUse:
     case Miss::Why::Escapes:
-      os << n.op << " has another user";
+      os << (n.op.empty() ? "a value" : n.op) << " has another user";
       break;
     case Miss::Why::Where:
-      os << "wanted " << n.text;
+    case Miss::Why::Require:
+      os << "wanted " << miss.detail;
       break;
     case Miss::Why::Dim:
       os << "dims cannot be proved equal";
@@ -241,7 +258,10 @@ std::string DagPattern::explain(const Miss& miss) const {
       break;
   }
   if (def) os << " at " << def->getLoc();
-  os << " (pattern line " << n.at.line() << ")";
+  if (n.place.empty())
+    os << " (pattern line " << n.at.line() << ")";
+  else
+    os << " (" << n.place << ")";
   return text;
 }
 

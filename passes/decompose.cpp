@@ -42,6 +42,10 @@ class DecomposePass : public PassWrapper<DecomposePass, OperationPass<>> {
 
 }  // namespace
 
+void addDecomposePattern(RewritePatternSet& patterns) {
+  patterns.add<DecomposePattern>(patterns.getContext(), Filter());
+}
+
 std::unique_ptr<Pass> createDecomposePass() { return std::make_unique<DecomposePass>(); }
 std::unique_ptr<Pass> createDecomposePass(Filter decomposes) {
   return std::make_unique<DecomposePass>(std::move(decomposes));

@@ -3,6 +3,7 @@
 
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/rewrite_log.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -27,6 +28,9 @@ void expandDeclined(ModuleOp module, const std::function<std::string(Operation*)
     if (failed(values))
       throw Error(ErrorCode::Unsupported,
                   op->getName().getStringRef().str() + " cannot run here: " + reason);
+    if (auto* dialect = op->getContext()->getLoadedDialect<LatheDialect>();
+        dialect && dialect->rewriteLog)
+      dialect->rewriteLog->noteDeclined(op, reason);
     Block* block = op->getBlock();
     for (Operation* made = before ? before->getNextNode() : &block->front(); made != op;
          made = made->getNextNode())

@@ -19,7 +19,7 @@ bool isElementwise(Operation* op) {
              TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, IsNanOp, AddOp,
              SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp,
              BitwiseAndOp, BitwiseOrOp, BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp,
-             SelectOp, CastOp, BitcastOp, SiluGateOp>(op);
+             SelectOp, CastOp, BitcastOp, SiluGateOp, GatedResidualOp>(op);
 }
 // Costs nothing where it is read, so every consumer may have its own copy.
 bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
@@ -32,12 +32,19 @@ bool isIndexing(Operation* op) {
 bool isRowOp(Operation* op) {
   if (auto softmax = dyn_cast<SoftmaxOp>(op))
     return int64_t(softmax.getAxis()) == tensorType(softmax.getX()).getRank() - 1;
-  if (isa<RmsNormOp>(op)) return true;
+  if (isa<RmsNormOp, LayerNormOp, AddNormOp, AdalnModulateOp>(op)) return true;
   auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes");
   auto keep = op->getAttrOfType<BoolAttr>("keep_dims");
   if (!axes || !keep || !keep.getValue() || axes.size() != 1 || op->getNumOperands() != 1)
     return false;
   return axes[0] == tensorType(op->getOperand(0)).getRank() - 1;
+}
+// Reads its first operand in the result's own row, though at other elements of it.
+bool isRotation(Operation* op) { return isa<RopeOp, NormRopeOp>(op); }
+// The use is read in a pass over the row before the row's results are.
+bool isPassed(OpOperand& use) {
+  Operation* user = use.getOwner();
+  return isRowOp(user) || (isa<NormRopeOp>(user) && use.getOperandNumber() == 0);
 }
 
 // In how many places of a kernel the code of one op may stand.
@@ -77,39 +84,31 @@ class Former {
     llvm::SetVector<Operation*> members;
     members.insert(root);
     Places places{{root, {0}}};
-    // While every op so far reads its operands at its own indices, row reductions may join.
     SmallVector<StringAttr> rows = dimsOf(tensorType(root->getResult(0)));
-    bool pointwise = isElementwise(root) || isRowOp(root);
-    bool hasRowOp = isRowOp(root);
-    bool mayGrow = pointwise || isIndexing(root) || isFree(root) || isa<RopeOp>(root);
-    if (!mayGrow) return members;  // e.g. reductions of other axes
+    if (!isElementwise(root) && !isRowOp(root) && !isIndexing(root) && !isFree(root) &&
+        !isRotation(root))
+      return members;  // e.g. reductions of other axes
+    llvm::DenseMap<Operation*, Reads> reads{{root, {true, false}}};
     for (size_t i = 0; i < members.size() && int(members.size()) < limits.ops; ++i) {
       for (Value operand : members[i]->getOperands()) {
         Operation* p = operand.getDefiningOp();
         if (!p || members.contains(p) || clustered.contains(p) || p->getNumResults() != 1) continue;
         if (isa<WeightOp>(p) || !emittable(p) || isFree(p)) continue;
         bool only = llvm::all_of(p->getUsers(), [&](Operation* u) { return members.contains(u); });
-        if (!only || !readInFewPlaces(p, places)) continue;
-        auto type = tensorType(p->getResult(0));
-        if (isElementwise(p)) {
-          // Under a reduction an operand of another shape would be evaluated once per element.
-          members.insert(p);
-        } else if (isRowOp(p)) {
-          auto input = dimsOf(tensorType(p->getOperand(0)));
-          if (!pointwise || input != rows) continue;
-          hasRowOp = true;
-          members.insert(p);
+        if (!only) continue;
+        Reads of = readsOf(p, reads);
+        if (isRowOp(p)) {
+          if (!of.ownRow || dimsOf(tensorType(p->getOperand(0))) != rows) continue;
         } else if (isIndexing(p)) {
           // A row reduction reads its operand several times: only what is cheap to re-read joins.
-          bool cheap = isa<BroadcastOp>(p) ||
-                       (isa<ReshapeOp>(p) && type.hasStaticShape() && type.getNumElements() == 1);
-          if (hasRowOp && !cheap) continue;
-          if (isa<ReshapeOp>(p) && !isa_and_nonnull<Operation*>(p->getOperand(0).getDefiningOp()))
-            continue;
-          if (isa<ReshapeOp>(p) && !sameLastDim(p)) continue;
-          members.insert(p);
-          pointwise &= cheap;
+          if (of.passes && !isOnePlace(p) && !keepsRows(p)) continue;
+          if (isa<ReshapeOp>(p) && !joins(cast<ReshapeOp>(p))) continue;
+        } else if (!isElementwise(p)) {
+          continue;
         }
+        if (!readInFewPlaces(p, places)) continue;
+        reads[p] = of;
+        members.insert(p);
       }
     }
     // Constants and ramps are copied in by outline().
@@ -139,11 +138,58 @@ class Former {
     places[op] = std::move(all);
     return true;
   }
+  // How the members around an op read it.
+  struct Reads {
+    bool ownRow;  // at the result's own row: a reduction of that row may join
+    bool passes;  // in a pass of a row reduction
+  };
+  static Reads readsOf(Operation* op, const llvm::DenseMap<Operation*, Reads>& reads) {
+    Reads all{true, false};
+    for (OpOperand& use : op->getUses()) {
+      Operation* user = use.getOwner();
+      Reads outer = reads.lookup(user);
+      bool stays = isElementwise(user) || isRowOp(user) || isRotation(user) || isOnePlace(user);
+      all.ownRow &= outer.ownRow && stays;
+      all.passes |= outer.passes || isPassed(use);
+    }
+    return all;
+  }
+  static bool isOnePlace(Operation* op) {
+    auto type = tensorType(op->getResult(0));
+    return isa<BroadcastOp>(op) ||
+           (isa<ReshapeOp>(op) && type.hasStaticShape() && type.getNumElements() == 1);
+  }
+  // A row of the result is a stretch of a row of the operand: it loads like the operand itself.
+  static bool keepsRows(Operation* op) {
+    if (auto t = dyn_cast<TransposeOp>(op))
+      return !t.getPermutation().empty() &&
+             t.getPermutation().back() == int64_t(t.getPermutation().size()) - 1;
+    if (auto slice = dyn_cast<SliceOp>(op))
+      return !slice.getStrides().empty() && slice.getStrides().back() == 1;
+    return isa<ReshapeOp>(op) && (sameLastDim(op) || splitsLastDim(op));
+  }
+  // A reshape of a buffer is a view outside of the region; splitting an axis pays where it lets the
+  // slice in front join.
+  static bool joins(ReshapeOp op) {
+    Operation* from = op.getX().getDefiningOp();
+    return from && (sameLastDim(op) || (isa<SliceOp>(from) && splitsLastDim(op)));
+  }
   // Splitting or merging dims in front of the last one keeps rows whole.
   static bool sameLastDim(Operation* reshape) {
     auto from = tensorType(reshape->getOperand(0)), to = tensorType(reshape->getResult(0));
     return from.getRank() && to.getRank() &&
            dimOf(from, from.getRank() - 1) == dimOf(to, to.getRank() - 1);
+  }
+  // [.., h * d] -> [.., h, d]
+  static bool splitsLastDim(Operation* reshape) {
+    auto from = tensorType(reshape->getOperand(0)), to = tensorType(reshape->getResult(0));
+    if (!from.getRank() || from.isDynamicDim(from.getRank() - 1)) return false;
+    int64_t width = from.getDimSize(from.getRank() - 1), product = 1;
+    for (int64_t i = to.getRank(); i-- > 0 && product < width;) {
+      if (to.isDynamicDim(i)) return false;
+      product *= to.getDimSize(i);
+    }
+    return product == width;
   }
 
   void outline(llvm::SetVector<Operation*>& cluster) {

@@ -2,9 +2,12 @@
 #include <set>
 
 #include "ir/types.h"
+#include "mlir/Dialect/PDL/IR/PDL.h"
+#include "mlir/IR/Diagnostics.h"
 #include "passes/greedy.h"
 #include "passes/passes.h"
 #include "passes/patterns/library.h"
+#include "passes/user_patterns.h"
 
 using namespace mlir;
 
@@ -15,30 +18,55 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
  public:
   LATHE_PASS(FusePass, "lathe-fuse", "elementary ops become fused ops")
   explicit FusePass(PatternsFor more = {}) : more_(std::move(more)) {}
+  FusePass(const FusePass& other) : PassWrapper(other), more_(other.more_) {}
+
+  void getDependentDialects(DialectRegistry& registry) const final {
+    registry.insert<pdl::PDLDialect>();
+  }
   LogicalResult initialize(MLIRContext* context) final {
+    PatternLibrary own;
+    try {
+      own = userPatterns(context, more_, files_);
+    } catch (const std::exception& e) {
+      return emitError(UnknownLoc::get(context), e.what());
+    }
+    stages_.clear();
+    auto add = [&](const PatternLibrary& patterns) {
+      RewritePatternSet set(context);
+      for (auto& p : patterns) set.add(toRewrite(p));
+      stages_.emplace_back(std::move(set));
+    };
+    // A user's fusion comes first: a built-in one could take a part of what it matches.
+    if (!own.empty()) add(own);
     PatternLibrary library = fusionPatterns(context);
-    if (more_)
-      for (auto& p : more_(context)) library.push_back(p);
-    phases_.clear();
+    library.insert(library.end(), own.begin(), own.end());
     std::set<int> phases{0};
     for (auto& p : library) phases.insert(p->phase());
     for (int phase : phases) {
-      RewritePatternSet patterns(context);
+      PatternLibrary upTo;
       for (auto& p : library)
-        if (p->phase() <= phase) patterns.add(toRewrite(p));
-      phases_.emplace_back(std::move(patterns));
+        if (p->phase() <= phase) upTo.push_back(p);
+      add(upTo);
     }
     return success();
   }
   void runOnOperation() final {
-    for (const FrozenRewritePatternSet& patterns : phases_)
-      if (failed(applyPatterns(getOperation(), patterns))) return signalPassFailure();
+    // A pattern whose function threw has said so; the driver takes that for a miss.
+    bool said = false;
+    ScopedDiagnosticHandler watch(&getContext(), [&](Diagnostic& d) {
+      said |= d.getSeverity() == DiagnosticSeverity::Error;
+      return failure();
+    });
+    for (const FrozenRewritePatternSet& patterns : stages_)
+      if (failed(applyPatterns(getOperation(), patterns)) || said) return signalPassFailure();
   }
 
  private:
+  ListOption<std::string> files_{
+      *this, "patterns", llvm::cl::desc("files of more patterns, PDL (.mlir) or PDLL (.pdll)")};
   PatternsFor more_;
   // A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
-  std::vector<FrozenRewritePatternSet> phases_;
+  std::vector<FrozenRewritePatternSet> stages_;
 };
 
 }  // namespace

@@ -52,8 +52,12 @@ class Hoister {
         types.push_back(v.getType());
         names.push_back(builder.getStringAttr(name));
       }
+    }
+    // Only now: a value of the frontier may be part of another.
+    for (Value v : frontier) {
       OpBuilder at(v.getDefiningOp());
-      v.replaceAllUsesWith(WeightOp::create(at, v.getLoc(), v.getType(), name));
+      v.replaceAllUsesWith(
+          WeightOp::create(at, v.getLoc(), v.getType(), nameOfNumber.at(numberOf(v))));
     }
     func::ReturnOp::create(builder, load.getLoc(), results);
     load.setFunctionType(builder.getFunctionType({}, types));
@@ -81,11 +85,17 @@ class Hoister {
     for (Operation& op : f.getBody().front()) {
       // What a broadcast makes is larger than what it reads: it stays, its operand is hoisted.
       if (!worthy.contains(&op) || isa<WeightOp, BroadcastOp>(op)) continue;
-      bool leaves = llvm::any_of(
-          op.getUsers(), [&](Operation* u) { return !worthy.contains(u) || isa<BroadcastOp>(u); });
+      bool leaves = llvm::any_of(op.getUsers(), [&](Operation* u) { return staysOut(u, worthy); });
       if (leaves)
         for (Value v : op.getResults()) frontier.push_back(v);
     }
+  }
+
+  // True for an op that is not hoisted: a broadcast is where all that reads it is.
+  static bool staysOut(Operation* op, const llvm::DenseSet<Operation*>& worthy) {
+    if (!worthy.contains(op)) return true;
+    return isa<BroadcastOp>(op) &&
+           llvm::any_of(op->getUsers(), [&](Operation* u) { return staysOut(u, worthy); });
   }
 
   // A number for the expression: equal expressions have equal ones. Operands enter as numbers, so

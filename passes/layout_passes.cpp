@@ -4,8 +4,10 @@
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/choose_weight_layout.h"
+#include "passes/fold_norm_gain.h"
 #include "passes/form_regions.h"
 #include "passes/hoist_weights.h"
+#include "passes/merge_linears.h"
 #include "passes/passes.h"
 
 using namespace mlir;
@@ -19,6 +21,20 @@ struct ChooseWeightLayoutPass : PassWrapper<ChooseWeightLayoutPass, OperationPas
   void runOnOperation() final {
     chooseWeightLayout(getOperation(), [](LinearOp) { return true; });
   }
+};
+
+struct MergeLinearsPass : PassWrapper<MergeLinearsPass, OperationPass<ModuleOp>> {
+  LATHE_PASS(MergeLinearsPass, "lathe-merge-linears",
+             "linear ops on one input become one wider linear op (qkv, gate and up)")
+  void runOnOperation() final {
+    mergeLinears(getOperation(), [](ArrayRef<LinearOp>) { return true; });
+  }
+};
+
+struct FoldNormGainPass : PassWrapper<FoldNormGainPass, OperationPass<ModuleOp>> {
+  LATHE_PASS(FoldNormGainPass, "lathe-fold-norm-gain",
+             "a norm's gain moves into the weights that follow (mode fast)")
+  void runOnOperation() final { foldNormGain(getOperation()); }
 };
 
 struct HoistWeightsPass : PassWrapper<HoistWeightsPass, OperationPass<ModuleOp>> {
@@ -42,6 +58,8 @@ struct FormRegionsPass : PassWrapper<FormRegionsPass, OperationPass<ModuleOp>> {
 std::unique_ptr<Pass> createChooseWeightLayoutPass() {
   return std::make_unique<ChooseWeightLayoutPass>();
 }
+std::unique_ptr<Pass> createMergeLinearsPass() { return std::make_unique<MergeLinearsPass>(); }
+std::unique_ptr<Pass> createFoldNormGainPass() { return std::make_unique<FoldNormGainPass>(); }
 std::unique_ptr<Pass> createHoistWeightsPass() { return std::make_unique<HoistWeightsPass>(); }
 std::unique_ptr<Pass> createFormRegionsPass() { return std::make_unique<FormRegionsPass>(); }
 

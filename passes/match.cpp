@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/match.h"
 
+#include <cmath>
+
 #include "ir/attributes.h"
 #include "ir/checked_create.h"
 #include "ir/types.h"
+#include "passes/exactness.h"
 #include "passes/locations.h"
+#include "passes/numerics_scope.h"
+#include "runtime/error.h"
 
 using namespace mlir;
 
@@ -28,15 +33,96 @@ std::optional<double> splatValue(Value value) {
   return isSigned ? double(number.getSExtValue()) : double(number.getZExtValue());
 }
 
-double Match::constant(const Tensor& t) const { return *splatValue(bound_[t.id()]); }
+bool isSplatOf(Value value, double wanted, double tolerance) {
+  auto number = splatValue(value);
+  if (!number) return false;
+  // An infinity has no tolerance: every number would be within it.
+  if (*number == wanted ||
+      (std::isfinite(wanted) && std::abs(*number - wanted) <= tolerance * std::abs(wanted)))
+    return true;
+  auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
+  if (!element) return false;
+  APFloat rounded(wanted);
+  bool inexact;
+  rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
+  return rounded.convertToDouble() == *number;
+}
+
+bool isWeight(Value value) {
+  while (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
+  return bool(value.getDefiningOp<WeightOp>());
+}
+
+Attribute axesFromFront(NamedAttribute attribute, ValueRange operands) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if ((name != "axis" && name != "axes" && name != "permutation") || operands.empty() ||
+      !operands[0])
+    return value;
+  auto type = dyn_cast<RankedTensorType>(operands[0].getType());
+  if (!type) return value;
+  auto resolved = [&](int64_t axis) { return axis < 0 ? axis + type.getRank() : axis; };
+  if (auto axis = dyn_cast<IntegerAttr>(value))
+    return IntegerAttr::get(axis.getType(), resolved(axis.getInt()));
+  auto axes = dyn_cast<DenseI64ArrayAttr>(value);
+  if (!axes) return value;
+  SmallVector<int64_t> all = llvm::to_vector(llvm::map_range(axes.asArrayRef(), resolved));
+  return DenseI64ArrayAttr::get(value.getContext(), all);
+}
+
+Value Match::operator[](const Tensor& t) const {
+  if (t.recorder() != pattern_ || t.id() >= bound_.size())
+    throw Error(ErrorCode::InvalidArgument, "the tensor does not belong to the pattern");
+  return bound_[t.id()];
+}
+
+double Match::constant(const Tensor& t) const {
+  Value value = (*this)[t];
+  auto number = value ? splatValue(value) : std::nullopt;
+  if (!number)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a tensor matched to a constant, got one that was not");
+  return *number;
+}
 
 Attribute Match::attribute(const Tensor& t, StringRef name) const {
-  return bound_[t.id()].getDefiningOp()->getAttr(name);
+  Value value = (*this)[t];
+  Operation* op = value ? value.getDefiningOp() : nullptr;
+  if (!op)
+    throw Error(ErrorCode::InvalidArgument,
+                "'" + name.str() + "' of a tensor that was not matched to an op");
+  return op->getAttr(name);
 }
 
 Value Match::decline(const Twine& reason) {
   if (reason_.empty()) reason_ = reason.str();
   return {};
+}
+
+bool Match::weakens(Contract contract) {
+  MLIRContext* context = root_->getContext();
+  declared_ = true;
+  if (weaken(context, contract)) return true;
+  decline(refusalOf(contract, numericsModeOf(context)));
+  return false;
+}
+
+bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
+  auto* dialect = root_->getContext()->getLoadedDialect<LatheDialect>();
+  NumericsPolicy* policy = dialect ? dialect->numerics : nullptr;
+  bool strict = policy && policy->mode == NumericsMode::Strict;
+  if (!strict && (!policy || !policy->audit || declared_ || !dialect->rewriteLog)) return true;
+  auto matched = ops();
+  auto difference = exactDifference(*policy, replaced, matched.getArrayRef(), created_);
+  if (!difference) return true;
+  if (strict) {
+    decline("strict: the fused op would not compute the same bits (" + difference->what + ")");
+    return false;
+  }
+  weaken(root_->getContext(),
+         difference->rounds ? Contract::IntermediateRounding : Contract::Spelling);
+  return true;
 }
 
 llvm::SmallSetVector<Operation*, 16> Match::ops() const {
@@ -92,6 +178,16 @@ Value Match::makeWith(std::string_view op, ArrayRef<Value> operands,
   if (!made) return decline("the replacement does not hold: " + why);
   created_.push_back(made);
   return made->getResult(0);
+}
+
+Value Match::scalar(double value, Value like) {
+  auto type = RankedTensorType::get({}, tensorType(like).getElementType());
+  Attribute element = isa<FloatType>(type.getElementType())
+                          ? Attribute(FloatAttr::get(type.getElementType(), value))
+                          : Attribute(IntegerAttr::get(type.getElementType(), int64_t(value)));
+  NamedAttribute attribute(StringAttr::get(root_->getContext(), "value"),
+                           DenseElementsAttr::get(type, element));
+  return makeWith("lathe.constant", {}, attribute);
 }
 
 }  // namespace lathe

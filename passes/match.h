@@ -5,24 +5,58 @@
 #include <string>
 
 #include "llvm/ADT/SetVector.h"
+#include "mlir/IR/PatternMatch.h"
 #include "passes/dag_pattern.h"
+#include "passes/numerics.h"
+#include "passes/pattern_node.h"
 
 namespace lathe {
+
+/// How far a match came and what stopped it.
+struct Miss {
+  /// Coarse to fine. Of two equally far misses the finer one is kept: the other order of a
+  /// commutative op gives the duller reason.
+  enum class Why {
+    NotAnOp,
+    OpName,
+    OperandCount,
+    Identity,
+    Constant,
+    Attribute,
+    OneUse,
+    Where,
+    Dim,
+    Require,
+    Escapes,
+    Declined
+  };
+  Why why = Why::NotAnOp;
+  int matched = -1;  ///< ops matched before the failure
+  size_t node = 0;
+  mlir::Value value;
+  std::string detail;  ///< Attribute: its name; the others: what was wanted, or why it declined
+};
 
 class Match {
  public:
   /// The value that a node was matched to; null if the node lies in a spelling not taken.
-  mlir::Value operator[](const Tensor& t) const { return bound_[t.id()]; }
-  bool has(const Tensor& t) const { return bool(bound_[t.id()]); }
-  /// The value of all elements of a matched constant.
+  mlir::Value operator[](const Tensor& t) const;
+  bool has(const Tensor& t) const { return bool((*this)[t]); }
+  /// The value of all elements of a matched constant. Throws Error if `t` is none.
   double constant(const Tensor& t) const;
-  /// An attribute of a matched op.
+  /// An attribute of a matched op; null if it has none of that name. Throws Error if `t` was not
+  /// matched to an op.
   mlir::Attribute attribute(const Tensor& t, llvm::StringRef name) const;
   mlir::Operation* root() const { return root_; }
 
   /// Refuses the match: `return match.decline("epsilon is not a constant")`.
   mlir::Value decline(const llvm::Twine& reason);
   const std::string& reason() const { return reason_; }
+  /// A function of the pattern threw; `reason` has the words.
+  bool threw() const { return threw_; }
+  /// Says that the replacement weakens a contract. In a mode that keeps it the match is refused:
+  /// `if (!match.weakens(Contract::IncomingNan)) return {};`
+  bool weakens(Contract contract);
 
   /// Replaces another matched value than the root's too; the pattern says `mayEscape` of it. The
   /// replacement is moved in front of the value's first user.
@@ -43,10 +77,16 @@ class Match {
                    const std::vector<NamedAttr>& attributes = {});
   mlir::Value makeWith(std::string_view op, llvm::ArrayRef<mlir::Value> operands,
                        llvm::ArrayRef<mlir::NamedAttribute> attributes);
+  /// A scalar of `like`'s dtype, rounded to it.
+  mlir::Value scalar(double value, mlir::Value like);
 
  private:
   friend class DagPattern;
   friend class PatternSearch;
+  // In strict mode refuses replacements (pairs of matched value and replacement) that are not
+  // proved to compute the same bits; under an audit notes what they weaken.
+  bool checkNumerics(llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced);
+
   const DagPattern* pattern_ = nullptr;
   mlir::Operation* root_ = nullptr;
   llvm::SmallVector<mlir::Value, 32> bound_;
@@ -55,9 +95,19 @@ class Match {
   llvm::SmallVector<mlir::Operation*, 4> created_;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 1> replaced_;
   std::string reason_;
+  bool threw_ = false;
+  bool declared_ = false;  // has named a contract
 };
 
 /// The value that all elements of a constant have, seen through casts, broadcasts and reshapes.
 std::optional<double> splatValue(mlir::Value value);
+/// True for a constant all of whose elements are `wanted`, within a relative tolerance or as it
+/// rounds to the constant's element type.
+bool isSplatOf(mlir::Value value, double wanted, double tolerance = 1e-6);
+/// True for a checkpoint tensor, also behind casts.
+bool isWeight(mlir::Value value);
+/// The attribute's value with axes that count from the back of the first operand resolved;
+/// unchanged if it holds none.
+mlir::Attribute axesFromFront(mlir::NamedAttribute attribute, mlir::ValueRange operands);
 
 }  // namespace lathe

@@ -29,7 +29,9 @@ const std::vector<ContractRow>& contractTable() {
       {Spelling, "spelling", "one of several formulas that are equal in exact arithmetic", Relaxed},
       {Reciprocal, "reciprocal", "a quotient by a constant is no product with its inverse",
        Relaxed},
-      {IncomingNan, "incoming-nan", "a NaN that comes in is treated as the graph says", Relaxed},
+      {IncomingNan, "incoming-nan", "a NaN or infinity that comes in is treated as the graph says",
+       Relaxed},
+      {SignedZero, "signed-zero", "a zero has the sign that the graph gives it", Relaxed},
       {GainPlacement, "gain-placement", "a norm's gain is applied before the next product rounds",
        Fast},
       {ProductOrder, "product-order", "matrix products associate as written", Fast},
@@ -41,6 +43,12 @@ const ContractRow& rowOf(Contract contract) { return contractTable()[size_t(cont
 
 bool mayWeaken(Contract contract, NumericsMode mode) {
   return mode >= rowOf(contract).weakenedFrom;
+}
+
+std::string refusalOf(Contract contract, NumericsMode mode) {
+  const ContractRow& row = rowOf(contract);
+  return std::string(nameOf(mode)) + " mode keeps the contract '" + std::string(row.name) +
+         "': " + std::string(row.meaning);
 }
 
 }  // namespace lathe

@@ -22,7 +22,8 @@ enum class Contract {
   ScalePlacement,        ///< a factor is applied where the graph applies it
   Spelling,              ///< one formula of several that are equal in exact arithmetic
   Reciprocal,            ///< a quotient by a constant is no product with its inverse
-  IncomingNan,           ///< a NaN that comes in is treated as the graph says
+  IncomingNan,           ///< a NaN or infinity that comes in is treated as the graph says
+  SignedZero,            ///< a zero has the sign that the graph gives it
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
 };
@@ -38,5 +39,7 @@ const std::vector<ContractRow>& contractTable();
 const ContractRow& rowOf(Contract contract);
 /// True if rewrites may weaken the contract in this mode.
 bool mayWeaken(Contract contract, NumericsMode mode);
+/// Why a rewrite is refused: "strict mode keeps the contract 'spelling': one of several ..."
+std::string refusalOf(Contract contract, NumericsMode mode);
 
 }  // namespace lathe

@@ -11,6 +11,8 @@ void registerRewritePasses() {
   mlir::registerPass([] { return createWhyNotPass(); });
   mlir::registerPass([] { return createCheckLocationsPass(); });
   mlir::registerPass([] { return createStripDimsPass(); });
+  mlir::registerPass([] { return createFoldNormGainPass(); });
+  mlir::registerPass([] { return createMergeLinearsPass(); });
   mlir::registerPass([] { return createChooseWeightLayoutPass(); });
   mlir::registerPass([] { return createHoistWeightsPass(); });
   mlir::registerPass([] { return createFormRegionsPass(); });

@@ -11,8 +11,7 @@
 
 namespace lathe {
 
-/// `lathe-canonicalize`: folds, canonicalizers of the dialect, and compositions of transposes and
-/// broadcasts.
+/// `lathe-canonicalize`: one spelling per idea (passes/canonical/, docs/canonical-form.md).
 std::unique_ptr<mlir::Pass> createCanonicalizePass();
 /// `lathe-cse`: equal ops become one, which carries the origins of all.
 std::unique_ptr<mlir::Pass> createCsePass();
@@ -20,6 +19,8 @@ std::unique_ptr<mlir::Pass> createCsePass();
 /// which `decomposes` is true.
 std::unique_ptr<mlir::Pass> createDecomposePass();
 std::unique_ptr<mlir::Pass> createDecomposePass(std::function<bool(mlir::Operation*)> decomposes);
+/// The same as a pattern among others.
+void addDecomposePattern(mlir::RewritePatternSet& patterns);
 /// `lathe-fuse`: the built-in fusions, and the user's own.
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createFusePass(PatternsFor more);
@@ -33,8 +34,11 @@ std::unique_ptr<mlir::Pass> createCheckLocationsPass();
 /// of them. Only once no lathe op is left: their inference cannot prove `?` equal to `?`.
 std::unique_ptr<mlir::Pass> createStripDimsPass();
 
-/// `lathe-choose-weight-layout`, `lathe-hoist-weights`, `lathe-form-regions`: the steps that a
-/// backend takes from `fused` to `lowered`, with the widest answers a backend could give.
+/// `lathe-fold-norm-gain`, `lathe-merge-linears`, `lathe-choose-weight-layout`,
+/// `lathe-hoist-weights`, `lathe-form-regions`: the steps that a backend takes from `fused` to
+/// `lowered`, with the widest answers a backend could give.
+std::unique_ptr<mlir::Pass> createFoldNormGainPass();
+std::unique_ptr<mlir::Pass> createMergeLinearsPass();
 std::unique_ptr<mlir::Pass> createChooseWeightLayoutPass();
 std::unique_ptr<mlir::Pass> createHoistWeightsPass();
 std::unique_ptr<mlir::Pass> createFormRegionsPass();

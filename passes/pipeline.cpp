@@ -8,8 +8,12 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/numerics_scope.h"
+#include "passes/observe.h"
 #include "passes/passes.h"
+#include "passes/plugins.h"
 #include "passes/rewrite_log.h"
+#include "passes/user_patterns.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -70,6 +74,7 @@ Stage parseStage(std::string_view name) {
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
                  const PipelineOptions& options) {
+  NumericsScope numerics(module.getContext(), {.mode = options.mode, .audit = options.audit});
   auto reached = [&](Stage stage) {
     if (options.observe) options.observe(stage, module);
     return stage == until;
@@ -88,7 +93,17 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
       after(stage, step.name);
     }
   };
+  // Before anything runs: mistakes in what the user brings are told as they are, and first.
+  MLIRContext* context = module.getContext();
+  PatternLibrary own = userPatterns(context, options.patterns, options.patternFiles);
+  for (const std::string& plugin : options.plugins) loadPassPlugin(plugin);
+  auto passes = options.passes.empty() ? nullptr : parsePasses(context, options.passes);
   if (reached(Stage::Recorded)) return;
+
+  // Before any rewrite: from here on nothing connects an observed value that is computed again with
+  // the graph that it was taken from.
+  const bool observed = !observedResults(module).empty();
+  if (observed) steps(Stage::Canonical, {{"isolate-observed", isolateObserved, true}});
 
   // CSE after canonicalization: equal spellings first, then equal values.
   pass(Stage::Canonical, "canonicalize", createCanonicalizePass());
@@ -97,7 +112,14 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
 
   // One pass holds all fusions: the greedy driver finds the small ones first, and attention is
   // matched on fused softmax.
-  pass(Stage::Fused, "fuse", createFusePass(options.patterns));
+  pass(Stage::Fused, "fuse", createFusePass([&](MLIRContext*) { return own; }));
+  // The user's passes see fused ops, and what they leave is cleaned up like the fusions' rests.
+  if (passes) {
+    guarded(module, "passes", [&] { return passes->run(module); });
+    after(Stage::Fused, "passes");
+  }
+  // After the fusions and the user's passes, before the CSE that merges what is the same twice.
+  if (observed) steps(Stage::Fused, {{"inline-observed", inlineObserved, true}});
   pass(Stage::Fused, "canonicalize-fused", createCanonicalizePass());
   pass(Stage::Fused, "cse-fused", createCsePass());
   if (reached(Stage::Fused)) return;

@@ -48,7 +48,8 @@ using StepObserver = std::function<void(Stage stage, const std::string& step, ml
 /// What a user changes about the pipeline, and who looks on.
 struct PipelineOptions {
   NumericsMode mode = NumericsMode::Relaxed;
-  PatternsFor patterns = {};              ///< fusions beside the built-in ones
+  bool audit = false;         ///< also find out what a fusion weakens that does not say so itself
+  PatternsFor patterns = {};  ///< fusions beside the built-in ones
   std::vector<std::string> patternFiles;  ///< PDL (.mlir) or PDLL (.pdll) text, see pdl_patterns.h
   std::vector<std::string> plugins;       ///< pass plugins to load
   std::string passes;                     ///< textual pipeline that runs after the fusions

@@ -34,14 +34,17 @@ RewriteLog::~RewriteLog() {
 // An ApplyPatternAction is an attempt, not an application: not calling run() refuses the attempt.
 void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& action) {
   if (auto* pass = dyn_cast<PassExecutionAction>(&action)) return handlePass(run, *pass);
-  if (!isa<ApplyPatternAction>(action)) return run();
+  // A detached log is one whose dialect lends itself to a trial (exactness.cpp): no rewrite of the
+  // user's module.
+  if (!isa<ApplyPatternAction>(action) || dialect_->rewriteLog != this) return run();
   if (!open()) return;
   uint64_t attempt = attempts_++;
+  auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
+  willTry(op);
   if (options_.skipAttempt == ~uint64_t(0)) return run();
   std::string name;  // the action hides its pattern; only its text names it
   llvm::raw_string_ostream os(name);
   action.print(os);
-  auto* op = dyn_cast<Operation*>(action.getContextIRUnits()[0]);
   if (attempt == options_.skipAttempt) banned_ = {name, op};
   // The driver tries again later, so the same pattern is refused at the same op from here on.
   if (banned_.second == op && banned_.first == name) return;
@@ -58,16 +61,28 @@ void RewriteLog::asOne(StringRef what, Operation* root, llvm::function_ref<void(
   if (!open()) return;
   OperationFingerPrint before(root);
   size_t had = entries_.size();
+  willTry(root);
   run();
   if (entries_.size() != had || before == OperationFingerPrint(root)) return;
   root_ = root->getLoc();
-  settle(what, /*keepLocations=*/true);
+  rootOp_ = nullptr;
+  settle(what, /*keepLocations=*/true, root);
+}
+
+void RewriteLog::noteDeclined(Operation* op, std::string reason) {
+  declined_.push_back({op->getName().getStringRef().str(), op->getLoc(), std::move(reason)});
+}
+
+void RewriteLog::willTry(Operation* at) {
+  if (options_.observer)
+    options_.observer->willTry(entries_.size() + 1, attempts_ ? attempts_ - 1 : 0, at);
 }
 
 // The origins of an op that a rewrite replaces and of what it leaves without users: those ops are
 // erased only later, by the driver.
 void RewriteLog::collect(Operation* op) {
   addOrigins(origins_, op->getLoc());
+  taken_.insert(op);
   for (Value v : op->getOperands()) {
     Operation* def = v.getDefiningOp();
     bool dies = def && !def->hasTrait<OpTrait::ConstantLike>() &&
@@ -77,24 +92,44 @@ void RewriteLog::collect(Operation* op) {
   }
 }
 
-void RewriteLog::settle(StringRef what, bool keepLocations) {
+void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
   if (!keepLocations && !created_.empty() && !origins_.empty()) {
     Location merged = fuseOrigins(context_, origins_, what);
     for (Operation* op : created_) op->setLoc(merged);
   }
   uint64_t attempt = attempts_ ? attempts_ - 1 : 0;
-  entries_.push_back({entries_.size() + 1, attempt, what.str(), root_});
-  if (options_.print)
-    llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what << "\n";
+  entries_.push_back({entries_.size() + 1, attempt, what.str(), root_, std::move(weakened_)});
+  if (options_.print) {
+    llvm::errs() << "rewrite #" << entries_.size() << " attempt " << attempt << " " << what;
+    for (Contract c : entries_.back().weakened) llvm::errs() << " weakens " << rowOf(c).name;
+    llvm::errs() << "\n";
+  }
+  if (options_.observer) {
+    if (rootOp_ && created_.empty() && taken_.empty()) {
+      created_.insert(rootOp_);
+      taken_.insert(rootOp_);
+    }
+    options_.observer->didApply(
+        {entries_.back(), created_.getArrayRef(), taken_.getArrayRef(), whole});
+  }
   created_.clear();
+  taken_.clear();
   origins_.clear();
+  weakened_.clear();
+}
+
+void RewriteLog::weaken(Contract contract) {
+  if (!llvm::is_contained(weakened_, contract)) weakened_.push_back(contract);
 }
 
 void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
   current_ = &pattern;
   root_ = op->getLoc();
+  rootOp_ = op;
   created_.clear();
+  taken_.clear();
   origins_.clear();
+  weakened_.clear();
 }
 
 void RewriteLog::notifyPatternEnd(const Pattern& pattern, LogicalResult status) {
@@ -126,7 +161,9 @@ void RewriteLog::notifyOperationReplaced(Operation* op, ValueRange values) {
 }
 
 void RewriteLog::notifyOperationErased(Operation* op) {
-  created_.remove(op);
+  // What the pattern made and took back was never there.
+  if (!created_.remove(op) && current_) taken_.insert(op);
+  if (rootOp_ == op) rootOp_ = nullptr;
   if (banned_.second == op) banned_ = {};
 }
 

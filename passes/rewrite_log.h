@@ -24,12 +24,15 @@ class LatheDialect;
 /// other pattern the log gives created ops the origins of the ops that the rewrite removed.
 inline constexpr llvm::StringLiteral kExactLocations = "lathe.exact-locations";
 
+class RewriteObserver;
+
 class RewriteLog : public mlir::RewriterBase::Listener {
  public:
   struct Options {
     uint64_t stopAfter = ~uint64_t(0);    ///< apply this many rewrites and no more
     uint64_t skipAttempt = ~uint64_t(0);  ///< never apply the rewrite that this attempt would make
     bool print = false;                   ///< one line per rewrite on stderr
+    RewriteObserver* observer = nullptr;  ///< looks on; outlives the log
   };
   struct Entry {
     uint64_t number;   ///< from 1
@@ -37,6 +40,12 @@ class RewriteLog : public mlir::RewriterBase::Listener {
     std::string what;  ///< the pattern's name, or "pass lathe-cse"
     mlir::Location at;
     std::vector<Contract> weakened = {};
+  };
+  /// A fused op that a backend expanded because it cannot run it.
+  struct Declined {
+    std::string op;  ///< "lathe.softmax"
+    mlir::Location at;
+    std::string reason;
   };
 
   /// Merges locations only.
@@ -51,8 +60,13 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   /// Runs what cannot be refused piece by piece as one rewrite, if it changes `root`; refuses it
   /// once `stopAfter` is reached.
   void asOne(llvm::StringRef what, mlir::Operation* root, llvm::function_ref<void()> run);
+  /// Notes a contract for the entry of the rewrite that is being applied, if it comes to one.
+  void weaken(Contract contract);
+
+  void noteDeclined(mlir::Operation* op, std::string reason);
 
   const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Declined>& declined() const { return declined_; }
   uint64_t attempts() const { return attempts_; }
 
   void notifyPatternBegin(const mlir::Pattern& pattern, mlir::Operation* op) override;
@@ -66,20 +80,46 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   void handlePass(llvm::function_ref<void()> run, const mlir::PassExecutionAction& action);
   bool open() const { return entries_.size() < options_.stopAfter; }
   void collect(mlir::Operation* op);
-  void settle(llvm::StringRef what, bool keepLocations);
+  void willTry(mlir::Operation* at);
+  void settle(llvm::StringRef what, bool keepLocations, mlir::Operation* whole = nullptr);
 
   mlir::MLIRContext* context_;
   LatheDialect* dialect_ = nullptr;  // null: merges only
   Options options_;
   std::vector<Entry> entries_;
+  std::vector<Declined> declined_;
   uint64_t attempts_ = 0;
 
   // Of the pattern that is being applied.
   const mlir::Pattern* current_ = nullptr;
-  llvm::SetVector<mlir::Operation*> created_;
+  mlir::Operation* rootOp_ = nullptr;  // null once the pattern has erased it
+  llvm::SetVector<mlir::Operation*> created_, taken_;
   Origins origins_;
+  std::vector<Contract> weakened_;
   mlir::Location root_;
   std::pair<std::string, mlir::Operation*> banned_;
+};
+
+/// Sees every rewrite of a log before and after it happens: for tools that show or reduce them, and
+/// for tests that plant mistakes.
+class RewriteObserver {
+ public:
+  virtual ~RewriteObserver() = default;
+  /// The next rewrite may happen at `at` and would then have this number and attempt; nothing has
+  /// changed yet. For what is one rewrite as a whole, `at` is the module. Most patterns decline.
+  virtual void willTry(uint64_t number, uint64_t attempt, mlir::Operation* at) {}
+  struct Applied {
+    const RewriteLog::Entry& entry;
+    /// What the rewrite created, or the one op that it changed in place; none for a whole pass, or
+    /// where a value that was there already took the place of another.
+    llvm::ArrayRef<mlir::Operation*> made;
+    /// What it replaced, erased or left without users: erased by now or soon, good as keys only.
+    llvm::ArrayRef<mlir::Operation*> taken;
+    /// The module, for what is one rewrite as a whole; else null.
+    mlir::Operation* whole = nullptr;
+  };
+  /// May change attributes and operands of what was made, which is what a planted mistake does.
+  virtual void didApply(const Applied& applied) {}
 };
 
 }  // namespace lathe

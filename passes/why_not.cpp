@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "passes/why_not.h"
+
 #include "ir/types.h"
-#include "passes/match.h"
 #include "passes/passes.h"
 #include "passes/patterns/library.h"
 
@@ -10,21 +11,38 @@ namespace lathe {
 namespace {
 
 // How near a pattern came, as a share: a short pattern must not win by being short.
-struct Nearest {
-  const DagPattern* pattern = nullptr;
-  Miss miss;
-  bool isBetter(const DagPattern& p, const Miss& m) const {
-    if (!pattern) return true;
-    int mine = m.matched * pattern->opCount(), best = miss.matched * p.opCount();
-    return mine > best || (mine == best && m.why > miss.why);
+bool isNearer(const DagPattern& p, const Miss& m, const NearMiss& best) {
+  if (!best.pattern) return true;
+  int mine = m.matched * best.pattern->opCount(), other = best.miss.matched * p.opCount();
+  return mine > other || (mine == other && m.why > best.miss.why);
+}
+
+// Below half, or by the root's name alone, every op would be near to something.
+bool isWorthTelling(const NearMiss& near) {
+  if (near.miss.why == Miss::Why::Declined) return true;
+  return near.miss.matched > 1 && near.miss.matched * 2 >= near.pattern->opCount();
+}
+
+// Without a pattern if one takes the op, or none could start there.
+NearMiss nearest(Operation* op, const PatternLibrary& library) {
+  NearMiss best{op, nullptr, {}};
+  for (auto& p : library) {
+    if (p->rootOp() != op->getName().getStringRef()) continue;
+    Match match;
+    Miss miss;
+    if (p->match(op, match, miss, /*thorough=*/true)) {
+      // The replacement is tried and taken back: only it knows its own conditions.
+      IRRewriter rewriter(op->getContext());
+      if (Value made = p->build(rewriter, match)) {
+        p->discard(rewriter, match);
+        return {op, nullptr, {}};
+      }
+      miss = {Miss::Why::Declined, p->opCount(), p->root(), op->getResult(0), match.reason()};
+    }
+    if (isNearer(*p, miss, best)) best = {op, p, miss};
   }
-  // Below half, or by the root's name alone, every op would be near to something.
-  bool isWorthTelling() const {
-    if (!pattern) return false;
-    if (miss.why == Miss::Why::Declined) return true;
-    return miss.matched > 1 && miss.matched * 2 >= pattern->opCount();
-  }
-};
+  return best;
+}
 
 class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
  public:
@@ -35,37 +53,51 @@ class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
     PatternLibrary library = fusionPatterns(&getContext());
     if (more_)
       for (auto& p : more_(&getContext())) library.push_back(p);
-    SmallVector<Operation*> ops;
-    getOperation()->walk([&](Operation* op) { ops.push_back(op); });
-    for (Operation* op : ops) explain(op, library);
+    for (const NearMiss& near : findMisses(getOperation(), library))
+      near.op->emitRemark() << near.pattern->explain(near.miss);
     markAllAnalysesPreserved();
   }
 
  private:
-  void explain(Operation* op, const PatternLibrary& library) {
-    Nearest nearest;
-    for (auto& p : library) {
-      if (p->rootOp() != op->getName().getStringRef()) continue;
-      Match match;
-      Miss miss;
-      if (p->match(op, match, miss, /*thorough=*/true)) {
-        // The replacement is tried and taken back: only it knows its own conditions.
-        IRRewriter rewriter(op->getContext());
-        if (Value made = p->build(rewriter, match)) {
-          p->discard(rewriter, match);
-          return;
-        }
-        miss = {Miss::Why::Declined, p->opCount(), p->root(), op->getResult(0), match.reason()};
-      }
-      if (nearest.isBetter(*p, miss)) nearest = {p.get(), miss};
-    }
-    if (nearest.isWorthTelling()) op->emitRemark() << nearest.pattern->explain(nearest.miss);
-  }
-
   PatternsFor more_;
 };
 
 }  // namespace
+
+std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library, bool evenFar) {
+  SmallVector<Operation*> ops;
+  root->walk([&](Operation* op) { ops.push_back(op); });
+  std::vector<NearMiss> misses;
+  for (Operation* op : ops)
+    if (NearMiss near = nearest(op, library); near.pattern && (evenFar || isWorthTelling(near)))
+      misses.push_back(std::move(near));
+  return misses;
+}
+
+std::string_view nameOf(Miss::Why why) {
+  switch (why) {
+    case Miss::Why::NotAnOp:
+    case Miss::Why::OpName:
+      return "op";
+    case Miss::Why::OperandCount:
+      return "operands";
+    case Miss::Why::Identity:
+      return "identity";
+    case Miss::Why::Constant:
+      return "constant";
+    case Miss::Why::Attribute:
+      return "attribute";
+    case Miss::Why::OneUse:
+    case Miss::Why::Escapes:
+      return "uses";
+    case Miss::Why::Dim:
+      return "dim";
+    case Miss::Why::Declined:
+      return "replacement";
+    default:
+      return "condition";
+  }
+}
 
 std::unique_ptr<Pass> createWhyNotPass() { return std::make_unique<WhyNotPass>(); }
 std::unique_ptr<Pass> createWhyNotPass(PatternsFor more) {

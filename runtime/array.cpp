@@ -6,9 +6,38 @@
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "runtime/error.h"
 
 namespace lathe {
+
+namespace {
+
+// From here on memory comes from the system, which zeroes a page when it is first touched: by the
+// thread that writes it, and not at all in the unused part of a cache.
+constexpr size_t kMappedBytes = size_t(4) << 20;
+
+// Null if there is no memory. Starts at a large page and asks for such: small ones, touched by
+// several threads in turn, lie scattered and cost a quarter of the speed of reading them.
+void* mapZeros(size_t bytes) {
+  constexpr uintptr_t large = uintptr_t(2) << 20;
+  void* whole =
+      ::mmap(nullptr, bytes + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (whole == MAP_FAILED) return nullptr;
+  const uintptr_t start = reinterpret_cast<uintptr_t>(whole);
+  const uintptr_t begin = (start + large - 1) / large * large;
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  const uintptr_t end = (begin + bytes + page - 1) / page * page;
+  if (begin > start) ::munmap(whole, begin - start);
+  if (start + bytes + large > end)
+    ::munmap(reinterpret_cast<void*>(end), start + bytes + large - end);
+  ::madvise(reinterpret_cast<void*>(begin), bytes, MADV_HUGEPAGE);
+  return reinterpret_cast<void*>(begin);
+}
+
+}  // namespace
 
 int64_t elementCount(std::span<const int64_t> shape) {
   int64_t count = 1;
@@ -33,13 +62,17 @@ std::string describe(DType dtype, std::span<const int64_t> shape) {
 
 Array::Array(DType dtype, Shape shape)
     : dtype_(dtype), shape_(std::move(shape)), size_(elementCount(shape_)) {
-  size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
-  data_ = std::aligned_alloc(64, bytes);
+  const size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
+  data_ = bytes >= kMappedBytes ? mapZeros(bytes) : std::aligned_alloc(64, bytes);
   if (!data_)
     throw Error(ErrorCode::OutOfMemory, "no memory for " + describe(dtype_, shape_) + ", " +
                                             std::to_string(bytes) + " bytes");
-  std::memset(data_, 0, bytes);
-  owner_ = std::shared_ptr<void>(data_, std::free);
+  if (bytes >= kMappedBytes) {
+    owner_ = std::shared_ptr<void>(data_, [bytes](void* p) { ::munmap(p, bytes); });
+  } else {
+    std::memset(data_, 0, bytes);
+    owner_ = std::shared_ptr<void>(data_, std::free);
+  }
 }
 
 Array::Array(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)

@@ -208,6 +208,7 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
       profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++profile_[c].runs;
     }
+    if (done_) done_(c);
   }
   // A new state value that was not computed in place.
   for (const Port& port : entry_.statesOut)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Executor: one entry point bound to a device: symbol values, shapes, memory plan, kernels.
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,9 @@ class Executor {
   void run(std::span<const Array> inputs, const BoundWeights& weights, std::vector<Array>& states,
            GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs);
 
+  /// `done(i)` is called when call i of the entry point has run.
+  void afterEachCall(std::function<void(size_t)> done) { done_ = std::move(done); }
+
   const EntryPoint& entry() const { return entry_; }
   const SymbolValues& symbols() const { return symbols_; }
   const std::vector<CallProfile>& profile() const { return profile_; }
@@ -61,6 +65,7 @@ class Executor {
   size_t scratchBytes_ = 0;
   std::vector<void*> pointers_, callPointers_;
   std::vector<Array> kept_;  // outputs, reused when nobody else holds them
+  std::function<void(size_t)> done_;
   bool timed_;
   std::vector<CallProfile> profile_;
 };

@@ -2,6 +2,7 @@
 #include "runtime/mapped_file.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -76,6 +77,32 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
+}
+
+void releaseFilePages(const void* data, size_t bytes) {
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  uintptr_t at = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  // One word per page: bit 63 says that it is present, bit 61 that it is not this process's own.
+  FileDescriptor pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  if (pagemap.get() < 0) return;
+  constexpr uint64_t present = uint64_t(1) << 63, ofFile = uint64_t(1) << 61;
+  std::array<uint64_t, 1024> words;
+  while (at < end) {
+    const size_t count = std::min<size_t>(words.size(), (end - at) / page);
+    const ssize_t got =
+        ::pread(pagemap.get(), words.data(), count * sizeof(uint64_t), off_t(at / page * 8));
+    if (got != ssize_t(count * sizeof(uint64_t))) return;
+    auto clean = [&](size_t i) { return (words[i] & (present | ofFile)) == (present | ofFile); };
+    for (size_t i = 0; i < count;) {
+      size_t next = i;
+      while (next < count && clean(next)) ++next;
+      if (next > i)
+        ::madvise(reinterpret_cast<void*>(at + i * page), (next - i) * page, MADV_DONTNEED);
+      i = std::max(next, i + 1);
+    }
+    at += count * page;
+  }
 }
 
 void writeFileAtomically(const std::string& path,

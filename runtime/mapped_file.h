@@ -35,6 +35,12 @@ class MappedFile {
   size_t size_;
 };
 
+/// Gives memory back: the whole pages of a range that still hold what a file holds. They stay valid,
+/// and the next access fetches them from the file (or the system's cache of it) again. Pages that
+/// were written to and memory that is no file's stay as they are, as does everything on a system
+/// that does not tell which is which.
+void releaseFilePages(const void* data, size_t bytes);
+
 /// Writes `chunks` one after the other to a temporary file beside `path`, syncs it, renames it
 /// over `path` and syncs the folder: a reader sees the old file or the whole new one. Throws
 /// Error(Io) and leaves no temporary file behind.

@@ -7,6 +7,7 @@
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
 #include "runtime/executor.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 
@@ -33,12 +34,47 @@ struct Session::Impl {
     std::atomic<bool>& flag;
   };
 
+  bool isRaw(const Slot& s) const {
+    return s.kind == SlotKind::Weight && size_t(s.index) < weights.raw.size();
+  }
+  // The checkpoint's weights by the call of `load` that reads them last.
+  std::vector<std::vector<size_t>> lastReads() const {
+    const EntryPoint& load = *program->load;
+    std::vector<int> last(weights.raw.size(), -1);
+    for (size_t c = 0; c < load.calls.size(); ++c)
+      for (int operand : load.calls[c].operands) {
+        const Slot& s = load.slots[size_t(ownerOf(load, operand))];
+        if (isRaw(s)) last[size_t(s.index)] = int(c);
+      }
+    std::vector<std::vector<size_t>> byCall(load.calls.size());
+    for (size_t w = 0; w < last.size(); ++w)
+      if (last[w] >= 0) byCall[size_t(last[w])].push_back(w);
+    return byCall;
+  }
+  std::vector<bool> readByEntries() const {
+    std::vector<bool> read(weights.raw.size());
+    for (const EntryPoint& e : program->entries)
+      for (const Slot& s : e.slots)
+        if (isRaw(s)) read[size_t(s.index)] = true;
+    return read;
+  }
+
   void load() {
     haveWeights = false;
     weights.derived.clear();
     if (program->load) {
       Executor load(*program, *program->load, *device, false);
       load.bind({}, {});
+      // What was packed or merged is not needed twice: its memory goes back at once. Of a table
+      // that is read by rows as well, those come back when they are asked for.
+      auto reads = lastReads();
+      auto kept = readByEntries();
+      load.afterEachCall([&](size_t call) {
+        for (size_t w : reads[call]) {
+          releaseFilePages(weights.raw[w].data(), weights.raw[w].bytes());
+          if (!kept[w]) weights.raw[w] = Array();
+        }
+      });
       load.run({}, weights, states, arena, scratch, weights.derived);
     }
     haveWeights = true;

@@ -3,7 +3,7 @@
 
     python scripts/make_goldens.py [--out tests/golden]
 
-A module file, seeds/<case>.safetensors, holds
+A module file, seeds/<case>.safetensors or seeds/<family>/<case>.safetensors, holds
   in.<argument>      the arguments of forward, f32, i64 or bool
   w.<parameter>      the weights in f32, under the module's own names
   out                forward in f32
@@ -30,6 +30,7 @@ import torch
 from torch import nn
 
 import op_goldens
+import seed_model_cases
 import seed_modules as seeds
 from golden_file import write_golden
 
@@ -370,6 +371,21 @@ def module_cases():
             lm | rope,
             lambda draw: {"token_ids": draw.ids(61, 2, 7), "token_positions": torch.arange(7)},
         )
+    lm = dict(vocab_size=61, seq_len=16, hidden_size=24, n_layers=2, n_heads=3)
+    block = dict(hidden_size=40, n_heads=2, seq_len=7, eps=1e-5)
+    yield "block_modern", seeds.ModernBlock, block, x_of(2, 7, 40)
+    yield "lm_modern", seeds.ModernLM, lm, ids_of(61, 2, 13)
+    yield "mha_gpt", seeds.GptAttention, dict(d_model=40, num_heads=2), x_of(3, 7, 40)
+    yield "block_gpt", seeds.GptBlock, dict(d_model=24, num_heads=3, hidden=50), x_of(2, 13, 24)
+    lm = dict(vocab_size=61, max_len=16, d_model=24, num_layers=2, num_heads=3, hidden=50)
+    yield "lm_gpt", seeds.Gpt, lm, ids_of(61, 2, 13)
+
+
+FAMILIES = {
+    "": module_cases,
+    "encoder_decoder": seed_model_cases.encoder_decoder_cases,
+    "dit": seed_model_cases.dit_cases,
+}
 
 
 def main():
@@ -378,11 +394,13 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=root / "tests" / "golden")
     out = parser.parse_args().out
     torch.set_num_threads(1)
-    for kind in ["seeds", "ops"]:
-        (out / kind).mkdir(parents=True, exist_ok=True)
-    modules = list(module_cases())
-    for case in modules:
-        write_module(out / "seeds", *case)
+    (out / "ops").mkdir(parents=True, exist_ok=True)
+    modules = 0
+    for family, cases in FAMILIES.items():
+        (out / "seeds" / family).mkdir(parents=True, exist_ok=True)
+        for case in cases():
+            write_module(out / "seeds" / family, *case)
+            modules += 1
     ops = list(op_goldens.cases())
     for name, op, attrs, inputs, outputs in ops:
         tensors = {f"in.{i}": x for i, x in enumerate(inputs)}
@@ -392,7 +410,7 @@ def main():
             tensors |= {f"out.{i}": y for i, y in enumerate(outputs)}
         path = out / "ops" / f"{op}_{name}.safetensors"
         write_golden(path, tensors, {"op": op, "attrs": json.dumps(attrs)})
-    print(f"{len(modules)} module files, {len(ops)} op files")
+    print(f"{modules} module files, {len(ops)} op files")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reference PyTorch modules with the semantics and parameter names of the three courses.
+"""Reference PyTorch modules with the semantics and names of the courses' language models.
 
 The prefix names the course: `Cs190c` (ShanghaiTech CS190C), `Cs336` (Stanford CS336) and `Modern`
 (the post "Modern Transformers"). Where the courses differ, each class keeps its own habit; the
@@ -433,6 +433,41 @@ class ModernCausalAttention(nn.Module):
         return context.transpose(1, 2).reshape(batch, seq, hidden)
 
 
+class ModernBlock(nn.Module):
+    """The post's attention and MLP, put together as usual: the post does not say how."""
+
+    def __init__(self, hidden_size, n_heads, seq_len, eps):
+        super().__init__()
+        self.norm1 = ModernRMSNorm(hidden_size, eps)
+        self.attn = ModernCausalAttention(hidden_size, n_heads, seq_len)
+        self.norm2 = ModernRMSNorm(hidden_size, eps)
+        self.mlp = ModernMLP(hidden_size)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class ModernLM(nn.Module):
+    """Learnt positions, ModernBlocks and a head of its own; returns logits."""
+
+    def __init__(self, vocab_size, seq_len, hidden_size, n_layers, n_heads, eps=1e-5):
+        super().__init__()
+        self.token_embeddings = nn.Embedding(vocab_size, hidden_size)
+        self.position_embeddings = nn.Embedding(seq_len, hidden_size)
+        self.layers = nn.ModuleList(
+            [ModernBlock(hidden_size, n_heads, seq_len, eps) for _ in range(n_layers)]
+        )
+        self.norm = ModernRMSNorm(hidden_size, eps)
+        self.lm_head = nn.Linear(hidden_size, vocab_size, bias=False)
+
+    def forward(self, ids):
+        x = self.token_embeddings(ids) + self.position_embeddings(torch.arange(ids.shape[1]))
+        for layer in self.layers:
+            x = layer(x)
+        return self.lm_head(self.norm(x))
+
+
 # Hugging Face conventions -----------------------------------------------------------------------
 
 
@@ -485,3 +520,68 @@ class GroupedQueryAttention(nn.Module):
         weights = F.softmax(scores, dim=-1).to(q.dtype)
         context = torch.matmul(weights, v).transpose(1, 2).reshape(batch, seq, -1)
         return self.o_proj(context)
+
+
+# GPT --------------------------------------------------------------------------------------------
+
+
+class GptAttention(nn.Module):
+    """Causal attention with one weight for q, k and v, split in that order."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.c_attn = nn.Linear(d_model, 3 * d_model)
+        self.c_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        batch, seq, d_model = x.shape
+
+        def heads(y):
+            return y.view(batch, seq, self.num_heads, -1).transpose(1, 2)
+
+        q, k, v = (heads(y) for y in self.c_attn(x).split(d_model, dim=2))
+        scores = (q @ k.transpose(-2, -1)) * k.shape[-1] ** -0.5
+        future = torch.triu(torch.ones(seq, seq, dtype=torch.bool), diagonal=1)
+        context = F.softmax(scores.masked_fill(future, float("-inf")), dim=-1) @ v
+        return self.c_proj(context.transpose(1, 2).reshape(batch, seq, d_model))
+
+
+class GptMlp(nn.Module):
+    def __init__(self, d_model, hidden):
+        super().__init__()
+        self.c_fc = nn.Linear(d_model, hidden)
+        self.c_proj = nn.Linear(hidden, d_model)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class GptBlock(nn.Module):
+    def __init__(self, d_model, num_heads, hidden):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(d_model)
+        self.attn = GptAttention(d_model, num_heads)
+        self.ln_2 = nn.LayerNorm(d_model)
+        self.mlp = GptMlp(d_model, hidden)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    """Token ids to logits; the head is the token table."""
+
+    def __init__(self, vocab_size, max_len, d_model, num_layers, num_heads, hidden):
+        super().__init__()
+        self.wte = nn.Embedding(vocab_size, d_model)
+        self.wpe = nn.Embedding(max_len, d_model)
+        self.h = nn.ModuleList([GptBlock(d_model, num_heads, hidden) for _ in range(num_layers)])
+        self.ln_f = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return F.linear(self.ln_f(x), self.wte.weight)

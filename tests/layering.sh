@@ -31,7 +31,7 @@ never() {
 may runtime 'runtime/'
 may ir '(ir|runtime|mlir|llvm)/'
 may passes '(passes|ir|runtime|mlir|llvm)/'
-may frontend '(frontend|passes|ir|runtime|mlir|llvm)/|backends/backend\.h'
+may frontend '(frontend|passes|ir|runtime|mlir|llvm)/|backends/[a-z_]+\.h|backends/reference/interpreter\.h'
 for backend in backends/*/; do
   backend=${backend%/}
   [ -d "$backend/device" ] && may "$backend/device" "($backend/device|runtime)/"

@@ -10,6 +10,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/numerics_scope.h"
 #include "passes/passes.h"
 #include "passes/rewrite_log.h"
 
@@ -23,6 +24,19 @@ llvm::cl::opt<uint64_t> skipAttempt(
     llvm::cl::desc("leave out the rewrite of this attempt (see --log-rewrites)"));
 llvm::cl::opt<bool> logRewrites("log-rewrites",
                                 llvm::cl::desc("number every rewrite on the error stream"));
+
+llvm::cl::opt<lathe::NumericsMode> numerics(
+    "numerics", llvm::cl::init(lathe::NumericsMode::Relaxed),
+    llvm::cl::desc("what rewrites may do to rounding and special values"),
+    llvm::cl::values(
+        clEnumValN(lathe::NumericsMode::Strict, "strict", "nothing"),
+        clEnumValN(lathe::NumericsMode::Relaxed, "relaxed", "what docs/numerics.md lists"),
+        clEnumValN(lathe::NumericsMode::Fast, "fast", "also move arithmetic into weights")));
+
+void setNumerics(lathe::LatheDialect* dialect) {
+  static lathe::NumericsPolicy policy{.mode = numerics, .audit = logRewrites};
+  dialect->numerics = &policy;
+}
 
 void attachLog(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
   if (!logRewrites && stopAfter == kNever && skipAttempt == kNever) return;
@@ -43,6 +57,7 @@ int main(int argc, char** argv) {
   mlir::registerAllPasses();
   lathe::registerRewritePasses();
   registry.addExtension(+[](mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
+    setNumerics(dialect);
     attachLog(context, dialect);
   });
   return mlir::asMainReturnCode(

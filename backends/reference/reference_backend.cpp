@@ -8,6 +8,7 @@
 #include "ir/context.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/cost.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 
@@ -49,7 +50,13 @@ class ReferenceBackend final : public Backend {
             {state.getSymName().str(), stored(type.getElementType()), shapeOf(type)});
       }
     }
+    std::map<std::string, CallCosts> costs;
     for (auto f : module.getOps<func::FuncOp>()) {
+      // One call interprets all ops of the entry point.
+      Cost cost;
+      for (Operation& op : f.getBody().front().without_terminator())
+        if (auto one = costOf(&op)) cost += *one;
+      costs[f.getName().str()] = {cost};
       EntryPoint e;
       e.name = f.getName().str();
       Call call{"interpret", e.name, "{}", {}, {}, originText(f.getLoc())};
@@ -99,6 +106,7 @@ class ReferenceBackend final : public Backend {
       e.calls.push_back(std::move(call));
       program.entries.push_back(std::move(e));
     }
+    storeCosts(program, costs);
     std::string text;
     llvm::raw_string_ostream os(text);
     module.print(os, OpPrintingFlags().enableDebugInfo());

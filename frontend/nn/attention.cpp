@@ -2,7 +2,6 @@
 #include "frontend/nn/attention.h"
 
 #include <cmath>
-#include <limits>
 
 #include "frontend/nn/module.h"
 #include "frontend/nn/softmax.h"
@@ -33,6 +32,13 @@ void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (!(k.dim(-2) == v.dim(-2)))
     fail("expected as many values as keys (axis -2), got " + types, at);
   if (!q.dim(-1).asConstant()) fail("expected a depth that is a number, got " + types, at);
+  if (std::isnan(options.maskFill) || options.maskFill > 0)
+    fail("expected a negative maskFill, got " + std::to_string(options.maskFill) +
+             "; -infinity and -1e9 are usual",
+         at);
+  if (options.bias.defined() && !isFloat(options.bias.dtype()))
+    fail("expected a float bias, got " + typeText(options.bias) + "; a bool belongs into `mask`",
+         at);
   if (options.causal && options.positions.defined())
     fail("expected `causal` or `positions`, got both; positions alone are causal", at);
   if (rank == 3 || q.dim(1) == k.dim(1)) return;
@@ -50,20 +56,35 @@ Tensor repeatHeads(const Tensor& x, int64_t heads, std::source_location at) {
   return reshape(copies, {d[0], heads, d[2], d[3]}, at);
 }
 
+// The fused op adds one mask; a bias under a bool mask becomes part of it.
+Tensor fusedMask(const Tensor& q, const AttentionOptions& options, std::source_location at) {
+  if (!options.bias.defined()) return options.mask;
+  Tensor bias = castTo(options.bias, computeDType(q.dtype()), at);
+  if (!options.mask.defined()) return bias;
+  if (options.mask.dtype() != DType::Bool)
+    return add(bias, castTo(options.mask, bias.dtype(), at), at);
+  Tensor hidden = scalarLike(bias, -std::numeric_limits<double>::infinity(), at);
+  return select(options.mask, bias, hidden, at);
+}
+
 Tensor fusedAttention(const Tensor& q, const Tensor& k, const Tensor& v, double scale,
                       const AttentionOptions& options, std::source_location at) {
   fused::AttentionOptions o;
   o.scale = scale;
-  o.mask = options.mask;
+  o.mask = fusedMask(q, options, at);
   o.positions = options.positions;
   o.causal = options.causal ? "top_left" : options.positions.defined() ? "positions" : "none";
-  o.maskedRow = options.maskedRow == AttentionOptions::MaskedRow::Zero ? "zero" : "nan";
+  o.maskedRow = std::isfinite(options.maskFill)                          ? "uniform"
+                : options.maskedRow == AttentionOptions::MaskedRow::Zero ? "zero"
+                                                                         : "nan";
   return fused::attention(q, k, v, o, at);
 }
 
+// The bias and the masks on scaled scores.
 Tensor masked(Tensor scores, const AttentionOptions& options, std::source_location at) {
   const Dim queries = scores.dim(-2), keys = scores.dim(-1);
-  Tensor lowest = scalarLike(scores, -std::numeric_limits<double>::infinity(), at);
+  if (options.bias.defined()) scores = add(scores, castTo(options.bias, scores.dtype(), at), at);
+  Tensor lowest = scalarLike(scores, options.maskFill, at);
   if (options.causal) scores = select(causalMask(scores, queries, keys, at), scores, lowest, at);
   if (options.positions.defined())
     scores = select(positionMask(options.positions, queries, keys, scores.rank(), at), scores,
@@ -74,6 +95,27 @@ Tensor masked(Tensor scores, const AttentionOptions& options, std::source_locati
 }
 
 }  // namespace
+
+Tensor splitHeads(const Tensor& x, int64_t heads, std::source_location at) {
+  expectDefined(x, "splitHeads", at);
+  const auto width = x.rank() == 3 ? x.dim(2).asConstant() : std::nullopt;
+  if (heads < 1 || !width || *width % heads)
+    throw Error(ErrorCode::InvalidArgument,
+                "splitHeads: expected [batch, seq, width] whose width is a multiple of " +
+                    std::to_string(heads) + " heads, got " + typeText(x),
+                at);
+  Tensor parts = reshape(x, {x.dim(0), x.dim(1), heads, *width / heads}, at);
+  return transpose(parts, {0, 2, 1, 3}, at);
+}
+
+Tensor mergeHeads(const Tensor& x, std::source_location at) {
+  expectDefined(x, "mergeHeads", at);
+  if (x.rank() != 4)
+    throw Error(ErrorCode::InvalidArgument,
+                "mergeHeads: expected [batch, heads, seq, d], got " + typeText(x), at);
+  const Dims merged = {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)};
+  return reshape(transpose(x, {0, 2, 1, 3}, at), merged, at);
+}
 
 Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys,
                   std::source_location at) {
@@ -107,11 +149,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   Tensor keys = grouped ? repeatHeads(k, heads, at) : k;
   Tensor values = grouped ? repeatHeads(v, heads, at) : v;
   const DType dtype = q.dtype();
-  Tensor scores = matmul(q, swapAxes(keys, -2, -1, at), at);
+  using ScaleForm = AttentionOptions::ScaleForm;
+  Tensor queries = options.scaleForm == ScaleForm::Query ? mul(q, scalarLike(q, scale, at), at) : q;
+  Tensor scores = matmul(queries, swapAxes(keys, -2, -1, at), at);
   scores = castTo(scores, computeDType(dtype), at);
-  if (options.scaleForm == AttentionOptions::ScaleForm::Divide)
+  if (options.scaleForm == ScaleForm::Divide)
     scores = div(scores, scalarLike(scores, options.scale ? 1 / scale : std::sqrt(depth), at), at);
-  else
+  else if (options.scaleForm == ScaleForm::Multiply)
     scores = mul(scores, scalarLike(scores, scale, at), at);
 
   Tensor weights = softmax(masked(scores, options, at), -1, at);

@@ -55,6 +55,14 @@ void expectFeatures(const Tensor& x, int64_t size, std::string_view module,
               at);
 }
 
+void expectIds(const Tensor& ids, std::string_view module, std::source_location at) {
+  expectDefined(ids, std::string(module) + ", ids", at);
+  if (ids.rank() == 2 && !isFloat(ids.dtype()) && ids.dtype() != DType::Bool) return;
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(module) + ": expected integer ids [batch, seq], got " + typeText(ids),
+              at);
+}
+
 void expectPositive(int64_t value, std::string_view what, std::source_location at) {
   if (value >= 1) return;
   throw Error(ErrorCode::InvalidArgument,

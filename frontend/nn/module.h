@@ -45,6 +45,8 @@ std::string typeText(const Tensor& x);
 void expectDefined(const Tensor& x, std::string_view module, LATHE_AT);
 /// Throws Error(InvalidArgument) at `at` unless x is a float tensor whose last dim is `size`.
 void expectFeatures(const Tensor& x, int64_t size, std::string_view module, LATHE_AT);
+/// Throws Error(InvalidArgument) at `at` unless x holds integers [batch, seq].
+void expectIds(const Tensor& ids, std::string_view module, LATHE_AT);
 /// Throws Error(InvalidArgument) at `at` unless `value` is at least 1.
 void expectPositive(int64_t value, std::string_view what, LATHE_AT);
 

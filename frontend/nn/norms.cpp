@@ -71,7 +71,7 @@ Tensor LayerNorm::operator()(const Tensor& x, std::source_location at) const {
   Tensor variance = reduceMean(centred * centred, {-1}, true);
   Tensor y = centred * rsqrt(variance + options_.eps);
   const DType stored = options_.weightDType.value_or(dtype);
-  y = y * weight(options_.gainName, wide, {size_}, stored);
+  if (options_.gain) y = y * weight(options_.gainName, wide, {size_}, stored);
   if (options_.bias) y = y + weight(options_.biasName, wide, {size_}, stored);
   return castTo(y, dtype);
 }

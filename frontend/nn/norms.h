@@ -50,9 +50,11 @@ class RMSNorm : public Module {
 
 struct LayerNormOptions {
   double eps = 1e-5;
-  bool bias = true;
+  bool gain = true, bias = true;  ///< DiT's norms have neither
   std::string gainName = "weight", biasName = "bias";
   std::optional<DType> weightDType = {};
+
+  static LayerNormOptions dit() { return {.eps = 1e-6, .gain = false, .bias = false}; }
 };
 
 /// (x - mean) / sqrt(variance + eps) * gain + bias over the last axis, the variance from the

@@ -30,17 +30,9 @@ void complete(SelfAttentionOptions& o, const std::string& module, std::source_lo
     fail("without an output projection heads * headDim must be dModel, got " +
          std::to_string(o.heads) + " * " + std::to_string(o.headDim) + " and " +
          std::to_string(o.dModel));
-  if (o.attention.mask.defined() || o.attention.positions.defined())
+  if (o.attention.mask.defined() || o.attention.bias.defined() || o.attention.positions.defined())
     fail("a mask cannot be an option of the module, whose mask is causal; use nn::attention");
   if (o.rope) o.rope->headDim = o.headDim;
-}
-
-Tensor splitHeads(const Tensor& x, int64_t heads, int64_t headDim) {
-  return transpose(reshape(x, {x.dim(0), x.dim(1), heads, headDim}), {0, 2, 1, 3});
-}
-Tensor mergeHeads(const Tensor& x) {
-  Dim width = x.dim(1) * x.dim(3);
-  return reshape(transpose(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), width});
 }
 
 }  // namespace
@@ -66,6 +58,14 @@ SelfAttentionOptions SelfAttentionOptions::modern() {
   o.applyOutput = false;
   o.attention = AttentionOptions::modern();
   o.names = SelfAttentionNames::modern();
+  return o;
+}
+SelfAttentionOptions SelfAttentionOptions::gpt() {
+  SelfAttentionOptions o;
+  o.projections = Projections::Fused;
+  o.qkvBias = o.outputBias = true;
+  o.names.qkv = "c_attn";
+  o.names.o = "c_proj";
   return o;
 }
 
@@ -120,8 +120,7 @@ CausalSelfAttention::Heads CausalSelfAttention::project(const Tensor& x,
     k = sliceAxis(mixed, -1, wide, narrow);
     v = sliceAxis(mixed, -1, wide + narrow, narrow);
   }
-  return {splitHeads(q, o.heads, o.headDim), splitHeads(k, o.kvHeads, o.headDim),
-          splitHeads(v, o.kvHeads, o.headDim)};
+  return {splitHeads(q, o.heads, at), splitHeads(k, o.kvHeads, at), splitHeads(v, o.kvHeads, at)};
 }
 
 RopeAngles CausalSelfAttention::angles(const Tensor& tokenPositions,
@@ -161,7 +160,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& cont
   } else {
     mask.causal = true;
   }
-  Tensor merged = mergeHeads(attention(h.q, h.k, h.v, mask, at));
+  Tensor merged = mergeHeads(attention(h.q, h.k, h.v, mask, at), at);
   if (!options_.applyOutput) return merged;
   return linear(options_.names.o, options_.heads * options_.headDim, options_.dModel,
                 options_.outputBias)(merged, at);

@@ -45,6 +45,7 @@ struct SelfAttentionOptions {
   static SelfAttentionOptions cs336();
   static SelfAttentionOptions cs190c();
   static SelfAttentionOptions modern();
+  static SelfAttentionOptions gpt();  ///< one weight `c_attn`, `c_proj`, biases
 };
 
 /// Names of the two states [batch, kvHeads, capacity, headDim] that hold past keys and values.

@@ -38,8 +38,8 @@ void complete(TransformerLMOptions& o, std::source_location at) {
   a.heads = o.heads;
   a.kvHeads = o.kvHeads;
   a.headDim = o.headDim;
-  a.qkvBias = o.qkvBias;
-  a.outputBias = o.outputBias;
+  a.qkvBias |= o.qkvBias;
+  a.outputBias |= o.outputBias;
   a.attention.useFused |= o.useFused;
   a.rope.reset();
   if (o.positions != Positions::Rotary) return;
@@ -53,13 +53,6 @@ void complete(TransformerLMOptions& o, std::source_location at) {
 TransformerLMOptions completed(TransformerLMOptions options, std::source_location at) {
   complete(options, at);
   return options;
-}
-
-void expectIds(const Tensor& ids, const std::string& module, std::source_location at) {
-  expectDefined(ids, module + ", ids", at);
-  if (ids.rank() == 2 && !isFloat(ids.dtype()) && ids.dtype() != DType::Bool) return;
-  throw Error(ErrorCode::InvalidArgument,
-              module + ": expected integer ids [batch, seq], got " + typeText(ids), at);
 }
 
 }  // namespace
@@ -127,6 +120,19 @@ ModelStyle ModelStyle::cs190c() {
   s.layersName = "transformer_blocks";
   s.normName = "final_norm";
   s.headName = "final_layer";
+  return s;
+}
+
+ModelStyle ModelStyle::modern() {
+  ModelStyle s;
+  s.attention = SelfAttentionOptions::modern();
+  s.mlp = SwiGLUOptions::modern();
+  s.norm = NormOptions::modern();
+  s.block = {.attentionNorm = "norm1", .attention = "attn", .mlpNorm = "norm2", .mlp = "mlp"};
+  s.embeddingName = "token_embeddings";
+  s.positionsName = "position_embeddings";
+  s.layersName = "layers";
+  s.normName = "norm";
   return s;
 }
 

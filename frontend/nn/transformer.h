@@ -59,6 +59,9 @@ struct ModelStyle {
   /// Stanford CS336, where the model returns probabilities unless told otherwise.
   static ModelStyle cs336();
   static ModelStyle cs190c();
+  /// "Modern Transformers", which spells attention, MLP and norm; how they are put together and
+  /// the names of that are ours. Its MLP has dHidden = dModel.
+  static ModelStyle modern();
 };
 
 struct TransformerLMOptions {

@@ -7,6 +7,7 @@
 #include "frontend/nn/nn.h"
 #include "ir/ops.h"
 #include "ir/tensor.h"
+#include "passes/dag_pattern.h"
 #include "runtime/array.h"
 #include "runtime/error.h"
 #include "runtime/program.h"

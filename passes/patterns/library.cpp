@@ -32,9 +32,4 @@ PatternLibrary fusionPatterns(MLIRContext* context) {
   return library;
 }
 
-bool isWeight(Value value) {
-  while (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
-  return bool(value.getDefiningOp<WeightOp>());
-}
-
 }  // namespace lathe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fusions that are built in; one file per fused op.
-#include "passes/dag_pattern.h"
+#include "passes/match.h"
 
 namespace lathe {
 
@@ -44,8 +44,5 @@ struct ActivationForm {
   Tensor (*record)(DagPattern& p, const Tensor& x);
 };
 const std::vector<ActivationForm>& activationForms();
-
-/// True for a checkpoint tensor, also behind casts.
-bool isWeight(mlir::Value value);
 
 }  // namespace lathe

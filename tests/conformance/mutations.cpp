@@ -24,6 +24,20 @@ static Attribute otherConstant(DenseElementsAttr value) {
   return DenseElementsAttr::get(value.getType(), value.getSplatValue<APInt>() + 1);
 }
 
+template <class Attr, class Symbolize>
+static void addChoices(Operation* op, StringRef key, Attribute value, Symbolize symbolize,
+                       std::vector<Mutation>& all) {
+  auto mine = dyn_cast<Attr>(value);
+  if (!mine) return;
+  for (uint32_t i = 0; auto other = symbolize(i); ++i)
+    if (*other != mine.getValue()) {
+      std::string k = key.str();
+      Attribute changed = Attr::get(op->getContext(), *other);
+      all.push_back({k + "=" + stringifyEnum(*other).str(),
+                     [k, changed](Operation* o) { o->setAttr(k, changed); }});
+    }
+}
+
 std::vector<Mutation> mutationsOf(Operation* op) {
   std::vector<Mutation> all;
   auto setAttribute = [&](const std::string& name, StringRef key, Attribute value) {
@@ -64,12 +78,25 @@ std::vector<Mutation> mutationsOf(Operation* op) {
       }
     } else if (auto value = dyn_cast<DenseElementsAttr>(a.getValue())) {
       if (Attribute other = otherConstant(value)) setAttribute("constant", key, other);
-    } else if (auto predicate = dyn_cast<PredicateAttr>(a.getValue())) {
-      for (Predicate other :
-           {Predicate::eq, Predicate::lt, Predicate::le, Predicate::gt, Predicate::ge})
-        if (other != predicate.getValue())
-          setAttribute("predicate", key, PredicateAttr::get(op->getContext(), other));
+    } else if (auto number = dyn_cast<FloatAttr>(a.getValue())) {
+      double v = number.getValueAsDouble();
+      setAttribute("number", key, FloatAttr::get(number.getType(), v == 0 ? 0.5 : 1.5 * v));
+    } else if (key == "window") {
+      auto window = cast<IntegerAttr>(a.getValue());
+      setAttribute("window", key, IntegerAttr::get(window.getType(), window.getInt() + 1));
     }
+    Attribute value = a.getValue();
+    addChoices<PredicateAttr>(
+        op, key, value, [](uint32_t i) { return symbolizePredicate(i); }, all);
+    addChoices<CausalAttr>(op, key, value, [](uint32_t i) { return symbolizeCausal(i); }, all);
+    addChoices<PairingAttr>(op, key, value, [](uint32_t i) { return symbolizePairing(i); }, all);
+    addChoices<ActivationAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeActivation(i); }, all);
+    addChoices<NormAttr>(op, key, value, [](uint32_t i) { return symbolizeNorm(i); }, all);
+    addChoices<MaskedRowAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeMaskedRow(i); }, all);
+    addChoices<WeightLayoutAttr>(
+        op, key, value, [](uint32_t i) { return symbolizeWeightLayout(i); }, all);
   }
   for (unsigned i = 0; i + 1 < op->getNumOperands(); ++i)
     if (op->getOperand(i).getType() == op->getOperand(i + 1).getType())
@@ -78,7 +105,27 @@ std::vector<Mutation> mutationsOf(Operation* op) {
                        o->setOperand(i, o->getOperand(i + 1));
                        o->setOperand(i + 1, a);
                      }});
-  // An argument of the same type in an operand's place.
+  // Optional operands: a dropped mask, bias or residual.
+  if (auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes")) {
+    unsigned at = 0;
+    for (auto [i, size] : llvm::enumerate(sizes.asArrayRef())) {
+      if (size && i)
+        all.push_back({"drop", [i, at](Operation* o) {
+                         auto segments = o->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
+                         SmallVector<int32_t> left(segments.asArrayRef());
+                         left[i] = 0;
+                         o->eraseOperand(at);
+                         o->setAttr("operandSegmentSizes",
+                                    DenseI32ArrayAttr::get(o->getContext(), left));
+                       }});
+      at += unsigned(size);
+    }
+  }
+  return all;
+}
+
+std::vector<Mutation> otherArguments(Operation* op) {
+  std::vector<Mutation> all;
   auto function = op->getParentOfType<func::FuncOp>();
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     for (BlockArgument argument : function.getArguments()) {

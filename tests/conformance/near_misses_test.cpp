@@ -66,7 +66,9 @@ class NearMisses : public ::testing::TestWithParam<std::string> {
   void check(ModuleOp spelling, const Sample& sample, const std::vector<Array>& plain) {
     const size_t count = opsOf(spelling).size();
     for (size_t i = 0; i < count; ++i) {
-      for (const Mutation& mutation : mutationsOf(opsOf(spelling)[i])) {
+      std::vector<Mutation> all = mutationsOf(opsOf(spelling)[i]);
+      for (Mutation& other : otherArguments(opsOf(spelling)[i])) all.push_back(std::move(other));
+      for (const Mutation& mutation : all) {
         Module mutant(spelling.clone());
         mutation.apply(opsOf(*mutant)[i]);
         checkOne(*mutant, sample, plain, mutation.name + " of op " + std::to_string(i));

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "backends/reference/interpreter.h"
 #include "frontend/graph_impl.h"
 #include "ir/types.h"
@@ -71,6 +74,21 @@ std::vector<std::string> linesOf(Operation* op) {
     if (!llvm::is_contained(lines, line)) lines.push_back(line);
   }
   return lines;
+}
+
+std::string firstOtherBits(const std::vector<Array>& a, const std::vector<Array>& b) {
+  if (a.size() != b.size()) return "another number of results";
+  for (size_t r = 0; r < a.size(); ++r) {
+    if (a[r].dtype() != b[r].dtype() || a[r].shape() != b[r].shape()) return "another type";
+    for (int64_t i = 0; i < a[r].size(); ++i) {
+      const double x = a[r].at(i), y = b[r].at(i);
+      const bool bothNan = std::isnan(x) && std::isnan(y);
+      if (!bothNan && std::memcmp(&x, &y, sizeof x) != 0)
+        return "result " + std::to_string(r) + " element " + std::to_string(i) + ": " +
+               std::to_string(x) + " and " + std::to_string(y);
+    }
+  }
+  return "";
 }
 
 std::vector<Array> evaluate(ModuleOp module, const Sample& sample, const std::string& salt) {

@@ -30,6 +30,9 @@ std::vector<mlir::Operation*> opsOf(mlir::ModuleOp module);
 /// The recorded lines behind an op's location, "FILE:LINE:COLUMN", each once.
 std::vector<std::string> linesOf(mlir::Operation* op);
 
+/// Where two lists of results differ in dtype, shape or bits, NaN counted as one value; "" if
+/// nowhere.
+std::string firstOtherBits(const std::vector<Array>& a, const std::vector<Array>& b);
 /// All results of `forward` on the sample's data, in float64. Throws Error.
 std::vector<Array> evaluate(mlir::ModuleOp module, const Sample& sample, const std::string& salt);
 

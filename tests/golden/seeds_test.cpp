@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modules of nn:: against the courses' PyTorch classes: every file of tests/golden/seeds, in
-// f32 and bf16, on each backend. scripts/make_goldens.py says what a file holds.
-#include <cmath>
-#include <filesystem>
-#include <functional>
-#include <limits>
-#include <map>
-
-#include <gtest/gtest.h>
-
+// The language models of nn:: and their parts against the courses' PyTorch classes: every file of
+// tests/golden/seeds, in f32 and bf16, on each backend.
 #include "lathe/lathe.h"
-#include "runtime/safetensors.h"
+#include "tests/golden/seed_golden.h"
 
-namespace lathe {
+namespace lathe::seeds {
 namespace {
 
 using nn::ModelStyle;
 using nn::SigmoidForm;
 
-// A module's graph under construction, with the file's inputs by name.
-struct Case {
-  Graph& g;
-  std::map<std::string, Tensor> inputs;
-  DType dtype;
-  const Tensor& in(const std::string& name) const { return inputs.at(name); }
-  const Tensor& x() const { return in("x"); }
-  Tensor mask() const { return inputs.count("mask") ? in("mask") : Tensor(); }
-};
-using Record = std::function<Tensor(const Case&)>;
-
 Record attentionOf(nn::AttentionOptions options) {
   return [options](const Case& c) mutable {
-    options.mask = c.mask();
+    options.mask = c.maybe("mask");
     return nn::attention(c.in("Q"), c.in("K"), c.in("V"), options);
   };
 }
@@ -176,6 +157,29 @@ const std::map<std::string, Record>& records() {
       {"lm_cs190c", modelOf(ModelStyle::cs190c(), 40, 2, 64, Positions::None, false, "token_ids")},
       {"lm_cs190c_rope",
        modelOf(ModelStyle::cs190c(), 40, 2, 64, Positions::Rotary, false, "token_ids")},
+      {"block_modern", blockOf(ModelStyle::modern(), 40, 2, 40, {})},
+      {"lm_modern",
+       modelOf(ModelStyle::modern(), 24, 3, 24, Positions::Learnt, false, "token_ids")},
+      {"mha_gpt", selfAttentionOf(SelfAttentionOptions::gpt(), 40, 2)},
+      {"block_gpt",
+       [](const Case& c) {
+         GptBlockOptions o{.dHidden = 50};
+         o.attention.dModel = 24;
+         o.attention.heads = 3;
+         return GptBlock(c.g, "", o)(c.x());
+       }},
+      {"lm_gpt",
+       [](const Case& c) {
+         const Gpt model(c.g, "",
+                         {.vocabSize = 61,
+                          .dModel = 24,
+                          .layers = 2,
+                          .heads = 3,
+                          .dHidden = 50,
+                          .maxPositions = 16,
+                          .dtype = c.dtype});
+         return model.forward(c.in("token_ids"));
+       }},
   };
   return table;
 }
@@ -189,100 +193,18 @@ const Record& recordOf(const std::string& name) {
   return records().at(name);
 }
 
-Array runOn(const std::string& backend, const SafetensorsFile& file, const std::string& name,
-            DType dtype) {
-  auto narrow = [&](const Array& a) { return isFloat(a.dtype()) ? a.to(dtype) : a; };
-  Graph g;
-  Case c{g, {}, dtype};
-  Arrays inputs, weights;
-  for (const SafetensorsEntry& entry : file.tensors()) {
-    if (entry.name.starts_with("w."))
-      weights[entry.name.substr(2)] = narrow(file.array(entry.name));
-    if (!entry.name.starts_with("in.")) continue;
-    const std::string input = entry.name.substr(3);
-    const Array value = narrow(file.array(entry.name));
-    // The CS190C and CS336 models number their tokens themselves.
-    if (name.starts_with("lm_") && input == "token_positions") continue;
-    c.inputs[input] =
-        g.input(input, value.dtype(), Dims(value.shape().begin(), value.shape().end()));
-    inputs[input] = value;
-  }
-  g.output("out", recordOf(name)(c));
-  CompileOptions options;
-  options.backend = backend;
-  Session session(compile(g, options));
-  session.bindWeights([&](const std::string& weight) { return weights.at(weight); });
-  return session.run("forward", inputs).at("out");
-}
-
-// Largest |a - b|; NaN must meet NaN and infinity its like.
-double largestError(const Array& a, const Array& b) {
-  double worst = 0;
-  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < a.size(); ++i) {
-    const double x = a.at(i), y = b.at(i);
-    if (std::isnan(x) && std::isnan(y)) continue;
-    if (x == y) continue;
-    const double error = std::abs(x - y);
-    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
-  }
-  return worst;
-}
-// Root of the mean square of a - b, where both are finite: steadier than the largest error, which
-// on a few hundred rounded numbers differs by a factor of 2 from one order of sums to another.
-double typicalError(const Array& a, const Array& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (std::isfinite(a.at(i)) && std::isfinite(b.at(i))) sum += std::pow(a.at(i) - b.at(i), 2);
-  return std::sqrt(sum / double(a.size()));
-}
-double largestValue(const Array& a) {
-  double worst = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (std::isfinite(a.at(i))) worst = std::max(worst, std::abs(a.at(i)));
-  return worst;
-}
-
-struct Parameter {
-  std::string name, backend;
-};
-class Seeds : public ::testing::TestWithParam<Parameter> {
- protected:
-  SafetensorsFile file() const {
-    return SafetensorsFile::open(LATHE_TEST_DATA "/golden/seeds/" + GetParam().name +
-                                 ".safetensors");
-  }
-};
+class Seeds : public ::testing::TestWithParam<Golden> {};
+constexpr const char* kFolder = "seeds";
 
 TEST_P(Seeds, F32EqualsPyTorch) {
-  const SafetensorsFile f = file();
-  const Array expected = f.array("out");
-  const Array got = runOn(GetParam().backend, f, GetParam().name, DType::F32);
-  EXPECT_LE(largestError(got, expected), 1e-5 * largestValue(expected));
+  expectF32EqualsPyTorch(kFolder, GetParam(), recordOf(GetParam().name));
 }
 
-// As near to the float64 result on the same bf16 numbers as PyTorch's own bf16 is.
 TEST_P(Seeds, Bf16IsAsExactAsPyTorch) {
-  const SafetensorsFile f = file();
-  const Array truth = f.array("out.f64_of_bf16");
-  const Array got = runOn(GetParam().backend, f, GetParam().name, DType::BF16);
-  const Array theirs = f.array("out.bf16");
-  const double floor = 1e-6 * largestValue(truth);
-  EXPECT_LE(typicalError(got, truth), 1.5 * typicalError(theirs, truth) + floor);
-  EXPECT_LE(largestError(got, truth), 2.5 * largestError(theirs, truth) + floor);
+  expectBf16IsAsExactAsPyTorch(kFolder, GetParam(), recordOf(GetParam().name));
 }
 
-std::vector<Parameter> parameters() {
-  std::vector<Parameter> all;
-  for (const auto& entry : std::filesystem::directory_iterator(LATHE_TEST_DATA "/golden/seeds"))
-    for (const char* backend : {"reference", "cpu"})
-      if (entry.path().extension() == ".safetensors")
-        all.push_back({entry.path().stem().string(), backend});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(PyTorch, Seeds, ::testing::ValuesIn(parameters()), [](const auto& info) {
-  return info.param.name + "_" + info.param.backend;
-});
+INSTANTIATE_TEST_SUITE_P(PyTorch, Seeds, ::testing::ValuesIn(goldensIn(kFolder)), testName);
 
 }  // namespace
-}  // namespace lathe
+}  // namespace lathe::seeds

@@ -6,7 +6,7 @@ import lit.formats
 
 config.name = "lathe"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".test"]
 config.test_exec_root = os.path.join(config.lathe_build, "tests", "lit")
 config.environment["PATH"] = os.pathsep.join(
     [config.lathe_tools, config.llvm_tools, os.environ["PATH"]])

@@ -89,7 +89,24 @@ struct LinearCase {
   int64_t m, k, n;
   bool outIn = true, bias = false, residual = false;
   int64_t padding = 0;
+  LinearActivation activation = LinearActivation::None;
 };
+
+double activated(LinearActivation kind, double x) {
+  switch (kind) {
+    case LinearActivation::None:
+      break;
+    case LinearActivation::Relu:
+      return std::max(x, 0.0);
+    case LinearActivation::Silu:
+      return x / (1 + std::exp(-x));
+    case LinearActivation::Gelu:
+      return x * std::erfc(-x * M_SQRT1_2) / 2;
+    case LinearActivation::GeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  }
+  return x;
+}
 
 void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
   SCOPED_TRACE(label(isa) + " " + std::string(nameOf(t.dtype)) + "->" + std::string(nameOf(t.out)) +
@@ -104,6 +121,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
   spec.weights = {t.dtype, t.k, t.n};
   spec.outDType = t.out;
   spec.hasBias = t.bias;
+  spec.activation = t.activation;
   spec.lda = lda;
   spec.ldc = ldc;
   Buffer packed(spec.weights.bytes());
@@ -134,6 +152,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
         for (int64_t k = 0; k < t.k; ++k)
           expected +=
               a.exact[size_t(i * lda + k)] * w.exact[size_t(t.outIn ? j * t.k + k : k * t.n + j)];
+        expected = activated(t.activation, expected);
         if (t.residual) expected += residual.exact[at];
       }
       if (!(std::abs(got - expected) <= tolerance(t.out, t.k, expected)) && ++wrong < 4)
@@ -163,6 +182,16 @@ TEST(Linear, BiasResidualAndStridedRows) {
     for (DType dtype : {DType::F32, DType::BF16})
       for (int64_t m : {1, 33, 140})
         checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9}, isa, 2);
+}
+
+// Sums spread over the flat ends of every activation as well as its bend.
+TEST(Linear, ActivationsLieBetweenBiasAndResidual) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (LinearActivation kind : {LinearActivation::Relu, LinearActivation::Silu,
+                                    LinearActivation::Gelu, LinearActivation::GeluTanh})
+        for (int64_t m : {1, 5, 70})
+          checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, kind}, isa, 2);
 }
 
 TEST(Linear, F32OutputOfBf16Weights) {

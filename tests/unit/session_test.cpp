@@ -273,6 +273,25 @@ INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, ::testing::Values("reference", "
                          [](const auto& info) { return std::string(info.param); });
 
 // The slot of the cache after a step is the storage of the slot before it.
+// A packed weight is not needed twice, a gain is read where it lies.
+TEST(BoundWeights, WhatIsPackedIsLetGo) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {3, 64});
+  g.output("y", fused::linear(fused::rmsNorm(x, g.weight("gain", DType::F32, {64}), 1e-5),
+                              g.weight("w", DType::F32, {32, 64})));
+  Session s(compile(g), {.threads = 1});
+  std::map<std::string, std::weak_ptr<void>> owners;
+  s.bindWeights([&](const std::string& name) {
+    auto memory = std::make_shared<std::vector<float>>(32 * 64, 0.5f);
+    owners[name] = memory;
+    return Array(DType::F32, name == "w" ? Shape{32, 64} : Shape{64}, memory->data(), memory);
+  });
+  EXPECT_TRUE(owners.at("w").expired());
+  EXPECT_FALSE(owners.at("gain").expired());
+  const Array y = s.run("forward", {{"x", floats({3, 64}, 1)}}).at("y");
+  EXPECT_GT(y.at(0), 0);
+}
+
 TEST(SteadyState, TheCacheIsUpdatedInPlace) {
   const Program program = compile(cachedRows());
   const EntryPoint& entry = program.entry("forward");

@@ -115,6 +115,24 @@ int64_t parseCount(const std::string& text, const std::string& flag) {
   return value;
 }
 
+std::map<std::string, int64_t, std::less<>> parseSizes(const std::vector<std::string>& texts,
+                                                       const std::string& flag) {
+  std::map<std::string, int64_t, std::less<>> sizes;
+  for (const std::string& text : texts)
+    for (size_t at = 0; at <= text.size();) {
+      size_t comma = std::min(text.find(',', at), text.size());
+      std::string item = text.substr(at, comma - at);
+      size_t equals = item.find('=');
+      if (equals == item.npos || equals == 0)
+        throw usage(flag + ": expected SYMBOL=NUMBER separated by commas, got '" + item + "'");
+      std::string name = item.substr(0, equals);
+      int64_t value = parseCount(item.substr(equals + 1), flag + " " + name);
+      if (!sizes.emplace(name, value).second) throw usage(flag + ": '" + name + "' is given twice");
+      at = comma + 1;
+    }
+  return sizes;
+}
+
 std::string WholeNumber::operator()(const std::string& text) const {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -2,6 +2,8 @@
 #pragma once
 // The command line of one verb: what all verbs have in common.
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,9 @@ bool parseArguments(CLI::App& parser, const ArgumentList& arguments);
 std::vector<int> parseIds(const std::string& text, const std::string& flag);
 /// A whole number of at least 1; Error(InvalidArgument) names the flag.
 int64_t parseCount(const std::string& text, const std::string& flag);
+/// "batch=1,seq=8" of every text together; Error(InvalidArgument) names the flag.
+std::map<std::string, int64_t, std::less<>> parseSizes(const std::vector<std::string>& texts,
+                                                       const std::string& flag);
 /// What CLI11 asks of a number: an empty text, or what was expected instead.
 struct WholeNumber {
   int64_t least = 0, most = INT64_MAX;

@@ -11,11 +11,12 @@
 #include "runtime/generator.h"
 #include "runtime/sampler.h"
 #include "runtime/thread_pool.h"
-#include "tools/lathe/bench_cost.h"
 #include "tools/lathe/bench_profile.h"
 #include "tools/lathe/bench_report.h"
+#include "tools/lathe/bench_work.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -68,13 +69,15 @@ struct Roofs {
 
 class Bench {
  public:
-  Bench(Session& session, const LlamaConfig& config, DType dtype, const BenchFlags& flags)
+  Bench(Session& session, const LlamaConfig& config, const BenchFlags& flags)
       : flags_(flags),
         config_(config),
-        cost_(config, dtype),
+        program_(session.program()),
         generator_(session, {config.vocabSize, config.maxPositions}),
-        random_(flags.seed) {
-    generator_.reserve(std::max<int64_t>(1, flags.prompt) + flags.tokens);
+        random_(flags.seed),
+        prefillRuns_(prefillRuns(program_, startOfDecode())),
+        decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens)) {
+    generator_.reserve(startOfDecode() + flags.tokens);
   }
 
   void warmUp() { repetition(nullptr, nullptr, std::min(kWarmUpSteps, flags_.tokens)); }
@@ -82,16 +85,16 @@ class Bench {
   std::vector<BenchTest> measure() {
     BenchTest prefill{"prefill", flags_.prompt, {}, 0, 0},
         decode{"decode", flags_.tokens, {}, 0, 0};
-    prefill.flops = cost_.prefillFlops(flags_.prompt, Generator::kChunk);
-    for (int64_t i = 0; i < flags_.tokens; ++i) {
-      int64_t context = startOfDecode() + i + 1;
-      decode.flops += cost_.decodeFlops(context);
-      decode.bytes += cost_.decodeBytes(context);
-    }
-    // Weights that stay in the cache between steps are not read from memory.
-    if (cost_.weightBytes() <= lastCacheBytes()) {
-      decode.bytes = 0;
-      console().note("the weights fit into the processor's cache: no share of the read bandwidth");
+    if (auto work = workOf(program_, "prefill", prefillRuns_)) prefill.flops = work->flops;
+    if (auto work = workOf(program_, "decode", decodeRuns_)) {
+      decode.flops = work->flops;
+      decode.bytes = work->held;
+      // Weights that stay in the cache between steps are not read from memory.
+      if (work->held / double(std::max<int64_t>(1, flags_.tokens)) <= lastCacheBytes()) {
+        decode.bytes = 0;
+        console().note(
+            "the weights fit into the processor's cache: no share of the read bandwidth");
+      }
     }
     Progress progress("measuring");
     for (int r = 0; r < flags_.repetitions; ++r) {
@@ -102,6 +105,15 @@ class Bench {
     if (flags_.prompt) tests.push_back(prefill);
     if (flags_.tokens) tests.push_back(decode);
     return tests;
+  }
+
+  /// Seconds by entry point and call that the roofs predict for all repetitions.
+  PredictedTimes predicted(const MachineRoofs& machine) const {
+    PredictedTimes times{{"prefill", predictedSeconds(program_, "prefill", prefillRuns_, machine)},
+                         {"decode", predictedSeconds(program_, "decode", decodeRuns_, machine)}};
+    for (auto& [entry, seconds] : times)
+      for (double& s : seconds) s *= flags_.repetitions;
+    return times;
   }
 
  private:
@@ -121,10 +133,31 @@ class Bench {
 
   const BenchFlags& flags_;
   const LlamaConfig& config_;
-  ModelCost cost_;
+  const Program& program_;
   Generator generator_;
   RandomGenerator random_;
+  const std::vector<SymbolValues> prefillRuns_, decodeRuns_;  // of one repetition
 };
+
+// What was added between two readings, at the sizes of each entry point's last run.
+std::vector<ReportRun> reportRuns(const Program& program, const BenchFlags& flags,
+                                  const Profiles& before, const Profiles& after) {
+  const int64_t start = std::max<int64_t>(1, flags.prompt);
+  std::map<std::string, std::vector<SymbolValues>> sizes{
+      {"prefill", prefillRuns(program, start)},
+      {"decode", decodeRuns(program, start, flags.tokens)}};
+  std::vector<ReportRun> runs;
+  for (auto& [entry, end] : after) {
+    ReportRun run{entry, sizes[entry].empty() ? SymbolValues{} : sizes[entry].back(), end};
+    int64_t ran = 0;
+    for (size_t i = 0; i < end.size(); ++i) {
+      run.calls[i].seconds -= before.at(entry)[i].seconds;
+      ran += run.calls[i].runs -= before.at(entry)[i].runs;
+    }
+    if (ran) runs.push_back(std::move(run));
+  }
+  return runs;
+}
 
 // What the program computes in: an artifact knows it better than the flags.
 DType arithmeticOf(const Program& program, DType otherwise) {
@@ -168,8 +201,11 @@ int benchVerb(const ArgumentList& arguments) {
   BenchFlags flags;
   CompileFlags compileFlags;
   SessionFlags sessionFlags;
+  ReportFlags reportFlags;
   addFlags(*parser, flags);
+  addReport(*parser, reportFlags, /*withSizes=*/false);
   addDType(*parser, compileFlags.dtype);
+  addPipelineFlags(*parser, compileFlags);
   addThreads(*parser, sessionFlags.threads);
   parser->add_option("--backend", compileFlags.backend,
                      "cpu (default; LATHE_BACKEND) or reference");
@@ -194,7 +230,10 @@ int benchVerb(const ArgumentList& arguments) {
         ErrorCode::InvalidArgument,
         fmt::format("-p {} and -n {} make {} positions, the model takes at most {}", flags.prompt,
                     flags.tokens, flags.prompt + flags.tokens, config.maxPositions));
-  std::shared_ptr<const Program> program = programOf(model, compileFlags);
+  ReportedProgram compiled = reportedProgramOf(model, compileFlags, reportFlags);
+  std::shared_ptr<const Program> program = compiled.program;
+  const bool showProfile = sessionFlags.profile;
+  sessionFlags.profile |= compiled.report != nullptr;
   Session session = openSession(model, program, sessionFlags);
 
   BenchReport report;
@@ -213,19 +252,23 @@ int benchVerb(const ArgumentList& arguments) {
     Progress progress("measuring the machine");
     roofs.measure(kind);
   }
-  Bench bench(session, config, dtype, flags);
+  Bench bench(session, config, flags);
   bench.warmUp();
   const Profiles before = profilesOf(session);
   report.tests = bench.measure();
-  if (sessionFlags.profile) report.profile = profileRows(before, profilesOf(session));
+  const Profiles after = profilesOf(session);
   {
     Progress progress("measuring the machine");
     roofs.measure(kind);
   }
+  if (showProfile)
+    report.profile = profileRows(
+        before, after, bench.predicted({"host", roofs.peak, roofs.peak, roofs.read.best()}));
   report.peakFlops = roofs.peak;
   report.roofs = roofs.read;
   report.memory = session.memory();
   printReport(report, flags.format);
+  writeReport(reportFlags, compiled, model, reportRuns(*program, flags, before, after));
   if (std::string wrong = report.contradiction(); !wrong.empty())
     throw Error(ErrorCode::Numeric,
                 "the measurement failed: " + wrong +

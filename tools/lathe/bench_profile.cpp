@@ -6,27 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "tools/lathe/places.h"
+
 namespace lathe::cli {
 namespace {
 
 constexpr size_t kProfileRows = 24;
-
-// "blocks.3.attn model.cpp:41" -> "blocks.*.attn": the same place of all layers is one row.
-std::string placeOf(const std::string& origin) {
-  std::string place;
-  for (char c : origin.substr(0, origin.find(' '))) {
-    bool digit = c >= '0' && c <= '9';
-    if (!digit) place += c;
-    if (digit && (place.empty() || place.back() != '*')) place += '*';
-  }
-  return place;
-}
-
-// "region_12" -> "region": kernels of one kind are told apart by where they come from.
-std::string kindOf(std::string kernel) {
-  size_t end = kernel.find_last_not_of("0123456789");
-  return end == std::string::npos ? kernel : kernel.substr(0, end + (kernel[end] != '_'));
-}
 
 }  // namespace
 
@@ -36,7 +21,8 @@ Profiles profilesOf(const Session& session) {
   return all;
 }
 
-std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after) {
+std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after,
+                                    const PredictedTimes& predicted) {
   std::vector<ProfileRow> rows;
   for (const char* entry : {"prefill", "decode"}) {
     std::map<std::pair<std::string, std::string>, ProfileRow> byPlace;
@@ -48,6 +34,7 @@ std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& afte
       row.kernel = kernel;
       row.origin = place;
       row.seconds += end.seconds - start.seconds;
+      row.predictedSeconds += predicted.at(entry)[i];
       row.runs += end.runs - start.runs;
     }
     std::vector<ProfileRow> sorted;
@@ -56,10 +43,10 @@ std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& afte
     std::sort(sorted.begin(), sorted.end(),
               [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
     if (sorted.size() > kProfileRows) {
-      ProfileRow rest{entry, "others", fmt::format("{} places", sorted.size() - kProfileRows), 0,
-                      0};
+      ProfileRow rest{entry, "others", fmt::format("{} places", sorted.size() - kProfileRows)};
       for (size_t i = kProfileRows; i < sorted.size(); ++i) {
         rest.seconds += sorted[i].seconds;
+        rest.predictedSeconds += sorted[i].predictedSeconds;
         rest.runs += sorted[i].runs;
       }
       sorted.resize(kProfileRows);

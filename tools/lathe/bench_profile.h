@@ -13,8 +13,12 @@ namespace lathe::cli {
 using Profiles = std::map<std::string, std::vector<CallProfile>>;
 Profiles profilesOf(const Session& session);
 
+/// Seconds that the roofs predict for the same calls, by entry point and call.
+using PredictedTimes = std::map<std::string, std::vector<double>>;
+
 /// What was added between two readings, one row per kind of kernel and place in a layer, longest
 /// first within each entry point. The rest of a long table is one row, so that it adds up.
-std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after);
+std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after,
+                                    const PredictedTimes& predicted);
 
 }  // namespace lathe::cli

@@ -33,18 +33,23 @@ void printMarkdown(const BenchReport& r) {
   for (const BenchTest& t : r.tests) {
     double seconds = t.medianSeconds();
     fmt::print("| {} {} | {:.1f} | {:.1f} to {:.1f} | {} | {} | {} | {} |\n", t.name, t.tokens,
-               t.tokensPerSecond(), slowest(t), fastest(t), countText(t.flops / seconds),
-               percent(r.peakShare(t)), t.bytes > 0 ? byteText(t.bytes / seconds) : "-",
-               percent(r.bandwidthShare(t)));
+               t.tokensPerSecond(), slowest(t), fastest(t),
+               t.flops > 0 ? countText(t.flops / seconds) : "-", percent(r.peakShare(t)),
+               t.bytes > 0 ? byteText(t.bytes / seconds) : "-", percent(r.bandwidthShare(t)));
   }
   if (r.profile.empty()) return;
-  fmt::print("\n| entry | kernel | where | runs | ms | share |\n|---|---|---|--:|--:|--:|\n");
+  fmt::print(
+      "\n| entry | kernel | where | runs | ms | share | predicted ms | of roof |\n"
+      "|---|---|---|--:|--:|--:|--:|--:|\n");
   for (const ProfileRow& row : r.profile) {
     double all = 0;
     for (const ProfileRow& other : r.profile)
       if (other.entry == row.entry) all += other.seconds;
-    fmt::print("| {} | {} | {} | {} | {:.2f} | {} |\n", row.entry, row.kernel, row.origin, row.runs,
-               row.seconds * 1e3, percent(all > 0 ? row.seconds / all : 0));
+    const bool known = row.predictedSeconds > 0 && row.seconds > 0;
+    fmt::print("| {} | {} | {} | {} | {:.2f} | {} | {} | {} |\n", row.entry, row.kernel, row.origin,
+               row.runs, row.seconds * 1e3, percent(all > 0 ? row.seconds / all : 0),
+               known ? fmt::format("{:.2f}", row.predictedSeconds * 1e3) : "-",
+               known ? percent(row.predictedSeconds / row.seconds) : "-");
   }
 }
 
@@ -101,7 +106,8 @@ void printReportJson(const BenchReport& r) {
                               {"kernel", row.kernel},
                               {"origin", row.origin},
                               {"runs", row.runs},
-                              {"time_s", row.seconds}});
+                              {"time_s", row.seconds},
+                              {"predicted_s", row.predictedSeconds}});
   printJson(out);
 }
 
@@ -115,7 +121,7 @@ double BenchTest::medianSeconds() const {
 }
 
 std::optional<double> BenchReport::peakShare(const BenchTest& test) const {
-  if (peakFlops <= 0) return std::nullopt;
+  if (peakFlops <= 0 || test.flops <= 0) return std::nullopt;
   return test.flops / test.medianSeconds() / peakFlops;
 }
 

@@ -14,7 +14,7 @@ struct BenchTest {
   std::string name;             ///< "prefill" or "decode"
   int64_t tokens = 0;           ///< per repetition
   std::vector<double> seconds;  ///< of each repetition
-  double flops = 0, bytes = 0;  ///< of one repetition; 0 bytes: not judged by bandwidth
+  double flops = 0, bytes = 0;  ///< of one repetition; 0: not judged by it
 
   double medianSeconds() const;
   double tokensPerSecond() const { return double(tokens) / medianSeconds(); }
@@ -24,6 +24,7 @@ struct ProfileRow {
   std::string entry, kernel, origin;
   double seconds = 0;
   int64_t runs = 0;
+  double predictedSeconds = 0;  ///< at the roofs; 0 where the program does not say what it costs
 };
 
 struct BenchReport {

@@ -9,6 +9,7 @@
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -19,21 +20,25 @@ int compileVerb(const ArgumentList& arguments) {
   std::string path, output, stage;
   bool hostOnly = false, allTiers = false, json = false;
   CompileFlags flags;
+  ReportFlags report;
   parser->add_option("MODEL", path, "Hugging Face folder or .mlir file")->required();
   parser->add_option("-o,--output", output, "the .lathe file to write");
   addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
   parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
   auto* all =
       parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");
   parser->add_flag("--host-only", hostOnly, "code for this machine's tier alone")->excludes(all);
   parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
   addStopAfter(*parser, stage);
+  addReport(*parser, report, /*withSizes=*/true);
   parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
       ->check(WholeNumber{1});
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
-  if (output.empty() && stage.empty())
-    throw Error(ErrorCode::InvalidArgument, "--output is required; see `lathe compile --help`");
+  if (output.empty() && stage.empty() && report.path.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "--output or --report is required; see `lathe compile --help`");
   if (!output.empty() && !output.ends_with(".lathe"))
     throw Error(ErrorCode::InvalidArgument,
                 "--output: expected a name that ends in .lathe, got " + output);
@@ -41,7 +46,7 @@ int compileVerb(const ArgumentList& arguments) {
   Model model = openModel(path);
   if (model.kind == ModelKind::Artifact)
     throw Error(ErrorCode::InvalidArgument, path + " is compiled already");
-  flags.allTiers = !hostOnly;
+  flags.allTiers = !hostOnly && !output.empty();
   flags.randomWeights = model.kind == ModelKind::BareConfig ||
                         (model.kind == ModelKind::Folder && !hasCheckpoint(path));
   if (!stage.empty()) {
@@ -49,11 +54,21 @@ int compileVerb(const ArgumentList& arguments) {
     return kOk;
   }
   // Fresh from the compiler and shared with nobody yet.
-  auto program = std::const_pointer_cast<Program>(programOf(model, flags));
+  ReportedProgram compiled = reportedProgramOf(model, flags, report);
+  auto program = std::const_pointer_cast<Program>(compiled.program);
   program->metadata["lathe_version"] = LATHE_VERSION;
   if (model.kind == ModelKind::Folder && !flags.randomWeights) {
     checkProgramWeights(*program, path);
     program->metadata[kWeightsPath] = std::filesystem::canonical(path).string();
+  }
+  writeReport(report, compiled, model);
+  if (output.empty()) {
+    if (json) {
+      Json out = document("compile");
+      out["report"] = report.path;
+      printJson(out);
+    }
+    return kOk;
   }
   writeOutput(output, [&] { program->save(output); });
   const auto bytes = std::filesystem::file_size(output);

@@ -4,12 +4,15 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "backends/cpu/device/cpu_features.h"
 #include "runtime/error.h"
 #include "runtime/thread_pool.h"
 #include "tools/lathe/compiler_library.h"
+#include "tools/lathe/host_roofs.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/verbs.h"
 
@@ -55,6 +58,9 @@ Json collect() {
   out["compiler_library"] = api != nullptr;
   out["backends"] = api ? api->backends() : std::vector<std::string>{"cpu"};
   out["caches"] = Json::array();
+  std::error_code ignored;
+  if (std::string path = hostRoofsPath(); !path.empty() && std::filesystem::exists(path, ignored))
+    out["caches"].push_back(path);
   return out;
 }
 

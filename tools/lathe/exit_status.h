@@ -9,11 +9,11 @@ namespace lathe::cli {
 
 enum ExitStatus : int {
   kOk = 0,
-  kFailed = 1,       ///< output could not be written
+  kFailed = 1,       ///< output could not be written, or the answer is no: graphs that differ
   kUsage = 2,        ///< flags or values that do not fit the command or the model
   kBadFile = 3,      ///< a file that is missing, unreadable or broken
   kUnsupported = 4,  ///< valid, but not on this backend, machine or version
-  kNumeric = 5,      ///< NaN logits, or a measurement that contradicts itself
+  kNumeric = 5,      ///< NaN logits, results beyond the contract, contradicting measurements
   kOutOfMemory = 6,
   kInternal = 70,  ///< a bug of Lathe
 };

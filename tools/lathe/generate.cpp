@@ -144,6 +144,7 @@ int generateVerb(const ArgumentList& arguments) {
   SessionFlags sessionFlags;
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
+  addPipelineFlags(*parser, compileFlags);
   parser->add_option("--backend", compileFlags.backend,
                      "cpu (default; LATHE_BACKEND) or reference");
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");

@@ -6,6 +6,7 @@
 
 #include "runtime/checkpoint.h"
 #include "tools/lathe/compiler_library.h"
+#include "tools/lathe/inspect_pipeline.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
 #include "tools/lathe/open_session.h"
@@ -166,11 +167,15 @@ int inspectVerb(const ArgumentList& arguments) {
   parser->add_flag("--graphviz", graphviz, "print the recorded graph for dot(1)");
   parser->add_option("--backend", flags.backend, "backend of --stop-after (LATHE_BACKEND)");
   addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
+  PipelineQuestions questions;
+  addPipelineQuestions(*parser, questions);
   if (!parseArguments(*parser, arguments)) return kOk;
 
   Model model = openModel(path);
   flags.randomWeights = model.kind == ModelKind::BareConfig ||
                         (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  if (questions.asked()) return answer(questions, model, flags, json);
   if (!stage.empty() || graphviz) {
     std::string text =
         stage.empty() ? compiler().graphviz(requestFor(model, flags)) : irOf(model, flags, stage);

@@ -24,6 +24,10 @@ const std::vector<Verb>& verbs() {
       {"run", "run an entry point on named inputs", runVerb},
       {"generate", "continue a text", generateVerb},
       {"bench", "measure prefill and decode against the machine's limits", benchVerb},
+      {"explain", "predict work, memory and time at given sizes without running", explainVerb},
+      {"bisect", "name the rewrite that made a result wrong, and write a reproducer", bisectVerb},
+      {"why-not", "say why ops were not fused", whyNotVerb},
+      {"diff", "compare two graphs op by op", diffVerb},
       {"env", "describe this machine and this build", envVerb},
   };
   return list;

@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include <CLI/CLI.hpp>
+
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
+#include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
 
@@ -132,6 +135,32 @@ std::optional<Tokenizer> tokenizerOf(const Model& model) {
   return Tokenizer::parse(model.files.at(name), nameInside(model, name));
 }
 
+static void addRewriteFlags(CLI::App& parser, CompileFlags& flags) {
+  parser
+      .add_option("--stop-after-rewrite", flags.stopAfterRewrite,
+                  "apply this many rewrites and no more (numbers: lathe inspect --rewrites)")
+      ->check(WholeNumber{0});
+  parser
+      .add_option("--skip-attempt", flags.skipAttempt,
+                  "leave out the rewrite of this attempt (lathe inspect --rewrites)")
+      ->check(WholeNumber{0});
+}
+
+void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
+  parser.add_option("--mode", flags.mode,
+                    "what fusions may change about rounding: strict, relaxed (default) or fast");
+  parser
+      .add_option("--patterns", flags.patternFiles,
+                  "fusions from a PDL (.mlir) or PDLL (.pdll) file; may be repeated")
+      ->allow_extra_args(false);
+  parser
+      .add_option("--load-pass-plugin", flags.plugins,
+                  "shared library with MLIR passes, which runs as code; may be repeated")
+      ->allow_extra_args(false);
+  parser.add_option("--passes", flags.passes, "passes to run after the fusions: my-pass,cse");
+  addRewriteFlags(parser, flags);
+}
+
 ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   refuse(model.kind == ModelKind::Mlir && !flags.dtype.empty(), "--dtype", model,
          " is IR text, whose dtypes are written in it");
@@ -149,6 +178,12 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.allTiers = flags.allTiers;
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
+  request.stopAfterRewrite = flags.stopAfterRewrite;
+  request.skipAttempt = flags.skipAttempt;
+  request.mode = flags.mode;
+  request.patternFiles = flags.patternFiles;
+  request.plugins = flags.plugins;
+  request.passes = flags.passes;
   request.bareConfig = model.kind == ModelKind::BareConfig ||
                        (model.kind == ModelKind::Folder && flags.randomWeights);
   return request;
@@ -161,6 +196,14 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
            " is a program compiled for " + backend);
     refuse(!flags.dtype.empty(), "--dtype", model, " is a compiled program; compile it anew");
     refuse(!flags.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
+    const std::string compiled = " is a compiled program; give the model that it was compiled from";
+    refuse(!flags.mode.empty(), "--mode", model, compiled);
+    refuse(!flags.patternFiles.empty(), "--patterns", model, compiled);
+    refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
+    refuse(!flags.passes.empty(), "--passes", model, compiled);
+    const std::string noRewrites = " is a compiled program; compile it anew";
+    refuse(flags.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
+    refuse(flags.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);
     return model.program;
   }
   ModelRequest request = requestFor(model, flags);

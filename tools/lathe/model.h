@@ -5,11 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frontend/compiler_api.h"
 #include "runtime/model_config.h"
 #include "runtime/program.h"
 #include "runtime/tokenizer.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lathe::cli {
 
@@ -40,7 +45,12 @@ struct CompileFlags {
   std::string backend, dtype, saveIrDir;
   bool allTiers = false, randomWeights = false;
   int64_t maxSeq = 0;
+  uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
+  std::string mode, passes;
+  std::vector<std::string> patternFiles, plugins;
 };
+/// Adds --mode, --patterns, --load-pass-plugin, --passes, --stop-after-rewrite and --skip-attempt.
+void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 
 /// The request for a folder or an .mlir file: flag, then LATHE_BACKEND, then cpu. Throws
 /// Error(InvalidArgument) for flags that do not apply to this kind of model.

@@ -13,6 +13,7 @@
 #include "tools/lathe/input_spec.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -165,6 +166,7 @@ int runVerb(const ArgumentList& arguments) {
   bool json = false;
   CompileFlags flags;
   SessionFlags sessionFlags;
+  ReportFlags report;
   parser->add_option("MODEL", words, "Hugging Face folder, .mlir file or .lathe program");
   parser->add_option("--entry", entryName, "entry point (default: forward)");
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
@@ -182,9 +184,11 @@ int runVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file");
   parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
   addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
   addThreads(*parser, sessionFlags.threads);
   addStopAfter(*parser, stage);
   parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
+  addReport(*parser, report, /*withSizes=*/false);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
 
@@ -194,13 +198,18 @@ int runVerb(const ArgumentList& arguments) {
     return kOk;
   }
   Arrays inputs = readInputs(specs);
-  std::shared_ptr<const Program> program = programOf(model, flags);
+  ReportedProgram compiled = reportedProgramOf(model, flags, report);
+  std::shared_ptr<const Program> program = compiled.program;
   const EntryPoint& entry = program->entry(entryName);
   checkOutputName(output, entry);
   widenIndices(entry, inputs);
+  sessionFlags.profile = !report.path.empty();
   Session session = openSession(model, program, sessionFlags);
   setStateSymbols(session, entry, symbols);
   Arrays outputs = session.run(entryName, inputs);
+  if (compiled.report)
+    writeReport(report, compiled, model,
+                {{entryName, sizesOfRun(session, entry, inputs), session.profile(entryName)}});
   if (output.ends_with(".npy"))
     writeOutput(output, [&] { saveNpy(output, outputs.begin()->second); });
   else if (!output.empty())

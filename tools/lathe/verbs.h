@@ -12,6 +12,10 @@ int compileVerb(const ArgumentList& arguments);
 int runVerb(const ArgumentList& arguments);
 int generateVerb(const ArgumentList& arguments);
 int benchVerb(const ArgumentList& arguments);
+int explainVerb(const ArgumentList& arguments);
+int bisectVerb(const ArgumentList& arguments);
+int whyNotVerb(const ArgumentList& arguments);
+int diffVerb(const ArgumentList& arguments);
 int envVerb(const ArgumentList& arguments);
 
 }  // namespace lathe::cli

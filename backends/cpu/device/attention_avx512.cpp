@@ -10,7 +10,8 @@ namespace plain {
 
 // Never called: without bf16 products nothing is rounded. The common code names it.
 inline void narrowTo(uint16_t*, __m512) { __builtin_unreachable(); }
-#include "backends/cpu/device/attention_vec512.inc"
+#include "backends/cpu/device/vec512.inc"
+#include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 #include "backends/cpu/device/attention_product_f32.inc"
 
@@ -24,7 +25,8 @@ namespace dot {
 inline void narrowTo(uint16_t* at, __m512 value) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), (__m256i)_mm512_cvtneps_pbh(value));
 }
-#include "backends/cpu/device/attention_vec512.inc"
+#include "backends/cpu/device/vec512.inc"
+#include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 
 // Blocks of 8 rows x 32 columns of VDPBF16PS sums.

@@ -183,6 +183,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
   Epilogue epilogue;
   epilogue.bias = spec.hasBias ? args.bias : nullptr;
   epilogue.biasDType = spec.biasDType;
+  epilogue.activation = spec.activation;
   epilogue.residual = args.residual;
   epilogue.ldr = args.ldr ? args.ldr : w.n;
   epilogue.c = args.c;

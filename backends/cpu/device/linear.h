@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// C[m, n] = A[m, k] x W[k, n] (+ bias) (+ residual) with weights packed once for every m.
+// C[m, n] = activation(A[m, k] x W[k, n] + bias) + residual with weights packed once for every m.
 #include <string>
 #include <vector>
 
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/panel_kernels.h"
 
 namespace lathe::cpu {
 
@@ -15,8 +16,9 @@ struct LinearSpec {
   DType outDType = DType::F32;  ///< F32, or the weights' dtype
   bool hasBias = false;
   DType biasDType = DType::F32;  ///< F32 or BF16
-  int64_t lda = 0;               ///< elements between rows of A, >= k; 0 means k
-  int64_t ldc = 0;               ///< elements between rows of C, >= n; 0 means n
+  LinearActivation activation = LinearActivation::None;
+  int64_t lda = 0;  ///< elements between rows of A, >= k; 0 means k
+  int64_t ldc = 0;  ///< elements between rows of C, >= n; 0 means n
 };
 
 /// Operands of one call; nothing is owned. `residual` has C's dtype and may be C itself.
@@ -35,9 +37,9 @@ struct LinearArgs {
 /// Throws Error(Unsupported) for dtypes other than f32 and bf16.
 size_t prepareLinear(const LinearSpec& spec, int threads, KernelIsa isa = KernelIsa::current());
 
-/// Runs the layer. Products are summed in f32; bias and residual are added in f32 before the one
-/// rounding to the output's dtype. m = 0 does nothing; k = 0 gives bias + residual.
-/// Throws Error(InvalidArgument) if `scratch` is smaller than prepareLinear said.
+/// Runs the layer. Products are summed in f32; bias, activation and residual follow in f32 before
+/// the one rounding to the output's dtype. m = 0 does nothing; k = 0 leaves the products 0. Throws
+/// Error(InvalidArgument) if `scratch` is smaller than prepareLinear said.
 void linear(const LinearSpec& spec, const LinearArgs& args, ThreadPool& pool, Scratch scratch,
             KernelIsa isa = KernelIsa::current());
 

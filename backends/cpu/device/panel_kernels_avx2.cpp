@@ -57,28 +57,54 @@ void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, in
   }
 }
 
-void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
-           int64_t col0, const Epilogue& e) {
+#include "backends/cpu/device/vec256.inc"
+#include "backends/cpu/device/vec_math.inc"
+#include "backends/cpu/device/activation.inc"
+
+// The first `count` of 8 elements; the other lanes are 0.
+inline Vec loadAny(const void* base, DType dtype, int64_t index, int64_t count) {
+  if (dtype == DType::F32) {
+    const float* from = static_cast<const float*>(base) + index;
+    if (count >= Vec::lanes) return Vec::load(from);
+    alignas(32) float part[Vec::lanes] = {};
+    for (int64_t i = 0; i < count; ++i) part[i] = from[i];
+    return Vec::load(part);
+  }
+  const uint16_t* from = static_cast<const uint16_t*>(base) + index;
+  alignas(16) uint16_t part[Vec::lanes] = {};
+  for (int64_t i = 0; i < Vec::lanes && i < count; ++i) part[i] = from[i];
+  __m256i words = _mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(part)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))};
+}
+
+template <LinearActivation activation>
+void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+             int64_t col0, const Epilogue& e) {
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < cols; ++j) {
-      float value = acc[r * accStride + j];
-      if (e.bias)
-        value += e.biasDType == DType::F32
-                     ? static_cast<const float*>(e.bias)[col0 + j]
-                     : bf16ToFloat(static_cast<const uint16_t*>(e.bias)[col0 + j]);
+    for (int64_t j = 0; j < cols; j += Vec::lanes) {
+      const int64_t count = cols - j < Vec::lanes ? cols - j : int64_t(Vec::lanes);
+      Vec value = loadAny(acc, DType::F32, r * accStride + j, count);
+      if (e.bias) value = Vec::add(value, loadAny(e.bias, e.biasDType, col0 + j, count));
+      value = activate<activation>(value);
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
-      bool wide = e.outDType == DType::F32;
-      if (e.residual)
-        value += wide ? static_cast<const float*>(e.residual)[from]
-                      : bf16ToFloat(static_cast<const uint16_t*>(e.residual)[from]);
-      if (wide)
-        static_cast<float*>(e.c)[at] = value;
-      else
-        static_cast<uint16_t*>(e.c)[at] = floatToBf16(value);
+      if (e.residual) value = Vec::add(value, loadAny(e.residual, e.outDType, from, count));
+      if (e.outDType == DType::F32) {
+        float* to = static_cast<float*>(e.c) + at;
+        alignas(32) float part[Vec::lanes];
+        value.store(count == Vec::lanes ? to : part);
+        for (int64_t i = 0; count < Vec::lanes && i < count; ++i) to[i] = part[i];
+      } else {
+        uint16_t* to = static_cast<uint16_t*>(e.c) + at;
+        alignas(16) uint16_t part[Vec::lanes];
+        value.storeBf16(count == Vec::lanes ? to : part);
+        for (int64_t i = 0; count < Vec::lanes && i < count; ++i) to[i] = part[i];
+      }
     }
   }
 }
+
+#include "backends/cpu/device/store_activated.inc"
 
 LATHE_ISA_END
 

@@ -83,19 +83,28 @@ inline __m256i narrow(__m512 value) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
+inline void narrowTo(uint16_t* at, __m512 value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), narrow(value));
+}
+#include "backends/cpu/device/vec512.inc"
+#include "backends/cpu/device/vec_math.inc"
+#include "backends/cpu/device/activation.inc"
+
 inline __m512 loadAny(const void* base, DType dtype, int64_t index, __mmask16 lanes) {
   if (dtype == DType::F32)
     return _mm512_maskz_loadu_ps(lanes, static_cast<const float*>(base) + index);
   return widen(_mm256_maskz_loadu_epi16(lanes, static_cast<const uint16_t*>(base) + index));
 }
 
-void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
-           int64_t col0, const Epilogue& e) {
+template <LinearActivation activation>
+void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
+             int64_t col0, const Epilogue& e) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < cols; j += 16) {
       __mmask16 lanes = cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
       __m512 value = _mm512_maskz_loadu_ps(lanes, acc + r * accStride + j);
       if (e.bias) value = _mm512_add_ps(value, loadAny(e.bias, e.biasDType, col0 + j, lanes));
+      value = activate<activation>({value}).v;
       int64_t at = (row0 + r) * e.ldc + col0 + j;
       int64_t from = (row0 + r) * e.ldr + col0 + j;
       if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, e.outDType, from, lanes));
@@ -106,6 +115,8 @@ void store(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int6
     }
   }
 }
+
+#include "backends/cpu/device/store_activated.inc"
 
 LATHE_ISA_END
 

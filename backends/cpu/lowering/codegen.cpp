@@ -9,6 +9,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -21,6 +22,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -103,17 +105,55 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.run(module, modules);
 }
 
+// The three languages of a kernel, for who wants to read them.
+void tellVectors(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
+  for (auto function : kernels.getOps<FunctionOpInterface>()) {
+    if (function.isExternal()) continue;
+    std::string text;
+    llvm::raw_string_ostream(text) << *function;
+    onCode(function.getName().str(), tier.name, "vector", std::move(text));
+  }
+}
+void tellLlvm(const llvm::Module& module, const Tier& tier, const CodeObserver& onCode) {
+  for (const llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    function.print(os);
+    onCode(function.getName().str(), tier.name, "llvm", std::move(text));
+  }
+}
+void tellAssembly(const llvm::Module& module, llvm::TargetMachine& machine, const Tier& tier,
+                  const CodeObserver& onCode) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emit;
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+  if (machine.addPassesToEmitFile(emit, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return;
+  emit.run(*copy);
+  StringRef rest(bytes.data(), bytes.size());
+  for (const llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    // A function's text lies between its label and the label that closes it.
+    StringRef after = rest.split(("\n" + function.getName() + ":").str()).second;
+    onCode(function.getName().str(), tier.name, "asm",
+           after.split('\n').second.split("\n.Lfunc_end").first.str());
+  }
+}
+
 struct Compiled {
   std::string object, failure;
 };
 
 // Reports by value: no exception may pass through frames of MLIR or LLVM.
-Compiled compile(ModuleOp kernels, const Tier& tier) {
+Compiled compile(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
   Compiled out;
   ScopedDiagnosticHandler diagnostics(kernels.getContext(), [&](Diagnostic& d) {
     out.failure += d.str() + "\n";
     return success();
   });
+  if (onCode) tellVectors(kernels, tier, onCode);
   if (failed(lowerToLlvm(kernels))) {
     if (out.failure.empty()) out.failure = "lowering to the LLVM dialect failed";
     return out;
@@ -135,6 +175,10 @@ Compiled compile(ModuleOp kernels, const Tier& tier) {
     f.addFnAttr(llvm::Attribute::NoUnwind);
   }
   optimize(*module, *machine);
+  if (onCode) {
+    tellLlvm(*module, tier, onCode);
+    tellAssembly(*module, *machine, tier, onCode);
+  }
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager emit;
@@ -149,8 +193,8 @@ Compiled compile(ModuleOp kernels, const Tier& tier) {
 
 }  // namespace
 
-std::string compileKernels(ModuleOp kernels, const Tier& tier) {
-  Compiled compiled = compile(kernels, tier);
+std::string compileKernels(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
+  Compiled compiled = compile(kernels, tier, onCode);
   if (!compiled.failure.empty() && compiled.object.empty())
     throw Error(ErrorCode::Unsupported, "expected the " + tier.name +
                                             " kernels to compile, got: " + compiled.failure +

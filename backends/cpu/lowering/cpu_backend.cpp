@@ -42,31 +42,19 @@ class CpuBackend final : public Backend {
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       if (!isF32OrBf16(linear.getX())) return "packed weights are f32 or bf16";
-      if (linear.getActivation() != Activation::none)
-        return "the matmul kernels take no activation";
       if (linear.getLayout() != WeightLayout::packed) return "the weight is computed at run time";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       if (!isF32OrBf16(attention.getQ())) return "the attention kernel takes f32 and bf16";
       if (Value mask = attention.getMask())
         if (!tensorType(mask).getElementType().isInteger(1) && !isF32OrBf16(mask))
           return "the attention kernel takes masks of bool, f32 and bf16";
-      if (attention.getWindow() != 0 || !attention.getSoftcap().isZero())
-        return "the attention kernel takes neither window nor softcap";
       if (Value p = attention.getPositions())
         if (!tensorType(p).getElementType().isInteger(64)) return "positions are i64";
     } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
       if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
         return "fused softmax runs over the last axis";
-      if (!softmax.isPlain()) return "fused softmax takes neither mask, scale nor softcap";
-    } else if (auto norm = dyn_cast<RmsNormOp>(op)) {
-      if (!norm.getGain()) return "the norm has no gain";
-    } else if (auto rope = dyn_cast<RopeOp>(op)) {
-      auto x = tensorType(rope.getX()), cos = tensorType(rope.getCos());
-      if (2 * cos.getDimSize(cos.getRank() - 1) != x.getDimSize(x.getRank() - 1))
-        return "fused rope rotates the whole last axis";
-    } else if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-      if (embedding.getPositions() || embedding.getScale().convertToDouble() != 1)
-        return "fused embedding takes neither scale nor positions";
+    } else if (isa<RopeAppendOp>(op)) {
+      return "the rotation is one kernel and the write into the cache another";
     } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
                     WeightOp, ConstantOp, KernelOp, RegionOp>(op)) {
       return cpu::whyNotEmittable(op);
@@ -78,9 +66,7 @@ class CpuBackend final : public Backend {
     return {
         {"choose-weight-layout",
          [](ModuleOp m) {
-           chooseWeightLayout(m, [](LinearOp op) {
-             return isF32OrBf16(op.getX()) && op.getActivation() == Activation::none;
-           });
+           chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
          }},
         {"expand",
          [this](ModuleOp m) { expandDeclined(m, [this](Operation* op) { return whyNot(op); }); },
@@ -123,7 +109,7 @@ class CpuBackend final : public Backend {
                                 {"sizes", llvm::json::Array(kernel->sizes)}};
         regions[tier.name + "/" + kernel->name] = std::move(info);
       }
-      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier);
+      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier, options.onCode);
     }
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(regions));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/strided_view.h"
 #include "backends/cpu/lowering/to_kernels.h"
 #include "ir/types.h"
+#include "passes/cost.h"
 
 using namespace mlir;
 
@@ -8,11 +10,6 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kSwapHeads[] = {0, 2, 1, 3};
-
-TransposeOp swappedHeads(Value v) {
-  auto t = v.getDefiningOp<TransposeOp>();
-  return t && t.getPermutation() == ArrayRef<int64_t>(kSwapHeads) ? t : TransposeOp();
-}
 
 // matmul(a, transpose(b)) with the last two axes swapped: b is read through its strides.
 void foldMatmul(MatmulOp op) {
@@ -28,50 +25,84 @@ void foldMatmul(MatmulOp op) {
       KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), ValueRange{op.getA(), t.getX()},
                        b.getStringAttr("matmul"), FlatSymbolRefAttr(), b.getDictionaryAttr(config),
                        DenseI64ArrayAttr());
+  noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
   if (t->use_empty()) t.erase();
 }
 
+void eraseDeadMovement(Value v) {
+  while (Operation* op = v.getDefiningOp()) {
+    if (!isa<TransposeOp, ReshapeOp, SliceOp>(op) || !op->use_empty()) return;
+    v = op->getOperand(0);
+    op->erase();
+  }
+}
+
+bool allNamed(ValueRange values) {
+  return llvm::all_of(values, [](Value v) { return elementCountOf(tensorType(v)).has_value(); });
+}
+
 void foldAttention(AttentionOp op) {
   OpBuilder b(op);
-  SmallVector<Value> operands{op.getQ(), op.getK(), op.getV()};
-  SmallVector<Attribute> transposed(4, b.getBoolAttr(false));
-  SmallVector<TransposeOp> folded;
-  for (int i = 0; i < 3; ++i)
-    if (TransposeOp t = swappedHeads(operands[i])) {
-      operands[i] = t.getX();
-      transposed[i] = b.getBoolAttr(true);
-      folded.push_back(t);
-    }
+  SmallVector<Value> inputs{op.getQ(), op.getK(), op.getV()}, operands;
+  if (!allNamed(inputs) || !allNamed(op->getResults())) return;
+  SmallVector<Attribute> views;
+  for (Value v : inputs) {
+    StridedView view = viewOf(v);
+    if (!view.denseFrom(view.sizes.size() - 1)) view = StridedView::dense(v);
+    operands.push_back(view.base);
+    views.push_back(view.toAttr(b));
+  }
   Value result = op.getY();
-  Type type = result.getType();
   TransposeOp after;
   if (result.hasOneUse()) {
     after = dyn_cast<TransposeOp>(*result.getUsers().begin());
     if (after && after.getPermutation() != ArrayRef<int64_t>(kSwapHeads)) after = nullptr;
   }
-  if (after) {
-    type = after.getType();
-    transposed[3] = b.getBoolAttr(true);
-  }
+  StridedView out = StridedView::dense(after ? Value(after.getY()) : result);
+  if (after) out.permute(kSwapHeads);
+  views.push_back(out.toAttr(b));
   if (op.getMask()) operands.push_back(op.getMask());
   if (op.getPositions()) operands.push_back(op.getPositions());
   SmallVector<NamedAttribute> config{
       b.getNamedAttr("scale", op.getScaleAttr()),
+      b.getNamedAttr("softcap", op.getSoftcapAttr()),
+      b.getNamedAttr("window", op.getWindowAttr()),
       b.getNamedAttr("causal", b.getStringAttr(stringifyCausal(op.getCausal()))),
       b.getNamedAttr("masked_row", b.getStringAttr(stringifyMaskedRow(op.getMaskedRow()))),
       b.getNamedAttr("mask", b.getBoolAttr(bool(op.getMask()))),
-      b.getNamedAttr("transposed", b.getArrayAttr(transposed))};
+      b.getNamedAttr("views", b.getArrayAttr(views))};
   Location loc = after ? b.getFusedLoc({op.getLoc(), after.getLoc()}) : op.getLoc();
-  auto kernel =
-      KernelOp::create(b, loc, TypeRange(type), operands, b.getStringAttr("attention"),
-                       FlatSymbolRefAttr(), b.getDictionaryAttr(config), DenseI64ArrayAttr());
-  (after ? after.getY() : result).replaceAllUsesWith(kernel->getResult(0));
+  auto kernel = KernelOp::create(b, loc, TypeRange(out.base.getType()), operands,
+                                 b.getStringAttr("attention"), FlatSymbolRefAttr(),
+                                 b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  noteCost(kernel, costOf(op));
+  out.base.replaceAllUsesWith(kernel->getResult(0));
   if (after) after.erase();
   op.erase();
-  for (TransposeOp t : folded)
-    if (t->use_empty()) t.erase();
+  for (Value v : inputs) eraseDeadMovement(v);
+}
+
+// The new block is read in place: heads of a projection need no copy on their way to the cache.
+void foldUpdate(UpdateOp op) {
+  Value value = op.getValue();
+  if (!allNamed(value)) return;
+  StridedView view = viewOf(value);
+  size_t axis = size_t(op.getAxis());
+  if (view.base == value || !view.denseFrom(axis + 1)) return;
+  if (view.base == viewOf(op.getX()).base) return;  // it is overwritten while it is read
+  OpBuilder b(op);
+  SmallVector<NamedAttribute> config{b.getNamedAttr("axis", op.getAxisAttr()),
+                                     b.getNamedAttr("view", view.toAttr(b)),
+                                     b.getNamedAttr("reuse", b.getI64IntegerAttr(0))};
+  auto kernel = KernelOp::create(b, op.getLoc(), TypeRange(op.getType()),
+                                 ValueRange{op.getX(), view.base, op.getPositions()},
+                                 b.getStringAttr("update"), FlatSymbolRefAttr(),
+                                 b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  op.replaceAllUsesWith(kernel->getResult(0));
+  op.erase();
+  eraseDeadMovement(value);
 }
 
 }  // namespace
@@ -79,11 +110,13 @@ void foldAttention(AttentionOp op) {
 void foldTransposes(ModuleOp module) {
   SmallVector<Operation*> ops;
   module.walk([&](Operation* op) {
-    if (isa<MatmulOp, AttentionOp>(op)) ops.push_back(op);
+    if (isa<MatmulOp, AttentionOp, UpdateOp>(op)) ops.push_back(op);
   });
   for (Operation* op : ops) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       foldMatmul(matmul);
+    else if (auto update = dyn_cast<UpdateOp>(op))
+      foldUpdate(update);
     else
       foldAttention(cast<AttentionOp>(op));
   }

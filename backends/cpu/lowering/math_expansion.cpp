@@ -23,11 +23,7 @@ struct Floats {
   Value mul(Value x, Value y) { return k.make<arith::MulFOp>(x, y); }
   Value fma(Value x, Value y, Value z) { return k.make<math::FmaOp>(x, y, z); }
   Value bits(Value x) { return k.make<arith::BitcastOp>(ints, x); }
-  // Comparisons with a NaN are false, so a NaN passes both.
-  Value atLeast(Value x, double bound) {
-    return k.make<arith::SelectOp>(k.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, c(bound)),
-                                   c(bound), x);
-  }
+  // A comparison with a NaN is false, so a NaN passes.
   Value atMost(Value x, double bound) {
     return k.make<arith::SelectOp>(k.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, c(bound)),
                                    c(bound), x);
@@ -63,20 +59,24 @@ Reduced reduceRange(Floats& f, Value x) {
 
 Value expandExp(KernelBuilder& k, Value x) {
   Floats f(k, x);
-  Reduced e = reduceRange(f, f.atMost(f.atLeast(x, -104), 89));
+  // What rounds to 0 must not get there by an underflow, which costs a microcode assist: masked
+  // entries of a softmax are all -inf.
+  Value gone = k.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, f.c(-104));
+  auto kept = [&](Value y) -> Value { return k.make<arith::SelectOp>(gone, f.c(0), y); };
+  Reduced e = reduceRange(f, f.atMost(kept(x), 89));
   Value p = f.add(e.expm1, f.c(1));
   int64_t width = widthOf(f.type);
   if (k.tier.avx512 && width >= 16) {
     // vscalefps rounds a denormal result once.
     std::string name =
         "llvm.ldexp.v" + std::to_string(width) + "f32.v" + std::to_string(width) + "i32";
-    return k.make<LLVM::CallIntrinsicOp>(f.type, k.b.getStringAttr(name), ValueRange{p, e.n})
-        .getResult(0);
+    return kept(k.make<LLVM::CallIntrinsicOp>(f.type, k.b.getStringAttr(name), ValueRange{p, e.n})
+                    .getResult(0));
   }
   // Two exact factors, as 2^n itself may be out of range; only the last product rounds.
   Value half = k.make<arith::ShRSIOp>(e.n, f.i(1));
   Value rest = k.make<arith::SubIOp>(e.n, half);
-  return f.mul(f.mul(p, f.power2(half)), f.power2(rest));
+  return kept(f.mul(f.mul(p, f.power2(half)), f.power2(rest)));
 }
 
 Value expandSigmoid(KernelBuilder& k, Value x) {

@@ -21,7 +21,8 @@ bool isReduction(Operation* op) {
              ReduceAllOp, ArgMaxOp, ArgMinOp>(op);
 }
 bool isFusedRowOp(Operation* op) {
-  return isa<SoftmaxOp, RmsNormOp, RopeOp, SiluGateOp, EmbeddingOp>(op);
+  return isa<SoftmaxOp, RmsNormOp, LayerNormOp, AddNormOp, AdalnModulateOp, GatedResidualOp, RopeOp,
+             NormRopeOp, SiluGateOp, EmbeddingOp>(op);
 }
 
 SmallVector<int64_t> reducedAxes(Operation* op) {

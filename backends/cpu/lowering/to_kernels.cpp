@@ -2,9 +2,11 @@
 #include "backends/cpu/lowering/to_kernels.h"
 
 #include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/lowering/region_emitter_plan.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/cost.h"
 
 using namespace mlir;
 
@@ -29,7 +31,9 @@ class Converter {
     if (auto region = dyn_cast<RegionOp>(op)) return outline(region);
     SmallVector<NamedAttribute> config;
     if (auto linear = dyn_cast<LinearOp>(op)) {
-      config = {b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
+      config = {b.getNamedAttr("activation",
+                               b.getStringAttr(stringifyActivation(linear.getActivation()))),
+                b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
                 b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
     } else if (auto pack = dyn_cast<PackOp>(op)) {
       // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type
@@ -54,14 +58,14 @@ class Converter {
     auto kernel = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
                                    b.getStringAttr(kind), callee, b.getDictionaryAttr(config),
                                    DenseI64ArrayAttr());
+    noteCost(kernel, costOf(op));
     op->replaceAllUsesWith(kernel->getResults());
     op->erase();
   }
 
+  // Every element of the result depends on the same element of an operand of its type.
   static bool isPointwise(Operation* op) {
-    return op->getNumOperands() > 0 && !op->hasAttr("axes") && !op->hasAttr("axis") &&
-           !isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, GatherOp,
-                EmbeddingOp, RmsNormOp, SoftmaxOp, RopeOp>(op);
+    return isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
   }
 
   void outline(RegionOp region) {
@@ -80,7 +84,7 @@ class Converter {
     bool pointwise = true;
     for (Operation& op : region.getBody().front().without_terminator()) {
       at.clone(op, map);
-      pointwise &= isPointwise(&op) || isa<ConstantOp>(op);
+      pointwise &= isPointwise(&op);
     }
     SmallVector<Value> results;
     for (Value v : region.getBody().front().getTerminator()->getOperands())

@@ -9,9 +9,9 @@ namespace lathe::cpu {
 /// that the layers of a model compile once.
 void toKernels(mlir::ModuleOp module);
 
-/// Transposes next to contractions become strides: the right operand of a matmul, and the operands
-/// and result of attention between [b, s, h, d] and [b, h, s, d]. Marks them with unit attributes
-/// that toKernels puts into the kernel's config.
+/// Transposes, reshapes and slices in front of contractions and cache writes become strides: the
+/// right operand of a matmul, the operands of attention and the new block of an update (heads of a
+/// projection, slices of a merged one), and the transpose behind attention.
 void foldTransposes(mlir::ModuleOp module);
 
 }  // namespace lathe::cpu

@@ -42,3 +42,33 @@ func.func @reshaped_rows(%x: tensor<?x4xf32, #lathe.dims<n, 4>>) -> tensor<1x?x4
   %y = lathe.softmax %r axis 2 : tensor<1x?x4xf32, #lathe.dims<1, n, 4>>
   return %y : tensor<1x?x4xf32, #lathe.dims<1, n, 4>>
 }
+
+// The sum leaves the region of its norm as a second result.
+// CHECK-LABEL: func.func @sum_and_norm
+// CHECK: %[[R:.*]]:2 = lathe.region
+// CHECK: lathe.neg
+// CHECK: lathe.add_norm
+// CHECK-NOT: lathe.region
+func.func @sum_and_norm(%x: tensor<3x4xf32>, %r: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %n = lathe.neg %x : tensor<3x4xf32>
+  %s, %y = lathe.add_norm rms %n, %r epsilon 1.000000e-05 : tensor<3x4xf32>
+  return %s, %y : tensor<3x4xf32>, tensor<3x4xf32>
+}
+
+// Heads of a slice of a merged projection are rows of it: norm and rotation read them in place.
+// CHECK-LABEL: func.func @heads_of_a_slice
+// CHECK: lathe.region
+// CHECK: lathe.slice
+// CHECK: lathe.reshape
+// CHECK: lathe.transpose
+// CHECK: lathe.rms_norm
+// CHECK: lathe.rope
+// CHECK-NOT: lathe.region
+func.func @heads_of_a_slice(%qkv: tensor<1x5x24xf32>, %g: tensor<4xf32>, %c: tensor<5x2xf32>) -> tensor<1x2x5x4xf32> {
+  %k = lathe.slice %qkv starts <0, 0, 8> sizes <1, 5, 8> strides [1, 1, 1] : tensor<1x5x24xf32>
+  %h = lathe.reshape %k to <1, 5, 2, 4> : tensor<1x5x8xf32>
+  %t = lathe.transpose %h [0, 2, 1, 3] : tensor<1x5x2x4xf32>
+  %n = lathe.rms_norm %t, %g epsilon 1.000000e-05 : tensor<1x2x5x4xf32>, tensor<4xf32>
+  %y = lathe.rope half %n, %c, %c : tensor<1x2x5x4xf32>, tensor<5x2xf32>, tensor<5x2xf32>
+  return %y : tensor<1x2x5x4xf32>
+}

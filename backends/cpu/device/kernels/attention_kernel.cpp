@@ -2,20 +2,16 @@
 #include "backends/cpu/device/attention.h"
 
 #include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels/views.h"
+#include "runtime/error.h"
 
 namespace lathe::cpu {
 namespace {
 
-// Sizes and strides of one of q, k, v or the result, which lies as [b, h, s, d], [b, s, h, d] or
-// without heads as [b, s, d].
-struct Layout {
-  int64_t heads, tokens, depth;
-  AttentionStrides strides;
-};
-Layout layoutOf(const Shape& s, bool transposed) {
-  if (s.size() == 3) return {1, s[1], s[2], {s[1] * s[2], 0, s[2]}};
-  if (transposed) return {s[2], s[1], s[3], {s[1] * s[2] * s[3], s[3], s[2] * s[3]}};
-  return {s[1], s[2], s[3], {s[1] * s[2] * s[3], s[2] * s[3], s[3]}};
+// Without heads a view is [batch, tokens, depth].
+AttentionStrides stridesOf(const View& v) {
+  if (v.strides.size() == 3) return {v.strides[0], 0, v.strides[1]};
+  return {v.strides[0], v.strides[1], v.strides[2]};
 }
 
 class AttentionKernel final : public Kernel {
@@ -33,31 +29,39 @@ class AttentionKernel final : public Kernel {
       args_.maskKind = info.in(3) == DType::Bool   ? MaskKind::Bool
                        : info.in(3) == DType::BF16 ? MaskKind::AdditiveBf16
                                                    : MaskKind::AdditiveF32;
-    JsonValue transposed = info.config.at("transposed");
-    for (size_t i = 0; i < 4; ++i) transposed_[i] = transposed.at(i).asBool();
+    args_.softcap = float(info.config.at("softcap").asDouble());
+    args_.window = info.config.at("window").asInt();
+    JsonValue views = info.config.at("views");
+    for (size_t i = 0; i < 4; ++i) {
+      views_.emplace_back(views.at(i));
+      if (views_[i].rank() != views_[0].rank() || views_[i].rank() < 3 || views_[i].rank() > 4)
+        throw Error(ErrorCode::InvalidFile, "expected views of 3 or 4 dims in an attention call");
+    }
     args_.causal = causal_ != "none";
   }
 
   size_t bind(const KernelShapes& s) override {
-    Layout q = layoutOf(s.shapes[0], transposed_[0]), k = layoutOf(s.shapes[1], transposed_[1]),
-           v = layoutOf(s.shapes[2], transposed_[2]),
-           out = layoutOf(s.shapes.back(), transposed_[3]);
-    args_.batch = s.shapes[0][0];
-    args_.qHeads = q.heads;
-    args_.kvHeads = k.heads;
-    args_.qLen = q.tokens;
-    args_.kLen = k.tokens;
-    args_.headDim = q.depth;
-    args_.valueDim = v.depth;
-    args_.qStrides = q.strides;
-    args_.kStrides = k.strides;
-    args_.vStrides = v.strides;
-    args_.outStrides = out.strides;
+    View q = views_[0].evaluate(*s.symbols), k = views_[1].evaluate(*s.symbols),
+         v = views_[2].evaluate(*s.symbols), out = views_[3].evaluate(*s.symbols);
+    const bool heads = q.sizes.size() == 4;
+    const size_t tokens = q.sizes.size() - 2, depth = tokens + 1;
+    args_.batch = q.sizes[0];
+    args_.qHeads = heads ? q.sizes[1] : 1;
+    args_.kvHeads = heads ? k.sizes[1] : 1;
+    args_.qLen = q.sizes[tokens];
+    args_.kLen = k.sizes[tokens];
+    args_.headDim = q.sizes[depth];
+    args_.valueDim = v.sizes[depth];
+    args_.qStrides = stridesOf(q);
+    args_.kStrides = stridesOf(k);
+    args_.vStrides = stridesOf(v);
+    args_.outStrides = stridesOf(out);
+    const int64_t bytes = int64_t(sizeOf(args_.dtype));
+    offsets_ = {q.offset * bytes, k.offset * bytes, v.offset * bytes};
     args_.causalOffset = causal_ == "bottom_right" ? args_.kLen - args_.qLen : 0;
     if (hasMask_) {
       // Aligned at the last axis of [b, h, q, k] (or [b, q, k]); a literal 1 broadcasts.
       const Shape& mask = s.shapes[3];
-      bool heads = s.shapes[0].size() == 4;
       int64_t stride = 1;
       args_.maskStrides = {0, 0, 0, 0};
       for (size_t i = 0; i < mask.size(); ++i) {
@@ -73,9 +77,10 @@ class AttentionKernel final : public Kernel {
   }
 
   void run(void* const* p, std::byte* scratch) override {
-    args_.q = p[0];
-    args_.k = p[1];
-    args_.v = p[2];
+    auto operand = [&](size_t i) { return static_cast<const char*>(p[i]) + offsets_[i]; };
+    args_.q = operand(0);
+    args_.k = operand(1);
+    args_.v = operand(2);
     size_t next = 3;
     args_.mask = hasMask_ ? p[next++] : nullptr;
     args_.positions = causal_ == "positions" ? static_cast<const int64_t*>(p[next++]) : nullptr;
@@ -86,7 +91,9 @@ class AttentionKernel final : public Kernel {
  private:
   ThreadPool& pool_;
   std::string causal_;
-  bool hasMask_ = false, transposed_[4] = {};
+  bool hasMask_ = false;
+  std::vector<SymbolicView> views_;   // q, k, v, result
+  std::array<int64_t, 3> offsets_{};  // bytes of q, k, v
   AttentionArgs args_;
   size_t scratchBytes_ = 0;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that move data: copies, and the update of a block at a position per batch.
 #include <cstring>
+#include <optional>
 
 #include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels/views.h"
 #include "runtime/error.h"
 
 namespace lathe::cpu {
@@ -31,22 +33,42 @@ class CopyKernel final : public Kernel {
 };
 
 // Blocks [outer, length, inner] of x: rows positions[b] .. positions[b] + s of the axis are
-// replaced.
+// replaced. The new rows may lie in strides; one row is dense.
 class UpdateKernel final : public Kernel {
  public:
   explicit UpdateKernel(const CallInfo& info)
       : where_(at(info.call)),
         axis_(size_t(info.config.at("axis").asInt())),
         elementBytes_(int64_t(sizeOf(info.in(0)))),
-        wideIndex_(info.in(2) == DType::I64) {}
+        wideIndex_(info.in(2) == DType::I64) {
+    if (info.config.has("view")) view_.emplace(info.config.at("view"));
+  }
 
   size_t bind(const KernelShapes& s) override {
-    const Shape &x = s.shapes[0], &value = s.shapes[1];
+    const Shape& x = s.shapes[0];
     batch_ = x[0];
     outer_ = product(x, 1, axis_);
     length_ = x[axis_];
-    count_ = value[axis_];
     inner_ = product(x, axis_ + 1, x.size()) * elementBytes_;
+    View view;
+    if (view_) {
+      view = view_->evaluate(*s.symbols);
+    } else {
+      view.sizes.assign(s.shapes[1].begin(), s.shapes[1].end());
+      for (size_t i = 0; i < view.sizes.size(); ++i)
+        view.strides.push_back(product(s.shapes[1], i + 1, s.shapes[1].size()));
+    }
+    count_ = view.sizes[axis_];
+    rowStride_ = view.strides[axis_] * elementBytes_;
+    // Where the block of every (batch, outer) starts.
+    starts_.assign(1, view.offset * elementBytes_);
+    for (size_t i = 0; i < axis_; ++i) {
+      std::vector<int64_t> next;
+      for (int64_t start : starts_)
+        for (int64_t n = 0; n < view.sizes[i]; ++n)
+          next.push_back(start + n * view.strides[i] * elementBytes_);
+      starts_ = std::move(next);
+    }
     return 0;
   }
   void run(void* const* p, std::byte*) override {
@@ -63,9 +85,16 @@ class UpdateKernel final : public Kernel {
     }
     if (out != p[0]) std::memcpy(out, p[0], size_t(batch_ * outer_ * length_ * inner_));
     for (int64_t b = 0; b < batch_; ++b)
-      for (int64_t o = 0; o < outer_; ++o)
-        std::memcpy(out + ((b * outer_ + o) * length_ + positionOf(p[2], b)) * inner_,
-                    value + (b * outer_ + o) * count_ * inner_, size_t(count_ * inner_));
+      for (int64_t o = 0; o < outer_; ++o) {
+        std::byte* to = out + ((b * outer_ + o) * length_ + positionOf(p[2], b)) * inner_;
+        const std::byte* from = value + starts_[size_t(b * outer_ + o)];
+        if (rowStride_ == inner_) {
+          std::memcpy(to, from, size_t(count_ * inner_));
+          continue;
+        }
+        for (int64_t r = 0; r < count_; ++r)
+          std::memcpy(to + r * inner_, from + r * rowStride_, size_t(inner_));
+      }
   }
 
  private:
@@ -77,7 +106,9 @@ class UpdateKernel final : public Kernel {
   size_t axis_;
   int64_t elementBytes_;
   bool wideIndex_;
-  int64_t batch_ = 0, outer_ = 0, length_ = 0, count_ = 0, inner_ = 0;
+  std::optional<SymbolicView> view_;  // of the new rows, if they are not dense
+  int64_t batch_ = 0, outer_ = 0, length_ = 0, count_ = 0, inner_ = 0, rowStride_ = 0;
+  std::vector<int64_t> starts_;
 };
 
 }  // namespace

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "backends/cpu/device/kernels/kernels.h"
 #include "backends/cpu/device/linear.h"
+#include "runtime/error.h"
 
 namespace lathe::cpu {
 namespace {
+
+LinearActivation activationOf(const std::string& name) {
+  static const std::map<std::string, LinearActivation> table{
+      {"none", LinearActivation::None},
+      {"silu", LinearActivation::Silu},
+      {"gelu", LinearActivation::Gelu},
+      {"gelu_tanh", LinearActivation::GeluTanh},
+      {"relu", LinearActivation::Relu}};
+  auto it = table.find(name);
+  if (it == table.end())
+    throw Error(ErrorCode::InvalidFile, "a linear call has no activation '" + name + "'");
+  return it->second;
+}
 
 class LinearKernel final : public Kernel {
  public:
@@ -15,6 +31,7 @@ class LinearKernel final : public Kernel {
     spec_.outDType = info.out();
     spec_.hasBias = hasBias_;
     spec_.biasDType = info.in(0);
+    spec_.activation = activationOf(info.config.at("activation").asString());
   }
   size_t bind(const KernelShapes& s) override {
     const Shape& x = s.shapes[0];  // the weight's buffer is padded: its shape says nothing

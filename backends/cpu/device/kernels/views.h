@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Operands that a kernel reads or writes through strides.
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/dim_expr.h"
+#include "runtime/json_reader.h"
+
+namespace lathe::cpu {
+
+/// A view under the values of the symbols, in elements.
+struct View {
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+};
+
+/// A view of a kernel's config: ["offset", "size", .., "stride", ..], texts of DimExpr.
+class SymbolicView {
+ public:
+  /// Throws Error(InvalidFile) if the value is of another form.
+  explicit SymbolicView(const JsonValue& config);
+  size_t rank() const { return terms_.size() / 2; }
+  /// Throws Error(InvalidArgument) if a symbol has no value.
+  View evaluate(const SymbolValues& symbols) const;
+
+ private:
+  std::vector<DimExpr> terms_;
+};
+
+}  // namespace lathe::cpu

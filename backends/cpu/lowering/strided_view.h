@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Chains of transposes, slices and reshapes as strides into the buffer at their end.
+#include "ir/types.h"
+#include "mlir/IR/Builders.h"
+
+namespace lathe::cpu {
+
+/// Element (i, j, ..) of a tensor is element offset + i * strides[0] + j * strides[1] + .. of the
+/// dense buffer `base`. All but the base counts elements.
+struct StridedView {
+  mlir::Value base;
+  DimExpr offset = 0;
+  llvm::SmallVector<DimExpr> sizes, strides;
+
+  /// The tensor as its own dense buffer.
+  static StridedView dense(mlir::Value v);
+  void permute(llvm::ArrayRef<int64_t> permutation);
+  /// The dims from `axis` on lie dense in the buffer.
+  bool denseFrom(size_t axis) const;
+  /// ["offset", "size", .., "stride", ..], the form of a kernel's config (device/kernels/views.h).
+  mlir::ArrayAttr toAttr(mlir::OpBuilder& b) const;
+};
+
+/// Looks through as many of those ops as have a form in strides.
+StridedView viewOf(mlir::Value v);
+
+}  // namespace lathe::cpu

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/relative_positions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/error.h"
+
+namespace lathe::nn {
+namespace {
+
+// Key position minus query position: i64 [queries, keys].
+Tensor distances(const Tensor& like, const Dim& queries, const Dim& keys) {
+  return iota(like, {1, keys}, 1) - iota(like, {queries, 1}, 0);
+}
+Tensor atMost(const Tensor& x, int64_t limit) { return min(x, scalarLike(x, double(limit))); }
+Tensor atLeast(const Tensor& x, int64_t limit) { return max(x, scalarLike(x, double(limit))); }
+
+}  // namespace
+
+std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance) {
+  const int64_t exact = buckets / 2;
+  std::vector<int64_t> result;
+  for (int64_t distance = 0; distance <= maxDistance; ++distance) {
+    if (distance < exact) {
+      result.push_back(distance);
+      continue;
+    }
+    // In f32, as PyTorch does: at powers of two a last bit decides.
+    const float part = std::log(float(distance) / float(exact)) /
+                       float(std::log(double(maxDistance) / double(exact)));
+    result.push_back(std::min(exact + int64_t(part * float(buckets - exact)), buckets - 1));
+  }
+  return result;
+}
+
+RelativePositionBias::RelativePositionBias(Graph& graph, std::string path,
+                                           RelativeBiasOptions options, std::source_location at)
+    : Module(graph, std::move(path)), options_(std::move(options)) {
+  const std::string module = "RelativePositionBias '" + this->path() + "'";
+  expectPositive(options_.heads, module + ", heads", at);
+  const int64_t side = options_.bothSides ? options_.buckets / 2 : options_.buckets;
+  if (side >= 2 && !(options_.bothSides && options_.buckets % 2) && options_.maxDistance > side / 2)
+    return;
+  throw Error(ErrorCode::InvalidArgument,
+              module + ": expected at least 2 buckets per side and a maxDistance of more than " +
+                  "half of them, got " + std::to_string(options_.buckets) + " buckets and " +
+                  std::to_string(options_.maxDistance) + "; 32 and 128 are usual",
+              at);
+}
+
+Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, const Dim& keys,
+                                        DType dtype, std::source_location at) const {
+  expectDefined(like, "RelativePositionBias '" + path() + "'", at);
+  Scope scope(like.recorder(), path(), at);
+  const RelativeBiasOptions& o = options_;
+  const int64_t side = o.bothSides ? o.buckets / 2 : o.buckets;
+  Tensor ladder =
+      graph().constant(Array::fromInts(relativeBuckets(side, o.maxDistance), {o.maxDistance + 1}));
+  Tensor distance = distances(like, queries, keys);
+  Tensor before = o.bothSides ? abs(distance) : atLeast(neg(distance), 0);
+  Tensor bucket = gather(ladder, atMost(before, o.maxDistance), 0);
+  if (o.bothSides) {
+    Tensor after = compare(distance, scalarLike(distance, 0), "gt");
+    bucket = bucket + cast(after, DType::I64) * double(side);
+  }
+  Tensor bias = gather(weight(o.weightName, dtype, {o.buckets, o.heads}), bucket, 0);
+  return reshape(transpose(bias, {2, 0, 1}), {1, o.heads, queries, keys});
+}
+
+RelativePositionKeys::RelativePositionKeys(Graph& graph, std::string path, int64_t headDim,
+                                           int64_t maxDistance, std::source_location at)
+    : Module(graph, std::move(path)), headDim_(headDim), maxDistance_(maxDistance) {
+  expectPositive(headDim_, "RelativePositionKeys '" + this->path() + "', headDim", at);
+  expectPositive(maxDistance_, "RelativePositionKeys '" + this->path() + "', maxDistance", at);
+}
+
+Tensor RelativePositionKeys::operator()(const Tensor& q, const Dim& keys,
+                                        std::source_location at) const {
+  const std::string module = "RelativePositionKeys '" + path() + "'";
+  expectFeatures(q, headDim_, module, at);
+  if (q.rank() != 4)
+    throw Error(ErrorCode::InvalidArgument,
+                module + ": expected q [batch, heads, seq, headDim], got " + typeText(q), at);
+  Scope scope(q.recorder(), path(), at);
+  const Dim queries = q.dim(2);
+  Tensor clipped = atLeast(atMost(distances(q, queries, keys), maxDistance_), -maxDistance_);
+  Tensor table = weight("weight", q.dtype(), {2 * maxDistance_ + 1, headDim_});
+  Tensor vectors = gather(table, clipped + double(maxDistance_), 0);  // [queries, keys, headDim]
+  Tensor rows = reshape(q, {q.dim(0), q.dim(1), queries, 1, headDim_});
+  Tensor products = matmul(rows, swapAxes(vectors, 1, 2));
+  return reshape(products, {q.dim(0), q.dim(1), queries, keys});
+}
+
+}  // namespace lathe::nn

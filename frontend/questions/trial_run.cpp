@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/questions/trial_run.h"
+
+#include <set>
+
+#include "frontend/questions/index_limits.h"
+#include "ir/types.h"
+#include "passes/locations.h"
+#include "runtime/bound_weights.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+std::string nameOfArgument(func::FuncOp f, unsigned i) {
+  if (auto state = f.getArgAttrOfType<FlatSymbolRefAttr>(i, "lathe.state"))
+    return state.getValue().str();
+  auto name = f.getArgAttrOfType<StringAttr>(i, "lathe.name");
+  return name ? name.getValue().str() : "arg" + std::to_string(i);
+}
+std::string nameOfResult(func::FuncOp f, unsigned i) {
+  if (auto state = f.getResultAttrOfType<FlatSymbolRefAttr>(i, "lathe.state"))
+    return "state " + state.getValue().str();
+  auto name = f.getResultAttrOfType<StringAttr>(i, "lathe.name");
+  return name ? name.getValue().str() : "result" + std::to_string(i);
+}
+
+bool isEntry(func::FuncOp f) { return !f.isExternal() && !f->hasAttr("lathe.derived"); }
+
+// SplitMix64, as everywhere where numbers must not depend on the standard library.
+uint64_t mix(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+double uniform(uint64_t& state) { return double(mix(state) >> 11) * 0x1p-53; }
+
+Shape shapeOf(RankedTensorType type, const Symbols& sizes, const std::string& what) {
+  Shape shape;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    auto dim = dimExprOf(type, axis);
+    auto value = dim ? dim->evaluate(sizes) : std::nullopt;
+    if (!value || *value < 0)
+      throw Error(ErrorCode::InvalidArgument, what + ": expected a size for every dim of " +
+                                                  shortType(type) + ", got none for dim " +
+                                                  std::to_string(axis) + "; set its symbols");
+    shape.push_back(*value);
+  }
+  return shape;
+}
+
+double largestShare(const TrialResult& got, const TrialResult& want) {
+  if (!isFloat(want.dtype)) return 0;
+  double low = 0, high = 1;
+  auto fits = [&](double allowed) {
+    return deviationOf(got.value, want.value, want.dtype, allowed, "").within;
+  };
+  if (fits(1e-300)) return 0;
+  if (!fits(high)) return 0;  // a NaN or a jump: no measure of rounding
+  for (int i = 0; i < 40; ++i) (fits((low + high) / 2) ? high : low) = (low + high) / 2;
+  return high;
+}
+
+}  // namespace
+
+std::string sourceText(Location location) {
+  Origins origins;
+  addOrigins(origins, location);
+  if (origins.empty()) return "unknown location";
+  std::string path, line;
+  origins.front()->walk([&](Location l) {
+    if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
+    if (auto file = dyn_cast<FileLineColRange>(l); file && line.empty())
+      line = file.getFilename().str() + ":" + std::to_string(file.getStartLine()) + ":" +
+             std::to_string(file.getStartColumn());
+    return WalkResult::advance();
+  });
+  return path + (path.empty() || line.empty() ? "" : " ") + line;
+}
+
+Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options) {
+  options_.compile.record = nullptr;
+  chooseSizes(recorded);
+  recorded.walk([&](WeightOp op) {
+    auto type = tensorType(op.getY());
+    TensorInfo info{op.getName().str(), *dtypeOf(type.getElementType()), {}};
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      info.shape.push_back(*dimExprOf(type, axis));
+    weightInfo_.emplace(info.name, info);
+  });
+  std::map<std::string, Array, std::less<>> unused(options_.inputs.begin(), options_.inputs.end());
+  for (auto f : recorded.getOps<func::FuncOp>()) {
+    makeArguments(f);
+    for (unsigned i = 0; i < f.getNumArguments(); ++i) unused.erase(nameOfArgument(f, i));
+  }
+  if (!unused.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "no entry point has an input '" + unused.begin()->first + "'");
+
+  exact_ = run(recorded, Precision::Float64);
+  TrialResults own = run(recorded, Precision::OwnDtype);
+  const bool strict = options_.compile.mode == NumericsMode::Strict;
+  for (size_t i = 0; i < own.size(); ++i) {
+    // Rounding as the graph spells it is no mistake: half as much again is allowed to others.
+    double rounding = 1.5 * largestShare(own[i], exact_[i]);
+    double ownAllowed = std::max(contractOf(own[i].dtype, Precision::OwnDtype), rounding);
+    allowedOfBackend_.push_back(options_.tolerance > 0 ? options_.tolerance : ownAllowed);
+    allowed_.push_back(options_.tolerance > 0 ? options_.tolerance
+                       : strict               ? 0
+                       : options_.precision == Precision::OwnDtype
+                           ? ownAllowed
+                           : contractOf(own[i].dtype, Precision::Float64));
+  }
+  wanted_ = options_.precision == Precision::Float64 ? exact_ : std::move(own);
+}
+
+void Trial::chooseSizes(ModuleOp recorded) {
+  // A symbol that only states have is a capacity: it must hold what the others ask for.
+  std::set<std::string> inInputs;
+  for (auto f : recorded.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < f.getNumArguments(); ++i) {
+      if (f.getArgAttr(i, "lathe.state")) continue;
+      auto type = tensorType(f.getArgument(i));
+      for (int64_t axis = 0; axis < type.getRank(); ++axis)
+        if (auto dim = dimExprOf(type, axis))
+          for (const std::string& s : dim->symbols()) inInputs.insert(s);
+    }
+  constexpr int64_t kSmall[] = {2, 5, 3, 7, 4, 11, 6, 13}, kCapacity = 16;
+  size_t next = 0;
+  for (auto dim : recorded.getOps<DimOp>()) {
+    std::string name = dim.getSymName().str();
+    int64_t lo = int64_t(dim.getLo()), hi = int64_t(dim.getHi()), step = int64_t(dim.getMultiple());
+    int64_t value = inInputs.count(name) ? kSmall[next++ % std::size(kSmall)] : kCapacity;
+    value = std::min(std::max((value + step - 1) / step * step, (lo + step - 1) / step * step),
+                     hi / step * step);
+    if (auto given = options_.sizes.find(name); given != options_.sizes.end()) {
+      value = given->second;
+      if (value < lo || value > hi || value % step)
+        throw Error(ErrorCode::InvalidArgument,
+                    "size '" + name + "': expected " + std::to_string(lo) + " to " +
+                        std::to_string(hi) +
+                        (step > 1 ? " in multiples of " + std::to_string(step) : "") + ", got " +
+                        std::to_string(value));
+    }
+    sizes_[name] = value;
+  }
+  for (auto& [name, value] : options_.sizes)
+    if (!sizes_.count(name)) {
+      std::string known;
+      for (auto& [n, v] : sizes_) known += (known.empty() ? "" : ", ") + n;
+      throw Error(ErrorCode::InvalidArgument, "the graph has no size '" + name + "'; it has " +
+                                                  (known.empty() ? "none" : known));
+    }
+}
+
+void Trial::makeArguments(func::FuncOp f) {
+  std::vector<Array>& all = arguments_[f.getName().str()];
+  inputs_[f.getName().str()];
+  for (unsigned i = 0; i < f.getNumArguments(); ++i) {
+    std::string name = nameOfArgument(f, i);
+    auto type = tensorType(f.getArgument(i));
+    DType dtype = *dtypeOf(type.getElementType());
+    const bool isState = bool(f.getArgAttr(i, "lathe.state"));
+    if (!isState) inputs_[f.getName().str()].push_back(i);
+    if (auto given = options_.inputs.find(name); !isState && given != options_.inputs.end()) {
+      all.push_back(given->second);
+      continue;
+    }
+    Array a(dtype, shapeOf(type, sizes_, "input '" + name + "'"));
+    all.push_back(a);
+    if (isState) continue;  // zero at first
+    uint64_t state = options_.seed * 0x2545f4914f6cdd1d + 1;
+    for (char c : name) state = (state ^ uint8_t(c)) * 0x100000001b3;
+    const int64_t limit = isFloat(dtype) ? 0 : largestIndex(f.getArgument(i), sizes_);
+    for (int64_t n = 0; n < a.size(); ++n) {
+      if (isFloat(dtype))  // about normal: a sum of uniforms
+        a.set(n, uniform(state) + uniform(state) + uniform(state) + uniform(state) - 2);
+      else if (dtype == DType::Bool)
+        a.set(n, uniform(state) < 0.75);
+      else
+        a.set(n, double(mix(state) % uint64_t(limit + 1)));
+    }
+  }
+}
+
+Array Trial::weight(const std::string& name) const {
+  auto info = weightInfo_.find(name);
+  if (info == weightInfo_.end()) return {};
+  Array& a = weights_[name];
+  if (a.defined()) return a;
+  if (!options_.weights) return a = randomWeight(info->second, options_.seed);
+  Array given = options_.weights(name);
+  if (!given.defined())
+    throw Error(ErrorCode::InvalidArgument, "weight '" + name + "' is not in the checkpoint");
+  return a = given;
+}
+
+std::map<std::string, Array> Trial::derivedWeights(ModuleOp module, Precision precision) const {
+  std::map<std::string, Array> derived;
+  auto load = module.lookupSymbol<func::FuncOp>("load");
+  if (!load || !load->hasAttr("lathe.derived")) return derived;
+  std::vector<Array> values = interpret(
+      load, {}, [&](const std::string& name) { return weight(name); }, precision, {}, sizes_);
+  auto names = load->getAttrOfType<ArrayAttr>("lathe.derived");
+  for (auto [name, value] : llvm::zip(names, values)) derived[cast<StringAttr>(name).str()] = value;
+  return derived;
+}
+
+TrialResults Trial::run(ModuleOp module, Precision precision, const ObserveFn& observe) const {
+  std::map<std::string, Array> derived = derivedWeights(module, precision);
+  auto weights = [&](const std::string& name) {
+    auto it = derived.find(name);
+    return it == derived.end() ? weight(name) : it->second;
+  };
+  TrialResults results;
+  for (auto f : module.getOps<func::FuncOp>()) {
+    if (!isEntry(f)) continue;
+    std::string entry = f.getName().str();
+    std::vector<Array> values =
+        interpret(f, arguments_.at(entry), weights, precision, observe, sizes_);
+    for (unsigned i = 0; i < values.size(); ++i)
+      results.push_back({entry, nameOfResult(f, i),
+                         *dtypeOf(cast<RankedTensorType>(f.getResultTypes()[i]).getElementType()),
+                         values[i]});
+  }
+  return results;
+}
+
+std::vector<Array> Trial::run(func::FuncOp function, const std::string& entry, Precision precision,
+                              const ObserveFn& observe) const {
+  auto module = function->getParentOfType<ModuleOp>();
+  std::map<std::string, Array> derived = derivedWeights(module, precision);
+  return interpret(
+      function, arguments_.at(entry),
+      [&](const std::string& name) {
+        auto it = derived.find(name);
+        return it == derived.end() ? weight(name) : it->second;
+      },
+      precision, observe, sizes_);
+}
+
+TrialResults Trial::run(Program made) const {
+  auto program = std::make_shared<const Program>(std::move(made));
+  Session session(program);
+  session.bindWeights([&](const std::string& name) { return weight(name); });
+  std::map<std::pair<std::string, std::string>, Array> values;
+  for (const EntryPoint& e : program->entries) {
+    session.resetStates();
+    for (const SymbolInfo& s : program->symbols) {
+      bool ofInput = false;
+      for (const Port& port : e.inputs)
+        for (const DimExpr& d : e.slots[size_t(port.slot)].shape)
+          for (const std::string& name : d.symbols()) ofInput |= name == s.name;
+      if (!ofInput) session.setSymbol(s.name, sizes_.at(s.name));
+    }
+    std::vector<Array> inputs, outputs;
+    for (size_t i : inputs_.at(e.name)) inputs.push_back(arguments_.at(e.name)[i]);
+    session.run(session.entryIndex(e.name), inputs, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      values[{e.name, e.outputs[i].name}] = outputs[i].clone();
+    for (const Port& port : e.statesOut)
+      values[{e.name, "state " + port.name}] = session.state(port.name);
+  }
+  TrialResults results;
+  for (const TrialResult& want : exact_)
+    results.push_back({want.entry, want.name, want.dtype, values.at({want.entry, want.name})});
+  return results;
+}
+
+static Deviation compareAll(const TrialResults& got, const TrialResults& want,
+                            const std::vector<double>& allowed) {
+  Deviation worst;
+  for (size_t i = 0; i < want.size(); ++i) {
+    Deviation d = deviationOf(got.at(i).value, want[i].value, want[i].dtype, allowed[i],
+                              want[i].entry + ": " + want[i].name);
+    if (!d.identical && (worst.where.empty() || (worst.within && !d.within) ||
+                         (worst.within == d.within && d.ulps > worst.ulps)))
+      worst.where = d.where;
+    worst.absolute = std::max(worst.absolute, d.absolute);
+    worst.relative = std::max(worst.relative, d.relative);
+    worst.ulps = std::max(worst.ulps, d.ulps);
+    worst.identical &= d.identical;
+    worst.within &= d.within;
+  }
+  return worst;
+}
+
+Deviation Trial::compare(const TrialResults& got, const TrialResults& want) const {
+  return compareAll(got, want, allowed_);
+}
+Deviation Trial::compareBackend(const TrialResults& got) const {
+  return compareAll(got, exact_, allowedOfBackend_);
+}
+
+bool Trial::canRun(ModuleOp module) {
+  return !module.walk([](KernelOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+}  // namespace lathe

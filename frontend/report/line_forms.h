@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Lines of IR as a form and the numbers in it. The layers of a model repeat the same forms, so that
+// a line costs a few numbers.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace llvm::json {
+class OStream;
+}
+
+namespace lathe {
+
+/// Stands for a number in a form. MLIR prints no such byte: it escapes it.
+inline constexpr char kHole = '\x7f';
+
+class LineForms {
+ public:
+  struct Form {
+    std::string text;          ///< "%<hole> = lathe.mul %<hole>, %arg<hole> : ..."
+    std::vector<bool> values;  ///< per hole: whether it names a value of its function
+    unsigned results = 0;      ///< so many of the first values are defined by the line
+  };
+
+  /// Numbers of value names (%12), those within quotes and symbol names ("layers.3", @region_7),
+  /// and the buffers of a kernel call (slots [4, 5]) are taken out into `holes`.
+  unsigned split(std::string_view line, std::vector<uint32_t>& holes);
+
+  const Form& form(unsigned id) const { return forms_[id]; }
+  /// Key `forms`.
+  void write(llvm::json::OStream& out) const;
+
+ private:
+  std::vector<Form> forms_;
+  std::unordered_map<std::string, unsigned> ids_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations; each weakens `spelling`.
+//
+//   reciprocal(1 + exp(-x))                 sigmoid(x)
+//   x / (1 + exp(-y))                       x * sigmoid(y)
+//   (1 + tanh(x / 2)) / 2                   sigmoid(x)         also tanh(x / 2) / 2 + 1 / 2
+//   x * (1 + g) / 2 in any association      (x / 2) * (1 + g)  g: erf or tanh
+//   select(x > 0, x, 0)                     max(x, 0)          weakens incoming-nan
+//
+// exp(x) / (1 + exp(x)) is no sigmoid: it is NaN where exp overflows.
+#include <cmath>
+
+#include "passes/canonical/canonical.h"
+#include "passes/canonical/values.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool spells(Operation* op) { return weaken(op->getContext(), Contract::Spelling); }
+
+// x of 1 + exp(-x).
+Value logisticDenominator(Value v) {
+  auto sum = withConstant<AddOp>(v);
+  auto exponential = sum && sum->c == 1 ? sum->x.getDefiningOp<ExpOp>() : ExpOp();
+  auto negated = exponential ? exponential.getX().getDefiningOp<NegOp>() : NegOp();
+  bool alone = negated && v.hasOneUse() && exponential->hasOneUse();
+  return alone && negated.getType() == v.getType() ? negated.getX() : Value();
+}
+
+// x of c * tanh(x / 2) or, without a factor, of tanh(x / 2).
+Value halvedTanh(Value v) {
+  auto t = v.getDefiningOp<TanhOp>();
+  auto half = t && t->hasOneUse() ? withConstant<MulOp>(t.getX()) : std::nullopt;
+  return half && half->c == 0.5 && half->x.getType() == v.getType() ? half->x : Value();
+}
+
+// 1 + erf(..) or 1 + tanh(..).
+bool isOnePlusBounded(Value v) {
+  auto sum = withConstant<AddOp>(v);
+  return sum && sum->c == 1 && sum->x.getType() == v.getType() &&
+         isa_and_nonnull<ErfOp, TanhOp>(sum->x.getDefiningOp());
+}
+
+Value sigmoidOfTanh(MulOp op, OpMaker& m) {
+  auto product = withConstant<MulOp>(op);
+  if (!product || product->c != 0.5 || product->x.getType() != op.getType()) return {};
+  auto sum = withConstant<AddOp>(product->x);
+  Value x = sum && sum->c == 1 && product->x.hasOneUse() ? halvedTanh(sum->x) : Value();
+  return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
+}
+
+Value halfOnePlus(MulOp op, OpMaker& m) {
+  Value x, bounded;
+  auto product = withConstant<MulOp>(op);
+  if (product && product->c == 0.5 && product->x.hasOneUse()) {
+    // (x * (1 + g)) / 2
+    auto inner = product->x.getDefiningOp<MulOp>();
+    if (!inner) return {};
+    for (unsigned i : {0u, 1u})
+      if (isOnePlusBounded(inner->getOperand(i)))
+        bounded = inner->getOperand(i), x = inner->getOperand(1 - i);
+  } else {
+    // x * ((1 + g) / 2)
+    for (unsigned i : {0u, 1u}) {
+      Value v = op->getOperand(i);
+      auto half = withConstant<MulOp>(v);
+      if (half && half->c == 0.5 && v.hasOneUse() && isOnePlusBounded(half->x))
+        bounded = half->x, x = op->getOperand(1 - i);
+    }
+  }
+  if (!x || constantOf(x) || x.getType() != op.getType() || bounded.getType() != op.getType() ||
+      !weaken(op->getContext(), Contract::ScalePlacement))
+    return {};
+  return m.make<MulOp>(m.make<MulOp>(x, scalarLike(m, x, 0.5)), bounded);
+}
+
+}  // namespace
+
+void addActivationPatterns(RewritePatternSet& patterns) {
+  addRewrite<ReciprocalOp>(patterns, "sigmoid", [](ReciprocalOp op, OpMaker& m) -> Value {
+    Value x = logisticDenominator(op.getX());
+    return x && spells(op) ? m.make<SigmoidOp>(x) : Value();
+  });
+  addRewrite<DivOp>(patterns, "silu", [](DivOp op, OpMaker& m) -> Value {
+    Value x = constantOf(op.getA()) ? Value() : logisticDenominator(op.getB());
+    return x && spells(op) ? m.make<MulOp>(op.getA(), m.make<SigmoidOp>(x)) : Value();
+  });
+  addRewrite<MulOp>(patterns, "sigmoid-of-tanh", sigmoidOfTanh);
+  addRewrite<AddOp>(patterns, "sigmoid-of-tanh", [](AddOp op, OpMaker& m) -> Value {
+    auto sum = withConstant<AddOp>(op);
+    auto product = sum && sum->c == 0.5 ? withConstant<MulOp>(sum->x) : std::nullopt;
+    bool halves = product && product->c == 0.5 && sum->x.hasOneUse();
+    Value x = halves ? halvedTanh(product->x) : Value();
+    return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
+  });
+  addRewrite<MulOp>(patterns, "half-one-plus", halfOnePlus);
+  addRewrite<SelectOp>(patterns, "relu", [](SelectOp op, OpMaker& m) -> Value {
+    auto compare = op.getCondition().getDefiningOp<CompareOp>();
+    bool positive = compare && compare.getPredicate() == Predicate::gt &&
+                    isConstant(compare.getB(), 0) && compare.getA() == op.getA() &&
+                    isConstant(op.getB(), 0) && op.getA().getType() == op.getType() &&
+                    !std::signbit(*constantOf(op.getB()));
+    if (!positive) return {};
+    // A NaN is not above 0; an integer is never one.
+    if (isFloat(op) && !weaken(op->getContext(), Contract::IncomingNan)) return {};
+    return m.make<MaxOp>(op.getA(), scalarLike(m, op, 0));
+  });
+}
+
+}  // namespace lathe

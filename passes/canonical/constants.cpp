@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where constants and signs stand.
+//
+//   c op x          x op c          by the folder of commutative ops
+//   x - c           x + (-c)
+//   x / 2^n         x * 2^-n        any other divisor stays: its inverse is rounded
+//   x * c1 * c2     x * (c1 c2)     if the dtype holds the product
+//   x * -1          -x              -(x * c) is x * -c, a + -b is a - b, a - -b is a + b
+//   x ^ 2, |x| |x|  x * x
+#include <cmath>
+
+#include "passes/canonical/canonical.h"
+#include "passes/canonical/values.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+// An elementwise op stretches by itself.
+template <class Op>
+void addStretching(RewritePatternSet& patterns) {
+  addRewrite<Op>(patterns, "stretch-by-itself", [](Op op, OpMaker& m) -> Value {
+    SmallVector<Value> operands(op->getOperands());
+    bool changed = false;
+    for (Value& v : operands) {
+      auto stretched = v.getDefiningOp<BroadcastOp>();
+      if (!stretched) continue;
+      Value had = v;
+      v = stretched.getX();
+      if (broadcastTo(op.getResult(), operands))
+        changed = true;
+      else
+        v = had;
+    }
+    if (!changed) return {};
+    Operation* made = m.b.create(m.loc, op->getName().getIdentifier(), operands,
+                                 op->getResultTypes(), op->getAttrs());
+    return made->getResult(0);
+  });
+}
+
+// Constants of one value are scalars.
+template <class Op>
+void addScalars(RewritePatternSet& patterns) {
+  addRewrite<Op>(patterns, "scalar-constant", [](Op op, OpMaker& m) -> Value {
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [i, v] : llvm::enumerate(op->getOperands())) {
+      auto c = constantOf(v);
+      if (!c || tensorType(v).getRank() == 0 || elementOf(v).isInteger(1)) continue;
+      // A number that a double does not hold would be another one.
+      if (!isFloat(v) && std::abs(*c) > 0x1p53) continue;
+      SmallVector<Value> others(operands);
+      others.erase(others.begin() + i);
+      if (!broadcastTo(op.getResult(), others)) continue;
+      operands[i] = scalarLike(m, v, *c);
+      Operation* made = m.b.create(m.loc, op->getName().getIdentifier(), operands,
+                                   op->getResultTypes(), op->getAttrs());
+      return made->getResult(0);
+    }
+    return {};
+  });
+}
+
+void addSigns(RewritePatternSet& patterns) {
+  addRewrite<SubOp>(patterns, "subtract-constant", [](SubOp op, OpMaker& m) -> Value {
+    auto c = constantOf(op.getB());
+    if (!c || constantOf(op.getA()) || elementOf(op).isUnsignedInteger()) return {};
+    // The lowest integer has no negative.
+    if (!isFloat(op) && std::abs(*c) >= 0x1p31) return {};
+    if (tensorType(op.getB()).getRank() != 0) return {};
+    return m.make<AddOp>(op.getA(), scalarLike(m, op.getB(), -*c));
+  });
+  addRewrite<SubOp>(patterns, "zero-minus", [](SubOp op, OpMaker& m) -> Value {
+    auto zero = constantOf(op.getA());
+    if (!zero || *zero != 0 || op.getB().getType() != op.getType()) return {};
+    // 0 - 0 is 0 and -(0) is -0; -0 - x is -x.
+    if (isFloat(op) && !std::signbit(*zero) && !weaken(op->getContext(), Contract::SignedZero))
+      return {};
+    return m.make<NegOp>(op.getB());
+  });
+  addRewrite<SubOp>(patterns, "subtract-negative", [](SubOp op, OpMaker& m) -> Value {
+    auto negated = op.getB().getDefiningOp<NegOp>();
+    return negated ? m.make<AddOp>(op.getA(), negated.getX()) : Value();
+  });
+  addRewrite<AddOp>(patterns, "add-negative", [](AddOp op, OpMaker& m) -> Value {
+    for (auto [a, b] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
+      if (auto negated = b.getDefiningOp<NegOp>()) return m.make<SubOp>(a, negated.getX());
+    return {};
+  });
+  addRewrite<NegOp>(patterns, "negative-of-scaled", [](NegOp op, OpMaker& m) -> Value {
+    auto product = withConstant<MulOp>(op.getX());
+    if (!product || !isFloat(op) || !op.getX().hasOneUse() || product->x.getType() != op.getType())
+      return {};
+    return m.make<MulOp>(product->x, scalarLike(m, op, -product->c));
+  });
+  addRewrite<MulOp>(patterns, "multiply-negative", [](MulOp op, OpMaker& m) -> Value {
+    auto a = op.getA().getDefiningOp<NegOp>(), b = op.getB().getDefiningOp<NegOp>();
+    if (a && b) return m.make<MulOp>(a.getX(), b.getX());
+    auto product = withConstant<MulOp>(op);
+    if (!product || !isFloat(op) || product->x.getType() != op.getType()) return {};
+    if (product->c == -1) return m.make<NegOp>(product->x);
+    auto negated = product->x.getDefiningOp<NegOp>();
+    if (!negated) return {};
+    return m.make<MulOp>(negated.getX(), scalarLike(m, op, -product->c));
+  });
+}
+
+void addProducts(RewritePatternSet& patterns) {
+  addRewrite<DivOp>(patterns, "divide-by-power-of-two", [](DivOp op, OpMaker& m) -> Value {
+    auto c = constantOf(op.getB());
+    if (!c || constantOf(op.getA()) || !isFloat(op) || tensorType(op.getB()).getRank() != 0 ||
+        !hasExactReciprocal(elementOf(op), *c))
+      return {};
+    return m.make<MulOp>(op.getA(), scalarLike(m, op, 1 / *c));
+  });
+  addRewrite<MulOp>(patterns, "merge-factors", [](MulOp op, OpMaker& m) -> Value {
+    auto outer = withConstant<MulOp>(op);
+    auto inner = outer ? withConstant<MulOp>(outer->x) : std::nullopt;
+    if (!inner || !isFloat(op) || inner->x.getType() != op.getType() || !outer->x.hasOneUse())
+      return {};
+    double c = outer->c * inner->c;
+    bool sound = std::isfinite(c) && c != 0 && isRepresentable(elementOf(op), c);
+    if (!sound || !weaken(op->getContext(), Contract::ScalePlacement)) return {};
+    return m.make<MulOp>(inner->x, scalarLike(m, op, c));
+  });
+  addRewrite<MulOp>(patterns, "square-of-magnitude", [](MulOp op, OpMaker& m) -> Value {
+    auto magnitude = op.getA().getDefiningOp<AbsOp>();
+    if (!magnitude || op.getA() != op.getB() || !isFloat(op)) return {};
+    return m.make<MulOp>(magnitude.getX(), magnitude.getX());
+  });
+  addRewrite<PowOp>(patterns, "power", [](PowOp op, OpMaker& m) -> Value {
+    auto power = constantOf(op.getB());
+    Value x = op.getA();
+    if (!power || x.getType() != op.getType()) return {};
+    if (*power == 2) {
+      // Below f64 the square of a value is exact in double, and both ways round it once.
+      if (elementOf(x).isF64() && !weaken(op->getContext(), Contract::Spelling)) return {};
+      return m.make<MulOp>(x, x);
+    }
+    if (*power == 3 && weaken(op->getContext(), Contract::Spelling))
+      return m.make<MulOp>(m.make<MulOp>(x, x), x);
+    if (*power == -1 && weaken(op->getContext(), Contract::Spelling))
+      return m.make<ReciprocalOp>(x);
+    // pow(-inf, 0.5) is inf and pow(-0, 0.5) is 0, sqrt gives NaN and -0.
+    if (std::abs(*power) != 0.5 || !isNeverNegative(x) ||
+        !weaken(op->getContext(), Contract::Spelling))
+      return {};
+    return *power > 0 ? m.make<SqrtOp>(x) : m.make<RsqrtOp>(x);
+  });
+}
+
+template <class... Ops>
+void addStretchingOf(RewritePatternSet& patterns) {
+  (addStretching<Ops>(patterns), ...);
+}
+template <class... Ops>
+void addScalarsOf(RewritePatternSet& patterns) {
+  (addScalars<Ops>(patterns), ...);
+}
+
+}  // namespace
+
+void addConstantPatterns(RewritePatternSet& patterns) {
+  addStretchingOf<AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp,
+                  CompareOp, SelectOp>(patterns);
+  addScalarsOf<AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, CompareOp, SelectOp>(patterns);
+  addSigns(patterns);
+  addProducts(patterns);
+  // NaN and -inf included: the larger of x and -inf is x.
+  addRewrite<MaxOp>(patterns, "max-of-lowest", [](MaxOp op, OpMaker&) -> Value {
+    return isConstant(op.getB(), -INFINITY) && op.getA().getType() == op.getType() ? op.getA()
+                                                                                   : Value();
+  });
+  addRewrite<MinOp>(patterns, "min-of-highest", [](MinOp op, OpMaker&) -> Value {
+    return isConstant(op.getB(), INFINITY) && op.getA().getType() == op.getType() ? op.getA()
+                                                                                  : Value();
+  });
+  // A bias of zeros. Elsewhere x + 0 stays: it is how -0 is turned into 0.
+  addRewrite<AddOp>(patterns, "zero-bias", [](AddOp op, OpMaker&) -> Value {
+    bool zero = isFloat(op) && isConstant(op.getB(), 0) && op.getA().getType() == op.getType() &&
+                isa_and_nonnull<MatmulOp, ConvolutionOp, LinearOp>(op.getA().getDefiningOp());
+    return zero && weaken(op->getContext(), Contract::SignedZero) ? op.getA() : Value();
+  });
+}
+
+}  // namespace lathe

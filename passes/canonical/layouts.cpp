@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reshapes and transposes as axis maps (axis_map.h): head split and merge, views of merged
+// projections and their transposes have one spelling. All rewrites are exact.
+#include "passes/canonical/axis_map.h"
+#include "passes/canonical/canonical.h"
+#include "passes/canonical/values.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool isRearrangement(Operation* op) { return isa_and_nonnull<TransposeOp, ReshapeOp>(op); }
+
+Value spell(OpMaker& m, Value x, const AxisMap::Spelling& s) {
+  if (s.first) x = m.reshape(x, *s.first);
+  if (s.permutation) x = m.transpose(x, *s.permutation);
+  if (s.last) x = m.reshape(x, *s.last);
+  return x;
+}
+
+// The spelling that a chain has now; nothing if it is of another form.
+std::optional<AxisMap::Spelling> currentSpelling(ArrayRef<Operation*> chain) {
+  AxisMap::Spelling s;
+  for (Operation* op : chain) {
+    if (auto t = dyn_cast<TransposeOp>(op)) {
+      if (s.permutation || s.last) return std::nullopt;
+      s.permutation = SmallVector<int64_t>(t.getPermutation());
+      continue;
+    }
+    SmallVector<StringAttr> dims(cast<ReshapeOp>(op).getShape().getDims());
+    auto& slot = s.permutation ? s.last : s.first;
+    if (slot) return std::nullopt;
+    slot = dims;
+  }
+  return s;
+}
+
+Value normalizeChain(Operation* root, OpMaker& m) {
+  SmallVector<Operation*> chain{root};  // from the root up
+  while (isRearrangement(chain.back()->getOperand(0).getDefiningOp()))
+    chain.push_back(chain.back()->getOperand(0).getDefiningOp());
+  for (; chain.size() > 1; chain.pop_back()) {
+    if (llvm::none_of(chain, [](Operation* op) { return isa<TransposeOp>(op); })) continue;
+    Value source = chain.back()->getOperand(0);
+    AxisMap map(tensorType(source));
+    bool known = true;
+    for (Operation* op : llvm::reverse(chain)) {
+      if (!known) break;
+      if (auto t = dyn_cast<TransposeOp>(op))
+        map.transpose(t.getPermutation());
+      else
+        known = map.reshape(cast<ReshapeOp>(op).getShape().getDims());
+    }
+    if (!known) continue;
+    AxisMap::Spelling wanted = map.spelling();
+    SmallVector<Operation*> down(llvm::reverse(chain));
+    if (currentSpelling(down) == wanted) return {};
+    // Values with other users stay, and what is spelled anew comes on top of them.
+    size_t dies = 1;
+    while (dies < chain.size() && chain[dies]->hasOneUse()) ++dies;
+    if (wanted.count() <= std::max<size_t>(dies, 1)) return spell(m, source, wanted);
+  }
+  return {};
+}
+
+bool isElementwise(Operation* op) {
+  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp,
+             TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, AddOp, SubOp, MulOp,
+             DivOp, MaxOp, MinOp, PowOp>(op);
+}
+
+// transpose(f(transpose(x))) is f(x) where the permutations undo each other.
+Value cancelAcross(TransposeOp op, OpMaker& m) {
+  Operation* f = op.getX().getDefiningOp();
+  if (!f || !isElementwise(f) || !f->hasOneUse()) return {};
+  SmallVector<Value> operands;
+  bool any = false;
+  for (Value v : f->getOperands()) {
+    if (tensorType(v).getRank() == 0) {
+      operands.push_back(v);
+      continue;
+    }
+    auto inner = v.getDefiningOp<TransposeOp>();
+    if (!inner || v.getType() != f->getResult(0).getType()) return {};
+    for (auto [i, p] : llvm::enumerate(op.getPermutation()))
+      if (inner.getPermutation()[size_t(p)] != int64_t(i)) return {};
+    operands.push_back(inner.getX());
+    any = true;
+  }
+  if (!any) return {};
+  return m.b
+      .create(m.loc, f->getName().getIdentifier(), operands, op->getResultTypes(), f->getAttrs())
+      ->getResult(0);
+}
+
+// A reduced axis that a reshape puts back was better kept.
+template <class Op>
+Value keepDims(ReshapeOp op, OpMaker& m) {
+  auto reduce = op.getX().getDefiningOp<Op>();
+  if (!reduce || reduce.getKeepDims() || !reduce->hasOneUse()) return {};
+  auto dims = dimsOf(tensorType(reduce.getX()));
+  for (int64_t axis : reduce.getAxes()) dims[size_t(axis)] = m.dim(1);
+  if (tensorOf(dims, elementOf(op)) != op.getType()) return {};
+  return m.make<Op>(reduce.getX(), reduce.getAxes(), true);
+}
+
+}  // namespace
+
+void addAxisMapPatterns(RewritePatternSet& patterns) {
+  addRewrite<TransposeOp>(patterns, "axis-map",
+                          [](TransposeOp op, OpMaker& m) { return normalizeChain(op, m); });
+  addRewrite<ReshapeOp>(patterns, "axis-map",
+                        [](ReshapeOp op, OpMaker& m) { return normalizeChain(op, m); });
+  addRewrite<TransposeOp>(patterns, "cancel-transposes", cancelAcross);
+  addRewrite<BroadcastOp>(patterns, "compose-broadcasts", [](BroadcastOp op, OpMaker& m) -> Value {
+    auto inner = op.getX().getDefiningOp<BroadcastOp>();
+    return inner ? m.make<BroadcastOp>(inner.getX(), op.getShape()) : Value();
+  });
+  addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMeanOp>);
+  addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceSumOp>);
+  addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMaxOp>);
+  addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMinOp>);
+}
+
+}  // namespace lathe

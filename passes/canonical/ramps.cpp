@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons. All rewrites are exact.
+//
+//   c < x, ramp < x         x > c, x > ramp            constants and index ramps on the right
+//   a > b, a >= b           b < a, b <= a              where both sides are of one kind
+//   i < j + 1, i - j <= 0   i <= j                     of integers made of index ramps
+#include "passes/canonical/ramps.h"
+
+#include <array>
+#include <cmath>
+
+#include "passes/canonical/canonical.h"
+#include "passes/canonical/values.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+// Lowest and highest value of sums of index ramps and numbers; nothing for anything else. The size
+// of a named dim is not known here, so the highest may be missing.
+struct Range {
+  int64_t low;
+  std::optional<int64_t> high;
+};
+std::optional<Range> rangeOf(Value v) {
+  if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return std::nullopt;
+  if (auto c = constantOf(v)) {
+    if (std::abs(*c) > 0x1p30) return std::nullopt;
+    return Range{int64_t(*c), int64_t(*c)};
+  }
+  Operation* def = v.getDefiningOp();
+  if (auto ramp = dyn_cast_or_null<IotaOp>(def)) {
+    auto type = tensorType(v);
+    int64_t axis = int64_t(ramp.getAxis());
+    if (type.isDynamicDim(axis)) return Range{0, std::nullopt};
+    return Range{0, type.getDimSize(axis) - 1};
+  }
+  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return rangeOf(def->getOperand(0));
+  if (!isa_and_nonnull<AddOp, SubOp>(def)) return std::nullopt;
+  auto a = rangeOf(def->getOperand(0)), b = rangeOf(def->getOperand(1));
+  if (!a || !b) return std::nullopt;
+  if (isa<AddOp>(def)) {
+    if (!a->high || !b->high) return Range{a->low + b->low, std::nullopt};
+    return Range{a->low + b->low, *a->high + *b->high};
+  }
+  if (!b->high) return std::nullopt;
+  if (!a->high) return Range{a->low - *b->high, std::nullopt};
+  return Range{a->low - *b->high, *a->high - b->low};
+}
+
+// Sums and differences of index ramps do not wrap: axes are shorter than that.
+bool isRamp(Value v) {
+  if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return false;
+  Operation* def = v.getDefiningOp();
+  if (isa_and_nonnull<IotaOp>(def)) return true;
+  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return isRamp(def->getOperand(0));
+  if (!isa_and_nonnull<AddOp, SubOp>(def)) return false;
+  auto term = [](Value t) {
+    auto c = constantOf(t);
+    return c ? std::abs(*c) < 0x1p30 : isRamp(t);
+  };
+  return term(def->getOperand(0)) && term(def->getOperand(1));
+}
+// What stands further right.
+int rankOf(Value v) { return constantOf(v) ? 2 : isRamp(v) ? 1 : 0; }
+
+Predicate mirrored(Predicate p) {
+  switch (p) {
+    case Predicate::lt:
+      return Predicate::gt;
+    case Predicate::le:
+      return Predicate::ge;
+    case Predicate::gt:
+      return Predicate::lt;
+    case Predicate::ge:
+      return Predicate::le;
+    default:
+      return p;
+  }
+}
+
+Value orderSides(CompareOp op, OpMaker& m) {
+  int a = rankOf(op.getA()), b = rankOf(op.getB());
+  Predicate p = op.getPredicate();
+  bool greater = p == Predicate::gt || p == Predicate::ge;
+  if (a < b || (a == b && !greater)) return {};
+  return m.compare(mirrored(p), op.getB(), op.getA());
+}
+
+// lt with a 1 on one side is le without, and the reverse.
+Value dropOne(CompareOp op, OpMaker& m) {
+  Predicate p = op.getPredicate();
+  if ((p != Predicate::lt && p != Predicate::le) || !isRamp(op.getA()) || !isRamp(op.getB()))
+    return {};
+  auto left = withConstant<AddOp>(op.getA()), right = withConstant<AddOp>(op.getB());
+  auto made = [&](Predicate q, Value a, Value b) {
+    return broadcastTo(op, {a, b}) ? m.compare(q, a, b) : Value();
+  };
+  if (p == Predicate::lt && right && right->c == 1) return made(Predicate::le, op.getA(), right->x);
+  if (p == Predicate::lt && left && left->c == -1) return made(Predicate::le, left->x, op.getB());
+  if (p == Predicate::le && right && right->c == -1)
+    return made(Predicate::lt, op.getA(), right->x);
+  if (p == Predicate::le && left && left->c == 1) return made(Predicate::lt, left->x, op.getB());
+  return {};
+}
+
+// i - j compared with 0 or 1 is i compared with j.
+Value splitDifference(CompareOp op, OpMaker& m) {
+  auto difference = op.getA().getDefiningOp<SubOp>();
+  auto c = constantOf(op.getB());
+  if (!difference || !c || !isRamp(difference.getA()) || !isRamp(difference.getB()) ||
+      !broadcastTo(op, {difference.getA(), difference.getB()}))
+    return {};
+  Predicate p = op.getPredicate();
+  if (*c == 1 && p == Predicate::lt)
+    p = Predicate::le;
+  else if (*c == 1 && p == Predicate::ge)
+    p = Predicate::gt;
+  else if (*c == -1 && p == Predicate::gt)
+    p = Predicate::ge;
+  else if (*c == -1 && p == Predicate::le)
+    p = Predicate::lt;
+  else if (*c != 0)
+    return {};
+  return m.compare(p, difference.getA(), difference.getB());
+}
+
+}  // namespace
+
+std::optional<bool> provedCondition(Value condition) {
+  if (auto c = constantOf(condition)) return *c != 0;
+  if (auto stretched = condition.getDefiningOp<BroadcastOp>())
+    return provedCondition(stretched.getX());
+  auto op = condition.getDefiningOp<CompareOp>();
+  if (!op) return std::nullopt;
+  auto a = rangeOf(op.getA()), b = rangeOf(op.getB());
+  if (!a || !b) return std::nullopt;
+  auto below = [](const std::optional<int64_t>& x, int64_t y) { return x && *x < y; };
+  auto notAbove = [](const std::optional<int64_t>& x, int64_t y) { return x && *x <= y; };
+  switch (op.getPredicate()) {
+    case Predicate::lt:
+      if (below(a->high, b->low)) return true;
+      return notAbove(b->high, a->low) ? std::optional(false) : std::nullopt;
+    case Predicate::le:
+      if (notAbove(a->high, b->low)) return true;
+      return below(b->high, a->low) ? std::optional(false) : std::nullopt;
+    case Predicate::gt:
+      if (below(b->high, a->low)) return true;
+      return notAbove(a->high, b->low) ? std::optional(false) : std::nullopt;
+    case Predicate::ge:
+      if (notAbove(b->high, a->low)) return true;
+      return below(a->high, b->low) ? std::optional(false) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+void addRampPatterns(RewritePatternSet& patterns) {
+  addRewrite<CompareOp>(patterns, "order-sides", orderSides);
+  addRewrite<CompareOp>(patterns, "drop-one", dropOne);
+  addRewrite<CompareOp>(patterns, "split-difference", splitDifference);
+}
+
+}  // namespace lathe

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/canonical/values.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe {
+
+std::optional<double> constantOf(Value value) {
+  Operation* def = value.getDefiningOp();
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(def)) def = def->getOperand(0).getDefiningOp();
+  auto constant = dyn_cast_or_null<ConstantOp>(def);
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  if (!splat) return std::nullopt;
+  if (isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>().convertToDouble();
+  APInt number = splat.getSplatValue<APInt>();
+  bool isSigned = number.getBitWidth() > 1 && !splat.getElementType().isUnsignedInteger();
+  return isSigned ? double(number.getSExtValue()) : double(number.getZExtValue());
+}
+
+bool isConstant(Value value, double number) {
+  auto c = constantOf(value);
+  return c && *c == number;
+}
+
+Type elementOf(Value value) { return tensorType(value).getElementType(); }
+bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
+
+double roundedTo(Type element, double number) {
+  auto type = dyn_cast<FloatType>(element);
+  if (!type || type.isF64()) return number;
+  APFloat v{static_cast<float>(number)};
+  bool inexact;
+  v.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  return v.convertToDouble();
+}
+
+bool isRepresentable(Type element, double number) { return roundedTo(element, number) == number; }
+
+bool hasExactReciprocal(Type element, double number) {
+  int exponent;
+  return std::isfinite(number) && std::abs(std::frexp(number, &exponent)) == 0.5 &&
+         isRepresentable(element, number) && isRepresentable(element, 1 / number);
+}
+
+bool broadcastTo(Value result, ArrayRef<Value> operands) {
+  SmallVector<Type> inferred;
+  // Element types are not asked about here.
+  Type element = elementOf(result);
+  SmallVector<StringAttr> dims;
+  for (Value v : operands) {
+    auto other = dimsOf(tensorType(v));
+    if (other.size() > dims.size())
+      dims.insert(dims.begin(), other.size() - dims.size(), StringAttr::get(v.getContext(), "1"));
+    for (size_t i = 0; i < other.size(); ++i) {
+      StringAttr& d = dims[dims.size() - other.size() + i];
+      if (isOne(d))
+        d = other[i];
+      else if (!isOne(other[i]) && (!d || d != other[i]))
+        return false;
+    }
+  }
+  return tensorOf(dims, element) == result.getType();
+}
+
+Value scalarLike(OpMaker& m, Value like, double number) {
+  return m.scalar(elementOf(like), number);
+}
+
+bool isNeverNegative(Value value) {
+  if (auto c = constantOf(value)) return *c >= 0 && !std::signbit(*c);
+  Operation* op = value.getDefiningOp();
+  if (isa_and_nonnull<AbsOp, ExpOp, SigmoidOp>(op)) return true;
+  if (auto product = dyn_cast_or_null<MulOp>(op)) {
+    if (product.getA() == product.getB()) return true;
+    return isNeverNegative(product.getA()) && isNeverNegative(product.getB());
+  }
+  if (isa_and_nonnull<AddOp, MaxOp>(op))
+    return isNeverNegative(op->getOperand(0)) && isNeverNegative(op->getOperand(1));
+  if (isa_and_nonnull<ReduceSumOp, ReduceMeanOp, BroadcastOp, ReshapeOp, TransposeOp, CastOp>(op))
+    return isFloat(op->getOperand(0)) && isNeverNegative(op->getOperand(0));
+  return false;
+}
+
+static bool isLoaded(Value value, int depth, bool& weight) {
+  Operation* op = value.getDefiningOp();
+  if (!op || depth == 0) return false;
+  weight |= isa<WeightOp>(op);
+  return op->getNumRegions() == 0 &&
+         llvm::all_of(op->getOperands(), [&](Value v) { return isLoaded(v, depth - 1, weight); });
+}
+
+bool isWeightOnly(Value value) {
+  bool weight = false;
+  return isLoaded(value, 16, weight) && weight;
+}
+
+}  // namespace lathe

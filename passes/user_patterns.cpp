@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/user_patterns.h"
+
+#include "ir/dialect.h"
+#include "mlir/IR/MLIRContext.h"
+#include "passes/pdl_patterns.h"
+#include "runtime/error.h"
+
+namespace lathe {
+
+PatternLibrary userPatterns(mlir::MLIRContext* context, const PatternsFor& patterns,
+                            const std::vector<std::string>& files) {
+  context->getOrLoadDialect<LatheDialect>();
+  PatternLibrary library = patterns ? patterns(context) : PatternLibrary();
+  for (auto& pattern : library) {
+    if (!pattern)
+      throw Error(ErrorCode::InvalidArgument, "the list of patterns holds a null pointer");
+    pattern->checkComplete();
+    if (pattern->context() != context)
+      throw Error(ErrorCode::InvalidArgument,
+                  "pattern '" + pattern->name() +
+                      "' was recorded for another context; record it in the function that is given "
+                      "as patterns, with that function's argument");
+  }
+  for (const std::string& file : files)
+    for (auto& pattern : loadPatternFile(context, file)) library.push_back(pattern);
+  return library;
+}
+
+}  // namespace lathe

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "passes/dag_pattern.h"
+#include "passes/pipeline.h"
+
+namespace lathe {
+
+/// The fusions that a user brings, in order: builder patterns, then those of the pattern files.
+/// Calls `patterns`, so it runs before any pass: a mistake in one throws Error, which must not pass
+/// through MLIR. Throws Error for a pattern without root or replacement or one of another context.
+PatternLibrary userPatterns(mlir::MLIRContext* context, const PatternsFor& patterns,
+                            const std::vector<std::string>& files);
+
+}  // namespace lathe

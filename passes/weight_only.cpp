@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/weight_only.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+static bool isFedByWeights(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
+  Operation* d = v.getDefiningOp();
+  if (!d || d->getNumRegions() || !isMemoryEffectFree(d)) return false;
+  if (!seen.insert(d).second) return true;
+  return llvm::all_of(d->getOperands(), [&](Value o) { return isFedByWeights(o, seen); });
+}
+
+bool isWeightOnly(Value value) {
+  llvm::SmallPtrSet<Operation*, 8> seen;
+  return isFedByWeights(value, seen);
+}
+
+void moveWeightBefore(Value value, Operation* op, RewriterBase& rewriter) {
+  Operation* d = value.getDefiningOp();
+  if (d->isBeforeInBlock(op)) return;
+  for (Value o : d->getOperands()) moveWeightBefore(o, op, rewriter);
+  rewriter.moveOpBefore(d, op);
+}
+
+}  // namespace lathe

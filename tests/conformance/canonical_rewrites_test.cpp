@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of tests/lit/passes/canonical_*.mlir hold every canonical rewrite. Their values are
+// the other half of that test: exact rewrites keep every bit of NaNs, infinities, signed zeros,
+// subnormals and the largest numbers; all others are equal in exact arithmetic, up to the rounding
+// of constants.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "backends/reference/interpreter.h"
+#include "ir/context.h"
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/numerics_scope.h"
+#include "passes/rewrite_log.h"
+#include "runtime/error.h"
+#include "tests/conformance/rewriting.h"
+#include "tests/conformance/tolerance.h"
+
+namespace lathe::conformance {
+namespace {
+
+using namespace mlir;
+namespace fs = std::filesystem;
+
+const Symbols kSizes{{"batch", 2}, {"seq", 3}, {"past", 2}};
+
+const std::vector<double>& specialValues() {
+  using Limits = std::numeric_limits<float>;
+  static const std::vector<double> values{0.0,
+                                          -0.0,
+                                          1.0,
+                                          -1.0,
+                                          Limits::quiet_NaN(),
+                                          Limits::infinity(),
+                                          -Limits::infinity(),
+                                          0.3,
+                                          -2.5,
+                                          1e-3,
+                                          7.0,
+                                          Limits::max(),
+                                          Limits::lowest(),
+                                          Limits::denorm_min(),
+                                          -1e-40,
+                                          88.0,
+                                          -88.0,
+                                          1e30,
+                                          -3.0,
+                                          0x1p-126};
+  return values;
+}
+
+Array valuesOf(Type type, bool special, uint64_t& state) {
+  auto tensor = cast<RankedTensorType>(type);
+  Shape shape;
+  for (int64_t i = 0; i < tensor.getRank(); ++i)
+    shape.push_back(dimExprOf(tensor, i)->evaluate(kSizes).value());
+  Array array(*dtypeOf(tensor.getElementType()), shape);
+  for (int64_t i = 0; i < array.size(); ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t r = state >> 33;
+    if (array.dtype() == DType::Bool)
+      array.set(i, double(r % 2));
+    else if (!isFloat(array.dtype()))
+      array.set(i, double(r % 8));
+    else if (special)
+      array.set(i, specialValues()[r % specialValues().size()]);
+    else
+      array.set(i, double(r % 2001) / 500 - 2);
+  }
+  return array;
+}
+
+std::vector<Array> run(func::FuncOp function, bool special, Precision precision, uint64_t seed) {
+  std::vector<Array> arguments;
+  for (Type t : function.getArgumentTypes()) arguments.push_back(valuesOf(t, special, seed));
+  auto weight = [&](const std::string&) {
+    Array w;
+    function.walk([&](WeightOp op) {
+      uint64_t fixed = 7;
+      w = valuesOf(op.getType(), false, fixed);
+    });
+    return w;
+  };
+  return interpret(function, arguments, weight, precision, {}, kSizes);
+}
+
+std::vector<std::string> files() {
+  std::vector<std::string> names;
+  for (auto& entry : fs::directory_iterator(LATHE_TEST_DATA "/lit/passes"))
+    if (std::string name = entry.path().stem(); name.starts_with("canonical_"))
+      names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class CanonicalRewrites : public ::testing::TestWithParam<std::string> {
+ protected:
+  CanonicalRewrites() : context_(createContext()) {
+    std::ifstream in(LATHE_TEST_DATA "/lit/passes/" + GetParam() + ".mlir");
+    std::stringstream text;
+    text << in.rdbuf();
+    plain_ = parseModule(*context_, text.str(), GetParam());
+    rewritten_ = Module(plain_->clone());
+  }
+  void compare(bool special, Precision precision,
+               const std::function<std::string(const std::vector<Array>&,
+                                               const std::vector<Array>&)>& difference) {
+    for (auto function : plain_->getOps<func::FuncOp>())
+      for (uint64_t seed : {1, 2, 3}) {
+        auto other = rewritten_->lookupSymbol<func::FuncOp>(function.getName());
+        EXPECT_EQ(difference(run(function, special, precision, seed),
+                             run(other, special, precision, seed)),
+                  "")
+            << function.getName().str();
+      }
+  }
+  std::unique_ptr<MLIRContext> context_;
+  Module plain_, rewritten_;
+};
+
+TEST_P(CanonicalRewrites, KeepEveryBitInStrictMode) {
+  NumericsScope strict(context_.get(), {.mode = NumericsMode::Strict});
+  canonicalize(*rewritten_);
+  compare(true, Precision::OwnDtype, firstOtherBits);
+}
+
+TEST_P(CanonicalRewrites, AreEqualInExactArithmeticOtherwise) {
+  canonicalize(*rewritten_);
+  compare(false, Precision::Float64, [](auto& a, auto& b) {
+    for (size_t i = 0; i < a.size(); ++i)
+      if (auto d = firstDifference(a[i], b[i], {1e-6, 1e-6}); !d.empty()) return d;
+    return std::string();
+  });
+}
+
+TEST_P(CanonicalRewrites, ReachAFixedPoint) {
+  for (NumericsMode mode : {NumericsMode::Strict, NumericsMode::Relaxed}) {
+    NumericsScope scope(context_.get(), {.mode = mode});
+    Module module(plain_->clone());
+    canonicalize(*module);
+    const std::string once = textOf(*module);
+    canonicalize(*module);
+    EXPECT_EQ(textOf(*module), once);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, CanonicalRewrites, ::testing::ValuesIn(files()),
+                         [](const auto& info) { return info.param.substr(10); });
+
+std::set<std::string> codesIn(const std::string& text) {
+  std::set<std::string> codes;
+  for (size_t at = text.find('`'); at != text.npos; at = text.find('`', at + 1)) {
+    const size_t end = text.find('`', at + 1);
+    codes.insert(text.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return codes;
+}
+
+// Every rewrite of the page is applied in one of the files, weakens what its last column says, and
+// the other way round.
+TEST(CanonicalForm, HasATestAndALineForEveryRewrite) {
+  std::map<std::string, std::set<std::string>> applied, written;
+  for (const std::string& name : files()) {
+    auto context = createContext();
+    std::ifstream in(LATHE_TEST_DATA "/lit/passes/" + name + ".mlir");
+    std::stringstream text;
+    text << in.rdbuf();
+    auto module = parseModule(*context, text.str(), name);
+    RewriteLog log(context.get(), context->getOrLoadDialect<LatheDialect>(), {});
+    canonicalize(*module);
+    for (const RewriteLog::Entry& e : log.entries()) {
+      if (e.what == "fold" || e.what.starts_with("pass ")) continue;
+      auto& weakened = applied[e.what];
+      for (Contract c : e.weakened) weakened.emplace(rowOf(c).name);
+    }
+  }
+  std::set<std::string> contracts;
+  for (const ContractRow& row : contractTable()) contracts.emplace(row.name);
+  std::ifstream page(LATHE_SOURCE_DIR "/docs/canonical-form.md");
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| `")) continue;
+    auto& weakened = written[line.substr(3, line.find('`', 3) - 3)];
+    const size_t last = line.rfind('|', line.size() - 2);
+    for (const std::string& code : codesIn(line.substr(last)))
+      if (contracts.contains(code)) weakened.insert(code);
+  }
+  for (auto& [name, weakened] : applied) {
+    ASSERT_TRUE(written.contains(name)) << name << " has no line in docs/canonical-form.md";
+    EXPECT_EQ(weakened, written[name]) << name;
+  }
+  for (auto& [name, weakened] : written)
+    EXPECT_TRUE(applied.contains(name)) << name << " is applied in no tests/lit/passes/canonical_*";
+}
+
+}  // namespace
+}  // namespace lathe::conformance

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels the CPU backend makes of fused ops and of what surrounds them, and that their
+// numbers agree with the reference, in float64 unless the op rounds in between.
+#include <gtest/gtest.h>
+
+#include "lathe/lathe.h"
+#include "tests/conformance/cases_build.h"
+#include "tests/conformance/tolerance.h"
+
+namespace lathe::conformance {
+namespace {
+
+constexpr DType f32 = DType::F32, bf16 = DType::BF16;
+
+std::string kindsOf(const Program& program) {
+  std::string kinds;
+  for (const Call& call : program.entries.at(0).calls)
+    kinds += (kinds.empty() ? "" : " ") + call.kind;
+  return kinds;
+}
+
+// Runs one sample in every size; `ulps` is its line of the tolerance table.
+void expectKernels(const Sample& sample, const std::string& kinds, const std::string& ulps) {
+  SCOPED_TRACE(sample.name);
+  const std::vector<Sample> samples{sample};
+  const Graph graph = recordSamples(samples);
+  auto onCpu = std::make_shared<Program>(compile(graph, {.backend = "cpu"}));
+  auto wide = std::make_shared<Program>(
+      compile(graph, {.backend = "reference", .float64 = !sample.ownDtype}));
+  EXPECT_EQ(kindsOf(*onCpu), kinds);
+  Data data = makeData(samples, allSizes()[0], sample.name);
+  Session tested(onCpu, {.threads = 2}), oracle(wide, {.threads = 1});
+  tested.bindWeights(data.weights);
+  oracle.bindWeights(data.weights);
+  for (Sizes sizes : allSizes()) {
+    data.inputs = makeData(samples, sizes, sample.name).inputs;
+    const Arrays got = tested.run("forward", data.inputs);
+    const Arrays want = oracle.run("forward", data.inputs);
+    for (const auto& [name, value] : got)
+      EXPECT_EQ(firstDifference(value, want.at(name), toleranceOf(ulps, value.dtype(), false)), "")
+          << name << " rows=" << sizes.rows << " cols=" << sizes.cols;
+  }
+}
+
+// Elements [from, from + count) of the last axis of a [2, rows, n].
+Tensor lastSlice(const Tensor& x, int64_t from, int64_t count) {
+  return slice(x, {0, 0, from}, {2, rows(), count}, {1, 1, 1});
+}
+
+TEST(CpuKernels, LinearTakesEveryActivationInItsEpilogue) {
+  for (DType d : {f32, bf16})
+    for (const char* activation : {"relu", "silu", "gelu", "gelu_tanh"})
+      for (int64_t n : {1, 33, 200}) {
+        auto record = one([=](Ts t) {
+          return fused::linear(t[0], t[1],
+                               {.bias = t[2], .residual = t[3], .activation = activation});
+        });
+        expectKernels({std::string(activation) + std::to_string(n),
+                       {{d, {2, rows(), 65}},
+                        {d, {n, 65}, Fill::Normal, 0, true},
+                        {d, {n}, Fill::Normal, 0, true},
+                        {d, {2, rows(), n}}},
+                       record},
+                      "linear", "linear");
+      }
+}
+
+TEST(CpuKernels, AttentionTakesWindowAndSoftcap) {
+  for (DType d : {f32, bf16})
+    for (const char* causal : {"top_left", "bottom_right", "positions"})
+      for (int64_t window : {1, 5, 130}) {
+        fused::AttentionOptions options{
+            .scale = 0.25, .softcap = 3, .causal = causal, .window = window, .maskedRow = "zero"};
+        const bool placed = options.causal == "positions";
+        std::vector<Input> inputs{{d, {2, 4, rows(), 16}},
+                                  {d, {2, 2, placed ? Dim(300) : rows() + 4, 16}},
+                                  {d, {2, 2, placed ? Dim(300) : rows() + 4, 24}}};
+        if (placed) inputs.push_back({DType::I64, {2}, Fill::Index, 40});
+        auto record = one([=](Ts t) {
+          auto o = options;
+          if (placed) o.positions = t[3];
+          return fused::attention(t[0], t[1], t[2], o);
+        });
+        expectKernels({causal + std::to_string(window), inputs, record}, "attention", "attention");
+      }
+}
+
+TEST(CpuKernels, CrossAttentionReadsAnotherLength) {
+  for (DType d : {f32, bf16})
+    expectKernels({"cross",
+                   {{d, {2, 4, rows(), 32}},
+                    {d, {2, 4, cols(), 32}},
+                    {d, {2, 4, cols(), 32}},
+                    {DType::Bool, {2, 1, 1, cols()}}},
+                   one([](Ts t) {
+                     return fused::attention(t[0], t[1], t[2],
+                                             {.scale = 0.2, .mask = t[3], .maskedRow = "zero"});
+                   })},
+                  "attention", "attention");
+}
+
+TEST(CpuKernels, NormsAreOneRegionEach) {
+  for (DType d : {f32, bf16}) {
+    const Input x{d, {2, rows(), cols()}}, g{d, {cols()}};
+    expectKernels(
+        {"layer", {x, g, g}, one([](Ts t) { return fused::layerNorm(t[0], t[1], t[2], 1e-5); })},
+        "region", "rms_norm");
+    expectKernels(
+        {"layer_plain", {x}, one([](Ts t) { return fused::layerNorm(t[0], {}, {}, 1e-5); })},
+        "region", "rms_norm");
+    expectKernels({"rms_plain", {x}, one([](Ts t) { return fused::rmsNorm(t[0], {}, 1e-5); })},
+                  "region", "rms_norm");
+    expectKernels({"modulate", {x, {d, {2, 1, cols()}}, {d, {2, 1, cols()}}}, one([](Ts t) {
+                     return fused::adalnModulate(t[0], t[1], t[2], 1e-5);
+                   })},
+                  "region", "rms_norm");
+    expectKernels({"gated", {x, {d, {2, 1, cols()}}, x}, one([](Ts t) {
+                     return fused::gatedResidual(t[0], t[1], t[2]);
+                   })},
+                  "region", "rms_norm");
+    expectKernels({"scaled_silu", {x, g}, one([](Ts t) {
+                     return neg(fused::layerNorm(t[0] * t[0], t[1], {}, 1e-5));
+                   })},
+                  "region", "rms_norm");
+  }
+}
+
+// The mean is far above the spread: the mean of squares less the squared mean would lose it.
+TEST(CpuKernels, LayerNormKeepsASmallSpreadOnALargeMean) {
+  expectKernels({"offset", {{f32, {rows(), 257}, Fill::Integers}}, one([](Ts t) {
+                   return fused::layerNorm(t[0] + 512.0, {}, {}, 1e-5);
+                 })},
+                "region", "linear");
+}
+
+TEST(CpuKernels, AddNormWritesBothResultsInOneRegion) {
+  for (DType d : {f32, bf16})
+    for (const char* norm : {"rms", "layer"}) {
+      const Input x{d, {2, rows(), cols()}};
+      Record record = [=](Graph&, Ts t) {
+        auto [sum, y] = fused::addNorm(t[0], t[1], {.norm = norm, .gain = t[2]});
+        return std::vector<Tensor>{sum, y};
+      };
+      expectKernels({std::string("add_") + norm, {x, x, {d, {cols()}}}, record}, "region",
+                    "rms_norm");
+    }
+}
+
+TEST(CpuKernels, MaskedScaledSoftmaxIsOneRegion) {
+  for (DType d : {f32, bf16})
+    for (DType mask : {DType::Bool, d})
+      expectKernels(
+          {"softmax", {{d, {2, 3, rows(), cols()}}, {mask, {2, 1, rows(), cols()}}}, one([](Ts t) {
+             return fused::softmax(t[0], -1,
+                                   {.maskedRow = "zero", .scale = 0.5, .softcap = 4, .mask = t[1]});
+           })},
+          "region", "softmax");
+}
+
+TEST(CpuKernels, RotationsAreOneRegionWithTheirNorm) {
+  for (DType d : {f32, bf16})
+    for (const char* pairing : {"half", "interleaved"})
+      for (int64_t angles : {3, 16, 32}) {
+        const Input x{d, {2, 3, rows(), 64}}, table{f32, {rows(), angles}};
+        const std::string name = pairing + std::to_string(angles);
+        expectKernels({"partial" + name, {x, table, table}, one([=](Ts t) {
+                         return fused::rope(t[0], t[1], t[2], pairing);
+                       })},
+                      "region", "rope");
+        expectKernels({"norm" + name,
+                       {x, {d, {64}}, table, table},
+                       one([=](Ts t) {
+                         return fused::normRope(t[0], t[1], t[2], t[3],
+                                                {.pairing = pairing, .epsilon = 1e-5});
+                       }),
+                       false,
+                       true},
+                      "region", "rope");
+      }
+}
+
+TEST(CpuKernels, RopeAppendRotatesAndWrites) {
+  for (DType d : {f32, bf16})
+    for (bool norm : {false, true}) {
+      std::vector<Input> inputs{{d, {2, 3, 300, 64}},
+                                {d, {2, 3, rows(), 64}},
+                                {f32, {rows(), 32}},
+                                {f32, {rows(), 32}},
+                                {DType::I64, {2}, Fill::Index, 40},
+                                {d, {64}}};
+      expectKernels({norm ? "norm" : "plain", inputs, one([=](Ts t) {
+                       return fused::ropeAppend(t[0], t[1], norm ? t[5] : Tensor(), t[2], t[3],
+                                                t[4], 2, {.epsilon = 1e-5});
+                     }),
+                     false, true},
+                    "region update", "rope");
+    }
+}
+
+TEST(CpuKernels, EmbeddingScalesAndAddsPositionsInOneRegion) {
+  for (DType d : {f32, bf16})
+    expectKernels(
+        {"embedding",
+         {{DType::I64, {2, rows()}, Fill::Index, 9},
+          {d, {9, 40}, Fill::Normal, 0, true},
+          {d, {rows(), 40}}},
+         one([](Ts t) { return fused::embedding(t[0], t[1], {.positions = t[2], .scale = 3}); })},
+        "region", "rope");
+}
+
+// A projection of queries, keys and values at once: nothing is copied on the way to its readers.
+TEST(CpuKernels, SlicesOfAMergedProjectionAreReadInPlace) {
+  for (DType d : {f32, bf16}) {
+    auto heads = [](const Tensor& x, int64_t from, int64_t count) {
+      return transpose(reshape(lastSlice(x, from * 16, count * 16), {2, rows(), count, 16}),
+                       {0, 2, 1, 3});
+    };
+    const Input qkv{d, {2, rows(), (4 + 2 + 2) * 16}}, table{f32, {rows(), 8}};
+    expectKernels({"attention", {qkv}, one([=](Ts t) {
+                     Tensor y = fused::attention(heads(t[0], 0, 4), heads(t[0], 4, 2),
+                                                 heads(t[0], 6, 2), {.scale = 0.25});
+                     return reshape(transpose(y, {0, 2, 1, 3}), {2, rows(), 64});
+                   })},
+                  "attention", "attention");
+    expectKernels({"rope", {qkv, table, table}, one([=](Ts t) {
+                     return fused::rope(heads(t[0], 4, 2), t[1], t[2], "half");
+                   })},
+                  "region", "rope");
+    expectKernels({"norm_rope",
+                   {qkv, table, table, {d, {16}}},
+                   one([=](Ts t) {
+                     return fused::normRope(heads(t[0], 4, 2), t[3], t[1], t[2], {.epsilon = 1e-5});
+                   }),
+                   false,
+                   true},
+                  "region", "rope");
+    expectKernels({"append",
+                   {qkv, {d, {2, 2, 300, 16}}, {DType::I64, {2}, Fill::Index, 40}},
+                   one([=](Ts t) { return update(t[1], heads(t[0], 6, 2), t[2], 2); })},
+                  "update", "rope");
+    expectKernels({"gate", {{d, {2, rows(), 400}}}, one([](Ts t) {
+                     return fused::siluGate(lastSlice(t[0], 0, 200), lastSlice(t[0], 200, 200));
+                   })},
+                  "region", "silu_gate");
+  }
+}
+
+}  // namespace
+}  // namespace lathe::conformance

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost of every op: the walk over the dialect, and the rules of passes/cost.h one by one.
+#include "passes/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/graph_impl.h"
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tests/conformance/cases.h"
+
+namespace lathe {
+namespace {
+
+using conformance::OpRow;
+
+// The ops of the only entry point that do something.
+std::vector<mlir::Operation*> opsOf(const Graph& g) {
+  std::vector<mlir::Operation*> ops;
+  for (auto f : g.impl().finished().getOps<mlir::func::FuncOp>())
+    for (mlir::Operation& op : f.getBody().front().without_terminator())
+      if (!llvm::isa<WeightOp, ConstantOp>(op)) ops.push_back(&op);
+  return ops;
+}
+
+Cost costOfLast(const Graph& g, const SymbolValues& values = {}) {
+  auto cost = costOf(opsOf(g).back(), values);
+  EXPECT_TRUE(cost.has_value());
+  return cost.value_or(Cost{});
+}
+
+struct AttentionGraph {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 64), seq = g.dim("seq", 1, 1 << 20),
+      cache = g.dim("cache", 1, 1 << 20);
+
+  void record(const std::string& causal, const Dim& queries, const Dim& keys, int64_t window = 0) {
+    Tensor q = g.input("q", DType::F32, {batch, 8, queries, 64});
+    Tensor k = g.input("k", DType::F32, {batch, 2, keys, 64});
+    Tensor v = g.input("v", DType::F32, {batch, 2, keys, 64});
+    fused::AttentionOptions options;
+    options.scale = 0.125;
+    options.causal = causal;
+    options.window = window;
+    if (causal == "positions") options.positions = g.input("positions", DType::I64, {batch});
+    g.output("y", fused::attention(q, k, v, options));
+  }
+};
+
+TEST(OpCosts, EveryOpThatCanBeRecordedHasOne) {
+  for (const OpRow& row : conformance::opTable()) {
+    if (row.op == "lathe.weight" || row.op == "lathe.constant") continue;  // no calls
+    SCOPED_TRACE(row.op);
+    const Graph g = conformance::recordSamples(row.samples(row.dtypes.front()));
+    int seen = 0;
+    for (mlir::Operation* op : opsOf(g)) {
+      auto cost = costOf(op);
+      ASSERT_TRUE(cost.has_value()) << op->getName().getStringRef().str();
+      const bool view = llvm::isa<ReshapeOp>(op);
+      const bool empty = elementCountOf(tensorType(op->getResult(0))) == DimExpr(0);
+      EXPECT_EQ(cost->written == DimExpr(0), view || empty) << op->getName().getStringRef().str();
+      seen += op->getName().getStringRef() == row.op;
+    }
+    EXPECT_GT(seen, 0);
+  }
+}
+
+// A fused op is its decomposition: the same arithmetic, no more traffic than op by op.
+TEST(OpCosts, FusedOpsCostWhatTheyDecomposeTo) {
+  const SymbolValues sizes{{"rows", 3}, {"cols", 33}};
+  for (const OpRow& row : conformance::opTable()) {
+    if (!row.fused) continue;
+    SCOPED_TRACE(row.op);
+    const Graph g = conformance::recordSamples(row.samples(DType::F32));
+    for (mlir::Operation* op : opsOf(g)) {
+      auto fused = llvm::dyn_cast<DecomposableOp>(op);
+      if (!fused) continue;
+      const CostValues whole = evaluate(*costOf(op), sizes);
+      mlir::Operation* before = op->getPrevNode();
+      mlir::OpBuilder b(op);
+      ASSERT_TRUE(mlir::succeeded(fused.decompose(b)));
+      CostValues parts;
+      mlir::Block* block = op->getBlock();
+      for (mlir::Operation* made = before ? before->getNextNode() : &block->front(); made != op;
+           made = made->getNextNode())
+        parts += evaluate(costOf(made).value(), sizes);
+      EXPECT_LE(whole.bytes(), parts.bytes());
+      if (llvm::isa<AttentionOp>(op))  // computes the visible half of the scores alone
+        EXPECT_LE(whole.flops, parts.flops * 1.1);
+      else
+        EXPECT_EQ(whole.flops, parts.flops);
+      EXPECT_GT(whole.flops + whole.written, 0);
+    }
+  }
+}
+
+TEST(OpCosts, LinearReadsItsWeightOnce) {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 64), seq = g.dim("seq", 1, 4096);
+  Tensor x = g.input("x", DType::BF16, {batch, seq, 896});
+  g.output("y", fused::linear(x, g.weight("w", DType::BF16, {4864, 896})));
+  Cost c = costOfLast(g);
+  EXPECT_EQ(c.flops, DimExpr(2 * 896 * 4864) * batch * seq);
+  EXPECT_EQ(c.read, DimExpr(2 * 896) * batch * seq + DimExpr(2 * 896 * 4864));
+  EXPECT_EQ(c.held, DimExpr(2 * 896 * 4864));
+  EXPECT_EQ(c.written, DimExpr(2 * 4864) * batch * seq);
+  EXPECT_TRUE(c.narrow);
+}
+
+TEST(OpCosts, CausalAttentionComputesHalfOfTheScores) {
+  AttentionGraph a;
+  a.record("bottom_right", a.seq, a.seq);
+  Cost c = costOfLast(a.g);
+  // 2*64 for each product and 6 for the softmax, for seq*(seq+1)/2 scores of 8 heads.
+  EXPECT_EQ(c.flops, DimExpr(8 * (64 + 64 + 3)) * a.batch * (a.seq * a.seq + a.seq));
+  AttentionGraph whole;
+  whole.record("none", whole.seq, whole.seq);
+  EXPECT_EQ(costOfLast(whole.g).flops, DimExpr(8 * 2 * (64 + 64 + 3)) * a.batch * a.seq * a.seq);
+}
+
+TEST(OpCosts, PositionsCountAsAFullCache) {
+  AttentionGraph a;
+  a.record("positions", 1, a.cache);
+  Cost c = costOfLast(a.g);
+  EXPECT_EQ(c.flops, DimExpr(8 * 2 * (64 + 64 + 3)) * a.batch * a.cache);
+  EXPECT_EQ(c.read,
+            DimExpr(2 * 2 * 64 * 4) * a.batch * a.cache + DimExpr(8 * 64 * 4 + 8) * a.batch);
+}
+
+TEST(OpCosts, AWindowIsExactOnceSizesAreNumbers) {
+  for (auto [seq, window] : {std::pair{100, 7}, {5, 7}, {7, 7}, {8, 7}}) {
+    AttentionGraph a;
+    a.record("bottom_right", a.seq, a.seq, window);
+    int64_t pairs = 0;
+    for (int i = 0; i < seq; ++i) pairs += std::min(i + 1, window);
+    Cost c = costOfLast(a.g, {{"seq", seq}, {"batch", 1}});
+    EXPECT_EQ(c.flops, DimExpr(8 * 2 * (64 + 64 + 3) * pairs)) << seq;
+  }
+}
+
+TEST(OpCosts, QueriesThatSeeNoKeyCostNothing) {
+  AttentionGraph a;
+  a.record("bottom_right", 10, 4);
+  EXPECT_EQ(costOfLast(a.g).flops, DimExpr(8 * (64 + 64 + 3) * (4 * 5)) * a.batch);
+}
+
+TEST(OpCosts, AGatherReadsRowsAndNotTheTable) {
+  Graph g;
+  Dim seq = g.dim("seq", 1, 4096);
+  Tensor ids = g.input("ids", DType::I64, {seq});
+  g.output("y", fused::embedding(ids, g.weight("table", DType::F32, {32000, 64})));
+  Cost c = costOfLast(g);
+  EXPECT_EQ(c.flops, DimExpr(0));
+  EXPECT_EQ(c.read, DimExpr(8 + 64 * 4) * seq);
+  EXPECT_EQ(c.held, DimExpr(64 * 4) * seq);
+}
+
+TEST(OpCosts, AnUpdateWritesItsBlockAndAReshapeNothing) {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
+  g.state("k", DType::F32, {batch, 2, cache, 64});
+  g.entry("forward");
+  Tensor value = g.input("value", DType::F32, {batch, 2, 1, 64});
+  Tensor positions = g.input("positions", DType::I64, {batch});
+  g.writeState("k", update(g.readState("k"), value, positions, 2));
+  g.output("flat", reshape(value, {batch, 128}));
+  std::vector<mlir::Operation*> ops = opsOf(g);
+  ASSERT_EQ(ops.size(), 2u);
+  Cost written = costOf(ops[0]).value(), view = costOf(ops[1]).value();
+  EXPECT_EQ(written.read, DimExpr(2 * 64 * 4 + 8) * batch);
+  EXPECT_EQ(written.written, DimExpr(2 * 64 * 4) * batch);
+  EXPECT_EQ(view.read, DimExpr(0));
+  EXPECT_EQ(view.written, DimExpr(0));
+}
+
+TEST(OpCosts, AKernelCallKnowsWhatWasNoted) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {8});
+  g.output("y", exp(x));
+  mlir::Operation* op = opsOf(g).back();
+  mlir::OpBuilder b(op);
+  auto call = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
+                               b.getStringAttr("exp"), mlir::FlatSymbolRefAttr(),
+                               b.getDictionaryAttr({}), mlir::DenseI64ArrayAttr());
+  EXPECT_FALSE(costOf(call).has_value());
+  noteCost(call, costOf(op));
+  ASSERT_TRUE(costOf(call).has_value());
+  EXPECT_EQ(costOf(call)->flops, DimExpr(8));
+  EXPECT_EQ(costOf(call)->read, DimExpr(32));
+  EXPECT_FALSE(costOf(call)->narrow);
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the tests against the courses' PyTorch classes share: a golden file becomes a graph, runs on
+// a backend and is held to PyTorch's numbers. scripts/make_goldens.py says what a file holds.
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "lathe/lathe.h"
+#include "runtime/safetensors.h"
+
+namespace lathe::seeds {
+
+/// A module's graph under construction, with the file's inputs by name.
+struct Case {
+  Graph& g;
+  std::map<std::string, Tensor> inputs;
+  DType dtype;
+  const Tensor& in(const std::string& name) const { return inputs.at(name); }
+  const Tensor& x() const { return in("x"); }
+  /// An input that only some cases of a class have.
+  Tensor maybe(const std::string& name) const { return inputs.count(name) ? in(name) : Tensor(); }
+};
+using Record = std::function<Tensor(const Case&)>;
+
+struct Golden {
+  std::string name, backend;
+};
+
+/// Every file of tests/golden/<folder> on every backend: a file that no record belongs to fails.
+inline std::vector<Golden> goldensIn(const std::string& folder) {
+  std::vector<Golden> all;
+  for (const auto& entry : std::filesystem::directory_iterator(LATHE_TEST_DATA "/golden/" + folder))
+    for (const char* backend : {"reference", "cpu"})
+      if (entry.path().extension() == ".safetensors")
+        all.push_back({entry.path().stem().string(), backend});
+  return all;
+}
+inline std::string testName(const ::testing::TestParamInfo<Golden>& info) {
+  return info.param.name + "_" + info.param.backend;
+}
+
+inline Array runOn(const std::string& backend, const SafetensorsFile& file, const Record& record,
+                   DType dtype) {
+  auto narrow = [&](const Array& a) { return isFloat(a.dtype()) ? a.to(dtype) : a; };
+  Graph g;
+  Case c{g, {}, dtype};
+  Arrays inputs, weights;
+  for (const SafetensorsEntry& entry : file.tensors()) {
+    if (entry.name.starts_with("w."))
+      weights[entry.name.substr(2)] = narrow(file.array(entry.name));
+    if (!entry.name.starts_with("in.")) continue;
+    const std::string input = entry.name.substr(3);
+    const Array value = narrow(file.array(entry.name));
+    c.inputs[input] =
+        g.input(input, value.dtype(), Dims(value.shape().begin(), value.shape().end()));
+    inputs[input] = value;
+  }
+  g.output("out", record(c));
+  CompileOptions options;
+  options.backend = backend;
+  Session session(compile(g, options));
+  session.bindWeights([&](const std::string& weight) { return weights.at(weight); });
+  return session.run("forward", inputs).at("out");
+}
+
+/// Largest |a - b|; NaN must meet NaN and infinity its like.
+inline double largestError(const Array& a, const Array& b) {
+  double worst = 0;
+  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double x = a.at(i), y = b.at(i);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (x == y) continue;
+    const double error = std::abs(x - y);
+    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+  }
+  return worst;
+}
+/// Root of the mean square of a - b, where both are finite: steadier than the largest error, which
+/// on a few hundred rounded numbers differs by a factor of 2 from one order of sums to another.
+inline double typicalError(const Array& a, const Array& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (std::isfinite(a.at(i)) && std::isfinite(b.at(i))) sum += std::pow(a.at(i) - b.at(i), 2);
+  return std::sqrt(sum / double(a.size()));
+}
+inline double largestValue(const Array& a) {
+  double worst = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (std::isfinite(a.at(i))) worst = std::max(worst, std::abs(a.at(i)));
+  return worst;
+}
+
+inline void expectF32EqualsPyTorch(const std::string& folder, const Golden& golden,
+                                   const Record& record) {
+  const auto file = SafetensorsFile::open(LATHE_TEST_DATA "/golden/" + folder + "/" + golden.name +
+                                          ".safetensors");
+  const Array expected = file.array("out");
+  const Array got = runOn(golden.backend, file, record, DType::F32);
+  EXPECT_LE(largestError(got, expected), 1e-5 * largestValue(expected));
+}
+
+/// As near to the float64 result on the same bf16 numbers as PyTorch's own bf16 is.
+inline void expectBf16IsAsExactAsPyTorch(const std::string& folder, const Golden& golden,
+                                         const Record& record) {
+  const auto file = SafetensorsFile::open(LATHE_TEST_DATA "/golden/" + folder + "/" + golden.name +
+                                          ".safetensors");
+  const Array truth = file.array("out.f64_of_bf16");
+  const Array got = runOn(golden.backend, file, record, DType::BF16);
+  const Array theirs = file.array("out.bf16");
+  const double floor = 1e-6 * largestValue(truth);
+  EXPECT_LE(typicalError(got, truth), 1.5 * typicalError(theirs, truth) + floor);
+  EXPECT_LE(largestError(got, truth), 2.5 * largestError(theirs, truth) + floor);
+}
+
+}  // namespace lathe::seeds

@@ -1,0 +1,91 @@
+// RUN: lathe-opt %s --lathe-canonicalize | FileCheck %s
+// RUN: lathe-opt %s --lathe-canonicalize --numerics=strict | FileCheck %s --check-prefix=STRICT
+
+!x = tensor<4xf32>
+!x2 = tensor<4xi1>
+
+// CHECK-LABEL: @sigmoids
+// CHECK-COUNT-3: lathe.sigmoid %arg0
+// CHECK-NEXT: return
+// STRICT-LABEL: @sigmoids
+// STRICT-NOT: lathe.sigmoid
+// STRICT: return
+func.func @sigmoids(%x: !x) -> (!x, !x, !x) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %n = lathe.neg %x : !x
+  %e = lathe.exp %n : !x
+  %s = lathe.add %one, %e : tensor<f32>, !x
+  %a = lathe.div %one, %s : tensor<f32>, !x
+  %h = lathe.mul %x, %half : !x, tensor<f32>
+  %t = lathe.tanh %h : !x
+  %o = lathe.add %t, %one : !x, tensor<f32>
+  %b = lathe.mul %half, %o : tensor<f32>, !x
+  %g = lathe.mul %x, %half : !x, tensor<f32>
+  %u = lathe.tanh %g : !x
+  %v = lathe.mul %u, %half : !x, tensor<f32>
+  %c = lathe.add %v, %half : !x, tensor<f32>
+  return %a, %b, %c : !x, !x, !x
+}
+
+// CHECK-LABEL: @silus
+// CHECK-NEXT: %[[S:.*]] = lathe.sigmoid %arg0
+// CHECK-NEXT: lathe.mul %arg0, %[[S]]
+// CHECK-NEXT: %[[T:.*]] = lathe.sigmoid %arg0
+// CHECK-NEXT: lathe.mul %arg0, %[[T]]
+func.func @silus(%x: !x) -> (!x, !x) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %n = lathe.neg %x : !x
+  %e = lathe.exp %n : !x
+  %s = lathe.add %e, %one : !x, tensor<f32>
+  %a = lathe.div %x, %s : !x, !x
+  %m = lathe.neg %x : !x
+  %f = lathe.exp %m : !x
+  %t = lathe.add %f, %one : !x, tensor<f32>
+  %i = lathe.div %one, %t : tensor<f32>, !x
+  %b = lathe.mul %x, %i : !x, !x
+  return %a, %b : !x, !x
+}
+
+// inf / inf is NaN where a sigmoid is 1.
+// CHECK-LABEL: @overflowing
+// CHECK-NOT: lathe.sigmoid
+// CHECK: lathe.div
+func.func @overflowing(%x: !x) -> !x {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %e = lathe.exp %x : !x
+  %s = lathe.add %e, %one : !x, tensor<f32>
+  %a = lathe.div %e, %s : !x, !x
+  return %a : !x
+}
+
+// CHECK-LABEL: @gelus
+// CHECK: %[[H:.*]] = lathe.mul %arg0, %{{.*}} : tensor<4xf32>, tensor<f32>
+// CHECK: lathe.mul %[[H]], %{{.*}} : tensor<4xf32>, tensor<4xf32>
+// CHECK: %[[G:.*]] = lathe.mul %arg0, %{{.*}} : tensor<4xf32>, tensor<f32>
+// CHECK: lathe.mul %[[G]], %{{.*}} : tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: return
+func.func @gelus(%x: !x) -> (!x, !x) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %e = lathe.erf %x : !x
+  %s = lathe.add %e, %one : !x, tensor<f32>
+  %p = lathe.mul %x, %s : !x, !x
+  %a = lathe.mul %p, %half : !x, tensor<f32>
+  %f = lathe.erf %x : !x
+  %t = lathe.add %one, %f : tensor<f32>, !x
+  %h = lathe.mul %t, %half : !x, tensor<f32>
+  %b = lathe.mul %h, %x : !x, !x
+  return %a, %b : !x, !x
+}
+
+// CHECK-LABEL: @relu
+// CHECK: lathe.max %arg0
+// STRICT-LABEL: @relu
+// STRICT: lathe.select
+func.func @relu(%x: !x) -> !x {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %c = lathe.compare gt %x, %zero : !x, tensor<f32>
+  %a = lathe.select %c, %x, %zero : !x2, !x, tensor<f32>
+  return %a : !x
+}

@@ -1,0 +1,94 @@
+// RUN: lathe-opt %s --lathe-canonicalize --numerics=strict | FileCheck %s
+
+// Heads are split by a reshape and a transpose, however it is spelled.
+// CHECK-LABEL: @split_heads
+// CHECK: %[[R:.*]] = lathe.reshape %arg0 to <batch, seq, 4, 8>
+// CHECK: %[[A:.*]] = lathe.transpose %[[R]] [0, 2, 1, 3]
+// CHECK: %[[S:.*]] = lathe.reshape %arg0 to <batch, seq, 4, 8>
+// CHECK: %[[B:.*]] = lathe.transpose %[[S]] [0, 2, 1, 3]
+// CHECK: return %[[A]], %[[B]]
+!x = tensor<?x?x32xf32, #lathe.dims<batch, seq, 32>>
+!h = tensor<?x4x?x8xf32, #lathe.dims<batch, 4, seq, 8>>
+func.func @split_heads(%x: !x) -> (!h, !h) {
+  %0 = lathe.reshape %x to <batch*seq, 32> : !x
+  %1 = lathe.reshape %0 to <batch, seq, 4, 8> : tensor<?x32xf32, #lathe.dims<batch*seq, 32>>
+  %a = lathe.transpose %1 [0, 2, 1, 3] : tensor<?x?x4x8xf32, #lathe.dims<batch, seq, 4, 8>>
+  %2 = lathe.transpose %x [0, 2, 1] : !x
+  %3 = lathe.reshape %2 to <batch, 4, 8, seq> : tensor<?x32x?xf32, #lathe.dims<batch, 32, seq>>
+  %b = lathe.transpose %3 [0, 1, 3, 2] : tensor<?x4x8x?xf32, #lathe.dims<batch, 4, 8, seq>>
+  return %a, %b : !h, !h
+}
+
+// CHECK-LABEL: @merge_heads
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg0 [0, 2, 1, 3]
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %[[T]] to <batch, seq, 32>
+// CHECK-NEXT: return %[[R]]
+func.func @merge_heads(%h: !h) -> !x {
+  %0 = lathe.transpose %h [0, 1, 3, 2] : !h
+  %1 = lathe.reshape %0 to <batch, 32, seq> : tensor<?x4x8x?xf32, #lathe.dims<batch, 4, 8, seq>>
+  %2 = lathe.transpose %1 [0, 2, 1] : tensor<?x32x?xf32, #lathe.dims<batch, 32, seq>>
+  return %2 : !x
+}
+
+// Splitting and merging again is nothing.
+// CHECK-LABEL: @round_trip
+// CHECK-NEXT: return %arg0
+func.func @round_trip(%x: !x) -> !x {
+  %0 = lathe.reshape %x to <batch, seq, 4, 8> : !x
+  %1 = lathe.transpose %0 [0, 2, 1, 3] : tensor<?x?x4x8xf32, #lathe.dims<batch, seq, 4, 8>>
+  %2 = lathe.transpose %1 [0, 2, 1, 3] : !h
+  %3 = lathe.reshape %2 to <batch, seq, 32> : tensor<?x?x4x8xf32, #lathe.dims<batch, seq, 4, 8>>
+  return %3 : !x
+}
+
+// 4 heads of 8 and 8 heads of 4 are not each other's transpose.
+// CHECK-LABEL: @not_a_transpose
+// CHECK-NEXT: lathe.transpose
+// CHECK-NEXT: lathe.reshape
+// CHECK-NEXT: return
+func.func @not_a_transpose(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = lathe.transpose %x [1, 0] : tensor<4x8xf32>
+  %1 = lathe.reshape %0 to <4, 8> : tensor<8x4xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+// 6 x 4 seen as 4 x 6 cuts no axis at a place that both know.
+// CHECK-LABEL: @no_common_cut
+// CHECK-NEXT: lathe.reshape
+// CHECK-NEXT: lathe.transpose
+func.func @no_common_cut(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
+  %0 = lathe.reshape %x to <4, 6> : tensor<6x4xf32>
+  %1 = lathe.transpose %0 [1, 0] : tensor<4x6xf32>
+  return %1 : tensor<6x4xf32>
+}
+
+// CHECK-LABEL: @cancel_transposes
+// CHECK-NEXT: %[[E:.*]] = lathe.exp %arg0
+// CHECK-NEXT: return %[[E]]
+func.func @cancel_transposes(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = lathe.transpose %x [1, 0] : tensor<2x3xf32>
+  %1 = lathe.exp %0 : tensor<3x2xf32>
+  %2 = lathe.transpose %1 [1, 0] : tensor<3x2xf32>
+  return %2 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: @keep_dims
+// CHECK-NEXT: lathe.reduce_mean %arg0 axes [1] keep_dims true
+// CHECK-NEXT: return
+func.func @keep_dims(%x: tensor<2x3xf32>) -> tensor<2x1xf32> {
+  %0 = lathe.reduce_mean %x axes [1] : tensor<2x3xf32>
+  %1 = lathe.reshape %0 to <2, 1> : tensor<2xf32>
+  return %1 : tensor<2x1xf32>
+}
+
+// CHECK-LABEL: @compose
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg0 [2, 0, 1]
+// CHECK-NEXT: %[[B:.*]] = lathe.broadcast %arg1 to <5, 2, 4>
+// CHECK-NEXT: return %[[T]], %[[B]]
+func.func @compose(%x: tensor<2x3x4xf32>, %y: tensor<1x4xf32>) -> (tensor<4x2x3xf32>, tensor<5x2x4xf32>) {
+  %0 = lathe.transpose %x [0, 2, 1] : tensor<2x3x4xf32>
+  %1 = lathe.transpose %0 [1, 0, 2] : tensor<2x4x3xf32>
+  %2 = lathe.broadcast %y to <2, 4> : tensor<1x4xf32>
+  %3 = lathe.broadcast %2 to <5, 2, 4> : tensor<2x4xf32>
+  return %1, %3 : tensor<4x2x3xf32>, tensor<5x2x4xf32>
+}

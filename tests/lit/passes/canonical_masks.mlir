@@ -1,0 +1,160 @@
+// RUN: lathe-opt %s --lathe-canonicalize | FileCheck %s
+// RUN: lathe-opt %s --lathe-canonicalize --numerics=strict | FileCheck %s --check-prefix=STRICT
+
+!s = tensor<8x8xf32>
+!m = tensor<8x8xi1>
+
+// What is hidden stands right, -inf and a finite minimum alike, and each keeps its value.
+// CHECK-LABEL: @hidden_right
+// CHECK-DAG: %[[INF:.*]] = lathe.constant dense<0xFF800000>
+// CHECK-DAG: %[[MIN:.*]] = lathe.constant dense<-1.000000e+09>
+// CHECK-DAG: %[[N:.*]] = lathe.logical_not %arg1
+// CHECK-DAG: lathe.select %[[N]], %arg0, %[[INF]]
+// CHECK-DAG: lathe.select {{.*}}, %arg0, %[[MIN]]
+func.func @hidden_right(%x: !s, %h: !m) -> (!s, !s) {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %min = lathe.constant dense<-1.0e9> : tensor<f32>
+  %a = lathe.select %h, %inf, %x : !m, tensor<f32>, !s
+  %b = lathe.select %h, %min, %x : !m, tensor<f32>, !s
+  return %a, %b : !s, !s
+}
+
+// CHECK-LABEL: @select_negated
+// CHECK-NEXT: lathe.select %arg2, %arg1, %arg0
+func.func @select_negated(%x: !s, %y: !s, %c: !m) -> !s {
+  %n = lathe.logical_not %c : !m
+  %a = lathe.select %n, %x, %y : !m, !s, !s
+  return %a : !s
+}
+
+// -inf is added away, a finite minimum never.
+// CHECK-LABEL: @added_mask
+// CHECK-DAG: %[[INF:.*]] = lathe.constant dense<0xFF800000>
+// CHECK-DAG: %[[A:.*]] = lathe.select %arg1, %arg0, %[[INF]]
+// CHECK-DAG: %[[M:.*]] = lathe.select %arg1, %{{.*}}, %{{.*}} : tensor<8x8xi1>, tensor<f32>, tensor<f32>
+// CHECK-DAG: %[[B:.*]] = lathe.add %arg0, %[[M]]
+// CHECK: return %[[A]], %[[B]]
+// STRICT-LABEL: @added_mask
+// STRICT-COUNT-2: lathe.add
+func.func @added_mask(%x: !s, %c: !m) -> (!s, !s) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %min = lathe.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = lathe.select %c, %zero, %inf : !m, tensor<f32>, tensor<f32>
+  %a = lathe.add %x, %0 : !s, !s
+  %1 = lathe.select %c, %zero, %min : !m, tensor<f32>, tensor<f32>
+  %b = lathe.add %x, %1 : !s, !s
+  return %a, %b : !s, !s
+}
+
+// CHECK-LABEL: @join_masks
+// CHECK: %[[C:.*]] = lathe.logical_and %arg1, %arg2
+// CHECK-NEXT: lathe.select %[[C]], %arg0
+// CHECK-NEXT: return
+// STRICT-LABEL: @join_masks
+// STRICT: lathe.logical_and
+func.func @join_masks(%x: !s, %c: !m, %d: tensor<8xi1>) -> !s {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %0 = lathe.select %c, %x, %inf : !m, !s, tensor<f32>
+  %1 = lathe.select %d, %0, %inf : tensor<8xi1>, !s, tensor<f32>
+  return %1 : !s
+}
+
+// Two different fills are two masks.
+// CHECK-LABEL: @different_fills
+// CHECK-NOT: lathe.logical_and
+// CHECK: return
+func.func @different_fills(%x: !s, %c: !m, %d: !m) -> !s {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %min = lathe.constant dense<-1.0e9> : tensor<f32>
+  %0 = lathe.select %c, %x, %inf : !m, !s, tensor<f32>
+  %1 = lathe.select %d, %0, %min : !m, !s, tensor<f32>
+  return %1 : !s
+}
+
+// A positive factor goes under the mask, where the product is; a negative one would turn -inf.
+// CHECK-LABEL: @scale_under_mask
+// CHECK: %[[P:.*]] = lathe.mul %arg0
+// CHECK-NEXT: lathe.select %arg1, %[[P]]
+// CHECK: %[[S:.*]] = lathe.select %arg1, %arg0
+// CHECK-NEXT: lathe.mul %[[S]]
+// STRICT-LABEL: @scale_under_mask
+// STRICT: %[[P:.*]] = lathe.mul %arg0
+func.func @scale_under_mask(%x: !s, %c: !m) -> (!s, !s) {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %minus = lathe.constant dense<-0.5> : tensor<f32>
+  %0 = lathe.select %c, %x, %inf : !m, !s, tensor<f32>
+  %1 = lathe.mul %0, %half : !s, tensor<f32>
+  %2 = lathe.select %c, %x, %inf : !m, !s, tensor<f32>
+  %3 = lathe.mul %2, %minus : !s, tensor<f32>
+  return %1, %3 : !s, !s
+}
+
+// Masks of ones go where they are proved: a constant, a ramp that cannot leave its range.
+// CHECK-LABEL: @proved
+// CHECK-NEXT: return %arg0, %arg0, %arg1
+func.func @proved(%x: !s, %c: !m) -> (!s, !s, !m) {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %true = lathe.constant dense<true> : tensor<i1>
+  %ones = lathe.broadcast %true to <8, 8> : tensor<i1>
+  %a = lathe.select %ones, %x, %inf : !m, !s, tensor<f32>
+  %i = lathe.iota <8, 8> axis 1 dtype i64
+  %eight = lathe.constant dense<8> : tensor<i64>
+  %in = lathe.compare lt %i, %eight : tensor<8x8xi64>, tensor<i64>
+  %b = lathe.select %in, %x, %inf : !m, !s, tensor<f32>
+  %d = lathe.logical_and %c, %in : !m, !m
+  return %a, %b, %d : !s, !s, !m
+}
+
+// A ramp over a named size, or a bound inside the range, proves nothing.
+// CHECK-LABEL: @not_proved
+// CHECK: lathe.compare
+// CHECK: lathe.select
+func.func @not_proved(%x: !s) -> !s {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <8, 8> axis 1 dtype i64
+  %seven = lathe.constant dense<7> : tensor<i64>
+  %in = lathe.compare lt %i, %seven : tensor<8x8xi64>, tensor<i64>
+  %b = lathe.select %in, %x, %inf : !m, !s, tensor<f32>
+  return %b : !s
+}
+
+// Negations go inside where one is free, and outside where two are paid.
+// CHECK-LABEL: @negations
+// CHECK-NEXT: %[[G:.*]] = lathe.compare le %arg1, %arg0
+// CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg2
+// CHECK-NEXT: %[[A:.*]] = lathe.logical_and %[[G]], %[[N]]
+// CHECK-NEXT: %[[O:.*]] = lathe.logical_or %arg2, %arg3
+// CHECK-NEXT: %[[B:.*]] = lathe.logical_not %[[O]]
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @negations(%i: tensor<8xi64>, %j: tensor<8xi64>, %c: tensor<8xi1>, %d: tensor<8xi1>) -> (tensor<8xi1>, tensor<8xi1>) {
+  %0 = lathe.compare lt %i, %j : tensor<8xi64>, tensor<8xi64>
+  %1 = lathe.logical_or %0, %c : tensor<8xi1>, tensor<8xi1>
+  %a = lathe.logical_not %1 : tensor<8xi1>
+  %2 = lathe.logical_not %c : tensor<8xi1>
+  %3 = lathe.logical_not %d : tensor<8xi1>
+  %b = lathe.logical_and %2, %3 : tensor<8xi1>, tensor<8xi1>
+  return %a, %b : tensor<8xi1>, tensor<8xi1>
+}
+
+// With a NaN neither a < b nor a >= b holds.
+// CHECK-LABEL: @negated_float_comparison
+// CHECK-NEXT: lathe.compare lt
+// CHECK-NEXT: lathe.logical_not
+func.func @negated_float_comparison(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xi1> {
+  %0 = lathe.compare lt %a, %b : tensor<8xf32>, tensor<8xf32>
+  %1 = lathe.logical_not %0 : tensor<8xi1>
+  return %1 : tensor<8xi1>
+}
+
+// CHECK-LABEL: @condition_of_cast
+// CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg0
+// CHECK-NEXT: return %arg0, %[[N]]
+func.func @condition_of_cast(%c: tensor<8xi1>) -> (tensor<8xi1>, tensor<8xi1>) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %f = lathe.cast %c to f32 : tensor<8xi1>
+  %a = lathe.compare ne %f, %zero : tensor<8xf32>, tensor<f32>
+  %b = lathe.compare eq %f, %zero : tensor<8xf32>, tensor<f32>
+  return %a, %b : tensor<8xi1>, tensor<8xi1>
+}

@@ -1,0 +1,69 @@
+// RUN: lathe-opt %s --lathe-canonicalize --numerics=strict | FileCheck %s
+
+!k = tensor<2x2x?x8xf32, #lathe.dims<2, 2, seq, 8>>
+!r = tensor<2x4x?x8xf32, #lathe.dims<2, 4, seq, 8>>
+
+// CHECK-LABEL: @from_gather
+// CHECK-NEXT: %[[I:.*]] = lathe.reshape %arg0 to <2, 2, 1, seq, 8>
+// CHECK-NEXT: %[[B:.*]] = lathe.broadcast %[[I]] to <2, 2, 2, seq, 8>
+// CHECK-NEXT: %[[M:.*]] = lathe.reshape %[[B]] to <2, 4, seq, 8>
+// CHECK-NEXT: return %[[M]]
+func.func @from_gather(%k: !k) -> !r {
+  %i = lathe.constant dense<[0, 0, 1, 1]> : tensor<4xi64>
+  %y = lathe.gather %k, %i axis 1 : !k, tensor<4xi64>
+  return %y : !r
+}
+
+// CHECK-LABEL: @from_computed_gather
+// CHECK-NOT: lathe.gather
+// CHECK: lathe.broadcast {{.*}} to <2, 2, 2, seq, 8>
+func.func @from_computed_gather(%k: !k) -> !r {
+  %two = lathe.constant dense<2> : tensor<i64>
+  %ramp = lathe.iota <4> axis 0 dtype i64
+  %i = lathe.div %ramp, %two : tensor<4xi64>, tensor<i64>
+  %y = lathe.gather %k, %i axis 1 : !k, tensor<4xi64>
+  return %y : !r
+}
+
+// CHECK-LABEL: @from_concat
+// CHECK-NEXT: lathe.reshape %arg0 to <2, 2, 1, seq, 8>
+// CHECK-NEXT: lathe.broadcast
+// CHECK-NEXT: lathe.reshape
+// CHECK-NEXT: return
+func.func @from_concat(%k: !k) -> !r {
+  %a = lathe.slice %k starts <0, 0, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : !k
+  %b = lathe.slice %k starts <0, 1, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : !k
+  %y = lathe.concat %a, %a, %b, %b axis 1 : tensor<2x1x?x8xf32, #lathe.dims<2, 1, seq, 8>>, tensor<2x1x?x8xf32, #lathe.dims<2, 1, seq, 8>>, tensor<2x1x?x8xf32, #lathe.dims<2, 1, seq, 8>>, tensor<2x1x?x8xf32, #lathe.dims<2, 1, seq, 8>>
+  return %y : !r
+}
+
+// k0 k1 k0 k1 is another grouping.
+// CHECK-LABEL: @tiling
+// CHECK: lathe.gather
+// CHECK: lathe.concat
+// CHECK-NOT: lathe.broadcast
+func.func @tiling(%k: !k) -> (!r, !r) {
+  %i = lathe.constant dense<[0, 1, 0, 1]> : tensor<4xi64>
+  %x = lathe.gather %k, %i axis 1 : !k, tensor<4xi64>
+  %y = lathe.concat %k, %k axis 1 : !k, !k
+  return %x, %y : !r, !r
+}
+
+// Repeated before the heads are moved: the transpose comes first, the keys' own swap last.
+// CHECK-LABEL: @repeat_then_transpose
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg1 [0, 2, 1, 3]
+// CHECK-NEXT: %[[I:.*]] = lathe.reshape %[[T]] to <2, 2, 1, seq, 8>
+// CHECK-NEXT: %[[B:.*]] = lathe.broadcast %[[I]] to <2, 2, 2, seq, 8>
+// CHECK-NEXT: %[[M:.*]] = lathe.reshape %[[B]] to <2, 4, seq, 8>
+// CHECK-NEXT: %[[S:.*]] = lathe.transpose %[[M]] [0, 1, 3, 2]
+// CHECK-NEXT: lathe.matmul %arg0, %[[S]]
+!early = tensor<2x?x2x8xf32, #lathe.dims<2, seq, 2, 8>>
+func.func @repeat_then_transpose(%q: !r, %k: !early) -> tensor<2x4x?x?xf32, #lathe.dims<2, 4, seq, seq>> {
+  %0 = lathe.reshape %k to <2, seq, 2, 1, 8> : !early
+  %1 = lathe.broadcast %0 to <2, seq, 2, 2, 8> : tensor<2x?x2x1x8xf32, #lathe.dims<2, seq, 2, 1, 8>>
+  %2 = lathe.reshape %1 to <2, seq, 4, 8> : tensor<2x?x2x2x8xf32, #lathe.dims<2, seq, 2, 2, 8>>
+  %3 = lathe.transpose %2 [0, 2, 1, 3] : tensor<2x?x4x8xf32, #lathe.dims<2, seq, 4, 8>>
+  %4 = lathe.transpose %3 [0, 1, 3, 2] : !r
+  %5 = lathe.matmul %q, %4 : !r, tensor<2x4x8x?xf32, #lathe.dims<2, 4, 8, seq>>
+  return %5 : tensor<2x4x?x?xf32, #lathe.dims<2, 4, seq, seq>>
+}

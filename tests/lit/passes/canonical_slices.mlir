@@ -1,0 +1,65 @@
+// RUN: lathe-opt %s --lathe-canonicalize --numerics=strict | FileCheck %s
+
+// CHECK-LABEL: @slice_of_slice
+// CHECK-NEXT: lathe.slice %arg0 starts <3> sizes <2> strides [4]
+func.func @slice_of_slice(%x: tensor<12xf32>) -> tensor<2xf32> {
+  %0 = lathe.slice %x starts <1> sizes <5> strides [2] : tensor<12xf32>
+  %1 = lathe.slice %0 starts <1> sizes <2> strides [2] : tensor<5xf32>
+  return %1 : tensor<2xf32>
+}
+
+// CHECK-LABEL: @slice_of_concat
+// CHECK-NEXT: %[[S:.*]] = lathe.slice %arg1 starts <1> sizes <2>
+// CHECK-NEXT: return %arg1, %[[S]]
+func.func @slice_of_concat(%a: tensor<?xf32, #lathe.dims<past>>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+  %c = lathe.concat %a, %b axis 0 : tensor<?xf32, #lathe.dims<past>>, tensor<4xf32>
+  %0 = lathe.slice %c starts <past> sizes <4> strides [1] : tensor<?xf32, #lathe.dims<past+4>>
+  %1 = lathe.slice %c starts <past+1> sizes <2> strides [1] : tensor<?xf32, #lathe.dims<past+4>>
+  return %0, %1 : tensor<4xf32>, tensor<2xf32>
+}
+
+// Parts in order are the whole, in another order they are not.
+// CHECK-LABEL: @concat_of_parts
+// CHECK: %[[C:.*]] = lathe.concat
+// CHECK-NEXT: return %arg0, %[[C]]
+func.func @concat_of_parts(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %a = lathe.slice %x starts <0> sizes <2> strides [1] : tensor<6xf32>
+  %b = lathe.slice %x starts <2> sizes <4> strides [1] : tensor<6xf32>
+  %0 = lathe.concat %a, %b axis 0 : tensor<2xf32>, tensor<4xf32>
+  %1 = lathe.concat %b, %a axis 0 : tensor<4xf32>, tensor<2xf32>
+  return %0, %1 : tensor<6xf32>, tensor<6xf32>
+}
+
+// CHECK-LABEL: @flatten_concat
+// CHECK-NEXT: %[[C:.*]] = lathe.concat %arg0, %arg1, %arg0 axis 0
+// CHECK-NEXT: return %[[C]], %arg0
+func.func @flatten_concat(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<6xf32>, tensor<2xf32>) {
+  %0 = lathe.concat %a, %b axis 0 : tensor<2xf32>, tensor<2xf32>
+  %1 = lathe.concat %0, %a axis 0 : tensor<4xf32>, tensor<2xf32>
+  %2 = lathe.concat %a axis 0 : tensor<2xf32>
+  return %1, %2 : tensor<6xf32>, tensor<2xf32>
+}
+
+// The key of a merged projection, by way of a rank-5 view and its transpose, or by a slice.
+// CHECK-LABEL: @merged_projection
+// CHECK: %[[S:.*]] = lathe.slice %arg0 starts <0, 0, 32> sizes <batch, seq, 32>
+// CHECK: %[[R:.*]] = lathe.reshape %[[S]] to <batch, seq, 4, 8>
+// CHECK: %[[A:.*]] = lathe.transpose %[[R]] [0, 2, 1, 3]
+// CHECK: %[[T:.*]] = lathe.slice %arg0 starts <0, 0, 32> sizes <batch, seq, 32>
+// CHECK: %[[U:.*]] = lathe.reshape %[[T]] to <batch, seq, 4, 8>
+// CHECK: %[[B:.*]] = lathe.transpose %[[U]] [0, 2, 1, 3]
+// CHECK: return %[[A]], %[[B]]
+!qkv = tensor<?x?x96xf32, #lathe.dims<batch, seq, 96>>
+!v5 = tensor<?x?x3x4x8xf32, #lathe.dims<batch, seq, 3, 4, 8>>
+!t5 = tensor<3x?x4x?x8xf32, #lathe.dims<3, batch, 4, seq, 8>>
+!h = tensor<?x4x?x8xf32, #lathe.dims<batch, 4, seq, 8>>
+func.func @merged_projection(%x: !qkv) -> (!h, !h) {
+  %0 = lathe.reshape %x to <batch, seq, 3, 4, 8> : !qkv
+  %1 = lathe.transpose %0 [2, 0, 3, 1, 4] : !v5
+  %2 = lathe.slice %1 starts <1, 0, 0, 0, 0> sizes <1, batch, 4, seq, 8> strides [1, 1, 1, 1, 1] : !t5
+  %a = lathe.reshape %2 to <batch, 4, seq, 8> : tensor<1x?x4x?x8xf32, #lathe.dims<1, batch, 4, seq, 8>>
+  %3 = lathe.slice %0 starts <0, 0, 1, 0, 0> sizes <batch, seq, 1, 4, 8> strides [1, 1, 1, 1, 1] : !v5
+  %4 = lathe.reshape %3 to <batch, seq, 4, 8> : tensor<?x?x1x4x8xf32, #lathe.dims<batch, seq, 1, 4, 8>>
+  %b = lathe.transpose %4 [0, 2, 1, 3] : tensor<?x?x4x8xf32, #lathe.dims<batch, seq, 4, 8>>
+  return %a, %b : !h, !h
+}

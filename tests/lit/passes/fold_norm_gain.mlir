@@ -1,0 +1,37 @@
+// RUN: lathe-opt %s --lathe-fold-norm-gain | FileCheck %s
+
+// CHECK-LABEL: func.func @rms
+// CHECK: %[[N:.*]] = lathe.rms_norm %arg0 epsilon
+// CHECK: %[[W:.*]] = lathe.mul {{.*}} : tensor<8x4xf32>, tensor<4xf32>
+// CHECK: lathe.linear %[[N]], %[[W]]
+func.func @rms(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %n = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<3x4xf32>, tensor<4xf32>
+  %w = lathe.weight "w" : tensor<8x4xf32>
+  %y = lathe.linear %n, %w : tensor<3x4xf32>, tensor<8x4xf32>
+  return %y : tensor<3x8xf32>
+}
+// The norm's bias goes through the weight into the layer's bias.
+// CHECK-LABEL: func.func @layer
+// CHECK: %[[N:.*]] = lathe.layer_norm %arg0 epsilon
+// CHECK: lathe.matmul
+// CHECK: lathe.linear %[[N]], {{.*}} bias
+func.func @layer(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %b = lathe.weight "bias" : tensor<4xf32>
+  %n = lathe.layer_norm %x gain %g bias %b epsilon 1.0e-5 : tensor<3x4xf32> gain tensor<4xf32> bias tensor<4xf32>
+  %w = lathe.weight "w" : tensor<4x8xf32>
+  %y = lathe.linear %n, %w layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// Another reader would see the norm without its gain.
+// CHECK-LABEL: func.func @shared
+// CHECK: lathe.rms_norm %arg0, %{{.*}} epsilon
+func.func @shared(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x4xf32>) {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %n = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<3x4xf32>, tensor<4xf32>
+  %w = lathe.weight "w" : tensor<8x4xf32>
+  %y = lathe.linear %n, %w : tensor<3x4xf32>, tensor<8x4xf32>
+  %z = lathe.neg %n : tensor<3x4xf32>
+  return %y, %z : tensor<3x8xf32>, tensor<3x4xf32>
+}

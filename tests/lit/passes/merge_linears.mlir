@@ -1,0 +1,47 @@
+// RUN: lathe-opt %s --lathe-merge-linears | FileCheck %s
+
+// Queries, keys and values of unequal widths; a missing bias is zeros.
+// CHECK-LABEL: func.func @qkv
+// CHECK-DAG: %[[W:.*]] = lathe.concat {{.*}} axis 0 {{.*}} tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+// CHECK-DAG: %[[B:.*]] = lathe.concat {{.*}} axis 0 {{.*}} tensor<8xf32>, tensor<2xf32>, tensor<2xf32>
+// CHECK: %[[Y:.*]] = lathe.linear %arg0, %[[W]] bias %[[B]]
+// CHECK-DAG: lathe.slice %[[Y]] starts <0, 0> sizes <3, 8>
+// CHECK-DAG: lathe.slice %[[Y]] starts <0, 8> sizes <3, 2>
+// CHECK-DAG: lathe.slice %[[Y]] starts <0, 10> sizes <3, 2>
+// CHECK-NOT: lathe.linear
+func.func @qkv(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x2xf32>, tensor<3x2xf32>) {
+  %wq = lathe.weight "q" : tensor<8x4xf32>
+  %bq = lathe.weight "q.bias" : tensor<8xf32>
+  %q = lathe.linear %x, %wq bias %bq : tensor<3x4xf32>, tensor<8x4xf32> bias tensor<8xf32>
+  %wk = lathe.weight "k" : tensor<2x4xf32>
+  %k = lathe.linear %x, %wk : tensor<3x4xf32>, tensor<2x4xf32>
+  %wv = lathe.weight "v" : tensor<2x4xf32>
+  %v = lathe.linear %x, %wv : tensor<3x4xf32>, tensor<2x4xf32>
+  return %q, %k, %v : tensor<3x8xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+}
+// A transposed weight is joined along its columns.
+// CHECK-LABEL: func.func @gate_up
+// CHECK: lathe.concat {{.*}} axis 1
+// CHECK: lathe.linear {{.*}} layout in_out
+// CHECK: lathe.silu_gate
+func.func @gate_up(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<4x8xf32>
+  %g = lathe.linear %x, %wg layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  %wu = lathe.weight "up" : tensor<4x8xf32>
+  %u = lathe.linear %x, %wu layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  %y = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// Another layout, a residual, a weight of the run: each stays by itself.
+// CHECK-LABEL: func.func @apart
+// CHECK-COUNT-4: lathe.linear %arg0
+// CHECK-NOT: lathe.slice
+func.func @apart(%x: tensor<3x4xf32>, %r: tensor<3x8xf32>, %run: tensor<8x4xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<4x8xf32>
+  %1 = lathe.linear %x, %b layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  %2 = lathe.linear %x, %a residual %r : tensor<3x4xf32>, tensor<8x4xf32> residual tensor<3x8xf32>
+  %3 = lathe.linear %x, %run : tensor<3x4xf32>, tensor<8x4xf32>
+  return %0, %1, %2, %3 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is named for a wrong result: a rewrite, a step, a backend, nobody.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "frontend/questions/bisect.h"
+#include "lathe/lathe.h"
+#include "passes/rewrite_log.h"
+#include "tests/unit/compiler/planted.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using Culprit = BisectResult::Culprit;
+using test::addWrongExp;
+using test::addWrongTanh;
+using test::planted;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+// Something for every step: a fusion, weights to pack, symbols, a state, two entry points.
+struct Model {
+  Graph graph;
+  int tanhLine = 0;
+  Model() {
+    Dim batch = graph.dim("batch", 1, 8), seq = graph.dim("seq", 1, 64);
+    graph.state("kept", DType::F32, {batch, 8});
+    for (const char* entry : {"forward", "twice"}) {
+      graph.entry(entry);
+      Tensor ids = graph.input("ids", DType::I64, {batch, seq});
+      Tensor x = gather(graph.weight("table", DType::F32, {10, 8}), ids, 0);
+      Tensor w = graph.weight("w", DType::F32, {8, 8});
+      Tensor y = nn::softmax(matmul(x, swapAxes(w, 0, 1)), 2);
+      y = silu(y + x);
+      y = tanh(y), tanhLine = __LINE__;
+      Tensor kept = graph.readState("kept") + reduceSum(y, {1});
+      graph.writeState("kept", kept);
+      graph.output("y", exp(y));
+    }
+  }
+  static Tensor silu(const Tensor& x) { return x * sigmoid(x); }
+};
+
+const bool registered = [] {
+  auto add = [](const char* name, test::OddBackend::Change step,
+                test::OddBackend::Change compiler) {
+    registerBackend(std::make_unique<test::OddBackend>(name, step, compiler));
+  };
+  add("wrong-step", test::replaceAll<TanhOp, ErfOp>, nullptr);
+  add("wrong-compiler", nullptr, test::replaceAll<TanhOp, ErfOp>);
+  add("healing-step", test::replaceAll<ErfOp, TanhOp>, nullptr);
+  return true;
+}();
+
+BisectResult bisectWith(PatternsFor patterns, const std::string& backend = "cpu",
+                        const std::string& folder = "") {
+  BisectOptions options;
+  options.trial.compile.backend = backend;
+  options.trial.compile.patterns = std::move(patterns);
+  options.folder = folder;
+  return bisect(Model().graph, options);
+}
+
+TEST(Bisect, NamesNobodyWhereNothingIsWrong) {
+  BisectResult r = bisectWith({});
+  EXPECT_EQ(r.culprit, Culprit::Nobody);
+  EXPECT_GT(r.rewrites, 4u);
+  EXPECT_FALSE(r.files.has_value());
+}
+
+TEST(Bisect, NamesTheWrongRewriteItsStepAndItsLine) {
+  Model model;
+  BisectOptions options;
+  options.trial.compile.patterns = planted({addWrongTanh});
+  BisectResult r = bisect(model.graph, options);
+  EXPECT_EQ(r.culprit, Culprit::Rewrite);
+  EXPECT_EQ(r.rewrite.what, "wrong-tanh");
+  EXPECT_EQ(r.step, "fuse");
+  EXPECT_EQ(r.stage, "fused");
+  EXPECT_THAT(r.rewrite.at, HasSubstr("bisect_test.cpp:" + std::to_string(model.tanhLine)));
+  EXPECT_FALSE(r.deviation.within);
+  EXPECT_GT(r.deviation.absolute, 1e-3);
+}
+
+TEST(Bisect, StopsAfterTheNamedNumber) {
+  BisectResult r = bisectWith(planted({addWrongTanh}));
+  auto textAt = [&](uint64_t stopAfter) {
+    CompileOptions o{.backend = "reference", .patterns = planted({addWrongTanh})};
+    o.stopAfterRewrite = stopAfter;
+    return irAt(Model().graph, "fused", o);
+  };
+  EXPECT_THAT(textAt(r.rewrite.number), HasSubstr("lathe.erf"));
+  EXPECT_THAT(textAt(r.rewrite.number - 1), ::testing::Not(HasSubstr("lathe.erf")));
+}
+
+TEST(Bisect, NamesTheFirstOfSeveral) {
+  BisectResult r = bisectWith(planted({addWrongTanh, addWrongExp}));
+  CompileRecord record;
+  CompileOptions o{.patterns = planted({addWrongTanh, addWrongExp})};
+  o.record = &record;
+  irAt(Model().graph, "fused", o);
+  auto first = std::find_if(record.rewrites.begin(), record.rewrites.end(),
+                            [](auto& w) { return w.what.starts_with("wrong-"); });
+  ASSERT_NE(first, record.rewrites.end());
+  EXPECT_EQ(r.rewrite.number, first->number);
+  EXPECT_EQ(r.rewrite.what, first->what);
+}
+
+TEST(Bisect, NamesARewriteWhoseMistakeALaterStepUndoes) {
+  BisectResult r = bisectWith(planted({addWrongTanh}), "healing-step");
+  EXPECT_EQ(r.culprit, Culprit::Rewrite);
+  EXPECT_EQ(r.rewrite.what, "wrong-tanh");
+}
+
+TEST(Bisect, NamesAStepThatHasNoNumbers) {
+  BisectResult r = bisectWith({}, "wrong-step");
+  EXPECT_EQ(r.culprit, Culprit::Step);
+  EXPECT_EQ(r.step, "odd-step");
+  EXPECT_EQ(r.stage, "laid-out");
+}
+
+TEST(Bisect, NamesTheBackendAndTheOp) {
+  BisectResult r = bisectWith({}, "wrong-compiler");
+  EXPECT_EQ(r.culprit, Culprit::Backend);
+  EXPECT_EQ(r.op, "lathe.tanh");
+  EXPECT_THAT(r.at, HasSubstr("bisect_test.cpp:"));
+}
+
+TEST(Bisect, OwnPrecisionFindsTheSameRewrite) {
+  Model model;
+  BisectOptions options;
+  options.trial.compile.patterns = planted({addWrongTanh});
+  options.trial.precision = Precision::OwnDtype;
+  EXPECT_EQ(bisect(model.graph, options).rewrite.what, "wrong-tanh");
+}
+
+// What a test of planted miscompilations does: it changes what a rewrite made.
+struct Mutation final : RewriteObserver {
+  uint64_t number = 0;
+  void didApply(const Applied& applied) override {
+    if (applied.entry.what != "softmax") return;
+    if (!number) number = applied.entry.number;
+    if (applied.entry.number != number) return;
+    for (mlir::Operation* op : applied.made)
+      if (auto softmax = mlir::dyn_cast<SoftmaxOp>(op)) softmax.setAxis(1);
+  }
+};
+
+TEST(Bisect, NamesARewriteThatAnObserverSpoilt) {
+  Model model;
+  Mutation mutation;
+  BisectOptions options;
+  options.trial.compile.observer = &mutation;
+  BisectResult r = bisect(model.graph, options);
+  EXPECT_EQ(r.culprit, Culprit::Rewrite);
+  EXPECT_EQ(r.rewrite.number, mutation.number);
+  EXPECT_EQ(r.rewrite.what, "softmax");
+}
+
+// --- the reproducer
+
+TEST(Bisect, WritesAOneOpReproducerThatShowsTheMistake) {
+  test::TemporaryFolder folder;
+  BisectResult r = bisectWith(planted({addWrongTanh}), "cpu", folder / "out");
+  ASSERT_TRUE(r.files.has_value());
+  EXPECT_EQ(r.files->ops, 1u);
+  EXPECT_TRUE(r.files->shows);
+  EXPECT_THAT(r.files->graph, EndsWith("reproducer.mlir"));
+  EXPECT_THAT(test::readFile(r.files->graph), HasSubstr("lathe.tanh"));
+  ASSERT_EQ(r.files->data.size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(r.files->data[0]));
+  EXPECT_THAT(r.files->commands.at(0), HasSubstr("lathe run "));
+}
+
+TEST(Bisect, ReproducesAStepAndABackend) {
+  for (const char* backend : {"wrong-step", "wrong-compiler"}) {
+    test::TemporaryFolder folder;
+    BisectResult r = bisectWith({}, backend, folder / "out");
+    ASSERT_TRUE(r.files.has_value()) << backend;
+    EXPECT_TRUE(r.files->shows);
+    EXPECT_EQ(r.files->ops, 1u) << backend;
+    EXPECT_THAT(test::readFile(r.files->graph), HasSubstr("lathe.tanh"));
+  }
+}
+
+// --- bad input
+
+TEST(Bisect, RefusesASizeThatTheGraphLacks) {
+  Model model;
+  BisectOptions options;
+  options.trial.sizes["sequence"] = 3;
+  try {
+    bisect(model.graph, options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+    EXPECT_THAT(e.what(), HasSubstr("the graph has no size 'sequence'; it has batch, seq"));
+  }
+}
+
+TEST(Bisect, RefusesASizeOutsideItsRange) {
+  Model model;
+  BisectOptions options;
+  options.trial.sizes["seq"] = 65;
+  try {
+    bisect(model.graph, options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("size 'seq': expected 1 to 64, got 65"));
+  }
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every step did to the numbers, and how far results may be from those wanted.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/graph_impl.h"
+#include "frontend/questions/check_numerics.h"
+#include "frontend/questions/trial_run.h"
+#include "lathe/lathe.h"
+#include "tests/unit/compiler/planted.h"
+
+namespace lathe {
+namespace {
+
+using test::addWrongTanh;
+using test::planted;
+using ::testing::HasSubstr;
+
+struct Model {
+  Graph graph;
+  int tanhLine = 0;
+  explicit Model(DType dtype = DType::F32) {
+    Dim batch = graph.dim("batch", 1, 8), seq = graph.dim("seq", 1, 64);
+    Tensor x = graph.input("x", dtype, {batch, seq, 16});
+    Tensor y = matmul(x, swapAxes(graph.weight("w", dtype, {16, 16}), 0, 1));
+    y = nn::softmax(y, 2) * 4;
+    y = tanh(y), tanhLine = __LINE__;
+    graph.output("y", y + x);
+  }
+};
+
+const NumericsRow& rowOf(const NumericsTable& table, const std::string& step) {
+  auto it = std::find_if(table.rows.begin(), table.rows.end(),
+                         [&](const NumericsRow& r) { return r.step == step; });
+  EXPECT_NE(it, table.rows.end()) << step;
+  return *it;
+}
+
+TEST(CheckNumerics, HasARowForEveryStepAndOneForTheBackend) {
+  NumericsTable table = checkNumerics(Model().graph);
+  EXPECT_TRUE(table.within);
+  EXPECT_EQ(table.rows.front().step, "canonicalize");
+  EXPECT_EQ(table.rows.back().stage, "program");
+  EXPECT_EQ(table.rows.back().step, "cpu");
+  EXPECT_GT(rowOf(table, "fuse").rewrites, 0u);
+  EXPECT_FALSE(rowOf(table, "to-kernels").ran);
+  EXPECT_TRUE(rowOf(table, "form-regions").ran);
+  EXPECT_EQ(table.results, 1u);
+  EXPECT_EQ(table.sizes.size(), 2u);
+}
+
+TEST(CheckNumerics, BlamesTheStepTheOpAndTheLine) {
+  Model model;
+  TrialOptions options;
+  options.compile.patterns = planted({addWrongTanh});
+  NumericsTable table = checkNumerics(model.graph, options);
+  EXPECT_FALSE(table.within);
+  EXPECT_TRUE(rowOf(table, "cse").deviation.within);
+  const NumericsRow& row = rowOf(table, "fuse");
+  EXPECT_FALSE(row.deviation.within);
+  EXPECT_GT(row.deviation.absolute, 1e-3);
+  EXPECT_THAT(row.deviation.where, HasSubstr("forward: y["));
+  EXPECT_EQ(row.op, "lathe.erf");
+  EXPECT_EQ(row.was, "lathe.tanh");
+  EXPECT_THAT(row.at, HasSubstr("check_numerics_test.cpp:" + std::to_string(model.tanhLine)));
+  EXPECT_FALSE(table.rows.back().deviation.within);
+}
+
+TEST(CheckNumerics, BlamesALaterStepForNothingThatAnEarlierOneDid) {
+  TrialOptions options;
+  options.compile.patterns = planted({addWrongTanh});
+  NumericsTable table = checkNumerics(Model().graph, options);
+  EXPECT_EQ(rowOf(table, "cse-fused").op, "");
+  EXPECT_FALSE(rowOf(table, "cse-fused").deviation.within);
+}
+
+TEST(CheckNumerics, OwnPrecisionAllowsTheRoundingOfTheGraphItself) {
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    TrialOptions options;
+    options.precision = Precision::OwnDtype;
+    NumericsTable table = checkNumerics(Model(dtype).graph, options);
+    for (const NumericsRow& row : table.rows)
+      EXPECT_TRUE(row.deviation.within) << row.step << " " << row.deviation.where;
+  }
+}
+
+TEST(CheckNumerics, StrictModeTakesNothingButTheSameBits) {
+  Model model;
+  TrialOptions options;
+  options.compile.mode = NumericsMode::Strict;
+  Trial strict(model.graph.impl().finished(), options);
+  EXPECT_EQ(strict.allowed(0), 0);
+  options.compile.mode = NumericsMode::Relaxed;
+  EXPECT_EQ(Trial(model.graph.impl().finished(), options).allowed(0), 1e-6);
+}
+
+TEST(CheckNumerics, TakesSizesAndInputsFromTheCaller) {
+  TrialOptions options;
+  options.sizes = {{"seq", 3}, {"batch", 1}};
+  Array x(DType::F32, {1, 3, 16});
+  x.set(0, 100);
+  options.inputs["x"] = x;
+  NumericsTable table = checkNumerics(Model().graph, options);
+  EXPECT_EQ(table.sizes.at("seq"), 3);
+  EXPECT_TRUE(table.within);
+}
+
+TEST(CheckNumerics, RefusesAnInputThatNoEntryPointHas) {
+  TrialOptions options;
+  options.inputs["z"] = Array(DType::F32, {1});
+  try {
+    checkNumerics(Model().graph, options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "no entry point has an input 'z'");
+  }
+}
+
+// --- how far is far
+
+Deviation between(std::vector<float> got, std::vector<float> want, double allowed) {
+  Shape shape{int64_t(got.size())};
+  return deviationOf(Array::fromFloats(got, shape), Array::fromFloats(want, shape), DType::F32,
+                     allowed, "y");
+}
+
+TEST(Deviation, MeasuresInSteps) {
+  Deviation d = between({1, std::nextafter(2.f, 3.f)}, {1, 2}, 1e-6);
+  EXPECT_EQ(d.ulps, 1);
+  EXPECT_FALSE(d.identical);
+  EXPECT_TRUE(d.within);
+  EXPECT_THAT(d.where, HasSubstr("y[1] is 2.0000002"));
+}
+
+TEST(Deviation, TakesTheMedianForTheScaleOfWhatCancels) {
+  EXPECT_TRUE(between({1, 1, 1e-7f}, {1, 1, 0}, 1e-6).within);
+  EXPECT_FALSE(between({1, 1, 1e-4f}, {1, 1, 0}, 1e-6).within);
+  // One large value is no licence for the others.
+  EXPECT_FALSE(between({1e9f, 1.1f, 1}, {1e9f, 1, 1}, 1e-6).within);
+}
+
+TEST(Deviation, TellsNanInfinityAndTheSignOfZero) {
+  const float nan = NAN, inf = INFINITY;
+  EXPECT_TRUE(between({nan, inf}, {nan, inf}, 0).identical);
+  EXPECT_FALSE(between({nan}, {1}, 1).within);
+  EXPECT_FALSE(between({inf}, {-inf}, 1).within);
+  EXPECT_TRUE(between({-0.f}, {0.f}, 1e-6).within);
+  EXPECT_FALSE(between({-0.f}, {0.f}, 0).within);
+}
+
+TEST(Deviation, TakesIntegersExactly) {
+  Array got = Array::fromInts(std::vector<int64_t>{(1ll << 60) + 1}, {1});
+  Array want = Array::fromInts(std::vector<int64_t>{1ll << 60}, {1});
+  EXPECT_FALSE(deviationOf(got, want, DType::I64, 1, "y").within);
+  EXPECT_TRUE(deviationOf(want, want, DType::I64, 1, "y").within);
+}
+
+TEST(Trial, KeepsIdsAndPositionsInsideWhatTheyIndex) {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, 8), cache = g.dim("cache", 1, 32);
+  g.state("kept", DType::F32, {batch, cache, 4});
+  Tensor ids = g.input("ids", DType::I64, {batch, seq});
+  Tensor at = g.input("at", DType::I64, {batch});
+  Tensor x = gather(g.weight("table", DType::F32, {3, 4}), ids, 0);
+  Tensor rows = iota(x, {seq}, 0) + reshape(at, {batch, 1});
+  x = x + gather(g.weight("places", DType::F32, {9, 4}), rows, 0);
+  Tensor kept = update(g.readState("kept"), x, at, 1);
+  g.writeState("kept", kept);
+  g.output("y", kept);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    TrialOptions options;
+    options.seed = seed;
+    options.sizes = {{"seq", 7}};
+    Trial trial(g.impl().finished(), options);
+    const std::vector<Array>& in = trial.arguments("forward");
+    for (int64_t i = 0; i < in[0].size(); ++i) EXPECT_LT(in[0].at(i), 3);
+    for (int64_t i = 0; i < in[1].size(); ++i) EXPECT_LE(in[1].at(i), 2);
+  }
+}
+
+}  // namespace
+}  // namespace lathe

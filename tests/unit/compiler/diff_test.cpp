@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether two graphs are one, and where they part.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "frontend/questions/graph_diff.h"
+#include "lathe/lathe.h"
+
+namespace lathe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Spelling {
+  std::string symbol = "n", input = "x", weight = "w", output = "y";
+  Shape weightShape{4, 8};
+  int64_t high = 64;
+};
+Graph graphOf(const Spelling& s,
+              const std::function<Tensor(const Tensor& x, const Tensor& w)>& body) {
+  Graph g;
+  Tensor x = g.input(s.input, DType::F32, {g.dim(s.symbol, 1, s.high), 8});
+  Tensor w = s.weight.empty() ? Tensor() : g.weight(s.weight, DType::F32, s.weightShape);
+  g.output(s.output, body(x, w));
+  return g;
+}
+Tensor linear(const Tensor& x, const Tensor& w) { return exp(matmul(x, swapAxes(w, 0, 1))); }
+
+TEST(Diff, FindsAGraphEqualToItself) {
+  GraphDiff d = diff(graphOf({}, linear), graphOf({}, linear));
+  EXPECT_TRUE(d.equal);
+  EXPECT_TRUE(d.layouts.empty());
+  EXPECT_TRUE(d.notes.empty());
+  EXPECT_EQ(d.entries.at(0).counts.at("matmul"), std::pair(1, 1));
+}
+
+TEST(Diff, DoesNotMindNamesOfSymbols) {
+  EXPECT_TRUE(diff(graphOf({}, linear), graphOf({.symbol = "tokens"}, linear)).equal);
+}
+
+TEST(Diff, DoesNotMindTheOrderOfCommutativeOperandsAndOfOps) {
+  auto a = [](const Tensor& x, const Tensor&) {
+    Tensor u = exp(x), v = tanh(x);
+    return u * v;
+  };
+  auto b = [](const Tensor& x, const Tensor&) {
+    Tensor v = tanh(x), u = exp(x);
+    return v * u;
+  };
+  EXPECT_TRUE(diff(graphOf({}, a), graphOf({}, b)).equal);
+}
+
+TEST(Diff, NamesTheFirstOpsThatDifferBothLinesAndTheWay) {
+  int lineA = 0, lineB = 0;
+  Graph a = graphOf({}, [&](const Tensor& x, const Tensor&) {
+    Tensor u = exp(x);
+    lineA = __LINE__ - 1;
+    return tanh(x) + u * x;
+  });
+  Graph b = graphOf({}, [&](const Tensor& x, const Tensor&) {
+    Tensor u = sigmoid(x);
+    lineB = __LINE__ - 1;
+    return tanh(x) + u * x;
+  });
+  GraphDiff d = diff(a, b, {.stage = "recorded"});
+  EXPECT_FALSE(d.equal);
+  const GraphDiff::Entry& e = d.entries.at(0);
+  EXPECT_EQ(e.why, "the ops differ");
+  EXPECT_EQ(e.a.op, "lathe.exp");
+  EXPECT_EQ(e.b.op, "lathe.sigmoid");
+  EXPECT_THAT(e.a.at, HasSubstr("diff_test.cpp:" + std::to_string(lineA)));
+  EXPECT_THAT(e.b.at, HasSubstr("diff_test.cpp:" + std::to_string(lineB)));
+  EXPECT_THAT(e.path, ElementsAre("output 'y'", "lathe.add operand 1", "lathe.mul operand 0"));
+  EXPECT_EQ(e.counts.at("exp"), std::pair(1, 0));
+}
+
+TEST(Diff, NamesAnAttribute) {
+  Graph a = graphOf({}, [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, true); });
+  Graph b = graphOf({}, [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, false); });
+  EXPECT_THAT(diff(a, b).entries.at(0).why, HasSubstr("attribute 'keep"));
+}
+
+TEST(Diff, NamesAConstant) {
+  Graph a = graphOf({}, [](const Tensor& x, const Tensor&) { return x * 0.5; });
+  Graph b = graphOf({}, [](const Tensor& x, const Tensor&) { return x * 0.25; });
+  GraphDiff d = diff(a, b);
+  EXPECT_EQ(d.entries.at(0).a.op, "lathe.constant");
+  EXPECT_THAT(d.entries.at(0).why, HasSubstr("attribute 'value'"));
+}
+
+TEST(Diff, ReportsATransposedWeightAsALayout) {
+  Graph a = graphOf({}, linear);
+  Graph b = graphOf({.weightShape = {8, 4}},
+                    [](const Tensor& x, const Tensor& w) { return exp(matmul(x, w)); });
+  for (const char* stage : {"canonical", "fused"}) {
+    GraphDiff d = diff(a, b, {.stage = stage});
+    EXPECT_TRUE(d.equal) << stage << ": " << d.entries.at(0).why;
+    EXPECT_THAT(d.layouts, ElementsAre("'w' is [4, 8] in A, [8, 4] in B"));
+  }
+}
+
+TEST(Diff, TakesASquareWeightThatOneReadsTransposedForADifference) {
+  Graph a = graphOf({.weightShape = {8, 8}}, linear);
+  Graph b = graphOf({.weightShape = {8, 8}},
+                    [](const Tensor& x, const Tensor& w) { return exp(matmul(x, w)); });
+  GraphDiff d = diff(a, b);
+  EXPECT_FALSE(d.equal);
+  EXPECT_TRUE(d.layouts.empty());
+}
+
+TEST(Diff, ComparesWeightsByNameOrByShape) {
+  Graph a = graphOf({}, linear), b = graphOf({.weight = "q_proj"}, linear);
+  GraphDiff d = diff(a, b);
+  EXPECT_FALSE(d.equal);
+  EXPECT_EQ(d.entries.at(0).why, "the weights are 'w' in A and 'q_proj' in B");
+  EXPECT_TRUE(diff(a, b, {.weightsByName = false}).equal);
+}
+
+TEST(Diff, NotesInputsAndSizesOfOtherNames) {
+  GraphDiff d = diff(graphOf({}, linear), graphOf({.input = "ids", .high = 32}, linear));
+  EXPECT_TRUE(d.equal);
+  EXPECT_THAT(d.notes, ElementsAre("size 'n' is 1 to 64 in A, 1 to 32 in B",
+                                   "input 'x' of 'forward' in A is 'ids' in B"));
+}
+
+TEST(Diff, ReportsAnOutputThatOnlyOneHas) {
+  GraphDiff d = diff(graphOf({}, linear), graphOf({.output = "z"}, linear));
+  EXPECT_FALSE(d.equal);
+  EXPECT_EQ(d.entries.at(0).why, "output 'y' is in A only");
+  EXPECT_EQ(d.entries.at(0).b.op, "nothing");
+}
+
+TEST(Diff, ReportsAnEntryPointThatOnlyOneHas) {
+  Graph a = graphOf({}, linear), b = graphOf({}, linear);
+  b.entry("decode");
+  b.output("y", exp(b.input("x", DType::F32, {3})));
+  GraphDiff d = diff(a, b);
+  EXPECT_FALSE(d.equal);
+  EXPECT_THAT(d.notes, ElementsAre("entry point 'decode' is in B only"));
+}
+
+TEST(Diff, RefusesStagesOfABackend) {
+  try {
+    diff(graphOf({}, linear), graphOf({}, linear), {.stage = "lowered"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+    EXPECT_THAT(e.what(), HasSubstr("expected the stage recorded, canonical or fused"));
+  }
+}
+
+}  // namespace
+}  // namespace lathe

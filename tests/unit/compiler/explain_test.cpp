@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// explain(): programs without code, and the same costs in programs with code.
+#include "frontend/explain/explain.h"
+
+#include <gmock/gmock.h>
+
+#include "frontend/nn/nn.h"
+#include "ir/ops.h"
+#include "runtime/error.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using ::testing::HasSubstr;
+
+Graph mlp() {
+  Graph g;
+  Dim seq = g.dim("seq", 1, 512);
+  Tensor x = g.input("x", DType::F32, {seq, 64});
+  g.output("y", nn::SwiGLU(g, "mlp", 64, 128)(x));
+  return g;
+}
+
+Cost totalOf(const Program& p) {
+  Cost total;
+  const CallCosts costs = costsOf(p).at("forward");
+  for (const auto& c : costs) total += c.value();
+  return total;
+}
+
+TEST(Explain, EveryCallHasACostAtEveryStage) {
+  const Graph g = mlp();
+  for (const char* backend : {"cpu", "reference"})
+    for (const char* stage : {"fused", "laid-out", "lowered"}) {
+      Program p = explain(g, stage, {}, {.backend = backend});
+      EXPECT_EQ(p.metadata.at("stage"), stage);
+      EXPECT_FALSE(p.entries.at(0).calls.empty());
+      // Three products, and one gate at least: less than one in a hundred of it.
+      const double flops = evaluate(totalOf(p).flops, {{"seq", 100}});
+      EXPECT_GE(flops, 3 * 2 * 64 * 128 * 100) << backend << " " << stage;
+      EXPECT_LE(flops, 3 * 2 * 64 * 128 * 100 * 1.01);
+      EXPECT_EQ(evaluate(totalOf(p).held, {{"seq", 100}}), 3 * 64 * 128 * 4);
+    }
+}
+
+TEST(Explain, ACompiledProgramCarriesTheCostsOfItsStageLowered) {
+  const Graph g = mlp();
+  const Program compiled = compile(g), explained = explain(g, "lowered");
+  EXPECT_EQ(totalOf(compiled).flops, totalOf(explained).flops);
+  EXPECT_EQ(totalOf(compiled).read, totalOf(explained).read);
+  test::TemporaryFolder folder;
+  compiled.save(folder / "mlp.lathe");
+  EXPECT_EQ(totalOf(*Program::open(folder / "mlp.lathe")).written, totalOf(compiled).written);
+}
+
+TEST(Explain, TheReferenceBackendSumsItsOneCall) {
+  Program p = compile(mlp(), {.backend = "reference"});
+  ASSERT_EQ(costsOf(p).at("forward").size(), 1u);
+  EXPECT_GE(evaluate(totalOf(p).flops, {{"seq", 1}}), 3 * 2 * 64 * 128);
+}
+
+TEST(Explain, FusionRemovesTraffic) {
+  Graph g;
+  Dim seq = g.dim("seq", 1, 512);
+  Tensor x = g.input("x", DType::F32, {seq, 64});
+  g.output("y", nn::RMSNorm(g, "norm", 64)(x));
+  const double fused = evaluate(totalOf(explain(g, "fused")), {{"seq", 512}}).bytes();
+  EXPECT_EQ(fused, 2 * 512 * 64 * 4 + 64 * 4) << "x once, y once, the gain once";
+}
+
+TEST(Explain, MistakesAreTold) {
+  auto errorOf = [](auto fn) {
+    try {
+      fn();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  const Graph g = mlp();
+  EXPECT_THAT(errorOf([&] { explain(g, "recorded"); }),
+              HasSubstr("expected the stage fused, laid-out or lowered, got recorded"));
+  EXPECT_THAT(errorOf([&] { explain(g, "fused", {{"seq", 513}}); }),
+              HasSubstr("symbol 'seq': expected 1 to 512, got 513"));
+  EXPECT_THAT(errorOf([&] { explain(g, "fused", {{"cache", 1}}); }),
+              HasSubstr("no symbol 'cache'; the model has seq"));
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Mistakes on purpose, for tests of what finds them: wrong fusions, and backends that are wrong.
+#include "backends/backend.h"
+#include "frontend/compile.h"
+#include "ir/ops.h"
+#include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "passes/dag_pattern.h"
+
+namespace lathe::test {
+
+/// tanh(x) -> erf(x), which is near and wrong.
+inline void addWrongTanh(PatternLibrary& library, mlir::MLIRContext* context) {
+  addPattern(library, context, "wrong-tanh", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(tanh(x));
+    p.replaceWith(erf(x));
+  });
+}
+/// exp(x) -> sigmoid(x)
+inline void addWrongExp(PatternLibrary& library, mlir::MLIRContext* context) {
+  addPattern(library, context, "wrong-exp", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith(sigmoid(x));
+  });
+}
+inline PatternsFor planted(std::vector<void (*)(PatternLibrary&, mlir::MLIRContext*)> add) {
+  return [add](mlir::MLIRContext* context) {
+    PatternLibrary library;
+    for (auto* a : add) a(library, context);
+    return library;
+  };
+}
+
+template <class From, class To>
+void replaceAll(mlir::ModuleOp module) {
+  module.walk([](From op) {
+    mlir::OpBuilder b(op);
+    op.replaceAllUsesWith(To::create(b, op.getLoc(), op->getOperand(0)).getResult());
+    op.erase();
+  });
+}
+
+/// The reference backend with a step, or with a compiler, that does something else.
+class OddBackend final : public Backend {
+ public:
+  using Change = void (*)(mlir::ModuleOp);
+  OddBackend(std::string name, Change step, Change compiler)
+      : name_(std::move(name)), step_(step), compiler_(compiler) {}
+  std::string_view name() const override { return name_; }
+  std::string whyNot(mlir::Operation*) const override { return ""; }
+  std::vector<Step> layOut(const BackendOptions&) const override {
+    return {{"odd-step",
+             [this](mlir::ModuleOp m) {
+               if (step_) step_(m);
+             },
+             true}};
+  }
+  std::vector<Step> lower(const BackendOptions&) const override { return {}; }
+  Program build(mlir::ModuleOp module, const BackendOptions& options) const override {
+    if (compiler_) compiler_(module);
+    return findBackend("reference").build(module, options);
+  }
+
+ private:
+  std::string name_;
+  Change step_, compiler_;
+};
+
+}  // namespace lathe::test

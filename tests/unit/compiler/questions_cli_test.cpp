@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs and flags of the `lathe` command that ask about a compilation.
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "runtime/json_reader.h"
+#include "tests/unit/compiler/cli_runner.h"
+
+namespace lathe {
+namespace {
+
+using test::CliResult;
+using test::expectFailure;
+using test::outputOf;
+using test::runLathe;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kModel = LATHE_TEST_DATA "/golden/llama_tiny_v5";
+
+JsonValue jsonOf(const std::string& arguments) {
+  return JsonValue::parse(outputOf(arguments), arguments);
+}
+
+// y = f(x) where f is one op, with a weight-free matmul in front of it.
+class QuestionsCli : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& op) {
+    std::string path = folder_ / name;
+    std::ofstream(path) << R"(module {
+  lathe.dim @n 1 to 64
+  func.func @forward(%x: tensor<?x8xf32, #lathe.dims<n, 8>> {lathe.name = "x"})
+      -> (tensor<?x8xf32, #lathe.dims<n, 8>> {lathe.name = "y"}) {
+    %0 = lathe.exp %x : tensor<?x8xf32, #lathe.dims<n, 8>>
+    %1 = lathe.)" << op << R"( %0 : tensor<?x8xf32, #lathe.dims<n, 8>>
+    return %1 : tensor<?x8xf32, #lathe.dims<n, 8>>
+  }
+})";
+    return path;
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(QuestionsCli, ListsRewritesAndStopsAfterOne) {
+  JsonValue all = jsonOf("inspect " + kModel + " --rewrites --json");
+  const JsonValue& rewrites = all.at("rewrites");
+  ASSERT_GT(rewrites.size(), 10u);
+  for (size_t i = 0; i < rewrites.size(); ++i)
+    ASSERT_EQ(rewrites.at(i).at("number").asInt(), int64_t(i) + 1);
+  for (const char* key : {"attempt", "step", "pattern", "at", "weakened"})
+    EXPECT_TRUE(rewrites.at(0).has(key)) << key;
+  JsonValue three = jsonOf("inspect " + kModel + " --rewrites --stop-after-rewrite 3 --json");
+  EXPECT_EQ(three.at("rewrites").size(), 3u);
+}
+
+TEST_F(QuestionsCli, PrintsRewritesAsATable) {
+  std::string text = outputOf("inspect " + kModel + " --rewrites");
+  EXPECT_THAT(text, HasSubstr("number  attempt  step"));
+  EXPECT_THAT(text, HasSubstr("rms_norm"));
+}
+
+TEST_F(QuestionsCli, StopsAfterNoRewriteAtAll) {
+  const std::string at = "inspect " + kModel + " --stop-after fused --stop-after-rewrite ";
+  EXPECT_THAT(outputOf(at + "0"), Not(HasSubstr("lathe.rms_norm")));
+  EXPECT_THAT(outputOf(at + "100000"), HasSubstr("lathe.rms_norm"));
+}
+
+TEST_F(QuestionsCli, ChecksNumericsOfEveryStep) {
+  JsonValue out = jsonOf("inspect " + kModel + " --check-numerics --set seq=4 --json");
+  EXPECT_TRUE(out.at("within_contract").asBool());
+  EXPECT_EQ(out.at("sizes").at("seq").asInt(), 4);
+  const JsonValue& steps = out.at("steps");
+  EXPECT_EQ(steps.at(0).at("step").asString(), "canonicalize");
+  EXPECT_EQ(steps.at(steps.size() - 1).at("stage").asString(), "program");
+}
+
+TEST_F(QuestionsCli, TellsBeyondTheContractByTheExitStatus) {
+  CliResult r = runLathe("inspect " + kModel + " --check-numerics --tolerance 1e-30");
+  EXPECT_EQ(r.status, 5);
+  EXPECT_THAT(r.out, HasSubstr("beyond the contract: "));
+  EXPECT_THAT(r.err, HasSubstr("`lathe bisect` names the rewrite"));
+}
+
+TEST_F(QuestionsCli, BisectFindsNothingWrong) {
+  CliResult r = runLathe("bisect " + kModel + " --set seq=4");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("nothing is wrong"));
+}
+
+TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
+  const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out";
+  std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
+  %x = operand
+  %root = operation "lathe.tanh"(%x : !pdl.value)
+  rewrite %root {
+    %new = operation "lathe.sigmoid"(%x : !pdl.value)
+    replace %root with %new
+  }
+}
+)";
+  CliResult r = runLathe("bisect " + write("a.mlir", "tanh") + " --patterns " + pattern +
+                         " --json -o " + out);
+  EXPECT_EQ(r.status, 5) << r.err;
+  JsonValue json = JsonValue::parse(r.out, "bisect");
+  EXPECT_EQ(json.at("culprit").asString(), "rewrite");
+  EXPECT_EQ(json.at("rewrite").at("pattern").asString(), "wrong");
+  EXPECT_EQ(json.at("step").asString(), "fuse");
+  EXPECT_EQ(json.at("reproducer").at("ops").asInt(), 1);
+  EXPECT_TRUE(json.at("reproducer").at("shows_the_mistake").asBool());
+  EXPECT_TRUE(std::filesystem::exists(json.at("reproducer").at("graph").asString()));
+}
+
+TEST_F(QuestionsCli, WhyNotPrintsJson) {
+  JsonValue out = jsonOf("why-not " + kModel + " --op mul --json");
+  ASSERT_GT(out.at("misses").size(), 0u);
+  for (const char* key :
+       {"refused_by", "op", "at", "pattern", "matched_ops", "pattern_ops", "constraint", "reason"})
+    EXPECT_TRUE(out.at("misses").at(0).has(key)) << key;
+}
+
+TEST_F(QuestionsCli, WhyNotSaysSoWhereNothingIsLeft) {
+  CliResult r = runLathe("why-not " + write("a.mlir", "tanh") + " --op softmax");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("no such op is left over"));
+}
+
+TEST_F(QuestionsCli, CountsLocations) {
+  std::string text = outputOf("inspect " + kModel + " --check-locations");
+  EXPECT_THAT(text, HasSubstr("100.0 %"));
+  EXPECT_THAT(text, Not(HasSubstr("99.")));
+}
+
+TEST_F(QuestionsCli, DiffTellsByTheExitStatus) {
+  const std::string a = write("a.mlir", "tanh"), b = write("b.mlir", "erf");
+  EXPECT_THAT(outputOf("diff " + a + " " + a), HasSubstr("the graphs are equal"));
+  CliResult r = runLathe("diff " + a + " " + b);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, HasSubstr("lathe.tanh"));
+  EXPECT_THAT(r.out, HasSubstr("lathe.erf"));
+  EXPECT_THAT(r.out, HasSubstr("the graphs differ"));
+}
+
+TEST_F(QuestionsCli, DiffOfAFolderAndItsOwnText) {
+  const std::string text = folder_ / "model.mlir";
+  std::ofstream(text) << outputOf("inspect " + kModel + " --stop-after recorded");
+  EXPECT_THAT(outputOf("diff " + kModel + " " + text), HasSubstr("the graphs are equal"));
+}
+
+// --- bad input
+
+TEST_F(QuestionsCli, RefusesWhatDoesNotFit) {
+  const std::string tanh = write("a.mlir", "tanh");
+  expectFailure(2, "--set: expected SYMBOL=NUMBER", "bisect " + tanh + " --set n");
+  expectFailure(2, "--set n: expected a whole number of at least 1, got 'x'",
+                "bisect " + tanh + " --set n=x");
+  expectFailure(2, "the graph has no size 'm'; it has n", "bisect " + tanh + " --set m=1");
+  expectFailure(2, "size 'n': expected 1 to 64, got 65",
+                "inspect " + tanh + " --check-numerics --set n=65");
+  expectFailure(2, "--at: expected FILE:LINE, got 'a.cc'", "why-not " + tanh + " --at a.cc");
+  expectFailure(2, "--stop-after-rewrite", "inspect " + tanh + " --stop-after-rewrite -1");
+  expectFailure(2, "--set", "inspect " + tanh + " --set n=1");
+  expectFailure(2, "expected SYMBOL=NUMBER", "bisect " + tanh + " --set =1");
+  expectFailure(2, "given twice", "bisect " + tanh + " --set n=1 --set n=2");
+  expectFailure(2, "no entry point has an input 'z'", "bisect " + tanh + " --input z=f32=1");
+  expectFailure(3, "found nothing there", "diff " + tanh + " " + (folder_ / "absent.mlir"));
+  expectFailure(2, "B is required", "diff " + tanh);
+}
+
+}  // namespace
+}  // namespace lathe

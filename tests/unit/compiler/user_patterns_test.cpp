@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builder patterns as a user of the installed package writes them: CompileOptions::patterns.
+#include <lathe/lathe.h>
+#include <lathe/match.h>
+
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+
+using Record = std::function<void(DagPattern&)>;
+
+PatternsFor one(Record record) {
+  return [record](mlir::MLIRContext* context) {
+    PatternLibrary library;
+    addPattern(library, context, "mine", record);
+    return library;
+  };
+}
+
+// How often the pattern was applied to a graph with x: f32[rows, 4] and w: f32[4, 4].
+class UserPatternsTest : public testing::Test {
+ protected:
+  using Body = std::function<Tensor(Graph&, const Tensor& x, const Tensor& w)>;
+
+  std::string ir(const Body& body, const CompileOptions& options) {
+    Graph g;
+    Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 64), 4});
+    g.output("y", body(g, x, g.weight("w", DType::F32, {4, 4})));
+    return irAt(g, "fused", options);
+  }
+  int applied(const Body& body, const Record& record) {
+    CompileRecord told;
+    text_ = ir(body, {.backend = "reference", .patterns = one(record), .record = &told});
+    int count = 0;
+    for (auto& rewrite : told.rewrites) count += rewrite.what == "mine";
+    return count;
+  }
+  bool has(const std::string& part) const { return text_.find(part) != std::string::npos; }
+
+  std::string text_;
+};
+
+TEST_F(UserPatternsTest, LiteralsAreMatchedAndBuilt) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(tanh(x * 0.5) + 1.0);
+    p.replaceWith(sigmoid(x) * 2.0);
+  };
+  auto half = [](double factor) {
+    return [factor](Graph&, const Tensor& x, const Tensor&) { return tanh(x * factor) + 1.0; };
+  };
+  EXPECT_EQ(applied(half(0.5), record), 1);
+  EXPECT_TRUE(has("lathe.sigmoid"));
+  EXPECT_TRUE(has("dense<2.000000e+00> : tensor<f32>"));
+  EXPECT_EQ(applied(half(0.25), record), 0);
+}
+
+TEST_F(UserPatternsTest, LiteralsOnEitherSideOfEveryOperator) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(1.0 - (3.0 / (2.0 + x) - 4.0) / 5.0);
+    p.replaceWith(x * 1.0);
+  };
+  EXPECT_EQ(applied([](Graph&, const Tensor& x,
+                       const Tensor&) { return 1.0 - (3.0 / (2.0 + x) - 4.0) / 5.0; },
+                    record),
+            1);
+}
+
+TEST_F(UserPatternsTest, AxesCountFromTheBackOfTheMatchedValue) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(reduceSum(x, {-1}, true)));
+    p.replaceWith(reduceMax(x, {-1}, true));
+  };
+  auto along = [](int64_t axis) {
+    return [axis](Graph&, const Tensor& x, const Tensor&) {
+      return x + exp(reduceSum(x, {axis}, true));
+    };
+  };
+  EXPECT_EQ(applied(along(1), record), 1);
+  EXPECT_TRUE(has("lathe.reduce_max"));
+  EXPECT_EQ(applied(along(0), record), 0);
+}
+
+TEST_F(UserPatternsTest, PlaceholdersCanAskForDTypeRankSizeAndWeight) {
+  auto hits = [&](const std::function<Tensor(DagPattern&)>& second) {
+    return applied([](Graph&, const Tensor& x, const Tensor& w) { return matmul(exp(x), exp(w)); },
+                   [&](DagPattern& p) {
+                     Tensor w = second(p);
+                     p.root(exp(w));
+                     p.replaceWith(abs(w));
+                   });
+  };
+  EXPECT_EQ(hits([](DagPattern& p) { return p.any(); }), 2);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.weight(p.any()); }), 1);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.any(DType::F32); }), 2);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.any(DType::BF16); }), 0);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.rank(p.any(), 2); }), 2);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.rank(p.any(), 3); }), 0);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.dim(p.any(), -1, 4); }), 2);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.dim(p.any(), 0, 4); }), 1);
+  EXPECT_EQ(hits([](DagPattern& p) { return p.dim(p.any(), 7, 4); }), 0);
+  // Several conditions on one tensor all count.
+  EXPECT_EQ(hits([](DagPattern& p) { return p.rank(p.weight(p.any()), 3); }), 0);
+}
+
+TEST_F(UserPatternsTest, ConditionsHoldForChoicesToo) {
+  auto body = [](Graph&, const Tensor& x, const Tensor&) {
+    Tensor s = sigmoid(x);
+    return exp(s) + s;
+  };
+  for (bool once : {false, true})
+    EXPECT_EQ(applied(body,
+                      [&](DagPattern& p) {
+                        Tensor x = p.any();
+                        Tensor choice = p.anyOf({p.mayEscape(sigmoid(x)), tanh(x)});
+                        p.root(exp(once ? p.oneUse(choice) : choice));
+                        p.replaceWith(abs(x));
+                      }),
+              once ? 0 : 1);
+}
+
+TEST_F(UserPatternsTest, AMatchedConstantBecomesAnAttribute) {
+  EXPECT_EQ(applied([](Graph&, const Tensor& x,
+                       const Tensor&) { return x * rsqrt(reduceMean(x * x, {-1}, true) + 0.125); },
+                    [](DagPattern& p) {
+                      Tensor x = p.any();
+                      Tensor epsilon =
+                          p.constantWhere("an epsilon", [](double v) { return v >= 0; });
+                      p.root(x * rsqrt(reduceMean(x * x, {-1}, true) + epsilon));
+                      p.replaceWith(p.emit("lathe.rms_norm", {x, Tensor()},
+                                           {{"epsilon", p.captured(epsilon)}},
+                                           std::source_location::current()));
+                    }),
+            1);
+  EXPECT_TRUE(has("epsilon 1.250000e-01")) << text_;
+}
+
+TEST_F(UserPatternsTest, RequirementsSeeTheWholeMatch) {
+  auto record = [](DagPattern& p) {
+    Tensor a = p.constantWhere("a number", [](double) { return true; });
+    Tensor b = p.constantWhere("a number", [](double) { return true; });
+    Tensor x = p.any();
+    p.require("b twice a", [=](const Match& m) { return m.constant(b) == 2 * m.constant(a); });
+    p.root(tanh(x * a) * b);
+    p.replaceWith(x);
+  };
+  auto body = [](double factor) {
+    return [factor](Graph&, const Tensor& x, const Tensor&) { return tanh(x * 3.0) * factor + x; };
+  };
+  EXPECT_EQ(applied(body(6), record), 1);
+  EXPECT_EQ(applied(body(7), record), 0);
+}
+
+// relu(h) * relu(h) * x contains the built-in gate relu(h) * u.
+TEST_F(UserPatternsTest, AUsersFusionComesBeforeTheBuiltInOnes) {
+  EXPECT_EQ(applied(
+                [](Graph&, const Tensor& x, const Tensor& w) {
+                  Tensor h = matmul(x, w), relu = max(h, scalarLike(h, 0));
+                  return relu * relu * x;
+                },
+                [](DagPattern& p) {
+                  Tensor h = p.any(), up = p.any();
+                  Tensor relu = max(h, p.constant(0));
+                  p.root(relu * relu * up);
+                  p.replaceWith(abs(h) * up);
+                }),
+            1);
+}
+
+TEST_F(UserPatternsTest, RewritesStopAndSkip) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith(abs(x));
+  };
+  auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(tanh(exp(x))); };
+  CompileRecord told;
+  CompileOptions options{.backend = "reference", .patterns = one(record), .record = &told};
+  EXPECT_EQ(ir(body, options).find("lathe.exp"), std::string::npos);
+  auto first = std::find_if(told.rewrites.begin(), told.rewrites.end(),
+                            [](auto& rewrite) { return rewrite.what == "mine"; });
+  ASSERT_NE(first, told.rewrites.end());
+  auto both = [](const std::string& text) {
+    return text.find("lathe.exp") != std::string::npos &&
+           text.find("lathe.abs") != std::string::npos;
+  };
+  CompileOptions stop{.backend = "reference", .patterns = one(record)}, skip = stop;
+  stop.stopAfterRewrite = first->number;
+  EXPECT_TRUE(both(ir(body, stop)));
+  skip.skipAttempt = first->attempt;
+  EXPECT_TRUE(both(ir(body, skip)));
+}
+
+TEST_F(UserPatternsTest, ExceptionsOfAPatternBecomeErrors) {
+  auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(x); };
+  auto fails = [&](const std::string& words, const Record& record) {
+    expectError(ErrorCode::InvalidArgument, words, [&] { applied(body, record); });
+  };
+  fails("pattern 'mine': from the replacement", [](DagPattern& p) {
+    p.root(exp(p.any()));
+    p.replaceWith([](Match&) -> mlir::Value { throw std::runtime_error("from the replacement"); });
+  });
+  fails("pattern 'mine': from the condition", [](DagPattern& p) {
+    Tensor x = p.where(p.any(), "luck",
+                       [](mlir::Value) -> bool { throw std::runtime_error("from the condition"); });
+    p.root(exp(x));
+    p.replaceWith(x);
+  });
+  fails("expected a tensor matched to a constant", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith([=](Match& m) { return m.constant(x) > 0 ? m[x] : mlir::Value(); });
+  });
+  fails("a dtype is unknown in a pattern", [](DagPattern& p) { p.any().dtype(); });
+}
+
+TEST_F(UserPatternsTest, IncompletePatternsAreErrors) {
+  auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(x); };
+  auto fails = [&](const std::string& words, const Record& record) {
+    expectError(ErrorCode::InvalidArgument, words, [&] { applied(body, record); });
+  };
+  fails("pattern 'mine' has no root; call root()", [](DagPattern& p) { exp(p.any()); });
+  fails("pattern 'mine' has no replacement; call replaceWith()",
+        [](DagPattern& p) { p.root(exp(p.any())); });
+  fails("replaceWith() before root()", [](DagPattern& p) { p.replaceWith(exp(p.any())); });
+  fails("any() after root()", [](DagPattern& p) {
+    p.root(exp(p.any()));
+    p.replaceWith(p.any());
+  });
+  fails("it has a root already", [](DagPattern& p) {
+    Tensor x = p.any(), first = exp(x), second = abs(x);
+    p.root(first);
+    p.root(second);
+  });
+  fails("anyAttribute() of a placeholder or a choice, expected an op",
+        [](DagPattern& p) { p.anyAttribute(p.any(), "axis"); });
+  fails("oneUse() of a tensor recorded after root()", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.oneUse(abs(x));
+  });
+}
+
+TEST_F(UserPatternsTest, PatternsOfAnotherContextOrNoneAreErrors) {
+  auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(x); };
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith(abs(x));
+  };
+  PatternLibrary kept;
+  CompileOptions keep{.backend = "reference", .patterns = [&](mlir::MLIRContext* context) {
+                        return kept = one(record)(context);
+                      }};
+  Graph alive;  // its context outlives the use of its patterns
+  alive.output("y", exp(alive.input("x", DType::F32, {4})));
+  irAt(alive, "fused", keep);
+  expectError(ErrorCode::InvalidArgument, "pattern 'mine' was recorded for another context",
+              [&] { ir(body, {.backend = "reference", .patterns = [&](auto*) { return kept; }}); });
+  expectError(ErrorCode::InvalidArgument, "the list of patterns holds a null pointer", [&] {
+    ir(body, {.backend = "reference", .patterns = [](auto*) { return PatternLibrary{nullptr}; }});
+  });
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why an op was not fused, or not kept fused; and which ops still know their line.
+#include <gmock/gmock.h>
+
+#include "frontend/questions/check_locations.h"
+#include "frontend/questions/why_not.h"
+#include "lathe/lathe.h"
+#include "passes/match.h"
+#include "tests/unit/compiler/planted.h"
+
+namespace lathe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// x * sigmoid(x) * up whose sigmoid somebody else reads: no gate.
+struct SharedSigmoid {
+  Graph graph;
+  int line = 0;
+  SharedSigmoid() {
+    Dim n = graph.dim("n", 1, 64);
+    Tensor x = graph.input("x", DType::F32, {n, 8}), up = graph.input("up", DType::F32, {n, 8});
+    Tensor s = sigmoid(x);
+    Tensor y = x * s * up;
+    line = __LINE__ - 1;
+    graph.output("y", y);
+    graph.output("s", s);
+  }
+};
+
+TEST(WhyNot, NamesTheNearestPatternAndTheConstraint) {
+  SharedSigmoid model;
+  auto misses = whyNot(model.graph);
+  ASSERT_FALSE(misses.empty());
+  const CompileRecord::Miss& m = misses[0];
+  EXPECT_EQ(m.by, "pattern");
+  EXPECT_EQ(m.op, "lathe.mul");
+  EXPECT_THAT(m.pattern, HasSubstr("silu"));
+  EXPECT_EQ(m.constraint, "uses");
+  EXPECT_GT(m.matched, 1);
+  EXPECT_LE(m.matched, m.of);
+  EXPECT_THAT(m.reason, HasSubstr("lathe.sigmoid has another user"));
+  EXPECT_THAT(m.at, HasSubstr("why_not_test.cpp:" + std::to_string(model.line)));
+}
+
+TEST(WhyNot, SaysNothingOfWhatIsFused) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  g.output("y", nn::softmax(g.input("x", DType::F32, {n, 8}), 1));
+  EXPECT_TRUE(whyNot(g).empty());
+}
+
+TEST(WhyNot, NamesTheBackendThatExpandedAFusion) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  g.output("y", fused::softmax(g.input("x", DType::F32, {n, 8, 4}), 1));
+  auto misses = whyNot(g);
+  ASSERT_EQ(misses.size(), 1u);
+  EXPECT_EQ(misses[0].by, "backend");
+  EXPECT_EQ(misses[0].constraint, "backend");
+  EXPECT_EQ(misses[0].op, "lathe.softmax");
+  EXPECT_EQ(misses[0].reason, "fused softmax runs over the last axis");
+}
+
+TEST(WhyNot, IsAskedAboutAnOp) {
+  SharedSigmoid model;
+  for (const char* op : {"mul", "lathe.mul", "m*"})
+    EXPECT_FALSE(whyNot(model.graph, {.op = op}).empty()) << op;
+  EXPECT_TRUE(whyNot(model.graph, {.op = "matmul"}).empty());
+}
+
+TEST(WhyNot, IsAskedAboutALine) {
+  SharedSigmoid model;
+  const std::string line = std::to_string(model.line);
+  EXPECT_FALSE(whyNot(model.graph, {.at = "why_not_test.cpp:" + line}).empty());
+  EXPECT_FALSE(whyNot(model.graph, {.at = "unit/why_not_test.cpp:" + line}).empty());
+  EXPECT_TRUE(whyNot(model.graph, {.at = "why_not_test.cpp:1" + line}).empty());
+  EXPECT_TRUE(whyNot(model.graph, {.at = "not_test.cpp:" + line}).empty());
+}
+
+TEST(WhyNot, TellsOfFarMissesWhenAsked) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  Tensor x = g.input("x", DType::F32, {n, 8});
+  g.output("y", x * x);
+  EXPECT_TRUE(whyNot(g).empty());
+  EXPECT_FALSE(whyNot(g, {.op = "mul"}).empty());
+}
+
+TEST(WhyNot, KnowsPatternsOfTheUser) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  g.output("y", tanh(exp(exp(g.input("x", DType::F32, {n, 8})))));
+  WhyNotOptions options;
+  options.compile.patterns = test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+    addPattern(library, c, "mine", [](DagPattern& p) {
+      Tensor x = p.any();
+      p.root(tanh(exp(exp(cos(x)))));
+      p.replaceWith(x);
+    });
+  }});
+  auto misses = whyNot(g, options);
+  ASSERT_EQ(misses.size(), 1u);
+  EXPECT_EQ(misses[0].pattern, "mine");
+  EXPECT_EQ(misses[0].matched, 3);
+  EXPECT_EQ(misses[0].of, 4);
+  EXPECT_EQ(misses[0].constraint, "op");
+}
+
+// --- locations
+
+TEST(CheckLocations, CountsEveryStageUpToTheCalls) {
+  SharedSigmoid model;
+  LocationTable table = checkLocations(model.graph);
+  EXPECT_TRUE(table.complete);
+  EXPECT_EQ(table.rows.front().step, "recorded");
+  EXPECT_EQ(table.rows.back().stage, "program");
+  for (const LocationRow& row : table.rows) {
+    EXPECT_EQ(row.known, row.ops) << row.step;
+    EXPECT_GT(row.ops, 0) << row.step;
+  }
+}
+
+TEST(CheckLocations, NamesAnOpThatLostItsLine) {
+  registerBackend(std::make_unique<test::OddBackend>(
+      "forgetful",
+      [](mlir::ModuleOp module) {
+        module.walk([](MulOp op) { op->setLoc(mlir::UnknownLoc::get(op->getContext())); });
+      },
+      nullptr));
+  SharedSigmoid model;
+  LocationTable table = checkLocations(model.graph, {.backend = "forgetful"});
+  EXPECT_FALSE(table.complete);
+  EXPECT_THAT(table.error, HasSubstr("[L1]"));
+  const LocationRow& row = table.rows.back();
+  EXPECT_LT(row.known, row.ops);
+  ASSERT_FALSE(row.lost.empty());
+  EXPECT_THAT(row.lost[0], HasSubstr("lathe.mul"));
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/bench_work.h"
+
+#include <algorithm>
+
+#include "runtime/generator.h"
+
+namespace lathe::cli {
+namespace {
+
+SymbolValues least(const Program& program) {
+  SymbolValues values;
+  for (const SymbolInfo& s : program.symbols) values[s.name] = s.lo;
+  return values;
+}
+
+// The symbol of the tokens in `prefill`, and how many one call takes.
+std::pair<std::string, int64_t> chunkOf(const Program& program) {
+  const EntryPoint& prefill = program.entry("prefill");
+  for (const Port& port : prefill.inputs) {
+    const SymbolicShape& shape = prefill.slots[size_t(port.slot)].shape;
+    for (const SymbolInfo& s : program.symbols)
+      if (shape.size() == 2 && shape[1] == DimExpr::symbol(s.name))
+        return {s.name, std::min(Generator::kChunk, s.hi)};
+  }
+  return {"", Generator::kChunk};
+}
+
+}  // namespace
+
+std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt) {
+  const auto [tokens, chunk] = chunkOf(program);
+  std::vector<SymbolValues> runs;
+  for (int64_t at = 0; at < prompt; at += chunk) {
+    SymbolValues values = least(program);
+    const int64_t count = std::min(chunk, prompt - at);
+    if (!tokens.empty()) values[tokens] = count;
+    values["cache"] = at + count;
+    runs.push_back(std::move(values));
+  }
+  return runs;
+}
+
+std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens) {
+  std::vector<SymbolValues> runs(size_t(tokens), least(program));
+  for (int64_t i = 0; i < tokens; ++i) runs[size_t(i)]["cache"] = start + i + 1;
+  return runs;
+}
+
+std::optional<CostValues> workOf(const Program& program, const std::string& entry,
+                                 const std::vector<SymbolValues>& runs) {
+  const CallCosts costs = costsOf(program).at(entry);
+  Cost once;
+  for (const std::optional<Cost>& c : costs) {
+    if (!c) return std::nullopt;
+    once += *c;
+  }
+  CostValues sum;
+  for (const SymbolValues& values : runs) sum += evaluate(once, values);
+  return sum;
+}
+
+std::vector<double> predictedSeconds(const Program& program, const std::string& entry,
+                                     const std::vector<SymbolValues>& runs,
+                                     const MachineRoofs& machine) {
+  const CallCosts costs = costsOf(program).at(entry);
+  std::vector<double> seconds(costs.size());
+  for (const SymbolValues& values : runs)
+    for (size_t i = 0; i < costs.size(); ++i)
+      if (costs[i]) seconds[i] += predict(evaluate(*costs[i], values), machine).seconds;
+  return seconds;
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe bisect: the rewrite that made a result wrong.
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/trial_flags.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+using Culprit = BisectResult::Culprit;
+
+void printAsJson(const Model& model, const BisectResult& r) {
+  Json out = document("bisect");
+  out["model"] = model.path;
+  out["culprit"] = nameOf(r.culprit);
+  out["rewrites"] = r.rewrites;
+  out["runs"] = r.runs;
+  out["sizes"] = r.sizes;
+  if (r.culprit != Culprit::Nobody) out["deviation"] = deviationJson(r.deviation);
+  if (!r.step.empty()) {
+    out["stage"] = r.stage;
+    out["step"] = r.step;
+  }
+  if (r.culprit == Culprit::Rewrite)
+    out["rewrite"] = {{"number", r.rewrite.number},
+                      {"attempt", r.rewrite.attempt},
+                      {"pattern", r.rewrite.what},
+                      {"at", r.rewrite.at},
+                      {"weakened", r.rewrite.weakened}};
+  if (!r.op.empty()) {
+    out["op"] = r.op;
+    out["at"] = r.at;
+  }
+  if (r.files)
+    out["reproducer"] = {{"graph", r.files->graph},
+                         {"data", r.files->data},
+                         {"ops", r.files->ops},
+                         {"shows_the_mistake", r.files->shows},
+                         {"commands", r.files->commands}};
+  printJson(out);
+}
+
+void printAsText(const Model& model, const std::string& backend, const BisectResult& r) {
+  switch (r.culprit) {
+    case Culprit::Nobody:
+      fmt::print("{}: nothing is wrong; {} rewrites and backend {} stay inside the contract ({})\n",
+                 model.path, r.rewrites, backend, sizesText(r.sizes));
+      return;
+    case Culprit::Rewrite:
+      fmt::print("rewrite {} of step {}: {} at {}\n", r.rewrite.number, r.step, r.rewrite.what,
+                 r.rewrite.at);
+      if (!r.rewrite.weakened.empty())
+        fmt::print("  weakens {}\n", fmt::join(r.rewrite.weakened, ", "));
+      break;
+    case Culprit::Step:
+      fmt::print("step {} of stage {}, which has no numbered rewrites\n", r.step, r.stage);
+      break;
+    case Culprit::Backend:
+      if (r.op.empty())
+        fmt::print("backend {}: its program differs as a whole, no part of the graph alone does\n",
+                   backend);
+      else
+        fmt::print("backend {}: {} at {}\n", backend, r.op, r.at);
+      break;
+  }
+  const Deviation& d = r.deviation;
+  fmt::print("  {}\n  largest error: {:.3g} absolute, {:.3g} relative, {:.3g} ulps\n", d.where,
+             d.absolute, d.relative, d.ulps);
+  fmt::print("  found in {} runs of the graph with {}\n", r.runs, sizesText(r.sizes));
+  if (r.culprit == Culprit::Rewrite)
+    fmt::print(
+        "\nbefore and after it:\n"
+        "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {2}\n"
+        "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {3}\n",
+        model.path, r.stage, r.rewrite.number - 1, r.rewrite.number);
+  if (!r.files) return;
+  fmt::print("\nreproducer: {} ({} {}{})\n", r.files->graph, r.files->ops,
+             r.files->ops == 1 ? "op" : "ops",
+             r.files->shows ? "" : "; it does not show the mistake by itself");
+  for (const std::string& command : r.files->commands) fmt::print("  {}\n", command);
+}
+
+}  // namespace
+
+int bisectVerb(const ArgumentList& arguments) {
+  auto parser = makeParser(
+      "bisect", "Finds the rewrite with which the results leave those of the recorded graph.",
+      "lathe bisect examples/models/stories --set batch=1,seq=8 -o wrong/");
+  std::string path, folder;
+  bool json = false, noBackend = false;
+  CompileFlags flags;
+  TrialFlags trial;
+  parser->add_option("MODEL", path, "Hugging Face folder, bare config.json or .mlir file")
+      ->required();
+  parser->add_option("-o,--output", folder,
+                     "folder for reproducer.mlir and its data (default: none is written)");
+  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  parser->add_flag("--no-backend", noBackend, "leave the compiled program out");
+  addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
+  addTrialFlags(*parser, trial);
+  parser->add_flag("--json", json, "print one JSON document");
+  if (!parseArguments(*parser, arguments)) return kOk;
+
+  Model model = openModel(path);
+  if (model.program)
+    throw Error(ErrorCode::InvalidArgument,
+                path +
+                    " is a compiled program without IR; give the model that it was compiled "
+                    "from");
+  flags.randomWeights = model.kind == ModelKind::BareConfig ||
+                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  BisectOptions options;
+  options.trial = trialOptions(model, flags, trial);
+  options.folder = folder;
+  options.backend = !noBackend;
+  const ModelRequest request = requestFor(model, flags);
+  BisectResult result;
+  {
+    Progress progress("searching " + path);
+    result = compiler().bisect(request, options);
+  }
+  if (json)
+    printAsJson(model, result);
+  else
+    printAsText(model, request.backend, result);
+  return result.culprit == Culprit::Nobody ? kOk : kNumeric;
+}
+
+}  // namespace lathe::cli

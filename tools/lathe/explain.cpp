@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe explain: what a model would cost at given sizes on a given machine, without running it.
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/arguments.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/explain_report.h"
+#include "tools/lathe/host_roofs.h"
+#include "tools/lathe/model.h"
+#include "tools/lathe/nearest.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+namespace {
+
+std::shared_ptr<const Program> costsOfModel(const Model& model, const CompileFlags& flags,
+                                            const std::string& stage, const SymbolValues& values) {
+  if (!model.program) {
+    Progress progress("explaining " + model.path);
+    return compiler().explain(requestFor(model, flags), stage, values);
+  }
+  if (stage != "lowered")
+    throw Error(ErrorCode::InvalidArgument,
+                "--stage: " + model.path +
+                    " is a compiled program without IR; it has the kernel "
+                    "calls of stage lowered alone");
+  if (!model.program->blobs.contains("costs"))
+    throw Error(ErrorCode::InvalidArgument,
+                model.path + ": the program holds no costs; compile the model again");
+  checkSymbolValues(*model.program, values);
+  return programOf(model, flags);  // refuses the flags of a compilation
+}
+
+void chooseEntries(ExplainReport& report, const std::string& name) {
+  for (const EntryPoint& e : report.program->entries)
+    if (name.empty() || e.name == name) report.entries.push_back(&e);
+  if (report.entries.empty()) report.program->entry(name);  // names those that exist
+  if (report.values.empty()) return;
+  // With sizes, an entry point that lacks one is left out with a note, or refused if none is left.
+  std::string lacking;
+  std::erase_if(report.entries, [&](const EntryPoint* e) {
+    const std::string missing = report.missing(*e);
+    if (missing.empty()) return false;
+    lacking +=
+        fmt::format("{}entry point '{}' needs {}", lacking.empty() ? "" : "; ", e->name, missing);
+    return true;
+  });
+  if (report.entries.empty()) throw Error(ErrorCode::InvalidArgument, "--set: " + lacking);
+  if (!lacking.empty()) console().note("left out: " + lacking);
+}
+
+}  // namespace
+
+int explainVerb(const ArgumentList& arguments) {
+  auto parser = makeParser(
+      "explain",
+      "Predicts work, traffic, memory and time of every op from the symbolic sizes alone.",
+      "lathe explain config.json --set batch=1,seq=8192 --device h100");
+  std::string path, stage = "lowered", device, entry;
+  std::vector<std::string> sizes;
+  bool json = false, everyOp = false, anew = false;
+  CompileFlags flags;
+  parser
+      ->add_option("MODEL", path,
+                   "Hugging Face folder, bare config.json, .mlir file or .lathe program")
+      ->required();
+  parser->add_option("--set", sizes,
+                     "sizes: SYMBOL=NUMBER,...; without them costs are polynomials");
+  parser->add_option("--device", device,
+                     "host (default, measured once), h100, h200, a100, epyc:CORES, xeon:CORES or "
+                     "flops=F,bandwidth=B[,flops32=G]");
+  parser->add_flag("--measure", anew, "measure the host again");
+  parser->add_option("--stage", stage, "fused, laid-out or lowered (default)")
+      ->check(CLI::IsMember({"fused", "laid-out", "lowered"}));
+  parser->add_option("--entry", entry, "one entry point alone");
+  parser->add_flag("--every-op", everyOp, "one row for each op instead of each place in a layer");
+  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
+  parser->add_flag("--json", json, "print one JSON document");
+  if (!parseArguments(*parser, arguments)) return kOk;
+
+  ExplainReport report;
+  report.values = parseSizes(sizes, "--set");
+  // Tells the mistakes of flags before any work.
+  if (!device.empty() && device != "host") report.machine = parseMachine(device);
+  Model model = openModel(path);
+  flags.randomWeights = model.kind == ModelKind::BareConfig ||
+                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  report.model = path;
+  report.stage = stage;
+  report.everyOp = everyOp;
+  report.program = costsOfModel(model, flags, stage, report.values);
+  chooseEntries(report, entry);
+  bool anyKnown = false;
+  for (const EntryPoint* e : report.entries) anyKnown |= report.isKnown(*e);
+  if (!anyKnown)
+    report.machine.reset();  // polynomials have no time
+  else if (!report.machine)
+    report.machine = hostRoofs(anew);
+  if (json)
+    printExplanationJson(report);
+  else
+    printExplanation(report);
+  return kOk;
+}
+
+}  // namespace lathe::cli

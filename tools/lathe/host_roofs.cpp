@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/host_roofs.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/device/roofs.h"
+#include "runtime/error.h"
+#include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
+#include "runtime/thread_pool.h"
+#include "tools/lathe/console.h"
+
+namespace lathe::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Another processor, tier or number of threads has other roofs.
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string model = "unknown", line;
+  while (std::getline(info, line))
+    if (line.starts_with("model name")) {
+      model = line.substr(std::min(line.size(), line.find(':') + 2));
+      break;
+    }
+  return fmt::format("{}, {}, {} threads", model, cpu::nameOf(cpu::KernelIsa::current().tier),
+                     ThreadPool::global().threads());
+}
+
+MachineRoofs named(double narrow, double wide, double bytes) {
+  return {"host", narrow, wide, bytes};
+}
+
+std::optional<MachineRoofs> readCache(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
+  try {
+    auto file = MappedFile::open(path);
+    JsonValue v =
+        JsonValue::parse({reinterpret_cast<const char*>(file->bytes().data()), file->size()}, path);
+    if (v.at("processor").asString() != processor()) return std::nullopt;
+    return named(v.at("narrow_flops").asDouble(), v.at("wide_flops").asDouble(),
+                 v.at("bytes_per_second").asDouble());
+  } catch (const Error& e) {
+    console().note(std::string(e.what()) + "; measuring again");
+    return std::nullopt;
+  }
+}
+
+MachineRoofs measure() {
+  Progress progress("measuring the machine");
+  ThreadPool& pool = ThreadPool::global();
+  return named(cpu::measurePeak(cpu::bestPeakKind(true), pool),
+               cpu::measurePeak(cpu::bestPeakKind(false), pool),
+               cpu::measureReadRoofs(pool).best());
+}
+
+}  // namespace
+
+std::string hostRoofsPath() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (std::string dir = variable("LATHE_CACHE_DIR"); !dir.empty()) return dir + "/roofs.json";
+  if (std::string dir = variable("XDG_CACHE_HOME"); !dir.empty()) return dir + "/lathe/roofs.json";
+  std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.cache/lathe/roofs.json";
+}
+
+MachineRoofs hostRoofs(bool anew) {
+  const std::string path = hostRoofsPath();
+  if (!anew)
+    if (auto kept = readCache(path)) return *kept;
+  MachineRoofs roofs = measure();
+  if (path.empty()) return roofs;
+  try {
+    fs::create_directories(fs::path(path).parent_path());
+    nlohmann::json text = {{"processor", processor()},
+                           {"narrow_flops", roofs.narrowFlops},
+                           {"wide_flops", roofs.wideFlops},
+                           {"bytes_per_second", roofs.bytesPerSecond}};
+    writeFileAtomically(path, text.dump(2) + "\n");
+  } catch (const std::exception& e) {
+    console().note("the measured roofs could not be kept: " + std::string(e.what()));
+  }
+  return roofs;
+}
+
+}  // namespace lathe::cli

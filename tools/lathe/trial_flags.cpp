@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/trial_flags.h"
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint.h"
+#include "runtime/error.h"
+#include "tools/lathe/arguments.h"
+#include "tools/lathe/input_spec.h"
+
+namespace lathe::cli {
+
+void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
+  parser.add_option("--set", flags.sizes, "sizes: SYMBOL=NUMBER,...; the others are small")
+      ->allow_extra_args(false);
+  parser
+      .add_option("--input", flags.inputs,
+                  "NAME=SPEC as for `lathe run`; inputs that are not given are random")
+      ->allow_extra_args(false);
+  parser.add_option("--weights", flags.weights,
+                    ".safetensors file or folder of weights (default: the model's, else random)");
+  parser.add_option("--seed", flags.seed, "of the random data (default: 0)")->check(WholeNumber{0});
+  parser
+      .add_option("--precision", flags.precision,
+                  "of the interpreter: float64, or own: the dtypes of the graph "
+                  "(default: float64, own with --mode strict)")
+      ->check(CLI::IsMember({"float64", "own"}));
+  parser
+      .add_option("--tolerance", flags.tolerance,
+                  "largest relative difference (default: the contract of docs/questions.md)")
+      ->check(RealNumber{});
+}
+
+TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
+                          const TrialFlags& flags) {
+  TrialOptions options;
+  options.sizes = parseSizes(flags.sizes, "--set");
+  for (const std::string& spec : flags.inputs) {
+    auto [name, array] = parseInput(spec);
+    if (!options.inputs.emplace(name, array).second)
+      throw Error(ErrorCode::InvalidArgument, "--input " + name + ": given twice");
+  }
+  bool own = flags.precision.empty() ? compile.mode == "strict" : flags.precision == "own";
+  options.precision = own ? Precision::OwnDtype : Precision::Float64;
+  options.seed = uint64_t(flags.seed);
+  options.tolerance = flags.tolerance;
+  std::string path = flags.weights;
+  if (path.empty() && model.kind == ModelKind::Folder && hasCheckpoint(model.path))
+    path = model.path;
+  if (!path.empty())
+    options.weights = [checkpoint = std::make_shared<Checkpoint>(Checkpoint::open(path))](
+                          const std::string& name) {
+      return checkpoint->find(name).value_or(Array());
+    };
+  return options;
+}
+
+std::string sizesText(const SymbolValues& sizes) {
+  std::string text;
+  for (auto& [name, value] : sizes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return text.empty() ? "no sizes to choose" : text;
+}
+
+Json deviationJson(const Deviation& d) {
+  return {{"absolute", numberOrText(d.absolute)}, {"relative", numberOrText(d.relative)},
+          {"ulps", numberOrText(d.ulps)},         {"identical", d.identical},
+          {"within_contract", d.within},          {"where", d.where}};
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Flags of the verbs that run a model on random data to compare results.
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "frontend/questions/trial.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/model.h"
+
+namespace lathe::cli {
+
+struct TrialFlags {
+  std::vector<std::string> sizes, inputs;
+  std::string weights, precision;
+  int64_t seed = 0;
+  double tolerance = 0;
+};
+/// Adds --set, --input, --weights, --seed, --precision and --tolerance.
+void addTrialFlags(CLI::App& parser, TrialFlags& flags);
+
+/// The checkpoint of --weights, else the folder's own, else random weights.
+TrialOptions trialOptions(const Model& model, const CompileFlags& compile, const TrialFlags& flags);
+
+/// "batch = 2, seq = 5"
+std::string sizesText(const SymbolValues& sizes);
+Json deviationJson(const Deviation& deviation);
+
+}  // namespace lathe::cli

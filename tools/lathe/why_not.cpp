@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe why-not: what stopped a fusion.
+#include <fmt/format.h>
+
+#include "runtime/error.h"
+#include "tools/lathe/compiler_library.h"
+#include "tools/lathe/console.h"
+#include "tools/lathe/json_output.h"
+#include "tools/lathe/model.h"
+#include "tools/lathe/verbs.h"
+
+namespace lathe::cli {
+
+int whyNotVerb(const ArgumentList& arguments) {
+  auto parser = makeParser("why-not", "Says which fusion nearly took an op and what stopped it.",
+                           "lathe why-not model.mlir --op 'mul' --at model.cc:40");
+  std::string path;
+  bool json = false;
+  CompileFlags flags;
+  WhyNotOptions options;
+  parser->add_option("MODEL", path, "Hugging Face folder, bare config.json or .mlir file")
+      ->required();
+  parser->add_option("--op", options.op,
+                     "only ops or patterns whose name matches this glob; tells of far misses too");
+  parser->add_option("--at", options.at, "only ops of a line, FILE:LINE; tells of far misses too");
+  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addDType(*parser, flags.dtype);
+  addPipelineFlags(*parser, flags);
+  parser->add_flag("--json", json, "print one JSON document");
+  if (!parseArguments(*parser, arguments)) return kOk;
+  if (!options.at.empty() && options.at.find(':') == options.at.npos)
+    throw Error(ErrorCode::InvalidArgument, "--at: expected FILE:LINE, got '" + options.at + "'");
+
+  Model model = openModel(path);
+  if (model.program)
+    throw Error(ErrorCode::InvalidArgument,
+                path +
+                    " is a compiled program without IR; give the model that it was compiled "
+                    "from");
+  flags.randomWeights = model.kind == ModelKind::BareConfig ||
+                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  const std::vector<CompileRecord::Miss> misses =
+      compiler().whyNot(requestFor(model, flags), options);
+  if (json) {
+    Json out = document("why-not");
+    out["model"] = path;
+    out["misses"] = Json::array();
+    for (const CompileRecord::Miss& m : misses)
+      out["misses"].push_back({{"refused_by", m.by},
+                               {"op", m.op},
+                               {"at", m.at},
+                               {"path", m.path},
+                               {"pattern", m.pattern},
+                               {"matched_ops", m.matched},
+                               {"pattern_ops", m.of},
+                               {"constraint", m.constraint},
+                               {"reason", m.reason}});
+    printJson(out);
+    return kOk;
+  }
+  for (const CompileRecord::Miss& m : misses)
+    fmt::print("{}: {}{}: {}\n", m.at.empty() ? "unknown line" : m.at,
+               m.op.empty() ? "fusion " + m.pattern : m.op,
+               m.by == "pattern" ? "" : " refused by the " + m.by, m.reason);
+  if (misses.empty())
+    console().note(options.op.empty() && options.at.empty()
+                       ? "no fusion came near an op that it did not take"
+                       : "no such op is left over: it was fused, or no pattern starts at it");
+  return kOk;
+}
+
+}  // namespace lathe::cli
