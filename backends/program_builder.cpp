@@ -6,6 +6,7 @@
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost.h"
+#include "passes/locations.h"
 #include "runtime/error.h"
 #include "llvm/Support/JSON.h"
 
@@ -224,18 +225,6 @@ class EntryBuilder {
 };
 
 }  // namespace
-
-std::string originText(Location loc) {
-  std::string path, line;
-  loc->walk([&](Location l) {
-    if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
-    if (auto file = dyn_cast<FileLineColLoc>(l); file && line.empty())
-      line = file.getFilename().getValue().rsplit('/').second.str() + ":" +
-             std::to_string(file.getLine());
-    return WalkResult::advance();
-  });
-  return path + (path.empty() || line.empty() ? "" : " ") + line;
-}
 
 Program buildProgram(ModuleOp module) {
   Program program;

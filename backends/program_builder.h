@@ -13,7 +13,4 @@ namespace lathe {
 /// its config says so. Writes the slot numbers onto the kernel ops.
 Program buildProgram(mlir::ModuleOp module);
 
-/// "blocks.3.attn model.cpp:41"
-std::string originText(mlir::Location loc);
-
 }  // namespace lathe

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "backends/backend.h"
-#include "backends/program_builder.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
 #include "frontend/observe.h"

@@ -3,6 +3,7 @@
 
 #include "ir/op_builder.h"
 #include "passes/greedy.h"
+#include "passes/numerics_scope.h"
 #include "passes/weight_only.h"
 
 using namespace mlir;
@@ -64,7 +65,8 @@ struct FoldGain : OpRewritePattern<NormOp> {
   LogicalResult matchAndRewrite(NormOp norm, PatternRewriter& rewriter) const override {
     Value gain = norm.getGain(), bias = biasOf(norm);
     if ((!gain && !bias) || (gain && !isWeightOnly(gain)) || (bias && !isWeightOnly(bias)) ||
-        norm.getY().use_empty() || !llvm::all_of(norm.getY().getUses(), mayTakeGain))
+        norm.getY().use_empty() || !llvm::all_of(norm.getY().getUses(), mayTakeGain) ||
+        !weaken(norm.getContext(), Contract::GainPlacement))
       return failure();
     rewriter.setInsertionPoint(norm);
     Value plain = withoutGain(rewriter, norm);

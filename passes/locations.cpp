@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/locations.h"
 
+#include "llvm/Support/Path.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -20,6 +21,18 @@ Location fuseOrigins(MLIRContext* context, const Origins& origins, StringRef wha
   if (origins.size() == 1) return origins.front();
   Attribute metadata = what.empty() ? Attribute() : StringAttr::get(context, what);
   return FusedLoc::get(context, origins.getArrayRef(), metadata);
+}
+
+std::string originText(Location location) {
+  std::string path, line;
+  location->walk([&](Location l) {
+    if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(l); file && line.empty())
+      line = llvm::sys::path::filename(file.getFilename().getValue()).str() + ":" +
+             std::to_string(file.getLine());
+    return WalkResult::advance();
+  });
+  return path + (path.empty() || line.empty() ? "" : " ") + line;
 }
 
 bool hasRecordedOrigin(Location location) {

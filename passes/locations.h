@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where an op comes from: the set of recorded lines behind its location.
+#include <string>
+
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/Location.h"
 
@@ -15,6 +17,8 @@ void addOrigins(Origins& origins, mlir::Location location);
 /// the rewrite, may be empty). An empty set gives the unknown location.
 mlir::Location fuseOrigins(mlir::MLIRContext* context, const Origins& origins,
                            llvm::StringRef what = {});
+/// "blocks.3.attn model.cpp:41" of the first line behind a location.
+std::string originText(mlir::Location location);
 /// True if every leaf is a line of a file, and there is one.
 bool hasRecordedOrigin(mlir::Location location);
 

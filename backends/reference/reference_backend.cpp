@@ -8,6 +8,7 @@
 #include "ir/context.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/locations.h"
 #include "passes/cost.h"
 #include "runtime/device.h"
 #include "runtime/error.h"

@@ -184,8 +184,19 @@ SymbolValues settingFor(const Program& program, const SymbolValues& given) {
   return setting;
 }
 
+void checkRuns(const Program& program, const std::vector<ReportRun>& runs) {
+  for (const ReportRun& run : runs) {
+    const EntryPoint& entry = program.entry(run.entry);
+    if (run.calls.size() != entry.calls.size())
+      throw Error(ErrorCode::InvalidArgument,
+                  "report: expected times of " + std::to_string(entry.calls.size()) +
+                      " calls of '" + entry.name + "', got " + std::to_string(run.calls.size()) +
+                      "; open the session with SessionOptions::profile");
+  }
+}
+
 void writeProgram(OStream& out, const Program& program, const std::vector<SymbolValues>& settings,
-                  const MachineRoofs* machine) {
+                  const std::map<std::string, CallCosts>& costs, const MachineRoofs* machine) {
   out.attributeObject("program", [&] {
     out.attributeArray("symbols", [&] {
       for (const SymbolInfo& s : program.symbols)
@@ -203,7 +214,6 @@ void writeProgram(OStream& out, const Program& program, const std::vector<Symbol
       for (const EntryPoint* entry : entriesOf(program)) writeEntry(out, *entry);
     });
   });
-  std::map<std::string, CallCosts> costs = costsOf(program);
   out.attributeArray("settings", [&] {
     for (const SymbolValues& symbols : settings)
       writeSetting(out, program, symbols, costs, machine);
@@ -214,12 +224,6 @@ void writeRuns(OStream& out, const Program& program, const std::vector<ReportRun
                const std::vector<SymbolValues>& settings) {
   out.attributeArray("runs", [&] {
     for (const ReportRun& run : runs) {
-      const EntryPoint& entry = program.entry(run.entry);
-      if (run.calls.size() != entry.calls.size())
-        throw Error(ErrorCode::InvalidArgument,
-                    "report: expected times of " + std::to_string(entry.calls.size()) +
-                        " calls of '" + entry.name + "', got " + std::to_string(run.calls.size()) +
-                        "; open the session with SessionOptions::profile");
       auto setting = std::find(settings.begin(), settings.end(), settingFor(program, run.symbols));
       out.object([&] {
         out.attribute("entry", jsonText(run.entry));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/report/report.h"
+#include "runtime/cost.h"
 
 namespace llvm::json {
 class OStream;
@@ -17,12 +18,17 @@ namespace lathe {
 /// for names that are no symbol and values outside their range.
 SymbolValues settingFor(const Program& program, const SymbolValues& given);
 
+/// Throws Error (InvalidArgument) for a run that does not fit the program. The functions below
+/// throw nothing: they write into a document that is open.
+void checkRuns(const Program& program, const std::vector<ReportRun>& runs);
+
 /// Keys `program` (symbols, weights, derived, states, entries; `load` is the entry of that name)
 /// and `settings`: [{symbols, entries: {name: {arena, memory, slots, calls}}}].
 void writeProgram(llvm::json::OStream& out, const Program& program,
-                  const std::vector<SymbolValues>& settings, const MachineRoofs* machine);
+                  const std::vector<SymbolValues>& settings,
+                  const std::map<std::string, CallCosts>& costs, const MachineRoofs* machine);
 /// Key `runs`: [{entry, setting, runs, seconds: [per call and run]}]; `settings` are those of
-/// writeProgram, the runs' among them. Throws Error (InvalidArgument) for a run that does not fit.
+/// writeProgram, the runs' among them.
 void writeRuns(llvm::json::OStream& out, const Program& program, const std::vector<ReportRun>& runs,
                const std::vector<SymbolValues>& settings);
 

@@ -138,6 +138,8 @@ std::string Report::json(const Program& program, const ReportOptions& options,
   for (const SymbolValues& given : options.settings) add(given);
   for (const ReportRun& run : runs) add(run.symbols);
   if (settings.empty()) add({});
+  checkRuns(program, runs);
+  std::map<std::string, CallCosts> costs = costsOf(program);
 
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -160,7 +162,7 @@ std::string Report::json(const Program& program, const ReportOptions& options,
         out.value(jsonText(row.meaning));
       });
   });
-  writeProgram(out, program, settings, options.machine ? &*options.machine : nullptr);
+  writeProgram(out, program, settings, costs, options.machine ? &*options.machine : nullptr);
   if (options.machine) {
     out.attributeObject("machine", [&] {
       out.attribute("name", jsonText(options.machine->name));

@@ -44,7 +44,7 @@ Value applyScale(OpMaker& m, Value v, const Scaled& s) {
 }
 
 Value scaleBehindProduct(MatmulOp op, OpMaker& m) {
-  if (isWeightOnly(op.getA()) || isWeightOnly(op.getB())) return {};
+  if (isLoadedWeight(op.getA()) || isLoadedWeight(op.getB())) return {};
   for (bool right : {false, true}) {
     auto scaled = readScaled(right ? op.getB() : op.getA());
     if (!scaled || !weaken(op->getContext(), Contract::ScalePlacement)) continue;
@@ -62,12 +62,12 @@ void addScalePatterns(RewritePatternSet& patterns) {
   // Layout first: what moves elements commutes with a factor, bit by bit.
   addRewrite<TransposeOp>(patterns, "scale-behind-layout", [](TransposeOp op, OpMaker& m) -> Value {
     auto scaled = readScaled(op.getX());
-    if (!scaled || isWeightOnly(scaled->unscaled)) return {};
+    if (!scaled || isLoadedWeight(scaled->unscaled)) return {};
     return applyScale(m, m.transpose(scaled->unscaled, op.getPermutation()), *scaled);
   });
   addRewrite<ReshapeOp>(patterns, "scale-behind-layout", [](ReshapeOp op, OpMaker& m) -> Value {
     auto scaled = readScaled(op.getX());
-    if (!scaled || isWeightOnly(scaled->unscaled)) return {};
+    if (!scaled || isLoadedWeight(scaled->unscaled)) return {};
     return applyScale(m, m.make<ReshapeOp>(scaled->unscaled, op.getShape()), *scaled);
   });
 }

@@ -92,7 +92,7 @@ static bool isLoaded(Value value, int depth, bool& weight) {
          llvm::all_of(op->getOperands(), [&](Value v) { return isLoaded(v, depth - 1, weight); });
 }
 
-bool isWeightOnly(Value value) {
+bool isLoadedWeight(Value value) {
   bool weight = false;
   return isLoaded(value, 16, weight) && weight;
 }

@@ -73,7 +73,7 @@ void printAsText(const Model& model, const std::string& backend, const BisectRes
   fmt::print("  found in {} runs of the graph with {}\n", r.runs, sizesText(r.sizes));
   if (r.culprit == Culprit::Rewrite)
     fmt::print(
-        "\nbefore and after it:\n"
+        "\nbefore and after it, with the other flags of this call:\n"
         "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {2}\n"
         "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {3}\n",
         model.path, r.stage, r.rewrite.number - 1, r.rewrite.number);

@@ -10,8 +10,11 @@
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/locations.h"
+#include "passes/merge_linears.h"
 #include "passes/choose_weight_layout.h"
 #include "passes/expand.h"
+#include "passes/fold_norm_gain.h"
 #include "passes/form_regions.h"
 #include "passes/hoist_weights.h"
 #include "runtime/error.h"
@@ -62,17 +65,26 @@ class CpuBackend final : public Backend {
     return "";
   }
 
-  std::vector<Step> layOut(const BackendOptions&) const override {
-    return {
-        {"choose-weight-layout",
-         [](ModuleOp m) {
-           chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
-         }},
-        {"expand",
-         [this](ModuleOp m) { expandDeclined(m, [this](Operation* op) { return whyNot(op); }); },
-         true},
-        {"hoist-weights", hoistWeights},
-    };
+  std::vector<Step> layOut(const BackendOptions& options) const override {
+    auto isPackable = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
+    std::vector<Step> steps;
+    // Gains first: a merged layer has several weights that would each take the gain.
+    if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
+    steps.insert(steps.end(),
+                 {
+                     {"merge-linears", [=](ModuleOp m) { mergeLinears(m, isPackable); }},
+                     {"choose-weight-layout",
+                      [](ModuleOp m) {
+                        chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
+                      }},
+                     {"expand",
+                      [this](ModuleOp m) {
+                        expandDeclined(m, [this](Operation* op) { return whyNot(op); });
+                      },
+                      true},
+                     {"hoist-weights", hoistWeights},
+                 });
+    return steps;
   }
 
   std::vector<Step> lower(const BackendOptions&) const override {

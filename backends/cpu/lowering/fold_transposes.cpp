@@ -100,6 +100,7 @@ void foldUpdate(UpdateOp op) {
                                  ValueRange{op.getX(), view.base, op.getPositions()},
                                  b.getStringAttr("update"), FlatSymbolRefAttr(),
                                  b.getDictionaryAttr(config), DenseI64ArrayAttr());
+  noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
   eraseDeadMovement(value);

@@ -1,5 +1,6 @@
 'use strict';
-// The data of the page, and what follows from it: texts of the steps, what each line is, who made it.
+// The data of the page, and what follows from it: texts of the steps, what each line is, who made
+// it.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const HOLE = '\x7f';
@@ -38,21 +39,21 @@ for (const s of data.steps) {
   const keep = (end) => {
     for (; at < end; ++at) {
       lines.push(before[at]);
-      rows.push({ sign: ' ', line: before[at] });
+      rows.push({sign: ' ', line: before[at]});
     }
   };
   for (const [start, count, flat] of s.edits) {
     keep(start);
-    for (; at < start + count; ++at) rows.push({ sign: '-', line: before[at] });
+    for (; at < start + count; ++at) rows.push({sign: '-', line: before[at]});
     for (const line of decodeLines(flat)) {
       lines.push(line);
-      rows.push({ sign: '+', line });
+      rows.push({sign: '+', line});
       ++added;
     }
     removed += count;
   }
   keep(before.length);
-  steps.push({ stage: s.stage, name: s.step, lines, rows, added, removed });
+  steps.push({stage: s.stage, name: s.step, lines, rows, added, removed});
 }
 const lastStep = steps.length - 1;
 
@@ -69,7 +70,9 @@ const blockOf = (path) => {
 const setPath = data.sets.map((set) => {
   const paths = [...new Set(set.map(originPath).filter(Boolean))];
   const longest = paths.reduce((a, b) => (b.length > a.length ? b : a), '');
-  return paths.every((p) => p === longest || longest.startsWith(p + '.')) ? longest : originPath(set[0]) || paths[0];
+  return paths.every((p) => p === longest || longest.startsWith(p + '.')) ?
+      longest :
+      originPath(set[0]) || paths[0];
 });
 // A value that layers share gives its origins to what each of them makes of it: of such a set, the
 // origins in the layer of the first count.
@@ -97,7 +100,13 @@ function parse(line) {
   }
   const callee = /lathe\.kernel "([^"]*)"(?: @([\w.$-]+))?/.exec(text);
   known = {
-    text, func: func ? func[1] : '', op: func ? 'func' : op ? op[2] : '', results, uses,
+    text,
+    func: func ? func[1] : '',
+    op: func ? 'func' :
+        op   ? op[2] :
+               '',
+    results,
+    uses,
     kernel: callee ? callee[2] || callee[1] : '',
   };
   parsed.set(line, known);
@@ -115,7 +124,7 @@ function functionsOf(step) {
     if (p.func) current = p.func;
     if (!p.op || p.op === 'module' || (!current && !p.op.startsWith('lathe.'))) return;
     if (!functions.has(current)) functions.set(current, []);
-    functions.get(current).push({ line, index, name: opName(current, p) });
+    functions.get(current).push({line, index, name: opName(current, p)});
   });
   step.functions = functions;
   return functions;
@@ -130,15 +139,25 @@ const entries = data.program.entries;
 const entryNamed = (name) => entries.find((e) => e.name === name);
 const callTable = new Map();
 for (const entry of entries) {
-  const kernels = (functionsOf(steps[lastStep]).get(entry.name) || []).filter((o) => parse(o.line).kernel);
+  const kernels =
+      (functionsOf(steps[lastStep]).get(entry.name) || []).filter((o) => parse(o.line).kernel);
   callTable.set(entry.name, entry.calls.map((call, index) => {
     // Copies that the program adds at the end of an entry point stand on no line of IR.
     const at = kernels[index];
     const set = at ? at.line.set : 0;
     const path = at ? setPath[set] : call[5].split(' ')[0];
     return {
-      entry: entry.name, index, kind: call[0], kernel: call[1] || call[0], config: call[2],
-      operands: call[3], results: call[4], origin: call[5], set, path, op: at ? at.name : '',
+      entry: entry.name,
+      index,
+      kind: call[0],
+      kernel: call[1] || call[0],
+      config: call[2],
+      operands: call[3],
+      results: call[4],
+      origin: call[5],
+      set,
+      path,
+      op: at ? at.name : '',
     };
   }));
 }
@@ -148,12 +167,19 @@ const layersAsOne = (path) => path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
 function costOf(call, setting) {
   const c = data.settings[setting].entries[call.entry].calls[call.index];
   if (!c) return null;
-  return { flops: c[0], read: c[1], written: c[2], bytes: c[1] + c[2], narrow: !!c[3],
-           seconds: c.length > 4 ? c[4] : null, computeBound: !!c[5] };
+  return {
+    flops: c[0],
+    read: c[1],
+    written: c[2],
+    bytes: c[1] + c[2],
+    narrow: !!c[3],
+    seconds: c.length > 4 ? c[4] : null,
+    computeBound: !!c[5]
+  };
 }
 function runOf(entry, setting) {
   return data.runs.find((r) => r.entry === entry && r.setting === setting) ||
-         data.runs.find((r) => r.entry === entry) || null;
+      data.runs.find((r) => r.entry === entry) || null;
 }
 function measuredOf(call, setting) {
   const run = data.runs.find((r) => r.entry === call.entry && r.setting === setting);
@@ -168,13 +194,27 @@ function timeOf(call, setting) {
 }
 
 const rewrites = data.rewrites.map(([number, attempt, step, what, at, path, ...weakened]) => ({
-  number, attempt, step: data.texts[step], what: data.texts[what], at: data.texts[at],
-  path: data.texts[path], weakened: weakened.map((id) => data.texts[id]),
-}));
+                                     number,
+                                     attempt,
+                                     step: data.texts[step],
+                                     what: data.texts[what],
+                                     at: data.texts[at],
+                                     path: data.texts[path],
+                                     weakened: weakened.map((id) => data.texts[id]),
+                                   }));
 const misses = data.misses.map(([op, at, path, pattern, matched, of, constraint, reason, by]) => ({
-  op: data.texts[op], at: data.texts[at], path: data.texts[path], pattern: data.texts[pattern],
-  matched, of, constraint: data.texts[constraint], reason: data.texts[reason], by: data.texts[by],
-}));
+                                 op: data.texts[op],
+                                 at: data.texts[at],
+                                 path: data.texts[path],
+                                 pattern: data.texts[pattern],
+                                 matched,
+                                 of,
+                                 constraint: data.texts[constraint],
+                                 reason: data.texts[reason],
+                                 by: data.texts[by],
+                               }));
 
-const kernelNames = [...new Set(entries.flatMap((e) => callTable.get(e.name).map((c) => c.kernel)))];
-const callsOfKernel = (kernel) => entries.flatMap((e) => callTable.get(e.name).filter((c) => c.kernel === kernel));
+const kernelNames =
+    [...new Set(entries.flatMap((e) => callTable.get(e.name).map((c) => c.kernel)))];
+const callsOfKernel = (kernel) =>
+    entries.flatMap((e) => callTable.get(e.name).filter((c) => c.kernel === kernel));

@@ -1,7 +1,10 @@
 // The graph of an entry point after a step, folded by module path. Weights and constants are left
 // out; layers that look alike are one node until they are opened.
 
-const graphOptions = { open: null, key: '' };
+const graphOptions = {
+  open: null,
+  key: ''
+};
 const NODES_AT_FIRST = 26;
 const MANY_USERS = 4;  // a value with more users is named at each of them instead of drawn
 
@@ -10,27 +13,37 @@ function graphOf(step, entry) {
   step.graphs = step.graphs || {};
   if (step.graphs[entry]) return step.graphs[entry];
   const ops = [], makers = new Map();
-  for (const { line, name } of functionsOf(step).get(entry) || []) {
+  for (const {line, name} of functionsOf(step).get(entry) || []) {
     const p = parse(line);
-    if (p.op === 'func' || p.op === 'return' || ['lathe.weight', 'lathe.constant'].includes(p.op)) continue;
-    const op = { name, line, label: p.kernel || shortOp(p.op), path: setPath[line.set], from: [...new Set(p.uses)].map((u) => makers.get(u)).filter((x) => x !== undefined), id: ops.length };
+    if (p.op === 'func' || p.op === 'return' || ['lathe.weight', 'lathe.constant'].includes(p.op))
+      continue;
+    const op = {
+      name,
+      line,
+      label: p.kernel || shortOp(p.op),
+      path: setPath[line.set],
+      from: [...new Set(p.uses)].map((u) => makers.get(u)).filter((x) => x !== undefined),
+      id: ops.length
+    };
     p.results.forEach((r) => makers.set(r, op.id));
     ops.push(op);
   }
-  const root = { path: '', name: entry, children: new Map(), ops: [], all: [] };
+  const root = {path: '', name: entry, children: new Map(), ops: [], all: []};
   for (const op of ops) {
     let node = root;
     node.all.push(op);
     for (const part of op.path ? op.path.split('.') : []) {
       const path = node.path ? node.path + '.' + part : part;
-      if (!node.children.has(part)) node.children.set(part, { path, name: part, parent: node, children: new Map(), ops: [], all: [] });
+      if (!node.children.has(part))
+        node.children.set(
+            part, {path, name: part, parent: node, children: new Map(), ops: [], all: []});
       node = node.children.get(part);
       node.all.push(op);
     }
     node.ops.push(op);
     op.home = node;
   }
-  return (step.graphs[entry] = { ops, root });
+  return (step.graphs[entry] = {ops, root});
 }
 const likeness = (node) => node.all.map((o) => o.label.replace(/\d+$/, '')).join();
 
@@ -42,7 +55,8 @@ function openAtFirst(root) {
     for (const node of next) {
       const size = (n) => visibleParts(n, open).length;
       // One layer stands for all at first.
-      if (/^\d+$/.test(node.name) && node.parent.children.keys().next().value !== node.name) continue;
+      if (/^\d+$/.test(node.name) && node.parent.children.keys().next().value !== node.name)
+        continue;
       open.add(node.path);
       if (size(root) > NODES_AT_FIRST) open.delete(node.path);
     }
@@ -53,21 +67,24 @@ function openAtFirst(root) {
 // What is drawn for a module that is open: its ops, its closed modules, and those of open ones.
 // Numbered neighbours that are alike make one part until the reader opens the run.
 function visibleParts(node, open) {
-  const parts = node.ops.map((op) => ({ op, key: 'op ' + op.id, members: [op] }));
+  const parts = node.ops.map((op) => ({op, key: 'op ' + op.id, members: [op]}));
   const children = [...node.children.values()];
   for (let i = 0; i < children.length;) {
     const child = children[i];
     let end = i + 1;
     if (/^\d+$/.test(child.name))
-      while (end < children.length && /^\d+$/.test(children[end].name) && likeness(children[end]) === likeness(child)) ++end;
+      while (end < children.length && /^\d+$/.test(children[end].name) &&
+             likeness(children[end]) === likeness(child))
+        ++end;
     const runKey = child.path + '…' + children[end - 1].name;
     if (end - i > 2 && !open.has(runKey)) {
       if (open.has(child.path)) parts.push(...visibleParts(child, open));
       const rest = children.slice(open.has(child.path) ? i + 1 : i, end);
-      parts.push({ run: rest, like: child, key: runKey, members: rest.flatMap((n) => n.all) });
+      parts.push({run: rest, like: child, key: runKey, members: rest.flatMap((n) => n.all)});
     } else {
       for (const c of children.slice(i, end))
-        parts.push(...(open.has(c.path) ? visibleParts(c, open) : [{ group: c, key: c.path, members: c.all }]));
+        parts.push(...(
+            open.has(c.path) ? visibleParts(c, open) : [{group: c, key: c.path, members: c.all}]));
     }
     i = end;
   }
@@ -83,7 +100,8 @@ function layOut(parts) {
   parts.forEach((p) => (p.first = firstOf(p)));
   parts.forEach((p, i) => p.members.forEach((op) => op.from.forEach((f) => {
     const j = partOf.get(f);
-    if (j === undefined || j === i || parts[j].first > p.first) return;  // back into an earlier module
+    if (j === undefined || j === i || parts[j].first > p.first)
+      return;  // back into an earlier module
     parts[j].to.add(i);
     p.from.add(j);
   })));
@@ -96,17 +114,20 @@ function layOut(parts) {
     p.to.clear();
   });
   const order = parts.map((_, i) => i).sort((a, b) => parts[a].first - parts[b].first);
-  for (const i of order) parts[i].rank = Math.max(-1, ...[...parts[i].from].map((j) => parts[j].rank)) + 1;
+  for (const i of order)
+    parts[i].rank = Math.max(-1, ...[...parts[i].from].map((j) => parts[j].rank)) + 1;
   // Sources stand just above their first user.
-  for (const i of [...order].reverse()) if (!parts[i].from.size && parts[i].to.size) parts[i].rank = Math.max(0, Math.min(...[...parts[i].to].map((j) => parts[j].rank)) - 1);
+  for (const i of [...order].reverse())
+    if (!parts[i].from.size && parts[i].to.size)
+      parts[i].rank = Math.max(0, Math.min(...[...parts[i].to].map((j) => parts[j].rank)) - 1);
   const ranks = [];
-  const cells = parts.map((p, i) => ({ part: i, rank: p.rank, up: [], down: [] }));
+  const cells = parts.map((p, i) => ({part: i, rank: p.rank, up: [], down: []}));
   const links = [];
   parts.forEach((p, i) => p.to.forEach((j) => {
     let last = cells[i];
     const points = [last];
     for (let r = p.rank + 1; r < parts[j].rank; ++r) {
-      const cell = { part: -1, rank: r, up: [], down: [] };
+      const cell = {part: -1, rank: r, up: [], down: []};
       cells.push(cell);
       last.down.push(cell);
       cell.up.push(last);
@@ -116,15 +137,18 @@ function layOut(parts) {
     last.down.push(cells[j]);
     cells[j].up.push(last);
     points.push(cells[j]);
-    links.push({ points, from: i, to: j });
+    links.push({points, from: i, to: j});
   }));
   cells.forEach((c) => (ranks[c.rank] = ranks[c.rank] || []).push(c));
-  for (let r = 0; r < ranks.length; ++r) (ranks[r] = ranks[r] || []).forEach((c, i) => (c.order = i));
-  const middle = (list, fallback) => list.length ? list.reduce((s, c) => s + c.order, 0) / list.length : fallback;
+  for (let r = 0; r < ranks.length; ++r)
+    (ranks[r] = ranks[r] || []).forEach((c, i) => (c.order = i));
+  const middle = (list, fallback) =>
+      list.length ? list.reduce((s, c) => s + c.order, 0) / list.length : fallback;
   for (let sweep = 0; sweep < 6; ++sweep)
     for (const rank of sweep % 2 ? [...ranks].reverse() : ranks) {
       rank.forEach((c) => (c.weight = middle(sweep % 2 ? c.down : c.up, c.order)));
-      rank.sort((a, b) => a.weight - b.weight || a.order - b.order).forEach((c, i) => (c.order = i));
+      rank.sort((a, b) => a.weight - b.weight || a.order - b.order)
+          .forEach((c, i) => (c.order = i));
     }
   const widthOf = (c) => (c.part < 0 ? 14 : NODE_W + 18);
   let widest = 0;
@@ -143,23 +167,32 @@ function layOut(parts) {
     for (const rank of sweep % 2 ? [...ranks].reverse() : ranks) {
       rank.forEach((c) => {
         const near = [...c.up, ...c.down];
-        if (near.length) c.want = near.reduce((s, n) => s + n.x, 0) / near.length;
-        else c.want = c.x;
+        if (near.length)
+          c.want = near.reduce((s, n) => s + n.x, 0) / near.length;
+        else
+          c.want = c.x;
       });
       for (let i = 0; i < rank.length; ++i) {
-        const left = i ? rank[i - 1].x + (widthOf(rank[i - 1]) + widthOf(rank[i])) / 2 : widthOf(rank[i]) / 2;
-        const right = i + 1 < rank.length ? rank[i + 1].x - (widthOf(rank[i + 1]) + widthOf(rank[i])) / 2 : Infinity;
+        const left = i ? rank[i - 1].x + (widthOf(rank[i - 1]) + widthOf(rank[i])) / 2 :
+                         widthOf(rank[i]) / 2;
+        const right = i + 1 < rank.length ?
+            rank[i + 1].x - (widthOf(rank[i + 1]) + widthOf(rank[i])) / 2 :
+            Infinity;
         rank[i].x = Math.max(left, Math.min(rank[i].want, Math.max(right, left)));
       }
     }
   const right = Math.max(...cells.map((c) => c.x + widthOf(c) / 2));
-  return { cells, links, ranks, width: Math.max(right, widest) };
+  return {cells, links, ranks, width: Math.max(right, widest)};
 }
 const NODE_W = 176, NODE_H = 36, RANK_H = 58;
 
 function graphView() {
-  const index = stepIndex(), step = steps[index], { root, ops } = graphOf(step, state.entry);
-  if (!ops.length) return [graphTools(index), empty('No graph', `There is no entry point '${state.entry}' after this step.`)];
+  const index = stepIndex(), step = steps[index], {root, ops} = graphOf(step, state.entry);
+  if (!ops.length)
+    return [
+      graphTools(index),
+      empty('No graph', `There is no entry point '${state.entry}' after this step.`)
+    ];
   const key = index + state.entry;
   if (graphOptions.key !== key) {
     graphOptions.key = key;
@@ -178,25 +211,37 @@ function graphView() {
     let sum = 0;
     const paths = new Set(p.members.map((m) => m.path));
     if (p.op) return 0;
-    for (const [path, t] of times) if (paths.has(path)) sum += t;
+    for (const [path, t] of times)
+      if (paths.has(path)) sum += t;
     return sum;
   };
-  const { cells, links, ranks, width } = layOut(parts);
+  const {cells, links, ranks, width} = layOut(parts);
   const W = width + 40, H = ranks.length * RANK_H + 30;
   const X = (c) => c.x + 20, Y = (c) => c.rank * RANK_H + 14;
-  const svg = h('svg', { viewBox: `0 0 ${W} ${H}`, width: W, height: H, class: 'graph', role: 'img', 'aria-label': 'graph' });
+  const svg = h('svg', {
+    viewBox: `0 0 ${W} ${H}`,
+    width: W,
+    height: H,
+    class: 'graph',
+    role: 'img',
+    'aria-label': 'graph'
+  });
   const lit = (p) => p.members.some((m) => selection.touches[m.line.set]);
   for (const l of links) {
     let d = '';
     l.points.forEach((c, i) => {
-      const top = Y(c) + (c.part < 0 ? NODE_H / 2 : 0), bottom = Y(c) + (c.part < 0 ? NODE_H / 2 : NODE_H);
-      if (!i) d = `M${X(c)},${bottom}`;
+      const top = Y(c) + (c.part < 0 ? NODE_H / 2 : 0),
+            bottom = Y(c) + (c.part < 0 ? NODE_H / 2 : NODE_H);
+      if (!i)
+        d = `M${X(c)},${bottom}`;
       else {
-        const b = l.points[i - 1], from = Y(b) + (b.part < 0 ? NODE_H / 2 : NODE_H), mid = (from + top) / 2;
+        const b = l.points[i - 1], from = Y(b) + (b.part < 0 ? NODE_H / 2 : NODE_H),
+              mid = (from + top) / 2;
         d += `C${X(b)},${mid} ${X(c)},${mid} ${X(c)},${top}`;
       }
     });
-    svg.append(h('path', { d, class: 'edge' + (lit(parts[l.from]) && lit(parts[l.to]) ? ' lit' : '') }));
+    svg.append(
+        h('path', {d, class: 'edge' + (lit(parts[l.from]) && lit(parts[l.to]) ? ' lit' : '')}));
   }
   for (const c of cells) {
     if (c.part < 0) continue;
@@ -204,9 +249,13 @@ function graphView() {
     let title, sub, act, kind, open = null;
     if (p.op) {
       title = p.op.label;
-      sub = shortTypes(p.op.line.text).match(/-> ([^>]*)$/)?.[1] || p.op.path.split('.').slice(-2).join('.');
+      sub = shortTypes(p.op.line.text).match(/-> ([^>]*)$/)?.[1] ||
+          p.op.path.split('.').slice(-2).join('.');
       act = () => select('op', p.op.name);
-      kind = FUSED.has(p.op.label.replace(/_\d+$/, '')) || p.op.label !== shortOp(parse(p.op.line).op) ? 'op fused' : 'op';
+      kind = FUSED.has(p.op.label.replace(/_\d+$/, '')) ||
+              p.op.label !== shortOp(parse(p.op.line).op) ?
+          'op fused' :
+          'op';
     } else if (p.group) {
       title = p.group.path.split('.').slice(-3).join('.');
       sub = plural(p.members.length, 'op');
@@ -226,46 +275,85 @@ function graphView() {
       notify();
     };
     const exact = p.op && p.op.name === selection.exact;
-    const g = h('g', { class: 'node ' + kind + (exact ? ' exact' : lit(p) ? ' lit' : ''), transform: `translate(${x},${y})`, tabindex: 0, role: 'button', 'aria-label': title + ', ' + sub,
-      onclick: act, ondblclick: open ? unfold : null, onkeydown: (k) => {
-        if (k.key === 'Enter' || k.key === ' ') k.preventDefault(), act();
-        if (open && (k.key === '+' || k.key === 'ArrowRight')) unfold();
-      } },
-      kind.includes('run') ? h('rect', { x: 4, y: 4, width: NODE_W, height: NODE_H, rx: 4, class: 'behind' }) : null,
-      h('rect', { width: NODE_W, height: NODE_H, rx: 4, class: 'box' }),
-      share > 0.004 ? h('rect', { x: 0, y: NODE_H - 3, width: NODE_W * share, height: 3, class: 'heat' }) : null,
-      h('text', { x: 9, y: 15, class: 'title' }, ending(title, open ? 20 : 24)), h('text', { x: 9, y: 28, class: 'sub' }, ending(sub, 30, true) + (share > 0.004 ? '  ' + percent(share) : '')));
+    const g =
+        h('g', {
+          class: 'node ' + kind +
+              (exact      ? ' exact' :
+                   lit(p) ? ' lit' :
+                            ''),
+          transform: `translate(${x},${y})`,
+          tabindex: 0,
+          role: 'button',
+          'aria-label': title + ', ' + sub,
+          onclick: act,
+          ondblclick: open ? unfold : null,
+          onkeydown: (k) => {
+            if (k.key === 'Enter' || k.key === ' ') k.preventDefault(), act();
+            if (open && (k.key === '+' || k.key === 'ArrowRight')) unfold();
+          }
+        },
+          kind.includes('run') ?
+              h('rect', {x: 4, y: 4, width: NODE_W, height: NODE_H, rx: 4, class: 'behind'}) :
+              null,
+          h('rect', {width: NODE_W, height: NODE_H, rx: 4, class: 'box'}),
+          share > 0.004 ?
+              h('rect', {x: 0, y: NODE_H - 3, width: NODE_W * share, height: 3, class: 'heat'}) :
+              null,
+          h('text', {x: 9, y: 15, class: 'title'}, ending(title, open ? 20 : 24)),
+          h('text', {x: 9, y: 28, class: 'sub'},
+            ending(sub, 30, true) + (share > 0.004 ? '  ' + percent(share) : '')));
     if (open) {
-      const plus = h('g', { class: 'plus', onclick: (e) => (e.stopPropagation(), unfold()) }, h('rect', { x: NODE_W - 24, y: 4, width: 20, height: 20, rx: 3 }), h('text', { x: NODE_W - 14, y: 18.5, class: 'mid' }, '+'));
+      const plus =
+          h('g', {class: 'plus', onclick: (e) => (e.stopPropagation(), unfold())},
+            h('rect', {x: NODE_W - 24, y: 4, width: 20, height: 20, rx: 3}),
+            h('text', {x: NODE_W - 14, y: 18.5, class: 'mid'}, '+'));
       g.append(withTip(plus, 'open the module (→)'));
     }
     if (p.named.length) {
       const names = [...new Set(p.named.map((n) => n.op ? n.op.label : (n.group || n.like).path))];
-      g.append(h('text', { x: NODE_W + 3, y: 12, class: 'named' }, '← ' + ending(names.join(', '), 16, true)));
+      g.append(
+          h('text', {x: NODE_W + 3, y: 12, class: 'named'},
+            '← ' + ending(names.join(', '), 16, true)));
     }
-    svg.append(withTip(g, () => title + '\n' + (p.op ? shortTypes(parse(p.op.line).text).trim().slice(0, 240) : sub) + (p.named.length ? '\nuses ' + p.named.map((n) => n.op ? n.op.label + ' ' + n.op.path : (n.group || n.like).path).join(', ') : '')));
+    svg.append(withTip(
+        g,
+        () => title + '\n' + (p.op ? shortTypes(parse(p.op.line).text).trim().slice(0, 240) : sub) +
+            (p.named.length ? '\nuses ' +
+                     p.named
+                         .map((n) => n.op ? n.op.label + ' ' + n.op.path : (n.group || n.like).path)
+                         .join(', ') :
+                              '')));
   }
-  const pan = h('div', { class: 'scroll pan', tabindex: 0 }, svg);
+  const pan = h('div', {class: 'scroll pan', tabindex: 0}, svg);
   queueMicrotask(() => {
     const hit = svg.querySelector('.exact, .node.lit');
-    if (hit) hit.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-    else pan.scrollLeft = Math.max(0, (W - pan.clientWidth) / 2);
+    if (hit)
+      hit.scrollIntoView({block: 'nearest', inline: 'nearest'});
+    else
+      pan.scrollLeft = Math.max(0, (W - pan.clientWidth) / 2);
   });
   return [graphTools(index, parts.length), pan];
 }
-const ending = (text, n, start = false) => text.length <= n ? text : start ? text.slice(0, n - 1) + '…' : '…' + text.slice(text.length - n + 1);
+const ending = (text, n, start = false) => text.length <= n ? text :
+    start                                                   ? text.slice(0, n - 1) + '…' :
+                                                              '…' + text.slice(text.length - n + 1);
 
 function graphTools(index, count) {
-  return h('div', { class: 'tools' },
-    choice('after', steps.map((s, i) => [stepKey(i), s.stage + ': ' + s.name]), stepKey(index), (step) => go({ step })),
-    count ? h('span', { class: 'what' }, plural(count, 'node') + '; weights and constants left out') : null,
-    action({ class: 'tab' }, () => {
-      graphOptions.key = '';
-      notify();
-    }, 'fold'),
-    action({ class: 'tab' }, () => {
-      const walk = (n) => [...n.children.values()].forEach((c) => (graphOptions.open.add(c.path), walk(c)));
-      walk(graphOf(steps[index], state.entry).root);
-      notify();
-    }, 'open modules'));
+  return h(
+      'div', {class: 'tools'},
+      choice(
+          'after', steps.map((s, i) => [stepKey(i), s.stage + ': ' + s.name]), stepKey(index),
+          (step) => go({step})),
+      count ?
+          h('span', {class: 'what'}, plural(count, 'node') + '; weights and constants left out') :
+          null,
+      action({class: 'tab'}, () => {
+        graphOptions.key = '';
+        notify();
+      }, 'fold'), action({class: 'tab'}, () => {
+        const walk = (n) => [...n.children.values()].forEach(
+            (c) => (graphOptions.open.add(c.path), walk(c)));
+        walk(graphOf(steps[index], state.entry).root);
+        notify();
+      }, 'open modules'));
 }

@@ -1,11 +1,19 @@
 // What the reader looks at, kept in the address: #view=ir&step=fuse&op=prefill:12.
 
-const state = { view: 'overview', step: '', entry: '', setting: 0, kind: '', id: '' };
+const state = {
+  view: 'overview',
+  step: '',
+  entry: '',
+  setting: 0,
+  kind: '',
+  id: ''
+};
 const SELECTIONS = ['op', 'line', 'path', 'kernel', 'call', 'slot', 'rewrite', 'miss'];
 const listeners = [];
 
-const stepKey = (index) => steps.findIndex((s) => s.name === steps[index].name) === index
-  ? steps[index].name : steps[index].name + '~' + index;
+const stepKey = (index) => steps.findIndex((s) => s.name === steps[index].name) === index ?
+    steps[index].name :
+    steps[index].name + '~' + index;
 const stepIndex = () => {
   const found = steps.findIndex((s, i) => stepKey(i) === state.step);
   return found < 0 ? defaultStep() : found;
@@ -32,7 +40,8 @@ function readHash() {
     }
   const owner = /^(.*?):/.exec(['op', 'call', 'slot'].includes(state.kind) ? state.id : '');
   if (!state.entry && owner && entryNamed(owner[1])) state.entry = owner[1];
-  if (!state.entry) state.entry = data.runs.length ? data.runs[0].entry : entries.length ? entries[0].name : '';
+  if (!state.entry)
+    state.entry = data.runs.length ? data.runs[0].entry : entries.length ? entries[0].name : '';
   if (!query.has('at')) {
     const run = data.runs.find((r) => r.entry === state.entry);
     if (run) state.setting = run.setting;
@@ -40,7 +49,7 @@ function readHash() {
 }
 
 function address(changes) {
-  const next = { ...state, ...changes };
+  const next = {...state, ...changes};
   const query = new URLSearchParams();
   query.set('view', next.view);
   if (next.step) query.set('step', next.step);
@@ -54,11 +63,11 @@ function go(changes) {
   if (to === location.hash) return notify();
   location.hash = to;
 }
-const select = (kind, id, more = {}) => go({ kind, id: String(id), ...more });
+const select = (kind, id, more = {}) => go({kind, id: String(id), ...more});
 const isSelected = (kind, id) => state.kind === kind && state.id === String(id);
 
 // What the selection stands for: recorded lines, and the sets of them that it touches.
-let selection = { origins: new Set(), touches: [], title: '', exact: '' };
+let selection = {origins: new Set(), touches: [], title: '', exact: ''};
 function resolveSelection() {
   const origins = new Set();
   let title = state.id, exact = '';
@@ -67,7 +76,8 @@ function resolveSelection() {
     const order = [stepIndex(), ...steps.keys()];
     for (const i of order)
       for (const ops of functionsOf(steps[i]).values())
-        for (const o of ops) if (o.name === name) return o;
+        for (const o of ops)
+          if (o.name === name) return o;
     return null;
   };
   const addCall = (entry, index) => {
@@ -77,7 +87,8 @@ function resolveSelection() {
     exact = call.op;
     title = call.kernel;
   };
-  const [owner, number] = [state.id.slice(0, state.id.lastIndexOf(':')), state.id.slice(state.id.lastIndexOf(':') + 1)];
+  const [owner, number] =
+      [state.id.slice(0, state.id.lastIndexOf(':')), state.id.slice(state.id.lastIndexOf(':') + 1)];
   if (state.kind === 'op') {
     const op = findOp(state.id);
     if (op) {
@@ -103,7 +114,8 @@ function resolveSelection() {
     if (maker) addCall(owner, maker.index);
     title = 'buffer ' + number;
   } else if (state.kind === 'rewrite' || state.kind === 'miss') {
-    const row = state.kind === 'rewrite' ? rewrites.find((r) => r.number === Number(state.id)) : misses[Number(state.id)];
+    const row = state.kind === 'rewrite' ? rewrites.find((r) => r.number === Number(state.id)) :
+                                           misses[Number(state.id)];
     if (row) {
       data.origins.forEach((o, id) => {
         if (o[3] === row.path && row.at.endsWith(':' + o[1])) origins.add(id);
@@ -111,8 +123,9 @@ function resolveSelection() {
       title = state.kind === 'rewrite' ? 'rewrite ' + row.number + ' · ' + row.what : row.pattern;
     }
   }
-  const touches = setOwn.map((set) => set.length <= MANY_ORIGINS && set.some((o) => origins.has(o)));
-  selection = { origins, touches, title, exact };
+  const touches =
+      setOwn.map((set) => set.length <= MANY_ORIGINS && set.some((o) => origins.has(o)));
+  selection = {origins, touches, title, exact};
 }
 
 function notify() {

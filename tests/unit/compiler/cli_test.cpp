@@ -75,7 +75,7 @@ test::TemporaryFolder* CliTest::folder_ = nullptr;
 // --- the command itself
 
 TEST_F(CliTest, HelpOfEveryVerbHasAnExampleOnStandardOutput) {
-  for (const char* verb : {"inspect", "compile", "run", "generate", "bench", "env"}) {
+  for (const char* verb : {"inspect", "compile", "run", "generate", "bench", "explain", "env"}) {
     CliResult r = runLathe(std::string(verb) + " --help");
     EXPECT_EQ(r.status, 0) << verb;
     EXPECT_THAT(r.out, HasSubstr("Usage: lathe " + std::string(verb)));
@@ -96,7 +96,7 @@ TEST_F(CliTest, UsageMistakesNameTheNearestWord) {
   expectFailure(2, "unknown flag '--verson'; did you mean '--version'?", "--verson");
   expectFailure(2, "got 'fuse'; did you mean 'fused'?", "inspect " + kModel + " --stop-after fuse");
   expectFailure(2, "unexpected argument 'extra'", "env extra");
-  expectFailure(2, "--output is required", "compile " + kModel);
+  expectFailure(2, "--output or --report is required", "compile " + kModel);
   expectFailure(2, "MODEL is required", "run");
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "frontend/families/llama.h"
 #include "frontend/nn/nn.h"
 #include "ir/ops.h"
 #include "runtime/error.h"
@@ -42,6 +43,34 @@ TEST(Explain, EveryCallHasACostAtEveryStage) {
       EXPECT_LE(flops, 3 * 2 * 64 * 128 * 100 * 1.01);
       EXPECT_EQ(evaluate(totalOf(p).held, {{"seq", 100}}), 3 * 64 * 128 * 4);
     }
+}
+
+TEST(Explain, NoKernelOfAModelIsWithoutACost) {
+  const Graph g = buildLlama(loadLlamaConfig(LATHE_TEST_DATA "/golden/llama_tiny_v5"));
+  const Program p = explain(g, "lowered");
+  const auto costs = costsOf(p);
+  for (const EntryPoint& e : p.entries)
+    for (size_t i = 0; i < e.calls.size(); ++i)
+      EXPECT_TRUE(costs.at(e.name)[i].has_value()) << e.name << ": " << e.calls[i].kind;
+}
+
+TEST(Explain, ADecodeStepReadsEveryWeightOnceAndTheCache) {
+  const LlamaConfig c = loadLlamaConfig(LATHE_TEST_DATA "/golden/llama_tiny_v5");
+  const Program p = explain(buildLlama(c), "lowered");
+  Cost total;
+  const CallCosts costs = costsOf(p).at("decode");
+  for (const auto& cost : costs) total += cost.value();
+  const int64_t width = c.heads * c.headDim, kv = c.kvHeads * c.headDim, d = c.hiddenSize;
+  const int64_t weights =
+      c.layers * (d * (width + 2 * kv) + width * d + 3 * d * c.intermediateSize) + c.vocabSize * d;
+  const int64_t context = 100;
+  const CostValues one = evaluate(total, {{"batch", 1}, {"seq", 1}, {"cache", context}});
+  const double products = 2. * double(weights) + 4. * double(c.layers * width * context);
+  EXPECT_GE(one.flops, products);
+  EXPECT_LE(one.flops, products * 1.3) << "the rest is norms, rotations and softmax";
+  const double bytes = 4. * double(weights + 2 * c.layers * kv * context);
+  EXPECT_GE(one.held, bytes);
+  EXPECT_LE(one.held, bytes * 1.05) << "the rest is gains, biases and a row of the embedding";
 }
 
 TEST(Explain, ACompiledProgramCarriesTheCostsOfItsStageLowered) {

@@ -84,7 +84,7 @@ std::vector<std::string> opsOf(const std::vector<std::string>& lines) {
   std::vector<std::string> ops;
   for (const std::string& line : lines)
     if (line.find("lathe.") != line.npos && line.find("func.func") == line.npos &&
-        line.find("dense") == line.npos)
+        line.find("dense") == line.npos && line.find("^bb") == line.npos)
       ops.push_back(plain(line));
   return ops;
 }

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at a report in headless Chromium: no console messages, every view draws, and deep links
+light up the source line, the ops of each step, the kernel and the calls of one thing.
+
+Usage: report_check.py LATHE MODEL [SCREENSHOTS]; exit status 77 where there is no Chromium.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+VIEWS = ["overview", "ir", "graph", "calls", "memory", "kernels", "layouts", "rewrites", "misses"]
+SIZES = [(1280, 800), (900, 800)]
+failures = []
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+        print("FAILED", what)
+
+
+class Browser:
+    def __init__(self, program, page, folder):
+        self.program, self.page, self.folder = program, page, folder
+
+    def run(self, fragment, *arguments, size=SIZES[0]):
+        command = [self.program, "--headless=new", "--no-sandbox", "--disable-gpu",
+                   "--hide-scrollbars", "--enable-logging=stderr", "--v=0",
+                   "--user-data-dir=" + str(self.folder / "profile"),
+                   "--window-size=%d,%d" % size, "--virtual-time-budget=6000", *arguments,
+                   "file://%s%s" % (self.page, fragment)]
+        done = subprocess.run(command, capture_output=True, timeout=180)
+        messages = [line for line in done.stderr.decode(errors="replace").splitlines()
+                    if "CONSOLE" in line or "Uncaught" in line]
+        check(done.returncode == 0, "chromium %s: exit status %d" % (fragment, done.returncode))
+        check(not messages, "console is silent at %s: %s" % (fragment, messages[:3]))
+        return done.stdout.decode(errors="replace")
+
+    def dom(self, fragment):
+        # Without the data and the script, which hold every word.
+        text = re.sub(r"<script.*?</script>", "", self.run(fragment, "--dump-dom"), flags=re.S)
+        check('data-ready="yes"' in text, "the page is ready at " + fragment)
+        return text
+
+    def shot(self, fragment, file, size, dark):
+        theme = ["--blink-settings=preferredColorScheme=%d" % (0 if dark else 1)]
+        self.run(fragment, "--screenshot=" + str(file), *theme, size=size)
+        check(file.exists() and file.stat().st_size > 10000, "a screenshot of " + fragment)
+
+
+def classes_of(dom, attribute, value):
+    """Class texts of the elements that carry attribute="value"."""
+    return [m.group(0) for m in re.finditer(r"<[a-z]+ [^>]*>", dom)
+            if '%s="%s"' % (attribute, value) in m.group(0)]
+
+
+def lit(dom, attribute, value):
+    return any(re.search(r'class="[^"]*\b(lit|exact|here)\b', tag)
+               for tag in classes_of(dom, attribute, value))
+
+
+def main():
+    lathe, model = sys.argv[1], sys.argv[2]
+    chromium = next(filter(None, map(shutil.which, ["chromium", "chromium-browser",
+                                                    "google-chrome"])), None)
+    if not chromium:
+        print("SKIP: no chromium; scripts/setup --report-check installs it")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        page = folder / "out.html"
+        subprocess.run([lathe, "compile", model, "--report", str(page), "--device", "epyc:2"],
+                       check=True)
+        check(page.stat().st_size < 5 << 20, "the page is below 5 MB")
+        browser = Browser(chromium, page, folder)
+        for view in VIEWS:
+            dom = browser.dom("#view=" + view)
+            check('class="view-%s"' % view in dom, "view " + view)
+        dom = browser.dom("#view=overview")
+        check("ops recorded in" in dom, "the overview counts ops")
+
+        # An op's link lights it up, and the way of what it came from.
+        steps = browser.dom("#view=ir&step=fuse")
+        op = re.search(r'class="row add[^"]*" data-op="([^"]+)"', steps)
+        check(op is not None, "the fuse step adds an op")
+        if op:
+            dom = browser.dom("#view=ir&step=fuse&op=" + op.group(1))
+            check(lit(dom, "data-op", op.group(1)), "op %s is lit" % op.group(1))
+            check('data-step="recorded"' in dom and 'data-step="fuse"' in dom,
+                  "the trail of an op starts where it was recorded")
+
+        # From a kernel back to lines and calls, and from a line to kernels.
+        dom = browser.dom("#view=kernels")
+        kernel = re.search(r'data-kernel="(region[^"]*)"', dom)
+        check(kernel is not None, "there is a generated kernel")
+        if kernel:
+            dom = browser.dom("#view=calls&kernel=" + kernel.group(1))
+            check(re.search(r'class="[^"]*\blit\b[^"]*" data-call=', dom), "its calls are lit")
+            check("Recorded at" in dom, "its lines are named")
+        source = re.search(r'data-line="([^"]+)"', browser.dom("#view=overview&line=x"))
+        path = re.search(r'data-path="([^"]+)"', dom)
+        where = ("line", source.group(1)) if source else ("path", path.group(1))
+        dom = browser.dom("#view=kernels&%s=%s" % where)
+        check(re.search(r'class="[^"]*\blit\b[^"]*"[^>]*>|data-kernel="[^"]*" class="[^"]*\blit',
+                        dom), "kernels of a %s are lit" % where[0])
+        check("Runs as" in dom, "a %s has calls" % where[0])
+
+        shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else folder / "shots"
+        shots.mkdir(parents=True, exist_ok=True)
+        for width, height in SIZES:
+            for dark in (False, True):
+                for view in ("overview", "ir", "graph"):
+                    file = "%s-%d-%s.png" % (view, width, "dark" if dark else "light")
+                    browser.shot("#view=" + view, shots / file, (width, height), dark)
+    print("report: %d failures" % len(failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LC_ALL", "C.UTF-8")
+    sys.exit(main())

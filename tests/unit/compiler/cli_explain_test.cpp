@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe explain as a user's shell runs it.
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "runtime/json_reader.h"
+#include "tests/unit/compiler/cli_runner.h"
+
+namespace lathe {
+namespace {
+
+using test::expectFailure;
+using test::outputOf;
+using test::runLathe;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kModel = LATHE_TEST_DATA "/golden/llama_tiny_v5";
+const std::string kSizes = " --set batch=1,seq=16,cache=32 --device h100 ";
+
+TEST(CliExplain, NumbersWithSizesAndPolynomialsWithout) {
+  const std::string numbers = outputOf("explain " + kModel + kSizes + "--entry prefill");
+  EXPECT_THAT(numbers, HasSubstr("entry prefill: batch=1, seq=16, cache=32"));
+  EXPECT_THAT(numbers, HasSubstr("| attention | model.layers.*.self_attn | 2 |"));
+  EXPECT_THAT(numbers, HasSubstr("peak memory "));
+  const std::string polynomials = outputOf("explain " + kModel + " --entry forward --stage fused");
+  EXPECT_THAT(polynomials, HasSubstr("entry forward: batch 1 to 64, seq 1 to 128"));
+  EXPECT_THAT(polynomials, HasSubstr("*batch*seq*seq"));
+  EXPECT_THAT(polynomials, HasSubstr("memory in bytes: weights "));
+  EXPECT_THAT(polynomials, Not(HasSubstr("device")));
+}
+
+TEST(CliExplain, JsonAddsUp) {
+  JsonValue out =
+      JsonValue::parse(outputOf("explain " + kModel + kSizes + "--entry decode --json"), "explain");
+  EXPECT_EQ(out.at("verb").asString(), "explain");
+  JsonValue entry = out.at("entries").at(0), ops = entry.at("ops"), memory = entry.at("memory");
+  double flops = 0, seconds = 0, share = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    flops += ops.at(i).at("flops").asDouble();
+    seconds += ops.at(i).at("time_s").asDouble();
+    share += ops.at(i).at("share").asDouble();
+  }
+  EXPECT_NEAR(flops, entry.at("total").at("flops").asDouble(), 1);
+  EXPECT_NEAR(seconds, entry.at("total").at("time_s").asDouble(), seconds * 1e-9);
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_EQ(entry.at("total").at("calls_without_cost").asInt(), 0);
+  double parts = 0;
+  for (const char* part : {"weights", "states", "inputs", "outputs", "temporaries"})
+    parts += memory.at(std::string(part) + "_bytes").asDouble();
+  EXPECT_EQ(memory.at("peak_bytes").asDouble(), parts);
+}
+
+TEST(CliExplain, ABareConfigNeedsNoWeights) {
+  EXPECT_THAT(outputOf("explain " + kModel + "/config.json" + kSizes), HasSubstr("entry decode"));
+}
+
+TEST(CliExplain, ACompiledProgramIsExplainedWithoutTheCompiler) {
+  test::TemporaryFolder folder;
+  const std::string program = folder / "tiny.lathe";
+  ASSERT_EQ(runLathe("compile " + kModel + " -o " + program).status, 0);
+  EXPECT_EQ(outputOf("explain " + program + kSizes + "--entry decode --json").size() > 100, true);
+  expectFailure(2, "has the kernel calls of stage lowered alone",
+                "explain " + program + " --stage fused");
+}
+
+TEST(CliExplain, EntryPointsThatLackASizeAreNamed) {
+  test::CliResult r = runLathe("explain " + kModel + " --set batch=1,seq=16 --device a100");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("entry forward"));
+  EXPECT_THAT(r.out, Not(HasSubstr("entry prefill")));
+  EXPECT_THAT(r.err, HasSubstr("left out: entry point 'prefill' needs cache (1 to 128)"));
+  expectFailure(2, "entry point 'decode' needs cache (1 to 128)",
+                "explain " + kModel + " --set batch=1 --entry decode --device a100");
+}
+
+TEST(CliExplain, MistakesAreUsageErrors) {
+  expectFailure(2, "symbol 'seq': expected 1 to 128, got 8192",
+                "explain " + kModel + " --set batch=1,seq=8192 --device h100");
+  expectFailure(2, "no symbol 'sqe'; the model has batch, seq, cache",
+                "explain " + kModel + " --set sqe=1 --device h100");
+  expectFailure(2, "expected host, h100, h200, a100", "explain " + kModel + " --device gtx");
+  expectFailure(2, "no entry point 'train'", "explain " + kModel + " --entry train");
+}
+
+TEST(CliExplain, TheHostIsMeasuredOnce) {
+  test::TemporaryFolder folder;
+  const std::string cache = "LATHE_CACHE_DIR=" + folder.path(),
+                    run = "explain " + kModel + " --set batch=1,seq=16 --entry forward --json";
+  JsonValue first = JsonValue::parse(outputOf(run, cache), "first");
+  JsonValue again = JsonValue::parse(outputOf(run, cache), "again");
+  EXPECT_GT(first.at("device").at("bytes_per_second").asDouble(), 0);
+  EXPECT_EQ(first.at("device").at("bytes_per_second").asDouble(),
+            again.at("device").at("bytes_per_second").asDouble());
+  EXPECT_THAT(outputOf("env", cache), HasSubstr("roofs.json"));
+  // A damaged file is told about and replaced.
+  std::ofstream(folder / "roofs.json") << "{";
+  test::CliResult r = runLathe(run, cache);
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.err, HasSubstr("measuring again"));
+}
+
+}  // namespace
+}  // namespace lathe
