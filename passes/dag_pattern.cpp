@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/dag_placement.h"
 #include "passes/match.h"
 #include "passes/rewrite_log.h"
 #include "runtime/error.h"
@@ -235,6 +236,11 @@ void DagPattern::replaceWith(const Tensor& t) {
   build_ = [this](Match& match) { return buildRecorded(match); };
 }
 void DagPattern::replaceWith(Replacement build) { build_ = std::move(build); }
+void DagPattern::replaceToo(const Tensor& matched, const Tensor& by) {
+  nodeOf(by);
+  nodeOf(matched).mayEscape = true;
+  replacedToo_.emplace_back(matched.id(), by.id());
+}
 
 Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands,
                         const std::vector<NamedAttr>& attributes, std::source_location at) {
@@ -312,6 +318,10 @@ Attribute DagPattern::resolved(NamedAttribute attribute, Match& match) const {
 Value DagPattern::buildRecorded(Match& match) const {
   for (size_t i = end_; i < nodes_.size(); ++i) {
     const PatternNode& n = nodes_[i];
+    if (n.kind == PatternNode::Kind::Result) {
+      match.bound_[i] = match.bound_[*n.operands[0]].getDefiningOp()->getResult(n.result);
+      continue;
+    }
     SmallVector<Value> operands;
     for (auto operand : n.operands) operands.push_back(operand ? match.bound_[*operand] : Value());
     for (auto [recorded, value] : llvm::zip(n.operands, operands))
@@ -331,6 +341,8 @@ Value DagPattern::buildRecorded(Match& match) const {
     }
     if (!match.bound_[i]) return {};
   }
+  for (auto [matched, by] : replacedToo_)
+    if (match.bound_[matched]) match.replaceToo(match.bound_[matched], match.bound_[by]);
   return match.bound_[replacement_];
 }
 
@@ -340,6 +352,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
   match.rewriter_ = &rewriter;
   match.reason_.clear();
   match.created_.clear();
+  match.replaced_.clear();
   match.declared_ = false;
   Value value;
   try {
@@ -349,13 +362,58 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
     match.threw_ = true;
     match.reason_ = e.what();
   }
-  if (value && value.getType() != match.root_->getResult(0).getType()) {
-    value = match.decline("the replacement is " + shortType(value.getType()) + ", the op is " +
-                          shortType(match.root_->getResult(0).getType()));
+  if (value) {
+    match.replaced_.emplace_back(match.root_->getResult(0), value);
+    if (!checkReplaced(match) || !match.checkNumerics(match.replaced_)) value = {};
   }
-  if (value && !match.checkNumerics({{match.root_->getResult(0), value}})) value = {};
   if (!value) discard(rewriter, match);
   return value;
+}
+
+// The types of all replaced values, and a place for the replacement.
+bool DagPattern::checkReplaced(Match& match) const {
+  for (auto [matched, by] : match.replaced_) {
+    if (matched.getType() == by.getType()) continue;
+    match.decline("the replacement is " + shortType(by.getType()) + ", the op is " +
+                  shortType(matched.getType()));
+    return false;
+  }
+  for (Value result : match.root_->getResults()) {
+    auto isThis = [&](auto& pair) { return pair.first == result; };
+    if (result.use_empty() || llvm::any_of(match.replaced_, isThis)) continue;
+    match.decline("the replacement leaves a result of the op out");
+    return false;
+  }
+  std::string problem = placementOf(match.root_, match.created_, match.replaced_).problem;
+  if (!problem.empty()) match.decline(problem);
+  return problem.empty();
+}
+
+void DagPattern::commit(RewriterBase& rewriter, Match& match, Value value) const {
+  Operation* root = match.root_;
+  auto matched = match.ops();
+  Placement place = placementOf(root, match.created_, match.replaced_);
+  for (Operation* op : place.moved) rewriter.moveOpBefore(op, place.before);
+  SmallVector<Value> results(root->getResults());
+  results[0] = value;
+  for (auto [old, by] : match.replaced_) {
+    if (old.getDefiningOp() == root)
+      results[cast<OpResult>(old).getResultNumber()] = by;
+    else
+      rewriter.replaceAllUsesWith(old, by);
+  }
+  rewriter.replaceOp(root, results);
+  matched.remove(root);
+  // What the match leaves without users goes now: a dead user must not spoil the next match.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation* dead : SmallVector<Operation*>(matched.begin(), matched.end())) {
+      if (!isOpTriviallyDead(dead)) continue;
+      matched.remove(dead);
+      rewriter.eraseOp(dead);
+      changed = true;
+    }
+  }
 }
 
 void DagPattern::discard(RewriterBase& rewriter, Match& match) const {
@@ -382,19 +440,7 @@ class DagRewrite final : public RewritePattern {
     if (match.threw())
       op->emitError() << "pattern '" << pattern_->name() << "': " << match.reason();
     if (!value) return failure();
-    auto matched = match.ops();
-    rewriter.replaceOp(op, value);
-    matched.remove(op);
-    // What the match leaves without users goes now: a dead user must not spoil the next match.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Operation* dead : SmallVector<Operation*>(matched.begin(), matched.end())) {
-        if (!isOpTriviallyDead(dead)) continue;
-        matched.remove(dead);
-        rewriter.eraseOp(dead);
-        changed = true;
-      }
-    }
+    pattern_->commit(rewriter, match, value);
     return success();
   }
 

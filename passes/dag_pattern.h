@@ -93,6 +93,13 @@ class DagPattern final : public Recorder {
   void root(const Tensor& t);
   void replaceWith(const Tensor& t);
   void replaceWith(Replacement build);
+  /// With a recorded replacement: a matched value other than the root's that `by` replaces as well.
+  /// It may have users outside the match.
+  void replaceToo(const Tensor& matched, const Tensor& by);
+
+  /// Patterns of a later phase (default 0) are tried only when those of all earlier ones have
+  /// reached their fixed point: for a fusion that must not take what a larger one wants.
+  void phase(int number) { phase_ = number; }
 
   // --- Recorder
   Tensor emit(std::string_view op, const std::vector<Tensor>& operands,
@@ -117,17 +124,23 @@ class DagPattern final : public Recorder {
   // --- use
   /// Throws Error if the pattern has no root or no replacement.
   void checkComplete() const;
-  /// Matches with `op` as root. On a miss `miss` is the nearest one.
-  bool match(mlir::Operation* op, Match& match, Miss& miss) const;
-  /// Builds the replacement before the root. Null if it declines or its ops do not hold; nothing is
-  /// left behind then and Match::reason says why.
+  /// Matches with `op` as root. On a miss `miss` is the nearest one; `thorough` looks further for
+  /// it, where the first operand differs and the others do not.
+  bool match(mlir::Operation* op, Match& match, Miss& miss, bool thorough = false) const;
+  /// Builds the replacement before the root. Null if it declines, its ops do not hold or cannot be
+  /// moved in front of every user of what they replace; nothing is left behind then and
+  /// Match::reason says why.
   mlir::Value build(mlir::RewriterBase& rewriter, Match& match) const;
   /// Erases what `build` made.
   void discard(mlir::RewriterBase& rewriter, Match& match) const;
   /// "rope: 5 of 7 ops, then lathe.slice differs in 'strides': wanted ..., found ... at <location>"
   std::string explain(const Miss& miss) const;
 
+  /// Puts what `build` made in the place of the matched ops.
+  void commit(mlir::RewriterBase& rewriter, Match& match, mlir::Value value) const;
+
   const std::string& name() const { return name_; }
+  int phase() const { return phase_; }
   size_t root() const { return root_; }
   const std::string& rootOp() const;
   unsigned benefit() const { return benefit_; }
@@ -153,14 +166,16 @@ class DagPattern final : public Recorder {
   void refuseAfterRoot(const char* what, std::source_location at) const;
   mlir::Attribute resolved(mlir::NamedAttribute attribute, Match& match) const;
   mlir::Value buildRecorded(Match& match) const;
+  bool checkReplaced(Match& match) const;
 
   mlir::MLIRContext* context_;
   std::string name_;
   std::vector<PatternNode> nodes_;
   std::vector<SameDim> sameDims_;
+  std::vector<std::pair<size_t, size_t>> replacedToo_;
   std::vector<Requirement> requirements_;
   size_t root_ = 0, end_ = 0, replacement_ = 0;
-  int opCount_ = 0;
+  int opCount_ = 0, phase_ = 0;
   unsigned benefit_ = 0;
   Replacement build_;
 };

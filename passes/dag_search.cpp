@@ -15,8 +15,8 @@ namespace lathe {
 // are found whatever order the commutative ops have.
 class PatternSearch {
  public:
-  PatternSearch(const DagPattern& pattern, Match& match, Miss& miss)
-      : p_(pattern), bound_(match.bound_), match_(match), miss_(miss) {}
+  PatternSearch(const DagPattern& pattern, Match& match, Miss& miss, bool lastFirst)
+      : p_(pattern), bound_(match.bound_), match_(match), miss_(miss), lastFirst_(lastFirst) {}
 
   bool run(Operation* root) {
     Goal goal{p_.root_, root->getResult(0), nullptr};
@@ -67,6 +67,13 @@ class PatternSearch {
         return holds(n, goal) && bind(goal, goal->next);
       case PatternNode::Kind::Any:
         return holds(n, goal) && bind(goal, goal->next);
+      case PatternNode::Kind::Result: {
+        auto result = dyn_cast<OpResult>(goal->value);
+        if (!result || result.getResultNumber() != n.result)
+          return fail(Miss::Why::OpName, *n.operands[0], goal->value);
+        Goal op{*n.operands[0], result.getOwner()->getResult(0), goal->next};
+        return bind(goal, &op);
+      }
       case PatternNode::Kind::Op:
         return solveOp(n, goal);
     }
@@ -112,8 +119,8 @@ class PatternSearch {
     for (int order = 0; order < orders; ++order) {
       SmallVector<Goal, 4> goals;
       for (bool bare : {false, true})  // constrain early: ops before bare placeholders
-        for (size_t i = 0; i < operands.size(); ++i)
-          if (isBare(operands[i]) == bare)
+        for (size_t k = 0; k < operands.size(); ++k)
+          if (size_t i = lastFirst_ ? operands.size() - 1 - k : k; isBare(operands[i]) == bare)
             goals.push_back({operands[i], op->getOperand(unsigned(order ? 1 - i : i)), nullptr});
       const Goal* next = goal->next;
       for (Goal& g : llvm::reverse(goals)) {
@@ -163,7 +170,7 @@ class PatternSearch {
     for (size_t i = 0; i < p_.end_; ++i) {
       const PatternNode& n = p_.nodes_[i];
       if (n.kind != PatternNode::Kind::Op || !bound_[i] || i == p_.root_ || n.mayEscape) continue;
-      for (Operation* user : bound_[i].getUsers())
+      for (Operation* user : bound_[i].getDefiningOp()->getUsers())
         if (!ops.contains(user)) return fail(Miss::Why::Escapes, i, bound_[i]);
     }
     return true;
@@ -173,24 +180,29 @@ class PatternSearch {
   SmallVectorImpl<Value>& bound_;
   Match& match_;
   Miss& miss_;
+  bool lastFirst_;
   int matched_ = 0;
 };
 
-bool DagPattern::match(Operation* op, Match& match, Miss& miss) const {
-  match = Match();
-  match.pattern_ = this;
-  match.root_ = op;
-  match.bound_.assign(nodes_.size(), Value());
+bool DagPattern::match(Operation* op, Match& match, Miss& miss, bool thorough) const {
   if (op->getName().getStringRef() == rootOp() && op->getNumResults() == 0) return false;
-  try {
-    return PatternSearch(*this, match, miss).run(op);
-  } catch (const std::exception& e) {
-    // A function of the pattern's threw; MLIR's frames above must not see it.
-    match.threw_ = true;
-    match.reason_ = e.what();
-    miss = {Miss::Why::Declined, opCount_, root_, op->getResult(0), match.reason_};
-    return false;
+  for (bool lastFirst : {false, true}) {
+    match = Match();
+    match.pattern_ = this;
+    match.root_ = op;
+    match.bound_.assign(nodes_.size(), Value());
+    try {
+      if (PatternSearch(*this, match, miss, lastFirst).run(op)) return true;
+    } catch (const std::exception& e) {
+      // A function of the pattern's threw; MLIR's frames above must not see it.
+      match.threw_ = true;
+      match.reason_ = e.what();
+      miss = {Miss::Why::Declined, opCount_, root_, op->getResult(0), match.reason_};
+      return false;
+    }
+    if (!thorough) break;
   }
+  return false;
 }
 
 std::string DagPattern::explain(const Miss& miss) const {
@@ -205,7 +217,11 @@ std::string DagPattern::explain(const Miss& miss) const {
       os << "wanted " << n.op << ", found an argument";
       break;
     case Miss::Why::OpName:
-      os << "wanted " << n.op << ", found " << def->getName();
+      os << "wanted " << n.op << ", found ";
+      if (def)
+        os << def->getName();
+      else
+        os << "an argument";
       break;
     case Miss::Why::OperandCount:
       os << n.op << " has other operands";

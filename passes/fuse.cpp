@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "ir/types.h"
 #include "mlir/Dialect/PDL/IR/PDL.h"
 #include "mlir/IR/Diagnostics.h"
@@ -28,13 +30,24 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
     } catch (const std::exception& e) {
       return emitError(UnknownLoc::get(context), e.what());
     }
-    RewritePatternSet first(context), all(context);
-    for (auto& p : own) first.add(toRewrite(p));
-    for (auto& p : fusionPatterns(context)) all.add(toRewrite(p));
-    for (auto& p : own) all.add(toRewrite(p));
-    first_ = FrozenRewritePatternSet(std::move(first));
-    all_ = FrozenRewritePatternSet(std::move(all));
-    hasOwn_ = !own.empty();
+    stages_.clear();
+    auto add = [&](const PatternLibrary& patterns) {
+      RewritePatternSet set(context);
+      for (auto& p : patterns) set.add(toRewrite(p));
+      stages_.emplace_back(std::move(set));
+    };
+    // A user's fusion comes first: a built-in one could take a part of what it matches.
+    if (!own.empty()) add(own);
+    PatternLibrary library = fusionPatterns(context);
+    library.insert(library.end(), own.begin(), own.end());
+    std::set<int> phases{0};
+    for (auto& p : library) phases.insert(p->phase());
+    for (int phase : phases) {
+      PatternLibrary upTo;
+      for (auto& p : library)
+        if (p->phase() <= phase) upTo.push_back(p);
+      add(upTo);
+    }
     return success();
   }
   void runOnOperation() final {
@@ -44,17 +57,16 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
       said |= d.getSeverity() == DiagnosticSeverity::Error;
       return failure();
     });
-    // A user's fusion comes first: a built-in one could take a part of what it matches.
-    if (hasOwn_ && failed(applyPatterns(getOperation(), first_))) return signalPassFailure();
-    if (failed(applyPatterns(getOperation(), all_)) || said) signalPassFailure();
+    for (const FrozenRewritePatternSet& patterns : stages_)
+      if (failed(applyPatterns(getOperation(), patterns)) || said) return signalPassFailure();
   }
 
  private:
   ListOption<std::string> files_{
       *this, "patterns", llvm::cl::desc("files of more patterns, PDL (.mlir) or PDLL (.pdll)")};
   PatternsFor more_;
-  FrozenRewritePatternSet first_, all_;
-  bool hasOwn_ = false;
+  // A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
+  std::vector<FrozenRewritePatternSet> stages_;
 };
 
 }  // namespace

@@ -58,6 +58,11 @@ class Match {
   /// `if (!match.weakens(Contract::IncomingNan)) return {};`
   bool weakens(Contract contract);
 
+  /// Replaces another matched value than the root's too; the pattern says `mayEscape` of it. The
+  /// replacement is moved in front of the value's first user.
+  void replaceToo(const Tensor& t, mlir::Value by) { replaceToo(bound_[t.id()], by); }
+  void replaceToo(mlir::Value matched, mlir::Value by) { replaced_.emplace_back(matched, by); }
+
   /// Counts an op that the replacement looked through beyond the pattern as matched.
   void consume(mlir::Operation* op) { consumed_.insert(op); }
   /// Ops matched, in no particular order. A constant counts only if nobody else uses it: a shared
@@ -88,6 +93,7 @@ class Match {
   llvm::SmallSetVector<mlir::Operation*, 8> consumed_;
   mlir::RewriterBase* rewriter_ = nullptr;
   llvm::SmallVector<mlir::Operation*, 4> created_;
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 1> replaced_;
   std::string reason_;
   bool threw_ = false;
   bool declared_ = false;  // has named a contract

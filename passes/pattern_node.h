@@ -14,7 +14,7 @@ namespace lathe {
 
 /// One node of a pattern's DAG. A tensor handle of the pattern is an index into the nodes.
 struct PatternNode {
-  enum class Kind { Any, Constant, Op, AnyOf, Optional };
+  enum class Kind { Any, Constant, Op, Result, AnyOf, Optional };
   struct Condition {
     std::string text;  ///< says what is wanted: "a weight"
     std::function<bool(mlir::Value)> holds;
@@ -24,8 +24,10 @@ struct PatternNode {
   bool commutative = false;
   bool oneUse = false;
   bool mayEscape = false;  ///< users outside the match are allowed
-  /// AnyOf: alternatives; Optional: {op, otherwise}; Constant of a replacement: whose dtype it has
+  /// AnyOf: alternatives; Optional: {op, otherwise}; Result: {op}; Constant of a replacement: whose
+  /// dtype it has
   std::vector<std::optional<size_t>> operands;
+  unsigned result = 0;  ///< Result: which one of the op
   std::vector<mlir::NamedAttribute> attributes;
   std::vector<std::string> free;         ///< attributes that may have any value
   std::function<bool(double)> constant;  ///< Constant: what the splat's value must satisfy

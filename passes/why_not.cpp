@@ -30,7 +30,7 @@ NearMiss nearest(Operation* op, const PatternLibrary& library) {
     if (p->rootOp() != op->getName().getStringRef()) continue;
     Match match;
     Miss miss;
-    if (p->match(op, match, miss)) {
+    if (p->match(op, match, miss, /*thorough=*/true)) {
       // The replacement is tried and taken back: only it knows its own conditions.
       IRRewriter rewriter(op->getContext());
       if (Value made = p->build(rewriter, match)) {

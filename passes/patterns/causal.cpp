@@ -2,6 +2,7 @@
 #include "passes/patterns/causal.h"
 
 #include "passes/match.h"
+#include "runtime/dim_expr.h"
 
 using namespace mlir;
 
@@ -17,7 +18,7 @@ struct Term {
 };
 struct Sum {
   SmallVector<Term, 4> terms;
-  int64_t offset = 0;
+  DimExpr offset;
 };
 
 // The axis of the same elements after a reshape that only adds or drops literal 1s.
@@ -39,10 +40,84 @@ std::optional<int64_t> mapAxis(RankedTensorType from, RankedTensorType to, int64
   return to.getRank() - 1;
 }
 
+// A term of a value in front of a reshape, transposition or slice as one of the value behind it;
+// what a slice starts with goes into the offset.
+bool moveThrough(Operation* op, Term& t, DimExpr& offset) {
+  auto from = tensorType(op->getOperand(0)), to = tensorType(op->getResult(0));
+  if (isa<ReshapeOp>(op)) {
+    auto axis = mapAxis(from, to, t.axis);
+    if (axis) t.axis = *axis;
+    return axis.has_value();
+  }
+  int64_t axis = from.getRank() - 1 - t.axis;
+  if (auto turn = dyn_cast<TransposeOp>(op)) {
+    auto permutation = turn.getPermutation();
+    t.axis = to.getRank() - 1 - (llvm::find(permutation, axis) - permutation.begin());
+    return true;
+  }
+  auto slice = cast<SliceOp>(op);
+  if (slice.getStrides()[axis] != 1) return false;
+  if (t.positions) return from.getDimSize(axis) == to.getDimSize(axis) && !from.isDynamicDim(axis);
+  offset = offset + exprOf(slice.getStarts().getDims()[axis]) * DimExpr(t.factor);
+  return true;
+}
+
+// The number that all elements of an integer vector are, computed or not.
+std::optional<int64_t> uniform(Value v, SmallVectorImpl<Operation*>& ops) {
+  if (!isa<IntegerType>(tensorType(v).getElementType())) return std::nullopt;
+  if (auto number = splatValue(v)) return int64_t(*number);
+  Operation* def = v.getDefiningOp();
+  if (!isa_and_nonnull<MulOp, AddOp, SubOp, BroadcastOp, ReshapeOp>(def)) return std::nullopt;
+  ops.push_back(def);
+  auto a = uniform(def->getOperand(0), ops);
+  if (def->getNumOperands() == 1) return a;
+  auto b = uniform(def->getOperand(1), ops);
+  // 0 times anything finite; an integer is.
+  if (isa<MulOp>(def) && ((a && *a == 0) || (b && *b == 0))) {
+    if (!a && isa_and_nonnull<IotaOp>(def->getOperand(0).getDefiningOp()))
+      ops.push_back(def->getOperand(0).getDefiningOp());
+    if (!b && isa_and_nonnull<IotaOp>(def->getOperand(1).getDefiningOp()))
+      ops.push_back(def->getOperand(1).getDefiningOp());
+    return 0;
+  }
+  if (!a || !b) return std::nullopt;
+  return isa<MulOp>(def) ? *a * *b : isa<AddOp>(def) ? *a + *b : *a - *b;
+}
+
+// A dim as a value: the sum of as many ones, or the last element of a ramp.
+std::optional<DimExpr> readDim(Operation* def, SmallVectorImpl<Operation*>& ops) {
+  if (auto sum = dyn_cast<ReduceSumOp>(def)) {
+    std::optional<DimExpr> count = DimExpr(1);
+    for (int64_t axis : sum.getAxes()) {
+      auto dim = dimExprOf(tensorType(sum.getX()), axis);
+      if (!dim) return std::nullopt;
+      count = *count * *dim;
+    }
+    ops.push_back(def);
+    auto each = uniform(sum.getX(), ops);
+    if (!each) return std::nullopt;
+    return *count * DimExpr(*each);
+  }
+  auto top = dyn_cast<ReduceMaxOp>(def);
+  auto ramp = top ? top.getX().getDefiningOp<IotaOp>() : IotaOp();
+  if (!ramp || !llvm::is_contained(top.getAxes(), int64_t(ramp.getAxis()))) return std::nullopt;
+  auto dim = dimExprOf(tensorType(top.getX()), int64_t(ramp.getAxis()));
+  if (!dim) return std::nullopt;
+  ops.append({def, ramp});
+  return *dim - DimExpr(1);
+}
+
+// Holds every index that an i64 one may be, up to 2^24.
+bool holdsIndices(Type element) {
+  return element.isF32() || element.isF64() || element.isSignlessInteger(32) ||
+         element.isSignlessInteger(64);
+}
+
 bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
   auto type = tensorType(v);
+  if (!holdsIndices(type.getElementType())) return false;
   if (auto number = splatValue(v)) {
-    sum.offset += factor * int64_t(*number);
+    sum.offset = sum.offset + DimExpr(factor * int64_t(*number));
     return double(int64_t(*number)) == *number;
   }
   Operation* def = v.getDefiningOp();
@@ -58,21 +133,28 @@ bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
     return read(def->getOperand(0), factor, sum, ops) &&
            read(def->getOperand(1), isa<SubOp>(def) ? -factor : factor, sum, ops);
   }
+  if (isa_and_nonnull<NegOp>(def)) {
+    ops.push_back(def);
+    return read(def->getOperand(0), -factor, sum, ops);
+  }
   if (isa_and_nonnull<BroadcastOp, CastOp>(def)) {
     ops.push_back(def);
     return read(def->getOperand(0), factor, sum, ops);
   }
-  if (auto reshape = dyn_cast_or_null<ReshapeOp>(def)) {
+  if (isa_and_nonnull<ReduceSumOp, ReduceMaxOp>(def)) {
+    auto dim = readDim(def, ops);
+    if (dim) sum.offset = sum.offset + *dim * DimExpr(factor);
+    return dim.has_value();
+  }
+  if (isa_and_nonnull<ReshapeOp, SliceOp, TransposeOp>(def)) {
     ops.push_back(def);
     Sum inner;
-    if (!read(reshape.getX(), factor, inner, ops)) return false;
-    for (Term& t : inner.terms) {
-      auto axis = mapAxis(tensorType(reshape.getX()), type, t.axis);
-      if (!axis) return false;
-      t.axis = *axis;
+    if (!read(def->getOperand(0), factor, inner, ops)) return false;
+    for (Term t : inner.terms) {
+      if (!moveThrough(def, t, inner.offset)) return false;
       sum.terms.push_back(t);
     }
-    sum.offset += inner.offset;
+    sum.offset = sum.offset + inner.offset;
     return true;
   }
   if (type.getRank() != 1 || !type.getElementType().isSignlessInteger()) return false;
@@ -82,19 +164,29 @@ bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
 
 }  // namespace
 
-std::optional<CausalMask> readCausal(Value condition, bool hidden, RankedTensorType scores) {
-  CausalMask mask;
+std::optional<RampBound> readBound(Value condition, bool hidden, RankedTensorType scores) {
+  RampBound bound;
   while (auto negated = condition.getDefiningOp<LogicalNotOp>()) {
-    mask.ops.push_back(negated);
+    bound.ops.push_back(negated);
     condition = negated.getX();
     hidden = !hidden;
   }
+  // A box of a larger table, or the same laid out anew.
+  SmallVector<Operation*> layout;
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp, SliceOp, TransposeOp>(condition.getDefiningOp())) {
+    layout.push_back(condition.getDefiningOp());
+    condition = layout.back()->getOperand(0);
+  }
+  bound.ops.append(layout.begin(), layout.end());
   auto compare = condition.getDefiningOp<CompareOp>();
   if (!compare) return std::nullopt;
-  mask.ops.push_back(compare);
+  bound.ops.push_back(compare);
   Sum sum;  // of a - b
-  if (!read(compare.getA(), 1, sum, mask.ops) || !read(compare.getB(), -1, sum, mask.ops))
+  if (!read(compare.getA(), 1, sum, bound.ops) || !read(compare.getB(), -1, sum, bound.ops))
     return std::nullopt;
+  for (Operation* op : llvm::reverse(layout))
+    for (Term& t : sum.terms)
+      if (!isa<BroadcastOp>(op) && !moveThrough(op, t, sum.offset)) return std::nullopt;
 
   // Visible where sign * sum + strict <= 0.
   int64_t sign = 1, strict = 0;
@@ -117,13 +209,14 @@ std::optional<CausalMask> readCausal(Value condition, bool hidden, RankedTensorT
     sign = -sign;
     strict = 1 - strict;
   }
-  int64_t key = 0, query = 0;
+  int64_t key = 0, query = 0, position = 0;
   for (const Term& t : sum.terms) {
     int64_t factor = sign * t.factor;
     if (t.positions) {
       bool alongBatch = t.axis == scores.getRank() - 1 || isOne(dimOf(tensorType(t.positions), 0));
-      if (factor != -1 || mask.positions || !alongBatch) return std::nullopt;
-      mask.positions = t.positions;
+      if (bound.positions || !alongBatch) return std::nullopt;
+      bound.positions = t.positions;
+      position = factor;
     } else if (t.axis == 0) {
       key += factor;
     } else if (t.axis == 1) {
@@ -133,10 +226,29 @@ std::optional<CausalMask> readCausal(Value condition, bool hidden, RankedTensorT
     }
   }
   bool oneQuery = isOne(dimOf(scores, scores.getRank() - 2));
-  if (key != 1 || !(query == -1 || (query == 0 && oneQuery)) || sign * sum.offset + strict != 0)
-    return std::nullopt;
-  mask.alignment = mask.positions ? Causal::positions : Causal::top_left;
-  return mask;
+  bool fits = (key == 1 || key == -1) && (query == -key || (query == 0 && oneQuery)) &&
+              (!bound.positions || position == -key);
+  if (!fits) return std::nullopt;
+  DimExpr rest = sum.offset * DimExpr(sign) + DimExpr(strict);
+  bound.upper = key == 1;
+  bound.offset = bound.upper ? DimExpr(0) - rest : rest;
+  return bound;
+}
+
+Causal alignmentOf(const RampBound& upper, RankedTensorType scores) {
+  if (!upper.upper) return Causal::none;
+  if (upper.offset == DimExpr(0)) return upper.positions ? Causal::positions : Causal::top_left;
+  auto queries = dimExprOf(scores, scores.getRank() - 2),
+       keys = dimExprOf(scores, scores.getRank() - 1);
+  bool atEnd = !upper.positions && queries && keys && upper.offset == *keys - *queries;
+  return atEnd ? Causal::bottom_right : Causal::none;
+}
+
+int64_t windowOf(const RampBound& upper, const RampBound& lower) {
+  if (!upper.upper || lower.upper || upper.positions != lower.positions) return 0;
+  // j >= i + lower: of the keys up to i + upper these are the last upper - lower + 1.
+  auto width = (upper.offset - lower.offset + DimExpr(1)).asConstant();
+  return width && *width > 0 ? *width : 0;
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 
 #include "ir/ops.h"
 #include "ir/types.h"
+#include "passes/patterns/forms.h"
 
 using namespace mlir;
 
@@ -11,19 +12,24 @@ namespace lathe {
 PatternLibrary fusionPatterns(MLIRContext* context) {
   context->getOrLoadDialect<LatheDialect>();
   PatternLibrary library;
+  addKeepDimsPatterns(library, context);
   addRopePatterns(library, context);
   addAttentionPatterns(library, context);
   addRmsNormPatterns(library, context);
+  addLayerNormPatterns(library, context);
+  addAdalnPatterns(library, context);
   addSiluGatePatterns(library, context);
   addSoftmaxPatterns(library, context);
   addLinearPatterns(library, context);
   addEmbeddingPatterns(library, context);
+  addPatchifyPatterns(library, context);
+  addRowSlicePatterns(library, context);
+  addArgmaxPatterns(library, context);
+  addNormRopePatterns(library, context);
+  addGatedResidualPatterns(library, context);
+  addAddNormPatterns(library, context);
   addNarrowingPatterns(library, context);
   return library;
-}
-
-Tensor anyCast(DagPattern& pattern, const Tensor& x, std::source_location at) {
-  return pattern.anyAttribute(cast(x, DType::F32, at), "dtype");
 }
 
 }  // namespace lathe

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   x ───────────────────────── matmul ── add ── add ──     linear(x, w) bias(b) residual(r)
-//   weight ─ (cast) ─ transpose ┘       b ┘    r ┘
+//   x ───────────────────────── matmul ── add ── activation ── add ──
+//   weight ─ (cast) ─ transpose ┘       b ┘                  r ┘
 //
-// One pattern per step: the product, then the bias, then the residual.
+//                                       linear(x, w) bias(b) activation(silu) residual(r)
+//
+// One pattern per step: the product, then the bias, the activation, the residual. Activations wait
+// for a phase of their own: a gate takes its activation first (silu_gate.cpp).
 #include "ir/ops.h"
 #include "ir/types.h"
-#include "passes/match.h"
+#include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 
 using namespace mlir;
@@ -20,13 +23,32 @@ Tensor weightMatrix(DagPattern& p) { return p.where(p.any(), "a weight matrix", 
 Tensor input(DagPattern& p) {
   return p.where(p.any(), "an input that is no weight", [](Value v) { return !isWeight(v); });
 }
-Tensor linearOp(DagPattern& p, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  return p.emit("lathe.linear", {x, w, bias, Tensor()}, {}, std::source_location::current());
+
+// A linear op without residual, with or without a bias.
+struct Product {
+  Tensor x, w, bias, with, without, value;
+};
+Product anyProduct(DagPattern& p) {
+  auto bare = [](Value v) {
+    return v.getDefiningOp<LinearOp>().getActivation() == Activation::none;
+  };
+  Product r{.x = p.any(), .w = p.any(), .bias = p.any()};
+  auto linear = [&](const Tensor& bias) {
+    return p.where(p.emit("lathe.linear", {r.x, r.w, bias, Tensor()}, {}, std::source_location()),
+                   "a linear op without activation", bare);
+  };
+  r.with = linear(r.bias);
+  r.without = linear(Tensor());
+  r.value = p.anyOf({r.without, r.with});
+  return r;
 }
+
 NamedAttr layout(const char* value) { return {"layout", Keyword{"weight_layout", value}}; }
-NamedAttr layoutOf(Match& m, const Tensor& linear) {
-  auto op = m[linear].getDefiningOp<LinearOp>();
+NamedAttr layoutOf(LinearOp op) {
   return {"layout", Keyword{"weight_layout", stringifyWeightLayout(op.getLayout()).str()}};
+}
+NamedAttr activationOf(LinearOp op) {
+  return {"activation", Keyword{"activation", stringifyActivation(op.getActivation()).str()}};
 }
 
 void transposed(DagPattern& p) {
@@ -52,26 +74,44 @@ void plain(DagPattern& p) {
 }
 
 void withBias(DagPattern& p) {
-  Tensor x = p.any(), w = p.any();
-  Tensor bias =
-      p.where(p.any(), "a bias of rank 1", [](Value v) { return tensorType(v).getRank() == 1; });
-  Tensor product = linearOp(p, x, w, Tensor());
-  p.root(add(product, bias));
+  Product product = anyProduct(p);
+  Tensor bias = p.any();
+  p.root(add(product.without, bias));
   p.replaceWith([=](Match& m) -> Value {
-    return m.make("lathe.linear", {m[x], m[w], m[bias], {}}, {layoutOf(m, product)});
+    Value b = perLastDim(m, m[bias], tensorType(m[product.without]));
+    if (!b) return m.decline("the bias is not one element per last dim");
+    auto op = m[product.without].getDefiningOp<LinearOp>();
+    return m.make("lathe.linear", {op.getX(), op.getW(), b, {}}, {layoutOf(op)});
+  });
+}
+
+// `widened`: the activation is computed in f32 between casts, as linear computes it.
+void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
+  p.phase(kEpilogues);
+  Product product = anyProduct(p);
+  Tensor active = form.record(p, widened ? anyCast(p, product.value) : product.value);
+  p.root(widened ? anyCast(p, active) : active);
+  p.replaceWith([=, name = std::string(form.name)](Match& m) -> Value {
+    auto op = m[product.value].getDefiningOp<LinearOp>();
+    return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), {}},
+                  {layoutOf(op), {"activation", Keyword{"activation", name}}});
   });
 }
 
 void withResidual(DagPattern& p) {
   Tensor x = p.any(), w = p.any(), bias = p.any(), residual = p.any();
-  Tensor with = linearOp(p, x, w, bias), without = linearOp(p, x, w, Tensor());
-  p.root(add(p.anyOf({without, with}), residual));
+  auto linear = [&](const Tensor& b) {
+    return p.emit("lathe.linear", {x, w, b, Tensor()}, {}, std::source_location::current());
+  };
+  Tensor product = p.anyOf({linear(Tensor()), linear(bias)});
+  p.root(add(product, residual));
   p.replaceWith([=](Match& m) -> Value {
-    const Tensor& product = m.has(with) ? with : without;
     if (m[residual].getType() != m[product].getType())
       return m.decline("the residual is " + shortType(m[residual].getType()) + ", the product " +
                        shortType(m[product].getType()));
-    return m.make("lathe.linear", {m[x], m[w], m[bias], m[residual]}, {layoutOf(m, product)});
+    auto op = m[product].getDefiningOp<LinearOp>();
+    return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), m[residual]},
+                  {layoutOf(op), activationOf(op)});
   });
 }
 
@@ -82,6 +122,10 @@ void addLinearPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "linear-in-out", plain);
   addPattern(library, context, "linear-bias", withBias);
   addPattern(library, context, "linear-residual", withResidual);
+  for (const ActivationForm& form : activationForms())
+    for (bool widened : {false, true})
+      addPattern(library, context, std::string("linear-") + form.name + (widened ? "-widened" : ""),
+                 [&](DagPattern& p) { withActivation(p, form, widened); });
 }
 
 }  // namespace lathe

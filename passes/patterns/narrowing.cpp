@@ -2,12 +2,14 @@
 //
 //   x: bf16 ── cast f32 ── op ── cast bf16 ──        op(x: bf16)
 //
-// softmax, rms_norm, rope, attention, linear and silu_gate compute in f32 and round once, whatever
-// the dtype of their operands is. So casts of all operands from one narrow type and back are the op
-// on that type: the values are the same, and half the bytes move.
+// softmax, the norms, adaln_modulate, gated_residual, rope, attention, linear, silu_gate and a
+// scaled embedding compute in f32 and round once, whatever the dtype of their operands is (rms_norm
+// with its gain after the rounding does not, nor do the composites of it). So casts of all operands
+// from one narrow type and back are the op on that type: the values are the same, and half the
+// bytes move.
 #include "ir/ops.h"
 #include "ir/types.h"
-#include "passes/match.h"
+#include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 
 using namespace mlir;
@@ -17,7 +19,8 @@ namespace {
 
 bool isFusedInF32(Value v) {
   Operation* op = v.getDefiningOp();
-  return isa_and_nonnull<SoftmaxOp, RmsNormOp, RopeOp, AttentionOp, LinearOp, SiluGateOp>(op) &&
+  return isa_and_nonnull<SoftmaxOp, RmsNormOp, LayerNormOp, AdalnModulateOp, GatedResidualOp,
+                         RopeOp, AttentionOp, LinearOp, SiluGateOp, EmbeddingOp>(op) &&
          tensorType(v).getElementType().isF32();
 }
 
@@ -25,6 +28,8 @@ bool isFusedInF32(Value v) {
 bool keepsType(Operation* op, unsigned operand) {
   if (isa<RopeOp>(op)) return operand > 0;
   if (isa<AttentionOp>(op)) return operand > 2;
+  if (isa<SoftmaxOp>(op)) return operand > 0;
+  if (isa<EmbeddingOp>(op)) return operand == 0;
   return false;
 }
 
@@ -36,6 +41,9 @@ void record(DagPattern& p) {
     Operation* op = m[inner].getDefiningOp();
     Type narrow = tensorType(m[outer]).getElementType();
     if (!narrow.isBF16() && !narrow.isF16()) return m.decline("the cast is not to a 16-bit float");
+    auto norm = dyn_cast<RmsNormOp>(op);
+    if (norm && norm.getGain() && norm.getRounding() == GainRounding::before_gain)
+      return m.decline("'rounding' of lathe.rms_norm: a narrow op would round before the gain");
     if (!m[inner].hasOneUse()) return m.decline("the f32 value has another user");
     SmallVector<Value> operands;
     for (OpOperand& operand : op->getOpOperands()) {

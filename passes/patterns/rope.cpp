@@ -8,42 +8,23 @@
 // half: a and b are the halves of the last axis, joined along it. interleaved: a and b are its even
 // and odd elements, joined along a new last axis that the last reshape folds in.
 //
-//   x ─┬───────────────────── mul concat(cos, cos) ── add                       the same, half
-//      ├─ slice b ─ neg ─┐                            │
-//      └─ slice a ──── concat ── mul concat(sin, sin) ┘
+//   x ─┬───────────────────── mul C ── add                                     the same, half
+//      ├─ slice b ─ neg ─┐             │
+//      └─ slice a ──── concat ── mul S ┘       C, S: concat(cos, cos), concat(sin, sin), also in
+//                                              front of the cosine or a layout (rope_parts.h)
+//
+//   x ─┬─ slice :r ── rope ── concat                                           partial, r < d
+//      └─ slice r: ───────────┘
 #include "ir/ops.h"
 #include "ir/types.h"
-#include "passes/match.h"
+#include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
+#include "passes/patterns/rope_parts.h"
 
 using namespace mlir;
 
 namespace lathe {
 namespace {
-
-Tensor anySlice(DagPattern& p, const Tensor& x) {
-  Tensor t = slice(x, {}, {}, {});
-  for (const char* name : {"starts", "sizes", "strides"}) p.anyAttribute(t, name);
-  return t;
-}
-Tensor anyReshape(DagPattern& p, const Tensor& x) {
-  return p.anyAttribute(reshape(x, {}), "shape");
-}
-Tensor anyConcat(DagPattern& p, const Tensor& a, const Tensor& b) {
-  return p.anyAttribute(concat({a, b}, 0), "axis");
-}
-
-// Elements start, start + stride, ... of the last axis, half of them, and all of the other axes.
-bool isHalf(SliceOp op, int64_t start, int64_t stride) {
-  auto type = tensorType(op.getX());
-  int64_t last = type.getRank() - 1;
-  auto starts = op.getStarts().getDims(), sizes = op.getSizes().getDims();
-  for (int64_t i = 0; i < last; ++i)
-    if (starts[i].getValue() != "0" || sizes[i] != dimOf(type, i) || op.getStrides()[i] != 1)
-      return false;
-  return starts[last].getValue() == std::to_string(start) && op.getStrides()[last] == stride &&
-         sizes[last].getValue() == std::to_string(type.getDimSize(last) / 2);
-}
 
 bool joinsLastAxis(Match& m, const Tensor& concat) {
   return cast<IntegerAttr>(m.attribute(concat, "axis")).getInt() ==
@@ -57,77 +38,114 @@ Value buildRope(Match& m, Value x, Value cos, Value sin, const char* pairing) {
     bool ok = element.isF32() || element.isF64();
     return ok ? table : m.make("lathe.cast", {table}, {{"dtype", DType::F32}});
   };
-  Value y =
-      m.make("lathe.rope", {x, wide(cos), wide(sin)}, {{"pairing", Keyword{"pairing", pairing}}});
-  auto wanted = tensorType(m.root()->getResult(0));
-  if (!y || y.getType() == wanted) return y;
-  // A reshape of the user's may have been merged into the last one of the pattern.
-  auto dims = dimsOf(wanted);
-  NamedAttribute shape(StringAttr::get(wanted.getContext(), "shape"),
-                       DimsAttr::get(wanted.getContext(), dims));
-  return m.makeWith("lathe.reshape", {y}, shape);
+  return m.make("lathe.rope", {x, wide(cos), wide(sin)},
+                {{"pairing", Keyword{"pairing", pairing}}});
+}
+// A reshape of the user's may have been merged into the last one of the pattern.
+Value asRoot(Match& m, Value y) {
+  return y ? reshaped(m, y, dimsOf(tensorType(m.root()->getResult(0)))) : y;
 }
 
+// a cos - b sin and a sin + b cos. Exchanging (a, b) with (cos, sin) gives the same: which are
+// parts of x is read afterwards.
 struct Rotation {
-  Tensor x, a, b, cos, sin, first, second;
+  Tensor a, b, cos, sin, first, second;
 };
 Rotation recordRotation(DagPattern& p) {
-  Rotation r{.x = p.any(), .cos = p.any(), .sin = p.any()};
-  r.a = anySlice(p, r.x);
-  r.b = anySlice(p, r.x);
+  Rotation r{.a = p.any(), .b = p.any(), .cos = p.any(), .sin = p.any()};
   r.first = sub(mul(r.a, r.cos), mul(r.b, r.sin));
   r.second = add(mul(r.a, r.sin), mul(r.b, r.cos));
   return r;
 }
-bool slicesAre(Match& m, const Tensor& a, const Tensor& b, bool halves) {
-  auto first = m[a].getDefiningOp<SliceOp>(), second = m[b].getDefiningOp<SliceOp>();
-  auto type = tensorType(first.getX());
-  int64_t half = type.getDimSize(type.getRank() - 1) / 2;
-  return halves ? isHalf(first, 0, 1) && isHalf(second, half, 1)
-                : isHalf(first, 0, 2) && isHalf(second, 1, 2);
+Value rotate(Match& m, const Rotation& r, const char* pairing) {
+  Pairing kind = *symbolizePairing(pairing);
+  auto type = m[r.first].getType();
+  Value a = m[r.a], b = m[r.b], cos = m[r.cos], sin = m[r.sin];
+  Value x;
+  if (a.getType() == type) x = joinedParts(m, a, b, kind);
+  if (!x && cos.getType() == type) {
+    std::swap(a, cos);
+    std::swap(b, sin);
+    x = joinedParts(m, a, b, kind);
+  }
+  if (!x)
+    return m.decline(
+        kind == Pairing::half
+            ? "lathe.slice: the parts are not the two halves of the last axis"
+            : "lathe.slice: the parts are not the even and the odd elements of the last "
+              "axis");
+  return buildRope(m, x, cos, sin, pairing);
 }
 
-void halfForm(DagPattern& p) {
+void halfForm(DagPattern& p, bool partial) {
   Rotation r = recordRotation(p);
-  Tensor joined = anyConcat(p, r.first, r.second);
+  Tensor rest = p.any();
+  std::vector<Tensor> parts{r.first, r.second};
+  if (partial) parts.push_back(rest);
+  Tensor joined = anyConcat(p, parts);
   p.root(joined);
   p.replaceWith([=](Match& m) -> Value {
     if (!joinsLastAxis(m, joined))
-      return m.decline("the halves are not joined along the last axis");
-    if (!slicesAre(m, r.a, r.b, true))
-      return m.decline("the slices are not the two halves of the last axis");
-    return buildRope(m, m[r.x], m[r.cos], m[r.sin], "half");
+      return m.decline("'axis' of lathe.concat: the halves are not joined along the last axis");
+    Value y = rotate(m, r, "half");
+    if (!y || !partial) return y;
+    return m.make("lathe.concat", {y, m[rest]}, {{"axis", tensorType(y).getRank() - 1}});
   });
 }
 
 void interleavedForm(DagPattern& p) {
   Rotation r = recordRotation(p);
   Tensor first = anyReshape(p, r.first), second = anyReshape(p, r.second);
-  Tensor joined = anyConcat(p, first, second);
+  Tensor joined = anyConcat(p, {first, second});
   p.root(anyReshape(p, joined));
   p.replaceWith([=](Match& m) -> Value {
     auto pairs = dimsOf(tensorType(m[r.first]));
     pairs.push_back(StringAttr::get(m.root()->getContext(), "1"));
     if (!joinsLastAxis(m, joined) || dimsOf(tensorType(m[first])) != pairs)
-      return m.decline("the parts are not joined along a new last axis");
-    if (!slicesAre(m, r.a, r.b, false))
-      return m.decline("the slices are not the even and the odd elements of the last axis");
-    return buildRope(m, m[r.x], m[r.cos], m[r.sin], "interleaved");
+      return m.decline("'axis' of lathe.concat: the parts are not joined along a new last axis");
+    return asRoot(m, rotate(m, r, "interleaved"));
   });
 }
 
 void doubledTables(DagPattern& p) {
-  Tensor x = p.any(), cos = p.any(), sin = p.any();
-  Tensor a = anySlice(p, x), b = anySlice(p, x);
-  Tensor rotated = anyConcat(p, neg(b), a);
-  Tensor cosines = p.mayEscape(anyConcat(p, cos, cos)), sines = p.mayEscape(anyConcat(p, sin, sin));
-  p.root(add(mul(x, cosines), mul(rotated, sines)));
+  Tensor x = p.any(), cos = p.any(), sin = p.any(), a = p.any(), b = p.any();
+  Tensor rotated = anyConcat(p, {neg(b), a});
+  p.root(add(mul(x, cos), mul(rotated, sin)));
   p.replaceWith([=](Match& m) -> Value {
-    for (const Tensor& t : {rotated, cosines, sines})
-      if (!joinsLastAxis(m, t)) return m.decline("the halves are not joined along the last axis");
-    if (!slicesAre(m, a, b, true))
-      return m.decline("the slices are not the two halves of the last axis");
-    return buildRope(m, m[x], m[cos], m[sin], "half");
+    if (!joinsLastAxis(m, rotated))
+      return m.decline("'axis' of lathe.concat: the halves are not joined along the last axis");
+    Value whole = joinedParts(m, m[a], m[b], Pairing::half);
+    if (!whole) return m.decline("lathe.slice: the parts are not the two halves of the last axis");
+    Value other;
+    if (isSamePart(m[x], m[a], m[b])) other = m[cos];
+    if (!other && isSamePart(m[cos], m[a], m[b])) other = m[x];
+    if (!other) return m.decline("lathe.mul: another value is scaled than the one that is rotated");
+    Value c = halfOfTable(m, other), s = halfOfTable(m, m[sin]);
+    if (!c || !s)
+      return m.decline("the halves of the table cannot be proved equal: wanted lathe.concat");
+    return buildRope(m, whole, c, s, "half");
+  });
+}
+
+void partial(DagPattern& p) {
+  Tensor rotated = p.any(), rest = p.any(), cos = p.any(), sin = p.any();
+  Tensor turned = p.emit("lathe.rope", {rotated, cos, sin}, {}, std::source_location::current());
+  Tensor joined = anyConcat(p, {turned, rest});
+  p.root(joined);
+  p.replaceWith([=](Match& m) -> Value {
+    if (!joinsLastAxis(m, joined))
+      return m.decline("'axis' of lathe.concat: the parts are not joined along the last axis");
+    Value x = headAndRest(m, m[rotated], m[rest]);
+    if (!x)
+      return m.decline(
+          "lathe.slice: the parts are not the first elements and the rest of one value");
+    auto op = m[turned].getDefiningOp<RopeOp>();
+    // The number of angles says what rotates: it must be all of the head.
+    auto head = tensorType(m[rotated]), table = tensorType(m[cos]);
+    if (2 * table.getDimSize(table.getRank() - 1) != head.getDimSize(head.getRank() - 1))
+      return m.decline("only a part of the head rotates");
+    return buildRope(m, x, m[cos], m[sin],
+                     op.getPairing() == Pairing::half ? "half" : "interleaved");
   });
 }
 
@@ -135,8 +153,10 @@ void doubledTables(DagPattern& p) {
 
 void addRopePatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "rope-interleaved", interleavedForm);
-  addPattern(library, context, "rope-half", halfForm);
+  addPattern(library, context, "rope-half", [](DagPattern& p) { halfForm(p, false); });
+  addPattern(library, context, "rope-half-and-rest", [](DagPattern& p) { halfForm(p, true); });
   addPattern(library, context, "rope-doubled-tables", doubledTables);
+  addPattern(library, context, "rope-partial", partial);
 }
 
 }  // namespace lathe

@@ -6,17 +6,21 @@
 //   p = softmax(x) ──┬──── select ──                      masked_row zero
 //                    └ is_nan ┘ (0 where true)
 //
+//   softmax(x - reduce_max(x))                            softmax(x): the second maximum is 0
+//
 // Decomposition spells `zero` and `uniform` with a test of the maximum instead:
 //
 //   top = reduce_max(x); empty = top == -inf; top' = select(empty, 0, top); e = exp(x - top')
 //   zero:    div(e, select(empty, 1, reduce_sum(e)))
 //   uniform: e' = select(empty, 1, e); div(e', reduce_sum(e'))
+//
+// What stands in front, scale, softcap and masks, becomes part of it in a late phase: attention
+// takes what it can first.
 #include <cmath>
 
 #include "ir/ops.h"
-#include "ir/types.h"
-#include "passes/match.h"
 #include "passes/patterns/library.h"
+#include "passes/patterns/scores.h"
 
 using namespace mlir;
 
@@ -27,59 +31,121 @@ struct Reductions {
   Tensor top, sum;
 };
 
-Tensor anyAxes(DagPattern& p, const Tensor& reduce) { return p.anyAttribute(reduce, "axes"); }
-
 Value buildSoftmax(Match& m, const Tensor& x, const Reductions& r, const char* maskedRow) {
   Attribute axes = m.attribute(r.top, "axes");
   if (axes != m.attribute(r.sum, "axes"))
     return m.decline("the maximum and the sum run over different axes");
   auto list = cast<DenseI64ArrayAttr>(axes).asArrayRef();
   if (list.size() != 1) return m.decline("the softmax runs over more than one axis");
-  return m.make("lathe.softmax", {m[x]},
+  return m.make("lathe.softmax", {m[x], {}},
                 {{"axis", list[0]}, {"masked_row", Keyword{"masked_row", maskedRow}}});
 }
 
-void plain(DagPattern& p) {
+// e / sum(e), as a quotient or as a product with the inverse of the sum.
+Tensor normalized(DagPattern& p, const Tensor& e, const Tensor& sum, RootSpelling spelling) {
+  if (spelling == RootSpelling::Quotient) return div(e, sum);
+  return mul(e, p.anyOf({reciprocal(sum), div(p.constant(1), sum)}));
+}
+
+void plain(DagPattern& p, RootSpelling spelling) {
   Tensor x = p.any();
   Tensor top = anyAxes(p, reduceMax(x, {0}, true));
   Tensor e = exp(sub(x, top));
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
-  p.root(div(e, sum));
+  p.root(normalized(p, e, sum, spelling));
   p.replaceWith([=](Match& m) { return buildSoftmax(m, x, {top, sum}, "nan"); });
 }
 
-void emptyRows(DagPattern& p, bool uniform) {
+void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
   Tensor x = p.any();
   Tensor top = anyAxes(p, reduceMax(x, {0}, true));
   Tensor empty = compare(top, p.constant(-INFINITY), "eq");
   Tensor e = exp(sub(x, select(empty, p.constant(0), top)));
   if (uniform) e = select(empty, p.constant(1), e);
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
-  p.root(div(e, uniform ? sum : select(empty, p.constant(1), sum)));
+  p.root(normalized(p, e, uniform ? sum : select(empty, p.constant(1), sum), spelling));
   p.replaceWith(
       [=](Match& m) { return buildSoftmax(m, x, {top, sum}, uniform ? "uniform" : "zero"); });
 }
 
-void nanToZero(DagPattern& p) {
-  Tensor x = p.any();
-  Tensor soft = p.emit("lathe.softmax", {x}, {}, std::source_location::current());
+std::vector<NamedAttr> attributesOf(SoftmaxOp op, double scale, double softcap,
+                                    const std::string& maskedRow) {
+  return {{"axis", int64_t(op.getAxis())},
+          {"scale", scale},
+          {"softcap", softcap},
+          {"masked_row", Keyword{"masked_row", maskedRow}}};
+}
+
+void nanToZero(DagPattern& p, bool hasMask) {
+  Tensor x = p.any(), mask = hasMask ? p.any() : Tensor();
+  Tensor soft = p.emit("lathe.softmax", {x, mask}, {}, std::source_location::current());
   p.root(select(isNan(soft), p.constant(0), soft));
   p.replaceWith([=](Match& m) -> Value {
     auto op = m[soft].getDefiningOp<SoftmaxOp>();
     if (op.getMaskedRow() != MaskedRow::nan)
       return m.decline("the softmax already gives no NaN for a masked row");
-    return m.make("lathe.softmax", {m[x]},
-                  {{"axis", int64_t(op.getAxis())}, {"masked_row", Keyword{"masked_row", "zero"}}});
+    return m.make("lathe.softmax", {m[x], op.getMask()},
+                  attributesOf(op, op.getScale().convertToDouble(),
+                               op.getSoftcap().convertToDouble(), "zero"));
+  });
+}
+
+void secondMaximum(DagPattern& p) {
+  Tensor x = p.any();
+  Tensor top = anyAxes(p, reduceMax(x, {0}, true));
+  Tensor soft = anyPlainSoftmax(p, sub(x, top));
+  p.root(soft);
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = cast<SoftmaxOp>(m.root());
+    auto axes = cast<DenseI64ArrayAttr>(m.attribute(top, "axes")).asArrayRef();
+    if (axes != ArrayRef<int64_t>{int64_t(op.getAxis())})
+      return m.decline("'axes' of the first maximum are not the softmax's");
+    // A masked row is NaN after the first subtraction, whatever the softmax's policy is.
+    if (op.getMaskedRow() != MaskedRow::nan)
+      return m.decline("'masked_row' of the softmax: the first maximum makes a masked row NaN");
+    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, "nan"));
+  });
+}
+
+void masked(DagPattern& p) {
+  p.phase(kComposites);
+  Tensor x = p.where(p.any(), "scores behind a scale, softcap or mask", [](Value v) {
+    return isa_and_nonnull<MulOp, DivOp, AddOp, SelectOp>(v.getDefiningOp());
+  });
+  p.root(anyPlainSoftmax(p, x));
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = cast<SoftmaxOp>(m.root());
+    ScoreReader scores(m, m[x], ScoreReader::Until::Anything);
+    if (!scores.read()) return {};
+    if (scores.base == m[x]) return m.decline("lathe.softmax: nothing to take in stands before it");
+    return m.make("lathe.softmax", {scores.base, scores.mask()},
+                  attributesOf(op, scores.scale, scores.softcap,
+                               stringifyMaskedRow(op.getMaskedRow()).str()));
   });
 }
 
 }  // namespace
 
+Tensor anyPlainSoftmax(DagPattern& p, const Tensor& x) {
+  return p.where(p.emit("lathe.softmax", {x, Tensor()}, {}, std::source_location::current()),
+                 "a softmax without scale, softcap and mask",
+                 [](Value v) { return v.getDefiningOp<SoftmaxOp>().isPlain(); });
+}
+
 void addSoftmaxPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "softmax", plain);
-  addPattern(library, context, "softmax-zero", [](DagPattern& p) { emptyRows(p, false); });
-  addPattern(library, context, "softmax-uniform", [](DagPattern& p) { emptyRows(p, true); });
-  addPattern(library, context, "softmax-nan-to-zero", nanToZero);
+  for (RootSpelling s : {RootSpelling::Quotient, RootSpelling::Product}) {
+    const std::string kind = s == RootSpelling::Quotient ? "" : "-product";
+    addPattern(library, context, "softmax" + kind, [&](DagPattern& p) { plain(p, s); });
+    addPattern(library, context, "softmax-zero" + kind,
+               [&](DagPattern& p) { emptyRows(p, false, s); });
+    addPattern(library, context, "softmax-uniform" + kind,
+               [&](DagPattern& p) { emptyRows(p, true, s); });
+  }
+  addPattern(library, context, "softmax-nan-to-zero", [](DagPattern& p) { nanToZero(p, false); });
+  addPattern(library, context, "softmax-masked-nan-to-zero",
+             [](DagPattern& p) { nanToZero(p, true); });
+  addPattern(library, context, "softmax-second-maximum", secondMaximum);
+  addPattern(library, context, "softmax-masked", masked);
 }
 
 }  // namespace lathe

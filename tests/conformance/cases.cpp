@@ -16,6 +16,7 @@ const std::vector<OpRow>& opTable() {
     addContractions(t);
     addIndices(t);
     addFused(t);
+    addNorms(t);
     return t;
   }();
   return table;

@@ -24,6 +24,21 @@ Samples softmaxSamples(DType d) {
     samples.push_back({name + "_huge", {{d, {4, 33}, Fill::Huge}}, over(-1), false, true});
     samples.push_back({name + "_special", {{d, {16, 5}, Fill::Special}}, over(-1), false, true});
   }
+  const DType f = DType::F32;
+  const Input scores{d, {2, 3, rows(), cols()}};
+  auto with = [](fused::SoftmaxOptions options) {
+    return one([=](Ts t) mutable {
+      if (t.size() > 1) options.mask = t[1];
+      return fused::softmax(t[0], -1, options);
+    });
+  };
+  samples.push_back({"scaled", {scores}, with({.scale = 0.25})});
+  samples.push_back({"capped", {scores}, with({.scale = 0.5, .softcap = 2})});
+  samples.push_back({"added_mask", {scores, {f, {rows(), cols()}}}, with({.scale = 0.25})});
+  for (const char* row : {"nan", "zero", "uniform"})
+    samples.push_back({std::string("boolean_mask_") + row,
+                       {scores, {DType::Bool, {2, 1, rows(), cols()}, Fill::MaskedRows}},
+                       with({.maskedRow = row, .softcap = 4})});
   return samples;
 }
 
@@ -40,6 +55,9 @@ Samples rmsNormSamples(DType d) {
     samples.push_back(
         {name + "_special", {{d, {12, 5}, Fill::Special}, {d, {5}}}, norm, false, true});
   }
+  Record bare = one([](Ts t) { return fused::rmsNorm(t[0], Tensor(), kEpsilon); });
+  samples.push_back({"plain", {{d, {2, rows(), cols()}}}, bare});
+  samples.push_back({"plain_special", {{d, {12, 5}, Fill::Special}}, bare, false, true});
   return samples;
 }
 
@@ -55,6 +73,7 @@ Samples ropeSamples(DType d) {
     sample("_heads", {2, 3, rows(), 62}, {rows(), 31});
     sample("_batch", {2, 3, rows(), 2}, {2, 1, rows(), 1});
     sample("_vector", {34}, {17});
+    sample("_partial", {2, 3, rows(), 62}, {rows(), 9});
   }
   return samples;
 }
@@ -109,6 +128,17 @@ Samples attentionSamples(DType d) {
        {q, k, v, {DType::Bool, {2, 1, 1, cols()}}},
        attend({.scale = scale, .causal = "top_left"})},
   };
+  samples.push_back({"softcap", {q, k, v}, attend({.scale = scale, .softcap = 2})});
+  samples.push_back({"window",
+                     {q, k, v},
+                     attend({.scale = scale, .softcap = 8, .causal = "top_left", .window = 2})});
+  samples.push_back({"window_bottom_right",
+                     {q, {d, {2, 2, cols() + 3, 16}}, {d, {2, 2, cols() + 3, 16}}},
+                     attend({.scale = scale, .causal = "bottom_right", .window = 3})});
+  samples.push_back(
+      {"window_positions",
+       {q, {d, {2, 2, 40, 16}}, {d, {2, 2, 40, 16}}, {DType::I64, {2}, Fill::Index, 37}},
+       attend({.scale = scale, .causal = "positions", .window = 5})});
   for (const char* row : {"nan", "zero", "uniform"})
     samples.push_back({std::string("masked_rows_") + row,
                        {q, k, v, {DType::Bool, {2, 1, rows(), cols()}, Fill::MaskedRows}},
@@ -144,6 +174,17 @@ Samples linearSamples(DType d) {
                            }),
                            exact});
       }
+  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu"}) {
+    const Input x{d, {2, rows(), 33}}, w{d, {31, 33}, Fill::Normal, 0, true},
+        b{d, {31}, Fill::Normal, 0, true}, r{d, {2, rows(), 31}};
+    const std::string name = activation;
+    samples.push_back(
+        {name, {x, w}, one([=](Ts t) { return fused::linear(t[0], t[1], {.activation = name}); })});
+    samples.push_back({name + "_bias_residual", {x, w, b, r}, one([=](Ts t) {
+                         return fused::linear(t[0], t[1],
+                                              {.bias = t[2], .residual = t[3], .activation = name});
+                       })});
+  }
   samples.push_back({"vector", {{d, {33}}, {d, {31, 33}, Fill::Normal, 0, true}}, one([](Ts t) {
                        return fused::linear(t[0], t[1]);
                      })});
@@ -156,11 +197,23 @@ Samples linearSamples(DType d) {
 Samples embeddingSamples(DType d) {
   Record look = one([](Ts t) { return fused::embedding(t[0], t[1]); });
   const Input ids{DType::I64, {2, rows()}, Fill::Index, 31};
-  return {
-      {"weight", {ids, {d, {31, 33}, Fill::Normal, 0, true}}, look, true},
+  const Input weight{d, {31, 33}, Fill::Normal, 0, true};
+  Samples samples{
+      {"weight", {ids, weight}, look, true},
       {"argument", {ids, {d, {31, cols()}}}, look, true},
       {"i32", {{DType::I32, {cols()}, Fill::Index, 31}, {d, {31, 1}}}, look, true},
   };
+  if (!isFloat(d)) return samples;
+  auto with = [](double scale) {
+    return one([=](Ts t) {
+      return fused::embedding(t[0], t[1],
+                              {.positions = t.size() > 2 ? t[2] : Tensor(), .scale = scale});
+    });
+  };
+  samples.push_back({"scaled", {ids, weight}, with(8)});
+  samples.push_back({"positions", {ids, weight, {d, {rows(), 33}}}, with(1)});
+  samples.push_back({"scaled_positions", {ids, weight, {d, {2, rows(), 33}}}, with(8)});
+  return samples;
 }
 
 }  // namespace

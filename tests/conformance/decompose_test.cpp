@@ -87,14 +87,15 @@ Found expectedForm(const std::string& op, DType dtype, const std::string& sample
       {"lathe.rms_norm", "before_gain", Found::Other, true},
       // Without an activation it is a plain product.
       {"lathe.silu_gate", "none", Found::Never},
-      // The offset of the diagonal is computed from ramps: it becomes a boolean mask.
-      {"lathe.attention", "bottom_right", Found::Other},
       // The mask keeps its cast to f32.
       {"lathe.attention", "added_mask", Found::Other},
       // Only products with weights are layers, and only tables of weights are embeddings.
       {"lathe.linear", "computed_weight", Found::Never},
       {"lathe.embedding", "argument", Found::Never},
       {"lathe.embedding", "i32", Found::Never},
+      // The norm alone has its gain in f32.
+      {"lathe.add_norm", "rms_before_gain", Found::Other, true},
+      {"lathe.norm_rope", "before_gain", Found::Other, true},
       // The vector becomes a matrix of one row.
       {"lathe.linear", "vector", Found::Other},
   };

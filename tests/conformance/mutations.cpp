@@ -2,6 +2,8 @@
 #include "tests/conformance/mutations.h"
 
 #include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 
@@ -120,6 +122,36 @@ std::vector<Mutation> mutationsOf(Operation* op) {
     }
   }
   return all;
+}
+
+std::vector<Mutation> otherArguments(Operation* op) {
+  std::vector<Mutation> all;
+  auto function = op->getParentOfType<func::FuncOp>();
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    for (BlockArgument argument : function.getArguments()) {
+      if (argument == op->getOperand(i) || argument.getType() != op->getOperand(i).getType())
+        continue;
+      all.push_back({"argument", [i, k = argument.getArgNumber()](Operation* o) {
+                       o->setOperand(i, o->getParentOfType<func::FuncOp>().getArgument(k));
+                     }});
+    }
+  return all;
+}
+
+bool isValid(ModuleOp module) {
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic&) { return success(); });
+  return succeeded(verify(module));
+}
+
+void returnToo(ModuleOp module, Operation* target) {
+  auto function = module.lookupSymbol<func::FuncOp>("forward");
+  Operation* end = function.getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), target->getResults());
+  SmallVector<Type> results(function.getResultTypes());
+  llvm::append_range(results, target->getResultTypes());
+  function.setType(FunctionType::get(function.getContext(), function.getArgumentTypes(), results));
+  function.setAllResultAttrs(ArrayRef<DictionaryAttr>(
+      SmallVector<DictionaryAttr>(results.size(), DictionaryAttr::get(function.getContext()))));
 }
 
 }  // namespace lathe::conformance

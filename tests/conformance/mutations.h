@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace lathe::conformance {
 
@@ -18,5 +18,12 @@ struct Mutation {
 /// Everything that can be changed about one op. Changes that break a type or a constraint are among
 /// them: verify what comes out.
 std::vector<Mutation> mutationsOf(mlir::Operation* op);
+/// Arguments of the function, of the same type, in the place of each operand.
+std::vector<Mutation> otherArguments(mlir::Operation* op);
+
+/// Verifies without a word: most mutants are no valid modules.
+bool isValid(mlir::ModuleOp module);
+/// Returns the results of `op` from `forward` as well: one more user.
+void returnToo(mlir::ModuleOp module, mlir::Operation* op);
 
 }  // namespace lathe::conformance

@@ -64,6 +64,14 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       // Fused ops round in between: at most a step for every op of the decomposition.
       {"softmax", {4, 16}},
       {"rms_norm", {4, 16}},
+      {"layer_norm", {16, 16}},
+      {"adaln_modulate", {32, 16}},
+      {"gated_residual", {8, 4}},
+      // The sum and the norm are rounded to the dtype in between, at up to 8 times the result.
+      {"add_norm", {256, 16}},
+      {"norm_rope", {512, 16}},
+      {"rope_append", {512, 16}},
+      {"embedding", {8, 4}},
       {"rope", {8, 8}},
       {"silu_gate", {8, 16}},
       {"attention", {48, 16}},
@@ -79,7 +87,8 @@ inline Tolerance toleranceOf(const std::string& op, DType dtype, bool exact) {
   const double smallest = dtype == DType::BF16 ? 0x1p-126 : 0;
   if (exact) return {smallest, 0};
   // RoPE's tables are f32, and so is its arithmetic.
-  double ulp = op == "rope" && dtype == DType::F64 ? ulpOf(DType::F32) : ulpOf(dtype);
+  const bool rotates = op == "rope" || op == "norm_rope" || op == "rope_append";
+  double ulp = rotates && dtype == DType::F64 ? ulpOf(DType::F32) : ulpOf(dtype);
   auto it = ulpTable().find(op);
   Ulps ulps = it == ulpTable().end() ? kRoundedOnce : it->second;
   // 16-bit floats compute in f32 and round once: sums do not lose their digits.

@@ -63,15 +63,28 @@ func.func @two_weights() -> tensor<6x6xf32> {
   return %y : tensor<6x6xf32>
 }
 
+// One row for all rows is a bias.
+// CHECK-LABEL: @bias_row
+// CHECK: %[[B:.*]] = lathe.reshape %arg1 to
+// CHECK: lathe.linear %arg0, %{{.*}} bias %[[B]]
+// CHECK-NEXT: return
+func.func @bias_row(%x: tensor<2x8xf32>, %b: tensor<1x6xf32>) -> tensor<2x6xf32> {
+  %w = lathe.weight "w" : tensor<6x8xf32>
+  %t = lathe.transpose %w [1, 0] : tensor<6x8xf32>
+  %m = lathe.matmul %x, %t : tensor<2x8xf32>, tensor<8x6xf32>
+  %y = lathe.add %m, %b : tensor<2x6xf32>, tensor<1x6xf32>
+  return %y : tensor<2x6xf32>
+}
+
 // A residual that broadcasts, and a product with another user.
 // CHECK-LABEL: @residual_broadcasts
 // CHECK: lathe.linear %arg0, %{{.*}} : tensor<2x8xf32>, tensor<6x8xf32>
 // CHECK: lathe.add
-func.func @residual_broadcasts(%x: tensor<2x8xf32>, %r: tensor<1x6xf32>) -> tensor<2x6xf32> {
+func.func @residual_broadcasts(%x: tensor<2x8xf32>, %r: tensor<2x1xf32>) -> tensor<2x6xf32> {
   %w = lathe.weight "w" : tensor<6x8xf32>
   %t = lathe.transpose %w [1, 0] : tensor<6x8xf32>
   %m = lathe.matmul %x, %t : tensor<2x8xf32>, tensor<8x6xf32>
-  %y = lathe.add %m, %r : tensor<2x6xf32>, tensor<1x6xf32>
+  %y = lathe.add %m, %r : tensor<2x6xf32>, tensor<2x1xf32>
   return %y : tensor<2x6xf32>
 }
 // CHECK-LABEL: @product_is_used

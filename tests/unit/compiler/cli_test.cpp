@@ -75,7 +75,8 @@ test::TemporaryFolder* CliTest::folder_ = nullptr;
 // --- the command itself
 
 TEST_F(CliTest, HelpOfEveryVerbHasAnExampleOnStandardOutput) {
-  for (const char* verb : {"inspect", "compile", "run", "generate", "bench", "explain", "env"}) {
+  for (const char* verb :
+       {"inspect", "compile", "run", "generate", "bench", "explain", "selftest", "env"}) {
     CliResult r = runLathe(std::string(verb) + " --help");
     EXPECT_EQ(r.status, 0) << verb;
     EXPECT_THAT(r.out, HasSubstr("Usage: lathe " + std::string(verb)));

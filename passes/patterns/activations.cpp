@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   silu        x * sigmoid(x), x * (1 / (1 + exp(-x))), x / (1 + exp(-x))
+//   gelu        x / 2 * (1 + erf(x / sqrt 2))
+//   gelu_tanh   x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+//   relu        max(x, 0)
+#include <numbers>
+
+#include "ir/ops.h"
+#include "passes/patterns/library.h"
+
+namespace lathe {
+namespace {
+
+Tensor onePlusExp(DagPattern& p, const Tensor& x) { return add(exp(neg(x)), p.constant(1)); }
+Tensor siluProduct(DagPattern& p, const Tensor& x) {
+  return mul(
+      x, p.anyOf({sigmoid(x), div(p.constant(1), onePlusExp(p, x)), reciprocal(onePlusExp(p, x))}));
+}
+Tensor siluQuotient(DagPattern& p, const Tensor& x) { return div(x, onePlusExp(p, x)); }
+
+// x / 2 * inner in each association.
+using Inner = Tensor (*)(DagPattern& p, const Tensor& x);
+template <Inner inner>
+Tensor halfFirst(DagPattern& p, const Tensor& x) {
+  return mul(p.anyOf({mul(x, p.constant(0.5)), div(x, p.constant(2))}), inner(p, x));
+}
+template <Inner inner>
+Tensor halfLast(DagPattern& p, const Tensor& x) {
+  return mul(mul(x, inner(p, x)), p.constant(0.5));
+}
+template <Inner inner>
+Tensor halfLastDivided(DagPattern& p, const Tensor& x) {
+  return div(mul(x, inner(p, x)), p.constant(2));
+}
+template <Inner inner>
+Tensor halfInside(DagPattern& p, const Tensor& x) {
+  Tensor sum = inner(p, x);
+  return mul(x, p.anyOf({mul(sum, p.constant(0.5)), div(sum, p.constant(2))}));
+}
+
+Tensor onePlusErf(DagPattern& p, const Tensor& x) {
+  using std::numbers::sqrt2;
+  Tensor scaled = p.anyOf({mul(x, p.constant(1 / sqrt2)), div(x, p.constant(sqrt2))});
+  return add(erf(scaled), p.constant(1));
+}
+Tensor onePlusTanh(DagPattern& p, const Tensor& x) {
+  using std::numbers::inv_sqrtpi, std::numbers::sqrt2;
+  auto times = [&](const Tensor& t, double c) {
+    return p.anyOf({mul(t, p.constant(c)), div(t, p.constant(1 / c))});
+  };
+  Tensor square = p.anyOf({mul(x, x), pow(x, p.constant(2))});
+  Tensor cube = p.anyOf({mul(square, x), pow(x, p.constant(3))});
+  Tensor inner = add(x, times(cube, 0.044715));
+  return add(tanh(times(inner, sqrt2 * inv_sqrtpi)), p.constant(1));
+}
+
+Tensor relu(DagPattern& p, const Tensor& x) { return max(x, p.constant(0)); }
+
+}  // namespace
+
+const std::vector<ActivationForm>& activationForms() {
+  static const std::vector<ActivationForm> forms{
+      {"silu", siluProduct},
+      {"silu", siluQuotient},
+      {"gelu", halfFirst<onePlusErf>},
+      {"gelu", halfLast<onePlusErf>},
+      {"gelu", halfLastDivided<onePlusErf>},
+      {"gelu", halfInside<onePlusErf>},
+      {"gelu_tanh", halfFirst<onePlusTanh>},
+      {"gelu_tanh", halfLast<onePlusTanh>},
+      {"gelu_tanh", halfLastDivided<onePlusTanh>},
+      {"gelu_tanh", halfInside<onePlusTanh>},
+      {"relu", relu},
+  };
+  return forms;
+}
+
+}  // namespace lathe

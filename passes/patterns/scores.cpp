@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/patterns/scores.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace lathe {
+
+bool isMinusInfinity(Value v) {
+  auto number = splatValue(v);
+  return number && std::isinf(*number) && *number < 0;
+}
+
+namespace {
+
+// 0 and -inf, as the condition where it is -inf or (not hidden) 0.
+struct Additive {
+  Value condition;
+  bool hidden;
+};
+std::optional<Additive> readAdditive(Value bias) {
+  auto select = bias.getDefiningOp<SelectOp>();
+  if (!select) return std::nullopt;
+  bool hidden = isMinusInfinity(select.getA());
+  if (!hidden && !isMinusInfinity(select.getB())) return std::nullopt;
+  auto visible = splatValue(hidden ? select.getB() : select.getA());
+  if (!visible || *visible != 0) return std::nullopt;
+  return Additive{select.getCondition(), hidden};
+}
+
+bool leadsToProduct(Value v) {
+  Operation* op = v.getDefiningOp();
+  if (!op) return false;
+  if (isa<MatmulOp>(op)) return true;
+  if (isa<SelectOp>(op))
+    return leadsToProduct(op->getOperand(1)) || leadsToProduct(op->getOperand(2));
+  if (isa<CastOp, TanhOp>(op)) return leadsToProduct(op->getOperand(0));
+  if (isa<MulOp, DivOp, AddOp>(op))
+    return leadsToProduct(op->getOperand(0)) || leadsToProduct(op->getOperand(1));
+  return false;
+}
+
+}  // namespace
+
+ScoreReader::Step ScoreReader::stop(const Twine& reason) {
+  if (until_ == Until::Anything) return Step::End;
+  m_.decline(reason);
+  return Step::Failed;
+}
+
+bool ScoreReader::read() {
+  while (true) {
+    Step s = step();
+    if (s != Step::Read) return s == Step::End;
+  }
+}
+
+ScoreReader::Step ScoreReader::step() {
+  Operation* op = base.getDefiningOp();
+  if (!op) return stop("the scores are an argument, wanted lathe.matmul");
+  if (!base.hasOneUse())
+    return stop(op->getName().getStringRef() +
+                " between the product and the softmax has another user");
+  if (until_ == Until::Product && isa<MatmulOp>(op)) {
+    m_.consume(op);
+    return Step::End;
+  }
+  Value had = base;
+  if (isa<CastOp>(op) && until_ == Until::Product) {
+    base = op->getOperand(0);
+  } else if (auto scaling = readScaling(op)) {
+    if (readSoftcap(op)) {
+      m_.consume(op);
+      return Step::Read;
+    }
+    scale *= scaling->factor;
+    base = scaling->x;
+  } else if (isa<MulOp, DivOp>(op)) {
+    return stop(op->getName().getStringRef() +
+                ": the scores are scaled by something else than a positive constant");
+  } else if (auto select = dyn_cast<SelectOp>(op)) {
+    if (capped_) return stop("the mask lies under the softcap");
+    if (!addSelect(select)) return stop("lathe.select: the mask does not put -inf into the scores");
+  } else if (auto sum = dyn_cast<AddOp>(op)) {
+    if (capped_) return stop("the added mask lies under the softcap");
+    if (Step s = addSum(sum); s != Step::Read) return s;
+  } else {
+    return stop("wanted the product of q and k, found " + op->getName().getStringRef());
+  }
+  bool sameShape = dimsOf(tensorType(base)) == dimsOf(tensorType(had));
+  if (!sameShape) {
+    base = had;
+    return stop(op->getName().getStringRef() + " broadcasts the scores");
+  }
+  m_.consume(op);
+  return Step::Read;
+}
+
+// product is a constant times tanh of the scores over a constant.
+bool ScoreReader::readSoftcap(Operation* product) {
+  auto outer = readScaling(product);
+  Value t = outer->x;
+  while (isa_and_nonnull<CastOp>(t.getDefiningOp()) && t.hasOneUse() && until_ == Until::Product)
+    t = t.getDefiningOp()->getOperand(0);
+  auto tanh = t.getDefiningOp<TanhOp>();
+  if (!tanh || !t.hasOneUse() || !tanh.getX().hasOneUse() || capped_ || scale != 1) return false;
+  Operation* inner = tanh.getX().getDefiningOp();
+  auto scaling = readScaling(inner);
+  // c tanh(s / c): what is left of the inner factor scales the scores.
+  softcap = outer->factor;
+  capped_ = true;
+  m_.consume(tanh);
+  base = tanh.getX();
+  if (scaling) {
+    scale = scaling->factor * softcap;
+    if (std::abs(scale - 1) < 1e-6) scale = 1;
+    base = scaling->x;
+    m_.consume(inner);
+  } else {
+    scale = softcap;
+  }
+  return true;
+}
+
+bool ScoreReader::addSelect(SelectOp select) {
+  bool hidden = isMinusInfinity(select.getA());
+  if (!hidden && !isMinusInfinity(select.getB())) return false;
+  Value inner = hidden ? select.getB() : select.getA();
+  if (isMinusInfinity(inner) || inner.getType() != select.getType()) return false;
+  base = inner;
+  addCondition(select.getCondition(), hidden);
+  return true;
+}
+
+ScoreReader::Step ScoreReader::addSum(AddOp sum) {
+  bool left, right;
+  if (until_ == Until::Product) {
+    left = leadsToProduct(sum.getA());
+    right = leadsToProduct(sum.getB());
+  } else {
+    // A mask is smaller than the scores, or a condition's 0 and -inf.
+    auto isMask = [&](Value v) { return v.getType() != sum.getType() || readAdditive(v); };
+    left = !isMask(sum.getA()) && isMask(sum.getB());
+    right = !isMask(sum.getB()) && isMask(sum.getA());
+  }
+  if (left == right) return stop("one operand of lathe.add must come from lathe.matmul");
+  Value bias = left ? sum.getB() : sum.getA();
+  if (auto additive = readAdditive(bias)) {
+    m_.consume(bias.getDefiningOp());
+    addCondition(additive->condition, additive->hidden);
+  } else if (scale != 1) {
+    return stop("lathe.add: the added mask is scaled with the scores");
+  } else {
+    biases_.push_back(bias);
+  }
+  base = left ? sum.getA() : sum.getB();
+  return Step::Read;
+}
+
+// Splits what lets a key through only if both parts do.
+void ScoreReader::addCondition(Value condition, bool hidden) {
+  Operation* op = condition.getDefiningOp();
+  bool splits = hidden ? isa_and_nonnull<LogicalOrOp>(op) : isa_and_nonnull<LogicalAndOp>(op);
+  if (isa_and_nonnull<LogicalNotOp>(op) &&
+      isa_and_nonnull<LogicalOrOp, LogicalAndOp, LogicalNotOp>(op->getOperand(0).getDefiningOp())) {
+    m_.consume(op);
+    return addCondition(op->getOperand(0), !hidden);
+  }
+  if (!splits) {
+    conditions_.push_back({condition, hidden});
+    return;
+  }
+  m_.consume(op);
+  addCondition(op->getOperand(0), hidden);
+  addCondition(op->getOperand(1), hidden);
+}
+
+void ScoreReader::readCausal() {
+  SmallVector<std::optional<RampBound>> bounds;
+  for (const Condition& c : conditions_) bounds.push_back(readBound(c.value, c.hidden, type_));
+  SmallVector<Condition, 4> rest;
+  std::optional<RampBound> upper;
+  SmallVector<bool> taken(bounds.size());
+  auto take = [&](size_t i) {
+    taken[i] = true;
+    for (Operation* op : bounds[i]->ops) m_.consume(op);
+  };
+  for (size_t i = 0; i < bounds.size() && !upper; ++i) {
+    if (!bounds[i] || alignmentOf(*bounds[i], type_) == Causal::none) continue;
+    upper = bounds[i];
+    causal = alignmentOf(*upper, type_);
+    positions = upper->positions;
+    take(i);
+  }
+  for (size_t i = 0; upper && i < bounds.size() && !window; ++i)
+    if (bounds[i] && !taken[i] && (window = windowOf(*upper, *bounds[i]))) take(i);
+  for (size_t i = 0; i < conditions_.size(); ++i)
+    if (!taken[i]) rest.push_back(conditions_[i]);
+  conditions_ = rest;
+}
+
+Value ScoreReader::mask() {
+  Value all;
+  for (auto [condition, hidden] : conditions_) {
+    if (hidden) condition = m_.make("lathe.logical_not", {condition});
+    all = all ? m_.make("lathe.logical_and", {all, condition}) : condition;
+  }
+  if (biases_.empty()) return all;
+  Value sum = biases_[0];
+  for (Value bias : ArrayRef(biases_).drop_front()) sum = m_.make("lathe.add", {sum, bias});
+  if (!all || !sum) return sum;
+  auto element = *dtypeOf(tensorType(sum).getElementType());
+  Array low(element, {});
+  low.set(0, -INFINITY);
+  Value minus = m_.make("lathe.constant", {}, {{"value", low}});
+  return m_.make("lathe.select", {all, sum, minus});
+}
+
+}  // namespace lathe

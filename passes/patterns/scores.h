@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What stands in front of a softmax: scale, softcap and masks, read from the softmax downwards.
+#include "passes/patterns/causal.h"
+#include "passes/patterns/forms.h"
+
+namespace lathe {
+
+class ScoreReader {
+ public:
+  enum class Until {
+    Product,   ///< down to a matmul; anything in between that cannot be read declines
+    Anything,  ///< as far as it can be read
+  };
+  /// `scores` is the softmax's operand [.., queries, keys].
+  ScoreReader(Match& match, mlir::Value scores, Until until)
+      : m_(match), base(scores), type_(tensorType(scores)), until_(until) {}
+
+  /// False after Match::decline.
+  bool read();
+  /// Takes conditions that are causal masks and windows out of the masks. Call after `read`.
+  void readCausal();
+  /// The mask operand; null if there is none. Call last.
+  mlir::Value mask();
+
+ private:
+  enum class Step { Read, End, Failed };
+  struct Condition {
+    mlir::Value value;
+    bool hidden;  ///< true means masked
+  };
+
+  Step step();
+  Step stop(const llvm::Twine& reason);
+  bool readSoftcap(mlir::Operation* product);
+  bool addSelect(SelectOp select);
+  Step addSum(AddOp sum);
+  void addCondition(mlir::Value condition, bool hidden);
+
+  Match& m_;
+
+ public:
+  mlir::Value base;  ///< what is scaled, capped and masked
+  double scale = 1, softcap = 0;
+  Causal causal = Causal::none;
+  int64_t window = 0;
+  mlir::Value positions;
+
+ private:
+  mlir::RankedTensorType type_;
+  Until until_;
+  bool capped_ = false;
+  std::string reason_;
+  llvm::SmallVector<Condition, 4> conditions_;
+  llvm::SmallVector<mlir::Value, 2> biases_;
+};
+
+/// True for the constant -infinity.
+bool isMinusInfinity(mlir::Value v);
+
+}  // namespace lathe
