@@ -69,8 +69,26 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
   std::vector<FrozenRewritePatternSet> stages_;
 };
 
+// The user's fusions alone.
+class UserFusionsPass : public PassWrapper<UserFusionsPass, OperationPass<>> {
+ public:
+  LATHE_PASS(UserFusionsPass, "lathe-user-fusions", "the user's patterns on the graph as recorded")
+  explicit UserFusionsPass(PatternLibrary own) : own_(std::move(own)) {}
+  void runOnOperation() final {
+    RewritePatternSet patterns(&getContext());
+    for (auto& p : own_) patterns.add(toRewrite(p));
+    if (failed(applyPatterns(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+
+ private:
+  PatternLibrary own_;
+};
+
 }  // namespace
 
+std::unique_ptr<Pass> createUserFusionsPass(PatternLibrary own) {
+  return std::make_unique<UserFusionsPass>(std::move(own));
+}
 std::unique_ptr<Pass> createFusePass() { return std::make_unique<FusePass>(); }
 std::unique_ptr<Pass> createFusePass(PatternsFor more) {
   return std::make_unique<FusePass>(std::move(more));

@@ -24,6 +24,9 @@ void addDecomposePattern(mlir::RewritePatternSet& patterns);
 /// `lathe-fuse`: the built-in fusions, and the user's own.
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createFusePass(PatternsFor more);
+/// The user's fusions alone, for the graph as recorded: a pattern is matched as it is written, and
+/// `lathe-fuse` tries it again on the canonical form.
+std::unique_ptr<mlir::Pass> createUserFusionsPass(PatternLibrary own);
 /// `lathe-why-not`: a remark on each op that no fusion took although one came near, with the first
 /// constraint that failed. Run it after `lathe-fuse`; it changes nothing.
 std::unique_ptr<mlir::Pass> createWhyNotPass();

@@ -105,6 +105,10 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   const bool observed = !observedResults(module).empty();
   if (observed) steps(Stage::Canonical, {{"isolate-observed", isolateObserved, true}});
 
+  // The user writes patterns as models are written: they are tried before canonicalization changes
+  // the spelling, and again with the built-in fusions.
+  if (!own.empty()) pass(Stage::Canonical, "user-fusions", createUserFusionsPass(own));
+
   // CSE after canonicalization: equal spellings first, then equal values.
   pass(Stage::Canonical, "canonicalize", createCanonicalizePass());
   pass(Stage::Canonical, "cse", createCsePass());

@@ -20,6 +20,9 @@ bool isNearer(const DagPattern& p, const Miss& m, const NearMiss& best) {
 // Below half, or by the root's name alone, every op would be near to something.
 bool isWorthTelling(const NearMiss& near) {
   if (near.miss.why == Miss::Why::Declined) return true;
+  // Another op in its place, and few that fit, says less than an attribute or a user in the way.
+  bool structural = near.miss.why <= Miss::Why::OperandCount;
+  if (structural && near.miss.matched < 3) return false;
   return near.miss.matched > 1 && near.miss.matched * 2 >= near.pattern->opCount();
 }
 

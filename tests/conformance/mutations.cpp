@@ -66,7 +66,7 @@ std::vector<Mutation> mutationsOf(Operation* op) {
         for (size_t i = 0; i < values.size(); ++i) {
           SmallVector<int64_t> other = values;
           other[i] = 3 - other[i];
-          if (other[i] > 0)
+          if (other[i] > 0 && !isOne(dimOf(tensorType(op->getResult(0)), int64_t(i))))
             setAttribute("strides", key, DenseI64ArrayAttr::get(op->getContext(), other));
         }
       }
@@ -80,7 +80,9 @@ std::vector<Mutation> mutationsOf(Operation* op) {
       if (Attribute other = otherConstant(value)) setAttribute("constant", key, other);
     } else if (auto number = dyn_cast<FloatAttr>(a.getValue())) {
       double v = number.getValueAsDouble();
-      setAttribute("number", key, FloatAttr::get(number.getType(), v == 0 ? 0.5 : 1.5 * v));
+      // An epsilon is small: half as much again would change nothing that a float shows.
+      double other = key == "epsilon" ? v + 0.25 : v == 0 ? 0.5 : 1.5 * v;
+      setAttribute("number", key, FloatAttr::get(number.getType(), other));
     } else if (key == "window") {
       auto window = cast<IntegerAttr>(a.getValue());
       setAttribute("window", key, IntegerAttr::get(window.getType(), window.getInt() + 1));
@@ -98,7 +100,8 @@ std::vector<Mutation> mutationsOf(Operation* op) {
     addChoices<WeightLayoutAttr>(
         op, key, value, [](uint32_t i) { return symbolizeWeightLayout(i); }, all);
   }
-  for (unsigned i = 0; i + 1 < op->getNumOperands(); ++i)
+  bool commutes = op->hasTrait<OpTrait::IsCommutative>() || isa<AddNormOp>(op);
+  for (unsigned i = 0; i + 1 < op->getNumOperands() && !(commutes && i == 0); ++i)
     if (op->getOperand(i).getType() == op->getOperand(i + 1).getType())
       all.push_back({"operands", [i](Operation* o) {
                        Value a = o->getOperand(i);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether a backend computes what the reference does.
+#include <string>
+
+#include "tests/conformance/cases.h"
+
+namespace lathe::conformance {
+
+/// Runs all samples of a row and dtype on a backend and on the reference in float64, at every size
+/// of allSizes(), and compares within toleranceOf(). Empty if all agree, else a line for each
+/// output that does not: its sample, name, sizes, and first wrong element. Empty for what the
+/// backend refuses, too: ask compiled(). Throws Error for anything but a refusal.
+std::string agreement(const std::string& backend, const OpRow& row, DType dtype);
+
+}  // namespace lathe::conformance
