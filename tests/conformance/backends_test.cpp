@@ -9,9 +9,8 @@
 #include <sstream>
 
 #include "backends/backend.h"
-#include "lathe/lathe.h"
+#include "tests/conformance/agreement.h"
 #include "tests/conformance/support.h"
-#include "tests/conformance/tolerance.h"
 
 namespace lathe::conformance {
 namespace {
@@ -29,45 +28,29 @@ struct Parameter {
 void PrintTo(const Parameter& p, std::ostream* os) { *os << p.backend << " " << p.op; }
 class Backends : public ::testing::TestWithParam<Parameter> {};
 
-Session open(std::shared_ptr<const Program> program, const Data& data) {
-  Session session(std::move(program), {.threads = 2});
-  session.bindWeights(data.weights);
-  return session;
-}
-
 TEST_P(Backends, AgreesWithReference) {
   const auto& [backend, op] = GetParam();
   const OpRow& row = rowOf(op);
   for (DType dtype : row.dtypes) {
     SCOPED_TRACE(nameOf(dtype));
-    const std::vector<Sample> samples = row.samples(dtype);
-    const Graph graph = recordSamples(samples);
-    auto onReference = [&](bool float64) {
-      return std::make_shared<Program>(
-          compile(graph, {.backend = "reference", .float64 = float64}));
-    };
     // What a backend refuses is counted in docs/support.md.
-    std::shared_ptr<const Program> program =
-        backend == "reference" ? onReference(false) : compiled(backend, row, dtype).program;
-    if (!program) continue;
-    Data data = makeData(samples, allSizes()[0], op);
-    Session tested = open(program, data);
-    Session wide = open(onReference(true), data);
-    Session narrow = open(onReference(false), data);
-    for (Sizes sizes : allSizes()) {
-      data.inputs = makeData(samples, sizes, op).inputs;
-      const Arrays got = tested.run("forward", data.inputs);
-      const Arrays want = wide.run("forward", data.inputs);
-      const Arrays wantRounded = narrow.run("forward", data.inputs);
-      for (const auto& [name, value] : got) {
-        const Sample& sample = samples[std::stoul(name)];
-        const Array& oracle = (sample.ownDtype ? wantRounded : want).at(name);
-        const Tolerance t = toleranceOf(op.substr(6), value.dtype(), sample.exact);
-        EXPECT_EQ(firstDifference(value, oracle, t), "")
-            << sample.name << " " << name << " rows=" << sizes.rows << " cols=" << sizes.cols;
-      }
-    }
+    EXPECT_EQ(agreement(backend, row, dtype), "");
   }
+}
+
+// The comparison itself: the first recording adds, the next ones multiply.
+TEST(Agreement, NamesTheSampleAndTheElement) {
+  int recorded = 0;
+  const OpRow planted{
+      "lathe.planted", false, {DType::F32}, [&](DType d) {
+        return std::vector<Sample>{{"pair", {{d, {3}}}, [&](Graph&, const std::vector<Tensor>& t) {
+                                      return std::vector<Tensor>{recorded++ ? mul(t[0], t[0])
+                                                                            : add(t[0], t[0])};
+                                    }}};
+      }};
+  const std::string text = agreement("cpu", planted, DType::F32);
+  EXPECT_EQ(text.find("pair 0.out0 rows=3 cols=1: element 0 is "), 0u) << text;
+  EXPECT_NE(text.find(" (3 of 3)"), std::string::npos) << text;
 }
 
 std::vector<Parameter> parameters() {

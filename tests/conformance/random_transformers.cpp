@@ -96,7 +96,7 @@ class Maker {
     if (!layerNorm) return divideByRoot(x, square(x));
     if (wrong()) {  // E[x^2] - E[x]^2 is no layer norm of ours
       Tensor m = mean(x);
-      return (x - m) * rsqrt(mean(square(x)) - m * m + 1.0);
+      return (x - m) * rsqrt(abs(mean(square(x)) - m * m) + 1.0);
     }
     Tensor centered = x - mean(x);
     return divideByRoot(centered, square(centered));

@@ -41,18 +41,21 @@ std::string expansionOf(const Graph& graph, const std::string& backend, const Op
   return all.empty() ? "expanded by the layout passes" : all;
 }
 
-std::string word(Support support) {
-  return support == Support::Yes ? "yes" : support == Support::Expanded ? "expanded" : "no";
-}
-
 bool takes(const OpRow& row, DType dtype) {
   return std::find(row.dtypes.begin(), row.dtypes.end(), dtype) != row.dtypes.end();
 }
 
-const DType kAll[] = {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64,
-                      DType::I32, DType::I16, DType::I8,   DType::U8,  DType::Bool};
-
 }  // namespace
+
+std::string_view nameOf(Support support) {
+  return support == Support::Yes ? "yes" : support == Support::Expanded ? "expanded" : "no";
+}
+
+const std::vector<DType>& columns() {
+  static const std::vector<DType> all{DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64,
+                                      DType::I32, DType::I16, DType::I8,   DType::U8,  DType::Bool};
+  return all;
+}
 
 std::vector<std::string> testedBackends() {
   std::vector<std::string> names = backendNames();
@@ -90,14 +93,16 @@ std::string supportPage() {
       "backend runs everything.\n";
   for (const std::string& backend : testedBackends()) {
     page += "\n## " + backend + "\n\n| op |";
-    for (DType d : kAll) page += " " + std::string(nameOf(d)) + " |";
+    for (DType d : columns()) page += " " + std::string(nameOf(d)) + " |";
     page += "\n|---|";
-    for (size_t i = 0; i < std::size(kAll); ++i) page += "---|";
+    for (size_t i = 0; i < columns().size(); ++i) page += "---|";
     page += "\n";
     for (const OpRow& row : opTable()) {
       page += "| `" + row.op + "` |";
-      for (DType d : kAll)
-        page += " " + (takes(row, d) ? word(compiled(backend, row, d).support) : "-") + " |";
+      for (DType d : columns())
+        page += " " +
+                (takes(row, d) ? std::string(nameOf(compiled(backend, row, d).support)) : "-") +
+                " |";
       page += "\n";
     }
   }
@@ -114,7 +119,7 @@ std::string limitsTable() {
       for (DType d : row.dtypes) {
         const Compiled& c = compiled(backend, row, d);
         if (c.support == Support::Yes) continue;
-        std::string& dtypes = lines[{word(c.support), c.reason}];
+        std::string& dtypes = lines[{std::string(nameOf(c.support)), c.reason}];
         dtypes += (dtypes.empty() ? "" : ", ") + std::string(nameOf(d));
       }
       for (const auto& [key, dtypes] : lines)

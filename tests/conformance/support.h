@@ -3,6 +3,7 @@
 // What a backend makes of the samples of one op and dtype.
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/program.h"
@@ -28,6 +29,10 @@ const Compiled& compiled(const std::string& backend, const OpRow& row, DType dty
 
 /// Backends to test: all but the reference.
 std::vector<std::string> testedBackends();
+
+std::string_view nameOf(Support support);
+/// All dtypes, in the order of the table's columns.
+const std::vector<DType>& columns();
 
 /// docs/support.md: op x dtype for every tested backend.
 std::string supportPage();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe bench: prefill and decode, beside what the machine could do.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -15,6 +13,7 @@
 #include "tools/lathe/bench_report.h"
 #include "tools/lathe/bench_work.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/host_roofs.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
@@ -34,12 +33,6 @@ struct BenchFlags {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Virtual machines may hide the size: then that of a common processor.
-double lastCacheBytes() {
-  long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? double(bytes) : double(32 << 20);
 }
 
 std::vector<int> randomIds(RandomGenerator& random, int64_t count, int64_t vocab) {

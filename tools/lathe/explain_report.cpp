@@ -74,12 +74,6 @@ std::vector<Row> byPlace(const std::vector<Row>& rows) {
   return merged;
 }
 
-std::string timeText(double seconds) {
-  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
-  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
-}
-
 // Without what another one is never smaller than.
 std::vector<DimExpr> largest(const std::vector<DimExpr>& all) {
   std::vector<DimExpr> kept;

@@ -29,5 +29,7 @@ std::string describe(DType dtype, const SymbolicShape& shape);
 std::string byteText(double bytes);
 /// "12.3 M"
 std::string countText(double count);
+/// "3.75 ms"
+std::string timeText(double seconds);
 
 }  // namespace lathe::cli

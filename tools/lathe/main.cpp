@@ -28,6 +28,7 @@ const std::vector<Verb>& verbs() {
       {"bisect", "name the rewrite that made a result wrong, and write a reproducer", bisectVerb},
       {"why-not", "say why ops were not fused", whyNotVerb},
       {"diff", "compare two graphs op by op", diffVerb},
+      {"selftest", "test and measure each backend's ops on this machine", selftestVerb},
       {"env", "describe this machine and this build", envVerb},
   };
   return list;

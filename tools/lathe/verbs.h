@@ -16,6 +16,7 @@ int explainVerb(const ArgumentList& arguments);
 int bisectVerb(const ArgumentList& arguments);
 int whyNotVerb(const ArgumentList& arguments);
 int diffVerb(const ArgumentList& arguments);
+int selftestVerb(const ArgumentList& arguments);
 int envVerb(const ArgumentList& arguments);
 
 }  // namespace lathe::cli

@@ -16,10 +16,11 @@ struct CliResult {
 };
 
 /// `before` stands in front of the program: environment variables. `arguments` are shell words.
-inline CliResult runLathe(const std::string& arguments, const std::string& before = "") {
+inline CliResult runLathe(const std::string& arguments, const std::string& before = "",
+                          const std::string& program = LATHE_BINARY_DIR "/bin/lathe") {
   TemporaryFolder folder;
-  std::string command = before + " " LATHE_BINARY_DIR "/bin/lathe " + arguments + " 2>" +
-                        (folder / "err") + " </dev/null";
+  std::string command =
+      before + " " + program + " " + arguments + " 2>" + (folder / "err") + " </dev/null";
   CliResult result;
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) {

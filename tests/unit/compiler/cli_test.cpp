@@ -75,7 +75,8 @@ test::TemporaryFolder* CliTest::folder_ = nullptr;
 // --- the command itself
 
 TEST_F(CliTest, HelpOfEveryVerbHasAnExampleOnStandardOutput) {
-  for (const char* verb : {"inspect", "compile", "run", "generate", "bench", "explain", "env"}) {
+  for (const char* verb :
+       {"inspect", "compile", "run", "generate", "bench", "explain", "selftest", "env"}) {
     CliResult r = runLathe(std::string(verb) + " --help");
     EXPECT_EQ(r.status, 0) << verb;
     EXPECT_THAT(r.out, HasSubstr("Usage: lathe " + std::string(verb)));
@@ -449,7 +450,10 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
                             5 * 2.0 * (64512 + 6208) + 4 * 2 * 96 * (21 + 22 + 23 + 24 + 25)};
     JsonValue seconds = test.at("repetitions_s");
     double median = (seconds.at(size_t(0)).asDouble() + seconds.at(size_t(1)).asDouble()) / 2;
-    EXPECT_NEAR(test.at("flops_per_second").asDouble() * median / flops[i], 1, 1e-6);
+    // Norms, softmax and activations come on top of the products.
+    const double ratio = test.at("flops_per_second").asDouble() * median / flops[i];
+    EXPECT_GT(ratio, 1);
+    EXPECT_LT(ratio, 1.06);
     EXPECT_TRUE(test.at("tokens").asInt() == (i ? 5 : 20));
     EXPECT_GT(test.at("peak_share").asDouble(), 0);
     EXPECT_LE(test.at("peak_share").asDouble(), 1);
