@@ -33,6 +33,22 @@ bool keepsType(Operation* op, unsigned operand) {
   return false;
 }
 
+// What a cast from the narrow type widens, laid out as the wide value is. Null if there is no cast.
+Value narrowed(Match& m, Value wide, Type narrow) {
+  Operation* op = wide.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<CastOp>(op)) {
+    if (tensorType(cast.getX()).getElementType() != narrow) return {};
+    m.consume(op);
+    return cast.getX();
+  }
+  if (!isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp, SliceOp>(op)) return {};
+  Value x = narrowed(m, op->getOperand(0), narrow);
+  if (!x) return {};
+  m.consume(op);
+  return m.makeWith(std::string_view(op->getName().getStringRef()), {x},
+                    SmallVector<NamedAttribute>(op->getAttrDictionary().getValue()));
+}
+
 void record(DagPattern& p) {
   Tensor inner = p.where(p.any(), "a fused op that computes in f32", isFusedInF32);
   Tensor outer = anyCast(p, inner);
@@ -47,16 +63,14 @@ void record(DagPattern& p) {
     if (!m[inner].hasOneUse()) return m.decline("the f32 value has another user");
     SmallVector<Value> operands;
     for (OpOperand& operand : op->getOpOperands()) {
-      auto widened = operand.get().getDefiningOp<CastOp>();
       if (keepsType(op, operand.getOperandNumber())) {
         operands.push_back(operand.get());
-      } else if (widened && tensorType(widened.getX()).getElementType() == narrow) {
-        operands.push_back(widened.getX());
-        m.consume(widened);
-      } else {
+        continue;
+      }
+      operands.push_back(narrowed(m, operand.get(), narrow));
+      if (!operands.back())
         return m.decline("operand " + Twine(operand.getOperandNumber()) +
                          " is not a cast from the narrow type");
-      }
     }
     m.consume(op);
     // Absent optional operands are null values in `makeWith`.

@@ -28,8 +28,10 @@ TEST(Mutants, KeepTheirMeaningUnderFusion) {
     const std::string form = textOf(*fusedOriginal);
 
     const size_t count = opsOf(*original).size();
-    for (size_t i = 0; i < count; ++i)
-      for (const Mutation& mutation : mutationsOf(opsOf(*original)[i])) {
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Mutation> all = mutationsOf(opsOf(*original)[i]);
+      for (Mutation& other : otherArguments(opsOf(*original)[i])) all.push_back(std::move(other));
+      for (const Mutation& mutation : all) {
         Module mutant(original->clone());
         Operation* target = opsOf(*mutant)[i];
         const std::string where = op + " " + sample.name + ": " + mutation.name + " of " +
@@ -43,6 +45,7 @@ TEST(Mutants, KeepTheirMeaningUnderFusion) {
         ++different[op];
         EXPECT_NE(textOf(*mutant), form) << where << " was taken for the op itself";
       }
+    }
   }
   // Not a test of nothing.
   for (const OpRow& row : opTable()) {
