@@ -20,11 +20,11 @@ bool isNearer(const DagPattern& p, const Miss& m, const NearMiss& best) {
 // Below half, or by the root's name alone, every op would be near to something.
 bool isWorthTelling(const NearMiss& near) {
   if (near.miss.why == Miss::Why::Declined) return true;
-  // Another op in its place, and few that fit, says less than an attribute or a user in the way.
-  bool structural = near.miss.why <= Miss::Why::OperandCount;
-  if (structural && near.miss.matched < 3) return false;
   return near.miss.matched > 1 && near.miss.matched * 2 >= near.pattern->opCount();
 }
+
+// Another op in its place says less than an attribute, a constant or a user in the way.
+bool isStructural(const NearMiss& near) { return near.miss.why <= Miss::Why::OperandCount; }
 
 // Without a pattern if one takes the op, or none could start there.
 NearMiss nearest(Operation* op, const PatternLibrary& library) {
@@ -74,6 +74,14 @@ std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library,
   for (Operation* op : ops)
     if (NearMiss near = nearest(op, library); near.pattern && (evenFar || isWorthTelling(near)))
       misses.push_back(std::move(near));
+  // Part of what a larger fusion nearly took: that one's reason is the one to tell.
+  llvm::DenseSet<Operation*> told;
+  for (const NearMiss& near : misses)
+    if (!isStructural(near)) told.insert(near.op);
+  std::erase_if(misses, [&](const NearMiss& near) {
+    return isStructural(near) &&
+           llvm::any_of(near.op->getUsers(), [&](Operation* user) { return told.contains(user); });
+  });
   return misses;
 }
 

@@ -92,8 +92,8 @@ double MeasuredKernel::roofShare(const MachineRoofs& machine) const {
 
 void printKernels(const std::vector<MeasuredKernel>& kernels, const MachineRoofs& machine,
                   int threads) {
-  fmt::print("{} threads: {}FLOP/s in 16 bits, {}FLOP/s in f32, {}/s\n\n", threads,
-             countText(machine.narrowFlops), countText(machine.wideFlops),
+  fmt::print("{} thread{}: {}FLOP/s in 16 bits, {}FLOP/s in f32, {}/s\n\n", threads,
+             threads == 1 ? "" : "s", countText(machine.narrowFlops), countText(machine.wideFlops),
              byteText(machine.bytesPerSecond));
   fmt::print(
       "| backend | op | size | dtype | time | FLOP/s | bytes/s | bound | of roof |\n"

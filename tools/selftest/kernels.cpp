@@ -93,11 +93,8 @@ void addRowOps(std::vector<Case>& cases, DType d) {
 const std::vector<Case>& allCases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> cases;
-    for (DType d : {DType::F32, DType::BF16}) {
-      addLinear(cases, d);
-      addAttention(cases, d);
-      addRowOps(cases, d);
-    }
+    for (auto add : {addLinear, addAttention, addRowOps})
+      for (DType d : {DType::F32, DType::BF16}) add(cases, d);
     return cases;
   }();
   return all;

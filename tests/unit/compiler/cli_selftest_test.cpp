@@ -44,7 +44,9 @@ TEST(CliSelftest, TestRunsTheSamples) {
 }
 
 TEST(CliSelftest, PerfHoldsKernelsAgainstTheRoofs) {
-  JsonValue json = jsonOf("selftest --mode perf --op rms_norm -t 1");
+  test::TemporaryFolder cache;
+  JsonValue json =
+      jsonOf("selftest --mode perf --op rms_norm -t 1", "LATHE_CACHE_DIR=" + cache.path());
   EXPECT_EQ(json.at("threads").asInt(), 1);
   ASSERT_EQ(json.at("kernels").size(), 2u);
   JsonValue kernel = json.at("kernels").at(0);
@@ -65,8 +67,8 @@ TEST(CliSelftest, MistakesAreUsageErrors) {
   expectFailure(4, "no backend 'cuda'; this build has cpu, reference",
                 "selftest --mode support --backend cuda");
   expectFailure(2, "the reference backend interprets", "selftest --mode perf --backend reference");
-  expectFailure(2, "--threads and --measure go with --mode perf, got --mode test",
-                "selftest --mode test --measure");
+  expectFailure(2, "--threads goes with --mode perf, got --mode test",
+                "selftest --mode test --threads 2");
   expectFailure(2, "--mode", "selftest");
   expectFailure(2, "--mode", "selftest --mode speed");
 }
