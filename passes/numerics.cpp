@@ -32,6 +32,7 @@ const std::vector<ContractRow>& contractTable() {
       {IncomingNan, "incoming-nan", "a NaN or infinity that comes in is treated as the graph says",
        Relaxed},
       {SignedZero, "signed-zero", "a zero has the sign that the graph gives it", Relaxed},
+      {MaskFill, "mask-fill", "a finite fill of masked scores is a number like any other", Relaxed},
       {GainPlacement, "gain-placement", "a norm's gain is applied before the next product rounds",
        Fast},
       {ProductOrder, "product-order", "matrix products associate as written", Fast},

@@ -24,6 +24,7 @@ enum class Contract {
   Reciprocal,            ///< a quotient by a constant is no product with its inverse
   IncomingNan,           ///< a NaN or infinity that comes in is treated as the graph says
   SignedZero,            ///< a zero has the sign that the graph gives it
+  MaskFill,              ///< a finite fill of masked scores is a number like any other
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
 };

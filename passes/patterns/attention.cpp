@@ -81,7 +81,7 @@ Value build(Match& m, Value weights, Value v) {
   if (!query || !key) return {};
   if (!groupHeads(m, key, v)) return {};
   Value mask = scores.mask();
-  std::string maskedRow = stringifyMaskedRow(softmax.getMaskedRow()).str();
+  std::string maskedRow = scores.maskedRow(softmax);
   std::string causal = stringifyCausal(scores.causal).str();
   return m.make("lathe.attention", {query, key, v, mask, scores.positions},
                 {{"scale", scale},

@@ -14,6 +14,13 @@ bool isMinusInfinity(Value v) {
 
 namespace {
 
+// Fills in use are -1e9, -1e30, the lowest float; -1e4 may well be a score.
+constexpr double kHighestFill = -1e8;
+bool isFill(Value v) {
+  auto number = splatValue(v);
+  return number && *number <= kHighestFill;
+}
+
 // 0 and -inf, as the condition where it is -inf or (not hidden) 0.
 struct Additive {
   Value condition;
@@ -81,7 +88,7 @@ ScoreReader::Step ScoreReader::step() {
                 ": the scores are scaled by something else than a positive constant");
   } else if (auto select = dyn_cast<SelectOp>(op)) {
     if (capped_) return stop("the mask lies under the softcap");
-    if (!addSelect(select)) return stop("lathe.select: the mask does not put -inf into the scores");
+    if (Step s = addSelect(select); s != Step::Read) return s;
   } else if (auto sum = dyn_cast<AddOp>(op)) {
     if (capped_) return stop("the added mask lies under the softcap");
     if (Step s = addSum(sum); s != Step::Read) return s;
@@ -123,14 +130,34 @@ bool ScoreReader::readSoftcap(Operation* product) {
   return true;
 }
 
-bool ScoreReader::addSelect(SelectOp select) {
-  bool hidden = isMinusInfinity(select.getA());
-  if (!hidden && !isMinusInfinity(select.getB())) return false;
+ScoreReader::Step ScoreReader::addSelect(SelectOp select) {
+  bool hidden = isFill(select.getA());
+  if (!hidden && !isFill(select.getB()))
+    return stop(
+        "lathe.select: the mask puts neither -inf nor a large negative number into the scores");
   Value inner = hidden ? select.getB() : select.getA();
-  if (isMinusInfinity(inner) || inner.getType() != select.getType()) return false;
+  if (isFill(inner) || inner.getType() != select.getType())
+    return stop("lathe.select: the mask hides a constant");
+  double fill = *splatValue(hidden ? select.getA() : select.getB());
+  if (fill_.value_or(fill) != fill)
+    return stop("lathe.select: two masks put different numbers into the scores");
+  if (!std::isinf(fill)) {
+    // A weight of exp(fill - maximum) is 0 as long as scores stay far above the fill.
+    if (fill * scale > kHighestFill || tensorType(select).getElementType().isF16())
+      return stop("lathe.select: the scaled fill is no large negative number");
+    if (!biases_.empty())
+      return stop("lathe.add: an added mask tells apart what the fill made equal");
+    if (!m_.weakens(Contract::MaskFill)) return Step::Failed;
+  }
+  fill_ = fill;
   base = inner;
   addCondition(select.getCondition(), hidden);
-  return true;
+  return Step::Read;
+}
+
+std::string ScoreReader::maskedRow(SoftmaxOp softmax) const {
+  bool finite = fill_ && !std::isinf(*fill_);
+  return stringifyMaskedRow(finite ? MaskedRow::uniform : softmax.getMaskedRow()).str();
 }
 
 ScoreReader::Step ScoreReader::addSum(AddOp sum) {
@@ -146,7 +173,8 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   }
   if (left == right) return stop("one operand of lathe.add must come from lathe.matmul");
   Value bias = left ? sum.getB() : sum.getA();
-  if (auto additive = readAdditive(bias)) {
+  if (auto additive = readAdditive(bias); additive && (!fill_ || std::isinf(*fill_))) {
+    fill_ = -INFINITY;
     m_.consume(bias.getDefiningOp());
     addCondition(additive->condition, additive->hidden);
   } else if (scale != 1) {

@@ -22,6 +22,9 @@ class ScoreReader {
   void readCausal();
   /// The mask operand; null if there is none. Call last.
   mlir::Value mask();
+  /// The row policy: that of the softmax, or `uniform` where masked scores have a finite fill, for
+  /// a row of nothing but the fill has equal weights.
+  std::string maskedRow(SoftmaxOp softmax) const;
 
  private:
   enum class Step { Read, End, Failed };
@@ -33,7 +36,7 @@ class ScoreReader {
   Step step();
   Step stop(const llvm::Twine& reason);
   bool readSoftcap(mlir::Operation* product);
-  bool addSelect(SelectOp select);
+  Step addSelect(SelectOp select);
   Step addSum(AddOp sum);
   void addCondition(mlir::Value condition, bool hidden);
 
@@ -50,7 +53,7 @@ class ScoreReader {
   mlir::RankedTensorType type_;
   Until until_;
   bool capped_ = false;
-  std::string reason_;
+  std::optional<double> fill_;  ///< what masked scores are: -inf or one finite number
   llvm::SmallVector<Condition, 4> conditions_;
   llvm::SmallVector<mlir::Value, 2> biases_;
 };

@@ -119,8 +119,7 @@ void masked(DagPattern& p) {
     if (!scores.read()) return {};
     if (scores.base == m[x]) return m.decline("lathe.softmax: nothing to take in stands before it");
     return m.make("lathe.softmax", {scores.base, scores.mask()},
-                  attributesOf(op, scores.scale, scores.softcap,
-                               stringifyMaskedRow(op.getMaskedRow()).str()));
+                  attributesOf(op, scores.scale, scores.softcap, scores.maskedRow(op)));
   });
 }
 

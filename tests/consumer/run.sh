@@ -31,3 +31,4 @@ mv "$work/moved" "$work/prefix"
 "$here/no_llvm.sh" "$work/build/run_program" "$work/prefix/bin/lathe"
 "$work/build/run_program" "$work/softmax.lathe"
 "$work/prefix/bin/lathe" run "$work/softmax.lathe" --input x=2x16xf32=1.0 --output "$work/y.npy"
+"$work/prefix/bin/lathe" selftest --mode test --op softmax

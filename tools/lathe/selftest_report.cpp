@@ -52,14 +52,13 @@ void printSelftestDetails(const std::vector<SelftestRow>& rows) {
       dtypes += (dtypes.empty() ? "" : ", ") + std::string(nameOf(c.dtype));
     }
     for (const auto& [key, dtypes] : lines) {
-      const std::string& detail = key.second;
-      text += fmt::format("{} {} {} {}: ", row.backend, withoutDialect(row.op), dtypes, key.first);
-      text += detail.back() == '\n' ? "\n  " : "";
-      for (size_t i = 0; i < detail.size(); ++i) {
-        const bool last = i + 1 == detail.size();
-        text += detail[i] == '\n' && !last ? "\n  " : std::string(1, detail[i]);
-      }
-      text += detail.back() == '\n' ? "" : "\n";
+      std::string detail = key.second;
+      const bool list = detail.back() == '\n';  // differences: each on a line of its own
+      if (list) detail.pop_back();
+      text += fmt::format("{} {} {} {}:{}", row.backend, withoutDialect(row.op), dtypes, key.first,
+                          list ? "\n  " : " ");
+      for (char c : detail) text += c == '\n' ? "\n  " : std::string(1, c);
+      text += "\n";
     }
   }
   if (!text.empty()) fmt::print("\n{}", text);

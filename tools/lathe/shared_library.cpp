@@ -17,7 +17,8 @@ LoadedSymbol loadSymbol(const std::string& library, const char* symbol) {
   fs::path beside = program.parent_path().parent_path() / "lib" / library;
   for (const char* suffix : {".0", ""})
     if (fs::exists(beside.string() + suffix, ignored)) names.push_back(beside.string() + suffix);
-  names.insert(names.end(), {library + ".0", library});
+  // One that is there but does not load is told about: another one may be of another version.
+  if (names.empty()) names = {library + ".0", library};
   LoadedSymbol result;
   for (const std::string& name : names) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

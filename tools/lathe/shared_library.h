@@ -10,7 +10,7 @@ struct LoadedSymbol {
   std::string reason;  ///< the loader's words where there is no address
 };
 /// Loads `library` ("liblathe.so", with its version if it has one) from ../lib beside the program,
-/// else from where the system looks, and finds one of its symbols.
+/// or where there is none from where the system looks, and finds one of its symbols.
 LoadedSymbol loadSymbol(const std::string& library, const char* symbol);
 
 }  // namespace lathe::cli
