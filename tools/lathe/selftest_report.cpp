@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +14,22 @@
 namespace lathe::cli {
 namespace {
 
+constexpr int kMostDifferences = 4;  // of one op and dtype, in text
+
 std::string withoutDialect(const std::string& op) { return op.substr(op.find('.') + 1); }
+
+// A reason stays on its line; differences are a list, each with its own line end.
+std::string detailText(const std::string& detail) {
+  if (detail.back() != '\n') return " " + detail;
+  std::istringstream lines(detail);
+  std::string text;
+  int count = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (++count <= kMostDifferences) text += "\n  " + line;
+  if (count > kMostDifferences)
+    text += fmt::format("\n  and {} more; --json has all", count - kMostDifferences);
+  return text;
+}
 
 std::string boundOf(const CostValues& work, const MachineRoofs& machine) {
   return predict(work, machine).computeBound ? "compute" : "memory";
@@ -52,13 +68,8 @@ void printSelftestDetails(const std::vector<SelftestRow>& rows) {
       dtypes += (dtypes.empty() ? "" : ", ") + std::string(nameOf(c.dtype));
     }
     for (const auto& [key, dtypes] : lines) {
-      std::string detail = key.second;
-      const bool list = detail.back() == '\n';  // differences: each on a line of its own
-      if (list) detail.pop_back();
-      text += fmt::format("{} {} {} {}:{}", row.backend, withoutDialect(row.op), dtypes, key.first,
-                          list ? "\n  " : " ");
-      for (char c : detail) text += c == '\n' ? "\n  " : std::string(1, c);
-      text += "\n";
+      text += fmt::format("{} {} {} {}:{}\n", row.backend, withoutDialect(row.op), dtypes,
+                          key.first, detailText(key.second));
     }
   }
   if (!text.empty()) fmt::print("\n{}", text);

@@ -161,13 +161,25 @@ func.func @merged_transpose(%q: tensor<2x3x5x4xf32>, %k: tensor<2x5x3x4xf32>, %v
   return %y : tensor<2x3x5x4xf32>
 }
 
+// A row of nothing but a finite fill has equal weights.
+// CHECK-LABEL: @finite_fill
+// CHECK: lathe.attention {{.*}} mask {{.*}} masked_row uniform
+func.func @finite_fill(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %m, %s, %low : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
 // Near misses: the mask's value, the softmax's axis, a strict comparison, a scaled bias, a user of
 // the scores, k that is not transposed.
-// CHECK-LABEL: @finite_mask
+// CHECK-LABEL: @fill_like_a_score
 // CHECK-NOT: lathe.attention
 // CHECK: return
-func.func @finite_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
-  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+func.func @fill_like_a_score(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %low = lathe.constant dense<-1.0e4> : tensor<f32>
   %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
   %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
   %l = lathe.select %m, %s, %low : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>

@@ -98,15 +98,19 @@ TEST_F(OtherModule, AMismatchIsNamedAndFails) {
   EXPECT_EQ(r.out,
             "backend wrong\n\n| op | f32 | bf16 | f16 | i64 |\n|---|---|---|---|---|\n"
             "| planted | FAIL | ok | - | no |\n\n"
-            "wrong planted f32 FAIL:\n  same 0.out0: element 0 is 1, want 2\n"
-            "  row 1.out0: element 7 is 1, want 2\n"
+            "wrong planted f32 FAIL:\n"
+            "  sample 0.out0: element 7 is 1, want 2\n"
+            "  sample 1.out0: element 7 is 1, want 2\n"
+            "  sample 2.out0: element 7 is 1, want 2\n"
+            "  sample 3.out0: element 7 is 1, want 2\n"
+            "  and 2 more; --json has all\n"
             "wrong planted i64 no: another reason\n");
   EXPECT_EQ(r.err, "error: 1 of 2 tests differ from the reference: wrong planted f32\n");
   r = run("selftest --mode test --json");
   EXPECT_EQ(r.status, 5);
   JsonValue first = JsonValue::parse(r.out, "selftest").at("ops").at(0);
   EXPECT_EQ(first.at("result").asString(), "FAIL");
-  EXPECT_THAT(first.at("detail").asString(), HasSubstr("element 7 is 1, want 2"));
+  EXPECT_THAT(first.at("detail").asString(), HasSubstr("sample 5.out0: element 7 is 1, want 2"));
 }
 
 TEST_F(OtherModule, TheMedianIsReportedAndARefusalNamed) {
