@@ -77,8 +77,8 @@ TEST(Bisect, NamesTheWrongRewriteItsStepAndItsLine) {
   BisectResult r = bisect(model.graph, options);
   EXPECT_EQ(r.culprit, Culprit::Rewrite);
   EXPECT_EQ(r.rewrite.what, "wrong-tanh");
-  EXPECT_EQ(r.step, "fuse");
-  EXPECT_EQ(r.stage, "fused");
+  EXPECT_EQ(r.step, "user-fusions");
+  EXPECT_EQ(r.stage, "canonical");
   EXPECT_THAT(r.rewrite.at, HasSubstr("bisect_test.cpp:" + std::to_string(model.tanhLine)));
   EXPECT_FALSE(r.deviation.within);
   EXPECT_GT(r.deviation.absolute, 1e-3);

@@ -450,9 +450,10 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
                             5 * 2.0 * (64512 + 6208) + 4 * 2 * 96 * (21 + 22 + 23 + 24 + 25)};
     JsonValue seconds = test.at("repetitions_s");
     double median = (seconds.at(size_t(0)).asDouble() + seconds.at(size_t(1)).asDouble()) / 2;
-    // Norms, softmax and activations come on top of the products.
+    // Norms, softmax and activations come on top of the products; a prompt's last layer computes
+    // the last token's row alone behind its attention.
     const double ratio = test.at("flops_per_second").asDouble() * median / flops[i];
-    EXPECT_GT(ratio, 1);
+    EXPECT_GT(ratio, i ? 1 : 0.8);
     EXPECT_LT(ratio, 1.06);
     EXPECT_TRUE(test.at("tokens").asInt() == (i ? 5 : 20));
     EXPECT_GT(test.at("peak_share").asDouble(), 0);

@@ -105,7 +105,7 @@ TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
   JsonValue json = JsonValue::parse(r.out, "bisect");
   EXPECT_EQ(json.at("culprit").asString(), "rewrite");
   EXPECT_EQ(json.at("rewrite").at("pattern").asString(), "wrong");
-  EXPECT_EQ(json.at("step").asString(), "fuse");
+  EXPECT_EQ(json.at("step").asString(), "user-fusions");
   EXPECT_EQ(json.at("reproducer").at("ops").asInt(), 1);
   EXPECT_TRUE(json.at("reproducer").at("shows_the_mistake").asBool());
   EXPECT_TRUE(std::filesystem::exists(json.at("reproducer").at("graph").asString()));
