@@ -5,6 +5,7 @@
 #include "ir/types.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/dag_pattern.h"
+#include "passes/locations.h"
 #include "passes/match.h"
 
 using namespace mlir;
@@ -257,7 +258,7 @@ std::string DagPattern::explain(const Miss& miss) const {
       os << miss.detail;
       break;
   }
-  if (def) os << " at " << def->getLoc();
+  if (def) os << " at " << originText(def->getLoc());
   if (n.place.empty())
     os << " (pattern line " << n.at.line() << ")";
   else
