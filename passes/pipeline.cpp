@@ -52,11 +52,17 @@ void check(ModuleOp module, const char* what) {
   guarded(module, what, [&] { return verify(module); });
 }
 
+RewriteLog* logOf(ModuleOp module) {
+  auto* dialect = module.getContext()->getLoadedDialect<LatheDialect>();
+  return dialect ? dialect->rewriteLog : nullptr;
+}
+
 // A backend's step is one rewrite: it is refused as a whole once a log is closed.
 void runStep(ModuleOp module, const Step& step) {
-  auto* dialect = module.getContext()->getLoadedDialect<LatheDialect>();
-  if (step.required || !dialect || !dialect->rewriteLog) return step.run(module);
-  dialect->rewriteLog->asOne(step.name, module, [&] { step.run(module); });
+  RewriteLog* log = logOf(module);
+  if (!log) return step.run(module);
+  if (step.required) return log->unnumbered([&] { step.run(module); });
+  log->asOne(step.name, module, [&] { step.run(module); });
 }
 
 }  // namespace
@@ -136,7 +142,11 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   pass(Stage::Lowered, "check-locations", createCheckLocationsPass());
   if (reached(Stage::Lowered)) return;
 
-  backend.build(module);
+  // Code generation has patterns of its own.
+  if (RewriteLog* log = logOf(module))
+    log->unnumbered([&] { backend.build(module); });
+  else
+    backend.build(module);
   reached(Stage::Program);
 }
 

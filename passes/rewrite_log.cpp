@@ -2,6 +2,7 @@
 #include "passes/rewrite_log.h"
 
 #include "ir/dialect.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -33,6 +34,7 @@ RewriteLog::~RewriteLog() {
 
 // An ApplyPatternAction is an attempt, not an application: not calling run() refuses the attempt.
 void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& action) {
+  if (paused_) return run();
   if (auto* pass = dyn_cast<PassExecutionAction>(&action)) return handlePass(run, *pass);
   // A detached log is one whose dialect lends itself to a trial (exactness.cpp): no rewrite of the
   // user's module.
@@ -54,6 +56,11 @@ void RewriteLog::handle(llvm::function_ref<void()> run, const tracing::Action& a
 // CSE and upstream passes are one rewrite each.
 void RewriteLog::handlePass(llvm::function_ref<void()> run, const PassExecutionAction& action) {
   asOne(("pass " + action.getPass().getArgument()).str(), action.getOp(), run);
+}
+
+void RewriteLog::unnumbered(llvm::function_ref<void()> run) {
+  llvm::SaveAndRestore pause(paused_, true);
+  run();
 }
 
 // What numbered its rewrites one by one gets no number of its own.
@@ -96,6 +103,12 @@ void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
   if (!keepLocations && !created_.empty() && !origins_.empty()) {
     Location merged = fuseOrigins(context_, origins_, what);
     for (Operation* op : created_) op->setLoc(merged);
+  }
+  if (paused_) {
+    created_.clear();
+    taken_.clear();
+    origins_.clear();
+    return;
   }
   uint64_t attempt = attempts_ ? attempts_ - 1 : 0;
   entries_.push_back({entries_.size() + 1, attempt, what.str(), root_, std::move(weakened_)});

@@ -63,6 +63,9 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   /// Notes a contract for the entry of the rewrite that is being applied, if it comes to one.
   void weaken(Contract contract);
 
+  /// Runs what nothing works without: it gets no number and is never refused.
+  void unnumbered(llvm::function_ref<void()> run);
+
   void noteDeclined(mlir::Operation* op, std::string reason);
 
   const std::vector<Entry>& entries() const { return entries_; }
@@ -89,6 +92,7 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   std::vector<Entry> entries_;
   std::vector<Declined> declined_;
   uint64_t attempts_ = 0;
+  bool paused_ = false;
 
   // Of the pattern that is being applied.
   const mlir::Pattern* current_ = nullptr;

@@ -94,15 +94,19 @@ TEST(RandomTransformers, KeepTheirMeaning) {
   }
 }
 
-// On the backend every tenth: compiling machine code takes longer than all passes.
+// On the backend every tenth, fused and as recorded: compiling machine code takes longer than all
+// passes.
 TEST(RandomTransformers, AgreeOnTheCpu) {
   for (uint64_t seed = firstSeed; seed < firstSeed + uint64_t(count); seed += 10) {
     SCOPED_TRACE("graph " + std::to_string(seed));
     try {
       const Graph graph = randomTransformer(seed);
       Trial trial(graph.impl().finished(), {.seed = seed});
-      Deviation d = trial.compareBackend(trial.run(compile(graph, {.backend = "cpu"})));
-      EXPECT_TRUE(d.within) << d.where;
+      for (uint64_t rewrites : {uint64_t(0), ~uint64_t(0)}) {
+        const CompileOptions options{.backend = "cpu", .stopAfterRewrite = rewrites};
+        Deviation d = trial.compareBackend(trial.run(compile(graph, options)));
+        EXPECT_TRUE(d.within) << (rewrites ? "fused: " : "as recorded: ") << d.where;
+      }
     } catch (const Error& e) {
       ADD_FAILURE() << e.what();
     }
