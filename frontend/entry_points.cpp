@@ -97,6 +97,8 @@ class Checker {
   void checkBody(func::FuncOp f) {
     for (Operation& op : f.getBody().front()) {
       at_ = op.getLoc();
+      if (op.getName().getDialectNamespace() != "lathe" && !isa<func::ReturnOp>(op))
+        bad("expected ops of the lathe dialect, got " + op.getName().getStringRef().str());
       for (Type type : op.getResultTypes()) checkType(type);
       auto weight = dyn_cast<WeightOp>(op);
       if (!weight) continue;

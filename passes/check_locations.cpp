@@ -15,7 +15,8 @@ class CheckLocationsPass : public PassWrapper<CheckLocationsPass, OperationPass<
     bool lost = false;
     getOperation()->walk([&](Operation* op) {
       if (op == getOperation() || hasRecordedOrigin(op->getLoc())) return;
-      op->emitError() << "[L1] the op has an origin that is no recorded line: " << op->getLoc();
+      op->emitError() << "[L1] " << op->getName()
+                      << " has an origin that is no recorded line: " << op->getLoc();
       lost = true;
     });
     if (lost) signalPassFailure();

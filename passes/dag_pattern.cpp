@@ -361,6 +361,13 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
     // The replacement threw; MLIR's frames above must not see it.
     match.threw_ = true;
     match.reason_ = e.what();
+  } catch (...) {
+    match.threw_ = true;
+    match.reason_ = "the replacement threw something that is no std::exception";
+  }
+  if (value == match.root_->getResult(0)) {
+    match.threw_ = true;
+    value = match.decline("the replacement is the value that it replaces");
   }
   if (value) {
     match.replaced_.emplace_back(match.root_->getResult(0), value);

@@ -133,7 +133,8 @@ class DagPattern final : public Recorder {
   mlir::Value build(mlir::RewriterBase& rewriter, Match& match) const;
   /// Erases what `build` made.
   void discard(mlir::RewriterBase& rewriter, Match& match) const;
-  /// "rope: 5 of 7 ops, then lathe.slice differs in 'strides': wanted ..., found ... at model.cc:40"
+  /// "rope: 5 of 7 ops, then lathe.slice differs in 'strides': wanted ..., found ... at
+  /// model.cc:40"
   std::string explain(const Miss& miss) const;
 
   /// Puts what `build` made in the place of the matched ops.

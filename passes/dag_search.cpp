@@ -200,6 +200,11 @@ bool DagPattern::match(Operation* op, Match& match, Miss& miss, bool thorough) c
       match.reason_ = e.what();
       miss = {Miss::Why::Declined, opCount_, root_, op->getResult(0), match.reason_};
       return false;
+    } catch (...) {
+      match.threw_ = true;
+      match.reason_ = "a condition threw something that is no std::exception";
+      miss = {Miss::Why::Declined, opCount_, root_, op->getResult(0), match.reason_};
+      return false;
     }
     if (!thorough) break;
   }

@@ -61,12 +61,21 @@ LogicalResult applyPatterns(Operation* root, const FrozenRewritePatternSet& patt
   RewriteLog own(root->getContext());
   RewriteLog* log = logOf(root->getContext());
   GreedyRewriteConfig config;
-  config.setListener(log ? log : &own)
+  // Built-in patterns only ever make less; one that matches what it makes would go on for ever.
+  int64_t ops = 0;
+  root->walk([&](Operation*) { ++ops; });
+  RewriteLog* seen = log ? log : &own;
+  config.setMaxNumRewrites(200 * ops + 1000);
+  config.setListener(seen)
       .enableFolding(false)
       .enableConstantCSE(false)
       .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled)
       .setUseTopDownTraversal();
-  return applyPatternsGreedily(root, patterns, config);
+  LogicalResult result = applyPatternsGreedily(root, patterns, config);
+  if (failed(result))
+    root->emitError() << "rewriting does not end: pattern '" << seen->lastApplied()
+                      << "' was the last of very many; does it match its own replacement?";
+  return result;
 }
 
 void addFoldPattern(RewritePatternSet& patterns) {

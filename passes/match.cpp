@@ -164,6 +164,11 @@ Value Match::make(std::string_view op, ArrayRef<Value> operands,
 Value Match::makeWith(std::string_view op, ArrayRef<Value> operands,
                       ArrayRef<NamedAttribute> attributes) {
   if (!reason_.empty()) return {};
+  // Never even for a moment: taking the op back would put its operand, the root, up again.
+  if (llvm::is_contained(operands, root_->getResult(0))) {
+    threw_ = true;
+    return decline("the replacement uses the value that it replaces");
+  }
   OperationState state(location(), StringRef(op));
   SmallVector<int32_t> segments;
   for (Value v : operands) {

@@ -148,6 +148,7 @@ void RewriteLog::notifyPatternBegin(const Pattern& pattern, Operation* op) {
 void RewriteLog::notifyPatternEnd(const Pattern& pattern, LogicalResult status) {
   if (succeeded(status)) {
     addOrigins(origins_, root_);
+    lastApplied_ = pattern.getDebugName().str();
     bool exact = llvm::is_contained(pattern.getDebugLabels(), kExactLocations);
     settle(pattern.getDebugName().empty() ? "pattern" : pattern.getDebugName(), exact);
   }

@@ -71,6 +71,8 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<Declined>& declined() const { return declined_; }
   uint64_t attempts() const { return attempts_; }
+  /// Name of the pattern that was applied last.
+  const std::string& lastApplied() const { return lastApplied_; }
 
   void notifyPatternBegin(const mlir::Pattern& pattern, mlir::Operation* op) override;
   void notifyPatternEnd(const mlir::Pattern& pattern, llvm::LogicalResult status) override;
@@ -93,6 +95,7 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   std::vector<Declined> declined_;
   uint64_t attempts_ = 0;
   bool paused_ = false;
+  std::string lastApplied_;
 
   // Of the pattern that is being applied.
   const mlir::Pattern* current_ = nullptr;

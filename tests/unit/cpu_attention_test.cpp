@@ -441,19 +441,15 @@ TEST(Attention, ThreadsDoNotChangePrefill) {
   }
 }
 
-TEST(Attention, NoKeysFollowThePolicy) {
+// A sum of nothing, whatever the policy for rows that are masked.
+TEST(Attention, NoKeysGiveZeros) {
   for (MaskedRow policy : {MaskedRow::Zero, MaskedRow::Nan, MaskedRow::Uniform})
     for (int64_t q : {1, 40})
       for (KernelIsa isa : tiers()) {
         Case c = makeCase(DType::F32, {1, 1, 1, q, 0, 8, 8});
         c.args.maskedRow = policy;
         runCase(c, isa);
-        for (int64_t i = 0; i < q * 8; ++i) {
-          if (policy == MaskedRow::Zero)
-            ASSERT_EQ(c.output(i), 0);
-          else
-            ASSERT_TRUE(std::isnan(c.output(i)));
-        }
+        for (int64_t i = 0; i < q * 8; ++i) ASSERT_EQ(c.output(i), 0);
       }
 }
 

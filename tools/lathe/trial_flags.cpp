@@ -28,7 +28,7 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
   parser
       .add_option("--tolerance", flags.tolerance,
                   "largest relative difference (default: the contract of docs/questions.md)")
-      ->check(RealNumber{});
+      ->check(CLI::PositiveNumber);
 }
 
 TrialOptions trialOptions(const Model& model, const CompileFlags& compile,

@@ -229,8 +229,9 @@ class Driver {
 
   // Output d of a row without visible keys.
   float hiddenRow(int64_t unit, int64_t d) const {
-    if (a_.maskedRow == MaskedRow::Zero) return 0.0f;
-    if (a_.maskedRow == MaskedRow::Nan || a_.kLen == 0)
+    // Without keys there is nothing to sum.
+    if (a_.maskedRow == MaskedRow::Zero || a_.kLen == 0) return 0.0f;
+    if (a_.maskedRow == MaskedRow::Nan)
       return std::numeric_limits<float>::quiet_NaN();
     float sum = 0;
     for (int64_t j = 0; j < a_.kLen; ++j) {

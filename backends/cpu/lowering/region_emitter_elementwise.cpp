@@ -56,14 +56,17 @@ Value Evaluator::compare(Predicate p, Value x, Value y, bool isUnsigned) {
 
 Value Evaluator::larger(Value x, Value y, bool isUnsigned, bool smaller) {
   Predicate p = smaller ? Predicate::lt : Predicate::gt;
-  auto isConstant = [](Value v) {
+  auto isNumber = [](Value v) {
     Attribute a;
-    return matchPattern(v, m_Constant(&a));
+    if (!matchPattern(v, m_Constant(&a))) return false;
+    if (auto splat = dyn_cast<SplatElementsAttr>(a)) a = splat.getSplatValue<Attribute>();
+    auto number = dyn_cast<FloatAttr>(a);
+    return number && !number.getValue().isNaN();
   };
-  if (isFloatType(x) && isConstant(y)) std::swap(x, y);
+  if (isFloatType(x) && isNumber(y)) std::swap(x, y);
   // One vmaxps: it gives y if either is NaN, so only a NaN in x is left to be seen to.
   Value best = k.make<arith::SelectOp>(compare(p, x, y, isUnsigned), x, y);
-  if (!isFloatType(x) || isConstant(x)) return best;
+  if (!isFloatType(x) || isNumber(x)) return best;
   Value nan = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x);
   return k.make<arith::SelectOp>(nan, x, best);
 }

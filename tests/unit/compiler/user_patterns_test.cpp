@@ -70,6 +70,44 @@ TEST_F(UserPatternsTest, LiteralsOnEitherSideOfEveryOperator) {
             1);
 }
 
+TEST_F(UserPatternsTest, APatternThatMatchesItsOwnReplacementIsAnError) {
+  auto swap = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(mul(x, y));
+    p.replaceWith(mul(y, x));
+  };
+  try {
+    applied([](Graph&, const Tensor& x, const Tensor&) { return x * exp(x); }, swap);
+    FAIL() << "it went on for ever, or not at all";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("pattern 'mine' was the last of very many"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(UserPatternsTest, AReplacementCannotUseWhatItReplaces) {
+  auto wrap = [](DagPattern& p) {
+    Tensor root = exp(p.any());
+    p.root(root);
+    p.replaceWith(tanh(root));
+  };
+  auto itself = [](DagPattern& p) {
+    Tensor root = exp(p.any());
+    p.root(root);
+    p.replaceWith(root);
+  };
+  for (const Record& record : {Record(wrap), Record(itself)}) {
+    try {
+      applied([](Graph&, const Tensor& x, const Tensor&) { return exp(x); }, record);
+      FAIL() << "no error";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("the value that it replaces"), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST_F(UserPatternsTest, AxesCountFromTheBackOfTheMatchedValue) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any();

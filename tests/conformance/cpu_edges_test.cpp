@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values at the edges that the cpu backend once took for others.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lathe/lathe.h"
+
+namespace lathe::conformance {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(CpuEdges, ANanConstantIsLargestAndSmallest) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::F64}) {
+    Graph g;
+    Tensor x = g.input("x", dtype, {3, 8});
+    Tensor nan = g.constant(kNan, dtype), number = g.constant(2, dtype);
+    g.output("max", max(x, nan));
+    g.output("min", min(nan, x));
+    g.output("plain", max(number, x));
+    Session session(compile(g));
+    Array input(dtype, {3, 8});
+    input.set(5, kNan);
+    Arrays got = session.run("forward", {{"x", input}});
+    for (int64_t i = 0; i < input.size(); ++i) {
+      EXPECT_TRUE(std::isnan(got.at("max").at(i))) << nameOf(dtype);
+      EXPECT_TRUE(std::isnan(got.at("min").at(i))) << nameOf(dtype);
+      EXPECT_EQ(std::isnan(got.at("plain").at(i)), i == 5) << nameOf(dtype);
+    }
+  }
+}
+
+TEST(CpuEdges, AttentionWithoutKeysIsASumOfNothing) {
+  for (const char* backend : {"cpu", "reference"}) {
+    Graph g;
+    Dim keys = g.dim("keys", 0, 8);
+    Tensor q = g.input("q", DType::F32, {1, 2, 3, 8});
+    Tensor k = g.input("k", DType::F32, {1, 2, keys, 8});
+    g.output("y", fused::attention(q, k, k, {.scale = 0.5}));
+    Session session(compile(g, {.backend = backend}));
+    Array some(DType::F32, {1, 2, 3, 8}), none(DType::F32, {1, 2, 0, 8});
+    Array y = session.run("forward", {{"q", some}, {"k", none}}).at("y");
+    for (int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.at(i), 0) << backend;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::conformance
