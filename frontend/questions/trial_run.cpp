@@ -8,6 +8,7 @@
 #include "passes/locations.h"
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -74,8 +75,8 @@ std::string sourceText(Location location) {
   origins.front()->walk([&](Location l) {
     if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
     if (auto file = dyn_cast<FileLineColRange>(l); file && line.empty())
-      line = file.getFilename().str() + ":" + std::to_string(file.getStartLine()) + ":" +
-             std::to_string(file.getStartColumn());
+      line = llvm::sys::path::filename(file.getFilename().getValue()).str() + ":" +
+             std::to_string(file.getStartLine()) + ":" + std::to_string(file.getStartColumn());
     return WalkResult::advance();
   });
   return path + (path.empty() || line.empty() ? "" : " ") + line;
