@@ -173,7 +173,9 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   }
   if (left == right) return stop("one operand of lathe.add must come from lathe.matmul");
   Value bias = left ? sum.getB() : sum.getA();
-  if (auto additive = readAdditive(bias); additive && (!fill_ || std::isinf(*fill_))) {
+  // What the sum hides lies below the fill: a row of both is not uniform.
+  if (fill_ && !std::isinf(*fill_)) return stop("lathe.add: a mask is added under a finite fill");
+  if (auto additive = readAdditive(bias)) {
     fill_ = -INFINITY;
     m_.consume(bias.getDefiningOp());
     addCondition(additive->condition, additive->hidden);
