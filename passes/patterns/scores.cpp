@@ -145,6 +145,8 @@ ScoreReader::Step ScoreReader::addSelect(SelectOp select) {
     // A weight of exp(fill - maximum) is 0 as long as scores stay far above the fill.
     if (fill * scale > kHighestFill || tensorType(select).getElementType().isF16())
       return stop("lathe.select: the scaled fill is no large negative number");
+    // Only down to the product is it known that no other mask puts scores near the fill.
+    if (until_ == Until::Anything) return Step::End;
     if (!biases_.empty())
       return stop("lathe.add: an added mask tells apart what the fill made equal");
     if (!m_.weakens(Contract::MaskFill)) return Step::Failed;
