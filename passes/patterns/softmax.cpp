@@ -84,6 +84,8 @@ void nanToZero(DagPattern& p, bool hasMask) {
     auto op = m[soft].getDefiningOp<SoftmaxOp>();
     if (op.getMaskedRow() != MaskedRow::nan)
       return m.decline("the softmax already gives no NaN for a masked row");
+    // Only an empty row becomes zeros: a NaN among the scores stays one.
+    if (!m.weakens(Contract::IncomingNan)) return {};
     return m.make("lathe.softmax", {m[x], op.getMask()},
                   attributesOf(op, op.getScale().convertToDouble(),
                                op.getSoftcap().convertToDouble(), "zero"));
