@@ -23,22 +23,56 @@ std::string describeSymbolic(DType dtype, const SymbolicShape& shape) {
 void noteAllocation() { ++allocations; }
 uint64_t allocationCount() { return allocations; }
 
-std::byte* GrowingBuffer::reserve(int64_t bytes) {
+std::byte* GrowingBuffer::reserve(int64_t bytes, DeviceMemory* memory) {
   if (bytes > bytes_) {
     int64_t rounded = (bytes + 4095) / 4096 * 4096;
-    void* memory = std::aligned_alloc(4096, size_t(rounded));
-    if (!memory)
-      throw Error(ErrorCode::OutOfMemory,
-                  "no memory for an arena of " + std::to_string(bytes) + " bytes");
+    if (memory) {
+      data_.reset();
+      bytes_ = 0;
+      data_ = {memory->allocate(size_t(rounded), "arena"), [=](void* p) { memory->release(p); }};
+    } else {
+      void* fresh = std::aligned_alloc(4096, size_t(rounded));
+      if (!fresh)
+        throw Error(ErrorCode::OutOfMemory,
+                    "no memory for an arena of " + std::to_string(bytes) + " bytes");
+      data_ = {fresh, [](void* p) { std::free(p); }};
+    }
     noteAllocation();
-    data_ = {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
     bytes_ = rounded;
   }
-  return data_.get();
+  return static_cast<std::byte*>(data_.get());
+}
+
+static Array allocateOn(DeviceMemory* memory, DType dtype, Shape shape, std::string_view name) {
+  const size_t bytes = size_t(elementCount(shape)) * sizeOf(dtype);
+  std::shared_ptr<void> owner(memory->allocate(bytes, name), [=](void* p) { memory->release(p); });
+  void* data = owner.get();
+  return Array(dtype, std::move(shape), data, std::move(owner));
+}
+
+Array arrayOn(DeviceMemory* memory, DType dtype, Shape shape, std::string_view name) {
+  if (!memory) return Array(dtype, std::move(shape));
+  Array a = allocateOn(memory, dtype, std::move(shape), name);
+  if (a.bytes()) memory->zero(a.data(), a.bytes());
+  return a;
+}
+
+Array copyTo(DeviceMemory* memory, const Array& array, std::string_view name) {
+  if (!memory) return array;
+  Array a = allocateOn(memory, array.dtype(), array.shape(), name);
+  if (a.bytes()) memory->upload(a.data(), array.data(), a.bytes());
+  return a;
+}
+
+Array copyToHost(DeviceMemory* memory, const Array& array) {
+  if (!memory) return array.clone();
+  Array a(array.dtype(), array.shape());
+  if (a.bytes()) memory->download(a.data(), array.data(), a.bytes());
+  return a;
 }
 
 Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile)
-    : program_(program), entry_(entry), timed_(profile) {
+    : device_(device), memory_(device.memory()), program_(program), entry_(entry), timed_(profile) {
   for (const Call& call : entry.calls) {
     kernels_.push_back(device.makeKernel(program, entry, call));
     profile_.push_back({call.callee.empty() ? call.kind : call.callee, call.origin, 0, 0});
@@ -51,7 +85,13 @@ Executor::Executor(const Program& program, const EntryPoint& entry, Device& devi
   size_t most = 0;
   for (const Call& c : entry.calls) most = std::max(most, c.operands.size() + c.results.size());
   callPointers_.resize(most);
+  results_.resize(entry.outputs.size());
   kept_.resize(entry.outputs.size());
+  inputs_.resize(entry.inputs.size());
+  constants_.resize(program.constants.size());
+  for (const Slot& s : entry.slots)
+    if (s.kind == SlotKind::Constant && !constants_[size_t(s.index)].defined())
+      constants_[size_t(s.index)] = copyTo(memory_, program.constants[size_t(s.index)], "constant");
 }
 
 void Executor::reject(size_t input, const Array& got, const std::string& why) const {
@@ -142,6 +182,7 @@ void Executor::plan() {
     bytes_[i] = elementCount(shapes_[i]) * int64_t(sizeOf(entry_.slots[i].dtype));
   }
   plan_ = planArena(entry_, bytes_);
+  lastPointers_.clear();
   scratchBytes_ = 0;
   for (size_t c = 0; c < kernels_.size(); ++c) {
     KernelShapes shapes;
@@ -152,49 +193,71 @@ void Executor::plan() {
   }
 }
 
-void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
-                   std::vector<Array>& states, GrowingBuffer& arena, GrowingBuffer& scratch,
-                   std::vector<Array>& outputs) {
-  std::byte* base = arena.reserve(plan_.bytes);
-  std::byte* work = scratch.reserve(int64_t(scratchBytes_) + 64);
+void Executor::placeInputs(std::span<const Array> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!memory_) {
+      inputs_[i] = inputs[i];
+      continue;
+    }
+    // The same address as before where that is possible: recorded launches hold it.
+    if (!inputs_[i].defined() || inputs_[i].shape() != inputs[i].shape()) {
+      inputs_[i] = copyTo(memory_, inputs[i], entry_.inputs[i].name);
+      noteAllocation();
+    } else if (inputs[i].bytes()) {
+      memory_->upload(inputs_[i].data(), inputs[i].data(), inputs[i].bytes());
+    }
+  }
+}
+
+void Executor::placeOutputs(std::vector<Array>& outputs) {
   outputs.resize(entry_.outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Slot& slot = entry_.slots[size_t(entry_.outputs[i].slot)];
     const Shape& shape = shapes_[size_t(entry_.outputs[i].slot)];
     outputs[i] = Array();  // release the caller's copy of an earlier run, if this is one
-    if (!kept_[i].defined() || kept_[i].shape() != shape || kept_[i].shared()) {
-      kept_[i] = Array(slot.dtype, shape);
+    auto renew = [&](Array& a, DeviceMemory* memory) {
+      if (a.defined() && a.shape() == shape && !a.shared()) return;
+      a = arrayOn(memory, slot.dtype, shape, entry_.outputs[i].name);
       noteAllocation();
-    }
+    };
+    renew(results_[i], memory_);
+    if (memory_) renew(kept_[i], nullptr);
   }
+}
+
+void Executor::placeSlots(const BoundWeights& weights, const std::vector<Array>& states,
+                          std::byte* arena) {
+  auto place = [](const Array& a) { return const_cast<void*>(a.data()); };
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const Slot& slot = entry_.slots[i];
     if (owners_[i] != int(i)) continue;
     size_t index = size_t(slot.index);
-    auto constPointer = [](const Array& a) { return const_cast<void*>(a.data()); };
     switch (slot.kind) {
       case SlotKind::Arena:
-        pointers_[i] = base + plan_.offsets[i];
+        pointers_[i] = arena + plan_.offsets[i];
         break;
       case SlotKind::Argument:
-        pointers_[i] = constPointer(inputs[index]);
+        pointers_[i] = place(inputs_[index]);
         break;
       case SlotKind::Result:
-        pointers_[i] = kept_[index].data();
+        pointers_[i] = place(results_[index]);
         break;
       case SlotKind::State:
-        pointers_[i] = states[index].data();
+        pointers_[i] = place(states[index]);
         break;
       case SlotKind::Constant:
-        pointers_[i] = constPointer(program_.constants[index]);
+        pointers_[i] = place(constants_[index]);
         break;
       case SlotKind::Weight:
         pointers_[i] =
-            constPointer(index < weights.raw.size() ? weights.raw[index]
-                                                    : weights.derived[index - weights.raw.size()]);
+            place(index < weights.raw.size() ? weights.raw[index]
+                                             : weights.derived[index - weights.raw.size()]);
         break;
     }
   }
+}
+
+void Executor::launch(std::byte* scratch) {
   auto pointerOf = [&](int slot) { return pointers_[size_t(owners_[size_t(slot)])]; };
   using Clock = std::chrono::steady_clock;
   for (size_t c = 0; c < kernels_.size(); ++c) {
@@ -203,8 +266,9 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
     for (int s : call.operands) callPointers_[n++] = pointerOf(s);
     for (int s : call.results) callPointers_[n++] = pointerOf(s);
     auto start = timed_ ? Clock::now() : Clock::time_point();
-    kernels_[c]->run(callPointers_.data(), work);
+    kernels_[c]->run(callPointers_.data(), scratch);
     if (timed_) {
+      if (memory_) memory_->synchronize();
       profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++profile_[c].runs;
     }
@@ -212,10 +276,39 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
   }
   // A new state value that was not computed in place.
   for (const Port& port : entry_.statesOut)
-    for (const Port& in : entry_.statesIn)
-      if (in.name == port.name && pointerOf(port.slot) != pointerOf(in.slot))
-        std::memcpy(pointerOf(in.slot), pointerOf(port.slot), size_t(bytes_[size_t(in.slot)]));
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = kept_[i];
+    for (const Port& in : entry_.statesIn) {
+      void *to = pointerOf(in.slot), *from = pointerOf(port.slot);
+      const size_t bytes = size_t(bytes_[size_t(in.slot)]);
+      if (in.name != port.name || to == from || !bytes) continue;
+      memory_ ? memory_->copy(to, from, bytes) : void(std::memcpy(to, from, bytes));
+    }
+}
+
+void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
+                   std::vector<Array>& states, GrowingBuffer& arena, GrowingBuffer& scratch,
+                   std::vector<Array>& outputs, bool keepOnDevice) {
+  std::byte* base = arena.reserve(plan_.bytes, memory_);
+  std::byte* work = scratch.reserve(int64_t(scratchBytes_) + 64, memory_);
+  placeInputs(inputs);
+  placeOutputs(outputs);
+  placeSlots(weights, states, base);
+  if (memory_) {
+    pointers_.push_back(work);
+    const bool same = pointers_ == lastPointers_ && !timed_ && !done_;
+    lastPointers_ = pointers_;
+    pointers_.pop_back();
+    device_.run(this, same, [&] { launch(work); });
+  } else {
+    launch(work);
+    for (Array& a : inputs_) a = Array();  // the caller's
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool download = memory_ && !keepOnDevice;
+    if (download && kept_[i].bytes())
+      memory_->download(kept_[i].data(), results_[i].data(), kept_[i].bytes());
+    outputs[i] = download ? kept_[i] : results_[i];
+  }
+  device_.finish();
 }
 
 }  // namespace lathe

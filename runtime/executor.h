@@ -13,16 +13,24 @@
 
 namespace lathe {
 
-/// 64-byte aligned memory that only grows.
+/// Memory that only grows: of the host, 64-byte aligned, or of a device.
 class GrowingBuffer {
  public:
-  std::byte* reserve(int64_t bytes);
+  std::byte* reserve(int64_t bytes, DeviceMemory* memory);
   int64_t bytes() const { return bytes_; }
 
  private:
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> data_{nullptr, nullptr};
+  std::shared_ptr<void> data_;
   int64_t bytes_ = 0;
 };
+
+/// A zero-filled array where the device's kernels work: its data() is an address there. It must go
+/// before the device does.
+Array arrayOn(DeviceMemory* memory, DType dtype, Shape shape, std::string_view name);
+/// A copy there of an array of the host, which is returned as it is if that is where kernels work.
+Array copyTo(DeviceMemory* memory, const Array& array, std::string_view name);
+/// The way back.
+Array copyToHost(DeviceMemory* memory, const Array& array);
 
 /// Counts memory taken by sessions; Session::allocations() reads it.
 void noteAllocation();
@@ -35,9 +43,11 @@ class Executor {
   /// Checks the inputs, takes the symbols' values from their shapes and, where these changed, plans
   /// anew. `fixed` gives symbols that no input has.
   void bind(std::span<const Array> inputs, const SymbolValues& fixed);
-  /// Runs the calls. Outputs are (re)allocated as needed.
+  /// Runs the calls. Outputs are (re)allocated as needed; with `keepOnDevice` they stay where the
+  /// kernels wrote them.
   void run(std::span<const Array> inputs, const BoundWeights& weights, std::vector<Array>& states,
-           GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs);
+           GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs,
+           bool keepOnDevice = false);
 
   /// `done(i)` is called when call i of the entry point has run.
   void afterEachCall(std::function<void(size_t)> done) { done_ = std::move(done); }
@@ -50,7 +60,13 @@ class Executor {
   void bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed);
   void plan();
   [[noreturn]] void reject(size_t input, const Array& got, const std::string& why) const;
+  void placeInputs(std::span<const Array> inputs);
+  void placeOutputs(std::vector<Array>& outputs);
+  void placeSlots(const BoundWeights& weights, const std::vector<Array>& states, std::byte* arena);
+  void launch(std::byte* scratch);
 
+  Device& device_;
+  DeviceMemory* memory_;  // null: the host's
   const Program& program_;
   const EntryPoint& entry_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
@@ -64,7 +80,11 @@ class Executor {
   MemoryPlan plan_;
   size_t scratchBytes_ = 0;
   std::vector<void*> pointers_, callPointers_;
-  std::vector<Array> kept_;  // outputs, reused when nobody else holds them
+  std::vector<void*> lastPointers_;  // of the run before, with its scratch
+  std::vector<Array> constants_;     // of the program, where kernels work
+  std::vector<Array> inputs_;        // of this run, where kernels work
+  std::vector<Array> results_;       // what kernels write; reused when nobody else holds them
+  std::vector<Array> kept_;          // their copies in host memory
   std::function<void(size_t)> done_;
   bool timed_;
   std::vector<CallProfile> profile_;

@@ -62,6 +62,14 @@ struct Session::Impl {
   void load() {
     haveWeights = false;
     weights.derived.clear();
+    DeviceMemory* memory = device->memory();
+    if (memory)
+      for (size_t w = 0; w < weights.raw.size(); ++w) {
+        const Array& host = weights.raw[w];
+        Array there = copyTo(memory, host, program->weights[w].name);
+        releaseFilePages(host.data(), host.bytes());
+        weights.raw[w] = std::move(there);
+      }
     if (program->load) {
       Executor load(*program, *program->load, *device, false);
       load.bind({}, {});
@@ -71,11 +79,11 @@ struct Session::Impl {
       auto kept = readByEntries();
       load.afterEachCall([&](size_t call) {
         for (size_t w : reads[call]) {
-          releaseFilePages(weights.raw[w].data(), weights.raw[w].bytes());
+          if (!memory) releaseFilePages(weights.raw[w].data(), weights.raw[w].bytes());
           if (!kept[w]) weights.raw[w] = Array();
         }
       });
-      load.run({}, weights, states, arena, scratch, weights.derived);
+      load.run({}, weights, states, arena, scratch, weights.derived, true);
     }
     haveWeights = true;
   }
@@ -97,7 +105,7 @@ struct Session::Impl {
                           ", this run needs " + describe(info.dtype, shape) +
                           "; call resetStates() before a run with other sizes");
         if (!states[i].defined()) {
-          states[i] = Array(info.dtype, shape);
+          states[i] = arrayOn(device->memory(), info.dtype, shape, info.name);
           noteAllocation();
         }
       }
@@ -108,7 +116,7 @@ struct Session::Impl {
 Session::Session(std::shared_ptr<const Program> program, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->program = std::move(program);
-  impl_->device = openDevice(impl_->program, {options.threads});
+  impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->states.resize(impl_->program->states.size());
   for (const EntryPoint& e : impl_->program->entries)
     impl_->executors.push_back(
@@ -212,7 +220,8 @@ void Session::resetStates() {
 Array Session::state(std::string_view name) const {
   for (size_t i = 0; i < impl_->states.size(); ++i)
     if (impl_->program->states[i].name == name)
-      return impl_->states[i].defined() ? impl_->states[i].clone() : Array();
+      return impl_->states[i].defined() ? copyToHost(impl_->device->memory(), impl_->states[i])
+                                        : Array();
   throw Error(ErrorCode::InvalidArgument, "the program has no state '" + std::string(name) + "'");
 }
 

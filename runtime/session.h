@@ -24,6 +24,9 @@ struct SessionOptions {
   /// 0: what the latest session with a count asked for, else LATHE_NUM_THREADS, else every CPU.
   int threads = 0;
   bool profile = false;  ///< time every call
+  /// For programs of the cuda backend: "gpu", "host" (the kernels run on this CPU) or, by default,
+  /// what LATHE_CUDA_DEVICE says, else "gpu".
+  std::string device = {};
 };
 
 struct CallProfile {

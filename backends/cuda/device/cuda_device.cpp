@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run side of the CUDA backend: it launches what the program's kernel table says, on a GPU or
+// on this CPU. Everything that depends on the model was decided when the program was compiled.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "backends/cuda/device/driver.h"
+#include "backends/cuda/device/kernel_table.h"
+#include "backends/cuda/device/program_code.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace lathe::cuda {
+namespace {
+
+/// Where kernels report an index out of range: a word per call that can meet one, zero if all is
+/// well. Device memory that never moves, as recorded launches hold its addresses; read after a run.
+class StatusWords {
+ public:
+  explicit StatusWords(Driver& driver) : driver_(driver) {}
+  ~StatusWords() {
+    for (void* block : blocks_) driver_.release(block);
+  }
+  StatusWords(const StatusWords&) = delete;
+  StatusWords& operator=(const StatusWords&) = delete;
+
+  /// The number of a word for a call at `origin`.
+  size_t take(std::string origin) {
+    auto unused = std::find(used_.begin(), used_.end(), false);
+    const size_t number = size_t(unused - used_.begin());
+    if (unused == used_.end()) {
+      blocks_.push_back(driver_.allocate(kBlock * sizeof(int64_t), "status words"));
+      driver_.zero(blocks_.back(), kBlock * sizeof(int64_t));
+      used_.resize(used_.size() + kBlock);
+      origins_.resize(used_.size());
+      values_.resize(used_.size());
+    }
+    used_[number] = true;
+    origins_[number] = std::move(origin);
+    return number;
+  }
+  void giveBack(size_t number) { used_[number] = false; }
+  void* at(size_t number) const {
+    return static_cast<int64_t*>(blocks_[number / kBlock]) + number % kBlock;
+  }
+
+  void check() {
+    for (size_t b = 0; b < blocks_.size(); ++b)
+      driver_.download(&values_[b * kBlock], blocks_[b], kBlock * sizeof(int64_t));
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!values_[i]) continue;
+      for (void* block : blocks_) driver_.zero(block, kBlock * sizeof(int64_t));
+      const int64_t value = values_[i] < 0 ? values_[i] : values_[i] & ~(int64_t(1) << 62);
+      throw Error(ErrorCode::InvalidArgument,
+                  origins_[i] + "index " + std::to_string(value) +
+                      " is outside the axis that it selects from (a token id or position?)");
+    }
+  }
+
+ private:
+  static constexpr size_t kBlock = 32;  // words: a download of 256 bytes
+  Driver& driver_;
+  std::vector<void*> blocks_;
+  std::vector<bool> used_;
+  std::vector<std::string> origins_;
+  std::vector<int64_t> values_;
+};
+
+std::string at(const Call& call) { return call.origin.empty() ? "" : call.origin + ": "; }
+
+/// One call: the variant that fits the sizes, its grids and arguments.
+class CudaKernel final : public Kernel {
+ public:
+  CudaKernel(Driver& driver, StatusWords& status, const std::vector<Variant>& variants,
+             const std::map<std::string, Driver::Function, std::less<>>& functions,
+             const Call& call)
+      : driver_(driver), status_(status), variants_(variants), functions_(functions), call_(call) {
+    for (const Variant& v : variants)
+      for (const Launch& l : v.launches)
+        for (const Argument& a : l.arguments)
+          if (a.kind == Argument::Kind::Status && word_ < 0) word_ = int64_t(status.take(at(call)));
+  }
+  ~CudaKernel() override {
+    if (word_ >= 0) status_.giveBack(size_t(word_));
+  }
+
+  size_t bind(const KernelShapes& shapes) override {
+    const Variant* chosen = nullptr;
+    for (const Variant& v : variants_) {
+      bool fits = true;
+      for (const Condition& c : v.when) {
+        const int64_t value = valueOf(c.value, shapes);
+        fits = fits && c.low <= value && value <= c.high;
+      }
+      if (fits) {
+        chosen = &v;
+        break;
+      }
+    }
+    if (!chosen)
+      throw Error(ErrorCode::Unsupported,
+                  at(call_) + "no kernel of '" + call_.callee + "' fits these sizes");
+    ready_.clear();
+    for (const Launch& l : chosen->launches) {
+      Ready r{&l, functions_.find(l.kernel)->second, {}, valueOf(l.zeroedAt, shapes), {}, true};
+      for (size_t axis = 0; axis < 3; ++axis) {
+        const GridAxis& g = l.grid[axis];
+        int64_t blocks = (valueOf(g.count, shapes) + g.per - 1) / g.per;
+        if (g.most) blocks = std::min(blocks, g.most);
+        // The hardware's limits: 2^31 - 1 blocks along x, 65535 along y and z.
+        if (blocks > (axis == 0 ? 0x7fffffff : 0xffff))
+          throw Error(ErrorCode::Unsupported, at(call_) + "kernel '" + l.kernel + "' would need " +
+                                                  std::to_string(blocks) + " blocks");
+        r.some = r.some && blocks > 0;
+        r.config.grid[axis] = uint32_t(blocks);
+      }
+      r.config.threads = uint32_t(l.threads);
+      r.config.cluster = uint32_t(l.cluster);
+      r.config.sharedBytes = size_t(l.sharedBytes);
+      r.config.overlaps = l.waits;
+      for (const Argument& a : l.arguments)
+        r.values.push_back(a.kind == Argument::Kind::Buffer   ? a.index
+                           : a.kind == Argument::Kind::Status ? word_
+                                                              : valueOf(a.value, shapes));
+      ready_.push_back(std::move(r));
+    }
+    return size_t(valueOf(chosen->scratchBytes, shapes));
+  }
+
+  void run(void* const* pointers, std::byte* scratch) override {
+    for (Ready& r : ready_) {
+      if (!r.some) continue;
+      if (r.launch->zeroedBytes) driver_.zero(scratch + r.zeroedAt, size_t(r.launch->zeroedBytes));
+      const size_t count = r.values.size();
+      words_.resize(count);
+      arguments_.resize(count);
+      for (size_t i = 0; i < count; ++i) {
+        using Kind = Argument::Kind;
+        const Kind kind = r.launch->arguments[i].kind;
+        words_[i] = kind == Kind::Size      ? uint64_t(r.values[i])
+                    : kind == Kind::Buffer  ? address(pointers[r.values[i]])
+                    : kind == Kind::Scratch ? address(scratch + r.values[i])
+                                            : address(status_.at(size_t(r.values[i])));
+        arguments_[i] = &words_[i];
+      }
+      driver_.launch(r.function, r.config, arguments_.data());
+    }
+  }
+
+ private:
+  struct Ready {
+    const Launch* launch;
+    Driver::Function function;
+    LaunchConfig config;
+    int64_t zeroedAt;
+    std::vector<int64_t> values;  // by argument: number of the pointer or word, size, offset
+    bool some;                    // no axis of the grid is empty
+  };
+
+  static uint64_t address(const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); }
+  int64_t valueOf(const DimExpr& e, const KernelShapes& shapes) const {
+    auto v = e.evaluate(*shapes.symbols);
+    if (!v)
+      throw Error(ErrorCode::InvalidArgument, at(call_) + "size " + e.text() + " has no value");
+    return *v;
+  }
+
+  Driver& driver_;
+  StatusWords& status_;
+  const std::vector<Variant>& variants_;
+  const std::map<std::string, Driver::Function, std::less<>>& functions_;
+  const Call& call_;
+  int64_t word_ = -1;
+  std::vector<Ready> ready_;
+  std::vector<uint64_t> words_;
+  std::vector<void*> arguments_;
+};
+
+/// A dense copy within device memory.
+class CopyKernel final : public Kernel {
+ public:
+  CopyKernel(Driver& driver, size_t elementBytes) : driver_(driver), elementBytes_(elementBytes) {}
+  size_t bind(const KernelShapes& s) override {
+    bytes_ = size_t(elementCount(s.shapes[0])) * elementBytes_;
+    return 0;
+  }
+  void run(void* const* pointers, std::byte*) override {
+    if (bytes_) driver_.copy(pointers[1], pointers[0], bytes_);
+  }
+
+ private:
+  Driver& driver_;
+  size_t elementBytes_, bytes_ = 0;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const Program& program, std::unique_ptr<Driver> driver)
+      : driver_(std::move(driver)),
+        table_(kernelTableOf(program)),
+        status_(std::make_unique<StatusWords>(*driver_)) {
+    std::vector<KernelCode> codes = kernelCodeOf(program);
+    std::vector<Driver::Function> functions = driver_->load(codes);
+    for (size_t i = 0; i < codes.size(); ++i) functions_[codes[i].name] = functions[i];
+    for (auto& [callee, variants] : table_)
+      for (const Variant& v : variants)
+        for (const Launch& l : v.launches)
+          if (!functions_.count(l.kernel))
+            throw Error(ErrorCode::InvalidFile, "the program has no kernel '" + l.kernel + "'");
+  }
+  ~CudaDevice() override {
+    recordings_.clear();
+    status_.reset();
+  }
+
+  DeviceMemory* memory() override { return driver_.get(); }
+
+  // The first run of an entry point launches; the second, if nothing moved, is recorded; later
+  // ones are one call to the driver.
+  void run(const void* entry, bool same, const std::function<void()>& launch) override {
+    if (!same) {
+      recordings_.erase(entry);
+      return launch();
+    }
+    std::unique_ptr<Driver::Recorded>& recorded = recordings_[entry];
+    if (!recorded) recorded = driver_->record(launch);
+    driver_->replay(*recorded);
+  }
+
+  void finish() override {
+    driver_->synchronize();
+    status_->check();
+  }
+
+  std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint& entry,
+                                     const Call& call) override {
+    if (call.kind == "copy")
+      return std::make_unique<CopyKernel>(*driver_,
+                                          sizeOf(entry.slots[size_t(call.operands.at(0))].dtype));
+    auto it = table_.find(call.callee);
+    if (it == table_.end())
+      throw Error(ErrorCode::InvalidFile,
+                  "the kernel table has no '" + call.callee + "' for '" + call.kind + "'");
+    const int64_t buffers = int64_t(call.operands.size() + call.results.size());
+    for (const Variant& v : it->second)
+      for (const Launch& l : v.launches)
+        for (const Argument& a : l.arguments)
+          if (a.kind == Argument::Kind::Buffer && (a.index < 0 || a.index >= buffers))
+            throw Error(ErrorCode::InvalidFile, "kernel '" + l.kernel + "' takes buffer " +
+                                                    std::to_string(a.index) + " of a call with " +
+                                                    std::to_string(buffers));
+    return std::make_unique<CudaKernel>(*driver_, *status_, it->second, functions_, call);
+  }
+
+  std::vector<std::string> report() const override {
+    DeviceFacts facts = driver_->facts();
+    std::vector<std::string> lines{"device: " + facts.name +
+                                   (facts.driver.empty() ? "" : ", " + facts.driver)};
+    lines.push_back(std::to_string(functions_.size()) + " kernels");
+    return lines;
+  }
+
+ private:
+  std::unique_ptr<Driver> driver_;
+  KernelTable table_;
+  std::map<std::string, Driver::Function, std::less<>> functions_;
+  std::unique_ptr<StatusWords> status_;
+  std::map<const void*, std::unique_ptr<Driver::Recorded>> recordings_;
+};
+
+std::unique_ptr<Driver> openDriver(std::string which) {
+  const char* variable = std::getenv("LATHE_CUDA_DEVICE");
+  if (which.empty() && variable) which = variable;
+  if (which.empty() || which == "gpu") return openGpu();
+  if (which == "host") return openHost();
+  throw Error(ErrorCode::InvalidArgument,
+              "device '" + which + "' is not known; the cuda backend has gpu and host");
+}
+
+const bool registered = [] {
+  registerDevice("cuda", [](std::shared_ptr<const Program> program, const DeviceOptions& options) {
+    return std::make_unique<CudaDevice>(*program, openDriver(options.device));
+  });
+  return true;
+}();
+
+}  // namespace
+}  // namespace lathe::cuda

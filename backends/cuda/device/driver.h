@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What runs kernels: a GPU through the driver API, or this CPU through host execution. One driver
+// holds one stream; work on it is in order and asynchronous until `synchronize`.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace lathe::cuda {
+
+struct DeviceFacts {
+  std::string name;  ///< "NVIDIA H200", "host execution (g++ 12.2.0, check)"
+  int major = 0, minor = 0, multiprocessors = 0;
+  int64_t memoryBytes = 0;
+  std::string driver;  ///< version text
+};
+
+struct LaunchConfig {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t threads = 1;
+  uint32_t cluster = 1;
+  size_t sharedBytes = 0;
+  /// Programmatic dependent launch: may start before the previous kernel has ended.
+  bool overlaps = false;
+};
+
+/// A kernel in every form that the program holds; a driver takes the one that it runs.
+struct KernelCode {
+  std::string name;    ///< the extern "C" name
+  std::string source;  ///< the CUDA C++ text
+  std::string cubin;   ///< sm_90a
+  std::string ptx;     ///< compute_90
+};
+
+class Driver : public DeviceMemory {
+ public:
+  using Function = void*;
+  /// A sequence of launches and copies that runs again with one call.
+  class Recorded {
+   public:
+    virtual ~Recorded() = default;
+  };
+
+  virtual DeviceFacts facts() const = 0;
+
+  /// Loads all kernels of a program at once; the functions in the order of `kernels`.
+  virtual std::vector<Function> load(const std::vector<KernelCode>& kernels) = 0;
+  /// `arguments` points to each parameter's value, as for cuLaunchKernel.
+  virtual void launch(Function function, const LaunchConfig& config, void** arguments) = 0;
+
+  /// Records what `body` launches and copies (device to device only) instead of running it.
+  virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;
+  virtual void replay(Recorded& recorded) = 0;
+};
+
+/// The first GPU, through libcuda.so.1 (or the library that LATHE_LIBCUDA names). Throws Error
+/// (Unsupported) that says what is missing: library, driver version, device.
+std::unique_ptr<Driver> openGpu();
+/// This CPU: every kernel is compiled by the host compiler and run by fibers, with checks as
+/// LATHE_CUDA_HOST says (fast | check | asan; fast by default). Throws Error (Unsupported) without
+/// a compiler.
+std::unique_ptr<Driver> openHost();
+
+}  // namespace lathe::cuda

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a CUDA program tells its device about kernels: for every call, which ones to launch, with
+// what grid and arguments. Sizes are polynomials of the symbols, so one table serves every shape.
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dim_expr.h"
+
+namespace lathe::cuda {
+
+/// Blocks along one axis of the grid: ceil(count / per), but never more than `most`.
+struct GridAxis {
+  DimExpr count = 1;
+  int64_t per = 1;
+  int64_t most = 0;  ///< 0: no limit; with one, the kernel strides over what is left
+};
+
+/// One kernel parameter, in the order of the kernel's parameter list.
+struct Argument {
+  enum class Kind {
+    Buffer,   ///< pointer to operand or result number `index` (operands first)
+    Size,     ///< `value` as a signed 64-bit integer
+    Scratch,  ///< pointer into the call's scratch memory at byte `value`, a multiple of 256
+    Status,   ///< pointer to the status word: set to `index | 1 << 62` for an index out of range
+  };
+  Kind kind = Kind::Buffer;
+  int index = 0;
+  DimExpr value = 0;
+};
+
+struct Launch {
+  std::string kernel;  ///< the extern "C" name; its module has the same name
+  std::array<GridAxis, 3> grid;
+  int threads = 256;        ///< per block, one-dimensional
+  int cluster = 1;          ///< blocks per cluster along x
+  int64_t sharedBytes = 0;  ///< dynamic shared memory
+  int64_t zeroedBytes = 0;  ///< scratch bytes at `zeroedAt` that must be zero before this launch
+  DimExpr zeroedAt = 0;
+  bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access
+  std::vector<Argument> arguments;
+};
+
+/// `low <= value <= high`.
+struct Condition {
+  DimExpr value = 0;
+  int64_t low = 0, high = 0;
+};
+
+/// One way to run a call. The first variant whose conditions all hold is taken.
+struct Variant {
+  std::string what;  ///< for reports: "gemv 4 rows/warp", "tiled 128x128"
+  std::vector<Condition> when;
+  DimExpr scratchBytes = 0;
+  std::vector<Launch> launches;
+};
+
+/// Call::callee to its variants.
+using KernelTable = std::map<std::string, std::vector<Variant>, std::less<>>;
+
+std::string toJson(const KernelTable& table);
+/// Throws Error (InvalidFile) for text that is no table.
+KernelTable parseKernelTable(std::string_view json);
+
+}  // namespace lathe::cuda
