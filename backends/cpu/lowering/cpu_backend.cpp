@@ -3,9 +3,10 @@
 
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/lowering/codegen.h"
+#include "backends/cpu/lowering/kernel_config.h"
 #include "backends/cpu/lowering/region_emitter.h"
-#include "backends/cpu/lowering/to_kernels.h"
 #include "backends/program_builder.h"
+#include "backends/to_kernels.h"
 #include "ir/types.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,7 +67,9 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<Step> layOut(const BackendOptions& options) const override {
-    auto isPackable = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
+    auto isPackable = [](ArrayRef<LinearOp> ops) {
+      return isF32OrBf16(ops.front()->getOperand(0));
+    };
     std::vector<Step> steps;
     // Gains first: a merged layer has several weights that would each take the gain.
     if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
@@ -93,9 +96,9 @@ class CpuBackend final : public Backend {
                   LinearOp, AttentionOp, KernelOp>(op) &&
              cpu::whyNotEmittable(op).empty();
     };
-    return {{"fold-transposes", cpu::foldTransposes, true},
+    return {{"fold-transposes", foldTransposes, true},
             {"form-regions", [=](ModuleOp m) { formRegions(m, {.canEmit = canEmit}); }, true},
-            {"to-kernels", cpu::toKernels, true}};
+            {"to-kernels", [](ModuleOp m) { toKernels(m, cpu::kernelConfig); }, true}};
   }
 
   Program build(ModuleOp module, const BackendOptions& options) const override {

@@ -2,7 +2,7 @@
 #include "backends/cpu/lowering/region_emitter.h"
 
 #include "backends/cpu/lowering/region_emitter_evaluator.h"
-#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "backends/region_plan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -15,25 +15,6 @@ using namespace mlir;
 
 namespace lathe::cpu {
 namespace {
-
-LogicalResult decomposeAll(func::FuncOp f) {
-  SmallVector<Operation*> fused;
-  do {
-    fused.clear();
-    for (Operation& op : f.getBody().front())
-      if (isFusedRowOp(&op)) fused.push_back(&op);
-    for (Operation* op : fused) {
-      OpBuilder b(op);
-      auto values = cast<DecomposableOp>(op).decompose(b);
-      if (failed(values)) return op->emitError("has no elementary form");
-      op->replaceAllUsesWith(*values);
-      op->erase();
-    }
-  } while (!fused.empty());
-  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(f.getBody().front())))
-    if (isOpTriviallyDead(&op)) op.erase();
-  return success();
-}
 
 class Emitter {
  public:
@@ -201,37 +182,12 @@ void registerKernelDialects(DialectRegistry& registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-std::string whyNotEmittable(Operation* op) {
-  std::string name = op->getName().getStringRef().str();
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    if (!isa<DenseElementsAttr>(constant.getValue())) return name + " does not hold plain elements";
-    return {};
-  }
-  if (!isElementwise(op) && !isMovement(op) && !isReduction(op) && !isFusedRowOp(op))
-    return name + " is not computed row by row";
-  auto named = [](Value v) {
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    return type && elementCountOf(type);
-  };
-  if (!llvm::all_of(op->getOperands(), named) || !llvm::all_of(op->getResults(), named))
-    return name + " has a dim without a name";
-  return {};
-}
+std::string whyNotEmittable(Operation* op) { return whyNotInRows(op); }
 
 FailureOr<RegionKernel> emitRegion(func::FuncOp region, const Tier& tier, ModuleOp kernels) {
-  if (!llvm::hasSingleElement(region.getBody()))
-    return region.emitError("a region is one block of ops");
-  for (Operation& op : region.getBody().front().without_terminator())
-    if (std::string why = whyNotEmittable(&op); !why.empty()) return op.emitError(why);
-  for (Value v : region.getBody().getArguments())
-    if (!elementCountOf(tensorType(v)))
-      return region.emitError("an operand has a dim without a name");
-  if (region.getBody().front().getTerminator()->getNumOperands() == 0)
-    return region.emitError("a region has results");
-
-  OwningOpRef<func::FuncOp> elementary = region.clone();
-  if (failed(decomposeAll(*elementary))) return failure();
-  auto plan = rowPlanOf(*elementary);
+  auto elementary = elementaryRegion(region, whyNotEmittable);
+  if (failed(elementary)) return failure();
+  auto plan = rowPlanOf(**elementary);
   if (failed(plan)) return failure();
 
   OpBuilder b(kernels.getContext());
@@ -242,7 +198,7 @@ FailureOr<RegionKernel> emitRegion(func::FuncOp region, const Tier& tier, Module
                                           {pointer, pointer, i64, i64, pointer, pointer});
   auto kernel = LLVM::LLVMFuncOp::create(b, region.getLoc(), region.getName(), type);
   Block* entry = kernel.addEntryBlock(b);
-  return Emitter(*elementary, *plan, tier, kernel, entry, b).emit();
+  return Emitter(**elementary, *plan, tier, kernel, entry, b).emit();
 }
 
 }  // namespace lathe::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/region_emitter_evaluator.h"
 
-#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // Reductions: accumulators in registers; lanes along the reduced axis when the result is one
 // scalar, else along the result's own lanes.
 #include "backends/cpu/lowering/region_emitter_evaluator.h"
-#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "passes/region_ops.h"
 #include "llvm/ADT/SetOperations.h"
 
 using namespace mlir;
@@ -13,10 +13,6 @@ namespace {
 using Values = KernelBuilder::Values;
 
 bool isArg(Operation* op) { return isa<ArgMaxOp, ArgMinOp>(op); }
-bool keepsDims(Operation* op) {
-  auto keep = op->getAttrOfType<BoolAttr>("keep_dims");
-  return keep && keep.getValue();
-}
 // Results that cost more than reading them back from the first-level cache.
 bool isExpensive(Operation* op) {
   return isa<ExpOp, TanhOp, ErfOp, SigmoidOp, LogOp, SinOp, CosOp, PowOp, SqrtOp, RsqrtOp, DivOp,

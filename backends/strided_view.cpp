@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/strided_view.h"
+#include "backends/strided_view.h"
 
 #include "backends/cpu/lowering/region_emitter_plan.h"
 
 using namespace mlir;
 
-namespace lathe::cpu {
+namespace lathe {
 namespace {
 
 // Splits and merges dims: runs of equal products map to each other, and a run of several dims has
@@ -50,9 +50,9 @@ bool apply(Operation* op, StridedView& view) {
     view.permute(t.getPermutation());
     return true;
   }
-  if (auto r = dyn_cast<ReshapeOp>(op)) return reshape(view, dimExprs(r.getResult()));
+  if (auto r = dyn_cast<ReshapeOp>(op)) return reshape(view, cpu::dimExprs(r.getResult()));
   auto slice = cast<SliceOp>(op);
-  view.sizes = dimExprs(slice.getResult());
+  view.sizes = cpu::dimExprs(slice.getResult());
   for (size_t i = 0; i < view.strides.size(); ++i) {
     view.offset = view.offset + exprOf(slice.getStarts().getDims()[i]) * view.strides[i];
     view.strides[i] = view.strides[i] * DimExpr(slice.getStrides()[i]);
@@ -65,7 +65,7 @@ bool isNamed(Value v) { return elementCountOf(tensorType(v)).has_value(); }
 }  // namespace
 
 StridedView StridedView::dense(Value v) {
-  StridedView view{v, 0, dimExprs(v), {}};
+  StridedView view{v, 0, cpu::dimExprs(v), {}};
   view.strides.assign(view.sizes.size(), DimExpr(1));
   for (size_t i = view.sizes.size(); i-- > 1;)
     view.strides[i - 1] = view.strides[i] * view.sizes[i];
@@ -112,4 +112,4 @@ StridedView viewOf(Value v) {
   return StridedView::dense(v);
 }
 
-}  // namespace lathe::cpu
+}  // namespace lathe

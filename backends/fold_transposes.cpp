@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/strided_view.h"
-#include "backends/cpu/lowering/to_kernels.h"
+#include "backends/strided_view.h"
+#include "backends/to_kernels.h"
 #include "ir/types.h"
 #include "passes/cost.h"
 
 using namespace mlir;
 
-namespace lathe::cpu {
+namespace lathe {
 namespace {
 
 constexpr int64_t kSwapHeads[] = {0, 2, 1, 3};
@@ -123,4 +123,4 @@ void foldTransposes(ModuleOp module) {
   }
 }
 
-}  // namespace lathe::cpu
+}  // namespace lathe

@@ -4,7 +4,7 @@
 #include "ir/types.h"
 #include "mlir/IR/Builders.h"
 
-namespace lathe::cpu {
+namespace lathe {
 
 /// Element (i, j, ..) of a tensor is element offset + i * strides[0] + j * strides[1] + .. of the
 /// dense buffer `base`. All but the base counts elements.
@@ -25,4 +25,4 @@ struct StridedView {
 /// Looks through as many of those ops as have a form in strides.
 StridedView viewOf(mlir::Value v);
 
-}  // namespace lathe::cpu
+}  // namespace lathe

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/to_kernels.h"
+#include "backends/to_kernels.h"
 
-#include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/lowering/region_emitter_plan.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -10,12 +9,13 @@
 
 using namespace mlir;
 
-namespace lathe::cpu {
+namespace lathe {
 namespace {
 
 class Converter {
  public:
-  explicit Converter(ModuleOp module) : module(module), b(module.getContext()) {}
+  Converter(ModuleOp module, const ConfigOf& configOf)
+      : module(module), configOf(configOf), b(module.getContext()) {}
 
   void run() {
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
@@ -29,28 +29,7 @@ class Converter {
     if (isa<WeightOp, ConstantOp, ReshapeOp, KernelOp>(op)) return;
     b.setInsertionPoint(op);
     if (auto region = dyn_cast<RegionOp>(op)) return outline(region);
-    SmallVector<NamedAttribute> config;
-    if (auto linear = dyn_cast<LinearOp>(op)) {
-      config = {b.getNamedAttr("activation",
-                               b.getStringAttr(stringifyActivation(linear.getActivation()))),
-                b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
-                b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
-    } else if (auto pack = dyn_cast<PackOp>(op)) {
-      // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type
-      // says.
-      auto type = tensorType(pack.getY());
-      PackedShape shape{*dtypeOf(type.getElementType()), type.getDimSize(1), type.getDimSize(0)};
-      config = {
-          b.getNamedAttr("out_in", b.getBoolAttr(pack.getSource() == WeightLayout::out_in)),
-          b.getNamedAttr("buffer", b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns,
-                                                           shape.blocks() * shape.blockK()}))};
-    } else {
-      for (NamedAttribute a : op->getAttrDictionary())
-        if (isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr>(a.getValue())) config.push_back(a);
-      // The new value of a state is written over the old one.
-      if (isa<UpdateOp>(op)) config.push_back(b.getNamedAttr("reuse", b.getI64IntegerAttr(0)));
-    }
-    replace(op, op->getName().stripDialect(), FlatSymbolRefAttr(), config);
+    replace(op, op->getName().stripDialect(), FlatSymbolRefAttr(), configOf(op));
   }
 
   void replace(Operation* op, StringRef kind, FlatSymbolRefAttr callee,
@@ -65,7 +44,7 @@ class Converter {
 
   // Every element of the result depends on the same element of an operand of its type.
   static bool isPointwise(Operation* op) {
-    return isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
+    return cpu::isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
   }
 
   void outline(RegionOp region) {
@@ -109,12 +88,23 @@ class Converter {
   }
 
   ModuleOp module, kernels;
+  const ConfigOf& configOf;
   OpBuilder b;
   std::map<std::string, std::string> names;  // text of a body -> its function
 };
 
 }  // namespace
 
-void toKernels(ModuleOp module) { Converter(module).run(); }
+SmallVector<NamedAttribute> plainConfig(Operation* op) {
+  SmallVector<NamedAttribute> config;
+  for (NamedAttribute a : op->getAttrDictionary())
+    if (isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr>(a.getValue())) config.push_back(a);
+  if (isa<UpdateOp>(op))
+    config.push_back({StringAttr::get(op->getContext(), "reuse"),
+                      IntegerAttr::get(IntegerType::get(op->getContext(), 64), 0)});
+  return config;
+}
 
-}  // namespace lathe::cpu
+void toKernels(ModuleOp module, const ConfigOf& configOf) { Converter(module, configOf).run(); }
+
+}  // namespace lathe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lowering/kernel_config.h"
+
+#include "backends/cpu/device/packed_weights.h"
+#include "ir/types.h"
+
+using namespace mlir;
+
+namespace lathe::cpu {
+
+SmallVector<NamedAttribute> kernelConfig(Operation* op) {
+  Builder b(op->getContext());
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return {
+        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
+        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
+        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
+  if (auto pack = dyn_cast<PackOp>(op)) {
+    // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type says.
+    auto type = tensorType(pack.getY());
+    PackedShape shape{*dtypeOf(type.getElementType()), type.getDimSize(1), type.getDimSize(0)};
+    return {b.getNamedAttr("out_in", b.getBoolAttr(pack.getSource() == WeightLayout::out_in)),
+            b.getNamedAttr("buffer", b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns,
+                                                             shape.blocks() * shape.blockK()}))};
+  }
+  return plainConfig(op);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "backends/to_kernels.h"
+
+namespace lathe::cpu {
+
+/// What the CPU's kernels are told about their calls.
+llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);
+
+}  // namespace lathe::cpu
