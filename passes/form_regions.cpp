@@ -8,25 +8,21 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
 namespace lathe {
 namespace {
 
-bool isElementwise(Operation* op) {
-  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp,
-             TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, IsNanOp, AddOp,
-             SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, LogicalAndOp, LogicalOrOp,
-             BitwiseAndOp, BitwiseOrOp, BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp,
-             SelectOp, CastOp, BitcastOp, SiluGateOp, GatedResidualOp>(op);
+bool isPointwise(Operation* op) {
+  return isElementwise(op) || isa<SiluGateOp, GatedResidualOp>(op);
 }
 // Costs nothing where it is read, so every consumer may have its own copy.
 bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
 // Reads its operand at other indices; may be inlined into a consumer that reads each element once.
 bool isIndexing(Operation* op) {
-  return isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, GatherOp,
-             EmbeddingOp>(op);
+  return (isMovement(op) && !isa<IotaOp>(op)) || isa<EmbeddingOp>(op);
 }
 // Reduces the rows of its last axis and keeps the shape, or leaves one value per row.
 bool isRowOp(Operation* op) {
@@ -85,7 +81,7 @@ class Former {
     members.insert(root);
     Places places{{root, {0}}};
     SmallVector<StringAttr> rows = dimsOf(tensorType(root->getResult(0)));
-    if (!isElementwise(root) && !isRowOp(root) && !isIndexing(root) && !isFree(root) &&
+    if (!isPointwise(root) && !isRowOp(root) && !isIndexing(root) && !isFree(root) &&
         !isRotation(root))
       return members;  // e.g. reductions of other axes
     llvm::DenseMap<Operation*, Reads> reads{{root, {true, false}}};
@@ -103,7 +99,7 @@ class Former {
           // A row reduction reads its operand several times: only what is cheap to re-read joins.
           if (of.passes && !isOnePlace(p) && !keepsRows(p)) continue;
           if (isa<ReshapeOp>(p) && !joins(cast<ReshapeOp>(p))) continue;
-        } else if (!isElementwise(p)) {
+        } else if (!isPointwise(p)) {
           continue;
         }
         if (!readInFewPlaces(p, places)) continue;
@@ -123,7 +119,7 @@ class Former {
     for (OpOperand& use : op->getUses()) {
       Operation* user = use.getOwner();
       for (int place : places[user]) {
-        if (isElementwise(user)) {
+        if (isPointwise(user)) {
           all.insert(place);
           continue;
         }
@@ -148,7 +144,7 @@ class Former {
     for (OpOperand& use : op->getUses()) {
       Operation* user = use.getOwner();
       Reads outer = reads.lookup(user);
-      bool stays = isElementwise(user) || isRowOp(user) || isRotation(user) || isOnePlace(user);
+      bool stays = isPointwise(user) || isRowOp(user) || isRotation(user) || isOnePlace(user);
       all.ownRow &= outer.ownRow && stays;
       all.passes |= outer.passes || isPassed(use);
     }

@@ -4,6 +4,7 @@
 #include "passes/canonical/axis_map.h"
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -62,12 +63,6 @@ Value normalizeChain(Operation* root, OpMaker& m) {
     if (wanted.count() <= std::max<size_t>(dies, 1)) return spell(m, source, wanted);
   }
   return {};
-}
-
-bool isElementwise(Operation* op) {
-  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp,
-             TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, LogicalNotOp, AddOp, SubOp, MulOp,
-             DivOp, MaxOp, MinOp, PowOp>(op);
 }
 
 // transpose(f(transpose(x))) is f(x) where the permutations undo each other.

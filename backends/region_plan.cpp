@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/region_plan.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+LogicalResult decomposeRowOps(func::FuncOp f) {
+  SmallVector<Operation*> fused;
+  do {
+    fused.clear();
+    for (Operation& op : f.getBody().front())
+      if (isFusedRowOp(&op)) fused.push_back(&op);
+    for (Operation* op : fused) {
+      OpBuilder b(op);
+      auto values = cast<DecomposableOp>(op).decompose(b);
+      if (failed(values)) return op->emitError("has no elementary form");
+      op->replaceAllUsesWith(*values);
+      op->erase();
+    }
+  } while (!fused.empty());
+  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(f.getBody().front())))
+    if (isOpTriviallyDead(&op)) op.erase();
+  return success();
+}
+
+// Every value has as many elements as the results or one, and none changes its place.
+bool isFlat(ValueRange results, Block& block) {
+  auto count = elementCountOf(tensorType(results[0]));
+  if (*count == DimExpr(1) || *count == DimExpr(0)) return false;
+  auto fits = [&](Value v) {
+    auto n = elementCountOf(tensorType(v));
+    return n && (*n == *count || *n == DimExpr(1));
+  };
+  for (Value v : results)
+    if (!(*elementCountOf(tensorType(v)) == *count)) return false;
+  for (Value v : block.getArguments())
+    if (!fits(v)) return false;
+  for (Operation& op : block.without_terminator()) {
+    auto constant = dyn_cast<ConstantOp>(op);
+    bool splat = constant && cast<DenseElementsAttr>(constant.getValue()).isSplat();
+    if (!splat && !isElementwise(&op) && !isa<ReshapeOp, BroadcastOp>(op)) return false;
+    if (!llvm::all_of(op.getResults(), fits)) return false;
+  }
+  return true;
+}
+
+// The value is made elementwise from a reduction of a last axis that leaves exactly its dims: a
+// lane per element would read memory in strides.
+bool reducesLastAxis(Value v, DenseSet<Value>& seen) {
+  Operation* op = v.getDefiningOp();
+  if (!op || !seen.insert(v).second) return false;
+  if (isReduction(op)) {
+    auto from = dimExprs(op->getOperand(0));
+    return !from.empty() && !(from.back() == DimExpr(1)) &&
+           llvm::is_contained(reducedAxes(op), int64_t(from.size()) - 1);
+  }
+  if (!isElementwise(op) && !isa<ReshapeOp>(op)) return false;
+  auto shape = dimExprs(v);
+  return llvm::any_of(op->getOperands(), [&](Value x) {
+    auto inner = dimExprs(x);
+    while (!inner.empty() && inner.back() == DimExpr(1)) inner.pop_back();
+    auto outer = shape;
+    while (!outer.empty() && outer.back() == DimExpr(1)) outer.pop_back();
+    return inner == outer && reducesLastAxis(x, seen);
+  });
+}
+
+}  // namespace
+
+std::string whyNotInRows(Operation* op) {
+  std::string name = op->getName().getStringRef().str();
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    if (!isa<DenseElementsAttr>(constant.getValue())) return name + " does not hold plain elements";
+    return {};
+  }
+  if (!isElementwise(op) && !isMovement(op) && !isReduction(op) && !isFusedRowOp(op))
+    return name + " is not computed row by row";
+  auto named = [](Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    return type && elementCountOf(type);
+  };
+  if (!llvm::all_of(op->getOperands(), named) || !llvm::all_of(op->getResults(), named))
+    return name + " has a dim without a name";
+  return {};
+}
+
+FailureOr<OwningOpRef<func::FuncOp>> elementaryRegion(
+    func::FuncOp region, function_ref<std::string(Operation*)> whyNot) {
+  if (!llvm::hasSingleElement(region.getBody()))
+    return region.emitError("a region is one block of ops");
+  for (Operation& op : region.getBody().front().without_terminator())
+    if (std::string why = whyNot(&op); !why.empty()) return op.emitError(why);
+  for (Value v : region.getBody().getArguments())
+    if (!elementCountOf(tensorType(v)))
+      return region.emitError("an operand has a dim without a name");
+  if (region.getBody().front().getTerminator()->getNumOperands() == 0)
+    return region.emitError("a region has results");
+  OwningOpRef<func::FuncOp> elementary = region.clone();
+  if (failed(decomposeRowOps(*elementary))) return failure();
+  return elementary;
+}
+
+FailureOr<RowPlan> rowPlanOf(func::FuncOp f) {
+  Block& block = f.getBody().front();
+  ValueRange results = block.getTerminator()->getOperands();
+  RowPlan plan;
+  if (isFlat(results, block)) {
+    plan.flat = true;
+    return plan;
+  }
+  size_t rank = 0;
+  for (Value v : results) rank = std::max(rank, dimExprs(v).size());
+  bool equalRanks = llvm::all_of(results, [&](Value v) { return dimExprs(v).size() == rank; });
+  plan.scalar =
+      rank == 0 || (equalRanks && llvm::any_of(results, [&](Value v) {
+                      DenseSet<Value> seen;
+                      return !(dimExprs(v).back() == DimExpr(1)) && reducesLastAxis(v, seen);
+                    }));
+  for (Value v : results) {
+    auto shape = dimExprs(v);
+    if (shape.size() == rank && !plan.scalar) shape.pop_back();
+    if (v == results[0] || plan.rowDims.empty()) plan.rowDims = shape;
+    if (shape != plan.rowDims)
+      return f.emitError("results of one region share their rows: ")
+             << shortType(results[0].getType()) << " and " << shortType(v.getType()) << " do not";
+  }
+  return plan;
+}
+
+}  // namespace lathe
