@@ -494,10 +494,6 @@ LT_FN void counter_store_release(u32* p, u32 v) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(v)
                : "memory");
 }
-// Waits until the counter is at least `v`. The blocks waited for must be resident.
-LT_FN void counter_wait(const u32* p, u32 v) {
-  while (counter_load_acquire(p) < v) __nanosleep(20);
-}
 // Tells the host of an index out of range: the last one told wins.
 LT_FN void lt_report_index(i64* status, i64 index) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(status)),

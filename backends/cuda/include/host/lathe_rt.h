@@ -49,8 +49,7 @@ enum LtOp : u8 {
   LT_BREDUCE,  // of a block
   LT_NAMED,
   LT_MBAR,
-  LT_CLUSTER,
-  LT_COUNTER  // other waits
+  LT_CLUSTER  // other waits
 };
 
 // The arguments of the warp operations, one per lane.
@@ -113,7 +112,6 @@ void lt_cluster_read(void* to, const void* local, u32 bytes, u32 rank LT_FROM);
 u32 lt_counter_add(u32* p, u32 v LT_FROM);
 u32 lt_counter_load(const u32* p LT_FROM);
 void lt_counter_store(u32* p, u32 v LT_FROM);
-void lt_counter_wait(const u32* p, u32 v LT_FROM);
 void lt_store_status(i64* p, i64 v LT_FROM);
 // Traps like the hardware on a misaligned vector access.
 void lt_misaligned(const void* p, u32 bytes LT_FROM);
