@@ -23,6 +23,8 @@ struct BackendOptions {
   /// Reference backend: hold every float as f64 and never round.
   bool float64 = false;
   NumericsMode mode = NumericsMode::Relaxed;
+  /// CompileOptions::target.
+  std::string target = {};
   /// If set: told the text of every generated kernel (CompileRecord::Code has the fields). Must not
   /// throw.
   std::function<void(std::string kernel, std::string tier, std::string language, std::string text)>

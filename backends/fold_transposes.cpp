@@ -2,6 +2,7 @@
 #include "backends/strided_view.h"
 #include "backends/to_kernels.h"
 #include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost.h"
 
 using namespace mlir;
@@ -110,9 +111,9 @@ void foldUpdate(UpdateOp op) {
 
 void foldTransposes(ModuleOp module) {
   SmallVector<Operation*> ops;
-  module.walk([&](Operation* op) {
-    if (isa<MatmulOp, AttentionOp, UpdateOp>(op)) ops.push_back(op);
-  });
+  for (auto f : module.getOps<func::FuncOp>())
+    for (Operation& op : f.getOps())
+      if (isa<MatmulOp, AttentionOp, UpdateOp>(op)) ops.push_back(&op);
   for (Operation* op : ops) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       foldMatmul(matmul);

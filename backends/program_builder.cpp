@@ -196,11 +196,15 @@ class EntryBuilder {
            {},
            originText(op.getLoc())};
     for (Value v : op.getInputs()) c.operands.push_back(slots.lookup(v));
-    auto reuse = op.getConfig().getAs<IntegerAttr>("reuse");
+    // The operand that the first result, or every result, may overwrite.
+    SmallVector<int64_t> reuse(op.getOutputs().size(), -1);
+    if (auto one = op.getConfig().getAs<IntegerAttr>("reuse")) reuse[0] = one.getInt();
+    if (auto each = op.getConfig().getAs<DenseI64ArrayAttr>("reuse"))
+      reuse.assign(each.asArrayRef().begin(), each.asArrayRef().end());
     for (auto [i, v] : llvm::enumerate(op.getOutputs())) {
       int alias = -1;
-      if (i == 0 && reuse && dies(op.getInputs()[reuse.getInt()], op, v))
-        alias = slots.lookup(op.getInputs()[reuse.getInt()]);
+      if (reuse[i] >= 0 && dies(op.getInputs()[reuse[i]], op, v))
+        alias = slots.lookup(op.getInputs()[reuse[i]]);
       c.results.push_back(add(v, SlotKind::Arena, 0, alias));
       // A buffer that is larger than the logical type: packed weights.
       if (auto buffer = op.getConfig().getAs<DenseI64ArrayAttr>("buffer"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/strided_view.h"
 
-#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -50,9 +50,9 @@ bool apply(Operation* op, StridedView& view) {
     view.permute(t.getPermutation());
     return true;
   }
-  if (auto r = dyn_cast<ReshapeOp>(op)) return reshape(view, cpu::dimExprs(r.getResult()));
+  if (auto r = dyn_cast<ReshapeOp>(op)) return reshape(view, dimExprs(r.getResult()));
   auto slice = cast<SliceOp>(op);
-  view.sizes = cpu::dimExprs(slice.getResult());
+  view.sizes = dimExprs(slice.getResult());
   for (size_t i = 0; i < view.strides.size(); ++i) {
     view.offset = view.offset + exprOf(slice.getStarts().getDims()[i]) * view.strides[i];
     view.strides[i] = view.strides[i] * DimExpr(slice.getStrides()[i]);
@@ -65,7 +65,7 @@ bool isNamed(Value v) { return elementCountOf(tensorType(v)).has_value(); }
 }  // namespace
 
 StridedView StridedView::dense(Value v) {
-  StridedView view{v, 0, cpu::dimExprs(v), {}};
+  StridedView view{v, 0, dimExprs(v), {}};
   view.strides.assign(view.sizes.size(), DimExpr(1));
   for (size_t i = view.sizes.size(); i-- > 1;)
     view.strides[i - 1] = view.strides[i] * view.sizes[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/to_kernels.h"
 
-#include "backends/cpu/lowering/region_emitter_plan.h"
+#include "passes/region_ops.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -44,7 +44,25 @@ class Converter {
 
   // Every element of the result depends on the same element of an operand of its type.
   static bool isPointwise(Operation* op) {
-    return cpu::isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
+    return isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
+  }
+
+  // What may be overwritten: a state by its update, an operand by a pointwise result of its type.
+  Attribute reuseOf(RegionOp region, bool pointwise) {
+    Block& body = region.getBody().front();
+    SmallVector<int64_t> operands;
+    bool some = false;
+    for (Value v : body.getTerminator()->getOperands()) {
+      auto update = v.getDefiningOp<UpdateOp>();
+      auto state = update ? dyn_cast<BlockArgument>(update.getX()) : BlockArgument();
+      some |= bool(state);
+      operands.push_back(state ? int64_t(state.getArgNumber()) : -1);
+    }
+    if (some) return b.getDenseI64ArrayAttr(operands);
+    if (!pointwise || operands.size() != 1) return {};
+    for (auto [i, v] : llvm::enumerate(region.getInputs()))
+      if (v.getType() == region.getOutputs()[0].getType()) return b.getI64IntegerAttr(int64_t(i));
+    return {};
   }
 
   void outline(RegionOp region) {
@@ -80,10 +98,7 @@ class Converter {
       f.erase();
     }
     SmallVector<NamedAttribute> config;
-    if (pointwise && region.getOutputs().size() == 1)
-      for (auto [i, v] : llvm::enumerate(region.getInputs()))
-        if (config.empty() && v.getType() == region.getOutputs()[0].getType())
-          config.push_back(b.getNamedAttr("reuse", b.getI64IntegerAttr(int64_t(i))));
+    if (auto reuse = reuseOf(region, pointwise)) config.push_back(b.getNamedAttr("reuse", reuse));
     replace(region, "region", FlatSymbolRefAttr::get(b.getContext(), name), config);
   }
 

@@ -28,6 +28,7 @@ CompileOptions optionsOf(const ModelRequest& r) {
   o.backend = r.backend;
   o.allTiers = r.allTiers;
   o.float64 = r.float64;
+  o.target = r.target;
   o.saveIrDir = r.saveIrDir;
   o.stopAfterRewrite = r.stopAfterRewrite;
   o.skipAttempt = r.skipAttempt;

@@ -22,6 +22,7 @@ struct ModelRequest {
   std::string backend = "cpu";
   DType dtype = DType::F32;  ///< of the arithmetic, for folders
   bool allTiers = false, float64 = false;
+  std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as LlamaGraphOptions
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones

@@ -9,7 +9,7 @@ namespace lathe {
 namespace {
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, DeviceFactory> factories;
+  std::map<std::string, DeviceFactory, std::less<>> factories;
 };
 Registry& registry() {
   static Registry r;
@@ -20,6 +20,11 @@ Registry& registry() {
 void registerDevice(std::string name, DeviceFactory factory) {
   std::lock_guard lock(registry().mutex);
   registry().factories[std::move(name)] = std::move(factory);
+}
+
+bool hasDevice(std::string_view name) {
+  std::lock_guard lock(registry().mutex);
+  return registry().factories.contains(name);
 }
 
 std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,

@@ -74,6 +74,7 @@ using DeviceFactory =
     std::function<std::unique_ptr<Device>(std::shared_ptr<const Program>, const DeviceOptions&)>;
 /// Backends call it once at start-up.
 void registerDevice(std::string name, DeviceFactory factory);
+bool hasDevice(std::string_view name);
 /// Throws Error (Unsupported) naming the devices that this process has.
 std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
                                    const DeviceOptions& options);

@@ -106,12 +106,13 @@ std::vector<int> parseIds(const std::string& text, const std::string& flag) {
   }
 }
 
-int64_t parseCount(const std::string& text, const std::string& flag) {
+int64_t parseCount(const std::string& text, const std::string& flag, int64_t least) {
   int64_t value = 0;
   const char* end = text.data() + text.size();
   auto [next, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || next != end || value < 1)
-    throw usage(flag + ": expected a whole number of at least 1, got '" + text + "'");
+  if (code != std::errc() || next != end || value < least)
+    throw usage(
+        fmt::format("{}: expected a whole number of at least {}, got '{}'", flag, least, text));
   return value;
 }
 
@@ -126,7 +127,7 @@ std::map<std::string, int64_t, std::less<>> parseSizes(const std::vector<std::st
       if (equals == item.npos || equals == 0)
         throw usage(flag + ": expected SYMBOL=NUMBER separated by commas, got '" + item + "'");
       std::string name = item.substr(0, equals);
-      int64_t value = parseCount(item.substr(equals + 1), flag + " " + name);
+      int64_t value = parseCount(item.substr(equals + 1), flag + " " + name, 0);
       if (!sizes.emplace(name, value).second) throw usage(flag + ": '" + name + "' is given twice");
       at = comma + 1;
     }
@@ -179,6 +180,22 @@ DType dtypeOr(const std::string& flag, DType otherwise) {
 void addThreads(CLI::App& parser, int& threads) {
   parser.add_option("-t,--threads", threads, "threads (LATHE_NUM_THREADS; default: every CPU)")
       ->check(WholeNumber{1, 4096});
+}
+
+void addBackend(CLI::App& parser, std::string& backend) {
+  parser.add_option("--backend", backend, "cpu (default; LATHE_BACKEND), cuda or reference");
+}
+
+void addTarget(CLI::App& parser, std::string& target) {
+  parser.add_option("--target", target,
+                    "cuda backend: sm_90a adds machine code for GPUs of compute capability 9.0");
+}
+
+void addDevice(CLI::App& parser, std::string& device) {
+  parser
+      .add_option("--device", device,
+                  "cuda backend: gpu (default; LATHE_CUDA_DEVICE), or host: its kernels on the CPU")
+      ->check(CLI::IsMember({"gpu", "host"}));
 }
 
 }  // namespace lathe::cli

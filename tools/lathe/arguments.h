@@ -28,8 +28,8 @@ bool parseArguments(CLI::App& parser, const ArgumentList& arguments);
 
 /// "1,2,3" as ids; Error(InvalidArgument) names the flag and the place.
 std::vector<int> parseIds(const std::string& text, const std::string& flag);
-/// A whole number of at least 1; Error(InvalidArgument) names the flag.
-int64_t parseCount(const std::string& text, const std::string& flag);
+/// A whole number of at least `least`; Error(InvalidArgument) names the flag.
+int64_t parseCount(const std::string& text, const std::string& flag, int64_t least = 1);
 /// "batch=1,seq=8" of every text together; Error(InvalidArgument) names the flag.
 std::map<std::string, int64_t, std::less<>> parseSizes(const std::vector<std::string>& texts,
                                                        const std::string& flag);
@@ -51,5 +51,11 @@ void addDType(CLI::App& parser, std::string& dtype);
 DType dtypeOr(const std::string& flag, DType otherwise);
 /// Adds --threads (and -t); 0 leaves the choice to LATHE_NUM_THREADS and the machine.
 void addThreads(CLI::App& parser, int& threads);
+/// Adds --backend.
+void addBackend(CLI::App& parser, std::string& backend);
+/// Adds --target: for which GPUs the cuda backend makes machine code.
+void addTarget(CLI::App& parser, std::string& target);
+/// Adds --device: where programs of the cuda backend run.
+void addDevice(CLI::App& parser, std::string& device);
 
 }  // namespace lathe::cli

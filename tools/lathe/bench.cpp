@@ -200,8 +200,8 @@ int benchVerb(const ArgumentList& arguments) {
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
   addThreads(*parser, sessionFlags.threads);
-  parser->add_option("--backend", compileFlags.backend,
-                     "cpu (default; LATHE_BACKEND) or reference");
+  addDevice(*parser, sessionFlags.device);
+  addBackend(*parser, compileFlags.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "random weights: the folder or config.json needs none");

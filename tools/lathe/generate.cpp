@@ -145,10 +145,10 @@ int generateVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  parser->add_option("--backend", compileFlags.backend,
-                     "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, compileFlags.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
+  addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
   flags.prompt.hasText = parser->get_option("--prompt")->count() > 0;
   if (!flags.prompt.hasText && flags.prompt.file.empty() && flags.prompt.ids.empty())

@@ -66,9 +66,10 @@ void checkProgramWeights(const Program& program, const std::string& path) {
 
 Session openSession(const Model& model, std::shared_ptr<const Program> program,
                     const SessionFlags& flags) {
-  // The runtime has the cpu device; those of other backends come with the compiler library.
-  if (program->backend != "cpu") compiler();
-  Session session(program, {.threads = flags.threads, .profile = flags.profile});
+  // Devices that the runtime lacks come with the compiler library.
+  if (!hasDevice(program->backend)) compiler();
+  Session session(program,
+                  {.threads = flags.threads, .profile = flags.profile, .device = flags.device});
   Progress progress("loading weights");
   if (flags.randomWeights) {
     session.bindRandomWeights(kRandomWeightSeed);

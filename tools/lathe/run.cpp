@@ -75,7 +75,7 @@ void setStateSymbols(Session& session, const EntryPoint& entry,
     if (inInputs.contains(name))
       throw Error(ErrorCode::InvalidArgument,
                   "--symbol: the inputs' shapes already give '" + name + "' its value");
-    session.setSymbol(name, parseCount(setting.substr(equals + 1), "--symbol " + name));
+    session.setSymbol(name, parseCount(setting.substr(equals + 1), "--symbol " + name, 0));
   }
 }
 
@@ -126,6 +126,10 @@ void printText(const Arrays& outputs) {
     if (!array.size()) continue;
     fmt::print("  {:.6g}{}\n", fmt::join(s.first, ", "),
                array.size() > kShownValues ? ", ..." : "");
+    if (s.nans == array.size()) {
+      fmt::print("  all NaN\n");
+      continue;
+    }
     fmt::print("  min {:.6g}, max {:.6g}", s.low, s.high);
     if (s.nans) fmt::print(", {} NaN", s.nans);
     fmt::print("\n");
@@ -182,10 +186,11 @@ int runVerb(const ArgumentList& arguments) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
   parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file");
-  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
   addThreads(*parser, sessionFlags.threads);
+  addDevice(*parser, sessionFlags.device);
   addStopAfter(*parser, stage);
   parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
   addReport(*parser, report, /*withSizes=*/false);

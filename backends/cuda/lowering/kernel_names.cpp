@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/kernel_names.h"
+
+#include <map>
+
+#include "backends/to_kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+
+SmallVector<NamedAttribute> kernelConfig(Operation* op) {
+  Builder b(op->getContext());
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return {
+        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
+        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
+        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
+  return plainConfig(op);
+}
+
+void nameKernels(ModuleOp module) {
+  std::map<std::string, std::string> names;  // what is called -> its name
+  std::map<std::string, int> count;
+  for (auto f : module.getOps<func::FuncOp>())
+    f.walk([&](KernelOp op) {
+      if (op.getCallee()) return;
+      std::string key = op.getKind().str();
+      llvm::raw_string_ostream os(key);
+      os << op.getConfig() << op->getOperandTypes() << op->getResultTypes();
+      std::string& name = names[key];
+      if (name.empty())
+        name = op.getKind().str() + "_" + std::to_string(count[op.getKind().str()]++);
+      op.setCalleeAttr(FlatSymbolRefAttr::get(op.getContext(), name));
+    });
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "ir/types.h"
+
+namespace lathe::cuda {
+
+/// The `config` of every call that is no region: all that its kernels are printed from, beside the
+/// types.
+llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);
+
+/// Gives every call but a region's its callee: calls of one kind, config and types share one, so
+/// that the layers of a model share their kernels.
+void nameKernels(mlir::ModuleOp module);
+
+}  // namespace lathe::cuda
