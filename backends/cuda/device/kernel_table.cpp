@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel table as JSON. What has its default value is left out, so the text stays short.
+#include "backends/cuda/device/kernel_table.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/json_reader.h"
+
+namespace lathe::cuda {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMany = int64_t(1) << 40;
+constexpr const char* kAxes[] = {"x", "y", "z"};
+constexpr const char* kArgumentKinds[] = {"buffer", "size", "scratch", "status"};
+
+json toJson(const GridAxis& axis) {
+  json a = {{"count", axis.count.text()}};
+  if (axis.per != 1) a["per"] = axis.per;
+  if (axis.most != 0) a["most"] = axis.most;
+  return a;
+}
+json toJson(const Argument& argument) {
+  json a = {{"kind", kArgumentKinds[size_t(argument.kind)]}};
+  if (argument.index != 0) a["index"] = argument.index;
+  if (!(argument.value == DimExpr(0))) a["value"] = argument.value.text();
+  return a;
+}
+json toJson(const Launch& launch) {
+  json grid = json::object(), arguments = json::array();
+  for (size_t i = 0; i < 3; ++i) grid[kAxes[i]] = toJson(launch.grid[i]);
+  for (const Argument& argument : launch.arguments) arguments.push_back(toJson(argument));
+  return {{"kernel", launch.kernel},
+          {"grid", grid},
+          {"threads", launch.threads},
+          {"cluster", launch.cluster},
+          {"shared_bytes", launch.sharedBytes},
+          {"zeroed_bytes", launch.zeroedBytes},
+          {"zeroed_at", launch.zeroedAt.text()},
+          {"waits", launch.waits},
+          {"arguments", arguments}};
+}
+json toJson(const Variant& variant) {
+  json when = json::array(), launches = json::array();
+  for (const Condition& c : variant.when)
+    when.push_back({{"value", c.value.text()}, {"low", c.low}, {"high", c.high}});
+  for (const Launch& launch : variant.launches) launches.push_back(toJson(launch));
+  return {{"what", variant.what},
+          {"when", when},
+          {"scratch_bytes", variant.scratchBytes.text()},
+          {"launches", launches}};
+}
+
+DimExpr dimFrom(const JsonValue& v) {
+  auto e = DimExpr::parse(v.asString());
+  if (!e) throw v.error("expected a size expression, got " + v.show());
+  return *e;
+}
+template <class Read>
+auto listFrom(const JsonValue& v, Read read) {
+  std::vector<decltype(read(v))> items;
+  for (size_t i = 0; i < v.size(); ++i) items.push_back(read(v.at(i)));
+  return items;
+}
+
+GridAxis axisFrom(const JsonValue& v) {
+  GridAxis axis{dimFrom(v.at("count"))};
+  if (auto per = v.find("per")) axis.per = per->asInt(1, kMany);
+  if (auto most = v.find("most")) axis.most = most->asInt(0, kMany);
+  return axis;
+}
+Argument argumentFrom(const JsonValue& v) {
+  const std::string& kind = v.at("kind").asString();
+  for (size_t i = 0; i < std::size(kArgumentKinds); ++i) {
+    if (kind != kArgumentKinds[i]) continue;
+    Argument argument{Argument::Kind(i)};
+    if (auto index = v.find("index")) argument.index = int(index->asInt(0, 1 << 30));
+    if (auto value = v.find("value")) argument.value = dimFrom(*value);
+    return argument;
+  }
+  throw v.at("kind").error("expected buffer, size, scratch or status, got " + v.at("kind").show());
+}
+Launch launchFrom(const JsonValue& v) {
+  Launch launch;
+  launch.kernel = v.at("kernel").asString();
+  for (size_t i = 0; i < 3; ++i) launch.grid[i] = axisFrom(v.at("grid").at(kAxes[i]));
+  launch.threads = int(v.at("threads").asInt(1, 1024));
+  launch.cluster = int(v.at("cluster").asInt(1, 16));
+  launch.sharedBytes = v.at("shared_bytes").asInt(0, kMany);
+  launch.zeroedBytes = v.at("zeroed_bytes").asInt(0, kMany);
+  launch.zeroedAt = dimFrom(v.at("zeroed_at"));
+  launch.waits = v.at("waits").asBool();
+  launch.arguments = listFrom(v.at("arguments"), argumentFrom);
+  return launch;
+}
+Condition conditionFrom(const JsonValue& v) {
+  Condition c{dimFrom(v.at("value")), v.at("low").asInt(), v.at("high").asInt()};
+  if (c.low > c.high) throw v.error("a condition that no value meets");
+  return c;
+}
+Variant variantFrom(const JsonValue& v) {
+  return {v.at("what").asString(), listFrom(v.at("when"), conditionFrom),
+          dimFrom(v.at("scratch_bytes")), listFrom(v.at("launches"), launchFrom)};
+}
+
+}  // namespace
+
+std::string toJson(const KernelTable& table) {
+  json calls = json::object();
+  for (auto& [callee, variants] : table) {
+    json list = json::array();
+    for (const Variant& variant : variants) list.push_back(toJson(variant));
+    calls[callee] = list;
+  }
+  return calls.dump();
+}
+
+KernelTable parseKernelTable(std::string_view text) {
+  JsonValue calls = JsonValue::parse(text, "kernel table");
+  if (!calls.isObject()) throw calls.error("expected an object, got " + calls.show());
+  KernelTable table;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    auto [callee, variants] = calls.member(i);
+    table[callee] = listFrom(variants, variantFrom);
+  }
+  return table;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/device/kernel_table.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe::cuda {
+namespace {
+
+using test::expectError;
+
+KernelTable sample() {
+  Launch tiled{"tiled"};
+  tiled.grid[0] = {DimExpr::symbol("seq") * 2, 64, 0};
+  tiled.grid[1] = {DimExpr::symbol("batch"), 1, 65535};
+  tiled.threads = 96;
+  tiled.cluster = 2;
+  tiled.sharedBytes = 102400;
+  tiled.zeroedBytes = 4;
+  tiled.zeroedAt = DimExpr::symbol("seq") * 256;
+  tiled.waits = true;
+  tiled.arguments = {{Argument::Kind::Buffer, 3},
+                     {Argument::Kind::Size, 0, DimExpr::symbol("seq") + 1},
+                     {Argument::Kind::Scratch, 0, 512},
+                     {Argument::Kind::Status, 7}};
+  Variant wide{"tiled 128x128", {{DimExpr::symbol("seq"), 17, 1 << 20}, {1, -5, 5}}, 1024, {tiled}};
+  Variant narrow{"plain", {}, 0, {Launch{"first"}, Launch{"second"}}};
+  return {{"matmul.0", {wide, narrow}}, {"unused", {}}};
+}
+
+TEST(KernelTableTest, ComesBackFromItsText) {
+  const std::string text = toJson(sample());
+  KernelTable table = parseKernelTable(text);
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_TRUE(table.at("unused").empty());
+  const Variant& wide = table.at("matmul.0").at(0);
+  EXPECT_EQ(wide.what, "tiled 128x128");
+  ASSERT_EQ(wide.when.size(), 2u);
+  EXPECT_EQ(wide.when[0].value.text(), "seq");
+  EXPECT_EQ(wide.when[0].low, 17);
+  EXPECT_EQ(wide.when[0].high, 1 << 20);
+  EXPECT_EQ(wide.when[1].low, -5);
+  EXPECT_EQ(wide.scratchBytes, DimExpr(1024));
+  const Launch& tiled = wide.launches.at(0);
+  EXPECT_EQ(tiled.kernel, "tiled");
+  EXPECT_EQ(tiled.grid[0].count, DimExpr::symbol("seq") * 2);
+  EXPECT_EQ(tiled.grid[0].per, 64);
+  EXPECT_EQ(tiled.grid[0].most, 0);
+  EXPECT_EQ(tiled.grid[1].most, 65535);
+  EXPECT_EQ(tiled.grid[2].count, DimExpr(1));
+  EXPECT_EQ(tiled.threads, 96);
+  EXPECT_EQ(tiled.cluster, 2);
+  EXPECT_EQ(tiled.sharedBytes, 102400);
+  EXPECT_EQ(tiled.zeroedBytes, 4);
+  EXPECT_EQ(tiled.zeroedAt, DimExpr::symbol("seq") * 256);
+  EXPECT_TRUE(tiled.waits);
+  ASSERT_EQ(tiled.arguments.size(), 4u);
+  EXPECT_EQ(tiled.arguments[0].kind, Argument::Kind::Buffer);
+  EXPECT_EQ(tiled.arguments[0].index, 3);
+  EXPECT_EQ(tiled.arguments[1].kind, Argument::Kind::Size);
+  EXPECT_EQ(tiled.arguments[1].value.text(), (DimExpr::symbol("seq") + 1).text());
+  EXPECT_EQ(tiled.arguments[2].kind, Argument::Kind::Scratch);
+  EXPECT_EQ(tiled.arguments[2].value, DimExpr(512));
+  EXPECT_EQ(tiled.arguments[3].kind, Argument::Kind::Status);
+  EXPECT_EQ(tiled.arguments[3].index, 7);
+  const Variant& narrow = table.at("matmul.0").at(1);
+  ASSERT_EQ(narrow.launches.size(), 2u);
+  EXPECT_EQ(narrow.launches[1].kernel, "second");
+  EXPECT_EQ(narrow.launches[1].threads, 256);
+  EXPECT_FALSE(narrow.launches[1].waits);
+  EXPECT_EQ(toJson(table), text) << "every member is in the text";
+}
+
+TEST(KernelTableTest, AnEmptyTableIsATable) { EXPECT_TRUE(parseKernelTable(toJson({})).empty()); }
+
+TEST(KernelTableTest, SaysWhereATextIsWrong) {
+  const std::string good = toJson(sample());
+  auto with = [&](std::string from, const std::string& to) {
+    std::string text = good;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  auto refuses = [](const std::string& text, const std::string& message) {
+    expectError(ErrorCode::InvalidFile, message, [&] { parseKernelTable(text); });
+  };
+  refuses("[]", "kernel table: expected an object");
+  refuses("{\"a\": 1}", "kernel table: a: expected");
+  refuses(good.substr(0, good.size() / 2), "kernel table");
+  refuses(with("\"threads\":96", "\"threads\":1025"), "launches[0].threads");
+  refuses(with("\"threads\":96", "\"threads\":0"), "launches[0].threads");
+  refuses(with("\"cluster\":2", "\"cluster\":-1"), "launches[0].cluster");
+  refuses(with("\"per\":64", "\"per\":0"), "grid.x.per");
+  refuses(with("\"low\":17", "\"low\":2000000"), "when[0]: a condition that no value meets");
+  refuses(with("\"kind\":\"scratch\"", "\"kind\":\"heap\""),
+          "arguments[2].kind: expected buffer, size, scratch or status, got \"heap\"");
+  refuses(with("\"index\":3", "\"index\":-3"), "arguments[0].index");
+  refuses(with("\"count\":\"2*seq\"", "\"count\":\"2*\""), "expected a size expression");
+  refuses(with("\"waits\":true", "\"waits\":1"), "launches[0].waits");
+}
+
+}  // namespace
+}  // namespace lathe::cuda
