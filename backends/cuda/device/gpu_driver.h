@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A GPU through CUDA's driver API: the primary context (shared with other libraries of the
+// process), one stream, kernels as cubin or PTX.
+#include <vector>
+
+#include "backends/cuda/device/driver.h"
+#include "backends/cuda/device/driver_api.h"
+#include "backends/cuda/device/gpu_driver_staging.h"
+
+namespace lathe::cuda {
+
+/// One thread at a time. After an error that the GPU does not recover from, every call throws.
+class GpuDriver final : public Driver {
+ public:
+  GpuDriver();
+  ~GpuDriver() override;
+  GpuDriver(const GpuDriver&) = delete;
+  GpuDriver& operator=(const GpuDriver&) = delete;
+
+  DeviceFacts facts() const override { return facts_; }
+  /// The CUstream, for libraries that put their own kernels on it.
+  void* stream() const { return stream_; }
+
+  void* allocate(size_t bytes, std::string_view name) override;
+  /// Never throws: what went wrong is told by the next call.
+  void release(void* memory) override;
+  void upload(void* to, const void* from, size_t bytes) override;
+  void download(void* to, const void* from, size_t bytes) override;
+  void copy(void* to, const void* from, size_t bytes) override;
+  void zero(void* to, size_t bytes) override;
+
+  std::vector<Function> load(const std::vector<KernelCode>& kernels) override;
+  /// A grid without blocks launches nothing. At most 8 blocks in a cluster.
+  void launch(Function function, const LaunchConfig& config, void** arguments) override;
+  void synchronize() override;
+
+  std::unique_ptr<Recorded> record(const std::function<void()>& body) override;
+  void replay(Recorded& recorded) override;
+
+ private:
+  struct Kernel;
+  class RecordedGraph;
+
+  /// Makes the context this thread's; throws if it is lost, or if `call` cannot be recorded while
+  /// a recording is under way.
+  void enter(const char* call, bool recordable = false);
+  /// Throws Error for anything but success: the call, what is in `details`, the driver's text.
+  void check(api::Result result, std::string_view call, std::string_view details = {});
+  void loadOne(const KernelCode& code, Kernel& kernel);
+  void closeAll();
+
+  api::DriverApi api_;
+  DeviceFacts facts_;
+  api::Device device_ = 0;
+  api::Context context_ = nullptr;
+  api::Stream stream_ = nullptr;
+  std::unique_ptr<StagingBuffer> staging_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  int sharedLimit_ = 0;  // bytes per block, static and dynamic
+  bool recording_ = false;
+  std::string lost_;                             // why the context cannot be used any more
+  std::vector<const Kernel*> sinceSynchronize_;  // the latest launches, for reports of what failed
+};
+
+}  // namespace lathe::cuda
