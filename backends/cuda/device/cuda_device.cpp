@@ -101,9 +101,17 @@ class CudaKernel final : public Kernel {
     if (!chosen)
       throw Error(ErrorCode::Unsupported,
                   at(call_) + "no kernel of '" + call_.callee + "' fits these sizes");
+    // Scratch buffers lie one behind the other, each from a multiple of 256 bytes.
+    std::vector<int64_t> begins{0};
+    auto after = [&](const DimExpr& bytes) {
+      begins.push_back(begins.back() + (valueOf(bytes, shapes) + 255) / 256 * 256);
+    };
+    after(chosen->scratchBytes);
+    for (const DimExpr& bytes : chosen->temporaries) after(bytes);
     ready_.clear();
     for (const Launch& l : chosen->launches) {
-      Ready r{&l, functions_.find(l.kernel)->second, {}, valueOf(l.zeroedAt, shapes), {}, true};
+      Ready r{&l, functions_.find(l.kernel)->second, {}, 0, {}, true};
+      r.zeroedAt = begins.at(size_t(l.zeroedIn)) + valueOf(l.zeroedAt, shapes);
       for (size_t axis = 0; axis < 3; ++axis) {
         const GridAxis& g = l.grid[axis];
         int64_t blocks = (valueOf(g.count, shapes) + g.per - 1) / g.per;
@@ -122,15 +130,18 @@ class CudaKernel final : public Kernel {
       for (const Argument& a : l.arguments)
         r.values.push_back(a.kind == Argument::Kind::Buffer   ? a.index
                            : a.kind == Argument::Kind::Status ? word_
-                                                              : valueOf(a.value, shapes));
+                           : a.kind == Argument::Kind::Scratch
+                               ? begins.at(size_t(a.index)) + valueOf(a.value, shapes)
+                               : valueOf(a.value, shapes));
       ready_.push_back(std::move(r));
     }
-    return size_t(valueOf(chosen->scratchBytes, shapes));
+    return size_t(begins.back());
   }
 
   void run(void* const* pointers, std::byte* scratch) override {
     for (Ready& r : ready_) {
-      if (!r.some) continue;
+      const auto [a, b] = r.launch->unlessSame;
+      if (!r.some || (a >= 0 && pointers[a] == pointers[b])) continue;
       if (r.launch->zeroedBytes) driver_.zero(scratch + r.zeroedAt, size_t(r.launch->zeroedBytes));
       const size_t count = r.values.size();
       words_.resize(count);

@@ -24,7 +24,7 @@ struct Argument {
   enum class Kind {
     Buffer,   ///< pointer to operand or result number `index` (operands first)
     Size,     ///< `value` as a signed 64-bit integer
-    Scratch,  ///< pointer into the call's scratch memory at byte `value`, a multiple of 256
+    Scratch,  ///< pointer into scratch buffer `index` at byte `value`, a multiple of 256
     Status,   ///< pointer to the status word: set to `index | 1 << 62` for an index out of range
   };
   Kind kind = Kind::Buffer;
@@ -38,8 +38,12 @@ struct Launch {
   int threads = 256;        ///< per block, one-dimensional
   int cluster = 1;          ///< blocks per cluster along x
   int64_t sharedBytes = 0;  ///< dynamic shared memory
-  int64_t zeroedBytes = 0;  ///< scratch bytes at `zeroedAt` that must be zero before this launch
+  /// Bytes of scratch buffer `zeroedIn` at `zeroedAt` that must be zero before this launch.
+  int64_t zeroedBytes = 0;
+  int zeroedIn = 0;
   DimExpr zeroedAt = 0;
+  /// Left out if these two buffers are one: an update in place needs no copy of the old state.
+  std::array<int, 2> unlessSame = {-1, -1};
   bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access
   std::vector<Argument> arguments;
 };
@@ -54,7 +58,9 @@ struct Condition {
 struct Variant {
   std::string what;  ///< for reports: "gemv 4 rows/warp", "tiled 128x128"
   std::vector<Condition> when;
-  DimExpr scratchBytes = 0;
+  DimExpr scratchBytes = 0;  ///< of scratch buffer 0
+  /// Bytes of scratch buffers 1, 2, ..: what one launch of the call hands to another.
+  std::vector<DimExpr> temporaries;
   std::vector<Launch> launches;
 };
 
