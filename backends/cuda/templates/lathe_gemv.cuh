@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// y[m, n] = sum over k of x[m, k] w[n, k] for few rows m: bound by reading w once.
+//
+// A warp works on a group of columns and a slice of k. It holds two batches of weights in registers:
+// while one is multiplied, the other is on its way, across the borders of groups, so that a warp
+// always has kBatch to 2 * kBatch loads of 16 bytes per lane under way. Blocks stride over the
+// groups (gridDim.x may be smaller than their number), gridDim.y blocks share k. The first batch is
+// requested before the input exists (griddepcontrol.wait).
+//
+// Two ways to multiply: `GemvDot` (a lane per 16 bytes of a column, f32 fused multiply-adds) and
+// `GemvMma` (weights as the 16-row operand of mma.sync, rows of x as its 8 columns: one pass over
+// the weights serves 8 rows at the price of one).
+//
+// Config: Input; kN (columns, or pairs of columns if kPairs), kK, kRows (largest m), kColumns (of a
+// group, GemvDot; even if kPairs), kWarpsN, kWarpsK, kSplits (= gridDim.y), kBatch (steps of k in a
+// batch), kSource (GemvSource), kPairs, kConstantWeights (w is not written by an earlier kernel of
+// the program).
+#pragma once
+#include "lathe_product.cuh"
+#include "lathe_product_plan.cuh"
+
+/// Where the rows of x come from.
+enum GemvSource {
+  kStagedInput,  // Hooks::stage computes them into shared memory
+  kCopiedInput,  // hooks.x, copied to shared memory
+  kGlobalInput,  // hooks.x, read where it lies
+};
+
+template <class T>
+struct SharedRows {
+  const T* x;
+  long long stride;
+  LT_FN T one(const SharedRows& r, long long m, int k) { return r.x[m * r.stride + k]; }
+  LT_FN uint4 chunk(const SharedRows& r, long long m, int k) {
+    return *(const uint4*)(r.x + m * r.stride + k);
+  }
+};
+template <class T, int kK>
+struct GlobalRows {
+  const T* x;
+  LT_FN T one(const GlobalRows& r, long long m, int k) { return k < kK ? r.x[m * kK + k] : T{}; }
+  LT_FN uint4 chunk(const GlobalRows& r, long long m, int k) {
+    return k < kK ? ld_global_16(r.x + m * kK + k) : make_uint4(0, 0, 0, 0);
+  }
+};
+
+/// Column number `c` of a group; those past the end repeat the last one.
+template <class Config, class Hooks, int kColumns>
+LT_FN long long gemvColumn(long long group, int c) {
+  constexpr int kHere = Config::kPairs ? kColumns / 2 : kColumns;
+  long long index = group * kHere + c % kHere;
+  if (index >= Config::kN) index = Config::kN - 1;
+  if constexpr (Config::kPairs)
+    return c < kHere ? Hooks::firstColumn(index) : Hooks::secondColumn(index);
+  else
+    return index;
+}
+
+template <class C>
+struct GemvDot {
+  typedef typename C::Input Input;
+  // Rows whose length is no multiple of 16 bytes are read element by element.
+  static constexpr int kWidth = gemvWidth(C::kK, (int)sizeof(Input));
+  static constexpr int kColumns = C::kColumns, kRows = C::kRows, kStep = 32 * kWidth;
+  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK * C::kSplits, C::kBatch);
+  static constexpr int kStride = gemvDotStride(kCovered, (int)sizeof(Input));
+  static_assert(kColumns * kRows <= 32 || (C::kPairs && kColumns * kRows <= 64),
+                "a lane for every result");
+  struct Batch {
+    uint4 chunks[C::kBatch][kColumns];
+  };
+  struct Sums {
+    float v[kColumns][kRows];
+  };
+
+  LT_FN void clear(Sums& sums) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c)
+#pragma unroll
+      for (int m = 0; m < kRows; ++m) sums.v[c][m] = 0.0f;
+  }
+  template <class Hooks>
+  LT_FN void load(Batch& batch, const Input* __restrict__ w, long long group, int k) {
+    const int first = k + (int)(threadIdx.x & 31) * kWidth;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const Input* row = w + gemvColumn<C, Hooks, kColumns>(group, c) * C::kK;
+#pragma unroll
+      for (int u = 0; u < C::kBatch; ++u) {
+        const int at = first + u * kStep;
+        uint4 chunk = make_uint4(0, 0, 0, 0);
+        if (kCovered == C::kK || at < C::kK) {
+          if constexpr (kWidth > 1)
+            chunk = ld_global_nc_16(row + at);
+          else
+            chunk.x = __float_as_uint(ProductElement<Input>::wide(row[at]));
+        }
+        batch.chunks[u][c] = chunk;
+      }
+    }
+  }
+  template <class Rows>
+  LT_FN void add(Sums& sums, const Batch& batch, const Rows& x, int k, long long rows) {
+    const int first = k + (int)(threadIdx.x & 31) * kWidth;
+#pragma unroll
+    for (int u = 0; u < C::kBatch; ++u) {
+      vec<float, kWidth> weights[kColumns];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) widen(weights[c], batch.chunks[u][c]);
+#pragma unroll
+      for (int m = 0; m < kRows; ++m) {
+        const long long row = m < rows ? m : rows - 1;
+        vec<float, kWidth> values;
+        if constexpr (kWidth > 1)
+          values = widenChunk<Input>(Rows::chunk(x, row, first + u * kStep));
+        else
+          values[0] = ProductElement<Input>::wide(Rows::one(x, row, first + u * kStep));
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c)
+#pragma unroll
+          for (int i = 0; i < kWidth; ++i)
+            sums.v[c][m] = fmaf(weights[c][i], values[i], sums.v[c][m]);
+      }
+    }
+  }
+  /// Calls `each(column, row, value, second)` for the results of this lane; `second` belongs to the
+  /// column half a group further on.
+  template <class Each>
+  LT_FN void results(Sums& sums, const Each& each) {
+    constexpr int kHere = C::kPairs ? kColumns / 2 : kColumns;
+    const int lane = (int)(threadIdx.x & 31);
+    float value = 0.0f, second = 0.0f;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c)
+#pragma unroll
+      for (int m = 0; m < kRows; ++m) {
+        const float sum = warp_sum(sums.v[c][m]);
+        if (lane != c % kHere * kRows + m) continue;
+        if (c < kHere)
+          value = sum;
+        else
+          second = sum;
+      }
+    if (lane < kHere * kRows) each(lane / kRows, lane % kRows, value, second);
+  }
+
+ private:
+  LT_FN void widen(vec<float, kWidth>& to, uint4 chunk) {
+    if constexpr (kWidth > 1)
+      to = widenChunk<Input>(chunk);
+    else
+      to[0] = __uint_as_float(chunk.x);
+  }
+};
+
+template <class C>
+struct GemvMma {
+  typedef typename C::Input Input;
+  static constexpr int kColumns = 16, kTiles = ceilDiv(C::kRows, 8), kRows = 8 * kTiles, kStep = 32;
+  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK * C::kSplits, C::kBatch);
+  static constexpr int kStride = gemvMmaStride(kCovered);
+  struct Batch {
+    uint4 low[C::kBatch], high[C::kBatch];
+  };
+  struct Sums {
+    frag_c v[kTiles];
+  };
+
+  LT_FN void clear(Sums& sums) {
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) sums.v[i] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
+  }
+  // Lane (g, t) reads 8 neighbours of k at 8 t in rows g and g + 8. The fragments want other k, but a
+  // sum over k may be taken in any order: the two operands are permuted alike.
+  template <class Hooks>
+  LT_FN void load(Batch& batch, const Input* __restrict__ w, long long group, int k) {
+    const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
+    const Input* low = w + gemvColumn<C, Hooks, 16>(group, lane >> 2) * C::kK;
+    const Input* high = w + gemvColumn<C, Hooks, 16>(group, (lane >> 2) + 8) * C::kK;
+#pragma unroll
+    for (int u = 0; u < C::kBatch; ++u) {
+      const int at = first + u * kStep;
+      const bool inside = kCovered == C::kK || at < C::kK;
+      batch.low[u] = inside ? ld_global_nc_16(low + at) : make_uint4(0, 0, 0, 0);
+      batch.high[u] = inside ? ld_global_nc_16(high + at) : make_uint4(0, 0, 0, 0);
+    }
+  }
+  template <class Rows>
+  LT_FN void add(Sums& sums, const Batch& batch, const Rows& x, int k, long long rows) {
+    const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
+#pragma unroll
+    for (int u = 0; u < C::kBatch; ++u) {
+      const uint4 low = batch.low[u], high = batch.high[u];
+      const frag_a even{{low.x, high.x, low.y, high.y}}, odd{{low.z, high.z, low.w, high.w}};
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        const long long m = 8 * i + (lane >> 2), row = m < rows ? m : rows - 1;
+        const uint4 b = Rows::chunk(x, row, first + u * kStep);
+        ProductElement<Input>::mma(sums.v[i], even, b.x, b.y);
+        ProductElement<Input>::mma(sums.v[i], odd, b.z, b.w);
+      }
+    }
+  }
+  template <class Each>
+  LT_FN void results(Sums& sums, const Each& each) {
+    const int lane = (int)(threadIdx.x & 31), column = lane >> 2;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int row = 8 * i + 2 * (lane & 3) + e;
+        const float first = sums.v[i].r[e], second = sums.v[i].r[2 + e];
+        each(column, row, first, second);
+        if constexpr (!C::kPairs) each(column + 8, row, second, 0.0f);
+      }
+  }
+};
+
+/// The sums of a group meet in shared memory: those of all lanes of a warp, of the warps that share k,
+/// and through `partial` of the blocks that do. From there the hooks take them, in one copy of their
+/// code.
+template <class C, class Way, class Hooks>
+struct GemvJoin {
+  static constexpr int kHere = C::kPairs ? Way::kColumns / 2 : Way::kColumns;
+  static constexpr int kHalves = C::kPairs ? 2 : 1, kSlots = kHere * Way::kRows;
+  static constexpr int kWarps = C::kWarpsN * C::kWarpsK, kThreads = 32 * kWarps;
+  static constexpr int kFloats = kWarps * kHalves * kSlots;
+  static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
+
+  // Called by all threads of the block for the groups of block number `block`. Two calls in a row use
+  // different `parts` of kFloats: the second may write while the first is still read.
+  LT_FN void join(const Hooks& hooks, typename Way::Sums& sums, float* parts, long long block,
+                  long long rows, float* partial, u32* counters) {
+    // A warp that shares its columns with nobody needs no barrier of the block.
+    constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1;
+    const int warp = (int)warp_id();
+    float* own = parts + warp * kHalves * kSlots;
+    Way::results(sums, [&](int column, int row, float first, float second) {
+      own[column * Way::kRows + row] = first;
+      if constexpr (C::kPairs) own[kSlots + column * Way::kRows + row] = second;
+    });
+    if constexpr (kAlone)
+      warp_sync();
+    else
+      block_sync();
+    const int begin = kAlone ? warp * kSlots + (int)lane_id() : (int)threadIdx.x;
+    const int end = kAlone ? (warp + 1) * kSlots : C::kWarpsN * kSlots;
+#pragma unroll 1
+    for (int i = begin; i < end; i += kAlone ? 32 : kThreads) {
+      const int n = i / kSlots, slot = i % kSlots;
+      float v[kHalves];
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        v[h] = parts[(n * kHalves + h) * kSlots + slot];
+#pragma unroll
+        for (int q = 1; q < C::kWarpsK; ++q)
+          v[h] += parts[((q * C::kWarpsN + n) * kHalves + h) * kSlots + slot];
+      }
+      const long long group = block * C::kWarpsN + n;
+      if constexpr (C::kSplits == 1) {
+        store(hooks, group, slot, rows, v);
+      } else {
+#pragma unroll
+        for (int h = 0; h < kHalves; ++h) *place(partial, (int)blockIdx.y, group, h, slot) = v[h];
+      }
+    }
+    if constexpr (C::kSplits > 1)
+      if (grid_last_block(counters + block, C::kSplits)) finish(hooks, block, rows, partial);
+  }
+
+ private:
+  LT_FN void store(const Hooks& hooks, long long group, int slot, long long rows,
+                   const float (&v)[kHalves]) {
+    const long long index = group * kHere + slot / Way::kRows, row = slot % Way::kRows;
+    if (row >= rows || index >= C::kN) return;
+    if constexpr (C::kPairs)
+      hooks.storePair(row, index, v[0], v[1]);
+    else
+      hooks.store(row, index, v[0]);
+  }
+  LT_FN float* place(float* partial, int split, long long group, int half, int slot) {
+    constexpr long long kPadded = ceilDiv(kGroups, (long long)C::kWarpsN) * C::kWarpsN;
+    return partial + ((split * kPadded + group) * kHalves + half) * kSlots + slot;
+  }
+  // The block that comes last adds in the order of the splits: the result does not depend on which.
+  LT_FN void finish(const Hooks& hooks, long long block, long long rows, float* partial) {
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < C::kWarpsN * kSlots; i += kThreads) {
+      const int slot = i % kSlots;
+      const long long group = block * C::kWarpsN + i / kSlots;
+      float v[kHalves] = {};
+      for (int split = 0; split < C::kSplits; ++split)
+#pragma unroll
+        for (int h = 0; h < kHalves; ++h) v[h] += *place(partial, split, group, h, slot);
+      store(hooks, group, slot, rows, v);
+    }
+  }
+};
+
+/// All rows of x into shared memory, zeros behind kK.
+template <class C, class Way, class Hooks>
+LT_FN void gemvStage(const Hooks& hooks, typename C::Input* to, long long rows) {
+  constexpr int kThreads = 32 * C::kWarpsN * C::kWarpsK;
+  typedef typename C::Input Input;
+  if constexpr (C::kSource == kStagedInput) {
+    for (long long m = 0; m < rows; ++m) hooks.stage(m, to + m * Way::kStride);
+  } else if constexpr (C::kK * sizeof(Input) % 16 == 0) {
+    constexpr int kWidth = 16 / (int)sizeof(Input), kChunks = C::kK / kWidth;
+    for (int i = (int)threadIdx.x; i < (int)rows * kChunks; i += kThreads)
+      *(uint4*)(to + i / kChunks * Way::kStride + i % kChunks * kWidth) =
+          ld_global_16(hooks.x + (long long)i * kWidth);
+  } else {
+    for (int i = (int)threadIdx.x; i < (int)rows * C::kK; i += kThreads)
+      to[i / C::kK * Way::kStride + i % C::kK] = hooks.x[i];
+  }
+  if constexpr (Way::kStride > C::kK) {
+    constexpr int kTail = Way::kStride - C::kK;
+    for (int i = (int)threadIdx.x; i < (int)rows * kTail; i += kThreads)
+      to[i / kTail * Way::kStride + C::kK + i % kTail] = Input{};
+  }
+}
+
+/// The kernel's body. Multiply: GemvDot or GemvMma. `partial` and `counters` are used only
+/// with kSplits > 1 (sizes: lathe_product_plan.cuh); counters are zero before.
+template <template <class> class Multiply, class C, class Hooks>
+LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, long long rows,
+                float* partial, u32* counters) {
+  typedef Multiply<C> Way;
+  typedef typename C::Input Input;
+  typedef GemvJoin<C, Way, Hooks> Join;
+  constexpr int kBatchK = C::kBatch * Way::kStep, kSlices = C::kWarpsK * C::kSplits;
+  constexpr int kBatches = Way::kCovered / (kSlices * kBatchK);
+  constexpr long long kBlocks = ceilDiv(Join::kGroups, (long long)C::kWarpsN);
+  LATHE_DYN_SHARED(shared);
+  LATHE_SHARED(float, parts, 2 * Join::kFloats);
+
+  const int warp = (int)(threadIdx.x >> 5);
+  const int k0 = ((int)blockIdx.y * C::kWarpsK + warp / C::kWarpsN) * kBatches * kBatchK;
+  const int mine = (int)((kBlocks - (long long)blockIdx.x + gridDim.x - 1) / gridDim.x);
+  const int total = mine * kBatches;
+  auto blockOf = [&](int number) { return blockIdx.x + (long long)(number / kBatches) * gridDim.x; };
+  auto fetch = [&](typename Way::Batch& batch, int number) {
+    if (number < total)
+      Way::template load<Hooks>(batch, w, blockOf(number) * C::kWarpsN + warp % C::kWarpsN,
+                                k0 + number % kBatches * kBatchK);
+  };
+  typename Way::Sums sums;
+  auto use = [&](const typename Way::Batch& batch, int number, const auto& x) {
+    if (number % kBatches == 0) Way::clear(sums);
+    Way::add(sums, batch, x, k0 + number % kBatches * kBatchK, rows);
+    if (number % kBatches != kBatches - 1) return;
+    Join::join(hooks, sums, parts + (number / kBatches & 1) * Join::kFloats, blockOf(number), rows,
+               partial, counters);
+  };
+  auto run = [&](typename Way::Batch& even, const auto& x) {
+    typename Way::Batch odd;
+    for (int i = 0; i < total; i += 2) {
+      fetch(odd, i + 1);
+      use(even, i, x);
+      fetch(even, i + 2);
+      if (i + 1 < total) use(odd, i + 1, x);
+    }
+  };
+
+  grid_dep_launch();
+  if constexpr (!C::kConstantWeights) grid_dep_wait();
+  typename Way::Batch first;
+  fetch(first, 0);
+  if constexpr (C::kConstantWeights) grid_dep_wait();
+  if constexpr (C::kSource == kGlobalInput) {
+    run(first, GlobalRows<Input, C::kK>{hooks.x});
+  } else {
+    gemvStage<C, Way>(hooks, (Input*)shared, rows);
+    block_sync();
+    run(first, SharedRows<Input>{(const Input*)shared, Way::kStride});
+  }
+}

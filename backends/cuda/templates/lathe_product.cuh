@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the products (GEMV, GEMM, convolution) share: element types, 16-byte chunks, the epilogue of
+// lathe.linear.
+#pragma once
+#include "lathe_device.cuh"
+
+template <class Int>
+constexpr Int ceilDiv(Int a, Int b) {
+  return (a + b - 1) / b;
+}
+
+/// How an element type accumulates: floats up to 32 bits in f32, f64 in f64, integers modulo 2^32 or
+/// 2^64 (after narrowing, their own wrap-around).
+template <class T>
+struct ProductElement {
+  typedef typename lt_if<element<T>::is_integer, typename lt_if<sizeof(T) == 8, u64, u32>::type,
+                         typename element<T>::compute>::type Sum;
+  LT_FN Sum wide(T x) {
+    if constexpr (element<T>::is_small_float)
+      return to_f32(x);
+    else
+      return (Sum)x;
+  }
+  LT_FN T narrow(Sum x) {
+    if constexpr (element<T>::is_small_float)
+      return from_f32<T>(x);
+    else
+      return (T)x;
+  }
+  LT_FN Sum multiplyAdd(Sum a, Sum b, Sum sum) {
+    if constexpr (element<T>::is_float)
+      return math_fma(a, b, sum);
+    else
+      return a * b + sum;
+  }
+  LT_FN void mma(frag_c& c, const frag_a& a, u32 b0, u32 b1) {
+    if constexpr (lt_same<T, bf16>::value)
+      mma_bf16(c, a, b0, b1);
+    else
+      mma_f16(c, a, b0, b1);
+  }
+};
+
+/// The elements of 16 bytes as f32, and back.
+template <class T>
+LT_FN vec<float, 16 / sizeof(T)> widenChunk(uint4 chunk) {
+  vec16<T> elements;
+  memcpy(&elements, &chunk, 16);
+  return to_f32(elements);
+}
+
+/// The activations of lathe.linear, operation by operation as its decomposition.
+enum ProductActivation { kNoActivation, kSilu, kGelu, kGeluTanh, kRelu };
+
+template <int kKind, class S>
+LT_FN S productActivation(S x) {
+  if constexpr (kKind == kSilu) {
+    return x * ((S)1 / ((S)1 + math_exp(-x)));
+  } else if constexpr (kKind == kGelu) {
+    return x * (S)0.5 * (math_erf(x * (S)0.70710678118654752440) + (S)1);
+  } else if constexpr (kKind == kGeluTanh) {
+    const S inner = x + x * x * x * (S)0.044715;
+    return x * (S)0.5 * (math_tanh(inner * (S)0.79788456080286535588) + (S)1);
+  } else if constexpr (kKind == kRelu) {
+    return max_nan(x, (S)0);
+  } else {
+    return x;
+  }
+}
+
+/// The default hooks: x [M, K] dense, y [M, N] = activation(product + bias[N]) + residual[M, N].
+template <class T, long long kN, int kActivation, bool kBias, bool kResidual>
+struct LinearHooks {
+  typedef ProductElement<T> Element;
+  typedef typename Element::Sum Sum;
+  const T* x;
+  const T* bias;
+  const T* residual;
+  T* y;
+
+  __device__ Sum finish(long long column, Sum value, T addend) const {
+    if constexpr (kBias) value += Element::wide(bias[column]);
+    value = productActivation<kActivation>(value);
+    if constexpr (kResidual) value += Element::wide(addend);
+    return value;
+  }
+  __device__ void store(long long row, long long column, Sum value) const {
+    const long long at = row * kN + column;
+    y[at] = Element::narrow(finish(column, value, kResidual ? residual[at] : T{}));
+  }
+  /// Only where kN is a multiple of 8.
+  __device__ void store8(long long row, long long column, const float (&value)[8]) const {
+    const long long at = row * kN + column;
+    vec<T, 8> addends{};
+    if constexpr (kResidual) addends = load_vec<8>(residual + at);
+    vec<float, 8> out;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) out[i] = finish(column + i, value[i], addends[i]);
+    store_f32(y + at, out);
+  }
+};
