@@ -74,7 +74,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         page = folder / "out.html"
-        subprocess.run([lathe, "compile", model, "--report", str(page), "--device", "epyc:2"],
+        subprocess.run([lathe, "compile", model, "--report", str(page), "--report-device", "epyc:2"],
                        check=True)
         check(page.stat().st_size < 5 << 20, "the page is below 5 MB")
         browser = Browser(chromium, page, folder)

@@ -2,7 +2,6 @@
 // lathe bisect: the rewrite that made a result wrong.
 #include <fmt/format.h>
 
-#include "runtime/error.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/trial_flags.h"
@@ -98,7 +97,7 @@ int bisectVerb(const ArgumentList& arguments) {
       ->required();
   parser->add_option("-o,--output", folder,
                      "folder for reproducer.mlir and its data (default: none is written)");
-  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, flags.backend);
   parser->add_flag("--no-backend", noBackend, "leave the compiled program out");
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
@@ -107,13 +106,8 @@ int bisectVerb(const ArgumentList& arguments) {
   if (!parseArguments(*parser, arguments)) return kOk;
 
   Model model = openModel(path);
-  if (model.program)
-    throw Error(ErrorCode::InvalidArgument,
-                path +
-                    " is a compiled program without IR; give the model that it was compiled "
-                    "from");
-  flags.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  requireGraph(model);
+  flags.randomWeights = lacksWeights(model);
   BisectOptions options;
   options.trial = trialOptions(model, flags, trial);
   options.folder = folder;

@@ -25,11 +25,12 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "the .lathe file to write");
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, flags.backend);
   auto* all =
       parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");
   parser->add_flag("--host-only", hostOnly, "code for this machine's tier alone")->excludes(all);
   parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
+  addTarget(*parser, flags.target);
   addStopAfter(*parser, stage);
   addReport(*parser, report, /*withSizes=*/true);
   parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
@@ -47,8 +48,7 @@ int compileVerb(const ArgumentList& arguments) {
   if (model.kind == ModelKind::Artifact)
     throw Error(ErrorCode::InvalidArgument, path + " is compiled already");
   flags.allTiers = !hostOnly && !output.empty();
-  flags.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  flags.randomWeights = lacksWeights(model);
   if (!stage.empty()) {
     fmt::print("{}\n", irOf(model, flags, stage));
     return kOk;

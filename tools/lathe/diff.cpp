@@ -2,7 +2,6 @@
 // lathe diff: whether two graphs are one.
 #include <fmt/format.h>
 
-#include "runtime/error.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
@@ -44,7 +43,8 @@ void printAsJson(const std::string& a, const std::string& b, const std::string& 
 }
 
 void printSide(const char* name, const GraphDiff::Side& side) {
-  fmt::print("  {}: {} at {}\n     {}\n", name, side.op, side.at, side.text);
+  fmt::print("  {}: {}{}\n", name, side.op, side.at.empty() ? "" : " at " + side.at);
+  if (!side.text.empty()) fmt::print("     {}\n", side.text);
 }
 
 void printAsText(const std::string& a, const std::string& b, const GraphDiff& d) {
@@ -105,15 +105,10 @@ int diffVerb(const ArgumentList& arguments) {
   options.weightsByName = !byShape;
   auto request = [&](const std::string& path) {
     Model model = openModel(path);
-    if (model.program)
-      throw Error(ErrorCode::InvalidArgument,
-                  path +
-                      " is a compiled program without IR; give the model that it was compiled "
-                      "from");
+    requireGraph(model);
     CompileFlags own = flags;
     if (model.kind == ModelKind::Mlir) own.dtype.clear();  // it has its dtypes written in it
-    own.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+    own.randomWeights = lacksWeights(model);
     return requestFor(model, own);
   };
   const GraphDiff d = compiler().diff(request(a), request(b), options);

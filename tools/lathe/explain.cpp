@@ -76,7 +76,7 @@ int explainVerb(const ArgumentList& arguments) {
       ->check(CLI::IsMember({"fused", "laid-out", "lowered"}));
   parser->add_option("--entry", entry, "one entry point alone");
   parser->add_flag("--every-op", everyOp, "one row for each op instead of each place in a layer");
-  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
   parser->add_flag("--json", json, "print one JSON document");
@@ -87,8 +87,7 @@ int explainVerb(const ArgumentList& arguments) {
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
   Model model = openModel(path);
-  flags.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  flags.randomWeights = lacksWeights(model);
   report.model = path;
   report.stage = stage;
   report.everyOp = everyOp;

@@ -165,7 +165,9 @@ int inspectVerb(const ArgumentList& arguments) {
   parser->add_option("--tensors", glob, "list only the weights whose names match this glob");
   addStopAfter(*parser, stage);
   parser->add_flag("--graphviz", graphviz, "print the recorded graph for dot(1)");
-  parser->add_option("--backend", flags.backend, "backend of --stop-after (LATHE_BACKEND)");
+  parser->add_option("--backend", flags.backend,
+                     "backend of --stop-after and --kernels (LATHE_BACKEND)");
+  addTarget(*parser, flags.target);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
   PipelineQuestions questions;
@@ -173,8 +175,7 @@ int inspectVerb(const ArgumentList& arguments) {
   if (!parseArguments(*parser, arguments)) return kOk;
 
   Model model = openModel(path);
-  flags.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  flags.randomWeights = lacksWeights(model);
   if (questions.asked()) return answer(questions, model, flags, json);
   if (!stage.empty() || graphviz) {
     std::string text =

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
@@ -151,11 +150,7 @@ void addPipelineQuestions(CLI::App& parser, PipelineQuestions& questions) {
 
 int answer(const PipelineQuestions& questions, const Model& model, const CompileFlags& flags,
            bool json) {
-  if (model.program)
-    throw Error(ErrorCode::InvalidArgument,
-                model.path +
-                    " is a compiled program without IR; give the model that it was "
-                    "compiled from");
+  requireGraph(model);
   const ModelRequest request = requestFor(model, flags);
   if (questions.rewrites) return printRewrites(model, request, json);
   if (questions.locations) return printLocations(model, request, json);

@@ -112,6 +112,18 @@ bool hasCheckpoint(const std::string& folder) {
          isThere(fs::path(folder) / "model.safetensors.index.json");
 }
 
+bool lacksWeights(const Model& model) {
+  return model.kind == ModelKind::BareConfig ||
+         (model.kind == ModelKind::Folder && !hasCheckpoint(model.path));
+}
+
+void requireGraph(const Model& model, const std::string& flag) {
+  if (model.program)
+    throw Error(ErrorCode::InvalidArgument,
+                (flag.empty() ? "" : flag + ": ") + model.path +
+                    " is a compiled program without IR; give the model that it was compiled from");
+}
+
 LlamaConfig configOf(const Model& model) {
   LlamaConfig config =
       parseLlamaConfig(fileOf(model, "config.json"), nameInside(model, "config.json"));
@@ -176,6 +188,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
                                             : "cpu";
   if (!flags.dtype.empty()) request.dtype = parseDType(flags.dtype).value();
   request.allTiers = flags.allTiers;
+  request.target = flags.target;
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
   request.stopAfterRewrite = flags.stopAfterRewrite;
@@ -212,8 +225,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
 }
 
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage) {
-  refuse(model.program != nullptr, "--stop-after", model,
-         " is a compiled program without IR; give the model that it was compiled from");
+  requireGraph(model, "--stop-after");
   return compiler().irAt(requestFor(model, flags), stage);
 }
 

@@ -34,6 +34,11 @@ struct Model {
 Model openModel(const std::string& path);
 /// Whether a folder holds weights.
 bool hasCheckpoint(const std::string& folder);
+/// True for a bare config.json and a folder without weights: they compile with made-up ones.
+bool lacksWeights(const Model& model);
+/// Throws Error(InvalidArgument) for a compiled program: what is asked needs the graph. `flag`, if
+/// any, is what asks.
+void requireGraph(const Model& model, const std::string& flag = {});
 
 LlamaConfig configOf(const Model& model);
 GenerationConfig generationConfigOf(const Model& model);
@@ -42,7 +47,7 @@ std::optional<Tokenizer> tokenizerOf(const Model& model);
 
 /// Flags of the verbs that compile; an empty text where the flag was not given.
 struct CompileFlags {
-  std::string backend, dtype, saveIrDir;
+  std::string backend, dtype, saveIrDir, target;
   bool allTiers = false, randomWeights = false;
   int64_t maxSeq = 0;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);

@@ -15,7 +15,7 @@ namespace lathe::cli {
 void addReport(CLI::App& parser, ReportFlags& flags, bool withSizes) {
   parser.add_option("--report", flags.path,
                     "write one HTML page: source, IR after each step, kernels, memory, time");
-  parser.add_option("--device", flags.device,
+  parser.add_option("--report-device", flags.device,
                     "machine that --report predicts for, as in lathe explain (default: this one)");
   if (withSizes)
     parser.add_option("--set", flags.sizes, "sizes that --report shows: SYMBOL=NUMBER,...");
@@ -27,17 +27,15 @@ ReportedProgram reportedProgramOf(const Model& model, const CompileFlags& flags,
   if (report.path.empty()) {
     if (!report.sizes.empty() || !report.device.empty())
       throw Error(ErrorCode::InvalidArgument,
-                  "--set and --device say what --report shows; give --report FILE.html too");
+                  std::string(report.sizes.empty() ? "--report-device" : "--set") +
+                      " says what --report shows; give --report FILE.html too");
     result.program = programOf(model, flags);
     return result;
   }
   if (!report.path.ends_with(".html"))
     throw Error(ErrorCode::InvalidArgument,
                 "--report: expected a name that ends in .html, got " + report.path);
-  if (model.program)
-    throw Error(ErrorCode::InvalidArgument,
-                "--report: " + model.path +
-                    " is a compiled program without IR; give the model that it was compiled from");
+  requireGraph(model, "--report");
   // Their mistakes are told before a long compilation.
   parseSizes(report.sizes, "--set");
   if (!report.device.empty()) parseMachine(report.device);

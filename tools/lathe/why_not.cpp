@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe why-not: what stopped a fusion.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "runtime/error.h"
@@ -7,9 +9,43 @@
 #include "tools/lathe/console.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
+#include "tools/lathe/places.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
+namespace {
+
+// What a backend or a mode refuses, it refuses in every layer: once, with a count.
+void printAsText(const std::vector<CompileRecord::Miss>& misses) {
+  struct Line {
+    std::string at, everywhere, text;
+    int count = 1;
+  };
+  std::vector<Line> lines;
+  for (const CompileRecord::Miss& m : misses) {
+    const bool ofPattern = m.by == "pattern";
+    Line line;
+    line.at = line.everywhere = m.at.empty() ? "unknown line" : m.at;
+    if (const size_t space = m.at.find(' '); space != m.at.npos)
+      line.everywhere = placeOf(m.at) + m.at.substr(space);
+    line.text = fmt::format("{}{}: {}", m.op.empty() ? "fusion " + m.pattern : m.op,
+                            ofPattern ? "" : " refused by the " + m.by, m.reason);
+    auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& l) {
+      return !ofPattern && l.everywhere == line.everywhere && l.text == line.text;
+    });
+    if (same == lines.end())
+      lines.push_back(std::move(line));
+    else
+      ++same->count;
+  }
+  for (const Line& line : lines)
+    if (line.count == 1)
+      fmt::print("{}: {}\n", line.at, line.text);
+    else
+      fmt::print("{}: {} ({} times)\n", line.everywhere, line.text, line.count);
+}
+
+}  // namespace
 
 int whyNotVerb(const ArgumentList& arguments) {
   auto parser = makeParser("why-not", "Says which fusion nearly took an op and what stopped it.",
@@ -23,7 +59,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   parser->add_option("--op", options.op,
                      "only ops or patterns whose name matches this glob; tells of far misses too");
   parser->add_option("--at", options.at, "only ops of a line, FILE:LINE; tells of far misses too");
-  parser->add_option("--backend", flags.backend, "cpu (default; LATHE_BACKEND) or reference");
+  addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
   parser->add_flag("--json", json, "print one JSON document");
@@ -32,13 +68,8 @@ int whyNotVerb(const ArgumentList& arguments) {
     throw Error(ErrorCode::InvalidArgument, "--at: expected FILE:LINE, got '" + options.at + "'");
 
   Model model = openModel(path);
-  if (model.program)
-    throw Error(ErrorCode::InvalidArgument,
-                path +
-                    " is a compiled program without IR; give the model that it was compiled "
-                    "from");
-  flags.randomWeights = model.kind == ModelKind::BareConfig ||
-                        (model.kind == ModelKind::Folder && !hasCheckpoint(path));
+  requireGraph(model);
+  flags.randomWeights = lacksWeights(model);
   const std::vector<CompileRecord::Miss> misses =
       compiler().whyNot(requestFor(model, flags), options);
   if (json) {
@@ -58,10 +89,7 @@ int whyNotVerb(const ArgumentList& arguments) {
     printJson(out);
     return kOk;
   }
-  for (const CompileRecord::Miss& m : misses)
-    fmt::print("{}: {}{}: {}\n", m.at.empty() ? "unknown line" : m.at,
-               m.op.empty() ? "fusion " + m.pattern : m.op,
-               m.by == "pattern" ? "" : " refused by the " + m.by, m.reason);
+  printAsText(misses);
   if (misses.empty())
     console().note(options.op.empty() && options.at.empty()
                        ? "no fusion came near an op that it did not take"
