@@ -10,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/dag_placement.h"
 #include "passes/match.h"
+#include "passes/pdl_check.h"
 #include "passes/rewrite_log.h"
 #include "runtime/error.h"
 
@@ -55,6 +56,14 @@ int countOps(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>
   for (auto operand : n.operands)
     if (operand) count += countOps(nodes, *operand, seen);
   return count;
+}
+
+// What lies below a node, in every spelling.
+void mark(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>& marked) {
+  if (marked[id]) return;
+  marked[id] = true;
+  for (auto operand : nodes[id].operands)
+    if (operand) mark(nodes, *operand, marked);
 }
 
 }  // namespace
@@ -148,26 +157,36 @@ Tensor DagPattern::where(const Tensor& t, std::string text, std::function<bool(V
   matchedNode(t, "where()").conditions.push_back({std::move(text), std::move(accepts)});
   return t;
 }
+Tensor DagPattern::whereType(const Tensor& t, std::string text,
+                             std::function<bool(RankedTensorType)> accepts) {
+  where(t, std::move(text),
+        [accepts = std::move(accepts)](Value v) { return accepts(tensorType(v)); });
+  nodeOf(t).conditions.back().ofType = true;
+  return t;
+}
 Tensor DagPattern::dtype(const Tensor& t, DType dtype) {
-  return where(t, "elements of " + std::string(nameOf(dtype)), [dtype](Value v) {
-    return lathe::dtypeOf(tensorType(v).getElementType()) == dtype;
+  return whereType(t, "elements of " + std::string(nameOf(dtype)), [dtype](RankedTensorType type) {
+    return lathe::dtypeOf(type.getElementType()) == dtype;
   });
 }
 Tensor DagPattern::rank(const Tensor& t, int64_t rank) {
-  return where(t, "rank " + std::to_string(rank),
-               [rank](Value v) { return tensorType(v).getRank() == rank; });
+  return whereType(t, "rank " + std::to_string(rank),
+                   [rank](RankedTensorType type) { return type.getRank() == rank; });
 }
 Tensor DagPattern::dim(const Tensor& t, int64_t axis, int64_t size) {
-  return where(t, "size " + std::to_string(size) + " of axis " + std::to_string(axis),
-               [=](Value v) {
-                 auto type = tensorType(v);
-                 int64_t i = axis < 0 ? axis + type.getRank() : axis;
-                 return i >= 0 && i < type.getRank() && type.getDimSize(unsigned(i)) == size;
-               });
+  return whereType(t, "size " + std::to_string(size) + " of axis " + std::to_string(axis),
+                   [=](RankedTensorType type) {
+                     auto i = axisOf(type, axis);
+                     return i && type.getDimSize(unsigned(*i)) == size;
+                   });
 }
 Tensor DagPattern::weight(const Tensor& t) { return where(t, "a weight", isWeight); }
 Tensor DagPattern::anyAttribute(const Tensor& t, std::string_view name) {
-  opNode(t, "anyAttribute()").free.emplace_back(name);
+  PatternNode& node = opNode(t, "anyAttribute()");
+  std::string problem = whyNoAttribute(OperationName(node.op, context_), StringRef(name));
+  if (!problem.empty())
+    throw Error(ErrorCode::InvalidArgument, "pattern '" + name_ + "': " + problem);
+  node.free.emplace_back(name);
   return t;
 }
 Tensor DagPattern::oneUse(const Tensor& t) {
@@ -223,6 +242,27 @@ void DagPattern::checkComplete() const {
   if (!build_)
     throw Error(ErrorCode::InvalidArgument,
                 "pattern '" + name_ + "' has no replacement; call replaceWith() after root()");
+  std::vector<bool> matched(nodes_.size());
+  mark(nodes_, root_, matched);
+  auto check = [&](size_t used, const char* what) {
+    if (used < end_ && !matched[used])
+      throw Error(ErrorCode::InvalidArgument,
+                  "pattern '" + name_ + "': " + what +
+                      " a tensor that is no part of what root() matches, so it never has a value",
+                  nodes_[used].at);
+  };
+  for (size_t i = end_; i < nodes_.size(); ++i)
+    for (auto operand : nodes_[i].operands)
+      if (operand) check(*operand, "the replacement uses");
+  if (replacement_) check(*replacement_, "the replacement is");
+  for (auto [old, by] : replacedToo_) {
+    check(old, "replaceToo() replaces");
+    check(by, "replaceToo() gives");
+  }
+  for (const SameDim& d : sameDims_) {
+    check(d.a, "sameDim() compares");
+    check(d.b, "sameDim() compares");
+  }
 }
 
 void DagPattern::replaceWith(const Tensor& t) {
@@ -343,7 +383,7 @@ Value DagPattern::buildRecorded(Match& match) const {
   }
   for (auto [matched, by] : replacedToo_)
     if (match.bound_[matched]) match.replaceToo(match.bound_[matched], match.bound_[by]);
-  return match.bound_[replacement_];
+  return match.bound_[*replacement_];
 }
 
 Value DagPattern::build(RewriterBase& rewriter, Match& match) const {

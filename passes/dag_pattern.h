@@ -26,6 +26,7 @@ class Attribute;
 class MLIRContext;
 class NamedAttribute;
 class Operation;
+class RankedTensorType;
 class RewritePattern;
 class RewriterBase;
 class Value;
@@ -161,6 +162,8 @@ class DagPattern final : public Recorder {
     std::string text;
     std::function<bool(const Match&)> holds;
   };
+  Tensor whereType(const Tensor& t, std::string text,
+                   std::function<bool(mlir::RankedTensorType)> accepts);
   PatternNode& nodeOf(const Tensor& t);
   PatternNode& opNode(const Tensor& t, const char* what);
   PatternNode& matchedNode(const Tensor& t, const char* what);
@@ -175,7 +178,8 @@ class DagPattern final : public Recorder {
   std::vector<SameDim> sameDims_;
   std::vector<std::pair<size_t, size_t>> replacedToo_;
   std::vector<Requirement> requirements_;
-  size_t root_ = 0, end_ = 0, replacement_ = 0;
+  size_t root_ = 0, end_ = 0;
+  std::optional<size_t> replacement_;  // a recorded one
   int opCount_ = 0, phase_ = 0;
   unsigned benefit_ = 0;
   Replacement build_;

@@ -41,7 +41,9 @@ class PatternSearch {
     if (n.oneUse && !goal->value.hasOneUse())
       return fail(Miss::Why::OneUse, goal->node, goal->value);
     for (const PatternNode::Condition& c : n.conditions)
-      if (!c.holds(goal->value)) return fail(Miss::Why::Where, goal->node, goal->value, c.text);
+      if (!c.holds(goal->value))
+        return fail(Miss::Why::Where, goal->node, goal->value,
+                    c.text + (c.ofType ? ", found " + shortType(goal->value.getType()) : ""));
     return true;
   }
 
@@ -148,13 +150,16 @@ class PatternSearch {
   bool checkDims() {
     for (const DagPattern::SameDim& d : p_.sameDims_) {
       if (!bound_[d.a] || !bound_[d.b]) continue;
-      auto dim = [](Value v, int64_t axis) -> StringAttr {
-        auto type = tensorType(v);
-        if (axis < 0) axis += type.getRank();
-        return axis < 0 || axis >= type.getRank() ? StringAttr() : dimOf(type, axis);
+      for (auto [node, axis] : {std::pair(d.a, d.axisA), std::pair(d.b, d.axisB)})
+        if (auto type = tensorType(bound_[node]); !axisOf(type, axis))
+          return fail(Miss::Why::Dim, node, bound_[node],
+                      "axis " + std::to_string(axis) + " lies outside of " + shortType(type));
+      auto dim = [&](size_t node, int64_t axis) {
+        auto type = tensorType(bound_[node]);
+        return dimOf(type, *axisOf(type, axis));
       };
-      StringAttr a = dim(bound_[d.a], d.axisA), b = dim(bound_[d.b], d.axisB);
-      if (!a || a != b) return fail(Miss::Why::Dim, d.a, bound_[d.a]);
+      if (dim(d.a, d.axisA) != dim(d.b, d.axisB))
+        return fail(Miss::Why::Dim, d.a, bound_[d.a], "dims cannot be proved equal");
     }
     return true;
   }
@@ -257,7 +262,7 @@ std::string DagPattern::explain(const Miss& miss) const {
       os << "wanted " << miss.detail;
       break;
     case Miss::Why::Dim:
-      os << "dims cannot be proved equal";
+      os << miss.detail;
       break;
     case Miss::Why::Declined:
       os << miss.detail;

@@ -28,9 +28,7 @@ void expandDeclined(ModuleOp module, const std::function<std::string(Operation*)
     if (failed(values))
       throw Error(ErrorCode::Unsupported,
                   op->getName().getStringRef().str() + " cannot run here: " + reason);
-    if (auto* dialect = op->getContext()->getLoadedDialect<LatheDialect>();
-        dialect && dialect->rewriteLog)
-      dialect->rewriteLog->noteDeclined(op, reason);
+    if (RewriteLog* log = rewriteLogOf(op->getContext())) log->noteDeclined(op, reason);
     Block* block = op->getBlock();
     for (Operation* made = before ? before->getNextNode() : &block->front(); made != op;
          made = made->getNextNode())

@@ -14,6 +14,19 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
+// False if the driver gave up or a pattern's function threw: the pattern has said so, and the
+// driver takes that for a miss.
+bool applyAll(Operation* root, ArrayRef<FrozenRewritePatternSet> stages) {
+  bool said = false;
+  ScopedDiagnosticHandler watch(root->getContext(), [&](Diagnostic& d) {
+    said |= d.getSeverity() == DiagnosticSeverity::Error;
+    return failure();
+  });
+  return llvm::all_of(stages, [&](const FrozenRewritePatternSet& patterns) {
+    return succeeded(applyPatterns(root, patterns)) && !said;
+  });
+}
+
 class FusePass : public PassWrapper<FusePass, OperationPass<>> {
  public:
   LATHE_PASS(FusePass, "lathe-fuse", "elementary ops become fused ops")
@@ -51,14 +64,7 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
     return success();
   }
   void runOnOperation() final {
-    // A pattern whose function threw has said so; the driver takes that for a miss.
-    bool said = false;
-    ScopedDiagnosticHandler watch(&getContext(), [&](Diagnostic& d) {
-      said |= d.getSeverity() == DiagnosticSeverity::Error;
-      return failure();
-    });
-    for (const FrozenRewritePatternSet& patterns : stages_)
-      if (failed(applyPatterns(getOperation(), patterns)) || said) return signalPassFailure();
+    if (!applyAll(getOperation(), stages_)) signalPassFailure();
   }
 
  private:
@@ -77,7 +83,8 @@ class UserFusionsPass : public PassWrapper<UserFusionsPass, OperationPass<>> {
   void runOnOperation() final {
     RewritePatternSet patterns(&getContext());
     for (auto& p : own_) patterns.add(toRewrite(p));
-    if (failed(applyPatterns(getOperation(), std::move(patterns)))) signalPassFailure();
+    if (!applyAll(getOperation(), FrozenRewritePatternSet(std::move(patterns))))
+      signalPassFailure();
   }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/greedy.h"
 
-#include "ir/dialect.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -11,11 +10,6 @@ using namespace mlir;
 
 namespace lathe {
 namespace {
-
-RewriteLog* logOf(MLIRContext* context) {
-  auto* dialect = context->getLoadedDialect<LatheDialect>();
-  return dialect ? dialect->rewriteLog : nullptr;
-}
 
 struct FoldPattern : RewritePattern {
   // Before any other pattern: folding only ever makes less.
@@ -59,7 +53,7 @@ struct FoldPattern : RewritePattern {
 
 LogicalResult applyPatterns(Operation* root, const FrozenRewritePatternSet& patterns) {
   RewriteLog own(root->getContext());
-  RewriteLog* log = logOf(root->getContext());
+  RewriteLog* log = rewriteLogOf(root->getContext());
   GreedyRewriteConfig config;
   // Built-in patterns only ever make less; one that matches what it makes would go on for ever.
   int64_t ops = 0;
@@ -84,7 +78,7 @@ void addFoldPattern(RewritePatternSet& patterns) {
 
 void mergeCommonSubexpressions(Operation* root) {
   RewriteLog own(root->getContext());
-  RewriteLog* log = logOf(root->getContext());
+  RewriteLog* log = rewriteLogOf(root->getContext());
   IRRewriter rewriter(root->getContext(), log ? log : &own);
   DominanceInfo dominance(root);
   eliminateCommonSubExpressions(rewriter, dominance, root);

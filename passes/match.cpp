@@ -15,9 +15,10 @@ using namespace mlir;
 
 namespace lathe {
 
-std::optional<double> splatValue(Value value) {
+std::optional<double> splatValue(Value value, bool throughCasts) {
   Operation* def = value.getDefiningOp();
-  while (isa_and_nonnull<CastOp, BroadcastOp, ReshapeOp>(def))
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(def) ||
+         (throughCasts && isa_and_nonnull<CastOp>(def)))
     def = def->getOperand(0).getDefiningOp();
   auto constant = dyn_cast_or_null<ConstantOp>(def);
   auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
@@ -47,6 +48,11 @@ bool isSplatOf(Value value, double wanted, double tolerance) {
   rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
   rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
   return rounded.convertToDouble() == *number;
+}
+
+std::optional<int64_t> axisOf(RankedTensorType type, int64_t axis) {
+  if (axis < 0) axis += type.getRank();
+  return axis < 0 || axis >= type.getRank() ? std::nullopt : std::optional(axis);
 }
 
 bool isWeight(Value value) {

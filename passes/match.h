@@ -99,11 +99,14 @@ class Match {
   bool declared_ = false;  // has named a contract
 };
 
-/// The value that all elements of a constant have, seen through casts, broadcasts and reshapes.
-std::optional<double> splatValue(mlir::Value value);
+/// The value that all elements of a constant have, seen through broadcasts, reshapes and, as they
+/// round, only if asked to, casts.
+std::optional<double> splatValue(mlir::Value value, bool throughCasts = true);
 /// True for a constant all of whose elements are `wanted`, within a relative tolerance or as it
 /// rounds to the constant's element type.
 bool isSplatOf(mlir::Value value, double wanted, double tolerance = 1e-6);
+/// An axis counted from the front; nothing if it lies outside of the rank.
+std::optional<int64_t> axisOf(mlir::RankedTensorType type, int64_t axis);
 /// True for a checkpoint tensor, also behind casts.
 bool isWeight(mlir::Value value);
 /// The attribute's value with axes that count from the back of the first operand resolved;

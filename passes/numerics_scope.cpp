@@ -26,8 +26,7 @@ NumericsMode numericsModeOf(MLIRContext* context) {
 
 bool weaken(MLIRContext* context, Contract contract) {
   if (!mayWeaken(contract, numericsModeOf(context))) return false;
-  auto* dialect = context->getLoadedDialect<LatheDialect>();
-  if (dialect && dialect->rewriteLog) dialect->rewriteLog->weaken(contract);
+  if (RewriteLog* log = rewriteLogOf(context)) log->weaken(contract);
   return true;
 }
 

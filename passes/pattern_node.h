@@ -18,6 +18,7 @@ struct PatternNode {
   struct Condition {
     std::string text;  ///< says what is wanted: "a weight"
     std::function<bool(mlir::Value)> holds;
+    bool ofType = false;  ///< asks about the type alone: a miss shows it
   };
   Kind kind = Kind::Any;
   std::string op;  ///< Op: "lathe.mul"

@@ -98,16 +98,15 @@ std::string problemOf(const SpelledOp& op, bool whole) {
     standIn.op()->setAttr(kSegments, DenseI32ArrayAttr::get(standIn.op()->getContext(), sizes));
   }
   for (StringRef attribute : op.unknown)
-    if (!knows(op.name, attribute))
-      return name + "has no attribute '" + attribute.str() + "'; " + listed(op.name);
+    if (std::string problem = whyNoAttribute(op.name, attribute); !problem.empty()) return problem;
   auto refused = [&](const NamedAttribute& a) {
     std::string value;
     llvm::raw_string_ostream(value) << a.getValue();
     return name + "cannot have '" + a.getName().str() + "' = " + value;
   };
   for (const NamedAttribute& a : op.attributes) {
-    if (!knows(op.name, a.getName()))
-      return name + "has no attribute '" + a.getName().str() + "'; " + listed(op.name);
+    if (std::string problem = whyNoAttribute(op.name, a.getName()); !problem.empty())
+      return problem;
     if (!standIn.set(a.getName(), a.getValue())) return refused(a);
   }
   std::string problem = standIn.problem();
@@ -133,6 +132,12 @@ std::optional<unsigned> operandSegments(OperationName name) {
   StandIn op(name, 0);
   auto sizes = op.op()->getAttrOfType<DenseI32ArrayAttr>(kSegments);
   return sizes ? std::optional(unsigned(sizes.size())) : std::nullopt;
+}
+
+std::string whyNoAttribute(OperationName name, StringRef attribute) {
+  if (knows(name, attribute)) return "";
+  return "'" + name.getStringRef().str() + "' has no attribute '" + attribute.str() + "'; " +
+         listed(name);
 }
 
 std::string whyNeverMatched(const SpelledOp& op) { return problemOf(op, /*whole=*/false); }

@@ -181,6 +181,21 @@ void PdlReader::checkArguments(const Native& native, const char* what, Operation
                    std::string(native.parameters) + ")");
 }
 
+PdlReader::SplitAttributes PdlReader::splitAttributes(pdl::OperationOp op) const {
+  SplitAttributes split;
+  for (auto [attribute, value] : llvm::zip(op.getAttributeValueNames(), op.getAttributeValues())) {
+    auto name = cast<StringAttr>(attribute);
+    auto source = attributes_.find(value);
+    if (source != attributes_.end() && source->second.constant) {
+      split.known.emplace_back(name, source->second.constant);
+    } else {
+      split.unknown.push_back(name.getValue());
+      split.sources.emplace_back(name, value);
+    }
+  }
+  return split;
+}
+
 void PdlReader::readOperation(pdl::OperationOp op) {
   OperationName name = opName(op);
   PatternNode node{.kind = PatternNode::Kind::Op, .op = name.getStringRef().str()};
@@ -189,19 +204,7 @@ void PdlReader::readOperation(pdl::OperationOp op) {
   node.place = placeOf(op);
   std::vector<size_t> operands;
   for (Value v : op.getOperandValues()) operands.push_back(tensorOf(v, op).id());
-  SmallVector<NamedAttribute> known;
-  SmallVector<StringRef> unknown;
-  std::vector<std::pair<std::string, Value>> captures;
-  for (auto [attribute, value] : llvm::zip(op.getAttributeValueNames(), op.getAttributeValues())) {
-    auto attributeName = cast<StringAttr>(attribute);
-    auto source = attributes_.find(value);
-    if (source != attributes_.end() && source->second.constant) {
-      known.emplace_back(attributeName, source->second.constant);
-    } else {
-      unknown.push_back(attributeName.getValue());
-      captures.emplace_back(attributeName.str(), value);
-    }
-  }
+  auto [known, unknown, captures] = splitAttributes(op);
   for (auto index : placed(op, operands.size(), known))
     node.operands.push_back(index ? std::optional(operands[*index]) : std::nullopt);
   std::string problem = whyNeverMatched({name, unsigned(operands.size()), known, unknown});
@@ -209,7 +212,8 @@ void PdlReader::readOperation(pdl::OperationOp op) {
   node.attributes.assign(known.begin(), known.end());
   Tensor t = pattern_.add(std::move(node));
   tensors_[op.getOp()] = t;
-  for (auto& [attribute, value] : captures) {
+  for (auto& [name, value] : captures) {
+    const std::string attribute = name.str();
     pattern_.require("an attribute '" + attribute + "'",
                      [t, attribute](const Match& m) { return bool(m.attribute(t, attribute)); });
     auto [source, isFirst] = attributes_.try_emplace(value, Source{{}, t, attribute});

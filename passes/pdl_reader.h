@@ -70,6 +70,13 @@ class PdlReader {
   }
   void checkArguments(const Native& native, const char* what, mlir::Operation* op,
                       mlir::ValueRange arguments) const;
+  /// The attributes of an op: what is written down, the names of the others and what gives those.
+  struct SplitAttributes {
+    llvm::SmallVector<mlir::NamedAttribute> known;
+    llvm::SmallVector<llvm::StringRef> unknown;
+    std::vector<std::pair<mlir::StringAttr, mlir::Value>> sources;
+  };
+  SplitAttributes splitAttributes(mlir::pdl::OperationOp op) const;
   const Tensor& tensorOf(mlir::Value pdl, mlir::Operation* user) const;
   mlir::Attribute constantOf(mlir::pdl::AttributeOp op) const;
   Source sourceOf(mlir::Value pdl, mlir::Operation* user) const;

@@ -67,19 +67,9 @@ void PdlReader::readMadeOperation(pdl::OperationOp op) {
   OperationName name = opName(op);
   std::vector<ValueSource> operands;
   for (Value v : op.getOperandValues()) operands.push_back(madeValue(v, op));
-  SmallVector<NamedAttribute> known;
-  SmallVector<StringRef> unknown;
+  auto [known, unknown, sources] = splitAttributes(op);
   std::vector<std::pair<StringAttr, AttributeSource>> later;
-  for (auto [attribute, value] : llvm::zip(op.getAttributeValueNames(), op.getAttributeValues())) {
-    auto attributeName = cast<StringAttr>(attribute);
-    auto source = attributes_.find(value);
-    if (source != attributes_.end() && source->second.constant) {
-      known.emplace_back(attributeName, source->second.constant);
-    } else {
-      unknown.push_back(attributeName.getValue());
-      later.emplace_back(attributeName, madeAttribute(value, op));
-    }
-  }
+  for (auto& [attribute, value] : sources) later.emplace_back(attribute, madeAttribute(value, op));
   auto places = placed(op, operands.size(), known);
   std::string problem = whyNeverBuilt({name, unsigned(operands.size()), known, unknown});
   if (!problem.empty()) refuse(op, problem);

@@ -52,14 +52,9 @@ void check(ModuleOp module, const char* what) {
   guarded(module, what, [&] { return verify(module); });
 }
 
-RewriteLog* logOf(ModuleOp module) {
-  auto* dialect = module.getContext()->getLoadedDialect<LatheDialect>();
-  return dialect ? dialect->rewriteLog : nullptr;
-}
-
 // A backend's step is one rewrite: it is refused as a whole once a log is closed.
 void runStep(ModuleOp module, const Step& step) {
-  RewriteLog* log = logOf(module);
+  RewriteLog* log = rewriteLogOf(module.getContext());
   if (!log) return step.run(module);
   if (step.required) return log->unnumbered([&] { step.run(module); });
   log->asOne(step.name, module, [&] { step.run(module); });
@@ -143,7 +138,7 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   if (reached(Stage::Lowered)) return;
 
   // Code generation has patterns of its own.
-  if (RewriteLog* log = logOf(module))
+  if (RewriteLog* log = rewriteLogOf(context))
     log->unnumbered([&] { backend.build(module); });
   else
     backend.build(module);

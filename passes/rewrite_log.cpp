@@ -16,6 +16,11 @@ namespace lathe {
 // A value that many layers share would otherwise name a line of each of them.
 static constexpr size_t kMostMergedOrigins = 8;
 
+RewriteLog* rewriteLogOf(MLIRContext* context) {
+  auto* dialect = context->getLoadedDialect<LatheDialect>();
+  return dialect ? dialect->rewriteLog : nullptr;
+}
+
 RewriteLog::RewriteLog(MLIRContext* context) : context_(context), root_(UnknownLoc::get(context)) {}
 
 RewriteLog::RewriteLog(MLIRContext* context, LatheDialect* dialect, Options options)
@@ -108,6 +113,7 @@ void RewriteLog::settle(StringRef what, bool keepLocations, Operation* whole) {
     created_.clear();
     taken_.clear();
     origins_.clear();
+    weakened_.clear();
     return;
   }
   uint64_t attempt = attempts_ ? attempts_ - 1 : 0;

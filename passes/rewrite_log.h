@@ -107,6 +107,9 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   std::pair<std::string, mlir::Operation*> banned_;
 };
 
+/// The log that is attached to the context's lathe dialect; null without one.
+RewriteLog* rewriteLogOf(mlir::MLIRContext* context);
+
 /// Sees every rewrite of a log before and after it happens: for tools that show or reduce them, and
 /// for tests that plant mistakes.
 class RewriteObserver {

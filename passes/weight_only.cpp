@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/weight_only.h"
 
+#include "ir/ops.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -8,6 +9,7 @@ using namespace mlir;
 
 namespace lathe {
 
+// `seen` are the ops behind the value.
 static bool isFedByWeights(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
   Operation* d = v.getDefiningOp();
   if (!d || d->getNumRegions() || !isMemoryEffectFree(d)) return false;
@@ -18,6 +20,12 @@ static bool isFedByWeights(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
 bool isWeightOnly(Value value) {
   llvm::SmallPtrSet<Operation*, 8> seen;
   return isFedByWeights(value, seen);
+}
+
+bool isLoadedWeight(Value value) {
+  llvm::SmallPtrSet<Operation*, 8> seen;
+  return isFedByWeights(value, seen) &&
+         llvm::any_of(seen, [](Operation* op) { return isa<WeightOp>(op); });
 }
 
 void moveWeightBefore(Value value, Operation* op, RewriterBase& rewriter) {

@@ -27,10 +27,6 @@ bool isHiddenScore(Value v) {
   auto c = isFloat(v) ? constantOf(v) : std::nullopt;
   return c && *c <= -1e4;
 }
-bool isMinusInfinity(Value v) {
-  auto c = constantOf(v);
-  return c && *c == -INFINITY;
-}
 bool sameConstant(Value a, Value b) {
   auto x = constantOf(a), y = constantOf(b);
   return x && y && *x == *y && std::signbit(*x) == std::signbit(*y);
@@ -127,7 +123,7 @@ void addAddedMasks(RewritePatternSet& patterns) {
   addRewrite<AddOp>(patterns, "added-mask", [](AddOp op, OpMaker& m) -> Value {
     for (auto [x, mask] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
       auto select = mask.getDefiningOp<SelectOp>();
-      if (!select || !isMinusInfinity(select.getB()) || !isConstant(select.getA(), 0) ||
+      if (!select || !isConstant(select.getB(), -INFINITY) || !isConstant(select.getA(), 0) ||
           !broadcastTo(op, {select.getCondition(), x}))
         continue;
       // -0 + 0 is 0; NaN and inf under -inf are NaN.
@@ -141,7 +137,7 @@ void addAddedMasks(RewritePatternSet& patterns) {
     auto product = withConstant<MulOp>(op);
     auto select = product ? product->x.getDefiningOp<SelectOp>() : SelectOp();
     if (!select || !select->hasOneUse() || !(product->c > 0) || std::isinf(product->c) ||
-        !isMinusInfinity(select.getB()) || tensorType(select.getB()).getRank() != 0 ||
+        !isConstant(select.getB(), -INFINITY) || tensorType(select.getB()).getRank() != 0 ||
         op.getType() != select.getType())
       return {};
     Value scaled = m.make<MulOp>(select.getA(), scalarLike(m, op, product->c));
@@ -151,7 +147,7 @@ void addAddedMasks(RewritePatternSet& patterns) {
     auto c = constantOf(op.getB());
     auto select = op.getA().getDefiningOp<SelectOp>();
     if (!c || !select || !select->hasOneUse() || !(*c > 0) || std::isinf(*c) ||
-        !isMinusInfinity(select.getB()) || tensorType(select.getB()).getRank() != 0 ||
+        !isConstant(select.getB(), -INFINITY) || tensorType(select.getB()).getRank() != 0 ||
         op.getType() != select.getType())
       return {};
     Value scaled = m.make<DivOp>(select.getA(), scalarLike(m, op, *c));

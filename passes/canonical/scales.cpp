@@ -10,6 +10,7 @@
 
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
+#include "passes/weight_only.h"
 
 using namespace mlir;
 

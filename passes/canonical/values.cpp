@@ -3,22 +3,13 @@
 
 #include <cmath>
 
+#include "passes/match.h"
+
 using namespace mlir;
 
 namespace lathe {
 
-std::optional<double> constantOf(Value value) {
-  Operation* def = value.getDefiningOp();
-  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(def)) def = def->getOperand(0).getDefiningOp();
-  auto constant = dyn_cast_or_null<ConstantOp>(def);
-  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  if (!splat) return std::nullopt;
-  if (isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().convertToDouble();
-  APInt number = splat.getSplatValue<APInt>();
-  bool isSigned = number.getBitWidth() > 1 && !splat.getElementType().isUnsignedInteger();
-  return isSigned ? double(number.getSExtValue()) : double(number.getZExtValue());
-}
+std::optional<double> constantOf(Value value) { return splatValue(value, /*throughCasts=*/false); }
 
 bool isConstant(Value value, double number) {
   auto c = constantOf(value);
@@ -82,19 +73,6 @@ bool isNeverNegative(Value value) {
   if (isa_and_nonnull<ReduceSumOp, ReduceMeanOp, BroadcastOp, ReshapeOp, TransposeOp, CastOp>(op))
     return isFloat(op->getOperand(0)) && isNeverNegative(op->getOperand(0));
   return false;
-}
-
-static bool isLoaded(Value value, int depth, bool& weight) {
-  Operation* op = value.getDefiningOp();
-  if (!op || depth == 0) return false;
-  weight |= isa<WeightOp>(op);
-  return op->getNumRegions() == 0 &&
-         llvm::all_of(op->getOperands(), [&](Value v) { return isLoaded(v, depth - 1, weight); });
-}
-
-bool isLoadedWeight(Value value) {
-  bool weight = false;
-  return isLoaded(value, 16, weight) && weight;
 }
 
 }  // namespace lathe

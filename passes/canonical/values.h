@@ -26,8 +26,6 @@ mlir::Value scalarLike(OpMaker& m, mlir::Value like, double number);
 /// No element can be below 0 or -0: squares, magnitudes, exponentials, their sums and means. NaN
 /// may be.
 bool isNeverNegative(mlir::Value value);
-/// Made of a checkpoint tensor and constants alone: moved into the load function later.
-bool isLoadedWeight(mlir::Value value);
 /// The operand that `op` scales or shifts by a constant, and the constant: op(x, c) or op(c, x).
 struct WithConstant {
   mlir::Value x;

@@ -7,11 +7,6 @@ using namespace mlir;
 
 namespace lathe {
 
-bool isMinusInfinity(Value v) {
-  auto number = splatValue(v);
-  return number && std::isinf(*number) && *number < 0;
-}
-
 namespace {
 
 // Fills in use are -1e9, -1e30, the lowest float; -1e4 may well be a score.
@@ -29,8 +24,8 @@ struct Additive {
 std::optional<Additive> readAdditive(Value bias) {
   auto select = bias.getDefiningOp<SelectOp>();
   if (!select) return std::nullopt;
-  bool hidden = isMinusInfinity(select.getA());
-  if (!hidden && !isMinusInfinity(select.getB())) return std::nullopt;
+  bool hidden = isSplatOf(select.getA(), -INFINITY);
+  if (!hidden && !isSplatOf(select.getB(), -INFINITY)) return std::nullopt;
   auto visible = splatValue(hidden ? select.getB() : select.getA());
   if (!visible || *visible != 0) return std::nullopt;
   return Additive{select.getCondition(), hidden};

@@ -58,7 +58,4 @@ class ScoreReader {
   llvm::SmallVector<mlir::Value, 2> biases_;
 };
 
-/// True for the constant -infinity.
-bool isMinusInfinity(mlir::Value v);
-
 }  // namespace lathe

@@ -19,10 +19,6 @@ using Spelling = std::function<Value(OpMaker&)>;
 
 Type elementOf(Value v) { return tensorType(v).getElementType(); }
 bool isFloatValue(Value v) { return isa<FloatType>(elementOf(v)); }
-bool isMinusInfinity(Value v) {
-  auto number = splatValue(v);
-  return number && std::isinf(*number) && *number < 0;
-}
 bool isUsedOnce(Value v) { return v.getDefiningOp() && v.hasOneUse(); }
 
 // --- by op; `all` collects spellings of op's first result
@@ -203,13 +199,13 @@ class Speller {
   }
   void masks() {
     auto op = dyn_cast<SelectOp>(op_);
-    if (!op || !isMinusInfinity(op.getB())) return;
+    if (!op || !isSplatOf(op.getB(), -INFINITY)) return;
     Value c = op.getCondition(), x = op.getA(), low = op.getB();
     add([=](OpMaker& m) { return m.make<SelectOp>(m.make<LogicalNotOp>(c), low, x); });
     add([=](OpMaker& m) { return m.make<AddOp>(m.make<SelectOp>(c, num(m, x, 0), low), x); });
     // Two masks at once.
     auto inner = x.getDefiningOp<SelectOp>();
-    if (inner && isMinusInfinity(inner.getB()) && isUsedOnce(x)) {
+    if (inner && isSplatOf(inner.getB(), -INFINITY) && isUsedOnce(x)) {
       Value y = inner.getA(), d = inner.getCondition();
       for (int times = 0; times < 2; ++times)
         add([=](OpMaker& m) { return m.make<SelectOp>(m.make<LogicalAndOp>(c, d), y, low); });

@@ -237,6 +237,16 @@ TEST_F(PatternTest, PredicatesAndDims) {
     p.root(add(x, y));
   };
   EXPECT_TRUE(has(miss("%y = lathe.add %a, %b : T, T", square), "dims cannot be proved equal"));
+  auto beyond = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.sameDim(x, 0, y, -4);
+    p.root(add(x, y));
+  };
+  std::string text = miss("%y = lathe.add %a, %b : T, T", beyond);
+  EXPECT_TRUE(has(text, "axis -4 lies outside of f32[seq, 4]")) << text;
+  auto sized = [](DagPattern& p) { p.root(exp(p.dim(p.any(), 5, 8))); };
+  text = miss("%y = lathe.exp %a : T", sized);
+  EXPECT_TRUE(has(text, "wanted size 8 of axis 5, found f32[seq, 4]")) << text;
 }
 
 TEST_F(PatternTest, TheNearestMissIsTold) {

@@ -277,6 +277,26 @@ TEST_F(UserPatternsTest, IncompletePatternsAreErrors) {
   });
   fails("anyAttribute() of a placeholder or a choice, expected an op",
         [](DagPattern& p) { p.anyAttribute(p.any(), "axis"); });
+  fails("'lathe.exp' has no attribute 'axis'; it has none",
+        [](DagPattern& p) { p.anyAttribute(exp(p.any()), "axis"); });
+  fails("'lathe.reduce_sum' has no attribute 'axis'; it has axes, keep_dims",
+        [](DagPattern& p) { p.anyAttribute(reduceSum(p.any(), {0}), "axis"); });
+  fails("the replacement uses a tensor that is no part of what root() matches", [](DagPattern& p) {
+    Tensor x = p.any(), other = p.any();
+    p.root(exp(x));
+    p.replaceWith(x + other);
+  });
+  fails("the replacement is a tensor that is no part", [](DagPattern& p) {
+    Tensor x = p.any(), other = p.any();
+    p.root(exp(x));
+    p.replaceWith(other);
+  });
+  fails("sameDim() compares a tensor that is no part", [](DagPattern& p) {
+    Tensor x = p.any(), other = p.any();
+    p.sameDim(x, 0, other, 0);
+    p.root(exp(x));
+    p.replaceWith(x);
+  });
   fails("oneUse() of a tensor recorded after root()", [](DagPattern& p) {
     Tensor x = p.any();
     p.root(exp(x));
