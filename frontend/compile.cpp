@@ -28,21 +28,10 @@ std::string print(mlir::ModuleOp module, bool withLocations) {
   return text;
 }
 
-// "model.cc:40:3" of the first line behind a location.
-std::string firstLine(mlir::Location location) {
-  Origins origins;
-  addOrigins(origins, location);
-  return origins.empty() ? "" : originText(origins.front());
-}
-
-// "blocks.3.mlp" of the first line behind a location.
-std::string firstPath(mlir::Location location) {
-  Origins origins;
-  addOrigins(origins, location);
-  if (origins.empty()) return "";
-  auto named = mlir::dyn_cast<mlir::NameLoc>(origins.front());
-  return named ? named.getName().str() : "";
-}
+// "blocks.3.mlp model.cc:40" of the first line behind a location.
+std::string firstLine(mlir::Location location) { return originText(firstOrigin(location)); }
+// "blocks.3.mlp" of the same.
+std::string firstPath(mlir::Location location) { return modulePathOf(firstOrigin(location)).str(); }
 
 // The fusions that a compilation tries.
 PatternLibrary allPatterns(mlir::MLIRContext* context, const CompileOptions& options) {
@@ -100,7 +89,7 @@ class Recording {
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep) {
   const Backend& backend = findBackend(options.backend);
-  BackendOptions forBackend{options.allTiers, options.float64, options.mode};
+  BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target};
   if (options.record && options.record->wantCode)
     forBackend.onCode = [&](std::string kernel, std::string tier, std::string language,
                             std::string text) {
@@ -109,6 +98,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     };
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
   checkEntryPoints(*module);
+  if (until > Stage::Fused) checkBeforeLayout(*module);
   mlir::MLIRContext* context = module->getContext();
   BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend), {}};
   PipelineOptions pipeline{.mode = options.mode,
@@ -134,7 +124,11 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   pipeline.observe = [&](Stage stage, mlir::ModuleOp m) {
     if (stage == Stage::Recorded) recording.snapshot(stage, "recorded", m);
     if (!options.saveIrDir.empty()) {
-      std::filesystem::create_directories(options.saveIrDir);
+      std::error_code problem;
+      std::filesystem::create_directories(options.saveIrDir, problem);
+      if (problem)
+        throw Error(ErrorCode::Io, options.saveIrDir + ": cannot be made a folder for the IR: " +
+                                       problem.message());
       std::string file = options.saveIrDir + "/" + std::to_string(int(stage)) + "-" +
                          std::string(nameOf(stage)) + ".mlir";
       writeFileAtomically(file, print(m, true));

@@ -124,4 +124,18 @@ void checkEntryPoints(ModuleOp module) {
   for (auto f : module.getOps<func::FuncOp>()) checker.check(f);
 }
 
+void checkBeforeLayout(ModuleOp module) {
+  bool kernel = false, derived = false;
+  module.walk([&](Operation* op) {
+    kernel |= isa<KernelOp>(op);
+    derived |= op->hasAttr("lathe.derived");
+  });
+  if (kernel || derived)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        std::string("expected a graph as recorded, canonical or fused, got one that holds ") +
+            (kernel ? "a backend's kernel calls" : "laid-out weights") +
+            "; give the model, or the text of an earlier stage");
+}
+
 }  // namespace lathe

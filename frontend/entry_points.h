@@ -14,4 +14,8 @@ namespace lathe {
 /// has one type wherever it is read.
 void checkEntryPoints(mlir::ModuleOp module);
 
+/// Throws Error (InvalidArgument) for a module of a stage after `fused`: its weights are laid out
+/// and its ops are kernel calls already, which no backend can do a second time.
+void checkBeforeLayout(mlir::ModuleOp module);
+
 }  // namespace lathe

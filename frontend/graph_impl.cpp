@@ -213,6 +213,9 @@ void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
 }
 
 void GraphImpl::observe(std::string_view name, const Tensor& value, std::source_location at) {
+  if (name.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "observe: expected a name for the value, got an empty text", blame(at));
   result("observed." + std::string(name), value, false, at);
   entries_.back().results.back().isObserved = true;
 }

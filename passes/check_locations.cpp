@@ -12,14 +12,20 @@ class CheckLocationsPass : public PassWrapper<CheckLocationsPass, OperationPass<
  public:
   LATHE_PASS(CheckLocationsPass, "lathe-check-locations", "fails if an op lost its origin")
   void runOnOperation() final {
-    bool lost = false;
+    Operation* first = nullptr;
+    int64_t lost = 0;
     getOperation()->walk([&](Operation* op) {
       if (op == getOperation() || hasRecordedOrigin(op->getLoc())) return;
-      op->emitError() << "[L1] " << op->getName()
-                      << " has an origin that is no recorded line: " << op->getLoc();
-      lost = true;
+      if (!lost++) first = op;
     });
-    if (lost) signalPassFailure();
+    if (lost) {
+      auto error = first->emitError()
+                   << "[L1] " << first->getName()
+                   << " has an origin that is no recorded line: " << first->getLoc();
+      if (lost > 1)
+        error << "; " << lost - 1 << (lost > 2 ? " more ops have" : " more op has") << " none";
+      signalPassFailure();
+    }
     markAllAnalysesPreserved();
   }
 };

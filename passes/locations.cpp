@@ -23,13 +23,43 @@ Location fuseOrigins(MLIRContext* context, const Origins& origins, StringRef wha
   return FusedLoc::get(context, origins.getArrayRef(), metadata);
 }
 
-std::string originText(Location location) {
-  std::string path, line;
-  location->walk([&](Location l) {
-    if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
-    if (auto file = dyn_cast<FileLineColLoc>(l); file && line.empty())
+Location firstOrigin(Location location) {
+  Origins origins;
+  addOrigins(origins, location);
+  return origins.empty() ? Location(UnknownLoc::get(location.getContext())) : origins.front();
+}
+
+StringRef modulePathOf(Location origin) {
+  StringRef path;
+  origin->walk([&](Location l) {
+    auto named = dyn_cast<NameLoc>(l);
+    if (named) path = named.getName();
+    return named ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return path;
+}
+
+static bool liesDeeper(StringRef path, StringRef than) {
+  return path.consume_front(than) && (than.empty() ? !path.empty() : path.starts_with("."));
+}
+
+std::string originText(Location location, bool column) {
+  Origins origins;
+  addOrigins(origins, location);
+  if (origins.empty()) return "";
+  Location origin = origins.front();
+  for (Location other : origins)
+    if (liesDeeper(modulePathOf(other), modulePathOf(origins.front()))) {
+      origin = other;
+      break;
+    }
+  std::string path = modulePathOf(origin).str(), line;
+  origin->walk([&](Location l) {
+    if (auto file = dyn_cast<FileLineColRange>(l); file && line.empty()) {
       line = llvm::sys::path::filename(file.getFilename().getValue()).str() + ":" +
-             std::to_string(file.getLine());
+             std::to_string(file.getStartLine());
+      if (column) line += ":" + std::to_string(file.getStartColumn());
+    }
     return WalkResult::advance();
   });
   return path + (path.empty() || line.empty() ? "" : " ") + line;

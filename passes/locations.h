@@ -17,8 +17,13 @@ void addOrigins(Origins& origins, mlir::Location location);
 /// the rewrite, may be empty). An empty set gives the unknown location.
 mlir::Location fuseOrigins(mlir::MLIRContext* context, const Origins& origins,
                            llvm::StringRef what = {});
-/// "blocks.3.attn model.cpp:41" of the first line behind a location.
-std::string originText(mlir::Location location);
+/// The first recorded line behind a location, the unknown location if there is none.
+mlir::Location firstOrigin(mlir::Location location);
+/// The module path of one line: "blocks.3.attn", empty where it was recorded outside of modules.
+llvm::StringRef modulePathOf(mlir::Location origin);
+/// "blocks.3.attn model.cpp:41" of the first line behind a location, or of the first that lies
+/// deeper in that one's module: a block's residual sum fused with a layer's product is the layer's.
+std::string originText(mlir::Location location, bool column = false);
 /// True if every leaf is a line of a file, and there is one.
 bool hasRecordedOrigin(mlir::Location location);
 

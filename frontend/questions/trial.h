@@ -17,7 +17,8 @@ struct TrialOptions {
   /// What the interpreter computes in. Float64 shows a wrong rewrite most sharply; OwnDtype also
   /// shows what a rewrite does to rounding.
   Precision precision = Precision::Float64;
-  /// Symbols by name; the others take small values of their range, each another one.
+  /// Symbols by name; the others are those of the given inputs, or take small values of their
+  /// range, each another one.
   SymbolValues sizes = {};
   /// Inputs by name, of every entry point that has one of the name; the others are random. Ids and
   /// positions stay inside the tables and caches that they index.

@@ -3,12 +3,12 @@
 
 #include <set>
 
+#include "frontend/entry_points.h"
 #include "frontend/questions/index_limits.h"
 #include "ir/types.h"
 #include "passes/locations.h"
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -68,22 +68,13 @@ double largestShare(const TrialResult& got, const TrialResult& want) {
 }  // namespace
 
 std::string sourceText(Location location) {
-  Origins origins;
-  addOrigins(origins, location);
-  if (origins.empty()) return "unknown location";
-  std::string path, line;
-  origins.front()->walk([&](Location l) {
-    if (auto named = dyn_cast<NameLoc>(l); named && path.empty()) path = named.getName().str();
-    if (auto file = dyn_cast<FileLineColRange>(l); file && line.empty())
-      line = llvm::sys::path::filename(file.getFilename().getValue()).str() + ":" +
-             std::to_string(file.getStartLine()) + ":" + std::to_string(file.getStartColumn());
-    return WalkResult::advance();
-  });
-  return path + (path.empty() || line.empty() ? "" : " ") + line;
+  std::string text = originText(firstOrigin(location), /*column=*/true);
+  return text.empty() ? "unknown location" : text;
 }
 
 Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options) {
   options_.compile.record = nullptr;
+  checkBeforeLayout(recorded);
   chooseSizes(recorded);
   recorded.walk([&](WeightOp op) {
     auto type = tensorType(op.getY());
@@ -118,6 +109,33 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
   wanted_ = options_.precision == Precision::Float64 ? exact_ : std::move(own);
 }
 
+// The sizes of the options, and those that the given inputs have.
+SymbolValues Trial::sizesAsked(ModuleOp recorded) const {
+  SymbolValues asked = options_.sizes;
+  for (auto f : recorded.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < f.getNumArguments(); ++i) {
+      const std::string name = nameOfArgument(f, i);
+      auto given = options_.inputs.find(name);
+      if (f.getArgAttr(i, "lathe.state") || given == options_.inputs.end()) continue;
+      auto type = tensorType(f.getArgument(i));
+      const Shape& shape = given->second.shape();
+      if (int64_t(shape.size()) != type.getRank()) continue;  // the run tells
+      for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+        auto dim = dimExprOf(type, axis);
+        if (!dim || dim->asConstant() || dim->symbols().size() != 1 ||
+            *dim != DimExpr::symbol(dim->symbols().front()))
+          continue;
+        auto [known, isNew] = asked.emplace(dim->symbols().front(), shape[size_t(axis)]);
+        if (!isNew && known->second != shape[size_t(axis)])
+          throw Error(ErrorCode::InvalidArgument,
+                      "size '" + known->first + "': input '" + name + "' has " +
+                          std::to_string(shape[size_t(axis)]) + ", another input or --set has " +
+                          std::to_string(known->second));
+      }
+    }
+  return asked;
+}
+
 void Trial::chooseSizes(ModuleOp recorded) {
   // A symbol that only states have is a capacity: it must hold what the others ask for.
   std::set<std::string> inInputs;
@@ -129,6 +147,7 @@ void Trial::chooseSizes(ModuleOp recorded) {
         if (auto dim = dimExprOf(type, axis))
           for (const std::string& s : dim->symbols()) inInputs.insert(s);
     }
+  const SymbolValues asked = sizesAsked(recorded);
   constexpr int64_t kSmall[] = {2, 5, 3, 7, 4, 11, 6, 13}, kCapacity = 16;
   size_t next = 0;
   for (auto dim : recorded.getOps<DimOp>()) {
@@ -137,7 +156,7 @@ void Trial::chooseSizes(ModuleOp recorded) {
     int64_t value = inInputs.count(name) ? kSmall[next++ % std::size(kSmall)] : kCapacity;
     value = std::min(std::max((value + step - 1) / step * step, (lo + step - 1) / step * step),
                      hi / step * step);
-    if (auto given = options_.sizes.find(name); given != options_.sizes.end()) {
+    if (auto given = asked.find(name); given != asked.end()) {
       value = given->second;
       if (value < lo || value > hi || value % step)
         throw Error(ErrorCode::InvalidArgument,

@@ -64,6 +64,7 @@ class Trial {
   double allowed(size_t i) const { return allowed_[i]; }
 
  private:
+  SymbolValues sizesAsked(mlir::ModuleOp recorded) const;
   void chooseSizes(mlir::ModuleOp recorded);
   void makeArguments(mlir::func::FuncOp function);
   std::map<std::string, Array> derivedWeights(mlir::ModuleOp module, Precision precision) const;

@@ -5,10 +5,14 @@
 
 #include <map>
 
+#include "frontend/graph_impl.h"
+#include "passes/locations.h"
+#include "passes/patterns/library.h"
+#include "passes/user_patterns.h"
+#include "runtime/error.h"
+
 namespace lathe {
 namespace {
-
-using Miss = CompileRecord::Miss;
 
 std::string fileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -18,12 +22,58 @@ bool liesAt(const std::string& at, const std::string& line) {
   return own == wanted || own.starts_with(wanted + ":");
 }
 
-bool isAsked(const Miss& miss, const WhyNotOptions& options) {
+bool isAsked(const CompileRecord::Miss& miss, const WhyNotOptions& options) {
   if (!options.at.empty() && !liesAt(miss.at, options.at)) return false;
   if (options.op.empty()) return true;
   for (const std::string& name : {miss.op, miss.op.substr(miss.op.find('.') + 1), miss.pattern})
     if (fnmatch(options.op.c_str(), name.c_str(), 0) == 0) return true;
   return false;
+}
+
+// Asking for what cannot be there is a slip of the pen, no answer.
+void checkQuestion(const Graph& graph, const WhyNotOptions& options) {
+  mlir::ModuleOp module = graph.impl().finished();
+  auto fits = [&](llvm::StringRef name) {
+    return fnmatch(options.op.c_str(), name.str().c_str(), 0) == 0;
+  };
+  if (!options.op.empty()) {
+    mlir::MLIRContext* context = module.getContext();
+    bool known = llvm::any_of(context->getRegisteredOperationsByDialect("lathe"),
+                              [&](mlir::RegisteredOperationName op) {
+                                return fits(op.getStringRef()) || fits(op.stripDialect());
+                              });
+    for (auto& p : userPatterns(context, options.compile.patterns, options.compile.patternFiles))
+      known |= fits(p->name());
+    for (auto& p : fusionPatterns(context)) known |= fits(p->name());
+    if (!known)
+      throw Error(ErrorCode::InvalidArgument, "no op and no pattern has a name like '" +
+                                                  options.op + "'; docs/ops.md lists the ops");
+  }
+  if (options.at.empty()) return;
+  std::map<std::string, std::pair<int64_t, int64_t>> lines;  // of each file, the first and last
+  bool known = false;
+  module.walk([&](mlir::Operation* op) {
+    Origins origins;
+    addOrigins(origins, op->getLoc());
+    for (mlir::Location origin : origins) {
+      const std::string at = originText(origin, /*column=*/true);
+      known |= liesAt(at, options.at);
+      const std::string place = at.substr(at.rfind(' ') + 1);
+      const size_t colon = place.find(':');
+      if (colon == place.npos) continue;
+      const int64_t line = std::stoll(place.substr(colon + 1));
+      auto& range = lines.try_emplace(place.substr(0, colon), line, line).first->second;
+      range = {std::min(range.first, line), std::max(range.second, line)};
+    }
+  });
+  if (known) return;
+  std::string there;
+  for (auto& [file, range] : lines)
+    there += (there.empty() ? "" : ", ") + file + ":" + std::to_string(range.first) +
+             (range.first == range.second ? "" : " to " + std::to_string(range.second));
+  throw Error(ErrorCode::InvalidArgument, "no op was recorded at '" + options.at +
+                                              "'; the graph's are at " +
+                                              (there.empty() ? "no known line" : there));
 }
 
 // Fusions of one mode and how many there are of each.
@@ -36,14 +86,15 @@ std::map<std::pair<std::string, std::string>, int> fusionsOf(const CompileRecord
 
 }  // namespace
 
-std::vector<Miss> whyNot(const Graph& graph, const WhyNotOptions& options) {
+std::vector<CompileRecord::Miss> whyNot(const Graph& graph, const WhyNotOptions& options) {
+  checkQuestion(graph, options);
   CompileRecord record;
   record.wantMisses = true;
   record.wantFarMisses = !options.op.empty() || !options.at.empty();
   CompileOptions compile = options.compile;
   compile.record = &record;
   runStages(graph, Stage::LaidOut, compile, {});
-  std::vector<Miss> misses = std::move(record.misses);
+  std::vector<CompileRecord::Miss> misses = std::move(record.misses);
 
   auto had = fusionsOf(record);
   for (NumericsMode mode : {NumericsMode::Relaxed, NumericsMode::Fast}) {
@@ -66,7 +117,7 @@ std::vector<Miss> whyNot(const Graph& graph, const WhyNotOptions& options) {
                         r.path, "mode"});
     }
   }
-  std::erase_if(misses, [&](const Miss& m) { return !isAsked(m, options); });
+  std::erase_if(misses, [&](const CompileRecord::Miss& m) { return !isAsked(m, options); });
   return misses;
 }
 

@@ -20,7 +20,8 @@ struct WhyNotOptions {
 /// In three groups: ops of the fused graph that no pattern took although one came near (`by` is
 /// "pattern"), fused ops that the backend expanded again ("backend"), and fusions that a laxer
 /// numerics mode would have made ("mode"; `op` is empty, the graph still holds several for it).
-/// Throws Error for what cannot be compiled.
+/// Throws Error for what cannot be compiled, a name that no op and no pattern has, and a line at
+/// which no op was recorded.
 std::vector<CompileRecord::Miss> whyNot(const Graph& graph, const WhyNotOptions& options = {});
 
 }  // namespace lathe

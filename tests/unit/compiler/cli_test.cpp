@@ -293,7 +293,7 @@ TEST_F(CliTest, SizesOfStatesMayBeGiven) {
   expectFailure(2, "'cache' = 129 is outside its range 1 to 128", prefill + " --symbol cache=129");
   expectFailure(2, "the inputs' shapes already give 'seq'", prefill + " --symbol seq=3");
   expectFailure(2, "has no symbol 'nope'", prefill + " --symbol nope=3");
-  expectFailure(2, "expected a whole number of at least 1, got 'x'", prefill + " --symbol cache=x");
+  expectFailure(2, "expected a whole number of at least 0, got 'x'", prefill + " --symbol cache=x");
 }
 
 TEST_F(CliTest, RunJsonSummarizesOutputs) {

@@ -9,6 +9,7 @@
 #include "ir/ops.h"
 #include "runtime/error.h"
 #include "runtime/session.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
@@ -138,6 +139,13 @@ TEST(ObserveGraph, ArgumentsAndWeightsMayBeObserved) {
   EXPECT_EQ(out.at("observed.x").at(1), 6);
   EXPECT_EQ(out.at("observed.w").at(1), 2);
   EXPECT_EQ(out.at("y").at(1), 8);
+}
+
+TEST(ObserveGraph, ANameIsNeeded) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4});
+  test::expectError(ErrorCode::InvalidArgument, "observe: expected a name for the value",
+                    [&] { g.observe("", exp(x)); });
 }
 
 TEST(ObserveGraph, ANameMayBeUsedOnce) {

@@ -148,17 +148,107 @@ TEST_F(QuestionsCli, DiffOfAFolderAndItsOwnText) {
   EXPECT_THAT(outputOf("diff " + kModel + " " + text), HasSubstr("the graphs are equal"));
 }
 
+// What the backend refuses in every layer is one line.
+TEST_F(QuestionsCli, WhyNotCountsOneRefusalOfAllLayers) {
+  std::string text = outputOf("why-not " + kModel);
+  size_t first = text.find("lathe.rope_append refused by the backend");
+  ASSERT_NE(first, text.npos) << text;
+  EXPECT_EQ(text.find("lathe.rope_append refused", first + 1), text.npos) << text;
+  EXPECT_THAT(text, HasSubstr("model.layers.*.self_attn"));
+  EXPECT_THAT(text, HasSubstr(" times)"));
+}
+
+TEST_F(QuestionsCli, SizesMayBeZeroAndComeFromInputs) {
+  const std::string path = folder_ / "empty.mlir";
+  std::ofstream(path) << R"(module {
+  lathe.dim @n 0 to 64
+  func.func @forward(%x: tensor<?x8xf32, #lathe.dims<n, 8>> {lathe.name = "x"},
+                     %z: tensor<?x8xf32, #lathe.dims<n, 8>> {lathe.name = "z"})
+      -> (tensor<?x8xf32, #lathe.dims<n, 8>> {lathe.name = "y"}) {
+    %0 = lathe.div %x, %z : tensor<?x8xf32, #lathe.dims<n, 8>>, tensor<?x8xf32, #lathe.dims<n, 8>>
+    return %0 : tensor<?x8xf32, #lathe.dims<n, 8>>
+  }
+})";
+  EXPECT_THAT(outputOf("bisect " + path + " --set n=0"), HasSubstr("(n = 0)"));
+  EXPECT_THAT(outputOf("inspect " + path + " --check-numerics --set n=0"), HasSubstr("n = 0"));
+  EXPECT_THAT(outputOf("bisect " + path + " --input x=9x8xf32=1"), HasSubstr("(n = 9)"));
+  expectFailure(2, "size 'n': input 'z' has 2, another input or --set has 3",
+                "bisect " + path + " --input x=3x8xf32=1 --input z=2x8xf32=1");
+  expectFailure(2, "size 'n': input 'x' has 3, another input or --set has 4",
+                "bisect " + path + " --set n=4 --input x=3x8xf32=1");
+  expectFailure(2, "size 'n': expected 0 to 64, got 99",
+                "bisect " + path + " --input x=99x8xf32=1");
+  // 0 / 0: no smallest and no largest value.
+  std::string text = outputOf("run " + path + " --input x=2x8xf32=0 --input z=2x8xf32=0");
+  EXPECT_THAT(text, HasSubstr("  all NaN"));
+  EXPECT_THAT(text, Not(HasSubstr("inf")));
+}
+
+// Text of a stage after the fusions is told as such, whoever is asked about it.
+TEST_F(QuestionsCli, GraphsThatAreLaidOutAreRefused) {
+  for (auto [stage, holds] : {std::pair("lowered", "a backend's kernel calls"),
+                              std::pair("laid-out", "laid-out weights")}) {
+    const std::string path = folder_ / (std::string(stage) + ".mlir");
+    std::ofstream(path) << outputOf("inspect " + kModel + " --stop-after " + stage);
+    for (const char* question :
+         {"bisect ", "why-not ", "explain ", "inspect --rewrites ", "inspect --check-numerics "})
+      expectFailure(
+          2,
+          std::string("expected a graph as recorded, canonical or fused, got one that holds ") +
+              holds,
+          question + path);
+  }
+}
+
+TEST_F(QuestionsCli, TheFirstLostOriginIsToldAndTheOthersCounted) {
+  CliResult r =
+      runLathe("run " + write("a.mlir", "tanh") + " --passes strip-debuginfo --input x=1x8xf32=1");
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.err, HasSubstr("no recorded line"));
+  EXPECT_THAT(r.err, HasSubstr("more ops have none"));
+  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+}
+
+TEST_F(QuestionsCli, DiffOfOutputsThatOneSideLacks) {
+  const std::string a = write("a.mlir", "tanh"), b = folder_ / "b.mlir";
+  std::string text = test::readFile(a);
+  text.replace(text.find("\"y\""), 3, "\"z\"");
+  std::ofstream(b) << text;
+  CliResult r = runLathe("diff " + a + " " + b);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.out, HasSubstr("  B: nothing\n"));
+  EXPECT_THAT(r.out, Not(HasSubstr("nothing at")));
+}
+
+TEST_F(QuestionsCli, FlagsOfAReportWithoutOne) {
+  const std::string a = write("a.mlir", "tanh");
+  expectFailure(2, "error: --report-device says what --report shows; give --report FILE.html too",
+                "run " + a + " --report-device h100");
+  expectFailure(2, "error: --set says what --report shows; give --report FILE.html too",
+                "compile " + a + " -o " + (folder_ / "a.lathe") + " --set n=1");
+}
+
+TEST_F(QuestionsCli, AFolderForTheIrThatCannotBeMade) {
+  const std::string a = write("a.mlir", "tanh");
+  expectFailure(3, "cannot be made a folder for the IR",
+                "compile " + a + " -o " + (folder_ / "a.lathe") + " --save-ir " + a);
+}
+
 // --- bad input
 
 TEST_F(QuestionsCli, RefusesWhatDoesNotFit) {
   const std::string tanh = write("a.mlir", "tanh");
   expectFailure(2, "--set: expected SYMBOL=NUMBER", "bisect " + tanh + " --set n");
-  expectFailure(2, "--set n: expected a whole number of at least 1, got 'x'",
+  expectFailure(2, "--set n: expected a whole number of at least 0, got 'x'",
                 "bisect " + tanh + " --set n=x");
   expectFailure(2, "the graph has no size 'm'; it has n", "bisect " + tanh + " --set m=1");
   expectFailure(2, "size 'n': expected 1 to 64, got 65",
                 "inspect " + tanh + " --check-numerics --set n=65");
   expectFailure(2, "--at: expected FILE:LINE, got 'a.cc'", "why-not " + tanh + " --at a.cc");
+  expectFailure(2, "no op and no pattern has a name like 'nosuch'",
+                "why-not " + tanh + " --op nosuch");
+  expectFailure(2, "no op was recorded at 'a.mlir:99'; the graph's are at a.mlir:",
+                "why-not " + tanh + " --at a.mlir:99");
   expectFailure(2, "--stop-after-rewrite", "inspect " + tanh + " --stop-after-rewrite -1");
   expectFailure(2, "--set", "inspect " + tanh + " --set n=1");
   expectFailure(2, "expected SYMBOL=NUMBER", "bisect " + tanh + " --set =1");

@@ -7,6 +7,7 @@
 #include "lathe/lathe.h"
 #include "passes/match.h"
 #include "tests/unit/compiler/planted.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
@@ -74,8 +75,22 @@ TEST(WhyNot, IsAskedAboutALine) {
   const std::string line = std::to_string(model.line);
   EXPECT_FALSE(whyNot(model.graph, {.at = "why_not_test.cpp:" + line}).empty());
   EXPECT_FALSE(whyNot(model.graph, {.at = "unit/why_not_test.cpp:" + line}).empty());
-  EXPECT_TRUE(whyNot(model.graph, {.at = "why_not_test.cpp:1" + line}).empty());
-  EXPECT_TRUE(whyNot(model.graph, {.at = "not_test.cpp:" + line}).empty());
+  // The graph has an op there, which no pattern came near.
+  EXPECT_TRUE(whyNot(model.graph, {.op = "matmul", .at = "why_not_test.cpp:" + line}).empty());
+}
+
+TEST(WhyNot, RefusesToLookForWhatIsNowhere) {
+  SharedSigmoid model;
+  const std::string line = std::to_string(model.line);
+  for (const char* file : {"why_not_test.cpp:1", "not_test.cpp:"})
+    test::expectError(
+        ErrorCode::InvalidArgument,
+        "no op was recorded at '" + (file + line) + "'; the graph's are at why_not_test.cpp:", [&] {
+          whyNot(model.graph, {.at = file + line});
+        });
+  test::expectError(ErrorCode::InvalidArgument, "no op and no pattern has a name like 'mull'",
+                    [&] { whyNot(model.graph, {.op = "mull"}); });
+  EXPECT_NO_THROW(whyNot(model.graph, {.op = "silu_gate"}));
 }
 
 TEST(WhyNot, TellsOfFarMissesWhenAsked) {
