@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "lathe/lathe.h"
 #include "tests/conformance/tolerance.h"
+#include "tests/conformance/seeds.h"
 
 namespace lathe::conformance {
 namespace {
@@ -319,13 +320,12 @@ std::string differenceOf(const std::string& backend, uint64_t seed) {
   return "";
 }
 
-uint64_t firstSeed = 1;
-int count = 150;
+Seeds seeds{1, 150};
 
 TEST(RandomGraphs, AgreeWithTheReference) {
   for (const std::string& backend : backendNames()) {
     if (backend == "reference") continue;
-    for (uint64_t seed = firstSeed; seed < firstSeed + uint64_t(count); ++seed) {
+    for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
       SCOPED_TRACE(backend + ", graph " + std::to_string(seed));
       try {
         EXPECT_EQ(differenceOf(backend, seed), "");
@@ -340,10 +340,5 @@ TEST(RandomGraphs, AgreeWithTheReference) {
 }  // namespace lathe::conformance
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (argc == 3) {
-    lathe::conformance::firstSeed = std::stoull(argv[1]);
-    lathe::conformance::count = std::stoi(argv[2]);
-  }
-  return RUN_ALL_TESTS();
+  return lathe::conformance::runWithSeeds(argc, argv, lathe::conformance::seeds);
 }

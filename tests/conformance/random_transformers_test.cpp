@@ -15,14 +15,14 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/passes.h"
 #include "tests/conformance/random_transformers.h"
+#include "tests/conformance/seeds.h"
 
 using namespace mlir;
 
 namespace lathe::conformance {
 namespace {
 
-uint64_t firstSeed = 1;
-int count = 500;
+Seeds seeds{1, 500};
 
 using MakePass = std::function<std::unique_ptr<Pass>(std::mt19937_64&)>;
 
@@ -84,7 +84,7 @@ std::string differenceOf(uint64_t seed) {
 }
 
 TEST(RandomTransformers, KeepTheirMeaning) {
-  for (uint64_t seed = firstSeed; seed < firstSeed + uint64_t(count); ++seed) {
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
     SCOPED_TRACE("graph " + std::to_string(seed));
     try {
       EXPECT_EQ(differenceOf(seed), "");
@@ -97,7 +97,7 @@ TEST(RandomTransformers, KeepTheirMeaning) {
 // On the backend every tenth, fused and as recorded: compiling machine code takes longer than all
 // passes.
 TEST(RandomTransformers, AgreeOnTheCpu) {
-  for (uint64_t seed = firstSeed; seed < firstSeed + uint64_t(count); seed += 10) {
+  for (uint64_t seed = seeds.first; seed < seeds.end(); seed += 10) {
     SCOPED_TRACE("graph " + std::to_string(seed));
     try {
       const Graph graph = randomTransformer(seed);
@@ -131,10 +131,5 @@ TEST(RandomTransformers, HoldEveryFusedOp) {
 }  // namespace lathe::conformance
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (argc == 3) {
-    lathe::conformance::firstSeed = std::stoull(argv[1]);
-    lathe::conformance::count = std::stoi(argv[2]);
-  }
-  return RUN_ALL_TESTS();
+  return lathe::conformance::runWithSeeds(argc, argv, lathe::conformance::seeds);
 }

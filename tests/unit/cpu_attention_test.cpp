@@ -12,22 +12,12 @@
 
 #include "backends/cpu/device/attention_pack.h"
 #include "runtime/error.h"
+#include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// The tiers of this machine, with and without bf16 dot products.
-std::vector<KernelIsa> tiers() {
-  std::vector<KernelIsa> out{KernelIsa::of(Isa::Avx2)};
-  if (machineIsa() >= Isa::Avx512) {
-    out.push_back({Isa::Avx512, false});
-    if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
-  }
-  if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
-  return out;
-}
 
 // A case: its arguments, and the tensors they point into, as stored and as doubles.
 struct Case {

@@ -12,6 +12,7 @@
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/matmul.h"
 #include "runtime/error.h"
+#include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
 namespace {
@@ -62,20 +63,6 @@ Values randomValues(DType dtype, int64_t count, unsigned seed) {
     }
   }
   return v;
-}
-
-std::vector<KernelIsa> tiers() {
-  std::vector<KernelIsa> out{KernelIsa::of(Isa::Avx2)};
-  if (machineIsa() >= Isa::Avx512) {
-    out.push_back({Isa::Avx512, false});
-    if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
-  }
-  if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
-  return out;
-}
-
-std::string label(KernelIsa isa) {
-  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "");
 }
 
 // Sums of k products of unit variance, in f32, then one rounding to the output.

@@ -8,23 +8,10 @@
 #include <vector>
 
 #include "backends/cpu/device/word_transpose.h"
+#include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
 namespace {
-
-std::vector<KernelIsa> tiers() {
-  std::vector<KernelIsa> out{KernelIsa::of(Isa::Avx2)};
-  if (machineIsa() >= Isa::Avx512) {
-    out.push_back({Isa::Avx512, false});
-    if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
-  }
-  if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
-  return out;
-}
-
-std::string label(KernelIsa isa) {
-  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "");
-}
 
 // What lies at [k, n] of packed weights by the definition of the layout, as f32.
 float packedAt(const PackedShape& shape, const char* packed, int64_t k, int64_t n) {
