@@ -104,4 +104,23 @@ AttentionKernel attentionOf(KernelOp call, StringRef name) {
   return a;
 }
 
+std::string whyNotAttention(AttentionOp op) {
+  auto q = dimExprs(op.getQ()), v = dimExprs(op.getV()), k = dimExprs(op.getK());
+  const bool heads = q.size() == 4;
+  auto number = [](const DimExpr& d) { return d.asConstant().value_or(0); };
+  AttentionKernel a;
+  a.dtype = elementOf(op.getQ());
+  a.queryHeads = heads ? number(q[1]) : 1;
+  a.keyHeads = heads ? number(k[1]) : 1;
+  a.depth = number(q.back());
+  a.valueDepth = number(v.back());
+  if (!a.queryHeads || !a.keyHeads || !a.depth || !a.valueDepth)
+    return "attention kernels want the numbers of heads and the depths to be numbers";
+  a.scale = op.getScale().convertToDouble();
+  a.softcap = op.getSoftcap().convertToDouble();
+  if (Value mask = op.getMask()) a.mask = elementOf(mask);
+  if (Value positions = op.getPositions()) a.positions = elementOf(positions);
+  return whyNotAttention(a);
+}
+
 }  // namespace lathe::cuda

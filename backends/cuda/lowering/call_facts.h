@@ -15,4 +15,7 @@ llvm::SmallVector<DimExpr> broadcastStrides(llvm::ArrayRef<DimExpr> sizes);
 /// What an attention call computes; its config is that of foldTransposes (backends/to_kernels.h).
 AttentionKernel attentionOf(KernelOp call, llvm::StringRef name);
 
+/// Empty if there are kernels for the op, else what stands against them.
+std::string whyNotAttention(AttentionOp op);
+
 }  // namespace lathe::cuda
