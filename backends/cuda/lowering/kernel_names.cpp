@@ -10,13 +10,18 @@ using namespace mlir;
 
 namespace lathe::cuda {
 
+bool hasConstantWeight(LinearOp linear) {
+  return linear.getW().getDefiningOp<WeightOp>() || linear->hasAttr(kConstantWeight);
+}
+
 SmallVector<NamedAttribute> kernelConfig(Operation* op) {
   Builder b(op->getContext());
   if (auto linear = dyn_cast<LinearOp>(op))
     return {
         b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
         b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
-        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
+        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual()))),
+        b.getNamedAttr("constant", b.getBoolAttr(hasConstantWeight(linear)))};
   return plainConfig(op);
 }
 

@@ -6,6 +6,11 @@
 
 namespace lathe::cuda {
 
+/// Marks a linear op inside a region whose weight comes from the checkpoint.
+inline constexpr const char* kConstantWeight = "lathe.constant_weight";
+/// No kernel of the program writes the op's weight.
+bool hasConstantWeight(LinearOp linear);
+
 /// The `config` of every call that is no region: all that its kernels are printed from, beside the
 /// types.
 llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/linear_regions.h"
 
+#include "backends/cuda/lowering/kernel_names.h"
 #include "ir/types.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -93,13 +94,16 @@ class Former {
   void run() {
     SmallVector<LinearOp> linears(function.getOps<LinearOp>());
     for (LinearOp linear : linears) {
+      if (!hasConstantWeight(linear)) continue;
       Cluster cluster;
       cluster.insert(linear);
       if (!linear.getResidual() && !linear.getBias() &&
           linear.getActivation() == Activation::none && !addGate(linear, cluster))
         addRotations(linear, cluster);
       addNorm(linear, cluster);
-      if (cluster.size() > 1) outline(cluster);
+      if (cluster.size() == 1) continue;
+      linear->setAttr(kConstantWeight, UnitAttr::get(linear.getContext()));
+      outline(cluster);
     }
   }
 
