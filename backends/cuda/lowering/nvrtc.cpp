@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/nvrtc.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 
 #include "backends/cuda/device/driver_api_library.h"
@@ -90,6 +92,10 @@ Nvrtc::Nvrtc() {
   if (major < 13)
     throw Error(ErrorCode::Unsupported,
                 path_ + " is NVRTC " + version_ + ", expected 13.0 or later");
+  // NVRTC asks the loader for its other half by name, and the loader does not look beside it.
+  if (size_t slash = path_.rfind('/'); slash != path_.npos)
+    dlopen((path_.substr(0, slash) + "/libnvrtc-builtins.so." + version_).c_str(),
+           RTLD_NOW | RTLD_LOCAL);
 }
 
 std::vector<std::string> Nvrtc::options(std::string_view arch) {
