@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of many queries, bf16 and f16, with the online softmax of Dao, "FlashAttention-2",
+// 2023: every warp owns 16 * kRowTiles rows of queries, their scores and results stay in registers,
+// and tiles of kKeys keys and values pass through shared memory, the next one being copied while
+// this one is worked on. Rows in shared memory are 16 bytes longer than their elements, an odd
+// number of 16-byte chunks, so that the eight rows of an ldmatrix tile lie in different banks.
+//
+// Grid: (query heads, row tiles, batch); with kPacksHeads the rows of a block are the heads of a
+// group times queries, and the first axis is key heads. Blocks with many keys come first. Depths
+// are multiples of 8.
+// Config, beside lathe_attention_parts.cuh: kWarps, kRowTiles, kKeys, kPacksHeads.
+#pragma once
+#include "lathe_attention_parts.cuh"
+
+template <class C>
+struct AttentionTiles {
+  static constexpr int kThreads = C::kWarps * 32, kRows = C::kWarps * C::kRowTiles * 16;
+  static constexpr int kPack = C::kPacksHeads ? C::kGroup : 1;
+  static constexpr int kSteps = (C::kDepth + 15) / 16;            // of 16 dims of a key
+  static constexpr int kValueSteps = (C::kValueDepth + 15) / 16;  // of 16 dims of a value
+  static constexpr int kPitch = kSteps * 32 + 16, kValuePitch = kValueSteps * 32 + 16;  // bytes
+  // The results go out through the place of the queries.
+  static constexpr int kQueryBytes = kRows * (kPitch > kValuePitch ? kPitch : kValuePitch);
+  static constexpr int kKeyBytes = C::kKeys * kPitch, kValueBytes = C::kKeys * kValuePitch;
+  static constexpr int kSharedBytes = kQueryBytes + 2 * (kKeyBytes + kValueBytes);
+  static constexpr bool kQueryInRegisters = C::kRowTiles * kSteps <= 8;
+};
+
+// Copies kRows rows of kDepth elements, `pitch` bytes apart in shared memory; rows from `count` on
+// and the dims up to a multiple of 16 are zero.
+template <int kThreads, int kRows, int kDepth, class Element>
+LT_FN void copyRows(u32 to, const Element* from, long long stride, long long count) {
+  constexpr int kChunks = (kDepth + 15) / 16 * 2, kPitch = kChunks * 16 + 16;
+  #pragma unroll
+  for (int i = 0; i < (kRows * kChunks + kThreads - 1) / kThreads; ++i) {
+    const int at = (int)threadIdx.x + i * kThreads, row = at / kChunks, chunk = at % kChunks;
+    if (kRows * kChunks % kThreads != 0 && at >= kRows * kChunks) break;
+    const bool exists = row < count && (kDepth % 16 == 0 || chunk * 8 < kDepth);
+    cp_async_16(to + row * kPitch + chunk * 16, exists ? from + row * stride + chunk * 8 : from,
+                exists ? 16 : 0);
+  }
+}
+
+template <class C>
+LT_FN void attentionTiled(const AttentionArguments<C>& a) {
+  typedef AttentionTiles<C> T;
+  typedef AttentionUnits<C> Units;
+  typedef typename C::Element Element;
+  LATHE_DYN_SHARED(shared);
+  const u32 queryAt = smem_addr(shared), keyAt = queryAt + T::kQueryBytes,
+            valueAt = keyAt + 2 * T::kKeyBytes;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+  const long long batch = blockIdx.z, rows = a.queries * T::kPack;
+  const long long keyHead = C::kPacksHeads ? blockIdx.x : blockIdx.x / C::kGroup;
+  const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : blockIdx.x;
+  const long long rowTile = C::kCausal == kCausalNone ? blockIdx.y : gridDim.y - 1 - blockIdx.y;
+  const long long firstRow = rowTile * T::kRows, lastRow = minOf(firstRow + T::kRows, rows) - 1;
+  if (C::kOverlaps) grid_dep_wait();
+
+  const Element* q = a.q + batch * a.qs.batch + firstHead * a.qs.head;
+  const Element* k = a.k + batch * a.ks.batch + keyHead * a.ks.head;
+  const Element* v = a.v + batch * a.vs.batch + keyHead * a.vs.head;
+  const long long offset = attentionOffset(a, batch);
+  const AttentionRange range =
+      attentionRange(a, offset, firstRow / T::kPack, lastRow / T::kPack);
+  if (T::kPack == 1) {
+    copyRows<T::kThreads, T::kRows, C::kDepth>(queryAt, q + firstRow * a.qs.token, a.qs.token,
+                                               rows - firstRow);
+  } else {
+    constexpr int kChunks = T::kSteps * 2;
+    for (int at = threadIdx.x; at < T::kRows * kChunks; at += T::kThreads) {
+      const int r = at / kChunks, chunk = at % kChunks;
+      const long long row = firstRow + r;
+      const bool exists = row < rows && chunk * 8 < C::kDepth;
+      const Element* from =
+          q + row % T::kPack * a.qs.head + row / T::kPack * a.qs.token + chunk * 8;
+      cp_async_16(queryAt + r * T::kPitch + chunk * 16, exists ? from : q, exists ? 16 : 0);
+    }
+  }
+  auto loadTile = [&](long long first, int stage) {
+    copyRows<T::kThreads, C::kKeys, C::kDepth>(keyAt + stage * T::kKeyBytes,
+                                               k + first * a.ks.token, a.ks.token,
+                                               range.end - first);
+    copyRows<T::kThreads, C::kKeys, C::kValueDepth>(valueAt + stage * T::kValueBytes,
+                                                    v + first * a.vs.token, a.vs.token,
+                                                    range.end - first);
+  };
+  if (range.first < range.end) loadTile(range.first, 0);
+  cp_async_commit();
+
+  frag_a qa[T::kQueryInRegisters ? C::kRowTiles : 1][T::kQueryInRegisters ? T::kSteps : 1];
+  frag_c acc[C::kRowTiles][T::kValueSteps * 2];
+  float top[C::kRowTiles][2], sum[C::kRowTiles][2];
+  const int warpRow = warp * C::kRowTiles * 16;
+  #pragma unroll
+  for (int r = 0; r < C::kRowTiles; ++r) {
+    #pragma unroll
+    for (int d = 0; d < T::kValueSteps * 2; ++d) acc[r][d] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
+    top[r][0] = top[r][1] = minusInfinity();
+    sum[r][0] = sum[r][1] = 0.0f;
+  }
+  // Lane l gives row l % 16 of the two 8-dim halves of a 16 x 16 tile.
+  const u32 queryRow = queryAt + (warpRow + (lane & 15)) * T::kPitch + (lane >> 4) * 16;
+  const u32 keyRow = keyAt + ((lane & 7) + (lane >> 4) * 8) * T::kPitch + ((lane >> 3) & 1) * 16;
+  const u32 valueRow = valueAt + (lane & 15) * T::kValuePitch + (lane >> 4) * 16;
+  // What the rows of this warp see at most.
+  const long long warpFirst = minOf(firstRow + warpRow, lastRow),
+                  warpLast = minOf(warpFirst + C::kRowTiles * 16 - 1, lastRow);
+  const AttentionRange seen =
+      attentionRange(a, offset, warpFirst / T::kPack, warpLast / T::kPack);
+  // Keys in [everyFirst, everyEnd) are seen by all of them.
+  const AttentionRange byFirst = attentionRange(a, offset, warpFirst / T::kPack, warpFirst / T::kPack);
+  const AttentionRange byLast = attentionRange(a, offset, warpLast / T::kPack, warpLast / T::kPack);
+
+  int stage = 0;
+  for (long long tile = range.first; tile < range.end; tile += C::kKeys, stage ^= 1) {
+    cp_async_wait<0>();
+    block_sync();  // this tile is there; nobody reads the previous one any more
+    if (tile + C::kKeys < range.end) loadTile(tile + C::kKeys, stage ^ 1);
+    cp_async_commit();
+    if (T::kQueryInRegisters && tile == range.first) {
+      #pragma unroll
+      for (int r = 0; r < C::kRowTiles; ++r)
+        #pragma unroll
+        for (int i = 0; i < T::kSteps; ++i)
+          ldmatrix_x4(qa[r][i].r, queryRow + r * 16 * T::kPitch + i * 32);
+    }
+    if (tile >= seen.end || tile + C::kKeys <= seen.first) continue;
+
+    frag_c s[C::kRowTiles][C::kKeys / 8];
+    #pragma unroll
+    for (int r = 0; r < C::kRowTiles; ++r)
+      #pragma unroll
+      for (int n = 0; n < C::kKeys / 8; ++n) s[r][n] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
+    #pragma unroll
+    for (int i = 0; i < T::kSteps; ++i) {
+      frag_a now[C::kRowTiles];
+      #pragma unroll
+      for (int r = 0; r < C::kRowTiles; ++r) {
+        if (T::kQueryInRegisters)
+          now[r] = qa[T::kQueryInRegisters ? r : 0][T::kQueryInRegisters ? i : 0];
+        else
+          ldmatrix_x4(now[r].r, queryRow + r * 16 * T::kPitch + i * 32);
+      }
+      #pragma unroll
+      for (int n = 0; n < C::kKeys / 16; ++n) {
+        u32 b[4];
+        ldmatrix_x4(b, keyRow + stage * T::kKeyBytes + n * 16 * T::kPitch + i * 32);
+        #pragma unroll
+        for (int r = 0; r < C::kRowTiles; ++r) {
+          mma(Element(), s[r][2 * n], now[r], b[0], b[1]);
+          mma(Element(), s[r][2 * n + 1], now[r], b[2], b[3]);
+        }
+      }
+    }
+
+    const bool someHidden = C::kMask != kMaskNone || tile + C::kKeys > byFirst.end ||
+                            tile < byLast.first;
+    #pragma unroll
+    for (int r = 0; r < C::kRowTiles; ++r) {
+      if (!Units::kRaw) {
+        #pragma unroll
+        for (int n = 0; n < C::kKeys / 8; ++n)
+          #pragma unroll
+          for (int e = 0; e < 4; ++e) s[r][n].r[e] = Units::ofDot(s[r][n].r[e]);
+      }
+      if (someHidden) {
+        #pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const long long row = minOf(firstRow + warpRow + r * 16 + g + 8 * h, lastRow);
+          const long long i = row / T::kPack, head = firstHead + row % T::kPack;
+          const typename C::Mask* maskRow =
+              a.mask + batch * a.maskBatch + head * a.maskHead + i * a.maskQuery;
+          #pragma unroll
+          for (int n = 0; n < C::kKeys / 8; ++n)
+            #pragma unroll
+            for (int e = 2 * h; e < 2 * h + 2; ++e) {
+              const long long key = tile + n * 8 + 2 * t + (e & 1);
+              float& x = s[r][n].r[e];
+              if (key >= a.keys || !attentionSees<C>(offset, i, key))
+                x = minusInfinity();
+              else
+                x = attentionMasked<C>(a, maskRow, x, key);
+            }
+        }
+      }
+      float shift[2], rescale[2];
+      #pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float highest = top[r][h];
+        #pragma unroll
+        for (int n = 0; n < C::kKeys / 8; ++n)
+          highest = fmaxf(highest, fmaxf(s[r][n].r[2 * h], s[r][n].r[2 * h + 1]));
+        highest = fmaxf(highest, shfl_xor(highest, 1));
+        highest = fmaxf(highest, shfl_xor(highest, 2));
+        shift[h] = shiftOf(highest);
+        rescale[h] = Units::exponential(top[r][h], shift[h]);
+        top[r][h] = highest;
+      }
+      // Maxima settle soon.
+      if (warp_any(rescale[0] != 1.0f || rescale[1] != 1.0f)) {
+        #pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          sum[r][h] *= rescale[h];
+          #pragma unroll
+          for (int d = 0; d < T::kValueSteps * 2; ++d) {
+            acc[r][d].r[2 * h] *= rescale[h];
+            acc[r][d].r[2 * h + 1] *= rescale[h];
+          }
+        }
+      }
+      #pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float scaledShift = shift[h] * Units::kFactor;
+        #pragma unroll
+        for (int n = 0; n < C::kKeys / 8; ++n)
+          #pragma unroll
+          for (int e = 2 * h; e < 2 * h + 2; ++e) {
+            float& x = s[r][n].r[e];
+            x = Units::kRaw ? fast_ex2(fmaf(x, Units::kFactor, -scaledShift))
+                            : Units::exponential(x, shift[h]);
+            sum[r][h] += x;
+          }
+      }
+    }
+
+    #pragma unroll
+    for (int i = 0; i < C::kKeys / 16; ++i) {
+      frag_a p[C::kRowTiles];
+      #pragma unroll
+      for (int r = 0; r < C::kRowTiles; ++r) {
+        const frag_c &low = s[r][2 * i], &high = s[r][2 * i + 1];
+        p[r].r[0] = pack2(Element(), low.r[0], low.r[1]);
+        p[r].r[1] = pack2(Element(), low.r[2], low.r[3]);
+        p[r].r[2] = pack2(Element(), high.r[0], high.r[1]);
+        p[r].r[3] = pack2(Element(), high.r[2], high.r[3]);
+      }
+      #pragma unroll
+      for (int d = 0; d < T::kValueSteps; ++d) {
+        u32 b[4];
+        ldmatrix_x4_trans(b, valueRow + stage * T::kValueBytes + i * 16 * T::kValuePitch + d * 32);
+        #pragma unroll
+        for (int r = 0; r < C::kRowTiles; ++r) {
+          mma(Element(), acc[r][2 * d], p[r], b[0], b[1]);
+          mma(Element(), acc[r][2 * d + 1], p[r], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  // Out through shared memory, for 16-byte stores. A warp writes over its own queries alone, but
+  // their rows may be shorter than those of the results.
+  cp_async_wait<0>();
+  block_sync();
+  #pragma unroll
+  for (int r = 0; r < C::kRowTiles; ++r) {
+    #pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float total = sum[r][h];
+      total += shfl_xor(total, 1);
+      total += shfl_xor(total, 2);
+      u32* to = (u32*)(shared + (warpRow + r * 16 + g + 8 * h) * T::kValuePitch) + t;
+      if (total == 0.0f) {
+        #pragma unroll 1
+        for (int d = 2 * t; d < C::kValueDepth; d += 8)
+          to[d / 8 * 4] = pack2(Element(), attentionWithoutKeys(a, v, d),
+                                attentionWithoutKeys(a, v, d + 1));
+      } else {
+        const float inverse = 1.0f / total;
+        #pragma unroll
+        for (int d = 0; d < T::kValueSteps * 2; ++d)
+          to[d * 4] = pack2(Element(), acc[r][d].r[2 * h] * inverse,
+                            acc[r][d].r[2 * h + 1] * inverse);
+      }
+    }
+  }
+  block_sync();
+  constexpr int kChunks = C::kValueDepth / 8;
+  for (int at = threadIdx.x; at < T::kRows * kChunks; at += T::kThreads) {
+    const int r = at / kChunks, chunk = at % kChunks;
+    const long long row = firstRow + r;
+    if (row > lastRow) break;
+    const long long head = firstHead + row % T::kPack;
+    st_global_16(a.y + batch * a.ys.batch + head * a.ys.head + row / T::kPack * a.ys.token +
+                     chunk * 8,
+                 ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
+  }
+}

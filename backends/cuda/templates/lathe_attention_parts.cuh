@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention kernels share: operands, which keys a query sees, scores, rows without keys.
+//
+// A kernel's Config says statically:
+//   Element, Mask, Position         types in memory; Mask and Position also where there is none
+//   kDepth, kValueDepth             of keys and of values
+//   kKeyHeads, kGroup               key heads; query heads per key head
+//   kCausal, kWindow                kCausalNone .. kCausalPositions; 0: no window
+//   kMask, kMaskedRow               kMaskNone .. kMaskAdded; kRowNan .. kRowUniform
+//   kScale, kSoftcap                float, or double for f64; no softcap: 0
+//   kOverlaps                       starts before the previous kernel has ended
+#pragma once
+#include "lathe_device.cuh"
+
+enum { kCausalNone, kCausalTopLeft, kCausalBottomRight, kCausalPositions };
+enum { kMaskNone, kMaskBool, kMaskAdded };
+enum { kRowNan, kRowZero, kRowUniform };
+
+struct AttentionStrides {  // in elements; the last dim is dense
+  long long batch, head, token;
+};
+
+template <class C>
+struct AttentionArguments {
+  const typename C::Element *q, *k, *v;
+  typename C::Element* y;
+  const typename C::Mask* mask;
+  const typename C::Position* positions;
+  long long queries, keys;
+  AttentionStrides qs, ks, vs, ys;
+  long long maskBatch, maskHead, maskQuery, maskKey;
+};
+
+LT_FN long long minOf(long long a, long long b) { return a < b ? a : b; }
+LT_FN long long maxOf(long long a, long long b) { return a > b ? a : b; }
+LT_FN float minusInfinity() { return lowest_of<float>(); }
+
+// Query i sees the keys j <= i + offset. Positions may be anything: what lies beyond the keys is
+// as good as just beyond them.
+template <class C>
+LT_FN long long attentionOffset(const AttentionArguments<C>& a, long long batch) {
+  if (C::kCausal == kCausalBottomRight) return a.keys - a.queries;
+  if (C::kCausal != kCausalPositions) return 0;
+  const long long position = (long long)a.positions[batch];
+  return maxOf(minOf(position, a.keys + C::kWindow), -a.queries);
+}
+
+// The keys [first, end) that the queries from .. to can see at most.
+struct AttentionRange {
+  long long first, end;
+};
+template <class C>
+LT_FN AttentionRange attentionRange(const AttentionArguments<C>& a, long long offset,
+                                    long long from, long long to) {
+  AttentionRange r = {0, a.keys};
+  if (C::kCausal != kCausalNone) {
+    r.end = maxOf(minOf(a.keys, to + offset + 1), 0);
+    if (C::kWindow) r.first = minOf(maxOf(0, from + offset - C::kWindow + 1), r.end);
+  }
+  return r;
+}
+
+// The part of the keys that block z of the grid takes when they are shared out over `gridDim.z`
+// blocks in multiples of `step`, at least `least` each. Blocks from `splits` on have nothing to do.
+struct AttentionShare {
+  long long begin, end;
+  int splits;
+};
+LT_FN AttentionShare attentionShare(AttentionRange range, int step, long long least) {
+  const long long span = range.end - range.first;
+  const long long even = (span + gridDim.z - 1) / gridDim.z;
+  const long long share = maxOf((even + step - 1) / step * step, least);
+  AttentionShare s;
+  s.splits = (int)maxOf((span + share - 1) / share, 1);
+  s.begin = range.first + (long long)blockIdx.z * share;
+  s.end = minOf(s.begin + share, range.end);
+  return s;
+}
+
+template <class C>
+LT_FN bool attentionSees(long long offset, long long query, long long key) {
+  if (C::kCausal == kCausalNone) return true;
+  const long long last = query + offset;
+  return key <= last && (C::kWindow == 0 || key > last - C::kWindow);
+}
+
+// softcap(scale * dot), in natural units.
+template <class C, class Real>
+LT_FN Real attentionScore(Real dot) {
+  const Real x = dot * (Real)C::kScale;
+  if (C::kSoftcap == 0) return x;
+  return (Real)C::kSoftcap * math_tanh(x / (Real)C::kSoftcap);
+}
+
+// With the mask, whose row starts at `row`.
+template <class C, class Real>
+LT_FN Real attentionMasked(const AttentionArguments<C>& a, const typename C::Mask* row, Real score,
+                           long long key) {
+  if (C::kMask == kMaskBool)
+    return to_bool(row[key * a.maskKey]) ? score : lowest_of<Real>();
+  if (C::kMask == kMaskAdded) return score + convert<Real>(row[key * a.maskKey]);
+  return score;
+}
+
+// -inf - (-inf) is NaN: rows that have seen no key are shifted by 0.
+template <class Real>
+LT_FN Real shiftOf(Real top) {
+  return top == lowest_of<Real>() ? (Real)0 : top;
+}
+
+// Element `dim` of the result of a row whose weights sum to 0: every key is hidden. `v` is its
+// head's values.
+template <class C>
+LT_FN typename element<typename C::Element>::compute attentionWithoutKeys(
+    const AttentionArguments<C>& a, const typename C::Element* v, int dim) {
+  typedef typename element<typename C::Element>::compute Real;
+  if (C::kMaskedRow == kRowZero || a.keys == 0) return 0;
+  if (C::kMaskedRow == kRowNan) return bit_cast<float>(0x7fffffffu);
+  Real sum = 0;
+  for (long long j = 0; j < a.keys; ++j) sum += convert<Real>(v[j * a.vs.token + dim]);
+  return sum / (Real)a.keys;
+}
+
+// ---- kernels on tensor cores ------------------------------------------------------------------
+// Scores are kept as dot products, and scaled inside the exponential, where nothing but hiding
+// keys comes between; else in natural units.
+template <class C>
+struct AttentionUnits {
+  static constexpr bool kRaw = C::kMask != kMaskAdded && C::kSoftcap == 0 && C::kScale > 0;
+  static constexpr float kLog2e = 1.4426950408889634f;
+  static constexpr float kFactor = kRaw ? (float)C::kScale * kLog2e : kLog2e;
+
+  LT_FN float ofDot(float dot) { return kRaw ? dot : attentionScore<C>(dot); }
+  // exp(score - top). The difference comes first: the finite score of a masked key may be so large
+  // that it overflows when scaled.
+  LT_FN float exponential(float score, float top) { return fast_ex2((score - top) * kFactor); }
+};
+
+LT_FN void mma(bf16, frag_c& c, const frag_a& a, u32 b0, u32 b1 LT_FROM) {
+  mma_bf16(c, a, b0, b1 LT_PASS);
+}
+LT_FN void mma(f16, frag_c& c, const frag_a& a, u32 b0, u32 b1 LT_FROM) {
+  mma_f16(c, a, b0, b1 LT_PASS);
+}
+LT_FN u32 pack2(bf16, float low, float high) { return pack_bf16x2(low, high); }
+LT_FN u32 pack2(f16, float low, float high) { return pack_f16x2(low, high); }
