@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What Lathe uses of cuBLASLt, declared by hand. Sizes and values are compared with cublasLt.h in
+// tests/unit/cuda/cublaslt_test.cpp.
+#include <cstddef>
+#include <cstdint>
+
+namespace lathe::cuda::blas {
+
+using Status = int;
+using Handle = struct HandleTag*;
+using Product = struct ProductTag*;  // cublasLtMatmulDesc_t
+using Layout = struct LayoutTag*;
+using Preference = struct PreferenceTag*;
+using Stream = void*;
+
+enum DataType : int { kFloat32 = 0, kFloat16 = 2, kBfloat16 = 14 };
+enum ComputeType : int { kCompute32 = 68 };
+enum Operation : int { kAsItIs = 0, kTransposed = 1 };
+enum Epilogue : int { kNothing = 1, kAddBias = 4 };
+enum ProductAttribute : int {
+  kTransposeFirst = 3,
+  kTransposeSecond = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+};
+enum PreferenceAttribute : int {
+  kMaxWorkspaceBytes = 1,
+  kMinAlignmentA = 5,
+  kMinAlignmentB = 6,
+  kMinAlignmentC = 7,
+  kMinAlignmentD = 8,
+};
+
+struct Algorithm {
+  uint64_t data[8];
+};
+struct Heuristic {
+  Algorithm algorithm;
+  size_t workspaceBytes;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+
+// F(member, name in the library, parameters)
+#define LATHE_CUBLASLT_FUNCTIONS(F)                                                               \
+  F(create, cublasLtCreate, (Handle*))                                                            \
+  F(destroy, cublasLtDestroy, (Handle))                                                           \
+  F(productCreate, cublasLtMatmulDescCreate, (Product*, ComputeType, DataType))                   \
+  F(productDestroy, cublasLtMatmulDescDestroy, (Product))                                         \
+  F(productSet, cublasLtMatmulDescSetAttribute, (Product, ProductAttribute, const void*, size_t)) \
+  F(layoutCreate, cublasLtMatrixLayoutCreate, (Layout*, DataType, uint64_t, uint64_t, int64_t))   \
+  F(layoutDestroy, cublasLtMatrixLayoutDestroy, (Layout))                                         \
+  F(preferenceCreate, cublasLtMatmulPreferenceCreate, (Preference*))                              \
+  F(preferenceDestroy, cublasLtMatmulPreferenceDestroy, (Preference))                             \
+  F(preferenceSet, cublasLtMatmulPreferenceSetAttribute,                                          \
+    (Preference, PreferenceAttribute, const void*, size_t))                                       \
+  F(heuristic, cublasLtMatmulAlgoGetHeuristic,                                                    \
+    (Handle, Product, Layout, Layout, Layout, Layout, Preference, int, Heuristic*, int*))         \
+  F(matmul, cublasLtMatmul,                                                                       \
+    (Handle, Product, const void*, const void*, Layout, const void*, Layout, const void*,         \
+     const void*, Layout, void*, Layout, const Algorithm*, void*, size_t, Stream))
+
+struct Api {
+#define LATHE_CUBLASLT_MEMBER(member, name, parameters) Status(*member) parameters = nullptr;
+  LATHE_CUBLASLT_FUNCTIONS(LATHE_CUBLASLT_MEMBER)
+#undef LATHE_CUBLASLT_MEMBER
+  const char* (*statusString)(Status) = nullptr;
+};
+
+}  // namespace lathe::cuda::blas
