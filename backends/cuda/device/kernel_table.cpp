@@ -37,18 +37,22 @@ json toJson(const Launch& launch) {
           {"cluster", launch.cluster},
           {"shared_bytes", launch.sharedBytes},
           {"zeroed_bytes", launch.zeroedBytes},
+          {"zeroed_in", launch.zeroedIn},
           {"zeroed_at", launch.zeroedAt.text()},
+          {"unless_same", launch.unlessSame},
           {"waits", launch.waits},
           {"arguments", arguments}};
 }
 json toJson(const Variant& variant) {
-  json when = json::array(), launches = json::array();
+  json when = json::array(), launches = json::array(), temporaries = json::array();
+  for (const DimExpr& bytes : variant.temporaries) temporaries.push_back(bytes.text());
   for (const Condition& c : variant.when)
     when.push_back({{"value", c.value.text()}, {"low", c.low}, {"high", c.high}});
   for (const Launch& launch : variant.launches) launches.push_back(toJson(launch));
   return {{"what", variant.what},
           {"when", when},
           {"scratch_bytes", variant.scratchBytes.text()},
+          {"temporaries", temporaries},
           {"launches", launches}};
 }
 
@@ -89,7 +93,10 @@ Launch launchFrom(const JsonValue& v) {
   launch.cluster = int(v.at("cluster").asInt(1, 16));
   launch.sharedBytes = v.at("shared_bytes").asInt(0, kMany);
   launch.zeroedBytes = v.at("zeroed_bytes").asInt(0, kMany);
+  launch.zeroedIn = int(v.at("zeroed_in").asInt(0, 1 << 20));
   launch.zeroedAt = dimFrom(v.at("zeroed_at"));
+  for (size_t i = 0; i < 2; ++i)
+    launch.unlessSame[i] = int(v.at("unless_same").at(i).asInt(-1, 1 << 20));
   launch.waits = v.at("waits").asBool();
   launch.arguments = listFrom(v.at("arguments"), argumentFrom);
   return launch;
@@ -101,7 +108,8 @@ Condition conditionFrom(const JsonValue& v) {
 }
 Variant variantFrom(const JsonValue& v) {
   return {v.at("what").asString(), listFrom(v.at("when"), conditionFrom),
-          dimFrom(v.at("scratch_bytes")), listFrom(v.at("launches"), launchFrom)};
+          dimFrom(v.at("scratch_bytes")), listFrom(v.at("temporaries"), dimFrom),
+          listFrom(v.at("launches"), launchFrom)};
 }
 
 }  // namespace

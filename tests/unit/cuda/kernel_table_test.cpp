@@ -12,21 +12,33 @@ namespace {
 using test::expectError;
 
 KernelTable sample() {
-  Launch tiled{"tiled"};
+  Launch tiled;
+  tiled.kernel = "tiled";
   tiled.grid[0] = {DimExpr::symbol("seq") * 2, 64, 0};
   tiled.grid[1] = {DimExpr::symbol("batch"), 1, 65535};
   tiled.threads = 96;
   tiled.cluster = 2;
   tiled.sharedBytes = 102400;
   tiled.zeroedBytes = 4;
+  tiled.zeroedIn = 1;
   tiled.zeroedAt = DimExpr::symbol("seq") * 256;
+  tiled.unlessSame = {2, 5};
   tiled.waits = true;
   tiled.arguments = {{Argument::Kind::Buffer, 3},
                      {Argument::Kind::Size, 0, DimExpr::symbol("seq") + 1},
                      {Argument::Kind::Scratch, 0, 512},
                      {Argument::Kind::Status, 7}};
-  Variant wide{"tiled 128x128", {{DimExpr::symbol("seq"), 17, 1 << 20}, {1, -5, 5}}, 1024, {tiled}};
-  Variant narrow{"plain", {}, 0, {Launch{"first"}, Launch{"second"}}};
+  Variant wide;
+  wide.what = "tiled 128x128";
+  wide.when = {{DimExpr::symbol("seq"), 17, 1 << 20}, {1, -5, 5}};
+  wide.scratchBytes = 1024;
+  wide.temporaries = {DimExpr::symbol("batch") * 4, 512};
+  wide.launches = {tiled};
+  Variant narrow;
+  narrow.what = "plain";
+  narrow.launches.resize(2);
+  narrow.launches[0].kernel = "first";
+  narrow.launches[1].kernel = "second";
   return {{"matmul.0", {wide, narrow}}, {"unused", {}}};
 }
 
@@ -43,6 +55,9 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(wide.when[0].high, 1 << 20);
   EXPECT_EQ(wide.when[1].low, -5);
   EXPECT_EQ(wide.scratchBytes, DimExpr(1024));
+  ASSERT_EQ(wide.temporaries.size(), 2u);
+  EXPECT_EQ(wide.temporaries[0], DimExpr::symbol("batch") * 4);
+  EXPECT_EQ(wide.temporaries[1], DimExpr(512));
   const Launch& tiled = wide.launches.at(0);
   EXPECT_EQ(tiled.kernel, "tiled");
   EXPECT_EQ(tiled.grid[0].count, DimExpr::symbol("seq") * 2);
@@ -54,6 +69,8 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(tiled.cluster, 2);
   EXPECT_EQ(tiled.sharedBytes, 102400);
   EXPECT_EQ(tiled.zeroedBytes, 4);
+  EXPECT_EQ(tiled.zeroedIn, 1);
+  EXPECT_EQ(tiled.unlessSame, (std::array<int, 2>{2, 5}));
   EXPECT_EQ(tiled.zeroedAt, DimExpr::symbol("seq") * 256);
   EXPECT_TRUE(tiled.waits);
   ASSERT_EQ(tiled.arguments.size(), 4u);
@@ -70,6 +87,7 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(narrow.launches[1].kernel, "second");
   EXPECT_EQ(narrow.launches[1].threads, 256);
   EXPECT_FALSE(narrow.launches[1].waits);
+  EXPECT_EQ(narrow.launches[1].unlessSame, (std::array<int, 2>{-1, -1}));
   EXPECT_EQ(toJson(table), text) << "every member is in the text";
 }
 
@@ -96,6 +114,8 @@ TEST(KernelTableTest, SaysWhereATextIsWrong) {
   refuses(with("\"low\":17", "\"low\":2000000"), "when[0]: a condition that no value meets");
   refuses(with("\"kind\":\"scratch\"", "\"kind\":\"heap\""),
           "arguments[2].kind: expected buffer, size, scratch or status, got \"heap\"");
+  refuses(with("\"unless_same\":[2,5]", "\"unless_same\":[2]"), "launches[0].unless_same");
+  refuses(with("\"zeroed_in\":1", "\"zeroed_in\":-1"), "launches[0].zeroed_in");
   refuses(with("\"index\":3", "\"index\":-3"), "arguments[0].index");
   refuses(with("\"count\":\"2*seq\"", "\"count\":\"2*\""), "expected a size expression");
   refuses(with("\"waits\":true", "\"waits\":1"), "launches[0].waits");
