@@ -48,7 +48,7 @@ class Memory {
 
 CompiledKernel compile(const KernelText& kernel, const Headers& headers) {
   const Nvrtc& nvrtc = Nvrtc::library();
-  NvrtcOutput hopper = nvrtc.compile(kernel.name, kernel.text, headers, kHopper);
+  NvrtcOutput hopper = nvrtc.compile(kernel.name, kernel.source, headers, kHopper);
   CompiledKernel compiled;
   auto resources = readCubin(hopper.cubin, hopper.log);
   auto own = resources.find(kernel.name);
@@ -62,7 +62,7 @@ CompiledKernel compile(const KernelText& kernel, const Headers& headers) {
   }
   compiled.report = {own->second, countPtx(hopper.ptx)};
   if (isPortable(hopper.ptx))
-    compiled.ptx = nvrtc.compile(kernel.name, kernel.text, headers, kPortable).ptx;
+    compiled.ptx = nvrtc.compile(kernel.name, kernel.source, headers, kPortable).ptx;
   compiled.cubin = std::move(hopper.cubin);
   return compiled;
 }
@@ -105,8 +105,8 @@ std::string kernelKey(const KernelText& kernel, const Headers& headers) {
   std::string all;
   auto add = [&](const std::string& part) { all += std::to_string(part.size()) + ":" + part; };
   add(kernel.name);
-  add(kernel.text);
-  for (auto& [name, text] : includedHeaders(kernel.text, headers)) {
+  add(kernel.source);
+  for (auto& [name, text] : includedHeaders(kernel.source, headers)) {
     add(name);
     add(text);
   }

@@ -5,15 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/lowering/kernel_text.h"
 #include "backends/cuda/lowering/nvrtc.h"
 #include "backends/cuda/lowering/ptx_gates.h"
 
 namespace lathe::cuda {
-
-struct KernelText {
-  std::string name;  ///< of the one extern "C" kernel in it
-  std::string text;
-};
 
 struct CompiledKernel {
   std::string cubin;  ///< sm_90a

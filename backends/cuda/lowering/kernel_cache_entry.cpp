@@ -114,7 +114,7 @@ void writeCacheEntry(const std::string& path, const std::string& key, const Kern
                    {"nvrtc", Nvrtc::library().version()},
                    {"sha256", hashOf(key, compiled)},
                    {"report", toJson(compiled.report)}};
-    writeFileAtomically(temporary + "/kernel.cu", kernel.text);
+    writeFileAtomically(temporary + "/kernel.cu", kernel.source);
     writeFileAtomically(temporary + "/kernel.cubin", compiled.cubin);
     writeFileAtomically(temporary + "/kernel.ptx", compiled.ptx);
     writeFileAtomically(temporary + "/report.json", report.dump(2) + "\n");

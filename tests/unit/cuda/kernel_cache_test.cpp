@@ -233,7 +233,7 @@ TEST(KernelCacheTest, TheFirstMistakeIsTold) {
   expectError(ErrorCode::InvalidArgument,
               "the text of kernel 'other' has no extern \"C\" __global__ function of that name; "
               "it has: mine",
-              [] { compileKernels({{"other", kernel("mine").text}}, kHeaders, ""); });
+              [] { compileKernels({{"other", kernel("mine").source}}, kHeaders, ""); });
 }
 
 TEST(KernelCacheTest, NamesThatAreNoNamesAreRefused) {
