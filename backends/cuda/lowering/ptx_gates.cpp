@@ -126,7 +126,7 @@ bool isPortable(std::string_view ptx) {
   bool portable = true;
   eachStatement(ptx, [&](std::string_view statement) {
     const Instruction i = parse(statement);
-    portable &= !i.is("wgmma") && !i.is("setmaxnreg");
+    portable &= !i.is("wgmma") && !i.is("setmaxnreg") && !i.is("tensormap.replace");
   });
   return portable;
 }

@@ -40,8 +40,8 @@ std::span<const PtxCountName> ptxCountNames();
 
 PtxCounts countPtx(std::string_view ptx);
 
-/// Whether the PTX has nothing that only the architecture with an "a" runs (wgmma, setmaxnreg): it
-/// can then be compiled for every later GPU.
+/// Whether the PTX has nothing that only the architecture with an "a" runs (wgmma, setmaxnreg,
+/// tensormap.replace): it can then be compiled for every later GPU.
 bool isPortable(std::string_view ptx);
 
 struct KernelReport {

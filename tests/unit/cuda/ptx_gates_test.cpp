@@ -76,6 +76,7 @@ TEST(PtxGatesTest, ArchitectureOnlyInstructionsAreNotPortable) {
   EXPECT_TRUE(isPortable("mma.sync.aligned.m16n8k16 x;\n// wgmma.fence\n"));
   EXPECT_FALSE(isPortable("{ wgmma.fence.sync.aligned; }\n"));
   EXPECT_FALSE(isPortable("\tsetmaxnreg.inc.sync.aligned.u32 232;\n"));
+  EXPECT_FALSE(isPortable("@%p1 tensormap.replace.tile.rank.b1024.b32 [%rd1], 2;"));
 }
 
 KernelReport sound() {
