@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/region_printer.h"
+
+#include "backends/cuda/lowering/region_code.h"
+#include "backends/cuda/lowering/region_head.h"
+#include "backends/cuda/lowering/region_names.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+using Kind = RegionSchedule::Kind;
+
+class Printer {
+ public:
+  Printer(func::FuncOp region, const RowPlan& plan, const RegionSchedule& schedule,
+          const std::string& name, const std::vector<std::string>& names, const Findings& known)
+      : region_(region),
+        plan_(plan),
+        schedule_(schedule),
+        name_(name),
+        text_(1),
+        code_(region, plan.flat, text_, names, known),
+        names_(names) {
+    auto operands = region.getBody().front().getTerminator()->getOperands();
+    results_.append(operands.begin(), operands.end());
+    // Names of operands are not for variables.
+    for (const std::string& n : names_) text_.unique(n);
+    code_.width = lanesFor(schedule.vectorBytes);
+  }
+
+  void print() {
+    code_.registers = 64;
+    if (schedule_.kind == Kind::Flat)
+      plan_.flat ? printFlat() : printElements();
+    else
+      printRows();
+  }
+
+  RegionCode& code() { return code_; }
+
+  PrintedKernel kernel(const std::string& head) {
+    PrintedKernel out;
+    out.launch = launch_;
+    out.launch.kernel = out.kernel.name = name_;
+    out.launch.threads = schedule_.threads;
+    std::string parameters;
+    auto add = [&](const std::string& type, const std::string& name, Argument argument) {
+      parameters += (parameters.empty() ? "" : ", ") + type + name;
+      out.launch.arguments.push_back(std::move(argument));
+    };
+    const unsigned operands = region_.getNumArguments();
+    const auto& replaced = code_.found.replaced;
+    for (unsigned i : code_.found.operands) {
+      Type element = tensorType(region_.getArgument(i)).getElementType();
+      add("const " + storedName(element) + "*" + (replaced.contains(i) ? " " : " __restrict__ "),
+          names_[i], {.kind = Argument::Kind::Buffer, .index = int(i)});
+    }
+    for (unsigned r = 0; r < results_.size(); ++r)
+      add(storedName(tensorType(results_[r]).getElementType()) +
+              (replaced.empty() ? "* __restrict__ " : "* "),
+          names_[operands + r], {.kind = Argument::Kind::Buffer, .index = int(operands + r)});
+    for (size_t i = 0; i < code_.sizes.size(); ++i)
+      add("i64 ", code_.sizeNames[i], {.kind = Argument::Kind::Size, .value = code_.sizes[i]});
+    if (code_.found.usesStatus) add("i64* ", "status", {.kind = Argument::Kind::Status});
+    bool random = false;
+    region_.walk([&](RandomBitsOp) { random = true; });
+    out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
+                        (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
+    for (const std::string& g : code_.globals) out.kernel.source += g + "\n";
+    out.kernel.source += "extern \"C\" __global__ void __launch_bounds__(" +
+                         std::to_string(schedule_.threads) + ")\n" + name_ + "(" + parameters +
+                         ") {\n" + text_.str() + "}\n";
+    return out;
+  }
+
+  std::vector<std::pair<unsigned, unsigned>> inPlace() {
+    std::vector<std::pair<unsigned, unsigned>> pairs;
+    for (unsigned r = 0; r < results_.size(); ++r)
+      for (unsigned a = 0; a < region_.getNumArguments(); ++a)
+        if (loops_ == 1 && !code_.found.scattered.contains(a) && code_.found.operands.count(a) &&
+            region_.getArgument(a).getType() == results_[r].getType() && !isRowScalar(results_[r]))
+          pairs.push_back({a, r});
+    return pairs;
+  }
+
+ private:
+  // Elements in a vector of the narrowest type that the region touches.
+  int lanesFor(int bytes) {
+    int64_t widest = 8, narrowest = 64;
+    auto look = [&](Value v) {
+      int64_t bits = std::max<int64_t>(8, tensorType(v).getElementType().getIntOrFloatBitWidth());
+      narrowest = std::min(narrowest, bits);
+      widest = std::max(widest, bits);
+    };
+    for (Value v : region_.getArguments())
+      if (tensorType(v).getRank() > 0) look(v);
+    for (Value v : results_) look(v);
+    // Registers for eight lanes are enough.
+    return int(std::clamp<int64_t>(bytes * 8 / narrowest, 1, 8));
+  }
+
+  bool isRowScalar(Value v) const {
+    return plan_.scalar || (!plan_.flat && dimExprs(v).size() == plan_.rowDims.size());
+  }
+  DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
+  DimExpr rows() const {
+    DimExpr n = 1;
+    for (const DimExpr& d : plan_.rowDims) n = n * d;
+    return n;
+  }
+
+  // Number of this thread in the grid as an i64, or an int where that is enough.
+  std::string threadNumber(bool wide) const {
+    std::string threads = std::to_string(schedule_.threads);
+    return wide ? "(i64)blockIdx.x * " + threads + " + threadIdx.x"
+                : "int(blockIdx.x * " + threads + " + threadIdx.x)";
+  }
+
+  void computeAt(ArrayRef<unsigned> which, const Index& index, const Linear& position) {
+    code_.storedPosition = position;
+    SmallVector<RegionCode::Store> stores;
+    for (unsigned r : which) stores.push_back({r, position});
+    code_.store(stores, index);
+    code_.storedPosition.reset();
+  }
+
+  Linear openLanes(const Linear& first, int lanes) {
+    if (lanes == 1) return first;
+    text_.open("#pragma unroll\nfor (int j = 0; j < " + std::to_string(lanes) + "; ++j)", nullptr,
+               true);
+    Atom j{.text = "j", .level = text_.top(), .hi = lanes - 1, .wide = false};
+    for (int i = 0; i < lanes; ++i) j.lanes.push_back(i);
+    return first + Linear(text_.atom(j));
+  }
+  void closeLanes(int lanes) {
+    if (lanes > 1) text_.close();
+    code_.finishStores();
+  }
+
+  // One long row of elements: a vector per thread, the rest one by one.
+  void printFlat() {
+    loops_ = 1;
+    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    auto number = count.asConstant();
+    const int lanes = code_.width;
+    const bool wide = !number || *number > (int64_t(1) << 30);
+    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
+    launch_.grid[0] = {count, int64_t(schedule_.threads) * lanes};
+    std::string n = code_.size(count).text();
+    std::string start = threadNumber(wide);
+    if (lanes > 1) start = (wide ? "(" + start + ")" : start) + " * " + std::to_string(lanes);
+    const int64_t hi = number ? *number - lanes : Atom::kUnbounded;
+    text_.unique("c");
+    text_.line(0, "const " + std::string(wide ? "i64" : "int") + " c = " + start + ";");
+    text_.open("if (c" + (lanes > 1 ? " + " + std::to_string(lanes) + " <= " : " < ") + n + ")");
+    Linear first(
+        text_.atom({.text = "c", .level = text_.top(), .align = lanes, .hi = hi, .wide = wide}));
+    Linear at = openLanes(first, lanes);
+    computeAt(all, {at}, at);
+    closeLanes(lanes);
+    text_.close();
+    if (lanes == 1 || RegionCode::widthFor(count, lanes) == lanes) return;
+    // What a last vector would reach beyond.
+    text_.open("else");
+    text_.unique("i");
+    text_.open("for (" + std::string(wide ? "i64" : "int") + " i = c; i < " + n + "; ++i)");
+    Linear single(text_.atom({.text = "i",
+                              .level = text_.top(),
+                              .hi = number.value_or(Atom::kUnbounded) - 1,
+                              .wide = wide}));
+    computeAt(all, {single}, single);
+    text_.close();
+    text_.close();
+  }
+
+  // Every thread computes a chunk of one row.
+  void printElements() {
+    loops_ = 1;
+    const DimExpr cols = columns(results_[0]);
+    const bool serial = hasLaneReductions();
+    const int lanes = serial ? 1 : RegionCode::widthFor(cols, code_.width);
+    DimExpr chunks = 1;
+    if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
+    const DimExpr count = rows() * chunks;
+    auto number = count.asConstant();
+    const bool wide = !number || *number * lanes > (int64_t(1) << 30);
+    launch_.grid[0] = {count, schedule_.threads};
+    text_.unique("t");
+    text_.line(0,
+               "const " + std::string(wide ? "i64" : "int") + " t = " + threadNumber(wide) + ";");
+    text_.open("if (t < " + code_.size(count).text() + ")");
+    const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
+    Linear t(text_.atom({.text = "t", .level = text_.top(), .hi = hi, .wide = wide}));
+    auto [row, chunk] = code_.divide(t, chunks, "row", "chunk");
+    setRow(row);
+    Linear lane = openLanes(chunk * lanes, lanes);
+    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
+    Index index = code_.row;
+    if (!isRowScalar(results_[0])) index.push_back(lane);
+    computeAt(all, index, code_.times(row, cols) + lane);
+    closeLanes(lanes);
+    text_.close();
+  }
+  bool hasLaneReductions() {
+    bool any = false;
+    for (Operation& op : region_.getBody().front()) any |= isReduction(&op);
+    return any;
+  }
+
+  void setRow(const Linear& row) {
+    code_.rowNumber = row;
+    code_.rowDims = plan_.rowDims;
+    code_.positive = plan_.rowDims;
+    code_.row = code_.split(row, plan_.rowDims);
+  }
+
+  // A team of threads per row.
+  void printRows() {
+    const DimExpr count = rows();
+    const bool warp = schedule_.kind == Kind::WarpPerRow;
+    const bool cluster = schedule_.kind == Kind::ClusterPerRow;
+    const std::string threads = std::to_string(schedule_.threads);
+    Team& team = code_.team;
+    team.kind = warp ? Team::Kind::Warp : cluster ? Team::Kind::Cluster : Team::Kind::Block;
+    team.threads = warp ? 32 : schedule_.threads * schedule_.cluster;
+    if (!warp) team.suffix = "<" + threads + ">";
+    launch_.cluster = cluster ? schedule_.cluster : 1;
+    launch_.grid[0] = {cluster ? count * schedule_.cluster : count,
+                       warp ? schedule_.threads / 32 : 1};
+    auto number = count.asConstant();
+    const bool wide = !number || *number >= (int64_t(1) << 31);
+    const std::string type = wide ? "i64" : "int";
+    std::string row = "blockIdx.x";
+    if (warp) row = "(i64)blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id()";
+    if (cluster) row += " / " + std::to_string(schedule_.cluster);
+    if (warp && !wide)
+      row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
+    const bool one = number && *number == 1 && !warp;
+    text_.unique("row");
+    text_.unique("lane");
+    if (!one) text_.line(0, "const " + type + " row = " + row + ";");
+    std::string rank = warp ? "lane_id()" : "threadIdx.x";
+    if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
+    text_.line(0, "const int lane = " + rank + ";");
+    // A warp is inside or outside as a whole.
+    if (warp) text_.open("if (row < " + code_.size(count).text() + ")");
+    team.rowLevel = text_.top();
+    team.rank = Linear(
+        text_.atom({.text = "lane", .level = text_.top(), .hi = team.threads - 1, .wide = false}));
+    setRow(one ? Linear(0)
+               : Linear(text_.atom({.text = "row",
+                                    .level = text_.top(),
+                                    .hi = number.value_or(Atom::kUnbounded) - 1,
+                                    .wide = wide})));
+    printRow();
+    if (warp) text_.close();
+  }
+
+  void printRow() {
+    code_.reduceFirst();
+    SmallVector<std::pair<unsigned, Val>> scalars;
+    SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
+    for (unsigned r = 0; r < results_.size(); ++r) {
+      if (isRowScalar(results_[r])) {
+        scalars.push_back({r, code_.eval(results_[r], code_.row)});
+        continue;
+      }
+      DimExpr n = columns(results_[r]);
+      auto it = llvm::find_if(loops, [&](auto& group) { return group.first == n; });
+      if (it == loops.end()) it = loops.insert(loops.end(), {n, {}});
+      it->second.push_back(r);
+    }
+    loops_ = int(loops.size());
+    for (auto& [n, which] : loops) {
+      const int lanes = RegionCode::widthFor(n, code_.width);
+      code_.overRow(
+          n, lanes,
+          [&, &n = n, &which = which](const Linear& lane) {
+            Index index = code_.row;
+            index.push_back(lane);
+            computeAt(which, index, code_.times(code_.rowNumber, n) + lane);
+          },
+          [&] { code_.finishStores(); });
+    }
+    if (scalars.empty()) return;
+    text_.open("if (lane == 0)");
+    for (auto& [r, v] : scalars) {
+      Type element = tensorType(results_[r]).getElementType();
+      text_.line(text_.top(), names_[region_.getNumArguments() + r] + "[" + code_.rowNumber.text() +
+                                  "] = " + code_.stored(element, v) + ";");
+    }
+    text_.close();
+  }
+
+  func::FuncOp region_;
+  const RowPlan& plan_;
+  RegionSchedule schedule_;
+  std::string name_;
+  RegionText text_;
+  RegionCode code_;
+  const std::vector<std::string>& names_;
+  SmallVector<Value> results_;
+  Launch launch_;
+  int loops_ = 0;
+};
+
+}  // namespace
+
+std::string whyNotPrintable(Operation* op) {
+  if (isa<RandomBitsOp>(op))
+    return elementCountOf(tensorType(op->getResult(0)))
+               ? std::string()
+               : "lathe.random_bits has a dim without a name";
+  return whyNotInRows(op);
+}
+
+FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& name,
+                                     const RegionSchedule& schedule) {
+  auto elementary = elementaryRegion(region, whyNotPrintable);
+  if (failed(elementary)) return failure();
+  func::FuncOp f = **elementary;
+  auto plan = rowPlanOf(f);
+  if (failed(plan)) return failure();
+  if (plan->flat && schedule.kind != RegionSchedule::Kind::Flat) {
+    plan->flat = false;
+    plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
+    if (!plan->rowDims.empty()) plan->rowDims.pop_back();
+  }
+  // First what is read several times, then what of that is worth a register, then the text.
+  Findings known;
+  PrintedRegion out;
+  const std::vector<std::string> names = namesOf(region);
+  for (int round = 0;; ++round) {
+    Printer printer(f, *plan, schedule, name, names, known);
+    printer.print();
+    RegionCode& code = printer.code();
+    if (!code.failure.empty()) return region.emitError(code.failure);
+    if (round == 2) {
+      out.inPlace = printer.inPlace();
+      out.kernels.push_back(printer.kernel(headOf(region, name, schedule)));
+      return out;
+    }
+    Findings next;
+    if (round == 0) {
+      for (auto& [value, passes] : code.readIn) {
+        // A small float is kept as it lies in memory.
+        auto cast = value.getDefiningOp<CastOp>();
+        bool load = cast && isSmallFloat(tensorType(cast.getX()).getElementType());
+        if (passes.size() > 1 && !load) next.kept.insert(value);
+      }
+    } else {
+      next.kept = code.found.kept;
+    }
+    next.together = code.found.together;
+    for (auto [operand, result] : printer.inPlace()) next.replaced.insert(operand);
+    known = std::move(next);
+  }
+}
+
+}  // namespace lathe::cuda

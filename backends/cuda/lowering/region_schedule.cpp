@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which schedules a region can have, by its shape.
+#include "backends/cuda/lowering/region_printer.h"
+#include "backends/region_plan.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+using Kind = RegionSchedule::Kind;
+
+// The longest row that a reduction of whole rows reads; nothing if none does.
+std::optional<DimExpr> reducedRow(func::FuncOp f) {
+  std::optional<DimExpr> longest;
+  for (Operation& op : f.getBody().front()) {
+    if (!isReduction(&op)) continue;
+    auto shape = dimExprs(op.getOperand(0));
+    auto axes = reducedAxes(&op);
+    if (axes.empty() || axes.back() + 1 != int64_t(shape.size())) continue;
+    DimExpr length = 1;
+    for (int64_t axis : axes) length = length * shape[size_t(axis)];
+    auto number = length.asConstant(), best = longest ? longest->asConstant() : std::nullopt;
+    // A size that is known only at run time may be any.
+    if (!longest || !number || (best && *number > *best)) longest = length;
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::string RegionSchedule::text() const {
+  const char* names[] = {"flat", "a warp per row", "a block per row", "a cluster per row"};
+  std::string text = names[int(kind)] + std::string(", ") + std::to_string(threads) + " threads";
+  if (kind == Kind::ClusterPerRow) text += ", clusters of " + std::to_string(cluster);
+  return text + ", " + std::to_string(vectorBytes) + "-byte vectors";
+}
+
+std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
+  ScopedDiagnosticHandler quiet(region.getContext(), [](Diagnostic&) { return success(); });
+  auto elementary = elementaryRegion(region, whyNotPrintable);
+  if (failed(elementary)) return {};
+  auto plan = rowPlanOf(**elementary);
+  if (failed(plan)) return {};
+  ValueRange results = (**elementary).getBody().front().getTerminator()->getOperands();
+  std::vector<RegionSchedule> schedules;
+  bool oneShape =
+      llvm::all_of(results, [&](Value v) { return dimExprs(v) == dimExprs(results[0]); });
+  auto flat = [&] {
+    schedules.push_back({.kind = Kind::Flat, .threads = 256});
+    schedules.push_back({.kind = Kind::Flat, .threads = 128});
+  };
+  auto row = reducedRow(**elementary);
+  if (plan->flat || (oneShape && !row)) {
+    flat();
+    return schedules;
+  }
+  auto length = row ? row->asConstant() : std::nullopt;
+  const RegionSchedule warp{.kind = Kind::WarpPerRow, .threads = 256};
+  auto block = [&](int threads) {
+    return RegionSchedule{.kind = Kind::BlockPerRow, .threads = threads};
+  };
+  if (!row) {
+    // Results of several widths without a reduction.
+    schedules = {warp, block(256)};
+  } else if (length && *length <= 8 && oneShape) {
+    flat();
+    schedules.push_back(warp);
+  } else if (length && *length <= 1024) {
+    schedules = {warp, block(128), block(256)};
+  } else if (length && *length > 32768) {
+    for (int cluster : {8, 4, 2})
+      schedules.push_back({.kind = Kind::ClusterPerRow, .threads = 512, .cluster = cluster});
+    schedules.push_back(block(1024));
+    schedules.push_back(block(512));
+  } else if (length) {
+    // About two vectors of a row per thread.
+    const int best = *length <= 2048 ? 128 : *length <= 8192 ? 256 : 512;
+    schedules.push_back(block(best));
+    for (int threads : {128, 256, 512, 1024})
+      if (threads != best) schedules.push_back(block(threads));
+    if (*length <= 4096) schedules.push_back(warp);
+  } else {
+    schedules = {block(256), block(128), block(512), warp};
+  }
+  if (oneShape && !(length && *length <= 8))
+    schedules.push_back({.kind = Kind::Flat, .threads = 128});
+  return schedules;
+}
+
+}  // namespace lathe::cuda
