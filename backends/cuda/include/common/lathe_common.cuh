@@ -501,7 +501,7 @@ template <int NT, class T, class Op>
 LT_FN T cluster_reduce(T v, Op op LT_FROM) {
   LATHE_SHARED(T, part, 1);
   v = block_reduce<NT>(v, op LT_PASS);
-  if (threadIdx.x == 0) part[0] = v;
+  if (threadIdx.x == 0) memcpy(part, &v, sizeof(T));  // with its padding
   cluster_sync(LT_PASS0);
   v = cluster_read(part, 0 LT_PASS);
   for (u32 r = 1; r < cluster_size(); ++r) v = op(v, cluster_read(part, r LT_PASS));

@@ -72,8 +72,23 @@ LT_FN bf16 to_bf16(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};  // cvt.rn.bf16 gives the canonical NaN
   return bf16{(u16)((u + 0x7fffu + ((u >> 16) & 1)) >> 16)};
 }
-LT_FN float to_f32(f16 x) { return (float)bit_cast<_Float16>(x); }
-LT_FN f16 to_f16(float x) { return x != x ? f16{0x7fff} : bit_cast<f16>((_Float16)x); }
+// Without _Float16, which not every compiler has. A subnormal f16 is a normal f32, so scaling by a
+// power of two is exact.
+LT_FN float to_f32(f16 x) {
+  const u32 sign = (x.bits & 0x8000u) << 16, rest = (x.bits & 0x7fffu) << 13;
+  const float scaled = bit_cast<float>(rest) * bit_cast<float>(0x77800000u);  // 2^112
+  const bool special = (x.bits & 0x7c00u) == 0x7c00u;
+  return bit_cast<float>(sign | (special ? rest | 0x7f800000u : bit_cast<u32>(scaled)));
+}
+LT_FN f16 to_f16(float x) {
+  if (x != x) return f16{0x7fff};  // as cvt.rn.f16
+  const u32 sign = bit_cast<u32>(x) >> 16 & 0x8000u, u = bit_cast<u32>(x) & 0x7fffffffu;
+  if (u >= 0x47800000u) return f16{(u16)(sign | 0x7c00u)};  // 65536 and above
+  // Below 2^-14 the addition of 0.5 rounds to the subnormal's last bit.
+  if (u < 0x38800000u)
+    return f16{(u16)(sign | (bit_cast<u32>(bit_cast<float>(u) + 0.5f) - 0x3f000000u))};
+  return f16{(u16)(sign | ((u - 0x38000000u + 0xfffu + (u >> 13 & 1)) >> 13))};
+}
 LT_FN u32 pack_bf16x2(float lo, float hi) { return to_bf16(lo).bits | (u32)to_bf16(hi).bits << 16; }
 LT_FN u32 pack_f16x2(float lo, float hi) { return to_f16(lo).bits | (u32)to_f16(hi).bits << 16; }
 
@@ -204,7 +219,7 @@ struct LtReduce {
       for (int i = 0; i < m; ++i) v[i] = Op()(v[i], v[i + m]);
     return v[0];
   }
-  static void warp(void** values, int) {
+  LT_UNCHECKED static void warp(void** values, int) {
     for (int g = 0; g < 32; g += LANES) {
       T v[LANES];
       for (int i = 0; i < LANES; ++i) v[i] = *(T*)values[g + i];
@@ -212,7 +227,7 @@ struct LtReduce {
       for (int i = 0; i < LANES; ++i) *(T*)values[g + i] = r;
     }
   }
-  static void block(void** values, int count) {
+  LT_UNCHECKED static void block(void** values, int count) {
     T r{};
     for (int w = 0; w < count; w += 32) {
       T v[32];
@@ -235,6 +250,7 @@ LT_FN T group_reduce(T v, Op LT_FROM) {
 }
 template <int NT, class T, class Op>
 LT_FN T block_reduce(T v, Op LT_FROM) {
+  if (NT == 32) return warp_reduce(v, Op() LT_PASS);
   lt_block(LT_BREDUCE, &v, LtReduce<T, Op, 32>::block LT_PASS);
   return v;
 }

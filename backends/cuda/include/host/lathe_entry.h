@@ -11,7 +11,6 @@ template <int... I>
 struct LtMake<0, I...> {
   typedef LtSeq<I...> type;
 };
-#define LT_UNCHECKED __attribute__((no_sanitize("thread"), unused))
 template <class... A, int... I>
 LT_UNCHECKED static void lt_apply(void (*f)(A...), void** p, LtSeq<I...>) {
   f(*(A*)p[I]...);
@@ -20,13 +19,18 @@ template <class... A>
 LT_UNCHECKED static void lt_call(void (*f)(A...), void** p) {
   lt_apply(f, p, typename LtMake<(int)sizeof...(A)>::type());
 }
+// Bytes of each parameter, closed by 0.
 template <class... A>
-constexpr int lt_parameters(void (*)(A...)) {
-  return (int)sizeof...(A);
+struct LtBytes {
+  static constexpr int bytes[sizeof...(A) + 1] = {(int)sizeof(A)..., 0};
+};
+template <class... A>
+constexpr const int* lt_parameters(void (*)(A...)) {
+  return LtBytes<A...>::bytes;
 }
 #define LT_EXPORT extern "C" __attribute__((visibility("default")))
-#define LATHE_KERNEL(name)                                           \
-  LT_EXPORT const int lathe_parameters_##name = lt_parameters(name); \
+#define LATHE_KERNEL(name)                                                  \
+  LT_EXPORT const int* const lathe_parameters_##name = lt_parameters(name); \
   LT_EXPORT LT_UNCHECKED void lathe_entry_##name(void** p) { lt_call(name, p); }
 
 #if defined(__SANITIZE_THREAD__)

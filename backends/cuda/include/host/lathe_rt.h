@@ -84,6 +84,9 @@ typedef void (*LtTree)(void** values, int count);
 #define LT_PASS0 file, line
 #define LT_PASS , LT_PASS0
 
+// No checks of its accesses: code that reads what belongs to the runtime.
+#define LT_UNCHECKED __attribute__((no_sanitize("thread"), unused))
+
 extern "C" {
 // __thread, not thread_local, which adds an initialiser call to each access; initial-exec: one load
 // relative to the thread register. A block never changes its OS thread, so an address that the

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/hostexec/checks.h"
+
+#include <algorithm>
+
+namespace lathe::cuda::host {
+namespace {
+
+const char* verb(const Access& a) { return a.write ? "write" : "read"; }
+
+Text placeOfMark(const Executor& x, u32 mark) {
+  if (mark & 0x80000000u) return text("line %u", mark & 0x7fffffffu);
+  return Place{mark}.text(x);
+}
+
+bool sharedValid(const Executor& x, u32 offset, u64 bytes) {
+  if (x.dynamicBytes && offset >= x.dynamicAt &&
+      offset + bytes <= x.dynamicAt + u64(x.dynamicBytes))
+    return true;
+  return std::any_of(x.arrays.begin(), x.arrays.end(), [&](const Array& a) {
+    return offset >= a.offset && offset + bytes <= u64(a.offset) + a.bytes;
+  });
+}
+
+// What `thread` of the cluster did at `when` on its warp's clock happened before now on `me`.
+// Lanes of one warp are ordered by warp_sync alone.
+bool ordered(Executor& x, u32 thread, u32 when, const LtFiber& me) {
+  if (thread == me.linear) return true;
+  const u32 warp = x.warpOf(x.fibers[thread]), mine = x.warpOf(me);
+  return warp == mine ? when < x.clock[warp] : when <= x.knows(mine)[warp];
+}
+
+// Reports are deduplicated before their text is made: finding a line costs a process.
+bool first(Executor& x, const Access& a, char kind) {
+  return x.seen.insert({u64(a.place.mark()), kind}).second;
+}
+
+void race(Executor& x, const Access& a, bool otherWrites, const Text& what, u32 other,
+          u32 otherPlace, u32 otherBlock) {
+  x.report(
+      text("data race (%s after %s) on %s: %s at %s, against thread %u of block %u at %s, no "
+           "barrier between",
+           verb(a), otherWrites ? "write" : "read", what.chars, whoIs(*lt_self).chars,
+           a.place.text(x).chars, other, otherBlock, placeOfMark(x, otherPlace).chars));
+}
+
+void checkCell(Executor& x, Block& b, u32 i, const Access& a) {
+  SharedCell& cell = b.cells[i];
+  const LtFiber& me = *lt_self;
+  if (cell.state == InFlight) {
+    if (first(x, a, 'p'))
+      x.report(
+          text("%s %s while an asynchronous copy into it is in flight (issued by thread %u; "
+               "wait missing): %s at %s",
+               a.write ? "write to" : "read of", sharedName(x, i * 2).chars,
+               x.fibers[cell.writer].inBlock, whoIs(me).chars, a.place.text(x).chars));
+    if (!a.write) cell.state = Written;
+  }
+  if (!a.write && cell.state == Uninitialised) {
+    if (first(x, a, 'u'))
+      x.report(text("read of uninitialised %s by %s at %s", sharedName(x, i * 2).chars,
+                    whoIs(me).chars, a.place.text(x).chars));
+    cell.state = Written;
+  }
+  auto racing = [&](u16 thread, u32 when, u32 place, bool writes) {
+    if (ordered(x, thread, when, me)) return;
+    if (first(x, a, writes ? 'w' : 'r'))
+      race(x, a, writes, sharedName(x, i * 2), x.fibers[thread].inBlock, place,
+           x.blockOf(x.fibers[thread]).index);
+  };
+  if (cell.has & HasWrite) racing(cell.writer, cell.writeClock, cell.writePlace, true);
+  const u32 now = x.clock[x.warpOf(me)];
+  if (a.write) {
+    if (cell.has & HasRead) racing(cell.reader, cell.readClock, cell.readPlace, false);
+    if (cell.has & HasRead2) racing(cell.reader2, cell.read2Clock, cell.readPlace, false);
+    cell.writer = me.linear;
+    cell.writeClock = now;
+    cell.writePlace = a.place.mark();
+    cell.state = a.asynchronous ? InFlight : Written;
+    cell.has = HasWrite;
+  } else {
+    if ((cell.has & HasRead) && x.warpOf(x.fibers[cell.reader]) != x.warpOf(me)) {
+      cell.reader2 = cell.reader;
+      cell.read2Clock = cell.readClock;
+      cell.has |= HasRead2;
+    }
+    cell.reader = me.linear;
+    cell.readClock = now;
+    cell.readPlace = a.place.mark();
+    cell.has |= HasRead;
+  }
+}
+
+Text globalName(const MemoryMap& memory, const char* p) {
+  const Buffer* b = memory.at(p);
+  const Buffer* next = memory.above(p);
+  if (next && next->base - p <= long(kZone))
+    return text("%s - %ld (before the buffer)", next->name.c_str(), long(next->base - p));
+  if (b && p < b->base + b->bytes + (1 << 20))
+    return text("%s + %ld (buffer of %zu bytes)", b->name.c_str(), long(p - b->base), b->bytes);
+  return text("address %p, which is no buffer's", static_cast<const void*>(p));
+}
+
+// Memory that the previous launch has touched may still be in use: it has to be waited for.
+void checkDependence(Executor& x, const Buffer& b, u64 i, const GlobalCell& cell, const Access& a) {
+  if (!x.launch->request->overlaps || lt_self->depWaited) return;
+  const u32 previous = x.launch->number - 1;
+  if (previous == 0) return;
+  const bool written = cell.writeLaunch == previous;
+  if (!written && !(a.write && cell.readLaunch == previous)) return;
+  if (first(x, a, 'd'))
+    x.report(
+        text("%s of %s + %llu (%s by the previous kernel) before griddepcontrol.wait: %s at "
+             "%s",
+             verb(a), b.name.c_str(), i * 2, written ? "written" : "read", whoIs(*lt_self).chars,
+             a.place.text(x).chars));
+}
+
+void checkCell(Executor& x, const Buffer& b, u64 i, const Access& a) {
+  GlobalCell& cell = b.cells[i];
+  const LtFiber& me = *lt_self;
+  const Block& block = x.blockOf(me);
+  const u32 launch = x.launch->number;
+  checkDependence(x, b, i, cell, a);
+  auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, bool writes) {
+    const Block* other = nullptr;  // of this cluster
+    for (const Block& candidate : x.blocks)
+      if (candidate.index == inBlock && &candidate - x.blocks.data() < x.inCluster)
+        other = &candidate;
+    if (other ? ordered(x, u32(other->first) + thread, when, me) : block.acquired.count(inBlock))
+      return;
+    if (first(x, a, writes ? 'W' : 'R'))
+      race(x, a, writes, text("%s + %llu (global memory)", b.name.c_str(), i * 2), thread, place,
+           inBlock);
+  };
+  const bool written = cell.writeLaunch == launch, read = cell.readLaunch == launch;
+  if (written) racing(cell.writeBlock, cell.writeThread, cell.writeClock, cell.writePlace, true);
+  if (a.write && read)
+    racing(cell.readBlock, cell.readThread, cell.readClock, cell.readPlace, false);
+  const u32 now = x.clock[x.warpOf(me)];
+  const u64 bytes = std::min<u64>(2, b.bytes - i * 2);
+  if (a.write) {
+    if (!written) x.traffic.distinctWritten += bytes;
+    cell.writeLaunch = launch;
+    cell.writeBlock = block.index;
+    cell.writeThread = me.inBlock;
+    cell.writeClock = now;
+    cell.writePlace = a.place.mark();
+  } else {
+    // What this launch wrote itself came from the chip: not another byte to fetch.
+    if (!read && !written) x.traffic.distinctRead += bytes;
+    cell.readLaunch = launch;
+    cell.readBlock = block.index;
+    cell.readThread = me.inBlock;
+    cell.readClock = now;
+    cell.readPlace = a.place.mark();
+  }
+}
+
+}  // namespace
+
+Text Place::text(const Executor& x) const {
+  if (file) return placeOf(file, line);
+  return host::text("%s", x.launch->module->lineOf(code).c_str());
+}
+
+void checkShared(Executor& x, Block& b, u32 offset, const Access& a) {
+  if (!sharedValid(x, offset, a.bytes))
+    x.fatal(text("shared memory out of bounds: %s of %llu bytes at %s by %s at %s", verb(a),
+                 a.bytes, sharedName(x, offset).chars, whoIs(*lt_self).chars,
+                 a.place.text(x).chars));
+  if (!x.checked) return;
+  const u32 end = u32((offset + a.bytes + 1) / 2);
+  for (u32 i = offset / 2; i < end; ++i) checkCell(x, b, i, a);
+}
+
+void checkGlobal(Executor& x, const char* p, const Access& a) {
+  const Buffer* b = x.launch->memory->at(p);
+  if (!b || p + a.bytes > b->base + b->bytes)
+    x.fatal(text("global memory out of bounds: %s of %llu bytes at %s by %s at %s", verb(a),
+                 a.bytes, globalName(*x.launch->memory, p).chars, whoIs(*lt_self).chars,
+                 a.place.text(x).chars));
+  (a.write ? x.traffic.written : x.traffic.read) += a.bytes;
+  if (!x.checked || !b->cells) return;
+  const u64 offset = u64(p - b->base), end = (offset + a.bytes + 1) / 2;
+  for (u64 i = offset / 2; i < end; ++i) checkCell(x, *b, i, a);
+}
+
+}  // namespace lathe::cuda::host

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/hostexec/host_compiler.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "backends/cuda/device/headers.h"
+#include "backends/cuda/hostexec/process.h"
+#include "backends/cuda/hostexec/sanitizer.h"
+#include "runtime/error.h"
+#include "runtime/sha256.h"
+
+namespace fs = std::filesystem;
+
+namespace lathe::cuda::host {
+namespace {
+
+std::string hashOf(const std::string& text) {
+  return sha256Hex(std::as_bytes(std::span(text))).substr(0, 32);
+}
+
+std::string variable(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+std::string cacheFolder() {
+  std::string base = variable("LATHE_CACHE_DIR");
+  if (base.empty() && !variable("XDG_CACHE_HOME").empty())
+    base = variable("XDG_CACHE_HOME") + "/lathe";
+  if (base.empty() && !variable("HOME").empty()) base = variable("HOME") + "/.cache/lathe";
+  if (base.empty()) base = "/tmp/lathe-" + std::to_string(getuid());
+  return base + "/cuda-host";
+}
+
+// Nobody else may write what this process will execute.
+void makePrivate(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(fs::path(folder).parent_path(), error);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error(ErrorCode::Io, "cannot create the cache folder " + folder + ": " + strerror(errno) +
+                                   "; name another with LATHE_CACHE_DIR");
+  struct stat info;
+  if (stat(folder.c_str(), &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022))
+    throw Error(ErrorCode::Io, "the cache folder " + folder +
+                                   " must belong to this user and be writable by nobody else; name "
+                                   "another with LATHE_CACHE_DIR");
+}
+
+std::string unusedName(const std::string& folder) {
+  static std::atomic<int> count{0};
+  return folder + "/new-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+}
+
+void writeFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  if (!(file << text).flush())
+    throw Error(ErrorCode::Io, "cannot write " + path + ": " + strerror(errno));
+}
+
+void writeAtomically(const std::string& path, const std::string& text) {
+  if (fs::exists(path)) return;
+  const std::string temporary = unusedName(fs::path(path).parent_path());
+  writeFile(temporary, text);
+  fs::rename(temporary, path);
+}
+
+// Once in a folder of their own, which appears complete or not at all.
+std::string writeHeaders(const std::string& folder) {
+  std::string all;
+  for (const auto& [name, text] : hostHeaders()) all += name + "\n" + text;
+  const std::string path = folder + "/include-" + hashOf(all);
+  if (fs::exists(path)) return path;
+  const std::string temporary = unusedName(folder);
+  fs::create_directory(temporary);
+  for (const auto& [name, text] : hostHeaders()) writeFile(temporary + "/" + name, text);
+  std::error_code lost;
+  fs::rename(temporary, path, lost);
+  if (lost) fs::remove_all(temporary);
+  return path;
+}
+
+std::vector<std::string> flagsOf(Mode mode, bool clang) {
+  // Rounding as on the GPU: no contraction; aliasing as in kernel texts: none assumed.
+  std::vector<std::string> flags = {"-x",
+                                    "c++",
+                                    "-std=c++17",
+                                    "-fPIC",
+                                    "-fvisibility=hidden",
+                                    "-mavx2",
+                                    "-mfma",
+                                    "-mf16c",
+                                    "-w",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-strict-aliasing",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-fno-omit-frame-pointer",
+                                    "-fstack-clash-protection"};
+  auto add = [&](std::initializer_list<const char*> more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  };
+  switch (mode) {
+    case Mode::Fast:
+      add({"-O2", "-g1"});
+      break;
+    case Mode::Check:
+      // Linked without the sanitizer's library: the twin defines the callbacks. Vectors of 32 bytes
+      // have none under clang.
+      add({"-O1", "-g", "-fsanitize=thread"});
+      if (clang)
+        add({"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize",
+             "-fno-slp-vectorize"});
+      else
+        add({"--param", "tsan-instrument-func-entry-exit=0", "-fno-tree-vectorize"});
+      break;
+    case Mode::Asan:
+      // A fake stack per fiber would make kernels up to 70 times slower.
+      add({"-O1", "-g", "-fsanitize=address"});
+      if (clang)
+        add({"-fsanitize-address-use-after-return=never"});
+      else
+        add({"--param", "asan-use-after-return=0"});
+      break;
+    case Mode::Debug:
+      add({"-O0", "-g3"});
+      break;
+  }
+  return flags;
+}
+
+void expectName(const KernelText& kernel) {
+  auto word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (kernel.name.empty() || !std::all_of(kernel.name.begin(), kernel.name.end(), word))
+    throw Error(ErrorCode::InvalidArgument,
+                "kernel \"" + kernel.name + "\": expected a C identifier as its name");
+  if (kernel.text.find_first_not_of(" \t\n") == std::string::npos)
+    throw Error(ErrorCode::Unsupported,
+                "kernel " + kernel.name +
+                    ": host execution needs its CUDA C++ text, which this artifact does not hold; "
+                    "compile the artifact again with sources");
+}
+
+// Lines around the first place that the messages name in the text.
+std::string numberedLines(const KernelText& kernel, const std::string& messages) {
+  const std::string key = kernel.name + ".cu:";
+  int line = 0;
+  for (size_t at = 0; line == 0 && (at = messages.find(key, at)) != std::string::npos;) {
+    at += key.size();
+    line = atoi(messages.c_str() + at);  // 0 for "bad.cu: In function"
+  }
+  if (line == 0) return "";
+  std::istringstream text(kernel.text);
+  std::string result = "\n", row;
+  for (int i = 1; i <= line + 2 && std::getline(text, row); ++i)
+    if (i >= line - 3) result += (i == line ? "> " : "  ") + std::to_string(i) + " | " + row + "\n";
+  return result;
+}
+
+}  // namespace
+
+HostCompiler::HostCompiler(Mode mode, std::string cache) : mode_(mode) {
+  if (const std::string named = variable("LATHE_HOST_CXX"); !named.empty()) {
+    compiler_ = findProgram(named);
+    if (compiler_.empty())
+      throw Error(ErrorCode::Unsupported, "LATHE_HOST_CXX names no program: " + named);
+  }
+  for (const char* name : {"c++", "g++", "clang++"})
+    if (compiler_.empty()) compiler_ = findProgram(name);
+  if (compiler_.empty())
+    throw Error(ErrorCode::Unsupported,
+                "host execution of CUDA kernels needs a C++ compiler: expected c++, g++ or clang++ "
+                "on PATH, or its path in LATHE_HOST_CXX");
+  if (mode == Mode::Asan && !haveAsan())
+    throw Error(ErrorCode::Unsupported,
+                "LATHE_CUDA_HOST=asan: AddressSanitizer's runtime is not in this process; start it "
+                "with LD_PRELOAD=$(" +
+                    compiler_ + " -print-file-name=libasan.so)");
+  const ProcessResult asked = runProcess({compiler_, "--version"});
+  if (asked.status != 0)
+    throw Error(ErrorCode::Unsupported, compiler_ + " --version failed:\n" + asked.output);
+  version_ = asked.output.substr(0, asked.output.find('\n'));
+  flags_ = flagsOf(mode, version_.find("clang") != std::string::npos);
+  folder_ = cache.empty() ? cacheFolder() : std::move(cache);
+  makePrivate(folder_);
+  headers_ = writeHeaders(folder_);
+  key_ = version_ + "\n" + headers_ + "\n";
+  for (const std::string& flag : flags_) key_ += flag + " ";
+}
+
+std::string HostCompiler::pathOf(const KernelText& kernel) const {
+  return folder_ + "/" + hashOf(key_ + "\n" + kernel.name + "\n" + kernel.text);
+}
+
+// One translation unit and shared object for all of them: starting a compiler costs more than a
+// kernel. Each has a namespace of its own; headers are included before, in none.
+void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
+  std::string unit = "#include \"lathe_device.cuh\"\n", bodies;
+  for (const auto& [name, text] : hostHeaders()) {
+    auto includes = [&, &name = name](const KernelText* k) {
+      return k->text.find("\"" + name + "\"") != std::string::npos;
+    };
+    if (std::any_of(kernels.begin(), kernels.end(), includes))
+      unit += "#include \"" + name + "\"\n";
+  }
+  for (const KernelText* kernel : kernels) {
+    // Stays in the cache, as debuggers show it.
+    const std::string source = pathOf(*kernel) + "/" + kernel->name + ".cu";
+    fs::create_directories(fs::path(source).parent_path());
+    writeAtomically(source, kernel->text);
+    unit += "namespace lathe_" + kernel->name + " {\n#include \"" + source + "\"\nLATHE_KERNEL(" +
+            kernel->name + ")\n}\n";
+  }
+  const std::string temporary = unusedName(folder_), object = temporary + ".o";
+  std::vector<std::string> compile = {compiler_}, link = {compiler_, "-shared", "-o", temporary};
+  compile.insert(compile.end(), flags_.begin(), flags_.end());
+  compile.insert(compile.end(), {"-I", headers_, "-c", "-o", object, "-"});
+  link.insert(link.end(), {object, "-lm"});
+  ProcessResult r = runProcess(compile, unit);
+  if (r.status == 0) r = runProcess(link);
+  fs::remove(object);
+  if (r.status != 0) {
+    fs::remove(temporary);
+    std::string names, messages = r.output, lines;
+    for (const KernelText* kernel : kernels) {
+      const std::string folder = pathOf(*kernel) + "/";
+      bool named = false;
+      for (size_t at; (at = messages.find(folder)) != std::string::npos; named = true)
+        messages.erase(at, folder.size());
+      if (!named) continue;
+      names += (names.empty() ? "" : ", ") + kernel->name;
+      lines += numberedLines(*kernel, messages);
+    }
+    if (messages.size() > 6000) messages.resize(6000);
+    throw Error(ErrorCode::InvalidArgument, "kernel " + (names.empty() ? "text" : names) +
+                                                " does not compile for the host (" + version_ +
+                                                "):\n" + messages + lines);
+  }
+  if (const int file = open(temporary.c_str(), O_RDONLY | O_CLOEXEC); file >= 0) {
+    fsync(file);
+    close(file);
+  }
+  // One file under the name of each kernel. A process that was faster has made the same.
+  for (const KernelText* kernel : kernels) {
+    const std::string path = pathOf(*kernel) + ".so";
+    if (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST) continue;
+    const std::string copy = unusedName(folder_);
+    fs::copy_file(temporary, copy);
+    fs::rename(copy, path);
+  }
+  fs::remove(temporary);
+}
+
+void HostCompiler::buildAll(const std::vector<const KernelText*>& kernels) {
+  // With few kernels, a second process costs as much as it saves. Names are unique in a unit.
+  std::vector<std::vector<const KernelText*>> units(kernels.size() < 4 ? 1 : 2);
+  for (const KernelText* kernel : kernels) {
+    auto holds = [&](const auto& unit) {
+      return std::any_of(unit.begin(), unit.end(),
+                         [&](const KernelText* other) { return other->name == kernel->name; });
+    };
+    auto unit = std::min_element(units.begin(), units.end(), [&](const auto& a, const auto& b) {
+      return std::pair(holds(a), a.size()) < std::pair(holds(b), b.size());
+    });
+    if (holds(*unit)) unit = units.emplace(units.end());
+    unit->push_back(kernel);
+  }
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < units.size();)
+      if (!units[i].empty()) build(units[i]);
+  };
+  std::future<void> other;
+  if (units.size() > 1) other = std::async(std::launch::async, work);
+  work();
+  if (other.valid()) other.get();
+  compiled_ += int(kernels.size());
+}
+
+std::vector<Kernel> HostCompiler::compile(const std::vector<KernelText>& kernels) {
+  std::vector<const KernelText*> missing;
+  for (const KernelText& kernel : kernels) {
+    expectName(kernel);
+    if (!fs::exists(pathOf(kernel) + ".so")) missing.push_back(&kernel);
+  }
+  try {
+    buildAll(missing);
+  } catch (const fs::filesystem_error& e) {
+    throw Error(ErrorCode::Io, std::string("cache of host kernels: ") + e.what());
+  }
+  std::vector<Kernel> result;
+  for (const KernelText& kernel : kernels) {
+    const std::string path = pathOf(kernel) + ".so";
+    std::shared_ptr<Module> module;
+    try {
+      module = std::make_shared<Module>(path);
+    } catch (const Error&) {
+      // A file that a full disk or another architecture left: once more.
+      fs::remove(path);
+      buildAll({&kernel});
+      module = std::make_shared<Module>(path);
+    }
+    Kernel k{kernel.name, module, nullptr, 0, nullptr};
+    k.entry = reinterpret_cast<void (*)(void**)>(module->symbol("lathe_entry_" + kernel.name));
+    const auto* bytes = static_cast<const int**>(module->symbol("lathe_parameters_" + kernel.name));
+    if (!k.entry || !bytes)
+      throw Error(ErrorCode::InvalidFile, path + " does not hold kernel " + kernel.name);
+    k.parameterBytes = *bytes;
+    while (k.parameterBytes[k.parameters]) ++k.parameters;
+    result.push_back(std::move(k));
+  }
+  return result;
+}
+
+}  // namespace lathe::cuda::host

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs one kernel on the host: blocks over operating-system threads, a fiber per CUDA thread.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "backends/cuda/hostexec/memory_map.h"
+#include "backends/cuda/hostexec/module.h"
+#include "backends/cuda/hostexec/options.h"
+
+namespace lathe::cuda::host {
+
+struct Shape3 {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+struct LaunchRequest {
+  Shape3 grid;
+  uint32_t threads = 1;
+  uint32_t cluster = 1;
+  size_t sharedBytes = 0;
+  /// May start before the previous kernel has ended.
+  bool overlaps = false;
+  /// Points to each parameter's value.
+  void** arguments = nullptr;
+  Options options;
+};
+
+/// Bytes that kernels moved between global memory and the chip; `distinct` counts every byte once
+/// per launch. Only with Options::count in check mode.
+struct Traffic {
+  uint64_t read = 0, written = 0, distinctRead = 0, distinctWritten = 0;
+};
+
+struct Result {
+  int errors = 0;
+  std::string report;  ///< one line per error, at most 16
+  uint64_t switches = 0, barriers = 0, warpOps = 0;
+  uint64_t bankConflicts = 0;  ///< of ldmatrix: rows beyond the first in one bank group
+  Traffic traffic;
+};
+
+/// `number` counts launches from 1. Throws Error (InvalidArgument) for a request that no GPU
+/// accepts; what goes wrong on the device is in the result.
+Result launch(const Kernel& kernel, const LaunchRequest& request, MemoryMap& memory,
+              uint32_t number);
+
+}  // namespace lathe::cuda::host

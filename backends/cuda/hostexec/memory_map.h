@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The global memory of host execution: named buffers between inaccessible pages.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lathe::cuda::host {
+
+/// What the checks know of two bytes of global memory: its last write and one last read.
+struct GlobalCell {
+  uint32_t writeLaunch, readLaunch;  ///< 0: never
+  uint32_t writeBlock, writeClock, writePlace;
+  uint32_t readBlock, readClock, readPlace;
+  uint16_t writeThread, readThread;
+};
+
+struct Buffer {
+  char* base;
+  size_t bytes;
+  std::string name;
+  GlobalCell* cells;  ///< null where nothing is checked
+};
+
+class MemoryMap {
+ public:
+  explicit MemoryMap(bool checked) : checked_(checked) {}
+  ~MemoryMap();
+  MemoryMap(const MemoryMap&) = delete;
+  MemoryMap& operator=(const MemoryMap&) = delete;
+
+  /// Aligned to 256 bytes and filled with NaN; ends at an inaccessible page, to 256 bytes. Throws
+  /// Error (OutOfMemory).
+  void* allocate(size_t bytes, std::string_view name);
+  /// Throws Error (InvalidArgument) for what `allocate` did not return, or for a buffer that was
+  /// written past its end.
+  void release(void* memory);
+  /// The buffer that begins at or below an address, or null.
+  const Buffer* at(const char* address) const;
+  /// The first buffer above an address, or null.
+  const Buffer* above(const char* address) const;
+  /// Throws Error unless [p, p + bytes) lies in one buffer.
+  void expectInside(const void* p, size_t bytes, const char* what) const;
+  /// The host wrote here: what kernels did before is history.
+  void forget(const void* p, size_t bytes);
+  /// The name of a buffer whose bytes just behind its end have changed, or "".
+  std::string overrun() const;
+
+ private:
+  std::vector<Buffer> buffers_;  // sorted by base
+  const bool checked_;
+};
+
+}  // namespace lathe::cuda::host

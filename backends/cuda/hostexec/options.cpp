@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/hostexec/options.h"
+
+#include <charconv>
+
+#include "runtime/error.h"
+
+namespace lathe::cuda::host {
+namespace {
+
+constexpr std::string_view kModes[] = {"fast", "check", "asan", "debug"};
+
+template <class T>
+bool number(std::string_view word, std::string_view key, T& value) {
+  if (!word.starts_with(key)) return false;
+  word.remove_prefix(key.size());
+  auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+bool apply(std::string_view word, Options& options) {
+  for (int i = 0; i < 4; ++i)
+    if (word == kModes[i]) {
+      options.mode = Mode(i);
+      return true;
+    }
+  if (word == "eager")
+    options.async = Async::Eager;
+  else if (word == "late")
+    options.async = Async::Late;
+  else if (word == "forward")
+    options.order = Order::Forward;
+  else if (word == "reverse")
+    options.order = Order::Reverse;
+  else if (word == "count")
+    options.count = true;
+  else if (word == "random") {
+    options.async = Async::Random;
+    options.order = Order::Random;
+    // A prime, so that it does not keep step with the kernel's loops.
+    options.preemptEvery = 97;
+  } else {
+    return number(word, "seed=", options.seed) || number(word, "preempt=", options.preemptEvery) ||
+           (number(word, "threads=", options.threads) && options.threads > 0);
+  }
+  return true;
+}
+
+}  // namespace
+
+Options parseOptions(std::string_view text) {
+  Options options;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    if (!apply(word, options))
+      throw Error(ErrorCode::InvalidArgument,
+                  "LATHE_CUDA_HOST: expected fast, check, asan, debug, eager, late, forward, "
+                  "reverse, random, count, seed=N, preempt=N or threads=N, got \"" +
+                      std::string(word) + "\"");
+    text.remove_prefix(comma == text.npos ? text.size() : comma + 1);
+  }
+  return options;
+}
+
+std::string_view nameOf(Mode mode) { return kModes[int(mode)]; }
+
+}  // namespace lathe::cuda::host
