@@ -49,10 +49,7 @@ std::string originText(Location location, bool column) {
   if (origins.empty()) return "";
   Location origin = origins.front();
   for (Location other : origins)
-    if (liesDeeper(modulePathOf(other), modulePathOf(origins.front()))) {
-      origin = other;
-      break;
-    }
+    if (liesDeeper(modulePathOf(other), modulePathOf(origin))) origin = other;
   std::string path = modulePathOf(origin).str(), line;
   origin->walk([&](Location l) {
     if (auto file = dyn_cast<FileLineColRange>(l); file && line.empty()) {

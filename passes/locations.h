@@ -21,8 +21,8 @@ mlir::Location fuseOrigins(mlir::MLIRContext* context, const Origins& origins,
 mlir::Location firstOrigin(mlir::Location location);
 /// The module path of one line: "blocks.3.attn", empty where it was recorded outside of modules.
 llvm::StringRef modulePathOf(mlir::Location origin);
-/// "blocks.3.attn model.cpp:41" of the first line behind a location, or of the first that lies
-/// deeper in that one's module: a block's residual sum fused with a layer's product is the layer's.
+/// "blocks.3.attn model.cpp:41" of the first line behind a location, or of one that lies deeper in
+/// that one's module: a block's residual sum fused with a layer's product is the layer's.
 std::string originText(mlir::Location location, bool column = false);
 /// True if every leaf is a line of a file, and there is one.
 bool hasRecordedOrigin(mlir::Location location);

@@ -23,6 +23,10 @@ TEST(CliExplain, NumbersWithSizesAndPolynomialsWithout) {
   const std::string numbers = outputOf("explain " + kModel + kSizes + "--entry prefill");
   EXPECT_THAT(numbers, HasSubstr("entry prefill: batch=1, seq=16, cache=32"));
   EXPECT_THAT(numbers, HasSubstr("| attention | model.layers.*.self_attn | 2 |"));
+  // A layer's product that took in the block's residual sum is the layer's.
+  EXPECT_THAT(numbers, HasSubstr("| linear | model.layers.*.self_attn.o_proj | 2 |"));
+  EXPECT_THAT(numbers, HasSubstr("| linear | model.layers.*.mlp.down_proj | 2 |"));
+  EXPECT_THAT(numbers, Not(HasSubstr("| model.layers.* |")));
   EXPECT_THAT(numbers, HasSubstr("peak memory "));
   const std::string polynomials = outputOf("explain " + kModel + " --entry forward --stage fused");
   EXPECT_THAT(polynomials, HasSubstr("entry forward: batch 1 to 64, seq 1 to 128"));
