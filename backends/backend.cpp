@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cpu/lowering/cpu_backend.h"
+#include "backends/cuda/lowering/cuda_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "runtime/error.h"
 
@@ -18,7 +19,7 @@ struct Registry {
 Registry& registry() {
   static Registry* r = [] {
     auto* made = new Registry;
-    for (auto make : {makeCpuBackend, makeReferenceBackend}) {
+    for (auto make : {makeCpuBackend, makeCudaBackend, makeReferenceBackend}) {
       auto backend = make();
       std::string name(backend->name());
       made->backends[name] = std::move(backend);

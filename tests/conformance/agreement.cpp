@@ -9,7 +9,7 @@ namespace lathe::conformance {
 namespace {
 
 Session open(std::shared_ptr<const Program> program, const Data& data) {
-  Session session(std::move(program), {.threads = 2});
+  Session session(std::move(program), {.threads = 2, .device = "host"});
   session.bindWeights(data.weights);
   return session;
 }

@@ -7,7 +7,9 @@
 #include "runtime/checkpoint.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/inspect_pipeline.h"
+#include "tools/lathe/console.h"
 #include "tools/lathe/json_output.h"
+#include "tools/lathe/kernels.h"
 #include "tools/lathe/model.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/verbs.h"
@@ -156,7 +158,7 @@ void printAsText(const Model& model, const Interface& interface) {
 int inspectVerb(const ArgumentList& arguments) {
   auto parser = makeParser("inspect", "Shows what a model takes, gives and holds.",
                            "lathe inspect examples/models/stories --tensors '*norm*'");
-  std::string path, glob, stage;
+  std::string path, glob, stage, kernels;
   bool json = false, graphviz = false;
   CompileFlags flags;
   parser->add_option("MODEL", path, "Hugging Face folder, .mlir file or .lathe program")
@@ -167,6 +169,7 @@ int inspectVerb(const ArgumentList& arguments) {
   parser->add_flag("--graphviz", graphviz, "print the recorded graph for dot(1)");
   parser->add_option("--backend", flags.backend,
                      "backend of --stop-after and --kernels (LATHE_BACKEND)");
+  parser->add_option("--kernels", kernels, "write the cuda backend's kernels into a folder");
   addTarget(*parser, flags.target);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
@@ -181,6 +184,11 @@ int inspectVerb(const ArgumentList& arguments) {
     std::string text =
         stage.empty() ? compiler().graphviz(requestFor(model, flags)) : irOf(model, flags, stage);
     fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    return kOk;
+  }
+  if (!kernels.empty()) {
+    const size_t count = writeKernels(*programOf(model, flags), kernels);
+    console().note(fmt::format("wrote {} kernels to {}", count, kernels));
     return kOk;
   }
   // Inputs, sizes and weights are the same for every backend; the reference makes no code.

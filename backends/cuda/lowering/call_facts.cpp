@@ -8,10 +8,6 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-DimExpr sizeIn(ArrayAttr list, size_t i) {
-  return *DimExpr::parse(cast<StringAttr>(list[i]).getValue().str());
-}
-
 // [offset, size.., stride..] of 3 or 4 axes.
 struct View {
   explicit View(ArrayAttr list) : rank((list.size() - 1) / 2), offset(sizeIn(list, 0)) {
@@ -33,6 +29,10 @@ struct View {
 };
 
 }  // namespace
+
+DimExpr sizeIn(ArrayAttr list, size_t i) {
+  return *DimExpr::parse(cast<StringAttr>(list[i]).getValue().str());
+}
 
 DType elementOf(Value v) { return *dtypeOf(tensorType(v).getElementType()); }
 

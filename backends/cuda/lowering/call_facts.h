@@ -9,6 +9,8 @@ namespace lathe::cuda {
 DType elementOf(mlir::Value v);
 /// The product of the sizes in [begin, end).
 DimExpr productOf(llvm::ArrayRef<DimExpr> sizes);
+/// Size number `i` of a list of sizes in a call's config.
+DimExpr sizeIn(mlir::ArrayAttr list, size_t i);
 /// Dense strides in elements, 0 along an axis of literal size 1.
 llvm::SmallVector<DimExpr> broadcastStrides(llvm::ArrayRef<DimExpr> sizes);
 

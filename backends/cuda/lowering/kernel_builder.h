@@ -8,11 +8,13 @@
 
 namespace lathe::cuda {
 
-/// The kernels of a call that is no region.
-KernelSet kernelsOf(KernelOp call);
-/// The kernels of an outlined region: of its linear op with what surrounds it, or one printed from
-/// its ops.
-KernelSet kernelsOfRegion(mlir::func::FuncOp region);
+/// True for ops that regions are made of; others have kernels of their own, or none.
+bool isPrintedFromRegions(mlir::Operation* op);
+
+/// The kernels of a call that is no region; their names begin with `name`.
+KernelSet kernelsOf(KernelOp call, const std::string& name);
+/// The kernel printed from a region's ops, none of which has a kernel of its own.
+KernelSet printedRegion(mlir::func::FuncOp region, const std::string& name);
 
 /// Prints the kernels of every call and stores their table and code in the program, with machine
 /// code for the options' target. Throws Error (Unsupported) with the line of a call that has none.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/cuda_backend.h"
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/kernel_builder.h"
+#include "backends/cuda/lowering/kernel_names.h"
+#include "backends/cuda/lowering/linear_regions.h"
+#include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/weight_layout.h"
+#include "backends/program_builder.h"
+#include "backends/to_kernels.h"
+#include "passes/expand.h"
+#include "passes/fold_norm_gain.h"
+#include "passes/form_regions.h"
+#include "passes/hoist_weights.h"
+#include "passes/merge_linears.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+bool isSixteenOrThirtyTwoBits(Value v) {
+  Type e = tensorType(v).getElementType();
+  return e.isF32() || e.isBF16() || e.isF16();
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  std::string whyNot(Operation* op) const override {
+    if (auto linear = dyn_cast<LinearOp>(op)) {
+      if (!isSixteenOrThirtyTwoBits(linear.getX())) return "linear kernels take f32, bf16 and f16";
+      if (linear.getLayout() != WeightLayout::out_in)
+        return "the weight is computed at run time and lies as [in, out]";
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      return cuda::whyNotAttention(attention);
+    } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
+      if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
+        return "fused softmax runs over the last axis";
+    } else if (isa<RopeAppendOp>(op)) {
+      return "the rotation joins the projection, or is one kernel and the write into the cache "
+             "another";
+    } else if (isa<PackOp>(op)) {
+      return "weights stay row-major";
+    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, KernelOp,
+                    RegionOp, WeightOp>(op)) {
+      return cuda::whyNotPrintable(op);
+    }
+    return "";
+  }
+
+  std::vector<Step> layOut(const BackendOptions& options) const override {
+    auto isMergeable = [](ArrayRef<LinearOp> ops) {
+      return isSixteenOrThirtyTwoBits(ops.front()->getOperand(0));
+    };
+    std::vector<Step> steps;
+    // Gains first: a merged layer has several weights that would each take the gain.
+    if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
+    steps.insert(steps.end(),
+                 {
+                     {"merge-linears", [=](ModuleOp m) { mergeLinears(m, isMergeable); }},
+                     {"transpose-weights", cuda::transposeWeights},
+                     {"expand",
+                      [this](ModuleOp m) {
+                        expandDeclined(m, [this](Operation* op) { return whyNot(op); });
+                      },
+                      true},
+                     {"hoist-weights", hoistWeights},
+                 });
+    return steps;
+  }
+
+  std::vector<Step> lower(const BackendOptions&) const override {
+    return {// Before strides replace the slices and reshapes that it recognizes.
+            {"form-linear-regions", cuda::formLinearRegions, true},
+            {"fold-transposes", foldTransposes, true},
+            {"form-regions",
+             [](ModuleOp m) { formRegions(m, {.canEmit = cuda::isPrintedFromRegions}); }, true},
+            {"to-kernels", [](ModuleOp m) { toKernels(m, cuda::kernelConfig); }, true},
+            {"name-kernels", cuda::nameKernels, true}};
+  }
+
+  Program build(ModuleOp module, const BackendOptions& options) const override {
+    Program program = buildProgram(module);
+    program.backend = "cuda";
+    cuda::buildKernels(module, options, program);
+    return program;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> makeCudaBackend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace lathe

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/data_calls.h"
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/data_kernels.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+int64_t number(KernelOp call, StringRef key) {
+  return call.getConfig().getAs<IntegerAttr>(key).getInt();
+}
+
+}  // namespace
+
+KernelSet updateKernels(KernelOp call, const std::string& name) {
+  auto inputs = call.getInputs();
+  auto sizes = dimExprs(inputs[0]);
+  UpdateKernel u;
+  u.name = name;
+  u.dtype = elementOf(inputs[0]);
+  u.positions = elementOf(inputs[2]);
+  u.sizes.assign(sizes.begin(), sizes.end());
+  u.axis = size_t(number(call, "axis"));
+  if (auto view = call.getConfig().getAs<ArrayAttr>("view")) {
+    // [offset, size.., stride..]
+    const size_t rank = (view.size() - 1) / 2;
+    u.offset = sizeIn(view, 0);
+    u.count = sizeIn(view, 1 + u.axis);
+    for (size_t i = 0; i < rank; ++i) u.valueStrides.push_back(sizeIn(view, 1 + rank + i));
+  } else {
+    u.count = dimExprs(inputs[1])[u.axis];
+  }
+  return updateKernels(u);
+}
+
+KernelSet topKKernels(KernelOp call, const std::string& name) {
+  auto sizes = dimExprs(call.getInputs()[0]);
+  TopKKernel t;
+  t.name = name;
+  t.dtype = elementOf(call.getInputs()[0]);
+  t.rows = productOf(ArrayRef(sizes).drop_back());
+  t.columns = sizes.back();
+  t.k = number(call, "k");
+  return topKKernels(t);
+}
+
+KernelSet cumSumKernels(KernelOp call, const std::string& name) {
+  auto sizes = dimExprs(call.getInputs()[0]);
+  const size_t axis = size_t(number(call, "axis"));
+  CumSumKernel c;
+  c.name = name;
+  c.dtype = elementOf(call.getInputs()[0]);
+  c.outer = productOf(ArrayRef(sizes).take_front(axis));
+  c.length = sizes[axis];
+  c.inner = productOf(ArrayRef(sizes).drop_front(axis + 1));
+  return cumSumKernels(c);
+}
+
+KernelSet randomBitsKernels(KernelOp call, const std::string& name) {
+  return randomBitsKernels(RandomBitsKernel{name, productOf(dimExprs(call.getOutputs()[0]))});
+}
+
+}  // namespace lathe::cuda

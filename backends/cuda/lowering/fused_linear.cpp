@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/fused_linear.h"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/kernel_builder.h"
+#include "backends/cuda/lowering/kernel_names.h"
+#include "backends/cuda/lowering/kernel_sequence.h"
+#include "backends/cuda/lowering/product_calls.h"
+#include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/rotated_projection.h"
+#include "backends/cuda/lowering/stepwise_kernels.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+// A function of some of a region's ops: operands are what they read from outside, results are
+// given.
+struct Part {
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+  SmallVector<Value> operands;
+};
+Part partOf(func::FuncOp region, ArrayRef<Operation*> ops, ArrayRef<Value> first, Value result) {
+  Part part;
+  part.module = ModuleOp::create(region.getLoc());
+  llvm::SetVector<Value> operands(first.begin(), first.end());
+  llvm::SmallPtrSet<Operation*, 8> inside(ops.begin(), ops.end());
+  for (Operation* op : ops)
+    for (Value v : op->getOperands())
+      if (!v.getDefiningOp() || !inside.contains(v.getDefiningOp())) operands.insert(v);
+  part.operands.assign(operands.begin(), operands.end());
+  OpBuilder b = OpBuilder::atBlockEnd(part.module->getBody());
+  SmallVector<Location> origins;
+  for (Operation* op : ops) origins.push_back(op->getLoc());
+  Location loc = b.getFusedLoc(origins);
+  part.function = func::FuncOp::create(
+      b, loc, "part",
+      b.getFunctionType(TypeRange(ValueRange(part.operands)), TypeRange(result.getType())));
+  Block* body = part.function.addEntryBlock();
+  IRMapping map;
+  map.map(ValueRange(part.operands), body->getArguments());
+  b.setInsertionPointToStart(body);
+  for (Operation* op : ops) b.clone(*op, map);
+  func::ReturnOp::create(b, loc, map.lookup(result));
+  return part;
+}
+
+class FusedLinear {
+ public:
+  FusedLinear(func::FuncOp region, std::string name)
+      : region(region), linear(*region.getOps<LinearOp>().begin()), name(std::move(name)) {
+    auto returned = region.getBody().front().getTerminator()->getOperands();
+    for (auto [i, v] : llvm::enumerate(returned)) buffers[v] = int(region.getNumArguments() + i);
+    for (BlockArgument v : region.getArguments()) buffers[v] = int(v.getArgNumber());
+  }
+
+  // Nothing where a template cannot do what stands around the linear op.
+  std::optional<KernelSet> kernels() {
+    p = productOf(linear.getX(), linear.getW(), name);
+    p.b = buffers.lookup(linear.getW());
+    p.constantB = hasConstantWeight(linear);
+    p.hooks.vectors = false;  // few rows
+    const std::string type(elementType(p.dtype));
+    if (!epilogue(type) || !prologue(type)) return std::nullopt;
+    // The row function's text depends on the number of threads.
+    p.hooks.definitionFor = [this](int threads) {
+      return functions + rowFunction(threads) + "struct Hooks {\n" + fields + members + "};\n";
+    };
+    p.hooks.construction = "{" + values + "}";
+    return productKernels(p);
+  }
+
+ private:
+  // What a printed function takes beside its fixed parameters, as parameters of the kernel and
+  // fields of the hooks, whose names begin with `role`. Returns them as the call's arguments.
+  std::string carry(const PrintedFunction& f, const std::string& role, ArrayRef<Value> operands) {
+    std::string call;
+    for (auto [declared, given] : llvm::zip(f.parameters, f.arguments)) {
+      const size_t at = declared.find_last_of(" *&") + 1;
+      const std::string variable = role + "_" + declared.substr(at);
+      std::string field = declared.substr(0, at) + variable;
+      Argument argument = given;
+      if (argument.kind == Argument::Kind::Buffer)
+        argument.index = buffers.lookup(operands[size_t(argument.index)]);
+      p.hooks.parameters.add(field, argument);
+      if (size_t word = field.find("__restrict__ "); word != std::string::npos)
+        field.erase(word, 13);
+      fields += "  " + field + ";\n";
+      addValue(variable);
+      call += ", " + variable;
+    }
+    return call;
+  }
+  void addValue(const std::string& value) { values += (values.empty() ? "" : ", ") + value; }
+
+  bool prologue(const std::string& type) {
+    Operation* norm = linear.getX().getDefiningOp();
+    if (!norm) {
+      p.hooks.parameters.input(type, "x", buffers.lookup(linear.getX()));
+      fields += "  const " + type + "* x;\n";
+      addValue("x");
+      return true;
+    }
+    row = partOf(region, {norm}, {}, norm->getResult(0));
+    FailureOr<PrintedFunction> f = printRowFunction(row.function, "normRow", 256);
+    if (failed(f)) return false;
+    p.hooks.staged = true;
+    members += "  __device__ __forceinline__ void stage(i64 row, " + type +
+               "* to) const { normRow(row, to" + carry(*f, "norm", row.operands) + "); }\n";
+    return true;
+  }
+  std::string rowFunction(int threads) {
+    if (!p.hooks.staged) return "";
+    return printRowFunction(row.function, "normRow", threads)->text;
+  }
+
+  bool epilogue(const std::string& type) {
+    if (auto rotated = rotatedProjectionOf(linear)) {
+      p.hooks.pairs = true;
+      p.n = rotated->pairs();
+      RotationHooks hooks =
+          printRotation(*rotated, p.hooks.parameters, [&](Value v) { return buffers.lookup(v); });
+      fields += hooks.fields;
+      members += hooks.functions;
+      if (!hooks.values.empty()) values += hooks.values.substr(2);
+      return true;
+    }
+    for (Operation* user : linear->getUsers())
+      if (auto slice = dyn_cast<SliceOp>(user)) return gate(type);
+    return plain(type);
+  }
+
+  // activation(product + bias) + residual, as without a norm in front.
+  bool plain(const std::string& type) {
+    auto buffer = [&](const char* variable, Value v, bool written) -> std::string {
+      if (!v) return "nullptr";
+      const int index = buffers.lookup(v);
+      if (written)
+        p.hooks.parameters.output(type, variable, index);
+      else
+        p.hooks.parameters.input(type, variable, index);
+      return variable;
+    };
+    Value bias = linear.getBias(), residual = linear.getResidual();
+    fields +=
+        fmt::format("  LinearHooks<{}, activation_{}, {}, {}> linear;\n", type,
+                    stringifyActivation(linear.getActivation()).str(), bool(bias), bool(residual));
+    addValue(fmt::format("{{nullptr, {}, {}, {}, {}}}", buffer("linear_bias", bias, false),
+                         buffer("linear_residual", residual, false),
+                         buffer("linear_y", linear.getY(), true), *p.n.asConstant()));
+    members +=
+        "  __device__ __forceinline__ void store(i64 row, i64 column, float value) const {\n"
+        "    linear.store(row, column, value);\n"
+        "  }\n";
+    return true;
+  }
+
+  bool gate(const std::string& type) {
+    SiluGateOp op = *region.getOps<SiluGateOp>().begin();
+    auto firstOf = [](Value v) {
+      auto starts = v.getDefiningOp<SliceOp>().getStarts().getDims();
+      return exprOf(starts.back()).asConstant().value_or(-1);
+    };
+    const int64_t half = tensorType(op.getUp()).getShape().back();
+    Part part = partOf(region, {op}, {op.getGate(), op.getUp()}, op.getY());
+    FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gated", 1);
+    if (failed(f)) return false;
+    p.hooks.pairs = true;
+    p.n = half;
+    functions += f->text;
+    // Operands 0 and 1 are in registers, the result is the call's.
+    SmallVector<Value> operands = part.operands;
+    operands.push_back(op.getY());
+    members += fmt::format(
+        "  LT_FN i64 firstColumn(i64 pair) {{ return pair + {}; }}\n"
+        "  LT_FN i64 secondColumn(i64 pair) {{ return pair + {}; }}\n"
+        "  __device__ __forceinline__ void storePair(i64 row, i64 pair, float first, float second) "
+        "const {{\n"
+        "    // The projection's own rounding.\n"
+        "    gated(row, pair, to_f32(from_f32<{}>(first)), to_f32(from_f32<{}>(second)){});\n"
+        "  }}\n",
+        firstOf(op.getGate()), firstOf(op.getUp()), type, type, carry(*f, "gate", operands));
+    return true;
+  }
+
+  func::FuncOp region;
+  LinearOp linear;
+  std::string name;
+  ProductKernel p;
+  Part row;
+  std::string functions, fields, members, values;
+  llvm::DenseMap<Value, int> buffers;
+};
+
+}  // namespace
+
+KernelSet fusedLinearKernels(func::FuncOp region, const std::string& name) {
+  KernelSet parts = stepwiseKernels(region, name + "_parts");
+  std::optional<KernelSet> fused = FusedLinear(region, name).kernels();
+  if (!fused) return parts;
+  // What the fused kernels cover, the parts need not.
+  int64_t most = 0;
+  DimExpr rows = 0;
+  for (const Variant& v : fused->variants)
+    for (const Condition& c : v.when) {
+      rows = c.value;
+      most = std::max(most, c.high);
+    }
+  for (Variant& v : parts.variants) {
+    if (most && !addConditions(v.when, {{rows, most + 1, std::numeric_limits<int64_t>::max()}}))
+      continue;
+    fused->variants.push_back(std::move(v));
+  }
+  fused->kernels.insert(fused->kernels.end(), parts.kernels.begin(), parts.kernels.end());
+  return std::move(*fused);
+}
+
+}  // namespace lathe::cuda

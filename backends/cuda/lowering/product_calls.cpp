@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/product_calls.h"
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+bool flag(KernelOp call, StringRef key) {
+  auto value = call.getConfig().getAs<BoolAttr>(key);
+  return value && value.getValue();
+}
+
+// Strides of a matrix's batch axes, right-aligned to `rank` of them.
+std::vector<DimExpr> batchStrides(Value v, size_t rank) {
+  auto strides = broadcastStrides(dimExprs(v));
+  std::vector<DimExpr> batch(rank, DimExpr(0));
+  const size_t own = strides.size() - 2;
+  for (size_t i = 0; i < own; ++i) batch[rank - own + i] = strides[i];
+  return batch;
+}
+
+}  // namespace
+
+ProductKernel productOf(Value x, Value w, const std::string& name) {
+  auto sizes = dimExprs(x);
+  ProductKernel p;
+  p.name = name;
+  p.dtype = elementOf(x);
+  p.m = productOf(ArrayRef(sizes).drop_back());
+  p.n = dimExprs(w)[0];
+  p.k = sizes.back();
+  return p;
+}
+
+KernelSet linearKernels(KernelOp call, const std::string& name) {
+  auto inputs = call.getInputs();
+  ProductKernel p = productOf(inputs[0], inputs[1], name);
+  p.constantB = flag(call, "constant");
+  const bool bias = flag(call, "bias"), residual = flag(call, "residual");
+  p.hooks = linearHooks(p, int(inputs.size()),
+                        std::string(call.getConfig().getAs<StringAttr>("activation").getValue()),
+                        bias ? 2 : -1, residual ? (bias ? 3 : 2) : -1);
+  return productKernels(p);
+}
+
+KernelSet matmulKernels(KernelOp call, const std::string& name) {
+  Value a = call.getInputs()[0], b = call.getInputs()[1];
+  auto left = dimExprs(a), right = dimExprs(b), result = dimExprs(call.getOutputs()[0]);
+  const size_t rank = result.size() - 2;
+  ProductKernel p;
+  p.name = name;
+  p.dtype = elementOf(a);
+  p.m = left[left.size() - 2];
+  p.k = left.back();
+  p.transposedB = !flag(call, "transpose_b");
+  p.n = p.transposedB ? right.back() : right[right.size() - 2];
+  p.batch.assign(result.begin(), result.begin() + rank);
+  p.aStrides = batchStrides(a, rank);
+  p.bStrides = batchStrides(b, rank);
+  p.constantB = false;
+  p.hooks = linearHooks(p, 2);
+  return productKernels(p);
+}
+
+KernelSet convolutionKernels(KernelOp call, const std::string& name) {
+  auto numbers = [&](StringRef key) {
+    return call.getConfig().getAs<DenseI64ArrayAttr>(key).asArrayRef();
+  };
+  auto image = dimExprs(call.getInputs()[0]), kernel = dimExprs(call.getInputs()[1]);
+  auto number = [](const DimExpr& d) { return d.asConstant().value(); };
+  ConvolutionKernel c;
+  c.name = name;
+  c.dtype = elementOf(call.getInputs()[0]);
+  c.images = image[0];
+  c.channels = number(image[1]);
+  c.height = number(image[2]);
+  c.width = number(image[3]);
+  c.filters = number(kernel[0]);
+  c.kernelH = number(kernel[2]);
+  c.kernelW = number(kernel[3]);
+  c.strideH = numbers("strides")[0];
+  c.strideW = numbers("strides")[1];
+  c.top = numbers("padding")[0];
+  c.bottom = numbers("padding")[1];
+  c.left = numbers("padding")[2];
+  c.right = numbers("padding")[3];
+  return convolutionKernels(c);
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/stepwise_kernels.h"
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/kernel_builder.h"
+#include "backends/cuda/lowering/kernel_names.h"
+#include "backends/cuda/lowering/kernel_sequence.h"
+#include "backends/to_kernels.h"
+#include "passes/form_regions.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+class Steps {
+ public:
+  Steps(ModuleOp module, func::FuncOp function, const std::string& name)
+      : module(module), function(function), name(name) {
+    for (BlockArgument v : function.getArguments()) place(v, int(v.getArgNumber()));
+    auto returned = function.getBody().front().getTerminator()->getOperands();
+    for (auto [i, v] : llvm::enumerate(returned)) {
+      // A view of a kernel's result is that result's buffer.
+      Value owner = v;
+      while (auto view = owner.getDefiningOp<ReshapeOp>()) owner = view.getX();
+      place(owner, int(function.getNumArguments() + i));
+    }
+  }
+
+  KernelSet kernels() {
+    auto regions = module.lookupSymbol<ModuleOp>("kernels");
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      if (auto view = dyn_cast<ReshapeOp>(op)) {
+        places.try_emplace(view.getY(), placeOf(view.getX()));
+        continue;
+      }
+      auto call = cast<KernelOp>(op);
+      SequenceStep step;
+      const std::string callee = call.getCallee()->str();
+      step.kernels =
+          call.getKind() == "region"
+              ? printedRegion(regions.lookupSymbol<func::FuncOp>(callee), name + "_" + callee)
+              : kernelsOf(call, name + "_" + callee);
+      for (Value v : call.getInputs()) step.buffers.push_back(placeOf(v));
+      for (Value v : call.getOutputs()) step.buffers.push_back(placeOf(v));
+      steps.push_back(std::move(step));
+    }
+    return sequenceOf(steps, temporaries);
+  }
+
+ private:
+  void place(Value v, int buffer) { places[v] = Argument{Argument::Kind::Buffer, buffer, 0}; }
+
+  // Where a value is; a result that stays inside gets memory of its own.
+  Argument placeOf(Value v) {
+    auto [it, isNew] = places.try_emplace(v);
+    if (isNew) {
+      const DimExpr elements = productOf(dimExprs(v));
+      temporaries.push_back(elements * DimExpr(int64_t(sizeOf(elementOf(v)))));
+      it->second = Argument{Argument::Kind::Scratch, int(temporaries.size()), 0};
+    }
+    return it->second;
+  }
+
+  ModuleOp module;
+  func::FuncOp function;
+  std::string name;
+  llvm::DenseMap<Value, Argument> places;
+  std::vector<DimExpr> temporaries;
+  std::vector<SequenceStep> steps;
+};
+
+}  // namespace
+
+KernelSet stepwiseKernels(func::FuncOp region, const std::string& name) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(region.getLoc());
+  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+  auto function = cast<func::FuncOp>(b.clone(*region.getOperation()));
+  foldTransposes(*module);
+  formRegions(*module, {.canEmit = isPrintedFromRegions});
+  toKernels(*module, kernelConfig);
+  nameKernels(*module);
+  return Steps(*module, function, name).kernels();
+}
+
+}  // namespace lathe::cuda
