@@ -11,6 +11,7 @@
 
 #include "backends/cuda/device/driver.h"
 #include "bench/gpu/golden.h"
+#include "bench/gpu/isolated.h"
 
 namespace {
 
@@ -81,47 +82,66 @@ int check(Json& results, const Case& c, const Words& got, const Words* host, siz
   return wrong;
 }
 
+// Both outputs and the names of what gave them.
+struct Outcome {
+  Words tested, host;  // `host` is empty where it is what is tested
+  std::string facts;
+};
+
+Outcome runCase(const Case& c, const std::string& folder, bool gpu) {
+  std::unique_ptr<Driver> host = openHost();
+  Outcome outcome;
+  Words fromHost = runOn(*host, c, folder, false);
+  outcome.facts = host->facts().name;
+  if (!gpu) {
+    outcome.tested = std::move(fromHost);
+    return outcome;
+  }
+  std::unique_ptr<Driver> tested = openGpu();
+  outcome.tested = runOn(*tested, c, folder, true);
+  outcome.host = std::move(fromHost);
+  outcome.facts = tested->facts().name + ", driver " + tested->facts().driver;
+  return outcome;
+}
+
 int run(const std::string& device, const std::string& folder, const std::string& json,
         const std::string& bin) {
-  const bool gpu = device == "gpu";
-  std::unique_ptr<Driver> host = openHost();
-  Json report{{"check", "golden"}, {"device", device}};
-  report["facts"] = Json{{"host", host->facts().name}};
-  std::unique_ptr<Driver> tested;
-  if (gpu) {
-    tested = openGpu();
-    report["facts"]["gpu"] = tested->facts().name;
-    report["facts"]["driver"] = tested->facts().driver;
-  }
-  Words all;
-  Json results = Json::array(), errors = Json::object();
+  const std::vector<Case> cases = allCases();
+  std::ofstream(bin, std::ios::trunc);
+  Json report{{"check", "golden"}, {"device", device}}, results = Json::array(),
+                                                        errors = Json::object();
   int wrong = 0;
-  for (const Case& c : allCases()) {
-    try {  // one kernel that fails must not cost the others
-      const Words fromHost = runOn(*host, c, folder, false);
-      if (gpu) {
-        const Words fromGpu = runOn(*tested, c, folder, true);
-        wrong += check(results, c, fromGpu, &fromHost, all.size());
-        all.insert(all.end(), fromGpu.begin(), fromGpu.end());
-      } else {
-        wrong += check(results, c, fromHost, nullptr, all.size());
-        all.insert(all.end(), fromHost.begin(), fromHost.end());
-      }
-    } catch (const std::exception& e) {
-      errors[c.kernel] = e.what();
-      std::cout << c.kernel << ": " << e.what() << "\n";
+  size_t offset = 0;
+  auto work = [&](size_t i) {
+    const Outcome outcome = runCase(cases[i], folder, device == "gpu");
+    Json part = Json::array();
+    const Words* host = outcome.host.empty() ? nullptr : &outcome.host;
+    const int differ = check(part, cases[i], outcome.tested, host, offset);
+    std::ofstream(bin, std::ios::binary | std::ios::app)
+        .write(reinterpret_cast<const char*>(outcome.tested.data()),
+               std::streamsize(outcome.tested.size() * 4));
+    offset += outcome.tested.size();  // of this process; the other one counts in `done`
+    return Json{{"facts", outcome.facts}, {"wrong", differ}, {"results", part}}.dump();
+  };
+  auto done = [&](size_t i, const std::string& text, bool failed) {
+    if (failed) {
+      errors[cases[i].kernel] = text;
+      std::cout << cases[i].kernel << ": " << text << "\n";
       ++wrong;
-      if (gpu) tested = openGpu();
+      return;
     }
-  }
+    const Json part = Json::parse(text);
+    report["facts"] = part["facts"];
+    wrong += int(part["wrong"]);
+    for (const Json& r : part["results"]) results.push_back(r);
+    offset += cases[i].outputWords();
+  };
+  runIsolated(cases.size(), work, done);
   report["outcome"] = wrong ? "failed" : "passed";
-  report["regions"] = results.size();
   report["wrong"] = wrong;
   report["errors"] = errors;
   report["results"] = results;
   std::ofstream(json) << report.dump(1) << "\n";
-  std::ofstream(bin, std::ios::binary)
-      .write(reinterpret_cast<const char*>(all.data()), std::streamsize(all.size() * 4));
   std::cout << results.size() << " primitives, " << wrong << " differ or failed\n";
   return wrong ? 1 : 0;
 }
