@@ -6,7 +6,9 @@
 // r lies at c ^ (r % 8), so that the 8 rows which ldmatrix reads together fall into different banks.
 // Edges are zeros in shared memory and masked stores.
 //
-// Config: Input; kTileM, kTileN, kStages, kWarpsM, kWarpsN; kTransposedB (b is [k, n]); kPairs (two
+// With kSplits > 1, blocks that share k hand their sums to the last of them.
+//
+// Config: Input; kTileM, kTileN, kStages, kWarpsM, kWarpsN; kSplits; kTransposedB (b is [k, n]); kPairs (two
 // tiles of b: rows Hooks::firstColumn and secondColumn of each pair; n counts pairs); kConstantB (b
 // is not written by an earlier kernel of the program).
 #pragma once
@@ -70,6 +72,7 @@ struct GemmShape {
   static constexpr int kChunksB = C::kTransposedB ? C::kTileN / 8 : kGemmTileK / 8;
   static constexpr int kBytesA = C::kTileM * kGemmTileK * 2, kBytesB = C::kTileN * kGemmTileK * 2;
   static constexpr int kStageBytes = kBytesA + kHalves * kBytesB;
+  static constexpr int kStride = gemmSumStride(C::kTileN);
   /// Tiles of 16 x 8 that a warp holds.
   static constexpr int kM = C::kTileM / C::kWarpsM / 16, kN = C::kTileN / C::kWarpsN / 8;
   static_assert(kN % 2 == 0, "ldmatrix reads 16 columns at a time");
@@ -143,16 +146,35 @@ LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][
   }
 }
 
-/// The sums of all warps to shared memory, row by row, and from there 8 columns at a time through
-/// the hooks: one copy of the epilogue's code, and whole lines written by neighbouring threads.
-template <class C, class Hooks>
-LT_FN void gemmStore(const Hooks& hooks,
-                     const frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][GemmShape<C>::kN],
-                     float* shared, long long row0, long long column0, long long m, long long n) {
+/// Where the blocks along k of one tile meet: room for kSplits * kHalves tiles of sums, and a zeroed
+/// counter. Used only with kSplits > 1.
+struct GemmMeeting {
+  float* sums;
+  u32* counter;
+  int split;
+};
+
+/// Eight neighbouring sums of row `i / chunks`; half of the lanes begin with the upper four: other
+/// banks.
+LT_FN vec<float, 8> gemmSums(const float* from) {
+  const bool upper = lane_id() & 4;
+  const vec<float, 4> one = load_vec_shared<4>(from + (upper ? 4 : 0));
+  const vec<float, 4> two = load_vec_shared<4>(from + (upper ? 0 : 4));
+  vec<float, 8> all;
+#pragma unroll
+  for (int q = 0; q < 4; ++q) {
+    all[q] = upper ? two[q] : one[q];
+    all[4 + q] = upper ? one[q] : two[q];
+  }
+  return all;
+}
+
+template <class C>
+LT_FN void gemmToShared(
+    const frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][GemmShape<C>::kN], float* shared) {
   typedef GemmShape<C> S;
-  constexpr int kStride = gemmSumStride(C::kTileN), kHalf = C::kTileM * kStride;
   const int lane = (int)lane_id(), warp = (int)warp_id();
-  float* own = shared + (warp / C::kWarpsN * S::kM * 16 + (lane >> 2)) * kStride +
+  float* own = shared + (warp / C::kWarpsN * S::kM * 16 + (lane >> 2)) * S::kStride +
                warp % C::kWarpsN * S::kN * 8 + (lane & 3) * 2;
 #pragma unroll
   for (int h = 0; h < S::kHalves; ++h)
@@ -160,51 +182,76 @@ LT_FN void gemmStore(const Hooks& hooks,
     for (int i = 0; i < S::kM; ++i)
 #pragma unroll
       for (int j = 0; j < S::kN; ++j) {
-        float* to = own + h * kHalf + i * 16 * kStride + j * 8;
-        const float (&r)[4] = sums[h][i][j].r;
+        float* to = own + (h * C::kTileM + i * 16) * S::kStride + j * 8;
+        const float(&r)[4] = sums[h][i][j].r;
         store_vec_shared(to, vec<float, 2>{{r[0], r[1]}});
-        store_vec_shared(to + 8 * kStride, vec<float, 2>{{r[2], r[3]}});
+        store_vec_shared(to + 8 * S::kStride, vec<float, 2>{{r[2], r[3]}});
       }
-  block_sync();
-  constexpr int kChunks = C::kTileN / 8;
-  const bool upper = lane & 4;  // half of the lanes begin with the upper four columns: other banks
+}
+
+template <class C, class Hooks>
+LT_FN void gemmEpilogue(const Hooks& hooks, const vec<float, 8> (&values)[GemmShape<C>::kHalves],
+                        long long row, long long column, long long m, long long n) {
+  if (row >= m || column >= n) return;
+  if (n % 8 == 0) {
+    if constexpr (C::kPairs)
+      hooks.storePair8(row, column, values[0].v, values[1].v);
+    else
+      hooks.store8(row, column, values[0].v);
+    return;
+  }
+#pragma unroll
+  for (int q = 0; q < 8; ++q) {
+    if (column + q >= n) continue;
+    if constexpr (C::kPairs)
+      hooks.storePair(row, column + q, values[0][q], values[1][q]);
+    else
+      hooks.store(row, column + q, values[0][q]);
+  }
+}
+
+/// From shared memory 8 columns at a time through the hooks: one copy of the epilogue's code, and
+/// whole lines written by neighbouring threads.
+template <class C, class Hooks>
+LT_FN void gemmStore(const Hooks& hooks, const float* shared, const GemmMeeting& meeting,
+                     long long row0, long long column0, long long m, long long n) {
+  typedef GemmShape<C> S;
+  constexpr int kChunks = C::kTileN / 8, kAll = C::kTileM * kChunks;
+  if constexpr (C::kSplits > 1) {
 #pragma unroll 1
-  for (int i = (int)threadIdx.x; i < C::kTileM * kChunks; i += S::kThreads) {
-    const long long row = row0 + i / kChunks, column = column0 + i % kChunks * 8;
-    float values[S::kHalves][8];
+    for (int i = (int)threadIdx.x; i < S::kHalves * kAll; i += S::kThreads)
+      store_vec(meeting.sums + ((long long)meeting.split * S::kHalves * kAll + i) * 8,
+                gemmSums(shared + i / kChunks * S::kStride + i % kChunks * 8));
+    if (!grid_last_block(meeting.counter, C::kSplits)) return;
+  }
+#pragma unroll 1
+  for (int i = (int)threadIdx.x; i < kAll; i += S::kThreads) {
+    vec<float, 8> values[S::kHalves];
 #pragma unroll
     for (int h = 0; h < S::kHalves; ++h) {
-      const float* from = shared + h * kHalf + i / kChunks * kStride + i % kChunks * 8;
-      const vec<float, 4> one = load_vec_shared<4>(from + (upper ? 4 : 0));
-      const vec<float, 4> two = load_vec_shared<4>(from + (upper ? 0 : 4));
+      if constexpr (C::kSplits > 1) {
+        // In the order of the splits: the result does not depend on who was last.
+        values[h] = vec<float, 8>{};
+        for (int split = 0; split < C::kSplits; ++split) {
+          const vec<float, 8> part =
+              load_vec<8>(meeting.sums + ((split * S::kHalves + h) * (long long)kAll + i) * 8);
 #pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        values[h][q] = upper ? two[q] : one[q];
-        values[h][4 + q] = upper ? one[q] : two[q];
+          for (int q = 0; q < 8; ++q) values[h][q] += part[q];
+        }
+      } else {
+        values[h] = gemmSums(shared + (h * C::kTileM + i / kChunks) * S::kStride + i % kChunks * 8);
       }
     }
-    if (row >= m || column >= n) continue;
-    if (n % 8 == 0) {
-      if constexpr (C::kPairs)
-        hooks.storePair8(row, column, values[0], values[1]);
-      else
-        hooks.store8(row, column, values[0]);
-      continue;
-    }
-#pragma unroll
-    for (int q = 0; q < 8; ++q) {
-      if (column + q >= n) continue;
-      if constexpr (C::kPairs)
-        hooks.storePair(row, column + q, values[0][q], values[1][q]);
-      else
-        hooks.store(row, column + q, values[0][q]);
-    }
+    gemmEpilogue<C>(hooks, values, row0 + i / kChunks, column0 + i % kChunks * 8, m, n);
   }
 }
 
 /// One tile; grid: x covers m, y covers n. m, n (columns, or pairs) and k are the product's sizes.
+/// `partial` (room for kSplits tiles of every tile) and `counters` (one per tile, zeroed) are used
+/// only with kSplits > 1, `split` is this block's.
 template <class C, class Hooks, class A, class B>
-LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n, long long k) {
+LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n, long long k,
+                int split = 0, float* partial = nullptr, u32* counters = nullptr) {
   typedef GemmShape<C> S;
   LATHE_DYN_SHARED(shared);
   const u32 ring = smem_addr(shared);
@@ -216,15 +263,18 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
   const long long row0 = (long long)(top + number % perBand % band) * C::kTileM;
   const long long column0 = (long long)(number % perBand / band) * C::kTileN;
 
-  const int steps = (int)((k + kGemmTileK - 1) / kGemmTileK);
+  const int allSteps = (int)((k + kGemmTileK - 1) / kGemmTileK);
+  const int step0 = C::kSplits > 1 ? (int)((long long)allSteps * split / C::kSplits) : 0;
+  const int steps =
+      (C::kSplits > 1 ? (int)((long long)allSteps * (split + 1) / C::kSplits) : allSteps) - step0;
   auto copyA = [&](int step) {
     gemmCopy<C::kTileM, 8, S::kThreads>(ring + step % C::kStages * S::kStageBytes, a, row0,
-                                        (long long)step * kGemmTileK,
+                                        (long long)(step0 + step) * kGemmTileK,
                                         [](long long row) { return row; });
   };
   auto copyB = [&](int step) {
     gemmCopyB<C, Hooks>(ring + step % C::kStages * S::kStageBytes, b, column0,
-                        (long long)step * kGemmTileK, n);
+                        (long long)(step0 + step) * kGemmTileK, n);
   };
   grid_dep_launch();
   if constexpr (!C::kConstantB) grid_dep_wait();
@@ -258,5 +308,9 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
   }
 
   block_sync();  // nobody reads the ring any more
-  gemmStore<C>(hooks, sums, (float*)shared, row0, column0, m, n);
+  gemmToShared<C>(sums, (float*)shared);
+  block_sync();
+  const long long place = (long long)C::kSplits * S::kHalves * C::kTileM * C::kTileN * number;
+  gemmStore<C>(hooks, (const float*)shared, {partial + place, counters + number, split}, row0,
+               column0, m, n);
 }

@@ -337,7 +337,7 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   const int warp = (int)(threadIdx.x >> 5);
   const int k0 = ((int)blockIdx.y * C::kWarpsK + warp / C::kWarpsN) * kBatches * kBatchK;
   const int mine = (int)((kBlocks - (long long)blockIdx.x + gridDim.x - 1) / gridDim.x);
-  const int total = mine * kBatches;
+  const int total = rows > 0 ? mine * kBatches : 0;
   auto blockOf = [&](int number) { return blockIdx.x + (long long)(number / kBatches) * gridDim.x; };
   auto fetch = [&](typename Way::Batch& batch, int number) {
     if (number < total)

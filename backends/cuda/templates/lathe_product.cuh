@@ -49,19 +49,25 @@ LT_FN vec<float, 16 / sizeof(T)> widenChunk(uint4 chunk) {
   return to_f32(elements);
 }
 
-/// The activations of lathe.linear, operation by operation as its decomposition.
-enum ProductActivation { kNoActivation, kSilu, kGelu, kGeluTanh, kRelu };
+/// The activations of lathe.linear by their names there, operation by operation as they decompose.
+enum ProductActivation {
+  activation_none,
+  activation_silu,
+  activation_gelu,
+  activation_gelu_tanh,
+  activation_relu,
+};
 
 template <int kKind, class S>
 LT_FN S productActivation(S x) {
-  if constexpr (kKind == kSilu) {
+  if constexpr (kKind == activation_silu) {
     return x * ((S)1 / ((S)1 + math_exp(-x)));
-  } else if constexpr (kKind == kGelu) {
+  } else if constexpr (kKind == activation_gelu) {
     return x * (S)0.5 * (math_erf(x * (S)0.70710678118654752440) + (S)1);
-  } else if constexpr (kKind == kGeluTanh) {
+  } else if constexpr (kKind == activation_gelu_tanh) {
     const S inner = x + x * x * x * (S)0.044715;
     return x * (S)0.5 * (math_tanh(inner * (S)0.79788456080286535588) + (S)1);
-  } else if constexpr (kKind == kRelu) {
+  } else if constexpr (kKind == activation_relu) {
     return max_nan(x, (S)0);
   } else {
     return x;
@@ -69,7 +75,7 @@ LT_FN S productActivation(S x) {
 }
 
 /// The default hooks: x [M, K] dense, y [M, N] = activation(product + bias[N]) + residual[M, N].
-template <class T, long long kN, int kActivation, bool kBias, bool kResidual>
+template <class T, int kActivation, bool kBias, bool kResidual>
 struct LinearHooks {
   typedef ProductElement<T> Element;
   typedef typename Element::Sum Sum;
@@ -77,6 +83,7 @@ struct LinearHooks {
   const T* bias;
   const T* residual;
   T* y;
+  long long n;
 
   __device__ Sum finish(long long column, Sum value, T addend) const {
     if constexpr (kBias) value += Element::wide(bias[column]);
@@ -85,12 +92,12 @@ struct LinearHooks {
     return value;
   }
   __device__ void store(long long row, long long column, Sum value) const {
-    const long long at = row * kN + column;
+    const long long at = row * n + column;
     y[at] = Element::narrow(finish(column, value, kResidual ? residual[at] : T{}));
   }
-  /// Only where kN is a multiple of 8.
+  /// Only where n is a multiple of 8.
   __device__ void store8(long long row, long long column, const float (&value)[8]) const {
-    const long long at = row * kN + column;
+    const long long at = row * n + column;
     vec<T, 8> addends{};
     if constexpr (kResidual) addends = load_vec<8>(residual + at);
     vec<float, 8> out;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/gemm_choices.h"
+#include "tests/unit/cuda/product_cases.h"
+
+namespace lathe::cuda {
+namespace {
+
+ProductChoice gemv(ProductMethod method, int warpsN, int warpsK, int splits, int columns,
+                   int steps) {
+  ProductChoice c;
+  c.method = method;
+  c.warpsN = warpsN;
+  c.warpsK = warpsK;
+  c.splits = splits;
+  c.columns = columns;
+  c.steps = steps;
+  return c;
+}
+ProductChoice mma(int warpsN, int warpsK, int splits, int steps) {
+  return gemv(ProductMethod::GemvMma, warpsN, warpsK, splits, 2, steps);
+}
+ProductChoice dot(int warpsN, int warpsK, int splits, int columns, int steps) {
+  return gemv(ProductMethod::GemvDot, warpsN, warpsK, splits, columns, steps);
+}
+
+struct Way {
+  LinearCase linear;
+  ProductChoice choice;
+  int64_t rows;
+};
+
+// Every way to share the work, awkward sizes, all epilogues.
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all = {
+      {{DType::BF16, 257, 264, "silu", true, true}, mma(2, 4, 1, 2), 16},
+      {{DType::F16, 31, 1000, "gelu", true, false}, mma(8, 1, 1, 4), 8},
+      {{DType::BF16, 33, 2048, "none", false, true}, mma(1, 8, 2, 4), 8},
+      {{DType::F16, 1, 72, "gelu_tanh", false, false}, mma(4, 2, 4, 1), 16},
+      {{DType::BF16, 257, 264, "relu", true, true}, dot(4, 2, 1, 2, 1), 4},
+      {{DType::F16, 33, 1000, "none", false, true}, dot(8, 1, 1, 4, 2), 1},
+      {{DType::F32, 31, 1032, "gelu", true, true}, dot(2, 4, 2, 2, 2), 16},
+      {{DType::F32, 33, 257, "none", true, false}, dot(4, 2, 1, 1, 4), 16},
+      {{DType::BF16, 31, 33, "silu", false, true}, dot(4, 2, 2, 2, 1), 8},
+      {{DType::F16, 5, 1, "none", false, false}, dot(8, 1, 1, 1, 1), 3},
+  };
+  return all;
+}
+
+TEST(Gemv, EveryWayAndNumberOfRows) {
+  for (const Way& way : ways()) {
+    KernelSetRun run(only(way.linear.kernel(), way.choice, way.rows), host::Mode::Fast);
+    for (int64_t m : {1, 2, 3, 5, 8, 16})
+      if (m <= way.rows) expectLinear(run, way.linear, m, schedule("fast"));
+  }
+}
+
+TEST(Gemv, NoRacesUnderAnySchedule) {
+  for (const Way& way : ways()) {
+    KernelSetRun run(only(way.linear.kernel(), way.choice, way.rows), host::Mode::Check);
+    for (const char* s :
+         {"check,late,forward", "check,eager,reverse", "check,random,seed=7,preempt=97"})
+      expectLinear(run, way.linear, std::min<int64_t>(way.rows, 3), schedule(s));
+  }
+}
+
+TEST(Gemv, NanAndInfinity) {
+  for (ProductChoice choice : {mma(2, 4, 1, 1), dot(2, 4, 1, 2, 1)}) {
+    const LinearCase c{DType::BF16, 33, 136};
+    KernelSetRun run(only(c.kernel(), choice, 4), host::Mode::Fast);
+    expectLinear(run, c, 3, schedule("fast"), true);
+  }
+}
+
+// Rows that do not fit shared memory are read where they lie.
+TEST(Gemv, LongRows) {
+  const LinearCase c{DType::BF16, 17, 4096};
+  const ProductSizes sizes{16, c.n, c.k, 1};
+  ASSERT_EQ(gemvPlan(c.kernel(), sizes, mma(1, 8, 1, 4)).source, GemvSource::Global);
+  KernelSetRun run(only(c.kernel(), mma(1, 8, 1, 4), 16), host::Mode::Fast);
+  expectLinear(run, c, 13, schedule("fast"));
+}
+
+// A norm in front, gate and up behind: rows are computed by the block, columns come in pairs.
+TEST(Gemv, StagedRowsAndPairs) {
+  const int64_t pairs = 37, k = 264;
+  for (const ProductChoice& choice : {mma(2, 4, 1, 1), mma(4, 1, 2, 2), dot(4, 2, 1, 2, 1)}) {
+    ProductKernel p;
+    p.name = "gated";
+    p.m = DimExpr::symbol("m");
+    p.n = pairs;
+    p.k = k;
+    p.hooks.staged = p.hooks.pairs = true;
+    p.hooks.parameters.input("bf16", "x", 0);
+    p.hooks.parameters.output("bf16", "y", 2);
+    p.hooks.construction = "{x, y}";
+    p.hooks.definition =
+        "struct Hooks {\n"
+        "  const bf16* x;\n"
+        "  bf16* y;\n"
+        "  __device__ void stage(long long row, bf16* to) const {\n"
+        "    float sum = 0.0f;\n"
+        "    for (int i = (int)threadIdx.x; i < 264; i += kThreads) {\n"
+        "      const float v = to_f32(x[row * 264 + i]);\n"
+        "      sum = fmaf(v, v, sum);\n"
+        "    }\n"
+        "    const float scale = math_rsqrt(block_sum<kThreads>(sum) / 264.0f);\n"
+        "    for (int i = (int)threadIdx.x; i < 264; i += kThreads)\n"
+        "      to[i] = to_bf16(to_f32(x[row * 264 + i]) * scale);\n"
+        "  }\n"
+        "  static __device__ long long firstColumn(long long pair) { return pair; }\n"
+        "  static __device__ long long secondColumn(long long pair) { return pair + 37; }\n"
+        "  __device__ void storePair(long long row, long long pair, float gate, float up) const {\n"
+        "    y[row * 37 + pair] = to_bf16(productActivation<activation_silu>(gate) * up);\n"
+        "  }\n"
+        "};\n";
+    KernelSetRun run(only(p, choice, 8), host::Mode::Check);
+    const int64_t m = 3;
+    const std::vector<double> x = randomValues(m * k, DType::BF16, 1),
+                              w = randomValues(2 * pairs * k, DType::BF16, 2);
+    std::vector<double> want(size_t(m * pairs)), magnitude(want.size());
+    for (int64_t i = 0; i < m; ++i) {
+      double squares = 0;
+      for (int64_t q = 0; q < k; ++q) squares += x[size_t(i * k + q)] * x[size_t(i * k + q)];
+      std::vector<double> row(static_cast<size_t>(k));
+      for (int64_t q = 0; q < k; ++q)
+        row[size_t(q)] = x[size_t(i * k + q)] / std::sqrt(squares / double(k));
+      row = rounded(row, DType::BF16);
+      for (int64_t j = 0; j < pairs; ++j) {
+        double gate = 0, up = 0, all = 0;
+        for (int64_t q = 0; q < k; ++q) {
+          gate += row[size_t(q)] * w[size_t(j * k + q)];
+          up += row[size_t(q)] * w[size_t((j + pairs) * k + q)];
+          all += std::abs(row[size_t(q)]);
+        }
+        want[size_t(i * pairs + j)] = activated("silu", gate) * up;
+        // One rounding of a row's element may fall to the other side.
+        magnitude[size_t(i * pairs + j)] = all * 100;
+      }
+    }
+    std::vector<RunBuffer> buffers(3);
+    buffers[0].bytes = encoded(x, DType::BF16);
+    buffers[1].bytes = encoded(w, DType::BF16);
+    buffers[2].bytes.resize(want.size() * 2);
+    buffers[2].isOutput = true;
+    run.run(buffers, {{"m", m}}, schedule("check,random,seed=3,preempt=97"));
+    expectNear(decoded(buffers[2].bytes, DType::BF16), want, magnitude, DType::BF16, run.what());
+  }
+}
+
+TEST(Gemv, ChosenByTheModel) {
+  for (DType dtype : {DType::BF16, DType::F32})
+    for (int64_t k : {257, 512}) {
+      const LinearCase c{dtype, 65, k, "silu", true, true};
+      const KernelSet set = productKernels(c.kernel());
+      KernelSetRun run(set, host::Mode::Fast);
+      for (int64_t m : {1, 2, 3, 5, 16, 17, 33, 257}) expectLinear(run, c, m, schedule("fast"));
+    }
+}
+
+// The first rows of decoding are streams that keep the memory busy; more rows go to tiles.
+TEST(Gemv, ModelPrefersStreamsForFewRows) {
+  LinearCase c{DType::BF16, 2048, 2048};
+  for (int64_t rows : {1, 8, 16}) {
+    const ProductChoice best = productCandidates(c.kernel(), {rows, c.n, c.k, 1}).front();
+    EXPECT_TRUE(best.method == ProductMethod::GemvDot || best.method == ProductMethod::GemvMma);
+    const GemvPlan plan = gemvPlan(c.kernel(), {rows, c.n, c.k, 1}, best);
+    EXPECT_GE(best.warpsN * best.warpsK * 32 * plan.loads * 16, 16 * 1024) << rows;
+  }
+  EXPECT_EQ(productCandidates(c.kernel(), {2048, c.n, c.k, 1}).front().method, ProductMethod::Gemm);
+  // A matrix of 128256 columns is read at the roof: 525 MB in 122 us.
+  c.n = 128256;
+  const ProductSizes head{1, c.n, c.k, 1};
+  const double seconds = productSeconds(c.kernel(), head, productCandidates(c.kernel(), head)[0]);
+  EXPECT_GT(seconds, 122e-6);
+  EXPECT_LT(seconds, 150e-6);
+}
+
+}  // namespace
+}  // namespace lathe::cuda
