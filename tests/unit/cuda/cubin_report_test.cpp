@@ -149,7 +149,9 @@ TEST(CubinReportTest, OccupancyOfHopper) {
                              std::to_string(c.threads) + " threads, " +
                              std::to_string(c.dynamicShared);
     EXPECT_EQ(o.blocks, c.blocks) << what;
-    if (c.blocks != 32) EXPECT_EQ(o.limit, c.limit) << what;
+    if (c.blocks != 32) {
+      EXPECT_EQ(o.limit, c.limit) << what;
+    }
     EXPECT_EQ(o.warps, c.blocks * ((c.threads + 31) / 32)) << what;
   }
 }
