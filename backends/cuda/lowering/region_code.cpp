@@ -350,6 +350,43 @@ Val RegionCode::define(Operation* op, const std::string& type, const std::string
   return v;
 }
 
+std::vector<std::pair<std::string, Argument>> RegionCode::parameters() {
+  std::vector<std::pair<std::string, Argument>> all;
+  const auto& replaced = known_.replaced;
+  const unsigned operands = region_.getNumArguments();
+  for (unsigned i : found.operands)
+    all.push_back({"const " + storedName(tensorType(region_.getArgument(i)).getElementType()) +
+                       (replaced.contains(i) ? "* " : "* __restrict__ ") + names_[i],
+                   {.kind = Argument::Kind::Buffer, .index = int(i)}});
+  auto results = region_.getBody().front().getTerminator()->getOperands();
+  for (unsigned r = 0; r < results.size() && sharedTarget.empty(); ++r)
+    all.push_back({storedName(tensorType(results[r]).getElementType()) +
+                       (replaced.empty() ? "* __restrict__ " : "* ") + names_[operands + r],
+                   {.kind = Argument::Kind::Buffer, .index = int(operands + r)}});
+  for (size_t i = 0; i < sizes.size(); ++i)
+    all.push_back(
+        {"i64 " + sizeNames[i], {.kind = Argument::Kind::Size, .index = 0, .value = sizes[i]}});
+  if (found.usesStatus)
+    all.push_back({"i64* status", {.kind = Argument::Kind::Status, .index = 0, .value = 0}});
+  return all;
+}
+
+Findings RegionCode::forNextRound(int round) const {
+  Findings next;
+  next.together = found.together;
+  if (round > 0) {
+    next.kept = found.kept;
+    return next;
+  }
+  for (auto& [value, passes] : readIn) {
+    // A small float is kept as it lies in memory.
+    auto cast = value.getDefiningOp<CastOp>();
+    const bool load = cast && isSmallFloat(tensorType(cast.getX()).getElementType());
+    if (passes.size() > 1 && !load) next.kept.insert(value);
+  }
+  return next;
+}
+
 Val RegionCode::eval(Value tensor, const Index& index) {
   std::string key = keyOf(tensor, index);
   if (const Val* known = k.find(key)) return *known;

@@ -88,6 +88,9 @@ class RegionCode {
   };
   void store(llvm::ArrayRef<Store> results, const Index& index);
   void finishStores();
+  std::string sharedTarget;  ///< where results go instead of their buffers, if not empty
+  /// Opens a loop over the lanes j of a chunk; the index of lane j.
+  Linear openLanes(const Linear& first, int lanes);
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
 
@@ -100,8 +103,8 @@ class RegionCode {
   int width = 1;                         ///< lanes of a chunk, at most
   int registers = 0;                     ///< elements of a row that a thread may keep per value
   std::optional<Linear> storedPosition;  ///< of the element that is being computed for a store
-  /// An operand that is not in memory: its value at the own row and lane.
-  int accumulator = -1, secondAccumulator = -1;
+  /// Operands that are not in memory: their values at the own row and lane.
+  std::set<unsigned> accumulators;
   // What it learns.
   Findings found;
   llvm::DenseMap<mlir::Value, std::set<int>> readIn;  ///< passes
@@ -109,6 +112,12 @@ class RegionCode {
   std::vector<std::string> sizeNames;
   std::vector<std::string> globals;  ///< constants in front of the kernel
   std::string failure;               ///< not empty: the text is of no use
+
+  /// Declarations of all that the text reads and writes in memory or knows of sizes.
+  std::vector<std::pair<std::string, Argument>> parameters();
+  /// What the next round of making the text should know; there are three. First it is found out
+  /// what is read several times, then what of that is worth a register.
+  Findings forNextRound(int round) const;
 
   RegionText& k;
 

@@ -19,25 +19,25 @@ bool RegionCode::isOwnRow(const Index& index) const {
 }
 
 Val RegionCode::argument(BlockArgument argument, const Index& index) {
-  const int number = int(argument.getArgNumber());
+  const unsigned number = argument.getArgNumber();
   Type element = tensorType(argument).getElementType();
   Linear at = linear(dims(argument), index);
   // Only a read at the element that is stored, or of the own row before anything is stored, leaves
   // an operand replaceable by a result.
   const bool own = storedPosition ? at == *storedPosition : teamPass_ && isOwnRow(index);
-  if (number == accumulator || number == secondAccumulator) {
+  if (accumulators.count(number)) {
     if (!own) failure = "an accumulator is read at another place than its own";
-    const std::string& name = names_[size_t(number)];
+    const std::string& name = names_[number];
     const bool lanes = !at.lanes().empty();
     return {name + (lanes ? "[j]" : ""), lanes ? k.laneLoop() : 0};
   }
-  found.operands.insert(unsigned(number));
-  if (!own) found.scattered.insert(unsigned(number));
+  found.operands.insert(number);
+  if (!own) found.scattered.insert(number);
   auto count = elementCountOf(tensorType(argument));
   int64_t divisor = 0;
   for (auto& [symbols, factor] : count->terms()) divisor = std::gcd(divisor, factor);
-  const bool readOnly = !known_.replaced.contains(unsigned(number));
-  return load(names_[size_t(number)], element, at, readOnly, divisor);
+  const bool readOnly = !known_.replaced.contains(number);
+  return load(names_[number], element, at, readOnly, divisor);
 }
 
 Val RegionCode::load(const std::string& name, Type element, const Linear& at, bool readOnly,
@@ -50,8 +50,16 @@ Val RegionCode::load(const std::string& name, Type element, const Linear& at, bo
   // A condition that some lanes of every chunk fulfil keeps no vector from being read.
   llvm::erase_if(guards, [](const Val& g) { return g.perLane; });
   const bool uniformGuards = llvm::all_of(guards, [&](const Val& g) { return g.level < laneLoop; });
+  Linear lanePart = at.lanePart();
   if (!lanes.empty() && uniformGuards) {
     Linear base = at.uniformPart();
+    if (lanes.front() != 0 || lanes.back() + 1 != int64_t(lanes.size())) {
+      // What is odd about the base goes to the lanes: x[2 * (j / 2) + 1] shares its vector.
+      const int64_t odd = base.constant() & (int64_t(lanes.size()) - 1);
+      base = base - Linear(odd);
+      lanePart = lanePart + Linear(odd);
+      for (int64_t& l : lanes) l += odd;
+    }
     bool inOrder = true;
     for (size_t i = 0; i < lanes.size(); ++i) inOrder &= lanes[i] == int64_t(i);
     // Lanes may share elements of a shorter vector, or skip some of a longer one.
@@ -82,7 +90,7 @@ Val RegionCode::load(const std::string& name, Type element, const Linear& at, bo
         k.remember(key, v);
         known = k.find(key);
       }
-      const std::string lane = inOrder ? "j" : at.lanePart().text();
+      const std::string lane = inOrder ? "j" : lanePart.text();
       Val v{known->text + "[" + lane + "]", laneLoop, raw};
       if (inOrder && condition.empty()) v.whole = known->text;
       return v;

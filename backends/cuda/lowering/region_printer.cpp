@@ -46,24 +46,10 @@ class Printer {
     out.launch.kernel = out.kernel.name = name_;
     out.launch.threads = schedule_.threads;
     std::string parameters;
-    auto add = [&](const std::string& type, const std::string& name, Argument argument) {
-      parameters += (parameters.empty() ? "" : ", ") + type + name;
-      out.launch.arguments.push_back(std::move(argument));
-    };
-    const unsigned operands = region_.getNumArguments();
-    const auto& replaced = code_.found.replaced;
-    for (unsigned i : code_.found.operands) {
-      Type element = tensorType(region_.getArgument(i)).getElementType();
-      add("const " + storedName(element) + "*" + (replaced.contains(i) ? " " : " __restrict__ "),
-          names_[i], {.kind = Argument::Kind::Buffer, .index = int(i)});
+    for (auto& [text, argument] : code_.parameters()) {
+      parameters += (parameters.empty() ? "" : ", ") + text;
+      out.launch.arguments.push_back(argument);
     }
-    for (unsigned r = 0; r < results_.size(); ++r)
-      add(storedName(tensorType(results_[r]).getElementType()) +
-              (replaced.empty() ? "* __restrict__ " : "* "),
-          names_[operands + r], {.kind = Argument::Kind::Buffer, .index = int(operands + r)});
-    for (size_t i = 0; i < code_.sizes.size(); ++i)
-      add("i64 ", code_.sizeNames[i], {.kind = Argument::Kind::Size, .value = code_.sizes[i]});
-    if (code_.found.usesStatus) add("i64* ", "status", {.kind = Argument::Kind::Status});
     bool random = false;
     region_.walk([&](RandomBitsOp) { random = true; });
     out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
@@ -127,12 +113,7 @@ class Printer {
   }
 
   Linear openLanes(const Linear& first, int lanes) {
-    if (lanes == 1) return first;
-    text_.open("#pragma unroll\nfor (int j = 0; j < " + std::to_string(lanes) + "; ++j)", nullptr,
-               true);
-    Atom j{.text = "j", .level = text_.top(), .hi = lanes - 1, .wide = false};
-    for (int i = 0; i < lanes; ++i) j.lanes.push_back(i);
-    return first + Linear(text_.atom(j));
+    return lanes == 1 ? first : code_.openLanes(first, lanes);
   }
   void closeLanes(int lanes) {
     if (lanes > 1) text_.close();
@@ -328,7 +309,6 @@ FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& nam
     plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
     if (!plan->rowDims.empty()) plan->rowDims.pop_back();
   }
-  // First what is read several times, then what of that is worth a register, then the text.
   Findings known;
   PrintedRegion out;
   const std::vector<std::string> names = namesOf(region);
@@ -342,18 +322,7 @@ FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& nam
       out.kernels.push_back(printer.kernel(headOf(region, name, schedule)));
       return out;
     }
-    Findings next;
-    if (round == 0) {
-      for (auto& [value, passes] : code.readIn) {
-        // A small float is kept as it lies in memory.
-        auto cast = value.getDefiningOp<CastOp>();
-        bool load = cast && isSmallFloat(tensorType(cast.getX()).getElementType());
-        if (passes.size() > 1 && !load) next.kept.insert(value);
-      }
-    } else {
-      next.kept = code.found.kept;
-    }
-    next.together = code.found.together;
+    Findings next = code.forNextRound(round);
     for (auto [operand, result] : printer.inPlace()) next.replaced.insert(operand);
     known = std::move(next);
   }

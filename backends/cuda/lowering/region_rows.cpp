@@ -14,12 +14,19 @@ int RegionCode::widthFor(const DimExpr& length, int most) {
   return width;
 }
 
+Linear RegionCode::openLanes(const Linear& first, int lanes) {
+  k.open("#pragma unroll\nfor (int j = 0; j < " + std::to_string(lanes) + "; ++j)", nullptr, true);
+  Atom j{.text = "j", .level = k.top(), .hi = lanes - 1, .wide = false};
+  for (int i = 0; i < lanes; ++i) j.lanes.push_back(i);
+  return first + Linear(k.atom(j));
+}
+
 void RegionCode::overRow(const DimExpr& length, int lanes, function_ref<void(const Linear&)> body,
                          function_ref<void()> after) {
   auto number = length.asConstant();
   int opened = 0;
-  auto open = [&](const std::string& header, bool lane = false) {
-    k.open(header, nullptr, lane);
+  auto open = [&](const std::string& header) {
+    k.open(header);
     ++opened;
   };
   Pass pass;
@@ -57,10 +64,8 @@ void RegionCode::overRow(const DimExpr& length, int lanes, function_ref<void(con
   inside.hi = last;
   Linear lane(k.atom(inside));
   if (lanes > 1) {
-    open("#pragma unroll\nfor (int j = 0; j < " + std::to_string(lanes) + "; ++j)", true);
-    Atom j{.text = "j", .level = k.top(), .hi = lanes - 1, .wide = false};
-    for (int i = 0; i < lanes; ++i) j.lanes.push_back(i);
-    lane = lane + Linear(k.atom(j));
+    lane = openLanes(lane, lanes);
+    ++opened;
   }
   pass.lane = lane;
   pass.level = k.top();
@@ -134,7 +139,8 @@ void RegionCode::store(ArrayRef<Store> results, const Index& index) {
   // Only then is anything written: a result may lie in an operand's buffer.
   for (auto [s, value] : llvm::zip(results, values)) {
     Type element = tensorType(block.getTerminator()->getOperand(s.result)).getElementType();
-    const std::string& name = names_[region_.getNumArguments() + s.result];
+    const std::string& name =
+        sharedTarget.empty() ? names_[region_.getNumArguments() + s.result] : sharedTarget;
     const int lanes = int(s.position.lanes().size());
     if (lanes == 0) {
       k.line(k.top(), name + "[" + s.position.text() + "] = " + stored(element, value) + ";");
@@ -148,7 +154,8 @@ void RegionCode::store(ArrayRef<Store> results, const Index& index) {
     k.line(level, "vec<" + (pack ? "float" : storedName(element)) + ", " + std::to_string(lanes) +
                       "> " + vector + ";");
     k.line(k.top(), vector + "[j] = " + (pack ? real : stored(element, value)) + ";");
-    pendingStores_.push_back(std::string(pack ? "store_f32(" : "store_vec(") + name + " + " +
+    const std::string shared = sharedTarget.empty() ? "(" : "_shared(";
+    pendingStores_.push_back((pack ? "store_f32" : "store_vec") + shared + name + " + " +
                              s.position.uniformPart().text() + ", " + vector + ");");
   }
 }
