@@ -42,13 +42,16 @@ DimExpr productOf(ArrayRef<DimExpr> sizes) {
   return product;
 }
 
+SmallVector<DimExpr> denseStrides(ArrayRef<DimExpr> sizes) {
+  SmallVector<DimExpr> strides(sizes.size(), DimExpr(1));
+  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+  return strides;
+}
+
 SmallVector<DimExpr> broadcastStrides(ArrayRef<DimExpr> sizes) {
-  SmallVector<DimExpr> strides(sizes.size(), DimExpr(0));
-  DimExpr step = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    if (!(sizes[i] == DimExpr(1))) strides[i] = step;
-    step = step * sizes[i];
-  }
+  SmallVector<DimExpr> strides = denseStrides(sizes);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] == DimExpr(1)) strides[i] = 0;
   return strides;
 }
 

@@ -11,6 +11,8 @@ DType elementOf(mlir::Value v);
 DimExpr productOf(llvm::ArrayRef<DimExpr> sizes);
 /// Size number `i` of a list of sizes in a call's config.
 DimExpr sizeIn(mlir::ArrayAttr list, size_t i);
+/// Strides of a dense tensor in elements.
+llvm::SmallVector<DimExpr> denseStrides(llvm::ArrayRef<DimExpr> sizes);
 /// Dense strides in elements, 0 along an axis of literal size 1.
 llvm::SmallVector<DimExpr> broadcastStrides(llvm::ArrayRef<DimExpr> sizes);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/data_kernels.h"
 #include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/kernel_names.h"
 #include "backends/cuda/lowering/kernel_sequence.h"
@@ -198,12 +199,37 @@ class FusedLinear {
   llvm::DenseMap<Value, int> buffers;
 };
 
+// A cache that is not updated in place is copied first: the kernel writes the new rows alone.
+void addCopies(func::FuncOp region, const std::string& name, KernelSet& set) {
+  auto returned = region.getBody().front().getTerminator()->getOperands();
+  for (auto [i, v] : llvm::enumerate(returned)) {
+    auto update = v.getDefiningOp<UpdateOp>();
+    if (!update) continue;
+    const int from = int(cast<BlockArgument>(update.getX()).getArgNumber()),
+              to = int(region.getNumArguments() + i);
+    auto sizes = dimExprs(v);
+    auto strides = denseStrides(sizes);
+    CopyKernel copy{name + "_copy_" + std::to_string(i), elementOf(v), 0, {}, {}};
+    copy.sizes.assign(sizes.begin(), sizes.end());
+    copy.strides.assign(strides.begin(), strides.end());
+    KernelSet copies = copyKernels(copy);
+    for (Launch& l : copies.variants.at(0).launches) {
+      for (Argument& a : l.arguments)
+        if (a.kind == Argument::Kind::Buffer) a.index = a.index == 0 ? from : to;
+      l.unlessSame = {from, to};
+      for (Variant& variant : set.variants) variant.launches.insert(variant.launches.begin(), l);
+    }
+    set.kernels.insert(set.kernels.end(), copies.kernels.begin(), copies.kernels.end());
+  }
+}
+
 }  // namespace
 
 KernelSet fusedLinearKernels(func::FuncOp region, const std::string& name) {
   KernelSet parts = stepwiseKernels(region, name + "_parts");
   std::optional<KernelSet> fused = FusedLinear(region, name).kernels();
   if (!fused) return parts;
+  addCopies(region, name, *fused);
   // What the fused kernels cover, the parts need not.
   int64_t most = 0;
   DimExpr rows = 0;

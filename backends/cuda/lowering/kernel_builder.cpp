@@ -8,6 +8,7 @@
 #include "backends/cuda/lowering/kernel_cache.h"
 #include "backends/cuda/lowering/product_calls.h"
 #include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/variant_pruning.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/locations.h"
 #include "runtime/error.h"
@@ -105,6 +106,7 @@ void buildKernels(ModuleOp module, const BackendOptions& options, Program& progr
     KernelSet set = !region                             ? kernelsOf(call, callee)
                     : region.getOps<LinearOp>().empty() ? printedRegion(region, callee)
                                                         : fusedLinearKernels(region, callee);
+    pruneVariants(set, program.symbols);
     if (set.variants.empty()) throw unsupported(call, "no kernel for " + callee);
     table[callee] = std::move(set.variants);
     for (KernelText& k : set.kernels) {
