@@ -22,6 +22,12 @@ bool sharedValid(const Executor& x, u32 offset, u64 bytes) {
   });
 }
 
+// Which of the two bytes of cell i an access from `offset` touches: neighbouring bytes may belong
+// to different threads.
+u8 bytesOf(u64 i, u64 offset, u64 bytes) {
+  return u8((i * 2 >= offset ? 1 : 0) | (i * 2 + 1 < offset + bytes ? 2 : 0));
+}
+
 // What `thread` of the cluster did at `when` on its warp's clock happened before now on `me`.
 // Lanes of one warp are ordered by warp_sync alone.
 bool ordered(Executor& x, u32 thread, u32 when, const LtFiber& me) {
@@ -44,7 +50,7 @@ void race(Executor& x, const Access& a, bool otherWrites, const Text& what, u32 
            a.place.text(x).chars, other, otherBlock, placeOfMark(x, otherPlace).chars));
 }
 
-void checkCell(Executor& x, Block& b, u32 i, const Access& a) {
+void checkCell(Executor& x, Block& b, u32 i, u8 bytes, const Access& a) {
   SharedCell& cell = b.cells[i];
   const LtFiber& me = *lt_self;
   if (cell.state == InFlight) {
@@ -62,31 +68,37 @@ void checkCell(Executor& x, Block& b, u32 i, const Access& a) {
                     whoIs(me).chars, a.place.text(x).chars));
     cell.state = Written;
   }
-  auto racing = [&](u16 thread, u32 when, u32 place, bool writes) {
-    if (ordered(x, thread, when, me)) return;
+  auto racing = [&](u16 thread, u32 when, u32 place, u8 touched, bool writes) {
+    if (!(touched & bytes) || ordered(x, thread, when, me)) return;
     if (first(x, a, writes ? 'w' : 'r'))
       race(x, a, writes, sharedName(x, i * 2), x.fibers[thread].inBlock, place,
            x.blockOf(x.fibers[thread]).index);
   };
-  if (cell.has & HasWrite) racing(cell.writer, cell.writeClock, cell.writePlace, true);
+  if (cell.has & HasWrite)
+    racing(cell.writer, cell.writeClock, cell.writePlace, cell.writeBytes, true);
   const u32 now = x.clock[x.warpOf(me)];
   if (a.write) {
-    if (cell.has & HasRead) racing(cell.reader, cell.readClock, cell.readPlace, false);
-    if (cell.has & HasRead2) racing(cell.reader2, cell.read2Clock, cell.readPlace, false);
+    if (cell.has & HasRead)
+      racing(cell.reader, cell.readClock, cell.readPlace, cell.readBytes, false);
+    if (cell.has & HasRead2)
+      racing(cell.reader2, cell.read2Clock, cell.readPlace, cell.read2Bytes, false);
     cell.writer = me.linear;
     cell.writeClock = now;
     cell.writePlace = a.place.mark();
+    cell.writeBytes = bytes;
     cell.state = a.asynchronous ? InFlight : Written;
     cell.has = HasWrite;
   } else {
     if ((cell.has & HasRead) && x.warpOf(x.fibers[cell.reader]) != x.warpOf(me)) {
       cell.reader2 = cell.reader;
       cell.read2Clock = cell.readClock;
+      cell.read2Bytes = cell.readBytes;
       cell.has |= HasRead2;
     }
     cell.reader = me.linear;
     cell.readClock = now;
     cell.readPlace = a.place.mark();
+    cell.readBytes = bytes;
     cell.has |= HasRead;
   }
 }
@@ -116,13 +128,14 @@ void checkDependence(Executor& x, const Buffer& b, u64 i, const GlobalCell& cell
              a.place.text(x).chars));
 }
 
-void checkCell(Executor& x, const Buffer& b, u64 i, const Access& a) {
+void checkCell(Executor& x, const Buffer& b, u64 i, u8 touched, const Access& a) {
   GlobalCell& cell = b.cells[i];
   const LtFiber& me = *lt_self;
   const Block& block = x.blockOf(me);
   const u32 launch = x.launch->number;
   checkDependence(x, b, i, cell, a);
-  auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, bool writes) {
+  auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, u8 theirs, bool writes) {
+    if (!(theirs & touched)) return;
     const Block* other = nullptr;  // of this cluster
     for (const Block& candidate : x.blocks)
       if (candidate.index == inBlock && &candidate - x.blocks.data() < x.inCluster)
@@ -134,9 +147,11 @@ void checkCell(Executor& x, const Buffer& b, u64 i, const Access& a) {
            inBlock);
   };
   const bool written = cell.writeLaunch == launch, read = cell.readLaunch == launch;
-  if (written) racing(cell.writeBlock, cell.writeThread, cell.writeClock, cell.writePlace, true);
+  if (written)
+    racing(cell.writeBlock, cell.writeThread, cell.writeClock, cell.writePlace, cell.writeBytes,
+           true);
   if (a.write && read)
-    racing(cell.readBlock, cell.readThread, cell.readClock, cell.readPlace, false);
+    racing(cell.readBlock, cell.readThread, cell.readClock, cell.readPlace, cell.readBytes, false);
   const u32 now = x.clock[x.warpOf(me)];
   const u64 bytes = std::min<u64>(2, b.bytes - i * 2);
   if (a.write) {
@@ -146,6 +161,7 @@ void checkCell(Executor& x, const Buffer& b, u64 i, const Access& a) {
     cell.writeThread = me.inBlock;
     cell.writeClock = now;
     cell.writePlace = a.place.mark();
+    cell.writeBytes = touched;
   } else {
     // What this launch wrote itself came from the chip: not another byte to fetch.
     if (!read && !written) x.traffic.distinctRead += bytes;
@@ -154,6 +170,7 @@ void checkCell(Executor& x, const Buffer& b, u64 i, const Access& a) {
     cell.readThread = me.inBlock;
     cell.readClock = now;
     cell.readPlace = a.place.mark();
+    cell.readBytes = touched;
   }
 }
 
@@ -171,7 +188,7 @@ void checkShared(Executor& x, Block& b, u32 offset, const Access& a) {
                  a.place.text(x).chars));
   if (!x.checked) return;
   const u32 end = u32((offset + a.bytes + 1) / 2);
-  for (u32 i = offset / 2; i < end; ++i) checkCell(x, b, i, a);
+  for (u32 i = offset / 2; i < end; ++i) checkCell(x, b, i, bytesOf(i, offset, a.bytes), a);
 }
 
 void checkGlobal(Executor& x, const char* p, const Access& a) {
@@ -183,7 +200,7 @@ void checkGlobal(Executor& x, const char* p, const Access& a) {
   (a.write ? x.traffic.written : x.traffic.read) += a.bytes;
   if (!x.checked || !b->cells) return;
   const u64 offset = u64(p - b->base), end = (offset + a.bytes + 1) / 2;
-  for (u64 i = offset / 2; i < end; ++i) checkCell(x, *b, i, a);
+  for (u64 i = offset / 2; i < end; ++i) checkCell(x, *b, i, bytesOf(i, offset, a.bytes), a);
 }
 
 }  // namespace lathe::cuda::host

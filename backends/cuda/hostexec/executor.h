@@ -32,6 +32,7 @@ struct SharedCell {
   u32 writeClock, readClock, read2Clock, writePlace, readPlace;
   u16 writer, reader, reader2;
   u8 state, has;
+  u8 writeBytes, readBytes, read2Bytes;  ///< which of the two
 };
 enum : u8 { Uninitialised = 0, Written = 1, InFlight = 2 };  // SharedCell::state
 enum : u8 { HasWrite = 1, HasRead = 2, HasRead2 = 4 };       // SharedCell::has

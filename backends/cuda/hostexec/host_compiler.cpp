@@ -109,7 +109,8 @@ std::vector<std::string> flagsOf(Mode mode, bool clang) {
                                     "-fno-exceptions",
                                     "-fno-rtti",
                                     "-fno-omit-frame-pointer",
-                                    "-fstack-clash-protection"};
+                                    "-fstack-clash-protection",
+                                    "-gdwarf-4"};  // binutils up to 2.40 mistake files of DWARF 5
   auto add = [&](std::initializer_list<const char*> more) {
     flags.insert(flags.end(), more.begin(), more.end());
   };
@@ -120,7 +121,7 @@ std::vector<std::string> flagsOf(Mode mode, bool clang) {
     case Mode::Check:
       // Linked without the sanitizer's library: the twin defines the callbacks. Vectors of 32 bytes
       // have none under clang.
-      add({"-O1", "-g", "-fsanitize=thread"});
+      add({"-O1", "-fsanitize=thread"});
       if (clang)
         add({"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize",
              "-fno-slp-vectorize"});
@@ -129,7 +130,7 @@ std::vector<std::string> flagsOf(Mode mode, bool clang) {
       break;
     case Mode::Asan:
       // A fake stack per fiber would make kernels up to 70 times slower.
-      add({"-O1", "-g", "-fsanitize=address"});
+      add({"-O1", "-fsanitize=address"});
       if (clang)
         add({"-fsanitize-address-use-after-return=never"});
       else

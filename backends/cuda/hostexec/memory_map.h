@@ -15,6 +15,7 @@ struct GlobalCell {
   uint32_t writeBlock, writeClock, writePlace;
   uint32_t readBlock, readClock, readPlace;
   uint16_t writeThread, readThread;
+  uint8_t writeBytes, readBytes;  ///< which of the two
 };
 
 struct Buffer {

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of host execution: memory, launches, recordings, misuse; the compiler and its cache.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "backends/cuda/device/headers.h"
+#include "backends/cuda/hostexec/host_compiler.h"
+#include "backends/cuda/hostexec/process.h"
+#include "backends/cuda/hostexec/sanitizer.h"
+#include "runtime/error.h"
+#include "tests/unit/cuda/host_cases.h"
+
+namespace lathe::cuda {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+template <class F>
+std::string messageOf(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+// A folder of its own for each test.
+class HostDriverTest : public testing::Test {
+ protected:
+  HostDriverTest() {
+    char name[] = "/tmp/lathe-host-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  ~HostDriverTest() override { std::filesystem::remove_all(folder_); }
+  std::unique_ptr<HostDriver> open(const char* options = "fast") {
+    return openHost(host::parseOptions(options), folder_ + "/cache");
+  }
+  std::string folder_;
+};
+
+std::string kernel(const std::string& name, const std::string& parameters, const std::string& body,
+                   int threads = 64) {
+  return "#include \"lathe_device.cuh\"\nextern \"C\" __global__ void __launch_bounds__(" +
+         std::to_string(threads) + ")\n" + name + "(" + parameters + ") {\n" + body + "\n}\n";
+}
+
+template <class... A>
+void launch(Driver& d, Driver::Function f, LaunchConfig config, A... values) {
+  void* arguments[] = {&values...};
+  d.launch(f, config, arguments);
+}
+
+template <class T>
+std::vector<T> read(Driver& d, const T* p, size_t n) {
+  std::vector<T> v(n);
+  d.download(v.data(), p, n * sizeof(T));
+  return v;
+}
+
+TEST_F(HostDriverTest, memoryIsAlignedFilledWithNanAndChecked) {
+  auto d = open();
+  for (size_t bytes : {0, 1, 31, 33, 257, 4096, 70000}) {
+    auto* p = static_cast<unsigned char*>(d->allocate(bytes, "buffer"));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % 256, 0u);
+    for (unsigned char c : read(*d, p, bytes)) ASSERT_EQ(c, 0xff);
+    EXPECT_THAT(messageOf([&] { d->zero(p, bytes + 1); }),
+                HasSubstr("zero: expected " + std::to_string(bytes + 1) + " bytes inside one"));
+    d->zero(p, bytes);
+    for (unsigned char c : read(*d, p, bytes)) ASSERT_EQ(c, 0);
+    d->release(p);
+  }
+  int onHost = 0;
+  EXPECT_THAT(messageOf([&] { d->upload(&onHost, &onHost, 4); }), HasSubstr("upload: expected 4"));
+  EXPECT_THAT(messageOf([&] { d->release(&onHost); }), HasSubstr("memory of this driver"));
+  d->release(nullptr);
+}
+
+TEST_F(HostDriverTest, writesPastTheEndAreToldWithoutChecks) {
+  auto d = open();
+  auto f = d->load({{"over", kernel("over", "int* p, i64 n", "p[n] = 1;"), "", ""}})[0];
+  auto* p = static_cast<int*>(d->allocate(100, "victim"));
+  launch(*d, f, configOf(1, 1, 32), p, int64_t(25));
+  EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("past the end of victim"));
+  if (host::haveAsan()) return;  // which reports faults in its own way, and ends the program
+  auto* q = static_cast<int*>(d->allocate(1024, "page"));
+  launch(*d, f, configOf(1, 1, 32), q, int64_t(256));
+  EXPECT_THAT(messageOf([&] { d->synchronize(); }),
+              AllOf(HasSubstr("memory fault at page + 1024 (buffer of 1024 bytes)"),
+                    HasSubstr("thread (0,0,0)"), HasSubstr("over.cu:4")));
+}
+
+TEST_F(HostDriverTest, recordedLaunchesRunAgainWithTheirArguments) {
+  auto d = open();
+  auto f = d->load({{"add",
+                     kernel("add", "float* p, float x, i64 n, bool twice",
+                            "for (i64 i = threadIdx.x; i < n; i += 64) p[i] += twice ? 2 * "
+                            "x : x;"),
+                     "", ""}})[0];
+  auto *p = static_cast<float*>(d->allocate(33 * 4, "p")),
+       *q = static_cast<float*>(d->allocate(33 * 4, "q"));
+  d->zero(p, 33 * 4);
+  auto recorded = d->record([&] {
+    float x = 1.5f;
+    launch(*d, f, configOf(1, 1, 64), p, x, int64_t(33), true);
+    d->copy(q, p, 33 * 4);
+    x = 100;
+    EXPECT_THAT(messageOf([&] { d->upload(p, &x, 4); }), HasSubstr("upload inside record"));
+  });
+  EXPECT_EQ(read(*d, p, 33)[0], 0) << "recording must not run";
+  d->replay(*recorded);
+  d->replay(*recorded);
+  for (float v : read(*d, q, 33)) EXPECT_EQ(v, 6);
+}
+
+TEST_F(HostDriverTest, refusesWhatNoGpuLaunches) {
+  auto d = open();
+  auto f = d->load({{"none", kernel("none", "", ""), "", ""}})[0];
+  auto message = [&](LaunchConfig c) { return messageOf([&] { d->launch(f, c, nullptr); }); };
+  EXPECT_THAT(message(configOf(1, 1, 33)), HasSubstr("whole warps"));
+  EXPECT_THAT(message(configOf(1, 1, 1056)), HasSubstr("at most 1024 threads"));
+  EXPECT_THAT(message(configOf(0, 1, 32)), HasSubstr("at least 1"));
+  EXPECT_THAT(message(configOf(1, 65536, 32)), HasSubstr("65535"));
+  EXPECT_THAT(message(configOf(1, 1, 32, 232449)), HasSubstr("232448"));
+  LaunchConfig c = configOf(6, 1, 32);
+  c.cluster = 4;
+  EXPECT_THAT(message(c), HasSubstr("divides the grid's x of 6"));
+}
+
+TEST_F(HostDriverTest, clustersShareAndAreChecked) {
+  const std::string sum =
+      kernel("sums", "const float* x, float* y",
+             "const float s = cluster_sum<64>(x[blockIdx.x * 64 + threadIdx.x]);\n"
+             "const arg_pair<float> best = cluster_reduce<64>(arg_pair<float>{x[blockIdx.x * 64 + "
+             "threadIdx.x], (i64)(blockIdx.x * 64 + threadIdx.x)}, ArgMax{});\n"
+             "if (threadIdx.x == 5) { y[blockIdx.x * 2] = s; y[blockIdx.x * 2 + 1] = "
+             "(float)best.index; }");
+  for (const char* options : {"fast", "check,random,seed=3"}) {
+    auto d = open(options);
+    auto f = d->load({{"sums", sum, "", ""}})[0];
+    std::vector<float> x(8 * 64);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = float(i % 97);
+    auto* in = static_cast<float*>(d->allocate(x.size() * 4, "x"));
+    auto* out = static_cast<float*>(d->allocate(16 * 4, "y"));
+    d->upload(in, x.data(), x.size() * 4);
+    LaunchConfig c = configOf(8, 1, 64);
+    c.cluster = 4;
+    launch(*d, f, c, in, out);
+    d->synchronize();
+    const auto y = read(*d, out, 16);
+    for (size_t cluster = 0; cluster < 2; ++cluster) {
+      float want = 0;
+      size_t best = cluster * 256;
+      for (size_t i = cluster * 256; i < cluster * 256 + 256; ++i) {
+        want += x[i];
+        if (x[i] > x[best]) best = i;
+      }
+      for (size_t b = 0; b < 4; ++b) {
+        EXPECT_EQ(y[(cluster * 4 + b) * 2], want);
+        EXPECT_EQ(y[(cluster * 4 + b) * 2 + 1], float(best));
+      }
+    }
+  }
+  // Without the second barrier a block may leave, or write, while others still read.
+  auto d = open("check,reverse");
+  auto f = d->load({{"race",
+                     kernel("race", "float* y",
+                            "LATHE_SHARED(float, part, 1);\n"
+                            "if (threadIdx.x == 0) part[0] = 1;\n"
+                            "y[blockIdx.x * 64 + threadIdx.x] = cluster_read(part, "
+                            "cluster_rank() ^ 1);"),
+                     "", ""}})[0];
+  auto* y = static_cast<float*>(d->allocate(128 * 4, "y"));
+  LaunchConfig c = configOf(2, 1, 64);
+  c.cluster = 2;
+  launch(*d, f, c, y);
+  EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("part + 0 (array of 4 bytes)"));
+}
+
+TEST_F(HostDriverTest, lastBlockSeesAllAndLeavesTheCounterAtZero) {
+  const std::string text =
+      kernel("total", "const i64* x, i64* parts, u32* counter, i64* y, i64* status",
+             "const i64 s = block_sum<64>(x[blockIdx.x * 64 + threadIdx.x]);\n"
+             "if (threadIdx.x == 0) parts[blockIdx.x] = s;\n"
+             "if (grid_last_block(counter, gridDim.x) && threadIdx.x == 0) {\n"
+             "  i64 t = 0;\n  for (u32 i = 0; i < gridDim.x; ++i) t = int_add(t, parts[i]);\n"
+             "  *y = t;\n  lt_report_index(status, 42);\n}");
+  for (const char* options : {"fast,threads=2", "check,random,seed=11"}) {
+    auto d = open(options);
+    auto f = d->load({{"total", text, "", ""}})[0];
+    std::vector<int64_t> x(31 * 64);
+    int64_t want = 0;
+    for (size_t i = 0; i < x.size(); ++i) want += x[i] = int64_t(i) * 1000000007;
+    auto* in = static_cast<int64_t*>(d->allocate(x.size() * 8, "x"));
+    d->upload(in, x.data(), x.size() * 8);
+    auto* parts = static_cast<int64_t*>(d->allocate(31 * 8, "parts"));
+    auto* counter = static_cast<uint32_t*>(d->allocate(4, "counter"));
+    auto* y = static_cast<int64_t*>(d->allocate(8, "y"));
+    auto* status = static_cast<int64_t*>(d->allocate(8, "status"));
+    d->zero(counter, 4);
+    for (int run = 0; run < 2; ++run) {
+      launch(*d, f, configOf(31, 1, 64), in, parts, counter, y, status);
+      EXPECT_EQ(read(*d, y, 1)[0], want);
+      EXPECT_EQ(read(*d, counter, 1)[0], 0u);
+      EXPECT_EQ(read(*d, status, 1)[0], 42 | int64_t(1) << 62);
+    }
+  }
+}
+
+TEST_F(HostDriverTest, trafficIsCounted) {
+  auto d = open("check,count");
+  auto f = d->load({{"silu_mul", kernelText("silu_mul"), "", ""},
+                    {"softmax_mask", kernelText("softmax_mask"), "", ""}});
+  runCase(*d, f[0], "silu_mul");
+  runCase(*d, f[1], "softmax_mask");
+  const auto launches = d->takeLaunches();
+  ASSERT_EQ(launches.size(), 2u);
+  const uint64_t n = 16 * 1024 + 8;
+  EXPECT_EQ(launches[0].kernel, "silu_mul");
+  EXPECT_EQ(launches[0].traffic.read, 4 * n);
+  EXPECT_EQ(launches[0].traffic.distinctRead, 4 * n);
+  EXPECT_EQ(launches[0].traffic.written, 2 * n);
+  EXPECT_EQ(launches[0].traffic.distinctWritten, 2 * n);
+  // Two passes over the mask and over what it leaves.
+  EXPECT_EQ(launches[1].traffic.distinctWritten, 4u * 12 * 1000);
+  EXPECT_GT(launches[1].traffic.read, 2u * 12 * 1000);
+  EXPECT_LE(launches[1].traffic.distinctRead, 5u * 12 * 1000);
+  EXPECT_EQ(launches[1].barriers, 12u);
+  EXPECT_TRUE(d->takeLaunches().empty());
+}
+
+TEST_F(HostDriverTest, compileErrorsShowNumberedLines) {
+  auto d = open();
+  EXPECT_THAT(messageOf([&] {
+                d->load({{"good", kernel("good", "", ""), "", ""},
+                         {"bad", kernel("bad", "int* p", "  p[0] = nothing;"), "", ""}});
+              }),
+              AllOf(HasSubstr("kernel bad does not compile for the host ("), HasSubstr("bad.cu:4"),
+                    HasSubstr("> 4 |   p[0] = nothing;"), testing::Not(HasSubstr(folder_))));
+  EXPECT_THAT(messageOf([&] { d->load({{"absent", "", "cubin", ""}}); }),
+              HasSubstr("kernel absent: host execution needs its CUDA C++ text"));
+  EXPECT_THAT(messageOf([&] { d->load({{"../x", "text", "", ""}}); }), HasSubstr("C identifier"));
+}
+
+TEST_F(HostDriverTest, textsAreCompiledOnce) {
+  auto texts = [](const std::string& body) {
+    std::vector<host::KernelText> t;
+    for (const char* name : {"a", "b", "c", "d", "e"})
+      t.push_back({name, kernel(name, "int* p", "p[0] = " + body + ";")});
+    t.push_back({"a", kernel("a", "int* p", "p[1] = " + body + ";")});
+    return t;
+  };
+  const std::string cache = folder_ + "/kept";
+  host::HostCompiler first(host::Mode::Fast, cache), second(host::Mode::Fast, cache),
+      checked(host::Mode::Check, cache);
+  auto kernels = first.compile(texts("1"));
+  EXPECT_EQ(first.compiled(), 6);
+  ASSERT_EQ(kernels.size(), 6u);
+  int value[2] = {0, 0};
+  int* p = value;
+  void* arguments[] = {&p};
+  kernels[5].entry(arguments);
+  EXPECT_EQ(value[0], 0);
+  EXPECT_EQ(value[1], 1);
+  second.compile(texts("1"));
+  EXPECT_EQ(second.compiled(), 0);
+  second.compile(texts("2"));
+  EXPECT_EQ(second.compiled(), 6);
+  checked.compile(texts("1"));
+  EXPECT_EQ(checked.compiled(), 6);
+  // Nothing of the work is left over.
+  for (const auto& entry : std::filesystem::directory_iterator(cache))
+    EXPECT_NE(entry.path().filename().string().substr(0, 4), "new-") << entry.path();
+}
+
+TEST_F(HostDriverTest, brokenCacheEntriesAreMadeAgain) {
+  const std::string cache = folder_ + "/kept";
+  const std::vector<host::KernelText> texts = {{"a", kernel("a", "int* p", "p[0] = 1;")}};
+  host::HostCompiler(host::Mode::Fast, cache).compile(texts);
+  for (const auto& entry : std::filesystem::directory_iterator(cache))
+    if (entry.path().extension() == ".so") std::filesystem::resize_file(entry.path(), 100);
+  host::HostCompiler again(host::Mode::Fast, cache);
+  EXPECT_EQ(again.compile(texts).size(), 1u);
+  EXPECT_EQ(again.compiled(), 1);
+  std::filesystem::permissions(cache, std::filesystem::perms::all);
+  EXPECT_THAT(messageOf([&] { host::HostCompiler(host::Mode::Fast, cache); }),
+              HasSubstr("writable by nobody else"));
+}
+
+TEST_F(HostDriverTest, optionsAndCompilersAreNamed) {
+  EXPECT_THAT(messageOf([] { host::parseOptions("check,quick"); }),
+              AllOf(HasSubstr("expected fast, check"), HasSubstr("got \"quick\"")));
+  EXPECT_THAT(messageOf([] { host::parseOptions("seed=x"); }), HasSubstr("seed=x"));
+  const host::Options o = host::parseOptions("check,random,seed=7");
+  EXPECT_EQ(o.mode, host::Mode::Check);
+  EXPECT_EQ(o.async, host::Async::Random);
+  EXPECT_EQ(o.order, host::Order::Random);
+  EXPECT_EQ(o.seed, 7u);
+  EXPECT_NE(o.preemptEvery, 0u);
+  setenv("LATHE_HOST_CXX", "/no/such/compiler", 1);
+  EXPECT_THAT(messageOf([&] { open(); }), HasSubstr("/no/such/compiler"));
+  unsetenv("LATHE_HOST_CXX");
+  EXPECT_THAT(open("check")->facts().name,
+              AllOf(HasSubstr("host execution ("), HasSubstr("check")));
+}
+
+// Every compiler of the machine understands the twin, and all modes of it.
+TEST_F(HostDriverTest, bothCompilersWork) {
+  for (const char* compiler : {"g++", "clang++"}) {
+    if (host::findProgram(compiler).empty()) continue;
+    setenv("LATHE_HOST_CXX", compiler, 1);
+    for (const char* options : {"fast", "check,random"}) {
+      auto d = open(options);
+      for (const char* name : {"softmax_mask", "attention"}) {
+        auto f = d->load({{name, kernelText(name), "", ""}})[0];
+        EXPECT_LE(runCase(*d, f, name), 1) << compiler << " " << options << " " << name;
+      }
+    }
+    unsetenv("LATHE_HOST_CXX");
+  }
+}
+
+TEST_F(HostDriverTest, theTwinsHaveTheSameHeaders) {
+  EXPECT_TRUE(deviceHeaders().contains("lathe_device.cuh"));
+  for (const auto& [name, text] : deviceHeaders()) {
+    ASSERT_TRUE(hostHeaders().contains(name)) << name;
+    EXPECT_EQ(name == "lathe_device.cuh", hostHeaders().at(name) != text) << name;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
