@@ -100,12 +100,13 @@ class Bench {
     return tests;
   }
 
-  /// Seconds by entry point and call that the roofs predict for all repetitions.
+  /// Seconds by entry point and call that the roofs predict for all repetitions; zeros where none
+  /// were measured.
   PredictedTimes predicted(const MachineRoofs& machine) const {
     PredictedTimes times{{"prefill", predictedSeconds(program_, "prefill", prefillRuns_, machine)},
                          {"decode", predictedSeconds(program_, "decode", decodeRuns_, machine)}};
     for (auto& [entry, seconds] : times)
-      for (double& s : seconds) s *= flags_.repetitions;
+      for (double& s : seconds) s = machine.bytesPerSecond > 0 ? s * flags_.repetitions : 0;
     return times;
   }
 
@@ -240,20 +241,18 @@ int benchVerb(const ArgumentList& arguments) {
   report.threads = ThreadPool::global().threads();
 
   Roofs roofs;
-  const cpu::PeakKind kind = cpu::bestPeakKind(dtype == DType::BF16, isa);
-  {
+  auto measureRoofs = [&] {
+    if (session.device().memory()) return;  // what runs elsewhere is not held to this machine
     Progress progress("measuring the machine");
-    roofs.measure(kind);
-  }
+    roofs.measure(cpu::bestPeakKind(dtype == DType::BF16, isa));
+  };
+  measureRoofs();
   Bench bench(session, config, flags);
   bench.warmUp();
   const Profiles before = profilesOf(session);
   report.tests = bench.measure();
   const Profiles after = profilesOf(session);
-  {
-    Progress progress("measuring the machine");
-    roofs.measure(kind);
-  }
+  measureRoofs();
   if (showProfile)
     report.profile = profileRows(
         before, after, bench.predicted({"host", roofs.peak, roofs.peak, roofs.read.best()}));

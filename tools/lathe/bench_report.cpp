@@ -24,9 +24,10 @@ double slowest(const BenchTest& t) {
 void printMarkdown(const BenchReport& r) {
   fmt::print("{}: {} parameters, {}, backend {} ({}), {} threads\n\n", r.model,
              countText(double(r.parameters)), r.dtype, r.backend, r.isa, r.threads);
-  fmt::print("matrix peak {}FLOP/s, read bandwidth {}/s ({} streams per thread{})\n\n",
-             countText(r.peakFlops), byteText(r.roofs.best()), r.roofs.tried.front().streams,
-             r.roofs.tried.front().prefetch ? ", prefetch" : "");
+  if (!r.roofs.tried.empty())
+    fmt::print("matrix peak {}FLOP/s, read bandwidth {}/s ({} streams per thread{})\n\n",
+               countText(r.peakFlops), byteText(r.roofs.best()), r.roofs.tried.front().streams,
+               r.roofs.tried.front().prefetch ? ", prefetch" : "");
   fmt::print(
       "| test | tokens/s | spread | FLOP/s | of peak | bytes/s | of bandwidth |\n"
       "|---|--:|--:|--:|--:|--:|--:|\n");
@@ -75,8 +76,10 @@ void printReportJson(const BenchReport& r) {
   out["backend"] = r.backend;
   out["cpu_isa"] = r.isa;
   out["threads"] = r.threads;
-  out["peak_flops_per_second"] = r.peakFlops;
-  out["read_bytes_per_second"] = r.roofs.best();
+  if (!r.roofs.tried.empty()) {
+    out["peak_flops_per_second"] = r.peakFlops;
+    out["read_bytes_per_second"] = r.roofs.best();
+  }
   for (const cpu::ReadRoof& roof : r.roofs.tried)
     out["read_roofs"].push_back({{"streams", roof.streams},
                                  {"prefetch", roof.prefetch},
@@ -126,7 +129,7 @@ std::optional<double> BenchReport::peakShare(const BenchTest& test) const {
 }
 
 std::optional<double> BenchReport::bandwidthShare(const BenchTest& test) const {
-  if (test.bytes <= 0) return std::nullopt;
+  if (test.bytes <= 0 || roofs.best() <= 0) return std::nullopt;
   return test.bytes / test.medianSeconds() / roofs.best();
 }
 
