@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe-gpu-cases: runs the cases of tests/conformance/write_gpu_cases.cpp on a GPU or by host
 // execution, with the runtime alone, and writes every mismatch as JSON.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
 
 #include "bench/gpu/isolated.h"
+#include "bench/gpu/packed_program.h"
 #include "runtime/error.h"
 #include "runtime/safetensors.h"
 #include "runtime/session.h"
@@ -34,24 +32,12 @@ Arrays below(const SafetensorsFile& file, const std::string& prefix) {
   return arrays;
 }
 
-std::shared_ptr<const Program> programOf(const SafetensorsFile& file, const std::string& name) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("lathe-case-" + std::to_string(getpid())))
-          .string();
-  const auto bytes = file.bytes(name + "/program");
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-  auto program = Program::open(path);
-  std::filesystem::remove(path);  // the program keeps what it needs
-  return program;
-}
-
 // Lines for outputs that differ; empty if all agree.
 Json mismatches(const SafetensorsFile& file, const Json& item, const Json& sizes,
                 const std::string& device, int64_t& compared) {
   const std::string name = item["name"], op = item["op"];
   const std::vector<std::string> exact = item["exact"];
-  Session session(programOf(file, name), {.device = device});
+  Session session(lathe::cuda::packedProgram(file, name + "/program"), {.device = device});
   session.bindWeights(below(file, name + "/weights/"));
   Json found = Json::array();
   for (const std::string size : sizes) {
@@ -74,6 +60,7 @@ int run(const std::string& device, const std::string& path, const std::string& o
   const SafetensorsFile file = SafetensorsFile::open(path);
   const Json cases = Json::parse(file.metadata().at("cases"));
   const Json sizes = Json::parse(file.metadata().at("sizes"));
+  const Json failed = Json::parse(file.metadata().at("failed"));
   Json report{{"check", "conformance"}, {"device", device}}, wrong = Json::array(),
                                                              passed = Json::array();
   int64_t compared = 0, ran = 0;
@@ -84,6 +71,7 @@ int run(const std::string& device, const std::string& path, const std::string& o
     report["outputs_compared"] = compared;
     report["seconds"] = seconds.count();
     report["wrong"] = wrong;
+    report["not_compiled"] = failed;
     report["passed"] = passed;
     std::ofstream(out) << report.dump(1) << "\n";
   };
@@ -115,9 +103,10 @@ int run(const std::string& device, const std::string& path, const std::string& o
   };
   lathe::cuda::runIsolated(chosen.size(), work, done);
   report["not_run"] = int64_t(chosen.size()) - ran;
-  const bool good = wrong.empty() && ran && size_t(ran) == chosen.size();
+  const bool good = wrong.empty() && failed.empty() && ran && size_t(ran) == chosen.size();
   save(good ? "passed" : "failed");
-  std::cout << ran << " cases, " << compared << " outputs, " << wrong.size() << " cases wrong\n";
+  std::cout << ran << " cases, " << compared << " outputs, " << wrong.size() << " cases wrong, "
+            << failed.size() << " not compiled\n";
   return good ? 0 : 1;
 }
 
