@@ -32,7 +32,7 @@ u8 bytesOf(u64 i, u64 offset, u64 bytes) {
 // Lanes of one warp are ordered by warp_sync alone.
 bool ordered(Executor& x, u32 thread, u32 when, const LtFiber& me) {
   if (thread == me.linear) return true;
-  const u32 warp = x.warpOf(x.fibers[thread]), mine = x.warpOf(me);
+  const u32 warp = thread / 32, mine = x.warpOf(me);
   return warp == mine ? when < x.clock[warp] : when <= x.knows(mine)[warp];
 }
 
@@ -89,7 +89,7 @@ void checkCell(Executor& x, Block& b, u32 i, u8 bytes, const Access& a) {
     cell.state = a.asynchronous ? InFlight : Written;
     cell.has = HasWrite;
   } else {
-    if ((cell.has & HasRead) && x.warpOf(x.fibers[cell.reader]) != x.warpOf(me)) {
+    if ((cell.has & HasRead) && cell.reader / 32u != x.warpOf(me)) {
       cell.reader2 = cell.reader;
       cell.read2Clock = cell.readClock;
       cell.read2Bytes = cell.readBytes;

@@ -138,7 +138,7 @@ class Executor {
   void arrive(Block& b, Mbar& m);
 
   // ---- clocks: vc(w)[v] is how much of warp v warp w knows. Only in check mode.
-  u32 warpOf(const LtFiber& f) const { return u32(f.clusterRank) * warpsPerBlock + f.warp; }
+  static u32 warpOf(const LtFiber& f) { return f.linear / 32u; }
   u32* knows(u32 warp) { return &known[size_t(warp) * warps]; }
   /// Everybody in [from, to) knows what each of them did before.
   void joinClocks(u32 from, u32 to);

@@ -27,11 +27,13 @@ typedef float Row __attribute__((vector_size(32)));
   }
 }
 
-float valueOf(u32 bits, bool half) {
-  return half ? f16ToFloat(uint16_t(bits)) : bf16ToFloat(uint16_t(bits));
+template <bool Half>
+float valueOf(u32 bits) {
+  return Half ? f16ToFloat(uint16_t(bits)) : bf16ToFloat(uint16_t(bits));
 }
 
 // PTX ISA, "Matrix fragments for mma.m16n8k16": g = lane / 4, t = lane % 4.
+template <bool Half>
 void mma(void* const* arguments) {
   float a[16][16], b[16][8], c[16][8];
   for (int i = 0; i < 32; ++i) {
@@ -39,14 +41,14 @@ void mma(void* const* arguments) {
     const int g = i >> 2, t = i & 3;
     for (int e = 0; e < 4; ++e) {
       const int row = g + 8 * (e & 1), k = 2 * t + 8 * (e >> 1);
-      a[row][k] = valueOf(x.a[e] & 0xffff, x.half);
-      a[row][k + 1] = valueOf(x.a[e] >> 16, x.half);
+      a[row][k] = valueOf<Half>(x.a[e] & 0xffff);
+      a[row][k + 1] = valueOf<Half>(x.a[e] >> 16);
       c[g + 8 * (e >> 1)][2 * t + (e & 1)] = x.c[e];
     }
     for (int e = 0; e < 2; ++e) {
       const u32 pair = e ? x.b1 : x.b0;
-      b[2 * t + 8 * e][g] = valueOf(pair & 0xffff, x.half);
-      b[2 * t + 8 * e + 1][g] = valueOf(pair >> 16, x.half);
+      b[2 * t + 8 * e][g] = valueOf<Half>(pair & 0xffff);
+      b[2 * t + 8 * e + 1][g] = valueOf<Half>(pair >> 16);
     }
   }
   multiply(a, b, c);
@@ -116,7 +118,7 @@ void perform(Executor& x, int op, void** arguments, LtTree tree) {
     case LT_LDSM:
       return ldmatrix(x, warp, arguments);
     case LT_MMA:
-      return mma(arguments);
+      return static_cast<LtMma*>(arguments[0])->half ? mma<true>(arguments) : mma<false>(arguments);
   }
 }
 
