@@ -171,7 +171,7 @@ TEST_P(RegionReduce, SharesOnePassBetweenIndependentReductions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, RegionReduce, ::testing::ValuesIn(runnableTiers()),
+INSTANTIATE_TEST_SUITE_P(Targets, RegionReduce, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -21,8 +21,10 @@ TEST_P(RegionRows, TakesSoftmaxOfRowsWithMaskedEntries) {
         "func.func @f(%x: f32[b, m, n]) -> f32[b, m, n] { %0 = lathe.softmax %x axis 2 "
         "masked_row " +
         policy + " : f32[b, m, n]\n return %0 : f32[b, m, n] }");
-    // The exponentials wait in scratch for their sum.
-    EXPECT_NE(k.kernel().scratchBytes, "0");
+    // On a CPU the exponentials wait in scratch for their sum.
+    if (GetParam().tier) {
+      EXPECT_NE(k.kernel().scratchBytes, "0");
+    }
     for (int64_t n : kColumns) {
       Array x = floats({2, 3, n}, DType::F32, 20);
       for (int64_t i = 0; i < x.size(); ++i)
@@ -212,7 +214,7 @@ TEST_P(RegionRows, TakesSoftmaxOverAnInnerAxis) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, RegionRows, ::testing::ValuesIn(runnableTiers()),
+INSTANTIATE_TEST_SUITE_P(Targets, RegionRows, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -216,7 +216,7 @@ TEST_P(RegionShape, ReversesAndSlices) {
   expectNear(y[0], [&](int64_t i) { return x.at((i / 33 + 1) * 100 + 2 + i % 33 * 3); }, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, RegionShape, ::testing::ValuesIn(runnableTiers()),
+INSTANTIATE_TEST_SUITE_P(Targets, RegionShape, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "backends/cpu/lowering/codegen.h"
+#include "backends/cuda/hostexec/host_driver.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -83,9 +84,16 @@ std::string withTypes(const std::string& text) {
   return out.append(last, text.end());
 }
 
+// With all checks, which tell races of two neighbouring bytes where there are none.
+cuda::Driver& hostDriver(bool bytes) {
+  static auto checked = cuda::openHost({.mode = cuda::host::Mode::Check});
+  static auto fast = cuda::openHost(cuda::host::Options{});
+  return bytes ? *fast : *checked;
+}
+
 }  // namespace
 
-RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu::Tier& tier) {
+RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const RegionTarget& target) {
   mlir::DialectRegistry registry;
   registry.insert<LatheDialect>();
   cpu::registerKernelDialects(registry);
@@ -99,18 +107,33 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const cpu:
   auto module = mlir::parseSourceString<mlir::ModuleOp>(withTypes(text), &context);
   if (!module) throw std::runtime_error(messages);
   auto function = *module->getOps<mlir::func::FuncOp>().begin();
-  mlir::OwningOpRef<mlir::ModuleOp> kernels =
-      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  auto kernel = cpu::emitRegion(function, tier, *kernels);
-  if (failed(kernel)) throw std::runtime_error(messages);
-  if (failed(mlir::verify(*kernels))) throw std::runtime_error(messages);
-  kernel_ = *kernel;
   for (mlir::Type t : function.getResultTypes()) {
     auto type = llvm::cast<mlir::RankedTensorType>(t);
     std::vector<std::string> dims;
     for (int64_t i = 0; i < type.getRank(); ++i) dims.push_back(dimExprOf(type, i)->text());
     results_.push_back({*dtypeOf(type.getElementType()), dims});
   }
+  if (!target.tier) {
+    auto schedules = cuda::schedulesOf(function);
+    cuda::RegionSchedule schedule;
+    if (!schedules.empty()) schedule = schedules[std::min(target.schedule, schedules.size() - 1)];
+    auto printed = cuda::printRegion(function, "region", schedule);
+    if (failed(printed)) throw std::runtime_error(messages);
+    printed_ = *printed;
+    kernel_.inPlace = printed_.inPlace;
+    std::vector<cuda::KernelCode> code;
+    for (const cuda::PrintedKernel& k : printed_.kernels)
+      code.push_back({.name = k.kernel.name, .source = k.kernel.source});
+    functions_ = hostDriver(writesBytes()).load(code);
+    return;
+  }
+  const cpu::Tier& tier = *target.tier;
+  mlir::OwningOpRef<mlir::ModuleOp> kernels =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  auto kernel = cpu::emitRegion(function, tier, *kernels);
+  if (failed(kernel)) throw std::runtime_error(messages);
+  if (failed(mlir::verify(*kernels))) throw std::runtime_error(messages);
+  kernel_ = *kernel;
   std::string bytes = cpu::compileKernels(*kernels, tier);
   char name[] = "/tmp/lathe_region_XXXXXX";
   int file = mkstemp(name);
@@ -129,8 +152,78 @@ RegionKernelUnderTest::~RegionKernelUnderTest() {
   if (library_) dlclose(library_);
 }
 
+bool RegionKernelUnderTest::writesBytes() const {
+  return std::any_of(results_.begin(), results_.end(),
+                     [](const auto& r) { return sizeOf(r.first) == 1; });
+}
+
 std::vector<Array> RegionKernelUnderTest::run(const std::vector<Array>& operands,
                                               const Symbols& symbols, bool inPlace) {
+  return functions_.empty() ? runOnCpu(operands, symbols, inPlace)
+                            : runAsCuda(operands, symbols, inPlace);
+}
+
+std::vector<Array> RegionKernelUnderTest::runAsCuda(const std::vector<Array>& operands,
+                                                    const Symbols& symbols, bool inPlace) {
+  cuda::Driver& driver = hostDriver(writesBytes());
+  std::vector<void*> buffers;
+  auto allocate = [&](size_t bytes, const std::string& name) {
+    buffers.push_back(driver.allocate(std::max<size_t>(bytes, 1), name));
+    return buffers.back();
+  };
+  for (const Array& a : operands) {
+    void* memory = allocate(a.bytes(), "operand " + std::to_string(buffers.size()));
+    if (a.bytes()) driver.upload(memory, a.data(), a.bytes());
+  }
+  std::vector<Array> results;
+  for (auto& [dtype, dims] : results_) {
+    Shape shape;
+    for (const std::string& d : dims) shape.push_back(valueOf(d, symbols));
+    results.emplace_back(dtype, shape);
+    allocate(results.back().bytes(), "result " + std::to_string(results.size()));
+  }
+  std::vector<void*> pointers = buffers;
+  if (inPlace)
+    for (auto [operand, result] : kernel_.inPlace)
+      pointers[operands.size() + result] = pointers[operand];
+  auto number = [&](const DimExpr& e) { return e.evaluate(symbols).value(); };
+  void* status = allocate(8, "status");
+  driver.zero(status, 8);
+  void* scratch = allocate(size_t(number(printed_.scratchBytes)), "scratch");
+  for (size_t i = 0; i < functions_.size(); ++i) {
+    const cuda::Launch& l = printed_.kernels[i].launch;
+    cuda::LaunchConfig config;
+    for (size_t axis = 0; axis < 3; ++axis)
+      config.grid[axis] =
+          uint32_t((number(l.grid[axis].count) + l.grid[axis].per - 1) / l.grid[axis].per);
+    config.threads = uint32_t(l.threads);
+    config.cluster = uint32_t(l.cluster);
+    config.sharedBytes = size_t(l.sharedBytes);
+    if (config.grid[0] == 0) continue;
+    std::vector<int64_t> words(l.arguments.size());
+    std::vector<void*> arguments;
+    for (size_t a = 0; a < words.size(); ++a) {
+      const cuda::Argument& argument = l.arguments[a];
+      using Kind = cuda::Argument::Kind;
+      words[a] = argument.kind == Kind::Buffer   ? int64_t(pointers[size_t(argument.index)])
+                 : argument.kind == Kind::Size   ? number(argument.value)
+                 : argument.kind == Kind::Status ? int64_t(status)
+                                                 : int64_t(scratch) + number(argument.value);
+      arguments.push_back(&words[a]);
+    }
+    driver.launch(functions_[i], config, arguments.data());
+  }
+  driver.synchronize();
+  driver.download(&status_, status, 8);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].bytes())
+      driver.download(results[i].data(), pointers[operands.size() + i], results[i].bytes());
+  for (void* memory : buffers) driver.release(memory);
+  return results;
+}
+
+std::vector<Array> RegionKernelUnderTest::runOnCpu(const std::vector<Array>& operands,
+                                                   const Symbols& symbols, bool inPlace) {
   std::vector<Guarded> buffers;
   for (const Array& a : operands) {
     buffers.emplace_back(a.bytes());
@@ -167,17 +260,19 @@ std::vector<Array> RegionKernelUnderTest::run(const std::vector<Array>& operands
   return results;
 }
 
-std::vector<cpu::Tier> runnableTiers() {
-  std::vector<cpu::Tier> tiers;
+std::vector<RegionTarget> regionTargets() {
+  std::vector<RegionTarget> targets;
   for (const cpu::Tier& tier : cpu::codegenTiers()) {
     bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (tier.avx512)
       runs = runs && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512dq");
     if (tier.avx512Bf16) runs = runs && __builtin_cpu_supports("avx512bf16");
-    if (runs) tiers.push_back(tier);
+    if (runs) targets.push_back({tier.name, tier});
   }
-  return tiers;
+  targets.push_back({"cuda", std::nullopt, 0});
+  targets.push_back({"cuda_last", std::nullopt, 1000});
+  return targets;
 }
 
 }  // namespace lathe::test

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compiles one region and runs it on arrays that end at an unmapped page, in uneven ranges of rows.
+// Compiles one region for a CPU tier and runs it on arrays that end at an unmapped page, in uneven
+// ranges of rows; or prints it as CUDA text and runs that by host execution with all checks.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/lowering/region_emitter.h"
+#include "backends/cuda/device/driver.h"
+#include "backends/cuda/lowering/region_printer.h"
 #include "runtime/array.h"
 
 namespace lathe::test {
 
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 
+struct RegionTarget {
+  std::string name;
+  std::optional<cpu::Tier> tier;
+  /// Without a tier: which of the schedules; beyond them the last one.
+  size_t schedule = 0;
+};
+
+inline void PrintTo(const RegionTarget& target, std::ostream* os) { *os << target.name; }
+
 class RegionKernelUnderTest {
  public:
   /// `text` is one function, in which `f32[m, 4]` is short for a tensor type with named dims.
-  RegionKernelUnderTest(const std::string& text, const cpu::Tier& tier);
+  RegionKernelUnderTest(const std::string& text, const RegionTarget& target);
   ~RegionKernelUnderTest();
   RegionKernelUnderTest(const RegionKernelUnderTest&) = delete;
   RegionKernelUnderTest& operator=(const RegionKernelUnderTest&) = delete;
@@ -31,23 +45,36 @@ class RegionKernelUnderTest {
   std::vector<Array> run(const std::vector<Array>& operands, const Symbols& symbols = {},
                          bool inPlace = false);
   int64_t status() const { return status_; }
+  /// Of a CPU tier.
   const cpu::RegionKernel& kernel() const { return kernel_; }
+  /// (operand, result) pairs that may be one buffer.
+  const std::vector<std::pair<unsigned, unsigned>>& inPlace() const { return kernel_.inPlace; }
+  /// Of CUDA text.
+  const cuda::PrintedRegion& printed() const { return printed_; }
 
  private:
+  bool writesBytes() const;
+  std::vector<Array> runOnCpu(const std::vector<Array>& operands, const Symbols& symbols,
+                              bool inPlace);
+  std::vector<Array> runAsCuda(const std::vector<Array>& operands, const Symbols& symbols,
+                               bool inPlace);
+
   cpu::RegionKernel kernel_;
+  cuda::PrintedRegion printed_;
+  std::vector<cuda::Driver::Function> functions_;
   std::vector<std::pair<DType, std::vector<std::string>>> results_;
   void* library_ = nullptr;
   void* entry_ = nullptr;
   int64_t status_ = 0;
 };
 
-/// The tiers that this machine can run.
-std::vector<cpu::Tier> runnableTiers();
+/// The tiers that this machine can run, and CUDA text under the first and the last schedule.
+std::vector<RegionTarget> regionTargets();
 
 inline constexpr double kInf = INFINITY;
 
-/// A test of every tier that the machine runs, with random operands.
-class RegionTest : public ::testing::TestWithParam<cpu::Tier> {
+/// A test of every target, with random operands.
+class RegionTest : public ::testing::TestWithParam<RegionTarget> {
  protected:
   RegionKernelUnderTest compile(const std::string& text) { return {text, GetParam()}; }
 

@@ -23,6 +23,8 @@ RegionCode::RegionCode(func::FuncOp region, bool flat, RegionText& text,
                        std::vector<std::string> names, const Findings& known)
     : k(text), region_(region), flat_(flat), names_(std::move(names)), known_(known) {
   found.replaced = known.replaced;
+  for (Value v : region.getBody().front().getTerminator()->getOperands())
+    roundsMuch_ &= isSmallFloat(tensorType(v).getElementType());
   findDepths();
 }
 

@@ -191,6 +191,8 @@ class RegionCode {
     Linear remainder;
   };
   std::map<const Atom*, Division> divisions_;
+  /// All results are rounded to 16 bits: exponentials may be approximate.
+  bool roundsMuch_ = true;
   Pass* pass_ = nullptr;
   bool teamPass_ = false;  // in a pass that ends before anything is stored
   int passes_ = 0;

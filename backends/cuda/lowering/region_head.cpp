@@ -37,12 +37,42 @@ std::optional<Cost> costOfRegion(func::FuncOp region) {
   return cost;
 }
 
+// "768 bytes, 192 flops, at least 0.00 us at 4.3 TB/s"
+std::string costLine(const std::optional<Cost>& cost) {
+  if (!cost) return "";
+  DimExpr bytes = cost->read + cost->written;
+  std::string text = bytes.text() + " bytes, " + cost->flops.text() + " flops";
+  if (auto number = bytes.asConstant()) {
+    char time[64];
+    std::snprintf(time, sizeof time, ", at least %.2f us at 4.3 TB/s",
+                  double(*number) / kBandwidth * 1e6);
+    text += time;
+  }
+  return "// " + text + "\n";
+}
+
 }  // namespace
 
 std::string headOf(func::FuncOp region, const std::string& name, const RegionSchedule& schedule) {
+  return headOf(region, name + ": " + schedule.text());
+}
+
+std::string headOf(KernelOp call, const std::string& title) {
+  std::string types, text = "// " + title + "\n";
+  for (Value v : call.getInputs()) types += (types.empty() ? "" : ", ") + shortType(v.getType());
+  types += " ->";
+  for (Value v : call.getOutputs()) types += " " + shortType(v.getType());
+  text += "// " + call.getKind().str() + " " + types + "\n";
+  llvm::raw_string_ostream(text) << "// " << call.getConfig() << "\n";
+  if (std::string origin = originText(call.getLoc()); !origin.empty())
+    text += "// from " + origin + "\n";
+  return text + costLine(costOf(call));
+}
+
+std::string headOf(func::FuncOp region, const std::string& title) {
   std::string head;
   auto line = [&](const std::string& text) { head += "// " + text + "\n"; };
-  line(name + ": " + schedule.text());
+  line(title);
   auto names = namesOf(region);
   Block& body = region.getBody().front();
   std::string shapes;
@@ -77,18 +107,7 @@ std::string headOf(func::FuncOp region, const std::string& name, const RegionSch
     }
     line("  " + text);
   }
-  auto cost = costOfRegion(region);
-  if (!cost) return head;
-  DimExpr bytes = cost->read + cost->written;
-  std::string text = bytes.text() + " bytes, " + cost->flops.text() + " flops";
-  if (auto number = bytes.asConstant()) {
-    char time[64];
-    std::snprintf(time, sizeof time, ", at least %.2f us at 4.3 TB/s",
-                  double(*number) / kBandwidth * 1e6);
-    text += time;
-  }
-  line(text);
-  return head;
+  return head + costLine(costOfRegion(region));
 }
 
 }  // namespace lathe::cuda

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/cuda/lowering/region_printer.h"
+#include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe::cuda {
@@ -12,5 +13,9 @@ namespace lathe::cuda {
 /// for static sizes the time that the traffic alone takes on an H200.
 std::string headOf(mlir::func::FuncOp region, const std::string& name,
                    const RegionSchedule& schedule);
+/// The same under a title of the caller's.
+std::string headOf(mlir::func::FuncOp region, const std::string& title);
+/// For a call of a kernel from a template: its operands, attributes and source line.
+std::string headOf(KernelOp call, const std::string& title);
 
 }  // namespace lathe::cuda

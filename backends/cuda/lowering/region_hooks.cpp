@@ -62,10 +62,9 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
   code.row = code.split(code.rowNumber, code.rowDims);
   Linear lane(text.atom({.text = "column", .align = width, .hi = columns - width}));
   if (width > 1) lane = code.openLanes(lane, width);
-  code.storedPosition = code.times(code.rowNumber, shape.back()) + lane;
-  SmallVector<RegionCode::Store> stores;
   Index index = code.row;
   index.push_back(lane);
+  code.storedPosition = code.linear(shape, index);
   for (auto [i, v] : llvm::enumerate(hook->results())) {
     if (!(*elementCountOf(tensorType(v)) == *elementCountOf(tensorType(first))))
       return region.emitError("an epilogue's results have the accumulator's elements: ")

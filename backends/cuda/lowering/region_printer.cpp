@@ -55,8 +55,8 @@ class Printer {
     out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
                         (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
     for (const std::string& g : code_.globals) out.kernel.source += g + "\n";
-    out.kernel.source += "extern \"C\" __global__ void __launch_bounds__(" +
-                         std::to_string(schedule_.threads) + ")\n" + name_ + "(" + parameters +
+    out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) +
+                         "\n" + name_ + "(" + parameters +
                          ") {\n" + text_.str() + "}\n";
     return out;
   }
@@ -180,7 +180,7 @@ class Printer {
     SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
     Index index = code_.row;
     if (!isRowScalar(results_[0])) index.push_back(lane);
-    computeAt(all, index, code_.times(row, cols) + lane);
+    computeAt(all, index, code_.linear(code_.dims(results_[0]), index));
     closeLanes(lanes);
     text_.close();
   }
@@ -258,10 +258,10 @@ class Printer {
       const int lanes = RegionCode::widthFor(n, code_.width);
       code_.overRow(
           n, lanes,
-          [&, &n = n, &which = which](const Linear& lane) {
+          [&, &which = which](const Linear& lane) {
             Index index = code_.row;
             index.push_back(lane);
-            computeAt(which, index, code_.times(code_.rowNumber, n) + lane);
+            computeAt(which, index, code_.linear(code_.dims(results_[which[0]]), index));
           },
           [&] { code_.finishStores(); });
     }

@@ -10,16 +10,23 @@ namespace {
 // Words of the language, and functions and types that kernels use.
 const std::set<std::string>& reservedWords() {
   static const std::set<std::string> words{
-      "and",      "auto",    "bool",    "break",   "char",   "class",  "const",  "double",
-      "else",     "false",   "float",   "for",     "if",     "int",    "long",   "not",
-      "or",       "return",  "short",   "signed",  "sizeof", "static", "struct", "switch",
-      "this",     "true",    "union",   "using",   "void",   "while",  "exp",    "log",
-      "sin",      "cos",     "tanh",    "erf",     "sqrt",   "floor",  "ceil",   "round",
-      "abs",      "pow",     "min",     "max",     "vec",    "bf16",   "f16",    "i64",
-      "i32",      "i16",     "i8",      "u64",     "u32",    "u16",    "u8",     "Sum",
-      "Max",      "Min",     "element", "convert", "status", "j",      "k",      "new",
-      "delete",   "default", "do",      "case",    "goto",   "enum",   "xor",    "template",
-      "operator", "public",  "private", "register"};
+      "and",      "auto",        "bool",    "break",    "char",        "class",
+      "const",    "double",      "else",    "false",    "float",       "for",
+      "if",       "int",         "long",    "not",      "or",          "return",
+      "short",    "signed",      "sizeof",  "static",   "struct",      "switch",
+      "this",     "true",        "union",   "using",    "void",        "while",
+      "exp",      "log",         "sin",     "cos",      "tanh",        "erf",
+      "sqrt",     "floor",       "ceil",    "round",    "abs",         "pow",
+      "min",      "max",         "vec",     "bf16",     "f16",         "i64",
+      "i32",      "i16",         "i8",      "u64",      "u32",         "u16",
+      "u8",       "Sum",         "Max",     "Min",      "element",     "convert",
+      "status",   "j",           "k",       "new",      "delete",      "default",
+      "do",       "case",        "goto",    "enum",     "xor",         "template",
+      "operator", "public",      "private", "register", "shift_left",  "shift_right",
+      "bit_cast", "is_nan",      "max_nan", "min_nan",  "lowest_of",   "highest_of",
+      "philox",   "philox_word", "lane_id", "warp_id",  "threadIdx",   "blockIdx",
+      "to_f32",   "to_bf16",     "to_f16",  "load_vec", "load_vec_nc", "store_vec",
+      "store_f32"};
   return words;
 }
 

@@ -145,8 +145,8 @@ bool RegionCode::isSoftmaxQuotient(Operation* op) const {
 }
 
 std::string RegionCode::unary(Operation* op, const std::string& x, Type element) {
-  const bool real = isReal(element), fast = !element.isF64();
-  const std::string one = fast ? "1.0f" : "1.0";
+  const bool real = isReal(element);
+  const std::string one = element.isF64() ? "1.0" : "1.0f";
   return TypeSwitch<Operation*, std::string>(op)
       .Case([&](NegOp) { return real ? "-" + x : call("int_neg", x); })
       .Case([&](AbsOp) {
@@ -159,7 +159,7 @@ std::string RegionCode::unary(Operation* op, const std::string& x, Type element)
         return x + " > " + zero + " ? (" + type + ")1 : " + x + " < " + zero + " ? (" + type +
                ")-1 : " + x;
       })
-      .Case([&](ExpOp) { return call("math_exp", x); })
+      .Case([&](ExpOp) { return call(roundsMuch_ ? "fast_exp" : "math_exp", x); })
       .Case([&](LogOp) { return call("math_log", x); })
       .Case([&](SqrtOp) { return call("math_sqrt", x); })
       .Case([&](RsqrtOp) { return call("math_rsqrt", x); })
@@ -169,10 +169,7 @@ std::string RegionCode::unary(Operation* op, const std::string& x, Type element)
       .Case([&](TanhOp) { return call("math_tanh", x); })
       .Case([&](ErfOp) { return call("math_erf", x); })
       // The divisor is at least 1, and what the exponential loses is below the sum's rounding.
-      .Case([&](SigmoidOp) {
-        return fast ? "fast_div(1.0f, 1.0f + fast_exp(-" + x + "))"
-                    : "1.0 / (1.0 + math_exp(-" + x + "))";
-      })
+      .Case([&](SigmoidOp) { return "fast_div(1.0f, 1.0f + fast_exp(-" + x + "))"; })
       .Case([&](FloorOp) { return call("math_floor", x); })
       .Case([&](CeilOp) { return call("math_ceil", x); })
       .Case([&](RoundOp) { return call("math_rint", x); })
@@ -225,8 +222,12 @@ Val RegionCode::cast(CastOp op, const Val& x) {
   }
   if (to.isInteger(1)) return define(op, "bool", x.text + " != 0", {x});
   const std::string type = computedName(to);
-  if (isReal(from) && !isReal(to))
-    return define(op, type, "convert<" + type + ">(" + x.text + ")", {x});
+  if (isReal(from) && !isReal(to)) {
+    // Narrow integers by way of i32: a negative number for ui8 then wraps.
+    const bool narrow = to.getIntOrFloatBitWidth() < 32;
+    std::string whole = "convert<" + (narrow ? "i32" : type) + ">(" + x.text + ")";
+    return define(op, type, narrow ? "(" + type + ")" + whole : whole, {x});
+  }
   return define(op, type, "(" + type + ")" + x.text, {x});
 }
 
@@ -248,6 +249,15 @@ Val RegionCode::elementwise(Operation* op, const Index& index) {
   if (isa<SelectOp>(op)) {
     Val a = operand(op, 1, index), b = operand(op, 2, index);
     return define(op, type, x.text + " ? " + a.text + " : " + b.text, {x, a, b});
+  }
+  if (isa<SigmoidOp>(op) && !roundsMuch_) {
+    // The exponential of a negative number: it cannot overflow.
+    Val e = define(op, type, "math_exp(-math_abs(" + x.text + "))", {x});
+    const std::string one = type == "double" ? "1.0" : "1.0f", zero = "0" + one.substr(1);
+    return define(op, type,
+                  "(" + x.text + " >= " + zero + " ? " + one + " : " + e.text + ") / (" + one +
+                      " + " + e.text + ")",
+                  {e});
   }
   if (op->getNumOperands() == 1) return define(op, type, unary(op, x.text, element), {x});
   Val y = operand(op, 1, index);
