@@ -64,10 +64,14 @@ std::string KernelParameters::size(std::string_view name, const DimExpr& value) 
   return entry->second;
 }
 
+std::string launchBounds(int threads, int blocks) {
+  return fmt::format("__launch_bounds__({}, {})", threads, blocks);
+}
+
 std::string kernelFunction(std::string_view name, int threads, const KernelParameters& parameters,
-                           std::string_view body) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n{}}}\n",
-                     threads, name, parameters.list(), body);
+                           std::string_view body, int blocks) {
+  return fmt::format("extern \"C\" __global__ void {}\n{}({}) {{\n{}}}\n",
+                     launchBounds(threads, blocks), name, parameters.list(), body);
 }
 
 }  // namespace lathe::cuda

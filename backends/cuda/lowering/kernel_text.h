@@ -52,8 +52,13 @@ class KernelParameters {
   std::map<std::string, std::string> sizes_;  // canonical text to parameter
 };
 
-/// `extern "C" __global__ void __launch_bounds__(threads) name(parameters) { body }`.
+/// `__launch_bounds__(threads, blocks)`: the compiler keeps to the registers with which `blocks`
+/// blocks run on a multiprocessor. Without that number it aims at an occupancy of its own and moves
+/// values to local memory for it.
+std::string launchBounds(int threads, int blocks = 1);
+
+/// `extern "C" __global__ void launchBounds name(parameters) { body }`.
 std::string kernelFunction(std::string_view name, int threads, const KernelParameters& parameters,
-                           std::string_view body);
+                           std::string_view body, int blocks = 1);
 
 }  // namespace lathe::cuda
