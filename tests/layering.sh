@@ -34,7 +34,7 @@ may passes '(passes|ir|runtime|mlir|llvm)/'
 may frontend '(frontend|passes|ir|runtime|mlir|llvm)/|backends/[a-z_]+\.h|backends/reference/interpreter\.h'
 for backend in backends/*/; do
   backend=${backend%/}
-  [ -d "$backend/device" ] && may "$backend/device" "($backend/device|runtime)/"
+  [ -d "$backend/device" ] && may "$backend/device" "($backend/(device|hostexec)|cuda_headers|runtime)/"
   folder=$backend
   [ -d "$backend/lowering" ] && folder=$backend/lowering
   may "$folder" "($backend|passes|ir|runtime|mlir|llvm|lld)/|backends/[a-z_]+\.h"

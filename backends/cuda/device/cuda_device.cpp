@@ -133,6 +133,20 @@ class CudaKernel final : public Kernel {
                            : a.kind == Argument::Kind::Scratch
                                ? begins.at(size_t(a.index)) + valueOf(a.value, shapes)
                                : valueOf(a.value, shapes));
+      if (l.product && valueOf(l.product->rows, shapes) >= kLibraryRows) {
+        const PlainProduct& p = *l.product;
+        r.product = LibraryProduct{.rows = valueOf(p.rows, shapes),
+                                   .columns = valueOf(p.columns, shapes),
+                                   .depth = valueOf(p.depth, shapes),
+                                   .dtype = p.dtype,
+                                   .result = p.dtype,
+                                   .beta = p.residual ? 1.0f : 0.0f};
+        const auto arguments = argumentsOf(p);
+        for (size_t i = 0; i < 5; ++i)
+          if (arguments[i] && arguments[i]->kind == Argument::Kind::Scratch)
+            r.scratchOf[i] =
+                begins.at(size_t(arguments[i]->index)) + valueOf(arguments[i]->value, shapes);
+      }
       ready_.push_back(std::move(r));
     }
     return size_t(begins.back());
@@ -155,6 +169,7 @@ class CudaKernel final : public Kernel {
                                             : address(status_.at(size_t(r.values[i])));
         arguments_[i] = &words_[i];
       }
+      if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
       driver_.launch(r.function, r.config, arguments_.data());
     }
   }
@@ -167,7 +182,25 @@ class CudaKernel final : public Kernel {
     int64_t zeroedAt;
     std::vector<int64_t> values;  // by argument: number of the pointer or word, size, offset
     bool some;                    // no axis of the grid is empty
+    std::optional<LibraryProduct> product = {};  // large enough for a library
+    int64_t scratchOf[5] = {};                   // of its operands that are scratch memory
   };
+  // From here on the libraries' kernels (wgmma) leave ours behind.
+  static constexpr int64_t kLibraryRows = 128;
+
+  static std::array<const Argument*, 5> argumentsOf(const PlainProduct& p) {
+    return {&p.x, &p.weight, p.bias ? &*p.bias : nullptr, p.residual ? &*p.residual : nullptr,
+            &p.result};
+  }
+  LibraryOperands operandsOf(const Ready& r, void* const* pointers, std::byte* scratch) const {
+    void* found[5] = {};
+    const auto arguments = argumentsOf(*r.launch->product);
+    for (size_t i = 0; i < 5; ++i)
+      if (arguments[i])
+        found[i] = arguments[i]->kind == Argument::Kind::Buffer ? pointers[arguments[i]->index]
+                                                                : scratch + r.scratchOf[i];
+    return {found[0], found[1], found[2], found[3], found[4]};
+  }
 
   static uint64_t address(const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); }
   int64_t valueOf(const DimExpr& e, const KernelShapes& shapes) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cuda/device/library_product.h"
 #include "runtime/device.h"
 
 namespace lathe::cuda {
@@ -53,6 +54,12 @@ class Driver : public DeviceMemory {
   virtual std::vector<Function> load(const std::vector<KernelCode>& kernels) = 0;
   /// `arguments` points to each parameter's value, as for cuLaunchKernel.
   virtual void launch(Function function, const LaunchConfig& config, void** arguments) = 0;
+
+  /// Puts the product on the stream by a library of the vendor's: false if there is none, or none
+  /// for this product. The first call must not be recorded: it loads the library.
+  virtual bool multiply(const LibraryProduct& product, const LibraryOperands& operands) {
+    return false;
+  }
 
   /// Records what `body` launches and copies (device to device only) instead of running it.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;

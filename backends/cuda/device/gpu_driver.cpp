@@ -96,6 +96,8 @@ void GpuDriver::closeAll() {
   api_.ctxSetCurrent(context_);
   if (stream_) api_.streamSynchronize(stream_);
   staging_.reset();
+  library_.reset();
+  if (workspace_) release(workspace_);
   for (auto& kernel : kernels_) api_.libraryUnload(kernel->library);
   if (stream_) api_.streamDestroy(stream_);
   api_.primaryCtxRelease(device_);

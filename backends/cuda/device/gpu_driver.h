@@ -4,6 +4,7 @@
 // process), one stream, kernels as cubin or PTX.
 #include <vector>
 
+#include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/driver_api.h"
 #include "backends/cuda/device/gpu_driver_staging.h"
@@ -33,6 +34,7 @@ class GpuDriver final : public Driver {
   std::vector<Function> load(const std::vector<KernelCode>& kernels) override;
   /// A grid without blocks launches nothing. At most 8 blocks in a cluster.
   void launch(Function function, const LaunchConfig& config, void** arguments) override;
+  bool multiply(const LibraryProduct& product, const LibraryOperands& operands) override;
   void synchronize() override;
 
   std::unique_ptr<Recorded> record(const std::function<void()>& body) override;
@@ -57,6 +59,9 @@ class GpuDriver final : public Driver {
   api::Stream stream_ = nullptr;
   std::unique_ptr<StagingBuffer> staging_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::unique_ptr<CublasLt> library_;  // opened by the first product
+  bool askedForLibrary_ = false;
+  void* workspace_ = nullptr;
   int sharedLimit_ = 0;  // bytes per block, static and dynamic
   bool recording_ = false;
   std::string lost_;                             // why the context cannot be used any more

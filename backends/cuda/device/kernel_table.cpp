@@ -27,21 +27,32 @@ json toJson(const Argument& argument) {
   if (!(argument.value == DimExpr(0))) a["value"] = argument.value.text();
   return a;
 }
+json toJson(const PlainProduct& p) {
+  json product = {
+      {"dtype", nameOf(p.dtype)},  {"rows", p.rows.text()}, {"columns", p.columns.text()},
+      {"depth", p.depth.text()},   {"x", toJson(p.x)},      {"weight", toJson(p.weight)},
+      {"result", toJson(p.result)}};
+  if (p.bias) product["bias"] = toJson(*p.bias);
+  if (p.residual) product["residual"] = toJson(*p.residual);
+  return product;
+}
 json toJson(const Launch& launch) {
   json grid = json::object(), arguments = json::array();
   for (size_t i = 0; i < 3; ++i) grid[kAxes[i]] = toJson(launch.grid[i]);
   for (const Argument& argument : launch.arguments) arguments.push_back(toJson(argument));
-  return {{"kernel", launch.kernel},
-          {"grid", grid},
-          {"threads", launch.threads},
-          {"cluster", launch.cluster},
-          {"shared_bytes", launch.sharedBytes},
-          {"zeroed_bytes", launch.zeroedBytes},
-          {"zeroed_in", launch.zeroedIn},
-          {"zeroed_at", launch.zeroedAt.text()},
-          {"unless_same", launch.unlessSame},
-          {"waits", launch.waits},
-          {"arguments", arguments}};
+  json out = {{"kernel", launch.kernel},
+              {"grid", grid},
+              {"threads", launch.threads},
+              {"cluster", launch.cluster},
+              {"shared_bytes", launch.sharedBytes},
+              {"zeroed_bytes", launch.zeroedBytes},
+              {"zeroed_in", launch.zeroedIn},
+              {"zeroed_at", launch.zeroedAt.text()},
+              {"unless_same", launch.unlessSame},
+              {"waits", launch.waits},
+              {"arguments", arguments}};
+  if (launch.product) out["product"] = toJson(*launch.product);
+  return out;
 }
 json toJson(const Variant& variant) {
   json when = json::array(), launches = json::array(), temporaries = json::array();
@@ -85,6 +96,21 @@ Argument argumentFrom(const JsonValue& v) {
   }
   throw v.at("kind").error("expected buffer, size, scratch or status, got " + v.at("kind").show());
 }
+PlainProduct productFrom(const JsonValue& v) {
+  PlainProduct p;
+  auto dtype = parseDType(v.at("dtype").asString());
+  if (!dtype) throw v.at("dtype").error("expected a dtype, got " + v.at("dtype").show());
+  p.dtype = *dtype;
+  p.rows = dimFrom(v.at("rows"));
+  p.columns = dimFrom(v.at("columns"));
+  p.depth = dimFrom(v.at("depth"));
+  p.x = argumentFrom(v.at("x"));
+  p.weight = argumentFrom(v.at("weight"));
+  p.result = argumentFrom(v.at("result"));
+  if (auto bias = v.find("bias")) p.bias = argumentFrom(*bias);
+  if (auto residual = v.find("residual")) p.residual = argumentFrom(*residual);
+  return p;
+}
 Launch launchFrom(const JsonValue& v) {
   Launch launch;
   launch.kernel = v.at("kernel").asString();
@@ -99,6 +125,7 @@ Launch launchFrom(const JsonValue& v) {
     launch.unlessSame[i] = int(v.at("unless_same").at(i).asInt(-1, 1 << 20));
   launch.waits = v.at("waits").asBool();
   launch.arguments = listFrom(v.at("arguments"), argumentFrom);
+  if (auto product = v.find("product")) launch.product = productFrom(*product);
   return launch;
 }
 Condition conditionFrom(const JsonValue& v) {

@@ -4,11 +4,13 @@
 // what grid and arguments. Sizes are polynomials of the symbols, so one table serves every shape.
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/dim_expr.h"
+#include "runtime/dtype.h"
 
 namespace lathe::cuda {
 
@@ -32,6 +34,15 @@ struct Argument {
   DimExpr value = 0;
 };
 
+/// The product that a launch computes and nothing else, so that a library may compute it:
+/// result[rows, columns] = x[rows, depth] weight[columns, depth]^T + bias[columns] + residual.
+struct PlainProduct {
+  DType dtype = DType::BF16;
+  DimExpr rows = 0, columns = 0, depth = 0;
+  Argument x, weight, result;
+  std::optional<Argument> bias, residual;
+};
+
 struct Launch {
   std::string kernel;  ///< the extern "C" name; its module has the same name
   std::array<GridAxis, 3> grid;
@@ -46,6 +57,7 @@ struct Launch {
   std::array<int, 2> unlessSame = {-1, -1};
   bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access
   std::vector<Argument> arguments;
+  std::optional<PlainProduct> product;
 };
 
 /// `low <= value <= high`.

@@ -7,7 +7,9 @@
 #include "backends/cuda/lowering/data_calls.h"
 #include "backends/cuda/lowering/kernel_cache.h"
 #include "backends/cuda/lowering/product_calls.h"
+#include "backends/cuda/lowering/region_head.h"
 #include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/tuning_regions.h"
 #include "backends/cuda/lowering/variant_pruning.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/locations.h"
@@ -22,6 +24,27 @@ Error unsupported(Operation* op, const std::string& why) {
   return Error(ErrorCode::Unsupported, why + " at " + originText(op->getLoc()));
 }
 
+// "linear_2_0: gemv 2 columns/warp; 0 <= batch <= 4"
+std::string titleOf(const std::string& kernel, const std::vector<Variant>& variants) {
+  for (const Variant& v : variants)
+    for (const Launch& l : v.launches) {
+      if (l.kernel != kernel) continue;
+      std::string title = kernel + ": " + v.what;
+      for (const Condition& c : v.when) {
+        title += "; " + std::to_string(c.low) + " <= " + c.value.text();
+        if (c.high < std::numeric_limits<int64_t>::max()) title += " <= " + std::to_string(c.high);
+      }
+      return title + ", " + std::to_string(l.threads) + " threads";
+    }
+  return kernel;
+}
+
+func::FuncOp regionOf(KernelOp call) {
+  if (call.getKind() != "region") return {};
+  auto kernels = call->getParentOfType<ModuleOp>().lookupSymbol<ModuleOp>("kernels");
+  return kernels.lookupSymbol<func::FuncOp>(*call.getCallee());
+}
+
 bool hasGpu() {
   try {
     return openGpu() != nullptr;
@@ -30,19 +53,55 @@ bool hasGpu() {
   }
 }
 
-// Machine code where it was asked for, or where this process could run it.
-void addMachineCode(std::vector<KernelCode>& kernels, const std::string& target) {
-  if (target.empty() && !hasGpu()) return;
-  if (!target.empty() && target != "sm_90a")
+bool wantsMachineCode(const std::string& target) {
+  if (target.empty()) return hasGpu();
+  if (target != "sm_90a")
     throw Error(ErrorCode::InvalidArgument,
                 "target '" + target + "' is not known; the cuda backend has sm_90a");
+  return true;
+}
+
+struct Built {
+  KernelTable table;
+  std::vector<KernelCode> kernels;
+};
+
+Built printAll(ModuleOp module, const Program& program) {
+  Built built;
+  module.walk([&](KernelOp call) {
+    const std::string callee = call.getCallee()->str();
+    if (built.table.count(callee)) return;
+    KernelSet set = kernelsOfCall(call, callee);
+    pruneVariants(set, program.symbols);
+    if (set.variants.empty()) throw unsupported(call, "no kernel for " + callee);
+    func::FuncOp region = regionOf(call);
+    for (KernelText& k : set.kernels) {
+      // Printed regions have a head of their own.
+      if (!k.source.starts_with("//")) {
+        const std::string title = titleOf(k.name, set.variants);
+        k.source = (region ? headOf(region, title) : headOf(call, title)) + k.source;
+      }
+      built.kernels.push_back({std::move(k.name), std::move(k.source), {}, {}});
+    }
+    built.table[callee] = std::move(set.variants);
+  });
+  return built;
+}
+
+// Adds machine code. False where a kernel spills registers and there is another candidate for it:
+// `scope` then rejects the one that was printed.
+bool addMachineCode(std::vector<KernelCode>& kernels, TuningScope& scope) {
   std::vector<KernelText> sources;
   for (const KernelCode& k : kernels) sources.push_back({k.name, k.source});
   const std::vector<CompiledKernel> compiled = compileKernels(sources);
+  bool good = true;
   for (size_t i = 0; i < kernels.size(); ++i) {
     kernels[i].cubin = compiled[i].cubin;
     kernels[i].ptx = compiled[i].ptx;
+    const KernelResources& r = compiled[i].report.resources;
+    if (r.spillStores || r.spillLoads) good &= !scope.reject(kernels[i].name);
   }
+  return good;
 }
 
 }  // namespace
@@ -54,12 +113,14 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
     return success();
   });
   const std::vector<RegionSchedule> schedules = schedulesOf(region);
-  FailureOr<PrintedRegion> printed =
-      printRegion(region, name, schedules.empty() ? RegionSchedule{} : schedules.front());
+  const RegionSchedule schedule =
+      schedules.empty() ? RegionSchedule{}
+                        : schedules[chosenCandidate(questionOf(region, name, schedules))];
+  FailureOr<PrintedRegion> printed = printRegion(region, name, schedule);
   if (failed(printed)) throw unsupported(region, "no kernel for region " + name + ": " + said);
   KernelSet set;
   Variant variant;
-  variant.what = schedules.front().text();
+  variant.what = schedule.text();
   variant.scratchBytes = printed->scratchBytes;
   for (const PrintedKernel& k : printed->kernels) {
     set.kernels.push_back(k.kernel);
@@ -94,31 +155,33 @@ KernelSet kernelsOf(KernelOp call, const std::string& name) {
   return maker(call, name);
 }
 
+KernelSet kernelsOfCall(KernelOp call, const std::string& name) {
+  func::FuncOp region = regionOf(call);
+  return !region                             ? kernelsOf(call, name)
+         : region.getOps<LinearOp>().empty() ? printedRegion(region, name)
+                                             : fusedLinearKernels(region, name);
+}
+
 void buildKernels(ModuleOp module, const BackendOptions& options, Program& program) {
-  KernelTable table;
-  std::vector<KernelCode> kernels;
-  auto regions = module.lookupSymbol<ModuleOp>("kernels");
-  module.walk([&](KernelOp call) {
-    const std::string callee = call.getCallee()->str();
-    if (table.count(callee)) return;
-    auto region =
-        call.getKind() == "region" ? regions.lookupSymbol<func::FuncOp>(callee) : func::FuncOp();
-    KernelSet set = !region                             ? kernelsOf(call, callee)
-                    : region.getOps<LinearOp>().empty() ? printedRegion(region, callee)
-                                                        : fusedLinearKernels(region, callee);
-    pruneVariants(set, program.symbols);
-    if (set.variants.empty()) throw unsupported(call, "no kernel for " + callee);
-    table[callee] = std::move(set.variants);
-    for (KernelText& k : set.kernels) {
-      if (options.onCode) options.onCode(k.name, "sm_90a", "cuda", k.source);
-      kernels.push_back({std::move(k.name), std::move(k.source), {}, {}});
-    }
-  });
-  addMachineCode(kernels, options.target);
+  const bool machineCode = wantsMachineCode(options.target);
+  TuningScope scope;
+  Built built = printAll(module, program);
+  // What was rejected stays so: the loop ends when no kernel spills or nothing is left to try.
+  while (machineCode && !addMachineCode(built.kernels, scope)) {
+    scope.asked.clear();
+    built = printAll(module, program);
+  }
   if (options.onCode)
-    for (const KernelCode& k : kernels)
+    for (const KernelCode& k : built.kernels) {
+      options.onCode(k.name, "sm_90a", "cuda", k.source);
       if (!k.ptx.empty()) options.onCode(k.name, "sm_90a", "ptx", k.ptx);
-  storeKernels(program, table, kernels);
+    }
+  std::string others;
+  for (const TuningScope::Asked& a : scope.asked)
+    if (scope.rejected.count(a.question.problem))
+      others += a.question.kernel + ": " + a.question.candidates[a.answer] + "\n";
+  if (!others.empty()) program.metadata["cuda.instead_of_spilling"] = others;
+  storeKernels(program, built.table, built.kernels);
 }
 
 }  // namespace lathe::cuda

@@ -9,11 +9,18 @@ namespace {
 // The launch of a step as one of the whole call; its own scratch buffer 0 is buffer `scratch`,
 // further ones follow.
 Launch inCall(Launch launch, const SequenceStep& step, int scratch) {
-  for (Argument& a : launch.arguments) {
+  auto place = [&](Argument& a) {
     if (a.kind == Argument::Kind::Buffer)
       a = step.buffers.at(size_t(a.index));
     else if (a.kind == Argument::Kind::Scratch)
       a.index += scratch;
+  };
+  for (Argument& a : launch.arguments) place(a);
+  if (launch.product) {
+    for (Argument* a : {&launch.product->x, &launch.product->weight, &launch.product->result})
+      place(*a);
+    if (launch.product->bias) place(*launch.product->bias);
+    if (launch.product->residual) place(*launch.product->residual);
   }
   launch.zeroedIn += scratch;
   if (launch.unlessSame[0] >= 0) {

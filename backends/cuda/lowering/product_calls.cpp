@@ -23,6 +23,16 @@ std::vector<DimExpr> batchStrides(Value v, size_t rank) {
   return batch;
 }
 
+// Tiles of a linear op without activation are a product that a library may compute.
+void notePlainProduct(KernelSet& set, const ProductKernel& p, int bias, int residual, int result) {
+  auto buffer = [](int index) { return Argument{Argument::Kind::Buffer, index, 0}; };
+  PlainProduct product{p.dtype, p.m, p.n, p.k, buffer(p.a), buffer(p.b), buffer(result), {}, {}};
+  if (bias >= 0) product.bias = buffer(bias);
+  if (residual >= 0) product.residual = buffer(residual);
+  for (Variant& v : set.variants)
+    if (v.launches.size() == 1) v.launches[0].product = product;
+}
+
 }  // namespace
 
 ProductKernel productOf(Value x, Value w, const std::string& name) {
@@ -40,11 +50,13 @@ KernelSet linearKernels(KernelOp call, const std::string& name) {
   auto inputs = call.getInputs();
   ProductKernel p = productOf(inputs[0], inputs[1], name);
   p.constantB = flag(call, "constant");
-  const bool bias = flag(call, "bias"), residual = flag(call, "residual");
-  p.hooks = linearHooks(p, int(inputs.size()),
-                        std::string(call.getConfig().getAs<StringAttr>("activation").getValue()),
-                        bias ? 2 : -1, residual ? (bias ? 3 : 2) : -1);
-  return productKernels(p);
+  const std::string activation(call.getConfig().getAs<StringAttr>("activation").getValue());
+  const int result = int(inputs.size()), bias = flag(call, "bias") ? 2 : -1,
+            residual = flag(call, "residual") ? result - 1 : -1;
+  p.hooks = linearHooks(p, result, activation, bias, residual);
+  KernelSet set = productKernels(p);
+  if (activation == "none") notePlainProduct(set, p, bias, residual, result);
+  return set;
 }
 
 KernelSet matmulKernels(KernelOp call, const std::string& name) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large products of a CUDA program go to cuBLASLt where it is installed.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "backends/cuda/device/program_code.h"
+#include "frontend/compile.h"
+#include "frontend/graph.h"
+#include "ir/ops.h"
+#include "runtime/session.h"
+#include "tests/cuda_mocks/mock_library.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+class LibraryProduct : public ::testing::Test {
+ protected:
+  LibraryProduct()
+      : program_(compiled()),
+        cuda_("LATHE_LIBCUDA", test::mockPath("mock_cuda")),
+        blas_("LATHE_CUBLASLT", test::mockPath("mock_cublaslt")) {
+    session_ = std::make_unique<Session>(std::move(program_), SessionOptions{.device = "gpu"});
+    session_->bindRandomWeights(1);
+    test::mockFunction<void()>("mock_cublaslt", "mockBlasReset")();
+  }
+
+  static Program compiled() {
+    Graph g;
+    Dim rows = g.dim("rows", 1, 512);
+    Tensor x = g.input("x", DType::BF16, {rows, 64});
+    Tensor residual = g.input("residual", DType::BF16, {rows, 48});
+    Tensor w = g.weight("w", DType::BF16, {48, 64});
+    g.output("y", add(matmul(x, transpose(w, {1, 0})), residual));
+    Program program = compile(g, {.backend = "cuda"});
+    // What the mock driver takes for machine code.
+    for (const cuda::KernelCode& k : cuda::kernelCodeOf(program))
+      program.blobs["cuda.sm_90a/" + k.name] = "cubin " + k.name;
+    return program;
+  }
+
+  void run(int64_t rows) {
+    session_->run("forward", {{"x", Array(DType::BF16, {rows, 64})},
+                              {"residual", Array(DType::BF16, {rows, 48})}});
+  }
+  std::vector<std::string> products() {
+    std::istringstream in(test::mockFunction<const char*()>("mock_cublaslt", "mockBlasLog")());
+    std::vector<std::string> found;
+    for (std::string line; std::getline(in, line);)
+      if (line.find("cublasLtMatmul on a stream") != std::string::npos) found.push_back(line);
+    return found;
+  }
+
+  Program program_;
+  test::Variable cuda_, blas_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(LibraryProduct, LargeOnesAreTheLibrarys) {
+  run(200);
+  EXPECT_EQ(products().size(), 1u);
+  // Recorded at the second run and played; the third only plays.
+  run(200);
+  run(200);
+  EXPECT_EQ(products().size(), 2u);
+}
+
+TEST_F(LibraryProduct, SmallOnesAreOurs) {
+  run(16);
+  EXPECT_TRUE(products().empty());
+}
+
+}  // namespace
+}  // namespace lathe
