@@ -115,9 +115,8 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const Regi
   }
   if (!target.tier) {
     auto schedules = cuda::schedulesOf(function);
-    cuda::RegionSchedule schedule;
-    if (!schedules.empty()) schedule = schedules[std::min(target.schedule, schedules.size() - 1)];
-    auto printed = cuda::printRegion(function, "region", schedule);
+    if (!schedules.empty()) schedule_ = schedules[std::min(target.schedule, schedules.size() - 1)];
+    auto printed = cuda::printRegion(function, "region", schedule_);
     if (failed(printed)) throw std::runtime_error(messages);
     printed_ = *printed;
     kernel_.inPlace = printed_.inPlace;

@@ -51,6 +51,7 @@ class RegionKernelUnderTest {
   const std::vector<std::pair<unsigned, unsigned>>& inPlace() const { return kernel_.inPlace; }
   /// Of CUDA text.
   const cuda::PrintedRegion& printed() const { return printed_; }
+  const cuda::RegionSchedule& schedule() const { return schedule_; }
 
  private:
   bool writesBytes() const;
@@ -61,6 +62,7 @@ class RegionKernelUnderTest {
 
   cpu::RegionKernel kernel_;
   cuda::PrintedRegion printed_;
+  cuda::RegionSchedule schedule_;
   std::vector<cuda::Driver::Function> functions_;
   std::vector<std::pair<DType, std::vector<std::string>>> results_;
   void* library_ = nullptr;

@@ -193,13 +193,12 @@ Val RegionCode::randomBits(RandomBitsOp op, const Index& index) {
   const Val* words = k.find(key);
   if (!words) {
     int level = std::max(seed.level, block.level());
-    k.remember(key, k.define(level, "uint4", "random",
-                             "philox((u64)" + seed.text + ", (u64)" + block.factor() + ")"));
+    k.remember(key, k.define(level, "vec<i32, 4>", "random",
+                             "bit_cast<vec<i32, 4>>(philox((u64)" + block.factor() + ", (u64)" +
+                                 seed.text + "))"));
     words = k.find(key);
   }
-  Val v = k.define(std::max(words->level, word.level()), "i32", "bits",
-                   "(i32)philox_word(" + words->text + ", " + word.text() + ")");
-  return v;
+  return {words->text + "[" + word.text() + "]", std::max(words->level, word.level())};
 }
 
 Index RegionCode::reshapeIndex(ReshapeOp op, const Index& index) {
