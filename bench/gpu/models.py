@@ -20,7 +20,7 @@ def layer_parameters(c):
 
 
 def decode_bytes(c, context):
-    """A bf16 decode step at `context` tokens: every linear weight, the head, the keys and values."""
+    """A bf16 decode step at `context` tokens: linear weights, head, keys and values."""
     head = c["hidden_size"] * c["vocab_size"]
     cache = context * c["num_hidden_layers"] * 2 * c["num_key_value_heads"] * c["head_dim"]
     return 2 * (c["num_hidden_layers"] * layer_parameters(c) + head + cache)

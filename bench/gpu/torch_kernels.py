@@ -84,5 +84,6 @@ def rows(book, tiny):
         for name, function in functions.items():
             for compiled in (False, True):
                 key = f"{name}_{'compiled' if compiled else 'eager'}_{count}x{columns}"
-                work = lambda: rows_one(book, function, compiled, count * columns, key)  # noqa: E731
-                book.run(key, 8 if compiled else 1, work)
+                needed = 8 if compiled else 1
+                sizes = count * columns
+                book.run(key, needed, lambda: rows_one(book, function, compiled, sizes, key))

@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256)
                       bit_cast<u32>(block_max<256>(v)),
                       bit_cast<u32>(block_min<256>(v)),
                       bit_cast<u32>(block_prod<256>(near)),
-                      warp_sum(w),
+                      warp_reduce(w, Sum{}),
                       block_reduce<256>(w, Or{}),
                       block_reduce<256>(w, And{}),
                       (u32)block_reduce<256>(pair, ArgMax{}).index,
