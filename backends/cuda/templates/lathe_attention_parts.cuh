@@ -67,11 +67,13 @@ struct AttentionShare {
   int splits;
 };
 LT_FN AttentionShare attentionShare(AttentionRange range, int step, long long least) {
-  const long long span = range.end - range.first;
-  const long long even = (span + gridDim.z - 1) / gridDim.z;
-  const long long share = maxOf((even + step - 1) / step * step, least);
+  // In 32 bits, where a division is a few instructions: there are fewer keys than 2^31.
+  const u32 span = (u32)(range.end - range.first), steps = (u32)step;
+  const u32 even = (span + gridDim.z - 1) / gridDim.z;
+  u32 share = (even + steps - 1) / steps * steps;
+  if (share < (u32)least) share = (u32)least;
   AttentionShare s;
-  s.splits = (int)maxOf((span + share - 1) / share, 1);
+  s.splits = span > share ? (int)((span + share - 1) / share) : 1;
   s.begin = range.first + (long long)blockIdx.z * share;
   s.end = minOf(s.begin + share, range.end);
   return s;

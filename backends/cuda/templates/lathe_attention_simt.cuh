@@ -118,6 +118,7 @@ LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* co
       for (int w = 0; w < S::kWords; ++w) acc[r][w] *= rescale;
     }
     warp_sync();
+    #pragma unroll 4
     for (int j = 0; j < 32; ++j) {
       #pragma unroll
       for (int w = 0; w < S::kWords; ++w) {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of many queries: tiles on tensor cores, and every option without them; which kernels
+// are chosen.
+#include <gmock/gmock.h>
+
+#include "runtime/error.h"
+#include "backends/cuda/lowering/attention_kernels.h"
+#include "tests/unit/cuda/attention_cases.h"
+
+namespace lathe::cuda {
+namespace {
+
+using Causal = AttentionKernel::Causal;
+using MaskedRow = AttentionKernel::MaskedRow;
+using testing::HasSubstr;
+
+AttentionChoice tiles(int warps, int rowTiles, int keys, bool packsHeads = false) {
+  AttentionChoice choice;
+  choice.method = AttentionMethod::Tiled;
+  choice.warps = warps;
+  choice.rowTiles = rowTiles;
+  choice.keys = keys;
+  choice.packsHeads = packsHeads;
+  return choice;
+}
+
+// Every third key or so hidden; row `empty` of the queries sees none.
+std::vector<double> someHidden(int64_t queries, int64_t keys, int64_t empty) {
+  std::vector<double> mask(size_t(queries * keys));
+  for (int64_t i = 0; i < queries; ++i)
+    for (int64_t j = 0; j < keys; ++j)
+      mask[size_t(i * keys + j)] = i != empty && (i * 7 + j * 5) % 3 != 0;
+  return mask;
+}
+
+TEST(TiledAttention, LengthsAndTiles) {
+  struct Sizes {
+    AttentionChoice choice;
+    DType dtype;
+    int64_t group, depth, valueDepth, queries, keys;
+    Causal causal;
+  };
+  for (const Sizes& s : {
+           Sizes{tiles(4, 2, 64), DType::BF16, 1, 64, 64, 257, 257, Causal::TopLeft},
+           Sizes{tiles(4, 2, 32), DType::F16, 2, 128, 128, 65, 257, Causal::BottomRight},
+           Sizes{tiles(8, 1, 64), DType::BF16, 2, 128, 64, 33, 65, Causal::None},
+           Sizes{tiles(8, 1, 32), DType::BF16, 1, 256, 256, 31, 33, Causal::TopLeft},
+           Sizes{tiles(4, 1, 64, true), DType::F16, 4, 80, 40, 33, 31, Causal::BottomRight},
+           Sizes{tiles(4, 1, 64, true), DType::BF16, 8, 72, 72, 31, 65, Causal::None},
+           Sizes{tiles(4, 2, 64), DType::BF16, 4, 32, 32, 1, 1, Causal::TopLeft},
+       }) {
+    AttentionKernel a = groupedAttention(s.dtype, 2, s.group, s.depth, s.valueDepth);
+    a.causal = s.causal;
+    expectAttention(attentionCase(a, 2, s.queries, s.keys), s.choice);
+  }
+}
+
+TEST(TiledAttention, WithoutRaces) {
+  AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 64, 64);
+  a.causal = Causal::TopLeft;
+  expectAttention(attentionCase(a, 1, 150, 150), tiles(4, 2, 64), host::Mode::Check);
+  a.causal = Causal::None;
+  expectAttention(attentionCase(a, 1, 35, 130), tiles(4, 1, 64, true), host::Mode::Check);
+}
+
+TEST(TiledAttention, ChunksOfAPromptAtPositions) {
+  for (bool packs : {false, true}) {
+    AttentionKernel a = groupedAttention(DType::F16, 1, 2, 64, 64);
+    a.causal = Causal::Positions;
+    a.window = 70;
+    AttentionCase c = attentionCase(a, 3, 65, 257);
+    c.positions = {0, 192, 100};
+    expectAttention(c, tiles(4, 2, 64, packs));
+  }
+}
+
+TEST(TiledAttention, MasksBroadcastAndSoftcap) {
+  AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 64, 64);
+  a.softcap = 5;
+  a.scale = 0.5;
+  AttentionCase c = attentionCase(a, 2, 33, 65);
+  addMask(c, DType::Bool, {1, 1, 33, 65}, someHidden(33, 65, -1));
+  expectAttention(c, tiles(4, 1, 64));
+  std::mt19937 random(2);
+  std::normal_distribution<double> normal;
+  std::vector<double> added(2 * 2 * 33 * 65);
+  for (double& x : added) x = random() % 4 == 0 ? -INFINITY : normal(random);
+  for (size_t j = 0; j < 65; ++j) added[j] = -3.3e38;  // a row of large numbers is no empty row
+  addMask(c, DType::BF16, {2, 2, 33, 65}, added);
+  expectAttention(c, tiles(4, 1, 64));
+  added.resize(65);
+  addMask(c, DType::F32, {1, 1, 1, 65}, added);
+  expectAttention(c, tiles(4, 1, 64, true));
+}
+
+TEST(TiledAttention, RowsWithoutKeysFollowThePolicy) {
+  for (MaskedRow row : {MaskedRow::Nan, MaskedRow::Zero, MaskedRow::Uniform}) {
+    AttentionKernel a = groupedAttention(DType::BF16, 1, 1, 32, 40);
+    a.maskedRow = row;
+    AttentionCase c = attentionCase(a, 1, 33, 65);
+    addMask(c, DType::Bool, {1, 1, 33, 65}, someHidden(33, 65, 17));
+    expectAttention(c, tiles(4, 1, 64));
+    a.causal = Causal::BottomRight;  // the first 32 queries come before the keys
+    expectAttention(attentionCase(a, 1, 65, 33), tiles(4, 1, 64));
+  }
+}
+
+TEST(TiledAttention, NanAndInfinity) {
+  AttentionKernel a = groupedAttention(DType::BF16, 2, 1, 64, 64);
+  AttentionCase c = attentionCase(a, 1, 33, 70);
+  c.k[size_t(50 * 64 + 3)] = NAN;
+  c.v[size_t((70 + 20) * 64 + 5)] = -INFINITY;
+  c.q[size_t((33 + 4) * 64)] = INFINITY;
+  expectAttention(c, tiles(4, 2, 64));
+}
+
+TEST(SimtAttention, EveryOption) {
+  AttentionChoice simt;
+  AttentionKernel a = groupedAttention(DType::F32, 2, 3, 33, 70);
+  a.causal = Causal::BottomRight;
+  a.window = 40;
+  a.softcap = 4;
+  a.maskedRow = MaskedRow::Zero;
+  AttentionCase c = attentionCase(a, 2, 35, 67);
+  addMask(c, DType::Bool, {1, 1, 35, 67}, someHidden(35, 67, 30));
+  expectAttention(c, simt);
+  a.dtype = DType::F64;
+  a.maskedRow = MaskedRow::Uniform;
+  c = attentionCase(a, 1, 35, 67);
+  addMask(c, DType::F64, {1, 1, 35, 67}, std::vector<double>(35 * 67, 0.5));
+  expectAttention(c, simt, host::Mode::Check);
+  a = groupedAttention(DType::BF16, 1, 2, 15, 7);
+  expectAttention(attentionCase(a, 1, 31, 33), simt);
+}
+
+// ---- views ------------------------------------------------------------------------------------
+
+// q, k, v as slices of one projection [batch, tokens, heads * depth * 3], the result likewise
+// [batch, tokens, heads, depth].
+TEST(TiledAttention, OperandsInPlaceOfTransposes) {
+  AttentionKernel a = groupedAttention(DType::BF16, 2, 1, 32, 32);
+  AttentionCase c = attentionCase(a, 2, 65, 65);
+  const std::vector<double> want = expectedAttention(c);
+  const int64_t row = 3 * 64, heads = 2, depth = 32, tokens = 65;
+  std::vector<double> joined(size_t(2 * tokens * row));
+  const std::vector<double>* parts[] = {&c.q, &c.k, &c.v};
+  AttentionView* views[] = {&c.kernel.q, &c.kernel.k, &c.kernel.v};
+  auto each = [&](auto&& body) {
+    for (int64_t b = 0, n = 0; b < 2; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < tokens; ++i)
+          for (int64_t d = 0; d < depth; ++d, ++n) body(size_t(n), (b * tokens + i), h * depth + d);
+  };
+  for (int64_t p = 0; p < 3; ++p) {
+    *views[p] = {p * 64, DimExpr::symbol("s") * DimExpr(row), depth, row};
+    each([&](size_t n, int64_t token, int64_t at) {
+      joined[size_t(token * row + p * 64 + at)] = (*parts[p])[n];
+    });
+  }
+  c.kernel.y = {0, DimExpr::symbol("s") * DimExpr(64), depth, 64};
+  for (const AttentionChoice& choice :
+       {tiles(4, 2, 64), splitInto(AttentionMethod::Decode, 2, c), AttentionChoice()}) {
+    KernelSet set;
+    addAttention(c.kernel, choice, "attention", {}, set);
+    KernelSetRun run(set, host::Mode::Fast);
+    std::vector<RunBuffer> buffers(3, {encoded(joined, DType::BF16)});
+    buffers.push_back({std::vector<std::byte>(want.size() * 2), true});
+    run.run(buffers, {{"b", 2}, {"s", tokens}, {"t", tokens}}, {});
+    const std::vector<double> got = decoded(buffers[3].bytes, DType::BF16);
+    each([&](size_t n, int64_t token, int64_t at) {
+      EXPECT_NEAR(got[size_t(token * 64 + at)], want[n], 2e-2) << run.what();
+    });
+  }
+}
+
+// ---- choices ----------------------------------------------------------------------------------
+
+const Variant* chosen(const KernelSet& set, int64_t batch, int64_t queries) {
+  for (const Variant& v : set.variants) {
+    bool fits = true;
+    for (const Condition& c : v.when) {
+      const int64_t value = c.value.evaluate({{"b", batch}, {"s", queries}, {"t", 4096}}).value();
+      fits = fits && c.low <= value && value <= c.high;
+    }
+    if (fits) return &v;
+  }
+  return nullptr;
+}
+
+TEST(AttentionKernels, OneTableServesEverySize) {
+  const AttentionCase c = attentionCase(groupedAttention(DType::BF16, 8, 4, 128, 128), 1, 1, 1);
+  const KernelSet set = attentionKernels(c.kernel);
+  EXPECT_EQ(chosen(set, 1, 1)->what, "decode attention, 33 splits");
+  EXPECT_EQ(chosen(set, 2, 16)->what, "decode attention, 16 splits");
+  EXPECT_EQ(chosen(set, 300, 1)->what, "decode attention, 1 splits");
+  for (int64_t queries : {17, 100, 5000}) {
+    ASSERT_NE(chosen(set, 1, queries), nullptr);
+    EXPECT_THAT(chosen(set, 1, queries)->what, HasSubstr("tiled"));
+  }
+  // Counters of every tile are cleared, and partial sums lie behind them.
+  for (const Variant& v : set.variants) {
+    const Launch& l = v.launches[0];
+    if (l.grid[2].most > 1) EXPECT_GE(l.zeroedBytes, 4 * 8 * l.grid[2].most / 33);
+    EXPECT_LE(l.sharedBytes, 232448);
+  }
+}
+
+TEST(AttentionKernels, WithoutTensorCoresWhereTheyDecline) {
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    AttentionKernel a = groupedAttention(dtype, 8, 1, 60, 60);
+    const AttentionCase c = attentionCase(a, 1, 1, 1);
+    const KernelSet set = attentionKernels(c.kernel);
+    EXPECT_EQ(set.kernels.size(), 1u);
+    EXPECT_EQ(chosen(set, 1, 1)->what, "simt attention, 33 splits");
+    EXPECT_EQ(chosen(set, 1, 500)->what, "simt attention, 1 splits");
+  }
+  AttentionKernel a = groupedAttention(DType::BF16, 8, 1, 60, 60);
+  EXPECT_THAT(whyNotTensorCores(a), HasSubstr("multiples of 8 up to 256, got 60 and 60"));
+  a = attentionCase(groupedAttention(DType::F16, 8, 1, 64, 64), 1, 1, 1).kernel;
+  EXPECT_EQ(whyNotTensorCores(a), "");
+  a.k.token = DimExpr::symbol("s");
+  EXPECT_THAT(whyNotTensorCores(a), HasSubstr("16 bytes"));
+}
+
+TEST(AttentionKernels, SayWhyThereIsNone) {
+  EXPECT_EQ(whyNotAttention(groupedAttention(DType::F32, 1, 1, 512, 512)), "");
+  EXPECT_THAT(whyNotAttention(groupedAttention(DType::F64, 1, 1, 512, 512)),
+              HasSubstr("fit 232448 bytes of shared memory, 512 and 512 take"));
+  EXPECT_THAT(whyNotAttention(groupedAttention(DType::I32, 1, 1, 64, 64)), HasSubstr("got i32"));
+  EXPECT_THROW(attentionKernels(groupedAttention(DType::I32, 1, 1, 64, 64)), Error);
+}
+
+TEST(AttentionKernels, TheModelPrefersSplitsWhereBlocksAreFew) {
+  const AttentionKernel a =
+      attentionCase(groupedAttention(DType::BF16, 8, 4, 128, 128), 1, 1, 1).kernel;
+  const std::vector<AttentionChoice> few = attentionCandidates(a, {1, 1, 8192});
+  EXPECT_EQ(few[0].method, AttentionMethod::Decode);
+  EXPECT_GT(few[0].mostSplits, 8);
+  const std::vector<AttentionChoice> many = attentionCandidates(a, {1, 4096, 4096});
+  EXPECT_EQ(many[0].method, AttentionMethod::Tiled);
+  EXPECT_EQ(many[0].rowTiles, 2);
+  EXPECT_LT(attentionSeconds(a, {1, 1024, 1024}, many[0]),
+            attentionSeconds(a, {1, 4096, 4096}, many[0]));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
