@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults planted into the texts that the compiler prints, or into the templates that these include:
+// host execution reports each by its kind, with the kernel's name and the generated line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <regex>
+
+#include "backends/cuda/device/headers.h"
+#include "backends/cuda/device/program_code.h"
+#include "backends/cuda/hostexec/host_compiler.h"
+#include "frontend/compile.h"
+#include "frontend/families/llama.h"
+#include "frontend/graph.h"
+#include "ir/ops.h"
+#include "runtime/error.h"
+#include "tests/unit/cuda/host_program.h"
+
+namespace lathe::cuda {
+namespace {
+
+/// A program and what one run of it takes.
+struct Recorded {
+  std::shared_ptr<Program> program;
+  std::string entry = "forward";
+  Arrays inputs;
+};
+
+Array values(DType dtype, const Shape& shape) {
+  Array a(dtype, shape);
+  for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i * 37 % 101) / 50 - 1);
+  return a;
+}
+Array positions(int64_t at) {
+  Array a(DType::I64, {1});
+  a.set(0, double(at));
+  return a;
+}
+
+/// Records `body` of inputs with these shapes as one entry point.
+Recorded recorded(DType dtype, const std::vector<Shape>& shapes,
+                  const std::function<Tensor(Graph&, const std::vector<Tensor>&)>& body) {
+  Graph g;
+  Recorded r;
+  std::vector<Tensor> in;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::string name = "x" + std::to_string(i);
+    in.push_back(g.input(name, dtype, Dims(shapes[i].begin(), shapes[i].end())));
+    r.inputs[name] = values(dtype, shapes[i]);
+  }
+  g.output("y", body(g, in));
+  r.program = std::make_shared<Program>(compile(g, {.backend = "cuda"}));
+  return r;
+}
+using In = const std::vector<Tensor>&;
+
+Recorded flat() {
+  return recorded(DType::F32, {{3, 264}, {3, 264}},
+                  [](Graph&, In x) { return fused::siluGate(x[0], x[1]); });
+}
+Recorded warpRows() {
+  return recorded(DType::F32, {{5, 192}}, [](Graph& g, In x) {
+    return fused::rmsNorm(x[0], g.weight("gain", DType::F32, {192}), 1e-5);
+  });
+}
+Recorded blockRows() {
+  return recorded(DType::F32, {{3, 8000}}, [](Graph&, In x) { return fused::softmax(x[0], 1); });
+}
+Recorded normLinear() {
+  return recorded(DType::BF16, {{1, 512}}, [](Graph& g, In x) {
+    const Tensor normed = fused::rmsNorm(x[0], g.weight("gain", DType::BF16, {512}), 1e-5);
+    return fused::linear(normed, g.weight("w", DType::BF16, {96, 512}));
+  });
+}
+// Few columns and long sums: four warps of four blocks share them.
+Recorded sharedSums() {
+  return recorded(DType::BF16, {{16, 4096}}, [](Graph& g, In x) {
+    return fused::linear(x[0], g.weight("w", DType::BF16, {96, 4096}));
+  });
+}
+Recorded gatedLinear() {
+  return recorded(DType::BF16, {{1, 256}}, [](Graph& g, In x) {
+    return fused::siluGate(fused::linear(x[0], g.weight("gate", DType::BF16, {96, 256})),
+                           fused::linear(x[0], g.weight("up", DType::BF16, {96, 256})));
+  });
+}
+Recorded gemm() {
+  return recorded(DType::BF16, {{100, 512}}, [](Graph& g, In x) {
+    return fused::linear(x[0], g.weight("w", DType::BF16, {96, 512}));
+  });
+}
+Recorded attention(int64_t queries, int64_t keys) {
+  return recorded(
+      DType::BF16, {{1, 2, queries, 64}, {1, 2, keys, 64}, {1, 2, keys, 64}},
+      [](Graph&, In x) { return fused::attention(x[0], x[1], x[2], {.scale = 0.125}); });
+}
+Recorded decodeAttention() { return attention(1, 1000); }
+Recorded tiledAttention() { return attention(100, 200); }
+Recorded update(int64_t at) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {1, 40, 24}),
+               value = g.input("v", DType::F32, {1, 3, 24});
+  g.output("y", lathe::update(x, value, g.input("at", DType::I64, {1}), 1));
+  return {std::make_shared<Program>(compile(g, {.backend = "cuda"})),
+          "forward",
+          {{"x", values(DType::F32, {1, 40, 24})},
+           {"v", values(DType::F32, {1, 3, 24})},
+           {"at", positions(at)}}};
+}
+Recorded updateAtTheEnd() { return update(37); }
+Recorded largestOfMany() {
+  return recorded(DType::F32, {{2, 2000}}, [](Graph&, In x) { return topK(x[0], 50).first; });
+}
+Recorded runningSum() {
+  return recorded(DType::F32, {{2, 2000}}, [](Graph&, In x) { return cumsum(x[0], 1); });
+}
+Recorded turned() {
+  return recorded(DType::F32, {{70, 90}}, [](Graph&, In x) { return transpose(x[0], {1, 0}); });
+}
+// A decode step that writes the last place of its cache.
+Recorded decodeStep() {
+  LlamaConfig config;
+  config.vocabSize = 64;
+  config.hiddenSize = config.intermediateSize = 128;
+  config.layers = 1;
+  config.heads = 2;
+  config.kvHeads = 1;
+  config.headDim = 64;
+  config.maxPositions = 32;
+  config.tieWordEmbeddings = true;
+  Array ids(DType::I64, {1, 1});
+  return {std::make_shared<Program>(
+              compile(buildLlama(config, {.dtype = DType::BF16, .weightDType = DType::BF16}),
+                      {.backend = "cuda"})),
+          "decode",
+          {{"input_ids", ids}, {"positions", positions(31)}}};
+}
+
+struct Fault {
+  const char* name;
+  Recorded (*record)();
+  const char* kernel;  ///< found in the texts that are changed
+  const char* old;     ///< its first occurrence is replaced
+  const char* now;
+  const char* report;       ///< a regular expression that the report holds
+  const char* line;         ///< found in the line, generated or of a template, that it names
+  const char* header = "";  ///< the template in which `old` is; put into the text at its place
+};
+
+constexpr char kGemv[] = "lathe_gemv.cuh", kGemm[] = "lathe_gemm.cuh";
+constexpr char kDecode[] = "lathe_attention_decode.cuh", kTiled[] = "lathe_attention.cuh";
+
+void PrintTo(const Fault& f, std::ostream* os) { *os << f.name; }
+
+const Fault kFaults[] = {
+    // Printed regions.
+    {"flatBound", flat, "region_0(", "if (c + 4 <= 792)", "if (c + 4 <= 1024)",
+     "global memory out of bounds: read of 16 bytes", "load_vec<4>(gate + c)"},
+    {"misalignedVector", flat, "region_0(", "load_vec<4>(up + c)", "load_vec<4>(up + c + 1)",
+     "misaligned 16-byte access", "load_vec<4>(up + c + 1)"},
+    {"twoThreadsOneColumn", flat, "region_0(", "blockIdx.x * 256 + threadIdx.x) * 4",
+     "blockIdx.x * 256 + threadIdx.x) / 2 * 4",
+     "data race \\(write after write\\) on .*\\(global memory\\)", "store_vec(out + c"},
+    {"rowBound", warpRows, "region_0(", "if (row < 5)", "if (row < 8)",
+     "global memory out of bounds: read of 16 bytes", "load_vec<4>(x + row * 192 + c)"},
+    {"missingTail", warpRows, "region_0(", "if (c2 < 192)", "if (c2 < 256)",
+     "global memory out of bounds: read of 16 bytes at gain", "load_vec_nc<4>(gain + c2)"},
+    {"wrongIndex", turned, "region_0(", "chunk * 180", "chunk * 185",
+     "global memory out of bounds: read of 4 bytes", "x[row + chunk * 185"},
+    {"earlyReturn", blockRows, "region_0(", "largest = block_reduce",
+     "if (lane >= 200) return;\n  largest = block_reduce", "deadlock|divergent",
+     "largest = block_reduce"},
+    {"divergentReduction", blockRows, "region_0(", "total = block_reduce",
+     "if (lane < 128) total = block_reduce", "deadlock|divergent", "total = block_reduce"},
+    // A projection with what is fused into it.
+    {"uninitialisedRow", normLinear, "normRow", "if (c2 < 512)", "if (c2 < 480)",
+     "read of uninitialised dynamic shared memory", "return *(const uint4*)(r.x"},
+    {"noBarrierBehindTheRow", normLinear, "normRow", "    block_sync();\n    run(first, Shared",
+     "    run(first, Shared", "data race \\(read after write\\) on dynamic shared|uninitialised",
+     "return *(const uint4*)(r.x", kGemv},
+    {"noBarrierBeforeTheJoin", sharedSums, "gemv<", "      block_sync();\n    const int begin",
+     "      ;\n    const int begin",
+     "data race \\(read after write\\) on parts|uninitialised parts",
+     "parts[((q * C::kWarpsN + n) * kHalves + h)", kGemv},
+    {"splitCounter", sharedSums, "gemv<", "counters + block, C::kSplits)",
+     "counters + block, C::kSplits - 1)", "data race \\(.*\\) on .*\\(global memory\\)",
+     "*place(partial,", kGemv},
+    {"columnStoredTwice", gatedLinear, "gated(", "out[row * 96 + column]",
+     "out[row * 96 + column / 2]", "data race \\(write after write\\) on .*\\(global memory\\)",
+     "out[row * 96 + column / 2]"},
+    {"wrongCachePosition", decodeStep, "positions_1", "(position + s)) * 64",
+     "(position + s + 1)) * 64", "global memory out of bounds: write of 2 bytes at k_cache",
+     "out[0] = x;"},
+    // Tiles.
+    {"gemmWaitsForTooLittle", gemm, "gemm<Config>", "cp_async_wait<C::kStages - 2>",
+     "cp_async_wait<C::kStages - 1>", "asynchronous copy into it is in flight", "ldmatrix_x4(",
+     kGemm},
+    {"gemmWithoutBarrier", gemm, "gemm<Config>", "block_sync();  // the step's tiles are there",
+     ";//", "data race|asynchronous copy into it is in flight", "ldmatrix_x4(", kGemm},
+    {"gemmColumnBound", gemm, "gemm<Config>", "right{b + bAt, 96ll", "right{b + bAt, 128ll",
+     "global memory out of bounds: read of 16 bytes at w", "cp_async_16(to, inside ? from : data"},
+    {"decodeCounter", decodeAttention, "attentionDecode", "(u32)splits))", "(u32)splits - 1))",
+     "data race \\(write after read\\) on .*\\(global memory\\)", "(float4*)(to + slot * 4) = x",
+     kDecode},
+    {"decodeKeyBound", decodeAttention, "attentionDecode", "minOf(tile + n * 8 + g, end - 1)",
+     "(tile + n * 8 + g)", "global memory out of bounds: read of \\d+ bytes at x1",
+     "k[n][c] = ", kDecode},
+    {"tiledWithoutWait", tiledAttention, "attentionTiled", "    cp_async_wait<0>();\n", "\n",
+     "asynchronous copy into it is in flight", "ldmatrix_x4(", kTiled},
+    {"tiledRowBound", tiledAttention, "attentionTiled", "    if (row > lastRow) break;\n", "",
+     "global memory out of bounds: write of \\d+ bytes at y", "st_global_16(a.y", kTiled},
+    // Data.
+    {"updateBehindTheEnd", updateAtTheEnd, "updateRows", "position + row) *",
+     "position + row + 1) *", "global memory out of bounds: write of 16 bytes",
+     "position + row + 1)", "lathe_update.cuh"},
+    {"topKWithoutBarrier", largestOfMany, "topKOfRow", "    block_sync();\n    for (int d = warp;",
+     "    for (int d = warp;", "data race \\(.*\\) on counts", "sum += counts[", "lathe_top_k.cuh"},
+    {"cumsumWithoutBarrier", runningSum, "cumsumRows",
+     "R::narrow(offset + sum);\n      block_sync();", "R::narrow(offset + sum);",
+     "data race \\(write after read\\) on totals", "totals[warp] = sum", "lathe_cumsum.cuh"},
+};
+
+/// The kernels of a fault's program with the fault in them, by name.
+std::map<std::string, std::string> plant(const Fault& f, Program& program) {
+  std::vector<KernelCode> kernels = kernelCodeOf(program);
+  std::map<std::string, std::string> planted;
+  for (KernelCode& k : kernels) {
+    if (k.source.find(f.kernel) == std::string::npos) continue;
+    if (*f.header) {
+      const std::string include = "#include \"" + std::string(f.header) + "\"\n";
+      const size_t at = k.source.find(include);
+      if (at == std::string::npos) continue;
+      k.source.replace(at, include.size(), hostHeaders().at(f.header));
+    }
+    const size_t at = k.source.find(f.old);
+    if (at == std::string::npos) continue;
+    k.source.replace(at, std::string(f.old).size(), f.now);
+    planted[k.name] = k.source;
+  }
+  storeKernels(program, kernelTableOf(program), kernels);
+  return planted;
+}
+
+// "region_0.cu:17" for every line of the text, or of the templates behind it, that holds `snippet`.
+std::vector<std::string> placesOf(const std::string& name, const std::string& text,
+                                  const std::string& snippet) {
+  std::vector<std::string> places;
+  auto search = [&](const std::string& file, const std::string& in) {
+    for (size_t at = 0; (at = in.find(snippet, at)) != std::string::npos; ++at)
+      places.push_back(file + ":" +
+                       std::to_string(1 + std::count(in.begin(), in.begin() + long(at), '\n')));
+  };
+  search(name + ".cu", text);
+  for (const auto& [header, lines] : hostHeaders()) search(header, lines);
+  return places;
+}
+
+std::string reportOf(const Recorded& r, const std::string& options) {
+  HostProgram host(r.program, options);
+  try {
+    host.session().bindRandomWeights(1);
+    if (r.entry == "decode") host.session().setSymbol("cache", 32);
+    host.session().run(r.entry, r.inputs);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+class GeneratedFaults : public testing::TestWithParam<Fault> {};
+
+TEST_P(GeneratedFaults, AreReportedWithKernelAndLine) {
+  const Fault& f = GetParam();
+  Recorded r = f.record();
+  EXPECT_EQ(reportOf(r, "check"), "") << "without the fault";
+  const auto planted = plant(f, *r.program);
+  ASSERT_FALSE(planted.empty()) << "the edit changes nothing";
+  const std::string found = reportOf(r, "check") + "\n" + reportOf(r, "check,random,seed=1");
+  EXPECT_TRUE(std::regex_search(found, std::regex(f.report))) << found;
+  // The kernel by name, and the line.
+  EXPECT_TRUE(std::ranges::any_of(planted, [&](const auto& kernel) {
+    return found.find("kernel " + kernel.first + " of ") != std::string::npos &&
+           std::ranges::any_of(
+               placesOf(kernel.first, kernel.second, f.line), [&](const std::string& place) {
+                 const size_t at = found.find(place);
+                 return at != std::string::npos && !std::isdigit(found[at + place.size()]);
+               });
+  })) << found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, GeneratedFaults, testing::ValuesIn(kFaults),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace lathe::cuda
