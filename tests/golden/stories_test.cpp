@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -19,14 +20,16 @@ namespace {
 const std::string kModel = LATHE_SOURCE_DIR "/examples/models/stories";
 const std::string kGoldens = LATHE_TEST_DATA "/golden/stories";
 
-// One compilation per dtype serves every test of this program.
-Session& session(DType dtype) {
-  static std::map<DType, std::unique_ptr<Session>> sessions;
-  auto& s = sessions[dtype];
+// One compilation per dtype and backend serves every test of this program.
+Session& session(DType dtype, const std::string& backend = "cpu") {
+  static std::map<std::pair<DType, std::string>, std::unique_ptr<Session>> sessions;
+  auto& s = sessions[{dtype, backend}];
   if (!s) {
     Checkpoint checkpoint = Checkpoint::open(kModel);
     s = std::make_unique<Session>(
-        compile(buildLlama(loadLlamaConfig(kModel), {.dtype = dtype, .weightDType = DType::BF16})));
+        compile(buildLlama(loadLlamaConfig(kModel), {.dtype = dtype, .weightDType = DType::BF16}),
+                {.backend = backend}),
+        SessionOptions{.device = "host"});
     s->bindWeights([&](const std::string& name) {
       auto array = checkpoint.find(name);
       return array ? *array : Array();
@@ -35,8 +38,8 @@ Session& session(DType dtype) {
   return *s;
 }
 
-Array forward(DType dtype, const Array& ids) {
-  return session(dtype).run("forward", {{"input_ids", ids}}).at("logits");
+Array forward(DType dtype, const Array& ids, const std::string& backend = "cpu") {
+  return session(dtype, backend).run("forward", {{"input_ids", ids}}).at("logits");
 }
 
 int64_t argmax(const Array& a, int64_t begin, int64_t count) {
@@ -74,6 +77,20 @@ TEST(Stories, F32LogitsEqualPyTorchs) {
   }
 }
 
+// Kernels of the CUDA backend, run on this CPU.
+TEST(Stories, CudaLogitsEqualPyTorchsInF32AndBf16) {
+  SafetensorsFile file = SafetensorsFile::open(kGoldens + "/logits.safetensors");
+  const Array logits = forward(DType::F32, file.array("prompt.0.ids"), "cuda");
+  EXPECT_LE(distance(logits, file.array("prompt.0.logits.f32")).most, 1e-4);
+
+  SafetensorsFile greedy = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  const Array truth = greedy.array("forced.logits.f64");
+  const Distance ours = distance(forward(DType::BF16, greedy.array("forced.ids"), "cuda"), truth);
+  const Distance theirs = distance(greedy.array("forced.logits.bf16"), truth);
+  EXPECT_LE(ours.most, 1.5 * theirs.most);
+  EXPECT_LE(ours.rms, 1.5 * theirs.rms);
+}
+
 TEST(Stories, Bf16ErrorIsWithinOnePointFiveOfPyTorchsOwn) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
   Array truth = file.array("forced.logits.f64");
@@ -101,12 +118,18 @@ TEST(Stories, Bf16TopOneIsEqualWhereTheGapExceedsTheError) {
   EXPECT_GT(checked, ids.size() / 2);
 }
 
-TEST(Stories, GreedyTextIsTokenIdenticalFor200TokensInF32) {
+struct GreedyCase {
+  std::string backend;
+  int prompts;
+};
+class StoriesGreedy : public ::testing::TestWithParam<GreedyCase> {};
+
+TEST_P(StoriesGreedy, TextIsTokenIdenticalFor200TokensInF32) {
   SafetensorsFile goldens = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
   SafetensorsFile logits = SafetensorsFile::open(kGoldens + "/logits.safetensors");
-  Session& s = session(DType::F32);
+  Session& s = session(DType::F32, GetParam().backend);
   s.setSymbol("cache", 256);
-  for (int prompt = 0; prompt < 4; ++prompt) {
+  for (int prompt = 0; prompt < GetParam().prompts; ++prompt) {
     std::string key = "prompt." + std::to_string(prompt);
     Array ids = logits.array(key + ".ids"), wanted = goldens.array(key + ".greedy");
     ASSERT_EQ(wanted.size(), 200);
@@ -124,6 +147,11 @@ TEST(Stories, GreedyTextIsTokenIdenticalFor200TokensInF32) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, StoriesGreedy,
+                         ::testing::Values(GreedyCase{"cpu", 4}, GreedyCase{"reference", 1},
+                                           GreedyCase{"cuda", 1}),
+                         [](const auto& info) { return info.param.backend; });
 
 TEST(Stories, CachedDecodeEqualsTheFullPassAtEveryPosition) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
