@@ -29,6 +29,7 @@ const std::vector<Verb>& verbs() {
       {"why-not", "say why ops were not fused", whyNotVerb},
       {"diff", "compare two graphs op by op", diffVerb},
       {"selftest", "test and measure each backend's ops on this machine", selftestVerb},
+      {"tune", "write the candidates of a model's CUDA kernels, to measure on a GPU", tuneVerb},
       {"env", "describe this machine and this build", envVerb},
   };
   return list;

@@ -17,6 +17,7 @@ int bisectVerb(const ArgumentList& arguments);
 int whyNotVerb(const ArgumentList& arguments);
 int diffVerb(const ArgumentList& arguments);
 int selftestVerb(const ArgumentList& arguments);
+int tuneVerb(const ArgumentList& arguments);
 int envVerb(const ArgumentList& arguments);
 
 }  // namespace lathe::cli

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backends/cuda/lowering/tuning_problems.h"
 #include "runtime/error.h"
 
 namespace lathe::cuda {
@@ -57,6 +58,11 @@ int64_t rowsPerBlock(const AttentionChoice& choice) {
       return choice.warps * 4;
   }
   return 1;
+}
+
+// Blocks that a processor's registers are to hold: tiles of 64 columns fit half of them.
+int residentBlocks(const AttentionKernel& a, const AttentionChoice& choice) {
+  return choice.warps <= 4 || std::max(a.depth, a.valueDepth) <= 64 ? 2 : 1;
 }
 
 // Scratch of one split's row, in bytes.
@@ -255,7 +261,8 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   auto isPrinted = [&](const KernelText& text) { return text.name == name; };
   if (std::ranges::any_of(set.kernels, isPrinted)) return;
   set.kernels.push_back({name, fmt::format("#include \"{}\"\n\n{}\n{}", file, configText(a, choice),
-                                           kernelFunction(name, choice.warps * 32, p, body))});
+                                           kernelFunction(name, choice.warps * 32, p, body,
+                                                          residentBlocks(a, choice)))});
 }
 
 namespace {
@@ -291,6 +298,30 @@ AttentionChoice splitChoice(const AttentionKernel& a, AttentionMethod method,
   return choice;
 }
 
+// The one that the rule gives, and neighbours of it for measuring.
+std::vector<AttentionChoice> splitChoices(const AttentionKernel& a, AttentionMethod method,
+                                          const AttentionSizes& sizes) {
+  std::vector<AttentionChoice> choices{splitChoice(a, method, sizes)};
+  const AttentionChoice first = choices.front();
+  if (first.mostSplits == 1) return choices;
+  for (int leastKeys : {first.leastKeys, 128, 512})
+    for (int splits : {first.mostSplits, first.mostSplits / 2, first.mostSplits * 2}) {
+      AttentionChoice c = first;
+      c.leastKeys = leastKeys;
+      c.mostSplits = int(std::clamp<int64_t>(splits, 1, kMostSplits));
+      const bool isNew = std::ranges::none_of(choices, [&](const AttentionChoice& other) {
+        return other.leastKeys == c.leastKeys && other.mostSplits == c.mostSplits;
+      });
+      if (isNew) choices.push_back(c);
+    }
+  return choices;
+}
+
+std::string nameOf(const AttentionKernel& a, const AttentionChoice& c) {
+  return fmt::format("{}_tiled{}x{}x{}{}", a.name, c.warps, c.rowTiles, c.keys,
+                     c.packsHeads ? "p" : "");
+}
+
 }  // namespace
 
 double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
@@ -308,7 +339,7 @@ double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
   const double blocks = double(sizes.batch * heads * tiles * splits);
   // Blocks side by side on one processor; the last wave is seldom full.
   const double resident = std::clamp<double>(
-      double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, choice.warps > 4 ? 1 : 2);
+      double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, residentBlocks(a, choice));
   const double waves = std::ceil(blocks / (kProcessors * resident));
   const bool halves = a.causal != AttentionKernel::Causal::None && sizes.queries >= sizes.keys;
   const double keys = double(sizes.keys) / double(splits) * (halves ? 0.5 : 1);
@@ -352,6 +383,7 @@ KernelSet attentionKernels(const AttentionKernel& a) {
   if (std::string reason = whyNotAttention(a); !reason.empty())
     throw Error(ErrorCode::Unsupported, reason);
   constexpr int64_t kFewQueries = 16, kManyKeys = int64_t{1} << 20, kAny = int64_t{1} << 40;
+  constexpr int64_t kMeasuredKeys = 4096;  // where their number is known only at run time
   const bool tensorCores = whyNotTensorCores(a).empty();
   const int64_t keys = a.keys.asConstant().value_or(kManyKeys);
   const std::optional<int64_t> queries = a.queries.asConstant(), batch = a.batch.asConstant();
@@ -361,12 +393,17 @@ KernelSet attentionKernels(const AttentionKernel& a) {
   auto addSplit = [&](AttentionMethod method, int64_t most, std::vector<Condition> when) {
     for (int64_t low = batch.value_or(1), high;; low = high + 1) {
       high = batch.value_or(2 * low - 1);
-      AttentionChoice choice = splitChoice(a, method, {low, 1, keys});
-      if (choice.mostSplits == 1) high = kAny;
-      choice.mostTiles = splitChoice(a, method, {high, most, keys}).mostTiles;
+      const std::vector<AttentionChoice> choices = splitChoices(a, method, {low, 1, keys});
+      if (choices.front().mostSplits == 1) high = kAny;
       std::vector<Condition> conditions = when;
       if (!batch) conditions.push_back({a.batch, 0, high});
-      addAttention(a, choice, a.name + (method == AttentionMethod::Decode ? "_decode" : "_simt"),
+      const std::string name = a.name + (method == AttentionMethod::Decode ? "_decode" : "_simt");
+      const AttentionSizes sizes{low, queries.value_or(1), std::min(keys, kMeasuredKeys)};
+      AttentionChoice choice =
+          choices[chosenCandidate(questionOf(a, sizes, choices, name, conditions))];
+      choice.mostTiles = splitChoice(a, method, {high, most, keys}).mostTiles;
+      const bool usual = choice.leastKeys == AttentionChoice().leastKeys;
+      addAttention(a, choice, usual ? name : name + std::to_string(choice.leastKeys),
                    std::move(conditions), set);
       if (batch || high == kAny) break;
     }
@@ -389,24 +426,29 @@ KernelSet attentionKernels(const AttentionKernel& a) {
     if (queries) return set;
   }
   // Prompts: the best tile for short ones, and for long ones.
-  auto best = [&](int64_t length) {
-    for (const AttentionChoice& c : attentionCandidates(
-             a, {batch.value_or(1), length, std::max(length, std::min(keys, kAny))}))
-      if (c.method == AttentionMethod::Tiled) return c;
-    return tiledChoices(a).back();
+  auto best = [&](int64_t length, std::vector<Condition> when) {
+    const AttentionSizes sizes{batch.value_or(1), length, std::max(length, std::min(keys, kAny))};
+    std::vector<AttentionChoice> choices = attentionCandidates(a, sizes);
+    std::erase_if(choices,
+                  [](const AttentionChoice& c) { return c.method != AttentionMethod::Tiled; });
+    if (choices.empty()) choices = {tiledChoices(a).back()};
+    const AttentionSizes measured{sizes.batch, length,
+                                  std::max(length, a.keys.asConstant().value_or(length))};
+    return choices[chosenCandidate(
+        questionOf(a, measured, choices, nameOf(a, choices.front()), std::move(when)))];
   };
   auto addTiled = [&](const AttentionChoice& c, std::vector<Condition> when) {
-    addAttention(a, c,
-                 fmt::format("{}_tiled{}x{}x{}{}", a.name, c.warps, c.rowTiles, c.keys,
-                             c.packsHeads ? "p" : ""),
-                 std::move(when), set);
+    addAttention(a, c, nameOf(a, c), std::move(when), set);
   };
   if (queries) {
-    addTiled(best(*queries), {});
+    addTiled(best(*queries, {}), {});
     return set;
   }
-  for (int64_t length : {32, 128, 512}) addTiled(best(length), {{a.queries, 0, 2 * length}});
-  addTiled(best(4096), {});
+  for (int64_t length : {32, 128, 512}) {
+    const std::vector<Condition> when{{a.queries, 0, 2 * length}};
+    addTiled(best(length, when), when);
+  }
+  addTiled(best(4096, {}), {});
   return set;
 }
 

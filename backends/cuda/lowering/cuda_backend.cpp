@@ -6,6 +6,7 @@
 #include "backends/cuda/lowering/kernel_names.h"
 #include "backends/cuda/lowering/linear_regions.h"
 #include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/tuning_program.h"
 #include "backends/cuda/lowering/weight_layout.h"
 #include "backends/program_builder.h"
 #include "backends/to_kernels.h"
@@ -85,6 +86,8 @@ class CudaBackend final : public Backend {
   Program build(ModuleOp module, const BackendOptions& options) const override {
     Program program = buildProgram(module);
     program.backend = "cuda";
+    if (cuda::isTuningTarget(options.target))
+      return cuda::tuningProgram(module, program, options.target);
     cuda::buildKernels(module, options, program);
     return program;
   }

@@ -15,6 +15,8 @@ constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
 constexpr double kLaunch = 2.5e-6;
 constexpr int64_t kSharedPerProcessor = 227 * 1024;
+constexpr int kRegisters = 65536;        // of a processor
+constexpr int kMostGemmRegisters = 250;  // of a thread, as gemmRegisters estimates them
 
 double ceilOf(double a, double b) { return std::ceil(a / b); }
 
@@ -138,16 +140,18 @@ void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
       c.warpsM = warpsM;
       c.warpsN = warpsN;
       c.splits = splits;
-      out.push_back(c);
+      if (gemmRegisters(c, p.hooks.pairs) <= kMostGemmRegisters) out.push_back(c);
     }
   };
   add(64, 64, 4, 2, 2);
   add(64, 128, 4, 2, 2);
+  add(64, 128, 4, 2, 4);
   if (!p.hooks.pairs) {
-    add(128, 128, 3, 2, 2);
+    add(128, 128, 3, 2, 4);
+    add(128, 128, 4, 2, 4);
     add(128, 256, 3, 2, 4);
   } else {
-    add(128, 64, 3, 2, 2);
+    add(128, 64, 3, 2, 4);
     add(128, 128, 3, 2, 4);
   }
 }
@@ -174,8 +178,23 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   }
   const int64_t joined = 2 * 4 * c.warpsN * c.warpsK * plan.groupColumns * plan.rows;
   const int64_t shared = plan.sharedBytes + joined + 2048;
-  plan.resident = int(std::min<int64_t>(kSharedPerProcessor / shared, 2));
+  // Two batches of loads, the sums (and what adds them up over a warp), one column's weights and
+  // the row's values as floats, addresses.
+  const int width = gemvWidth(k, bytes),
+            sums = mma ? int(plan.rows) / 8 * 4 : c.columns * int(s.rows);
+  const int widened = mma ? 8 : width * (c.columns + 1);
+  plan.registers = 2 * 4 * plan.loads + sums * 3 / 2 + widened + 24;
+  const int64_t byRegisters = std::max(1, kRegisters / (plan.registers * 32 * c.warpsN * c.warpsK));
+  plan.resident = int(std::min<int64_t>({kSharedPerProcessor / shared, byRegisters, 2}));
   return plan;
+}
+
+int gemmRegisters(const ProductChoice& c, bool pairs) {
+  const int halves = pairs ? 2 : 1, threads = 32 * c.warpsM * c.warpsN;
+  const int tilesM = c.tileM / c.warpsM / 16, tilesN = halves * c.tileN / c.warpsN / 8;
+  // Sums; the fragments of two steps of k; addresses of the 16-byte words that a thread copies.
+  const int copies = (c.tileM + halves * c.tileN) * kGemmTileK / 8 / threads;
+  return 4 * tilesM * tilesN + 2 * (4 * tilesM + 2 * tilesN) + 4 * copies;
 }
 
 double productSeconds(const ProductKernel& product, const ProductSizes& sizes,

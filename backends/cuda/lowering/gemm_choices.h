@@ -19,9 +19,13 @@ struct GemvPlan {
   int64_t blocks = 0;  ///< along the columns
   int64_t sharedBytes = 0;
   GemvSource source = GemvSource::Copied;
-  int resident = 0;  ///< blocks on a processor; 0: does not fit
+  int registers = 0;  ///< of a thread, estimated
+  int resident = 0;   ///< blocks on a processor; 0: does not fit
 };
 GemvPlan gemvPlan(const ProductKernel& product, const ProductSizes& sizes,
                   const ProductChoice& choice);
+
+/// Registers that a thread of a tile on tensor cores keeps, estimated; beyond 250 it spills.
+int gemmRegisters(const ProductChoice& choice, bool pairs);
 
 }  // namespace lathe::cuda

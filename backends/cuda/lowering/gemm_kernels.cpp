@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backends/cuda/lowering/gemm_choices.h"
+#include "backends/cuda/lowering/tuning_problems.h"
 #include "backends/cuda/templates/lathe_product_plan.cuh"
 
 namespace lathe::cuda {
@@ -89,7 +90,7 @@ Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
       "{});\n",
       p.hooks.construction, mma ? "GemvMma" : "GemvDot", m, scratch);
   out.source = header("#include \"lathe_gemv.cuh\"\n", p.hooks, threads, config) +
-               kernelFunction(name, threads, parameters, body);
+               kernelFunction(name, threads, parameters, body, std::max(plan.resident, 1));
   out.launch.grid[0] = {plan.blocks, 1, int64_t(132) * plan.resident};
   out.launch.grid[1] = {c.splits, 1, 0};
   out.launch.threads = threads;
@@ -306,17 +307,19 @@ KernelSet productKernels(const ProductKernel& given) {
   for (int64_t high : {int64_t(1), int64_t(4), int64_t(8), int64_t(16), int64_t(32), int64_t(64),
                        int64_t(128), int64_t(512), int64_t(2048), kUnlimited}) {
     if (constantRows && *constantRows > high) continue;
-    const std::vector<ProductChoice> choices = productCandidates(product, sizesFor(product, high));
+    const ProductSizes sizes = sizesFor(product, high);
+    const std::vector<ProductChoice> choices = productCandidates(product, sizes);
     if (choices.empty()) break;  // the hooks serve few rows alone
-    const ProductChoice& best = choices.front();
+    const std::string name = product.name + "_" + std::to_string(out.kernels.size());
+    const ProductChoice& best =
+        choices[chosenCandidate(questionOf(product, sizes, choices, name, low, high))];
     // Kernels that know no bound of the rows serve neighbours alike.
     const bool unbounded = best.method == ProductMethod::Simt ||
                            (best.method == ProductMethod::Gemm && best.splits == 1);
     if (unbounded && last == best) {
       out.variants.back().when[0].high = high;
     } else {
-      ProductVariant made = printProduct(product, best, constantRows ? *constantRows : high,
-                                         product.name + "_" + std::to_string(out.kernels.size()));
+      ProductVariant made = printProduct(product, best, constantRows ? *constantRows : high, name);
       made.variant.when = {{product.m, low, high}};
       out.kernels.push_back(std::move(made.text));
       out.variants.push_back(std::move(made.variant));

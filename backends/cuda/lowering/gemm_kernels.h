@@ -80,7 +80,8 @@ struct ProductVariant {
 ProductVariant printProduct(const ProductKernel& product, const ProductChoice& choice, int64_t rows,
                             const std::string& name);
 
-/// Kernels for every number of rows that the hooks allow, chosen by the model.
+/// Kernels for every number of rows that the hooks allow, chosen by what was measured, else by the
+/// model (tuning_choice.h).
 KernelSet productKernels(const ProductKernel& product);
 
 /// y[images, filters, outH, outW] = x[images, channels, height, width] correlated with

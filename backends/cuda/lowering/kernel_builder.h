@@ -16,6 +16,9 @@ KernelSet kernelsOf(KernelOp call, const std::string& name);
 /// The kernel printed from a region's ops, none of which has a kernel of its own.
 KernelSet printedRegion(mlir::func::FuncOp region, const std::string& name);
 
+/// The kernels of any call of a lowered module.
+KernelSet kernelsOfCall(KernelOp call, const std::string& name);
+
 /// Prints the kernels of every call and stores their table and code in the program, with machine
 /// code for the options' target. Throws Error (Unsupported) with the line of a call that has none.
 void buildKernels(mlir::ModuleOp module, const BackendOptions& options, Program& program);
