@@ -34,8 +34,8 @@ struct DenseOperand {
   LT_MEMBER void copy(u32 to, long long row, long long at) const {
     const T* from = data + row * stride + at;
     if (kAlignment == kAlignedRows || (kAlignment == kCheckedRows && aligned())) {
-      const bool inside = row < rows && at < length;
-      cp_async_16(to, inside ? from : data, inside ? 16 : 0);
+      // Without bytes to read, the address is not used: no choice between two costs registers.
+      cp_async_16(to, from, row < rows && at < length ? 16 : 0);
     } else {
       vec<T, 8> v;
 #pragma unroll
@@ -82,7 +82,7 @@ struct GemmShape {
 template <int kRows, int kChunks, int kThreads, class Operand, class RowOf>
 LT_FN void gemmCopy(u32 tile, const Operand& operand, long long row0, long long at0,
                     const RowOf& rowOf) {
-#pragma unroll
+#pragma unroll 4
   for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
     const int c = (int)threadIdx.x + i * kThreads;
     operand.copy(gemmAt<kChunks>(tile, c / kChunks, c % kChunks), rowOf(row0 + c / kChunks),

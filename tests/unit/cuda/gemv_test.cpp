@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/device/headers.h"
 #include "backends/cuda/lowering/gemm_choices.h"
+#include "backends/cuda/lowering/nvrtc.h"
+#include "backends/cuda/lowering/ptx_gates.h"
+#include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/unit/cuda/product_cases.h"
 
 namespace lathe::cuda {
@@ -124,7 +128,7 @@ TEST(Gemv, StagedRowsAndPairs) {
       std::vector<double> row(static_cast<size_t>(k));
       for (int64_t q = 0; q < k; ++q)
         row[size_t(q)] = x[size_t(i * k + q)] / std::sqrt(squares / double(k));
-      row = rounded(row, DType::BF16);
+      row = decoded(encoded(row, DType::BF16), DType::BF16);
       for (int64_t j = 0; j < pairs; ++j) {
         double gate = 0, up = 0, all = 0;
         for (int64_t q = 0; q < k; ++q) {
@@ -173,6 +177,31 @@ TEST(Gemv, ModelPrefersStreamsForFewRows) {
   const double seconds = productSeconds(c.kernel(), head, productCandidates(c.kernel(), head)[0]);
   EXPECT_GT(seconds, 122e-6);
   EXPECT_LT(seconds, 150e-6);
+}
+
+// What the GPU gets: nothing in local memory, weights by 16 bytes and requested before the wait for
+// the kernel in front, tensor cores where the choice says so.
+TEST(Gemv, GpuCode) {
+  SKIP_WITHOUT_NVRTC();
+  Headers headers(deviceHeaders().begin(), deviceHeaders().end());
+  for (int64_t rows : {1, 4, 16}) {
+    const LinearCase c{DType::BF16, 2048, 2048, "silu", true, true};
+    for (const ProductChoice& choice : {mma(2, 4, 1, 4), dot(4, 2, 1, 2, 4)}) {
+      if (choice.method == ProductMethod::GemvDot && rows > 4) continue;
+      const KernelText text = only(c.kernel(), choice, rows).kernels[0];
+      const NvrtcOutput out = Nvrtc::library().compile(text.name, text.source, headers, "sm_90a");
+      const KernelReport report{readCubin(out.cubin, out.log).at(text.name), countPtx(out.ptx)};
+      GateSpec spec;
+      // Three batches are in the text: the first one and the two of the loop.
+      const bool isMma = choice.method == ProductMethod::GemvMma;
+      spec.counts = {{"vector_loads", 24}, {"grid_waits", 1, 1}};
+      if (isMma) spec.counts.push_back({"mma", rows > 8 ? 32 : 16});
+      spec.registers = 128;
+      EXPECT_EQ(gateViolations(text.name, report, spec), std::vector<std::string>{});
+      EXPECT_LT(out.ptx.find("ld.global.nc.L1::no_allocate.v4"),
+                out.ptx.find("griddepcontrol.wait"));
+    }
+  }
 }
 
 }  // namespace

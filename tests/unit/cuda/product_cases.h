@@ -6,7 +6,8 @@
 #include <random>
 
 #include "backends/cuda/lowering/gemm_kernels.h"
-#include "tests/unit/cuda/attention_cases.h"
+#include "tests/unit/cuda/element_bytes.h"
+#include "tests/unit/cuda/kernel_set_run.h"
 
 namespace lathe::cuda {
 
@@ -15,7 +16,7 @@ inline std::vector<double> randomValues(int64_t count, DType dtype, unsigned see
   std::normal_distribution<double> normal;
   std::vector<double> x(static_cast<size_t>(count));
   for (double& e : x) e = isFloat(dtype) ? normal(random) : double(int64_t(random() % 201) - 100);
-  return rounded(x, dtype);
+  return decoded(encoded(x, dtype), dtype);
 }
 
 /// Of sums of `k` terms whose magnitudes sum to `magnitude`, accumulated in f32 (f64 for f64).

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/device/headers.h"
+#include "backends/cuda/lowering/nvrtc.h"
+#include "backends/cuda/lowering/ptx_gates.h"
+#include "tests/cuda_mocks/kernel_texts.h"
+#include "tests/unit/cuda/product_cases.h"
+
+namespace lathe::cuda {
+namespace {
+
+ProductChoice tiles(int tileM, int tileN, int stages, int warpsM, int warpsN, int splits = 1) {
+  ProductChoice c;
+  c.method = ProductMethod::Gemm;
+  c.tileM = tileM;
+  c.tileN = tileN;
+  c.stages = stages;
+  c.warpsM = warpsM;
+  c.warpsN = warpsN;
+  c.splits = splits;
+  return c;
+}
+
+struct Way {
+  LinearCase linear;
+  ProductChoice choice;
+  std::vector<int64_t> rows;
+};
+
+// Both layouts of b; whole and ragged tiles in every direction; rows that begin at 16 bytes and
+// rows that do not; k shorter than the ring and no multiple of a step.
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all = {
+      {{DType::BF16, 64, 64, "silu", true, true}, tiles(64, 64, 4, 2, 2), {1, 17, 64}},
+      {{DType::BF16, 264, 200, "none", true, false}, tiles(64, 128, 4, 2, 2), {33, 257}},
+      {{DType::F16, 257, 264, "gelu", true, true}, tiles(64, 64, 4, 2, 2), {33}},
+      {{DType::F16, 33, 257, "none", false, true}, tiles(64, 64, 3, 2, 2), {5, 65}},
+      {{DType::BF16, 136, 328, "gelu_tanh", false, true, true}, tiles(64, 128, 3, 2, 2), {130}},
+      {{DType::BF16, 31, 33, "none", true, false, true}, tiles(64, 64, 4, 2, 2), {3, 64}},
+      {{DType::BF16, 256, 128, "relu", false, true}, tiles(128, 128, 3, 2, 2), {129}},
+      {{DType::F16, 264, 72, "none", false, false}, tiles(128, 256, 3, 2, 4), {257}},
+      {{DType::BF16, 72, 1032, "silu", true, true}, tiles(64, 64, 4, 2, 2, 4), {17, 65}},
+      {{DType::BF16, 1, 1, "none", false, false}, tiles(64, 64, 4, 2, 2), {1}},
+  };
+  return all;
+}
+
+TEST(Gemm, EveryWay) {
+  for (const Way& way : ways()) {
+    KernelSetRun run(only(way.linear.kernel(), way.choice, 512), host::Mode::Fast);
+    for (int64_t m : way.rows) expectLinear(run, way.linear, m, schedule("fast"));
+  }
+}
+
+TEST(Gemm, NoRacesUnderAnySchedule) {
+  for (size_t i : {size_t(0), size_t(2), size_t(5), size_t(8)}) {
+    const Way& way = ways()[i];
+    KernelSetRun run(only(way.linear.kernel(), way.choice, 512), host::Mode::Check);
+    for (const char* s :
+         {"check,late,forward", "check,eager,reverse", "check,random,seed=5,preempt=97"})
+      expectLinear(run, way.linear, way.rows[0], schedule(s));
+  }
+}
+
+TEST(Gemm, NanAndInfinity) {
+  const LinearCase c{DType::BF16, 40, 136};
+  KernelSetRun run(only(c.kernel(), tiles(64, 64, 4, 2, 2), 512), host::Mode::Fast);
+  expectLinear(run, c, 20, schedule("fast"), true);
+}
+
+// Tiles of two weights: gate and up lie one behind the other, their product is stored.
+TEST(Gemm, Pairs) {
+  for (int64_t pairs : {48, 37}) {
+    const int64_t m = 35, k = 136;
+    const std::string n = std::to_string(pairs);
+    ProductKernel p;
+    p.name = "gated";
+    p.m = DimExpr::symbol("m");
+    p.n = pairs;
+    p.k = k;
+    p.hooks.pairs = true;
+    p.hooks.parameters.input("bf16", "x", 0);
+    p.hooks.parameters.output("bf16", "y", 2);
+    p.hooks.construction = "{x, y}";
+    p.hooks.definition =
+        "struct Hooks {\n"
+        "  const bf16* x;\n"
+        "  bf16* y;\n"
+        "  static __device__ long long firstColumn(long long pair) { return pair; }\n"
+        "  static __device__ long long secondColumn(long long pair) { return pair + " +
+        n +
+        "; }\n"
+        "  __device__ void storePair(long long row, long long pair, float a, float b) const {\n"
+        "    y[row * " +
+        n +
+        " + pair] = to_bf16(a * b);\n"
+        "  }\n"
+        "  __device__ void storePair8(long long row, long long pair, const float (&a)[8],\n"
+        "                             const float (&b)[8]) const {\n"
+        "    vec<float, 8> v;\n"
+        "    for (int i = 0; i < 8; ++i) v[i] = a[i] * b[i];\n"
+        "    store_f32(y + row * " +
+        n +
+        " + pair, v);\n"
+        "  }\n"
+        "};\n";
+    const std::vector<double> x = randomValues(m * k, DType::BF16, 1),
+                              w = randomValues(2 * pairs * k, DType::BF16, 2);
+    std::vector<double> want(size_t(m * pairs)), magnitude(want.size());
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < pairs; ++j) {
+        double sums[2] = {}, all[2] = {};
+        for (int64_t q = 0; q < k; ++q)
+          for (int64_t h = 0; h < 2; ++h) {
+            const double term = x[size_t(i * k + q)] * w[size_t((j + h * pairs) * k + q)];
+            sums[h] += term;
+            all[h] += std::abs(term);
+          }
+        want[size_t(i * pairs + j)] = sums[0] * sums[1];
+        magnitude[size_t(i * pairs + j)] = all[0] * all[1];
+      }
+    for (const ProductChoice& choice : {tiles(128, 64, 3, 2, 2), tiles(64, 64, 4, 2, 2, 2)}) {
+      KernelSetRun run(only(p, choice, 128), host::Mode::Fast);
+      std::vector<RunBuffer> buffers(3);
+      buffers[0].bytes = encoded(x, DType::BF16);
+      buffers[1].bytes = encoded(w, DType::BF16);
+      buffers[2].bytes.resize(want.size() * 2);
+      buffers[2].isOutput = true;
+      run.run(buffers, {{"m", m}}, schedule("fast"));
+      expectNear(decoded(buffers[2].bytes, DType::BF16), want, magnitude, DType::BF16, run.what());
+    }
+  }
+}
+
+TEST(Gemm, GpuCode) {
+  SKIP_WITHOUT_NVRTC();
+  Headers headers(deviceHeaders().begin(), deviceHeaders().end());
+  for (const ProductChoice& choice :
+       {tiles(64, 64, 4, 2, 2, 4), tiles(128, 128, 3, 2, 2), tiles(128, 256, 3, 2, 4)}) {
+    const LinearCase c{DType::BF16, 2048, 2048, "silu", true, true};
+    const KernelText text = only(c.kernel(), choice, 512).kernels[0];
+    const NvrtcOutput out = Nvrtc::library().compile(text.name, text.source, headers, "sm_90a");
+    const KernelReport report{readCubin(out.cubin, out.log).at(text.name), countPtx(out.ptx)};
+    GateSpec spec;
+    // Of one step of 64: 16 x 8 x 16 products, and the warps' reads of 16 x 16.
+    const int warps = choice.warpsM * choice.warpsN, mma = choice.tileM * choice.tileN / 32 / warps,
+              reads = (choice.tileM / choice.warpsM + choice.tileN / choice.warpsN) / 4;
+    spec.counts = {{"mma", mma, mma}, {"ldmatrix", reads, reads}, {"async_copies", 16}};
+    EXPECT_EQ(gateViolations(text.name, report, spec), std::vector<std::string>{});
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
