@@ -10,7 +10,7 @@ namespace lathe::cuda {
 
 struct TuningRecord {
   std::string device;        ///< "NVIDIA H200"
-  int major = 9, minor = 0;  ///< compute capability
+  int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
   std::string problem;      ///< "product bf16 m=8 n=4864 k=896 ..."
   int version = 0;          ///< of the templates that the kernel was printed from

@@ -99,9 +99,10 @@ TuningQuestion questionOf(const AttentionKernel& a, const AttentionSizes& sizes,
   q.candidates = textsOf(candidates);
   for (const AttentionChoice& c : candidates) q.seconds.push_back(attentionSeconds(a, sizes, c));
   q.sizes = std::move(when);
-  q.sizes.push_back({a.batch, 0, sizes.batch});
-  q.sizes.push_back({a.queries, 0, sizes.queries});
-  q.sizes.push_back({a.keys, 0, sizes.keys});
+  // A model whose sizes do not reach these is not what the answer is about.
+  q.sizes.push_back({a.batch, sizes.batch / 2 + 1, sizes.batch});
+  q.sizes.push_back({a.queries, sizes.queries / 2 + 1, sizes.queries});
+  q.sizes.push_back({a.keys, sizes.keys / 2 + 1, sizes.keys});
   // The last query sees every key.
   q.integers = a.keys - a.queries;
   return q;

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/device/tuning_measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include "backends/cuda/device/program_code.h"
+#include "runtime/array.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/json_reader.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int64_t kPool = 1'048'573;  // a prime: rows of a buffer do not repeat one another
+constexpr int64_t kMostSets = 256, kMostLaunches = 1024;
+constexpr int64_t kCompared = 1 << 16, kPlaces = 64;  // elements of a result, at so many places
+constexpr double kLeastGain = 0.02;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Of a difference, as a share of the value and of the root mean square of all.
+double toleranceOf(DType dtype) {
+  switch (dtype) {
+    case DType::F64:
+      return 1e-9;
+    case DType::F32:
+      return 1e-3;
+    case DType::F16:
+      return 1.0 / 256;
+    case DType::BF16:
+      return 1.0 / 32;
+    default:
+      return 0;
+  }
+}
+
+// Values that fill buffers of one type.
+class Pools {
+ public:
+  explicit Pools(int64_t integers) : integers_(integers) {}
+  const Array& of(DType dtype) {
+    Array& pool = pools_[dtype];
+    if (pool.defined()) return pool;
+    pool = Array(dtype, {kPool});
+    std::mt19937_64 random(1);
+    std::normal_distribution<double> normal;
+    const bool isReal = isFloat(dtype);
+    for (int64_t i = 0; i < kPool; ++i)
+      pool.set(i, isReal ? normal(random) : dtype == DType::Bool ? 1.0 : double(integers_));
+    return pool;
+  }
+
+ private:
+  int64_t integers_;
+  std::map<DType, Array> pools_;
+};
+
+class Buffers {
+ public:
+  explicit Buffers(DeviceMemory& memory) : memory_(memory) {}
+  ~Buffers() {
+    for (void* b : all_) memory_.release(b);
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  void* take(size_t bytes) {
+    all_.push_back(memory_.allocate(std::max<size_t>(bytes, 256), "an operand of a candidate"));
+    return all_.back();
+  }
+
+ private:
+  DeviceMemory& memory_;
+  std::vector<void*> all_;
+};
+
+// The program with the kernels of one problem alone: devices load all that there are.
+std::shared_ptr<const Program> onlyProblem(const Program& program, const TuningProblem& problem) {
+  auto only = std::make_shared<Program>();
+  only->backend = program.backend;
+  only->symbols = program.symbols;
+  only->entries = {program.entry(problem.entry)};
+  const KernelTable all = kernelTableOf(program);
+  KernelTable table;
+  std::set<std::string> launched;
+  for (const Call& c : only->entries[0].calls) {
+    const auto it = all.find(c.callee);
+    if (it == all.end())
+      throw Error(ErrorCode::InvalidFile, "the kernel table has no '" + c.callee + "'");
+    table.insert(*it);
+    for (const Variant& v : it->second)
+      for (const Launch& l : v.launches) launched.insert(l.kernel);
+  }
+  std::vector<KernelCode> codes = kernelCodeOf(program);
+  std::erase_if(codes, [&](const KernelCode& k) { return !launched.contains(k.name); });
+  storeKernels(*only, table, codes);
+  return only;
+}
+
+class Bench {
+ public:
+  Bench(const Program& program, const TuningProblem& problem, const std::string& device,
+        const TuningEffort& effort)
+      : program_(onlyProblem(program, problem)),
+        entry_(program_->entry(problem.entry)),
+        effort_(effort),
+        device_(openDevice(program_, {.device = device})),
+        memory_(device_->memory()),
+        buffers_(*memory_),
+        pools_(problem.integers) {
+    const Call& call = entry_.calls.at(0);
+    slots_ = call.operands;
+    slots_.insert(slots_.end(), call.results.begin(), call.results.end());
+    operands_ = call.operands.size();
+    shapes_.symbols = &problem.symbols;
+    int64_t bytes = 0;
+    for (int slot : slots_) {
+      const Slot& s = entry_.slots[size_t(slot)];
+      Shape shape;
+      for (const DimExpr& d : s.shape) shape.push_back(d.evaluate(problem.symbols).value());
+      bytes += elementCount(shape) * int64_t(sizeOf(s.dtype));
+      shapes_.shapes.push_back(std::move(shape));
+    }
+    const int64_t sets =
+        std::clamp<int64_t>(effort.walkedBytes / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets);
+    for (int64_t i = 0; i < sets; ++i) sets_.push_back(newSet());
+  }
+
+  std::vector<MeasuredChoice> measure() {
+    std::vector<MeasuredChoice> measured;
+    for (const Call& call : entry_.calls) {
+      MeasuredChoice m;
+      try {
+        measure(call, m);
+      } catch (const Error& e) {
+        m.error = e.what();
+      }
+      measured.push_back(std::move(m));
+      // Without what the others are compared with, or on a broken device, nothing more is learnt.
+      if (reference_.empty()) break;
+    }
+    return measured;
+  }
+
+ private:
+  using Set = std::vector<void*>;
+
+  size_t bytesOf(size_t i) const {
+    return size_t(elementCount(shapes_.shapes[i])) * sizeOf(dtypeOf(i));
+  }
+  DType dtypeOf(size_t i) const { return entry_.slots[size_t(slots_[i])].dtype; }
+
+  // Pointers to operands and results; a result in an operand's place shares its buffer.
+  Set newSet() {
+    std::map<int, void*> places;
+    Set set;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      int owner = slots_[i];
+      while (entry_.slots[size_t(owner)].alias >= 0) owner = entry_.slots[size_t(owner)].alias;
+      void*& place = places[owner];
+      if (!place) place = buffers_.take(bytesOf(i));
+      set.push_back(place);
+      if (i < operands_) fill(place, i);
+    }
+    return set;
+  }
+  void fill(void* to, size_t i) {
+    const Array& pool = pools_.of(dtypeOf(i));
+    const size_t bytes = bytesOf(i);
+    for (size_t at = 0; at < bytes; at += pool.bytes())
+      memory_->upload(static_cast<std::byte*>(to) + at, pool.data(),
+                      std::min(pool.bytes(), bytes - at));
+  }
+
+  void measure(const Call& call, MeasuredChoice& m) {
+    const std::unique_ptr<Kernel> kernel = device_->makeKernel(*program_, entry_, call);
+    const size_t scratchBytes = kernel->bind(shapes_);
+    Buffers own(*memory_);
+    auto* scratch = static_cast<std::byte*>(own.take(scratchBytes));
+    check(*kernel, scratch, m);
+    const double one = secondsOf([&] { kernel->run(sets_[1].data(), scratch); });
+    const int64_t wanted = int64_t(std::ceil(effort_.secondsPerReplay / std::max(one, 1e-7)));
+    const auto sets = int64_t(sets_.size());
+    const int64_t launches = std::clamp<int64_t>(wanted, sets, std::max(sets, kMostLaunches));
+    auto launchAll = [&] {
+      for (int64_t i = 0; i < launches; ++i) kernel->run(sets_[size_t(i % sets)].data(), scratch);
+    };
+    device_->run(this, false, launchAll);  // forgets what was recorded before
+    for (int i = 0; i < effort_.warmUps; ++i) device_->run(this, true, launchAll);
+    device_->finish();
+    std::vector<double> all;
+    for (int i = 0; i < effort_.replays; ++i)
+      all.push_back(secondsOf([&] { device_->run(this, true, launchAll); }) / double(launches));
+    std::ranges::sort(all);
+    const double median = all[all.size() / 2];
+    m.microseconds = 1e6 * median;
+    m.spread = (all[all.size() * 3 / 4] - all[all.size() / 4]) / median;
+  }
+
+  template <class Work>
+  double secondsOf(const Work& work) {
+    const double begin = now();
+    work();
+    device_->finish();
+    return now() - begin;
+  }
+
+  // Runs once on fresh operands and compares with the first choice.
+  void check(Kernel& kernel, std::byte* scratch, MeasuredChoice& m) {
+    const Set& set = sets_[0];
+    for (size_t i = 0; i < operands_; ++i) fill(set[i], i);
+    for (size_t i = operands_; i < slots_.size(); ++i)
+      if (entry_.slots[size_t(slots_[i])].alias < 0) memory_->zero(set[i], bytesOf(i));
+    kernel.run(set.data(), scratch);
+    device_->finish();
+    std::vector<Array> got;
+    for (size_t i = operands_; i < slots_.size(); ++i) got.push_back(sampled(set[i], i));
+    if (reference_.empty()) {
+      reference_ = std::move(got);
+      return;
+    }
+    for (size_t i = 0; i < got.size(); ++i)
+      m.apart = std::max(m.apart, apart(got[i], reference_[i]));
+    if (!(m.apart <= 1))
+      throw Error(ErrorCode::Numeric, "the result is not that of the first choice");
+  }
+
+  // Elements from all over a result.
+  Array sampled(const void* from, size_t i) {
+    const int64_t count = elementCount(shapes_.shapes[i]), taken = std::min(count, kCompared);
+    const int64_t run = (taken + kPlaces - 1) / kPlaces, size = int64_t(sizeOf(dtypeOf(i)));
+    Array out(dtypeOf(i), {taken});
+    for (int64_t at = 0; at < taken; at += run) {
+      const int64_t length = std::min(run, taken - at);
+      const int64_t place = int64_t(double(count - taken) * double(at) / double(taken)) + at;
+      memory_->download(static_cast<std::byte*>(out.data()) + at * size,
+                        static_cast<const std::byte*>(from) + place * size, size_t(length * size));
+    }
+    return out;
+  }
+
+  static double apart(const Array& a, const Array& b) {
+    const double tolerance = toleranceOf(a.dtype());
+    double squares = 0, most = 0;
+    for (int64_t i = 0; i < b.size(); ++i)
+      if (!std::isnan(b.at(i))) squares += b.at(i) * b.at(i);
+    const double mean = std::sqrt(squares / double(std::max<int64_t>(b.size(), 1)));
+    for (int64_t i = 0; i < b.size(); ++i) {
+      const double x = a.at(i), y = b.at(i);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      const double share = std::abs(x - y) / (tolerance * (std::abs(y) + mean));
+      if (!(share <= most)) most = share;  // also what is no number
+    }
+    return most;
+  }
+
+  std::shared_ptr<const Program> program_;
+  const EntryPoint& entry_;
+  const TuningEffort& effort_;
+  std::unique_ptr<Device> device_;
+  DeviceMemory* memory_;
+  Buffers buffers_;
+  Pools pools_;
+  std::vector<int> slots_;
+  size_t operands_ = 0;
+  KernelShapes shapes_;
+  std::vector<Set> sets_;
+  std::vector<Array> reference_;
+};
+
+}  // namespace
+
+std::vector<TuningProblem> tuningProblemsOf(const Program& program) {
+  const auto it = program.metadata.find("tuning");
+  if (it == program.metadata.end())
+    throw Error(ErrorCode::InvalidFile,
+                "the program holds no candidates; `lathe tune` writes one that does");
+  std::vector<TuningProblem> problems;
+  const JsonValue list = JsonValue::parse(it->second, "tuning");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const JsonValue item = list.at(i);
+    TuningProblem p;
+    p.entry = item.at("entry").asString();
+    p.problem = item.at("problem").asString();
+    p.version = int(item.at("version").asInt());
+    p.integers = item.at("integers").asInt();
+    for (const SymbolInfo& s : program.symbols)
+      p.symbols[s.name] = item.at("symbols").at(s.name).asInt();
+    const JsonValue candidates = item.at("candidates");
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      p.choices.push_back(candidates.at(c).at("choice").asString());
+      if (candidates.at(c).has("model_us"))
+        p.modelMicroseconds.push_back(candidates.at(c).at("model_us").asDouble());
+    }
+    if (program.entry(p.entry).calls.size() != p.choices.size())
+      throw Error(ErrorCode::InvalidFile, "entry point '" + p.entry + "' has " +
+                                              std::to_string(program.entry(p.entry).calls.size()) +
+                                              " calls for " + std::to_string(p.choices.size()) +
+                                              " candidates");
+    problems.push_back(std::move(p));
+  }
+  return problems;
+}
+
+std::vector<MeasuredChoice> measureChoices(const Program& program, const TuningProblem& problem,
+                                           const std::string& device, const TuningEffort& effort) {
+  return Bench(program, problem, device, effort).measure();
+}
+
+size_t winnerOf(const std::vector<MeasuredChoice>& measured) {
+  size_t best = 0;
+  for (size_t i = 1; i < measured.size(); ++i) {
+    if (!measured[i].error.empty()) continue;
+    const double limit =
+        best ? measured[best].microseconds : measured[0].microseconds * (1 - kLeastGain);
+    if (measured[i].microseconds < limit) best = i;
+  }
+  return best;
+}
+
+}  // namespace lathe::cuda
