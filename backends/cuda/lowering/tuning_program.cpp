@@ -144,6 +144,8 @@ class Collector {
       if (!variant) continue;
       c.variant = *variant;
       c.variant.when.clear();
+      // Our kernel, not what a library would do instead.
+      for (Launch& l : c.variant.launches) l.product.reset();
       for (const KernelText& k : set.kernels)
         if (std::ranges::any_of(variant->launches,
                                 [&](const Launch& l) { return l.kernel == k.name; }))

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/tuning_choice.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cuda/lowering/tuning_database.h"
+#include "backends/cuda/lowering/tuning_problems.h"
+#include "runtime/error.h"
+
+namespace lathe::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+TuningRecord record(const std::string& problem, const std::string& choice, int version = 1) {
+  TuningRecord r;
+  r.device = "NVIDIA H200";
+  r.major = 9;
+  r.multiprocessors = 132;
+  r.problem = problem;
+  r.version = version;
+  r.choice = choice;
+  r.software = "driver 13.0";
+  r.date = "2026-01-31";
+  return r;
+}
+
+// LATHE_TUNING names a file with these lines while it lives.
+class LocalRecords {
+ public:
+  explicit LocalRecords(const std::vector<TuningRecord>& records) {
+    static int number = 0;
+    path_ = ::testing::TempDir() + "tuning_" + std::to_string(getpid()) + "_" +
+            std::to_string(number++) + ".txt";
+    std::ofstream file(path_);
+    for (const TuningRecord& r : records) file << toText(r) << "\n";
+    file.close();
+    setenv("LATHE_TUNING", path_.c_str(), 1);
+  }
+  ~LocalRecords() {
+    unsetenv("LATHE_TUNING");
+    std::remove(path_.c_str());
+  }
+
+ private:
+  std::string path_;
+};
+
+TuningQuestion question() {
+  TuningQuestion q;
+  q.problem = "problem one";
+  q.version = 1;
+  q.kernel = "kernel";
+  q.candidates = {"first", "second", "third"};
+  return q;
+}
+
+TEST(TuningChoice, SizesUpToSixteenAreExact) {
+  for (int64_t size : {0, 1, 2, 15, 16}) EXPECT_EQ(sizeBucket(size), size);
+  EXPECT_EQ(sizeBucket(17), 32);
+  EXPECT_EQ(sizeBucket(32), 32);
+  EXPECT_EQ(sizeBucket(33), 64);
+  EXPECT_EQ(sizeBucket(4096), 4096);
+  EXPECT_EQ(sizeBucket(4097), 8192);
+}
+
+TEST(TuningChoice, TheModelDecidesWithoutRecord) {
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+  LocalRecords other({record("problem two", "third")});
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+}
+
+TEST(TuningChoice, ARecordComesBeforeTheModel) {
+  LocalRecords local({record("problem one", "third")});
+  EXPECT_EQ(chosenCandidate(question()), 2u);
+}
+
+TEST(TuningChoice, TheLastRecordCounts) {
+  LocalRecords local({record("problem one", "third"), record("problem one", "second")});
+  EXPECT_EQ(chosenCandidate(question()), 1u);
+}
+
+TEST(TuningChoice, OldVersionsAndUnknownChoicesAreLeftToTheModel) {
+  {
+    LocalRecords old({record("problem one", "third", 0)});
+    EXPECT_EQ(chosenCandidate(question()), 0u);
+  }
+  LocalRecords gone({record("problem one", "fourth")});
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+}
+
+TEST(TuningChoice, RecordsOfOtherArchitecturesAreLeftOut) {
+  TuningRecord r = record("problem one", "third");
+  r.major = 10;
+  LocalRecords local({r});
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+}
+
+TEST(TuningChoice, FilesThatCannotBeReadAreErrors) {
+  setenv("LATHE_TUNING", "/nowhere/records.txt", 1);
+  try {
+    chosenCandidate(question());
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::Io);
+    EXPECT_THAT(e.what(), HasSubstr("LATHE_TUNING: cannot read '/nowhere/records.txt'"));
+  }
+  unsetenv("LATHE_TUNING");
+}
+
+TEST(TuningChoice, AScopeSeesAndAnswers) {
+  LocalRecords local({record("problem one", "third")});
+  TuningScope scope;
+  EXPECT_EQ(chosenCandidate(question()), 2u);
+  ASSERT_EQ(scope.asked.size(), 1u);
+  EXPECT_EQ(scope.asked[0].answer, 2u);
+  EXPECT_EQ(scope.asked[0].question.kernel, "kernel");
+  {
+    TuningScope inner;
+    inner.answers["problem one"] = 1;
+    EXPECT_EQ(chosenCandidate(question()), 1u);
+    inner.answers["problem one"] = 17;
+    EXPECT_EQ(chosenCandidate(question()), 2u);  // no more than there are
+  }
+  EXPECT_EQ(scope.asked.size(), 1u);
+  EXPECT_EQ(chosenCandidate(question()), 2u);
+}
+
+TEST(TuningChoice, RejectedCandidatesGiveWayUntilOneIsLeft) {
+  LocalRecords local({record("problem one", "second")});
+  TuningScope scope;
+  EXPECT_FALSE(scope.reject("kernel"));  // nothing was asked
+  EXPECT_EQ(chosenCandidate(question()), 1u);
+  EXPECT_FALSE(scope.reject("another kernel"));
+  EXPECT_TRUE(scope.reject("kernel"));
+  scope.asked.clear();
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+  EXPECT_TRUE(scope.reject("kernel"));
+  scope.asked.clear();
+  EXPECT_EQ(chosenCandidate(question()), 2u);
+  EXPECT_FALSE(scope.reject("kernel"));
+}
+
+ProductKernel product(const DimExpr& m) {
+  ProductKernel p;
+  p.name = "product";
+  p.m = m;
+  p.n = 4864;
+  p.k = 896;
+  p.hooks = linearHooks(p, 2);
+  return p;
+}
+
+TEST(TuningChoice, AProductIsPrintedAsTheRecordSays) {
+  const ProductKernel p = product(8);
+  std::string problem, wanted;
+  {
+    TuningScope scope;
+    productKernels(p);
+    ASSERT_EQ(scope.asked.size(), 1u);
+    problem = scope.asked[0].question.problem;
+    ASSERT_GT(scope.asked[0].question.candidates.size(), 8u);
+    wanted = scope.asked[0].question.candidates[8];
+  }
+  EXPECT_THAT(problem, HasSubstr("product bf16 m=8 n=4864 k=896 layout=nk epilogue="));
+  const std::string byModel = productKernels(p).kernels.at(0).source;
+  LocalRecords local({record(problem, wanted, kProductVersion)});
+  EXPECT_NE(productKernels(p).kernels.at(0).source, byModel);
+  TuningScope scope;
+  scope.answers[problem] = 8;
+  const std::string forced = productKernels(p).kernels.at(0).source;
+  scope.answers.clear();
+  EXPECT_EQ(productKernels(p).kernels.at(0).source, forced);
+}
+
+TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
+  auto problemOf = [](const ProductKernel& p) {
+    TuningScope scope;
+    productKernels(p);
+    return scope.asked.at(0).question.problem;
+  };
+  ProductKernel gelu = product(8), across = product(8), named = product(8);
+  gelu.hooks = linearHooks(gelu, 2, "gelu");
+  across.transposedB = true;
+  named.name = "another";
+  EXPECT_NE(problemOf(product(8)), problemOf(gelu));
+  EXPECT_NE(problemOf(product(8)), problemOf(across));
+  EXPECT_EQ(problemOf(product(8)), problemOf(named));
+}
+
+TEST(TuningChoice, AProductOfAnyRowsAsksForEveryRange) {
+  TuningScope scope;
+  productKernels(product(DimExpr::symbol("rows")));
+  std::vector<int64_t> highs;
+  for (const TuningScope::Asked& a : scope.asked) highs.push_back(a.question.sizes.at(0).high);
+  EXPECT_THAT(highs, ::testing::ElementsAre(1, 4, 8, 16, 32, 64, 128, 512, 2048, 4096));
+}
+
+TEST(TuningChoice, AttentionIsPrintedAsTheRecordSays) {
+  AttentionKernel a;
+  a.name = "attention";
+  a.queryHeads = 32;
+  a.keyHeads = 8;
+  a.keys = DimExpr::symbol("keys");
+  const DimExpr depth = 64;
+  a.q = a.y = AttentionView::dense(32, 1, depth);
+  a.k = a.v = AttentionView::dense(8, a.keys, depth);
+  a.maskStrides = {0, 0, 0, 0};
+  TuningScope scope;
+  const KernelSet byModel = attentionKernels(a);
+  ASSERT_EQ(scope.asked.size(), 1u);
+  const TuningQuestion q = scope.asked[0].question;
+  EXPECT_THAT(q.problem, HasSubstr("attention bf16 batch=1 queries=1 keys=4096 heads=32/8"));
+  ASSERT_GT(q.candidates.size(), 3u);
+  for (size_t i = 1; i < q.candidates.size(); ++i) {
+    EXPECT_NE(q.candidates[i], q.candidates[0]);
+    LocalRecords local({record(q.problem, q.candidates[i], kAttentionVersion)});
+    const KernelSet set = attentionKernels(a);
+    const Launch &l = set.variants.at(0).launches.at(0),
+                 &first = byModel.variants.at(0).launches.at(0);
+    EXPECT_TRUE(l.grid[2].per != first.grid[2].per || l.grid[2].most != first.grid[2].most);
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
