@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidates of a small model, written by the compiler and measured by host execution.
+#include "backends/cuda/device/tuning_measure.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cuda/device/program_code.h"
+#include "frontend/compile.h"
+#include "frontend/graph.h"
+#include "ir/ops.h"
+#include "runtime/error.h"
+
+namespace lathe::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr TuningEffort kLittle{1, 2, 0, 0};
+
+// A product with a residual and a norm, for 1 to 20 rows.
+Program candidates() {
+  Graph g;
+  Dim rows = g.dim("rows", 1, 20);
+  Tensor x = g.input("x", DType::BF16, {rows, 128});
+  Tensor w = g.weight("w", DType::BF16, {96, 128});
+  Tensor y = matmul(x, transpose(w, {1, 0}));
+  g.output("y", y);
+  g.output("sum", reduceSum(y, {1}));
+  return compile(g, {.backend = "cuda", .target = "candidates"});
+}
+
+TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
+  const Program program = candidates();
+  const std::vector<TuningProblem> problems = tuningProblemsOf(program);
+  std::set<std::string> seen;
+  std::map<int64_t, std::string> products;
+  for (const TuningProblem& p : problems) {
+    EXPECT_TRUE(seen.insert(p.problem).second) << p.problem;
+    EXPECT_GE(p.choices.size(), 1u);
+    EXPECT_LE(p.choices.size(), 12u);
+    EXPECT_EQ(std::set(p.choices.begin(), p.choices.end()).size(), p.choices.size());
+    if (p.problem.starts_with("product")) products[p.symbols.at("rows")] = p.problem;
+  }
+  // Ranges end at 1, 4, 8, 16, 32 rows; there are no more than 20.
+  ASSERT_EQ(products.size(), 5u);
+  EXPECT_THAT(products.at(1), HasSubstr(" m=1 n=96 k=128 "));
+  EXPECT_THAT(products.at(16), HasSubstr(" m=16 "));
+  EXPECT_THAT(products.at(20), HasSubstr(" m=32 "));
+}
+
+TEST(TuningMeasure, ChoicesAgreeAndAWrongOneIsFound) {
+  Program program = candidates();
+  std::vector<TuningProblem> problems = tuningProblemsOf(program);
+  const TuningProblem* chosen = nullptr;
+  for (const TuningProblem& p : problems)
+    if (p.problem.starts_with("product") && p.symbols.at("rows") == 4) chosen = &p;
+  ASSERT_NE(chosen, nullptr);
+  // Three of them; the last launches nothing.
+  TuningProblem problem = *chosen;
+  problem.choices.resize(3);
+  for (EntryPoint& e : program.entries)
+    if (e.name == problem.entry) e.calls.resize(3);
+  KernelTable table = kernelTableOf(program);
+  const EntryPoint& entry = program.entry(problem.entry);
+  table.at(entry.calls[2].callee)[0].launches[0].grid[0].count = 0;
+  storeKernels(program, table, {});
+
+  const std::vector<MeasuredChoice> measured = measureChoices(program, problem, "host", kLittle);
+  ASSERT_EQ(measured.size(), 3u);
+  for (size_t i : {0, 1}) {
+    EXPECT_EQ(measured[i].error, "");
+    EXPECT_GT(measured[i].microseconds, 0);
+    EXPECT_LE(measured[i].apart, 1);
+  }
+  EXPECT_THAT(measured[2].error, HasSubstr("not that of the first choice"));
+  EXPECT_LT(winnerOf(measured), 2u);
+}
+
+TEST(TuningMeasure, RegionsAreMeasuredToo) {
+  const Program program = candidates();
+  for (const TuningProblem& p : tuningProblemsOf(program)) {
+    if (!p.problem.starts_with("region")) continue;
+    for (const MeasuredChoice& m : measureChoices(program, p, "host", kLittle))
+      EXPECT_EQ(m.error, "") << p.problem;
+    return;
+  }
+  FAIL() << "no region among the problems";
+}
+
+TEST(TuningMeasure, ASwitchNeedsTwoPercent) {
+  auto of = [](double microseconds, const char* error = "") {
+    MeasuredChoice m;
+    m.microseconds = microseconds;
+    m.error = error;
+    return m;
+  };
+  EXPECT_EQ(winnerOf({of(100)}), 0u);
+  EXPECT_EQ(winnerOf({of(100), of(98.5)}), 0u);
+  EXPECT_EQ(winnerOf({of(100), of(97.5)}), 1u);
+  EXPECT_EQ(winnerOf({of(100), of(97.5), of(97), of(99)}), 2u);
+  EXPECT_EQ(winnerOf({of(100), of(10, "wrong"), of(90)}), 2u);
+}
+
+TEST(TuningMeasure, OtherProgramsHoldNoCandidates) {
+  Program program;
+  try {
+    tuningProblemsOf(program);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidFile);
+    EXPECT_THAT(e.what(), HasSubstr("lathe tune"));
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
