@@ -17,13 +17,15 @@ int tuneVerb(const ArgumentList& arguments) {
   auto parser = makeParser(
       "tune", "Writes the candidates of a model's CUDA kernels, to be measured on a GPU.",
       "lathe tune bench/configs/llama-1b.json --dtype bf16 -o candidates.lathe");
-  std::string path, output;
+  std::string path, output, only;
   bool texts = false, json = false;
   CompileFlags flags;
   parser->add_option("MODEL", path, "Hugging Face folder, bare config.json or .mlir file")
       ->required();
   parser->add_option("-o,--output", output, "the .lathe file to write")->required();
   addDType(*parser, flags.dtype);
+  parser->add_option("--only", only,
+                     "problems that contain one of these texts, with commas between them");
   parser->add_flag("--texts", texts, "kernel texts instead of machine code: to try it on a CPU");
   parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
       ->check(WholeNumber{1});
@@ -36,6 +38,7 @@ int tuneVerb(const ArgumentList& arguments) {
   requireGraph(model);
   flags.backend = "cuda";
   flags.target = texts ? "candidates" : "sm_90a,candidates";
+  if (!only.empty()) flags.target += ":" + only;
   flags.randomWeights = lacksWeights(model);
   const std::shared_ptr<const Program> program = programOf(model, flags);
   size_t candidates = 0;

@@ -18,8 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTexts = "candidates";
-constexpr const char* kMachineCode = "sm_90a,candidates";
+constexpr std::string_view kTexts = "candidates", kMachineCode = "sm_90a,candidates";
 constexpr size_t kMostCandidates = 12;
 
 // Values of the symbols at which all conditions hold and each is as large as it may be; nothing if
@@ -106,9 +105,29 @@ struct Problem {
   std::vector<Candidate> candidates;
 };
 
+struct Target {
+  std::string_view kind;
+  std::vector<std::string_view> only;  // texts, empty: every problem
+
+  explicit Target(std::string_view target) : kind(target.substr(0, target.find(':'))) {
+    if (kind.size() == target.size()) return;
+    for (size_t begin = kind.size() + 1; begin <= target.size();) {
+      const size_t end = std::min(target.find(',', begin), target.size());
+      if (end > begin) only.push_back(target.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  bool wants(const std::string& problem) const {
+    return only.empty() || std::ranges::any_of(only, [&](std::string_view text) {
+             return problem.find(text) != std::string::npos;
+           });
+  }
+};
+
 class Collector {
  public:
-  Collector(ModuleOp module, const Program& program) : module_(module), program_(program) {}
+  Collector(ModuleOp module, const Program& program, const Target& target)
+      : module_(module), program_(program), target_(target) {}
 
   std::vector<Problem> collect() {
     std::set<std::string> seenCalls;
@@ -122,7 +141,9 @@ class Collector {
         for (TuningScope::Asked& a : scope.asked) questions.push_back(std::move(a.question));
       }
       for (const TuningQuestion& q : questions)
-        if (q.candidates.size() > 1 && seenProblems_.insert(q.problem).second) add(call, callee, q);
+        if (q.candidates.size() > 1 && target_.wants(q.problem) &&
+            seenProblems_.insert(q.problem).second)
+          add(call, callee, q);
     });
     return std::move(problems_);
   }
@@ -184,6 +205,7 @@ class Collector {
 
   ModuleOp module_;
   const Program& program_;
+  const Target& target_;
   std::set<std::string> seenProblems_;
   std::vector<Problem> problems_;
 };
@@ -218,12 +240,16 @@ void addMachineCode(std::vector<Problem>& problems, std::vector<KernelCode>& cod
 
 }  // namespace
 
-bool isTuningTarget(std::string_view target) { return target == kTexts || target == kMachineCode; }
+bool isTuningTarget(std::string_view target) {
+  const std::string_view kind = Target(target).kind;
+  return kind == kTexts || kind == kMachineCode;
+}
 
 Program tuningProgram(ModuleOp module, const Program& program, const std::string& target) {
-  std::vector<Problem> problems = Collector(module, program).collect();
+  const Target wanted(target);
+  std::vector<Problem> problems = Collector(module, program, wanted).collect();
   std::vector<KernelCode> codes;
-  if (target == kMachineCode) {
+  if (wanted.kind == kMachineCode) {
     addMachineCode(problems, codes);
   } else {
     for (const Problem& p : problems)

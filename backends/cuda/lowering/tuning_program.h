@@ -10,7 +10,7 @@
 namespace lathe::cuda {
 
 /// Targets of the backend that ask for such a program: "candidates" (texts alone) and
-/// "sm_90a,candidates".
+/// "sm_90a,candidates", with ":TEXT,TEXT" behind for problems that contain one of the texts.
 bool isTuningTarget(std::string_view target);
 
 /// From a lowered module and the program that buildProgram made of it. Every problem that several

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr TuningEffort kLittle{1, 2, 0, 0};
 
 // A product with a residual and a norm, for 1 to 20 rows.
-Program candidates() {
+Program candidates(const std::string& only = "") {
   Graph g;
   Dim rows = g.dim("rows", 1, 20);
   Tensor x = g.input("x", DType::BF16, {rows, 128});
@@ -29,7 +29,7 @@ Program candidates() {
   Tensor y = matmul(x, transpose(w, {1, 0}));
   g.output("y", y);
   g.output("sum", reduceSum(y, {1}));
-  return compile(g, {.backend = "cuda", .target = "candidates"});
+  return compile(g, {.backend = "cuda", .target = "candidates" + only});
 }
 
 TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
@@ -49,6 +49,14 @@ TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
   EXPECT_THAT(products.at(1), HasSubstr(" m=1 n=96 k=128 "));
   EXPECT_THAT(products.at(16), HasSubstr(" m=16 "));
   EXPECT_THAT(products.at(20), HasSubstr(" m=32 "));
+}
+
+TEST(TuningMeasure, ATargetCanNameProblems) {
+  for (const TuningProblem& p : tuningProblemsOf(candidates(":region,m=4 ")))
+    EXPECT_TRUE(p.problem.starts_with("region") || p.problem.find("m=4 ") != std::string::npos);
+  EXPECT_EQ(tuningProblemsOf(candidates(":m=4 ,m=8 ")).size(), 2u);
+  EXPECT_TRUE(tuningProblemsOf(candidates(":nothing")).empty());
+  EXPECT_THROW(candidates("x"), Error);
 }
 
 TEST(TuningMeasure, ChoicesAgreeAndAWrongOneIsFound) {

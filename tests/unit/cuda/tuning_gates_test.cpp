@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model knows registers: what it chooses for the linear layers and the attention of the models
+// in bench/configs compiles without spills.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cuda/lowering/gemm_choices.h"
+#include "backends/cuda/lowering/kernel_cache.h"
+#include "backends/cuda/lowering/tuning_problems.h"
+#include "tests/cuda_mocks/kernel_texts.h"
+
+namespace lathe::cuda {
+namespace {
+
+struct Layer {
+  int64_t n, k;
+};
+// Projections, gate and up, down, head of llama-0.5b.json, llama-1b.json and llama-8b.json.
+constexpr Layer kLayers[] = {{1152, 896},   {896, 896},     {9728, 896},   {896, 4864},
+                             {151936, 896}, {3072, 2048},   {2048, 2048},  {16384, 2048},
+                             {2048, 8192},  {128256, 2048}, {6144, 4096},  {4096, 4096},
+                             {28672, 4096}, {4096, 14336},  {128256, 4096}};
+constexpr int64_t kRows[] = {1, 4, 8, 16, 64, 512, 4096};
+
+ProductKernel layer(const Layer& of, int64_t rows) {
+  ProductKernel p;
+  p.name = "layer";
+  p.m = rows <= 16 ? DimExpr(rows) : DimExpr::symbol("rows");
+  p.n = of.n;
+  p.k = of.k;
+  p.hooks = linearHooks(p, 3, "none", -1, 2);
+  return p;
+}
+
+// A kernel for every way that is chosen for some of them.
+std::map<std::string, KernelText> chosenForLayers() {
+  std::map<std::string, KernelText> kernels;
+  for (const Layer& of : kLayers)
+    for (int64_t rows : kRows) {
+      const ProductKernel p = layer(of, rows);
+      const ProductChoice choice = productCandidates(p, {rows, of.n, of.k, 1}).at(0);
+      const std::string what =
+          (rows <= 16 ? std::to_string(rows) : "many") + " rows, " + textOf(choice);
+      if (kernels.count(what)) continue;
+      kernels[what] = printProduct(p, choice, rows, "layer_" + std::to_string(kernels.size())).text;
+    }
+  return kernels;
+}
+
+std::map<std::string, KernelText> chosenForAttention() {
+  std::map<std::string, KernelText> kernels;
+  for (int64_t depth : {64, 128}) {
+    AttentionKernel a;
+    a.name = "attention_" + std::to_string(depth);
+    a.queryHeads = 32;
+    a.keyHeads = 8;
+    a.depth = a.valueDepth = depth;
+    a.queries = DimExpr::symbol("queries");
+    a.keys = DimExpr::symbol("keys");
+    a.causal = AttentionKernel::Causal::Positions;
+    a.q = a.y = AttentionView::dense(32, a.queries, depth);
+    a.k = a.v = AttentionView::dense(8, a.keys, depth);
+    a.maskStrides = {0, 0, 0, 0};
+    for (const KernelText& k : attentionKernels(a).kernels) kernels[k.name] = k;
+  }
+  return kernels;
+}
+
+void expectNoSpills(const std::map<std::string, KernelText>& kernels) {
+  std::vector<KernelText> texts;
+  for (const auto& [what, text] : kernels) texts.push_back(text);
+  const std::vector<CompiledKernel> compiled = compileKernels(texts);
+  size_t i = 0;
+  for (const auto& [what, text] : kernels)
+    EXPECT_THAT(gateViolations(what, compiled[i++].report, {}), ::testing::IsEmpty());
+}
+
+TEST(TuningGates, NoLayerSpills) {
+  SKIP_WITHOUT_NVRTC();
+  expectNoSpills(chosenForLayers());
+}
+
+TEST(TuningGates, NoAttentionSpills) {
+  SKIP_WITHOUT_NVRTC();
+  expectNoSpills(chosenForAttention());
+}
+
+// 128 sums of a thread beside the fragments of two steps are more than 255 registers.
+TEST(TuningGates, TilesThatSpillAreNoCandidates) {
+  for (const Layer& of : kLayers)
+    for (int64_t rows : kRows)
+      for (const ProductChoice& c : productCandidates(layer(of, rows), {rows, of.n, of.k, 1})) {
+        if (c.method != ProductMethod::Gemm) continue;
+        EXPECT_FALSE(c.tileM == 128 && c.tileN == 128 && c.warpsM * c.warpsN == 4) << textOf(c);
+      }
+}
+
+TEST(TuningGates, BlocksPerProcessorFollowTheRegisters) {
+  const ProductKernel p = layer({4096, 4096}, 8);
+  ProductChoice c;
+  c.method = ProductMethod::GemvDot;
+  c.warpsN = 8;
+  c.columns = 4;
+  c.steps = 2;
+  // 64 registers of loads, 32 sums and what adds them up.
+  EXPECT_EQ(gemvPlan(p, {8, 4096, 4096, 1}, c).resident, 1);
+  c.columns = 2;
+  c.steps = 1;
+  EXPECT_EQ(gemvPlan(p, {8, 4096, 4096, 1}, c).resident, 2);
+}
+
+}  // namespace
+}  // namespace lathe::cuda
