@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever a record may choose computes the same: every candidate of a product against float64.
+#include <set>
+
+#include "backends/cuda/lowering/gemm_choices.h"
+#include "backends/cuda/lowering/tuning_problems.h"
+#include "tests/unit/cuda/product_cases.h"
+
+namespace lathe::cuda {
+namespace {
+
+std::vector<ProductChoice> candidates(const LinearCase& c, int64_t rows) {
+  return productCandidates(c.kernel(), {rows, c.n, c.k, 1});
+}
+
+TEST(TuningCandidates, EveryTileOnTensorCores) {
+  const LinearCase c{DType::BF16, 264, 520, "silu", true, true};
+  std::set<std::string> seen;
+  for (ProductChoice choice : candidates(c, 512)) {
+    if (choice.method != ProductMethod::Gemm) continue;
+    choice.splits = choice.tileM == 64 ? 2 : 1;
+    if (!seen.insert(textOf(choice)).second) continue;
+    KernelSetRun run(only(c.kernel(), choice, 512), host::Mode::Fast);
+    expectLinear(run, c, 131, schedule("fast"));
+  }
+  EXPECT_GE(seen.size(), 5u);
+}
+
+TEST(TuningCandidates, EveryWayForFewRows) {
+  const LinearCase c{DType::BF16, 33, 264, "none", true, false};
+  std::vector<ProductChoice> all = candidates(c, 3);
+  // Spread over the list: neighbours differ in one number.
+  ASSERT_GE(all.size(), 12u);
+  const size_t step = all.size() / 12;
+  for (size_t i = 0; i < all.size(); i += step) {
+    KernelSetRun run(only(c.kernel(), all[i], 3), host::Mode::Fast);
+    expectLinear(run, c, 3, schedule("fast"));
+    expectLinear(run, c, 1, schedule("fast"));
+  }
+}
+
+TEST(TuningCandidates, NoTwoAreTheSame) {
+  for (int64_t rows : {1, 16, 64, 512}) {
+    std::set<std::string> texts;
+    const LinearCase c{DType::F16, 4096, 1024};
+    const std::vector<ProductChoice> all = candidates(c, rows);
+    for (const ProductChoice& choice : all) texts.insert(textOf(choice));
+    EXPECT_EQ(texts.size(), all.size()) << rows << " rows";
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
