@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every seed model and the benchmark's models compile for Hopper: no kernel spills registers, and a
+// decoder layer that generates one token is five kernels.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "backends/cuda/device/headers.h"
+#include "backends/cuda/device/program_code.h"
+#include "backends/cuda/lowering/cubin_report.h"
+#include "backends/cuda/lowering/nvrtc.h"
+#include "frontend/compile.h"
+#include "frontend/families/llama.h"
+#include "runtime/error.h"
+#include "runtime/model_config.h"
+#include "tests/golden/seed_models.h"
+
+namespace lathe::cuda {
+namespace {
+
+bool hasNvrtc() {
+  try {
+    Nvrtc::library();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A line for every kernel that keeps registers in memory. Local memory alone is no spill: the
+// reduction of large angles keeps a table there.
+std::string spillsOf(const Program& program) {
+  const std::vector<KernelCode> kernels = kernelCodeOf(program);
+  std::vector<std::string> said(kernels.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < kernels.size(); i = next++) try {
+        const KernelCode& k = kernels[i];
+        const NvrtcOutput out = Nvrtc::library().compile(
+            k.name, k.source, includedHeaders(k.source, deviceHeaders()), "sm_90a");
+        for (const auto& [name, r] : readCubin(out.cubin, out.log))
+          if (r.spillStores || r.spillLoads)
+            said[i] += name + ": " + std::to_string(r.registers) + " registers, spills " +
+                       std::to_string(r.spillStores) + " bytes\n";
+      } catch (const Error& e) {
+        said[i] = e.what();
+      }
+  };
+  std::thread second(work);
+  work();
+  second.join();
+  std::string all;
+  for (const std::string& line : said) all += line;
+  return all;
+}
+
+Program compiledFor(const Graph& graph) { return compile(graph, {.backend = "cuda"}); }
+
+class SeedsOnHopper : public ::testing::TestWithParam<seeds::SeedModel> {};
+
+TEST_P(SeedsOnHopper, CompileWithoutSpills) {
+  if (!hasNvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  EXPECT_EQ(spillsOf(compiledFor(GetParam().build(DType::BF16))), "");
+}
+INSTANTIATE_TEST_SUITE_P(Models, SeedsOnHopper, ::testing::ValuesIn(seeds::seedModels()),
+                         [](const auto& info) { return info.param.name; });
+
+class LlamaOnHopper : public ::testing::TestWithParam<const char*> {
+ protected:
+  Program program() {
+    LlamaConfig config = loadLlamaConfig(std::string(LATHE_SOURCE_DIR "/bench/configs/llama-") +
+                                         GetParam() + ".json");
+    layers_ = config.layers;
+    return compiledFor(buildLlama(config, {.dtype = DType::BF16, .weightDType = DType::BF16}));
+  }
+  int64_t layers_ = 0;
+};
+
+TEST_P(LlamaOnHopper, CompilesWithoutSpills) {
+  if (!hasNvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  EXPECT_EQ(spillsOf(program()), "");
+}
+
+// Counted from the launches of one token of one sequence; a copy that an update in place leaves out
+// is none.
+TEST_P(LlamaOnHopper, DecodesWithFiveKernelsPerLayer) {
+  const Program p = program();
+  const KernelTable table = kernelTableOf(p);
+  const SymbolValues sizes{{"batch", 1}, {"seq", 1}, {"cache", 64}};
+  int64_t launches = 0;
+  for (const Call& call : p.entry("decode").calls)
+    for (const Variant& v : table.at(call.callee)) {
+      bool fits = true;
+      for (const Condition& c : v.when) {
+        const int64_t value = c.value.evaluate(sizes).value();
+        fits = fits && c.low <= value && value <= c.high;
+      }
+      if (!fits) continue;
+      for (const Launch& l : v.launches) launches += l.unlessSame[0] < 0;
+      break;
+    }
+  // Before the layers: positions, the embedding, two rows of angles; after them: the head and the
+  // likeliest token.
+  EXPECT_LE(launches, 5 * layers_ + 8);
+  EXPECT_GE(launches, 5 * layers_);
+}
+INSTANTIATE_TEST_SUITE_P(Configs, LlamaOnHopper, ::testing::Values("0.5b", "1b", "8b"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return "llama_" + name;
+                         });
+
+}  // namespace
+}  // namespace lathe::cuda
