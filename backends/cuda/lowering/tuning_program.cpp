@@ -20,13 +20,24 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTexts = "candidates", kMachineCode = "sm_90a,candidates";
 constexpr size_t kMostCandidates = 12;
+constexpr int64_t kRoom = 4096;
 
 // Values of the symbols at which all conditions hold and each is as large as it may be; nothing if
-// there are none.
+// there are none. Symbols without condition are those of caches: they have room.
 std::optional<SymbolValues> symbolsFor(const std::vector<Condition>& sizes,
                                        const std::vector<SymbolInfo>& symbols) {
+  auto isAsked = [&](const SymbolInfo& s) {
+    return std::ranges::any_of(sizes, [&](const Condition& c) {
+      return std::ranges::count(c.value.symbols(), s.name) > 0;
+    });
+  };
   SymbolValues values;
-  for (const SymbolInfo& s : symbols) values[s.name] = s.lo;
+  std::vector<const SymbolInfo*> order;
+  for (const SymbolInfo& s : symbols) {
+    const int64_t room = std::min(s.hi, kRoom);
+    values[s.name] = isAsked(s) ? s.lo : std::max(s.lo, room - room % s.multiple);
+    if (isAsked(s)) order.push_back(&s);
+  }
   auto holds = [&](const Condition& c, bool least) {
     const auto value = c.value.evaluate(values);
     return value && *value <= c.high && (!least || *value >= c.low);
@@ -35,12 +46,6 @@ std::optional<SymbolValues> symbolsFor(const std::vector<Condition>& sizes,
     return std::ranges::all_of(sizes, [&](const Condition& c) { return holds(c, least); });
   };
   // Sequences grow before batches.
-  std::vector<const SymbolInfo*> order;
-  for (const SymbolInfo& s : symbols)
-    if (std::ranges::any_of(sizes, [&](const Condition& c) {
-          return std::ranges::count(c.value.symbols(), s.name) > 0;
-        }))
-      order.push_back(&s);
   std::ranges::sort(order, std::greater(),
                     [](const SymbolInfo* s) { return std::pair(s->hi, s->name); });
   for (const SymbolInfo* s : order) {
@@ -99,6 +104,14 @@ struct Candidate {
   std::vector<KernelText> kernels;
 };
 
+// All that runs, whatever it is called.
+std::string textOf(const Candidate& c) {
+  std::string text = toJson({{"", {c.variant}}});
+  for (const KernelText& k : c.kernels) text += k.source;
+  for (size_t at; (at = text.find(c.callee)) != std::string::npos;) text.erase(at, c.callee.size());
+  return text;
+}
+
 struct Problem {
   EntryPoint entry;
   Json description;
@@ -142,7 +155,7 @@ class Collector {
       }
       for (const TuningQuestion& q : questions)
         if (q.candidates.size() > 1 && target_.wants(q.problem) &&
-            seenProblems_.insert(q.problem).second)
+            !seenProblems_.contains(q.problem))
           add(call, callee, q);
     });
     return std::move(problems_);
@@ -155,6 +168,7 @@ class Collector {
     Problem problem;
     const std::string name = "p" + std::to_string(problems_.size());
     if (!findEntry(callee, name, problem.entry)) return;
+    std::set<std::string> different;
     for (size_t number : numbersOf(q)) {
       Candidate c;
       c.callee = callee + "_" + name + "_c" + std::to_string(number);
@@ -171,14 +185,18 @@ class Collector {
         if (std::ranges::any_of(variant->launches,
                                 [&](const Launch& l) { return l.kernel == k.name; }))
           c.kernels.push_back(k);
+      // Another kernel may serve these sizes: then the answer changes nothing.
+      if (!different.insert(textOf(c)).second) continue;
       c.description = {{"choice", q.candidates[number]}};
       if (number < q.seconds.size()) c.description["model_us"] = 1e6 * q.seconds[number];
       problem.candidates.push_back(std::move(c));
     }
+    if (problem.candidates.size() < 2) return;
     problem.description = {
         {"entry", name},        {"call", callee},
         {"problem", q.problem}, {"version", q.version},
         {"symbols", *symbols},  {"integers", q.integers.evaluate(*symbols).value_or(0)}};
+    seenProblems_.insert(q.problem);
     problems_.push_back(std::move(problem));
   }
 

@@ -51,6 +51,24 @@ TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
   EXPECT_THAT(products.at(20), HasSubstr(" m=32 "));
 }
 
+// A norm in front makes one kernel for few rows: the parts' own product is never asked for there.
+TEST(TuningMeasure, ProblemsThatAnotherKernelSolvesAreLeftOut) {
+  Graph g;
+  Dim rows = g.dim("rows", 1, 64);
+  Tensor x = g.input("x", DType::BF16, {rows, 128});
+  Tensor gain = g.weight("gain", DType::BF16, {128});
+  Tensor w = g.weight("w", DType::BF16, {96, 128});
+  g.output("y", matmul(fused::rmsNorm(x, gain, 1e-5), transpose(w, {1, 0})));
+  const Program program = compile(g, {.backend = "cuda", .target = "candidates:product"});
+  std::set<int64_t> staged, parts;
+  for (const TuningProblem& p : tuningProblemsOf(program)) {
+    EXPECT_GE(p.choices.size(), 2u);
+    (p.problem.find("staged") != std::string::npos ? staged : parts).insert(p.symbols.at("rows"));
+  }
+  EXPECT_EQ(staged, (std::set<int64_t>{1, 4, 8, 16}));
+  EXPECT_EQ(parts, (std::set<int64_t>{32, 64}));
+}
+
 TEST(TuningMeasure, ATargetCanNameProblems) {
   for (const TuningProblem& p : tuningProblemsOf(candidates(":region,m=4 ")))
     EXPECT_TRUE(p.problem.starts_with("region") || p.problem.find("m=4 ") != std::string::npos);
