@@ -60,10 +60,9 @@ int64_t rowsPerBlock(const AttentionChoice& choice) {
   return 1;
 }
 
-// Blocks that a processor's registers are to hold: tiles of 64 columns fit half of them.
-int residentBlocks(const AttentionKernel& a, const AttentionChoice& choice) {
-  return choice.warps <= 4 || std::max(a.depth, a.valueDepth) <= 64 ? 2 : 1;
-}
+// Blocks that a processor's registers are to hold: two of more than four warps would leave 128 to a
+// thread, with which some tiles spill.
+int residentBlocks(const AttentionChoice& choice) { return choice.warps <= 4 ? 2 : 1; }
 
 // Scratch of one split's row, in bytes.
 int64_t partialBytes(const AttentionKernel& a, AttentionMethod method) {
@@ -262,7 +261,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   if (std::ranges::any_of(set.kernels, isPrinted)) return;
   set.kernels.push_back({name, fmt::format("#include \"{}\"\n\n{}\n{}", file, configText(a, choice),
                                            kernelFunction(name, choice.warps * 32, p, body,
-                                                          residentBlocks(a, choice)))});
+                                                          residentBlocks(choice)))});
 }
 
 namespace {
@@ -339,7 +338,7 @@ double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
   const double blocks = double(sizes.batch * heads * tiles * splits);
   // Blocks side by side on one processor; the last wave is seldom full.
   const double resident = std::clamp<double>(
-      double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, residentBlocks(a, choice));
+      double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, residentBlocks(choice));
   const double waves = std::ceil(blocks / (kProcessors * resident));
   const bool halves = a.causal != AttentionKernel::Causal::None && sizes.queries >= sizes.keys;
   const double keys = double(sizes.keys) / double(splits) * (halves ? 0.5 : 1);
