@@ -205,7 +205,7 @@ std::vector<BadInput> ops() {
 std::vector<BadInput> compilation() {
   return {
       unfinished(
-          "unknown_backend", {"no backend 'tpu'; this build has cpu, reference"},
+          "unknown_backend", {"no backend 'tpu'; this build has cpu, cuda, reference"},
           [](Model& m) {
             m.g.output("y", m.x);
             compile(m.g, {.backend = "tpu"});

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cuda/device/driver.h"
 #include "runtime/error.h"
 #include "runtime/thread_pool.h"
 #include "tools/lathe/compiler_library.h"
@@ -39,6 +40,18 @@ std::string isaTier() {
   }
 }
 
+// "NVIDIA H200, compute capability 9.0, CUDA 13.0", or the first line of why there is none.
+std::string gpu() {
+  try {
+    const cuda::DeviceFacts facts = cuda::openGpu()->facts();
+    return fmt::format("{}, compute capability {}.{}, {}", facts.name, facts.major, facts.minor,
+                       facts.driver);
+  } catch (const Error& e) {
+    const std::string why = e.what();
+    return "none: " + why.substr(0, why.find_first_of(":\n"));
+  }
+}
+
 Json collect() {
   Json out = document("env");
   out["version"] = LATHE_VERSION;
@@ -57,6 +70,7 @@ Json collect() {
   const CompilerApi* api = findCompiler();
   out["compiler_library"] = api != nullptr;
   out["backends"] = api ? api->backends() : std::vector<std::string>{"cpu"};
+  out["gpu"] = gpu();
   out["caches"] = Json::array();
   std::error_code ignored;
   if (std::string path = hostRoofsPath(); !path.empty() && std::filesystem::exists(path, ignored))

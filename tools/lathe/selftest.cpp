@@ -123,7 +123,9 @@ void measureKernels(const SelftestFlags& flags) {
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const std::vector<size_t> asked =
       chosen(all, flags.op, [&](size_t i) -> const std::string& { return kernels[i].op; });
-  const std::vector<std::string> backends = api.backends(flags.backend);
+  // The roofs are those of this machine's processors.
+  const std::vector<std::string> backends =
+      api.backends(flags.backend.empty() ? "cpu" : flags.backend);
   if (flags.threads) ThreadPool::setGlobalThreads(flags.threads);
   MachineRoofs machine = hostRoofs(true);
   const int64_t flush = int64_t(std::min(2 * lastCacheBytes(), kMostFlushBytes));
@@ -172,6 +174,10 @@ int selftestVerb(const ArgumentList& arguments) {
     if (flags.backend == "reference")
       throw Error(ErrorCode::InvalidArgument,
                   "--mode perf: the reference backend interprets and has no kernels to measure");
+    if (flags.backend == "cuda")
+      throw Error(ErrorCode::InvalidArgument,
+                  "--mode perf measures this machine's processors; on a GPU bench/gpu/run does "
+                  "(docs/gpu-checks.md)");
     measureKernels(flags);
     return kOk;
   }

@@ -35,7 +35,7 @@ DriverApi DriverApi::open() {
   if (!library)
     unsupported("no CUDA driver is installed:\n" + library.tried() +
                 "install NVIDIA's driver (580 or later), name its library in LATHE_LIBCUDA, or run "
-                "on another device");
+                "the kernels on this CPU: device host (docs/cuda-host.md)");
   DriverApi api;
   auto tooOld = [&](const std::string& has) {
     unsupported("the CUDA driver " + library.path() + " " + has + ", expected CUDA " +

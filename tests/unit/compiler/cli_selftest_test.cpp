@@ -25,7 +25,7 @@ TEST(CliSelftest, SupportSaysWhatIsExpandedAndWhy) {
   EXPECT_THAT(out,
               HasSubstr("| softmax | expanded | expanded | expanded | expanded | - | - | - | - |"));
   EXPECT_THAT(out, HasSubstr("\ncpu softmax f64, f32, bf16, f16 expanded: "));
-  JsonValue json = jsonOf("selftest --mode support --op lathe.neg");
+  JsonValue json = jsonOf("selftest --mode support --op lathe.neg --backend cpu");
   EXPECT_EQ(json.at("mode").asString(), "support");
   ASSERT_EQ(json.at("ops").size(), 9u);
   EXPECT_EQ(json.at("ops").at(1).at("dtype").asString(), "f32");
@@ -33,7 +33,7 @@ TEST(CliSelftest, SupportSaysWhatIsExpandedAndWhy) {
 }
 
 TEST(CliSelftest, TestRunsTheSamples) {
-  CliResult r = runLathe("selftest --mode test --op add");
+  CliResult r = runLathe("selftest --mode test --op add --backend cpu");
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("| add | ok | ok | ok | ok | ok | ok | ok | ok | ok | - |"));
   EXPECT_THAT(r.err, HasSubstr("9 tests agree with the reference in float64"));
@@ -64,9 +64,10 @@ TEST(CliSelftest, MistakesAreUsageErrors) {
                 "selftest --mode support --op sofmax");
   expectFailure(2, "--op: no op matches 'cumsum'; expected a glob over linear, attention, rms_norm",
                 "selftest --mode perf --op cumsum");
-  expectFailure(4, "no backend 'cuda'; this build has cpu, reference",
-                "selftest --mode support --backend cuda");
+  expectFailure(4, "no backend 'tpu'; this build has cpu, cuda, reference",
+                "selftest --mode support --backend tpu");
   expectFailure(2, "the reference backend interprets", "selftest --mode perf --backend reference");
+  expectFailure(2, "on a GPU bench/gpu/run does", "selftest --mode perf --backend cuda");
   expectFailure(2, "--threads goes with --mode perf, got --mode test",
                 "selftest --mode test --threads 2");
   expectFailure(2, "--mode", "selftest");

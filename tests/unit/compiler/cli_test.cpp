@@ -116,7 +116,7 @@ TEST_F(CliTest, EnvDescribesTheMachine) {
   EXPECT_GE(env.at("threads").asInt(), 1);
   EXPECT_GT(env.at("memory_bytes").asInt(), 0);
   EXPECT_TRUE(env.at("compiler_library").asBool());
-  EXPECT_THAT(outputOf("env"), HasSubstr("cpu reference"));
+  EXPECT_THAT(outputOf("env"), HasSubstr("cpu cuda reference"));
   EXPECT_EQ(
       JsonValue::parse(outputOf("env --json", "LATHE_NUM_THREADS=1"), "env").at("threads").asInt(),
       1);
