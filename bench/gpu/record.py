@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
-CHECKS = ["build", "roofs", "golden", "conformance", "lathe-decode", "lathe-prefill", "tune"]
+CHECKS = ["build", "roofs", "golden", "conformance", "lathe-decode", "lathe-prefill", "choices"]
 CHECKS += ["torch-decode", "torch-prefill"]
 
 
