@@ -66,8 +66,19 @@ struct Built {
   std::vector<KernelCode> kernels;
 };
 
+// The text of a kernel but for its head and its own name.
+std::string bodyOf(const KernelText& kernel) {
+  size_t begin = 0;
+  while (kernel.source.compare(begin, 2, "//") == 0) begin = kernel.source.find('\n', begin) + 1;
+  std::string body = kernel.source.substr(begin);
+  for (size_t at = 0; (at = body.find(kernel.name, at)) != std::string::npos;)
+    body.replace(at, kernel.name.size(), "@");
+  return body;
+}
+
 Built printAll(ModuleOp module, const Program& program) {
   Built built;
+  std::map<std::string, std::string> names;  // of kernels, by their bodies
   module.walk([&](KernelOp call) {
     const std::string callee = call.getCallee()->str();
     if (built.table.count(callee)) return;
@@ -75,7 +86,11 @@ Built printAll(ModuleOp module, const Program& program) {
     pruneVariants(set, program.symbols);
     if (set.variants.empty()) throw unsupported(call, "no kernel for " + callee);
     func::FuncOp region = regionOf(call);
+    std::map<std::string, std::string> sameAs;
     for (KernelText& k : set.kernels) {
+      auto [first, isNew] = names.try_emplace(bodyOf(k), k.name);
+      sameAs[k.name] = first->second;
+      if (!isNew) continue;
       // Printed regions have a head of their own.
       if (!k.source.starts_with("//")) {
         const std::string title = titleOf(k.name, set.variants);
@@ -83,6 +98,8 @@ Built printAll(ModuleOp module, const Program& program) {
       }
       built.kernels.push_back({std::move(k.name), std::move(k.source), {}, {}});
     }
+    for (Variant& v : set.variants)
+      for (Launch& l : v.launches) l.kernel = sameAs.at(l.kernel);
     built.table[callee] = std::move(set.variants);
   });
   return built;
