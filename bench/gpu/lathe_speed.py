@@ -18,7 +18,7 @@ from models import MODELS, config_of, decode_bytes, prefill_flops
 
 CONTEXTS, DECODED = (128, 4096), 64
 PROMPTS = (512, 2048, 8192)
-SMALL = {"contexts": (4,), "decoded": 2, "prompts": (4,)}  # for host execution
+SMALL = {"contexts": (16,), "decoded": 16, "prompts": (48,)}  # for host execution
 
 
 def bench(arguments, name, prompt, new):
@@ -66,13 +66,14 @@ def main():
     parser.add_argument("artifacts", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--device", default="gpu")
-    parser.add_argument("--models", default="0.5B,1B,8B")
+    parser.add_argument("--models", help="default: 0.5B,1B,8B; by host execution: toy")
     arguments = parser.parse_args()
     small = arguments.device == "host"
+    models = arguments.models or ("toy" if small else "0.5B,1B,8B")
     contexts, decoded = (SMALL["contexts"], SMALL["decoded"]) if small else (CONTEXTS, DECODED)
     report = {"check": f"lathe-{arguments.what}", "outcome": "failed", "results": {}, "errors": {}}
     begin = time.time()
-    for name in arguments.models.split(","):
+    for name in models.split(","):
         if arguments.what == "decode":
             items = [(f"decode_{name}_ctx{c}", decode, (c, decoded)) for c in contexts]
         else:
