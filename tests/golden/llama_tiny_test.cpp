@@ -23,7 +23,7 @@ class LlamaTiny : public ::testing::TestWithParam<Parameter> {
       : path_(LATHE_TEST_DATA "/golden/" + GetParam().folder),
         checkpoint_(Checkpoint::open(path_)),
         expected_(SafetensorsFile::open(path_ + "/expected.safetensors")),
-        session_(compiled()) {
+        session_(compiled(), {.device = "host"}) {
     session_.bindWeights([&](const std::string& name) { return checkpoint_.find(name).value(); });
   }
   Program compiled() const {
@@ -83,16 +83,15 @@ TEST_P(LlamaTiny, CachedDecodingEqualsTheFullPassAtEveryPosition) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transformers, LlamaTiny,
-                         ::testing::Values(Parameter{"llama_tiny_llama3", "reference"},
-                                           Parameter{"llama_tiny_llama3", "cpu"},
-                                           Parameter{"llama_tiny_linear", "reference"},
-                                           Parameter{"llama_tiny_linear", "cpu"},
-                                           Parameter{"llama_tiny_v5", "reference"},
-                                           Parameter{"llama_tiny_v5", "cpu"}),
-                         [](const auto& info) {
-                           return info.param.folder + "_" + info.param.backend;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Transformers, LlamaTiny,
+    ::testing::Values(Parameter{"llama_tiny_llama3", "reference"},
+                      Parameter{"llama_tiny_llama3", "cpu"}, Parameter{"llama_tiny_llama3", "cuda"},
+                      Parameter{"llama_tiny_linear", "reference"},
+                      Parameter{"llama_tiny_linear", "cpu"}, Parameter{"llama_tiny_linear", "cuda"},
+                      Parameter{"llama_tiny_v5", "reference"}, Parameter{"llama_tiny_v5", "cpu"},
+                      Parameter{"llama_tiny_v5", "cuda"}),
+    [](const auto& info) { return info.param.folder + "_" + info.param.backend; });
 
 }  // namespace
 }  // namespace lathe

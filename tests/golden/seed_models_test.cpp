@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every model of docs/seeds.md: recorded from elementary ops, and the same numbers on cpu and
+// Every model of docs/seeds.md: recorded from elementary ops, and the same numbers on cpu, cuda and
 // reference, through a cache and without one.
 #include "tests/golden/seed_models.h"
 
@@ -16,7 +16,7 @@ struct Parameter {
 };
 
 std::vector<Array> outputs(const SeedModel& model, DType dtype, const std::string& backend) {
-  Session session(compile(model.build(dtype), {.backend = backend}));
+  Session session(compile(model.build(dtype), {.backend = backend}), {.device = "host"});
   session.bindRandomWeights(1);
   for (const auto& [name, value] : model.symbols) session.setSymbol(name, value);
   std::vector<Array> results;
@@ -44,16 +44,19 @@ TEST_P(SeedModels, TextParsesBack) {
   EXPECT_EQ(Graph::parse(text).text(), text);
 }
 
-TEST_P(SeedModels, CpuEqualsReference) {
-  const auto& [model, dtype] = GetParam();
-  const auto cpu = outputs(model, dtype, "cpu"), reference = outputs(model, dtype, "reference");
-  ASSERT_EQ(cpu.size(), model.calls(dtype).size());
-  for (size_t i = 0; i < cpu.size(); ++i) {
+void expectEqualsReference(const Parameter& parameter, const std::string& backend) {
+  const auto& [model, dtype] = parameter;
+  const auto got = outputs(model, dtype, backend), reference = outputs(model, dtype, "reference");
+  ASSERT_EQ(got.size(), model.calls(dtype).size());
+  for (size_t i = 0; i < got.size(); ++i) {
     const double largest = largestValue(reference[i]);
     ASSERT_GT(largest, 0);
-    EXPECT_LE(largestError(cpu[i], reference[i]), (dtype == DType::F32 ? 1e-5 : 0.04) * largest);
+    EXPECT_LE(largestError(got[i], reference[i]), (dtype == DType::F32 ? 1e-5 : 0.04) * largest);
   }
 }
+TEST_P(SeedModels, CpuEqualsReference) { expectEqualsReference(GetParam(), "cpu"); }
+// Kernels of the CUDA backend, run on this CPU.
+TEST_P(SeedModels, CudaEqualsReference) { expectEqualsReference(GetParam(), "cuda"); }
 
 std::vector<Parameter> parameters() {
   std::vector<Parameter> all;
