@@ -81,11 +81,13 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
       std::max(step / kClock, (c.tileM + halves * c.tileN) * 128.0 / (together * alone / kLatency));
   const double epilogue =
       c.tileM * c.tileN * halves * (c.splits > 1 ? 24.0 : 8.0) / 100 / kClock + 5e-7;
+  // Every tile begins with an empty ring: its neighbours on the processor work meanwhile.
+  const double fill = 1.5 * kLatency / together;
   const double moved = bytes * double(s.batch) *
                        (double(s.rows) * double(s.k) + halves * double(s.n) * double(s.k) +
                         double(s.rows) * double(s.n));
   return kLaunch + (c.splits > 1 ? 1.5e-6 : 0) +
-         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemory);
+         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemory) + waves * fill;
 }
 
 bool isSmall(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
@@ -147,6 +149,7 @@ void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
   add(64, 128, 4, 2, 2);
   add(64, 128, 4, 2, 4);
   if (!p.hooks.pairs) {
+    add(128, 128, 3, 2, 2);
     add(128, 128, 3, 2, 4);
     add(128, 128, 4, 2, 4);
     add(128, 256, 3, 2, 4);
@@ -192,8 +195,9 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
 int gemmRegisters(const ProductChoice& c, bool pairs) {
   const int halves = pairs ? 2 : 1, threads = 32 * c.warpsM * c.warpsN;
   const int tilesM = c.tileM / c.warpsM / 16, tilesN = halves * c.tileN / c.warpsN / 8;
-  // Sums; the fragments of two steps of k; addresses of the 16-byte words that a thread copies.
-  const int copies = (c.tileM + halves * c.tileN) * kGemmTileK / 8 / threads;
+  // Sums; the fragments of two steps of k; addresses of the 16-byte words that a thread copies, at
+  // most four of them at a time for each operand.
+  const int copies = std::min((c.tileM + halves * c.tileN) * kGemmTileK / 8 / threads, 8);
   return 4 * tilesM * tilesN + 2 * (4 * tilesM + 2 * tilesN) + 4 * copies;
 }
 
