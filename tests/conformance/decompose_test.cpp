@@ -50,7 +50,7 @@ TEST_P(Decompositions, AgreeWithTheFusedOp) {
     wide.bindWeights(data.weights);
     narrow.bindWeights(data.weights);
     for (const CompileOptions& target : targets) {
-      Session session(compile(elementary, target), {.threads = 2});
+      Session session(compile(elementary, target), {.threads = 2, .device = "host"});
       session.bindWeights(data.weights);
       for (Sizes sizes : allSizes()) {
         data.inputs = makeData(samples, sizes, GetParam()).inputs;

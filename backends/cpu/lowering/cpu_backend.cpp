@@ -5,6 +5,7 @@
 #include "backends/cpu/lowering/codegen.h"
 #include "backends/cpu/lowering/kernel_config.h"
 #include "backends/cpu/lowering/region_emitter.h"
+#include "backends/layout_steps.h"
 #include "backends/program_builder.h"
 #include "backends/to_kernels.h"
 #include "ir/types.h"
@@ -12,12 +13,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/locations.h"
-#include "passes/merge_linears.h"
 #include "passes/choose_weight_layout.h"
-#include "passes/expand.h"
-#include "passes/fold_norm_gain.h"
 #include "passes/form_regions.h"
-#include "passes/hoist_weights.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -67,27 +64,12 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<Step> layOut(const BackendOptions& options) const override {
-    auto isPackable = [](ArrayRef<LinearOp> ops) {
-      return isF32OrBf16(ops.front()->getOperand(0));
+    auto merges = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
+    auto pack = [](ModuleOp m) {
+      chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
     };
-    std::vector<Step> steps;
-    // Gains first: a merged layer has several weights that would each take the gain.
-    if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
-    steps.insert(steps.end(),
-                 {
-                     {"merge-linears", [=](ModuleOp m) { mergeLinears(m, isPackable); }},
-                     {"choose-weight-layout",
-                      [](ModuleOp m) {
-                        chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
-                      }},
-                     {"expand",
-                      [this](ModuleOp m) {
-                        expandDeclined(m, [this](Operation* op) { return whyNot(op); });
-                      },
-                      true},
-                     {"hoist-weights", hoistWeights},
-                 });
-    return steps;
+    return layoutSteps(options, merges, {"choose-weight-layout", pack},
+                       [this](Operation* op) { return whyNot(op); });
   }
 
   std::vector<Step> lower(const BackendOptions&) const override {

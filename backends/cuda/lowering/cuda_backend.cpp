@@ -8,13 +8,10 @@
 #include "backends/cuda/lowering/region_printer.h"
 #include "backends/cuda/lowering/tuning_program.h"
 #include "backends/cuda/lowering/weight_layout.h"
+#include "backends/layout_steps.h"
 #include "backends/program_builder.h"
 #include "backends/to_kernels.h"
-#include "passes/expand.h"
-#include "passes/fold_norm_gain.h"
 #include "passes/form_regions.h"
-#include "passes/hoist_weights.h"
-#include "passes/merge_linears.h"
 
 using namespace mlir;
 
@@ -53,24 +50,11 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<Step> layOut(const BackendOptions& options) const override {
-    auto isMergeable = [](ArrayRef<LinearOp> ops) {
+    auto merges = [](ArrayRef<LinearOp> ops) {
       return isSixteenOrThirtyTwoBits(ops.front()->getOperand(0));
     };
-    std::vector<Step> steps;
-    // Gains first: a merged layer has several weights that would each take the gain.
-    if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
-    steps.insert(steps.end(),
-                 {
-                     {"merge-linears", [=](ModuleOp m) { mergeLinears(m, isMergeable); }},
-                     {"transpose-weights", cuda::transposeWeights},
-                     {"expand",
-                      [this](ModuleOp m) {
-                        expandDeclined(m, [this](Operation* op) { return whyNot(op); });
-                      },
-                      true},
-                     {"hoist-weights", hoistWeights},
-                 });
-    return steps;
+    return layoutSteps(options, merges, {"transpose-weights", cuda::transposeWeights},
+                       [this](Operation* op) { return whyNot(op); });
   }
 
   std::vector<Step> lower(const BackendOptions&) const override {

@@ -42,7 +42,7 @@ void KernelParameters::add(std::string declaration, Argument argument) {
 }
 
 void KernelParameters::input(std::string_view type, std::string_view name, int index) {
-  add(fmt::format("const {}* __restrict__ {}", type, name), {Argument::Kind::Buffer, index, 0});
+  add(fmt::format("const {}* {}", type, name), {Argument::Kind::Buffer, index, 0});
 }
 
 void KernelParameters::output(std::string_view type, std::string_view name, int index) {

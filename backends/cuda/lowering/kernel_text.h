@@ -31,7 +31,8 @@ std::string realLiteral(double value, bool wide = false);
 /// Parameters and arguments of one kernel, added together.
 class KernelParameters {
  public:
-  /// A pointer to operand or result `index` of the call.
+  /// A pointer to operand or result `index` of the call. Inputs are not `__restrict__`: the compiler
+  /// would read them as constants of the kernel, ahead of its wait for the previous one.
   void input(std::string_view type, std::string_view name, int index);
   void output(std::string_view type, std::string_view name, int index);
   /// A pointer into the call's scratch memory; `at` is a multiple of 256.

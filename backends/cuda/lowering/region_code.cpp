@@ -358,7 +358,7 @@ std::vector<std::pair<std::string, Argument>> RegionCode::parameters() {
   const unsigned operands = region_.getNumArguments();
   for (unsigned i : found.operands)
     all.push_back({"const " + storedName(tensorType(region_.getArgument(i)).getElementType()) +
-                       (replaced.contains(i) ? "* " : "* __restrict__ ") + names_[i],
+                       (replaced.contains(i) || isHook() ? "* " : "* __restrict__ ") + names_[i],
                    {.kind = Argument::Kind::Buffer, .index = int(i)}});
   auto results = region_.getBody().front().getTerminator()->getOperands();
   for (unsigned r = 0; r < results.size() && sharedTarget.empty(); ++r)

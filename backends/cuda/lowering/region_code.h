@@ -105,6 +105,9 @@ class RegionCode {
   std::optional<Linear> storedPosition;  ///< of the element that is being computed for a store
   /// Operands that are not in memory: their values at the own row and lane.
   std::set<unsigned> accumulators;
+  /// The text is part of a template's kernel, which may start before its operands are written: no
+  /// load may be taken for one of constants.
+  bool isHook() const { return !sharedTarget.empty() || !accumulators.empty(); }
   // What it learns.
   Findings found;
   llvm::DenseMap<mlir::Value, std::set<int>> readIn;  ///< passes

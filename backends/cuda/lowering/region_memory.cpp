@@ -36,7 +36,7 @@ Val RegionCode::argument(BlockArgument argument, const Index& index) {
   auto count = elementCountOf(tensorType(argument));
   int64_t divisor = 0;
   for (auto& [symbols, factor] : count->terms()) divisor = std::gcd(divisor, factor);
-  const bool readOnly = !known_.replaced.contains(number);
+  const bool readOnly = !isHook() && !known_.replaced.contains(number);
   return load(names_[number], element, at, readOnly, divisor);
 }
 

@@ -92,23 +92,26 @@ LT_FN u32 ld_global_4(const void* p) {
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
   return v;
 }
+// Volatile: never moved in front of a wait for the previous kernel.
 LT_FN uint4 ld_global_nc_16(const void* p) {
   uint4 v;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(__cvta_generic_to_global(p)));
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(__cvta_generic_to_global(p)));
   return v;
 }
 LT_FN uint2 ld_global_nc_8(const void* p) {
   uint2 v;
-  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
-      : "=r"(v.x), "=r"(v.y)
-      : "l"(__cvta_generic_to_global(p)));
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(__cvta_generic_to_global(p)));
   return v;
 }
 LT_FN u32 ld_global_nc_4(const void* p) {
   u32 v;
-  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_global(p)));
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];"
+               : "=r"(v)
+               : "l"(__cvta_generic_to_global(p)));
   return v;
 }
 LT_FN void st_global_16(void* p, uint4 v) {
