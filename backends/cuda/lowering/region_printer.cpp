@@ -55,9 +55,8 @@ class Printer {
     out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
                         (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
     for (const std::string& g : code_.globals) out.kernel.source += g + "\n";
-    out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) +
-                         "\n" + name_ + "(" + parameters +
-                         ") {\n" + text_.str() + "}\n";
+    out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) + "\n" +
+                         name_ + "(" + parameters + ") {\n" + text_.str() + "}\n";
     return out;
   }
 
@@ -141,8 +140,8 @@ class Printer {
     Linear at = openLanes(first, lanes);
     computeAt(all, {at}, at);
     closeLanes(lanes);
-    text_.close();
-    if (lanes == 1 || RegionCode::widthFor(count, lanes) == lanes) return;
+    const std::string whole = text_.take();
+    if (lanes == 1 || RegionCode::widthFor(count, lanes) == lanes) return text_.paste(whole);
     // What a last vector would reach beyond.
     text_.open("else");
     text_.unique("i");
@@ -153,7 +152,8 @@ class Printer {
                               .wide = wide}));
     computeAt(all, {single}, single);
     text_.close();
-    text_.close();
+    const std::string rest = text_.take();
+    text_.paste(whole + rest);
   }
 
   // Every thread computes a chunk of one row.

@@ -47,14 +47,14 @@ void RegionText::open(const std::string& header, const Val* condition, bool isLa
   scopes_.push_back(std::move(s));
 }
 
-void RegionText::close() {
+std::string RegionText::take() {
   Scope s = std::move(scopes_.back());
   scopes_.pop_back();
   // A header of several lines: pragmas in front of a loop.
   std::string header = s.header;
   for (size_t at = 0; (at = header.find('\n', at)) != std::string::npos; ++at)
     header.insert(at + 1, margin(top()));
-  scopes_.back().text += margin(top()) + header + " {\n" + s.text + margin(top()) + "}\n";
+  return margin(top()) + header + " {\n" + s.text + margin(top()) + "}\n";
 }
 
 std::string RegionText::aside(const Val& condition, const std::function<void()>& body) {

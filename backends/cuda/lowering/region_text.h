@@ -30,7 +30,10 @@ class RegionText {
   void line(int level, const std::string& statement);
   /// `condition` makes it a guard: nothing inside may be read outside of it.
   void open(const std::string& header, const Val* condition = nullptr, bool isLaneLoop = false);
-  void close();
+  void close() { paste(take()); }
+  /// Closes the scope and gives its text back: what follows, such as an `else`, may still put
+  /// statements in front of it.
+  std::string take();
   /// Adds statements that `aside` gave back.
   void paste(const std::string& statements) { scopes_.back().text += statements; }
   /// Runs `body` in a scope of its own and gives back its statements, which are not in the text.

@@ -116,7 +116,7 @@ TEST_F(RegionHooks, AddsABiasAndAResidualToEightColumns) {
   })"),
                          1, "epilogue", 8);
   ASSERT_TRUE(succeeded(f));
-  EXPECT_NE(f->text.find("load_vec_nc<8>"), std::string::npos) << f->text;
+  EXPECT_NE(f->text.find("load_vec<8>"), std::string::npos) << f->text;
   Array y = filled(DType::F32, {6, 40}, 1.1), bias = filled(DType::BF16, {40}, 0.3),
         residual = filled(DType::BF16, {6, 40}, 2.3);
   Array unused(DType::F32, {1}), out(DType::BF16, {6, 40});
