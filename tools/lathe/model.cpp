@@ -189,6 +189,9 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   if (!flags.dtype.empty()) request.dtype = parseDType(flags.dtype).value();
   request.allTiers = flags.allTiers;
   request.target = flags.target;
+  if (!flags.target.empty() && request.backend != "cuda")
+    throw Error(ErrorCode::InvalidArgument, "--target is of the cuda backend, got backend " +
+                                                request.backend + "; add --backend cuda");
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
   request.stopAfterRewrite = flags.stopAfterRewrite;
@@ -214,6 +217,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!flags.patternFiles.empty(), "--patterns", model, compiled);
     refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
     refuse(!flags.passes.empty(), "--passes", model, compiled);
+    refuse(!flags.target.empty(), "--target", model, compiled);
     const std::string noRewrites = " is a compiled program; compile it anew";
     refuse(flags.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
     refuse(flags.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);

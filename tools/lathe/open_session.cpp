@@ -66,6 +66,9 @@ void checkProgramWeights(const Program& program, const std::string& path) {
 
 Session openSession(const Model& model, std::shared_ptr<const Program> program,
                     const SessionFlags& flags) {
+  if (!flags.device.empty() && program->backend != "cuda")
+    throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, the program is for " +
+                                                program->backend + "; add --backend cuda");
   // Devices that the runtime lacks come with the compiler library.
   if (!hasDevice(program->backend)) compiler();
   Session session(program,

@@ -41,6 +41,11 @@ int tuneVerb(const ArgumentList& arguments) {
   if (!only.empty()) flags.target += ":" + only;
   flags.randomWeights = lacksWeights(model);
   const std::shared_ptr<const Program> program = programOf(model, flags);
+  if (program->entries.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                only.empty() ? path + " has no kernel with several candidates"
+                             : "--only: no problem of " + path + " contains '" + only +
+                                   "'; without --only all are written, by name");
   size_t candidates = 0;
   for (const EntryPoint& e : program->entries) candidates += e.calls.size();
   writeOutput(output, [&] { program->save(output); });

@@ -45,12 +45,15 @@ class StatusWords {
     return static_cast<int64_t*>(blocks_[number / kBlock]) + number % kBlock;
   }
 
+  void clear() {
+    for (void* block : blocks_) driver_.zero(block, kBlock * sizeof(int64_t));
+  }
   void check() {
     for (size_t b = 0; b < blocks_.size(); ++b)
       driver_.download(&values_[b * kBlock], blocks_[b], kBlock * sizeof(int64_t));
     for (size_t i = 0; i < values_.size(); ++i) {
       if (!values_[i]) continue;
-      for (void* block : blocks_) driver_.zero(block, kBlock * sizeof(int64_t));
+      clear();
       const int64_t value = values_[i] < 0 ? values_[i] : values_[i] & ~(int64_t(1) << 62);
       throw Error(ErrorCode::InvalidArgument,
                   origins_[i] + "index " + std::to_string(value) +
@@ -263,6 +266,9 @@ class CudaDevice final : public Device {
   // The first run of an entry point launches; the second, if nothing moved, is recorded; later
   // ones are one call to the driver.
   void run(const void* entry, bool same, const std::function<void()>& launch) override {
+    // A run that ended in an error was not checked: what it reported is not this one's.
+    if (unchecked_) status_->clear();
+    unchecked_ = true;
     if (!same) {
       recordings_.erase(entry);
       return launch();
@@ -274,6 +280,7 @@ class CudaDevice final : public Device {
 
   void finish() override {
     driver_->synchronize();
+    unchecked_ = false;
     status_->check();
   }
 
@@ -310,6 +317,7 @@ class CudaDevice final : public Device {
   KernelTable table_;
   std::map<std::string, Driver::Function, std::less<>> functions_;
   std::unique_ptr<StatusWords> status_;
+  bool unchecked_ = false;
   std::map<const void*, std::unique_ptr<Driver::Recorded>> recordings_;
 };
 

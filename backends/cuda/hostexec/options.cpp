@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/hostexec/options.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "runtime/error.h"
@@ -50,9 +51,17 @@ bool apply(std::string_view word, Options& options) {
 
 Options parseOptions(std::string_view text) {
   Options options;
+  std::string_view mode;
   while (!text.empty()) {
     const size_t comma = text.find(',');
     const std::string_view word = text.substr(0, comma);
+    if (std::ranges::find(kModes, word) != std::end(kModes)) {
+      if (!mode.empty())
+        throw Error(ErrorCode::InvalidArgument, "LATHE_CUDA_HOST: expected one mode, got " +
+                                                    std::string(mode) + " and " +
+                                                    std::string(word));
+      mode = word;
+    }
     if (!apply(word, options))
       throw Error(ErrorCode::InvalidArgument,
                   "LATHE_CUDA_HOST: expected fast, check, asan, debug, eager, late, forward, "

@@ -163,11 +163,16 @@ class FusedLinear {
   }
 
   bool gate(const std::string& type) {
-    SiluGateOp op = *region.getOps<SiluGateOp>().begin();
+    auto gates = region.getOps<SiluGateOp>();
+    if (gates.empty()) return false;
+    SiluGateOp op = *gates.begin();
+    // The first column of a half.
     auto firstOf = [](Value v) {
       auto starts = v.getDefiningOp<SliceOp>().getStarts().getDims();
-      return exprOf(starts.back()).asConstant().value_or(-1);
+      return exprOf(starts.back()).asConstant();
     };
+    const auto first = firstOf(op.getGate()), second = firstOf(op.getUp());
+    if (!first || !second) return false;
     const int64_t half = tensorType(op.getUp()).getShape().back();
     Part part = partOf(region, {op}, {op.getGate(), op.getUp()}, op.getY());
     FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gated", 1);
@@ -186,7 +191,7 @@ class FusedLinear {
         "    // The projection's own rounding.\n"
         "    gated(row, pair, to_f32(from_f32<{}>(first)), to_f32(from_f32<{}>(second)){});\n"
         "  }}\n",
-        firstOf(op.getGate()), firstOf(op.getUp()), type, type, carry(*f, "gate", operands));
+        *first, *second, type, type, carry(*f, "gate", operands));
     return true;
   }
 

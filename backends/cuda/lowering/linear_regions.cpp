@@ -2,6 +2,7 @@
 #include "backends/cuda/lowering/linear_regions.h"
 
 #include "backends/cuda/lowering/kernel_names.h"
+#include "backends/cuda/lowering/rotated_projection.h"
 #include "ir/types.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -77,7 +78,7 @@ bool addRotations(LinearOp linear, Cluster& cluster) {
     }
     if (!ends) return false;
   }
-  if (!rotates) return false;
+  if (!rotates || !rotatedProjectionOf(linear)) return false;
   cluster.insert(found.begin(), found.end());
   return true;
 }

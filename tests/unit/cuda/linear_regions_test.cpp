@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Projections that the rotating kernel has no form for run as their parts.
+#include <gtest/gtest.h>
+
+#include "frontend/compile.h"
+#include "frontend/graph.h"
+#include "runtime/session.h"
+
+namespace lathe {
+namespace {
+
+// A projection whose halves are rotated and given back.
+struct Case {
+  const char* name;
+  const char* body;
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+constexpr const char* kHead = R"(module {
+  lathe.dim @s 1 to 64
+  func.func @forward(%x: tensor<1x?x16xf32, #lathe.dims<1, s, 16>> {lathe.name = "x"},
+                     %c: tensor<?x4xf32, #lathe.dims<s, 4>> {lathe.name = "c"},
+                     %n: tensor<?x4xf32, #lathe.dims<s, 4>> {lathe.name = "n"},
+                     %c2: tensor<?x2xf32, #lathe.dims<s, 2>> {lathe.name = "c2"},
+                     %n2: tensor<?x2xf32, #lathe.dims<s, 2>> {lathe.name = "n2"})
+      -> (RESULT {lathe.name = "q"}, RESULT {lathe.name = "k"}) {
+    %w = lathe.weight "w" : tensor<16x16xf32>
+    %p = lathe.linear %x, %w : tensor<1x?x16xf32, #lathe.dims<1, s, 16>>, tensor<16x16xf32>
+    %a = lathe.slice %p starts <0, 0, 0> sizes <1, s, 8> strides [1, 1, 1] : tensor<1x?x16xf32, #lathe.dims<1, s, 16>>
+    %b = lathe.slice %p starts <0, 0, 8> sizes <1, s, 8> strides [1, 1, 1] : tensor<1x?x16xf32, #lathe.dims<1, s, 16>>
+)";
+#define ROPE(pairing, x, tables, type, table) \
+  "lathe.rope " pairing " " x ", " tables " : " type ", " table ", " table "\n"
+#define ROW "tensor<1x?x8xf32, #lathe.dims<1, s, 8>>"
+#define HEAD "tensor<1x1x?x8xf32, #lathe.dims<1, 1, s, 8>>"
+#define WIDE "tensor<?x4xf32, #lathe.dims<s, 4>>"
+#define SLIM "tensor<?x2xf32, #lathe.dims<s, 2>>"
+#define HEADS                                         \
+  "    %ah = lathe.reshape %a to <1, 1, s, 8> : " ROW \
+  "\n    %bh = lathe.reshape %b to <1, 1, s, 8> : " ROW "\n"
+
+class RotatedParts : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RotatedParts, AgreeWithTheReference) {
+  std::string text = std::string(kHead) + GetParam().body + "  }\n}\n";
+  const std::string result =
+      std::string(GetParam().body).find("%ah") == std::string::npos ? ROW : HEAD;
+  for (size_t at = 0; (at = text.find("RESULT", at)) != std::string::npos;)
+    text.replace(at, 6, result);
+  Graph g = Graph::parse(text, "rotated.mlir");
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t rows : {1, 33}) {
+    Arrays inputs;
+    for (auto [name, columns] : {std::pair{"x", 16}, {"c", 4}, {"n", 4}, {"c2", 2}, {"n2", 2}}) {
+      Array a(DType::F32, name[0] == 'x' ? Shape{1, rows, columns} : Shape{rows, columns});
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+      inputs[name] = a;
+    }
+    const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, RotatedParts,
+    ::testing::Values(
+        Case{"without_heads",
+             "    %q = " ROPE("half", "%a", "%c, %n", ROW, WIDE) "    %k = " ROPE(
+                 "half", "%b", "%c, %n", ROW, WIDE) "    return %q, %k : " ROW ", " ROW "\n"},
+        Case{"widths_differ",
+             HEADS "    %q = " ROPE("half", "%ah", "%c, %n", HEAD, WIDE) "    %k = " ROPE(
+                 "half", "%bh", "%c2, %n2", HEAD, SLIM) "    return %q, %k : " HEAD ", " HEAD "\n"},
+        Case{"pairings_differ",
+             HEADS "    %q = " ROPE("half", "%ah", "%c, %n", HEAD, WIDE) "    %k = " ROPE(
+                 "interleaved", "%bh", "%c, %n", HEAD, WIDE) "    return %q, %k : " HEAD ", " HEAD
+                                                             "\n"},
+        Case{"the_kernels_own_form",
+             HEADS "    %q = " ROPE("half", "%ah", "%c, %n", HEAD, WIDE) "    %k = " ROPE(
+                 "half", "%bh", "%c, %n", HEAD, WIDE) "    return %q, %k : " HEAD ", " HEAD "\n"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace lathe
