@@ -101,6 +101,16 @@ TEST_F(CliTest, UsageMistakesNameTheNearestWord) {
   expectFailure(2, "MODEL is required", "run");
 }
 
+TEST_F(CliTest, FlagsOfTheCudaBackendGoWithIt) {
+  const std::string output = " -o " + testing::TempDir() + "flags.lathe";
+  expectFailure(2, "--target is of the cuda backend, got backend cpu",
+                "compile " + kModel + " --target sm_90a" + output);
+  expectFailure(2, "target 'sm_80' is not known; the cuda backend has sm_90a",
+                "compile " + kModel + " --backend cuda --target sm_80" + output);
+  expectFailure(2, "--device is of the cuda backend, the program is for cpu",
+                "run " + kModel + " --device host --input input_ids=1x1xi64=1");
+}
+
 TEST_F(CliTest, ColourOnlyWhereItWasAskedFor) {
   EXPECT_THAT(runLathe("nope").err, Not(HasSubstr("\033")));
   EXPECT_THAT(runLathe("env --nope --color=always").err, HasSubstr("\033[1;31merror:\033[0m"));
