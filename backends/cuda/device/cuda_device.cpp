@@ -241,6 +241,28 @@ class CopyKernel final : public Kernel {
   size_t elementBytes_, bytes_ = 0;
 };
 
+// What a launch refers to exists: buffers of the call, and scratch buffers besides number 0.
+void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
+  auto check = [&](const Argument& a) {
+    const bool isBuffer = a.kind == Argument::Kind::Buffer;
+    if (!isBuffer && a.kind != Argument::Kind::Scratch) return;
+    const int64_t end = isBuffer ? buffers : temporaries + 1;
+    if (a.index < 0 || a.index >= end)
+      throw Error(ErrorCode::InvalidFile,
+                  "kernel '" + l.kernel + "' takes " + (isBuffer ? "buffer " : "scratch buffer ") +
+                      std::to_string(a.index) + " of a call with " + std::to_string(end));
+  };
+  for (const Argument& a : l.arguments) check(a);
+  if (l.product) {
+    for (const Argument* a : {&l.product->x, &l.product->weight, &l.product->result}) check(*a);
+    if (l.product->bias) check(*l.product->bias);
+    if (l.product->residual) check(*l.product->residual);
+  }
+  if (l.unlessSame[0] >= 0)
+    for (int index : l.unlessSame) check({Argument::Kind::Buffer, index, 0});
+  check({Argument::Kind::Scratch, l.zeroedIn, 0});
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(const Program& program, std::unique_ptr<Driver> driver)
@@ -295,12 +317,7 @@ class CudaDevice final : public Device {
                   "the kernel table has no '" + call.callee + "' for '" + call.kind + "'");
     const int64_t buffers = int64_t(call.operands.size() + call.results.size());
     for (const Variant& v : it->second)
-      for (const Launch& l : v.launches)
-        for (const Argument& a : l.arguments)
-          if (a.kind == Argument::Kind::Buffer && (a.index < 0 || a.index >= buffers))
-            throw Error(ErrorCode::InvalidFile, "kernel '" + l.kernel + "' takes buffer " +
-                                                    std::to_string(a.index) + " of a call with " +
-                                                    std::to_string(buffers));
+      for (const Launch& l : v.launches) checkIndices(l, buffers, int64_t(v.temporaries.size()));
     return std::make_unique<CudaKernel>(*driver_, *status_, it->second, functions_, call);
   }
 
