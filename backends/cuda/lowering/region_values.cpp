@@ -84,7 +84,7 @@ Value behindSelect(Value v) {
 }  // namespace
 
 Val RegionCode::constant(ConstantOp op, const Index& index) {
-  auto value = cast<DenseElementsAttr>(op.getValue());
+  auto value = mlir::cast<DenseElementsAttr>(op.getValue());
   Type element = tensorType(op.getResult()).getElementType();
   if (value.isSplat()) {
     if (isReal(element))
