@@ -45,8 +45,11 @@ func::FuncOp regionOf(KernelOp call) {
   return kernels.lookupSymbol<func::FuncOp>(*call.getCallee());
 }
 
-bool hasGpu() {
+// This process can make machine code, and run it. Without NVRTC the program holds texts alone, for
+// host execution; a GPU then says that it has no code.
+bool hasGpuAndCompiler() {
   try {
+    Nvrtc::library();
     return openGpu() != nullptr;
   } catch (const Error&) {
     return false;
@@ -54,7 +57,7 @@ bool hasGpu() {
 }
 
 bool wantsMachineCode(const std::string& target) {
-  if (target.empty()) return hasGpu();
+  if (target.empty()) return hasGpuAndCompiler();
   if (target != "sm_90a")
     throw Error(ErrorCode::InvalidArgument,
                 "target '" + target + "' is not known; the cuda backend has sm_90a");
