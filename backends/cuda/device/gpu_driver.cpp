@@ -185,7 +185,10 @@ void GpuDriver::loadOne(const KernelCode& code, Kernel& kernel) {
     throw Error(ErrorCode::Unsupported,
                 "kernel '" + code.name + "' has no code for " + facts_.name +
                     " (compute capability " + std::to_string(facts_.major) + "." +
-                    std::to_string(facts_.minor) + "): " + "it was compiled for sm_90a only");
+                    std::to_string(facts_.minor) + "): " +
+                    (code.cubin.empty() ? "the program holds texts alone; compile it with --target "
+                                          "sm_90a where NVRTC is installed (scripts/setup)"
+                                        : "it was compiled for sm_90a only"));
   std::array<char, 4096> log{};
   api::JitOption options[] = {api::kJitErrorLogBuffer, api::kJitErrorLogBufferSizeBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
