@@ -69,6 +69,89 @@ TEST_F(RegionCuda, FindsTheGreatestOfALongRow) {
       });
 }
 
+// A kernel per pass: one partial result per block, combined by the next.
+class RegionPasses : public RegionCuda {
+ protected:
+  void forPasses(const std::string& text, size_t passes,
+                 const std::function<void(RegionKernelUnderTest&)>& body) {
+    bool seen = false;
+    forEach(text, [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind kind) {
+      if (kind != cuda::RegionSchedule::Kind::BlocksPerRow) return;
+      seen = true;
+      EXPECT_EQ(k.printed().kernels.size(), passes);
+      for (const cuda::PrintedKernel& p : k.printed().kernels) {
+        SCOPED_TRACE(p.kernel.source);
+        EXPECT_NE(p.kernel.source.find("pass "), std::string::npos);
+        body(k);
+        if (&p == k.printed().kernels.data() || HasFailure()) break;
+      }
+    });
+    EXPECT_TRUE(seen);
+  }
+};
+
+TEST_F(RegionPasses, NormalizesLongRows) {
+  const int64_t n = 40008;
+  forPasses(R"(func.func @f(%x: bf16[m, 40008], %w: f32[40008]) -> (bf16[m, 40008], f32[m, 1]) {
+ %0 = lathe.cast %x to f32 : bf16[m, 40008]
+ %1 = lathe.reduce_mean %0 axes [1] keep_dims true : f32[m, 40008]
+ %2 = lathe.sub %0, %1 : f32[m, 40008], f32[m, 1]
+ %3 = lathe.mul %2, %2 : f32[m, 40008], f32[m, 40008]
+ %4 = lathe.reduce_mean %3 axes [1] keep_dims true : f32[m, 40008]
+ %5 = lathe.reduce_max %0 axes [1] keep_dims true : f32[m, 40008]
+ %6 = lathe.rsqrt %4 : f32[m, 1]
+ %7 = lathe.mul %2, %6 : f32[m, 40008], f32[m, 1]
+ %8 = lathe.mul %7, %w : f32[m, 40008], f32[40008]
+ %9 = lathe.cast %8 to bf16 : f32[m, 40008]
+ return %9, %5 : bf16[m, 40008], f32[m, 1] })",
+            3, [&](RegionKernelUnderTest& k) {
+              Array x = floats({2, n}, DType::BF16, 2), w = floats({n}, DType::F32, 1);
+              auto y = k.run({x, w}, {{"m", 2}}, true);
+              for (int64_t row = 0; row < 2; ++row) {
+                double mean = 0, square = 0, most = -kInf;
+                for (int64_t i = row * n; i < (row + 1) * n; ++i) {
+                  mean += x.at(i) / double(n);
+                  most = std::max(most, x.at(i));
+                }
+                for (int64_t i = row * n; i < (row + 1) * n; ++i)
+                  square += (x.at(i) - mean) * (x.at(i) - mean) / double(n);
+                EXPECT_EQ(y[1].at(row), most);
+                for (int64_t i = 0; i < n; i += 7) {
+                  const double expected = (x.at(row * n + i) - mean) / std::sqrt(square) * w.at(i);
+                  ASSERT_NEAR(y[0].at(row * n + i), expected, 0.004 * std::abs(expected) + 1e-5);
+                }
+              }
+            });
+}
+
+TEST_F(RegionPasses, ReducesAllElementsOfATensor) {
+  // 640,000 elements that no vector divides, to one value each.
+  forPasses(R"(func.func @f(%x: i16[800, 821]) -> (i16[], i64[], i1[]) {
+ %0 = lathe.reduce_sum %x axes [0, 1] : i16[800, 821]
+ %c = lathe.constant dense<7> : tensor<i16>
+ %1 = lathe.compare eq %x, %c : i16[800, 821], i16[]
+ %2 = lathe.reduce_any %1 axes [0, 1] : i1[800, 821]
+ %3 = lathe.reshape %x to <656800> : i16[800, 821]
+ %4 = lathe.argmin %3 axis 0 : i16[656800]
+ return %0, %4, %2 : i16[], i64[], i1[] })",
+            2, [&](RegionKernelUnderTest& k) {
+              Array x(DType::I16, {800, 821});
+              int16_t sum = 0;
+              for (int64_t i = 0; i < x.size(); ++i) {
+                x.set(i, double(i % 997 - 300 - (i % 997 == 307)));
+                sum = int16_t(sum + int16_t(x.at(i)));
+              }
+              x.set(600001, -400);
+              sum = int16_t(sum - (600001 % 997 - 300) - 400);
+              auto y = k.run({x});
+              EXPECT_EQ(y[0].at(0), sum);
+              EXPECT_EQ(y[1].at(0), 600001);
+              EXPECT_EQ(y[2].at(0), 0);
+              x.set(655000, 7);
+              EXPECT_EQ(k.run({x})[2].at(0), 1);
+            });
+}
+
 TEST_F(RegionCuda, DrawsTheBitsOfTheReference) {
   for (std::string n : {"1", "7", "64", "257"}) {
     const std::string text = "func.func @f(%s: tensor<i64>) -> i32[3, " + n +

@@ -25,7 +25,7 @@ RegionCode::RegionCode(func::FuncOp region, bool flat, RegionText& text,
   found.replaced = known.replaced;
   for (Value v : region.getBody().front().getTerminator()->getOperands())
     roundsMuch_ &= isSmallFloat(tensorType(v).getElementType());
-  findDepths();
+  depth_ = depthsOf(region);
 }
 
 SmallVector<DimExpr> RegionCode::dims(Value tensor) const {
@@ -361,10 +361,12 @@ std::vector<std::pair<std::string, Argument>> RegionCode::parameters() {
                        (replaced.contains(i) || isHook() ? "* " : "* __restrict__ ") + names_[i],
                    {.kind = Argument::Kind::Buffer, .index = int(i)}});
   auto results = region_.getBody().front().getTerminator()->getOperands();
-  for (unsigned r = 0; r < results.size() && sharedTarget.empty(); ++r)
+  const bool writes = sharedTarget.empty() && (team.kind != Team::Kind::Blocks || team.spread.last);
+  for (unsigned r = 0; r < results.size() && writes; ++r)
     all.push_back({storedName(tensorType(results[r]).getElementType()) +
                        (replaced.empty() ? "* __restrict__ " : "* ") + names_[operands + r],
                    {.kind = Argument::Kind::Buffer, .index = int(operands + r)}});
+  for (auto& [op, parts] : parts_) all.push_back({parts.declaration, parts.argument});
   for (size_t i = 0; i < sizes.size(); ++i)
     all.push_back(
         {"i64 " + sizeNames[i], {.kind = Argument::Kind::Size, .index = 0, .value = sizes[i]}});

@@ -12,6 +12,7 @@
 #include "backends/region_plan.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace lathe::cuda {
@@ -24,14 +25,27 @@ std::string computedName(mlir::Type element);
 bool isSmallFloat(mlir::Type element);
 bool isReal(mlir::Type element);
 
+/// Reductions by blocks that cannot wait for each other: the kernel of pass n leaves one partial
+/// result per block of those that need n - 1 others first, and later kernels start by combining
+/// them.
+struct Spread {
+  static constexpr int64_t kPartBytes = 16;  ///< a double and its index
+  llvm::SetVector<mlir::Operation*> reductions = {};
+  int pass = 0;
+  bool last = false;  ///< the kernel that writes the region's results
+};
+
 /// How the threads of a row work together.
 struct Team {
-  enum class Kind { Thread, Warp, Block, Cluster };
+  enum class Kind { Thread, Warp, Block, Cluster, Blocks };
   Kind kind = Kind::Thread;
   int threads = 1;          ///< that share a row
   int rowLevel = 0;         ///< the scope in which all of them are together
   Linear rank;              ///< of this thread, in [0, threads)
   std::string suffix = {};  ///< of reductions: "<256>" for blocks and clusters
+  int blocks = 1;           ///< of Blocks, at most as many as a block has threads
+  Linear piece = {};        ///< number of this block among them
+  Spread spread = {};
 };
 
 /// What one pass found out about the next: the text of a kernel is made several times.
@@ -47,6 +61,9 @@ struct Findings {
   llvm::SetVector<mlir::Operation*> together;
 };
 
+/// The length of the longest chain of reductions that ends with each of them.
+llvm::DenseMap<mlir::Operation*, int> depthsOf(mlir::func::FuncOp region);
+
 class RegionCode {
  public:
   /// `names` are those of the operands, then of the results.
@@ -56,6 +73,8 @@ class RegionCode {
   Val eval(mlir::Value tensor, const Index& index);
   /// Makes the reductions of the own row that are known to be needed, in their order.
   void reduceFirst();
+  /// Of a team of blocks: the reductions of its pass.
+  void reducePass();
   /// The value as it is computed with: float for bf16, bool for i1.
   Val computed(mlir::Value tensor, const Val& value);
   /// The value as it is stored.
@@ -164,10 +183,11 @@ class RegionCode {
            int64_t divisor);
   // region_reduce.cpp
   Val reduce(mlir::Operation* op, const Index& index);
-  bool isCooperative(const Index& index) const;
+  bool isCooperative(mlir::Operation* op, const Index& index) const;
+  Index ownPlace(size_t rank) const;
+  std::string partsOf(mlir::Operation* op, bool written);
   void addPassMates(mlir::Operation* op, const Index& index, const Index& coords,
                     llvm::SmallVectorImpl<std::pair<mlir::Operation*, Index>>& group);
-  void findDepths();
   // region_rows.cpp
   struct Pass {
     DimExpr length = 0;
@@ -203,6 +223,11 @@ class RegionCode {
   std::vector<const Atom*> sizeAtoms_;
   std::map<std::string, const Atom*> products_, quotients_;
   std::string lastOrigin_;
+  struct Parts {
+    std::string name, declaration;
+    Argument argument;
+  };
+  llvm::MapVector<mlir::Operation*, Parts> parts_;
   struct Slot {
     std::string name;
     bool raw;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_printer.h"
 
 #include "backends/cuda/lowering/region_code.h"
@@ -15,7 +16,8 @@ using Kind = RegionSchedule::Kind;
 class Printer {
  public:
   Printer(func::FuncOp region, const RowPlan& plan, const RegionSchedule& schedule,
-          const std::string& name, const std::vector<std::string>& names, const Findings& known)
+          const std::string& name, const std::vector<std::string>& names, const Spread& spread,
+          const Findings& known)
       : region_(region),
         plan_(plan),
         schedule_(schedule),
@@ -28,6 +30,7 @@ class Printer {
     // Names of operands are not for variables.
     for (const std::string& n : names_) text_.unique(n);
     code_.width = lanesFor(schedule.vectorBytes);
+    code_.team.spread = spread;
   }
 
   void print() {
@@ -90,11 +93,7 @@ class Printer {
     return plan_.scalar || (!plan_.flat && dimExprs(v).size() == plan_.rowDims.size());
   }
   DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
-  DimExpr rows() const {
-    DimExpr n = 1;
-    for (const DimExpr& d : plan_.rowDims) n = n * d;
-    return n;
-  }
+  DimExpr rows() const { return productOf(plan_.rowDims); }
 
   // Number of this thread in the grid as an i64, or an int where that is enough.
   std::string threadNumber(bool wide) const {
@@ -202,20 +201,29 @@ class Printer {
     const DimExpr count = rows();
     const bool warp = schedule_.kind == Kind::WarpPerRow;
     const bool cluster = schedule_.kind == Kind::ClusterPerRow;
+    const bool blocks = schedule_.kind == Kind::BlocksPerRow;
     const std::string threads = std::to_string(schedule_.threads);
     Team& team = code_.team;
-    team.kind = warp ? Team::Kind::Warp : cluster ? Team::Kind::Cluster : Team::Kind::Block;
-    team.threads = warp ? 32 : schedule_.threads * schedule_.cluster;
+    team.kind = warp      ? Team::Kind::Warp
+                : cluster ? Team::Kind::Cluster
+                : blocks  ? Team::Kind::Blocks
+                          : Team::Kind::Block;
+    team.blocks = schedule_.blocks;
+    // One value per row needs no more than what combines the parts.
+    const bool spread =
+        blocks &&
+        !(team.spread.last && llvm::all_of(results_, [&](Value v) { return isRowScalar(v); }));
+    const int perRow = cluster || spread ? schedule_.blocks : 1;
+    team.threads = warp ? 32 : schedule_.threads * perRow;
     if (!warp) team.suffix = "<" + threads + ">";
-    launch_.cluster = cluster ? schedule_.cluster : 1;
-    launch_.grid[0] = {cluster ? count * schedule_.cluster : count,
-                       warp ? schedule_.threads / 32 : 1};
+    launch_.cluster = cluster ? schedule_.blocks : 1;
+    launch_.grid[0] = {count * perRow, warp ? schedule_.threads / 32 : 1};
     auto number = count.asConstant();
     const bool wide = !number || *number >= (int64_t(1) << 31);
     const std::string type = wide ? "i64" : "int";
     std::string row = "blockIdx.x";
     if (warp) row = "(i64)blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id()";
-    if (cluster) row += " / " + std::to_string(schedule_.cluster);
+    if (perRow > 1) row += " / " + std::to_string(perRow);
     if (warp && !wide)
       row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
     const bool one = number && *number == 1 && !warp;
@@ -224,6 +232,12 @@ class Printer {
     if (!one) text_.line(0, "const " + type + " row = " + row + ";");
     std::string rank = warp ? "lane_id()" : "threadIdx.x";
     if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
+    if (spread) {
+      const std::string piece = text_.unique("piece");
+      text_.line(0, "const int " + piece + " = blockIdx.x % " + std::to_string(perRow) + ";");
+      team.piece = Linear(text_.atom({.text = piece, .hi = perRow - 1, .wide = false}));
+      rank = piece + " * " + threads + " + threadIdx.x";
+    }
     text_.line(0, "const int lane = " + rank + ";");
     // A warp is inside or outside as a whole.
     if (warp) text_.open("if (row < " + code_.size(count).text() + ")");
@@ -235,7 +249,7 @@ class Printer {
                                     .level = text_.top(),
                                     .hi = number.value_or(Atom::kUnbounded) - 1,
                                     .wide = wide})));
-    printRow();
+    blocks && !team.spread.last ? code_.reducePass() : printRow();
     if (warp) text_.close();
   }
 
@@ -287,6 +301,66 @@ class Printer {
   int loops_ = 0;
 };
 
+struct Made {
+  PrintedKernel kernel;
+  std::vector<std::pair<unsigned, unsigned>> inPlace;
+  Findings found;
+};
+
+// A kernel of the elementary form `f` of a region.
+FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
+                     const std::string& name, const RegionSchedule& schedule,
+                     const std::string& title, const Spread& spread = {}) {
+  Findings known;
+  const std::vector<std::string> names = namesOf(region);
+  for (int round = 0;; ++round) {
+    Printer printer(f, plan, schedule, name, names, spread, known);
+    printer.print();
+    RegionCode& code = printer.code();
+    if (!code.failure.empty()) return region.emitError(code.failure);
+    if (round == 2)
+      return Made{printer.kernel(headOf(region, name + ": " + title)), printer.inPlace(),
+                  std::move(code.found)};
+    Findings next = code.forNextRound(round);
+    for (auto [operand, result] : printer.inPlace()) next.replaced.insert(operand);
+    known = std::move(next);
+  }
+}
+
+// A kernel for each depth of reductions, and one that writes the results.
+FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
+                                     const std::string& name, RegionSchedule schedule) {
+  RegionSchedule alone = schedule;
+  alone.kind = Kind::BlockPerRow;
+  auto whole = make(region, f, plan, name, alone, "");
+  if (failed(whole)) return failure();
+  Spread spread{.reductions = whole->found.together};
+  std::set<int> depths;
+  const auto depthOf = depthsOf(f);
+  for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));
+  PrintedRegion out;
+  const std::string passes = std::to_string(depths.size() + 1);
+  auto add = [&](const std::string& suffix) -> LogicalResult {
+    const std::string number = std::to_string(out.kernels.size() + 1);
+    auto made = make(region, f, plan, name + suffix, schedule,
+                     schedule.text() + ", pass " + number + " of " + passes, spread);
+    if (failed(made)) return failure();
+    out.kernels.push_back(std::move(made->kernel));
+    out.inPlace = made->inPlace;
+    return success();
+  };
+  for (int depth : depths) {
+    spread.pass = depth;
+    if (failed(add("_pass" + std::to_string(out.kernels.size() + 1)))) return failure();
+  }
+  ++spread.pass;
+  spread.last = true;
+  if (failed(add(""))) return failure();
+  out.scratchBytes = productOf(plan.rowDims) *
+                     (int64_t(spread.reductions.size()) * schedule.blocks * Spread::kPartBytes);
+  return out;
+}
+
 }  // namespace
 
 std::string whyNotPrintable(Operation* op) {
@@ -309,23 +383,11 @@ FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& nam
     plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
     if (!plan->rowDims.empty()) plan->rowDims.pop_back();
   }
-  Findings known;
-  PrintedRegion out;
-  const std::vector<std::string> names = namesOf(region);
-  for (int round = 0;; ++round) {
-    Printer printer(f, *plan, schedule, name, names, known);
-    printer.print();
-    RegionCode& code = printer.code();
-    if (!code.failure.empty()) return region.emitError(code.failure);
-    if (round == 2) {
-      out.inPlace = printer.inPlace();
-      out.kernels.push_back(printer.kernel(headOf(region, name, schedule)));
-      return out;
-    }
-    Findings next = code.forNextRound(round);
-    for (auto [operand, result] : printer.inPlace()) next.replaced.insert(operand);
-    known = std::move(next);
-  }
+  if (schedule.kind == RegionSchedule::Kind::BlocksPerRow)
+    return printPasses(region, f, *plan, name, schedule);
+  auto made = make(region, f, *plan, name, schedule, schedule.text());
+  if (failed(made)) return failure();
+  return PrintedRegion{.kernels = {std::move(made->kernel)}, .inPlace = made->inPlace};
 }
 
 }  // namespace lathe::cuda

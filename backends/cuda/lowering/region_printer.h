@@ -39,11 +39,12 @@ struct RegionSchedule {
     WarpPerRow,     ///< a row is reduced by a warp
     BlockPerRow,    ///< by a block; kept in registers where it fits
     ClusterPerRow,  ///< by a cluster of blocks: long rows, few of them
+    BlocksPerRow,   ///< by many blocks, in a kernel per pass: very long rows, very few of them
   };
   Kind kind = Kind::Flat;
   int threads = 256;
   int vectorBytes = 16;  ///< of a thread's access, where alignment allows
-  int cluster = 1;
+  int blocks = 1;        ///< that share a row
 
   /// "block per row, 256 threads, 16-byte vectors"
   std::string text() const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions: by the whole team where the result is one value per row, else by each thread alone.
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_code.h"
 
 using namespace mlir;
@@ -66,7 +67,7 @@ struct Accumulation {
 
   /// The accumulators of the whole team as one.
   std::string together(const std::string& acc, const Team& team) const {
-    const char* scopes[] = {"", "warp", "block", "cluster"};
+    const char* scopes[] = {"", "warp", "block", "cluster", "block"};
     const bool truth = isa<ReduceAnyOp, ReduceAllOp>(op);
     std::string text = std::string(scopes[int(team.kind)]) + "_reduce" + team.suffix + "(" +
                        (truth ? "(u32)" : "") + acc + ", " + functor() + ")";
@@ -80,20 +81,48 @@ struct Accumulation {
 
 }  // namespace
 
-void RegionCode::findDepths() {
+llvm::DenseMap<Operation*, int> depthsOf(func::FuncOp region) {
+  llvm::DenseMap<Operation*, int> depths;
   llvm::DenseMap<Value, int> waits;
-  for (Operation& op : region_.getBody().front()) {
+  for (Operation& op : region.getBody().front()) {
     int depth = 0;
     for (Value v : op.getOperands()) depth = std::max(depth, waits.lookup(v));
-    if (isReduction(&op)) depth_[&op] = ++depth;
+    if (isReduction(&op)) depths[&op] = ++depth;
     for (Value v : op.getResults()) waits[v] = depth;
   }
+  return depths;
+}
+
+Index RegionCode::ownPlace(size_t rank) const {
+  Index own = row;
+  if (own.size() < rank) own.push_back(Linear(0));
+  return own;
 }
 
 // All threads of the team come here together, and the value is the same for all of them.
-bool RegionCode::isCooperative(const Index& index) const {
+bool RegionCode::isCooperative(Operation* op, const Index& index) const {
   if (team.kind == Team::Kind::Thread || k.barrier() > 0 || !k.laneGuards().empty()) return false;
+  // Blocks have left parts of their own row alone.
+  if (team.kind == Team::Kind::Blocks)
+    return team.spread.reductions.contains(op) && index == ownPlace(index.size());
   return llvm::all_of(index, [&](const Linear& c) { return c.level() <= team.rowLevel; });
+}
+
+// Where the blocks of all rows leave their partial results.
+std::string RegionCode::partsOf(Operation* op, bool written) {
+  auto [it, isNew] = parts_.insert({op, {}});
+  if (isNew) {
+    const auto& all = team.spread.reductions;
+    const int64_t before = llvm::find(all, op) - all.begin();
+    it->second.name = k.unique(nameOf(op) + "_parts");
+    it->second.declaration =
+        (written ? "" : "const ") + Accumulation(op).type + "* __restrict__ " + it->second.name;
+    it->second.argument = {
+        .kind = Argument::Kind::Scratch,
+        .index = 0,
+        .value = productOf(rowDims) * (before * team.blocks * Spread::kPartBytes)};
+  }
+  return it->second.name;
 }
 
 // Others of the same box that wait for no more than the first one share its pass.
@@ -105,6 +134,7 @@ void RegionCode::addPassMates(Operation* op, const Index& index, const Index& co
   for (Operation& other : region_.getBody().front()) {
     if (&other == op || !isReduction(&other) || depth_[&other] != depth_[op]) continue;
     if (dims(other.getOperand(0)) != shape || reducedAxes(&other) != axes) continue;
+    if (team.kind == Team::Kind::Blocks && !team.spread.reductions.contains(&other)) continue;
     Index place;
     for (int64_t i = 0; i < int64_t(shape.size()); ++i)
       if (!llvm::is_contained(axes, i) || keepsDims(&other)) place.push_back(coords[size_t(i)]);
@@ -115,11 +145,15 @@ void RegionCode::addPassMates(Operation* op, const Index& index, const Index& co
 void RegionCode::reduceFirst() {
   for (Operation& op : region_.getBody().front()) {
     if (!known_.together.contains(&op)) continue;
-    Index own = row;
-    const size_t rank = dims(op.getResult(0)).size();
-    if (own.size() < rank) own.push_back(Linear(0));
-    if (own.size() == rank) eval(op.getResult(0), own);
+    const Index own = ownPlace(dims(op.getResult(0)).size());
+    if (own.size() == dims(op.getResult(0)).size()) eval(op.getResult(0), own);
   }
+}
+
+void RegionCode::reducePass() {
+  for (Operation* op : team.spread.reductions)
+    if (depth_[op] == team.spread.pass)
+      eval(op->getResult(0), ownPlace(dims(op->getResult(0)).size()));
 }
 
 Val RegionCode::reduce(Operation* op, const Index& index) {
@@ -138,12 +172,12 @@ Val RegionCode::reduce(Operation* op, const Index& index) {
   DimExpr elements = 1;
   for (const DimExpr& d : box) elements = elements * d;
 
-  const bool together = isCooperative(index);
-  Index own = row;
-  if (own.size() < index.size()) own.push_back(Linear(0));
-  if (together && index == own) found.together.insert(op);
+  const bool together = isCooperative(op, index);
+  if (together && index == ownPlace(index.size())) found.together.insert(op);
+  const bool inBlocks = together && team.kind == Team::Kind::Blocks;
+  const bool combines = inBlocks && depth_[op] < team.spread.pass;
   SmallVector<std::pair<Operation*, Index>> group;
-  if (together)
+  if (together && !combines)
     addPassMates(op, index, coords, group);
   else
     group.push_back({op, index});
@@ -180,7 +214,12 @@ Val RegionCode::reduce(Operation* op, const Index& index) {
     };
     Pass* outer = std::exchange(pass_, nullptr);
     bool outerTeam = std::exchange(teamPass_, together);
-    if (together) {
+    if (combines) {
+      const Linear thread(k.atom({.text = "threadIdx.x", .hi = team.blocks - 1, .wide = false}));
+      k.line(level, "if (threadIdx.x < " + std::to_string(team.blocks) + ") " + names[0] + " = " +
+                        partsOf(op, false) + "[" + (rowNumber * team.blocks + thread).text() +
+                        "];");
+    } else if (together) {
       const bool last = !axes.empty() && axes.back() + 1 == int64_t(shape.size());
       overRow(elements, last ? widthFor(shape.back(), width) : 1, body);
     } else {
@@ -201,7 +240,10 @@ Val RegionCode::reduce(Operation* op, const Index& index) {
       if (together) k.line(level, kind.together(names[n], team));
       Operation* one = kind.op;
       Val v{names[n], level};
-      if (isa<ReduceMeanOp>(one)) {
+      if (inBlocks && !combines) {
+        k.line(level, "if (threadIdx.x == 0) " + partsOf(one, true) + "[" +
+                          (rowNumber * team.blocks + team.piece).text() + "] = " + names[n] + ";");
+      } else if (isa<ReduceMeanOp>(one)) {
         std::string count = size(elements).factor();
         v = k.define(level, kind.value, nameOf(one), names[n] + " / (" + kind.value + ")" + count);
       } else if (isArg(one)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which schedules a region can have, by its shape.
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_printer.h"
 #include "backends/region_plan.h"
 
@@ -9,6 +10,9 @@ namespace lathe::cuda {
 namespace {
 
 using Kind = RegionSchedule::Kind;
+
+constexpr int64_t kMultiprocessors = 132;     // of an H200
+constexpr int64_t kWorthALaunch = 512 << 10;  // elements
 
 // The longest row that a reduction of whole rows reads; nothing if none does.
 std::optional<DimExpr> reducedRow(func::FuncOp f) {
@@ -30,9 +34,11 @@ std::optional<DimExpr> reducedRow(func::FuncOp f) {
 }  // namespace
 
 std::string RegionSchedule::text() const {
-  const char* names[] = {"flat", "a warp per row", "a block per row", "a cluster per row"};
+  const char* names[] = {"flat", "a warp per row", "a block per row", "a cluster per row",
+                         "blocks per row"};
   std::string text = names[int(kind)] + std::string(", ") + std::to_string(threads) + " threads";
-  if (kind == Kind::ClusterPerRow) text += ", clusters of " + std::to_string(cluster);
+  if (kind == Kind::ClusterPerRow) text += ", clusters of " + std::to_string(blocks);
+  if (kind == Kind::BlocksPerRow) text = std::to_string(blocks) + " " + text;
   return text + ", " + std::to_string(vectorBytes) + "-byte vectors";
 }
 
@@ -69,8 +75,14 @@ std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
   } else if (length && *length <= 1024) {
     schedules = {warp, block(128), block(256)};
   } else if (length && *length > 32768) {
-    for (int cluster : {8, 4, 2})
-      schedules.push_back({.kind = Kind::ClusterPerRow, .threads = 512, .cluster = cluster});
+    for (int blocks : {8, 4, 2})
+      schedules.push_back({.kind = Kind::ClusterPerRow, .threads = 512, .blocks = blocks});
+    // Clusters of so few rows leave most multiprocessors idle, for longer than a launch takes.
+    const bool first =
+        productOf(plan->rowDims).asConstant().value_or(kMultiprocessors) * 8 < kMultiprocessors &&
+        *length >= kWorthALaunch;
+    schedules.insert(first ? schedules.begin() : schedules.end(),
+                     {.kind = Kind::BlocksPerRow, .threads = 512, .blocks = 128});
     schedules.push_back(block(1024));
     schedules.push_back(block(512));
   } else if (length) {
