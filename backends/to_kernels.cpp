@@ -97,7 +97,7 @@ class Converter {
     } else {
       f.erase();
     }
-    SmallVector<NamedAttribute> config;
+    SmallVector<NamedAttribute> config = configOf(region);
     if (auto reuse = reuseOf(region, pointwise)) config.push_back(b.getNamedAttr("reuse", reuse));
     replace(region, "region", FlatSymbolRefAttr::get(b.getContext(), name), config);
   }

@@ -7,7 +7,7 @@
 
 namespace lathe {
 
-/// The `config` of the call that an op becomes.
+/// The `config` of the call that an op becomes, or what a region's call has in its besides.
 using ConfigOf = std::function<llvm::SmallVector<mlir::NamedAttribute>(mlir::Operation*)>;
 
 /// Numbers and lists of numbers of the op; the new value of a state is written over the old one.

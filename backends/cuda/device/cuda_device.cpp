@@ -10,6 +10,7 @@
 #include "backends/cuda/device/program_code.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/json_reader.h"
 
 namespace lathe::cuda {
 namespace {
@@ -25,22 +26,28 @@ class StatusWords {
   StatusWords(const StatusWords&) = delete;
   StatusWords& operator=(const StatusWords&) = delete;
 
-  /// The number of a word for a call at `origin`.
-  size_t take(std::string origin) {
+  /// The number of a word that nobody else has.
+  size_t take() {
     auto unused = std::find(used_.begin(), used_.end(), false);
     const size_t number = size_t(unused - used_.begin());
     if (unused == used_.end()) {
       blocks_.push_back(driver_.allocate(kBlock * sizeof(int64_t), "status words"));
       driver_.zero(blocks_.back(), kBlock * sizeof(int64_t));
       used_.resize(used_.size() + kBlock);
-      origins_.resize(used_.size());
+      checks_.resize(used_.size());
       values_.resize(used_.size());
     }
     used_[number] = true;
-    origins_[number] = std::move(origin);
     return number;
   }
   void giveBack(size_t number) { used_[number] = false; }
+  /// What the kernels that run next check with the word.
+  struct Check {
+    std::string where;
+    int64_t length = 0;            ///< 0: not known
+    std::optional<int64_t> count;  ///< new elements; nothing: one is read
+  };
+  void describe(size_t number, Check check) { checks_[number] = std::move(check); }
   void* at(size_t number) const {
     return static_cast<int64_t*>(blocks_[number / kBlock]) + number % kBlock;
   }
@@ -55,18 +62,26 @@ class StatusWords {
       if (!values_[i]) continue;
       clear();
       const int64_t value = values_[i] < 0 ? values_[i] : values_[i] & ~(int64_t(1) << 62);
-      throw Error(ErrorCode::InvalidArgument,
-                  origins_[i] + "index " + std::to_string(value) +
-                      " is outside the axis that it selects from (a token id or position?)");
+      throw Error(ErrorCode::InvalidArgument, messageOf(checks_[i], std::to_string(value)));
     }
   }
 
  private:
+  static std::string messageOf(const Check& check, const std::string& index) {
+    const std::string length = std::to_string(check.length);
+    if (check.count)
+      return check.where + "position " + index + " with " + std::to_string(*check.count) +
+             " new elements is outside an axis of " + length;
+    return check.where + "index " + index + " is outside the axis" +
+           (check.length ? " of " + length : "") +
+           " that it selects from (a token id or position?)";
+  }
+
   static constexpr size_t kBlock = 32;  // words: a download of 256 bytes
   Driver& driver_;
   std::vector<void*> blocks_;
   std::vector<bool> used_;
-  std::vector<std::string> origins_;
+  std::vector<Check> checks_;
   std::vector<int64_t> values_;
 };
 
@@ -79,13 +94,20 @@ class CudaKernel final : public Kernel {
              const std::map<std::string, Driver::Function, std::less<>>& functions,
              const Call& call)
       : driver_(driver), status_(status), variants_(variants), functions_(functions), call_(call) {
-    for (const Variant& v : variants)
-      for (const Launch& l : v.launches)
-        for (const Argument& a : l.arguments)
-          if (a.kind == Argument::Kind::Status && word_ < 0) word_ = int64_t(status.take(at(call)));
+    size_t most = 0;  // checks of a variant
+    for (const Variant& v : variants) {
+      size_t checks = 0;
+      for (const Launch& l : v.launches) checks += l.checks.size();
+      most = std::max(most, checks);
+    }
+    if (!most) return;
+    while (words_.size() < most) words_.push_back(status.take());
+    const JsonValue config = JsonValue::parse(call.config, "call config");
+    if (auto origins = config.find("origins"))
+      for (size_t i = 0; i < origins->size(); ++i) origins_.push_back(origins->at(i).asString());
   }
   ~CudaKernel() override {
-    if (word_ >= 0) status_.giveBack(size_t(word_));
+    for (size_t word : words_) status_.giveBack(word);
   }
 
   size_t bind(const KernelShapes& shapes) override {
@@ -112,7 +134,16 @@ class CudaKernel final : public Kernel {
     after(chosen->scratchBytes);
     for (const DimExpr& bytes : chosen->temporaries) after(bytes);
     ready_.clear();
+    size_t checked = 0;
     for (const Launch& l : chosen->launches) {
+      const size_t firstWord = checked;
+      for (const IndexCheck& c : l.checks) {
+        const bool own = c.op < 0 || size_t(c.op) >= origins_.size();
+        StatusWords::Check check{
+            own ? at(call_) : origins_[size_t(c.op)] + ": ", valueOf(c.length, shapes), {}};
+        if (!(c.count == DimExpr(0))) check.count = valueOf(c.count, shapes);
+        status_.describe(words_[checked++], std::move(check));
+      }
       Ready r{&l, functions_.find(l.kernel)->second, {}, 0, {}, true};
       r.zeroedAt = begins.at(size_t(l.zeroedIn)) + valueOf(l.zeroedAt, shapes);
       for (size_t axis = 0; axis < 3; ++axis) {
@@ -131,8 +162,9 @@ class CudaKernel final : public Kernel {
       r.config.sharedBytes = size_t(l.sharedBytes);
       r.config.overlaps = l.waits;
       for (const Argument& a : l.arguments)
-        r.values.push_back(a.kind == Argument::Kind::Buffer   ? a.index
-                           : a.kind == Argument::Kind::Status ? word_
+        r.values.push_back(a.kind == Argument::Kind::Buffer ? a.index
+                           : a.kind == Argument::Kind::Status
+                               ? int64_t(words_.at(firstWord + size_t(a.index)))
                            : a.kind == Argument::Kind::Scratch
                                ? begins.at(size_t(a.index)) + valueOf(a.value, shapes)
                                : valueOf(a.value, shapes));
@@ -161,16 +193,16 @@ class CudaKernel final : public Kernel {
       if (!r.some || (a >= 0 && pointers[a] == pointers[b])) continue;
       if (r.launch->zeroedBytes) driver_.zero(scratch + r.zeroedAt, size_t(r.launch->zeroedBytes));
       const size_t count = r.values.size();
-      words_.resize(count);
+      values_.resize(count);
       arguments_.resize(count);
       for (size_t i = 0; i < count; ++i) {
         using Kind = Argument::Kind;
         const Kind kind = r.launch->arguments[i].kind;
-        words_[i] = kind == Kind::Size      ? uint64_t(r.values[i])
-                    : kind == Kind::Buffer  ? address(pointers[r.values[i]])
-                    : kind == Kind::Scratch ? address(scratch + r.values[i])
-                                            : address(status_.at(size_t(r.values[i])));
-        arguments_[i] = &words_[i];
+        values_[i] = kind == Kind::Size      ? uint64_t(r.values[i])
+                     : kind == Kind::Buffer  ? address(pointers[r.values[i]])
+                     : kind == Kind::Scratch ? address(scratch + r.values[i])
+                                             : address(status_.at(size_t(r.values[i])));
+        arguments_[i] = &values_[i];
       }
       if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
       driver_.launch(r.function, r.config, arguments_.data());
@@ -218,9 +250,10 @@ class CudaKernel final : public Kernel {
   const std::vector<Variant>& variants_;
   const std::map<std::string, Driver::Function, std::less<>>& functions_;
   const Call& call_;
-  int64_t word_ = -1;
+  std::vector<size_t> words_;         // status words, by check
+  std::vector<std::string> origins_;  // of the ops that check an index
   std::vector<Ready> ready_;
-  std::vector<uint64_t> words_;
+  std::vector<uint64_t> values_;
   std::vector<void*> arguments_;
 };
 
@@ -241,9 +274,13 @@ class CopyKernel final : public Kernel {
   size_t elementBytes_, bytes_ = 0;
 };
 
-// What a launch refers to exists: buffers of the call, and scratch buffers besides number 0.
+// What a launch refers to exists: buffers of the call, scratch buffers besides number 0, checks.
 void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
   auto check = [&](const Argument& a) {
+    if (a.kind == Argument::Kind::Status && (a.index < 0 || size_t(a.index) >= l.checks.size()))
+      throw Error(ErrorCode::InvalidFile, "kernel '" + l.kernel + "' takes check " +
+                                              std::to_string(a.index) + " of " +
+                                              std::to_string(l.checks.size()));
     const bool isBuffer = a.kind == Argument::Kind::Buffer;
     if (!isBuffer && a.kind != Argument::Kind::Scratch) return;
     const int64_t end = isBuffer ? buffers : temporaries + 1;

@@ -36,6 +36,9 @@ json toJson(const PlainProduct& p) {
   if (p.residual) product["residual"] = toJson(*p.residual);
   return product;
 }
+json toJson(const IndexCheck& check) {
+  return {{"op", check.op}, {"length", check.length.text()}, {"count", check.count.text()}};
+}
 json toJson(const Launch& launch) {
   json grid = json::object(), arguments = json::array();
   for (size_t i = 0; i < 3; ++i) grid[kAxes[i]] = toJson(launch.grid[i]);
@@ -51,6 +54,7 @@ json toJson(const Launch& launch) {
               {"unless_same", launch.unlessSame},
               {"waits", launch.waits},
               {"arguments", arguments}};
+  for (const IndexCheck& check : launch.checks) out["checks"].push_back(toJson(check));
   if (launch.product) out["product"] = toJson(*launch.product);
   return out;
 }
@@ -111,6 +115,9 @@ PlainProduct productFrom(const JsonValue& v) {
   if (auto residual = v.find("residual")) p.residual = argumentFrom(*residual);
   return p;
 }
+IndexCheck checkFrom(const JsonValue& v) {
+  return {int(v.at("op").asInt(-1, 1 << 20)), dimFrom(v.at("length")), dimFrom(v.at("count"))};
+}
 Launch launchFrom(const JsonValue& v) {
   Launch launch;
   launch.kernel = v.at("kernel").asString();
@@ -125,6 +132,7 @@ Launch launchFrom(const JsonValue& v) {
     launch.unlessSame[i] = int(v.at("unless_same").at(i).asInt(-1, 1 << 20));
   launch.waits = v.at("waits").asBool();
   launch.arguments = listFrom(v.at("arguments"), argumentFrom);
+  if (auto checks = v.find("checks")) launch.checks = listFrom(*checks, checkFrom);
   if (auto product = v.find("product")) launch.product = productFrom(*product);
   return launch;
 }

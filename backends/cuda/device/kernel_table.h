@@ -27,7 +27,7 @@ struct Argument {
     Buffer,   ///< pointer to operand or result number `index` (operands first)
     Size,     ///< `value` as a signed 64-bit integer
     Scratch,  ///< pointer into scratch buffer `index` at byte `value`, a multiple of 256
-    Status,   ///< pointer to the status word: set to `index | 1 << 62` for an index out of range
+    Status,   ///< pointer to the status word of the launch's check `index`
   };
   Kind kind = Kind::Buffer;
   int index = 0;
@@ -41,6 +41,13 @@ struct PlainProduct {
   DimExpr rows = 0, columns = 0, depth = 0;
   Argument x, weight, result;
   std::optional<Argument> bias, residual;
+};
+
+/// An op whose index a kernel checks: out of range, it sets a status word to `index | 1 << 62`.
+struct IndexCheck {
+  int op = -1;         ///< its place in the list "origins" of the call's config; -1: the call's own
+  DimExpr length = 0;  ///< of the axis; 0: not told
+  DimExpr count = 0;   ///< new elements that are written from the index on; 0: one is read
 };
 
 struct Launch {
@@ -57,6 +64,7 @@ struct Launch {
   std::array<int, 2> unlessSame = {-1, -1};
   bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access
   std::vector<Argument> arguments;
+  std::vector<IndexCheck> checks;
   std::optional<PlainProduct> product;
 };
 

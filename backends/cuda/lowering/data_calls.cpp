@@ -25,6 +25,7 @@ KernelSet updateKernels(KernelOp call, const std::string& name) {
   u.positions = elementOf(inputs[2]);
   u.sizes.assign(sizes.begin(), sizes.end());
   u.axis = size_t(number(call, "axis"));
+  if (call.getConfig().contains("check")) u.check = int(number(call, "check"));
   if (auto view = call.getConfig().getAs<ArrayAttr>("view")) {
     // [offset, size.., stride..]
     const size_t rank = (view.size() - 1) / 2;

@@ -112,6 +112,7 @@ Launch flatLaunch(const std::string& name, const DimExpr& threads, const KernelP
   launch.grid[0] = {threads, kThreads, kMostBlocks};
   launch.waits = true;
   launch.arguments = p.arguments();
+  launch.checks = p.checks();
   return launch;
 }
 
@@ -226,7 +227,7 @@ KernelSet updateKernels(const UpdateKernel& u) {
   p.input(word, "value", 1);
   p.input(elementType(u.positions), "positions", 2);
   p.output(word, "y", 3);
-  p.status("status", 2);
+  p.status("status", {u.check, u.sizes[u.axis], u.count});
   HooksPrinter hooks(p);
   for (DimExpr& stride : strides) stride = inWords(stride, perWord);
   // Blocks are batches times the axes before the updated one.

@@ -25,6 +25,7 @@ struct UpdateKernel {
   DimExpr count = 1;                  ///< of the value along the axis
   DimExpr offset = 0;                 ///< of the value in its buffer, in elements
   std::vector<DimExpr> valueStrides;  ///< none: dense; else dense behind the axis
+  int check = -1;                     ///< of what an error tells (IndexCheck::op)
 };
 KernelSet updateKernels(const UpdateKernel& kernel);
 

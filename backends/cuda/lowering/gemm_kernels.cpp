@@ -96,6 +96,7 @@ Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
   out.launch.threads = threads;
   out.launch.sharedBytes = plan.sharedBytes;
   out.launch.arguments = parameters.arguments();
+  out.launch.checks = parameters.checks();
   return out;
 }
 

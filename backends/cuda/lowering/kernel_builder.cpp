@@ -5,6 +5,7 @@
 #include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/fused_linear.h"
 #include "backends/cuda/lowering/data_calls.h"
+#include "backends/cuda/lowering/index_checks.h"
 #include "backends/cuda/lowering/kernel_cache.h"
 #include "backends/cuda/lowering/product_calls.h"
 #include "backends/cuda/lowering/region_head.h"
@@ -145,6 +146,11 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
   for (const PrintedKernel& k : printed->kernels) {
     set.kernels.push_back(k.kernel);
     variant.launches.push_back(k.launch);
+    // A region tells of all its gathers in one word.
+    Launch& l = variant.launches.back();
+    if (llvm::any_of(l.arguments,
+                     [](const Argument& a) { return a.kind == Argument::Kind::Status; }))
+      l.checks = {checkOfGathers(region)};
   }
   set.variants.push_back(std::move(variant));
   return set;

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "backends/cuda/lowering/index_checks.h"
 #include "backends/to_kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -22,6 +23,11 @@ SmallVector<NamedAttribute> kernelConfig(Operation* op) {
         b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
         b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual()))),
         b.getNamedAttr("constant", b.getBoolAttr(hasConstantWeight(linear)))};
+  if (auto region = dyn_cast<RegionOp>(op)) {
+    ArrayAttr origins = originsOfChecks(region);
+    if (origins.empty()) return {};
+    return {b.getNamedAttr("origins", origins)};
+  }
   return plainConfig(op);
 }
 

@@ -12,7 +12,7 @@ inline constexpr const char* kConstantWeight = "lathe.constant_weight";
 bool hasConstantWeight(LinearOp linear);
 
 /// The `config` of every call that is no region: all that its kernels are printed from, beside the
-/// types.
+/// types. A region's has the source lines that its errors name (index_checks.h).
 llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);
 
 /// Gives every call but a region's its callee: calls of one kind, config and types share one, so

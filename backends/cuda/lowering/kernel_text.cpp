@@ -53,8 +53,9 @@ void KernelParameters::scratch(std::string_view type, std::string_view name, con
   add(fmt::format("{}* {}", type, name), {Argument::Kind::Scratch, 0, at});
 }
 
-void KernelParameters::status(std::string_view name, int operand) {
-  add(fmt::format("i64* {}", name), {Argument::Kind::Status, operand, 0});
+void KernelParameters::status(std::string_view name, IndexCheck check) {
+  add(fmt::format("i64* {}", name), {Argument::Kind::Status, int(checks_.size()), 0});
+  checks_.push_back(std::move(check));
 }
 
 std::string KernelParameters::size(std::string_view name, const DimExpr& value) {

@@ -31,14 +31,14 @@ std::string realLiteral(double value, bool wide = false);
 /// Parameters and arguments of one kernel, added together.
 class KernelParameters {
  public:
-  /// A pointer to operand or result `index` of the call. Inputs are not `__restrict__`: the compiler
-  /// would read them as constants of the kernel, ahead of its wait for the previous one.
+  /// A pointer to operand or result `index` of the call. Inputs are not `__restrict__`: the
+  /// compiler would read them as constants of the kernel, ahead of its wait for the previous one.
   void input(std::string_view type, std::string_view name, int index);
   void output(std::string_view type, std::string_view name, int index);
   /// A pointer into the call's scratch memory; `at` is a multiple of 256.
   void scratch(std::string_view type, std::string_view name, const DimExpr& at);
-  /// The status word; positions that are out of range are told as those of `operand`.
-  void status(std::string_view name, int operand);
+  /// The status word of a check.
+  void status(std::string_view name, IndexCheck check);
   /// A parameter as it is declared: "const bf16* __restrict__ gain".
   void add(std::string declaration, Argument argument);
   /// The value as kernel text: a literal, or a parameter of that name (one for equal values).
@@ -46,10 +46,12 @@ class KernelParameters {
 
   const std::string& list() const { return list_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
+  const std::vector<IndexCheck>& checks() const { return checks_; }
 
  private:
   std::string list_;
   std::vector<Argument> arguments_;
+  std::vector<IndexCheck> checks_;
   std::map<std::string, std::string> sizes_;  // canonical text to parameter
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/index_checks.h"
 #include "backends/strided_view.h"
 #include "passes/region_ops.h"
 
@@ -172,6 +173,25 @@ class RotationPrinter {
     return text.empty() ? "0" : text;
   }
 
+  // The status word of a write. Writes at the same positions into caches of one capacity fail
+  // together: the first of them is told.
+  std::string statusOf(UpdateOp update) {
+    IndexCheck check = checkOf(update);
+    const int positions = bufferOf(update.getPositions());
+    auto [known, isNew] = statuses.try_emplace({positions, check.length.text()});
+    if (!isNew) return known->second;
+    for (HeadGroup& g : p.groups)
+      if (g.update && bufferOf(g.update.getPositions()) == positions) {
+        IndexCheck other = checkOf(g.update);
+        if (other.length == check.length && other.op < check.op) check = other;
+      }
+    known->second = fmt::format("status_{}", statuses.size() - 1);
+    parameters.status(known->second, check);
+    hooks.fields += fmt::format("  i64* {};\n", known->second);
+    hooks.values += ", " + known->second;
+    return known->second;
+  }
+
   void group(HeadGroup g, int number, const std::string& tokens, int64_t turning) {
     std::string& f = hooks.functions;
     firstHead = g.firstColumn / p.depth;
@@ -198,19 +218,14 @@ class RotationPrinter {
       const std::string from = buffer(elementType(elementOf(positions)),
                                       fmt::format("positions_{}", number), positions, false);
       length = size(fmt::format("capacity_{}", number), dimExprs(g.update.getX())[2]);
-      if (!reports) {
-        parameters.status("status", bufferOf(positions));
-        hooks.fields += "  i64* status;\n";
-        hooks.values += ", status";
-        reports = true;
-      }
+      const std::string status = statusOf(g.update);
       f += fmt::format(
           "      const i64 position = {}[b];\n"
           "      if (position < 0 || position > {} - {}) {{\n"
-          "        lt_report_index(status, position);\n"
+          "        lt_report_index({}, position);\n"
           "        return;\n"
           "      }}\n",
-          from, length, tokens);
+          from, length, tokens, status);
       row = "(position + s)";
     }
     const std::string to = buffer(type, fmt::format("y_{}", number), g.result, true);
@@ -229,7 +244,7 @@ class RotationPrinter {
   RotationHooks hooks;
   std::map<int, std::string> fields;  // by buffer
   std::set<std::string> sizes;
-  bool reports = false;
+  std::map<std::pair<int, std::string>, std::string> statuses;  // by positions and capacity
   int64_t firstHead = 0;
 };
 

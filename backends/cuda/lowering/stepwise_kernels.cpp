@@ -2,6 +2,7 @@
 #include "backends/cuda/lowering/stepwise_kernels.h"
 
 #include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/index_checks.h"
 #include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/kernel_names.h"
 #include "backends/cuda/lowering/kernel_sequence.h"
@@ -77,6 +78,7 @@ KernelSet stepwiseKernels(func::FuncOp region, const std::string& name) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(region.getLoc());
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
   auto function = cast<func::FuncOp>(b.clone(*region.getOperation()));
+  numberChecks(function);
   foldTransposes(*module);
   formRegions(*module, {.canEmit = isPrintedFromRegions});
   toKernels(*module, kernelConfig);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/index_checks.h"
+
+#include "passes/locations.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+// The attribute of numberChecks, which the config of a call then has too.
+constexpr const char* kCheck = "check";
+
+bool checksIndex(Operation& op) { return isa<GatherOp, EmbeddingOp, UpdateOp>(op); }
+
+int numberOf(Operation* op) {
+  if (auto noted = op->getAttrOfType<IntegerAttr>(kCheck)) return int(noted.getInt());
+  int number = 0;
+  for (Operation& other : *op->getBlock()) {
+    if (&other == op) break;
+    number += checksIndex(other);
+  }
+  return number;
+}
+
+}  // namespace
+
+ArrayAttr originsOfChecks(RegionOp region) {
+  Builder b(region.getContext());
+  SmallVector<Attribute> origins;
+  for (Operation& op : region.getBody().front())
+    if (checksIndex(op)) origins.push_back(b.getStringAttr(originText(op.getLoc())));
+  return b.getArrayAttr(origins);
+}
+
+void numberChecks(func::FuncOp region) {
+  Builder b(region.getContext());
+  int64_t number = 0;
+  for (Operation& op : region.getBody().front())
+    if (checksIndex(op)) op.setAttr(kCheck, b.getI64IntegerAttr(number++));
+}
+
+IndexCheck checkOf(UpdateOp update) {
+  const size_t axis = size_t(update.getAxis());
+  return {numberOf(update), dimExprs(update.getX())[axis], dimExprs(update.getValue())[axis]};
+}
+
+IndexCheck checkOfGathers(func::FuncOp region) {
+  std::optional<IndexCheck> found;
+  Value chosenBy;
+  for (Operation& op : region.getBody().front()) {
+    auto gather = dyn_cast<GatherOp>(op);
+    auto embedding = dyn_cast<EmbeddingOp>(op);
+    if (!gather && !embedding) continue;
+    Value indices = gather ? gather.getIndices() : embedding.getIds();
+    const DimExpr length = gather ? dimExprs(gather.getX())[size_t(gather.getAxis())]
+                                  : dimExprs(embedding.getTable())[0];
+    // Two tables of one length that the same indices select from fail together.
+    if (found && chosenBy == indices && found->length == length) continue;
+    if (found) return {};
+    found = IndexCheck{numberOf(&op), length, 0};
+    chosenBy = indices;
+  }
+  return found.value_or(IndexCheck{});
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions outside a cache and ids outside a table are told as the other backends tell them: the
+// line of the op, the index, the axis, and how many elements were to be written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "backends/cuda/device/kernel_table.h"
+#include "backends/cuda/device/program_code.h"
+#include "frontend/compile.h"
+#include "frontend/graph.h"
+#include "ir/ops.h"
+#include "runtime/error.h"
+#include "runtime/session.h"
+
+namespace lathe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kCapacity = 32, kHead = 8, kWidth = 4 * kHead;
+
+Array ids(std::vector<int64_t> values, Shape shape) {
+  return Array::fromInts(values, std::move(shape));
+}
+
+// Two layers whose projections share their kernels; each has a cache and positions of its own.
+Graph caches(bool normed) {
+  Graph g("caches");
+  const Dim seq = g.dim("seq", 1, 24);
+  g.entry("step");
+  Tensor x =
+      gather(g.weight("table", DType::F32, {11, kWidth}), g.input("ids", DType::I64, {1, seq}), 0);
+  const Tensor angles = g.input("angles", DType::F32, {seq, kHead / 2});
+  for (const char* layer : {"first", "second"}) {
+    const std::string name = layer;
+    Scope scope(x.recorder(), name, std::source_location::current());
+    const Tensor in =
+        normed ? fused::rmsNorm(x, g.weight(name + ".gain", DType::F32, {kWidth}), 1e-5) : x;
+    const Tensor all = fused::linear(in, g.weight(name + ".w", DType::F32, {3 * kHead, kWidth}));
+    auto head = [&](int64_t i) {
+      return transpose(reshape(sliceAxis(all, -1, i * kHead, kHead), {1, seq, 1, kHead}),
+                       {0, 2, 1, 3});
+    };
+    const Tensor at = g.input(name + "_at", DType::I64, {1});
+    auto append = [&](const std::string& cache, const Tensor& value) {
+      g.state(cache, DType::F32, {1, 1, kCapacity, kHead});
+      g.writeState(cache, update(g.readState(cache), value, at, 2));
+    };
+    append(name + ".keys", fused::rope(head(1), angles, angles, "half"));
+    append(name + ".values", head(2));
+    g.output(name, fused::rope(head(0), angles, angles, "half"));
+  }
+  return g;
+}
+
+Arrays inputsOf(int64_t tokens, int64_t id, int64_t first, int64_t second) {
+  Array all(DType::I64, {1, tokens});
+  all.set(tokens - 1, double(id));
+  return {{"ids", all},
+          {"angles", Array(DType::F32, {tokens, kHead / 2})},
+          {"first_at", ids({first}, {1})},
+          {"second_at", ids({second}, {1})}};
+}
+
+std::string messageOf(const Graph& g, const std::string& backend, const std::string& entry,
+                      const Arrays& inputs) {
+  SessionOptions options;
+  if (backend == "cuda") options.device = "host";
+  Session session(compile(g, {.backend = backend}), options);
+  session.bindRandomWeights(1);
+  try {
+    session.run(entry, inputs);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << backend << ": no error";
+  return "";
+}
+
+// `path` is the module that the op lies in; `words` stand in the message of every backend.
+void expectAlike(const Graph& g, const std::string& entry, const Arrays& inputs,
+                 const std::string& path, const std::vector<std::string>& words) {
+  const std::string reference = messageOf(g, "reference", entry, inputs);
+  std::smatch line;
+  ASSERT_TRUE(std::regex_search(reference, line, std::regex("([^/]*:[0-9]+): '"))) << reference;
+  for (const char* backend : {"reference", "cpu", "cuda"}) {
+    const std::string said = messageOf(g, backend, entry, inputs);
+    SCOPED_TRACE(backend);
+    EXPECT_THAT(said, HasSubstr(line[1].str() + ": "));
+    if (std::string(backend) != "reference")
+      EXPECT_THAT(said, HasSubstr(path + line[1].str() + ": "));
+    for (const std::string& w : words) EXPECT_THAT(said, HasSubstr(w));
+  }
+}
+
+class CacheErrors : public ::testing::TestWithParam<bool> {};
+
+TEST_P(CacheErrors, OfOneTokenNameTheAppend) {
+  expectAlike(caches(GetParam()), "step", inputsOf(1, 0, kCapacity, 0), "first ",
+              {"position 32", "1 ", "axis", "32"});
+  expectAlike(caches(GetParam()), "step", inputsOf(1, 0, -1, 0), "first ", {"position -1"});
+}
+
+TEST_P(CacheErrors, OfALaterLayerNameThatLayer) {
+  expectAlike(caches(GetParam()), "step", inputsOf(1, 0, 0, 40), "second ", {"position 40", "32"});
+  expectAlike(caches(GetParam()), "step", inputsOf(20, 0, 0, 15), "second ",
+              {"position 15", "20 "});
+}
+
+TEST_P(CacheErrors, OfAPromptNameTheAppend) {
+  expectAlike(caches(GetParam()), "step", inputsOf(20, 0, 13, 0), "first ",
+              {"position 13", "20 ", "axis", "32"});
+}
+
+TEST_P(CacheErrors, OfATableNameTheGather) {
+  expectAlike(caches(GetParam()), "step", inputsOf(1, 11, 0, 0), "", {"11"});
+  expectAlike(caches(GetParam()), "step", inputsOf(20, -3, 0, 0), "", {"-3"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Norms, CacheErrors, ::testing::Bool(),
+                         [](const auto& i) { return i.param ? "normed" : "plain"; });
+
+TEST(IndexErrors, SayTheCapacityAndTheCount) {
+  EXPECT_THAT(messageOf(caches(true), "cuda", "step", inputsOf(1, 0, 32, 0)),
+              HasSubstr(": position 32 with 1 new elements is outside an axis of 32"));
+  EXPECT_THAT(messageOf(caches(true), "cuda", "step", inputsOf(20, 0, 0, 13)),
+              HasSubstr(": position 13 with 20 new elements is outside an axis of 32"));
+  EXPECT_THAT(messageOf(caches(true), "cuda", "step", inputsOf(3, 11, 0, 0)),
+              HasSubstr(": index 11 is outside the axis of 11 that it selects from"));
+}
+
+// A position that is right again is no error of an earlier run.
+TEST(IndexErrors, AreThoseOfTheirRun) {
+  Session session(compile(caches(true), {.backend = "cuda"}), {.device = "host"});
+  session.bindRandomWeights(1);
+  EXPECT_THROW(session.run("step", inputsOf(1, 0, 32, 0)), Error);
+  EXPECT_NO_THROW(session.run("step", inputsOf(1, 0, 31, 0)));
+  EXPECT_THROW(session.run("step", inputsOf(20, 0, 31, 0)), Error);
+  EXPECT_NO_THROW(session.run("step", inputsOf(1, 0, 31, 0)));
+}
+
+// Two tables that one kernel reads, chosen by the same indices or by others.
+TEST(IndexErrors, NameATableOnlyIfItIsTheOne) {
+  for (bool same : {true, false}) {
+    Graph g("tables");
+    const Tensor a = g.input("a", DType::I64, {3}), b = g.input("b", DType::I64, {3});
+    g.output("y", add(gather(g.weight("one", DType::F32, {11, 8}), a, 0),
+                      gather(g.weight("other", DType::F32, {same ? 11 : 7, 8}), same ? a : b, 0)));
+    const Arrays inputs = {{"a", ids({0, 1, 11}, {3})}, {"b", ids({0, 1, 2}, {3})}};
+    EXPECT_THAT(messageOf(g, "cuda", "forward", inputs),
+                HasSubstr(same ? "index 11 is outside the axis of 11 that"
+                               : "index 11 is outside the axis that"));
+  }
+}
+
+TEST(IndexChecks, ComeBackFromTheTable) {
+  using namespace cuda;
+  Launch launch;
+  launch.kernel = "append";
+  launch.arguments = {{Argument::Kind::Status, 1, 0}};
+  launch.checks = {{}, {3, DimExpr::symbol("cache"), DimExpr::symbol("seq") * 2}};
+  Variant variant;
+  variant.launches = {launch};
+  const KernelTable table = parseKernelTable(toJson({{"region_0", {variant}}}));
+  const Launch& back = table.at("region_0").at(0).launches.at(0);
+  EXPECT_EQ(back.arguments.at(0).index, 1);
+  ASSERT_EQ(back.checks.size(), 2u);
+  EXPECT_EQ(back.checks[0].op, -1);
+  EXPECT_EQ(back.checks[0].length, DimExpr(0));
+  EXPECT_EQ(back.checks[1].op, 3);
+  EXPECT_EQ(back.checks[1].length.text(), "cache");
+  EXPECT_EQ(back.checks[1].count, DimExpr::symbol("seq") * 2);
+}
+
+// A table whose kernel reports to a check that its launch does not have is refused.
+TEST(IndexChecks, ExistWhereAKernelReports) {
+  Program program = compile(caches(false), {.backend = "cuda"});
+  cuda::KernelTable table = cuda::kernelTableOf(program);
+  for (auto& [callee, variants] : table)
+    for (cuda::Variant& v : variants)
+      for (cuda::Launch& l : v.launches) l.checks.clear();
+  cuda::storeKernels(program, table, cuda::kernelCodeOf(program));
+  try {
+    Session session(std::make_shared<Program>(std::move(program)), {.device = "host"});
+    session.bindRandomWeights(1);
+    session.run("step", inputsOf(1, 0, 0, 0));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidFile);
+    EXPECT_THAT(e.what(), HasSubstr("takes check 0 of 0"));
+  }
+}
+
+}  // namespace
+}  // namespace lathe
