@@ -129,4 +129,32 @@ FailureOr<RowPlan> rowPlanOf(func::FuncOp f) {
   return plan;
 }
 
+SmallVector<ReshapeRun> reshapeRuns(ArrayRef<DimExpr> from, ArrayRef<DimExpr> to) {
+  SmallVector<ReshapeRun> runs;
+  size_t i = from.size(), j = to.size();
+  while (i > 0 || j > 0) {
+    ReshapeRun run{i, i, j, j};
+    DimExpr a = 1, b = 1;
+    auto takeFrom = [&] { a = a * from[--i]; };
+    auto takeTo = [&] { b = b * to[--j]; };
+    if (i > 0) takeFrom();
+    if (j > 0) takeTo();
+    // Only an empty tensor can leave unequal rests, and nothing reads it.
+    while (!(a == b) && (i > 0 || j > 0)) {
+      if (i > 0 && (j == 0 || b.dividedBy(a))) {
+        takeFrom();
+      } else if (j > 0 && (i == 0 || a.dividedBy(b))) {
+        takeTo();
+      } else {
+        if (i > 0) takeFrom();
+        if (j > 0) takeTo();
+      }
+    }
+    run.from = i;
+    run.to = j;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
 }  // namespace lathe

@@ -25,4 +25,12 @@ struct RowPlan {
 /// Fails with a diagnostic if the results do not share their rows.
 llvm::FailureOr<RowPlan> rowPlanOf(mlir::func::FuncOp region);
 
+/// Dims [from, fromEnd) of a reshape's operand and dims [to, toEnd) of its result hold as many
+/// elements, in the same order.
+struct ReshapeRun {
+  size_t from, fromEnd, to, toEnd;
+};
+/// The shortest such runs, innermost first; most are one to one.
+llvm::SmallVector<ReshapeRun> reshapeRuns(llvm::ArrayRef<DimExpr> from, llvm::ArrayRef<DimExpr> to);
+
 }  // namespace lathe

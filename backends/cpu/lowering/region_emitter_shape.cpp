@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that only move elements: the operand is read at another index.
 #include "backends/cpu/lowering/region_emitter_evaluator.h"
+#include "backends/region_plan.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -205,36 +206,19 @@ Index Evaluator::reshapeIndex(ReshapeOp op, const Index& index) {
   auto from = dims(op.getX()), to = dims(op.getResult());
   Index out = index;
   out.coords.assign(from.size(), m.constant(0));
-  // Runs of dims with equal products map to each other alone; most are one to one.
-  int64_t i = int64_t(from.size()), j = int64_t(to.size());
-  while (i > 0 || j > 0) {
-    int64_t endI = i, endJ = j;
-    DimExpr a = 1, b = 1;
-    auto takeFrom = [&] { a = a * from[--i]; };
-    auto takeTo = [&] { b = b * to[--j]; };
-    if (i > 0) takeFrom();
-    if (j > 0) takeTo();
-    // Only an empty tensor can leave unequal rests, and nothing reads it.
-    while (!(a == b) && (i > 0 || j > 0)) {
-      if (i > 0 && (j == 0 || b.dividedBy(a))) {
-        takeFrom();
-      } else if (j > 0 && (i == 0 || a.dividedBy(b))) {
-        takeTo();
-      } else {
-        if (i > 0) takeFrom();
-        if (j > 0) takeTo();
-      }
-    }
-    if (endI - i == 1 && endJ - j == 1) {
-      out.coords[i] = index.coords[j];
+  for (const ReshapeRun& run : reshapeRuns(from, to)) {
+    if (run.fromEnd - run.from == 1 && run.toEnd - run.to == 1) {
+      out.coords[run.from] = index.coords[run.to];
       continue;
     }
     Coord at = m.constant(0);
-    for (int64_t n = j; n < endJ; ++n)
+    DimExpr elements = 1;
+    for (size_t n = run.to; n < run.toEnd; ++n)
       at = m.sum(m.times(at, size(to[n]), index.width), index.coords[n], index.width);
-    if (auto count = a.asConstant()) at = m.clip(at, 0, *count - 1);
-    for (int64_t n = endI; n-- > i;) {
-      if (n == i) {
+    for (size_t n = run.from; n < run.fromEnd; ++n) elements = elements * from[n];
+    if (auto count = elements.asConstant()) at = m.clip(at, 0, *count - 1);
+    for (size_t n = run.fromEnd; n-- > run.from;) {
+      if (n == run.from) {
         out.coords[n] = at;
         break;
       }

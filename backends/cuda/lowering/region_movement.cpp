@@ -204,34 +204,16 @@ Val RegionCode::randomBits(RandomBitsOp op, const Index& index) {
 Index RegionCode::reshapeIndex(ReshapeOp op, const Index& index) {
   auto from = dims(op.getX()), to = dims(op.getResult());
   Index out(from.size(), Linear(0));
-  // Runs of dims with equal products map to each other alone; most are one to one.
-  size_t i = from.size(), j = to.size();
-  while (i > 0 || j > 0) {
-    size_t endI = i, endJ = j;
-    DimExpr a = 1, b = 1;
-    auto takeFrom = [&] { a = a * from[--i]; };
-    auto takeTo = [&] { b = b * to[--j]; };
-    if (i > 0) takeFrom();
-    if (j > 0) takeTo();
-    // Only an empty tensor can leave unequal rests, and nothing reads it.
-    while (!(a == b) && (i > 0 || j > 0)) {
-      if (i > 0 && (j == 0 || b.dividedBy(a))) {
-        takeFrom();
-      } else if (j > 0 && (i == 0 || a.dividedBy(b))) {
-        takeTo();
-      } else {
-        if (i > 0) takeFrom();
-        if (j > 0) takeTo();
-      }
-    }
-    if (endI - i == 1 && endJ - j == 1) {
-      out[i] = index[j];
+  for (const ReshapeRun& run : reshapeRuns(from, to)) {
+    const size_t width = run.fromEnd - run.from, count = run.toEnd - run.to;
+    if (width == 1 && count == 1) {
+      out[run.from] = index[run.to];
       continue;
     }
-    Linear at = linear(ArrayRef<DimExpr>(to).slice(j, endJ - j),
-                       Index(index.begin() + j, index.begin() + endJ));
-    Index inner = split(at, ArrayRef<DimExpr>(from).slice(i, endI - i));
-    std::copy(inner.begin(), inner.end(), out.begin() + i);
+    Linear at = linear(ArrayRef<DimExpr>(to).slice(run.to, count),
+                       Index(index.begin() + run.to, index.begin() + run.toEnd));
+    Index inner = split(at, ArrayRef<DimExpr>(from).slice(run.from, width));
+    std::copy(inner.begin(), inner.end(), out.begin() + run.from);
   }
   return out;
 }
