@@ -69,6 +69,57 @@ TEST_F(RegionCuda, FindsTheGreatestOfALongRow) {
       });
 }
 
+TEST_F(RegionCuda, ReducesLeadingAxesByBlocks) {
+  // Masked mean pooling, and the first greatest token, over a length known only at run time.
+  bool seen = false;
+  for (std::string cols : {"1", "33", "256"})
+    forEach("func.func @f(%x: bf16[b, s, " + cols + "], %m: f32[b, s, 1]) -> (f32[b, " + cols +
+                "], i64[b, " + cols + R"(]) {
+ %0 = lathe.cast %x to f32 : bf16[b, s, )" +
+                cols + R"(]
+ %1 = lathe.mul %0, %m : f32[b, s, )" +
+                cols + R"(], f32[b, s, 1]
+ %2 = lathe.reduce_sum %1 axes [1] : f32[b, s, )" +
+                cols + R"(]
+ %3 = lathe.reduce_sum %m axes [1] : f32[b, s, 1]
+ %4 = lathe.div %2, %3 : f32[b, )" +
+                cols + R"(], f32[b, 1]
+ %5 = lathe.argmax %x axis 1 : bf16[b, s, )" +
+                cols + R"(]
+ return %4, %5 : f32[b, )" +
+                cols + "], i64[b, " + cols + "] }",
+            [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind kind) {
+              seen |= kind == cuda::RegionSchedule::Kind::BlockPerColumns;
+              const int64_t b = 2, n = std::stoi(cols);
+              for (int64_t s : {1, 7, 31, 131}) {
+                Array x = floats({b, s, n}, DType::BF16, 2),
+                      m = integers({b, s, 1}, DType::F32, 0, 1);
+                for (int64_t i = 0; i < b; ++i) m.set(i * s, 1);
+                x.set(s / 2 * n, NAN);
+                auto y = k.run({x, m}, {{"b", b}, {"s", s}});
+                for (int64_t i = 0; i < b; ++i)
+                  for (int64_t c = 0; c < n; ++c) {
+                    double sum = 0, count = 0;
+                    int64_t best = 0;
+                    auto at = [&](int64_t j) { return x.at((i * s + j) * n + c); };
+                    for (int64_t j = 0; j < s; ++j) {
+                      sum += at(j) * m.at(i * s + j);
+                      count += m.at(i * s + j);
+                      if (!std::isnan(at(best)) && (std::isnan(at(j)) || at(j) > at(best)))
+                        best = j;
+                    }
+                    const double got = y[0].at(i * n + c), expected = sum / count;
+                    if (std::isnan(expected))
+                      EXPECT_TRUE(std::isnan(got));
+                    else
+                      EXPECT_NEAR(got, expected, 1e-5);
+                    EXPECT_EQ(y[1].at(i * n + c), best);
+                  }
+              }
+            });
+  EXPECT_TRUE(seen);
+}
+
 // A kernel per pass: one partial result per block, combined by the next.
 class RegionPasses : public RegionCuda {
  protected:

@@ -37,9 +37,9 @@ struct Spread {
 
 /// How the threads of a row work together.
 struct Team {
-  enum class Kind { Thread, Warp, Block, Cluster, Blocks };
+  enum class Kind { Thread, Warp, Block, Cluster, Blocks, Columns };
   Kind kind = Kind::Thread;
-  int threads = 1;          ///< that share a row
+  int threads = 1;          ///< that share a row, or an element of Columns
   int rowLevel = 0;         ///< the scope in which all of them are together
   Linear rank;              ///< of this thread, in [0, threads)
   std::string suffix = {};  ///< of reductions: "<256>" for blocks and clusters

@@ -37,6 +37,8 @@ class Printer {
     code_.registers = 64;
     if (schedule_.kind == Kind::Flat)
       plan_.flat ? printFlat() : printElements();
+    else if (schedule_.kind == Kind::BlockPerColumns)
+      printColumns();
     else
       printRows();
   }
@@ -181,6 +183,35 @@ class Printer {
     if (!isRowScalar(results_[0])) index.push_back(lane);
     computeAt(all, index, code_.linear(code_.dims(results_[0]), index));
     closeLanes(lanes);
+    text_.close();
+  }
+  // Every warp of a block computes its share of the same elements, one per lane.
+  void printColumns() {
+    loops_ = 0;  // warps read what one of them replaces: nothing is in place
+    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    auto number = count.asConstant();
+    const bool wide = !number || *number > (int64_t(1) << 30);
+    launch_.grid[0] = {count, 32};
+    Team& team = code_.team;
+    team.kind = Team::Kind::Columns;
+    team.threads = schedule_.threads / 32;
+    team.suffix = "<" + std::to_string(schedule_.threads) + ">";
+    for (const char* name : {"place", "t", "warp"}) text_.unique(name);
+    const std::string type = wide ? "i64" : "int", n = code_.size(count).text();
+    text_.line(0, "const int warp = warp_id();");
+    text_.line(0, "const " + type + " place = " + (wide ? "(i64)blockIdx.x" : "int(blockIdx.x)") +
+                      " * 32 + lane_id();");
+    // Nobody may leave: lanes beyond the end repeat the last element.
+    text_.line(0, "const " + type + " t = place < " + n + " ? place : " + n + " - 1;");
+    team.rank = Linear(text_.atom({.text = "warp", .hi = team.threads - 1, .wide = false}));
+    const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
+    const Linear t(text_.atom({.text = "t", .hi = hi, .wide = wide}));
+    code_.rowNumber = t;
+    code_.rowDims = code_.positive = code_.dims(results_[0]);
+    code_.row = code_.split(t, code_.rowDims);
+    code_.reduceFirst();
+    text_.open("if (warp == 0 && place < " + n + ")");
+    computeAt(llvm::to_vector(llvm::seq<unsigned>(0, results_.size())), code_.row, t);
     text_.close();
   }
   bool hasLaneReductions() {

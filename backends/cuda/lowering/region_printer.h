@@ -35,11 +35,12 @@ struct PrintedRegion {
 /// How a region's elements are spread over threads.
 struct RegionSchedule {
   enum class Kind {
-    Flat,           ///< a chunk of adjacent elements per thread
-    WarpPerRow,     ///< a row is reduced by a warp
-    BlockPerRow,    ///< by a block; kept in registers where it fits
-    ClusterPerRow,  ///< by a cluster of blocks: long rows, few of them
-    BlocksPerRow,   ///< by many blocks, in a kernel per pass: very long rows, very few of them
+    Flat,             ///< a chunk of adjacent elements per thread
+    WarpPerRow,       ///< a row is reduced by a warp
+    BlockPerRow,      ///< by a block; kept in registers where it fits
+    ClusterPerRow,    ///< by a cluster of blocks: long rows, few of them
+    BlocksPerRow,     ///< by many blocks, in a kernel per pass: very long rows, very few of them
+    BlockPerColumns,  ///< what goes into 32 adjacent elements is reduced by the warps of a block
   };
   Kind kind = Kind::Flat;
   int threads = 256;

@@ -67,7 +67,7 @@ struct Accumulation {
 
   /// The accumulators of the whole team as one.
   std::string together(const std::string& acc, const Team& team) const {
-    const char* scopes[] = {"", "warp", "block", "cluster", "block"};
+    const char* scopes[] = {"", "warp", "block", "cluster", "block", "columns"};
     const bool truth = isa<ReduceAnyOp, ReduceAllOp>(op);
     std::string text = std::string(scopes[int(team.kind)]) + "_reduce" + team.suffix + "(" +
                        (truth ? "(u32)" : "") + acc + ", " + functor() + ")";

@@ -12,6 +12,7 @@ namespace {
 using Kind = RegionSchedule::Kind;
 
 constexpr int64_t kMultiprocessors = 132;     // of an H200
+constexpr int64_t kWorthABlock = 64;          // elements per result
 constexpr int64_t kWorthALaunch = 512 << 10;  // elements
 
 // The longest row that a reduction of whole rows reads; nothing if none does.
@@ -31,14 +32,27 @@ std::optional<DimExpr> reducedRow(func::FuncOp f) {
   return longest;
 }
 
+// A thread alone would take long for one of the reductions.
+bool reducesMuch(func::FuncOp f) {
+  return llvm::any_of(f.getBody().front(), [](Operation& op) {
+    if (!isReduction(&op)) return false;
+    auto shape = dimExprs(op.getOperand(0));
+    DimExpr elements = 1;
+    for (int64_t axis : reducedAxes(&op)) elements = elements * shape[size_t(axis)];
+    return elements.asConstant().value_or(kWorthABlock) >= kWorthABlock;
+  });
+}
+
 }  // namespace
 
 std::string RegionSchedule::text() const {
-  const char* names[] = {"flat", "a warp per row", "a block per row", "a cluster per row",
-                         "blocks per row"};
+  const char* names[] = {
+      "flat",           "a warp per row",        "a block per row", "a cluster per row",
+      "blocks per row", "a block per 32 columns"};
   std::string text = names[int(kind)] + std::string(", ") + std::to_string(threads) + " threads";
   if (kind == Kind::ClusterPerRow) text += ", clusters of " + std::to_string(blocks);
   if (kind == Kind::BlocksPerRow) text = std::to_string(blocks) + " " + text;
+  if (kind == Kind::BlockPerColumns) return text;
   return text + ", " + std::to_string(vectorBytes) + "-byte vectors";
 }
 
@@ -58,6 +72,9 @@ std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
   };
   auto row = reducedRow(**elementary);
   if (plan->flat || (oneShape && !row)) {
+    if (!plan->flat && reducesMuch(**elementary))
+      for (int threads : {256, 1024})
+        schedules.push_back({.kind = Kind::BlockPerColumns, .threads = threads});
     flat();
     return schedules;
   }

@@ -495,6 +495,19 @@ LT_FN void store_bf16x8(bf16* p, const f32x8& f LT_FROM) {
   st_global_16(p, pack_bf16x8(f) LT_PASS);
 }
 
+// Reduces over the threads of a block that have the same lane, warps in order; each gets the result.
+template <int NT, class T, class Op>
+LT_FN T columns_reduce(T v, Op op LT_FROM) {
+  LATHE_SHARED(T, part, NT);
+  const u32 lane = threadIdx.x & 31;
+  memcpy(part + threadIdx.x, &v, sizeof(T));  // with its padding
+  block_sync(LT_PASS0);
+  v = part[lane];
+  for (u32 w = 1; w < NT / 32; ++w) v = op(v, part[w * 32 + lane]);
+  block_sync(LT_PASS0);  // nobody may write again before all have read
+  return v;
+}
+
 // ---- cluster and grid -------------------------------------------------------------------------
 // Reduces over all threads of the cluster, blocks in rank order; every thread gets the result.
 template <int NT, class T, class Op>
