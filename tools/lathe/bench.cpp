@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe bench: prefill and decode, beside what the machine could do.
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -30,10 +29,6 @@ struct BenchFlags {
   bool json = false;
   uint64_t seed = 0;
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::vector<int> randomIds(RandomGenerator& random, int64_t count, int64_t vocab) {
   std::vector<int> ids(static_cast<size_t>(count));
@@ -117,12 +112,12 @@ class Bench {
   void repetition(BenchTest* prefill, BenchTest* decode, int64_t steps) {
     std::vector<int> ids = randomIds(random_, startOfDecode(), config_.vocabSize);
     generator_.restart();
-    double start = now();
+    double start = steadySeconds();
     int id = likeliest(generator_.prefill(ids));
-    double prefilled = now();
+    double prefilled = steadySeconds();
     for (int64_t i = 0; i < steps; ++i) id = likeliest(generator_.next(id));
     if (prefill) prefill->seconds.push_back(prefilled - start);
-    if (decode) decode->seconds.push_back(now() - prefilled);
+    if (decode) decode->seconds.push_back(steadySeconds() - prefilled);
   }
 
   const BenchFlags& flags_;

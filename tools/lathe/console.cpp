@@ -68,6 +68,10 @@ Console& console() {
   return instance;
 }
 
+double steadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 struct Progress::Ticker {
   std::mutex lock;
   std::condition_variable wake;
@@ -77,12 +81,11 @@ struct Progress::Ticker {
 
   void run() {
     using namespace std::chrono;
-    const auto start = steady_clock::now();
+    const double start = steadySeconds();
     std::unique_lock guard(lock);
     while (!wake.wait_for(guard, shown ? milliseconds(100) : milliseconds(500),
                           [&] { return done; })) {
-      double seconds = duration<double>(steady_clock::now() - start).count();
-      fmt::print(stderr, "\r\033[K{} {:.1f} s", text, seconds);
+      fmt::print(stderr, "\r\033[K{} {:.1f} s", text, steadySeconds() - start);
       std::fflush(stderr);
       shown = true;
     }

@@ -37,6 +37,9 @@ class Console {
 
 Console& console();
 
+/// Of a clock that never goes back.
+double steadySeconds();
+
 /// Shows a stage and its seconds on the terminal once it has lasted half a second; the line is
 /// erased at the end of its life.
 class Progress {

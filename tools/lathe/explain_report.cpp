@@ -93,13 +93,13 @@ std::string largestText(const std::vector<DimExpr>& all) {
   return texts.size() == 1 ? texts[0] : fmt::format("max({})", fmt::join(texts, ", "));
 }
 
-struct Totals {
+struct WorkTotals {
   Cost cost;
   CostValues values;
   double seconds = 0, computeSeconds = 0;
   int unknown = 0;
 
-  explicit Totals(const std::vector<Row>& rows) {
+  explicit WorkTotals(const std::vector<Row>& rows) {
     for (const Row& row : rows) {
       cost += row.cost;
       values += row.values;
@@ -110,7 +110,7 @@ struct Totals {
   }
 };
 
-void printPolynomials(const std::vector<Row>& rows, const Totals& total, bool everyOp) {
+void printPolynomials(const std::vector<Row>& rows, const WorkTotals& total, bool everyOp) {
   fmt::print(
       "| op | where | count | FLOPs | bytes read | bytes written |\n"
       "|---|---|--:|---|---|---|\n");
@@ -125,7 +125,7 @@ void printPolynomials(const std::vector<Row>& rows, const Totals& total, bool ev
              total.cost.read.text(), total.cost.written.text());
 }
 
-void printNumbers(const std::vector<Row>& rows, const Totals& total, bool everyOp) {
+void printNumbers(const std::vector<Row>& rows, const WorkTotals& total, bool everyOp) {
   fmt::print(
       "| op | where | count | FLOPs | read | written | live | time | bound | share |\n"
       "|---|---|--:|--:|--:|--:|--:|--:|---|--:|\n");
@@ -212,7 +212,7 @@ void printExplanation(const ExplainReport& r) {
                byteText(r.machine->bytesPerSecond));
   for (const EntryPoint* entry : r.entries) {
     const std::vector<Row> rows = rowsOf(r, *entry);
-    const Totals total(rows);
+    const WorkTotals total(rows);
     std::vector<std::string> sizes;
     for (const SymbolInfo& s : symbolsOf(*r.program, *entry))
       sizes.push_back(r.values.contains(s.name) ? fmt::format("{}={}", s.name, r.values.at(s.name))
@@ -245,7 +245,7 @@ void printExplanationJson(const ExplainReport& r) {
   for (const EntryPoint* entry : r.entries) {
     const bool known = r.isKnown(*entry);
     const std::vector<Row> rows = rowsOf(r, *entry);
-    const Totals total(rows);
+    const WorkTotals total(rows);
     Json item = {{"name", entry->name}, {"ops", Json::array()}};
     for (const Row& row : rows) {
       Json op = {{"op", row.op}, {"origin", row.origin}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe generate: continues a text, token by token.
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
@@ -29,10 +28,6 @@ struct GenerateFlags {
   uint64_t seed = 0;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // A flag wins over generation_config.json, whose sampling counts only where it asks to sample.
 SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& config) {
   const bool sample = config.doSample.value_or(false);
@@ -58,7 +53,7 @@ Result generate(Generator& generator, const Prompt& prompt, const SamplingOption
                 const std::vector<int64_t>& eos, int64_t count, TokenWriter& writer) {
   Result result;
   Sampler sampler(sampling);
-  const double start = now();
+  const double start = steadySeconds();
   std::span<const float> logits;
   {
     Progress progress(fmt::format("reading {} tokens", prompt.ids.size()));
@@ -68,7 +63,7 @@ Result generate(Generator& generator, const Prompt& prompt, const SamplingOption
   while (true) {
     int id = int(sampler.sample(logits));
     if (result.ids.empty()) {
-      first = now();
+      first = steadySeconds();
       result.firstToken = first - start;
     }
     result.ids.push_back(id);
@@ -80,7 +75,7 @@ Result generate(Generator& generator, const Prompt& prompt, const SamplingOption
     if (int64_t(result.ids.size()) == count) break;
     logits = generator.next(id);
   }
-  result.decode = now() - first;
+  result.decode = steadySeconds() - first;
   writer.finish();
   return result;
 }

@@ -17,14 +17,14 @@
 namespace lathe::cli {
 namespace {
 
-struct Totals {
+struct TensorTotals {
   int64_t tensors = 0, parameters = 0, bytes = 0;
 };
 
 struct Interface {
   const Program& program;
   std::string tensors;  // glob
-  Totals totals;
+  TensorTotals totals;
 
   explicit Interface(const Program& p, std::string glob) : program(p), tensors(std::move(glob)) {
     for (const TensorInfo& w : p.weights) {
@@ -146,7 +146,7 @@ void printAsText(const Model& model, const Interface& interface) {
   if (!program.states.empty()) fmt::print("\nstates\n");
   for (const TensorInfo& s : program.states)
     fmt::print("  {}: {}\n", s.name, describe(s.dtype, s.shape));
-  const Totals& totals = interface.totals;
+  const TensorTotals& totals = interface.totals;
   fmt::print("\nweights: {} tensors, {} parameters, {}\n", totals.tensors,
              countText(double(totals.parameters)), byteText(double(totals.bytes)));
   for (const TensorInfo& w : program.weights)

@@ -14,7 +14,7 @@ namespace lathe::cli {
 namespace {
 
 // "blocks.0 model.cc:40:3" where the compiler gave both.
-std::string placeOf(const CompileRecord::Rewrite& r) {
+std::string placeOfRewrite(const CompileRecord::Rewrite& r) {
   return r.path.empty() || r.at.starts_with(r.path) ? r.at : r.path + " " + r.at;
 }
 
@@ -29,7 +29,7 @@ int printRewrites(const Model& model, const ModelRequest& request, bool json) {
                                  {"attempt", r.attempt},
                                  {"step", r.step},
                                  {"pattern", r.what},
-                                 {"at", placeOf(r)},
+                                 {"at", placeOfRewrite(r)},
                                  {"weakened", r.weakened}});
     printJson(out);
     return kOk;
@@ -43,7 +43,7 @@ int printRewrites(const Model& model, const ModelRequest& request, bool json) {
              what);
   for (const CompileRecord::Rewrite& r : record.rewrites)
     fmt::print("{:>6}  {:>7}  {:<{}}  {:<{}}  {}{}\n", r.number, r.attempt, r.step, step, r.what,
-               what, placeOf(r),
+               what, placeOfRewrite(r),
                r.weakened.empty() ? "" : fmt::format("  weakens {}", fmt::join(r.weakened, ", ")));
   return kOk;
 }

@@ -25,7 +25,7 @@ bool isThere(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string readText(const std::string& path) {
+std::string textOfFile(const std::string& path) {
   auto file = MappedFile::open(path);
   return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
 }
@@ -44,7 +44,7 @@ std::string nameInside(const Model& model, const char* name) {
   return model.kind == ModelKind::BareConfig ? model.path : model.path + ": " + name;
 }
 
-ModelKind kindOf(const std::string& path) {
+ModelKind modelKindOf(const std::string& path) {
   std::error_code ignored;
   if (!isThere(path))
     throw Error(ErrorCode::InvalidFile,
@@ -87,7 +87,7 @@ std::string_view nameOf(ModelKind kind) {
 Model openModel(const std::string& path) {
   Model model;
   model.path = path;
-  model.kind = kindOf(path);
+  model.kind = modelKindOf(path);
   switch (model.kind) {
     case ModelKind::Artifact:
       model.program = Program::open(path);
@@ -96,10 +96,10 @@ Model openModel(const std::string& path) {
     case ModelKind::Folder:
       for (const char* name : kModelFiles)
         if (isThere(fs::path(path) / name))
-          model.files[name] = readText((fs::path(path) / name).string());
+          model.files[name] = textOfFile((fs::path(path) / name).string());
       break;
     case ModelKind::BareConfig:
-      model.files["config.json"] = readText(path);
+      model.files["config.json"] = textOfFile(path);
       break;
     case ModelKind::Mlir:
       break;
