@@ -22,10 +22,26 @@ bool sharedValid(const Executor& x, u32 offset, u64 bytes) {
   });
 }
 
-// Which of the two bytes of cell i an access from `offset` touches: neighbouring bytes may belong
-// to different threads.
-u8 bytesOf(u64 i, u64 offset, u64 bytes) {
-  return u8((i * 2 >= offset ? 1 : 0) | (i * 2 + 1 < offset + bytes ? 2 : 0));
+// Calls check(cell, offset, bytes) for every cell of an access. Neighbouring bytes may belong to
+// different threads: an access of one splits the cell, a write of both joins it again.
+template <class Cell, class Check>
+void eachCell(Cell* cells, Cell* odd, u64 offset, const Access& a, Check check) {
+  const u64 end = offset + a.bytes;
+  for (u64 i = offset / 2; i < (end + 1) / 2; ++i) {
+    Cell& cell = cells[i];
+    const bool low = i * 2 >= offset, high = i * 2 + 1 < end;
+    if (!cell.split && low && high) {
+      check(cell, i * 2, 2);
+      continue;
+    }
+    if (!cell.split) {
+      odd[i] = cell;
+      cell.split = true;
+    }
+    if (low) check(cell, i * 2, 1);
+    if (high) check(odd[i], i * 2 + 1, 1);
+    if (low && high && a.write) cell.split = false;
+  }
 }
 
 // What `thread` of the cluster did at `when` on its warp's clock happened before now on `me`.
@@ -50,55 +66,48 @@ void race(Executor& x, const Access& a, bool otherWrites, const Text& what, u32 
            a.place.text(x).chars, other, otherBlock, placeOfMark(x, otherPlace).chars));
 }
 
-void checkCell(Executor& x, Block& b, u32 i, u8 bytes, const Access& a) {
-  SharedCell& cell = b.cells[i];
+void checkCell(Executor& x, SharedCell& cell, u32 offset, const Access& a) {
   const LtFiber& me = *lt_self;
   if (cell.state == InFlight) {
     if (first(x, a, 'p'))
       x.report(
           text("%s %s while an asynchronous copy into it is in flight (issued by thread %u; "
                "wait missing): %s at %s",
-               a.write ? "write to" : "read of", sharedName(x, i * 2).chars,
+               a.write ? "write to" : "read of", sharedName(x, offset).chars,
                x.fibers[cell.writer].inBlock, whoIs(me).chars, a.place.text(x).chars));
     if (!a.write) cell.state = Written;
   }
   if (!a.write && cell.state == Uninitialised) {
     if (first(x, a, 'u'))
-      x.report(text("read of uninitialised %s by %s at %s", sharedName(x, i * 2).chars,
+      x.report(text("read of uninitialised %s by %s at %s", sharedName(x, offset).chars,
                     whoIs(me).chars, a.place.text(x).chars));
     cell.state = Written;
   }
-  auto racing = [&](u16 thread, u32 when, u32 place, u8 touched, bool writes) {
-    if (!(touched & bytes) || ordered(x, thread, when, me)) return;
+  auto racing = [&](u16 thread, u32 when, u32 place, bool writes) {
+    if (ordered(x, thread, when, me)) return;
     if (first(x, a, writes ? 'w' : 'r'))
-      race(x, a, writes, sharedName(x, i * 2), x.fibers[thread].inBlock, place,
+      race(x, a, writes, sharedName(x, offset), x.fibers[thread].inBlock, place,
            x.blockOf(x.fibers[thread]).index);
   };
-  if (cell.has & HasWrite)
-    racing(cell.writer, cell.writeClock, cell.writePlace, cell.writeBytes, true);
+  if (cell.has & HasWrite) racing(cell.writer, cell.writeClock, cell.writePlace, true);
   const u32 now = x.clock[x.warpOf(me)];
   if (a.write) {
-    if (cell.has & HasRead)
-      racing(cell.reader, cell.readClock, cell.readPlace, cell.readBytes, false);
-    if (cell.has & HasRead2)
-      racing(cell.reader2, cell.read2Clock, cell.readPlace, cell.read2Bytes, false);
+    if (cell.has & HasRead) racing(cell.reader, cell.readClock, cell.readPlace, false);
+    if (cell.has & HasRead2) racing(cell.reader2, cell.read2Clock, cell.readPlace, false);
     cell.writer = me.linear;
     cell.writeClock = now;
     cell.writePlace = a.place.mark();
-    cell.writeBytes = bytes;
     cell.state = a.asynchronous ? InFlight : Written;
     cell.has = HasWrite;
   } else {
     if ((cell.has & HasRead) && cell.reader / 32u != x.warpOf(me)) {
       cell.reader2 = cell.reader;
       cell.read2Clock = cell.readClock;
-      cell.read2Bytes = cell.readBytes;
       cell.has |= HasRead2;
     }
     cell.reader = me.linear;
     cell.readClock = now;
     cell.readPlace = a.place.mark();
-    cell.readBytes = bytes;
     cell.has |= HasRead;
   }
 }
@@ -114,7 +123,8 @@ Text globalName(const MemoryMap& memory, const char* p) {
 }
 
 // Memory that the previous launch has touched may still be in use: it has to be waited for.
-void checkDependence(Executor& x, const Buffer& b, u64 i, const GlobalCell& cell, const Access& a) {
+void checkDependence(Executor& x, const Buffer& b, u64 offset, const GlobalCell& cell,
+                     const Access& a) {
   if (!x.launch->request->overlaps || lt_self->depWaited) return;
   const u32 previous = x.launch->number - 1;
   if (previous == 0) return;
@@ -124,18 +134,17 @@ void checkDependence(Executor& x, const Buffer& b, u64 i, const GlobalCell& cell
     x.report(
         text("%s of %s + %llu (%s by the previous kernel) before griddepcontrol.wait: %s at "
              "%s",
-             verb(a), b.name.c_str(), i * 2, written ? "written" : "read", whoIs(*lt_self).chars,
+             verb(a), b.name.c_str(), offset, written ? "written" : "read", whoIs(*lt_self).chars,
              a.place.text(x).chars));
 }
 
-void checkCell(Executor& x, const Buffer& b, u64 i, u8 touched, const Access& a) {
-  GlobalCell& cell = b.cells[i];
+void checkCell(Executor& x, const Buffer& b, GlobalCell& cell, u64 offset, u64 bytes,
+               const Access& a) {
   const LtFiber& me = *lt_self;
   const Block& block = x.blockOf(me);
   const u32 launch = x.launch->number;
-  checkDependence(x, b, i, cell, a);
-  auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, u8 theirs, bool writes) {
-    if (!(theirs & touched)) return;
+  checkDependence(x, b, offset, cell, a);
+  auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, bool writes) {
     const Block* other = nullptr;  // of this cluster
     for (const Block& candidate : x.blocks)
       if (candidate.index == inBlock && &candidate - x.blocks.data() < x.inCluster)
@@ -143,17 +152,14 @@ void checkCell(Executor& x, const Buffer& b, u64 i, u8 touched, const Access& a)
     if (other ? ordered(x, u32(other->first) + thread, when, me) : block.acquired.count(inBlock))
       return;
     if (first(x, a, writes ? 'W' : 'R'))
-      race(x, a, writes, text("%s + %llu (global memory)", b.name.c_str(), i * 2), thread, place,
+      race(x, a, writes, text("%s + %llu (global memory)", b.name.c_str(), offset), thread, place,
            inBlock);
   };
   const bool written = cell.writeLaunch == launch, read = cell.readLaunch == launch;
-  if (written)
-    racing(cell.writeBlock, cell.writeThread, cell.writeClock, cell.writePlace, cell.writeBytes,
-           true);
+  if (written) racing(cell.writeBlock, cell.writeThread, cell.writeClock, cell.writePlace, true);
   if (a.write && read)
-    racing(cell.readBlock, cell.readThread, cell.readClock, cell.readPlace, cell.readBytes, false);
+    racing(cell.readBlock, cell.readThread, cell.readClock, cell.readPlace, false);
   const u32 now = x.clock[x.warpOf(me)];
-  const u64 bytes = std::min<u64>(2, b.bytes - i * 2);
   if (a.write) {
     if (!written) x.traffic.distinctWritten += bytes;
     cell.writeLaunch = launch;
@@ -161,7 +167,6 @@ void checkCell(Executor& x, const Buffer& b, u64 i, u8 touched, const Access& a)
     cell.writeThread = me.inBlock;
     cell.writeClock = now;
     cell.writePlace = a.place.mark();
-    cell.writeBytes = touched;
   } else {
     // What this launch wrote itself came from the chip: not another byte to fetch.
     if (!read && !written) x.traffic.distinctRead += bytes;
@@ -170,7 +175,6 @@ void checkCell(Executor& x, const Buffer& b, u64 i, u8 touched, const Access& a)
     cell.readThread = me.inBlock;
     cell.readClock = now;
     cell.readPlace = a.place.mark();
-    cell.readBytes = touched;
   }
 }
 
@@ -187,8 +191,9 @@ void checkShared(Executor& x, Block& b, u32 offset, const Access& a) {
                  a.bytes, sharedName(x, offset).chars, whoIs(*lt_self).chars,
                  a.place.text(x).chars));
   if (!x.checked) return;
-  const u32 end = u32((offset + a.bytes + 1) / 2);
-  for (u32 i = offset / 2; i < end; ++i) checkCell(x, b, i, bytesOf(i, offset, a.bytes), a);
+  if (b.oddCells.empty()) b.oddCells.resize(kArena / 2);
+  eachCell(b.cells.data(), b.oddCells.data(), offset, a,
+           [&](SharedCell& cell, u64 at, u64) { checkCell(x, cell, u32(at), a); });
 }
 
 void checkGlobal(Executor& x, const char* p, const Access& a) {
@@ -199,8 +204,8 @@ void checkGlobal(Executor& x, const char* p, const Access& a) {
                  a.place.text(x).chars));
   (a.write ? x.traffic.written : x.traffic.read) += a.bytes;
   if (!x.checked || !b->cells) return;
-  const u64 offset = u64(p - b->base), end = (offset + a.bytes + 1) / 2;
-  for (u64 i = offset / 2; i < end; ++i) checkCell(x, *b, i, bytesOf(i, offset, a.bytes), a);
+  eachCell(b->cells, b->oddCells, u64(p - b->base), a,
+           [&](GlobalCell& cell, u64 at, u64 bytes) { checkCell(x, *b, cell, at, bytes, a); });
 }
 
 }  // namespace lathe::cuda::host

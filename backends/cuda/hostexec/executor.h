@@ -27,12 +27,13 @@ constexpr int kMaxThreads = 1024, kMaxCluster = 16, kNamed = 16;
 enum State : u8 { Fresh, Ready, Running, Waiting, Done };
 
 /// What the checks know of two bytes of shared memory: last write, two readers of other warps.
-/// Clocks belong to the thread's warp; places as in checks.h.
+/// Bytes that are accessed one by one have a cell each, the second one in Block::oddCells. Clocks
+/// belong to the thread's warp; places as in checks.h.
 struct SharedCell {
   u32 writeClock, readClock, read2Clock, writePlace, readPlace;
   u16 writer, reader, reader2;
   u8 state, has;
-  u8 writeBytes, readBytes, read2Bytes;  ///< which of the two
+  bool split;
 };
 enum : u8 { Uninitialised = 0, Written = 1, InFlight = 2 };  // SharedCell::state
 enum : u8 { HasWrite = 1, HasRead = 2, HasRead2 = 4 };       // SharedCell::has
@@ -83,7 +84,7 @@ struct Block {
   Warp warps[kMaxThreads / 32];
   std::vector<Mbar> mbars;
   std::vector<Bulk> bulks;
-  std::vector<SharedCell> cells;
+  std::vector<SharedCell> cells, oddCells;
   std::set<u32> acquired;  ///< blocks whose writes a counter has made visible
 };
 

@@ -18,7 +18,8 @@ constexpr unsigned char kZone = 0xa5;
 size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 size_t slack(const Buffer& b) { return roundUp(b.bytes, kAlign) - b.bytes; }
 size_t pages(const Buffer& b) { return roundUp(std::max<size_t>(b.bytes, 1), kPage); }
-size_t cellBytes(const Buffer& b) { return (b.bytes / 2 + 1) * sizeof(GlobalCell); }
+size_t cellCount(const Buffer& b) { return b.bytes / 2 + 1; }
+size_t cellBytes(const Buffer& b) { return 2 * cellCount(b) * sizeof(GlobalCell); }
 
 void* reserve(size_t bytes, int protection) {
   void* p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -50,14 +51,17 @@ MemoryMap::~MemoryMap() {
 }
 
 void* MemoryMap::allocate(size_t bytes, std::string_view name) {
-  Buffer b{nullptr, bytes, std::string(name), nullptr};
+  Buffer b{nullptr, bytes, std::string(name), nullptr, nullptr};
   auto* start = static_cast<char*>(reserve(pages(b) + 2 * kPage, PROT_NONE));
   if (!start || mprotect(start + kPage, pages(b), PROT_READ | PROT_WRITE) != 0)
     throw Error(ErrorCode::OutOfMemory, "expected " + std::to_string(bytes) + " bytes for " +
                                             b.name + " in host memory; the system refused");
   b.base = start + kPage + pages(b) - roundUp(bytes, kAlign);
   if (bytes == 0) b.base = start + kPage;
-  if (checked_) b.cells = static_cast<GlobalCell*>(reserve(cellBytes(b), PROT_READ | PROT_WRITE));
+  if (checked_) {
+    b.cells = static_cast<GlobalCell*>(reserve(cellBytes(b), PROT_READ | PROT_WRITE));
+    if (b.cells) b.oddCells = b.cells + cellCount(b);
+  }
   std::memset(b.base, 0xff, bytes);  // NaN in every float format, a huge index
   std::memset(b.base + bytes, kZone, slack(b));
   poison(b.base + bytes, slack(b));
@@ -108,7 +112,8 @@ void MemoryMap::forget(const void* p, size_t bytes) {
   const Buffer* b = at(static_cast<const char*>(p));
   if (!b || !b->cells) return;
   const size_t offset = size_t(static_cast<const char*>(p) - b->base);
-  std::memset(b->cells + offset / 2, 0, (bytes + 1) / 2 * sizeof(GlobalCell));
+  const size_t cells = (offset + bytes + 1) / 2 - offset / 2;
+  std::memset(b->cells + offset / 2, 0, cells * sizeof(GlobalCell));
 }
 
 std::string MemoryMap::overrun() const {

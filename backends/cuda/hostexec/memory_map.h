@@ -9,13 +9,14 @@
 
 namespace lathe::cuda::host {
 
-/// What the checks know of two bytes of global memory: its last write and one last read.
+/// What the checks know of two bytes of global memory: its last write and one last read. Bytes that
+/// are accessed one by one have a cell each, the second one in Buffer::oddCells.
 struct GlobalCell {
   uint32_t writeLaunch, readLaunch;  ///< 0: never
   uint32_t writeBlock, writeClock, writePlace;
   uint32_t readBlock, readClock, readPlace;
   uint16_t writeThread, readThread;
-  uint8_t writeBytes, readBytes;  ///< which of the two
+  bool split;
 };
 
 struct Buffer {
@@ -23,6 +24,7 @@ struct Buffer {
   size_t bytes;
   std::string name;
   GlobalCell* cells;  ///< null where nothing is checked
+  GlobalCell* oddCells;
 };
 
 class MemoryMap {

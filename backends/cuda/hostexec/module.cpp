@@ -64,7 +64,8 @@ std::string Module::lineOf(uint32_t offset) const {
   }();
   if (tool.empty()) return "offset " + std::string(address) + " (no addr2line on PATH)";
   const ProcessResult r = runProcess({tool, "-i", "-e", path_, address});
-  // Inlined calls are listed from the inside out: the first line of a text that is no header.
+  // Inlined calls are listed from the inside out: the first one that is no primitive, and where the
+  // kernel's own text called it.
   std::string best = "?";
   for (size_t at = 0; at < r.output.size();) {
     const size_t end = std::min(r.output.find('\n', at), r.output.size());
@@ -72,8 +73,10 @@ std::string Module::lineOf(uint32_t offset) const {
     at = end + 1;
     line = line.substr(0, line.find(' '));
     line = line.substr(line.rfind('/') + 1);
-    if (best == "?") best = line;
-    if (line.find(".cu:") != std::string::npos) return line;
+    const bool primitive = line.starts_with("lathe_device.") || line.starts_with("lathe_common.") ||
+                           line.starts_with("lathe_rt.");
+    if (best == "?" && !primitive) best = line;
+    if (line.find(".cu:") != std::string::npos) return best == line ? line : best + " from " + line;
   }
   return best;
 }

@@ -181,6 +181,57 @@ TEST_F(HostDriverTest, clustersShareAndAreChecked) {
   EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("part + 0 (array of 4 bytes)"));
 }
 
+// Each byte has its own history, in shared and in global memory: neighbours by two threads are no
+// race, also not behind an access of both; one byte is, also behind a write of its neighbour.
+TEST_F(HostDriverTest, racesAreFoundPerByte) {
+  struct Case {
+    const char* body;  ///< of 64 threads: `g` in global, `s` in shared memory
+    const char* report;
+  };
+  const std::string at = "const int t = threadIdx.x, b = blockIdx.x;\n";
+  const Case cases[] = {
+      {"g[b * 64 + t] = s[t] = (u8)t; g[b * 64 + t] += s[t];", ""},
+      {"if (t < 32) ((u16*)s)[t] = 7; block_sync(); s[t] = (u8)t; block_sync();\n"
+       "if (t < 32) ((u16*)g)[b * 32 + t] = ((u16*)s)[t];",
+       ""},
+      {"s[t] = (u8)t; block_sync(); g[b * 64 + t] = s[t ^ 1];", ""},
+      {"s[t & ~1] = 1; g[b * 64 + t] = 2;", "data race (write after write) on s + "},
+      {"g[b * 64 + (t & 62)] = 3;", "data race (write after write) on g + "},
+      {"g[(b * 64 + t) / 2] = 3;", "data race (write after write) on g + "},
+      {"((bf16*)g)[b] = to_bf16((float)t);", "data race (write after write) on g + "},
+      {"const auto f = [&] { return to_bf16((float)t); }; ((bf16*)g)[b] = f();",
+       "data race (write after write) on g + "},
+      // Thread 1 writes beside what thread 0 wrote and thread 33 reads.
+      {"if (t < 2) s[t] = 1; if (t == 33) g[b] = s[0];", "data race (read after write) on s + 0"},
+      {"if (t < 2) g[b * 64 + t] = 1; if (t == 33) s[t] = g[b * 64];",
+       "data race (read after write) on g + "},
+      // Thread 1 reads beside what thread 0 read and thread 33 writes.
+      {"s[t] = 0; block_sync(); if (t < 2) g[b * 64 + t] = s[t]; if (t == 33) s[0] = 1;",
+       "data race (write after read) on s + 0"},
+      // A byte beside one that was written is uninitialised.
+      {"if (t == 0) { s[0] = 1; g[b] = s[1]; }", "read of uninitialised s + 1"},
+      // A wide access meets the history of both bytes.
+      {"if (t == 0) s[1] = 1; if (t == 32) *(u32*)s = 2;",
+       "data race (write after write) on s + 1"},
+  };
+  auto d = open("check");
+  std::vector<KernelCode> codes;
+  for (const Case& c : cases) {
+    const std::string name = "bytes_" + std::to_string(codes.size());
+    codes.push_back(
+        {name, kernel(name, "u8* g", "LATHE_SHARED(u8, s, 64);\n" + at + c.body), "", ""});
+  }
+  const auto functions = d->load(codes);
+  auto* g = static_cast<unsigned char*>(d->allocate(128, "g"));
+  for (size_t i = 0; i < functions.size(); ++i) {
+    d->zero(g, 128);
+    launch(*d, functions[i], configOf(2, 1, 64), g);
+    const std::string found = messageOf([&] { d->synchronize(); });
+    EXPECT_THAT(found, HasSubstr(*cases[i].report ? cases[i].report : "nothing thrown"))
+        << cases[i].body;
+  }
+}
+
 TEST_F(HostDriverTest, lastBlockSeesAllAndLeavesTheCounterAtZero) {
   const std::string text =
       kernel("total", "const i64* x, i64* parts, u32* counter, i64* y, i64* status",

@@ -4,7 +4,7 @@
 #pragma once
 #include "lathe_rt.h"
 
-#define __global__
+#define __global__ LT_KERNEL
 #define __device__
 #define __host__
 #define __constant__ static const

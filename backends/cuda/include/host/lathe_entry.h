@@ -33,13 +33,6 @@ constexpr const int* lt_parameters(void (*)(A...)) {
   LT_EXPORT const int* const lathe_parameters_##name = lt_parameters(name); \
   LT_EXPORT LT_UNCHECKED void lathe_entry_##name(void** p) { lt_call(name, p); }
 
-#if defined(__SANITIZE_THREAD__)
-#define LT_CHECKED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LT_CHECKED 1
-#endif
-#endif
 #ifdef LT_CHECKED
 // A check build is compiled with -fsanitize=thread and linked without its library: every access
 // through a plain pointer calls one of these. They are hidden, so a program that is itself built

@@ -84,6 +84,20 @@ typedef void (*LtTree)(void** values, int count);
 #define LT_PASS0 file, line
 #define LT_PASS , LT_PASS0
 
+#if defined(__SANITIZE_THREAD__)
+#define LT_CHECKED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LT_CHECKED 1
+#endif
+#endif
+// A check build inlines all that a kernel calls: gcc does not tell of the write in `*p = f()`.
+#ifdef LT_CHECKED
+#define LT_KERNEL __attribute__((flatten))
+#else
+#define LT_KERNEL
+#endif
+
 // No checks of its accesses: code that reads what belongs to the runtime.
 #define LT_UNCHECKED __attribute__((no_sanitize("thread"), unused))
 
