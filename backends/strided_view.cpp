@@ -51,7 +51,8 @@ bool apply(Operation* op, StridedView& view) {
     return true;
   }
   if (auto r = dyn_cast<ReshapeOp>(op)) return reshape(view, dimExprs(r.getResult()));
-  auto slice = cast<SliceOp>(op);
+  auto slice = dyn_cast<SliceOp>(op);
+  if (!slice) return true;
   view.sizes = dimExprs(slice.getResult());
   for (size_t i = 0; i < view.strides.size(); ++i) {
     view.offset = view.offset + exprOf(slice.getStarts().getDims()[i]) * view.strides[i];
@@ -96,10 +97,11 @@ ArrayAttr StridedView::toAttr(OpBuilder& b) const {
   return b.getArrayAttr(texts);
 }
 
-StridedView viewOf(Value v) {
+StridedView viewOf(Value v, Operation* inPlace) {
   SmallVector<Value> chain{v};
   while (Operation* op = chain.back().getDefiningOp()) {
-    if (!isa<TransposeOp, ReshapeOp, SliceOp>(op) || !isNamed(op->getOperand(0))) break;
+    if (op != inPlace && !isa<TransposeOp, ReshapeOp, SliceOp>(op)) break;
+    if (!isNamed(op->getOperand(0))) break;
     chain.push_back(op->getOperand(0));
   }
   // The longest chain that strides describe.

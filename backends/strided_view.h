@@ -22,7 +22,8 @@ struct StridedView {
   mlir::ArrayAttr toAttr(mlir::OpBuilder& b) const;
 };
 
-/// Looks through as many of those ops as have a form in strides.
-StridedView viewOf(mlir::Value v);
+/// Looks through as many of those ops as have a form in strides; and through `inPlace`, an op whose
+/// result has its elements where its operand has them.
+StridedView viewOf(mlir::Value v, mlir::Operation* inPlace = nullptr);
 
 }  // namespace lathe

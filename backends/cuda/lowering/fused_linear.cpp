@@ -125,6 +125,7 @@ class FusedLinear {
     if (auto rotated = rotatedProjectionOf(linear)) {
       p.hooks.pairs = true;
       p.n = rotated->pairs();
+      if (rotated->hasNorms()) p.hooks.sumPairs = int(rotated->depth / 2);
       RotationHooks hooks =
           printRotation(*rotated, p.hooks.parameters, [&](Value v) { return buffers.lookup(v); });
       fields += hooks.fields;

@@ -10,6 +10,8 @@ namespace lathe::cuda {
 namespace {
 
 constexpr double kProcessors = 132, kClock = 1.7e9;
+// A cluster stays within a group of processors; so many have all groups.
+constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 constexpr double kMemory = 4.3e12;      // bytes per second, all processors
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
@@ -49,7 +51,8 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
       plan.source == GemvSource::Global
           ? rowBytes * ceilOf(blocks, kProcessors) / c.splits / kOneProcessor
           : rowBytes / (2 * kOneProcessor) + 1e-6;
-  const double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 3e-7 : 0;
+  double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 3e-7 : 0;
+  if (p.hooks.sumPairs) joins += plan.cluster > 1 ? 6e-7 + 1e-7 * plan.cluster : 3e-7;
   return kLaunch + std::max({memory, perProcessor / rate, issue}) + residentRows + joins;
 }
 
@@ -179,7 +182,8 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
     plan.source = GemvSource::Global;
     plan.sharedBytes = 0;
   }
-  const int64_t joined = 2 * 4 * c.warpsN * c.warpsK * plan.groupColumns * plan.rows;
+  const int64_t terms = p.hooks.sumPairs ? 4 * c.warpsN * here * plan.rows : 0;
+  const int64_t joined = 2 * 4 * c.warpsN * c.warpsK * plan.groupColumns * plan.rows + terms;
   const int64_t shared = plan.sharedBytes + joined + 2048;
   // Two batches of loads, the sums (and what adds them up over a warp), one column's weights and
   // the row's values as floats, addresses.
@@ -189,6 +193,11 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   plan.registers = 2 * 4 * plan.loads + sums * 3 / 2 + widened + 24;
   const int64_t byRegisters = std::max(1, kRegisters / (plan.registers * 32 * c.warpsN * c.warpsK));
   plan.resident = int(std::min<int64_t>({kSharedPerProcessor / shared, byRegisters, 2}));
+  const int cluster = gemvCluster(int(here) * c.warpsN, p.hooks.sumPairs);
+  plan.cluster = std::max(cluster, 1);
+  plan.together = int64_t(kProcessors) * plan.resident;
+  if (cluster > 1) plan.together = kGroups * (kGroupProcessors * plan.resident / cluster) * cluster;
+  if (cluster == 0 || (p.hooks.sumPairs && c.splits > 1)) plan.resident = 0;
   return plan;
 }
 

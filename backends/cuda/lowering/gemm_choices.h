@@ -16,7 +16,9 @@ struct GemvPlan {
   int groupColumns = 0;  ///< columns of a warp
   int64_t rows = 0;      ///< rows that the kernel computes
   int64_t coveredK = 0;
-  int64_t blocks = 0;  ///< along the columns
+  int64_t blocks = 0;    ///< along the columns
+  int cluster = 1;       ///< of them
+  int64_t together = 0;  ///< blocks that run at the same time, whole clusters
   int64_t sharedBytes = 0;
   GemvSource source = GemvSource::Copied;
   int registers = 0;  ///< of a thread, estimated

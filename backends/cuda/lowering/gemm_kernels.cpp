@@ -72,9 +72,10 @@ Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
       "  static constexpr int kK = {}, kRows = {}, kColumns = {};\n"
       "  static constexpr int kWarpsN = {}, kWarpsK = {}, kSplits = {}, kBatch = {};\n"
       "  static constexpr GemvSource kSource = {};\n"
-      "  static constexpr bool kPairs = {}, kConstantWeights = {};\n",
+      "  static constexpr bool kPairs = {}, kConstantWeights = {};\n"
+      "  static constexpr int kSumPairs = {};\n",
       type, s.n, s.k, plan.rows, c.columns, c.warpsN, c.warpsK, c.splits, c.steps,
-      kSources[int(plan.source)], flag(p.hooks.pairs), flag(p.constantB));
+      kSources[int(plan.source)], flag(p.hooks.pairs), flag(p.constantB), p.hooks.sumPairs);
   Printed out;
   KernelParameters parameters = p.hooks.parameters;
   parameters.input(type, "w", p.b);
@@ -91,7 +92,8 @@ Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
       p.hooks.construction, mma ? "GemvMma" : "GemvDot", m, scratch);
   out.source = header("#include \"lathe_gemv.cuh\"\n", p.hooks, threads, config) +
                kernelFunction(name, threads, parameters, body, std::max(plan.resident, 1));
-  out.launch.grid[0] = {plan.blocks, 1, int64_t(132) * plan.resident};
+  out.launch.grid[0] = {plan.blocks, 1, plan.together};
+  out.launch.cluster = plan.cluster;
   out.launch.grid[1] = {c.splits, 1, 0};
   out.launch.threads = threads;
   out.launch.sharedBytes = plan.sharedBytes;

@@ -25,6 +25,7 @@ struct ProductHooks {
   KernelParameters parameters;
   bool staged = false;  ///< has `stage`: rows of the input are computed, not read
   bool pairs = false;   ///< `storePair` instead of `store`
+  int sumPairs = 0;     ///< `storePair` takes the sum of `term` over so many adjacent pairs
   bool vectors = true;  ///< has `store8` or `storePair8`; without, only few rows are served
 };
 

@@ -49,38 +49,9 @@ bool addGate(LinearOp linear, Cluster& cluster) {
 }
 
 // Every slice of the projection ends in a rotation, in a cache, or in both.
-bool addRotations(LinearOp linear, Cluster& cluster) {
-  Cluster found;
-  bool rotates = false;
-  for (Operation* user : linear->getUsers()) {
-    auto slice = dyn_cast<SliceOp>(user);
-    if (!slice || !cutsLastAxis(slice)) return false;
-    found.insert(slice);
-    Operation* last = slice;
-    bool ends = false;
-    while (last->hasOneUse()) {
-      Operation* next = *last->getUsers().begin();
-      Value from = last->getResult(0);
-      if (isa<ReshapeOp, TransposeOp>(next) && !ends) {
-        found.insert(next);
-      } else if (auto rope = dyn_cast<RopeOp>(next); rope && !ends && rope.getX() == from) {
-        found.insert(next);
-        ends = rotates = true;
-      } else if (auto update = dyn_cast<UpdateOp>(next);
-                 update && update.getValue() == from && isa<BlockArgument>(update.getX())) {
-        found.insert(next);
-        ends = true;
-        break;
-      } else {
-        break;
-      }
-      last = next;
-    }
-    if (!ends) return false;
-  }
-  if (!rotates || !rotatedProjectionOf(linear)) return false;
-  cluster.insert(found.begin(), found.end());
-  return true;
+void addRotations(LinearOp linear, Cluster& cluster) {
+  if (auto rotated = rotatedProjectionOf(linear))
+    cluster.insert(rotated->ops.begin(), rotated->ops.end());
 }
 
 void addNorm(LinearOp linear, Cluster& cluster) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/rotated_projection.h"
 
-#include <fmt/format.h>
-
 #include "backends/cuda/lowering/call_facts.h"
-#include "backends/cuda/lowering/index_checks.h"
 #include "backends/strided_view.h"
+#include "llvm/Support/MathExtras.h"
 #include "passes/region_ops.h"
 
 using namespace mlir;
@@ -13,14 +11,27 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-// The value at the end of a slice's chain of views.
-Value endOfViews(Value v) {
+// The value at the end of a chain of views, which are added to `ops`.
+Value endOfViews(Value v, std::vector<Operation*>& ops) {
   while (v.hasOneUse()) {
     Operation* next = *v.getUsers().begin();
     if (!isa<ReshapeOp, TransposeOp>(next)) break;
+    ops.push_back(next);
     v = next->getResult(0);
   }
   return v;
+}
+
+// The only op that reads `v`, if `v` is its first operand.
+Operation* onlyUserOf(Value v) {
+  if (!v.hasOneUse()) return nullptr;
+  OpOperand& use = *v.use_begin();
+  return use.getOperandNumber() == 0 ? use.getOwner() : nullptr;
+}
+
+// A gain is of the projection's type.
+bool isGainFor(Value gain, Value y) {
+  return !gain || tensorType(gain).getElementType() == tensorType(y).getElementType();
 }
 
 // [batch, heads, tokens, depth] out of rows batch * tokens + token and adjacent columns.
@@ -35,6 +46,10 @@ bool isHeads(const StridedView& view, const RotatedProjection& p, Value base) {
 
 }  // namespace
 
+bool RotatedProjection::hasNorms() const {
+  return llvm::any_of(groups, [](const HeadGroup& g) { return g.norm != nullptr; });
+}
+
 std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
   RotatedProjection p;
   p.linear = linear;
@@ -42,9 +57,17 @@ std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
   for (Operation* user : linear->getUsers()) {
     auto slice = dyn_cast<SliceOp>(user);
     if (!slice) return std::nullopt;
+    p.ops.push_back(slice);
     HeadGroup g;
-    Value end = endOfViews(slice.getY());
-    const StridedView view = viewOf(end);
+    Value end = endOfViews(slice.getY(), p.ops);
+    if (auto norm = dyn_cast_or_null<RmsNormOp>(onlyUserOf(end))) {
+      g.norm = norm;
+      g.gain = norm.getGain();
+      p.ops.push_back(norm);
+      end = endOfViews(norm.getY(), p.ops);
+    }
+    Operation* next = onlyUserOf(end);
+    const StridedView view = viewOf(end, g.norm);
     if (view.sizes.size() != 4 || !end.hasOneUse()) return std::nullopt;
     if (p.groups.empty()) {
       p.batch = view.sizes[0];
@@ -57,20 +80,37 @@ std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
     g.firstColumn = *view.offset.asConstant();
     g.heads = *heads;
     g.result = end;
-    if (auto rope = dyn_cast<RopeOp>(*end.getUsers().begin())) {
-      auto table = tensorType(rope.getCos());
+    // A norm before the last views runs over the same heads.
+    if (g.norm && tensorType(g.norm->getOperand(0)).getShape().back() != p.depth)
+      return std::nullopt;
+    if (auto both = dyn_cast_or_null<NormRopeOp>(next); both && !g.norm) {
+      g.norm = g.rope = both;
+      g.gain = both.getGain();
+      g.cos = both.getCos();
+      g.sin = both.getSin();
+    } else if (auto rope = dyn_cast_or_null<RopeOp>(next)) {
+      g.rope = rope;
+      g.cos = rope.getCos();
+      g.sin = rope.getSin();
+    }
+    if (!isGainFor(g.gain, linear.getY())) return std::nullopt;
+    if (g.rope) {
+      auto table = tensorType(g.cos);
       const int64_t rotated = 2 * table.getDimSize(table.getRank() - 1);
+      const Pairing pairing = g.rope->getAttrOfType<PairingAttr>("pairing").getValue();
       const bool first = p.rotated == 0;
       if (!table.getElementType().isF32()) return std::nullopt;
-      if (!first && (rotated != p.rotated || rope.getPairing() != p.pairing)) return std::nullopt;
+      if (!first && (rotated != p.rotated || pairing != p.pairing)) return std::nullopt;
       p.rotated = rotated;
-      p.pairing = rope.getPairing();
-      g.rope = rope;
-      g.result = rope.getY();
+      p.pairing = pairing;
+      p.ops.push_back(g.rope);
+      g.result = g.rope->getResult(0);
     }
     if (g.result.hasOneUse())
       if (auto update = dyn_cast<UpdateOp>(*g.result.getUsers().begin());
-          update && update.getValue() == g.result && update.getAxis() == 2) {
+          update && update.getValue() == g.result && update.getAxis() == 2 &&
+          isa<BlockArgument>(update.getX())) {
+        p.ops.push_back(update);
         g.update = update;
         g.result = update.getY();
       }
@@ -78,6 +118,11 @@ std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
     p.groups.push_back(g);
   }
   if (p.rotated == 0) return std::nullopt;
+  // Slices cut columns, not rows.
+  if (!(productOf(ArrayRef(dimExprs(linear.getX())).drop_back()) == p.batch * p.tokens))
+    return std::nullopt;
+  // Tiles have powers of two of columns: no others add up to a head.
+  if (p.hasNorms() && !llvm::isPowerOf2_64(uint64_t(p.depth))) return std::nullopt;
   llvm::sort(p.groups,
              [](const HeadGroup& a, const HeadGroup& b) { return a.firstColumn < b.firstColumn; });
   int64_t next = 0;
@@ -86,173 +131,6 @@ std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
     next += g.heads * p.depth;
   }
   return next == p.columns ? std::optional(p) : std::nullopt;
-}
-
-namespace {
-
-class RotationPrinter {
- public:
-  RotationPrinter(RotatedProjection projection, KernelParameters& parameters,
-                  const std::function<int(Value)>& bufferOf)
-      : p(std::move(projection)),
-        parameters(parameters),
-        bufferOf(bufferOf),
-        type(elementType(elementOf(p.linear.getY()))) {}
-
-  RotationHooks print() {
-    const int64_t perHead = p.depth / 2, turning = p.rotated / 2;
-    std::string& f = hooks.functions;
-    f += fmt::format(
-        "  // Pair number `pair` is two columns of one head: those that rotate together come "
-        "first.\n"
-        "  LT_FN i64 columnOf(i64 pair, int which) {{\n"
-        "    const i64 head = pair / {0}, p = pair % {0};\n",
-        perHead);
-    const char* rotating = p.pairing == Pairing::half ? "p + which * {0}" : "2 * p + which";
-    const std::string turned = fmt::format(fmt::runtime(rotating), turning);
-    if (turning == perHead)
-      f += fmt::format("    return head * {} + {};\n  }}\n", p.depth, turned);
-    else
-      f += fmt::format("    return head * {} + (p < {} ? {} : 2 * p + which);\n  }}\n", p.depth,
-                       turning, turned);
-    f +=
-        "  LT_FN i64 firstColumn(i64 pair) { return columnOf(pair, 0); }\n"
-        "  LT_FN i64 secondColumn(i64 pair) { return columnOf(pair, 1); }\n"
-        "  __device__ __forceinline__ void storePair(i64 row, i64 pair, float first, float second) "
-        "const {\n";
-    const std::string tokens = size("tokens", p.tokens);
-    f += fmt::format(
-        "    const i64 b = row / {0}, s = row % {0}, column = columnOf(pair, 0), p = pair % {1};\n"
-        "    const i64 across = columnOf(pair, 1) - column;\n"
-        "    // The projection's own rounding.\n"
-        "    {2} x = from_f32<{2}>(first), y = from_f32<{2}>(second);\n",
-        tokens, perHead, type);
-    for (size_t i = 0; i < p.groups.size(); ++i) group(p.groups[i], int(i), tokens, turning);
-    f += "  }\n";
-    return std::move(hooks);
-  }
-
- private:
-  // A size as text inside the struct: a literal, or a field.
-  std::string size(const std::string& name, const DimExpr& value) {
-    std::string text = parameters.size(name, value);
-    if (!value.asConstant() && sizes.insert(text).second) {
-      hooks.fields += fmt::format("  i64 {};\n", text);
-      hooks.values += ", " + text;
-    }
-    return text;
-  }
-  // A buffer of the call as a field.
-  std::string buffer(std::string_view element, const std::string& name, Value v, bool written) {
-    const int index = bufferOf(v);
-    if (auto it = fields.find(index); it != fields.end()) return it->second;
-    if (written)
-      parameters.output(element, name, index);
-    else
-      parameters.input(element, name, index);
-    hooks.fields += fmt::format("  {}{}* {};\n", written ? "" : "const ", element, name);
-    hooks.values += ", " + name;
-    return fields[index] = name;
-  }
-
-  // "b * 32 + s * 64 + p" for a table that broadcasts to [batch, heads, tokens, rotated / 2].
-  std::string tableIndex(Value table) {
-    auto sizes = dimExprs(table);
-    auto strides = broadcastStrides(sizes);
-    static constexpr const char* axes[] = {"b", "(head - {})", "s", "p"};
-    std::string text;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (strides[i] == DimExpr(0)) continue;
-      const size_t axis = 4 - sizes.size() + i;
-      std::string name = axes[axis];
-      if (axis == 1) name = fmt::format(fmt::runtime(name), firstHead);
-      const bool one = strides[i] == DimExpr(1);
-      text += (text.empty() ? "" : " + ") + name +
-              (one ? "" : " * " + size(fmt::format("table_stride_{}", axis), strides[i]));
-    }
-    return text.empty() ? "0" : text;
-  }
-
-  // The status word of a write. Writes at the same positions into caches of one capacity fail
-  // together: the first of them is told.
-  std::string statusOf(UpdateOp update) {
-    IndexCheck check = checkOf(update);
-    const int positions = bufferOf(update.getPositions());
-    auto [known, isNew] = statuses.try_emplace({positions, check.length.text()});
-    if (!isNew) return known->second;
-    for (HeadGroup& g : p.groups)
-      if (g.update && bufferOf(g.update.getPositions()) == positions) {
-        IndexCheck other = checkOf(g.update);
-        if (other.length == check.length && other.op < check.op) check = other;
-      }
-    known->second = fmt::format("status_{}", statuses.size() - 1);
-    parameters.status(known->second, check);
-    hooks.fields += fmt::format("  i64* {};\n", known->second);
-    hooks.values += ", " + known->second;
-    return known->second;
-  }
-
-  void group(HeadGroup g, int number, const std::string& tokens, int64_t turning) {
-    std::string& f = hooks.functions;
-    firstHead = g.firstColumn / p.depth;
-    const int64_t end = g.firstColumn + g.heads * p.depth;
-    f += fmt::format("    {}if (column < {}) {{\n", number ? "else " : "", end);
-    f += fmt::format("      const i64 head = column / {0}, at = column % {0};\n", p.depth);
-    if (g.rope) {
-      const std::string cos =
-          buffer("float", fmt::format("cos_{}", number), g.rope.getCos(), false);
-      const std::string sin =
-          buffer("float", fmt::format("sin_{}", number), g.rope.getSin(), false);
-      const std::string index = tableIndex(g.rope.getCos());
-      f += p.rotated == p.depth ? "      {\n" : fmt::format("      if (p < {}) {{\n", turning);
-      f += fmt::format(
-          "        const float c = {0}[{2}], n = {1}[{2}], even = to_f32(x), odd = to_f32(y);\n"
-          "        x = from_f32<{3}>(even * c - odd * n);\n"
-          "        y = from_f32<{3}>(even * n + odd * c);\n"
-          "      }}\n",
-          cos, sin, index, type);
-    }
-    std::string length = tokens, row = "s";
-    if (g.update) {
-      Value positions = g.update.getPositions();
-      const std::string from = buffer(elementType(elementOf(positions)),
-                                      fmt::format("positions_{}", number), positions, false);
-      length = size(fmt::format("capacity_{}", number), dimExprs(g.update.getX())[2]);
-      const std::string status = statusOf(g.update);
-      f += fmt::format(
-          "      const i64 position = {}[b];\n"
-          "      if (position < 0 || position > {} - {}) {{\n"
-          "        lt_report_index({}, position);\n"
-          "        return;\n"
-          "      }}\n",
-          from, length, tokens, status);
-      row = "(position + s)";
-    }
-    const std::string to = buffer(type, fmt::format("y_{}", number), g.result, true);
-    f += fmt::format(
-        "      {0}* out = {1} + ((b * {2} + (head - {3})) * {4} + {5}) * {6} + at;\n"
-        "      out[0] = x;\n"
-        "      out[across] = y;\n"
-        "    }}\n",
-        type, to, g.heads, firstHead, length, row, p.depth);
-  }
-
-  RotatedProjection p;
-  KernelParameters& parameters;
-  const std::function<int(Value)>& bufferOf;
-  std::string type;
-  RotationHooks hooks;
-  std::map<int, std::string> fields;  // by buffer
-  std::set<std::string> sizes;
-  std::map<std::pair<int, std::string>, std::string> statuses;  // by positions and capacity
-  int64_t firstHead = 0;
-};
-
-}  // namespace
-
-RotationHooks printRotation(const RotatedProjection& projection, KernelParameters& parameters,
-                            const std::function<int(Value)>& bufferOf) {
-  return RotationPrinter(projection, parameters, bufferOf).print();
 }
 
 }  // namespace lathe::cuda

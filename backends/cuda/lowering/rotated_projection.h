@@ -14,8 +14,11 @@ namespace lathe::cuda {
 /// Heads that lie side by side in the projection's columns and share one destination.
 struct HeadGroup {
   int64_t firstColumn = 0, heads = 0;
-  RopeOp rope;      ///< null: stored as it is
-  UpdateOp update;  ///< null: stored as a tensor [batch, heads, tokens, depth]
+  mlir::Operation* norm = nullptr;  ///< RmsNormOp or NormRopeOp: each head is divided by its root
+  mlir::Value gain;                 ///< of the norm; may be null
+  mlir::Operation* rope = nullptr;  ///< RopeOp or NormRopeOp; null: stored as it is
+  mlir::Value cos, sin;             ///< of the rotation
+  UpdateOp update;                  ///< null: stored as a tensor [batch, heads, tokens, depth]
   mlir::Value result;
 };
 
@@ -25,12 +28,15 @@ struct RotatedProjection {
   int64_t columns = 0, depth = 0;
   int64_t rotated = 0;  ///< elements of a head that rotate
   Pairing pairing = Pairing::half;
-  std::vector<HeadGroup> groups;  ///< cover every column once
+  std::vector<HeadGroup> groups;      ///< cover every column once
+  std::vector<mlir::Operation*> ops;  ///< behind the linear op
 
   int64_t pairs() const { return columns / 2; }
+  bool hasNorms() const;
 };
 
-/// What formLinearRegions recognized, in detail; nothing for a form that the kernel does not have.
+/// A linear op all of whose columns are heads that are rotated, written into a cache or both;
+/// nothing for a form that the kernel does not have.
 std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear);
 
 /// The part of a hooks struct (templates/lathe_gemv.cuh) that takes pairs of columns.

@@ -14,7 +14,8 @@
 // Config: Input; kN (columns, or pairs of columns if kPairs), kK, kRows (largest m), kColumns (of a
 // group, GemvDot; even if kPairs), kWarpsN, kWarpsK, kSplits (= gridDim.y), kBatch (steps of k in a
 // batch), kSource (GemvSource), kPairs, kConstantWeights (w is not written by an earlier kernel of
-// the program).
+// the program), kSumPairs (0, or of how many adjacent pairs the sum goes along with each: those of
+// a head whose norm the hooks apply).
 #pragma once
 #include "lathe_product.cuh"
 #include "lathe_product_plan.cuh"
@@ -225,14 +226,21 @@ struct GemvJoin {
   static constexpr int kHalves = C::kPairs ? 2 : 1, kSlots = kHere * Way::kRows;
   static constexpr int kWarps = C::kWarpsN * C::kWarpsK, kThreads = 32 * kWarps;
   static constexpr int kFloats = kWarps * kHalves * kSlots;
+  // Sums over kSumPairs adjacent pairs: several in a block, or one in a cluster of blocks.
+  static constexpr int kSumPairs = C::kSumPairs, kBlockPairs = kHere * C::kWarpsN;
+  static constexpr int kTermsHere = gemvTermsHere(kBlockPairs, kSumPairs);
+  static constexpr int kCluster = gemvCluster(kBlockPairs, kSumPairs);
+  static constexpr int kTotals = kSumPairs ? kBlockPairs / kTermsHere * Way::kRows : 0;
+  static constexpr int kShared = kFloats + kTotals;  // floats that `join` takes
+  static_assert(!kSumPairs || (C::kPairs && C::kSplits == 1 && kCluster > 0), "no whole sums");
   static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
 
   // Called by all threads of the block for the groups of block number `block`. Two calls in a row use
-  // different `parts` of kFloats: the second may write while the first is still read.
+  // different `parts` of kShared: the second may write while the first is still read.
   LT_FN void join(const Hooks& hooks, typename Way::Sums& sums, float* parts, long long block,
                   long long rows, float* partial, u32* counters) {
     // A warp that shares its columns with nobody needs no barrier of the block.
-    constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1;
+    constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1 && !kSumPairs;
     const int warp = (int)warp_id();
     float* own = parts + warp * kHalves * kSlots;
     Way::results(sums, [&](int column, int row, float first, float second) {
@@ -245,17 +253,23 @@ struct GemvJoin {
       block_sync();
     const int begin = kAlone ? warp * kSlots + (int)lane_id() : (int)threadIdx.x;
     const int end = kAlone ? (warp + 1) * kSlots : C::kWarpsN * kSlots;
+    if constexpr (kSumPairs > 0)
+      finishWithSums(hooks, parts, begin, end, block, rows);
+    else
+      finishSlots<kAlone ? 32 : kThreads>(hooks, parts, begin, end, block, rows, partial);
+    if constexpr (C::kSplits > 1)
+      if (grid_last_block(counters + block, C::kSplits)) finish(hooks, block, rows, partial);
+  }
+
+ private:
+  template <int kStep>
+  LT_FN void finishSlots(const Hooks& hooks, const float* parts, int begin, int end,
+                         long long block, long long rows, float* partial) {
 #pragma unroll 1
-    for (int i = begin; i < end; i += kAlone ? 32 : kThreads) {
+    for (int i = begin; i < end; i += kStep) {
       const int n = i / kSlots, slot = i % kSlots;
       float v[kHalves];
-#pragma unroll
-      for (int h = 0; h < kHalves; ++h) {
-        v[h] = parts[(n * kHalves + h) * kSlots + slot];
-#pragma unroll
-        for (int q = 1; q < C::kWarpsK; ++q)
-          v[h] += parts[((q * C::kWarpsN + n) * kHalves + h) * kSlots + slot];
-      }
+      add(v, parts, n, slot);
       const long long group = block * C::kWarpsN + n;
       if constexpr (C::kSplits == 1) {
         store(hooks, group, slot, rows, v);
@@ -264,16 +278,68 @@ struct GemvJoin {
         for (int h = 0; h < kHalves; ++h) *place(partial, (int)blockIdx.y, group, h, slot) = v[h];
       }
     }
-    if constexpr (C::kSplits > 1)
-      if (grid_last_block(counters + block, C::kSplits)) finish(hooks, block, rows, partial);
   }
-
- private:
+  // Of the warps that share k.
+  LT_FN void add(float (&v)[kHalves], const float* parts, int n, int slot) {
+#pragma unroll
+    for (int h = 0; h < kHalves; ++h) {
+      v[h] = parts[(n * kHalves + h) * kSlots + slot];
+#pragma unroll
+      for (int q = 1; q < C::kWarpsK; ++q)
+        v[h] += parts[((q * C::kWarpsN + n) * kHalves + h) * kSlots + slot];
+    }
+  }
+  // First the terms of all pairs, then the sums of those here, then the pairs with the whole sums.
+  // Slot i of a block belongs to its pair i / kRows.
+  LT_FN void finishWithSums(const Hooks& hooks, float* parts, int begin, int end, long long block,
+                            long long rows) {
+    constexpr int kRows = Way::kRows;
+    LATHE_SHARED(float, terms, C::kWarpsN * kSlots);
+    float* totals = parts + kFloats;
+#pragma unroll 1
+    for (int i = begin; i < end; i += kThreads) {
+      const int n = i / kSlots, slot = i % kSlots;
+      float v[kHalves];
+      add(v, parts, n, slot);
+      terms[i] = Hooks::term(v[0], v[1]);
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) parts[(n * kHalves + h) * kSlots + slot] = v[h];
+    }
+    block_sync();
+#pragma unroll 1
+    for (int t = (int)warp_id(); t < kTotals; t += kWarps) {
+      float sum = 0.0f;
+      for (int p = (int)lane_id(); p < kTermsHere; p += 32)
+        sum += terms[(t / kRows * kTermsHere + p) * kRows + t % kRows];
+      sum = warp_sum(sum);
+      if (lane_id() == 0) totals[t] = sum;
+    }
+    if constexpr (kCluster > 1)
+      cluster_sync();
+    else
+      block_sync();
+#pragma unroll 1
+    for (int i = begin; i < end; i += kThreads) {
+      const int n = i / kSlots, slot = i % kSlots, t = i / kRows / kTermsHere * kRows + i % kRows;
+      float sum = 0.0f;
+      if constexpr (kCluster > 1) {
+#pragma unroll
+        for (int r = 0; r < kCluster; ++r) sum += cluster_read(totals + t, (u32)r);
+      } else {
+        sum = totals[t];
+      }
+      const float v[kHalves] = {parts[n * kHalves * kSlots + slot],
+                                parts[(n * kHalves + 1) * kSlots + slot]};
+      store(hooks, block * C::kWarpsN + n, slot, rows, v, sum);
+    }
+  }
   LT_FN void store(const Hooks& hooks, long long group, int slot, long long rows,
-                   const float (&v)[kHalves]) {
+                   const float (&v)[kHalves], float sum = 0.0f) {
     const long long index = group * kHere + slot / Way::kRows, row = slot % Way::kRows;
     if (row >= rows || index >= C::kN) return;
-    if constexpr (C::kPairs)
+    if constexpr (kSumPairs > 0)
+      hooks.storePair(row, index, v[0], v[1], sum);
+    else if constexpr (C::kPairs)
       hooks.storePair(row, index, v[0], v[1]);
     else
       hooks.store(row, index, v[0]);
@@ -332,7 +398,7 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   constexpr int kBatches = Way::kCovered / (kSlices * kBatchK);
   constexpr long long kBlocks = ceilDiv(Join::kGroups, (long long)C::kWarpsN);
   LATHE_DYN_SHARED(shared);
-  LATHE_SHARED(float, parts, 2 * Join::kFloats);
+  LATHE_SHARED(float, parts, 2 * Join::kShared);
 
   const int warp = (int)(threadIdx.x >> 5);
   const int k0 = ((int)blockIdx.y * C::kWarpsK + warp / C::kWarpsN) * kBatches * kBatchK;
@@ -349,7 +415,7 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
     if (number % kBatches == 0) Way::clear(sums);
     Way::add(sums, batch, x, k0 + number % kBatches * kBatchK, rows);
     if (number % kBatches != kBatches - 1) return;
-    Join::join(hooks, sums, parts + (number / kBatches & 1) * Join::kFloats, blockOf(number), rows,
+    Join::join(hooks, sums, parts + (number / kBatches & 1) * Join::kShared, blockOf(number), rows,
                partial, counters);
   };
   auto run = [&](typename Way::Batch& even, const auto& x) {
@@ -374,4 +440,6 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
     block_sync();
     run(first, SharedRows<Input>{(const Input*)shared, Way::kStride});
   }
+  // Nobody may leave before the others have read its totals.
+  if constexpr (Join::kCluster > 1) cluster_sync();
 }

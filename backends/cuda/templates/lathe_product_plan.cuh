@@ -21,6 +21,19 @@ constexpr int gemvDotStride(int coveredK, int elementBytes) {
 /// neighbours fall into different halves of the 32 banks.
 constexpr int gemvMmaStride(int coveredK) { return (coveredK + 63) / 64 * 64 + 32; }
 
+/// Where each of `sumPairs` adjacent pairs of columns (0: none) needs a sum over all of them: how
+/// many of them a block of `blockPairs` pairs has, and the blocks of a cluster that has all; 0
+/// where there is no such cluster.
+constexpr int gemvTermsHere(int blockPairs, int sumPairs) {
+  return sumPairs && sumPairs < blockPairs ? sumPairs : blockPairs;
+}
+constexpr int gemvCluster(int blockPairs, int sumPairs) {
+  if (sumPairs == 0 || blockPairs % sumPairs == 0) return 1;
+  for (int blocks = 2; blocks <= 8; blocks *= 2)
+    if (blocks * blockPairs == sumPairs) return blocks;
+  return 0;
+}
+
 constexpr int kGemmTileK = 64;
 /// Floats from one row of the sums to the next, when they meet in shared memory before the epilogue.
 constexpr int gemmSumStride(int tileN) { return tileN + 8; }
