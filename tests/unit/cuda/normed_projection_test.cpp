@@ -168,27 +168,75 @@ TEST(NormedDecoders, TakeFiveKernelsPerLayer) {
   }
 }
 
+// A prompt that runs as its parts, then single tokens, of two sequences that are at different
+// places.
+TEST(NormedDecoders, GenerateAsTheReference) {
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    NormedDecoder model = sized(64, dtype);
+    model.layers = 2;
+    const Graph graph = model.graph();
+    HostProgram cuda(std::make_shared<Program>(compile(graph, {.backend = "cuda"})),
+                     "check,random");
+    Session reference(compile(graph, {.backend = "reference"}));
+    cuda.session().bindRandomWeights(5);
+    reference.bindRandomWeights(5);
+    int64_t at = 0;
+    for (int64_t seq : {10, 1, 1, 3}) {
+      Array ids(DType::I64, {2, seq}), positions(DType::I64, {2});
+      for (int64_t i = 0; i < ids.size(); ++i) ids.set(i, double((at + 5 * i) % model.vocabulary));
+      for (int64_t i = 0; i < 2; ++i) positions.set(i, double(at + i));
+      const Arrays inputs = {{"ids", ids}, {"positions", positions}};
+      const Array got = cuda.session().run("step", inputs).at("logits"),
+                  want = reference.run("step", inputs).at("logits");
+      double largest = 0, error = 0;
+      for (int64_t i = 0; i < want.size(); ++i) {
+        largest = std::max(largest, std::abs(want.at(i)));
+        error = std::max(error, std::abs(want.at(i) - got.at(i)));
+      }
+      EXPECT_GT(largest, 0.1);
+      EXPECT_LE(error, largest * (dtype == DType::BF16 ? 0.04 : 1e-5)) << at << " + " << seq;
+      at += seq;
+    }
+  }
+}
+
 TEST(NormedDecoders, CompileWithoutSpills) {
   try {
     Nvrtc::library();
   } catch (const Error&) {
     GTEST_SKIP() << "NVRTC is not installed";
   }
-  for (DType dtype : {DType::BF16, DType::F32}) {
+  // Those of Qwen3-0.6B, 4B and 8B, and one whose heads are wider than what a block has.
+  struct Heads {
+    DType dtype;
+    int64_t hidden, heads, headDim;
+  };
+  for (auto [dtype, hidden, heads, headDim] : {Heads{DType::BF16, 1024, 16, 128},
+                                               {DType::F32, 1024, 16, 128},
+                                               {DType::BF16, 2560, 32, 128},
+                                               {DType::BF16, 4096, 32, 128},
+                                               {DType::BF16, 1152, 4, 256}}) {
     NormedDecoder model = NormedDecoder::qwen3();
     model.layers = 1;
     model.dtype = dtype;
+    model.hidden = hidden;
+    model.heads = heads;
+    model.headDim = headDim;
+    model.projectsOnly = true;
+    int seen = 0;
     for (const KernelCode& k : kernelCodeOf(compile(model.graph(), {.backend = "cuda"}))) {
       if (k.source.find("squares") == k.source.npos) continue;
       const NvrtcOutput out = Nvrtc::library().compile(
           k.name, k.source, includedHeaders(k.source, deviceHeaders()), "sm_90a");
       for (const auto& [name, r] : readCubin(out.cubin, out.log)) {
         EXPECT_EQ(r.spillStores + r.spillLoads, 0) << name;
-        RecordProperty(name + "_" + std::string(nameOf(dtype)), r.registers);
-        std::printf("%s %s: %d registers\n", name.c_str(), std::string(nameOf(dtype)).c_str(),
-                    r.registers);
+        ++seen;
+        RecordProperty(
+            "registers_" + std::string(nameOf(dtype)) + "_" + std::to_string(hidden) + "_" + name,
+            r.registers);
       }
     }
+    EXPECT_GE(seen, 2) << hidden;  // equal texts are one
   }
 }
 
