@@ -271,8 +271,10 @@ void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
 }
 
 void HostCompiler::buildAll(const std::vector<const KernelText*>& kernels) {
-  // With few kernels, a second process costs as much as it saves. Names are unique in a unit.
-  std::vector<std::vector<const KernelText*>> units(kernels.size() < 4 ? 1 : 2);
+  // With few kernels, a second process costs as much as it saves; with very many, one compiler
+  // takes gigabytes. Names are unique in a unit.
+  std::vector<std::vector<const KernelText*>> units(kernels.size() < 4 ? 1
+                                                                       : 2 + kernels.size() / 600);
   for (const KernelText* kernel : kernels) {
     auto holds = [&](const auto& unit) {
       return std::any_of(unit.begin(), unit.end(),

@@ -255,7 +255,7 @@ void lt_access(const void* p, u64 bytes, int isWrite, const void* pc) {
   LtFiber* me = lt_self;
   if (!x || !me) return;
   const auto a = uintptr_t(p);
-  if (a - uintptr_t(me->stack) < kStack || x->contains(p)) return;
+  if (a - uintptr_t(me->stack) < kStack) return;
   const Module& module = *x->launch->module;
   const Access access{bytes, isWrite != 0, {u32(uintptr_t(pc) - module.base())}};
   Block& b = x->blockOf(*me);
