@@ -77,7 +77,7 @@ class StatusWords {
            " that it selects from (a token id or position?)";
   }
 
-  static constexpr size_t kBlock = 32;  // words: a download of 256 bytes
+  static constexpr size_t kBlock = 512;  // words: one download for most models
   Driver& driver_;
   std::vector<void*> blocks_;
   std::vector<bool> used_;
