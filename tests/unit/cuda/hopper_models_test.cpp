@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "backends/cuda/device/headers.h"
@@ -28,10 +31,27 @@ bool hasNvrtc() {
   }
 }
 
+// Comments and the kernel's name left out: texts that are equal but for these have equal code.
+std::string nameless(const KernelCode& kernel) {
+  std::istringstream lines(kernel.source);
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("//")) text += line + "\n";
+  return std::regex_replace(text, std::regex("\\b" + kernel.name + "\\b"), "kernel");
+}
+
+// Models share kernels; each is compiled for the first that has it.
+std::vector<KernelCode> newKernelsOf(const Program& program) {
+  static std::set<std::string> seen;
+  std::vector<KernelCode> kernels = kernelCodeOf(program);
+  std::erase_if(kernels, [](const KernelCode& k) { return !seen.insert(nameless(k)).second; });
+  return kernels;
+}
+
 // A line for every kernel that keeps registers in memory. Local memory alone is no spill: the
 // reduction of large angles keeps a table there.
 std::string spillsOf(const Program& program) {
-  const std::vector<KernelCode> kernels = kernelCodeOf(program);
+  const std::vector<KernelCode> kernels = newKernelsOf(program);
   std::vector<std::string> said(kernels.size());
   std::atomic<size_t> next{0};
   auto work = [&] {

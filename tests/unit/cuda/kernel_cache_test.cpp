@@ -242,6 +242,22 @@ TEST(KernelCacheTest, NamesThatAreNoNamesAreRefused) {
                 [&] { compileKernels({{name, ""}}, {}, ""); });
 }
 
+TEST(KernelCacheTest, PtxIsWhatNvrtcWritesForTheVirtualArchitecture) {
+  SKIP_WITHOUT_NVRTC();
+  for (const char* header : {"lathe_gemm.cuh", "lathe_attention_decode.cuh", "lathe_top_k.cuh"}) {
+    const std::string text =
+        "#include \"" + std::string(header) +
+        "\"\nextern \"C\" __global__ void __launch_bounds__(64) sums(const bf16* x, float* y) {\n"
+        "  float sum = 0;\n"
+        "  for (int i = threadIdx.x; i < 1000; i += 64) sum += fast_exp(to_f32(x[i]));\n"
+        "  y[threadIdx.x] = warp_sum(sum);\n}\n";
+    const CompiledKernel compiled = compileKernels({{"sums", text}}, deviceHeaders(), "")[0];
+    EXPECT_FALSE(compiled.ptx.empty());
+    EXPECT_EQ(compiled.ptx,
+              Nvrtc::library().compile("sums", text, deviceHeaders(), "compute_90").ptx);
+  }
+}
+
 TEST(KernelCacheTest, CodeForOneArchitectureOnlyHasNoPtx) {
   SKIP_WITHOUT_NVRTC();
   const char* text =
