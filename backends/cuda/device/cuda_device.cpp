@@ -92,8 +92,11 @@ class CudaKernel final : public Kernel {
  public:
   CudaKernel(Driver& driver, StatusWords& status, const std::vector<Variant>& variants,
              const std::map<std::string, Driver::Function, std::less<>>& functions,
-             const Call& call)
+             const EntryPoint& entry, const Call& call)
       : driver_(driver), status_(status), variants_(variants), functions_(functions), call_(call) {
+    for (const std::vector<int>& slots : {call.operands, call.results})
+      for (int slot : slots)
+        elementBytes_.push_back(int64_t(sizeOf(entry.slots.at(size_t(slot)).dtype)));
     size_t most = 0;  // checks of a variant
     for (const Variant& v : variants) {
       size_t checks = 0;
@@ -127,9 +130,10 @@ class CudaKernel final : public Kernel {
       throw Error(ErrorCode::Unsupported,
                   at(call_) + "no kernel of '" + call_.callee + "' fits these sizes");
     // Scratch buffers lie one behind the other, each from a multiple of 256 bytes.
-    std::vector<int64_t> begins{0};
+    std::vector<int64_t> begins{0}, sizes;
     auto after = [&](const DimExpr& bytes) {
-      begins.push_back(begins.back() + (valueOf(bytes, shapes) + 255) / 256 * 256);
+      sizes.push_back(valueOf(bytes, shapes));
+      begins.push_back(begins.back() + (sizes.back() + 255) / 256 * 256);
     };
     after(chosen->scratchBytes);
     for (const DimExpr& bytes : chosen->temporaries) after(bytes);
@@ -161,13 +165,28 @@ class CudaKernel final : public Kernel {
       r.config.cluster = uint32_t(l.cluster);
       r.config.sharedBytes = size_t(l.sharedBytes);
       r.config.overlaps = l.waits;
-      for (const Argument& a : l.arguments)
-        r.values.push_back(a.kind == Argument::Kind::Buffer ? a.index
-                           : a.kind == Argument::Kind::Status
-                               ? int64_t(words_.at(firstWord + size_t(a.index)))
-                           : a.kind == Argument::Kind::Scratch
-                               ? begins.at(size_t(a.index)) + valueOf(a.value, shapes)
-                               : valueOf(a.value, shapes));
+      for (const Argument& a : l.arguments) {
+        const auto i = size_t(a.index);
+        switch (a.kind) {
+          case Argument::Kind::Buffer:
+            r.values.push_back(a.index);
+            r.config.extents.push_back(elementCount(shapes.shapes.at(i)) * elementBytes_.at(i));
+            break;
+          case Argument::Kind::Size:
+            r.values.push_back(valueOf(a.value, shapes));
+            r.config.extents.push_back(-1);
+            break;
+          case Argument::Kind::Scratch: {
+            const int64_t offset = valueOf(a.value, shapes);
+            r.values.push_back(begins.at(i) + offset);
+            r.config.extents.push_back(std::max(sizes.at(i) - offset, int64_t(0)));
+            break;
+          }
+          case Argument::Kind::Status:
+            r.values.push_back(int64_t(words_.at(firstWord + i)));
+            r.config.extents.push_back(sizeof(int64_t));
+        }
+      }
       if (l.product && valueOf(l.product->rows, shapes) >= kLibraryRows) {
         const PlainProduct& p = *l.product;
         r.product = LibraryProduct{.rows = valueOf(p.rows, shapes),
@@ -250,8 +269,9 @@ class CudaKernel final : public Kernel {
   const std::vector<Variant>& variants_;
   const std::map<std::string, Driver::Function, std::less<>>& functions_;
   const Call& call_;
-  std::vector<size_t> words_;         // status words, by check
-  std::vector<std::string> origins_;  // of the ops that check an index
+  std::vector<int64_t> elementBytes_;  // of operands and results
+  std::vector<size_t> words_;          // status words, by check
+  std::vector<std::string> origins_;   // of the ops that check an index
   std::vector<Ready> ready_;
   std::vector<uint64_t> values_;
   std::vector<void*> arguments_;
@@ -355,7 +375,7 @@ class CudaDevice final : public Device {
     const int64_t buffers = int64_t(call.operands.size() + call.results.size());
     for (const Variant& v : it->second)
       for (const Launch& l : v.launches) checkIndices(l, buffers, int64_t(v.temporaries.size()));
-    return std::make_unique<CudaKernel>(*driver_, *status_, it->second, functions_, call);
+    return std::make_unique<CudaKernel>(*driver_, *status_, it->second, functions_, entry, call);
   }
 
   std::vector<std::string> report() const override {

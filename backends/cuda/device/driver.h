@@ -29,6 +29,9 @@ struct LaunchConfig {
   size_t sharedBytes = 0;
   /// Programmatic dependent launch: may start before the previous kernel has ended.
   bool overlaps = false;
+  /// Bytes that the kernel may reach through each parameter, negative for what is no pointer: host
+  /// execution checks it. Empty: as much as was allocated.
+  std::vector<int64_t> extents = {};
 };
 
 /// A kernel in every form that the program holds; a driver takes the one that it runs.

@@ -15,7 +15,22 @@ namespace {
 
 struct Loaded {
   host::Kernel kernel;
+  std::vector<std::string> parameters;  // their names
 };
+
+// Of `kernel(const float* __restrict__ x, long long rows) {`: "x", "rows".
+std::vector<std::string> parametersOf(const KernelCode& code) {
+  std::vector<std::string> names;
+  size_t at = code.source.find("\n" + code.name + "(");
+  if (at == std::string::npos) return names;
+  for (const size_t end = code.source.find(')', at); at < end;) {
+    const size_t next = std::min(code.source.find_first_of(",)", at + 1), end);
+    const size_t last = code.source.find_last_of(" *&(,", next - 1);
+    names.push_back(code.source.substr(last + 1, next - last - 1));
+    at = next == end ? end : next;
+  }
+  return names;
+}
 
 // A launch or a copy, with copies of the arguments' values: parameters are pointers and 64-bit
 // sizes, 8 bytes each.
@@ -90,7 +105,8 @@ class Host final : public HostDriver {
     for (const KernelCode& code : kernels) texts.push_back({code.name, code.source});
     std::vector<Function> result;
     for (host::Kernel& kernel : compiler_.compile(texts))
-      result.push_back(&functions_.emplace_back(Loaded{std::move(kernel)}));
+      result.push_back(&functions_.emplace_back(
+          Loaded{std::move(kernel), parametersOf(kernels[result.size()])}));
     return result;
   }
 
@@ -193,6 +209,8 @@ class Host final : public HostDriver {
     request.overlaps = step.config.overlaps;
     request.arguments = arguments;
     request.options = options_;
+    Views views;
+    if (options_.mode == host::Mode::Check) bound(step, request, views);
     const host::Result result = host::launch(kernel, request, memory_, ++number_);
     if (result.errors)
       error_ = "kernel " + kernel.name + " of " + std::to_string(step.config.grid[0]) + "x" +
@@ -202,6 +220,30 @@ class Host final : public HostDriver {
     if (options_.count)
       launches_.push_back({kernel.name, result.traffic, result.barriers, result.warpOps,
                            result.switches, result.bankConflicts});
+  }
+
+  struct Views {
+    std::vector<char*> pointers;
+    std::vector<void*> arguments;
+  };
+  // Gives each pointer with an extent a view of its own.
+  void bound(const Step& step, host::LaunchRequest& request, Views& views) {
+    const std::vector<int64_t>& extents = step.config.extents;
+    const std::vector<std::string>& names = step.function->parameters;
+    views.arguments.assign(request.arguments, request.arguments + step.function->kernel.parameters);
+    views.pointers.resize(views.arguments.size());
+    request.extents.resize(views.arguments.size());
+    for (size_t i = 0; i < std::min(extents.size(), views.arguments.size()); ++i) {
+      if (extents[i] < 0) continue;
+      char* memory;
+      std::memcpy(&memory, views.arguments[i], sizeof memory);
+      views.pointers[i] = memory_.view(memory, int(i) + 1);
+      if (views.pointers[i] == memory) continue;
+      views.arguments[i] = &views.pointers[i];
+      request.extents[i] = {memory_.locate(memory).offset, extents[i]};
+      if (i < names.size()) request.extents[i].name = names[i];
+    }
+    request.arguments = views.arguments.data();
   }
 
   host::Options options_;

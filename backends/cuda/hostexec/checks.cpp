@@ -2,6 +2,7 @@
 #include "backends/cuda/hostexec/checks.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lathe::cuda::host {
 namespace {
@@ -112,14 +113,12 @@ void checkCell(Executor& x, SharedCell& cell, u32 offset, const Access& a) {
   }
 }
 
-Text globalName(const MemoryMap& memory, const char* p) {
-  const Buffer* b = memory.at(p);
-  const Buffer* next = memory.above(p);
-  if (next && next->base - p <= long(kZone))
-    return text("%s - %ld (before the buffer)", next->name.c_str(), long(next->base - p));
-  if (b && p < b->base + b->bytes + (1 << 20))
-    return text("%s + %ld (buffer of %zu bytes)", b->name.c_str(), long(p - b->base), b->bytes);
-  return text("address %p, which is no buffer's", static_cast<const void*>(p));
+// Through a view a parameter reaches what is its own alone.
+const Extent* extentOf(const Executor& x, const Location& at) {
+  const std::vector<Extent>& extents = x.launch->request->extents;
+  if (!at.view || size_t(at.view) > extents.size()) return nullptr;
+  const Extent& e = extents[size_t(at.view - 1)];
+  return e.bytes < 0 ? nullptr : &e;
 }
 
 // Memory that the previous launch has touched may still be in use: it has to be waited for.
@@ -180,6 +179,23 @@ void checkCell(Executor& x, const Buffer& b, GlobalCell& cell, u64 offset, u64 b
 
 }  // namespace
 
+Text globalName(const Executor& x, const char* p) {
+  const MemoryMap& memory = *x.launch->memory;
+  const Location at = memory.locate(p);
+  if (const Extent* e = extentOf(x, at)) {
+    const long from = at.offset - e->offset;
+    return text("%s %c %ld (parameter of %ld bytes in %s)", std::string(e->name).c_str(),
+                from < 0 ? '-' : '+', std::labs(from), long(e->bytes), at.buffer->name.c_str());
+  }
+  const Buffer* next = memory.above(p);
+  if (next && p >= next->region)
+    return text("%s - %ld (before the buffer)", next->name.c_str(), long(next->base - p));
+  if (at.buffer && at.offset < ptrdiff_t(at.buffer->bytes) + (1 << 20))
+    return text("%s + %ld (buffer of %zu bytes)", at.buffer->name.c_str(), long(at.offset),
+                at.buffer->bytes);
+  return text("address %p, which is no buffer's", static_cast<const void*>(p));
+}
+
 Text Place::text(const Executor& x) const {
   if (file) return placeOf(file, line);
   return host::text("%s", x.launch->module->lineOf(code).c_str());
@@ -197,18 +213,22 @@ void checkShared(Executor& x, Block& b, u32 offset, const Access& a) {
 }
 
 void checkGlobal(Executor& x, const char* p, const Access& a) {
-  const Buffer* b = x.launch->memory->at(p);
-  if (!b || p + a.bytes > b->base + b->bytes) {
+  const Location at = x.launch->memory->locate(p);
+  const Extent* e = extentOf(x, at);
+  const ptrdiff_t begin = e ? e->offset : 0;
+  const ptrdiff_t end = e ? e->offset + e->bytes : at.buffer ? ptrdiff_t(at.buffer->bytes) : 0;
+  if (at.offset < begin || at.offset + ptrdiff_t(a.bytes) > end) {
     // Another thread's stack: arguments of a warp operation.
     if (!a.place.file && x.contains(p)) return;
     x.fatal(text("global memory out of bounds: %s of %llu bytes at %s by %s at %s", verb(a),
-                 a.bytes, globalName(*x.launch->memory, p).chars, whoIs(*lt_self).chars,
-                 a.place.text(x).chars));
+                 a.bytes, globalName(x, p).chars, whoIs(*lt_self).chars, a.place.text(x).chars));
   }
   (a.write ? x.traffic.written : x.traffic.read) += a.bytes;
-  if (!x.checked || !b->cells) return;
-  eachCell(b->cells, b->oddCells, u64(p - b->base), a,
-           [&](GlobalCell& cell, u64 at, u64 bytes) { checkCell(x, *b, cell, at, bytes, a); });
+  const Buffer& b = *at.buffer;
+  if (!x.checked || !b.cells) return;
+  eachCell(b.cells, b.oddCells, u64(at.offset), a, [&](GlobalCell& cell, u64 offset, u64 bytes) {
+    checkCell(x, b, cell, offset, bytes, a);
+  });
 }
 
 }  // namespace lathe::cuda::host

@@ -23,6 +23,8 @@ struct Access {
   bool asynchronous = false;  ///< the data land later
 };
 
+/// Names what lies at an address of global memory.
+Text globalName(const Executor& x, const char* p);
 /// Shared memory of the running thread's block `rank`.
 void checkShared(Executor& x, Block& b, u32 offset, const Access& access);
 void checkGlobal(Executor& x, const char* p, const Access& access);

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "backends/cuda/hostexec/executor.h"
+#include "backends/cuda/hostexec/checks.h"
 #include "backends/cuda/hostexec/sanitizer.h"
 
 namespace lathe::cuda::host {
@@ -18,14 +18,7 @@ Text addressOf(const Executor& x, const char* address) {
   if (x.contains(address))
     return text("the stack guard: a kernel thread uses more than %zu KiB of stack",
                 (kStack - kGuard) >> 10);
-  const MemoryMap& memory = *x.launch->memory;
-  const Buffer* b = memory.at(address);
-  if (b && address < b->base + b->bytes + 2 * 4096)
-    return text("%s + %ld (buffer of %zu bytes)", b->name.c_str(), long(address - b->base),
-                b->bytes);
-  if (const Buffer* next = memory.above(address); next && next->base - address <= 2 * 4096)
-    return text("%s - %ld (before the buffer)", next->name.c_str(), long(next->base - address));
-  return text("address %p", static_cast<const void*>(address));
+  return globalName(x, address);
 }
 
 void onFault(int signal, siginfo_t* info, void* context) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backends/cuda/hostexec/memory_map.h"
 #include "backends/cuda/hostexec/module.h"
@@ -15,6 +17,13 @@ struct Shape3 {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+/// What a kernel may reach through one of its parameters.
+struct Extent {
+  ptrdiff_t offset = 0;  ///< in its buffer
+  ptrdiff_t bytes = -1;  ///< negative: as much as was allocated
+  std::string_view name = "parameter";
+};
+
 struct LaunchRequest {
   Shape3 grid;
   uint32_t threads = 1;
@@ -24,6 +33,9 @@ struct LaunchRequest {
   bool overlaps = false;
   /// Points to each parameter's value.
   void** arguments = nullptr;
+  /// By parameter; one that has an extent points to its own view of the memory: number 1 for the
+  /// first parameter.
+  std::vector<Extent> extents = {};
   Options options;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "backends/cuda/hostexec/sanitizer.h"
@@ -21,8 +22,11 @@ size_t pages(const Buffer& b) { return roundUp(std::max<size_t>(b.bytes, 1), kPa
 size_t cellCount(const Buffer& b) { return b.bytes / 2 + 1; }
 size_t cellBytes(const Buffer& b) { return 2 * cellCount(b) * sizeof(GlobalCell); }
 
-void* reserve(size_t bytes, int protection) {
-  void* p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// Power of two, so that an address tells its view fast.
+int shiftOf(const Buffer& b) { return std::bit_width(pages(b) + 2 * kPage - 1); }
+
+void* map(void* at, size_t bytes, int protection, int flags) {
+  void* p = mmap(at, bytes, protection, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
 }
 
@@ -37,8 +41,7 @@ bool overran(const Buffer& b) {
 
 void unmap(const Buffer& b) {
   unpoison(b.base, pages(b));
-  const auto start = reinterpret_cast<uintptr_t>(b.base) / kPage * kPage - kPage;
-  munmap(reinterpret_cast<void*>(start), pages(b) + 2 * kPage);
+  munmap(b.region, b.cells ? size_t(MemoryMap::kViews + 1) << b.shift : size_t(1) << b.shift);
   if (b.cells) munmap(b.cells, cellBytes(b));
 }
 
@@ -51,16 +54,27 @@ MemoryMap::~MemoryMap() {
 }
 
 void* MemoryMap::allocate(size_t bytes, std::string_view name) {
-  Buffer b{nullptr, bytes, std::string(name), nullptr, nullptr};
-  auto* start = static_cast<char*>(reserve(pages(b) + 2 * kPage, PROT_NONE));
-  if (!start || mprotect(start + kPage, pages(b), PROT_READ | PROT_WRITE) != 0)
+  Buffer b{nullptr, bytes, std::string(name), nullptr, 0};
+  b.shift = shiftOf(b);
+  const size_t views = checked_ ? kViews + 1 : 1;
+  auto expect = [&](bool given) {
+    if (given) return;
+    if (b.region) munmap(b.region, views << b.shift);
     throw Error(ErrorCode::OutOfMemory, "expected " + std::to_string(bytes) + " bytes for " +
                                             b.name + " in host memory; the system refused");
-  b.base = start + kPage + pages(b) - roundUp(bytes, kAlign);
-  if (bytes == 0) b.base = start + kPage;
+  };
+  const int access = PROT_READ | PROT_WRITE;
+  b.region = static_cast<char*>(map(nullptr, views << b.shift, PROT_NONE, MAP_PRIVATE));
+  expect(b.region);
+  // Shared with the views to come.
+  expect(
+      map(b.region + kPage, pages(b), access, MAP_FIXED | (checked_ ? MAP_SHARED : MAP_PRIVATE)));
+  b.base = b.region + kPage + pages(b) - roundUp(bytes, kAlign);
+  if (bytes == 0) b.base = b.region + kPage;
   if (checked_) {
-    b.cells = static_cast<GlobalCell*>(reserve(cellBytes(b), PROT_READ | PROT_WRITE));
-    if (b.cells) b.oddCells = b.cells + cellCount(b);
+    b.cells = static_cast<GlobalCell*>(map(nullptr, cellBytes(b), access, MAP_PRIVATE));
+    expect(b.cells);
+    b.oddCells = b.cells + cellCount(b);
   }
   std::memset(b.base, 0xff, bytes);  // NaN in every float format, a huge index
   std::memset(b.base + bytes, kZone, slack(b));
@@ -89,6 +103,28 @@ void MemoryMap::release(void* memory) {
 const Buffer* MemoryMap::at(const char* address) const {
   auto it = std::upper_bound(buffers_.begin(), buffers_.end(), address, below);
   return it == buffers_.begin() ? nullptr : &*--it;
+}
+
+Location MemoryMap::locate(const char* address) const {
+  const Buffer* b = at(address);
+  if (!b) return {};
+  const auto view = size_t(address - b->region) >> b->shift;
+  if (!b->cells || view > size_t(kViews)) return {b, address - b->base, 0};
+  return {b, address - b->base - ptrdiff_t(view << b->shift), int(view)};
+}
+
+char* MemoryMap::view(char* memory, int number) const {
+  const auto [b, offset, from] = locate(memory);
+  if (!b || !b->cells || from || number > kViews || offset > ptrdiff_t(b->bytes)) return memory;
+  const size_t distance = size_t(number) << b->shift;
+  if (!(b->mapped >> number & 1)) {
+    char* first = b->region + kPage;
+    // Of a shared mapping, an old size of 0 makes a second one.
+    if (mremap(first, 0, pages(*b), MREMAP_MAYMOVE | MREMAP_FIXED, first + distance) == MAP_FAILED)
+      throw Error(ErrorCode::OutOfMemory, "no second mapping of " + b->name);
+    b->mapped |= uint64_t(1) << number;
+  }
+  return memory + distance;
 }
 
 const Buffer* MemoryMap::above(const char* address) const {

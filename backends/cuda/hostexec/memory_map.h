@@ -23,8 +23,19 @@ struct Buffer {
   char* base;
   size_t bytes;
   std::string name;
-  GlobalCell* cells;  ///< null where nothing is checked
-  GlobalCell* oddCells;
+  /// All views of it, each of 2^shift bytes with inaccessible pages around the buffer.
+  char* region;
+  int shift;
+  mutable uint64_t mapped = 0;  ///< the views in use, by bit
+  GlobalCell* cells = nullptr;  ///< null where nothing is checked
+  GlobalCell* oddCells = nullptr;
+};
+
+/// What an address means: the buffer of it or below it, where in it, through which view.
+struct Location {
+  const Buffer* buffer = nullptr;
+  ptrdiff_t offset = 0;
+  int view = 0;
 };
 
 class MemoryMap {
@@ -40,8 +51,13 @@ class MemoryMap {
   /// Throws Error (InvalidArgument) for what `allocate` did not return, or for a buffer that was
   /// written past its end.
   void release(void* memory);
-  /// The buffer that begins at or below an address, or null.
-  const Buffer* at(const char* address) const;
+  /// Where memory of `allocate` is mapped a second time, so that accesses through one pointer are
+  /// told from those through another: `number` from 1 to kViews. Where nothing is checked, and for
+  /// memory of others, `memory` itself.
+  char* view(char* memory, int number) const;
+  static constexpr int kViews = 63;
+  /// The buffer that begins at or below an address, or none.
+  Location locate(const char* address) const;
   /// The first buffer above an address, or null.
   const Buffer* above(const char* address) const;
   /// Throws Error unless [p, p + bytes) lies in one buffer.
@@ -52,6 +68,8 @@ class MemoryMap {
   std::string overrun() const;
 
  private:
+  const Buffer* at(const char* address) const;
+
   std::vector<Buffer> buffers_;  // sorted by base
   const bool checked_;
 };

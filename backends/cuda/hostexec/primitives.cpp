@@ -66,8 +66,8 @@ void acquireAndRelease(Executor& x, const u32* counter, bool releases) {
 }
 
 void checkCounter(Executor& x, const u32* p, const char* file, int line) {
-  const Buffer* b = x.launch->memory->at(reinterpret_cast<const char*>(p));
-  if (!b || reinterpret_cast<const char*>(p + 1) > b->base + b->bytes)
+  const auto [b, offset, view] = x.launch->memory->locate(reinterpret_cast<const char*>(p));
+  if (!b || offset < 0 || offset + sizeof *p > b->bytes)
     x.fatal(text("counter outside every buffer: %s at %s", whoIs(*lt_self).chars,
                  placeOf(file, line).chars));
 }
@@ -243,10 +243,8 @@ void lt_store_status(i64* p, i64 v, const char* file, int line) {
 
 void lt_misaligned(const void* p, u32 bytes, const char* file, int line) {
   Executor& x = *current;
-  const Buffer* b = x.launch->memory->at(static_cast<const char*>(p));
-  x.fatal(text("misaligned %u-byte access to %s + %ld by %s at %s", bytes,
-               b ? b->name.c_str() : "address",
-               b ? long(static_cast<const char*>(p) - b->base) : long(p), whoIs(*lt_self).chars,
+  x.fatal(text("misaligned %u-byte access to %s by %s at %s", bytes,
+               globalName(x, static_cast<const char*>(p)).chars, whoIs(*lt_self).chars,
                placeOf(file, line).chars));
 }
 

@@ -32,7 +32,8 @@ const Fault kFaults[] = {
      "shared memory out of bounds: write of 4 bytes at sm \\+ 16 \\(array of 16 bytes\\) by block "
      "\\(0,0,0\\) thread \\(96,0,0\\) \\[warp 3 lane 0\\] at softmax_mask.cu:19"},
     {"globalOutOfBounds", "silu_mul", "if (i >= n) return;", "",
-     "global memory out of bounds: read of \\d+ bytes at gate \\+ 32784 \\(buffer of 32784 bytes\\) "
+     "global memory out of bounds: read of \\d+ bytes at gate \\+ 32784 \\(buffer of 32784 "
+     "bytes\\) "
      "by block \\(8,0,0\\) thread \\(1,0,0\\) .* at silu_mul.cu:8"},
     {"waitOffByOne", "attention", "cp_async_wait<1>", "cp_async_wait<2>",
      "read of dynamic shared memory \\+ \\d+ .*while an asynchronous copy into it is in flight "
@@ -66,7 +67,8 @@ const Fault kFaults[] = {
      "data race \\(read after write\\) on ws \\+ \\d+ \\(global memory\\): .* at "
      "gemv_splitk.cu:25, against thread \\d+ of block \\d+ at gemv_splitk.cu:18"},
     {"misaligned", "silu_mul", "gate + i)", "gate + i + 1)",
-     "misaligned 16-byte access to gate \\+ 2 by block \\(0,0,0\\) thread \\(0,0,0\\) .* at "
+     "misaligned 16-byte access to gate \\+ 2 \\(buffer of \\d+ bytes\\) by block \\(0,0,0\\) "
+     "thread \\(0,0,0\\) .* at "
      "silu_mul.cu:8"},
     {"wrongParity", "bulk_scale", "(u32)(j >> 1) & 1", "(u32)((j >> 1) + 1) & 1",
      "asynchronous copy into it is in flight|deadlock(.|\n)*mbar_wait|uninitialised"},

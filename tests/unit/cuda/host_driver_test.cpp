@@ -232,6 +232,59 @@ TEST_F(HostDriverTest, racesAreFoundPerByte) {
   }
 }
 
+// Several tensors lie in one allocation: each parameter reaches its own alone, launched or
+// recorded.
+TEST_F(HostDriverTest, parametersHaveBoundsOfTheirOwn) {
+  auto d = open("check");
+  const auto functions =
+      d->load({{"shift",
+                kernel("shift", "const int* x, long long by, int* y",
+                       "const int t = blockIdx.x * 64 + threadIdx.x;\ny[t] = x[t + by];"),
+                "", ""},
+               {"swap",
+                kernel("swap", "int* x, int* y",
+                       "const int t = blockIdx.x * 64 + threadIdx.x, a = x[t];\n"
+                       "x[t] = y[127 - t];\nblock_sync();\ny[127 - t] = a;"),
+                "", ""}});
+  auto* arena = static_cast<int*>(d->allocate(3 * 512, "arena"));
+  std::vector<int> values(384);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = int(i);
+  d->upload(arena, values.data(), 3 * 512);
+  LaunchConfig c = configOf(2, 1, 64);
+  c.extents = {512, -1, 512};
+  auto shift = [&](int64_t by) { launch(*d, functions[0], c, arena + 128, by, arena + 256); };
+  shift(0);
+  EXPECT_EQ(read(*d, arena + 256, 1)[0], 128);
+  for (bool recorded : {false, true}) {
+    auto message = [&](int64_t by) {
+      return messageOf([&] {
+        if (recorded)
+          d->replay(*d->record([&] { shift(by); }));
+        else
+          shift(by);
+        d->synchronize();
+      });
+    };
+    EXPECT_THAT(message(1), HasSubstr("global memory out of bounds: read of 4 bytes at x + 512 "
+                                      "(parameter of 512 bytes in arena) by block (1,0,0) thread "
+                                      "(63,0,0)"));
+    EXPECT_THAT(message(-1), HasSubstr("read of 4 bytes at x - 4 (parameter of 512 bytes in "));
+    EXPECT_EQ(message(0), "nothing thrown");
+  }
+  // In place: two parameters are one tensor, and threads of two blocks meet in it.
+  c.extents = {512, 512};
+  launch(*d, functions[1], c, arena, arena);
+  EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("data race"));
+  launch(*d, functions[1], c, arena + 128, arena + 256);
+  d->synchronize();
+  EXPECT_EQ(read(*d, arena + 128, 1)[0], 255);
+  // Nothing known: bounds are those of the allocation.
+  c.extents = {};
+  launch(*d, functions[0], c, arena, int64_t(1), arena + 256);
+  d->synchronize();
+  EXPECT_EQ(read(*d, arena + 256, 128)[127], 255);
+}
+
 TEST_F(HostDriverTest, lastBlockSeesAllAndLeavesTheCounterAtZero) {
   const std::string text =
       kernel("total", "const i64* x, i64* parts, u32* counter, i64* y, i64* status",
