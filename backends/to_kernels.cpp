@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/cost.h"
+#include "passes/locations.h"
 
 using namespace mlir;
 
@@ -34,9 +35,12 @@ class Converter {
 
   void replace(Operation* op, StringRef kind, FlatSymbolRefAttr callee,
                ArrayRef<NamedAttribute> config) {
-    auto kernel = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
-                                   b.getStringAttr(kind), callee, b.getDictionaryAttr(config),
-                                   DenseI64ArrayAttr());
+    // Errors of a cache write name its own line, the first, not those of what was fused with it and
+    // is a kernel of its own again.
+    const Location loc = isa<UpdateOp>(op) ? firstOrigin(op->getLoc()) : op->getLoc();
+    auto kernel =
+        KernelOp::create(b, loc, op->getResultTypes(), op->getOperands(), b.getStringAttr(kind),
+                         callee, b.getDictionaryAttr(config), DenseI64ArrayAttr());
     noteCost(kernel, costOf(op));
     op->replaceAllUsesWith(kernel->getResults());
     op->erase();

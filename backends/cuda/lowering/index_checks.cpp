@@ -30,7 +30,11 @@ ArrayAttr originsOfChecks(RegionOp region) {
   Builder b(region.getContext());
   SmallVector<Attribute> origins;
   for (Operation& op : region.getBody().front())
-    if (checksIndex(op)) origins.push_back(b.getStringAttr(originText(op.getLoc())));
+    if (checksIndex(op)) {
+      // The line of the cache write itself is the first; a table lies deepest.
+      const Location loc = isa<UpdateOp>(op) ? firstOrigin(op.getLoc()) : op.getLoc();
+      origins.push_back(b.getStringAttr(originText(loc)));
+    }
   return b.getArrayAttr(origins);
 }
 

@@ -48,9 +48,14 @@ Graph caches(bool normed) {
       g.state(cache, DType::F32, {1, 1, kCapacity, kHead});
       g.writeState(cache, update(g.readState(cache), value, at, 2));
     };
-    append(name + ".keys", fused::rope(head(1), angles, angles, "half"));
+    // Below the layer: a pass fuses the rotation and the write, and the error is still the write's.
+    auto turned = [&](int64_t i) {
+      Scope below(x.recorder(), name + ".rope", std::source_location::current());
+      return fused::rope(head(i), angles, angles, "half");
+    };
+    append(name + ".keys", turned(1));
     append(name + ".values", head(2));
-    g.output(name, fused::rope(head(0), angles, angles, "half"));
+    g.output(name, turned(0));
   }
   return g;
 }
