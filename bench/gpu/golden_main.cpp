@@ -123,11 +123,19 @@ int run(const std::string& device, const std::string& folder, const std::string&
     offset += outcome.tested.size();  // of this process; the other one counts in `done`
     return Json{{"facts", outcome.facts}, {"wrong", differ}, {"results", part}}.dump();
   };
+  auto save = [&](const char* outcome) {
+    report["outcome"] = outcome;
+    report["wrong"] = wrong;
+    report["errors"] = errors;
+    report["results"] = results;
+    std::ofstream(json) << report.dump(1) << "\n";
+  };
   auto done = [&](size_t i, const std::string& text, bool failed) {
     if (failed) {
       errors[cases[i].kernel] = text;
-      std::cout << cases[i].kernel << ": " << text << "\n";
+      std::cout << cases[i].kernel << ": " << text << std::endl;
       ++wrong;
+      save("stopped early");
       return;
     }
     const Json part = Json::parse(text);
@@ -135,13 +143,11 @@ int run(const std::string& device, const std::string& folder, const std::string&
     wrong += int(part["wrong"]);
     for (const Json& r : part["results"]) results.push_back(r);
     offset += cases[i].outputWords();
+    save("stopped early");  // what is known if the process dies
   };
+  save("stopped early");
   runIsolated(cases.size(), work, done);
-  report["outcome"] = wrong ? "failed" : "passed";
-  report["wrong"] = wrong;
-  report["errors"] = errors;
-  report["results"] = results;
-  std::ofstream(json) << report.dump(1) << "\n";
+  save(wrong ? "failed" : "passed");
   std::cout << results.size() << " primitives, " << wrong << " differ or failed\n";
   return wrong ? 1 : 0;
 }

@@ -21,7 +21,10 @@ CHECKS += ["torch-decode", "torch-prefill"]
 
 def read(folder, name):
     path = folder / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    try:
+        return json.loads(path.read_text()) if path.exists() else None
+    except json.JSONDecodeError as error:  # cut off while it was written
+        return {"check": name, "outcome": "failed", "error": f"not JSON: {error}"}
 
 
 def roofs_of(stages):
@@ -86,16 +89,25 @@ def print_table(stages, roofs):
     print(f"\nroofs: {roofs['read_gbps']} GB/s read, {roofs['matrix_tflops']} TFLOP/s")
 
 
+def write_records(path, stage):
+    """The lines of a choices stage, as backends/cuda/tuning and LATHE_TUNING take them."""
+    records = [p["record"] for p in stage.get("problems", []) if "record" in p]
+    if records:
+        path.write_text("\n".join(records) + "\n")
+        print(f"written: bench/results/{path.name}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--print-only", action="store_true")
     arguments = parser.parse_args()
-    stages, facts = {}, {}
+    stages, facts, folders = {}, {}, {}
     for folder in arguments.folders:
         for check in CHECKS:
             if stage := read(folder, check):
                 stages[check], facts[check] = stage, read(folder, "facts")
+                folders[check] = folder
     roofs = roofs_of(stages)
     print_table(stages, roofs)
     for check, stage in stages.items():
@@ -113,11 +125,10 @@ def main():
         result = result_of(check, stage, facts[check], roofs)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(f"written: bench/results/{path.name}")
-    for folder in arguments.folders:
-        dump = folder / "golden.bin.xz"
-        if dump.exists():
-            name = f"{facts['golden']['date']}-{device_name(facts['golden'])}-golden.bin.xz"
-            shutil.copy(dump, RESULTS / name)
+        write_records(path.with_suffix(".txt"), stage)
+        dump = folders[check] / "golden.bin.xz"
+        if check == "golden" and dump.exists():
+            shutil.copy(dump, path.with_suffix(".bin.xz"))
 
 
 if __name__ == "__main__":
