@@ -15,6 +15,30 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
+// The op that moves the rows of `norm`'s result and reads nothing else of it.
+Operation* rowMoveOf(RmsNormOp norm) {
+  if (!norm->hasOneUse()) return nullptr;
+  Operation* next = *norm->getUsers().begin();
+  const int64_t last = tensorType(norm.getY()).getRank() - 1;
+  if (auto t = dyn_cast<TransposeOp>(next)) return t.getPermutation().back() == last ? t : nullptr;
+  auto r = dyn_cast<ReshapeOp>(next);
+  return r && dimExprs(r.getY()).back() == dimExprs(norm.getY()).back() ? r : nullptr;
+}
+
+// Norms of heads move behind the transpose to heads, to the rotation that they are one kernel with.
+void sinkNorms(func::FuncOp function) {
+  SmallVector<RmsNormOp> norms(function.getOps<RmsNormOp>());
+  for (RmsNormOp norm : norms)
+    while (Operation* move = rowMoveOf(norm)) {
+      Value x = norm.getX(), moved = move->getResult(0);
+      moved.replaceAllUsesWith(norm.getY());
+      move->setOperand(0, x);
+      norm.getXMutable().assign(moved);
+      norm.getY().setType(cast<RankedTensorType>(moved.getType()));
+      norm->moveAfter(move);
+    }
+}
+
 class Steps {
  public:
   Steps(ModuleOp module, func::FuncOp function, const std::string& name)
@@ -79,6 +103,7 @@ KernelSet stepwiseKernels(func::FuncOp region, const std::string& name) {
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
   auto function = cast<func::FuncOp>(b.clone(*region.getOperation()));
   numberChecks(function);
+  sinkNorms(function);
   foldTransposes(*module);
   formRegions(*module, {.canEmit = isPrintedFromRegions});
   toKernels(*module, kernelConfig);

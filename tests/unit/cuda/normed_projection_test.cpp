@@ -155,16 +155,23 @@ INSTANTIATE_TEST_SUITE_P(
 // output projection and residual; norm, gate and up; down projection and residual.
 TEST(NormedDecoders, TakeFiveKernelsPerLayer) {
   for (bool transposedFirst : {false, true}) {
-    int64_t launches[2];
+    int64_t launches[2], ofPrompt[2];
     for (int64_t layers : {2, 3}) {
       NormedDecoder model = NormedDecoder::qwen3();
       model.layers = layers;
       model.transposedFirst = transposedFirst;
       const Program program = compile(model.graph(), {.backend = "cuda"});
-      launches[layers - 2] = int64_t(
-          launchesOf(program, kernelTableOf(program), "step", {{"batch", 1}, {"seq", 1}}).size());
+      const KernelTable table = kernelTableOf(program);
+      auto count = [&](int64_t seq) {
+        return int64_t(launchesOf(program, table, "step", {{"batch", 1}, {"seq", seq}}).size());
+      };
+      launches[layers - 2] = count(1);
+      ofPrompt[layers - 2] = count(20);
     }
     EXPECT_EQ(launches[1] - launches[0], 5);
+    // The parts: norm, projection, norm and rotation of queries and of keys, two writes into
+    // caches; attention; output projection; norm, gate and up, their product; down projection.
+    EXPECT_EQ(ofPrompt[1] - ofPrompt[0], 12);
   }
 }
 
