@@ -20,6 +20,7 @@
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
+#include "runtime/cache_folder.h"
 #include "runtime/error.h"
 #include "runtime/sha256.h"
 
@@ -37,13 +38,9 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-std::string cacheFolder() {
-  std::string base = variable("LATHE_CACHE_DIR");
-  if (base.empty() && !variable("XDG_CACHE_HOME").empty())
-    base = variable("XDG_CACHE_HOME") + "/lathe";
-  if (base.empty() && !variable("HOME").empty()) base = variable("HOME") + "/.cache/lathe";
-  if (base.empty()) base = "/tmp/lathe-" + std::to_string(getuid());
-  return base + "/cuda-host";
+std::string moduleFolder() {
+  const std::string base = cacheFolder();
+  return (base.empty() ? "/tmp/lathe-" + std::to_string(getuid()) : base) + "/cuda-host";
 }
 
 // Nobody else may write what this process will execute.
@@ -200,7 +197,7 @@ HostCompiler::HostCompiler(Mode mode, std::string cache) : mode_(mode) {
     throw Error(ErrorCode::Unsupported, compiler_ + " --version failed:\n" + asked.output);
   version_ = asked.output.substr(0, asked.output.find('\n'));
   flags_ = flagsOf(mode, version_.find("clang") != std::string::npos);
-  folder_ = cache.empty() ? cacheFolder() : std::move(cache);
+  folder_ = cache.empty() ? moduleFolder() : std::move(cache);
   makePrivate(folder_);
   headers_ = writeHeaders(folder_);
   key_ = version_ + "\n" + headers_ + "\n";
@@ -273,8 +270,8 @@ void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
 void HostCompiler::buildAll(const std::vector<const KernelText*>& kernels) {
   // With few kernels, a second process costs as much as it saves; with very many, one compiler
   // takes gigabytes. Names are unique in a unit.
-  std::vector<std::vector<const KernelText*>> units(kernels.size() < 4 ? 1
-                                                                       : 2 + kernels.size() / 600);
+  const size_t count = kernels.size();
+  std::vector<std::vector<const KernelText*>> units(count < 4 ? 1 : 2 * (1 + count / 1200));
   for (const KernelText* kernel : kernels) {
     auto holds = [&](const auto& unit) {
       return std::any_of(unit.begin(), unit.end(),
