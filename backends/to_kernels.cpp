@@ -115,12 +115,16 @@ class Converter {
 }  // namespace
 
 SmallVector<NamedAttribute> plainConfig(Operation* op) {
+  Builder b(op->getContext());
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return {
+        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
+        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
+        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
   SmallVector<NamedAttribute> config;
   for (NamedAttribute a : op->getAttrDictionary())
     if (isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr>(a.getValue())) config.push_back(a);
-  if (isa<UpdateOp>(op))
-    config.push_back({StringAttr::get(op->getContext(), "reuse"),
-                      IntegerAttr::get(IntegerType::get(op->getContext(), 64), 0)});
+  if (isa<UpdateOp>(op)) config.push_back(b.getNamedAttr("reuse", b.getI64IntegerAttr(0)));
   return config;
 }
 

@@ -10,7 +10,8 @@ namespace lathe {
 /// The `config` of the call that an op becomes, or what a region's call has in its besides.
 using ConfigOf = std::function<llvm::SmallVector<mlir::NamedAttribute>(mlir::Operation*)>;
 
-/// Numbers and lists of numbers of the op; the new value of a state is written over the old one.
+/// Numbers and lists of numbers of the op; what a linear op does besides the product; the new value
+/// of a state is written over the old one.
 llvm::SmallVector<mlir::NamedAttribute> plainConfig(mlir::Operation* op);
 
 /// Every op that is not a view, a weight or a constant becomes a `lathe.kernel`. The bodies of

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/device/roofs.h"
+#include "runtime/cache_folder.h"
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
 #include "runtime/mapped_file.h"
@@ -67,14 +67,8 @@ MachineRoofs measure() {
 }  // namespace
 
 std::string hostRoofsPath() {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string dir = variable("LATHE_CACHE_DIR"); !dir.empty()) return dir + "/roofs.json";
-  if (std::string dir = variable("XDG_CACHE_HOME"); !dir.empty()) return dir + "/lathe/roofs.json";
-  std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.cache/lathe/roofs.json";
+  const std::string folder = cacheFolder();
+  return folder.empty() ? "" : folder + "/roofs.json";
 }
 
 MachineRoofs hostRoofs(bool anew) {

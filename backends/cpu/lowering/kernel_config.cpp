@@ -10,11 +10,6 @@ namespace lathe::cpu {
 
 SmallVector<NamedAttribute> kernelConfig(Operation* op) {
   Builder b(op->getContext());
-  if (auto linear = dyn_cast<LinearOp>(op))
-    return {
-        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
-        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
-        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
   if (auto pack = dyn_cast<PackOp>(op)) {
     // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type says.
     auto type = tensorType(pack.getY());

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <unordered_map>
 
 #include "backends/cuda/lowering/kernel_cache_entry.h"
+#include "runtime/cache_folder.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
@@ -97,14 +97,8 @@ void checkName(const std::string& name) {
 }  // namespace
 
 std::string kernelCacheFolder() {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string dir = variable("LATHE_CACHE_DIR"); !dir.empty()) return dir + "/cuda";
-  if (std::string dir = variable("XDG_CACHE_HOME"); !dir.empty()) return dir + "/lathe/cuda";
-  std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.cache/lathe/cuda";
+  const std::string folder = cacheFolder();
+  return folder.empty() ? "" : folder + "/cuda";
 }
 
 std::string kernelKey(const KernelText& kernel, const Headers& headers) {

@@ -17,8 +17,7 @@ struct CompiledKernel {
   KernelReport report;
 };
 
-/// LATHE_CACHE_DIR/cuda, else XDG_CACHE_HOME/lathe/cuda, else ~/.cache/lathe/cuda; empty where
-/// there is none.
+/// `cuda` below the runtime's cache folder; empty where there is none.
 std::string kernelCacheFolder();
 
 /// Compiles `kernels`, two at a time, or takes them from this process's memory or the cache on disk

@@ -17,18 +17,15 @@ bool hasConstantWeight(LinearOp linear) {
 
 SmallVector<NamedAttribute> kernelConfig(Operation* op) {
   Builder b(op->getContext());
-  if (auto linear = dyn_cast<LinearOp>(op))
-    return {
-        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
-        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
-        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual()))),
-        b.getNamedAttr("constant", b.getBoolAttr(hasConstantWeight(linear)))};
   if (auto region = dyn_cast<RegionOp>(op)) {
     ArrayAttr origins = originsOfChecks(region);
     if (origins.empty()) return {};
     return {b.getNamedAttr("origins", origins)};
   }
-  return plainConfig(op);
+  SmallVector<NamedAttribute> config = plainConfig(op);
+  if (auto linear = dyn_cast<LinearOp>(op))
+    config.push_back(b.getNamedAttr("constant", b.getBoolAttr(hasConstantWeight(linear))));
+  return config;
 }
 
 void nameKernels(ModuleOp module) {
