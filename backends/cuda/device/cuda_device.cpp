@@ -90,10 +90,16 @@ std::string at(const Call& call) { return call.origin.empty() ? "" : call.origin
 /// One call: the variant that fits the sizes, its grids and arguments.
 class CudaKernel final : public Kernel {
  public:
-  CudaKernel(Driver& driver, StatusWords& status, const std::vector<Variant>& variants,
+  CudaKernel(Driver& driver, StatusWords& status, void* counters,
+             const std::vector<Variant>& variants,
              const std::map<std::string, Driver::Function, std::less<>>& functions,
              const EntryPoint& entry, const Call& call)
-      : driver_(driver), status_(status), variants_(variants), functions_(functions), call_(call) {
+      : driver_(driver),
+        status_(status),
+        counters_(counters),
+        variants_(variants),
+        functions_(functions),
+        call_(call) {
     for (const std::vector<int>& slots : {call.operands, call.results})
       for (int slot : slots)
         elementBytes_.push_back(int64_t(sizeOf(entry.slots.at(size_t(slot)).dtype)));
@@ -148,8 +154,7 @@ class CudaKernel final : public Kernel {
         if (!(c.count == DimExpr(0))) check.count = valueOf(c.count, shapes);
         status_.describe(words_[checked++], std::move(check));
       }
-      Ready r{&l, functions_.find(l.kernel)->second, {}, 0, {}, true};
-      r.zeroedAt = begins.at(size_t(l.zeroedIn)) + valueOf(l.zeroedAt, shapes);
+      Ready r{&l, functions_.find(l.kernel)->second, {}, {}, true};
       for (size_t axis = 0; axis < 3; ++axis) {
         const GridAxis& g = l.grid[axis];
         int64_t blocks = (valueOf(g.count, shapes) + g.per - 1) / g.per;
@@ -185,6 +190,10 @@ class CudaKernel final : public Kernel {
           case Argument::Kind::Status:
             r.values.push_back(int64_t(words_.at(firstWord + i)));
             r.config.extents.push_back(sizeof(int64_t));
+            break;
+          case Argument::Kind::Counters:
+            r.values.push_back(0);
+            r.config.extents.push_back(a.index);
         }
       }
       if (l.product && valueOf(l.product->rows, shapes) >= kLibraryRows) {
@@ -210,17 +219,17 @@ class CudaKernel final : public Kernel {
     for (Ready& r : ready_) {
       const auto [a, b] = r.launch->unlessSame;
       if (!r.some || (a >= 0 && pointers[a] == pointers[b])) continue;
-      if (r.launch->zeroedBytes) driver_.zero(scratch + r.zeroedAt, size_t(r.launch->zeroedBytes));
       const size_t count = r.values.size();
       values_.resize(count);
       arguments_.resize(count);
       for (size_t i = 0; i < count; ++i) {
         using Kind = Argument::Kind;
         const Kind kind = r.launch->arguments[i].kind;
-        values_[i] = kind == Kind::Size      ? uint64_t(r.values[i])
-                     : kind == Kind::Buffer  ? address(pointers[r.values[i]])
-                     : kind == Kind::Scratch ? address(scratch + r.values[i])
-                                             : address(status_.at(size_t(r.values[i])));
+        values_[i] = kind == Kind::Size       ? uint64_t(r.values[i])
+                     : kind == Kind::Buffer   ? address(pointers[r.values[i]])
+                     : kind == Kind::Scratch  ? address(scratch + r.values[i])
+                     : kind == Kind::Counters ? address(counters_)
+                                              : address(status_.at(size_t(r.values[i])));
         arguments_[i] = &values_[i];
       }
       if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
@@ -233,7 +242,6 @@ class CudaKernel final : public Kernel {
     const Launch* launch;
     Driver::Function function;
     LaunchConfig config;
-    int64_t zeroedAt;
     std::vector<int64_t> values;  // by argument: number of the pointer or word, size, offset
     bool some;                    // no axis of the grid is empty
     std::optional<LibraryProduct> product = {};  // large enough for a library
@@ -266,6 +274,7 @@ class CudaKernel final : public Kernel {
 
   Driver& driver_;
   StatusWords& status_;
+  void* counters_;
   const std::vector<Variant>& variants_;
   const std::map<std::string, Driver::Function, std::less<>>& functions_;
   const Call& call_;
@@ -317,7 +326,6 @@ void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
   }
   if (l.unlessSame[0] >= 0)
     for (int index : l.unlessSame) check({Argument::Kind::Buffer, index, 0});
-  check({Argument::Kind::Scratch, l.zeroedIn, 0});
 }
 
 class CudaDevice final : public Device {
@@ -334,10 +342,22 @@ class CudaDevice final : public Device {
         for (const Launch& l : v.launches)
           if (!functions_.count(l.kernel))
             throw Error(ErrorCode::InvalidFile, "the program has no kernel '" + l.kernel + "'");
+    // Kernels follow each other and leave them as they were: one buffer is enough.
+    for (auto& [callee, variants] : table_)
+      for (const Variant& v : variants)
+        for (const Launch& l : v.launches)
+          for (const Argument& a : l.arguments)
+            if (a.kind == Argument::Kind::Counters)
+              counterBytes_ = std::max(counterBytes_, size_t(std::max(a.index, 0)));
+    if (counterBytes_) {
+      counters_ = driver_->allocate(counterBytes_, "counters");
+      driver_->zero(counters_, counterBytes_);
+    }
   }
   ~CudaDevice() override {
     recordings_.clear();
     status_.reset();
+    if (counters_) driver_->release(counters_);
   }
 
   DeviceMemory* memory() override { return driver_.get(); }
@@ -346,7 +366,10 @@ class CudaDevice final : public Device {
   // ones are one call to the driver.
   void run(const void* entry, bool same, const std::function<void()>& launch) override {
     // A run that ended in an error was not checked: what it reported is not this one's.
-    if (unchecked_) status_->clear();
+    if (unchecked_) {
+      status_->clear();
+      if (counters_) driver_->zero(counters_, counterBytes_);
+    }
     unchecked_ = true;
     if (!same) {
       recordings_.erase(entry);
@@ -375,7 +398,8 @@ class CudaDevice final : public Device {
     const int64_t buffers = int64_t(call.operands.size() + call.results.size());
     for (const Variant& v : it->second)
       for (const Launch& l : v.launches) checkIndices(l, buffers, int64_t(v.temporaries.size()));
-    return std::make_unique<CudaKernel>(*driver_, *status_, it->second, functions_, entry, call);
+    return std::make_unique<CudaKernel>(*driver_, *status_, counters_, it->second, functions_,
+                                        entry, call);
   }
 
   std::vector<std::string> report() const override {
@@ -391,6 +415,8 @@ class CudaDevice final : public Device {
   KernelTable table_;
   std::map<std::string, Driver::Function, std::less<>> functions_;
   std::unique_ptr<StatusWords> status_;
+  void* counters_ = nullptr;
+  size_t counterBytes_ = 0;
   bool unchecked_ = false;
   std::map<const void*, std::unique_ptr<Driver::Recorded>> recordings_;
 };

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr int64_t kMany = int64_t(1) << 40;
 constexpr const char* kAxes[] = {"x", "y", "z"};
-constexpr const char* kArgumentKinds[] = {"buffer", "size", "scratch", "status"};
+constexpr const char* kArgumentKinds[] = {"buffer", "size", "scratch", "status", "counters"};
 
 json toJson(const GridAxis& axis) {
   json a = {{"count", axis.count.text()}};
@@ -48,9 +48,6 @@ json toJson(const Launch& launch) {
               {"threads", launch.threads},
               {"cluster", launch.cluster},
               {"shared_bytes", launch.sharedBytes},
-              {"zeroed_bytes", launch.zeroedBytes},
-              {"zeroed_in", launch.zeroedIn},
-              {"zeroed_at", launch.zeroedAt.text()},
               {"unless_same", launch.unlessSame},
               {"waits", launch.waits},
               {"arguments", arguments}};
@@ -98,7 +95,8 @@ Argument argumentFrom(const JsonValue& v) {
     if (auto value = v.find("value")) argument.value = dimFrom(*value);
     return argument;
   }
-  throw v.at("kind").error("expected buffer, size, scratch or status, got " + v.at("kind").show());
+  throw v.at("kind").error("expected buffer, size, scratch, status or counters, got " +
+                           v.at("kind").show());
 }
 PlainProduct productFrom(const JsonValue& v) {
   PlainProduct p;
@@ -125,9 +123,6 @@ Launch launchFrom(const JsonValue& v) {
   launch.threads = int(v.at("threads").asInt(1, 1024));
   launch.cluster = int(v.at("cluster").asInt(1, 16));
   launch.sharedBytes = v.at("shared_bytes").asInt(0, kMany);
-  launch.zeroedBytes = v.at("zeroed_bytes").asInt(0, kMany);
-  launch.zeroedIn = int(v.at("zeroed_in").asInt(0, 1 << 20));
-  launch.zeroedAt = dimFrom(v.at("zeroed_at"));
   for (size_t i = 0; i < 2; ++i)
     launch.unlessSame[i] = int(v.at("unless_same").at(i).asInt(-1, 1 << 20));
   launch.waits = v.at("waits").asBool();

@@ -24,10 +24,11 @@ struct GridAxis {
 /// One kernel parameter, in the order of the kernel's parameter list.
 struct Argument {
   enum class Kind {
-    Buffer,   ///< pointer to operand or result number `index` (operands first)
-    Size,     ///< `value` as a signed 64-bit integer
-    Scratch,  ///< pointer into scratch buffer `index` at byte `value`, a multiple of 256
-    Status,   ///< pointer to the status word of the launch's check `index`
+    Buffer,    ///< pointer to operand or result number `index` (operands first)
+    Size,      ///< `value` as a signed 64-bit integer
+    Scratch,   ///< pointer into scratch buffer `index` at byte `value`, a multiple of 256
+    Status,    ///< pointer to the status word of the launch's check `index`
+    Counters,  ///< pointer to `index` zero bytes that the kernel leaves zero; launches share them
   };
   Kind kind = Kind::Buffer;
   int index = 0;
@@ -56,10 +57,6 @@ struct Launch {
   int threads = 256;        ///< per block, one-dimensional
   int cluster = 1;          ///< blocks per cluster along x
   int64_t sharedBytes = 0;  ///< dynamic shared memory
-  /// Bytes of scratch buffer `zeroedIn` at `zeroedAt` that must be zero before this launch.
-  int64_t zeroedBytes = 0;
-  int zeroedIn = 0;
-  DimExpr zeroedAt = 0;
   /// Left out if these two buffers are one: an update in place needs no copy of the old state.
   std::array<int, 2> unlessSame = {-1, -1};
   bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access

@@ -13,8 +13,9 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr int64_t kSharedLimit = 232448;  // dynamic shared memory of a block on sm_90
-constexpr int64_t kMostSplits = 64;       // that one kernel can add up
+// Shared memory of a block on sm_90, less what templates declare themselves.
+constexpr int64_t kSharedLimit = 227 * 1024 - 1024;
+constexpr int64_t kMostSplits = 64;  // that one kernel can add up
 constexpr int kSharedPerProcessor = 233472, kProcessors = 132;
 
 int64_t roundUp(int64_t value, int64_t multiple) {
@@ -246,12 +247,11 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     launch.grid = {GridAxis{groupRows, rows}, GridAxis{a.batch * DimExpr(a.keyHeads)},
                    GridAxis{a.keys + DimExpr(1), choice.leastKeys, choice.mostSplits}};
     if (choice.mostSplits > 1) {
-      launch.zeroedBytes = roundUp(choice.mostTiles * 4, 256);
       const int64_t row = a.queryHeads * choice.mostSplits * partialBytes(a, choice.method);
-      variant.scratchBytes = a.batch * a.queries * DimExpr(row) + DimExpr(launch.zeroedBytes);
+      variant.scratchBytes = a.batch * a.queries * DimExpr(row);
     }
-    p.scratch("u32", "counters", 0);
-    p.scratch(real, "partials", launch.zeroedBytes);
+    p.counters("counters", choice.mostSplits > 1 ? choice.mostTiles : 0);
+    p.scratch(real, "partials", 0);
   }
   body += fmt::format("  {};\n", function);
   launch.arguments = p.arguments();

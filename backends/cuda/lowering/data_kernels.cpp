@@ -119,9 +119,10 @@ Launch flatLaunch(const std::string& name, const DimExpr& threads, const KernelP
 void addKernel(KernelSet& set, std::string_view file, const std::string& name, int threads,
                const KernelParameters& p, std::string_view declarations, std::string_view body) {
   set.kernels.push_back(
-      {name,
-       fmt::format("#include \"{}\"\n\n{}{}", file, declarations,
-                   kernelFunction(name, threads, p, fmt::format("  grid_dep_wait();\n{}", body)))});
+      {name, fmt::format("#include \"{}\"\n\n{}{}", file, declarations,
+                         kernelFunction(
+                             name, threads, p,
+                             fmt::format("  grid_dep_launch();\n  grid_dep_wait();\n{}", body)))});
 }
 
 KernelSet oneVariant(std::string what) {

@@ -48,14 +48,11 @@ struct Printed {
   DimExpr scratchBytes = 0;
 };
 
-// Room for partial sums, and behind it for counters.
+// Room for partial sums, and what counts the blocks that have left theirs.
 void addScratch(Printed& out, KernelParameters& parameters, int64_t sums, int64_t counters) {
-  const int64_t at = roundUp(sums * 4, 256);
   parameters.scratch("float", "partial", 0);
-  parameters.scratch("u32", "counters", at);
-  out.launch.zeroedAt = at;
-  out.launch.zeroedBytes = counters * 4;
-  out.scratchBytes = roundUp(at + counters * 4, 256);
+  parameters.counters("counters", counters);
+  out.scratchBytes = roundUp(sums * 4, 256);
 }
 
 Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,

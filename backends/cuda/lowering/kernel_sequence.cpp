@@ -22,7 +22,6 @@ Launch inCall(Launch launch, const SequenceStep& step, int scratch) {
     if (launch.product->bias) place(*launch.product->bias);
     if (launch.product->residual) place(*launch.product->residual);
   }
-  launch.zeroedIn += scratch;
   if (launch.unlessSame[0] >= 0) {
     const Argument &a = step.buffers.at(size_t(launch.unlessSame[0])),
                    &b = step.buffers.at(size_t(launch.unlessSame[1]));

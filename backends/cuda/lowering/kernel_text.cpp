@@ -53,6 +53,10 @@ void KernelParameters::scratch(std::string_view type, std::string_view name, con
   add(fmt::format("{}* {}", type, name), {Argument::Kind::Scratch, 0, at});
 }
 
+void KernelParameters::counters(std::string_view name, int64_t count) {
+  add(fmt::format("u32* {}", name), {Argument::Kind::Counters, int(count * 4), 0});
+}
+
 void KernelParameters::status(std::string_view name, IndexCheck check) {
   add(fmt::format("i64* {}", name), {Argument::Kind::Status, int(checks_.size()), 0});
   checks_.push_back(std::move(check));

@@ -37,6 +37,8 @@ class KernelParameters {
   void output(std::string_view type, std::string_view name, int index);
   /// A pointer into the call's scratch memory; `at` is a multiple of 256.
   void scratch(std::string_view type, std::string_view name, const DimExpr& at);
+  /// u32 words that are zero when the kernel starts and when it ends.
+  void counters(std::string_view name, int64_t count);
   /// The status word of a check.
   void status(std::string_view name, IndexCheck check);
   /// A parameter as it is declared: "const bf16* __restrict__ gain".

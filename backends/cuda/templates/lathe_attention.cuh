@@ -55,6 +55,7 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : blockIdx.x;
   const long long rowTile = C::kCausal == kCausalNone ? blockIdx.y : gridDim.y - 1 - blockIdx.y;
   const long long firstRow = rowTile * T::kRows, lastRow = minOf(firstRow + T::kRows, rows) - 1;
+  grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();
 
   const Element* q = a.q + batch * a.qs.batch + firstHead * a.qs.head;

@@ -117,6 +117,7 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
   const long long rows = a.queries * C::kGroup, firstRow = (long long)blockIdx.x * 16;
   const long long batch = blockIdx.y / C::kKeyHeads, keyHead = blockIdx.y % C::kKeyHeads;
   const int count = (int)minOf(16, rows - firstRow);
+  grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();
 
   // This block's share of the keys. What does not exist ends here, all threads of it.
@@ -146,9 +147,9 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
       const int dim = c * 32 + t * 8;
       if (D::kQueryInShared) {
         if (c % C::kWarps == warp)
-          sharedQuery[(c * 2 + h) * 32 + lane] = dim < C::kDepth ? ld_global_nc_16(from + dim) : zero;
+          sharedQuery[(c * 2 + h) * 32 + lane] = dim < C::kDepth ? ld_global_16(from + dim) : zero;
       } else {
-        q[c][h] = dim < C::kDepth ? ld_global_nc_16(from + dim) : zero;
+        q[c][h] = dim < C::kDepth ? ld_global_16(from + dim) : zero;
       }
     }
   }
@@ -169,7 +170,7 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
       const Element* from = keys + minOf(tile + n * 8 + g, end - 1) * a.ks.token;
       #pragma unroll
       for (int c = 0; c < D::kChunks; ++c)
-        k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_nc_16(from + c * 32) : zero;
+        k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_16(from + c * 32) : zero;
     }
   };
   // Chunk c of the values of the keys 2t, 2t + 1, 2t + 8, 2t + 9.
@@ -178,7 +179,7 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
     for (int i = 0; i < 4; ++i) {
       const long long key = tile + 2 * t + (i & 1) + (i >> 1) * 8;
       v[i][to] = key < end && c * 64 + g * 8 < C::kValueDepth
-                     ? ld_global_nc_16(values + key * a.vs.token + c * 64)
+                     ? ld_global_16(values + key * a.vs.token + c * 64)
                      : zero;
     }
   };

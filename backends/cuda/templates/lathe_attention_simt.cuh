@@ -46,6 +46,7 @@ LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* co
   const long long rows = a.queries * C::kGroup, firstRow = (long long)blockIdx.x * S::kRows;
   const long long batch = blockIdx.y / C::kKeyHeads, keyHead = blockIdx.y % C::kKeyHeads;
   const int count = (int)minOf(S::kRows, rows - firstRow);
+  grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();
 
   const long long offset = attentionOffset(a, batch);

@@ -57,6 +57,15 @@ LT_FN long long gemvColumn(long long group, int c) {
     return index;
 }
 
+// 16 bytes of weights. The read-only path is for those that no kernel before this one makes.
+template <class C>
+LT_FN uint4 gemvWeights(const typename C::Input* at) {
+  if constexpr (C::kConstantWeights)
+    return ld_global_nc_16(at);
+  else
+    return ld_global_16(at);
+}
+
 template <class C>
 struct GemvDot {
   typedef typename C::Input Input;
@@ -81,7 +90,7 @@ struct GemvDot {
       for (int m = 0; m < kRows; ++m) sums.v[c][m] = 0.0f;
   }
   template <class Hooks>
-  LT_FN void load(Batch& batch, const Input* __restrict__ w, long long group, int k) {
+  LT_FN void load(Batch& batch, const Input* w, long long group, int k) {
     const int first = k + (int)(threadIdx.x & 31) * kWidth;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
@@ -92,7 +101,7 @@ struct GemvDot {
         uint4 chunk = make_uint4(0, 0, 0, 0);
         if (kCovered == C::kK || at < C::kK) {
           if constexpr (kWidth > 1)
-            chunk = ld_global_nc_16(row + at);
+            chunk = gemvWeights<C>(row + at);
           else
             chunk.x = __float_as_uint(ProductElement<Input>::wide(row[at]));
         }
@@ -174,7 +183,7 @@ struct GemvMma {
   // Lane (g, t) reads 8 neighbours of k at 8 t in rows g and g + 8. The fragments want other k, but a
   // sum over k may be taken in any order: the two operands are permuted alike.
   template <class Hooks>
-  LT_FN void load(Batch& batch, const Input* __restrict__ w, long long group, int k) {
+  LT_FN void load(Batch& batch, const Input* w, long long group, int k) {
     const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
     const Input* low = w + gemvColumn<C, Hooks, 16>(group, lane >> 2) * C::kK;
     const Input* high = w + gemvColumn<C, Hooks, 16>(group, (lane >> 2) + 8) * C::kK;
@@ -182,8 +191,8 @@ struct GemvMma {
     for (int u = 0; u < C::kBatch; ++u) {
       const int at = first + u * kStep;
       const bool inside = kCovered == C::kK || at < C::kK;
-      batch.low[u] = inside ? ld_global_nc_16(low + at) : make_uint4(0, 0, 0, 0);
-      batch.high[u] = inside ? ld_global_nc_16(high + at) : make_uint4(0, 0, 0, 0);
+      batch.low[u] = inside ? gemvWeights<C>(low + at) : make_uint4(0, 0, 0, 0);
+      batch.high[u] = inside ? gemvWeights<C>(high + at) : make_uint4(0, 0, 0, 0);
     }
   }
   template <class Rows>

@@ -76,6 +76,7 @@ class KernelSetRun {
     *status = 0;
     memory.forget(status, 8);
     uint32_t number = 0;
+    std::vector<std::pair<void*, int>> counted;
     for (const Launch& l : variant->launches) {
       if (l.unlessSame[0] >= 0 &&
           places[size_t(l.unlessSame[0])] == places[size_t(l.unlessSame[1])])
@@ -97,12 +98,6 @@ class KernelSetRun {
       request.sharedBytes = size_t(l.sharedBytes);
       request.overlaps = l.waits;
       request.options = options;
-      if (l.zeroedBytes) {
-        std::byte* zeroed =
-            static_cast<std::byte*>(scratch[size_t(l.zeroedIn)]) + value(l.zeroedAt);
-        std::memset(zeroed, 0, size_t(l.zeroedBytes));
-        memory.forget(zeroed, size_t(l.zeroedBytes));
-      }
       std::vector<int64_t> words;
       for (const Argument& a : l.arguments) {
         void* p = nullptr;
@@ -115,6 +110,12 @@ class KernelSetRun {
             break;
           case Argument::Kind::Status:
             p = status;
+            break;
+          case Argument::Kind::Counters:
+            p = memory.allocate(size_t(a.index) + 1, "counters");
+            counted.emplace_back(p, a.index);
+            std::memset(p, 0, size_t(a.index));
+            memory.forget(p, size_t(a.index));
             break;
           case Argument::Kind::Size:
             words.push_back(value(a.value));
@@ -129,6 +130,9 @@ class KernelSetRun {
       EXPECT_EQ(result.errors, 0) << result.report;
       EXPECT_EQ(result.bankConflicts, 0u) << l.kernel;
     }
+    for (auto [counters, bytes] : counted)
+      EXPECT_TRUE(std::all_of(static_cast<char*>(counters), static_cast<char*>(counters) + bytes,
+                              [](char c) { return c == 0; }));
     EXPECT_EQ(memory.overrun(), "");
     status_ = *status;
     for (size_t i = 0; i < buffers.size(); ++i)

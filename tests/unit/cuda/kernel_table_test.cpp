@@ -19,15 +19,13 @@ KernelTable sample() {
   tiled.threads = 96;
   tiled.cluster = 2;
   tiled.sharedBytes = 102400;
-  tiled.zeroedBytes = 4;
-  tiled.zeroedIn = 1;
-  tiled.zeroedAt = DimExpr::symbol("seq") * 256;
   tiled.unlessSame = {2, 5};
   tiled.waits = true;
   tiled.arguments = {{Argument::Kind::Buffer, 3},
                      {Argument::Kind::Size, 0, DimExpr::symbol("seq") + 1},
                      {Argument::Kind::Scratch, 0, 512},
-                     {Argument::Kind::Status, 7}};
+                     {Argument::Kind::Status, 7},
+                     {Argument::Kind::Counters, 128}};
   Variant wide;
   wide.what = "tiled 128x128";
   wide.when = {{DimExpr::symbol("seq"), 17, 1 << 20}, {1, -5, 5}};
@@ -68,12 +66,9 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(tiled.threads, 96);
   EXPECT_EQ(tiled.cluster, 2);
   EXPECT_EQ(tiled.sharedBytes, 102400);
-  EXPECT_EQ(tiled.zeroedBytes, 4);
-  EXPECT_EQ(tiled.zeroedIn, 1);
   EXPECT_EQ(tiled.unlessSame, (std::array<int, 2>{2, 5}));
-  EXPECT_EQ(tiled.zeroedAt, DimExpr::symbol("seq") * 256);
   EXPECT_TRUE(tiled.waits);
-  ASSERT_EQ(tiled.arguments.size(), 4u);
+  ASSERT_EQ(tiled.arguments.size(), 5u);
   EXPECT_EQ(tiled.arguments[0].kind, Argument::Kind::Buffer);
   EXPECT_EQ(tiled.arguments[0].index, 3);
   EXPECT_EQ(tiled.arguments[1].kind, Argument::Kind::Size);
@@ -82,6 +77,8 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(tiled.arguments[2].value, DimExpr(512));
   EXPECT_EQ(tiled.arguments[3].kind, Argument::Kind::Status);
   EXPECT_EQ(tiled.arguments[3].index, 7);
+  EXPECT_EQ(tiled.arguments[4].kind, Argument::Kind::Counters);
+  EXPECT_EQ(tiled.arguments[4].index, 128);
   const Variant& narrow = table.at("matmul.0").at(1);
   ASSERT_EQ(narrow.launches.size(), 2u);
   EXPECT_EQ(narrow.launches[1].kernel, "second");
@@ -113,9 +110,8 @@ TEST(KernelTableTest, SaysWhereATextIsWrong) {
   refuses(with("\"per\":64", "\"per\":0"), "grid.x.per");
   refuses(with("\"low\":17", "\"low\":2000000"), "when[0]: a condition that no value meets");
   refuses(with("\"kind\":\"scratch\"", "\"kind\":\"heap\""),
-          "arguments[2].kind: expected buffer, size, scratch or status, got \"heap\"");
+          "arguments[2].kind: expected buffer, size, scratch, status or counters, got \"heap\"");
   refuses(with("\"unless_same\":[2,5]", "\"unless_same\":[2]"), "launches[0].unless_same");
-  refuses(with("\"zeroed_in\":1", "\"zeroed_in\":-1"), "launches[0].zeroed_in");
   refuses(with("\"index\":3", "\"index\":-3"), "arguments[0].index");
   refuses(with("\"count\":\"2*seq\"", "\"count\":\"2*\""), "expected a size expression");
   refuses(with("\"waits\":true", "\"waits\":1"), "launches[0].waits");
