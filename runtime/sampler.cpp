@@ -27,6 +27,38 @@ void require(bool good, const char* expected, double got) {
 
 }  // namespace
 
+int64_t indexOfLargest(std::span<const float> logits) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // Lanes that do not wait for each other become vectors; the tail is a chunk of its own.
+  constexpr size_t kLanes = 16;
+  float largest[kLanes];
+  int strange[kLanes] = {};
+  std::fill(largest, largest + kLanes, -kInfinity);
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j) {
+      const float x = logits[i + j];
+      largest[j] = x > largest[j] ? x : largest[j];
+      strange[j] |= !(x < kInfinity);  // or NaN
+    }
+  for (; i < logits.size(); ++i) {
+    largest[0] = std::max(largest[0], logits[i]);
+    strange[0] |= !(logits[i] < kInfinity);
+  }
+  for (size_t j = 1; j < kLanes; ++j) {
+    largest[0] = std::max(largest[0], largest[j]);
+    strange[0] |= strange[j];
+  }
+  if (strange[0] || largest[0] == -kInfinity) return -1;
+  size_t block = 0;
+  for (; block + kLanes <= logits.size(); block += kLanes) {
+    int found = 0;
+    for (size_t j = 0; j < kLanes; ++j) found |= logits[block + j] == largest[0];
+    if (found) break;
+  }
+  return std::find(logits.begin() + int64_t(block), logits.end(), largest[0]) - logits.begin();
+}
+
 RandomGenerator::RandomGenerator(uint64_t seed) {
   for (uint64_t& word : state_) word = splitMix64(seed);
 }
@@ -52,15 +84,12 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
 
 int64_t Sampler::sample(std::span<const float> logits) {
   constexpr float kExcluded = -std::numeric_limits<float>::infinity();
-  int64_t best = -1;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float logit = logits[i];
-    if (std::isnan(logit) || logit == -kExcluded)
+  const int64_t best = indexOfLargest(logits);
+  for (size_t i = 0; best < 0 && i < logits.size(); ++i)
+    if (const float logit = logits[i]; std::isnan(logit) || logit == -kExcluded)
       throw Error(ErrorCode::Numeric,
                   "expected finite logits, got " + std::string(std::isnan(logit) ? "NaN" : "+inf") +
                       " for token " + std::to_string(i) + "; the model's activations overflowed");
-    if (logit != kExcluded && (best < 0 || logit > logits[size_t(best)])) best = int64_t(i);
-  }
   if (best < 0)
     throw Error(ErrorCode::Numeric, "no token to choose from: " + std::to_string(logits.size()) +
                                         " logits, all of them -inf");

@@ -22,6 +22,10 @@ class RandomGenerator {
   std::array<uint64_t, 4> state_;
 };
 
+/// Index of the largest logit, the first of equals; -1 if there are NaN or +inf, or nothing above
+/// -inf.
+int64_t indexOfLargest(std::span<const float> logits);
+
 struct SamplingOptions {
   double temperature = 0;  ///< 0: the largest logit, the first of equals
   int64_t topK = 0;        ///< keep the k largest; 0 keeps all

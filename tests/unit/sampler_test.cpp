@@ -37,6 +37,24 @@ TEST(RandomGenerator, UniformStaysBelowOne) {
   EXPECT_NEAR(sum / 10'000, 0.5, 0.02);
 }
 
+TEST(Sampler, FindsTheFirstOfTheLargestAtEveryPlace) {
+  for (size_t n : {1, 31, 32, 33, 64, 257}) {
+    for (size_t place = 0; place < n; ++place) {
+      std::vector<float> logits(n, -2);
+      logits[place] = -1;
+      logits[n - 1] = std::max(logits[n - 1], place % 2 ? -1.0f : -2.0f);
+      EXPECT_EQ(indexOfLargest(logits), int64_t(place)) << n;
+      for (float strange : {kNan, kInf}) {
+        logits[place] = strange;
+        EXPECT_EQ(indexOfLargest(logits), -1) << n << " " << place;
+      }
+    }
+    EXPECT_EQ(indexOfLargest(std::vector<float>(n, -kInf)), -1);
+    EXPECT_EQ(indexOfLargest(std::vector<float>(n, 0.0f)), 0);
+  }
+  EXPECT_EQ(indexOfLargest({}), -1);
+}
+
 TEST(Sampler, TemperatureZeroTakesTheFirstOfTheLargest) {
   Sampler sampler;
   EXPECT_EQ(sampler.sample(kLogits), 1);

@@ -37,7 +37,7 @@ std::vector<int> randomIds(RandomGenerator& random, int64_t count, int64_t vocab
 }
 
 int likeliest(std::span<const float> logits) {
-  return int(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return int(std::max<int64_t>(indexOfLargest(logits), 0));
 }
 
 // The peak and the bandwidth of the same threads, in this process.
