@@ -45,11 +45,13 @@ def decode(arguments, name, context, new):
         "streamed_bytes": read,
         "gbps": read * speed / 1e9,
         "memory": report["memory"],
+        "device": report["device"],
     }
 
 
 def prefill(arguments, name, prompt):
-    test = bench(arguments, name, prompt, 0)["tests"][0]
+    report = bench(arguments, name, prompt, 0)
+    test = report["tests"][0]
     speed = test["tokens_per_second"]
     return {
         "ms": 1e3 * prompt / speed,
@@ -57,6 +59,7 @@ def prefill(arguments, name, prompt):
         "lowest": test["tokens_per_second_min"],
         "highest": test["tokens_per_second_max"],
         "tflops": prefill_flops(config_of(name), prompt) * speed / prompt / 1e12,
+        "device": report["device"],
     }
 
 

@@ -12,7 +12,7 @@
 namespace {
 
 using namespace lathe::cuda::blas;
-constexpr Status kInvalidValue = 7, kNotSupported = 15;
+constexpr Status kInvalidValue = 7;
 
 struct MockProduct {
   int transposeFirst = 0, transposeSecond = 0;

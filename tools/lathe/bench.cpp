@@ -244,6 +244,8 @@ int benchVerb(const ArgumentList& arguments) {
   measureRoofs();
   Bench bench(session, config, flags);
   bench.warmUp();
+  // The second run of an entry point is recorded.
+  if (session.device().memory()) bench.warmUp();
   const Profiles before = profilesOf(session);
   report.tests = bench.measure();
   const Profiles after = profilesOf(session);
@@ -254,6 +256,7 @@ int benchVerb(const ArgumentList& arguments) {
   report.peakFlops = roofs.peak;
   report.roofs = roofs.read;
   report.memory = session.memory();
+  report.device = session.device().report();
   printReport(report, flags.format);
   writeReport(reportFlags, compiled, model, reportRuns(*program, flags, before, after));
   if (std::string wrong = report.contradiction(); !wrong.empty())

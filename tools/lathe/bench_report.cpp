@@ -76,6 +76,7 @@ void printReportJson(const BenchReport& r) {
   out["backend"] = r.backend;
   out["cpu_isa"] = r.isa;
   out["threads"] = r.threads;
+  if (!r.device.empty()) out["device"] = r.device;
   if (!r.roofs.tried.empty()) {
     out["peak_flops_per_second"] = r.peakFlops;
     out["read_bytes_per_second"] = r.roofs.best();

@@ -29,6 +29,7 @@ struct ProfileRow {
 
 struct BenchReport {
   std::string model, dtype, backend, isa;
+  std::vector<std::string> device;  ///< what it says of itself and of who computes what
   int64_t parameters = 0;
   int threads = 0;
   double peakFlops = 0;  ///< FLOP/s

@@ -112,8 +112,9 @@ CublasLt::~CublasLt() {
 
 void CublasLt::check(blas::Status status, const char* call, const LibraryProduct& product) const {
   if (status)
-    throw Error(ErrorCode::Unsupported, std::string(call) + " failed for a product " +
-                                            describe(product) + ": " + api_.statusString(status));
+    throw Error(status == blas::kNotSupported ? ErrorCode::Unsupported : ErrorCode::Io,
+                std::string(call) + " failed for a product " + describe(product) + ": " +
+                    api_.statusString(status));
 }
 
 std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
@@ -180,8 +181,16 @@ void CublasLt::matmul(const LibraryProduct& p, const LibraryOperands& o, void* w
                 p.weightInOut, p.beta != 0, o.bias != nullptr, alignments};
   // The bias belongs to the description, so a plan serves one call at a time.
   std::lock_guard lock(mutex_);
+  if (auto known = declined_.find(key); known != declined_.end())
+    throw Error(ErrorCode::Unsupported, known->second);
   std::unique_ptr<Plan>& plan = plans_[key];
-  if (!plan) plan = makePlan(p, o);
+  try {
+    if (!plan) plan = makePlan(p, o);
+  } catch (const Error& e) {
+    // What the library declines it need not be asked again.
+    if (e.code() == ErrorCode::Unsupported) declined_[key] = e.what();
+    throw;
+  }
   if (o.bias)
     check(api_.productSet(plan->product, blas::kBiasPointer, &o.bias, sizeof(o.bias)),
           "cublasLtMatmulDescSetAttribute", p);

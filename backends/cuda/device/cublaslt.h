@@ -28,7 +28,7 @@ class CublasLt {
   /// Puts the product on `stream` (a CUstream) of the current context. The algorithm of a shape is
   /// chosen at its first product and kept, and `workspace` has kWorkspaceBytes, so a recorded
   /// product stays valid. Throws Error (Unsupported) for a product that the library has no
-  /// algorithm for, (InvalidArgument) for dtypes and operands that do not fit.
+  /// algorithm for, (InvalidArgument) for dtypes and operands that do not fit, (Io) for what fails.
   void matmul(const LibraryProduct& product, const LibraryOperands& operands, void* workspace,
               void* stream);
 
@@ -48,6 +48,7 @@ class CublasLt {
   std::string path_;
   std::mutex mutex_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
+  std::map<Key, std::string> declined_;  // why there is no plan
 };
 
 }  // namespace lathe::cuda

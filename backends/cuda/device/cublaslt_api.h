@@ -8,6 +8,7 @@
 namespace lathe::cuda::blas {
 
 using Status = int;
+constexpr Status kNotSupported = 15;
 using Handle = struct HandleTag*;
 using Product = struct ProductTag*;  // cublasLtMatmulDesc_t
 using Layout = struct LayoutTag*;

@@ -407,6 +407,8 @@ class CudaDevice final : public Device {
     std::vector<std::string> lines{"device: " + facts.name +
                                    (facts.driver.empty() ? "" : ", " + facts.driver)};
     lines.push_back(std::to_string(functions_.size()) + " kernels");
+    if (std::string products = driver_->productsReport(); !products.empty())
+      lines.push_back(products);
     return lines;
   }
 

@@ -63,6 +63,8 @@ class Driver : public DeviceMemory {
   virtual bool multiply(const LibraryProduct& product, const LibraryOperands& operands) {
     return false;
   }
+  /// Who computes large products, for reports; "" before the first one.
+  virtual std::string productsReport() const { return {}; }
 
   /// Records what `body` launches and copies (device to device only) instead of running it.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;

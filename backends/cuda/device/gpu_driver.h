@@ -35,6 +35,7 @@ class GpuDriver final : public Driver {
   /// A grid without blocks launches nothing. At most 8 blocks in a cluster.
   void launch(Function function, const LaunchConfig& config, void** arguments) override;
   bool multiply(const LibraryProduct& product, const LibraryOperands& operands) override;
+  std::string productsReport() const override;
   void synchronize() override;
 
   std::unique_ptr<Recorded> record(const std::function<void()>& body) override;
@@ -61,6 +62,7 @@ class GpuDriver final : public Driver {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::unique_ptr<CublasLt> library_;  // opened by the first product
   bool askedForLibrary_ = false;
+  std::string libraryMissing_, declined_;  // why there is none; the last product it did not take
   void* workspace_ = nullptr;
   int sharedLimit_ = 0;  // bytes per block, static and dynamic
   bool recording_ = false;

@@ -9,7 +9,7 @@ bool GpuDriver::multiply(const LibraryProduct& product, const LibraryOperands& o
   enter("cublasLtMatmul", /*recordable=*/true);
   if (!askedForLibrary_ && !recording_) {
     askedForLibrary_ = true;
-    library_ = CublasLt::open();
+    library_ = CublasLt::open(&libraryMissing_);
     if (library_) workspace_ = allocate(CublasLt::kWorkspaceBytes, "cuBLASLt workspace");
   }
   if (!library_) return false;
@@ -17,10 +17,18 @@ bool GpuDriver::multiply(const LibraryProduct& product, const LibraryOperands& o
     library_->matmul(product, operands, workspace_, stream_);
   } catch (const Error& e) {
     // No algorithm for this product: the kernel that the program brings computes it.
-    if (e.code() == ErrorCode::Unsupported) return false;
-    throw;
+    if (e.code() != ErrorCode::Unsupported) throw;
+    declined_ = e.what();
+    return false;
   }
   return true;
+}
+
+std::string GpuDriver::productsReport() const {
+  if (!askedForLibrary_) return {};
+  if (!library_) return "large products: own kernels; " + libraryMissing_;
+  return "large products: " + library_->path() +
+         (declined_.empty() ? "" : ", own kernels for what it declines: " + declined_);
 }
 
 }  // namespace lathe::cuda

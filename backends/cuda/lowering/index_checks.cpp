@@ -50,23 +50,15 @@ IndexCheck checkOf(UpdateOp update) {
   return {numberOf(update), dimExprs(update.getX())[axis], dimExprs(update.getValue())[axis]};
 }
 
-IndexCheck checkOfGathers(func::FuncOp region) {
-  std::optional<IndexCheck> found;
-  Value chosenBy;
+std::vector<IndexCheck> checksOfGathers(func::FuncOp region) {
+  std::vector<IndexCheck> checks;
   for (Operation& op : region.getBody().front()) {
-    auto gather = dyn_cast<GatherOp>(op);
-    auto embedding = dyn_cast<EmbeddingOp>(op);
-    if (!gather && !embedding) continue;
-    Value indices = gather ? gather.getIndices() : embedding.getIds();
-    const DimExpr length = gather ? dimExprs(gather.getX())[size_t(gather.getAxis())]
-                                  : dimExprs(embedding.getTable())[0];
-    // Two tables of one length that the same indices select from fail together.
-    if (found && chosenBy == indices && found->length == length) continue;
-    if (found) return {};
-    found = IndexCheck{numberOf(&op), length, 0};
-    chosenBy = indices;
+    if (auto gather = dyn_cast<GatherOp>(op))
+      checks.push_back({numberOf(gather), dimExprs(gather.getX())[size_t(gather.getAxis())], 0});
+    else if (auto embedding = dyn_cast<EmbeddingOp>(op))
+      checks.push_back({numberOf(embedding), dimExprs(embedding.getTable())[0], 0});
   }
-  return found.value_or(IndexCheck{});
+  return checks;
 }
 
 }  // namespace lathe::cuda

@@ -16,8 +16,8 @@ void numberChecks(mlir::func::FuncOp region);
 
 /// What a cache write checks.
 IndexCheck checkOf(UpdateOp update);
-/// What the kernel of a region without cache writes checks: its gathers, of which one is named if
-/// there is only one.
-IndexCheck checkOfGathers(mlir::func::FuncOp region);
+/// What the gathers of a region check, in their order: embeddings become gathers when it is
+/// printed.
+std::vector<IndexCheck> checksOfGathers(mlir::func::FuncOp region);
 
 }  // namespace lathe::cuda

@@ -146,11 +146,10 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
   for (const PrintedKernel& k : printed->kernels) {
     set.kernels.push_back(k.kernel);
     variant.launches.push_back(k.launch);
-    // A region tells of all its gathers in one word.
     Launch& l = variant.launches.back();
     if (llvm::any_of(l.arguments,
                      [](const Argument& a) { return a.kind == Argument::Kind::Status; }))
-      l.checks = {checkOfGathers(region)};
+      l.checks = checksOfGathers(region);
   }
   set.variants.push_back(std::move(variant));
   return set;

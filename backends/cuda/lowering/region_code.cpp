@@ -352,6 +352,10 @@ Val RegionCode::define(Operation* op, const std::string& type, const std::string
   return v;
 }
 
+std::string RegionCode::statusName(int check) {
+  return check ? "status" + std::to_string(check + 1) : "status";
+}
+
 std::vector<std::pair<std::string, Argument>> RegionCode::parameters() {
   std::vector<std::pair<std::string, Argument>> all;
   const auto& replaced = known_.replaced;
@@ -370,8 +374,9 @@ std::vector<std::pair<std::string, Argument>> RegionCode::parameters() {
   for (size_t i = 0; i < sizes.size(); ++i)
     all.push_back(
         {"i64 " + sizeNames[i], {.kind = Argument::Kind::Size, .index = 0, .value = sizes[i]}});
-  if (found.usesStatus)
-    all.push_back({"i64* status", {.kind = Argument::Kind::Status, .index = 0, .value = 0}});
+  for (int check : found.checks)
+    all.push_back({"i64* " + statusName(check),
+                   {.kind = Argument::Kind::Status, .index = check, .value = 0}});
   return all;
 }
 

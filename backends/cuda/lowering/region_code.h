@@ -56,7 +56,7 @@ struct Findings {
   llvm::DenseSet<unsigned> scattered;
   std::set<unsigned> operands;        ///< that are read at all
   llvm::DenseSet<unsigned> replaced;  ///< operands whose buffer a result may use
-  bool usesStatus = false;
+  std::set<int> checks;  ///< gathers that tell of an index, by their order in the region
   /// Reductions by the whole team: they come before any loop over their results.
   llvm::SetVector<mlir::Operation*> together;
 };
@@ -167,6 +167,7 @@ class RegionCode {
   Val concat(ConcatOp op, const Index& index);
   Val pad(PadOp op, const Index& index);
   Val gather(GatherOp op, const Index& index);
+  static std::string statusName(int check);
   Val iota(IotaOp op, const Index& index);
   Val randomBits(RandomBitsOp op, const Index& index);
   Index reshapeIndex(ReshapeOp op, const Index& index);

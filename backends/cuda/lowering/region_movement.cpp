@@ -148,9 +148,12 @@ Val RegionCode::gather(GatherOp op, const Index& index) {
     // Row 0 stands in for an index out of range, which is told to the host.
     int level = loadLevel(id.level);
     Val bad = k.define(level, "bool", "outside", id.text + " < 0 || " + id.text + " >= " + bound);
-    k.line(level, "if (" + bad.text + ") lt_report_index(status, " + id.text + ");");
+    const auto gathers = region_.getOps<GatherOp>();
+    const int check = int(std::distance(gathers.begin(), llvm::find(gathers, op)));
+    k.line(level,
+           "if (" + bad.text + ") lt_report_index(" + statusName(check) + ", " + id.text + ");");
     Val row = k.define(level, "i64", "chosen", bad.text + " ? 0 : " + id.text);
-    found.usesStatus = true;
+    found.checks.insert(check);
     k.remember(key, row);
     chosen = k.find(key);
   }

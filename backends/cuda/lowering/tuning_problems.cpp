@@ -69,6 +69,7 @@ TuningQuestion questionOf(const ProductKernel& p, const ProductSizes& sizes,
                           int64_t low, int64_t high) {
   std::string layout = p.transposedB ? "kn" : "nk";
   if (p.hooks.pairs) layout += "+pairs";
+  if (p.hooks.sumPairs) layout += "+sums";
   if (p.hooks.staged) layout += "+staged";
   if (!p.constantB) layout += "+computed";
   std::string batch = p.batch.empty() ? "" : fmt::format(" batch={}", sizeBucket(sizes.batch));

@@ -190,11 +190,20 @@ TEST_F(CublasLtTest, ALibraryWithoutAGpuIsAsAbsent) {
 TEST_F(CublasLtTest, FailuresTellTheProduct) {
   auto library = CublasLt::open();
   ASSERT_TRUE(library);
-  const LibraryProduct p{4, 8, 16, DType::BF16, DType::F32};
+  const LibraryProduct p{4, 8, 16, DType::BF16, DType::F32},
+      declined{5, 8, 16, DType::BF16, DType::F32};
   {
     Variable none("LATHE_MOCK_BLAS_MATCHES", "0");
     expectError(ErrorCode::Unsupported,
-                "cuBLASLt has no algorithm for a product 4 x 8 x 16, bf16 to f32",
+                "cuBLASLt has no algorithm for a product 5 x 8 x 16, bf16 to f32",
+                [&] { compare(*library, declined, false); });
+  }
+  // It is not asked again.
+  expectError(ErrorCode::Unsupported, "no algorithm for a product 5 x 8 x 16",
+              [&] { compare(*library, declined, false); });
+  {
+    Variable fail("LATHE_MOCK_BLAS_FAIL", "cublasLtMatmul:13");
+    expectError(ErrorCode::Io, "cublasLtMatmul failed for a product 4 x 8 x 16, bf16 to f32",
                 [&] { compare(*library, p, false); });
   }
   {
@@ -246,6 +255,7 @@ TEST(CublasLtApiTest, IsTheToolkitsInterface) {
                 offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
   static_assert(offsetof(blas::Heuristic, state) ==
                 offsetof(cublasLtMatmulHeuristicResult_t, state));
+  static_assert(blas::kNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
   static_assert(int(blas::kFloat32) == CUDA_R_32F);
   static_assert(int(blas::kFloat16) == CUDA_R_16F);
   static_assert(int(blas::kBfloat16) == CUDA_R_16BF);

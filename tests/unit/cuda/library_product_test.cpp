@@ -64,6 +64,17 @@ TEST_F(LibraryProduct, LargeOnesAreTheLibrarys) {
   run(200);
   run(200);
   EXPECT_EQ(products().size(), 2u);
+  EXPECT_EQ(session_->device().report().back(),
+            "large products: " + test::mockPath("mock_cublaslt"));
+}
+
+TEST_F(LibraryProduct, WithoutTheLibraryTheReportSaysSo) {
+  test::Variable nowhere("LATHE_CUBLASLT", "/nowhere/libcublasLt.so.13");
+  run(200);
+  EXPECT_NE(session_->device().report().back().find(
+                "large products: own kernels; cuBLASLt was not found:\n  LATHE_CUBLASLT=/nowhere"),
+            std::string::npos)
+      << session_->device().report().back();
 }
 
 TEST_F(LibraryProduct, SmallOnesAreOurs) {
