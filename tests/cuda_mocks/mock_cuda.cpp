@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA driver of host memory for tests. The stream is a queue that runs as late as it may: at
 // synchronisation. So a copy from memory that was reused too early gives wrong numbers. Every call
-// is logged. The environment says what it is and where it fails:
+// is logged. A work takes a microsecond. The environment says what it is and where it fails:
 //   LATHE_MOCK_VERSION=13000 LATHE_MOCK_DEVICES=1 LATHE_MOCK_CAPABILITY=90
 //   LATHE_MOCK_MISSING=cuFuncLoad      a function that is not there
 //   LATHE_MOCK_FAIL=cuMemAlloc:2:999   the second call of it gives 999
@@ -22,7 +22,7 @@ namespace {
 using namespace lathe::cuda::api;
 
 constexpr Result kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kInvalidImage = 200,
-                 kCaptureUnsupported = 900;
+                 kInvalidHandle = 400, kNotReady = 600, kCaptureUnsupported = 900;
 
 struct MockKernel {
   std::string name;
@@ -38,6 +38,11 @@ struct MockGraph {
   std::vector<Work> works;
 };
 
+struct MockEvent {
+  bool timed, recorded = false;
+  size_t works = 0;  // before it
+};
+
 struct State {
   std::string log;
   std::map<std::string, int> calls;
@@ -46,8 +51,8 @@ struct State {
   MockGraph* capture = nullptr;
   Context current = nullptr;
   int contexts = 0;
-  size_t done = 0, queued = 0;           // works of the stream
-  std::map<const void*, size_t> events;  // to the number of works before it
+  size_t done = 0, queued = 0;  // works of the stream
+  std::map<const void*, MockEvent> events;
 };
 State& state() {
   static State s;
@@ -164,6 +169,7 @@ Result cuStreamSynchronize(Stream) {
 Result cuEventCreate(Event* event, unsigned flags) {
   ENTER("cuEventCreate", text(flags));
   *event = reinterpret_cast<Event>(new char);
+  state().events[*event] = {flags != kEventDisableTiming};
   return kSuccess;
 }
 Result cuEventDestroy(Event event) {
@@ -174,12 +180,22 @@ Result cuEventDestroy(Event event) {
 }
 Result cuEventRecord(Event event, Stream) {
   ENTER("cuEventRecord");
-  state().events[event] = state().queued;
+  MockEvent& e = state().events.at(event);
+  e.recorded = true;
+  e.works = state().queued;
   return kSuccess;
 }
 Result cuEventSynchronize(Event event) {
   ENTER("cuEventSynchronize");
-  runUpTo(state().events[event]);
+  runUpTo(state().events.at(event).works);
+  return kSuccess;
+}
+Result cuEventElapsedTime(float* milliseconds, Event begin, Event end) {
+  ENTER("cuEventElapsedTime");
+  const MockEvent &b = state().events.at(begin), &e = state().events.at(end);
+  if (!b.timed || !e.timed || !b.recorded || !e.recorded) return kInvalidHandle;
+  if (e.works > state().done || b.works > state().done) return kNotReady;
+  *milliseconds = 1e-3f * (float(e.works) - float(b.works));
   return kSuccess;
 }
 Result cuMemAlloc(DevicePointer* memory, size_t bytes) {
@@ -280,6 +296,8 @@ Result cuFuncGetAttribute(int* value, int attribute, Function function) {
 }
 Result cuFuncSetAttribute(Function function, int attribute, int value) {
   ENTER("cuFuncSetAttribute", text(size_t(attribute)) + " " + text(size_t(value)));
+  if (attribute == kPreferredSharedCarveout)
+    return value >= -1 && value <= 100 ? kSuccess : kInvalidValue;
   if (attribute != kMaxDynamicSharedSizeBytes || value + 1024 > 227 << 10) return kInvalidValue;
   kernelOf(function).dynamicShared = value;
   return kSuccess;

@@ -69,6 +69,9 @@ class Driver : public DeviceMemory {
   /// Records what `body` launches and copies (device to device only) instead of running it.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;
   virtual void replay(Recorded& recorded) = 0;
+  /// Waits for `count` replays, one behind the other; the seconds of each. On a GPU without what
+  /// the host does to start them and to wait.
+  virtual std::vector<double> replayTimes(Recorded& recorded, int count) = 0;
 };
 
 /// The first GPU, through libcuda.so.1 (or the library that LATHE_LIBCUDA names). Throws Error

@@ -31,7 +31,8 @@ std::string DriverApi::describe(Result result) const {
 }
 
 DriverApi DriverApi::open() {
-  FoundLibrary library("LATHE_LIBCUDA", {"libcuda.so.1"});
+  // Containers mount the driver where their loader may not look.
+  FoundLibrary library("LATHE_LIBCUDA", {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"});
   if (!library)
     unsupported("no CUDA driver is installed:\n" + library.tried() +
                 "install NVIDIA's driver (580 or later), name its library in LATHE_LIBCUDA, or run "

@@ -35,10 +35,12 @@ enum DeviceAttribute : int {
 enum FunctionAttribute : int {
   kSharedSizeBytes = 1,
   kMaxDynamicSharedSizeBytes = 8,
+  kPreferredSharedCarveout = 9,
 };
+constexpr int kCarveoutMaxShared = 100;
 enum JitOption : int { kJitErrorLogBuffer = 5, kJitErrorLogBufferSizeBytes = 6 };
 enum LaunchAttributeId : int { kClusterDimension = 4, kProgrammaticStreamSerialization = 6 };
-constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
+constexpr unsigned kStreamNonBlocking = 1, kEventTiming = 0, kEventDisableTiming = 2;
 constexpr int kCaptureThreadLocal = 1;
 
 struct LaunchAttribute {
@@ -85,6 +87,7 @@ constexpr int kInterfaceVersion = 12040;
   F(eventDestroy, cuEventDestroy, (Event))                                              \
   F(eventRecord, cuEventRecord, (Event, Stream))                                        \
   F(eventSynchronize, cuEventSynchronize, (Event))                                      \
+  F(eventElapsedTime, cuEventElapsedTime, (float*, Event, Event))                       \
   F(memAlloc, cuMemAlloc, (DevicePointer*, size_t))                                     \
   F(memFree, cuMemFree, (DevicePointer))                                                \
   F(memGetInfo, cuMemGetInfo, (size_t*, size_t*))                                       \
@@ -111,8 +114,9 @@ constexpr int kInterfaceVersion = 12040;
   F(graphDestroy, cuGraphDestroy, (Graph))                                              \
   F(graphExecDestroy, cuGraphExecDestroy, (GraphExec))
 
-/// The driver's functions. `open` finds libcuda.so.1, or what LATHE_LIBCUDA names, and every
-/// function below, and initialises it; throws Error (Unsupported) for what is missing or too old.
+/// The driver's functions. `open` finds what LATHE_LIBCUDA names, or else libcuda.so.1 where the
+/// loader or a container has it, and every function below, and initialises it; throws Error
+/// (Unsupported) for what is missing or too old.
 struct DriverApi {
 #define LATHE_CUDA_MEMBER(member, name, parameters) Result(*member) parameters = nullptr;
   LATHE_CUDA_FUNCTIONS(LATHE_CUDA_MEMBER)

@@ -204,6 +204,11 @@ void GpuDriver::loadOne(const KernelCode& code, Kernel& kernel) {
   // Loaded here and not at the first launch: that may be while a recording is under way.
   check(api_.kernelGetFunction(&kernel.function, found), "cuKernelGetFunction", details);
   check(api_.funcLoad(kernel.function), "cuFuncLoad", details);
+  // One division of L1 and shared memory for all kernels: with a division of its own for each, a
+  // multiprocessor would have to be empty before the next kernel's, which ends every overlap.
+  check(api_.funcSetAttribute(kernel.function, api::kPreferredSharedCarveout,
+                              api::kCarveoutMaxShared),
+        "cuFuncSetAttribute", details);
   check(api_.funcGetAttribute(&kernel.staticShared, api::kSharedSizeBytes, kernel.function),
         "cuFuncGetAttribute", details);
   kernel.dynamicShared = std::max(0, kSharedWithoutAsking - kernel.staticShared);

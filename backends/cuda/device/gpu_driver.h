@@ -40,6 +40,7 @@ class GpuDriver final : public Driver {
 
   std::unique_ptr<Recorded> record(const std::function<void()>& body) override;
   void replay(Recorded& recorded) override;
+  std::vector<double> replayTimes(Recorded& recorded, int count) override;
 
  private:
   struct Kernel;

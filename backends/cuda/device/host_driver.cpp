@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -163,6 +164,18 @@ class Host final : public HostDriver {
         arguments.push_back(const_cast<uint64_t*>(&value));
       run(step, arguments.data());
     }
+  }
+
+  std::vector<double> replayTimes(Recorded& recorded, int count) override {
+    std::vector<double> seconds;
+    for (int i = 0; i < count; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      replay(recorded);
+      synchronize();
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+      seconds.push_back(time.count());
+    }
+    return seconds;
   }
 
   std::vector<LaunchRecord> takeLaunches() override { return std::exchange(launches_, {}); }

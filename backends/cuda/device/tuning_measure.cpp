@@ -2,12 +2,12 @@
 #include "backends/cuda/device/tuning_measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <random>
 #include <set>
 
+#include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/program_code.h"
 #include "runtime/array.h"
 #include "runtime/device.h"
@@ -21,10 +21,6 @@ constexpr int64_t kPool = 1'048'573;  // a prime: rows of a buffer do not repeat
 constexpr int64_t kMostSets = 256, kMostLaunches = 1024;
 constexpr int64_t kCompared = 1 << 16, kPlaces = 64;  // elements of a result, at so many places
 constexpr double kLeastGain = 0.02;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Of a difference, as a share of the value and of the root mean square of all.
 double toleranceOf(DType dtype) {
@@ -104,6 +100,14 @@ std::shared_ptr<const Program> onlyProblem(const Program& program, const TuningP
   return only;
 }
 
+Driver& driverOf(Device& device, const Program& program) {
+  auto* driver = dynamic_cast<Driver*>(device.memory());
+  if (!driver)
+    throw Error(ErrorCode::InvalidFile,
+                "candidates of backend '" + program.backend + "'; expected those of cuda");
+  return *driver;
+}
+
 class Bench {
  public:
   Bench(const Program& program, const TuningProblem& problem, const std::string& device,
@@ -112,8 +116,8 @@ class Bench {
         entry_(program_->entry(problem.entry)),
         effort_(effort),
         device_(openDevice(program_, {.device = device})),
-        memory_(device_->memory()),
-        buffers_(*memory_),
+        driver_(driverOf(*device_, *program_)),
+        buffers_(driver_),
         pools_(problem.integers) {
     const Call& call = entry_.calls.at(0);
     slots_ = call.operands;
@@ -137,14 +141,16 @@ class Bench {
     std::vector<MeasuredChoice> measured;
     for (const Call& call : entry_.calls) {
       MeasuredChoice m;
+      bool missing = false;  // a library that is not installed
       try {
         measure(call, m);
       } catch (const Error& e) {
         m.error = e.what();
+        missing = e.code() == ErrorCode::Unsupported;
       }
       measured.push_back(std::move(m));
       // Without what the others are compared with, or on a broken device, nothing more is learnt.
-      if (reference_.empty()) break;
+      if (reference_.empty() && !missing) break;
     }
     return measured;
   }
@@ -175,41 +181,43 @@ class Bench {
     const Array& pool = pools_.of(dtypeOf(i));
     const size_t bytes = bytesOf(i);
     for (size_t at = 0; at < bytes; at += pool.bytes())
-      memory_->upload(static_cast<std::byte*>(to) + at, pool.data(),
-                      std::min(pool.bytes(), bytes - at));
+      driver_.upload(static_cast<std::byte*>(to) + at, pool.data(),
+                     std::min(pool.bytes(), bytes - at));
   }
 
   void measure(const Call& call, MeasuredChoice& m) {
     const std::unique_ptr<Kernel> kernel = device_->makeKernel(*program_, entry_, call);
     const size_t scratchBytes = kernel->bind(shapes_);
-    Buffers own(*memory_);
+    Buffers own(driver_);
     auto* scratch = static_cast<std::byte*>(own.take(scratchBytes));
     check(*kernel, scratch, m);
-    const double one = secondsOf([&] { kernel->run(sets_[1].data(), scratch); });
-    const int64_t wanted = int64_t(std::ceil(effort_.secondsPerReplay / std::max(one, 1e-7)));
-    const auto sets = int64_t(sets_.size());
-    const int64_t launches = std::clamp<int64_t>(wanted, sets, std::max(sets, kMostLaunches));
-    auto launchAll = [&] {
-      for (int64_t i = 0; i < launches; ++i) kernel->run(sets_[size_t(i % sets)].data(), scratch);
-    };
-    device_->run(this, false, launchAll);  // forgets what was recorded before
-    for (int i = 0; i < effort_.warmUps; ++i) device_->run(this, true, launchAll);
-    device_->finish();
-    std::vector<double> all;
-    for (int i = 0; i < effort_.replays; ++i)
-      all.push_back(secondsOf([&] { device_->run(this, true, launchAll); }) / double(launches));
-    std::ranges::sort(all);
-    const double median = all[all.size() / 2];
-    m.microseconds = 1e6 * median;
-    m.spread = (all[all.size() * 3 / 4] - all[all.size() / 4]) / median;
+    // One count for all choices, so that what a replay costs by itself is the same share of each.
+    if (!launches_) {
+      const auto sets = int64_t(sets_.size());
+      const double one = std::max(timesOf(*kernel, scratch, sets).median, 1e-7);
+      launches_ = std::clamp<int64_t>(int64_t(std::ceil(effort_.secondsPerReplay / one)), sets,
+                                      std::max(sets, kMostLaunches));
+    }
+    const Times times = timesOf(*kernel, scratch, launches_);
+    m.microseconds = 1e6 * times.median;
+    m.spread = times.spread;
   }
 
-  template <class Work>
-  double secondsOf(const Work& work) {
-    const double begin = now();
-    work();
+  struct Times {
+    double median, spread;  // seconds of one run
+  };
+  // Of replays with so many runs, after those that warm up.
+  Times timesOf(Kernel& kernel, std::byte* scratch, int64_t launches) {
+    const auto recorded = driver_.record([&] {
+      for (int64_t i = 0; i < launches; ++i)
+        kernel.run(sets_[size_t(i) % sets_.size()].data(), scratch);
+    });
+    std::vector<double> all = driver_.replayTimes(*recorded, effort_.warmUps + effort_.replays);
     device_->finish();
-    return now() - begin;
+    all.erase(all.begin(), all.begin() + effort_.warmUps);
+    std::ranges::sort(all);
+    const double median = all[all.size() / 2];
+    return {median / double(launches), (all[all.size() * 3 / 4] - all[all.size() / 4]) / median};
   }
 
   // Runs once on fresh operands and compares with the first choice.
@@ -217,7 +225,7 @@ class Bench {
     const Set& set = sets_[0];
     for (size_t i = 0; i < operands_; ++i) fill(set[i], i);
     for (size_t i = operands_; i < slots_.size(); ++i)
-      if (entry_.slots[size_t(slots_[i])].alias < 0) memory_->zero(set[i], bytesOf(i));
+      if (entry_.slots[size_t(slots_[i])].alias < 0) driver_.zero(set[i], bytesOf(i));
     kernel.run(set.data(), scratch);
     device_->finish();
     std::vector<Array> got;
@@ -240,8 +248,8 @@ class Bench {
     for (int64_t at = 0; at < taken; at += run) {
       const int64_t length = std::min(run, taken - at);
       const int64_t place = int64_t(double(count - taken) * double(at) / double(taken)) + at;
-      memory_->download(static_cast<std::byte*>(out.data()) + at * size,
-                        static_cast<const std::byte*>(from) + place * size, size_t(length * size));
+      driver_.download(static_cast<std::byte*>(out.data()) + at * size,
+                       static_cast<const std::byte*>(from) + place * size, size_t(length * size));
     }
     return out;
   }
@@ -265,7 +273,7 @@ class Bench {
   const EntryPoint& entry_;
   const TuningEffort& effort_;
   std::unique_ptr<Device> device_;
-  DeviceMemory* memory_;
+  Driver& driver_;
   Buffers buffers_;
   Pools pools_;
   std::vector<int> slots_;
@@ -273,6 +281,7 @@ class Bench {
   KernelShapes shapes_;
   std::vector<Set> sets_;
   std::vector<Array> reference_;
+  int64_t launches_ = 0;  // of a replay
 };
 
 }  // namespace

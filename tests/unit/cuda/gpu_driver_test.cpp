@@ -69,6 +69,19 @@ TEST_F(GpuDriverTest, NamesTheLibraryThatIsMissing) {
   expectError(ErrorCode::Unsupported, "no CUDA driver is installed", [] { openGpu(); });
 }
 
+TEST_F(GpuDriverTest, LooksForTheDriverWhereContainersHaveIt) {
+  Variable unset("LATHE_LIBCUDA", "");
+  try {
+    openGpu();
+    GTEST_SKIP() << "a GPU is here";
+  } catch (const Error& e) {
+    if (std::string(e.what()).find("no CUDA driver is installed") == std::string::npos)
+      GTEST_SKIP() << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("\n  libcuda.so.1: "));
+    EXPECT_THAT(e.what(), HasSubstr("\n  /usr/local/nvidia/lib64/libcuda.so.1: "));
+  }
+}
+
 TEST_F(GpuDriverTest, RefusesALibraryThatIsNoDriver) {
   Variable other("LATHE_LIBCUDA", "libm.so.6");
   expectError(ErrorCode::Unsupported, "libm.so.6 is no CUDA driver", [] { openGpu(); });
@@ -233,14 +246,20 @@ TEST_F(GpuDriverTest, AsksOnceForMoreThan48KiBOfSharedMemory) {
   };
   // 1,024 bytes of the mock's kernels are static.
   launch(47 << 10);
-  EXPECT_TRUE(lines("cuFuncSetAttribute").empty());
+  EXPECT_TRUE(lines("cuFuncSetAttribute 8 ").empty());
   launch(100 << 10);
   launch(100 << 10);
   launch(60 << 10);
-  EXPECT_THAT(lines("cuFuncSetAttribute"), ElementsAre("cuFuncSetAttribute 8 102400"));
+  EXPECT_THAT(lines("cuFuncSetAttribute 8 "), ElementsAre("cuFuncSetAttribute 8 102400"));
   launch((227 << 10) - 1024);
   expectError(ErrorCode::Unsupported, "a block of Mock GPU has 232448 bytes",
               [&] { launch((227 << 10) - 1023); });
+}
+
+TEST_F(GpuDriverTest, KernelsDivideL1AndSharedMemoryInOneWay) {
+  openGpu()->load({code("first"), code("second")});
+  EXPECT_THAT(lines("cuFuncSetAttribute"),
+              ElementsAre("cuFuncSetAttribute 9 100", "cuFuncSetAttribute 9 100"));
 }
 
 TEST_F(GpuDriverTest, AFailedLaunchTellsItsConfiguration) {
@@ -280,16 +299,45 @@ TEST_F(GpuDriverTest, RecordsNowAndRunsAtEveryReplay) {
   driver->release(copied);
 }
 
+TEST_F(GpuDriverTest, TimesReplaysThatWaitForNothingBetween) {
+  auto driver = openGpu();
+  Driver::Function f = driver->load({code("kernel")})[0];
+  auto recorded = driver->record([&] {
+    for (int i = 0; i < 31; ++i) driver->launch(f, {}, nullptr);
+  });
+  reset();
+  // A work of the mock takes a microsecond.
+  EXPECT_THAT(driver->replayTimes(*recorded, 3),
+              ::testing::Each(::testing::DoubleNear(31e-6, 1e-9)));
+  EXPECT_EQ(lines("Synchronize").size(), 1u);
+  EXPECT_EQ(lines("cuGraphLaunch").size(), 4u) << "one goes ahead, while the others are queued";
+  EXPECT_EQ(driver->replayTimes(*recorded, 0), std::vector<double>());
+}
+
+TEST_F(GpuDriverTest, EventsAreGivenBackWhenTimingFails) {
+  auto driver = openGpu();
+  auto recorded = driver->record([] {});
+  for (const char* at : {"cuEventCreate:2:999", "cuEventRecord:2:999", "cuEventElapsedTime:1:999",
+                         "cuGraphLaunch:2:999", "cuStreamSynchronize:1:999"}) {
+    Variable fail("LATHE_MOCK_FAIL", at);
+    reset();
+    EXPECT_THROW(driver->replayTimes(*recorded, 2), Error) << at;
+  }
+  EXPECT_EQ(driver->replayTimes(*recorded, 2).size(), 2u);
+}
+
 TEST_F(GpuDriverTest, WhatCannotBeRecordedIsRefusedAndTheRecordingEnds) {
   auto driver = openGpu();
   int word = 0;
   void* value = driver->allocate(sizeof(int), "value");
+  const auto earlier = driver->record([] {});
   for (const std::function<void()>& body : std::vector<std::function<void()>>{
            [&] { driver->upload(value, &word, sizeof(int)); },
            [&] { driver->download(&word, value, sizeof(int)); },
            [&] { driver->synchronize(); },
            [&] { driver->allocate(1, "more"); },
            [&] { driver->record([] {}); },
+           [&] { driver->replayTimes(*earlier, 1); },
        })
     expectError(ErrorCode::InvalidArgument, "cannot be recorded", [&] { driver->record(body); });
   // The driver works on, and the stream captures no more.
@@ -393,12 +441,16 @@ TEST(DriverApiTest, IsTheToolkitsInterface) {
   static_assert(int(api::kSharedSizeBytes) == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   static_assert(int(api::kMaxDynamicSharedSizeBytes) ==
                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  static_assert(int(api::kPreferredSharedCarveout) ==
+                CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+  static_assert(int(api::kCarveoutMaxShared) == CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
   static_assert(int(api::kJitErrorLogBuffer) == CU_JIT_ERROR_LOG_BUFFER);
   static_assert(int(api::kJitErrorLogBufferSizeBytes) == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   static_assert(int(api::kClusterDimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   static_assert(int(api::kProgrammaticStreamSerialization) ==
                 CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
   static_assert(int(api::kStreamNonBlocking) == CU_STREAM_NON_BLOCKING);
+  static_assert(int(api::kEventTiming) == CU_EVENT_DEFAULT);
   static_assert(int(api::kEventDisableTiming) == CU_EVENT_DISABLE_TIMING);
   static_assert(int(api::kCaptureThreadLocal) == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   EXPECT_GE(CUDA_VERSION, api::kLowestDriver);

@@ -2,7 +2,9 @@
 // Candidates of a small model, written by the compiler and measured by host execution.
 #include "backends/cuda/device/tuning_measure.h"
 
+#include <cmath>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +14,7 @@
 #include "frontend/graph.h"
 #include "ir/ops.h"
 #include "runtime/error.h"
+#include "tests/cuda_mocks/mock_library.h"
 
 namespace lathe::cuda {
 namespace {
@@ -114,6 +117,40 @@ TEST(TuningMeasure, RegionsAreMeasuredToo) {
     return;
   }
   FAIL() << "no region among the problems";
+}
+
+// On a GPU of host memory, whose kernels do nothing and take a microsecond a launch.
+TEST(TuningMeasure, AllChoicesOfAProblemAreLaunchedEquallyOften) {
+  test::Variable library("LATHE_LIBCUDA", test::mockPath("mock_cuda"));
+  Program program = candidates(":product");
+  const KernelTable table = kernelTableOf(program);
+  std::vector<KernelCode> codes = kernelCodeOf(program);
+  for (KernelCode& k : codes) k.cubin = "cubin " + k.name;
+  storeKernels(program, table, codes);
+  const TuningProblem problem = tuningProblemsOf(program).front();
+  ASSERT_GE(problem.choices.size(), 2u);
+  std::vector<double> launchesOfARun;
+  for (const Call& call : program.entry(problem.entry).calls)
+    launchesOfARun.push_back(double(table.at(call.callee)[0].launches.size()));
+
+  test::mockFunction<void()>("mock_cuda", "mockReset")();
+  const std::vector<MeasuredChoice> measured =
+      measureChoices(program, problem, "gpu", {2, 5, 0, 100e-6});
+  ASSERT_EQ(measured.size(), problem.choices.size());
+  for (size_t i = 0; i < measured.size(); ++i) {
+    EXPECT_EQ(measured[i].error, "");
+    EXPECT_NEAR(measured[i].microseconds, launchesOfARun[i], 1e-3) << problem.choices[i];
+    EXPECT_NEAR(measured[i].spread, 0, 1e-3);
+  }
+  // Recordings: two sets of operands to find the count, then as many runs as fill the time.
+  std::vector<double> recorded;
+  std::istringstream log(test::mockFunction<const char*()>("mock_cuda", "mockLog")());
+  for (std::string word; log >> word;)
+    if (word == "cuStreamEndCapture") log >> recorded.emplace_back();
+  std::vector<double> expected{2 * launchesOfARun[0]};
+  for (double launches : launchesOfARun)
+    expected.push_back(launches * std::ceil(100 / launchesOfARun[0]));
+  EXPECT_EQ(recorded, expected);
 }
 
 TEST(TuningMeasure, ASwitchNeedsTwoPercent) {
