@@ -24,34 +24,49 @@ __device__ __forceinline__ void keep(u32 value, u32* sink) {
   if (value == 0x12345679u) *sink = value;
 }
 
+// What is left from `i` on where less than U steps are: its loads are under way together as well.
+template <int U>
+__device__ __forceinline__ u32 foldRest(const uint4* p, u64 i, u64 n, u64 step) {
+  uint4 v[U] = {};
+#pragma unroll
+  for (int j = 0; j < U; ++j)
+    if (i + j * step < n) v[j] = loadStreamed(p + i + j * step);
+  u32 all = 0;
+#pragma unroll
+  for (int j = 0; j < U; ++j) all ^= fold(v[j]);
+  return all;
+}
+
 // Every block reads a part of its own; U loads of 16 bytes per thread are under way.
 template <int U>
 __global__ void __launch_bounds__(512) readParts(const uint4* __restrict__ p, u64 n, u32* sink) {
   const u64 part = n / gridDim.x;
   const uint4* from = p + part * blockIdx.x;
   u32 all = 0;
-  for (u64 i = threadIdx.x; i + (u64)(U - 1) * blockDim.x < part; i += (u64)U * blockDim.x) {
+  u64 i = threadIdx.x;
+  for (; i + (u64)(U - 1) * blockDim.x < part; i += (u64)U * blockDim.x) {
     uint4 v[U];
 #pragma unroll
     for (int j = 0; j < U; ++j) v[j] = loadStreamed(from + i + (u64)j * blockDim.x);
 #pragma unroll
     for (int j = 0; j < U; ++j) all ^= fold(v[j]);
   }
-  keep(all, sink);
+  keep(all ^ foldRest<U>(from, i, part, blockDim.x), sink);
 }
 
 template <int U>
 __global__ void __launch_bounds__(512) readStrided(const uint4* __restrict__ p, u64 n, u32* sink) {
   const u64 step = (u64)gridDim.x * blockDim.x;
   u32 all = 0;
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i + (U - 1) * step < n; i += U * step) {
+  u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x;
+  for (; i + (U - 1) * step < n; i += U * step) {
     uint4 v[U];
 #pragma unroll
     for (int j = 0; j < U; ++j) v[j] = loadStreamed(p + i + j * step);
 #pragma unroll
     for (int j = 0; j < U; ++j) all ^= fold(v[j]);
   }
-  keep(all, sink);
+  keep(all ^ foldRest<U>(p, i, n, step), sink);
 }
 
 // Every block sweeps the same buffer, each from another place.
@@ -74,13 +89,15 @@ template <int U>
 __global__ void __launch_bounds__(512)
     copyStrided(const uint4* __restrict__ p, uint4* __restrict__ q, u64 n) {
   const u64 step = (u64)gridDim.x * blockDim.x;
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i + (U - 1) * step < n; i += U * step) {
+  u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x;
+  for (; i + (U - 1) * step < n; i += U * step) {
     uint4 v[U];
 #pragma unroll
     for (int j = 0; j < U; ++j) v[j] = __ldcs(p + i + j * step);
 #pragma unroll
     for (int j = 0; j < U; ++j) __stcs(q + i + j * step, v[j]);
   }
+  for (; i < n; i += step) __stcs(q + i, __ldcs(p + i));
 }
 
 template <int U>
