@@ -9,9 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "backends/cuda/device/driver.h"
-#include "bench/gpu/isolated.h"
 #include "backends/cuda/device/tuning_measure.h"
+#include "bench/gpu/held_gpu.h"
+#include "bench/gpu/isolated.h"
 #include "runtime/error.h"
 
 namespace {
@@ -32,17 +32,28 @@ std::string today() {
   return text;
 }
 
-std::unique_ptr<Driver> open(const std::string& device) {
-  return device == "host" ? openHost() : openGpu();
+// A candidate that broke the context costs its own problem and not the next one.
+void expectSound(Driver& gpu, const TuningProblem& problem,
+                 const std::vector<MeasuredChoice>& all) {
+  try {
+    gpu.synchronize();
+  } catch (const Error& e) {
+    std::string message = e.what();
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!all[i].error.empty()) message += "\n" + problem.choices[i] + ": " + all[i].error;
+    throw Error(e.code(), message);
+  }
 }
 
 // What a child of this process finds out about problem number `i`.
 Json measured(const Program& program, const TuningProblem& problem, const std::string& device) {
+  Driver* gpu = heldGpu(device);
   TuningEffort effort;
   if (device == "host") effort = {1, 3, 0, 0};  // its times say nothing
   const std::vector<MeasuredChoice> all = measureChoices(program, problem, device, effort);
+  if (gpu) expectSound(*gpu, problem, all);
   const size_t winner = winnerOf(all);
-  const DeviceFacts facts = open(device)->facts();
+  const DeviceFacts facts = gpu ? gpu->facts() : openHost()->facts();
   Json choices = Json::array();
   for (size_t i = 0; i < all.size(); ++i) {
     const MeasuredChoice& m = all[i];

@@ -11,6 +11,7 @@
 
 #include "backends/cuda/device/driver.h"
 #include "bench/gpu/golden.h"
+#include "bench/gpu/held_gpu.h"
 #include "bench/gpu/isolated.h"
 
 namespace {
@@ -88,16 +89,16 @@ struct Outcome {
   std::string facts;
 };
 
-Outcome runCase(const Case& c, const std::string& folder, bool gpu) {
+Outcome runCase(const Case& c, const std::string& folder, const std::string& device) {
   std::unique_ptr<Driver> host = openHost();
   Outcome outcome;
   Words fromHost = runOn(*host, c, folder, false);
   outcome.facts = host->facts().name;
-  if (!gpu) {
+  Driver* tested = heldGpu(device);
+  if (!tested) {
     outcome.tested = std::move(fromHost);
     return outcome;
   }
-  std::unique_ptr<Driver> tested = openGpu();
   outcome.tested = runOn(*tested, c, folder, true);
   outcome.host = std::move(fromHost);
   outcome.facts = tested->facts().name + ", driver " + tested->facts().driver;
@@ -113,7 +114,7 @@ int run(const std::string& device, const std::string& folder, const std::string&
   int wrong = 0;
   size_t offset = 0;
   auto work = [&](size_t i) {
-    const Outcome outcome = runCase(cases[i], folder, device == "gpu");
+    const Outcome outcome = runCase(cases[i], folder, device);
     Json part = Json::array();
     const Words* host = outcome.host.empty() ? nullptr : &outcome.host;
     const int differ = check(part, cases[i], outcome.tested, host, offset);

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/gpu/held_gpu.h"
 #include "bench/gpu/isolated.h"
 #include "bench/gpu/packed_program.h"
 #include "runtime/error.h"
@@ -85,6 +86,7 @@ int run(const std::string& device, const std::string& path, const std::string& o
   for (const Json& item : cases)
     if (std::string(item["name"]).find(filter) != std::string::npos) chosen.push_back(item);
   auto work = [&](size_t i) {
+    lathe::cuda::heldGpu(device);
     int64_t count = 0;
     const Json found = mismatches(file, chosen[i], sizes, device, count);
     return Json{{"compared", count}, {"mismatches", found}}.dump();
