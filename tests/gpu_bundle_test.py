@@ -5,6 +5,7 @@
     gpu_bundle_test.py runtime CMAKE FOLDER WRITE_CASES   the runtime alone, built anew in FOLDER
     gpu_bundle_test.py nvcc FOLDER                        every CUDA text of bench/gpu (77: no nvcc)
     gpu_bundle_test.py golden                             no device primitive is left out
+    gpu_bundle_test.py cublaslt FOLDER                    PyTorch's copy of the library is found
 """
 
 import json
@@ -116,5 +117,37 @@ def golden():
         sys.exit(f"primitives without a golden dump: {missing} (of {len(names)})")
 
 
+def cublaslt(folder):
+    script, site = ROOT / "bench/gpu/cublaslt.py", Path(folder) / "site"
+    packages = site / "nvidia"
+    ours, old = packages / "cu13/lib/libcublasLt.so.13", packages / "cublas/lib/libcublasLt.so.12"
+    for path in (ours, old):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    text = Path(folder) / "library.c"
+    text.write_text("unsigned long cublasLtGetVersion(void) { return 130207; }\n")
+    told_by("cc", "-shared", "-fPIC", text, "-o", ours)
+    old.write_text("of another version\n")
+    environment = {k: v for k, v in os.environ.items() if k != "LATHE_CUBLASLT"}
+
+    def answer(expression, **variables):
+        code = f"import cublaslt; print(cublaslt.{expression})"
+        paths = os.pathsep.join([str(site), str(script.parent)])
+        env = environment | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"} | variables
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        return done.stdout.strip() or done.stderr
+
+    # Another installation's may follow; the toolkits' come first, and what is named is all.
+    listed = json.loads(answer("candidates()").replace("'", '"'))
+    if listed[0] != "libcublasLt.so.13" or str(ours) not in listed[1:] or str(old) in listed:
+        sys.exit(f"expected the loader's library and {ours} among {listed}")
+    found = answer("found()", LATHE_CUBLASLT=str(ours))
+    if found != str({"file": str(ours), "version": 130207}):
+        sys.exit(f"expected {ours} of version 130207: {found}")
+    missing = answer("found()", LATHE_CUBLASLT="/nowhere/libcublasLt.so.13")
+    if "missing" not in missing or str(old) not in missing:
+        sys.exit(f"expected no library, and a word on {old}: {missing}")
+
+
 if __name__ == "__main__":
-    {"runtime": runtime, "nvcc": nvcc, "golden": golden}[sys.argv[1]](*sys.argv[2:])
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, cublaslt)}
+    tests[sys.argv[1]](*sys.argv[2:])

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import cublaslt
+
 
 def told_by(*command):
     try:
@@ -43,6 +45,7 @@ facts = {
     "commit_here": told_by("git", "-C", root, "rev-parse", "HEAD"),
     "device": gpu(),
     "toolkit": told_by("nvcc", "--version").splitlines()[-1:],
+    "cublaslt": cublaslt.found(),
     "host": {"cpu": cpu(), "cores": os.cpu_count(), "system": platform.platform()},
 }
 Path(out).write_text(json.dumps(facts, indent=1) + "\n")

@@ -55,6 +55,7 @@ def result_of(check, stage, facts, roofs):
         "tree_changed": bundle.get("changed_since"),
         "device": facts["device"],
         "toolkit": facts["toolkit"],
+        "cublaslt": facts.get("cublaslt"),
         "host": facts["host"],
         "outcome": stage.get("outcome", "failed"),
         "numbers": {key: value for key, value in stage.items() if key not in kept},
@@ -89,6 +90,15 @@ def print_table(stages, roofs):
     print(f"\nroofs: {roofs['read_gbps']} GB/s read, {roofs['matrix_tflops']} TFLOP/s")
 
 
+def print_products(stages):
+    """Who computed Lathe's large products, as its device says."""
+    for what in ("decode", "prefill"):
+        for key, ours in stages.get(f"lathe-{what}", {}).get("results", {}).items():
+            for line in ours.get("device", []):
+                if line.startswith("large products"):
+                    print(f"{key}: {line}")
+
+
 def write_records(path, stage):
     """The lines of a choices stage, as backends/cuda/tuning and LATHE_TUNING take them."""
     records = [p["record"] for p in stage.get("problems", []) if "record" in p]
@@ -110,6 +120,7 @@ def main():
                 folders[check] = folder
     roofs = roofs_of(stages)
     print_table(stages, roofs)
+    print_products(stages)
     for check, stage in stages.items():
         print(f"{check}: {stage.get('outcome', 'failed')}")
     if arguments.print_only:
