@@ -196,7 +196,7 @@ class CudaKernel final : public Kernel {
             r.config.extents.push_back(a.index);
         }
       }
-      if (l.product && valueOf(l.product->rows, shapes) >= kLibraryRows) {
+      if (l.product) {
         const PlainProduct& p = *l.product;
         r.product = LibraryProduct{.rows = valueOf(p.rows, shapes),
                                    .columns = valueOf(p.columns, shapes),
@@ -233,6 +233,10 @@ class CudaKernel final : public Kernel {
         arguments_[i] = &values_[i];
       }
       if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
+      if (r.product && r.launch->product->required)
+        throw Error(ErrorCode::Unsupported,
+                    at(call_) + "the product is left to cuBLASLt, which is missing here; " +
+                        driver_.productsReport());
       driver_.launch(r.function, r.config, arguments_.data());
     }
   }
@@ -244,11 +248,9 @@ class CudaKernel final : public Kernel {
     LaunchConfig config;
     std::vector<int64_t> values;  // by argument: number of the pointer or word, size, offset
     bool some;                    // no axis of the grid is empty
-    std::optional<LibraryProduct> product = {};  // large enough for a library
+    std::optional<LibraryProduct> product = {};  // that a library is to compute
     int64_t scratchOf[5] = {};                   // of its operands that are scratch memory
   };
-  // From here on the libraries' kernels (wgmma) leave ours behind.
-  static constexpr int64_t kLibraryRows = 128;
 
   static std::array<const Argument*, 5> argumentsOf(const PlainProduct& p) {
     return {&p.x, &p.weight, p.bias ? &*p.bias : nullptr, p.residual ? &*p.residual : nullptr,

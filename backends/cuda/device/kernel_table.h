@@ -35,13 +35,14 @@ struct Argument {
   DimExpr value = 0;
 };
 
-/// The product that a launch computes and nothing else, so that a library may compute it:
+/// The product that a launch computes and nothing else. Where there is a library it computes that:
 /// result[rows, columns] = x[rows, depth] weight[columns, depth]^T + bias[columns] + residual.
 struct PlainProduct {
   DType dtype = DType::BF16;
   DimExpr rows = 0, columns = 0, depth = 0;
   Argument x, weight, result;
   std::optional<Argument> bias, residual;
+  bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
 };
 
 /// An op whose index a kernel checks: out of range, it sets a status word to `index | 1 << 62`.

@@ -2,6 +2,7 @@
 // Which way a product is run: candidates, and a model of their time on an H200.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cuda/lowering/gemm_choices.h"
 #include "backends/cuda/templates/lathe_product_plan.cuh"
@@ -91,6 +92,27 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
                         double(s.rows) * double(s.n));
   return kLaunch + (c.splits > 1 ? 1.5e-6 : 0) +
          std::max(waves * (steps * stepSeconds + epilogue), moved / kMemory) + waves * fill;
+}
+
+// As NVIDIA's library does: wgmma at the rate that a chip sustains at its power limit, less for
+// smaller tiles, of which it takes those that fill the chip best.
+double librarySeconds(const ProductKernel& p, const ProductSizes& s) {
+  struct Tile {
+    double m, n, share;
+  };
+  constexpr Tile kTiles[] = {{128, 256, 1}, {128, 128, 0.85}, {64, 128, 0.7}, {64, 64, 0.5}};
+  const double rate = (p.dtype == DType::F32 ? 45e12 : 700e12) / kProcessors;
+  double compute = std::numeric_limits<double>::infinity();
+  for (const Tile& t : kTiles)
+    for (double splits : {1, 2, 4}) {
+      const double tiles = ceilOf(double(s.rows), t.m) * ceilOf(double(s.n), t.n) * splits;
+      const double each = 2 * t.m * t.n * double(s.k) / splits / (t.share * rate);
+      compute = std::min(compute, ceilOf(tiles, kProcessors) * each + (splits > 1 ? 1.5e-6 : 0));
+    }
+  const double moved =
+      double(sizeOf(p.dtype)) *
+      (double(s.rows) * double(s.k) + double(s.n) * double(s.k) + double(s.rows) * double(s.n));
+  return kLaunch + 1.5e-6 + std::max(compute, moved / (0.8 * kMemory));
 }
 
 bool isSmall(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
@@ -212,9 +234,17 @@ int gemmRegisters(const ProductChoice& c, bool pairs) {
 
 double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
                       const ProductChoice& choice) {
-  return choice.method == ProductMethod::GemvDot || choice.method == ProductMethod::GemvMma
-             ? gemvSeconds(product, sizes, choice)
-             : gemmSeconds(product, sizes, choice);
+  switch (choice.method) {
+    case ProductMethod::GemvDot:
+    case ProductMethod::GemvMma:
+      return gemvSeconds(product, sizes, choice);
+    case ProductMethod::Gemm:
+    case ProductMethod::Simt:
+      return gemmSeconds(product, sizes, choice);
+    case ProductMethod::Library:
+      return librarySeconds(product, sizes);
+  }
+  return 0;
 }
 
 std::vector<ProductChoice> productCandidates(const ProductKernel& product,
@@ -229,6 +259,13 @@ std::vector<ProductChoice> productCandidates(const ProductKernel& product,
       simt.warpsM = 8;
       out.push_back(simt);
     }
+    // Below, the launches of a decode step overlap, which a library's do not.
+    constexpr int64_t kLibraryRows = 128;
+    ProductChoice library;
+    library.method = ProductMethod::Library;
+    if (product.plain && sizes.rows > kLibraryRows &&
+        (isSmall(product.dtype) || product.dtype == DType::F32))
+      out.push_back(library);
   }
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t i = 0; i < out.size(); ++i)

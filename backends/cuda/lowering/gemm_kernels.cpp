@@ -227,6 +227,8 @@ Printed print(const ProductKernel& p, const ProductChoice& c, int64_t rows,
       return printGemm(p, c, rows, name);
     case ProductMethod::Simt:
       return printSimt(p, c, name);
+    case ProductMethod::Library:
+      break;  // has no text
   }
   return {};
 }
@@ -242,6 +244,8 @@ std::string describe(const ProductChoice& c) {
       return fmt::format("tiled {}x{}, {} stages{}", c.tileM, c.tileN, c.stages, splits);
     case ProductMethod::Simt:
       return fmt::format("tiled {}x{} without tensor cores", c.tileM, c.tileN);
+    case ProductMethod::Library:
+      return "library";
   }
   return {};
 }
@@ -303,7 +307,7 @@ KernelSet productKernels(const ProductKernel& given) {
   KernelSet out;
   const auto constantRows = product.m.asConstant();
   int64_t low = 0;
-  std::optional<ProductChoice> last;
+  std::optional<ProductChoice> last, lastPrinted;
   for (int64_t high : {int64_t(1), int64_t(4), int64_t(8), int64_t(16), int64_t(32), int64_t(64),
                        int64_t(128), int64_t(512), int64_t(2048), kUnlimited}) {
     if (constantRows && *constantRows > high) continue;
@@ -311,20 +315,31 @@ KernelSet productKernels(const ProductKernel& given) {
     const std::vector<ProductChoice> choices = productCandidates(product, sizes);
     if (choices.empty()) break;  // the hooks serve few rows alone
     const std::string name = product.name + "_" + std::to_string(out.kernels.size());
-    const ProductChoice& best =
+    const ProductChoice& chosen =
         choices[chosenCandidate(questionOf(product, sizes, choices, name, low, high))];
+    const bool library = chosen.method == ProductMethod::Library;
+    // A library may be missing where the program runs.
+    const ProductChoice& best =
+        library ? *std::ranges::find_if(choices,
+                                        [](auto& c) { return c.method != ProductMethod::Library; })
+                : chosen;
     // Kernels that know no bound of the rows serve neighbours alike.
     const bool unbounded = best.method == ProductMethod::Simt ||
                            (best.method == ProductMethod::Gemm && best.splits == 1);
-    if (unbounded && last == best) {
+    if (unbounded && last == chosen && lastPrinted == best) {
       out.variants.back().when[0].high = high;
     } else {
       ProductVariant made = printProduct(product, best, constantRows ? *constantRows : high, name);
       made.variant.when = {{product.m, low, high}};
+      if (library) {
+        made.variant.what = "library, else " + made.variant.what;
+        made.variant.launches[0].product = product.plain;
+      }
       out.kernels.push_back(std::move(made.text));
       out.variants.push_back(std::move(made.variant));
     }
-    last = best;
+    last = chosen;
+    lastPrinted = best;
     if (constantRows) break;
     low = high + 1;
   }

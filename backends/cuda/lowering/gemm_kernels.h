@@ -4,6 +4,7 @@
 // rows (lathe_gemv.cuh), tensor-core tiles (lathe_gemm.cuh), and tiles without tensor cores for
 // every other type (lathe_simt_gemm.cuh).
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ struct ProductKernel {
   bool transposedB = false;                 ///< b lies as [k, n]
   bool constantB = true;  ///< no kernel of the program writes b: it may be read ahead
   ProductHooks hooks;
+  std::optional<PlainProduct> plain = {};  ///< what the hooks make of it, if a library can do it
 };
 
 /// The epilogue of lathe.linear: activation(product + bias) + residual. `activation` is the name in
@@ -48,7 +50,8 @@ struct ProductKernel {
 ProductHooks linearHooks(const ProductKernel& product, int result,
                          std::string_view activation = "none", int bias = -1, int residual = -1);
 
-enum class ProductMethod { GemvDot, GemvMma, Gemm, Simt };
+/// Library: the vendor's, where it is installed, else the best of the others.
+enum class ProductMethod { GemvDot, GemvMma, Gemm, Simt, Library };
 
 /// How a method is run.
 struct ProductChoice {

@@ -23,14 +23,12 @@ std::vector<DimExpr> batchStrides(Value v, size_t rank) {
   return batch;
 }
 
-// Tiles of a linear op without activation are a product that a library may compute.
-void notePlainProduct(KernelSet& set, const ProductKernel& p, int bias, int residual, int result) {
+PlainProduct plainProductOf(const ProductKernel& p, int bias, int residual, int result) {
   auto buffer = [](int index) { return Argument{Argument::Kind::Buffer, index, 0}; };
   PlainProduct product{p.dtype, p.m, p.n, p.k, buffer(p.a), buffer(p.b), buffer(result), {}, {}};
   if (bias >= 0) product.bias = buffer(bias);
   if (residual >= 0) product.residual = buffer(residual);
-  for (Variant& v : set.variants)
-    if (v.launches.size() == 1) v.launches[0].product = product;
+  return product;
 }
 
 }  // namespace
@@ -54,9 +52,8 @@ KernelSet linearKernels(KernelOp call, const std::string& name) {
   const int result = int(inputs.size()), bias = flag(call, "bias") ? 2 : -1,
             residual = flag(call, "residual") ? result - 1 : -1;
   p.hooks = linearHooks(p, result, activation, bias, residual);
-  KernelSet set = productKernels(p);
-  if (activation == "none") notePlainProduct(set, p, bias, residual, result);
-  return set;
+  if (activation == "none") p.plain = plainProductOf(p, bias, residual, result);
+  return productKernels(p);
 }
 
 KernelSet matmulKernels(KernelOp call, const std::string& name) {

@@ -46,6 +46,8 @@ std::string textOf(const ProductChoice& c) {
                          c.stages, c.warpsM, c.warpsN, c.splits);
     case ProductMethod::Simt:
       return fmt::format("simt tile={}x{}", c.tileM, c.tileN);
+    case ProductMethod::Library:
+      return "library";
   }
   return {};
 }

@@ -179,8 +179,9 @@ class Collector {
       if (!variant) continue;
       c.variant = *variant;
       c.variant.when.clear();
-      // Our kernel, not what a library would do instead.
-      for (Launch& l : c.variant.launches) l.product.reset();
+      // The library's time, not that of the kernel which stands in for it.
+      for (Launch& l : c.variant.launches)
+        if (l.product) l.product->required = true;
       for (const KernelText& k : set.kernels)
         if (std::ranges::any_of(variant->launches,
                                 [&](const Launch& l) { return l.kernel == k.name; }))

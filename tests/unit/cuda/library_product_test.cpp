@@ -29,9 +29,9 @@ class LibraryProduct : public ::testing::Test {
   static Program compiled() {
     Graph g;
     Dim rows = g.dim("rows", 1, 512);
-    Tensor x = g.input("x", DType::BF16, {rows, 64});
-    Tensor residual = g.input("residual", DType::BF16, {rows, 48});
-    Tensor w = g.weight("w", DType::BF16, {48, 64});
+    Tensor x = g.input("x", DType::BF16, {rows, 1024});
+    Tensor residual = g.input("residual", DType::BF16, {rows, 2048});
+    Tensor w = g.weight("w", DType::BF16, {2048, 1024});
     g.output("y", add(matmul(x, transpose(w, {1, 0})), residual));
     Program program = compile(g, {.backend = "cuda"});
     // What the mock driver takes for machine code.
@@ -41,8 +41,8 @@ class LibraryProduct : public ::testing::Test {
   }
 
   void run(int64_t rows) {
-    session_->run("forward", {{"x", Array(DType::BF16, {rows, 64})},
-                              {"residual", Array(DType::BF16, {rows, 48})}});
+    session_->run("forward", {{"x", Array(DType::BF16, {rows, 1024})},
+                              {"residual", Array(DType::BF16, {rows, 2048})}});
   }
   std::vector<std::string> products() {
     std::istringstream in(test::mockFunction<const char*()>("mock_cublaslt", "mockBlasLog")());

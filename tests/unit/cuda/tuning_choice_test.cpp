@@ -179,6 +179,29 @@ TEST(TuningChoice, AProductIsPrintedAsTheRecordSays) {
   EXPECT_EQ(productKernels(p).kernels.at(0).source, forced);
 }
 
+TEST(TuningChoice, ALibraryIsACandidateForManyRowsOfAPlainProduct) {
+  ProductKernel p = product(2048);
+  p.k = 4096;
+  auto asked = [&] {
+    TuningScope scope;
+    const KernelSet set = productKernels(p);
+    return std::pair(scope.asked.at(0).question, set.variants.at(0));
+  };
+  EXPECT_THAT(asked().first.candidates, ::testing::Not(::testing::Contains("library")));
+  auto buffer = [](int i) { return Argument{Argument::Kind::Buffer, i, 0}; };
+  p.plain = PlainProduct{p.dtype, p.m, p.n, p.k, buffer(0), buffer(1), buffer(2), {}, {}};
+  auto [question, variant] = asked();
+  EXPECT_EQ(question.candidates.at(0), "library");
+  EXPECT_TRUE(variant.launches.at(0).product);
+  EXPECT_THAT(variant.what, HasSubstr("library, else tiled"));
+  {
+    LocalRecords local({record(question.problem, question.candidates.at(1), kProductVersion)});
+    EXPECT_FALSE(asked().second.launches.at(0).product);
+  }
+  p.m = 16;
+  EXPECT_THAT(asked().first.candidates, ::testing::Not(::testing::Contains("library")));
+}
+
 TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
   auto problemOf = [](const ProductKernel& p) {
     TuningScope scope;

@@ -24,9 +24,9 @@ using ::testing::HasSubstr;
 constexpr TuningEffort kLittle{1, 2, 0, 0};
 
 // A product with a residual and a norm, for 1 to 20 rows.
-Program candidates(const std::string& only = "") {
+Program candidates(const std::string& only = "", int64_t most = 20) {
   Graph g;
-  Dim rows = g.dim("rows", 1, 20);
+  Dim rows = g.dim("rows", 1, most);
   Tensor x = g.input("x", DType::BF16, {rows, 128});
   Tensor w = g.weight("w", DType::BF16, {96, 128});
   Tensor y = matmul(x, transpose(w, {1, 0}));
@@ -106,6 +106,23 @@ TEST(TuningMeasure, ChoicesAgreeAndAWrongOneIsFound) {
   }
   EXPECT_THAT(measured[2].error, HasSubstr("not that of the first choice"));
   EXPECT_LT(winnerOf(measured), 2u);
+}
+
+TEST(TuningMeasure, ALibraryThatIsMissingHasNoTime) {
+  const Program program = candidates(":m=512", 130);
+  const std::vector<TuningProblem> problems = tuningProblemsOf(program);
+  ASSERT_EQ(problems.size(), 1u);
+  const std::vector<MeasuredChoice> measured =
+      measureChoices(program, problems[0], "host", kLittle);
+  ASSERT_EQ(measured.size(), problems[0].choices.size());
+  size_t libraries = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    const bool library = problems[0].choices[i] == "library";
+    libraries += library;
+    if (library) EXPECT_THAT(measured[i].error, HasSubstr("cuBLASLt, which is missing"));
+    EXPECT_EQ(measured[i].error.empty(), !library) << measured[i].error;
+  }
+  EXPECT_EQ(libraries, 1u);
 }
 
 TEST(TuningMeasure, RegionsAreMeasuredToo) {
