@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backends/cuda/lowering/hopper_facts.h"
 #include "backends/cuda/lowering/tuning_problems.h"
 #include "runtime/error.h"
 
@@ -16,7 +17,7 @@ namespace {
 // Shared memory of a block on sm_90, less what templates declare themselves.
 constexpr int64_t kSharedLimit = 227 * 1024 - 1024;
 constexpr int64_t kMostSplits = 64;  // that one kernel can add up
-constexpr int kSharedPerProcessor = 233472, kProcessors = 132;
+constexpr int kSharedPerProcessor = 233472;
 
 int64_t roundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -291,7 +292,7 @@ AttentionChoice splitChoice(const AttentionKernel& a, AttentionMethod method,
   const int64_t rows = rowsPerBlock(choice);
   choice.mostTiles = sizes.batch * a.keyHeads * ((sizes.queries * group(a) + rows - 1) / rows);
   // Two blocks per processor, and no split of fewer keys than pay for adding up.
-  const int64_t splits = std::min(2 * kProcessors / std::max<int64_t>(choice.mostTiles, 1),
+  const int64_t splits = std::min(2 * kMultiprocessors / std::max<int64_t>(choice.mostTiles, 1),
                                   (sizes.keys + choice.leastKeys - 1) / choice.leastKeys);
   choice.mostSplits = int(std::clamp<int64_t>(splits, 1, kMostSplits));
   return choice;
@@ -325,7 +326,6 @@ std::string nameOf(const AttentionKernel& a, const AttentionChoice& c) {
 
 double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
                         const AttentionChoice& choice) {
-  constexpr double kBytesPerSecond = 4.3e12, kLaunch = 2.5e-6;
   const double elementBytes = double(sizeOf(a.dtype)), depths = double(a.depth + a.valueDepth);
   const bool packs = choice.method != AttentionMethod::Tiled || choice.packsHeads;
   const int64_t heads = packs ? a.keyHeads : a.queryHeads;
@@ -339,7 +339,7 @@ double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
   // Blocks side by side on one processor; the last wave is seldom full.
   const double resident = std::clamp<double>(
       double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, residentBlocks(choice));
-  const double waves = std::ceil(blocks / (kProcessors * resident));
+  const double waves = std::ceil(blocks / (kMultiprocessors * resident));
   const bool halves = a.causal != AttentionKernel::Causal::None && sizes.queries >= sizes.keys;
   const double keys = double(sizes.keys) / double(splits) * (halves ? 0.5 : 1);
   // Products per processor and second: two m16 tiles per warp share one read of the keys.
@@ -347,13 +347,13 @@ double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
                       : choice.rowTiles == 2                 ? 400e12
                                                              : 280e12;
   const double blockWork = 2.0 * double(perBlock) * keys * depths;
-  const double work = waves * resident * blockWork / (rate / kProcessors);
+  const double work = waves * resident * blockWork / (rate / kMultiprocessors);
   const double bytes =
       double(sizes.batch) * elementBytes *
       (double(a.keyHeads * sizes.keys) * depths + double(a.queryHeads * sizes.queries) * depths);
-  const double reach = std::min(1.0, blocks / kProcessors);
+  const double reach = std::min(1.0, blocks / kMultiprocessors);
   const double adding = splits > 1 ? 1.5e-6 + 2e-8 * double(splits) : 0;
-  return kLaunch + adding + std::max(work, bytes / (kBytesPerSecond * reach));
+  return kLaunchSeconds + adding + std::max(work, bytes / (kMemoryBandwidth * reach));
 }
 
 std::vector<AttentionChoice> attentionCandidates(const AttentionKernel& a,

@@ -5,18 +5,17 @@
 #include <limits>
 
 #include "backends/cuda/lowering/gemm_choices.h"
+#include "backends/cuda/lowering/hopper_facts.h"
 #include "backends/cuda/templates/lathe_product_plan.cuh"
 
 namespace lathe::cuda {
 namespace {
 
-constexpr double kProcessors = 132, kClock = 1.7e9;
+constexpr double kClock = 1.7e9;
 // A cluster stays within a group of processors; so many have all groups.
 constexpr int64_t kGroups = 8, kGroupProcessors = 16;
-constexpr double kMemory = 4.3e12;      // bytes per second, all processors
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
-constexpr double kLaunch = 2.5e-6;
 constexpr int64_t kSharedPerProcessor = 227 * 1024;
 constexpr int kRegisters = 65536;        // of a processor
 constexpr int kMostGemmRegisters = 250;  // of a thread, as gemmRegisters estimates them
@@ -34,8 +33,8 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   const double blocks = double(plan.blocks) * c.splits;
   const double blockBytes = double(plan.groupColumns) * c.warpsN * plan.coveredK * bytes / c.splits;
   // The busiest processor: whole blocks.
-  const double perProcessor = ceilOf(blocks, kProcessors) * blockBytes;
-  const double busy = std::min(resident, ceilOf(blocks, kProcessors));
+  const double perProcessor = ceilOf(blocks, kMultiprocessors) * blockBytes;
+  const double busy = std::min(resident, ceilOf(blocks, kMultiprocessors));
   const double width = gemvWidth(int(s.k), int(bytes));
   const double flight = busy * warps * 32 * 1.5 * plan.loads * width * bytes;
   const double rate = std::min({kOneProcessor, flight / kLatency});
@@ -45,16 +44,16 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
       mma ? 4 + 3 * tiles
           : 4 + width * (1 + double(s.rows)) + double(s.rows) * (2 + width) / c.columns;
   const double issue = perProcessor / (32 * width * bytes) * perLoad / (4 * kClock);
-  const double memory = columns * double(s.k) * bytes / kMemory;
+  const double memory = columns * double(s.k) * bytes / kMemoryBandwidth;
   // Rows are staged once per block; a norm needs them twice. Rows from L2 cost like weights there.
   const double rowBytes = double(s.rows) * double(s.k) * bytes;
   const double residentRows =
       plan.source == GemvSource::Global
-          ? rowBytes * ceilOf(blocks, kProcessors) / c.splits / kOneProcessor
+          ? rowBytes * ceilOf(blocks, kMultiprocessors) / c.splits / kOneProcessor
           : rowBytes / (2 * kOneProcessor) + 1e-6;
   double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 3e-7 : 0;
   if (p.hooks.sumPairs) joins += plan.cluster > 1 ? 6e-7 + 1e-7 * plan.cluster : 3e-7;
-  return kLaunch + std::max({memory, perProcessor / rate, issue}) + residentRows + joins;
+  return kLaunchSeconds + std::max({memory, perProcessor / rate, issue}) + residentRows + joins;
 }
 
 double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
@@ -78,7 +77,7 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
     step = double(c.tileM) * c.tileN * kGemmTileK / (p.dtype == DType::F32 ? 60.0 : 25.0);
   }
   // Fewer tiles than places share a processor with nobody: the ring must cover the latency alone.
-  const double waves = ceilOf(tiles, kProcessors);
+  const double waves = ceilOf(tiles, kMultiprocessors);
   const double alone = (c.tileM + halves * c.tileN) * 128.0 * std::max(1, c.stages - 1);
   const double together = std::min<double>(double(std::max<int64_t>(resident, 1)), waves);
   const double stepSeconds =
@@ -90,8 +89,9 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   const double moved = bytes * double(s.batch) *
                        (double(s.rows) * double(s.k) + halves * double(s.n) * double(s.k) +
                         double(s.rows) * double(s.n));
-  return kLaunch + (c.splits > 1 ? 1.5e-6 : 0) +
-         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemory) + waves * fill;
+  return kLaunchSeconds + (c.splits > 1 ? 1.5e-6 : 0) +
+         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemoryBandwidth) +
+         waves * fill;
 }
 
 // As NVIDIA's library does: wgmma at the rate that a chip sustains at its power limit, less for
@@ -101,18 +101,19 @@ double librarySeconds(const ProductKernel& p, const ProductSizes& s) {
     double m, n, share;
   };
   constexpr Tile kTiles[] = {{128, 256, 1}, {128, 128, 0.85}, {64, 128, 0.7}, {64, 64, 0.5}};
-  const double rate = (p.dtype == DType::F32 ? 45e12 : 700e12) / kProcessors;
+  const double rate = (p.dtype == DType::F32 ? 45e12 : 700e12) / kMultiprocessors;
   double compute = std::numeric_limits<double>::infinity();
   for (const Tile& t : kTiles)
     for (double splits : {1, 2, 4}) {
       const double tiles = ceilOf(double(s.rows), t.m) * ceilOf(double(s.n), t.n) * splits;
       const double each = 2 * t.m * t.n * double(s.k) / splits / (t.share * rate);
-      compute = std::min(compute, ceilOf(tiles, kProcessors) * each + (splits > 1 ? 1.5e-6 : 0));
+      compute =
+          std::min(compute, ceilOf(tiles, kMultiprocessors) * each + (splits > 1 ? 1.5e-6 : 0));
     }
   const double moved =
       double(sizeOf(p.dtype)) *
       (double(s.rows) * double(s.k) + double(s.n) * double(s.k) + double(s.rows) * double(s.n));
-  return kLaunch + 1.5e-6 + std::max(compute, moved / (0.8 * kMemory));
+  return kLaunchSeconds + 1.5e-6 + std::max(compute, moved / (0.8 * kMemoryBandwidth));
 }
 
 bool isSmall(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
@@ -217,7 +218,7 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   plan.resident = int(std::min<int64_t>({kSharedPerProcessor / shared, byRegisters, 2}));
   const int cluster = gemvCluster(int(here) * c.warpsN, p.hooks.sumPairs);
   plan.cluster = std::max(cluster, 1);
-  plan.together = int64_t(kProcessors) * plan.resident;
+  plan.together = int64_t(kMultiprocessors) * plan.resident;
   if (cluster > 1) plan.together = kGroups * (kGroupProcessors * plan.resident / cluster) * cluster;
   if (cluster == 0 || (p.hooks.sumPairs && c.splits > 1)) plan.resident = 0;
   return plan;

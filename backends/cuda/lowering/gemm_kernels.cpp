@@ -315,14 +315,12 @@ KernelSet productKernels(const ProductKernel& given) {
     const std::vector<ProductChoice> choices = productCandidates(product, sizes);
     if (choices.empty()) break;  // the hooks serve few rows alone
     const std::string name = product.name + "_" + std::to_string(out.kernels.size());
-    const ProductChoice& chosen =
-        choices[chosenCandidate(questionOf(product, sizes, choices, name, low, high))];
-    const bool library = chosen.method == ProductMethod::Library;
+    const TuningQuestion question = questionOf(product, sizes, choices, name, low, high);
+    const size_t number = chosenCandidate(question);
+    const ProductChoice& chosen = choices[number];
     // A library may be missing where the program runs.
-    const ProductChoice& best =
-        library ? *std::ranges::find_if(choices,
-                                        [](auto& c) { return c.method != ProductMethod::Library; })
-                : chosen;
+    const bool library = chosen.method == ProductMethod::Library;
+    const ProductChoice& best = library ? choices[standInFor(question, number)] : chosen;
     // Kernels that know no bound of the rows serve neighbours alike.
     const bool unbounded = best.method == ProductMethod::Simt ||
                            (best.method == ProductMethod::Gemm && best.splits == 1);

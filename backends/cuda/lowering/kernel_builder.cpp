@@ -204,7 +204,7 @@ void buildKernels(ModuleOp module, const BackendOptions& options, Program& progr
   std::string others;
   for (const TuningScope::Asked& a : scope.asked)
     if (scope.rejected.count(a.question.problem))
-      others += a.question.kernel + ": " + a.question.candidates[a.answer] + "\n";
+      others += a.question.kernel + ": " + a.question.candidates[a.printed] + "\n";
   if (!others.empty()) program.metadata["cuda.instead_of_spilling"] = others;
   storeKernels(program, built.table, built.kernels);
 }

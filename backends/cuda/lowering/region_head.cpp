@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region_head.h"
 
+#include "backends/cuda/lowering/hopper_facts.h"
 #include "backends/cuda/lowering/region_names.h"
 #include "ir/types.h"
 #include "mlir/IR/AsmState.h"
@@ -12,9 +13,6 @@ using namespace mlir;
 
 namespace lathe::cuda {
 namespace {
-
-// HBM of an H200 as a kernel reaches it, bytes per second.
-constexpr double kBandwidth = 4.3e12;
 
 std::optional<Cost> costOfRegion(func::FuncOp region) {
   OpBuilder b(region.getContext());
@@ -45,7 +43,7 @@ std::string costLine(const std::optional<Cost>& cost) {
   if (auto number = bytes.asConstant()) {
     char time[64];
     std::snprintf(time, sizeof time, ", at least %.2f us at 4.3 TB/s",
-                  double(*number) / kBandwidth * 1e6);
+                  double(*number) / kMemoryBandwidth * 1e6);
     text += time;
   }
   return "// " + text + "\n";

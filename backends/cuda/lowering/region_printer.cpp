@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_printer.h"
 
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_code.h"
 #include "backends/cuda/lowering/region_head.h"
 #include "backends/cuda/lowering/region_names.h"

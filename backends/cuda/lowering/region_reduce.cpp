@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions: by the whole team where the result is one value per row, else by each thread alone.
-#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_code.h"
+
+#include "backends/cuda/lowering/call_facts.h"
 
 using namespace mlir;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which schedules a region can have, by its shape.
-#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_printer.h"
+
+#include "backends/cuda/lowering/call_facts.h"
+#include "backends/cuda/lowering/hopper_facts.h"
 #include "backends/region_plan.h"
 
 using namespace mlir;
@@ -11,7 +13,6 @@ namespace {
 
 using Kind = RegionSchedule::Kind;
 
-constexpr int64_t kMultiprocessors = 132;     // of an H200
 constexpr int64_t kWorthABlock = 64;          // elements per result
 constexpr int64_t kWorthALaunch = 512 << 10;  // elements
 

@@ -11,23 +11,26 @@ namespace {
 
 thread_local TuningScope* innermost = nullptr;
 
-size_t answerTo(const TuningQuestion& q) {
+const std::set<size_t>& rejectedOf(const TuningQuestion& q) {
   static const std::set<size_t> none;
-  const std::set<size_t>* rejected = &none;
-  if (innermost) {
+  if (!innermost) return none;
+  auto it = innermost->rejected.find(q.problem);
+  return it == innermost->rejected.end() ? none : it->second;
+}
+
+size_t answerTo(const TuningQuestion& q) {
+  if (innermost)
     if (auto it = innermost->answers.find(q.problem); it != innermost->answers.end())
       return std::min(it->second, q.candidates.size() - 1);
-    if (auto it = innermost->rejected.find(q.problem); it != innermost->rejected.end())
-      rejected = &it->second;
-  }
+  const std::set<size_t>& rejected = rejectedOf(q);
   if (auto measured = tuningDatabase()->find(q.problem);
       measured && measured->version == q.version) {
     const size_t number =
         size_t(std::ranges::find(q.candidates, measured->choice) - q.candidates.begin());
-    if (number < q.candidates.size() && !rejected->contains(number)) return number;
+    if (number < q.candidates.size() && !rejected.contains(number)) return number;
   }
   for (size_t i = 0; i < q.candidates.size(); ++i)
-    if (!rejected->contains(i)) return i;
+    if (!rejected.contains(i)) return i;
   return 0;
 }
 
@@ -35,8 +38,17 @@ size_t answerTo(const TuningQuestion& q) {
 
 size_t chosenCandidate(const TuningQuestion& question) {
   const size_t answer = answerTo(question);
-  if (innermost) innermost->asked.push_back({question, answer});
+  if (innermost) innermost->asked.push_back({question, answer, answer});
   return answer;
+}
+
+size_t standInFor(const TuningQuestion& question, size_t chosen) {
+  const std::set<size_t>& rejected = rejectedOf(question);
+  size_t other = chosen;
+  for (size_t i = question.candidates.size(); i-- > 0;)
+    if (i != chosen && !rejected.contains(i)) other = i;
+  if (innermost) innermost->asked.back().printed = other;
+  return other;
 }
 
 TuningScope::TuningScope() : outer_(innermost) { innermost = this; }
@@ -46,8 +58,10 @@ bool TuningScope::reject(const std::string& kernel) {
   for (const Asked& a : asked) {
     if (a.question.kernel != kernel) continue;
     std::set<size_t>& out = rejected[a.question.problem];
-    if (out.size() + 1 >= a.question.candidates.size()) continue;
-    if (out.insert(a.answer).second) return true;
+    // Where something stands in for the answer, one other must be left.
+    const size_t kept = a.printed == a.answer ? 1 : 2;
+    if (out.size() + kept >= a.question.candidates.size()) continue;
+    if (out.insert(a.printed).second) return true;
   }
   return false;
 }

@@ -25,6 +25,9 @@ struct TuningQuestion {
 /// The number of a candidate: a scope's answer, else a record's (tuning_database.h) where the
 /// record's version is the question's and the choice is still a candidate, else 0.
 size_t chosenCandidate(const TuningQuestion& question);
+/// The candidate that is printed where `chosen`, the answer to the question asked last, has no text
+/// of its own: the first of the others that was not rejected.
+size_t standInFor(const TuningQuestion& question, size_t chosen);
 
 /// Sees the questions that this thread asks while it lives. Scopes nest; the innermost counts.
 class TuningScope {
@@ -37,6 +40,7 @@ class TuningScope {
   struct Asked {
     TuningQuestion question;
     size_t answer = 0;
+    size_t printed = 0;  ///< the answer, or what stands in for it
   };
   std::vector<Asked> asked;
   std::map<std::string, size_t> answers;  ///< by problem

@@ -5,7 +5,6 @@
 #include "backends/cuda/lowering/tuning_problems.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/region_ops.h"
-#include "passes/region_ops.h"
 
 using namespace mlir;
 

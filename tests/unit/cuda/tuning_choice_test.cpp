@@ -147,6 +147,19 @@ TEST(TuningChoice, RejectedCandidatesGiveWayUntilOneIsLeft) {
   EXPECT_FALSE(scope.reject("kernel"));
 }
 
+// What has no text of its own stays chosen when the text that stands in for it is rejected.
+TEST(TuningChoice, AStandInGivesWayAlone) {
+  TuningScope scope;
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+  EXPECT_EQ(standInFor(question(), 0), 1u);
+  EXPECT_TRUE(scope.reject("kernel"));
+  scope.asked.clear();
+  EXPECT_EQ(chosenCandidate(question()), 0u);
+  EXPECT_EQ(standInFor(question(), 0), 2u);
+  EXPECT_FALSE(scope.reject("kernel"));  // one is left
+  EXPECT_EQ(scope.asked.back().printed, 2u);
+}
+
 ProductKernel product(const DimExpr& m) {
   ProductKernel p;
   p.name = "product";
