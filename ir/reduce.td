@@ -35,7 +35,8 @@ def ReduceAllOp : Reduce<"reduce_all", "logical and over axes", BoolTensor>;
 class ArgReduce<string mnemonic, string text> : PureInferred<mnemonic> {
   let summary = text;
   let description = [{
-    The axis goes; the result is i64. Ties give the first index; a NaN wins.
+    The axis goes; the result is i64. Ties give the first index; a NaN wins. An empty axis has no
+    index: `reference` throws Error (InvalidArgument), compiled code gives 0.
 
     - [C1] the axis is inside the rank.
   }];

@@ -53,7 +53,8 @@ class Session {
   /// states have keep the value of setSymbol or take the lowest of their range. An output stays
   /// valid after later runs; its memory is reused once no copy of the Array is left.
   /// Throws Error (InvalidArgument) for missing, extra or misshaped inputs, and for sizes outside a
-  /// symbol's range.
+  /// symbol's range: nothing has run then. Errors of a run (an index or position out of range) come
+  /// when some of its calls are done: states may hold parts of it, until resetStates().
   Arrays run(std::string_view entry, const Arrays& inputs);
   /// The same by position, without building maps: for decode loops.
   void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs);

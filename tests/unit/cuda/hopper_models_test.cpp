@@ -12,6 +12,7 @@
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/lowering/cubin_report.h"
+#include "backends/cuda/lowering/kernel_cache.h"
 #include "backends/cuda/lowering/nvrtc.h"
 #include "frontend/compile.h"
 #include "frontend/families/llama.h"
@@ -101,6 +102,24 @@ TEST_P(LlamaOnHopper, CompilesWithoutSpills) {
   if (!hasNvrtc()) GTEST_SKIP() << "NVRTC is not installed";
   EXPECT_EQ(spillsOf(program()), "");
 }
+
+// The PTX for later GPUs is made from that for sm_90a: it must be what a compilation would say.
+class LlamaOnLaterGpus : public LlamaOnHopper {};
+TEST_P(LlamaOnLaterGpus, HasThePtxOfACompilationForThem) {
+  if (!hasNvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const std::vector<KernelCode> kernels = kernelCodeOf(program());
+  size_t compared = 0;
+  for (size_t i = 0; i < kernels.size(); i += 6, ++compared) {
+    const KernelCode& k = kernels[i];
+    const std::string ptx =
+        Nvrtc::library()
+            .compile(k.name, k.source, includedHeaders(k.source, deviceHeaders()), "compute_90")
+            .ptx;
+    EXPECT_TRUE(compileKernels({{k.name, k.source}})[0].ptx == ptx) << k.name;
+  }
+  EXPECT_GE(compared, 12u);
+}
+INSTANTIATE_TEST_SUITE_P(Config, LlamaOnLaterGpus, ::testing::Values("1b"));
 
 // Counted from the launches of one token of one sequence; a copy that an update in place leaves out
 // is none.
