@@ -2,6 +2,7 @@
 #include "backends/cuda/device/tuning_record.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -63,7 +64,7 @@ class Line {
     r.microseconds = number<double>(without(fields[4], "us", "time"), "time");
     r.spread = number<double>(without(fields[5], "%", "spread"), "spread") / 100;
     r.software = fields[6];
-    r.date = fields[7];
+    r.date = date(fields[7]);
     return r;
   }
 
@@ -81,6 +82,20 @@ class Line {
       throw error("expected a number as " + std::string(name) + ", got '" + std::string(text) +
                   "'");
     return value;
+  }
+  std::string_view date(std::string_view text) const {
+    const auto parts = split(text, '-');
+    bool real = text.size() == 10 && parts.size() == 3 && parts[0].size() == 4 &&
+                parts[1].size() == 2 && parts[2].size() == 2;
+    if (real) {
+      using namespace std::chrono;
+      real = year_month_day(year(number<int>(parts[0], "year")),
+                            month(number<unsigned>(parts[1], "month")),
+                            day(number<unsigned>(parts[2], "day")))
+                 .ok();
+    }
+    if (!real) throw error("expected a date as '2026-01-31', got '" + std::string(text) + "'");
+    return text;
   }
   std::string_view without(std::string_view text, std::string_view unit, const char* name) const {
     if (!text.ends_with(unit))

@@ -2,9 +2,9 @@
 #include "backends/cuda/lowering/tuning_database.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <sstream>
 
 #include "runtime/error.h"
 
@@ -20,12 +20,16 @@ const std::map<std::string, std::string>& embeddedFiles() {
 
 std::string textOf(const std::string& path) {
   std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file)
-    throw Error(ErrorCode::Io, "LATHE_TUNING: cannot read '" + path +
-                                   "'; it names a file of tuning records (docs/tuning.md)");
-  return text.str();
+  std::string text;
+  char part[4096];
+  while (file.read(part, sizeof part), file.gcount()) text.append(part, size_t(file.gcount()));
+  std::error_code ignored;
+  if (!file.is_open() || file.bad())  // a folder can be opened and not read
+    throw Error(ErrorCode::Io,
+                "LATHE_TUNING: cannot read '" + path + "'" +
+                    (std::filesystem::is_directory(path, ignored) ? ", a folder" : "") +
+                    "; it names a file of tuning records (docs/tuning.md)");
+  return text;
 }
 
 std::shared_ptr<const TuningDatabase> load(const std::string& local) {

@@ -60,6 +60,12 @@ TEST(TuningRecord, BadLinesAreNamed) {
       {with("7.25 us", "7.25 ms"), "expected time to end in 'us', got '7.25 ms'"},
       {with("7.25 us", "nan us"), "expected a number as time, got 'nan'"},
       {with("1.5 %", "1.5"), "expected spread to end in '%'"},
+      {with("2026-01-31", "2026-13-41"), "expected a date as '2026-01-31', got '2026-13-41'"},
+      {with("2026-01-31", "2026-02-29"), "expected a date"},
+      {with("2026-01-31", "2026-1-31"), "expected a date"},
+      {with("2026-01-31", "2026-01- 3"), "expected a date"},
+      {with("2026-01-31", "yesterday"), "expected a date"},
+      {with("2026-01-31", "2026-0x-31"), "expected a number as month, got '0x'"},
       {with("132 |", "99999999999999 |"), "expected a number as multiprocessors"},
   };
   for (const Bad& bad : all) {
