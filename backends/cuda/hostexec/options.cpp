@@ -10,6 +10,7 @@ namespace lathe::cuda::host {
 namespace {
 
 constexpr std::string_view kModes[] = {"fast", "check", "asan", "debug"};
+constexpr int kMostThreads = 4096;  // as in LATHE_NUM_THREADS
 
 template <class T>
 bool number(std::string_view word, std::string_view key, T& value) {
@@ -42,9 +43,36 @@ bool apply(std::string_view word, Options& options) {
     options.preemptEvery = 97;
   } else {
     return number(word, "seed=", options.seed) || number(word, "preempt=", options.preemptEvery) ||
-           (number(word, "threads=", options.threads) && options.threads > 0);
+           number(word, "threads=", options.threads);
   }
   return true;
+}
+
+// Refuses an option whose number is out of range, or which the mode has no use for.
+void expectEffect(std::string_view word, const Options& options) {
+  auto refuse = [&](const std::string& expected) {
+    throw Error(ErrorCode::InvalidArgument, "LATHE_CUDA_HOST: expected " + expected + ", got \"" +
+                                                std::string(word) + "\" and mode " +
+                                                std::string(nameOf(options.mode)));
+  };
+  if (word.starts_with("preempt=")) {
+    if (options.preemptEvery == 0) refuse("preempt=N with N of at least 1");
+    if (options.mode != Mode::Check) refuse("preempt=N in mode check alone");
+  } else if (word.starts_with("threads=")) {
+    if (options.threads < 1 || options.threads > kMostThreads)
+      refuse("threads=N with N from 1 to " + std::to_string(kMostThreads));
+    if (options.mode == Mode::Check || options.mode == Mode::Debug)
+      refuse("threads=N in mode fast or asan alone (check and debug use one)");
+  }
+}
+
+template <class Use>
+void forEachWord(std::string_view text, Use&& use) {
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    use(text.substr(0, comma));
+    text.remove_prefix(comma == text.npos ? text.size() : comma + 1);
+  }
 }
 
 }  // namespace
@@ -52,9 +80,7 @@ bool apply(std::string_view word, Options& options) {
 Options parseOptions(std::string_view text) {
   Options options;
   std::string_view mode;
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
+  forEachWord(text, [&](std::string_view word) {
     if (std::ranges::find(kModes, word) != std::end(kModes)) {
       if (!mode.empty())
         throw Error(ErrorCode::InvalidArgument, "LATHE_CUDA_HOST: expected one mode, got " +
@@ -67,8 +93,9 @@ Options parseOptions(std::string_view text) {
                   "LATHE_CUDA_HOST: expected fast, check, asan, debug, eager, late, forward, "
                   "reverse, random, count, seed=N, preempt=N or threads=N, got \"" +
                       std::string(word) + "\"");
-    text.remove_prefix(comma == text.npos ? text.size() : comma + 1);
-  }
+  });
+  // The mode may stand behind its options.
+  forEachWord(text, [&](std::string_view word) { expectEffect(word, options); });
   return options;
 }
 

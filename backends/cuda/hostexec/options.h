@@ -28,13 +28,13 @@ struct Options {
   unsigned preemptEvery = 0;
   /// Operating-system threads for blocks: 0 for the process's pool. Check and debug use one.
   int threads = 0;
-  /// Check mode: count the traffic of global memory.
+  /// Keep a record of every launch; in check mode also count the traffic of global memory.
   bool count = false;
 };
 
 /// Words separated by commas: fast | check | asan | debug, eager | late, forward | reverse |
 /// random, count, seed=N, preempt=N, threads=N. "random" means all three kinds of chance. Throws
-/// Error (InvalidArgument) for any other.
+/// Error (InvalidArgument) for any other and for one that the mode has no use for.
 Options parseOptions(std::string_view text);
 std::string_view nameOf(Mode mode);
 

@@ -10,6 +10,7 @@
 #include "backends/cuda/hostexec/sanitizer.h"
 #include "runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe::cuda {
 namespace {
@@ -65,6 +66,29 @@ TEST(HostTools, addressSanitizerFindsOverruns) {
   EXPECT_NE(bad.status, 0);
   EXPECT_THAT(bad.output, HasSubstr("ERROR: AddressSanitizer"));
   EXPECT_THAT(bad.output, HasSubstr("softmax_mask.cu:19"));
+}
+
+TEST(HostTools, optionsWithoutEffectAreErrors) {
+  struct Refused {
+    const char *options, *said;
+  };
+  const Refused all[] = {
+      {"check,preempt=0", "preempt=N with N of at least 1, got \"preempt=0\" and mode check"},
+      {"preempt=97", "preempt=N in mode check alone, got \"preempt=97\" and mode fast"},
+      {"preempt=97,debug", "got \"preempt=97\" and mode debug"},
+      {"threads=0", "threads=N with N from 1 to 4096, got \"threads=0\""},
+      {"threads=9999", "threads=N with N from 1 to 4096, got \"threads=9999\""},
+      {"threads=-1", "threads=N with N from 1 to 4096"},
+      {"check,threads=2", "threads=N in mode fast or asan alone"},
+      {"fast,check", "expected one mode, got fast and check"},
+  };
+  for (const Refused& r : all)
+    test::expectError(ErrorCode::InvalidArgument, r.said, [&] { host::parseOptions(r.options); });
+  EXPECT_TRUE(host::parseOptions("asan,count").count);  // launches are recorded in every mode
+  const host::Options behind = host::parseOptions("count,preempt=5,check");
+  EXPECT_TRUE(behind.count);
+  EXPECT_EQ(behind.preemptEvery, 5u);
+  EXPECT_EQ(host::parseOptions("fast,threads=4096").threads, 4096);
 }
 
 TEST(HostTools, asanModeSaysWhatIsMissing) {
