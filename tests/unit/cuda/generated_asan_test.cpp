@@ -2,6 +2,7 @@
 // The kernels that the compiler prints for samples of every op, for seed models and for whole
 // models: once under AddressSanitizer, once with all checks while threads, blocks and copies come
 // by chance. Each op in one dtype; with LATHE_EVERY_DTYPE=1 in all of them, and all seed models.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -261,12 +262,6 @@ TEST(GeneratedKernels, DISABLED_asan) {
   runAll(all, "asan");
 }
 
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-constexpr bool kThisHasAsan = true;
-#else
-constexpr bool kThisHasAsan = false;
-#endif
-
 host::ProcessResult runSelf(const std::string& filter, std::vector<std::string> environment) {
   environment.insert(environment.begin(), "/usr/bin/env");
   environment.insert(environment.end(),
@@ -290,10 +285,12 @@ TEST(GeneratedKernels, PassAllChecksInRandomOrderAndAddressSanitizer) {
     missing = compiler.empty() ? "no g++" : "g++ has no libasan";
   else
     // Traces of allocations are for leaks, and cost more than the allocations.
-    asan = runSelf(
-        "GeneratedKernels.DISABLED_asan",
-        {"LATHE_HOST_CXX=" + compiler, "ASAN_OPTIONS=detect_leaks=0:malloc_context_size=0",
-         "LD_PRELOAD=" + (kThisHasAsan ? "" : std::filesystem::canonical(library).string())});
+    asan =
+        runSelf("GeneratedKernels.DISABLED_asan",
+                {"LATHE_HOST_CXX=" + compiler, "ASAN_OPTIONS=detect_leaks=0:malloc_context_size=0",
+                 "LD_PRELOAD=" + (dlsym(RTLD_DEFAULT, "__asan_init")
+                                      ? ""
+                                      : std::filesystem::canonical(library).string())});
   const host::ProcessResult checked = checking.get();
   EXPECT_EQ(checked.status, 0) << checked.output;
   EXPECT_THAT(checked.output, testing::HasSubstr("[  PASSED  ] 1 test"));

@@ -35,12 +35,6 @@ TEST(HostTools, DISABLED_kernels) {
 constexpr const char* kRunKernels[] = {"--gtest_also_run_disabled_tests",
                                        "--gtest_filter=HostTools.DISABLED_kernels"};
 
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-constexpr bool kThisHasAsan = true;
-#else
-constexpr bool kThisHasAsan = false;
-#endif
-
 TEST(HostTools, addressSanitizerFindsOverruns) {
   const std::string compiler = host::findProgram("g++");
   if (compiler.empty()) GTEST_SKIP() << "no g++";
@@ -52,7 +46,7 @@ TEST(HostTools, addressSanitizerFindsOverruns) {
     std::vector<std::string> command = {"/usr/bin/env", "LATHE_CUDA_HOST=asan",
                                         "LATHE_HOST_CXX=" + compiler,
                                         "ASAN_OPTIONS=detect_leaks=0"};
-    if (!kThisHasAsan)
+    if (!host::haveAsan())
       command.push_back("LD_PRELOAD=" + std::filesystem::canonical(library).string());
     if (*fault) command.push_back(fault);
     command.push_back(self());
