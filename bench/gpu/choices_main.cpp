@@ -88,6 +88,17 @@ Json measured(const Program& program, const TuningProblem& problem, const std::s
   return found;
 }
 
+// Why there is no such device, as a child finds out: only children may open it. Empty if there is.
+std::string whyNoDevice(const std::string& device) {
+  std::string why;
+  runIsolated(
+      1, [&](size_t) { return heldGpu(device), std::string(); },
+      [&](size_t, const std::string& text, bool isError) {
+        if (isError) why = text;
+      });
+  return why;
+}
+
 int run(const std::string& device, const std::string& path, const std::string& out,
         const std::string& records, const std::string& filter) {
   const auto start = std::chrono::steady_clock::now();
@@ -109,6 +120,12 @@ int run(const std::string& device, const std::string& path, const std::string& o
     std::ofstream(out) << report.dump(1) << "\n";
     lines.flush();
   };
+  if (const std::string why = whyNoDevice(device); !why.empty()) {  // once, not per problem
+    report["error"] = why;
+    save("failed");
+    std::cerr << "lathe-gpu-choices: " << why << "\n";
+    return 1;
+  }
   auto work = [&](size_t i) { return measured(*program, problems[i], device).dump(); };
   auto done = [&](size_t i, const std::string& text, bool isError) {
     Json found =
