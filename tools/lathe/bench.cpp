@@ -148,6 +148,14 @@ std::vector<ReportRun> reportRuns(const Program& program, const BenchFlags& flag
   return runs;
 }
 
+// Whether the device is the cuda backend's kernels on the CPU, as the device itself says: the
+// environment may have chosen it.
+bool isHostExecution(Session& session) {
+  return std::ranges::any_of(session.device().report(), [](const std::string& line) {
+    return line.starts_with("device: host execution");
+  });
+}
+
 // What the program computes in: an artifact knows it better than the flags.
 DType arithmeticOf(const Program& program, DType otherwise) {
   for (const TensorInfo& state : program.states)
@@ -225,13 +233,16 @@ int benchVerb(const ArgumentList& arguments) {
   sessionFlags.profile |= compiled.report != nullptr;
   Session session = openSession(model, program, sessionFlags);
 
+  if (isHostExecution(session))
+    console().note("host execution checks kernels; its times say nothing about a GPU");
+
   BenchReport report;
   const DType dtype = arithmeticOf(*program, dtypeOr(compileFlags.dtype, DType::F32));
   const cpu::KernelIsa isa = cpu::KernelIsa::current();
   report.model = flags.path;
   report.dtype = nameOf(dtype);
   report.backend = program->backend;
-  report.isa = cpu::nameOf(isa.tier);
+  if (report.backend == "cpu") report.isa = cpu::nameOf(isa.tier);
   report.parameters = parametersOf(*program);
   report.threads = ThreadPool::global().threads();
 

@@ -22,8 +22,9 @@ double slowest(const BenchTest& t) {
 }
 
 void printMarkdown(const BenchReport& r) {
-  fmt::print("{}: {} parameters, {}, backend {} ({}), {} threads\n\n", r.model,
-             countText(double(r.parameters)), r.dtype, r.backend, r.isa, r.threads);
+  fmt::print("{}: {} parameters, {}, backend {}{}, {} threads\n\n", r.model,
+             countText(double(r.parameters)), r.dtype, r.backend,
+             r.isa.empty() ? "" : " (" + r.isa + ")", r.threads);
   if (!r.roofs.tried.empty())
     fmt::print("matrix peak {}FLOP/s, read bandwidth {}/s ({} streams per thread{})\n\n",
                countText(r.peakFlops), byteText(r.roofs.best()), r.roofs.tried.front().streams,
@@ -74,7 +75,7 @@ void printReportJson(const BenchReport& r) {
   out["parameters"] = r.parameters;
   out["dtype"] = r.dtype;
   out["backend"] = r.backend;
-  out["cpu_isa"] = r.isa;
+  if (!r.isa.empty()) out["cpu_isa"] = r.isa;
   out["threads"] = r.threads;
   if (!r.device.empty()) out["device"] = r.device;
   if (!r.roofs.tried.empty()) {

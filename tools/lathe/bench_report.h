@@ -28,7 +28,8 @@ struct ProfileRow {
 };
 
 struct BenchReport {
-  std::string model, dtype, backend, isa;
+  std::string model, dtype, backend;
+  std::string isa;                  ///< the CPU's tier; empty for backends that have none
   std::vector<std::string> device;  ///< what it says of itself and of who computes what
   int64_t parameters = 0;
   int threads = 0;

@@ -472,6 +472,23 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
   EXPECT_GT(out.at("profile").size(), 4u);
 }
 
+TEST_F(CliTest, BenchSaysWhatHostExecutionIsNot) {
+  const std::string bench = "bench " + kModel + " -p 2 -n 1 -r 1 -t 2 ";
+  const std::string note = "host execution checks kernels; its times say nothing about a GPU";
+  CliResult host = runLathe(bench + "--backend cuda --device host");
+  EXPECT_EQ(host.status, 0) << host.err;
+  EXPECT_THAT(host.err, HasSubstr(note));
+  EXPECT_THAT(host.out, HasSubstr("backend cuda, 2 threads"));
+  // The environment may have chosen it.
+  host = runLathe(bench + "--backend cuda --json", "LATHE_CUDA_DEVICE=host");
+  EXPECT_THAT(host.err, HasSubstr(note));
+  EXPECT_FALSE(JsonValue::parse(host.out, "bench").find("cpu_isa")) << host.out;
+  CliResult cpu = runLathe(bench + "--json");
+  EXPECT_THAT(cpu.err, Not(HasSubstr("host execution")));
+  EXPECT_EQ(JsonValue::parse(cpu.out, "bench").at("cpu_isa").asString(),
+            jsonOf("env --json").at("cpu_isa").asString());
+}
+
 TEST_F(CliTest, BenchRefusesWhatItCannotMeasure) {
   expectFailure(2, "--random-weights", "bench " + kModel + "/config.json");
   expectFailure(2, "make 1004 positions, the model takes at most 128",
