@@ -4,12 +4,16 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/driver.h"
+#include "backends/cuda/hostexec/host_compiler.h"
+#include "runtime/cache_folder.h"
 #include "runtime/error.h"
 #include "runtime/thread_pool.h"
 #include "tools/lathe/compiler_library.h"
@@ -40,7 +44,14 @@ std::string isaTier() {
   }
 }
 
-// "NVIDIA H200, compute capability 9.0, CUDA 13.0", or the first line of why there is none.
+// "none: " and the first line of why.
+std::string none(std::string why) {
+  why.resize(std::min(why.find('\n'), why.size()));
+  if (why.ends_with(':')) why.pop_back();
+  return "none: " + why;
+}
+
+// "NVIDIA H200, compute capability 9.0, CUDA 13.0", or why there is none.
 std::string gpu() {
   try {
     const cuda::DeviceFacts facts = cuda::openGpu()->facts();
@@ -48,8 +59,57 @@ std::string gpu() {
                        facts.driver);
   } catch (const Error& e) {
     const std::string why = e.what();
-    return "none: " + why.substr(0, why.find_first_of(":\n"));
+    return none(why.substr(0, why.find(':')));
   }
+}
+
+std::string cublasLt() {
+  std::string why;
+  const auto library = cuda::CublasLt::open(&why);
+  return library ? library->path() : none(why);
+}
+
+// What compiles kernels for host execution.
+std::string hostCompiler() {
+  try {
+    return cuda::host::HostCompiler(cuda::host::Mode::Fast).version();
+  } catch (const std::exception& e) {  // of the file system, too: a description fails for nothing
+    return none(e.what());
+  }
+}
+
+// Files and folders that hold something, with what they take on the disk.
+Json caches() {
+  namespace fs = std::filesystem;
+  constexpr int kMostFiles = 20000;  // what is looked at: a folder of many more takes seconds
+  Json all = Json::array();
+  auto add = [&](const fs::path& path) {
+    uint64_t bytes = 0;
+    auto count = [&](const fs::directory_entry& file) {
+      std::error_code gone;  // others may work in the folder meanwhile
+      const bool isFile = file.is_regular_file(gone);
+      const uintmax_t size = isFile ? file.file_size(gone) : 0;
+      if (!gone) bytes += size;
+    };
+    std::error_code over;
+    count(fs::directory_entry(path, over));
+    int files = 0;
+    over.clear();
+    fs::recursive_directory_iterator at(path, over);
+    for (; !over && at != end(at) && files < kMostFiles; at.increment(over), ++files) count(*at);
+    if (bytes)
+      all.push_back({{"path", path.string()}, {"bytes", bytes}, {"complete", files < kMostFiles}});
+  };
+  if (const std::string path = hostRoofsPath(); !path.empty()) add(path);
+  if (const std::string folder = cacheFolder(); !folder.empty())
+    for (const char* kernels : {"cuda", "cuda-host"}) add(fs::path(folder) / kernels);
+  return all;
+}
+
+std::string cacheText(const Json& cache) {
+  return fmt::format("{} ({}{})", cache.at("path").get<std::string>(),
+                     cache.at("complete").get<bool>() ? "" : "more than ",
+                     byteText(cache.at("bytes").get<double>()));
 }
 
 Json collect() {
@@ -71,10 +131,9 @@ Json collect() {
   out["compiler_library"] = api != nullptr;
   out["backends"] = api ? api->backends() : std::vector<std::string>{"cpu"};
   out["gpu"] = gpu();
-  out["caches"] = Json::array();
-  std::error_code ignored;
-  if (std::string path = hostRoofsPath(); !path.empty() && std::filesystem::exists(path, ignored))
-    out["caches"].push_back(path);
+  out["cublaslt"] = cublasLt();
+  out["caches"] = caches();
+  out["host_compiler"] = hostCompiler();
   return out;
 }
 
@@ -83,7 +142,8 @@ std::string textOf(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "found" : "not found: runs programs only";
   if (!value.is_array()) return value.dump();
-  auto words = value.get<std::vector<std::string>>();
+  std::vector<std::string> words;
+  for (const Json& v : value) words.push_back(v.is_string() ? v.get<std::string>() : cacheText(v));
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " "));
 }
 

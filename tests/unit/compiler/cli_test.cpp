@@ -17,6 +17,8 @@ using test::CliResult;
 using test::expectFailure;
 using test::outputOf;
 using test::runLathe;
+using test::TemporaryFolder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -132,6 +134,27 @@ TEST_F(CliTest, EnvDescribesTheMachine) {
       1);
   expectFailure(2, "expected LATHE_NUM_THREADS to be a whole number", "env",
                 "LATHE_NUM_THREADS=no");
+}
+
+TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
+  TemporaryFolder cache;
+  std::filesystem::create_directories(cache / "cuda/ab");
+  cache.write("cuda/ab/kernel.cubin", std::string(1000, 'x'));
+  cache.write("cuda/kernel.cubin", std::string(500, 'x'));
+  const std::string own = "LATHE_CACHE_DIR=" + cache.path();
+  const std::string broken = own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so";
+  const JsonValue env = JsonValue::parse(outputOf("env --json", broken), "env");
+  ASSERT_EQ(env.at("caches").size(), 1u);  // none is listed that holds nothing
+  EXPECT_EQ(env.at("caches").at(size_t(0)).at("path").asString(), cache / "cuda");
+  EXPECT_EQ(env.at("caches").at(size_t(0)).at("bytes").asInt(), 1500);
+  EXPECT_TRUE(env.at("caches").at(size_t(0)).at("complete").asBool());
+  EXPECT_EQ(env.at("host_compiler").asString(),
+            "none: LATHE_HOST_CXX names no program: /no/such/compiler");
+  EXPECT_EQ(env.at("cublaslt").asString(), "none: cuBLASLt was not found");
+  EXPECT_THAT(outputOf("env", own), AllOf(HasSubstr("host compiler:"), HasSubstr(cache / "cuda ("),
+                                          HasSubstr("cublaslt:")));
+  // A folder that nobody can make is told and fails nothing.
+  EXPECT_THAT(outputOf("env", "LATHE_CACHE_DIR=/proc/none"), HasSubstr("cannot create"));
 }
 
 TEST_F(CliTest, NumbersOutsideTheirRangeAreErrors) {
