@@ -115,7 +115,8 @@ std::vector<std::string> flagsOf(Mode mode, bool clang) {
   };
   switch (mode) {
     case Mode::Fast:
-      add({"-O2"});
+      // Most kernels run for less time than a second level of optimisation takes.
+      add({"-O1"});
       break;
     case Mode::Check:
       // Linked without the sanitizer's library: the twin defines the callbacks. Vectors of 32 bytes
