@@ -341,16 +341,14 @@ class CudaDevice final : public Device {
     for (size_t i = 0; i < codes.size(); ++i) functions_[codes[i].name] = functions[i];
     for (auto& [callee, variants] : table_)
       for (const Variant& v : variants)
-        for (const Launch& l : v.launches)
+        for (const Launch& l : v.launches) {
           if (!functions_.count(l.kernel))
             throw Error(ErrorCode::InvalidFile, "the program has no kernel '" + l.kernel + "'");
-    // Kernels follow each other and leave them as they were: one buffer is enough.
-    for (auto& [callee, variants] : table_)
-      for (const Variant& v : variants)
-        for (const Launch& l : v.launches)
           for (const Argument& a : l.arguments)
             if (a.kind == Argument::Kind::Counters)
               counterBytes_ = std::max(counterBytes_, size_t(std::max(a.index, 0)));
+        }
+    // Kernels follow each other and leave them as they were: one buffer is enough.
     if (counterBytes_) {
       counters_ = driver_->allocate(counterBytes_, "counters");
       driver_->zero(counters_, counterBytes_);

@@ -32,9 +32,9 @@ json toJson(const PlainProduct& p) {
       {"dtype", nameOf(p.dtype)},  {"rows", p.rows.text()}, {"columns", p.columns.text()},
       {"depth", p.depth.text()},   {"x", toJson(p.x)},      {"weight", toJson(p.weight)},
       {"result", toJson(p.result)}};
-  if (p.required) product["required"] = true;
   if (p.bias) product["bias"] = toJson(*p.bias);
   if (p.residual) product["residual"] = toJson(*p.residual);
+  if (p.required) product["required"] = true;
   return product;
 }
 json toJson(const IndexCheck& check) {
@@ -108,11 +108,11 @@ PlainProduct productFrom(const JsonValue& v) {
   p.columns = dimFrom(v.at("columns"));
   p.depth = dimFrom(v.at("depth"));
   p.x = argumentFrom(v.at("x"));
-  if (auto required = v.find("required")) p.required = required->asBool();
   p.weight = argumentFrom(v.at("weight"));
   p.result = argumentFrom(v.at("result"));
   if (auto bias = v.find("bias")) p.bias = argumentFrom(*bias);
   if (auto residual = v.find("residual")) p.residual = argumentFrom(*residual);
+  if (auto required = v.find("required")) p.required = required->asBool();
   return p;
 }
 IndexCheck checkFrom(const JsonValue& v) {

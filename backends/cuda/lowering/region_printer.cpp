@@ -360,7 +360,7 @@ FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
 
 // A kernel for each depth of reductions, and one that writes the results.
 FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
-                                     const std::string& name, RegionSchedule schedule) {
+                                     const std::string& name, const RegionSchedule& schedule) {
   RegionSchedule alone = schedule;
   alone.kind = Kind::BlockPerRow;
   auto whole = make(region, f, plan, name, alone, "");

@@ -16,6 +16,14 @@ using Kind = RegionSchedule::Kind;
 constexpr int64_t kWorthABlock = 64;          // elements per result
 constexpr int64_t kWorthALaunch = 512 << 10;  // elements
 
+// That go into one element of a reduction's result.
+DimExpr reducedElements(Operation* reduction) {
+  auto shape = dimExprs(reduction->getOperand(0));
+  DimExpr elements = 1;
+  for (int64_t axis : reducedAxes(reduction)) elements = elements * shape[size_t(axis)];
+  return elements;
+}
+
 // The longest row that a reduction of whole rows reads; nothing if none does.
 std::optional<DimExpr> reducedRow(func::FuncOp f) {
   std::optional<DimExpr> longest;
@@ -24,8 +32,7 @@ std::optional<DimExpr> reducedRow(func::FuncOp f) {
     auto shape = dimExprs(op.getOperand(0));
     auto axes = reducedAxes(&op);
     if (axes.empty() || axes.back() + 1 != int64_t(shape.size())) continue;
-    DimExpr length = 1;
-    for (int64_t axis : axes) length = length * shape[size_t(axis)];
+    const DimExpr length = reducedElements(&op);
     auto number = length.asConstant(), best = longest ? longest->asConstant() : std::nullopt;
     // A size that is known only at run time may be any.
     if (!longest || !number || (best && *number > *best)) longest = length;
@@ -36,11 +43,8 @@ std::optional<DimExpr> reducedRow(func::FuncOp f) {
 // A thread alone would take long for one of the reductions.
 bool reducesMuch(func::FuncOp f) {
   return llvm::any_of(f.getBody().front(), [](Operation& op) {
-    if (!isReduction(&op)) return false;
-    auto shape = dimExprs(op.getOperand(0));
-    DimExpr elements = 1;
-    for (int64_t axis : reducedAxes(&op)) elements = elements * shape[size_t(axis)];
-    return elements.asConstant().value_or(kWorthABlock) >= kWorthABlock;
+    return isReduction(&op) &&
+           reducedElements(&op).asConstant().value_or(kWorthABlock) >= kWorthABlock;
   });
 }
 
