@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "backends/backend.h"
+#include "backends/reference/interpreter.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
 #include "frontend/observe.h"
@@ -103,6 +104,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend), {}};
   PipelineOptions pipeline{.mode = options.mode,
                            .audit = options.record != nullptr,
+                           .evaluate = interpretFunction,
                            .patterns = options.patterns,
                            .patternFiles = options.patternFiles,
                            .plugins = options.plugins,

@@ -393,7 +393,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
   match.reason_.clear();
   match.created_.clear();
   match.replaced_.clear();
-  match.declared_ = false;
+  match.declared_ = match.approximates_ = false;
   Value value;
   try {
     value = build_ ? build_(match) : match.decline("the pattern has no replacement");
@@ -409,6 +409,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
     match.threw_ = true;
     value = match.decline("the replacement is the value that it replaces");
   }
+  if (value && approximates_ && !match.approximates()) value = {};
   if (value) {
     match.replaced_.emplace_back(match.root_->getResult(0), value);
     if (!checkReplaced(match) || !match.checkNumerics(match.replaced_)) value = {};

@@ -98,6 +98,11 @@ class DagPattern final : public Recorder {
   /// It may have users outside the match.
   void replaceToo(const Tensor& matched, const Tensor& by);
 
+  /// The replacement computes other values on purpose: it weakens the contract `approximation` and
+  /// is not compared with what it replaces. Any other replacement must give the matched ops'
+  /// values.
+  void approximate() { approximates_ = true; }
+
   /// Patterns of a later phase (default 0) are tried only when those of all earlier ones have
   /// reached their fixed point: for a fusion that must not take what a larger one wants.
   void phase(int number) { phase_ = number; }
@@ -181,6 +186,7 @@ class DagPattern final : public Recorder {
   size_t root_ = 0, end_ = 0;
   std::optional<size_t> replacement_;  // a recorded one
   int opCount_ = 0, phase_ = 0;
+  bool approximates_ = false;
   unsigned benefit_ = 0;
   Replacement build_;
 };

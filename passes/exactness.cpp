@@ -4,10 +4,6 @@
 #include <map>
 
 #include "ir/types.h"
-#include "llvm/ADT/SetVector.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "passes/canonical/canonical.h"
 #include "passes/greedy.h"
@@ -17,8 +13,6 @@ using namespace mlir;
 
 namespace lathe {
 namespace {
-
-using OpSet = llvm::SmallPtrSet<Operation*, 16>;
 
 // Rewrites of a trial are not the user's: they get no number, and only exact ones apply.
 class Trial {
@@ -35,61 +29,6 @@ class Trial {
   LatheDialect* dialect_;
   RewriteLog* log_;
   NumericsScope strict_;
-};
-
-// Copies values into a function whose arguments are the values where the copying stops.
-class Cut {
- public:
-  Cut(const OpSet& inside, llvm::SetVector<Value>& leaves) : inside_(inside), leaves_(leaves) {}
-
-  void collect(Value v) {
-    if (!seen_.insert(v).second || leaves_.contains(v) || isFixed(v)) return;
-    Operation* def = v.getDefiningOp();
-    if (!def || !inside_.contains(def)) {
-      leaves_.insert(v);
-      return;
-    }
-    for (Value operand : def->getOperands()) collect(operand);
-  }
-
-  // The leaves of both sides are the arguments of both, in one order.
-  func::FuncOp copy(OpBuilder& b, StringRef name, ArrayRef<Value> values) {
-    SmallVector<Type> arguments, results;
-    for (Value v : leaves_) arguments.push_back(v.getType());
-    for (Value v : values) results.push_back(v.getType());
-    auto function =
-        func::FuncOp::create(b, b.getUnknownLoc(), name, b.getFunctionType(arguments, results));
-    OpBuilder inner(function.addEntryBlock(), function.getBody().front().end());
-    mapping_.clear();
-    for (auto [leaf, argument] : llvm::zip(leaves_, function.getArguments()))
-      mapping_.map(leaf, argument);
-    SmallVector<Value> copied;
-    for (Value v : values) copied.push_back(copyOf(inner, v));
-    func::ReturnOp::create(inner, b.getUnknownLoc(), copied);
-    return function;
-  }
-
- private:
-  // A value of constants and index ramps alone: a part of whatever reads it. Bounded, because
-  // nothing of interest is deep.
-  static bool isFixed(Value v, int depth = 8) {
-    Operation* def = v.getDefiningOp();
-    return def && depth > 0 && isMemoryEffectFree(def) && !isa<RandomBitsOp>(def) &&
-           def->getNumRegions() == 0 &&
-           llvm::all_of(def->getOperands(), [&](Value o) { return isFixed(o, depth - 1); });
-  }
-  Value copyOf(OpBuilder& b, Value v) {
-    if (Value mapped = mapping_.lookupOrNull(v)) return mapped;
-    Operation* def = v.getDefiningOp();
-    for (Value operand : def->getOperands()) copyOf(b, operand);
-    b.clone(*def, mapping_);
-    return mapping_.lookup(v);
-  }
-
-  const OpSet& inside_;
-  llvm::SetVector<Value>& leaves_;
-  llvm::DenseSet<Value> seen_;
-  IRMapping mapping_;
 };
 
 // Values of two functions get one number exactly if they are the same op on the same numbers.
@@ -175,8 +114,7 @@ std::map<Type, size_t, bool (*)(Type, Type)> roundingsOf(func::FuncOp function) 
 
 }  // namespace
 
-std::optional<Difference> exactDifference(NumericsPolicy& policy,
-                                          ArrayRef<std::pair<Value, Value>> replaced,
+std::optional<Difference> exactDifference(NumericsPolicy& policy, Replacements replaced,
                                           ArrayRef<Operation*> matched,
                                           ArrayRef<Operation*> created) {
   MLIRContext* context = replaced.front().first.getContext();
@@ -186,32 +124,17 @@ std::optional<Difference> exactDifference(NumericsPolicy& policy,
     addCanonicalPatterns(patterns);
     policy.elementaryForm = std::make_shared<FrozenRewritePatternSet>(std::move(patterns));
   }
-  OpSet old(matched.begin(), matched.end()), made(created.begin(), created.end());
-  llvm::SetVector<Value> leaves;
-  SmallVector<Value> before, after;
-  for (auto [value, by] : replaced) {
-    before.push_back(value);
-    after.push_back(by);
-    old.insert(value.getDefiningOp());
-  }
-  // What the new ops read is where the old ones are cut, too.
-  Cut had(old, leaves), gets(made, leaves);
-  for (Value v : after) gets.collect(v);
-  for (Value v : before) had.collect(v);
-
   Trial trial(context, policy);
-  OpBuilder b(context);
-  OwningOpRef<ModuleOp> scratch = ModuleOp::create(b, b.getUnknownLoc());
-  b.setInsertionPointToEnd(scratch->getBody());
-  func::FuncOp was = had.copy(b, "was", before), is = gets.copy(b, "is", after);
-  if (failed(applyPatterns(*scratch, *policy.elementaryForm)))
+  CutOut cut = cutOut(replaced, matched, created);
+  if (failed(applyPatterns(*cut.module, *policy.elementaryForm)))
     return Difference{"the canonical form was not reached", false};
   Numbering numbering;
-  auto x = was.getBody().front().getTerminator()->getOperands();
-  auto y = is.getBody().front().getTerminator()->getOperands();
+  auto x = cut.was.getBody().front().getTerminator()->getOperands();
+  auto y = cut.is.getBody().front().getTerminator()->getOperands();
   for (auto [a, c] : llvm::zip(x, y))
     if (numbering.of(a) != numbering.of(c))
-      return Difference{numbering.firstDifference(a, c), roundingsOf(was) != roundingsOf(is)};
+      return Difference{numbering.firstDifference(a, c),
+                        roundingsOf(cut.was) != roundingsOf(cut.is)};
   return std::nullopt;
 }
 

@@ -3,9 +3,8 @@
 // Is what a rewrite puts in place of some ops exactly what they compute?
 #include <optional>
 #include <string>
-#include <utility>
 
-#include "mlir/IR/Operation.h"
+#include "passes/cut_out.h"
 #include "passes/numerics_scope.h"
 
 namespace lathe {
@@ -21,8 +20,8 @@ struct Difference {
 /// numbered: equal numbers are equal ops on equal operands, so the bits are equal for every input.
 /// `matched` are the ops that the rewrite removes or looks through, `created` those it makes.
 /// Nothing if all are equal. A difference says that they may differ, not that they do.
-std::optional<Difference> exactDifference(
-    NumericsPolicy& policy, llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
-    llvm::ArrayRef<mlir::Operation*> matched, llvm::ArrayRef<mlir::Operation*> created);
+std::optional<Difference> exactDifference(NumericsPolicy& policy, Replacements replaced,
+                                          llvm::ArrayRef<mlir::Operation*> matched,
+                                          llvm::ArrayRef<mlir::Operation*> created);
 
 }  // namespace lathe

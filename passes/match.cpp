@@ -6,9 +6,11 @@
 #include "ir/attributes.h"
 #include "ir/checked_create.h"
 #include "ir/types.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "passes/exactness.h"
 #include "passes/locations.h"
 #include "passes/numerics_scope.h"
+#include "passes/value_check.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -114,12 +116,19 @@ bool Match::weakens(Contract contract) {
   return false;
 }
 
+bool Match::approximates() {
+  approximates_ = true;
+  return weakens(Contract::Approximation);
+}
+
 bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
   auto* dialect = root_->getContext()->getLoadedDialect<LatheDialect>();
   NumericsPolicy* policy = dialect ? dialect->numerics : nullptr;
-  bool strict = policy && policy->mode == NumericsMode::Strict;
-  if (!strict && (!policy || !policy->audit || declared_ || !dialect->rewriteLog)) return true;
+  if (!policy) return true;
   auto matched = ops();
+  if (!checkValues(*policy, replaced, matched.getArrayRef())) return false;
+  bool strict = policy->mode == NumericsMode::Strict;
+  if (!strict && (!policy->audit || declared_ || !dialect->rewriteLog)) return true;
   auto difference = exactDifference(*policy, replaced, matched.getArrayRef(), created_);
   if (!difference) return true;
   if (strict) {
@@ -129,6 +138,23 @@ bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
   weaken(root_->getContext(),
          difference->rounds ? Contract::IntermediateRounding : Contract::Spelling);
   return true;
+}
+
+bool Match::checkValues(const NumericsPolicy& policy, ArrayRef<std::pair<Value, Value>> replaced,
+                        ArrayRef<Operation*> matched) {
+  if (!policy.evaluate || approximates_) return true;
+  auto graph = root_->getParentOfType<ModuleOp>();
+  auto difference = [&](int reach) {
+    return valueDifference(cutOut(replaced, matched, created_, reach), graph, policy.evaluate);
+  };
+  auto words = difference(0);
+  // Where the old side is cut below what the new side reads, values that belong together were drawn
+  // apart.
+  constexpr int kReach = 16;
+  if (words) words = difference(kReach);
+  if (!words) return true;
+  decline("the values differ on a sample: " + *words);
+  return false;
 }
 
 llvm::SmallSetVector<Operation*, 16> Match::ops() const {

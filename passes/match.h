@@ -12,6 +12,8 @@
 
 namespace lathe {
 
+struct NumericsPolicy;
+
 /// How far a match came and what stopped it.
 struct Miss {
   /// Coarse to fine. Of two equally far misses the finer one is kept: the other order of a
@@ -58,6 +60,10 @@ class Match {
   /// `if (!match.weakens(Contract::IncomingNan)) return {};`
   bool weakens(Contract contract);
 
+  /// Says that the replacement computes other values on purpose (contract `approximation`): they
+  /// are not compared. `if (!match.approximates()) return {};`
+  bool approximates();
+
   /// Replaces another matched value than the root's too; the pattern says `mayEscape` of it. The
   /// replacement is moved in front of the value's first user.
   void replaceToo(const Tensor& t, mlir::Value by) { replaceToo(bound_[t.id()], by); }
@@ -86,6 +92,10 @@ class Match {
   // In strict mode refuses replacements (pairs of matched value and replacement) that are not
   // proved to compute the same bits; under an audit notes what they weaken.
   bool checkNumerics(llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced);
+  // Refuses replacements that give other values on small samples.
+  bool checkValues(const NumericsPolicy& policy,
+                   llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
+                   llvm::ArrayRef<mlir::Operation*> matched);
 
   const DagPattern* pattern_ = nullptr;
   mlir::Operation* root_ = nullptr;
@@ -97,6 +107,7 @@ class Match {
   std::string reason_;
   bool threw_ = false;
   bool declared_ = false;  // has named a contract
+  bool approximates_ = false;
 };
 
 /// The value that all elements of a constant have, seen through broadcasts, reshapes and, as they

@@ -2,11 +2,27 @@
 #pragma once
 // What a graph promises about rounding and special values, and which of those promises a rewrite
 // may weaken. One table: contract x mode.
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/array.h"
+
+namespace mlir {
+class Operation;
+}
+
 namespace lathe {
+
+/// Runs a function (func.func) of lathe ops in float64; `weights` gives a checkpoint tensor by
+/// name. Throws Error where an op cannot run. It is handed down to the passes, which know no
+/// backend: what a rewrite replaces is held to it.
+using Evaluator =
+    std::function<std::vector<Array>(mlir::Operation* function, const std::vector<Array>& arguments,
+                                     const std::function<Array(const std::string& name)>& weights,
+                                     const std::map<std::string, int64_t, std::less<>>& symbols)>;
 
 /// How far rewrites may go. `strict`: a fused op only renames what the graph spells, so that the
 /// interpreter gives the same bits. `relaxed` (the default) lists what it weakened. `fast` also
@@ -25,6 +41,7 @@ enum class Contract {
   IncomingNan,           ///< a NaN or infinity that comes in is treated as the graph says
   SignedZero,            ///< a zero has the sign that the graph gives it
   MaskFill,              ///< a finite fill of masked scores is a number like any other
+  Approximation,         ///< a value is the one that the graph defines, not one near it
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
 };

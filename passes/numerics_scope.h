@@ -18,6 +18,8 @@ class LatheDialect;
 struct NumericsPolicy {
   NumericsMode mode = NumericsMode::Relaxed;
   bool audit = false;  ///< compare every fusion with what it replaces, for the rewrite log
+  /// Runs both sides of every match (value_check.h); without it values are not compared.
+  Evaluator evaluate = {};
   /// Of exactness.cpp: made when the first fusion is compared.
   std::shared_ptr<const mlir::FrozenRewritePatternSet> elementaryForm = {};
 };

@@ -95,6 +95,11 @@ constexpr NativeConstraint kConstraints[] = {
       "the two axes (negative: from the back) are provably equal"},
      sameDim},
     {{"same_type", "v: Value, w: Value", "v and w have one shape and dtype"}, sameType},
+    {{"approximate", "v: Value",
+      "always holds: the replacement of v computes other values on purpose (contract "
+      "'approximation') and is not compared with what it replaces"},
+     [](NativeArguments) { return true; },
+     true},
     {{"last_axis", "v: Value, axes: Attr", "axes is exactly the last axis of v"}, lastAxis},
 };
 

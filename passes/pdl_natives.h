@@ -26,6 +26,7 @@ struct Native {
 };
 struct NativeConstraint : Native {
   bool (*holds)(NativeArguments);
+  bool approximates = false;  ///< says something of the whole pattern: DagPattern::approximate
 };
 /// Gives an attribute for an op of the replacement; null declines the match.
 struct NativeRewrite : Native {

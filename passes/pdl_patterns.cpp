@@ -245,6 +245,10 @@ void PdlReader::readConstraint(pdl::ApplyNativeConstraintOp op) {
                                     : Argument{tensorOf(v, op), {}});
   }
   bool negated = op.getIsNegated();
+  if (native.approximates) {
+    if (negated) refuse(op, "'approximate' cannot be negated: leave it out");
+    return pattern_.approximate();
+  }
   std::string text = (negated ? "not " : "") + op.getName().str() + ": " + std::string(native.text);
   pattern_.require(text, [arguments, negated, holds = native.holds](const Match& m) {
     SmallVector<NativeArgument> values;

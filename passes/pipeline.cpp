@@ -75,7 +75,9 @@ Stage parseStage(std::string_view name) {
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
                  const PipelineOptions& options) {
-  NumericsScope numerics(module.getContext(), {.mode = options.mode, .audit = options.audit});
+  NumericsScope numerics(
+      module.getContext(),
+      {.mode = options.mode, .audit = options.audit, .evaluate = options.evaluate});
   auto reached = [&](Stage stage) {
     if (options.observe) options.observe(stage, module);
     return stage == until;

@@ -49,6 +49,7 @@ using StepObserver = std::function<void(Stage stage, const std::string& step, ml
 struct PipelineOptions {
   NumericsMode mode = NumericsMode::Relaxed;
   bool audit = false;         ///< also find out what a fusion weakens that does not say so itself
+  Evaluator evaluate = {};    ///< runs both sides of every match; without it they are not compared
   PatternsFor patterns = {};  ///< fusions beside the built-in ones
   std::vector<std::string> patternFiles;  ///< PDL (.mlir) or PDLL (.pdll) text, see pdl_patterns.h
   std::vector<std::string> plugins;       ///< pass plugins to load

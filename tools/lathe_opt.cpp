@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/reference/interpreter.h"
 #include "ir/context.h"
 #include "ir/dialect.h"
 #include "llvm/Support/CommandLine.h"
@@ -34,7 +35,8 @@ llvm::cl::opt<lathe::NumericsMode> numerics(
         clEnumValN(lathe::NumericsMode::Fast, "fast", "also move arithmetic into weights")));
 
 void setNumerics(lathe::LatheDialect* dialect) {
-  static lathe::NumericsPolicy policy{.mode = numerics, .audit = logRewrites};
+  static lathe::NumericsPolicy policy{
+      .mode = numerics, .audit = logRewrites, .evaluate = lathe::interpretFunction};
   dialect->numerics = &policy;
 }
 

@@ -132,4 +132,10 @@ std::vector<Array> interpret(func::FuncOp function, const std::vector<Array>& ar
   return results;
 }
 
+std::vector<Array> interpretFunction(Operation* function, const std::vector<Array>& arguments,
+                                     const WeightProvider& weights, const Symbols& symbols) {
+  return interpret(cast<func::FuncOp>(function), arguments, weights, Precision::Float64, {},
+                   symbols);
+}
+
 }  // namespace lathe

@@ -54,4 +54,8 @@ std::vector<Array> interpret(mlir::func::FuncOp function, const std::vector<Arra
                              const WeightProvider& weights, Precision precision,
                              const ObserveFn& observe = {}, const Symbols& symbols = {});
 
+/// The same in float64, of an op that is a function: an Evaluator (passes/numerics.h).
+std::vector<Array> interpretFunction(mlir::Operation* function, const std::vector<Array>& arguments,
+                                     const WeightProvider& weights, const Symbols& symbols);
+
 }  // namespace lathe

@@ -33,7 +33,10 @@ func.func @forward(%x: tensor<4xf32> {lathe.name = "x"}) -> (tensor<4xf32> {lath
 const std::string kPattern = R"(
 pdl.pattern @tanh_gate : benefit(1) {
   %x = operand
-  %root = operation "lathe.tanh"(%x : !pdl.value)
+  %y = type
+  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
+  %value = result 0 of %root
+  apply_native_constraint "approximate"(%value : !pdl.value)
   rewrite %root {
     %new = operation "lathe.sigmoid"(%x : !pdl.value)
     replace %root with %new
@@ -68,7 +71,7 @@ TEST_F(PipelineFlagsTest, MistakesInPatternsEndTheCommandWithTheirLine) {
   std::string bad = kPattern;
   bad.replace(bad.find("lathe.tanh"), 10, "lathe.tank");
   std::string file = folder_.write("bad.mlir", bad);
-  expectFailure(3, "bad.mlir:4: pattern 'tanh_gate': unknown op 'lathe.tank'",
+  expectFailure(3, "bad.mlir:5: pattern 'tanh_gate': unknown op 'lathe.tank'",
                 "inspect " + model_ + " --stop-after=fused --patterns " + file);
 }
 

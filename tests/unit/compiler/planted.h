@@ -17,6 +17,7 @@ inline void addWrongTanh(PatternLibrary& library, mlir::MLIRContext* context) {
     Tensor x = p.any();
     p.root(tanh(x));
     p.replaceWith(erf(x));
+    p.approximate();
   });
 }
 /// exp(x) -> sigmoid(x)
@@ -25,6 +26,7 @@ inline void addWrongExp(PatternLibrary& library, mlir::MLIRContext* context) {
     Tensor x = p.any();
     p.root(exp(x));
     p.replaceWith(sigmoid(x));
+    p.approximate();
   });
 }
 inline PatternsFor planted(std::vector<void (*)(PatternLibrary&, mlir::MLIRContext*)> add) {

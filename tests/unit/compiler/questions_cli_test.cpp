@@ -92,7 +92,10 @@ TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
   const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out";
   std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
   %x = operand
-  %root = operation "lathe.tanh"(%x : !pdl.value)
+  %y = type
+  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
+  %value = result 0 of %root
+  apply_native_constraint "approximate"(%value : !pdl.value)
   rewrite %root {
     %new = operation "lathe.sigmoid"(%x : !pdl.value)
     replace %root with %new

@@ -63,6 +63,7 @@ TEST_F(UserPatternsTest, LiteralsOnEitherSideOfEveryOperator) {
     Tensor x = p.any();
     p.root(1.0 - (3.0 / (2.0 + x) - 4.0) / 5.0);
     p.replaceWith(x * 1.0);
+    p.approximate();
   };
   EXPECT_EQ(applied([](Graph&, const Tensor& x,
                        const Tensor&) { return 1.0 - (3.0 / (2.0 + x) - 4.0) / 5.0; },
@@ -113,6 +114,7 @@ TEST_F(UserPatternsTest, AxesCountFromTheBackOfTheMatchedValue) {
     Tensor x = p.any();
     p.root(exp(reduceSum(x, {-1}, true)));
     p.replaceWith(reduceMax(x, {-1}, true));
+    p.approximate();
   };
   auto along = [](int64_t axis) {
     return [axis](Graph&, const Tensor& x, const Tensor&) {
@@ -131,6 +133,7 @@ TEST_F(UserPatternsTest, PlaceholdersCanAskForDTypeRankSizeAndWeight) {
                      Tensor w = second(p);
                      p.root(exp(w));
                      p.replaceWith(abs(w));
+                     p.approximate();
                    });
   };
   EXPECT_EQ(hits([](DagPattern& p) { return p.any(); }), 2);
@@ -158,6 +161,7 @@ TEST_F(UserPatternsTest, ConditionsHoldForChoicesToo) {
                         Tensor choice = p.anyOf({p.mayEscape(sigmoid(x)), tanh(x)});
                         p.root(exp(once ? p.oneUse(choice) : choice));
                         p.replaceWith(abs(x));
+                        p.approximate();
                       }),
               once ? 0 : 1);
 }
@@ -186,6 +190,7 @@ TEST_F(UserPatternsTest, RequirementsSeeTheWholeMatch) {
     p.require("b twice a", [=](const Match& m) { return m.constant(b) == 2 * m.constant(a); });
     p.root(tanh(x * a) * b);
     p.replaceWith(x);
+    p.approximate();
   };
   auto body = [](double factor) {
     return [factor](Graph&, const Tensor& x, const Tensor&) { return tanh(x * 3.0) * factor + x; };
@@ -206,8 +211,42 @@ TEST_F(UserPatternsTest, AUsersFusionComesBeforeTheBuiltInOnes) {
                   Tensor relu = max(h, p.constant(0));
                   p.root(relu * relu * up);
                   p.replaceWith(abs(h) * up);
+                  p.approximate();
                 }),
             1);
+}
+
+TEST_F(UserPatternsTest, OtherValuesAreNotPutInPlaceUnlessOnPurpose) {
+  auto body = [](Graph&, const Tensor& x, const Tensor&) { return tanh(x); };
+  auto record = [](bool onPurpose) {
+    return [onPurpose](DagPattern& p) {
+      Tensor x = p.any();
+      p.root(tanh(x));
+      p.replaceWith(erf(x));
+      if (onPurpose) p.approximate();
+    };
+  };
+  CompileRecord told;
+  told.wantMisses = true;
+  const std::string kept =
+      ir(body, {.backend = "reference", .patterns = one(record(false)), .record = &told});
+  EXPECT_EQ(kept.find("lathe.erf"), std::string::npos);
+  ASSERT_EQ(told.misses.size(), 1u);
+  EXPECT_NE(told.misses[0].reason.find("the values differ on a sample: element ["),
+            std::string::npos)
+      << told.misses[0].reason;
+  told = {};
+  const std::string changed =
+      ir(body, {.backend = "reference", .patterns = one(record(true)), .record = &told});
+  EXPECT_NE(changed.find("lathe.erf"), std::string::npos);
+  auto mine = std::find_if(told.rewrites.begin(), told.rewrites.end(),
+                           [](auto& rewrite) { return rewrite.what == "mine"; });
+  ASSERT_NE(mine, told.rewrites.end());
+  EXPECT_EQ(mine->weakened, std::vector<std::string>{"approximation"});
+  // Nothing is approximate in strict mode, whoever says so.
+  const std::string strict = ir(
+      body, {.backend = "reference", .mode = NumericsMode::Strict, .patterns = one(record(true))});
+  EXPECT_EQ(strict.find("lathe.erf"), std::string::npos);
 }
 
 TEST_F(UserPatternsTest, RewritesStopAndSkip) {
@@ -215,6 +254,7 @@ TEST_F(UserPatternsTest, RewritesStopAndSkip) {
     Tensor x = p.any();
     p.root(exp(x));
     p.replaceWith(abs(x));
+    p.approximate();
   };
   auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(tanh(exp(x))); };
   CompileRecord told;

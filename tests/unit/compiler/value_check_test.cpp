@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What running both sides of a match sees that a pattern overlooks: broadcasts, casts through
+// integers, constants, symbols, large sizes.
+#include "passes/value_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/reference/interpreter.h"
+#include "ir/context.h"
+#include "ir/types.h"
+#include "passes/retype.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+using testing::HasSubstr;
+
+namespace lathe {
+namespace {
+
+class ValueCheck : public testing::Test {
+ protected:
+  ValueCheck() : context_(createContext()) {}
+
+  // The words for two bodies of one signature, `T` standing for a type; "" if they agree.
+  std::string difference(const std::string& type, const std::string& was, const std::string& is,
+                         const std::string& arguments = "%a: T, %b: T",
+                         const std::string& result = "T", const std::string& dims = "") {
+    const std::string head = "(" + arguments + ") -> " + result + " {\n";
+    std::string text = dims + "func.func @was" + head + was + "\nreturn %y : " + result +
+                       " }\nfunc.func @is" + head + is + "\nreturn %y : " + result + " }";
+    for (size_t at = 0; (at = text.find('T', at)) != std::string::npos;)
+      text.replace(at, 1, type), at += type.size();
+    CutOut cut{parseModule(*context_, text, "test"), {}, {}};
+    cut.was = cut.module->lookupSymbol<func::FuncOp>("was");
+    cut.is = cut.module->lookupSymbol<func::FuncOp>("is");
+    return valueDifference(cut, *cut.module, counted()).value_or("");
+  }
+  Evaluator counted() {
+    return [this](Operation* f, const std::vector<Array>& arguments, const WeightProvider& weights,
+                  const Symbols& symbols) {
+      ++runs_;
+      for (const Array& a : arguments) largest_ = std::max(largest_, a.size());
+      return interpretFunction(f, arguments, weights, symbols);
+    };
+  }
+
+  std::unique_ptr<MLIRContext> context_;
+  int runs_ = 0;
+  int64_t largest_ = 0;
+};
+
+const char* const kRows = "tensor<?x4xf32, #lathe.dims<rows, 4>>";
+
+TEST_F(ValueCheck, EqualValuesByAnotherFormulaAgree) {
+  EXPECT_EQ(difference(kRows, "%y = lathe.mul %a, %b : T, T", "%y = lathe.mul %b, %a : T, T"), "");
+  EXPECT_GT(runs_, 4);
+}
+
+TEST_F(ValueCheck, SaysWhichElementDiffersAndTheSizes) {
+  EXPECT_THAT(difference(kRows, "%y = lathe.mul %a, %b : T, T", "%y = lathe.add %b, %a : T, T"),
+              testing::MatchesRegex("element \\[0, 0\\] is .* and would be .* with rows=3"));
+}
+
+TEST_F(ValueCheck, ACastThroughIntegersIsNoRounding) {
+  for (const char* through : {"i32", "i8", "i1", "i64"})
+    EXPECT_NE(difference("tensor<3x4xf32>",
+                         "%c = lathe.cast %a to " + std::string(through) +
+                             " : T\n %y = lathe.cast %c to f32 : tensor<3x4x" + through + ">",
+                         "%y = lathe.add %a, %a : T, T"),
+              "");
+  EXPECT_EQ(difference("tensor<3x4xf32>",
+                       "%c = lathe.cast %a to bf16 : T\n %y = lathe.cast %c to f32 : "
+                       "tensor<3x4xbf16>",
+                       "%z = lathe.sub %b, %b : T, T\n %y = lathe.add %a, %z : T, T"),
+            "");
+}
+
+TEST_F(ValueCheck, SymbolsAreDifferentSizesAndOne) {
+  // Equal only where rows is 1: mean over rows against the row itself.
+  const char* mean =
+      "%m = lathe.reduce_mean %a axes [0] keep_dims true : T\n"
+      "%y = lathe.add %a, %m : T, tensor<1x4xf32>";
+  const char* twice = "%y = lathe.add %a, %a : T, T";
+  EXPECT_THAT(difference(kRows, mean, twice), HasSubstr("with rows=3"));
+  EXPECT_EQ(difference(kRows, mean, twice, "%a: T, %b: T", "T", "lathe.dim @rows 1 to 1\n"), "");
+}
+
+TEST_F(ValueCheck, SmallEpsilonsAndSlightlyOtherConstantsShow) {
+  auto scaled = [](const char* c) {
+    return "%c = lathe.constant dense<" + std::string(c) +
+           "> : tensor<f32>\n %y = lathe.mul %a, %c : T, tensor<f32>";
+  };
+  EXPECT_NE(difference(kRows, scaled("0.5"), scaled("0.5005")), "");
+  EXPECT_EQ(difference(kRows, scaled("0.3"), scaled("0.3000001")), "");
+  auto norm = [](const char* e) {
+    return "%s = lathe.mul %a, %a : T, T\n %m = lathe.reduce_mean %s axes [1] keep_dims true : T\n"
+           "%c = lathe.constant dense<" +
+           std::string(e) +
+           "> : tensor<f32>\n %v = lathe.add %m, %c : tensor<?x1xf32, #lathe.dims<rows, 1>>, "
+           "tensor<f32>\n %r = lathe.rsqrt %v : tensor<?x1xf32, #lathe.dims<rows, 1>>\n"
+           "%y = lathe.mul %a, %r : T, tensor<?x1xf32, #lathe.dims<rows, 1>>";
+  };
+  EXPECT_NE(difference(kRows, norm("1.0e-5"), norm("1.0e-6")), "");
+}
+
+TEST_F(ValueCheck, IntegersAreExactBeyondDoubles) {
+  const char* zero = "%z = lathe.sub %a, %a : T, T\n";
+  EXPECT_NE(
+      difference("tensor<64xi64>", std::string(zero) + "%y = lathe.add %a, %z : T, T",
+                 "%f = lathe.cast %a to f64 : T\n %y = lathe.cast %f to i64 : tensor<64xf64>"),
+      "");
+  EXPECT_EQ(difference("tensor<64xi64>", std::string(zero) + "%y = lathe.add %a, %z : T, T",
+                       "%n = lathe.neg %a : T\n %y = lathe.neg %n : T"),
+            "");
+}
+
+TEST_F(ValueCheck, IndicesAreDrawnUntilTheyFit) {
+  const std::string gather = "%y = lathe.gather %t, %i axis 0 : tensor<4x3xf32>, tensor<5xi64>";
+  const std::string arguments = "%t: tensor<4x3xf32>, %i: tensor<5xi64>";
+  EXPECT_EQ(difference("", gather, gather, arguments, "tensor<5x3xf32>"), "");
+  EXPECT_NE(
+      difference("", gather, "%g" + gather.substr(2) + "\n%y = lathe.neg %g : tensor<5x3xf32>",
+                 arguments, "tensor<5x3xf32>"),
+      "");
+}
+
+TEST_F(ValueCheck, LargeSizesAreDividedWhereTheOpsStillFit) {
+  const std::string type = "tensor<?x4096xf32, #lathe.dims<rows, 4096>>";
+  const std::string arguments = "%a: T, %w: tensor<4096x8192xf32>";
+  const std::string result = "tensor<?x8192xf32, #lathe.dims<rows, 8192>>";
+  const std::string product = "%p = lathe.matmul %a, %w : T, tensor<4096x8192xf32>\n";
+  EXPECT_EQ(difference(type, product + "%y = lathe.abs %p : " + result,
+                       product + "%y = lathe.abs %p : " + result, arguments, result),
+            "");
+  EXPECT_LT(largest_, 4096 * 8192 / 64);
+  largest_ = 0;
+  EXPECT_NE(difference(type, product + "%y = lathe.neg %p : " + result,
+                       product + "%y = lathe.sqrt %p : " + result, arguments, result),
+            "");
+}
+
+TEST_F(ValueCheck, AFailureOfTheNewSideAloneIsADifference) {
+  const std::string arguments = "%a: tensor<4x3xf32>, %i: tensor<2xi64>";
+  EXPECT_THAT(difference("",
+                         "%g = lathe.gather %a, %i axis 0 : tensor<4x3xf32>, tensor<2xi64>\n"
+                         "%y = lathe.neg %g : tensor<2x3xf32>",
+                         "%o = lathe.constant dense<7> : tensor<i64>\n"
+                         "%j = lathe.add %i, %o : tensor<2xi64>, tensor<i64>\n"
+                         "%g = lathe.gather %a, %j axis 0 : tensor<4x3xf32>, tensor<2xi64>\n"
+                         "%y = lathe.neg %g : tensor<2x3xf32>",
+                         arguments, "tensor<2x3xf32>"),
+              HasSubstr("the replacement fails where the ops do not"));
+}
+
+TEST_F(ValueCheck, WhatWasFoundOnceIsNotRunAgain) {
+  const char* twice = "%y = lathe.add %a, %a : T, T";
+  difference(kRows, twice, "%y = lathe.mul %a, %b : T, T");
+  runs_ = 0;
+  EXPECT_NE(difference(kRows, twice, "%y = lathe.mul %a, %b : T, T"), "");
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(ValueCheck, RetypingInfersAgainAndRefusesWhatNoLongerFits) {
+  auto module = parseModule(*context_,
+                            "func.func @f(%a: tensor<6x64xf32>) -> tensor<384xf32> {\n"
+                            "%y = lathe.reshape %a to <384> : tensor<6x64xf32>\n"
+                            "return %y : tensor<384xf32> }",
+                            "test");
+  auto function = module->lookupSymbol<func::FuncOp>("f");
+  auto resize = [&](int64_t from) {
+    Retyping change;
+    change.size = [from](int64_t n) { return n % from ? n : n / from; };
+    change.type = [&](RankedTensorType type) {
+      SmallVector<int64_t> shape;
+      for (int64_t d : type.getShape()) shape.push_back(change.size(d));
+      return RankedTensorType::get(shape, type.getElementType());
+    };
+    OpBuilder b(context_.get());
+    b.setInsertionPointToEnd(module->getBody());
+    return retyped(b, function, change);
+  };
+  func::FuncOp small = resize(16);
+  ASSERT_TRUE(small);
+  EXPECT_EQ(shortType(small.getResultTypes()[0]), "f32[24]");
+  EXPECT_FALSE(resize(2));  // 3 x 32 elements are not 192
+}
+
+}  // namespace
+}  // namespace lathe
