@@ -12,24 +12,26 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-// Sizes that depend on a symbol stay as they are.
-Attribute resized(DimsAttr dims, const Retyping& retyping) {
-  if (!retyping.size) return dims;
-  SmallVector<StringAttr> changed;
-  for (StringAttr dim : dims.getDims()) {
-    auto number = exprOf(dim).asConstant();
-    changed.push_back(
-        number ? StringAttr::get(dim.getContext(), std::to_string(retyping.size(*number))) : dim);
+StringAttr resized(StringAttr dim, const Retyping& retyping) {
+  return retyping.dim && dim ? retyping.dim(dim) : dim;
+}
+
+RankedTensorType retypedTensor(Type type, const Retyping& retyping) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (retyping.dim) {
+    SmallVector<StringAttr> dims;
+    for (StringAttr dim : dimsOf(tensor)) dims.push_back(resized(dim, retyping));
+    tensor = tensorOf(dims, tensor.getElementType());
   }
-  return DimsAttr::get(dims.getContext(), changed);
+  return retyping.element ? withElement(tensor, retyping.element(tensor.getElementType())) : tensor;
 }
 
 // A constant of another type: null for a table of other sizes or of another dtype.
 Attribute retypedConstant(DenseElementsAttr value, const Retyping& retyping) {
   auto type = cast<RankedTensorType>(value.getType());
-  auto to = retyping.type ? retyping.type(type) : type;
-  if (!to || to == type) return value;
-  if (!value.isSplat()) return {};
+  auto to = retypedTensor(type, retyping);
+  if (to == type) return value;
+  if (!value.isSplat() || !to.hasStaticShape()) return {};
   Type had = type.getElementType(), wanted = to.getElementType();
   if (had == wanted) return value.resizeSplat(to);
   double number;
@@ -51,16 +53,17 @@ Operation* copyOf(OpBuilder& b, Operation& op, IRMapping& mapping, const Retypin
   state.addOperands(operands);
   for (NamedAttribute a : op.getAttrDictionary()) {
     Attribute value = a.getValue();
-    if (auto dims = dyn_cast<DimsAttr>(value)) value = resized(dims, retyping);
+    if (auto dims = dyn_cast<DimsAttr>(value)) {
+      SmallVector<StringAttr> changed;
+      for (StringAttr dim : dims.getDims()) changed.push_back(resized(dim, retyping));
+      value = DimsAttr::get(dims.getContext(), changed);
+    }
     if (auto dense = dyn_cast<DenseElementsAttr>(value)) value = retypedConstant(dense, retyping);
     if (!value) return nullptr;
     state.addAttribute(a.getName(), value);
   }
   if (auto weight = dyn_cast<WeightOp>(op)) {
-    auto type = cast<RankedTensorType>(weight.getType());
-    auto to = retyping.type ? retyping.type(type) : type;
-    if (!to || !to.hasStaticShape()) return nullptr;
-    state.addTypes(to);
+    state.addTypes(retypedTensor(weight.getType(), retyping));
     return b.create(state);
   }
   std::string why;
@@ -71,12 +74,7 @@ Operation* copyOf(OpBuilder& b, Operation& op, IRMapping& mapping, const Retypin
 
 func::FuncOp retyped(OpBuilder& b, func::FuncOp function, const Retyping& retyping) {
   SmallVector<Type> arguments, results;
-  for (Type t : function.getArgumentTypes()) {
-    auto type = cast<RankedTensorType>(t);
-    auto to = retyping.type ? retyping.type(type) : type;
-    if (!to) return {};
-    arguments.push_back(to);
-  }
+  for (Type t : function.getArgumentTypes()) arguments.push_back(retypedTensor(t, retyping));
   auto copy = func::FuncOp::create(b, function.getLoc(), function.getName(),
                                    b.getFunctionType(arguments, {}));
   OpBuilder inner(copy.addEntryBlock(), copy.getBody().front().end());

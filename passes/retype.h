@@ -8,12 +8,12 @@
 
 namespace lathe {
 
-/// What changes. Either may be empty.
+/// What changes; either may be empty.
 struct Retyping {
-  /// The type of an argument, a weight or a constant.
-  std::function<mlir::RankedTensorType(mlir::RankedTensorType)> type;
-  /// A size in an attribute of an op (`shape`, `starts`, `sizes`).
-  std::function<int64_t(int64_t)> size;
+  /// A size in a type, or in an attribute of an op (`shape`, `starts`, `sizes`).
+  std::function<mlir::StringAttr(mlir::StringAttr dim)> dim;
+  /// The element type of an argument, a weight or a constant. Casts keep their own.
+  std::function<mlir::Type(mlir::Type)> element;
 };
 
 /// A copy of a function of lathe ops, where the builder stands. Every result type is inferred

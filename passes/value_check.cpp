@@ -242,18 +242,14 @@ double costOf(const CutOut& cut, const SymbolValues& symbols) {
 // The same with static sizes above `least` divided by `divisor`; nothing if the ops no longer fit.
 std::optional<CutOut> smaller(const CutOut& cut, int64_t least, int64_t divisor) {
   Retyping change;
-  change.size = [=](int64_t n) {
+  change.dim = [=](StringAttr dim) {
+    auto number = exprOf(dim).asConstant();
+    int64_t n = number.value_or(0);
+    if (n <= least || n % divisor) return dim;
     // A table is no product of other sizes: it may become smaller still.
-    while (n > least && n % divisor == 0 && n >= 8192) n /= divisor;
-    return n > least && n % divisor == 0 ? n / divisor : n;
-  };
-  change.type = [&](RankedTensorType type) {
-    SmallVector<StringAttr> dims = dimsOf(type);
-    for (StringAttr& dim : dims) {
-      auto number = dim ? exprOf(dim).asConstant() : std::nullopt;
-      if (number) dim = StringAttr::get(type.getContext(), std::to_string(change.size(*number)));
-    }
-    return tensorOf(dims, type.getElementType());
+    do n /= divisor;
+    while (n >= 8192 / divisor && n % divisor == 0);
+    return StringAttr::get(dim.getContext(), std::to_string(n));
   };
   OpBuilder b(cut.module.get().getContext());
   CutOut small{ModuleOp::create(b, b.getUnknownLoc()), {}, {}};

@@ -170,11 +170,9 @@ TEST_F(ValueCheck, RetypingInfersAgainAndRefusesWhatNoLongerFits) {
   auto function = module->lookupSymbol<func::FuncOp>("f");
   auto resize = [&](int64_t from) {
     Retyping change;
-    change.size = [from](int64_t n) { return n % from ? n : n / from; };
-    change.type = [&](RankedTensorType type) {
-      SmallVector<int64_t> shape;
-      for (int64_t d : type.getShape()) shape.push_back(change.size(d));
-      return RankedTensorType::get(shape, type.getElementType());
+    change.dim = [from](StringAttr dim) {
+      const int64_t n = *exprOf(dim).asConstant();
+      return n % from ? dim : StringAttr::get(dim.getContext(), std::to_string(n / from));
     };
     OpBuilder b(context_.get());
     b.setInsertionPointToEnd(module->getBody());
