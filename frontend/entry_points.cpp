@@ -128,7 +128,10 @@ void checkBeforeLayout(ModuleOp module) {
   bool kernel = false, derived = false;
   module.walk([&](Operation* op) {
     kernel |= isa<KernelOp>(op);
-    derived |= op->hasAttr("lathe.derived");
+    derived |= op->hasAttr("lathe.derived") || isa<PackOp>(op);
+    // The weight of a packed layout is one that this pipeline packs itself.
+    auto linear = dyn_cast<LinearOp>(op);
+    derived |= linear && linear.getLayout() == WeightLayout::packed;
   });
   if (kernel || derived)
     throw Error(

@@ -24,9 +24,9 @@ BadInput op(std::string name, std::vector<std::string> words, const std::string&
 }
 // Sound MLIR that is no graph of an entry point: refused when it is compiled, on every backend.
 void compiled(std::vector<BadInput>& rows, const std::string& name, std::vector<std::string> words,
-              const std::string& source) {
+              const std::string& source, ErrorCode code = ErrorCode::InvalidFile) {
   for (const char* backend : {"cpu", "reference"})
-    rows.push_back({name + "_" + backend, ErrorCode::InvalidFile, words,
+    rows.push_back({name + "_" + backend, code, words,
                     [=] { compile(Graph::parse(source, "bad.mlir"), {.backend = backend}); }});
 }
 
@@ -149,6 +149,12 @@ std::vector<BadInput> rows() {
   compiled(all, "weight_of_two_types", {"bad.mlir:3", "weight 'w' is f32[2] elsewhere", "f32[200]"},
            "func.func @forward() -> tensor<200xf32> {\n  %v = lathe.weight \"w\" : tensor<2xf32>\n"
            "  %w = lathe.weight \"w\" : tensor<200xf32>\n  return %w : tensor<200xf32>\n}");
+  compiled(all, "packed_weight_that_nobody_packed", {"as recorded", "laid-out weights"},
+           "func.func @forward(%x: tensor<2x4xf32> {lathe.name = \"x\"}) -> (tensor<2x3xf32> "
+           "{lathe.name = \"y\"}) {\n  %w = lathe.weight \"w\" : tensor<3x4xf32>\n"
+           "  %y = lathe.linear %x, %w layout packed : tensor<2x4xf32>, tensor<3x4xf32>\n"
+           "  return %y : tensor<2x3xf32>\n}",
+           ErrorCode::InvalidArgument);
   compiled(all, "function_without_a_body", {"function 'forward'", "expected a body of one block"},
            "func.func private @forward()");
   return all;
