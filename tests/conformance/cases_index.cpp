@@ -22,6 +22,10 @@ Samples matmulSamples(DType d) {
   pair("broadcast", {2, 1, 5, cols()}, {3, cols(), 4});
   pair("shared_right", {2, rows(), 31}, {31, 33});
   pair("shared_left", {3, 31}, {2, 31, cols()});
+  // Fewer columns, or rows, than a thread's least share.
+  pair("narrow", {rows(), 256}, {256, 7});
+  pair("narrow_batch", {2, 5, 64}, {2, 64, 8});
+  pair("short", {3, 64}, {64, 15});
   pair("empty_inner", {3, 0}, {0, 5});
   samples.push_back({"transposed", {{d, matrix()}, {d, {31, cols()}}}, one([](Ts t) {
                        return matmul(t[0], swapAxes(t[1], 0, 1));
@@ -37,6 +41,7 @@ Samples convolutionSamples(DType d) {
   return {
       {"plain", {{d, {2, 3, 7, 9}}, {d, {5, 3, 3, 3}}}, with({1, 1}, {0, 0, 0, 0})},
       {"patches", {{d, {rows(), 3, 8, 12}}, {d, {31, 3, 4, 4}}}, with({4, 4}, {0, 0, 0, 0})},
+      {"few_pixels", {{d, {2, 32, 5, 5}}, {d, {3, 32, 3, 3}}}, with({1, 1}, {0, 0, 0, 0})},
       {"padded", {{d, {2, 3, 7, 9}}, {d, {4, 3, 3, 2}}}, with({2, 1}, {1, 2, 0, 1})},
       {"exact",
        {{d, {2, 3, 7, 9}, Fill::Integers}, {d, {5, 3, 3, 3}, Fill::Integers}},

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -41,12 +42,19 @@ class Buffer {
 struct Values {
   DType dtype;
   std::vector<float> f32;
-  std::vector<uint16_t> bf16;
+  std::vector<uint16_t> narrow;  // bf16 or f16
   std::vector<double> exact;
   const void* data() const {
-    return dtype == DType::F32 ? static_cast<const void*>(f32.data()) : bf16.data();
+    return dtype == DType::F32 ? static_cast<const void*>(f32.data()) : narrow.data();
   }
 };
+
+uint16_t narrowed(DType dtype, float x) {
+  return dtype == DType::BF16 ? floatToBf16(x) : floatToF16(x);
+}
+float widened(DType dtype, uint16_t bits) {
+  return dtype == DType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
+}
 
 Values randomValues(DType dtype, int64_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -54,12 +62,12 @@ Values randomValues(DType dtype, int64_t count, unsigned seed) {
   Values v{dtype, {}, {}, {}};
   for (int64_t i = 0; i < count; ++i) {
     float x = normal(random);
-    if (dtype == DType::BF16) {
-      v.bf16.push_back(floatToBf16(x));
-      v.exact.push_back(bf16ToFloat(v.bf16.back()));
-    } else {
+    if (dtype == DType::F32) {
       v.f32.push_back(x);
       v.exact.push_back(x);
+    } else {
+      v.narrow.push_back(narrowed(dtype, x));
+      v.exact.push_back(widened(dtype, v.narrow.back()));
     }
   }
   return v;
@@ -68,7 +76,9 @@ Values randomValues(DType dtype, int64_t count, unsigned seed) {
 // Sums of k products of unit variance, in f32, then one rounding to the output.
 double tolerance(DType out, int64_t k, double expected) {
   double sum = 2e-6 * std::sqrt(double(k) + 1) * 4;
-  return sum + (out == DType::BF16 ? std::abs(expected) / 200 : 1e-6 * std::abs(expected));
+  // Half a step of 16-bit dtypes, and of f32 a few.
+  const double step = out == DType::BF16 ? 0x1p-8 : out == DType::F16 ? 0x1p-11 : 1e-6;
+  return sum + step * std::abs(expected);
 }
 
 struct LinearCase {
@@ -300,16 +310,20 @@ TEST(Linear, OtherDTypesAreErrors) {
 
 // --- matmul ------------------------------------------------------------------------------------
 
-// Runs one product of doubles and compares with plain loops.
-void checkMatmul(MatmulArgs args, KernelIsa isa, int threads, double scale = 1) {
-  SCOPED_TRACE(label(isa) + " " + std::string(nameOf(args.dtype)) + " " + std::to_string(args.m) +
-               "x" + std::to_string(args.k) + "x" + std::to_string(args.n));
-  ThreadPool pool(threads);
+// A product's operands, and its result in doubles by plain loops.
+struct Product {
+  MatmulArgs args;
   int64_t items = 1;
+  Values a, b;
+  std::vector<double> expected;  // [items, m, n]
+};
+
+Product makeProduct(MatmulArgs args) {
+  Product p;
   int64_t aSize = args.m * args.aRowStride + args.k * args.aColStride + 1;
   int64_t bSize = args.k * args.bRowStride + args.n * args.bColStride + 1;
   for (int d = 0; d < args.batchDims; ++d) {
-    items *= args.batch[size_t(d)];
+    p.items *= args.batch[size_t(d)];
     aSize += args.batch[size_t(d)] * args.aBatchStrides[size_t(d)];
     bSize += args.batch[size_t(d)] * args.bBatchStrides[size_t(d)];
   }
@@ -318,16 +332,10 @@ void checkMatmul(MatmulArgs args, KernelIsa isa, int threads, double scale = 1) 
     size *= args.batch[size_t(d)];
   }
   args.cRowStride = args.n;
-  Values a = randomValues(args.dtype, aSize, 7), b = randomValues(args.dtype, bSize, 8);
-  std::vector<float> f32(size_t(items * args.m * args.n));
-  std::vector<uint16_t> bf16(f32.size());
-  args.a = a.data();
-  args.b = b.data();
-  args.c = args.outDType == DType::F32 ? static_cast<void*>(f32.data()) : bf16.data();
-  Buffer scratch(matmulScratchBytes(args, threads, isa));
-  matmul(args, pool, scratch.scratch(), isa);
-  EXPECT_TRUE(scratch.guardsHold());
-  for (int64_t item = 0; item < items; ++item) {
+  p.args = args;
+  p.a = randomValues(args.dtype, aSize, 7);
+  p.b = randomValues(args.dtype, bSize, 8);
+  for (int64_t item = 0; item < p.items; ++item) {
     int64_t rest = item, a0 = 0, b0 = 0;
     for (int d = args.batchDims - 1; d >= 0; --d) {
       int64_t index = rest % args.batch[size_t(d)];
@@ -337,16 +345,44 @@ void checkMatmul(MatmulArgs args, KernelIsa isa, int threads, double scale = 1) 
     }
     for (int64_t i = 0; i < args.m; ++i)
       for (int64_t j = 0; j < args.n; ++j) {
-        double expected = 0;
+        double sum = 0;
         for (int64_t k = 0; k < args.k; ++k)
-          expected += a.exact[size_t(a0 + i * args.aRowStride + k * args.aColStride)] *
-                      b.exact[size_t(b0 + k * args.bRowStride + j * args.bColStride)];
-        size_t at = size_t((item * args.m + i) * args.n + j);
-        double got = args.outDType == DType::F32 ? f32[at] : bf16ToFloat(bf16[at]);
-        ASSERT_NEAR(got, expected, tolerance(args.outDType, args.k, expected))
-            << item << " [" << i << ", " << j << "]";
+          sum += p.a.exact[size_t(a0 + i * args.aRowStride + k * args.aColStride)] *
+                 p.b.exact[size_t(b0 + k * args.bRowStride + j * args.bColStride)];
+        p.expected.push_back(sum);
       }
   }
+  return p;
+}
+
+void checkProduct(const Product& p, KernelIsa isa, ThreadPool& pool) {
+  MatmulArgs args = p.args;
+  const std::string what = label(isa) + " " + std::string(nameOf(args.dtype)) + " " +
+                           std::to_string(p.items) + "x" + std::to_string(args.m) + "x" +
+                           std::to_string(args.k) + "x" + std::to_string(args.n) + " threads " +
+                           std::to_string(pool.threads());
+  std::vector<float> f32(p.expected.size());
+  std::vector<uint16_t> narrow(f32.size());
+  args.a = p.a.data();
+  args.b = p.b.data();
+  args.c = args.outDType == DType::F32 ? static_cast<void*>(f32.data()) : narrow.data();
+  try {
+    Buffer scratch(matmulScratchBytes(args, pool.threads(), isa));
+    matmul(args, pool, scratch.scratch(), isa);
+    EXPECT_TRUE(scratch.guardsHold()) << what;
+  } catch (const Error& e) {
+    FAIL() << what << ": " << e.what();
+  }
+  for (size_t at = 0; at < p.expected.size(); ++at) {
+    const double got = args.outDType == DType::F32 ? f32[at] : widened(args.outDType, narrow[at]);
+    ASSERT_NEAR(got, p.expected[at], tolerance(args.outDType, args.k, p.expected[at]))
+        << what << " element " << at;
+  }
+}
+
+void checkMatmul(const MatmulArgs& args, KernelIsa isa, int threads) {
+  ThreadPool pool(threads);
+  checkProduct(makeProduct(args), isa, pool);
 }
 
 MatmulArgs plainArgs(DType dtype, int64_t m, int64_t k, int64_t n) {
@@ -403,6 +439,41 @@ TEST(Matmul, BroadcastBatch) {
       args.bBatchStrides = {20 * 33, 0};
       checkMatmul(args, isa, 2);
     }
+}
+
+// Shares of the threads are whole vectors, which may be more than there are rows or columns.
+TEST(Matmul, NarrowResultsOnSeveralThreads) {
+  std::vector<std::unique_ptr<ThreadPool>> pools;
+  for (int threads : {1, 2, 4}) pools.push_back(std::make_unique<ThreadPool>(threads));
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (int64_t batch : {1, 2})
+      for (int64_t k : {3, 256})
+        for (int64_t m = 1; m <= 17; ++m)
+          for (int64_t n = 2; n <= 17; ++n) {
+            MatmulArgs args = plainArgs(dtype, m, k, n);
+            args.batchDims = 1;
+            args.batch = {batch};
+            args.aBatchStrides = {m * k};
+            args.bBatchStrides = {k * n};
+            const Product product = makeProduct(args);
+            for (KernelIsa isa : tiers())
+              for (auto& pool : pools) checkProduct(product, isa, *pool);
+          }
+}
+
+TEST(Matmul, NarrowTransposedResultsOnSeveralThreads) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (int64_t m : {1, 3, 16, 17})
+      for (int64_t n : {2, 7, 15, 17}) {
+        MatmulArgs args = plainArgs(dtype, m, 256, n);
+        args.aRowStride = 1;
+        args.aColStride = m;
+        args.bRowStride = 1;
+        args.bColStride = 256;
+        const Product product = makeProduct(args);
+        ThreadPool pool(3);
+        for (KernelIsa isa : tiers()) checkProduct(product, isa, pool);
+      }
 }
 
 TEST(Matmul, WideOutputIsSplitByColumns) {

@@ -78,7 +78,7 @@ Plan makePlan(const MatmulArgs& given, int threads, KernelIsa isa) {
   plan.splitRows = x.m >= x.n;
   if (plan.items < threads) {
     const int64_t grain = 16, wanted = ceilDiv(threads, plan.items);
-    plan.part = roundUp(ceilDiv(plan.side(), wanted), grain);
+    plan.part = std::min(plan.side(), roundUp(ceilDiv(plan.side(), wanted), grain));
   } else {
     plan.part = plan.side();
   }
