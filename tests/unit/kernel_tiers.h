@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The instruction sets on which tests of CPU kernels run.
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -8,15 +10,32 @@
 
 namespace lathe::cpu {
 
-/// The tiers of this machine, with and without bf16 dot products.
-inline std::vector<KernelIsa> tiers() {
-  std::vector<KernelIsa> out{KernelIsa::of(Isa::Avx2)};
-  if (machineIsa() >= Isa::Avx512) {
-    out.push_back({Isa::Avx512, false});
-    if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
-  }
-  if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
-  return out;
+/// The tiers of this machine, with and without bf16 dot products. In a program of the AMX twin the
+/// AMX tier alone, on the twin's tiles; it ends as skipped on a machine that lacks what the rest of
+/// these kernels needs. The first call prints what runs.
+inline const std::vector<KernelIsa>& tiers() {
+  static const std::vector<KernelIsa> all = [] {
+    std::vector<KernelIsa> out;
+#if defined(LATHE_AMX_TWIN)
+    if (machineIsa() < Isa::Avx512 || !cpuFeatures().avx512Bf16) {
+      std::puts("skipped: all of an AMX kernel but its tiles needs AVX512_BF16");
+      std::_Exit(77);
+    }
+    std::puts("tiers: amx with emulated tiles");
+    out.push_back({Isa::Amx, true});
+#else
+    out.push_back(KernelIsa::of(Isa::Avx2));
+    if (machineIsa() >= Isa::Avx512) {
+      out.push_back({Isa::Avx512, false});
+      if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
+    }
+    if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
+    std::printf("tiers up to %s%s\n", std::string(nameOf(machineIsa())).c_str(),
+                machineIsa() == Isa::Amx ? "" : "; amx runs in the programs of its twin alone");
+#endif
+    return out;
+  }();
+  return all;
 }
 
 /// "avx512+bf16"

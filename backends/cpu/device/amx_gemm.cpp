@@ -51,32 +51,32 @@ void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRows, int
 inline void tiles2x2(const char* a, int64_t aRowTile, const char* b, int64_t blocks, bool first,
                      float* sums, const char* next, int64_t ahead) {
   if (first) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    tileZero<0>();
+    tileZero<1>();
+    tileZero<2>();
+    tileZero<3>();
   } else {
-    _tile_loadd(0, sums, 128);
-    _tile_loadd(1, sums + 16, 128);
-    _tile_loadd(2, sums + 512, 128);
-    _tile_loadd(3, sums + 528, 128);
+    tileLoad<0>(sums, 128);
+    tileLoad<1>(sums + 16, 128);
+    tileLoad<2>(sums + 512, 128);
+    tileLoad<3>(sums + 528, 128);
   }
   for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
-    _tile_loadd(6, b, 256);
-    _tile_loadd(4, a, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + 64, 256);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + aRowTile, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    tileLoad<6>(b, 256);
+    tileLoad<4>(a, 64);
+    tileDotBf16<0, 4, 6>();
+    tileLoad<7>(b + 64, 256);
+    tileDotBf16<1, 4, 7>();
+    tileLoad<5>(a + aRowTile, 64);
+    tileDotBf16<2, 5, 6>();
+    tileDotBf16<3, 5, 7>();
     for (int64_t i = 0; i < ahead; ++i) _mm_prefetch(next + i * 64, _MM_HINT_T1);
     next += kPanelBlockBytes;
   }
-  _tile_stored(0, sums, 128);
-  _tile_stored(1, sums + 16, 128);
-  _tile_stored(2, sums + 512, 128);
-  _tile_stored(3, sums + 528, 128);
+  tileStore<0>(sums, 128);
+  tileStore<1>(sums + 16, 128);
+  tileStore<2>(sums + 512, 128);
+  tileStore<3>(sums + 528, 128);
 }
 
 void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
@@ -85,7 +85,7 @@ void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
   const int64_t aRowTile = blocks * kTileBytes;
   const char* weights = static_cast<const char*>(g.weights);
   const char* lastPanel = weights + (share.panel1 - 1) * panelBytes;
-  _tile_loadconfig(&kAmxTiles);
+  tileConfigure(kAmxTiles);
   for (int64_t row0 = share.row0; row0 < share.row1; row0 += kChunkRows) {
     const int64_t rows = share.row1 - row0 < kChunkRows ? share.row1 - row0 : kChunkRows;
     const int64_t rowBlocks = (rows + 31) / 32;
@@ -129,7 +129,7 @@ void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
       }
     }
   }
-  _tile_release();
+  tileRelease();
 }
 
 LATHE_ISA_END

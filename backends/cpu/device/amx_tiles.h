@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tile register layout that all AMX kernels of this backend share.
+// The tile registers that all AMX kernels of this backend share: their layout, and what kernels do
+// with them. Compiled with LATHE_AMX_TWIN, which only tests do, kernels work on a software twin.
 #include "backends/cpu/device/isa_region.h"
 
 namespace lathe::cpu {
@@ -16,3 +17,41 @@ struct alignas(64) AmxTileConfig {
 inline constexpr AmxTileConfig kAmxTiles{};
 
 }  // namespace lathe::cpu
+
+#if defined(LATHE_AMX_TWIN)
+#include "backends/cpu/device/amx_tiles_twin.h"
+#define LATHE_TARGET_AMX LATHE_TARGET_AVX512_BF16
+#else
+#define LATHE_TARGET_AMX "amx-tile,amx-bf16," LATHE_TARGET_AVX512_BF16
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+inline void tileConfigure(const AmxTileConfig& config) { _tile_loadconfig(&config); }
+inline void tileRelease() { _tile_release(); }
+template <int tile>
+inline void tileZero() {
+  _tile_zero(tile);
+}
+/// Rows are `stride` bytes apart.
+template <int tile>
+inline void tileLoad(const void* from, int64_t stride) {
+  _tile_loadd(tile, from, stride);
+}
+template <int tile>
+inline void tileStore(void* to, int64_t stride) {
+  _tile_stored(tile, to, stride);
+}
+/// sums[16][16] += a[16][32] x b[16][16][2], in bf16 pairs.
+template <int sums, int a, int b>
+inline void tileDotBf16() {
+  _tile_dpbf16ps(sums, a, b);
+}
+
+LATHE_ISA_END
+
+}  // namespace
+}  // namespace lathe::cpu
+#endif

@@ -17,50 +17,50 @@ void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t c
   for (int64_t j = 0; j < columns; j += 32) {
     const char* right = static_cast<const char*>(b) + j * 4;
     if (accumulate) {
-      _tile_loadd(0, c + j, cStride);
-      _tile_loadd(1, c + j + 16, cStride);
+      tileLoad<0>(c + j, cStride);
+      tileLoad<1>(c + j + 16, cStride);
     } else {
-      _tile_zero(0);
-      _tile_zero(1);
+      tileZero<0>();
+      tileZero<1>();
     }
     if (rows <= 16) {
       for (int64_t k = 0; k < inner; k += 32) {
-        _tile_loadd(4, left + k * 2, aStride);
-        _tile_loadd(6, right + k / 2 * bStride, bStride);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, right + k / 2 * bStride + 64, bStride);
-        _tile_dpbf16ps(1, 4, 7);
+        tileLoad<4>(left + k * 2, aStride);
+        tileLoad<6>(right + k / 2 * bStride, bStride);
+        tileDotBf16<0, 4, 6>();
+        tileLoad<7>(right + k / 2 * bStride + 64, bStride);
+        tileDotBf16<1, 4, 7>();
       }
-      _tile_stored(0, c + j, cStride);
-      _tile_stored(1, c + j + 16, cStride);
+      tileStore<0>(c + j, cStride);
+      tileStore<1>(c + j + 16, cStride);
       continue;
     }
     if (accumulate) {
-      _tile_loadd(2, cLower + j, cStride);
-      _tile_loadd(3, cLower + j + 16, cStride);
+      tileLoad<2>(cLower + j, cStride);
+      tileLoad<3>(cLower + j + 16, cStride);
     } else {
-      _tile_zero(2);
-      _tile_zero(3);
+      tileZero<2>();
+      tileZero<3>();
     }
     for (int64_t k = 0; k < inner; k += 32) {
-      _tile_loadd(4, left + k * 2, aStride);
-      _tile_loadd(6, right + k / 2 * bStride, bStride);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, right + k / 2 * bStride + 64, bStride);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_loadd(5, lower + k * 2, aStride);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
+      tileLoad<4>(left + k * 2, aStride);
+      tileLoad<6>(right + k / 2 * bStride, bStride);
+      tileDotBf16<0, 4, 6>();
+      tileLoad<7>(right + k / 2 * bStride + 64, bStride);
+      tileDotBf16<1, 4, 7>();
+      tileLoad<5>(lower + k * 2, aStride);
+      tileDotBf16<2, 5, 6>();
+      tileDotBf16<3, 5, 7>();
     }
-    _tile_stored(0, c + j, cStride);
-    _tile_stored(1, c + j + 16, cStride);
-    _tile_stored(2, cLower + j, cStride);
-    _tile_stored(3, cLower + j + 16, cStride);
+    tileStore<0>(c + j, cStride);
+    tileStore<1>(c + j + 16, cStride);
+    tileStore<2>(cLower + j, cStride);
+    tileStore<3>(cLower + j + 16, cStride);
   }
 }
 
-void loadConfig() { _tile_loadconfig(&kAmxTiles); }
-void release() { _tile_release(); }
+void loadConfig() { tileConfigure(kAmxTiles); }
+void release() { tileRelease(); }
 
 LATHE_ISA_END
 

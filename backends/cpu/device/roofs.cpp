@@ -84,27 +84,27 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 double amxBf16(int64_t rounds, float* sink) {
   alignas(64) unsigned short ones[512];
   for (int i = 0; i < 512; ++i) ones[i] = 0x3800;
-  _tile_loadconfig(&kAmxTiles);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  _tile_loadd(4, ones, 64);
-  _tile_loadd(5, ones, 64);
-  _tile_loadd(6, ones, 64);
-  _tile_loadd(7, ones, 64);
+  tileConfigure(kAmxTiles);
+  tileZero<0>();
+  tileZero<1>();
+  tileZero<2>();
+  tileZero<3>();
+  tileLoad<4>(ones, 64);
+  tileLoad<5>(ones, 64);
+  tileLoad<6>(ones, 64);
+  tileLoad<7>(ones, 64);
   for (int64_t r = 0; r < rounds; ++r) {
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    tileDotBf16<0, 4, 6>();
+    tileDotBf16<1, 4, 7>();
+    tileDotBf16<2, 5, 6>();
+    tileDotBf16<3, 5, 7>();
   }
   alignas(64) float sums[256];
-  _tile_stored(0, sums, 64);
+  tileStore<0>(sums, 64);
   sink[0] += sums[0];
-  _tile_stored(3, sums, 64);
+  tileStore<3>(sums, 64);
   sink[0] += sums[0];
-  _tile_release();
+  tileRelease();
   return double(rounds) * 4 * 16 * 16 * 32 * 2;
 }
 

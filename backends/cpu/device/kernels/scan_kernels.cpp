@@ -73,8 +73,7 @@ class CumSumKernel final : public Kernel {
       using A = decltype(access);
       pool_.run(outer_ * inner_, [&](int64_t row, int) {
         int64_t base = row / inner_ * length_ * inner_ + row % inner_;
-        auto sum = A::load(p[0], 0) * 0;
-        sum = 0;
+        decltype(A::load(p[0], 0)) sum = 0;
         for (int64_t i = 0; i < length_; ++i) {
           using Unsigned =
               std::conditional_t<std::is_integral_v<decltype(sum)>, uint64_t, decltype(sum)>;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "tests/unit/cpu_product_values.h"
+#include "tests/unit/kernel_tiers.h"
+
+namespace lathe::cpu {
+namespace {
+
+struct LinearCase {
+  DType dtype, out;
+  int64_t m, k, n;
+  bool outIn = true, bias = false, residual = false;
+  int64_t padding = 0;
+  LinearActivation activation = LinearActivation::None;
+};
+
+double activated(LinearActivation kind, double x) {
+  switch (kind) {
+    case LinearActivation::None:
+      break;
+    case LinearActivation::Relu:
+      return std::max(x, 0.0);
+    case LinearActivation::Silu:
+      return x / (1 + std::exp(-x));
+    case LinearActivation::Gelu:
+      return x * std::erfc(-x * M_SQRT1_2) / 2;
+    case LinearActivation::GeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  }
+  return x;
+}
+
+void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
+  SCOPED_TRACE(label(isa) + " " + std::string(nameOf(t.dtype)) + "->" + std::string(nameOf(t.out)) +
+               " " + std::to_string(t.m) + "x" + std::to_string(t.k) + "x" + std::to_string(t.n) +
+               " threads " + std::to_string(threads));
+  ThreadPool pool(threads);
+  const int64_t lda = t.k + t.padding, ldc = t.n + t.padding;
+  Values a = randomValues(t.dtype, t.m * lda + 1, 1), w = randomValues(t.dtype, t.k * t.n + 1, 2);
+  Values bias = randomValues(DType::F32, t.n + 1, 3);
+  Values residual = randomValues(t.out, t.m * ldc + 1, 4);
+  LinearSpec spec;
+  spec.weights = {t.dtype, t.k, t.n};
+  spec.outDType = t.out;
+  spec.hasBias = t.bias;
+  spec.activation = t.activation;
+  spec.lda = lda;
+  spec.ldc = ldc;
+  Buffer packed(spec.weights.bytes());
+  packWeights(spec.weights, w.data(), t.dtype, t.outIn, packed.start(), pool);
+  ASSERT_TRUE(packed.guardsHold());
+  Buffer scratch(prepareLinear(spec, threads, isa));
+  const float canary = -77.0f;
+  std::vector<float> f32(size_t(t.m * ldc + 1), canary);
+  std::vector<uint16_t> bf16(size_t(t.m * ldc + 1), floatToBf16(canary));
+  LinearArgs args;
+  args.m = t.m;
+  args.a = a.data();
+  args.weights = packed.start();
+  args.c = t.out == DType::F32 ? static_cast<void*>(f32.data()) : bf16.data();
+  args.bias = bias.data();
+  if (t.residual) args.residual = residual.data();
+  args.ldr = ldc;
+  linear(spec, args, pool, scratch.scratch(), isa);
+  EXPECT_TRUE(scratch.guardsHold());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < t.m; ++i)
+    for (int64_t j = 0; j < ldc; ++j) {
+      size_t at = size_t(i * ldc + j);
+      double got = t.out == DType::F32 ? f32[at] : bf16ToFloat(bf16[at]);
+      double expected = canary;
+      if (j < t.n) {
+        expected = t.bias ? bias.exact[size_t(j)] : 0;
+        for (int64_t k = 0; k < t.k; ++k)
+          expected +=
+              a.exact[size_t(i * lda + k)] * w.exact[size_t(t.outIn ? j * t.k + k : k * t.n + j)];
+        expected = activated(t.activation, expected);
+        if (t.residual) expected += residual.exact[at];
+      }
+      if (!(std::abs(got - expected) <= tolerance(t.out, t.k, expected)) && ++wrong < 4)
+        ADD_FAILURE() << "[" << i << ", " << j << "] expected " << expected << ", got " << got;
+    }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Linear, AwkwardShapesOnEveryTier) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {1, 2, 3, 4, 5, 31, 33, 257})
+        for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 7}, {33, 257}, {257, 1}, {64, 64}})
+          checkLinear({dtype, dtype, m, k, n}, isa, 2);
+}
+
+TEST(Linear, DeepAndWideShapesOnEveryTier) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {1, 7, 130})
+        for (auto [k, n] : {std::pair<int64_t, int64_t>{1153, 130}, {96, 1537}})
+          checkLinear({dtype, dtype, m, k, n}, isa, 3);
+}
+
+TEST(Linear, BiasResidualAndStridedRows) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {1, 33, 140})
+        checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9}, isa, 2);
+}
+
+// Sums spread over the flat ends of every activation as well as its bend.
+TEST(Linear, ActivationsLieBetweenBiasAndResidual) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (LinearActivation kind : {LinearActivation::Relu, LinearActivation::Silu,
+                                    LinearActivation::Gelu, LinearActivation::GeluTanh})
+        for (int64_t m : {1, 5, 70})
+          checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, kind}, isa, 2);
+}
+
+TEST(Linear, F32OutputOfBf16Weights) {
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 40}) checkLinear({DType::BF16, DType::F32, m, 96, 130}, isa, 2);
+}
+
+// Exact sums: what is left is the one rounding, by the panels, oneDNN's and the tiles' stores.
+TEST(Linear, ResultsAreRoundedToNearestEven) {
+  const int64_t k = 8, n = 70;
+  ThreadPool pool(2);
+  const Values w = integerValues(DType::BF16, k * n, 21), bias = integerValues(DType::BF16, n, 22);
+  LinearSpec spec;
+  spec.weights = {DType::BF16, k, n};
+  spec.outDType = spec.biasDType = DType::BF16;
+  spec.hasBias = true;
+  Buffer packed(spec.weights.bytes());
+  packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 2, 3, 4, 5, 8, 40}) {
+      const Values a = integerValues(DType::BF16, m * k, 23);
+      const Values residual = integerValues(DType::BF16, m * n, 24);
+      std::vector<uint16_t> c(size_t(m * n));
+      Buffer scratch(prepareLinear(spec, 2, isa));
+      LinearArgs args{m, a.data(), packed.start(), c.data(), bias.data(), residual.data(), n};
+      linear(spec, args, pool, scratch.scratch(), isa);
+      int inexact = 0;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = bias.exact[size_t(j)] + residual.exact[size_t(i * n + j)];
+          for (int64_t d = 0; d < k; ++d)
+            sum += a.exact[size_t(i * k + d)] * w.exact[size_t(j * k + d)];
+          const uint16_t want = floatToBf16(float(sum));
+          inexact += bf16ToFloat(want) != sum;
+          ASSERT_EQ(c[size_t(i * n + j)], want)
+              << label(isa) << " [" << i << ", " << j << "] of " << m << " rows: " << sum;
+        }
+      EXPECT_GT(inexact, m * n / 2);
+    }
+}
+
+TEST(Linear, WeightsStoredInOut) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      checkLinear({dtype, dtype, 9, 33, 70, false}, isa, 1);
+}
+
+TEST(Linear, ThreadCountsBeyondTheWork) {
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 5, 300}) checkLinear({DType::BF16, DType::BF16, m, 40, 65}, isa, 7);
+}
+
+TEST(Linear, NoInputsGiveBias) {
+  for (KernelIsa isa : tiers()) checkLinear({DType::F32, DType::F32, 5, 0, 9, true, true}, isa, 2);
+}
+
+TEST(Linear, ResidualMayBeTheOutput) {
+  ThreadPool pool(2);
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {2, 20}) {
+      PackedShape shape{DType::F32, 16, 64};
+      std::vector<float> w(16 * 64, 0.5f), a(size_t(m * 16), 1.0f), c(size_t(m * 64), 3.0f);
+      Buffer packed(shape.bytes());
+      packWeights(shape, w.data(), DType::F32, true, packed.start(), pool);
+      LinearSpec spec;
+      spec.weights = shape;
+      Buffer scratch(prepareLinear(spec, 2, isa));
+      LinearArgs args{m, a.data(), packed.start(), c.data(), nullptr, c.data(), 0};
+      linear(spec, args, pool, scratch.scratch(), isa);
+      for (float x : c) ASSERT_EQ(x, 11.0f) << label(isa);
+    }
+}
+
+TEST(Linear, NanStaysInItsRow) {
+  ThreadPool pool(2);
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {2, 40}) {
+        PackedShape shape{dtype, 33, 70};
+        std::vector<float> w(33 * 70, 1.0f), c(size_t(m * 70));
+        Buffer packed(shape.bytes());
+        packWeights(shape, w.data(), DType::F32, true, packed.start(), pool);
+        std::vector<float> f32(size_t(m * 33), 1.0f);
+        f32[33 + 5] = std::numeric_limits<float>::quiet_NaN();
+        std::vector<uint16_t> bf16;
+        for (float x : f32) bf16.push_back(floatToBf16(x));
+        LinearSpec spec;
+        spec.weights = shape;
+        Buffer scratch(prepareLinear(spec, 2, isa));
+        LinearArgs args;
+        args.m = m;
+        args.a = dtype == DType::F32 ? static_cast<void*>(f32.data()) : bf16.data();
+        args.weights = packed.start();
+        args.c = c.data();
+        linear(spec, args, pool, scratch.scratch(), isa);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < 70; ++j) {
+            float got = c[size_t(i * 70 + j)];
+            if (i == 1)
+              ASSERT_TRUE(std::isnan(got)) << label(isa);
+            else
+              ASSERT_EQ(got, 33.0f) << label(isa) << " row " << i;
+          }
+      }
+}
+
+TEST(Linear, SameThreadsSameBits) {
+  ThreadPool pool(2);
+  const int64_t m = 70, k = 200, n = 300;
+  Values a = randomValues(DType::BF16, m * k, 5), w = randomValues(DType::BF16, k * n, 6);
+  LinearSpec spec;
+  spec.weights = {DType::BF16, k, n};
+  Buffer packed(spec.weights.bytes());
+  packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+  Buffer scratch(prepareLinear(spec, 2));
+  std::vector<float> first(size_t(m * n)), again(size_t(m * n));
+  LinearArgs args{m, a.data(), packed.start(), first.data()};
+  linear(spec, args, pool, scratch.scratch());
+  args.c = again.data();
+  for (int i = 0; i < 20; ++i) {
+    linear(spec, args, pool, scratch.scratch());
+    ASSERT_EQ(std::memcmp(first.data(), again.data(), first.size() * 4), 0);
+  }
+}
+
+TEST(Linear, SmallScratchIsAnError) {
+  ThreadPool pool(2);
+  LinearSpec spec;
+  spec.weights = {DType::F32, 64, 64};
+  std::vector<float> x(64 * 64);
+  LinearArgs args{8, x.data(), x.data(), x.data()};
+  try {
+    linear(spec, args, pool, {}, KernelIsa::of(Isa::Avx2));
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+    EXPECT_STREQ(e.what(),
+                 "expected 65536 bytes of scratch for a linear layer, got 0; ask prepareLinear");
+  }
+}
+
+TEST(Linear, OtherDTypesAreErrors) {
+  LinearSpec spec;
+  spec.weights = {DType::I8, 4, 4};
+  try {
+    prepareLinear(spec, 1);
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::Unsupported);
+    EXPECT_STREQ(e.what(), "expected packed weights of f32 or bf16, got i8");
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cpu

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Operands of matrix products, as stored and as doubles, and scratch that guards its end.
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/device/scratch.h"
+#include "runtime/dtype.h"
+
+namespace lathe::cpu {
+
+/// 64-byte aligned scratch with guard bytes behind it.
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes) : bytes_(bytes), data_(bytes + 128, char(0x5a)) {}
+  Scratch scratch() { return {start(), bytes_}; }
+  char* start() {
+    auto at = reinterpret_cast<uintptr_t>(data_.data());
+    return data_.data() + (64 - at % 64) % 64;
+  }
+  bool guardsHold() {
+    for (char* p = start() + bytes_; p < data_.data() + data_.size(); ++p)
+      if (*p != 0x5a) return false;
+    return true;
+  }
+
+ private:
+  size_t bytes_;
+  std::vector<char> data_;
+};
+
+/// Values of a dtype, kept both as stored and as doubles.
+struct Values {
+  DType dtype;
+  std::vector<float> f32;
+  std::vector<uint16_t> narrow;  // bf16 or f16
+  std::vector<double> exact;
+  const void* data() const {
+    return dtype == DType::F32 ? static_cast<const void*>(f32.data()) : narrow.data();
+  }
+};
+
+/// To bf16 or f16, to nearest even.
+inline uint16_t narrowed(DType dtype, float x) {
+  return dtype == DType::BF16 ? floatToBf16(x) : floatToF16(x);
+}
+inline float widened(DType dtype, uint16_t bits) {
+  return dtype == DType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
+}
+
+inline Values randomValues(DType dtype, int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Values v{dtype, {}, {}, {}};
+  for (int64_t i = 0; i < count; ++i) {
+    float x = normal(random);
+    if (dtype == DType::F32) {
+      v.f32.push_back(x);
+      v.exact.push_back(x);
+    } else {
+      v.narrow.push_back(narrowed(dtype, x));
+      v.exact.push_back(widened(dtype, v.narrow.back()));
+    }
+  }
+  return v;
+}
+
+/// Integers of at most 48 in size: sums of a few products are exact in f32, and most of them have
+/// more bits than a 16-bit float, ties among them.
+inline Values integerValues(DType dtype, int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  Values v{dtype, {}, {}, {}};
+  for (int64_t i = 0; i < count; ++i) {
+    v.exact.push_back(double(random() % 97) - 48);
+    v.f32.push_back(float(v.exact.back()));
+    v.narrow.push_back(narrowed(dtype, v.f32.back()));
+  }
+  return v;
+}
+
+/// Sums of k products of unit variance, in f32, then one rounding to the output.
+inline double tolerance(DType out, int64_t k, double expected) {
+  double sum = 2e-6 * std::sqrt(double(k) + 1) * 4;
+  // Half a step of 16-bit dtypes, and of f32 a few.
+  const double step = out == DType::BF16 ? 0x1p-8 : out == DType::F16 ? 0x1p-11 : 1e-6;
+  return sum + step * std::abs(expected);
+}
+
+}  // namespace lathe::cpu
