@@ -12,24 +12,47 @@ namespace {
 
 constexpr StringLiteral kNote = "lathe.cost";
 
-bool isArithmetic(Operation* op) {
-  return isa<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp,
-             TanhOp, ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, AddOp, SubOp, MulOp, DivOp, MaxOp,
-             MinOp, PowOp, ModOp>(op);
+template <class... Ops>
+bool isAny(OperationName name) {
+  return ((name.getTypeID() == TypeID::get<Ops>()) || ...);
 }
-bool isReduction(Operation* op) {
-  return isa<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp>(op);
+
+// How many floating-point operations an op of the dialect is.
+enum class Work {
+  PerResult,   // one for every element of the result
+  PerOperand,  // one for every element that is reduced
+  Product,     // two for every product of a contraction
+  Decomposed,  // those of the decomposition
+  Attention,   // those of the visible scores
+  Body,        // those of the region's ops
+  Noted,       // what the kernel call says
+  None,        // moves, compares or converts
+  Declared,    // holds no arithmetic and moves nothing
+};
+
+std::optional<Work> workOf(OperationName name) {
+  if (isAny<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp, TanhOp,
+            ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp,
+            PowOp, ModOp>(name))
+    return Work::PerResult;
+  if (isAny<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp>(name))
+    return Work::PerOperand;
+  if (isAny<MatmulOp, ConvolutionOp>(name)) return Work::Product;
+  if (isAny<AttentionOp>(name)) return Work::Attention;
+  if (isAny<RegionOp>(name)) return Work::Body;
+  if (isAny<KernelOp>(name)) return Work::Noted;
+  if (isAny<ConstantOp, WeightOp, DimOp, StateOp, YieldOp>(name)) return Work::Declared;
+  if (isAny<LogicalNotOp, IsNanOp, LogicalAndOp, LogicalOrOp, BitwiseAndOp, BitwiseOrOp,
+            BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp, CastOp, BitcastOp,
+            ReduceAnyOp, ReduceAllOp, ArgMaxOp, ArgMinOp, TopKOp, TransposeOp, ReshapeOp,
+            BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, IotaOp, GatherOp, UpdateOp,
+            RandomBitsOp, PackOp>(name))
+    return Work::None;
+  if (name.hasInterface<DecomposableOp>()) return Work::Decomposed;
+  return std::nullopt;
 }
-// Moves, compares or converts: no floating-point operation.
-bool isFree(Operation* op) {
-  return isa<LogicalNotOp, IsNanOp, LogicalAndOp, LogicalOrOp, BitwiseAndOp, BitwiseOrOp,
-             BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp, CastOp, BitcastOp,
-             ReduceAnyOp, ReduceAllOp, ArgMaxOp, ArgMinOp, TopKOp, TransposeOp, ReshapeOp,
-             BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, IotaOp, GatherOp, UpdateOp,
-             RandomBitsOp, PackOp>(op);
-}
-// Holds no arithmetic and moves nothing.
-bool isDeclaration(Operation* op) { return isa<ConstantOp, WeightOp, DimOp, StateOp, YieldOp>(op); }
+
+bool isDeclaration(Operation* op) { return workOf(op->getName()) == Work::Declared; }
 
 Type elementOf(Value v) { return tensorType(v).getElementType(); }
 bool isReal(Value v) { return isa<FloatType>(elementOf(v)); }
@@ -112,16 +135,32 @@ class Model {
   }
   DimExpr bytes(Value v) const { return count(v) * int64_t(sizeOf(*dtypeOf(elementOf(v)))); }
 
+  // Nothing for an op whose cost is that of others and is not known. An op of the dialect that no
+  // rule names counts its bytes alone.
   std::optional<DimExpr> flops(Operation* op) {
-    if (isFree(op) || isDeclaration(op)) return DimExpr(0);
+    const Work work = workOf(op->getName()).value_or(Work::None);
     Value y = op->getNumResults() ? op->getResult(0) : Value();
-    if (isArithmetic(op)) return isReal(y) ? count(y) : DimExpr(0);
-    if (isReduction(op)) return isReal(y) ? count(op->getOperand(0)) : DimExpr(0);
-    if (auto matmul = dyn_cast<MatmulOp>(op))
-      return DimExpr(2) * count(y) * dim(matmul.getA(), tensorType(matmul.getA()).getRank() - 1);
-    if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
-      Value w = convolution.getW();
-      return DimExpr(2) * count(y) * dim(w, 1) * dim(w, 2) * dim(w, 3);
+    switch (work) {
+      case Work::None:
+      case Work::Declared:
+        return DimExpr(0);
+      case Work::PerResult:
+        return isReal(y) ? count(y) : DimExpr(0);
+      case Work::PerOperand:
+        return isReal(y) ? count(op->getOperand(0)) : DimExpr(0);
+      case Work::Product:
+        if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+          Value w = convolution.getW();
+          return DimExpr(2) * count(y) * dim(w, 1) * dim(w, 2) * dim(w, 3);
+        } else {
+          Value a = cast<MatmulOp>(op).getA();
+          return DimExpr(2) * count(y) * dim(a, tensorType(a).getRank() - 1);
+        }
+      case Work::Decomposed:
+      case Work::Attention:
+      case Work::Body:
+      case Work::Noted:
+        break;
     }
     auto cost = of(op);
     return cost ? std::optional(cost->flops) : std::nullopt;
@@ -237,6 +276,8 @@ class Model {
 };
 
 }  // namespace
+
+bool hasCostRule(OperationName op) { return workOf(op).has_value(); }
 
 std::optional<Cost> costOf(Operation* op, const SymbolValues& values) {
   return Model(values).of(op);

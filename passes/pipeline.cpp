@@ -4,10 +4,12 @@
 #include <array>
 
 #include "ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/locations.h"
 #include "passes/numerics_scope.h"
 #include "passes/observe.h"
 #include "passes/passes.h"
@@ -50,6 +52,19 @@ void runPass(ModuleOp module, const char* what, std::unique_ptr<Pass> pass) {
 
 void check(ModuleOp module, const char* what) {
   guarded(module, what, [&] { return verify(module); });
+}
+
+// Backends know the ops of one dialect; a user's pass may have left others.
+void checkDialect(ModuleOp module) {
+  module.walk([](Operation* op) {
+    const StringRef dialect = op->getName().getDialectNamespace();
+    if (dialect == "lathe" || isa<ModuleOp, func::FuncOp, func::ReturnOp>(op)) return;
+    throw Error(ErrorCode::Unsupported,
+                op->getName().getStringRef().str() +
+                    " cannot run here: backends take ops of the lathe dialect, got one of '" +
+                    dialect.str() + "'; let the pass that made it leave ops of lathe; at " +
+                    originText(firstOrigin(op->getLoc())));
+  });
 }
 
 // A backend's step is one rewrite: it is refused as a whole once a log is closed.
@@ -131,6 +146,7 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   pass(Stage::Fused, "cse-fused", createCsePass());
   if (reached(Stage::Fused)) return;
 
+  checkDialect(module);
   // Layouts before hoisting: packing is weight-only arithmetic and moves into `load` with the rest.
   steps(Stage::LaidOut, backend.layOut);
   if (reached(Stage::LaidOut)) return;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/graph_impl.h"
+#include "ir/context.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/conformance/cases.h"
@@ -63,6 +64,35 @@ TEST(OpCosts, EveryOpThatCanBeRecordedHasOne) {
     }
     EXPECT_GT(seen, 0);
   }
+}
+
+TEST(OpCosts, EveryRegisteredOpHasARule) {
+  auto context = createContext();
+  int seen = 0;
+  for (mlir::RegisteredOperationName op : context->getRegisteredOperations())
+    if (op.getDialectNamespace() == "lathe") {
+      EXPECT_TRUE(hasCostRule(op)) << op.getStringRef().str() << " is missing in passes/cost.cpp";
+      ++seen;
+    }
+  EXPECT_GT(seen, 60);
+}
+
+TEST(OpCosts, AnOpWithoutARuleCountsItsBytes) {
+  Graph g;
+  g.output("y", exp(g.input("x", DType::F32, {8})));
+  mlir::Operation* op = opsOf(g).back();
+  op->getContext()->allowUnregisteredDialects();
+  mlir::OperationState unknown(op->getLoc(), "lathe.unknown");
+  unknown.addOperands(op->getOperands());
+  unknown.addTypes(op->getResultTypes());
+  mlir::Operation* made = mlir::OpBuilder(op).create(unknown);
+  EXPECT_FALSE(hasCostRule(made->getName()));
+  const auto cost = costOf(made);
+  made->erase();
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->flops, DimExpr(0));
+  EXPECT_EQ(cost->read, DimExpr(32));
+  EXPECT_EQ(cost->written, DimExpr(32));
 }
 
 // A fused op is its decomposition: the same arithmetic, no more traffic than op by op.

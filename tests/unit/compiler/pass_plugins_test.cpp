@@ -2,6 +2,8 @@
 // Passes that a user brings: by name, from the program and from shared libraries.
 #include <lathe/lathe.h>
 
+#include "backends/backend.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/plugins.h"
 #include "tests/unit/test_files.h"
@@ -52,6 +54,38 @@ TEST(PassesTest, APassThatFailsGivesItsWords) {
   const CompileOptions options{.backend = "reference", .passes = "test-fail-on-exp"};
   expectError(ErrorCode::InvalidArgument, "an exp is left", [&] { fused(options); });
   fused(options, /*withExp=*/false);
+}
+
+// Turns every exp into an op that MLIR knows and Lathe's backends do not.
+struct ExpToMath : mlir::PassWrapper<ExpToMath, mlir::OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpToMath)
+  llvm::StringRef getArgument() const final { return "test-exp-to-math"; }
+  void getDependentDialects(mlir::DialectRegistry& registry) const final {
+    registry.insert<mlir::math::MathDialect>();
+  }
+  void runOnOperation() final {
+    getOperation()->walk([&](mlir::Operation* op) {
+      if (op->getName().getStringRef() != "lathe.exp") return;
+      mlir::OpBuilder b(op);
+      op->replaceAllUsesWith(mlir::math::ExpOp::create(b, op->getLoc(), op->getOperand(0)));
+      op->erase();
+    });
+  }
+};
+
+TEST(PassesTest, OpsOfOtherDialectsAreErrorsOfCompilation) {
+  mlir::PassRegistration<ExpToMath>();
+  for (const std::string& backend : backendNames()) {
+    Graph g;
+    Tensor x = g.input("x", DType::F32, {4});
+    g.output("y", exp(x));
+    const std::string line = "pass_plugins_test.cpp:" + std::to_string(__LINE__ - 1);
+    for (const std::string& words : {std::string("math.exp cannot run here: backends take ops of "
+                                                 "the lathe dialect, got one of 'math'"),
+                                     line})
+      expectError(ErrorCode::Unsupported, words,
+                  [&] { compile(g, {.backend = backend, .passes = "test-exp-to-math"}); });
+  }
 }
 
 TEST(PassesTest, MistakesInThePipelineAreTold) {
