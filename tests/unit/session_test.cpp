@@ -60,6 +60,26 @@ class SessionTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
+// The negation could overwrite its operand, but for a view of it that is read afterwards.
+TEST_P(SessionTest, NothingIsOverwrittenWhileAViewOfItIsRead) {
+  Graph g;
+  Tensor a = g.input("a", DType::F32, {4, 2}), b = g.input("b", DType::F32, {2, 6});
+  Tensor c = g.input("c", DType::F32, {4, 1});
+  const Tensor product = matmul(a, b), view = reshape(product, {6, 4});
+  g.output("negated", neg(product));
+  g.output("read_later", matmul(view, c));
+  const Arrays got = open(g).run(
+      "forward", {{"a", floats({4, 2}, 1)}, {"b", floats({2, 6})}, {"c", floats({4, 1})}});
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t j = 0; j < 6; ++j)
+      EXPECT_EQ(got.at("negated").at(i * 6 + j), -double((2 * i + 1) * j + (2 * i + 2) * (6 + j)));
+  for (int64_t row = 0; row < 6; ++row) {
+    double sum = 0;
+    for (int64_t i = 0; i < 4; ++i) sum -= got.at("negated").at(row * 4 + i) * double(i);
+    EXPECT_EQ(got.at("read_later").at(row), sum) << row;
+  }
+}
+
 TEST_P(SessionTest, OneProgramServesEverySizeInRange) {
   Session s = open(sum());
   for (int64_t rows : {1, 3, 8})
