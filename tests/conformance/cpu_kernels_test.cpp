@@ -37,7 +37,9 @@ void expectKernels(const Sample& sample, const std::string& kinds, const std::st
     const Arrays got = tested.run("forward", data.inputs);
     const Arrays want = oracle.run("forward", data.inputs);
     for (const auto& [name, value] : got)
-      EXPECT_EQ(firstDifference(value, want.at(name), toleranceOf(ulps, value.dtype(), false)), "")
+      EXPECT_EQ(firstDifference(value, want.at(name), toleranceOf(ulps, value.dtype(), false),
+                                "kernels " + ulps + " " + std::string(nameOf(value.dtype()))),
+                "")
           << name << " rows=" << sizes.rows << " cols=" << sizes.cols;
   }
 }
