@@ -58,6 +58,11 @@ int countOps(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>
   return count;
 }
 
+// The results that every op of the name has.
+unsigned resultCount(OperationName name) {
+  return name.hasTrait<OpTrait::NResults<2>::Impl>() ? 2 : 1;
+}
+
 // What lies below a node, in every spelling.
 void mark(const std::vector<PatternNode>& nodes, size_t id, std::vector<bool>& marked) {
   if (marked[id]) return;
@@ -82,6 +87,9 @@ PatternNode& DagPattern::nodeOf(const Tensor& t) {
   if (t.recorder() != this)
     throw Error(ErrorCode::InvalidArgument,
                 "pattern '" + name_ + "': the tensor belongs to another pattern or graph");
+  if (t.id() >= nodes_.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': the tensor is not recorded in the pattern");
   return nodes_[t.id()];
 }
 
@@ -311,7 +319,11 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
                                          : toAttribute(context_, a.value);
     node.attributes.emplace_back(StringAttr::get(context_, StringRef(a.name)), value);
   }
-  return add(std::move(node));
+  Tensor first = add(std::move(node));
+  // Further results have the ids that follow.
+  for (unsigned i = 1; i < resultCount(name); ++i)
+    add({.kind = PatternNode::Kind::Result, .operands = {first.id()}, .result = i, .at = at});
+  return first;
 }
 
 DType DagPattern::dtypeOf(size_t) const {
@@ -405,6 +417,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
     match.threw_ = true;
     match.reason_ = "the replacement threw something that is no std::exception";
   }
+  if (!value && match.reason_.empty()) match.decline("the replacement gave no value");
   if (value == match.root_->getResult(0)) {
     match.threw_ = true;
     value = match.decline("the replacement is the value that it replaces");
@@ -421,6 +434,10 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
 // The types of all replaced values, and a place for the replacement.
 bool DagPattern::checkReplaced(Match& match) const {
   for (auto [matched, by] : match.replaced_) {
+    if (!matched || !by) {
+      match.decline("the replacement of a value is of an alternative that was not taken");
+      return false;
+    }
     if (matched.getType() == by.getType()) continue;
     match.decline("the replacement is " + shortType(by.getType()) + ", the op is " +
                   shortType(matched.getType()));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/match.h"
 
-#include <cmath>
-
 #include "ir/attributes.h"
 #include "ir/checked_create.h"
 #include "ir/types.h"
@@ -16,41 +14,6 @@
 using namespace mlir;
 
 namespace lathe {
-
-std::optional<double> splatValue(Value value, bool throughCasts) {
-  Operation* def = value.getDefiningOp();
-  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(def) ||
-         (throughCasts && isa_and_nonnull<CastOp>(def)))
-    def = def->getOperand(0).getDefiningOp();
-  auto constant = dyn_cast_or_null<ConstantOp>(def);
-  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  if (!splat) return std::nullopt;
-  if (isa<FloatType>(splat.getElementType())) {
-    APFloat number = splat.getSplatValue<APFloat>();
-    bool inexact;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-    return number.convertToDouble();
-  }
-  APInt number = splat.getSplatValue<APInt>();
-  bool isSigned = number.getBitWidth() > 1 && !splat.getElementType().isUnsignedInteger();
-  return isSigned ? double(number.getSExtValue()) : double(number.getZExtValue());
-}
-
-bool isSplatOf(Value value, double wanted, double tolerance) {
-  auto number = splatValue(value);
-  if (!number) return false;
-  // An infinity has no tolerance: every number would be within it.
-  if (*number == wanted ||
-      (std::isfinite(wanted) && std::abs(*number - wanted) <= tolerance * std::abs(wanted)))
-    return true;
-  auto element = dyn_cast<FloatType>(tensorType(value).getElementType());
-  if (!element) return false;
-  APFloat rounded(wanted);
-  bool inexact;
-  rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-  rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-  return rounded.convertToDouble() == *number;
-}
 
 std::optional<int64_t> axisOf(RankedTensorType type, int64_t axis) {
   if (axis < 0) axis += type.getRank();
@@ -218,12 +181,16 @@ Value Match::makeWith(std::string_view op, ArrayRef<Value> operands,
 }
 
 Value Match::scalar(double value, Value like) {
-  auto type = RankedTensorType::get({}, tensorType(like).getElementType());
-  Attribute element = isa<FloatType>(type.getElementType())
-                          ? Attribute(FloatAttr::get(type.getElementType(), value))
-                          : Attribute(IntegerAttr::get(type.getElementType(), int64_t(value)));
+  Type element = tensorType(like).getElementType();
+  auto type = RankedTensorType::get({}, element);
+  TypedAttr number = asElement(element, value);
+  if (!number) {
+    std::string text;
+    llvm::raw_string_ostream(text) << element << " does not hold the number " << value;
+    return decline("the replacement does not hold: " + text);
+  }
   NamedAttribute attribute(StringAttr::get(root_->getContext(), "value"),
-                           DenseElementsAttr::get(type, element));
+                           DenseElementsAttr::get(type, Attribute(number)));
   return makeWith("lathe.constant", {}, attribute);
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/dag_pattern.h"
+#include "passes/numbers.h"
 #include "passes/numerics.h"
 #include "passes/pattern_node.h"
 
@@ -83,7 +84,8 @@ class Match {
                    const std::vector<NamedAttr>& attributes = {});
   mlir::Value makeWith(std::string_view op, llvm::ArrayRef<mlir::Value> operands,
                        llvm::ArrayRef<mlir::NamedAttribute> attributes);
-  /// A scalar of `like`'s dtype, rounded to it.
+  /// A scalar of `like`'s dtype, rounded to it. Null, after `decline`, if that is an integer type
+  /// that does not hold the number.
   mlir::Value scalar(double value, mlir::Value like);
 
  private:
@@ -110,15 +112,10 @@ class Match {
   bool approximates_ = false;
 };
 
-/// The value that all elements of a constant have, seen through broadcasts, reshapes and, as they
-/// round, only if asked to, casts.
-std::optional<double> splatValue(mlir::Value value, bool throughCasts = true);
-/// True for a constant all of whose elements are `wanted`, within a relative tolerance or as it
-/// rounds to the constant's element type.
-bool isSplatOf(mlir::Value value, double wanted, double tolerance = 1e-6);
 /// An axis counted from the front; nothing if it lies outside of the rank.
 std::optional<int64_t> axisOf(mlir::RankedTensorType type, int64_t axis);
-/// True for a checkpoint tensor, also behind casts.
+/// True for a checkpoint tensor, also behind casts of any kind: they run at load time, and the
+/// replacement reads what they give.
 bool isWeight(mlir::Value value);
 /// The attribute's value with axes that count from the back of the first operand resolved;
 /// unchanged if it holds none.

@@ -46,14 +46,12 @@ void addScalars(RewritePatternSet& patterns) {
   addRewrite<Op>(patterns, "scalar-constant", [](Op op, OpMaker& m) -> Value {
     SmallVector<Value> operands(op->getOperands());
     for (auto [i, v] : llvm::enumerate(op->getOperands())) {
-      auto c = constantOf(v);
-      if (!c || tensorType(v).getRank() == 0 || elementOf(v).isInteger(1)) continue;
-      // A number that a double does not hold would be another one.
-      if (!isFloat(v) && std::abs(*c) > 0x1p53) continue;
+      TypedAttr element = splatElement(v);
+      if (!element || tensorType(v).getRank() == 0 || elementOf(v).isInteger(1)) continue;
       SmallVector<Value> others(operands);
       others.erase(others.begin() + i);
       if (!broadcastTo(op.getResult(), others)) continue;
-      operands[i] = scalarLike(m, v, *c);
+      operands[i] = scalarOf(m, element);
       Operation* made = m.b.create(m.loc, op->getName().getIdentifier(), operands,
                                    op->getResultTypes(), op->getAttrs());
       return made->getResult(0);
@@ -64,12 +62,14 @@ void addScalars(RewritePatternSet& patterns) {
 
 void addSigns(RewritePatternSet& patterns) {
   addRewrite<SubOp>(patterns, "subtract-constant", [](SubOp op, OpMaker& m) -> Value {
+    if (splatElement(op.getA()) || elementOf(op).isUnsignedInteger() ||
+        tensorType(op.getB()).getRank() != 0)
+      return {};
+    // The lowest integer is its own negative: subtracting and adding it are the same, as all wraps.
+    if (auto c = splatInteger(op.getB()))
+      return m.make<AddOp>(op.getA(), scalarOf(m, IntegerAttr::get(elementOf(op), -*c)));
     auto c = constantOf(op.getB());
-    if (!c || constantOf(op.getA()) || elementOf(op).isUnsignedInteger()) return {};
-    // The lowest integer has no negative.
-    if (!isFloat(op) && std::abs(*c) >= 0x1p31) return {};
-    if (tensorType(op.getB()).getRank() != 0) return {};
-    return m.make<AddOp>(op.getA(), scalarLike(m, op.getB(), -*c));
+    return c ? m.make<AddOp>(op.getA(), scalarLike(m, op.getB(), -*c)) : Value();
   });
   addRewrite<SubOp>(patterns, "zero-minus", [](SubOp op, OpMaker& m) -> Value {
     auto zero = constantOf(op.getA());

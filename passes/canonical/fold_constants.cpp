@@ -37,39 +37,60 @@ struct FoldScalars final : RewritePattern {
       return failure();
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     if (!type || type.getRank() != 0) return failure();
-    SmallVector<double> numbers;
+    SmallVector<TypedAttr> elements;
     for (Value v : op->getOperands()) {
       auto constant = v.getDefiningOp<ConstantOp>();
-      auto c = constant && tensorType(v).getRank() == 0 ? constantOf(v) : std::nullopt;
-      if (!c) return failure();
-      numbers.push_back(*c);
+      TypedAttr element = constant && tensorType(v).getRank() == 0 ? splatElement(v) : TypedAttr();
+      if (!element) return failure();
+      elements.push_back(element);
     }
-    std::optional<double> value;
-    if (auto cast = dyn_cast<CastOp>(op)) {
-      value = castValue(cast, numbers[0]);
-    } else if (isFloat(op->getOperand(0))) {
-      value = computed(op, numbers);
-    } else if (isa<AddOp, SubOp, MulOp, NegOp>(op)) {
-      value = computed(op, numbers);
-      // Where integers wrap, nothing is folded.
-      if (value && std::abs(*value) >= 0x1p31) value.reset();
-    }
-    if (!value) return failure();
-    // The float64 oracle does not round: what 16 bits lose would be lost there, too.
     Type to = type.getElementType();
-    if ((to.isBF16() || to.isF16()) && !isRepresentable(to, *value)) return failure();
+    TypedAttr folded;
+    if (auto cast = dyn_cast<CastOp>(op))
+      folded = castElement(cast, elements[0]);
+    else if (isa<FloatType>(elements[0].getType()))
+      folded = foldFloats(op, to);
+    else
+      folded = foldIntegers(op, elements);
+    if (!folded) return failure();
     OpMaker m(rewriter, op->getLoc());
-    rewriter.replaceOp(op, m.scalar(to, roundedTo(to, *value)));
+    rewriter.replaceOp(op, scalarOf(m, folded));
     return success();
   }
 
-  static std::optional<double> castValue(CastOp op, double number) {
+  // The float64 oracle does not round: what 16 bits lose would be lost there, too.
+  static TypedAttr floatElement(Type to, double number) {
+    if ((to.isBF16() || to.isF16()) && !isRepresentable(to, number)) return {};
+    return FloatAttr::get(to, roundedTo(to, number));
+  }
+  static TypedAttr foldFloats(Operation* op, Type to) {
+    if (!isa<FloatType>(to)) return {};
+    SmallVector<double> numbers;
+    for (Value v : op->getOperands()) numbers.push_back(*constantOf(v));
+    auto value = computed(op, numbers);
+    return value ? floatElement(to, *value) : TypedAttr();
+  }
+  // In the operands' own width, where arithmetic wraps.
+  static TypedAttr foldIntegers(Operation* op, ArrayRef<TypedAttr> elements) {
+    SmallVector<APInt> x;
+    for (TypedAttr e : elements) x.push_back(cast<IntegerAttr>(e).getValue());
+    Type type = elements[0].getType();
+    if (isa<NegOp>(op)) return IntegerAttr::get(type, -x[0]);
+    if (isa<AddOp>(op)) return IntegerAttr::get(type, x[0] + x[1]);
+    if (isa<SubOp>(op)) return IntegerAttr::get(type, x[0] - x[1]);
+    if (isa<MulOp>(op)) return IntegerAttr::get(type, x[0] * x[1]);
+    return {};
+  }
+  // From an integer only what the float type holds, to an integer only what it holds; i1 means "not
+  // zero".
+  static TypedAttr castElement(CastOp op, TypedAttr element) {
     Type to = op.getDtype();
-    if (isa<FloatType>(to)) return number;
-    // Out of range is undefined, i1 means "not zero", u8 has no signless attribute.
-    bool fits = std::isfinite(number) && std::abs(number) < 100;
-    if (!fits || to.isInteger(1) || to.isUnsignedInteger()) return std::nullopt;
-    return std::trunc(number);
+    auto number = constantOf(op.getX());
+    if (!number || to.isInteger(1)) return {};
+    if (!isa<FloatType>(to))
+      return std::isfinite(*number) ? asElement(to, std::trunc(*number)) : TypedAttr();
+    if (isa<IntegerType>(element.getType()) && !isRepresentable(to, *number)) return {};
+    return floatElement(to, *number);
   }
 };
 

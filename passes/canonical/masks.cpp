@@ -28,8 +28,8 @@ bool isHiddenScore(Value v) {
   return c && *c <= -1e4;
 }
 bool sameConstant(Value a, Value b) {
-  auto x = constantOf(a), y = constantOf(b);
-  return x && y && *x == *y && std::signbit(*x) == std::signbit(*y);
+  TypedAttr x = splatElement(a);
+  return x && x == splatElement(b);
 }
 
 std::optional<Predicate> negated(Predicate p, bool ordered) {

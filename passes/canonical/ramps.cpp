@@ -63,7 +63,7 @@ bool isRamp(Value v) {
   return term(def->getOperand(0)) && term(def->getOperand(1));
 }
 // What stands further right.
-int rankOf(Value v) { return constantOf(v) ? 2 : isRamp(v) ? 1 : 0; }
+int rankOf(Value v) { return splatElement(v) ? 2 : isRamp(v) ? 1 : 0; }
 
 Predicate mirrored(Predicate p) {
   switch (p) {

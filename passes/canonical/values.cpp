@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "passes/match.h"
-
 using namespace mlir;
 
 namespace lathe {
@@ -18,15 +16,6 @@ bool isConstant(Value value, double number) {
 
 Type elementOf(Value value) { return tensorType(value).getElementType(); }
 bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
-
-double roundedTo(Type element, double number) {
-  auto type = dyn_cast<FloatType>(element);
-  if (!type || type.isF64()) return number;
-  APFloat v{static_cast<float>(number)};
-  bool inexact;
-  v.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-  return v.convertToDouble();
-}
 
 bool isRepresentable(Type element, double number) { return roundedTo(element, number) == number; }
 
@@ -54,6 +43,11 @@ bool broadcastTo(Value result, ArrayRef<Value> operands) {
     }
   }
   return tensorOf(dims, element) == result.getType();
+}
+
+Value scalarOf(OpMaker& m, TypedAttr element) {
+  auto type = RankedTensorType::get({}, element.getType());
+  return m.make<ConstantOp>(DenseElementsAttr::get(type, Attribute(element)));
 }
 
 Value scalarLike(OpMaker& m, Value like, double number) {

@@ -4,23 +4,23 @@
 #include <optional>
 
 #include "ir/op_builder.h"
+#include "passes/numbers.h"
 
 namespace lathe {
 
-/// The one value of all elements of a constant, also behind broadcasts and reshapes. Casts are not
-/// seen through: they round.
+/// The one value of all elements of a constant (splatValue); casts are not seen through: they
+/// round.
 std::optional<double> constantOf(mlir::Value value);
 bool isConstant(mlir::Value value, double number);
 bool isFloat(mlir::Value value);
 mlir::Type elementOf(mlir::Value value);
-/// `number` as a value of the element type has it; bf16 and f16 are rounded from f32, as
-/// everywhere.
-double roundedTo(mlir::Type element, double number);
 bool isRepresentable(mlir::Type element, double number);
 /// True if x / number and x * (1 / number) are the same bits for every x.
 bool hasExactReciprocal(mlir::Type element, double number);
 /// True if elementwise ops on `operands` (NumPy broadcasting) have the dims of `result`.
 bool broadcastTo(mlir::Value result, llvm::ArrayRef<mlir::Value> operands);
+/// A scalar constant of one element.
+mlir::Value scalarOf(OpMaker& m, mlir::TypedAttr element);
 /// A scalar constant with the element type of `like`.
 mlir::Value scalarLike(OpMaker& m, mlir::Value like, double number);
 /// No element can be below 0 or -0: squares, magnitudes, exponentials, their sums and means. NaN

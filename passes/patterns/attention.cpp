@@ -94,7 +94,7 @@ Value build(Match& m, Value weights, Value v) {
 void record(DagPattern& p) {
   Tensor x = p.any(), v = p.any();
   Tensor weights = anyPlainSoftmax(p, x);
-  p.root(matmul(p.optional(anyCast(p, weights), weights), v));
+  p.root(matmul(p.optional(roundingCast(p, weights), weights), v));
   p.replaceWith([=](Match& m) { return build(m, m[weights], m[v]); });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/patterns/causal.h"
 
+#include <cmath>
+
 #include "passes/match.h"
 #include "runtime/dim_expr.h"
 
@@ -62,10 +64,20 @@ bool moveThrough(Operation* op, Term& t, DimExpr& offset) {
   return true;
 }
 
+// A constant that sums with indices do not leave the range of: of f32, in which a ramp is exact up
+// to 2^24, or of i32.
+std::optional<int64_t> smallNumber(Value v) {
+  auto number = splatValue(v);
+  double most = tensorType(v).getElementType().isF32() ? 0x1p23 : 0x1p30;
+  if (!number || std::abs(*number) > most || double(int64_t(*number)) != *number)
+    return std::nullopt;
+  return int64_t(*number);
+}
+
 // The number that all elements of an integer vector are, computed or not.
 std::optional<int64_t> uniform(Value v, SmallVectorImpl<Operation*>& ops) {
   if (!isa<IntegerType>(tensorType(v).getElementType())) return std::nullopt;
-  if (auto number = splatValue(v)) return int64_t(*number);
+  if (auto number = smallNumber(v)) return number;
   Operation* def = v.getDefiningOp();
   if (!isa_and_nonnull<MulOp, AddOp, SubOp, BroadcastOp, ReshapeOp>(def)) return std::nullopt;
   ops.push_back(def);
@@ -81,7 +93,9 @@ std::optional<int64_t> uniform(Value v, SmallVectorImpl<Operation*>& ops) {
     return 0;
   }
   if (!a || !b) return std::nullopt;
-  return isa<MulOp>(def) ? *a * *b : isa<AddOp>(def) ? *a + *b : *a - *b;
+  // Neither operand is above 2^30, so 64 bits hold every result.
+  int64_t value = isa<MulOp>(def) ? *a * *b : isa<AddOp>(def) ? *a + *b : *a - *b;
+  return std::abs(value) <= int64_t(1) << 30 ? std::optional(value) : std::nullopt;
 }
 
 // A dim as a value: the sum of as many ones, or the last element of a ramp.
@@ -116,9 +130,10 @@ bool holdsIndices(Type element) {
 bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
   auto type = tensorType(v);
   if (!holdsIndices(type.getElementType())) return false;
-  if (auto number = splatValue(v)) {
-    sum.offset = sum.offset + DimExpr(factor * int64_t(*number));
-    return double(int64_t(*number)) == *number;
+  if (splatElement(v)) {
+    auto number = smallNumber(v);
+    if (number) sum.offset = sum.offset + DimExpr(factor * *number);
+    return number.has_value();
   }
   Operation* def = v.getDefiningOp();
   if (auto ramp = dyn_cast_or_null<IotaOp>(def)) {

@@ -67,11 +67,12 @@ void positioned(DagPattern& p) {
 void widened(DagPattern& p) {
   Tensor ids = p.any(), table = p.any(), positions = p.any();
   Tensor bare = p.where(embeddingOp(p, ids, table), "an embedding without scale", isBare);
-  Tensor wide = anyCast(p, bare);
+  Tensor wide = roundingCast(p, bare);
   Tensor factor =
       p.constantWhere("a constant scale that is not 0", [](double v) { return v != 0; });
   Tensor scaled = mul(wide, factor);
-  p.root(anyCast(p, p.anyOf({scaled, add(p.anyOf({wide, scaled}), positions)})));
+  Tensor sum = p.anyOf({scaled, add(p.anyOf({wide, scaled}), positions)});
+  p.root(roundingCast(p, sum));
   p.replaceWith([=](Match& m) -> Value {
     Type narrow = tensorType(m[bare]).getElementType();
     Value added = m[positions];

@@ -12,6 +12,10 @@ namespace lathe {
 Tensor anyCast(DagPattern& p, const Tensor& x, std::source_location at) {
   return p.anyAttribute(cast(x, DType::F32, at), "dtype");
 }
+Tensor roundingCast(DagPattern& p, const Tensor& x, std::source_location at) {
+  return p.where(anyCast(p, x, at), "a cast from float to float",
+                 [](Value v) { return onlyRounds(v.getDefiningOp<CastOp>()); });
+}
 Tensor anyAxes(DagPattern& p, const Tensor& reduce) { return p.anyAttribute(reduce, "axes"); }
 Tensor anySlice(DagPattern& p, const Tensor& x) {
   Tensor t = slice(x, {}, {}, {});
@@ -90,6 +94,13 @@ Value perLastDim(Match& m, Value v, RankedTensorType like) {
   for (StringAttr d : ArrayRef(dims).drop_back())
     if (!isOne(d)) return {};
   return reshaped(m, v, {last});
+}
+
+bool spansLastAxis(Value v, RankedTensorType like) {
+  auto type = tensorType(v);
+  if (type.getRank() == 0 || like.getRank() == 0) return false;
+  StringAttr last = dimOf(like, like.getRank() - 1);
+  return last && dimOf(type, type.getRank() - 1) == last;
 }
 
 bool isWholeBut(SliceOp op, int64_t axis) {

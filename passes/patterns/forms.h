@@ -10,8 +10,10 @@
 namespace lathe {
 
 // --- ops with attributes that the replacement checks
-/// A cast to any dtype.
+/// A cast to any dtype, which the replacement makes again.
 Tensor anyCast(DagPattern& p, const Tensor& x, LATHE_PATTERN_AT);
+/// A cast that the replacement leaves out: from float to float (onlyRounds).
+Tensor roundingCast(DagPattern& p, const Tensor& x, LATHE_PATTERN_AT);
 Tensor anyAxes(DagPattern& p, const Tensor& reduce);
 Tensor anySlice(DagPattern& p, const Tensor& x);
 Tensor anyReshape(DagPattern& p, const Tensor& x);
@@ -41,6 +43,10 @@ bool isUsedOnce(mlir::Value v);
 /// What stands for one element per last dim of `like`, as a value of rank 1: a vector itself, or
 /// [1, .., 1, d] reshaped. Null, without a reason, if it is neither.
 mlir::Value perLastDim(Match& m, mlir::Value v, mlir::RankedTensorType like);
+/// True if `v` has an element of its own for each element of the last axis of `like`. One column
+/// stretches over the axis in an elementwise op; to a fused op the width itself may say something:
+/// the table of a rotation says with it how much of the head turns.
+bool spansLastAxis(mlir::Value v, mlir::RankedTensorType like);
 /// True for the number of a matched slice's axes but `axis` (from the front) that are whole.
 bool isWholeBut(SliceOp slice, int64_t axis);
 /// A reshape to `dims`; the value itself if it has them.

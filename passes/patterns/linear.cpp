@@ -89,8 +89,8 @@ void withBias(DagPattern& p) {
 void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
   p.phase(kEpilogues);
   Product product = anyProduct(p);
-  Tensor active = form.record(p, widened ? anyCast(p, product.value) : product.value);
-  p.root(widened ? anyCast(p, active) : active);
+  Tensor active = form.record(p, widened ? roundingCast(p, product.value) : product.value);
+  p.root(widened ? roundingCast(p, active) : active);
   p.replaceWith([=, name = std::string(form.name)](Match& m) -> Value {
     auto op = m[product.value].getDefiningOp<LinearOp>();
     return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), {}},

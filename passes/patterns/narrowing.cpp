@@ -51,7 +51,7 @@ Value narrowed(Match& m, Value wide, Type narrow) {
 
 void record(DagPattern& p) {
   Tensor inner = p.where(p.any(), "a fused op that computes in f32", isFusedInF32);
-  Tensor outer = anyCast(p, inner);
+  Tensor outer = roundingCast(p, inner);
   p.root(outer);
   p.replaceWith([=](Match& m) -> Value {
     Operation* op = m[inner].getDefiningOp();

@@ -50,7 +50,7 @@ void gainInFactor(DagPattern& p) {
 void withGain(DagPattern& p) {
   Tensor x = p.any(), gain = p.any();
   Tensor norm = anyRmsNorm(p, x, {});
-  Tensor rounded = anyCast(p, norm);
+  Tensor rounded = roundingCast(p, norm);
   p.root(mul(p.optional(rounded, norm), gain));
   p.replaceWith([=](Match& m) -> Value {
     auto op = m[norm].getDefiningOp<RmsNormOp>();

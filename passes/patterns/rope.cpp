@@ -74,6 +74,11 @@ Value rotate(Match& m, const Rotation& r, const char* pairing) {
             ? "lathe.slice: the parts are not the two halves of the last axis"
             : "lathe.slice: the parts are not the even and the odd elements of the last "
               "axis");
+  for (Value table : {cos, sin})
+    if (!spansLastAxis(table, tensorType(m[r.first])))
+      return m.decline("the table " + shortType(table.getType()) +
+                       " has not one angle per pair of " + shortType(x.getType()) +
+                       ": it is broadcast");
   return buildRope(m, x, cos, sin, pairing);
 }
 
@@ -123,6 +128,10 @@ void doubledTables(DagPattern& p) {
     Value c = halfOfTable(m, other), s = halfOfTable(m, m[sin]);
     if (!c || !s)
       return m.decline("the halves of the table cannot be proved equal: wanted lathe.concat");
+    for (Value table : {other, m[sin]})
+      if (!spansLastAxis(table, tensorType(whole)))
+        return m.decline("the table " + shortType(table.getType()) +
+                         " has not two angles per pair of " + shortType(whole.getType()));
     return buildRope(m, whole, c, s, "half");
   });
 }

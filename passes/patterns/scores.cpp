@@ -69,8 +69,16 @@ ScoreReader::Step ScoreReader::step() {
     return Step::End;
   }
   Value had = base;
-  if (isa<CastOp>(op) && until_ == Until::Product) {
-    base = op->getOperand(0);
+  if (auto cast = dyn_cast<CastOp>(op); cast && until_ == Until::Product) {
+    if (!onlyRounds(cast)) {
+      std::string types;
+      llvm::raw_string_ostream(types)
+          << tensorType(cast.getX()).getElementType() << " to " << cast.getDtype();
+      return stop("lathe.cast from " + types +
+                  " between the product and the softmax is no rounding");
+    }
+    rounded_.push_back(cast.getDtype());
+    base = cast.getX();
   } else if (auto scaling = readScaling(op)) {
     if (readSoftcap(op)) {
       m_.consume(op);
@@ -103,8 +111,10 @@ ScoreReader::Step ScoreReader::step() {
 bool ScoreReader::readSoftcap(Operation* product) {
   auto outer = readScaling(product);
   Value t = outer->x;
-  while (isa_and_nonnull<CastOp>(t.getDefiningOp()) && t.hasOneUse() && until_ == Until::Product)
-    t = t.getDefiningOp()->getOperand(0);
+  for (auto cast = t.getDefiningOp<CastOp>();
+       cast && onlyRounds(cast) && t.hasOneUse() && until_ == Until::Product;
+       cast = t.getDefiningOp<CastOp>())
+    t = cast.getX();
   auto tanh = t.getDefiningOp<TanhOp>();
   if (!tanh || !t.hasOneUse() || !tanh.getX().hasOneUse() || capped_ || scale != 1) return false;
   Operation* inner = tanh.getX().getDefiningOp();
@@ -140,6 +150,12 @@ ScoreReader::Step ScoreReader::addSelect(SelectOp select) {
     // A weight of exp(fill - maximum) is 0 as long as scores stay far above the fill.
     if (fill * scale > kHighestFill || tensorType(select).getElementType().isF16())
       return stop("lathe.select: the scaled fill is no large negative number");
+    // A row of fills is uniform as long as nothing behind the mask makes infinities of them.
+    SmallVector<Type, 2> types(rounded_);
+    types.push_back(tensorType(select).getElementType());
+    for (Type type : types)
+      if (std::isinf(roundedTo(type, fill)) || std::isinf(roundedTo(type, fill * scale)))
+        return stop("lathe.select: the fill becomes -inf behind the mask");
     // Only down to the product is it known that no other mask puts scores near the fill.
     if (until_ == Until::Anything) return Step::End;
     if (!biases_.empty())

@@ -53,7 +53,8 @@ class ScoreReader {
   mlir::RankedTensorType type_;
   Until until_;
   bool capped_ = false;
-  std::optional<double> fill_;  ///< what masked scores are: -inf or one finite number
+  llvm::SmallVector<mlir::Type, 2> rounded_;  ///< what casts behind `base` round to
+  std::optional<double> fill_;                ///< what masked scores are: -inf or one finite number
   llvm::SmallVector<Condition, 4> conditions_;
   llvm::SmallVector<mlir::Value, 2> biases_;
 };

@@ -18,7 +18,7 @@ void record(DagPattern& p, const std::string& activation) {
   for (const ActivationForm& form : activationForms())
     if (form.name == activation) spellings.push_back(form.record(p, x));
   Tensor active = p.anyOf(spellings);
-  Tensor rounded = anyCast(p, active);
+  Tensor rounded = roundingCast(p, active);
   p.root(mul(p.optional(rounded, active), up));
   p.replaceWith([=](Match& m) -> Value {
     Value gate = m[x];

@@ -201,3 +201,27 @@ func.func @fold_scalars() -> (tensor<bf16>, tensor<64xi64>, tensor<64xf32>) {
   %s = lathe.broadcast %two to <64> : tensor<f32>
   return %b, %i, %s : tensor<bf16>, tensor<64xi64>, tensor<64xf32>
 }
+
+// 64-bit integers keep every bit, and wrap as the interpreter does.
+// CHECK-LABEL: @wide_integers
+// CHECK-DAG: lathe.constant dense<1> : tensor<i64>
+// CHECK-DAG: lathe.constant dense<-9223372036854775808> : tensor<i64>
+// CHECK-DAG: lathe.constant dense<9007199254740993> : tensor<i64>
+// CHECK-DAG: lathe.constant dense<-128> : tensor<i8>
+// CHECK-NOT: lathe.sub
+// CHECK-NOT: lathe.broadcast
+// CHECK: return
+func.func @wide_integers(%x: tensor<4xi64>, %b: tensor<4xi8>) -> (tensor<i64>, tensor<i64>, tensor<4xi64>, tensor<4xi64>, tensor<4xi8>) {
+  %odd = lathe.constant dense<9007199254740993> : tensor<i64>
+  %even = lathe.constant dense<9007199254740992> : tensor<i64>
+  %most = lathe.constant dense<9223372036854775807> : tensor<i64>
+  %one = lathe.sub %odd, %even : tensor<i64>, tensor<i64>
+  %wrapped = lathe.add %most, %one : tensor<i64>, tensor<i64>
+  %many = lathe.broadcast %odd to <4> : tensor<i64>
+  %a = lathe.add %x, %many : tensor<4xi64>, tensor<4xi64>
+  %least = lathe.constant dense<-9223372036854775808> : tensor<i64>
+  %c = lathe.sub %x, %least : tensor<4xi64>, tensor<i64>
+  %byte = lathe.constant dense<-128> : tensor<i8>
+  %d = lathe.sub %b, %byte : tensor<4xi8>, tensor<i8>
+  return %one, %wrapped, %a, %c, %d : tensor<i64>, tensor<i64>, tensor<4xi64>, tensor<4xi64>, tensor<4xi8>
+}

@@ -45,3 +45,23 @@ func.func @apart(%x: tensor<3x4xf32>, %r: tensor<3x8xf32>, %run: tensor<8x4xf32>
   %3 = lathe.linear %x, %run : tensor<3x4xf32>, tensor<8x4xf32>
   return %0, %1, %2, %3 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
 }
+// An activation is part of its layer, a bias of the run cannot be joined at load time, and packed
+// bytes have no columns.
+// CHECK-LABEL: func.func @own_epilogues
+// CHECK-DAG: lathe.linear %arg0, {{.*}} activation relu
+// CHECK-DAG: lathe.linear %arg0, {{.*}} activation silu
+// CHECK-DAG: lathe.linear %arg0, {{.*}} bias %arg1
+// CHECK-DAG: lathe.linear %arg0, {{.*}} layout packed
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @own_epilogues(%x: tensor<3x4xf32>, %run: tensor<8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a activation relu : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<8x4xf32>
+  %1 = lathe.linear %x, %b activation silu : tensor<3x4xf32>, tensor<8x4xf32>
+  %c = lathe.weight "c" : tensor<8x4xf32>
+  %2 = lathe.linear %x, %c bias %run : tensor<3x4xf32>, tensor<8x4xf32> bias tensor<8xf32>
+  %d = lathe.weight "d" : tensor<8x4xf32>
+  %3 = lathe.linear %x, %d layout packed : tensor<3x4xf32>, tensor<8x4xf32>
+  return %0, %1, %2, %3 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
+}

@@ -161,6 +161,43 @@ TEST_F(PatternTest, ConstantsMatchAsTheirTypeRoundsThem) {
             "");
 }
 
+TEST_F(PatternTest, ConstantsAreTheNumbersThatIntegersAre) {
+  auto two = [](double wanted, const char* value, const char* type, const char* cast = nullptr) {
+    return std::tuple(wanted, std::string(value), std::string(type),
+                      cast ? std::string(cast) : std::string());
+  };
+  struct {
+    bool matches;
+    std::tuple<double, std::string, std::string, std::string> what;
+  } cases[] = {
+      {true, two(1e6, "1000000", "i32")},
+      {false, two(1e6, "1000001", "i32")},  // no tolerance
+      {true, two(0x1p53, "9007199254740992", "i64")},
+      {false, two(0x1p53, "9007199254740993", "i64")},
+      {true, two(7, "7", "i64", "f32")},
+      {true, two(2, "2.5", "f32", "i32")},     // truncated
+      {false, two(2.5, "2.5", "f32", "i32")},  // not rounded
+      {true, two(1, "3", "i64", "i1")},
+      {false, two(300, "300", "i32", "i8")},
+      {false, two(44, "300", "i32", "i8")},
+  };
+  for (auto& [matches, what] : cases) {
+    auto [wanted, value, type, cast] = what;
+    std::string body = "%c = lathe.constant dense<" + value + "> : tensor<" + type + ">\n";
+    std::string last = type, name = "%c";
+    if (!cast.empty()) {
+      body += "%d = lathe.cast %c to " + cast + " : tensor<" + type + ">\n";
+      last = cast, name = "%d";
+    }
+    body += "%y = lathe.compare eq " + name + ", " + name + " : tensor<" + last + ">, tensor<" +
+            last + ">";
+    const std::string text = miss(body, [wanted = wanted](DagPattern& p) {
+      Tensor c = p.constant(wanted);
+      p.root(compare(c, c, "eq"));
+    });
+    EXPECT_EQ(text.empty(), matches) << wanted << "\n" << body << "\n" << text;
+  }
+}
 TEST_F(PatternTest, ConstantsByPredicate) {
   auto record = [](DagPattern& p) {
     p.root(mul(p.any(), p.constantWhere("a negative constant", [](double v) { return v < 0; })));
@@ -283,6 +320,49 @@ TEST_F(PatternTest, ARecordedReplacementTakesCaptures) {
       << print(*module_);
 }
 
+TEST_F(PatternTest, FurtherResultsAreMatchedAndReplace) {
+  const char* body = "%s = lathe.add %a, %b : T, T\n %y = lathe.exp %s : T";
+  for (bool both : {false, true}) {
+    std::string text = built(body, [&](DagPattern& p) {
+      Tensor a = p.any(), b = p.any();
+      Tensor s = p.mayEscape(add(a, b));
+      p.root(exp(s));
+      auto [sum, y] = fused::addNorm(a, b, {.norm = "rms"});
+      if (both) p.replaceToo(s, sum);
+      p.replaceWith(y);
+    });
+    EXPECT_TRUE(has(text, "lathe.add_norm rms %arg0, %arg1")) << text;
+  }
+  auto ofIndices = [](DagPattern& p) {
+    auto [values, indices] = topK(p.any(), 2);
+    p.root(neg(indices));
+  };
+  auto top = [](const char* of) {
+    return std::string("%v, %i = lathe.top_k %a k 2 : T\n %y = lathe.neg ") + of;
+  };
+  EXPECT_EQ(miss(top("%i : tensor<?x2xi64, #lathe.dims<seq, 2>>"), ofIndices), "");
+  EXPECT_TRUE(
+      has(miss(top("%v : tensor<?x2xf32, #lathe.dims<seq, 2>>"), ofIndices), "wanted lathe.top_k"));
+}
+TEST_F(PatternTest, AReplacementWithoutAValueSaysSo) {
+  EXPECT_EQ(built("%y = lathe.exp %a : T",
+                  [](DagPattern& p) {
+                    p.root(exp(p.any()));
+                    p.replaceWith([](Match&) { return Value(); });
+                  }),
+            "the replacement gave no value");
+}
+TEST_F(PatternTest, AReplacementsNumberMustBeOneOfItsType) {
+  std::string text = built(
+      "%c = lathe.cast %a to i32 : T\n"
+      " %y = lathe.neg %c : tensor<?x4xi32, #lathe.dims<seq, 4>>",
+      [](DagPattern& p) {
+        Tensor x = p.any();
+        p.root(neg(x));
+        p.replaceWith(x * 0.5);
+      });
+  EXPECT_TRUE(has(text, "i32 does not hold the number 5.0")) << text;
+}
 TEST_F(PatternTest, AReplacementMayDecline) {
   auto record = [](DagPattern& p) {
     p.root(exp(p.any()));
