@@ -5,6 +5,7 @@
 //   x / (1 + exp(-y))                       x * sigmoid(y)
 //   (1 + tanh(x / 2)) / 2                   sigmoid(x)         also tanh(x / 2) / 2 + 1 / 2
 //   x * (1 + g) / 2 in any association      (x / 2) * (1 + g)  g: erf or tanh
+//   (x * u) * sigmoid(x), x * (sigmoid(x) * u)   (x * sigmoid(x)) * u
 //   select(x > 0, x, 0)                     max(x, 0)          weakens incoming-nan
 //
 // exp(x) / (1 + exp(x)) is no sigmoid: it is NaN where exp overflows.
@@ -76,6 +77,23 @@ Value halfOnePlus(MulOp op, OpMaker& m) {
   return m.make<MulOp>(m.make<MulOp>(x, scalarLike(m, x, 0.5)), bounded);
 }
 
+// x * sigmoid(x) * u in the associations that part x from its sigmoid.
+Value siluFirst(MulOp op, OpMaker& m) {
+  for (auto [p, q] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
+    auto inner = q.getDefiningOp<MulOp>();
+    if (!inner || !inner->hasOneUse()) continue;
+    for (auto [a, u] :
+         {std::pair(inner.getA(), inner.getB()), std::pair(inner.getB(), inner.getA())}) {
+      auto outside = p.getDefiningOp<SigmoidOp>(), inside = a.getDefiningOp<SigmoidOp>();
+      bool parted = (outside && outside.getX() == a && a != u) || (inside && inside.getX() == p);
+      if (!parted || a == p || u == p || !spells(op)) continue;
+      Value x = inside && inside.getX() == p ? p : a, s = x == p ? a : p;
+      return m.make<MulOp>(m.make<MulOp>(x, s), u);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void addActivationPatterns(RewritePatternSet& patterns) {
@@ -96,6 +114,7 @@ void addActivationPatterns(RewritePatternSet& patterns) {
     return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
   });
   addRewrite<MulOp>(patterns, "half-one-plus", halfOnePlus);
+  addRewrite<MulOp>(patterns, "silu-first", siluFirst);
   addRewrite<SelectOp>(patterns, "relu", [](SelectOp op, OpMaker& m) -> Value {
     auto compare = op.getCondition().getDefiningOp<CompareOp>();
     bool positive = compare && compare.getPredicate() == Predicate::gt &&

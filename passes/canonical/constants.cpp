@@ -60,6 +60,38 @@ void addScalars(RewritePatternSet& patterns) {
   });
 }
 
+// What `v` is the negative of: x of -x, and x * y of (-x) * y, which has the same bits as -(x * y).
+Value withoutSign(OpMaker& m, Value v) {
+  if (auto negated = v.getDefiningOp<NegOp>()) return negated.getX();
+  auto product = v.getDefiningOp<MulOp>();
+  if (!product || !product->hasOneUse()) return {};
+  for (unsigned i : {0u, 1u})
+    if (auto negated = product->getOperand(i).getDefiningOp<NegOp>())
+      return m.make<MulOp>(negated.getX(), product->getOperand(1 - i));
+  return {};
+}
+
+// concat(-s, s) as a factor of concat(b, a): the sign goes to the part that it turns.
+Value signOfPart(MulOp op, OpMaker& m) {
+  for (auto [a, b] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
+    auto table = a.getDefiningOp<ConcatOp>(), parts = b.getDefiningOp<ConcatOp>();
+    if (!table || !parts || table.getInputs().size() != 2 || parts.getInputs().size() != 2)
+      continue;
+    Value s = table.getInputs()[1], first = parts.getInputs()[0], second = parts.getInputs()[1];
+    auto negated = table.getInputs()[0].getDefiningOp<NegOp>();
+    int64_t fromBack = tensorType(table).getRank() - int64_t(table.getAxis());
+    bool fits = negated && negated.getX() == s && !first.getDefiningOp<NegOp>() &&
+                tensorType(parts).getRank() - int64_t(parts.getAxis()) == fromBack &&
+                dimOf(tensorType(s), int64_t(table.getAxis())) &&
+                dimOf(tensorType(s), int64_t(table.getAxis())) ==
+                    dimOf(tensorType(first), int64_t(parts.getAxis()));
+    if (!fits) continue;
+    Value turned = m.make<ConcatOp>(ValueRange{m.make<NegOp>(first), second}, parts.getAxis());
+    return m.make<MulOp>(turned, m.make<ConcatOp>(ValueRange{s, s}, table.getAxis()));
+  }
+  return {};
+}
+
 void addSigns(RewritePatternSet& patterns) {
   addRewrite<SubOp>(patterns, "subtract-constant", [](SubOp op, OpMaker& m) -> Value {
     if (splatElement(op.getA()) || elementOf(op).isUnsignedInteger() ||
@@ -80,14 +112,15 @@ void addSigns(RewritePatternSet& patterns) {
     return m.make<NegOp>(op.getB());
   });
   addRewrite<SubOp>(patterns, "subtract-negative", [](SubOp op, OpMaker& m) -> Value {
-    auto negated = op.getB().getDefiningOp<NegOp>();
-    return negated ? m.make<AddOp>(op.getA(), negated.getX()) : Value();
+    Value b = withoutSign(m, op.getB());
+    return b ? m.make<AddOp>(op.getA(), b) : Value();
   });
   addRewrite<AddOp>(patterns, "add-negative", [](AddOp op, OpMaker& m) -> Value {
     for (auto [a, b] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
-      if (auto negated = b.getDefiningOp<NegOp>()) return m.make<SubOp>(a, negated.getX());
+      if (Value x = withoutSign(m, b)) return m.make<SubOp>(a, x);
     return {};
   });
+  addRewrite<MulOp>(patterns, "sign-of-part", signOfPart);
   addRewrite<NegOp>(patterns, "negative-of-scaled", [](NegOp op, OpMaker& m) -> Value {
     auto product = withConstant<MulOp>(op.getX());
     if (!product || !isFloat(op) || !op.getX().hasOneUse() || product->x.getType() != op.getType())

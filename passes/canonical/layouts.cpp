@@ -5,6 +5,7 @@
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
 #include "passes/region_ops.h"
+#include "passes/weight_only.h"
 
 using namespace mlir;
 
@@ -100,6 +101,67 @@ Value keepDims(ReshapeOp op, OpMaker& m) {
   return m.make<Op>(reduce.getX(), reduce.getAxes(), true);
 }
 
+// The same with elementwise ops between the reduction and the reshape: it moves in front of them.
+bool isReduction(Operation* op) {
+  return isa_and_nonnull<ReduceMeanOp, ReduceSumOp, ReduceMaxOp, ReduceMinOp>(op);
+}
+// The one operand of an elementwise op that is no scalar and has the result's dims.
+Value shapedOperand(Operation* op) {
+  if (!op || !isElementwise(op) || !op->hasOneUse()) return {};
+  Value shaped;
+  for (Value v : op->getOperands()) {
+    if (tensorType(v).getRank() == 0) continue;
+    if (shaped && shaped != v) return {};
+    shaped = v;
+  }
+  bool same = shaped && dimsOf(tensorType(shaped)) == dimsOf(tensorType(op->getResult(0)));
+  return same ? shaped : Value();
+}
+Value keepDimsBehind(ReshapeOp op, OpMaker& m) {
+  Operation* f = op.getX().getDefiningOp();
+  Value v = shapedOperand(f);
+  while (v && !isReduction(v.getDefiningOp())) v = shapedOperand(v.getDefiningOp());
+  if (!v || !v.hasOneUse()) return {};
+  Operation* reduce = v.getDefiningOp();
+  auto dims = dimsOf(tensorType(reduce->getOperand(0)));
+  for (int64_t axis : reduce->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef())
+    dims[size_t(axis)] = m.dim(1);
+  if (reduce->getAttrOfType<BoolAttr>("keep_dims").getValue() || dims != dimsOf(op.getType()))
+    return {};
+  SmallVector<Value> operands(f->getOperands());
+  for (Value& operand : operands)
+    if (tensorType(operand).getRank()) operand = m.reshape(operand, dims);
+  return m.b
+      .create(m.loc, f->getName().getIdentifier(), operands, op->getResultTypes(), f->getAttrs())
+      ->getResult(0);
+}
+
+bool swapsLastTwo(TransposeOp op) {
+  auto p = op.getPermutation();
+  size_t rank = p.size();
+  for (size_t i = 0; i + 2 < rank; ++i)
+    if (p[i] != int64_t(i)) return false;
+  return rank >= 2 && p[rank - 1] == int64_t(rank - 2);
+}
+// (a b)^T is b^T a^T, sum by sum; only where a transpose in front of the product goes.
+Value transposeOfProduct(TransposeOp op, OpMaker& m) {
+  auto product = op.getX().getDefiningOp<MatmulOp>();
+  if (!product || !product->hasOneUse() || !swapsLastTwo(op)) return {};
+  auto a = product.getA().getDefiningOp<TransposeOp>();
+  auto b = product.getB().getDefiningOp<TransposeOp>();
+  if (!(a && swapsLastTwo(a)) && !(b && swapsLastTwo(b))) return {};
+  return m.make<MatmulOp>(m.swapLastTwo(product.getB()), m.swapLastTwo(product.getA()));
+}
+
+// A weight [1, k, n] is a matrix.
+Value weightMatrix(MatmulOp op, OpMaker& m) {
+  auto dims = dimsOf(tensorType(op.getB()));
+  if (dims.size() < 3 || int64_t(dims.size()) > tensorType(op.getA()).getRank() ||
+      !llvm::all_of(ArrayRef(dims).drop_back(2), isOne) || !isLoadedWeight(op.getB()))
+    return {};
+  return m.make<MatmulOp>(op.getA(), m.reshape(op.getB(), ArrayRef(dims).take_back(2)));
+}
+
 }  // namespace
 
 void addAxisMapPatterns(RewritePatternSet& patterns) {
@@ -112,6 +174,9 @@ void addAxisMapPatterns(RewritePatternSet& patterns) {
     auto inner = op.getX().getDefiningOp<BroadcastOp>();
     return inner ? m.make<BroadcastOp>(inner.getX(), op.getShape()) : Value();
   });
+  addRewrite<TransposeOp>(patterns, "transpose-of-product", transposeOfProduct);
+  addRewrite<MatmulOp>(patterns, "weight-matrix", weightMatrix);
+  addRewrite<ReshapeOp>(patterns, "keep-dims", keepDimsBehind);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMeanOp>);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceSumOp>);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMaxOp>);

@@ -8,6 +8,9 @@
 //   mul(select(c, x, -inf), s), s > 0      select(c, mul(x, s), -inf)
 //   select(true, x, m), a and true         x, a
 //   not (a or b), not (a < b)              pushed inside where a negation is free
+//   cast(c) * -1e9, 1 - cast(c)            select(c, -1e9, -0), cast(not c)
+//   select(c, 1, 0) == 0                   not c
+//   reshape(select(c, 0, -1e9))            select(reshape(c), 0, -1e9)
 //
 // A finite minimum is a number: it is never taken for -inf, and never added away.
 #include <cmath>
@@ -155,31 +158,81 @@ void addAddedMasks(RewritePatternSet& patterns) {
   });
 }
 
+// The condition that a comparison with `c` makes of a value which is `a` where `condition` holds
+// and `b` elsewhere; null if it does not tell them apart.
+Value conditionOf(OpMaker& m, Predicate predicate, Value condition, double a, double b, double c) {
+  auto holds = [&](double v) {
+    switch (predicate) {
+      case Predicate::eq:
+        return v == c;
+      case Predicate::ne:
+        return v != c;
+      case Predicate::lt:
+        return v < c;
+      case Predicate::le:
+        return v <= c;
+      case Predicate::gt:
+        return v > c;
+      default:
+        return v >= c;
+    }
+  };
+  if (holds(a) == holds(b)) return {};
+  return holds(a) ? condition : m.make<LogicalNotOp>(condition);
+}
+
 // A mask that became a number and a condition again.
 Value conditionOfCast(CompareOp op, OpMaker& m) {
   auto cast = op.getA().getDefiningOp<CastOp>();
   auto c = constantOf(op.getB());
   if (!cast || !c || !elementOf(cast.getX()).isInteger(1) || cast.getX().getType() != op.getType())
     return {};
-  auto holds = [&](double v) {
-    switch (op.getPredicate()) {
-      case Predicate::eq:
-        return v == *c;
-      case Predicate::ne:
-        return v != *c;
-      case Predicate::lt:
-        return v < *c;
-      case Predicate::le:
-        return v <= *c;
-      case Predicate::gt:
-        return v > *c;
-      default:
-        return v >= *c;
-    }
-  };
-  bool ofTrue = holds(1), ofFalse = holds(0);
-  if (ofTrue == ofFalse) return {};
-  return ofTrue ? Value(cast.getX()) : m.make<LogicalNotOp>(cast.getX());
+  return conditionOf(m, op.getPredicate(), cast.getX(), 1, 0, *c);
+}
+Value conditionOfSelect(CompareOp op, OpMaker& m) {
+  auto select = op.getA().getDefiningOp<SelectOp>();
+  if (!select || select.getCondition().getType() != op.getType()) return {};
+  auto a = constantOf(select.getA()), b = constantOf(select.getB()), c = constantOf(op.getB());
+  if (!a || !b || !c) return {};
+  return conditionOf(m, op.getPredicate(), select.getCondition(), *a, *b, *c);
+}
+
+// Conditions that became numbers are selections of numbers.
+void addNumbers(RewritePatternSet& patterns) {
+  addRewrite<MulOp>(patterns, "select-of-cast", [](MulOp op, OpMaker& m) -> Value {
+    auto product = withConstant<MulOp>(op);
+    auto cast = product ? product->x.getDefiningOp<CastOp>() : CastOp();
+    if (!cast || !cast->hasOneUse() || !elementOf(cast.getX()).isInteger(1) ||
+        cast.getType() != op.getType() || !std::isfinite(product->c))
+      return {};
+    // 0 times a negative number is -0.
+    double zero = isFloat(op) ? 0 * product->c : 0;
+    return m.make<SelectOp>(cast.getX(), scalarLike(m, op, product->c), scalarLike(m, op, zero));
+  });
+  addRewrite<SubOp>(patterns, "one-minus-condition", [](SubOp op, OpMaker& m) -> Value {
+    auto cast = op.getB().getDefiningOp<CastOp>();
+    bool fits = cast && isConstant(op.getA(), 1) && elementOf(cast.getX()).isInteger(1) &&
+                cast.getType() == op.getType();
+    return fits ? m.cast(m.make<LogicalNotOp>(cast.getX()), cast.getDtype()) : Value();
+  });
+}
+
+// The condition of a selection between two numbers that a layout may go to instead.
+SelectOp selectOfNumbers(Value v) {
+  auto select = v.getDefiningOp<SelectOp>();
+  bool fits = select && select->hasOneUse() && constantOf(select.getA()) &&
+              constantOf(select.getB()) && tensorType(select.getA()).getRank() == 0 &&
+              tensorType(select.getB()).getRank() == 0;
+  return fits ? select : SelectOp();
+}
+template <class Op, class... Attributes>
+void addLayoutOfSelect(RewritePatternSet& patterns, Attributes (Op::*... get)()) {
+  addRewrite<Op>(patterns, "layout-of-select", [=](Op op, OpMaker& m) -> Value {
+    SelectOp select = selectOfNumbers(op.getX());
+    if (!select) return {};
+    Value condition = m.make<Op>(select.getCondition(), (op.*get)()...);
+    return m.make<SelectOp>(condition, select.getA(), select.getB());
+  });
 }
 
 template <class Op>
@@ -199,7 +252,13 @@ void addProvedTerms(RewritePatternSet& patterns, bool neutral) {
 void addMaskPatterns(RewritePatternSet& patterns) {
   addSelects(patterns);
   addAddedMasks(patterns);
+  addNumbers(patterns);
+  addLayoutOfSelect<ReshapeOp>(patterns, &ReshapeOp::getShape);
+  addLayoutOfSelect<TransposeOp>(patterns, &TransposeOp::getPermutation);
+  addLayoutOfSelect<SliceOp>(patterns, &SliceOp::getStarts, &SliceOp::getSizes,
+                             &SliceOp::getStrides);
   addRewrite<CompareOp>(patterns, "condition-of-cast", conditionOfCast);
+  addRewrite<CompareOp>(patterns, "condition-of-select", conditionOfSelect);
   addRewrite<LogicalNotOp>(patterns, "push-negation", pushNegation);
   addRewrite<LogicalAndOp>(patterns, "pull-negation", pullNegation<LogicalAndOp, LogicalOrOp>);
   addRewrite<LogicalOrOp>(patterns, "pull-negation", pullNegation<LogicalOrOp, LogicalAndOp>);

@@ -89,3 +89,30 @@ func.func @relu(%x: !x) -> !x {
   %a = lathe.select %c, %x, %zero : !x2, !x, tensor<f32>
   return %a : !x
 }
+
+// CHECK-LABEL: @silu_first
+// CHECK: %[[S:.*]] = lathe.sigmoid %arg0
+// CHECK: %[[A:.*]] = lathe.mul {{.*}}%arg0
+// CHECK: lathe.mul %[[A]], %arg1
+// CHECK: %[[B:.*]] = lathe.mul {{.*}}%arg0
+// CHECK: lathe.mul %[[B]], %arg1
+// STRICT-LABEL: @silu_first
+// STRICT: lathe.mul %arg0, %arg1
+func.func @silu_first(%x: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %s = lathe.sigmoid %x : tensor<4xf32>
+  %p = lathe.mul %x, %u : tensor<4xf32>, tensor<4xf32>
+  %a = lathe.mul %p, %s : tensor<4xf32>, tensor<4xf32>
+  %q = lathe.mul %s, %u : tensor<4xf32>, tensor<4xf32>
+  %b = lathe.mul %x, %q : tensor<4xf32>, tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+// The sigmoid of another value.
+// CHECK-LABEL: @sigmoid_of_another
+// CHECK: %[[P:.*]] = lathe.mul %arg0, %arg1
+// CHECK: lathe.mul %[[P]]
+func.func @sigmoid_of_another(%x: tensor<4xf32>, %u: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<4xf32> {
+  %s = lathe.sigmoid %z : tensor<4xf32>
+  %p = lathe.mul %x, %u : tensor<4xf32>, tensor<4xf32>
+  %a = lathe.mul %p, %s : tensor<4xf32>, tensor<4xf32>
+  return %a : tensor<4xf32>
+}

@@ -225,3 +225,33 @@ func.func @wide_integers(%x: tensor<4xi64>, %b: tensor<4xi8>) -> (tensor<i64>, t
   %d = lathe.sub %b, %byte : tensor<4xi8>, tensor<i8>
   return %one, %wrapped, %a, %c, %d : tensor<i64>, tensor<i64>, tensor<4xi64>, tensor<4xi64>, tensor<4xi8>
 }
+
+// A sign inside of a product goes into the sum.
+// CHECK-LABEL: @signs_of_products
+// CHECK: %[[P:.*]] = lathe.mul %arg1, %arg2
+// CHECK: lathe.sub %arg0, %[[P]]
+// CHECK: lathe.add
+// CHECK-NOT: lathe.neg
+func.func @signs_of_products(%a: tensor<4xf32>, %b: tensor<4xf32>, %s: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %n = lathe.neg %b : tensor<4xf32>
+  %p = lathe.mul %n, %s : tensor<4xf32>, tensor<4xf32>
+  %x = lathe.add %a, %p : tensor<4xf32>, tensor<4xf32>
+  %m = lathe.neg %b : tensor<4xf32>
+  %q = lathe.mul %s, %m : tensor<4xf32>, tensor<4xf32>
+  %y = lathe.sub %a, %q : tensor<4xf32>, tensor<4xf32>
+  return %x, %y : tensor<4xf32>, tensor<4xf32>
+}
+
+// The sign of half a table stands at the part of the value that it turns.
+// CHECK-LABEL: @sign_of_part
+// CHECK-DAG: %[[N:.*]] = lathe.neg %arg1
+// CHECK-DAG: %[[T:.*]] = lathe.concat %[[N]], %arg0 axis 1
+// CHECK-DAG: %[[S:.*]] = lathe.concat %arg2, %arg2 axis 1
+// CHECK-DAG: lathe.mul %[[T]], %[[S]]
+func.func @sign_of_part(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>, %s: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %n = lathe.neg %s : tensor<3x4xf32>
+  %t = lathe.concat %n, %s axis 1 : tensor<3x4xf32>, tensor<3x4xf32>
+  %r = lathe.concat %b, %a axis 1 : tensor<3x4xf32>, tensor<3x4xf32>
+  %y = lathe.mul %r, %t : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}

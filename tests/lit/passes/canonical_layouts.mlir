@@ -92,3 +92,67 @@ func.func @compose(%x: tensor<2x3x4xf32>, %y: tensor<1x4xf32>) -> (tensor<4x2x3x
   %3 = lathe.broadcast %2 to <5, 2, 4> : tensor<2x4xf32>
   return %1, %3 : tensor<4x2x3xf32>, tensor<5x2x4xf32>
 }
+
+// The axis is put back in front of what is done to the reduction.
+// CHECK-LABEL: @keep_dims_behind
+// CHECK: lathe.reduce_mean %arg0 axes [1] keep_dims true
+// CHECK: lathe.rsqrt {{.*}} : tensor<8x1xf32>
+// CHECK-NOT: lathe.reshape
+// CHECK: return
+func.func @keep_dims_behind(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] : tensor<8x4xf32>
+  %e = lathe.add %m, %eps : tensor<8xf32>, tensor<f32>
+  %r = lathe.rsqrt %e : tensor<8xf32>
+  %k = lathe.reshape %r to <8, 1> : tensor<8xf32>
+  %y = lathe.mul %x, %k : tensor<8x4xf32>, tensor<8x1xf32>
+  return %y : tensor<8x4xf32>
+}
+// Another axis is made, or another value comes in.
+// CHECK-LABEL: @other_axis_behind
+// CHECK-COUNT-2: lathe.reshape
+func.func @other_axis_behind(%x: tensor<8x4xf32>, %b: tensor<8xf32>) -> (tensor<1x8xf32>, tensor<8x1xf32>) {
+  %m = lathe.reduce_mean %x axes [1] : tensor<8x4xf32>
+  %r = lathe.rsqrt %m : tensor<8xf32>
+  %k = lathe.reshape %r to <1, 8> : tensor<8xf32>
+  %n = lathe.reduce_sum %x axes [1] : tensor<8x4xf32>
+  %s = lathe.add %n, %b : tensor<8xf32>, tensor<8xf32>
+  %l = lathe.reshape %s to <8, 1> : tensor<8xf32>
+  return %k, %l : tensor<1x8xf32>, tensor<8x1xf32>
+}
+
+// W x^T, transposed, is x W^T.
+// CHECK-LABEL: @transpose_of_product
+// CHECK: %[[T:.*]] = lathe.transpose %arg0 [1, 0]
+// CHECK: %[[Y:.*]] = lathe.matmul %arg1, %[[T]]
+// CHECK: return %[[Y]]
+func.func @transpose_of_product(%w: tensor<6x4xf32>, %x: tensor<2x3x4xf32>) -> tensor<2x3x6xf32> {
+  %t = lathe.transpose %x [0, 2, 1] : tensor<2x3x4xf32>
+  %p = lathe.matmul %w, %t : tensor<6x4xf32>, tensor<2x4x3xf32>
+  %y = lathe.transpose %p [0, 2, 1] : tensor<2x6x3xf32>
+  return %y : tensor<2x3x6xf32>
+}
+// No transpose goes; the product has another reader.
+// CHECK-LABEL: @transpose_stays
+// CHECK: lathe.matmul %arg0, %arg1
+// CHECK: lathe.matmul %arg0, %{{[0-9]+}}
+func.func @transpose_stays(%a: tensor<3x4xf32>, %b: tensor<4x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>) {
+  %p = lathe.matmul %a, %b : tensor<3x4xf32>, tensor<4x3xf32>
+  %y = lathe.transpose %p [1, 0] : tensor<3x3xf32>
+  %t = lathe.transpose %a [1, 0] : tensor<3x4xf32>
+  %q = lathe.matmul %a, %t : tensor<3x4xf32>, tensor<4x3xf32>
+  %z = lathe.transpose %q [1, 0] : tensor<3x3xf32>
+  return %y, %q, %z : tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>
+}
+
+// CHECK-LABEL: @weight_matrix
+// CHECK: %[[W:.*]] = lathe.weight
+// CHECK: %[[M:.*]] = lathe.reshape %[[W]] to <4, 6>
+// CHECK: lathe.matmul %arg0, %[[M]]
+// CHECK: lathe.matmul %arg0, %arg1
+func.func @weight_matrix(%x: tensor<2x3x4xf32>, %k: tensor<1x4x6xf32>) -> (tensor<2x3x6xf32>, tensor<2x3x6xf32>) {
+  %w = lathe.weight "w" : tensor<1x4x6xf32>
+  %y = lathe.matmul %x, %w : tensor<2x3x4xf32>, tensor<1x4x6xf32>
+  %z = lathe.matmul %x, %k : tensor<2x3x4xf32>, tensor<1x4x6xf32>
+  return %y, %z : tensor<2x3x6xf32>, tensor<2x3x6xf32>
+}

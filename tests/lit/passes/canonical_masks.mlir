@@ -158,3 +158,71 @@ func.func @condition_of_cast(%c: tensor<8xi1>) -> (tensor<8xi1>, tensor<8xi1>) {
   %b = lathe.compare eq %f, %zero : tensor<8xf32>, tensor<f32>
   return %a, %b : tensor<8xi1>, tensor<8xi1>
 }
+
+// A condition that became a number is a selection; -1e9 times false is -0.
+// CHECK-LABEL: @conditions_as_numbers
+// CHECK-DAG: %[[LOW:.*]] = lathe.constant dense<-1.000000e+09>
+// CHECK-DAG: %[[ZERO:.*]] = lathe.constant dense<-0.000000e+00>
+// CHECK-DAG: lathe.select {{.*}}, %[[ZERO]], %[[LOW]]
+// CHECK-DAG: lathe.cast %{{.*}} to f32
+// CHECK-NOT: lathe.sub
+// STRICT-LABEL: @conditions_as_numbers
+// STRICT: lathe.select
+// STRICT-NOT: lathe.sub
+func.func @conditions_as_numbers(%x: !s, %c: !m) -> (!s, !s, !s) {
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %n = lathe.cast %c to f32 : !m
+  %a = lathe.mul %n, %low : !s, tensor<f32>
+  %p = lathe.cast %c to f32 : !m
+  %b = lathe.sub %one, %p : tensor<f32>, !s
+  %q = lathe.cast %c to f32 : !m
+  %d = lathe.mul %q, %inf : !s, tensor<f32>
+  return %a, %b, %d : !s, !s, !s
+}
+
+// tril(ones) == 0.
+// CHECK-LABEL: @condition_of_select
+// CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg0
+// CHECK-NEXT: return %[[N]], %arg0
+func.func @condition_of_select(%c: !m) -> (!m, !m) {
+  %one = lathe.constant dense<1.0> : !s
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %t = lathe.select %c, %one, %zero : !m, !s, tensor<f32>
+  %a = lathe.compare eq %t, %zero : !s, tensor<f32>
+  %b = lathe.compare gt %t, %zero : !s, tensor<f32>
+  return %a, %b : !m, !m
+}
+// Neither number is told apart, or the condition is stretched.
+// CHECK-LABEL: @no_condition_of_select
+// CHECK-COUNT-2: lathe.compare
+func.func @no_condition_of_select(%c: !m, %r: tensor<8x1xi1>) -> (!m, !m) {
+  %one = lathe.constant dense<1.0> : !s
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %three = lathe.constant dense<3.0> : tensor<f32>
+  %t = lathe.select %c, %one, %zero : !m, !s, tensor<f32>
+  %a = lathe.compare lt %t, %three : !s, tensor<f32>
+  %u = lathe.select %r, %one, %zero : tensor<8x1xi1>, !s, tensor<f32>
+  %b = lathe.compare gt %u, %zero : !s, tensor<f32>
+  return %a, %b : !m, !m
+}
+
+// CHECK-LABEL: @layout_of_select
+// CHECK-DAG: %[[R:.*]] = lathe.reshape %arg0 to <1, 8, 8> : tensor<8x8xi1>
+// CHECK-DAG: lathe.select %[[R]]
+// CHECK-DAG: %[[T:.*]] = lathe.transpose %arg0 [1, 0] : tensor<8x8xi1>
+// CHECK-DAG: lathe.select %[[T]]
+// CHECK-DAG: %[[S:.*]] = lathe.slice %arg0 starts <0, 0> sizes <3, 8> strides [1, 1] : tensor<8x8xi1>
+// CHECK-DAG: lathe.select %[[S]]
+func.func @layout_of_select(%c: !m) -> (tensor<1x8x8xf32>, !s, tensor<3x8xf32>) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %a = lathe.select %c, %zero, %low : !m, tensor<f32>, tensor<f32>
+  %r = lathe.reshape %a to <1, 8, 8> : !s
+  %b = lathe.select %c, %zero, %low : !m, tensor<f32>, tensor<f32>
+  %t = lathe.transpose %b [1, 0] : !s
+  %d = lathe.select %c, %zero, %low : !m, tensor<f32>, tensor<f32>
+  %s = lathe.slice %d starts <0, 0> sizes <3, 8> strides [1, 1] : !s
+  return %r, %t, %s : tensor<1x8x8xf32>, !s, tensor<3x8xf32>
+}
