@@ -21,7 +21,8 @@ std::optional<int64_t> axisOf(RankedTensorType type, int64_t axis) {
 }
 
 bool isWeight(Value value) {
-  while (auto cast = value.getDefiningOp<CastOp>()) value = cast.getX();
+  while (isa_and_nonnull<CastOp, ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   return bool(value.getDefiningOp<WeightOp>());
 }
 

@@ -2,7 +2,7 @@
 //
 //   silu        x * sigmoid(x), x * (1 / (1 + exp(-x))), x / (1 + exp(-x))
 //   gelu        x / 2 * (1 + erf(x / sqrt 2))
-//   gelu_tanh   x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+//   gelu_tanh   x / 2 * (1 + tanh(z)), x * sigmoid(2 z), z = sqrt(2 / pi) * (x + 0.044715 x^3)
 //   relu        max(x, 0)
 #include <numbers>
 
@@ -44,16 +44,27 @@ Tensor onePlusErf(DagPattern& p, const Tensor& x) {
   Tensor scaled = p.anyOf({mul(x, p.constant(1 / sqrt2)), div(x, p.constant(sqrt2))});
   return add(erf(scaled), p.constant(1));
 }
-Tensor onePlusTanh(DagPattern& p, const Tensor& x) {
+// 2 / sqrt(pi) / sqrt(2) times x + 0.044715 x^3, times `scale`: the factor outside, or x factored
+// out of the sum.
+Tensor cubic(DagPattern& p, const Tensor& x, double scale) {
   using std::numbers::inv_sqrtpi, std::numbers::sqrt2;
+  const double factor = scale * sqrt2 * inv_sqrtpi, share = 0.044715;
   auto times = [&](const Tensor& t, double c) {
     return p.anyOf({mul(t, p.constant(c)), div(t, p.constant(1 / c))});
   };
   Tensor square = p.anyOf({mul(x, x), pow(x, p.constant(2))});
   Tensor cube = p.anyOf({mul(square, x), pow(x, p.constant(3))});
-  Tensor inner = add(x, times(cube, 0.044715));
-  return add(tanh(times(inner, sqrt2 * inv_sqrtpi)), p.constant(1));
+  Tensor sum = add(x, times(cube, share));
+  Tensor one = add(times(square, share), p.constant(1));
+  Tensor both = add(times(square, factor * share), p.constant(factor));
+  return p.anyOf({times(p.anyOf({sum, mul(x, one)}), factor), mul(x, both),
+                  mul(mul(x, p.constant(factor)), one)});
 }
+Tensor onePlusTanh(DagPattern& p, const Tensor& x) {
+  return add(tanh(cubic(p, x, 1)), p.constant(1));
+}
+// (1 + tanh(z)) / 2 is sigmoid(2 z).
+Tensor sigmoidOfCubic(DagPattern& p, const Tensor& x) { return mul(x, sigmoid(cubic(p, x, 2))); }
 
 Tensor relu(DagPattern& p, const Tensor& x) { return max(x, p.constant(0)); }
 
@@ -71,6 +82,7 @@ const std::vector<ActivationForm>& activationForms() {
       {"gelu_tanh", halfLast<onePlusTanh>},
       {"gelu_tanh", halfLastDivided<onePlusTanh>},
       {"gelu_tanh", halfInside<onePlusTanh>},
+      {"gelu_tanh", sigmoidOfCubic},
       {"relu", relu},
   };
   return forms;

@@ -7,8 +7,10 @@
 //   softcap  c * tanh(scores / c), in front of the masks
 //   masks    select(condition, scores, -inf), add(scores, bias); conditions that compare index
 //            ramps are causal masks and windows (causal.h), any other is a boolean mask
-//   k, v     heads repeated by a broadcast are grouped heads (grouped_heads.h)
+//   k, v     heads repeated by a broadcast, or stretched by the product of q [b, g, r, s, d] and
+//            k [b, g, 1, t, d], are grouped heads (grouped_heads.h)
 #include "ir/ops.h"
+#include "passes/patterns/forms.h"
 #include "passes/patterns/grouped_heads.h"
 #include "passes/patterns/library.h"
 #include "passes/patterns/scores.h"
@@ -71,24 +73,27 @@ Value build(Match& m, Value weights, Value v) {
   ScoreReader scores(m, softmax.getX(), ScoreReader::Until::Product);
   if (!scores.read()) return {};
   auto product = scores.base.getDefiningOp<MatmulOp>();
-  Operand q = readOperand(m, product.getA()), k = readOperand(m, product.getB());
-  if (k.x == product.getB())
-    return m.decline("lathe.transpose: k is not transposed in front of the product");
-  std::swap(k.permutation[rank - 1], k.permutation[rank - 2]);
+  Value keys = withoutGroupAxis(m, product.getB());
+  Operand q = readOperand(m, product.getA()), k = readOperand(m, keys);
+  if (k.x == keys) return m.decline("lathe.transpose: k is not transposed in front of the product");
+  std::swap(k.permutation.back(), *(k.permutation.end() - 2));
   double scale = q.scale * k.scale * scores.scale;
   scores.readCausal();
   Value query = turned(m, q), key = turned(m, k);
   if (!query || !key) return {};
-  if (!groupHeads(m, key, v)) return {};
   Value mask = scores.mask();
+  bool inGroups = rank == 5;
+  if (inGroups) v = withoutGroupAxis(m, v);
+  if (inGroups ? !joinGroups(m, query, key, v, mask) : !groupHeads(m, key, v)) return {};
   std::string maskedRow = scores.maskedRow(softmax);
   std::string causal = stringifyCausal(scores.causal).str();
-  return m.make("lathe.attention", {query, key, v, mask, scores.positions},
-                {{"scale", scale},
-                 {"softcap", scores.softcap},
-                 {"causal", Keyword{"causal", causal}},
-                 {"window", scores.window},
-                 {"masked_row", Keyword{"masked_row", maskedRow}}});
+  Value y = m.make("lathe.attention", {query, key, v, mask, scores.positions},
+                   {{"scale", scale},
+                    {"softcap", scores.softcap},
+                    {"causal", Keyword{"causal", causal}},
+                    {"window", scores.window},
+                    {"masked_row", Keyword{"masked_row", maskedRow}}});
+  return y && inGroups ? reshaped(m, y, dimsOf(tensorType(m.root()->getResult(0)))) : y;
 }
 
 void record(DagPattern& p) {

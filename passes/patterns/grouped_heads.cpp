@@ -75,6 +75,57 @@ Value withoutRepeat(Match& m, const Repeated& r) {
 
 }  // namespace
 
+namespace {
+
+// Axes `at` and `at` + 1 as one. Where the first lies in front of a mask's own axes, the second
+// goes; where both do, nothing is to do.
+Value mergeAxes(Match& m, Value v, int64_t at) {
+  if (at < -1) return v;
+  auto dims = dimsOf(tensorType(v));
+  if (at >= 0) dims[at] = dimAttr(v.getContext(), exprOf(dims[at]) * exprOf(dims[at + 1]));
+  dims.erase(dims.begin() + at + 1);
+  return reshaped(m, v, dims);
+}
+
+}  // namespace
+
+Value withoutGroupAxis(Match& m, Value v) {
+  auto one = v.getDefiningOp<ReshapeOp>();
+  if (!one || tensorType(v).getRank() != 5) return v;
+  auto dims = dimsOf(tensorType(v));
+  dims.erase(dims.begin() + 2);
+  if (dimsOf(tensorType(one.getX())) != dims) return v;
+  m.consume(one);
+  return one.getX();
+}
+
+bool joinGroups(Match& m, Value& q, Value& k, Value& v, Value& mask) {
+  auto fail = [&](const Twine& reason) {
+    m.decline(reason);
+    return false;
+  };
+  auto head = tensorType(q);
+  StringAttr groups = dimOf(head, 1), each = dimOf(head, 2);
+  if (!groups || !each) return fail("the number of heads has no name");
+  for (Value* shared : {&k, &v}) {
+    auto type = tensorType(*shared);
+    if (dimOf(type, 1) != groups || (type.getRank() == 5 && !isOne(dimOf(type, 2))))
+      return fail("the heads of a group do not share keys and values: wanted an axis of 1");
+    if (type.getRank() == 5) *shared = mergeAxes(m, *shared, 1);
+  }
+  q = mergeAxes(m, q, 1);
+  if (mask) {
+    auto type = tensorType(mask);
+    int64_t at = type.getRank() - 4;  // of the groups
+    auto is = [&](int64_t axis, StringAttr dim) { return axis >= 0 && dimOf(type, axis) == dim; };
+    bool ofAll = (at < 0 || isOne(dimOf(type, at))) && (at + 1 < 0 || isOne(dimOf(type, at + 1)));
+    if (!ofAll && !(is(at, groups) && is(at + 1, each)))
+      return fail("the mask of " + shortType(type) + " tells heads of a group apart");
+    mask = mergeAxes(m, mask, at);
+  }
+  return q && k && v;
+}
+
 bool groupHeads(Match& m, Value& k, Value& v) {
   auto repeatedK = readRepeat(k), repeatedV = readRepeat(v);
   if (!repeatedK || !repeatedV || repeatedK->groups() != repeatedV->groups()) return true;

@@ -14,4 +14,12 @@ namespace lathe {
 /// False after Match::decline.
 bool groupHeads(Match& m, mlir::Value& k, mlir::Value& v);
 
+/// What a reshape gave the axis of 1 that a product stretches over the heads of a group: [b, g, t,
+/// d] of [b, g, 1, t, d]. Any other value itself.
+mlir::Value withoutGroupAxis(Match& m, mlir::Value v);
+/// Heads in groups, q [b, g, r, s, d] with k and v [b, g, 1, t, d] or without that axis, become
+/// q [b, g r, s, d] with k and v [b, g, t, d]. The mask (or null) is aligned to the scores
+/// [b, g, r, s, t] and becomes one of [b, g r, s, t]. False after Match::decline.
+bool joinGroups(Match& m, mlir::Value& q, mlir::Value& k, mlir::Value& v, mlir::Value& mask);
+
 }  // namespace lathe

@@ -11,6 +11,7 @@
 #include "ir/types.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
+#include "passes/weight_only.h"
 
 using namespace mlir;
 
@@ -85,6 +86,37 @@ void withBias(DagPattern& p) {
   });
 }
 
+// x w - b: the negative of a weight is taken at load time.
+void withoutBias(DagPattern& p) {
+  Product product = anyProduct(p);
+  Tensor bias = p.where(p.any(), "a bias of weights alone", isLoadedWeight);
+  p.root(sub(product.without, bias));
+  p.replaceWith([=](Match& m) -> Value {
+    Value b = perLastDim(m, m[bias], tensorType(m[product.without]));
+    if (!b) return m.decline("the bias is not one element per last dim");
+    b = m.make("lathe.neg", {b});
+    auto op = m[product.without].getDefiningOp<LinearOp>();
+    return m.make("lathe.linear", {op.getX(), op.getW(), b, {}}, {layoutOf(op)});
+  });
+}
+
+// (r + x w) + b.
+void biasAfterResidual(DagPattern& p) {
+  Tensor x = p.any(), w = p.any(), residual = p.any();
+  Tensor bias = p.where(p.any(), "a bias of weights alone", isLoadedWeight);
+  Tensor sum =
+      p.emit("lathe.linear", {x, w, Tensor(), residual}, {}, std::source_location::current());
+  p.root(add(sum, bias));
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = m[sum].getDefiningOp<LinearOp>();
+    if (op.getActivation() != Activation::none)
+      return m.decline("'activation' of lathe.linear: it comes behind the bias");
+    Value b = perLastDim(m, m[bias], tensorType(m[sum]));
+    if (!b) return m.decline("the bias is not one element per last dim");
+    return m.make("lathe.linear", {op.getX(), op.getW(), b, op.getResidual()}, {layoutOf(op)});
+  });
+}
+
 // `widened`: the activation is computed in f32 between casts, as linear computes it.
 void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
   p.phase(kEpilogues);
@@ -121,7 +153,9 @@ void addLinearPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "linear", transposed);
   addPattern(library, context, "linear-in-out", plain);
   addPattern(library, context, "linear-bias", withBias);
+  addPattern(library, context, "linear-bias-subtracted", withoutBias);
   addPattern(library, context, "linear-residual", withResidual);
+  addPattern(library, context, "linear-residual-bias", biasAfterResidual);
   for (const ActivationForm& form : activationForms())
     for (bool widened : {false, true})
       addPattern(library, context, std::string("linear-") + form.name + (widened ? "-widened" : ""),

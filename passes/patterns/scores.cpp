@@ -16,19 +16,24 @@ bool isFill(Value v) {
   return number && *number <= kHighestFill;
 }
 
-// 0 and -inf, as the condition where it is -inf or (not hidden) 0.
+// What is added to hidden scores: -inf, or a number so large that no score changes it.
+constexpr double kAbsorbingFill = -1e30;
+
+// 0 and such a fill, as the condition where it is the fill or (not hidden) 0.
 struct Additive {
   Value condition;
   bool hidden;
+  double fill;
 };
 std::optional<Additive> readAdditive(Value bias) {
   auto select = bias.getDefiningOp<SelectOp>();
   if (!select) return std::nullopt;
-  bool hidden = isSplatOf(select.getA(), -INFINITY);
-  if (!hidden && !isSplatOf(select.getB(), -INFINITY)) return std::nullopt;
-  auto visible = splatValue(hidden ? select.getB() : select.getA());
-  if (!visible || *visible != 0) return std::nullopt;
-  return Additive{select.getCondition(), hidden};
+  auto a = splatValue(select.getA()), b = splatValue(select.getB());
+  if (!a || !b) return std::nullopt;
+  bool hidden = *a <= kAbsorbingFill;
+  double fill = hidden ? *a : *b;
+  if (fill > kAbsorbingFill || (hidden ? *b : *a) != 0) return std::nullopt;
+  return Additive{select.getCondition(), hidden, fill};
 }
 
 bool leadsToProduct(Value v) {
@@ -144,15 +149,23 @@ ScoreReader::Step ScoreReader::addSelect(SelectOp select) {
   if (isFill(inner) || inner.getType() != select.getType())
     return stop("lathe.select: the mask hides a constant");
   double fill = *splatValue(hidden ? select.getA() : select.getB());
+  if (addsFill_) return stop("lathe.select: the added fill makes -inf of the selected one");
+  if (Step s = takeFill(fill, tensorType(select).getElementType()); s != Step::Read) return s;
+  base = inner;
+  addCondition(select.getCondition(), hidden);
+  return Step::Read;
+}
+
+ScoreReader::Step ScoreReader::takeFill(double fill, Type element) {
   if (fill_.value_or(fill) != fill)
     return stop("lathe.select: two masks put different numbers into the scores");
   if (!std::isinf(fill)) {
     // A weight of exp(fill - maximum) is 0 as long as scores stay far above the fill.
-    if (fill * scale > kHighestFill || tensorType(select).getElementType().isF16())
+    if (fill * scale > kHighestFill || element.isF16())
       return stop("lathe.select: the scaled fill is no large negative number");
     // A row of fills is uniform as long as nothing behind the mask makes infinities of them.
     SmallVector<Type, 2> types(rounded_);
-    types.push_back(tensorType(select).getElementType());
+    types.push_back(element);
     for (Type type : types)
       if (std::isinf(roundedTo(type, fill)) || std::isinf(roundedTo(type, fill * scale)))
         return stop("lathe.select: the fill becomes -inf behind the mask");
@@ -163,8 +176,6 @@ ScoreReader::Step ScoreReader::addSelect(SelectOp select) {
     if (!m_.weakens(Contract::MaskFill)) return Step::Failed;
   }
   fill_ = fill;
-  base = inner;
-  addCondition(select.getCondition(), hidden);
   return Step::Read;
 }
 
@@ -188,8 +199,13 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   Value bias = left ? sum.getB() : sum.getA();
   // What the sum hides lies below the fill: a row of both is not uniform.
   if (fill_ && !std::isinf(*fill_)) return stop("lathe.add: a mask is added under a finite fill");
-  if (auto additive = readAdditive(bias)) {
-    fill_ = -INFINITY;
+  if (auto additive = readAdditive(bias);
+      additive && (until_ == Until::Product || std::isinf(additive->fill))) {
+    if (Step s = takeFill(additive->fill, tensorType(sum).getElementType()); s != Step::Read)
+      return s;
+    // NaN and infinity stay what they are under a sum.
+    if (!m_.weakens(Contract::IncomingNan)) return Step::Failed;
+    addsFill_ = !std::isinf(additive->fill);
     m_.consume(bias.getDefiningOp());
     addCondition(additive->condition, additive->hidden);
   } else if (scale != 1) {

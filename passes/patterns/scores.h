@@ -38,6 +38,7 @@ class ScoreReader {
   bool readSoftcap(mlir::Operation* product);
   Step addSelect(SelectOp select);
   Step addSum(AddOp sum);
+  Step takeFill(double fill, mlir::Type element);
   void addCondition(mlir::Value condition, bool hidden);
 
   Match& m_;
@@ -53,6 +54,7 @@ class ScoreReader {
   mlir::RankedTensorType type_;
   Until until_;
   bool capped_ = false;
+  bool addsFill_ = false;                     ///< a finite fill was added, not selected
   llvm::SmallVector<mlir::Type, 2> rounded_;  ///< what casts behind `base` round to
   std::optional<double> fill_;                ///< what masked scores are: -inf or one finite number
   llvm::SmallVector<Condition, 4> conditions_;

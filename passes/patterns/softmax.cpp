@@ -8,6 +8,9 @@
 //
 //   softmax(x - reduce_max(x))                            softmax(x): the second maximum is 0
 //
+//   softmax(select(c, x, -inf)) ── select c, 0            masked_row zero, as softmax(where=) of
+//   JAX exp((x - max) c)                                      softmax(c x), c > 0
+//
 // Decomposition spells `zero` and `uniform` with a test of the maximum instead:
 //
 //   top = reduce_max(x); empty = top == -inf; top' = select(empty, 0, top); e = exp(x - top')
@@ -31,13 +34,13 @@ struct Reductions {
   Tensor top, sum;
 };
 
-Value buildSoftmax(Match& m, const Tensor& x, const Reductions& r, const char* maskedRow) {
+Value buildSoftmax(Match& m, Value x, const Reductions& r, const char* maskedRow) {
   Attribute axes = m.attribute(r.top, "axes");
   if (axes != m.attribute(r.sum, "axes"))
     return m.decline("the maximum and the sum run over different axes");
   auto list = cast<DenseI64ArrayAttr>(axes).asArrayRef();
   if (list.size() != 1) return m.decline("the softmax runs over more than one axis");
-  return m.make("lathe.softmax", {m[x], {}},
+  return m.make("lathe.softmax", {x, {}},
                 {{"axis", list[0]}, {"masked_row", Keyword{"masked_row", maskedRow}}});
 }
 
@@ -53,7 +56,62 @@ void plain(DagPattern& p, RootSpelling spelling) {
   Tensor e = exp(sub(x, top));
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(normalized(p, e, sum, spelling));
-  p.replaceWith([=](Match& m) { return buildSoftmax(m, x, {top, sum}, "nan"); });
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+}
+
+// exp((x - max) c), c > 0, is exp(c x - max(c x)).
+void scaledShift(DagPattern& p, RootSpelling spelling) {
+  Tensor x = p.any();
+  Tensor factor = p.constantWhere("a positive constant factor",
+                                  [](double c) { return c > 0 && std::isfinite(c); });
+  Tensor top = anyAxes(p, reduceMax(x, {0}, true));
+  Tensor shifted = sub(x, top);
+  Tensor times = mul(shifted, factor), over = div(shifted, factor);
+  Tensor e = exp(p.anyOf({times, over}));
+  Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
+  p.root(normalized(p, e, sum, spelling));
+  p.replaceWith([=](Match& m) -> Value {
+    if (m[shifted].getType() != m.root()->getResult(0).getType())
+      return m.decline("the factor broadcasts " + shortType(m[shifted].getType()));
+    Value c = m.scalar(m.constant(factor), m[x]);
+    Value scaled = m.make(m.has(times) ? "lathe.mul" : "lathe.div", {m[x], c});
+    return buildSoftmax(m, scaled, {top, sum}, "nan");
+  });
+}
+
+std::vector<NamedAttr> attributesOf(SoftmaxOp op, double scale, double softcap,
+                                    const std::string& maskedRow) {
+  return {{"axis", int64_t(op.getAxis())},
+          {"scale", scale},
+          {"softcap", softcap},
+          {"masked_row", Keyword{"masked_row", maskedRow}}};
+}
+
+// softmax(where=) of JAX: the condition hides scores and the terms of the sum, which are 0 there
+// already, but in a row that hides everything: that one is NaN.
+void whereVisible(DagPattern& p, RootSpelling spelling) {
+  Tensor condition = p.any();
+  Tensor x = select(condition, p.any(), p.constant(-INFINITY));
+  Tensor top = anyAxes(p, reduceMax(x, {0}, true));
+  Tensor e = exp(sub(x, top));
+  Tensor sum = anyAxes(p, reduceSum(select(condition, e, p.constant(0)), {0}, true));
+  p.root(normalized(p, e, sum, spelling));
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+}
+// And it hides the weights, so that such a row is zeros.
+void whereVisibleToZero(DagPattern& p) {
+  Tensor condition = p.any();
+  Tensor x = select(condition, p.any(), p.constant(-INFINITY));
+  Tensor soft = anyPlainSoftmax(p, x);
+  p.root(select(condition, soft, p.constant(0)));
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = m[soft].getDefiningOp<SoftmaxOp>();
+    if (op.getMaskedRow() == MaskedRow::uniform)
+      return m.decline("'masked_row' of the softmax: a masked row has equal weights");
+    // The NaN that a visible score makes of a row stays one at the hidden scores, too.
+    if (!m.weakens(Contract::IncomingNan)) return {};
+    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, "zero"));
+  });
 }
 
 void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
@@ -65,15 +123,7 @@ void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(normalized(p, e, uniform ? sum : select(empty, p.constant(1), sum), spelling));
   p.replaceWith(
-      [=](Match& m) { return buildSoftmax(m, x, {top, sum}, uniform ? "uniform" : "zero"); });
-}
-
-std::vector<NamedAttr> attributesOf(SoftmaxOp op, double scale, double softcap,
-                                    const std::string& maskedRow) {
-  return {{"axis", int64_t(op.getAxis())},
-          {"scale", scale},
-          {"softcap", softcap},
-          {"masked_row", Keyword{"masked_row", maskedRow}}};
+      [=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, uniform ? "uniform" : "zero"); });
 }
 
 void nanToZero(DagPattern& p, bool hasMask) {
@@ -137,11 +187,16 @@ void addSoftmaxPatterns(PatternLibrary& library, MLIRContext* context) {
   for (RootSpelling s : {RootSpelling::Quotient, RootSpelling::Product}) {
     const std::string kind = s == RootSpelling::Quotient ? "" : "-product";
     addPattern(library, context, "softmax" + kind, [&](DagPattern& p) { plain(p, s); });
+    addPattern(library, context, "softmax-scaled" + kind,
+               [&](DagPattern& p) { scaledShift(p, s); });
+    addPattern(library, context, "softmax-where" + kind,
+               [&](DagPattern& p) { whereVisible(p, s); });
     addPattern(library, context, "softmax-zero" + kind,
                [&](DagPattern& p) { emptyRows(p, false, s); });
     addPattern(library, context, "softmax-uniform" + kind,
                [&](DagPattern& p) { emptyRows(p, true, s); });
   }
+  addPattern(library, context, "softmax-where-zero", whereVisibleToZero);
   addPattern(library, context, "softmax-nan-to-zero", [](DagPattern& p) { nanToZero(p, false); });
   addPattern(library, context, "softmax-masked-nan-to-zero",
              [](DagPattern& p) { nanToZero(p, true); });
