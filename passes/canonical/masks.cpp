@@ -26,9 +26,10 @@ namespace {
 
 // What masks put in place of a score: -inf or a number that exp makes 0. -1e4 is what 16-bit models
 // use.
+constexpr double kHighestHidden = -1e4;
 bool isHiddenScore(Value v) {
   auto c = isFloat(v) ? constantOf(v) : std::nullopt;
-  return c && *c <= -1e4;
+  return c && *c <= kHighestHidden;
 }
 bool sameConstant(Value a, Value b) {
   TypedAttr x = splatElement(a);
@@ -197,17 +198,17 @@ Value conditionOfSelect(CompareOp op, OpMaker& m) {
   return conditionOf(m, op.getPredicate(), select.getCondition(), *a, *b, *c);
 }
 
-// Conditions that became numbers are selections of numbers.
+// Masks that were made of conditions by arithmetic are selections.
 void addNumbers(RewritePatternSet& patterns) {
   addRewrite<MulOp>(patterns, "select-of-cast", [](MulOp op, OpMaker& m) -> Value {
     auto product = withConstant<MulOp>(op);
     auto cast = product ? product->x.getDefiningOp<CastOp>() : CastOp();
     if (!cast || !cast->hasOneUse() || !elementOf(cast.getX()).isInteger(1) ||
-        cast.getType() != op.getType() || !std::isfinite(product->c))
+        cast.getType() != op.getType() || !isFloat(op) || std::isinf(product->c) ||
+        !(product->c <= kHighestHidden))
       return {};
     // 0 times a negative number is -0.
-    double zero = isFloat(op) ? 0 * product->c : 0;
-    return m.make<SelectOp>(cast.getX(), scalarLike(m, op, product->c), scalarLike(m, op, zero));
+    return m.make<SelectOp>(cast.getX(), scalarLike(m, op, product->c), scalarLike(m, op, -0.0));
   });
   addRewrite<SubOp>(patterns, "one-minus-condition", [](SubOp op, OpMaker& m) -> Value {
     auto cast = op.getB().getDefiningOp<CastOp>();

@@ -159,17 +159,20 @@ func.func @condition_of_cast(%c: tensor<8xi1>) -> (tensor<8xi1>, tensor<8xi1>) {
   return %a, %b : tensor<8xi1>, tensor<8xi1>
 }
 
-// A condition that became a number is a selection; -1e9 times false is -0.
+// A mask made by arithmetic is a selection; -1e9 times false is -0, an infinity times false is NaN.
+// Other factors stay.
 // CHECK-LABEL: @conditions_as_numbers
 // CHECK-DAG: %[[LOW:.*]] = lathe.constant dense<-1.000000e+09>
 // CHECK-DAG: %[[ZERO:.*]] = lathe.constant dense<-0.000000e+00>
 // CHECK-DAG: lathe.select {{.*}}, %[[ZERO]], %[[LOW]]
 // CHECK-DAG: lathe.cast %{{.*}} to f32
 // CHECK-NOT: lathe.sub
+// CHECK-COUNT-2: lathe.mul
+// CHECK-NEXT: return
 // STRICT-LABEL: @conditions_as_numbers
 // STRICT: lathe.select
 // STRICT-NOT: lathe.sub
-func.func @conditions_as_numbers(%x: !s, %c: !m) -> (!s, !s, !s) {
+func.func @conditions_as_numbers(%x: !s, %c: !m) -> (!s, !s, !s, !s) {
   %low = lathe.constant dense<-1.0e9> : tensor<f32>
   %one = lathe.constant dense<1.0> : tensor<f32>
   %inf = lathe.constant dense<0xFF800000> : tensor<f32>
@@ -179,7 +182,10 @@ func.func @conditions_as_numbers(%x: !s, %c: !m) -> (!s, !s, !s) {
   %b = lathe.sub %one, %p : tensor<f32>, !s
   %q = lathe.cast %c to f32 : !m
   %d = lathe.mul %q, %inf : !s, tensor<f32>
-  return %a, %b, %d : !s, !s, !s
+  %r = lathe.cast %c to f32 : !m
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %e = lathe.mul %r, %two : !s, tensor<f32>
+  return %a, %b, %d, %e : !s, !s, !s, !s
 }
 
 // tril(ones) == 0.
