@@ -2,6 +2,8 @@
 // What kernel modules call: shared memory, barriers, clusters, counters, accesses.
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "backends/cuda/hostexec/checks.h"
 #include "backends/cuda/hostexec/sanitizer.h"
@@ -63,6 +65,15 @@ void acquireAndRelease(Executor& x, const u32* counter, bool releases) {
   if (!releases) return;
   found->second.insert(b.index);
   found->second.insert(b.acquired.begin(), b.acquired.end());
+}
+
+// What a kernel text says there: its names.
+Text lineOf(const char* file, int line) {
+  std::ifstream source(file);
+  std::string words;
+  for (int i = 0; i < line && std::getline(source, words);) ++i;
+  const size_t first = words.find_first_not_of(' ');
+  return text("%.120s", source && first != words.npos ? words.c_str() + first : "");
 }
 
 void checkCounter(Executor& x, const u32* p, const char* file, int line) {
@@ -246,6 +257,12 @@ void lt_misaligned(const void* p, u32 bytes, const char* file, int line) {
   x.fatal(text("misaligned %u-byte access to %s by %s at %s", bytes,
                globalName(x, static_cast<const char*>(p)).chars, whoIs(*lt_self).chars,
                placeOf(file, line).chars));
+}
+
+void lt_no_element(i64 at, int n, const char* file, int line) {
+  Executor& x = *current;
+  x.fatal(text("element %lld of a vector of %d: %s at %s: %s", at, n, whoIs(*lt_self).chars,
+               placeOf(file, line).chars, lineOf(file, line).chars));
 }
 
 void lt_access(const void* p, u64 bytes, int isWrite, const void* pc) {

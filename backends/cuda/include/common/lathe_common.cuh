@@ -356,8 +356,8 @@ template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) vec {
   static constexpr int size = N;
   T v[N];
-  LT_MEMBER T& operator[](int i) { return v[i]; }
-  LT_MEMBER const T& operator[](int i) const { return v[i]; }
+  LT_MEMBER T& operator[](LT_INDEX i) { return v[LT_BELOW(i, N)]; }
+  LT_MEMBER const T& operator[](LT_INDEX i) const { return v[LT_BELOW(i, N)]; }
 };
 template <class T>
 using vec16 = vec<T, 16 / sizeof(T)>;

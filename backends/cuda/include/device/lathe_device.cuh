@@ -22,6 +22,9 @@ typedef long long i64;
 #define LT_FROM0
 #define LT_PASS
 #define LT_PASS0
+// An index into a vector's elements; on the host it is checked.
+#define LT_INDEX int
+#define LT_BELOW(i, n) i
 // Shared array of n elements, aligned to 128 bytes; the block's dynamic shared memory, to 1024.
 #define LATHE_SHARED(T, name, n) __shared__ __align__(128) T name[n]
 #define LATHE_DYN_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]

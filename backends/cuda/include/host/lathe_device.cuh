@@ -29,6 +29,26 @@
 #define LT_FN static inline __attribute__((unused))
 #define LT_MEMBER inline
 
+// Elements of a vector are registers on a GPU: an index beyond them is no address that anything
+// else would notice.
+#ifdef LT_CHECKS_ELEMENTS
+struct LtIndex {
+  i64 at;
+  const char* file;
+  int line;
+  LtIndex(i64 i LT_FROM) : at(i), file(file), line(line) {}
+};
+LT_UNCHECKED static inline int lt_below(const LtIndex& i, int n) {
+  if (__builtin_expect((u64)i.at >= (u64)n, 0)) lt_no_element(i.at, n, i.file, i.line);
+  return (int)i.at;
+}
+#define LT_INDEX const LtIndex&
+#define LT_BELOW(i, n) lt_below(i, n)
+#else
+#define LT_INDEX int
+#define LT_BELOW(i, n) i
+#endif
+
 struct alignas(8) uint2 {
   u32 x, y;
 };

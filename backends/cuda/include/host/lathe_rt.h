@@ -91,6 +91,14 @@ typedef void (*LtTree)(void** values, int count);
 #define LT_CHECKED 1
 #endif
 #endif
+// Fast kernels do without the checks of vectors' elements.
+#if defined(LT_CHECKED) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#define LT_CHECKS_ELEMENTS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LT_CHECKS_ELEMENTS 1
+#endif
+#endif
 // A check build inlines all that a kernel calls: gcc does not tell of the write in `*p = f()`.
 #ifdef LT_CHECKED
 #define LT_KERNEL __attribute__((flatten))
@@ -132,6 +140,8 @@ void lt_counter_store(u32* p, u32 v LT_FROM);
 void lt_store_status(i64* p, i64 v LT_FROM);
 // Traps like the hardware on a misaligned vector access.
 void lt_misaligned(const void* p, u32 bytes LT_FROM);
+// Element `at` of a vector of n is none of them.
+void lt_no_element(i64 at, int n, const char* file, int line);
 // One access of a check build's kernel text.
 void lt_access(const void* p, u64 bytes, int isWrite, const void* pc);
 }
