@@ -57,8 +57,7 @@ std::string pathName(Location location) {
       name = named.getName().getValue().rsplit('.').second.str();
     return WalkResult::advance();
   });
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  // The number of a layer says nothing.
   if (!name.empty() && std::isdigit(static_cast<unsigned char>(name[0]))) name.clear();
   return name;
 }

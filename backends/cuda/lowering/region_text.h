@@ -6,11 +6,16 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cuda/lowering/region_linear.h"
 
 namespace lathe::cuda {
+
+/// A name for the kernel text that is like `hint`, which may be anything: letters, digits and
+/// single underscores between them, a letter in front.
+std::string identifierOf(std::string_view hint);
 
 /// A value in the text.
 struct Val {
@@ -30,6 +35,8 @@ class RegionText {
   void line(int level, const std::string& statement);
   /// `condition` makes it a guard: nothing inside may be read outside of it.
   void open(const std::string& header, const Val* condition = nullptr, bool isLaneLoop = false);
+  /// Opens the scope of the threads that have work: nothing is read from memory outside of it.
+  void openWork(const std::string& header);
   void close() { paste(take()); }
   /// Closes the scope and gives its text back: what follows, such as an `else`, may still put
   /// statements in front of it.
@@ -43,6 +50,8 @@ class RegionText {
 
   /// The innermost guard outside of the loop over lanes (of all scopes, without one).
   int barrier() const;
+  /// The innermost scope of the threads that have work; 0 without one.
+  int floor() const;
   /// Conditions between the loop over lanes and here.
   std::vector<Val> laneGuards() const;
   /// The loop over lanes that is open; -1: none.
@@ -51,7 +60,7 @@ class RegionText {
   const Val* find(const std::string& key) const;
   void remember(const std::string& key, Val value);
 
-  /// A name that is not yet taken in this kernel.
+  /// A name that is not yet taken in this kernel, nor by the language, CUDA or the headers.
   std::string unique(const std::string& hint);
   /// Declares a constant of type `type`.
   Val define(int level, const std::string& type, const std::string& hint,
@@ -63,7 +72,7 @@ class RegionText {
  private:
   struct Scope {
     std::string header, text;
-    bool guard = false, laneLoop = false;
+    bool guard = false, laneLoop = false, work = false;
     Val condition;
     std::map<std::string, Val> known;
   };

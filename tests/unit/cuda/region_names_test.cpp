@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names in kernel texts: whatever a model calls its parts, the text compiles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backends/cuda/hostexec/host_compiler.h"
+#include "backends/cuda/lowering/region_printer.h"
+#include "backends/cuda/lowering/region_text.h"
+#include "ir/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+namespace lathe::cuda {
+namespace {
+
+TEST(RegionNames, AreIdentifiers) {
+  EXPECT_EQ(identifierOf("q_proj"), "q_proj");
+  EXPECT_EQ(identifierOf("a-b.c d"), "a_b_c_d");
+  EXPECT_EQ(identifierOf("__global__"), "global");
+  EXPECT_EQ(identifierOf("_Complex"), "Complex");
+  EXPECT_EQ(identifierOf("a__b_"), "a_b");
+  EXPECT_EQ(identifierOf("3rd"), "x3rd");
+  EXPECT_EQ(identifierOf(""), "x");
+  EXPECT_EQ(identifierOf("***"), "x");
+  EXPECT_EQ(identifierOf("größe"), "gr_e");
+  EXPECT_EQ(identifierOf(std::string(1000, 'n')).size(), 48u);
+}
+
+TEST(RegionNames, AreTakenOnce) {
+  RegionText text(0);
+  EXPECT_EQ(text.unique("x"), "x");
+  EXPECT_EQ(text.unique("x"), "x2");
+  EXPECT_EQ(text.unique("x2"), "x22");
+  EXPECT_EQ(text.unique("a b"), "a_b");
+  EXPECT_EQ(text.unique("a-b"), "a_b2");
+}
+
+// A macro, a type, a template, a function of the headers, a built-in, words of the language.
+TEST(RegionNames, HideNothingThatTextsUse) {
+  RegionText text(0);
+  for (const char* word : {"LT_FN",
+                           "memcpy",
+                           "i64",
+                           "bf16",
+                           "vec",
+                           "arg_pair",
+                           "Sum",
+                           "element",
+                           "convert",
+                           "to_f32",
+                           "load_vec",
+                           "load_vec_nc",
+                           "store_f32",
+                           "int_add",
+                           "math_exp",
+                           "fast_exp",
+                           "max_nan",
+                           "block_reduce",
+                           "warp_reduce",
+                           "lowest_of",
+                           "bit_cast",
+                           "philox",
+                           "lane_id",
+                           "grid_dep_wait",
+                           "threadIdx",
+                           "blockIdx",
+                           "int",
+                           "float",
+                           "template",
+                           "co_await",
+                           "gemv",
+                           "cluster_rank",
+                           "status",
+                           "j",
+                           "lt_report_index"})
+    EXPECT_NE(text.unique(word), word);
+}
+
+// One kernel with an operand, a size and an axis of every name.
+TEST(RegionNames, CompileWhateverTheModelCallsThem) {
+  const std::vector<std::string> words = {
+      "float",    "int",     "min",     "max",     "blockIdx", "threadIdx",  "vec",    "class",
+      "operator", "new",     "for",     "and",     "xor",      "__global__", "memcpy", "to_f32",
+      "load_vec", "row",     "t",       "c",       "lane",     "out",        "x",      "j",
+      "3",        "3d",      "",        "a-b",     "ß",        "status",     "i64",    "bf16",
+      "requires", "concept", "alignas", "default", "LT_FN",    "linux",      "asm",    "printf"};
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::vector<host::KernelText> texts;
+  std::set<std::string> names;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string symbol = i % 2 ? "n" : identifierOf(words[i]),
+                      type = "tensor<?x5xf32, #lathe.dims<" + symbol + ", 5>>",
+                      at = " loc(\"layers.0." + words[i] + "\")";
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        "func.func @f(%a: " + type + at + ", %b: " + type + at + ") -> " + type +
+            " {\n%0 = lathe.add %a, %b : " + type + ", " + type +
+            "\n%1 = lathe.softmax %0 axis 1 masked_row nan : " + type + "\nreturn %1 : " + type +
+            " }",
+        &context);
+    ASSERT_TRUE(module) << words[i];
+    auto region = *module->getOps<mlir::func::FuncOp>().begin();
+    for (const RegionSchedule& schedule : schedulesOf(region)) {
+      const std::string name = "region_" + std::to_string(texts.size());
+      auto printed = printRegion(region, name, schedule);
+      ASSERT_TRUE(llvm::succeeded(printed)) << words[i];
+      texts.push_back({name, printed->kernels[0].kernel.source});
+    }
+  }
+  host::HostCompiler compiler(host::Mode::Fast);
+  EXPECT_EQ(compiler.compile(texts).size(), texts.size());
+}
+
+}  // namespace
+}  // namespace lathe::cuda
