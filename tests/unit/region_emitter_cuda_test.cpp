@@ -223,5 +223,59 @@ TEST_F(RegionCuda, DrawsTheBitsOfTheReference) {
   }
 }
 
+// A block has more threads than a single row needs: those without work read nothing.
+TEST_F(RegionCuda, ReadsASingleRowWithinItsBounds) {
+  struct Case {
+    const char *op, *type;
+    double want;
+  };
+  for (const Case& c : {Case{"reduce_max %x axes [1] keep_dims true", "f32", 3},
+                        {"reduce_min %x axes [1] keep_dims true", "f32", -2},
+                        {"reduce_sum %x axes [1] keep_dims true", "f64", 2},
+                        {"reduce_prod %x axes [1] keep_dims true", "f32", -6},
+                        {"reduce_mean %x axes [1] keep_dims true", "f32", 2.0 / 3},
+                        {"reduce_any %x axes [1] keep_dims true", "i1", 1},
+                        {"reduce_all %x axes [1] keep_dims true", "i1", 1},
+                        {"argmax %x axis 1", "f32", 2},
+                        {"argmin %x axis 1", "f32", 1}}) {
+    const std::string type = c.type,
+                      result = std::string(c.op).starts_with("arg") ? "i64[1]" : type + "[1, 1]";
+    forEach("func.func @f(%x: " + type + "[1, 3]) -> " + result + " { %0 = lathe." + c.op + " : " +
+                type + "[1, 3]\n return %0 : " + result + " }",
+            [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+              Array x(*parseDType(type == "i1" ? "bool" : type), {1, 3});
+              for (int64_t i = 0; i < 3; ++i) x.set(i, type == "i1" ? 1 : i == 1 ? -2 : 1 + i);
+              EXPECT_NEAR(k.run({x})[0].at(0), c.want, 1e-6);
+            });
+  }
+  // Beside results of other shapes, and under every kind of team.
+  for (std::string n : {"3", "100", "3000"})
+    forEach("func.func @f(%x: f64[1, " + n + "], %y: f64[5, " + n + "]) -> f64[5, " + n +
+                "] { %0 = lathe.reduce_max %x axes [1] keep_dims true : f64[1, " + n +
+                "]\n %1 = lathe.sub %y, %0 : f64[5, " + n + "], f64[1, 1]\n return %1 : f64[5, " +
+                n + "] }",
+            [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+              const int64_t columns = std::stoll(n);
+              const Array x = floats({1, columns}, DType::F64),
+                          y = floats({5, columns}, DType::F64);
+              double most = -kInf;
+              for (int64_t i = 0; i < columns; ++i) most = std::max(most, x.at(i));
+              expectNear(k.run({x, y})[0], [&](int64_t i) { return y.at(i) - most; }, 1e-12);
+            });
+}
+
+// One thread writes what all of them could still be reading.
+TEST_F(RegionCuda, ReplacesASingleElement) {
+  for (std::string shape : {"tensor<f16>", "tensor<1xf16>", "tensor<1x1xf16>"})
+    forEach("func.func @f(%x: " + shape + ") -> " + shape + " { %0 = lathe.ceil %x : " + shape +
+                "\n return %0 : " + shape + " }",
+            [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+              ASSERT_EQ(k.inPlace().size(), 1u);
+              Array x(DType::F16, Shape(size_t(std::count(shape.begin(), shape.end(), 'x')), 1));
+              x.set(0, 1.25);
+              EXPECT_EQ(k.run({x}, {}, true)[0].at(0), 2);
+            });
+}
+
 }  // namespace
 }  // namespace lathe::test

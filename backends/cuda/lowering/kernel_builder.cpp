@@ -152,6 +152,7 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
       l.checks = checksOfGathers(region);
   }
   set.variants.push_back(std::move(variant));
+  set.inPlace = std::move(printed->inPlace);
   return set;
 }
 
@@ -182,9 +183,16 @@ KernelSet kernelsOf(KernelOp call, const std::string& name) {
 
 KernelSet kernelsOfCall(KernelOp call, const std::string& name) {
   func::FuncOp region = regionOf(call);
-  return !region                             ? kernelsOf(call, name)
-         : region.getOps<LinearOp>().empty() ? printedRegion(region, name)
-                                             : fusedLinearKernels(region, name);
+  if (!region) return kernelsOf(call, name);
+  if (!region.getOps<LinearOp>().empty()) return fusedLinearKernels(region, name);
+  KernelSet set = printedRegion(region, name);
+  // The plan of memory has one buffer for both: what the text reads must be what it replaces.
+  const auto reuse = call.getConfig().getAs<IntegerAttr>("reuse");
+  if (reuse && !isEmpty(call.getOutputs()[0]) &&
+      !llvm::is_contained(set.inPlace, std::pair(unsigned(reuse.getInt()), 0u)))
+    throw unsupported(
+        call, "region " + name + " cannot replace its operand " + std::to_string(reuse.getInt()));
+  return set;
 }
 
 void buildKernels(ModuleOp module, const BackendOptions& options, Program& program) {

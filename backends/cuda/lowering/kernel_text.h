@@ -20,6 +20,8 @@ struct KernelText {
 struct KernelSet {
   std::vector<KernelText> kernels;
   std::vector<Variant> variants;
+  /// (operand, result) pairs of a printed region that may be one buffer.
+  std::vector<std::pair<unsigned, unsigned>> inPlace = {};
 };
 
 /// The name of an element type in kernel text: "bf16", "float", "i64"; a boolean is a "u8".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/kernel_text.h"
 #include "passes/locations.h"
 
@@ -135,7 +136,8 @@ std::pair<Linear, Linear> RegionCode::divide(const Linear& x, const DimExpr& by,
         Atom atom{.text = lanePart.factor() + op + std::to_string(*number),
                   .level = lanePart.level(),
                   .wide = false,
-                  .simple = false};
+                  .simple = false,
+                  .partial = lanePart.partial()};
         for (int64_t v : lanes) atom.lanes.push_back(remainder ? v % *number : v / *number);
         atom.lo = *std::min_element(atom.lanes.begin(), atom.lanes.end());
         atom.hi = *std::max_element(atom.lanes.begin(), atom.lanes.end());
@@ -241,6 +243,14 @@ Linear RegionCode::linear(ArrayRef<DimExpr> box, const Index& index) {
     at = times(at, box[i]) + index[i];
   }
   return at;
+}
+
+void RegionCode::setRow(const Linear& number, ArrayRef<DimExpr> dims) {
+  rowDims = positive = SmallVector<DimExpr>(dims);
+  // The only row is row 0, wherever its coordinates, which are zeros, are known.
+  const bool only = llvm::all_of(dims, [](const DimExpr& d) { return d == DimExpr(1); });
+  rowNumber = only ? Linear(0) : number;
+  row = split(rowNumber, rowDims);
 }
 
 std::string RegionCode::keyOf(Value tensor, const Index& index) const {
@@ -408,7 +418,14 @@ Val RegionCode::eval(Value tensor, const Index& index) {
   return value;
 }
 
+// No element of an empty tensor is ever read: its coordinates have no meaning.
+Val RegionCode::nothing(Type element) const {
+  if (isSmallFloat(element)) return {storedName(element) + "{}", 0, true};
+  return {"(" + storedName(element) + ")0", 0, true};
+}
+
 Val RegionCode::evalHere(Value tensor, const Index& index) {
+  if (isEmpty(tensor)) return nothing(tensorType(tensor).getElementType());
   if (auto argument = dyn_cast<BlockArgument>(tensor)) return this->argument(argument, index);
   Operation* op = tensor.getDefiningOp();
   if (auto literal = dyn_cast<ConstantOp>(op)) return constant(literal, index);

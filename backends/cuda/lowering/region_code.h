@@ -113,6 +113,10 @@ class RegionCode {
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
 
+  /// Says which row the kernel's threads work on, of as many as the product of `dims`, which are
+  /// not 0 wherever the kernel runs.
+  void setRow(const Linear& number, llvm::ArrayRef<DimExpr> dims);
+
   // What the kernel tells.
   Team team;
   Index row;
@@ -145,6 +149,7 @@ class RegionCode {
 
  private:
   Val evalHere(mlir::Value tensor, const Index& index);
+  Val nothing(mlir::Type element) const;
   std::string keyOf(mlir::Value tensor, const Index& index) const;
   Index broadcastIndex(mlir::Value operand, const Index& index) const;
   Val operand(mlir::Operation* op, unsigned number, const Index& index);

@@ -55,11 +55,8 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
   for (const std::string& n : hook->names) text.unique(n);
   RegionCode code(f, false, text, hook->names, known);
   code.accumulators.insert(accumulators.begin(), accumulators.end());
-  code.rowDims.assign(shape.begin(), shape.end() - 1);
-  code.positive = code.rowDims;
   const int64_t columns = shape.back().asConstant().value_or(Atom::kUnbounded);
-  code.rowNumber = Linear(text.atom({.text = "row"}));
-  code.row = code.split(code.rowNumber, code.rowDims);
+  code.setRow(Linear(text.atom({.text = "row"})), ArrayRef<DimExpr>(shape).drop_back());
   Linear lane(text.atom({.text = "column", .align = width, .hi = columns - width}));
   if (width > 1) lane = code.openLanes(lane, width);
   Index index = code.row;
@@ -113,10 +110,7 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
     code.sharedTarget = "to";
     code.width = 16 * 8 / int(std::max(16u, element.getIntOrFloatBitWidth()));
     code.registers = 64;
-    code.rowDims.assign(shape.begin(), shape.end() - 1);
-    code.positive = code.rowDims;
-    code.rowNumber = Linear(text.atom({.text = "row"}));
-    code.row = code.split(code.rowNumber, code.rowDims);
+    code.setRow(Linear(text.atom({.text = "row"})), ArrayRef<DimExpr>(shape).drop_back());
     text.line(0, "const int lane = threadIdx.x;");
     code.team = {.kind = Team::Kind::Block,
                  .threads = threads,

@@ -119,6 +119,10 @@ int64_t Linear::hi() const {
   return saturate(hi);
 }
 
+bool Linear::partial() const {
+  return std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.first->partial; });
+}
+
 Linear Linear::uniformPart() const {
   Linear part(constant_);
   for (const Term& t : terms_)

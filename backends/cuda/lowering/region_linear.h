@@ -22,6 +22,9 @@ struct Atom {
   bool simple = true;  ///< needs no parentheses as a factor
   /// Its value in every lane of a vector; empty: the same in all of them, or not known.
   std::vector<int64_t> lanes;
+  /// Some lanes have no value of their own and share another's: the text holds for the others, so
+  /// it may stand only where a guard keeps those lanes out.
+  bool partial = false;
 };
 
 /// A sum of multiples of atoms, in the order in which those were made, and a constant.
@@ -53,6 +56,8 @@ class Linear {
   int64_t lo() const;
   int64_t hi() const;
   bool wide() const;
+  /// Not all lanes have a value (see Atom).
+  bool partial() const;
   /// Without the atoms that differ by lane, and only those.
   Linear uniformPart() const;
   Linear lanePart() const;

@@ -10,7 +10,7 @@ namespace lathe::cuda {
 
 // Nothing is read outside of the branch that wants it.
 int RegionCode::loadLevel(int level) const {
-  return k.laneGuards().empty() ? std::max(level, k.barrier()) : k.top();
+  return k.laneGuards().empty() ? std::max({level, k.barrier(), k.floor()}) : k.top();
 }
 
 bool RegionCode::isOwnRow(const Index& index) const {
@@ -64,18 +64,22 @@ Val RegionCode::load(const std::string& name, Type element, const Linear& at, bo
     for (size_t i = 0; i < lanes.size(); ++i) inOrder &= lanes[i] == int64_t(i);
     // Lanes may share elements of a shorter vector, or skip some of a longer one.
     auto [least, most] = std::minmax_element(lanes.begin(), lanes.end());
-    const int64_t width = inOrder
-                              ? int64_t(lanes.size())
-                              : int64_t(llvm::bit_ceil(uint64_t(std::max<int64_t>(*most, 0)) + 1));
-    const bool inside = *least >= 0 && width <= 2 * int64_t(lanes.size());
-    if (inside && (inOrder || divisor % width == 0) && base.align() % width == 0 &&
-        base.level() < laneLoop) {
+    const int64_t chunk = int64_t(lanes.size());
+    auto fits = [&](int64_t width) { return divisor % width == 0 && base.align() % width == 0; };
+    int64_t width =
+        inOrder ? chunk : int64_t(llvm::bit_ceil(uint64_t(std::max<int64_t>(*most, 0)) + 1));
+    // The other pieces of a row that one thread holds are wanted as well: one vector for all.
+    if (at.partial() && width < chunk && fits(chunk)) width = chunk;
+    const bool inside = *least >= 0 && width <= 2 * chunk;
+    if (inside && (inOrder ? base.align() % width == 0 : fits(width)) && base.level() < laneLoop) {
       std::string condition;
       for (const Val& g : guards) condition += (condition.empty() ? "" : " && ") + g.text;
-      const std::string key = "vector " + name + " " + base.key() + " " + condition;
+      // Reads of one place may want vectors of several widths.
+      const std::string key =
+          "vector " + std::to_string(width) + " " + name + " " + base.key() + " " + condition;
       const Val* known = k.find(key);
       if (!known) {
-        int level = std::max(base.level(), k.barrier());
+        int level = std::max({base.level(), k.barrier(), k.floor()});
         for (const Val& g : guards) level = std::max(level, g.level);
         const std::string vec = "vec<" + type + ", " + std::to_string(width) + ">";
         const std::string access = (readOnly ? "load_vec_nc<" : "load_vec<") +
@@ -91,7 +95,8 @@ Val RegionCode::load(const std::string& name, Type element, const Linear& at, bo
         known = k.find(key);
       }
       const std::string lane = inOrder ? "j" : lanePart.text();
-      Val v{known->text + "[" + lane + "]", laneLoop, raw};
+      // The vector has no element for a lane that its guard keeps out.
+      Val v{known->text + "[" + lane + "]", at.partial() ? k.top() : laneLoop, raw};
       if (inOrder && condition.empty()) v.whole = known->text;
       return v;
     }

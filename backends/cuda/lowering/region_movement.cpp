@@ -3,6 +3,7 @@
 // are made from their index.
 #include <algorithm>
 
+#include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/region_code.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -16,6 +17,7 @@ Val RegionCode::branch(Type element, const std::string& hint, const Val& conditi
   Val a, b;
   std::string first = k.aside(condition, [&] { a = then(); });
   Val negated{"!(" + condition.text + ")", condition.level};
+  negated.perLane = condition.perLane;
   std::string second = k.aside(negated, [&] { b = otherwise(); });
   const bool raw = a.raw && b.raw;
   const std::string type = raw ? storedName(element) : computedName(element);
@@ -44,15 +46,18 @@ Val RegionCode::branch(Type element, const std::string& hint, const Val& conditi
 }
 
 Val RegionCode::concat(ConcatOp op, const Index& index) {
-  const size_t axis = size_t(op.getAxis()), pieces = op.getInputs().size();
+  const size_t axis = size_t(op.getAxis());
   const Linear& c = index[axis];
   Type element = tensorType(op.getResult()).getElementType();
+  SmallVector<Value> inputs;
+  llvm::copy_if(op.getInputs(), std::back_inserter(inputs), [](Value v) { return !isEmpty(v); });
+  const size_t pieces = inputs.size();
   SmallVector<DimExpr> starts{0};
-  for (Value v : op.getInputs()) starts.push_back(starts.back() + dims(v)[axis]);
+  for (Value v : inputs) starts.push_back(starts.back() + dims(v)[axis]);
   auto piece = [&](size_t i) {
     Index inner = index;
     inner[axis] = within(c - size(starts[i]), starts[i + 1] - starts[i]);
-    return eval(op.getInputs()[i], inner);
+    return eval(inputs[i], inner);
   };
   auto number = [](const DimExpr& e) { return e.asConstant(); };
   for (size_t i = 0; i < pieces; ++i)
@@ -91,10 +96,14 @@ Linear RegionCode::within(const Linear& c, const DimExpr& dim) {
   if (base.isConstant() && number) {
     // Lanes outside are told apart when the text is compiled: what they would read does not matter.
     Atom inside{.text = c.text(), .level = c.level(), .hi = hi, .wide = false, .simple = false};
-    for (int64_t v : c.lanes())
-      inside.lanes.push_back(std::clamp<int64_t>(v + base.constant(), 0, hi));
+    for (int64_t v : c.lanes()) {
+      const int64_t at = v + base.constant();
+      inside.lanes.push_back(std::clamp<int64_t>(at, 0, hi));
+      inside.partial |= inside.lanes.back() != at;
+    }
     if (inside.lanes.empty()) return c;
     if (llvm::all_equal(inside.lanes)) return inside.lanes[0];
+    inside.partial |= lanes.partial();
     auto& atom = products_["within " + c.key() + " " + dim.text()];
     if (!atom) atom = k.atom(inside);
     return Linear(atom);
@@ -111,6 +120,7 @@ Linear RegionCode::within(const Linear& c, const DimExpr& dim) {
 }
 
 Val RegionCode::pad(PadOp op, const Index& index) {
+  if (isEmpty(op.getX())) return eval(op.getValue(), {});
   auto from = dims(op.getX());
   Index inner = index;
   std::string text;
@@ -169,10 +179,7 @@ Val RegionCode::gather(GatherOp op, const Index& index) {
   if (dim.asConstant().value_or(0) > 0) return read();
   // Row 0 is there only if the axis is not empty.
   Type element = tensorType(op.getX()).getElementType();
-  return branch(element, nameOf(op), {bound + " > 0", 0}, read, [&]() -> Val {
-    if (isSmallFloat(element)) return {storedName(element) + "{}", 0, true};
-    return {"(" + storedName(element) + ")0", 0, true};
-  });
+  return branch(element, nameOf(op), {bound + " > 0", 0}, read, [&] { return nothing(element); });
 }
 
 Val RegionCode::iota(IotaOp op, const Index& index) {
@@ -201,7 +208,8 @@ Val RegionCode::randomBits(RandomBitsOp op, const Index& index) {
                                  seed.text + "))"));
     words = k.find(key);
   }
-  return {words->text + "[" + word.text() + "]", std::max(words->level, word.level())};
+  return {words->text + "[" + word.text() + "]",
+          word.partial() ? k.top() : std::max(words->level, word.level())};
 }
 
 Index RegionCode::reshapeIndex(ReshapeOp op, const Index& index) {

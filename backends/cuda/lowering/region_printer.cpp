@@ -70,7 +70,8 @@ class Printer {
     for (unsigned r = 0; r < results_.size(); ++r)
       for (unsigned a = 0; a < region_.getNumArguments(); ++a)
         if (loops_ == 1 && !code_.found.scattered.contains(a) && code_.found.operands.count(a) &&
-            region_.getArgument(a).getType() == results_[r].getType() && !isRowScalar(results_[r]))
+            region_.getArgument(a).getType() == results_[r].getType() &&
+            (schedule_.kind == Kind::Flat || !isRowScalar(results_[r])))
           pairs.push_back({a, r});
     return pairs;
   }
@@ -135,7 +136,8 @@ class Printer {
     const int64_t hi = number ? *number - lanes : Atom::kUnbounded;
     text_.unique("c");
     text_.line(0, "const " + std::string(wide ? "i64" : "int") + " c = " + start + ";");
-    text_.open("if (c" + (lanes > 1 ? " + " + std::to_string(lanes) + " <= " : " < ") + n + ")");
+    text_.openWork("if (c" + (lanes > 1 ? " + " + std::to_string(lanes) + " <= " : " < ") + n +
+                   ")");
     Linear first(
         text_.atom({.text = "c", .level = text_.top(), .align = lanes, .hi = hi, .wide = wide}));
     Linear at = openLanes(first, lanes);
@@ -144,7 +146,7 @@ class Printer {
     const std::string whole = text_.take();
     if (lanes == 1 || RegionCode::widthFor(count, lanes) == lanes) return text_.paste(whole);
     // What a last vector would reach beyond.
-    text_.open("else");
+    text_.openWork("else");
     text_.unique("i");
     text_.open("for (" + std::string(wide ? "i64" : "int") + " i = c; i < " + n + "; ++i)");
     Linear single(text_.atom({.text = "i",
@@ -172,11 +174,11 @@ class Printer {
     text_.unique("t");
     text_.line(0,
                "const " + std::string(wide ? "i64" : "int") + " t = " + threadNumber(wide) + ";");
-    text_.open("if (t < " + code_.size(count).text() + ")");
+    text_.openWork("if (t < " + code_.size(count).text() + ")");
     const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
     Linear t(text_.atom({.text = "t", .level = text_.top(), .hi = hi, .wide = wide}));
-    auto [row, chunk] = code_.divide(t, chunks, "row", "chunk");
-    setRow(row);
+    auto [row, chunk] = code_.divide(t, chunks, "row", "vector");
+    code_.setRow(row, plan_.rowDims);
     Linear lane = openLanes(chunk * lanes, lanes);
     SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
     Index index = code_.row;
@@ -206,11 +208,9 @@ class Printer {
     team.rank = Linear(text_.atom({.text = "warp", .hi = team.threads - 1, .wide = false}));
     const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
     const Linear t(text_.atom({.text = "t", .hi = hi, .wide = wide}));
-    code_.rowNumber = t;
-    code_.rowDims = code_.positive = code_.dims(results_[0]);
-    code_.row = code_.split(t, code_.rowDims);
+    code_.setRow(t, code_.dims(results_[0]));
     code_.reduceFirst();
-    text_.open("if (warp == 0 && place < " + n + ")");
+    text_.openWork("if (warp == 0 && place < " + n + ")");
     computeAt(llvm::to_vector(llvm::seq<unsigned>(0, results_.size())), code_.row, t);
     text_.close();
   }
@@ -218,13 +218,6 @@ class Printer {
     bool any = false;
     for (Operation& op : region_.getBody().front()) any |= isReduction(&op);
     return any;
-  }
-
-  void setRow(const Linear& row) {
-    code_.rowNumber = row;
-    code_.rowDims = plan_.rowDims;
-    code_.positive = plan_.rowDims;
-    code_.row = code_.split(row, plan_.rowDims);
   }
 
   // A team of threads per row.
@@ -271,15 +264,15 @@ class Printer {
     }
     text_.line(0, "const int lane = " + rank + ";");
     // A warp is inside or outside as a whole.
-    if (warp) text_.open("if (row < " + code_.size(count).text() + ")");
+    if (warp) text_.openWork("if (row < " + code_.size(count).text() + ")");
     team.rowLevel = text_.top();
     team.rank = Linear(
         text_.atom({.text = "lane", .level = text_.top(), .hi = team.threads - 1, .wide = false}));
-    setRow(one ? Linear(0)
-               : Linear(text_.atom({.text = "row",
+    code_.setRow(Linear(text_.atom({.text = "row",
                                     .level = text_.top(),
                                     .hi = number.value_or(Atom::kUnbounded) - 1,
-                                    .wide = wide})));
+                                    .wide = wide})),
+                 plan_.rowDims);
     blocks && !team.spread.last ? code_.reducePass() : printRow();
     if (warp) text_.close();
   }
@@ -289,6 +282,7 @@ class Printer {
     SmallVector<std::pair<unsigned, Val>> scalars;
     SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
     for (unsigned r = 0; r < results_.size(); ++r) {
+      if (isEmpty(results_[r])) continue;
       if (isRowScalar(results_[r])) {
         scalars.push_back({r, code_.eval(results_[r], code_.row)});
         continue;
@@ -407,6 +401,8 @@ FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& nam
   auto elementary = elementaryRegion(region, whyNotPrintable);
   if (failed(elementary)) return failure();
   func::FuncOp f = **elementary;
+  if (llvm::all_of(f.getBody().front().getTerminator()->getOperands(), isEmpty))
+    return PrintedRegion{};
   auto plan = rowPlanOf(f);
   if (failed(plan)) return failure();
   if (plan->flat && schedule.kind != RegionSchedule::Kind::Flat) {

@@ -215,7 +215,9 @@ Val RegionCode::reduce(Operation* op, const Index& index) {
     };
     Pass* outer = std::exchange(pass_, nullptr);
     bool outerTeam = std::exchange(teamPass_, together);
-    if (combines) {
+    if (elements == DimExpr(0)) {
+      // What it starts with is the result.
+    } else if (combines) {
       const Linear thread(k.atom({.text = "threadIdx.x", .hi = team.blocks - 1, .wide = false}));
       k.line(level, "if (threadIdx.x < " + std::to_string(team.blocks) + ") " + names[0] + " = " +
                         partsOf(op, false) + "[" + (rowNumber * team.blocks + thread).text() +

@@ -123,6 +123,12 @@ Recorded neighbours() {
     return cumsum(fused::siluGate(cumsum(x[0], 1), cumsum(x[1], 1)), 1);
   });
 }
+// A thread holds a row, and reads its halves.
+Recorded rotated() {
+  return recorded(DType::F32, {{6, 8}, {6, 4}, {6, 4}}, [](Graph&, In x) {
+    return fused::rope(cast(x[0], DType::BF16), x[1], x[2], "half");
+  });
+}
 Recorded turned() {
   return recorded(DType::F32, {{70, 90}}, [](Graph&, In x) { return transpose(x[0], {1, 0}); });
 }
@@ -174,13 +180,19 @@ const Fault kFaults[] = {
      "global memory out of bounds: read of 16 bytes", "load_vec<4>(x + row * 192 + c)"},
     {"missingTail", warpRows, "region_0(", "if (c2 < 192)", "if (c2 < 256)",
      "global memory out of bounds: read of 16 bytes at gain", "load_vec_nc<4>(gain + c2)"},
-    {"wrongIndex", turned, "region_0(", "chunk * 180", "chunk * 185",
-     "global memory out of bounds: read of 4 bytes", "x[row + chunk * 185"},
+    {"wrongIndex", turned, "region_0(", "vector * 180", "vector * 185",
+     "global memory out of bounds: read of 4 bytes", "x[row + vector * 185"},
     {"earlyReturn", blockRows, "region_0(", "largest = block_reduce",
      "if (lane >= 200) return;\n  largest = block_reduce", "deadlock|divergent",
      "largest = block_reduce"},
     {"divergentReduction", blockRows, "region_0(", "total = block_reduce",
      "if (lane < 128) total = block_reduce", "deadlock|divergent", "total = block_reduce"},
+    {"elementBehindTheVector", rotated, "region_0(", "x_v[j + 4]", "x_v[j + 5]",
+     "element 8 of a vector of 8: block \\(0,0,0\\) thread \\(\\d,0,0\\) .*: const float .*x_v\\[j "
+     "\\+ 5\\]",
+     "x_v[j + 5]"},
+    {"elementBeforeTheVector", rotated, "region_0(",
+     "out_v[j] =", "out_v[j - 1] =", "element -1 of a vector of 8: ", "out_v[j - 1] ="},
     {"readOfTheNeighbour", neighbours, "silu_gate", "load_vec<4>(gate + c)",
      "load_vec<4>(gate + c + 4)",
      "global memory out of bounds: read of 16 bytes at gate \\+ 8192 \\(parameter of 8192 bytes "
@@ -207,9 +219,8 @@ const Fault kFaults[] = {
     {"splitCounter", sharedSums, "gemv<", "counters + block, C::kSplits)",
      "counters + block, C::kSplits - 1)", "data race \\(.*\\) on .*\\(global memory\\)",
      "*place(partial,", kGemv},
-    {"columnStoredTwice", gatedLinear, "gated(", "out[row * 96 + column]",
-     "out[row * 96 + column / 2]", "data race \\(write after write\\) on .*\\(global memory\\)",
-     "out[row * 96 + column / 2]"},
+    {"columnStoredTwice", gatedLinear, "gated(", "out[column]", "out[column / 2]",
+     "data race \\(write after write\\) on .*\\(global memory\\)", "out[column / 2]"},
     {"wrongCachePosition", decodeStep, "positions_1", "(position + s)) * 64",
      "(position + s + 1)) * 64",
      "global memory out of bounds: write of 2 bytes at \\w+ .* in k_cache", "out[0] = x;"},
@@ -317,6 +328,17 @@ TEST(GeneratedFaults, aNeighbourInOneAllocationIsNoFaultOfMemory) {
     Recorded r = f.record();
     ASSERT_FALSE(plant(f, *r.program).empty()) << f.name;
     EXPECT_EQ(reportOf(r, "fast"), "") << f.name;
+  }
+}
+
+// Elements of vectors are checked wherever a kernel is looked at closely.
+TEST(GeneratedFaults, ElementsAreCheckedWhileDebugging) {
+  for (const Fault& f : kFaults) {
+    if (f.record != rotated) continue;
+    Recorded r = f.record();
+    EXPECT_EQ(reportOf(r, "debug"), "") << "without the fault";
+    ASSERT_FALSE(plant(f, *r.program).empty()) << f.name;
+    EXPECT_TRUE(std::regex_search(reportOf(r, "debug"), std::regex(f.report))) << f.name;
   }
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of a row side by side, in rows so short that one thread of CUDA text holds a whole one.
+#include "tests/unit/region_kernel.h"
+
+namespace lathe::test {
+namespace {
+
+class RegionPieces : public RegionTest {
+ protected:
+  static double tolerance(DType dtype) {
+    return dtype == DType::F32 ? 2e-6 : dtype == DType::BF16 ? 8e-3 : 1e-3;
+  }
+};
+
+std::string named(const std::string& type, int64_t columns) {
+  return type + "[m, " + std::to_string(columns) + "]";
+}
+
+// concat(x[:, :h] - x[:, h:], z): two places of one row are read by lanes of one piece.
+TEST_P(RegionPieces, ReadsTwoPlacesOfARowInOnePiece) {
+  for (std::string t : {"f32", "bf16", "f16"})
+    for (int64_t half : {1, 2, 3, 4}) {
+      const DType dtype = *parseDType(t);
+      const std::string x = named(t, 2 * half), z = named(t, half), n = std::to_string(half);
+      auto k = compile(
+          "func.func @f(%x: " + x + ", %z: " + z + ") -> " + x +
+          " {\n%0 = lathe.slice %x starts <0, 0> sizes <m, " + n + "> strides [1, 1] : " + x +
+          "\n%1 = lathe.slice %x starts <0, " + n + "> sizes <m, " + n + "> strides [1, 1] : " + x +
+          "\n%2 = lathe.sub %0, %1 : " + z + ", " + z + "\n%3 = lathe.concat %2, %z axis 1 : " + z +
+          ", " + z + "\nreturn %3 : " + x + " }");
+      const Array a = floats({5, 2 * half}, dtype), b = floats({5, half}, dtype);
+      auto y = k.run({a, b}, {{"m", 5}});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            const int64_t row = i / (2 * half), c = i % (2 * half);
+            if (c >= half) return b.at(row * half + c - half);
+            return roundTo(dtype, a.at(row * 2 * half + c) - a.at(row * 2 * half + c + half));
+          },
+          tolerance(dtype), 1e-5);
+    }
+}
+
+// Rotated in halves and in neighbours, all of a row or its first part.
+TEST_P(RegionPieces, RotatesRowsOfAnyWidth) {
+  for (std::string t : {"f32", "bf16", "f16"})
+    for (int64_t pairs : {1, 2, 4})
+      for (int64_t rest : {int64_t(0), 2 * pairs}) {
+        const DType dtype = *parseDType(t);
+        const int64_t width = 2 * pairs + rest;
+        const std::string x = named(t, width), table = named("f32", pairs),
+                          types = " %x, %c, %s : " + x + ", " + table + ", " + table + "\n";
+        auto k =
+            compile("func.func @f(%x: " + x + ", %c: " + table + ", %s: " + table + ") -> (" + x +
+                    ", " + x + ") {\n%0 = lathe.rope half" + types + "%1 = lathe.rope interleaved" +
+                    types + "return %0, %1 : " + x + ", " + x + " }");
+        const Array a = floats({3, width}, dtype), c = floats({3, pairs}, DType::F32, 1),
+                    s = floats({3, pairs}, DType::F32, 1);
+        SCOPED_TRACE(t + " " + std::to_string(pairs) + " pairs of " + std::to_string(width));
+        const auto y = k.run({a, c, s}, {{"m", 3}});
+        for (bool half : {true, false})
+          expectNear(
+              y[half ? 0 : 1],
+              [&](int64_t i) {
+                const int64_t row = i / width, column = i % width, at = row * width;
+                if (column >= 2 * pairs) return a.at(i);
+                const int64_t pair = half ? column % pairs : column / 2;
+                const bool isFirst = half ? column < pairs : column % 2 == 0;
+                const int64_t first = at + (half ? pair : 2 * pair);
+                const double p = a.at(first), q = a.at(first + (half ? pairs : 1)),
+                             cosine = c.at(row * pairs + pair), sine = s.at(row * pairs + pair);
+                return roundTo(dtype, isFirst ? p * cosine - q * sine : q * cosine + p * sine);
+              },
+              tolerance(dtype), 1e-5);
+      }
+}
+
+TEST_P(RegionPieces, PutsManyPiecesIntoOneRow) {
+  // Corners of boxes from their centres and sizes, of which some lie reversed.
+  auto k = compile(R"(func.func @f(%x: f32[m, 4]) -> f32[m, 8] {
+%0 = lathe.slice %x starts <0, 0> sizes <m, 2> strides [1, 1] : f32[m, 4]
+%1 = lathe.slice %x starts <0, 2> sizes <m, 2> strides [1, 1] : f32[m, 4]
+%2 = lathe.sub %0, %1 : f32[m, 2], f32[m, 2]
+%3 = lathe.add %0, %1 : f32[m, 2], f32[m, 2]
+%4 = lathe.slice %x starts <0, 1> sizes <m, 1> strides [1, 1] : f32[m, 4]
+%5 = lathe.reverse %x axes [1] : f32[m, 4]
+%6 = lathe.slice %5 starts <0, 1> sizes <m, 3> strides [1, 1] : f32[m, 4]
+%7 = lathe.concat %2, %3, %4, %6 axis 1 : f32[m, 2], f32[m, 2], f32[m, 1], f32[m, 3]
+return %7 : f32[m, 8] })");
+  const Array x = floats({7, 4});
+  expectNear(
+      k.run({x}, {{"m", 7}})[0],
+      [&](int64_t i) {
+        auto a = [&](int64_t column) { return x.at(i / 8 * 4 + column); };
+        const double want[] = {a(0) - a(2), a(1) - a(3), a(0) + a(2), a(1) + a(3),
+                               a(1),        a(2),        a(1),        a(0)};
+        return want[i % 8];
+      },
+      1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, RegionPieces, ::testing::ValuesIn(regionTargets()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lathe::test
