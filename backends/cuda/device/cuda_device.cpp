@@ -159,8 +159,7 @@ class CudaKernel final : public Kernel {
         const GridAxis& g = l.grid[axis];
         int64_t blocks = (valueOf(g.count, shapes) + g.per - 1) / g.per;
         if (g.most) blocks = std::min(blocks, g.most);
-        // The hardware's limits: 2^31 - 1 blocks along x, 65535 along y and z.
-        if (blocks > (axis == 0 ? 0x7fffffff : 0xffff))
+        if (blocks > (axis == 0 ? 0x7fffffff : kMostOnAxis))
           throw Error(ErrorCode::Unsupported, at(call_) + "kernel '" + l.kernel + "' would need " +
                                                   std::to_string(blocks) + " blocks");
         r.some = r.some && blocks > 0;

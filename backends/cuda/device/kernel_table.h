@@ -14,6 +14,9 @@
 
 namespace lathe::cuda {
 
+/// The hardware's limit along y and z; along x it is 2^31 - 1.
+constexpr int64_t kMostOnAxis = 65535;
+
 /// Blocks along one axis of the grid: ceil(count / per), but never more than `most`.
 struct GridAxis {
   DimExpr count = 1;

@@ -211,6 +211,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   assign("y", shifted("y", a.y.offset));
   assign("mask", mask);
   assign("positions", positions);
+  assign("batches", p.size("batches", a.batch));
   assign("queries", p.size("queries", a.queries));
   assign("keys", p.size("keys", a.keys));
   body += fmt::format("  a.qs = {};\n", viewText(p, "q", a.q));
@@ -234,7 +235,8 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     file = "lathe_attention.cuh";
     function = "attentionTiled(a)";
     launch.grid = {GridAxis{choice.packsHeads ? a.keyHeads : a.queryHeads},
-                   GridAxis{choice.packsHeads ? groupRows : a.queries, rows}, GridAxis{a.batch}};
+                   GridAxis{choice.packsHeads ? groupRows : a.queries, rows},
+                   GridAxis{a.batch, 1, kMostOnAxis}};
     variant.what = fmt::format("tiled {}x{} attention", rows, choice.keys);
   } else {
     const bool isDecode = choice.method == AttentionMethod::Decode;
@@ -245,7 +247,8 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     variant.what =
         fmt::format("{} attention, {} splits", isDecode ? "decode" : "simt", choice.mostSplits);
     // A block at least, also where there are no keys.
-    launch.grid = {GridAxis{groupRows, rows}, GridAxis{a.batch * DimExpr(a.keyHeads)},
+    launch.grid = {GridAxis{groupRows, rows},
+                   GridAxis{a.batch * DimExpr(a.keyHeads), 1, kMostOnAxis},
                    GridAxis{a.keys + DimExpr(1), choice.leastKeys, choice.mostSplits}};
     if (choice.mostSplits > 1) {
       const int64_t row = a.queryHeads * choice.mostSplits * partialBytes(a, choice.method);

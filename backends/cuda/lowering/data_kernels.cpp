@@ -174,7 +174,7 @@ void addTransposedCopy(KernelSet& set, const CopyKernel& c, size_t denseAxis) {
             fmt::format("  copyTransposed(y, x + {}, {}, {}, {}, {}, {}, {});\n", offset, n, rows,
                         columns, source, result, hooks.initializer()));
   Launch launch = flatLaunch(c.name, 1, p);
-  launch.grid = {GridAxis{c.sizes[denseAxis], 32}, GridAxis{c.sizes[last], 32},
+  launch.grid = {GridAxis{c.sizes[denseAxis], 32}, GridAxis{c.sizes[last], 32, kMostOnAxis},
                  GridAxis{pairs, 1, 1024}};
   set.variants[0].launches.push_back(std::move(launch));
 }

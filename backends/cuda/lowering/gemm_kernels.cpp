@@ -15,7 +15,6 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMostBlocks = 65535;  // along y and z
 
 int64_t constantOf(const DimExpr& size, int64_t otherwise) {
   return size.asConstant().value_or(otherwise);
@@ -130,7 +129,7 @@ void setGrid(Launch& launch, const ProductKernel& p, const ProductChoice& c) {
   for (const DimExpr& d : p.batch) count = count * d;
   launch.grid[0] = {p.m, c.tileM, 0};
   launch.grid[1] = {p.n, c.tileN, 0};
-  launch.grid[2] = {c.splits > 1 ? DimExpr(c.splits) : count, 1, kMostBlocks};
+  launch.grid[2] = {c.splits > 1 ? DimExpr(c.splits) : count, 1, kMostOnAxis};
 }
 
 // How rows of `length` elements begin, as far as that is known now.

@@ -108,17 +108,16 @@ LT_FN void decodeCombine(const AttentionArguments<C>& a, const float* partial, f
 }
 
 template <class C>
-LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32* counters) {
+LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, u32* counters,
+                               long long pair) {
   using D = AttentionDecode<C>;
   using Element = typename C::Element;
   LATHE_DYN_SHARED(bytes);
   float* shared = (float*)bytes;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const long long rows = a.queries * C::kGroup, firstRow = (long long)blockIdx.x * 16;
-  const long long batch = blockIdx.y / C::kKeyHeads, keyHead = blockIdx.y % C::kKeyHeads;
+  const long long batch = pair / C::kKeyHeads, keyHead = pair % C::kKeyHeads;
   const int count = (int)minOf(16, rows - firstRow);
-  grid_dep_launch();
-  if (C::kOverlaps) grid_dep_wait();
 
   // This block's share of the keys. What does not exist ends here, all threads of it.
   const long long offset = attentionOffset(a, batch);
@@ -289,8 +288,8 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
       }
   }
   block_sync();
-  const long long tileIndex = (long long)blockIdx.y * gridDim.x + blockIdx.x;
-  float* partial = partials + (((long long)blockIdx.y * rows + firstRow) * gridDim.z) * D::kPartial;
+  const long long tileIndex = pair * gridDim.x + blockIdx.x;
+  float* partial = partials + ((pair * rows + firstRow) * gridDim.z) * D::kPartial;
   for (int i = threadIdx.x; i < count * D::kSlots; i += D::kThreads) {
     const int row = i / D::kSlots, slot = i % D::kSlots, dim = D::dimOfSlot(slot);
     float highest = minusInfinity(), total = 0.0f;
@@ -318,4 +317,13 @@ LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32*
   if (splits == 1) return;
   if (grid_last_block(counters + tileIndex, (u32)splits))
     decodeCombine(a, partial, shared, batch, keyHead, firstRow, count, splits);
+}
+
+template <class C>
+LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32* counters) {
+  grid_dep_launch();
+  if (C::kOverlaps) grid_dep_wait();
+  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads, [&](long long pair) {
+    attentionDecodeTile(a, partials, counters, pair);
+  });
 }

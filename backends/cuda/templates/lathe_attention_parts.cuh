@@ -26,10 +26,20 @@ struct AttentionArguments {
   typename C::Element* y;
   const typename C::Mask* mask;
   const typename C::Position* positions;
-  long long queries, keys;
+  long long batches, queries, keys;
   AttentionStrides qs, ks, vs, ys;
   long long maskBatch, maskHead, maskQuery, maskKey;
 };
+
+// What is left of `count` pieces of work for this block, one of `blocks` along an axis of the grid:
+// the axis may be shorter than the work, as no second or third one has more than 65,535 blocks.
+template <class Work>
+LT_FN void forEachPiece(u32 block, u32 blocks, long long count, Work work) {
+  for (long long i = block; i < count; i += blocks) {
+    work(i);
+    if (i + blocks < count) block_sync();  // shared memory is free again
+  }
+}
 
 LT_FN long long minOf(long long a, long long b) { return a < b ? a : b; }
 LT_FN long long maxOf(long long a, long long b) { return a > b ? a : b; }

@@ -37,17 +37,16 @@ LT_FN void simtStore(const AttentionArguments<C>& a, long long batch, long long 
 }
 
 template <class C, class Real>
-LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* counters) {
+LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32* counters,
+                             long long pair) {
   using S = AttentionSimt<C>;
   LATHE_DYN_SHARED(bytes);
   Real* shared = (Real*)bytes;
   Real *keys = shared + S::kKeysAt, *values = shared + S::kValuesAt;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const long long rows = a.queries * C::kGroup, firstRow = (long long)blockIdx.x * S::kRows;
-  const long long batch = blockIdx.y / C::kKeyHeads, keyHead = blockIdx.y % C::kKeyHeads;
+  const long long batch = pair / C::kKeyHeads, keyHead = pair % C::kKeyHeads;
   const int count = (int)minOf(S::kRows, rows - firstRow);
-  grid_dep_launch();
-  if (C::kOverlaps) grid_dep_wait();
 
   const long long offset = attentionOffset(a, batch);
   const AttentionRange range = attentionRange(a, offset, firstRow / C::kGroup,
@@ -133,7 +132,7 @@ LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* co
   }
 
   Real* partial =
-      partials + ((long long)blockIdx.y * rows + firstRow) * gridDim.z * S::kPartial;
+      partials + (pair * rows + firstRow) * gridDim.z * S::kPartial;
   #pragma unroll
   for (int r = 0; r < S::kRowsPerWarp; ++r) {
     const int row = warp * S::kRowsPerWarp + r;
@@ -154,7 +153,7 @@ LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* co
     }
   }
   if (share.splits == 1) return;
-  const long long tileIndex = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+  const long long tileIndex = pair * gridDim.x + blockIdx.x;
   if (!grid_last_block(counters + tileIndex, (u32)share.splits)) return;
   for (int i = threadIdx.x; i < count * C::kValueDepth; i += S::kThreads) {
     const int row = i / C::kValueDepth, dim = i % C::kValueDepth;
@@ -170,4 +169,13 @@ LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* co
     }
     simtStore(a, batch, keyHead, firstRow + row, dim, result, total);
   }
+}
+
+template <class C, class Real>
+LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* counters) {
+  grid_dep_launch();
+  if (C::kOverlaps) grid_dep_wait();
+  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads, [&](long long pair) {
+    attentionSimtTile(a, partials, counters, pair);
+  });
 }

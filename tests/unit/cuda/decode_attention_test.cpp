@@ -104,6 +104,18 @@ TEST(DecodeAttention, NanAndInfinity) {
   }
 }
 
+// An axis of the grid ends at 65,535 blocks: each goes on with what is left.
+TEST(DecodeAttention, MoreHeadsThanTheGridHasBlocks) {
+  for (DType dtype : {DType::BF16, DType::F32})
+    for (host::Mode mode : {host::Mode::Fast, host::Mode::Check}) {
+      AttentionKernel a = groupedAttention(dtype, 3, 2, 16, 16);
+      const AttentionCase c = cached(a, {130, 3, 70, 0, 129}, 2, 140);
+      const bool small = dtype == DType::BF16;
+      expectAttention(c, splitInto(small ? AttentionMethod::Decode : AttentionMethod::Simt, 2, c),
+                      mode, 4);
+    }
+}
+
 TEST(DecodeAttention, NoKeysGiveZeros) {
   AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 32, 32);
   AttentionCase c = attentionCase(a, 1, 1, 0);
