@@ -68,49 +68,84 @@ void expectNear(const Array& got, const Array& want, const std::string& op) {
   }
 }
 
+/// One file's op in a graph; its inputs and outputs are called as in the file, behind `prefix`.
+struct Golden {
+  Golden(Graph& g, const std::string& name, const std::string& prefix)
+      : file(SafetensorsFile::open(LATHE_TEST_DATA "/golden/ops/" + name + ".safetensors")),
+        op(file.metadata().at("op")),
+        prefix(prefix) {
+    const JsonValue attrs = JsonValue::parse(file.metadata().at("attrs"), name);
+    std::vector<Tensor> operands;
+    for (int i = 0; file.find("in." + std::to_string(i)); ++i) {
+      const std::string input = "in." + std::to_string(i);
+      const Array value = file.array(input);
+      operands.push_back(
+          g.input(prefix + input, value.dtype(), Dims(value.shape().begin(), value.shape().end())));
+      inputs[prefix + input] = value;
+    }
+    std::vector<NamedAttr> attributes;
+    for (size_t i = 0; i < attrs.size(); ++i) {
+      const auto& [key, value] = attrs.member(i);
+      // `limits` repeats `sizes`, and the value of a padding is its second operand.
+      if (key != "limits" && key != "value") attributes.push_back({key, attributeOf(key, value)});
+    }
+    const Tensor first =
+        g.recorder()->emit("lathe." + op, operands, attributes, std::source_location::current());
+    if (file.find("out.0")) outputs = {"out.0", "out.1"};
+    for (size_t i = 0; i < outputs.size(); ++i)
+      g.output(prefix + outputs[i], Tensor(first.recorder(), first.id() + i));
+  }
+
+  void expectIn(const Arrays& results) const {
+    for (const std::string& name : outputs) {
+      SCOPED_TRACE(prefix + name);
+      expectNear(results.at(prefix + name), file.array(name), op);
+    }
+  }
+
+  SafetensorsFile file;
+  std::string op, prefix;
+  Arrays inputs;
+  std::vector<std::string> outputs{"out"};
+};
+
+std::vector<std::string> fileNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(LATHE_TEST_DATA "/golden/ops"))
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
 TEST_P(OpGoldens, EqualsPyTorch) {
-  const SafetensorsFile file =
-      SafetensorsFile::open(LATHE_TEST_DATA "/golden/ops/" + GetParam().file + ".safetensors");
-  const std::string op = file.metadata().at("op");
-  const JsonValue attrs = JsonValue::parse(file.metadata().at("attrs"), GetParam().file);
   Graph g;
   g.entry("forward");
-  std::vector<Tensor> operands;
-  Arrays inputs;
-  for (int i = 0; file.find("in." + std::to_string(i)); ++i) {
-    const std::string name = "in." + std::to_string(i);
-    const Array value = file.array(name);
-    operands.push_back(
-        g.input(name, value.dtype(), Dims(value.shape().begin(), value.shape().end())));
-    inputs[name] = value;
-  }
-  std::vector<NamedAttr> attributes;
-  for (size_t i = 0; i < attrs.size(); ++i) {
-    const auto& [name, value] = attrs.member(i);
-    // `limits` repeats `sizes`, and the value of a padding is its second operand.
-    if (name != "limits" && name != "value") attributes.push_back({name, attributeOf(name, value)});
-  }
-  const Tensor first =
-      g.recorder()->emit("lathe." + op, operands, attributes, std::source_location::current());
-  std::vector<std::string> outputs{"out"};
-  if (file.find("out.0")) outputs = {"out.0", "out.1"};
-  for (size_t i = 0; i < outputs.size(); ++i)
-    g.output(outputs[i], Tensor(first.recorder(), first.id() + i));
+  const Golden golden(g, GetParam().file, "");
   CompileOptions options;
   options.backend = GetParam().backend;
-  const Arrays results = Session(compile(g, options)).run("forward", inputs);
-  for (const std::string& name : outputs) {
-    SCOPED_TRACE(name);
-    expectNear(results.at(name), file.array(name), op);
+  golden.expectIn(Session(compile(g, options)).run("forward", golden.inputs));
+}
+
+// Kernels of the host take a compiler's run: all files are one program.
+TEST(OpGoldensOnCuda, EqualPyTorch) {
+  Graph g;
+  g.entry("forward");
+  std::vector<Golden> goldens;
+  Arrays inputs;
+  for (const std::string& name : fileNames()) {
+    goldens.emplace_back(g, name, name + ".");
+    inputs.insert(goldens.back().inputs.begin(), goldens.back().inputs.end());
   }
+  EXPECT_GT(goldens.size(), 150u);
+  const Arrays results =
+      Session(compile(g, {.backend = "cuda"}), {.device = "host"}).run("forward", inputs);
+  for (const Golden& golden : goldens) golden.expectIn(results);
 }
 
 std::vector<Parameter> parameters() {
   std::vector<Parameter> all;
-  for (const auto& entry : std::filesystem::directory_iterator(LATHE_TEST_DATA "/golden/ops"))
-    for (const char* backend : {"reference", "cpu"})
-      if (entry.path().extension() == ".safetensors")
-        all.push_back({entry.path().stem().string(), backend});
+  for (const std::string& name : fileNames())
+    for (const char* backend : {"reference", "cpu"}) all.push_back({name, backend});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(PyTorch, OpGoldens, ::testing::ValuesIn(parameters()),
