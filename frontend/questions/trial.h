@@ -25,6 +25,7 @@ struct TrialOptions {
   Arrays inputs = {};
   WeightSource weights = {};  ///< nothing: random ones
   uint64_t seed = 0;
+  std::string device = {};  ///< of the backend's program, as in Session::Options
   /// Largest |got - want| / (|want| + median of |want|) of a result; 0: the contract of
   /// docs/questions.md.
   double tolerance = 0;

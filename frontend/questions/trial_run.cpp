@@ -264,7 +264,10 @@ std::vector<Array> Trial::run(func::FuncOp function, const std::string& entry, P
 
 TrialResults Trial::run(Program made) const {
   auto program = std::make_shared<const Program>(std::move(made));
-  Session session(program);
+  if (!options_.device.empty() && program->backend != "cuda")
+    throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, the program is for " +
+                                                program->backend + "; add --backend cuda");
+  Session session(program, {.device = options_.device});
   session.bindWeights([&](const std::string& name) { return weight(name); });
   std::map<std::pair<std::string, std::string>, Array> values;
   for (const EntryPoint& e : program->entries) {

@@ -144,7 +144,8 @@ void addPipelineQuestions(CLI::App& parser, PipelineQuestions& questions) {
       ->excludes(numerics);
   numerics->excludes(rewrites);
   addTrialFlags(parser, questions.trial);
-  for (const char* flag : {"--set", "--input", "--seed", "--weights", "--precision", "--tolerance"})
+  for (const char* flag :
+       {"--set", "--input", "--seed", "--weights", "--precision", "--tolerance", "--device"})
     parser.get_option(flag)->needs(numerics);
 }
 

@@ -29,6 +29,7 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
       .add_option("--tolerance", flags.tolerance,
                   "largest relative difference (default: the contract of docs/questions.md)")
       ->check(CLI::PositiveNumber);
+  addDevice(parser, flags.device);
 }
 
 TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
@@ -44,6 +45,7 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
   options.precision = own ? Precision::OwnDtype : Precision::Float64;
   options.seed = uint64_t(flags.seed);
   options.tolerance = flags.tolerance;
+  options.device = flags.device;
   std::string path = flags.weights;
   if (path.empty() && model.kind == ModelKind::Folder && hasCheckpoint(model.path))
     path = model.path;

@@ -14,11 +14,11 @@ namespace lathe::cli {
 
 struct TrialFlags {
   std::vector<std::string> sizes, inputs;
-  std::string weights, precision;
+  std::string weights, precision, device;
   int64_t seed = 0;
   double tolerance = 0;
 };
-/// Adds --set, --input, --weights, --seed, --precision and --tolerance.
+/// Adds --set, --input, --weights, --seed, --precision, --tolerance and --device.
 void addTrialFlags(CLI::App& parser, TrialFlags& flags);
 
 /// The checkpoint of --weights, else the folder's own, else random weights.

@@ -60,6 +60,17 @@ TEST_F(QuestionsCli, PrintsRewritesAsATable) {
   EXPECT_THAT(text, HasSubstr("rms_norm"));
 }
 
+TEST_F(QuestionsCli, RunsCudaKernelsOnTheCpu) {
+  const std::string path = write("a.mlir", "tanh");
+  const std::string flags = path + " --backend cuda --device host";
+  EXPECT_THAT(outputOf("bisect " + flags), HasSubstr("nothing is wrong"));
+  EXPECT_THAT(outputOf("inspect --check-numerics " + flags), HasSubstr("program"));
+  for (const char* question : {"bisect ", "inspect --check-numerics "})
+    expectFailure(2, "--device is of the cuda backend, the program is for cpu; add --backend cuda",
+                  question + path + " --backend cpu --device host");
+  expectFailure(2, "--device", "inspect " + path + " --device host");
+}
+
 TEST_F(QuestionsCli, StopsAfterNoRewriteAtAll) {
   const std::string at = "inspect " + kModel + " --stop-after fused --stop-after-rewrite ";
   EXPECT_THAT(outputOf(at + "0"), Not(HasSubstr("lathe.rms_norm")));
