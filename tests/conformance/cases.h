@@ -63,9 +63,18 @@ const std::vector<Sizes>& allSizes();
 Dim rows();
 Dim cols();
 
+/// While it lives, `rows` and `cols` are these numbers in the samples that are made.
+class FixedSizes {
+ public:
+  explicit FixedSizes(Sizes sizes);
+  ~FixedSizes();
+  FixedSizes(const FixedSizes&) = delete;
+  FixedSizes& operator=(const FixedSizes&) = delete;
+};
+
 /// All samples in one entry point `forward`; inputs and weights are named "S.inI", outputs
-/// "S.outO".
-Graph recordSamples(const std::vector<Sample>& samples);
+/// "S.outO". Symbol `rows` begins at 0, `cols` at `leastCols`.
+Graph recordSamples(const std::vector<Sample>& samples, int64_t leastCols = 1);
 
 struct Data {
   Arrays inputs, weights;

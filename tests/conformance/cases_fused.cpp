@@ -74,6 +74,10 @@ Samples ropeSamples(DType d) {
     sample("_batch", {2, 3, rows(), 2}, {2, 1, rows(), 1});
     sample("_vector", {34}, {17});
     sample("_partial", {2, 3, rows(), 62}, {rows(), 9});
+    // Rows that one thread holds.
+    sample("_4", {3, rows(), 4}, {rows(), 2});
+    sample("_8", {3, rows(), 8}, {rows(), 4});
+    sample("_2_of_8", {3, rows(), 8}, {rows(), 1});
   }
   return samples;
 }

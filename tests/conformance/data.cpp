@@ -117,10 +117,16 @@ const std::vector<Sizes>& allSizes() {
   static const std::vector<Sizes> sizes{{3, 1}, {2, 31}, {3, 33}, {1, 257}, {0, 31}};
   return sizes;
 }
-Dim rows() { return Dim::symbol("rows"); }
-Dim cols() { return Dim::symbol("cols"); }
+static std::optional<Sizes>& fixedSizes() {
+  static std::optional<Sizes> fixed;
+  return fixed;
+}
+FixedSizes::FixedSizes(Sizes sizes) { fixedSizes() = sizes; }
+FixedSizes::~FixedSizes() { fixedSizes().reset(); }
+Dim rows() { return fixedSizes() ? Dim(fixedSizes()->rows) : Dim::symbol("rows"); }
+Dim cols() { return fixedSizes() ? Dim(fixedSizes()->cols) : Dim::symbol("cols"); }
 
-Graph recordSamples(const std::vector<Sample>& samples) {
+Graph recordSamples(const std::vector<Sample>& samples, int64_t leastCols) {
   Graph g;
   bool symbolic = false;
   for (const Sample& s : samples)
@@ -128,7 +134,7 @@ Graph recordSamples(const std::vector<Sample>& samples) {
       for (const Dim& d : i.shape) symbolic |= !d.asConstant();
   if (symbolic) {
     g.dim("rows", 0, 8);
-    g.dim("cols", 1, 512);
+    g.dim("cols", leastCols, 512);
   }
   g.entry("forward");
   std::vector<std::vector<Tensor>> values(samples.size());

@@ -5,7 +5,7 @@
 // this one is worked on. Rows in shared memory are 16 bytes longer than their elements, an odd
 // number of 16-byte chunks, so that the eight rows of an ldmatrix tile lie in different banks.
 //
-// Grid: (query heads, row tiles, batch at most); with kPacksHeads the rows of a block are the heads of a
+// Grid: (query heads, row tiles, batch); with kPacksHeads the rows of a block are the heads of a
 // group times queries, and the first axis is key heads. Blocks with many keys come first. Depths
 // are multiples of 8.
 // Config, beside lathe_attention_parts.cuh: kWarps, kRowTiles, kKeys, kPacksHeads.
@@ -42,7 +42,7 @@ LT_FN void copyRows(u32 to, const Element* from, long long stride, long long cou
 }
 
 template <class C>
-LT_FN void attentionTile(const AttentionArguments<C>& a, long long batch) {
+LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   typedef AttentionTiles<C> T;
   typedef AttentionUnits<C> Units;
   typedef typename C::Element Element;
@@ -50,11 +50,13 @@ LT_FN void attentionTile(const AttentionArguments<C>& a, long long batch) {
   const u32 queryAt = smem_addr(shared), keyAt = queryAt + T::kQueryBytes,
             valueAt = keyAt + 2 * T::kKeyBytes;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const long long rows = a.queries * T::kPack;
+  const long long batch = blockIdx.z, rows = a.queries * T::kPack;
   const long long keyHead = C::kPacksHeads ? blockIdx.x : blockIdx.x / C::kGroup;
   const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : blockIdx.x;
   const long long rowTile = C::kCausal == kCausalNone ? blockIdx.y : gridDim.y - 1 - blockIdx.y;
   const long long firstRow = rowTile * T::kRows, lastRow = minOf(firstRow + T::kRows, rows) - 1;
+  grid_dep_launch();
+  if (C::kOverlaps) grid_dep_wait();
 
   const Element* q = a.q + batch * a.qs.batch + firstHead * a.qs.head;
   const Element* k = a.k + batch * a.ks.batch + keyHead * a.ks.head;
@@ -284,11 +286,4 @@ LT_FN void attentionTile(const AttentionArguments<C>& a, long long batch) {
                      chunk * 8,
                  ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
   }
-}
-
-template <class C>
-LT_FN void attentionTiled(const AttentionArguments<C>& a) {
-  grid_dep_launch();
-  if (C::kOverlaps) grid_dep_wait();
-  forEachPiece(blockIdx.z, gridDim.z, a.batches, [&](long long batch) { attentionTile(a, batch); });
 }

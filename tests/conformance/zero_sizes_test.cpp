@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axes without elements, of every op on every backend: sizes that are 0 in the graph, and sizes
+// that turn out to be 0 in a call. Results are empty, or what reductions begin with.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/backend.h"
+#include "frontend/compile.h"
+#include "runtime/error.h"
+#include "tests/conformance/cases.h"
+#include "tests/conformance/support.h"
+#include "tests/conformance/tolerance.h"
+
+namespace lathe::conformance {
+namespace {
+
+/// A sample with its op, which its tolerance goes by.
+struct Named {
+  std::string op;
+  Sample sample;
+};
+
+// Of one dtype per op, without those for which such sizes are a mistake when recorded.
+std::vector<Named> samples() {
+  std::vector<Named> all;
+  for (const OpRow& row : opTable()) {
+    // There is no best of nothing.
+    if (row.op == "lathe.argmax" || row.op == "lathe.argmin" || row.op == "lathe.top_k") continue;
+    const bool f32 = std::ranges::find(row.dtypes, DType::F32) != row.dtypes.end();
+    for (Sample& s : row.samples(f32 ? DType::F32 : row.dtypes.front())) {
+      try {
+        recordSamples({s}, 0);
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("'" + row.op + "'"), std::string::npos) << e.what();
+        continue;
+      }
+      all.push_back({row.op, std::move(s)});
+    }
+  }
+  return all;
+}
+
+struct Sessions {
+  explicit Sessions(const std::vector<Named>& named, const std::string& backend) : named(named) {
+    for (const Named& n : named) all.push_back(n.sample);
+    const Graph graph = recordSamples(all, 0);
+    auto open = [&](CompileOptions options) {
+      return Session(compile(graph, options), {.threads = 2, .device = "host"});
+    };
+    tested.emplace(open({.backend = backend}));
+    oracle.emplace(open({.backend = "reference", .float64 = true, .stopAfterRewrite = 0}));
+    narrow.emplace(open({.backend = "reference", .stopAfterRewrite = 0}));
+  }
+
+  std::string differences(Sizes sizes) {
+    const Data data = makeData(all, sizes, "zero");
+    Arrays got, want, wantRounded;
+    for (auto [session, to] :
+         {std::pair{&*tested, &got}, {&*oracle, &want}, {&*narrow, &wantRounded}}) {
+      session->bindWeights([&](const std::string& name) { return data.weights.at(name); });
+      *to = session->run("forward", data.inputs);
+    }
+    std::string text;
+    for (const auto& [name, value] : got) {
+      const Named& n = named[std::stoul(name)];
+      const Tolerance t = toleranceOf(n.op.substr(6), value.dtype(), n.sample.exact);
+      const Array& right = (n.sample.ownDtype ? wantRounded : want).at(name);
+      if (std::string d = firstDifference(value, right, t); !d.empty())
+        text += n.op + " " + n.sample.name + ": " + d + "\n";
+    }
+    return text;
+  }
+
+  std::vector<Named> named;
+  std::vector<Sample> all;
+  std::optional<Session> tested, oracle, narrow;
+};
+
+constexpr Sizes kZeros[] = {{0, 33}, {3, 0}};
+
+class ZeroSizes : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ZeroSizes, InTheGraph) {
+  for (Sizes sizes : kZeros) {
+    SCOPED_TRACE(std::to_string(sizes.rows) + " rows, " + std::to_string(sizes.cols) + " columns");
+    const FixedSizes fixed(sizes);
+    const std::vector<Named> named = samples();
+    EXPECT_GT(named.size(), 200u);
+    EXPECT_EQ(Sessions(named, GetParam()).differences(sizes), "");
+  }
+}
+
+TEST_P(ZeroSizes, InACall) {
+  Sessions run(samples(), GetParam());
+  for (Sizes sizes : kZeros) {
+    SCOPED_TRACE(std::to_string(sizes.rows) + " rows, " + std::to_string(sizes.cols) + " columns");
+    EXPECT_EQ(run.differences(sizes), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ZeroSizes, ::testing::ValuesIn(backendNames()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace lathe::conformance
