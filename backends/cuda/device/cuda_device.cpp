@@ -121,11 +121,16 @@ class CudaKernel final : public Kernel {
 
   size_t bind(const KernelShapes& shapes) override {
     const Variant* chosen = nullptr;
+    std::string unmet;
     for (const Variant& v : variants_) {
       bool fits = true;
       for (const Condition& c : v.when) {
         const int64_t value = valueOf(c.value, shapes);
-        fits = fits && c.low <= value && value <= c.high;
+        if (c.low <= value && value <= c.high) continue;
+        fits = false;
+        unmet += (unmet.empty() ? ": " : ", ") + c.value.text() + " is " + std::to_string(value) +
+                 ", expected " + (value < c.low ? "at least " : "at most ") +
+                 std::to_string(value < c.low ? c.low : c.high);
       }
       if (fits) {
         chosen = &v;
@@ -134,7 +139,7 @@ class CudaKernel final : public Kernel {
     }
     if (!chosen)
       throw Error(ErrorCode::Unsupported,
-                  at(call_) + "no kernel of '" + call_.callee + "' fits these sizes");
+                  at(call_) + "no kernel of '" + call_.callee + "' fits these sizes" + unmet);
     // Scratch buffers lie one behind the other, each from a multiple of 256 bytes.
     std::vector<int64_t> begins{0}, sizes;
     auto after = [&](const DimExpr& bytes) {

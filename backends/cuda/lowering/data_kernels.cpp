@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -272,6 +273,9 @@ KernelSet topKKernels(const TopKKernel& t) {
     return set;
   }
   KernelSet set = oneVariant("top-k, a block per row");
+  // The row of a size that only a call knows may be too short.
+  if (!columns)
+    set.variants[0].when.push_back({t.columns, t.k, std::numeric_limits<int64_t>::max()});
   constexpr int64_t kEntryBytes = 16, kSharedEntries = 4096;
   const int64_t places = int64_t(std::bit_ceil(uint64_t(t.k)));
   launch.threads = 512;
