@@ -235,8 +235,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     file = "lathe_attention.cuh";
     function = "attentionTiled(a)";
     launch.grid = {GridAxis{choice.packsHeads ? a.keyHeads : a.queryHeads},
-                   GridAxis{choice.packsHeads ? groupRows : a.queries, rows},
-                   GridAxis{a.batch, 1, kMostOnAxis}};
+                   GridAxis{choice.packsHeads ? groupRows : a.queries, rows}, GridAxis{a.batch}};
     variant.what = fmt::format("tiled {}x{} attention", rows, choice.keys);
   } else {
     const bool isDecode = choice.method == AttentionMethod::Decode;

@@ -152,14 +152,13 @@ inline std::vector<host::Options> schedules() {
   return all;
 }
 
-/// `most`: blocks along the grid's second axis and, of tiles, the third; 0: as many as there are.
+/// `most`: blocks along the grid's second axis; 0: as many as there are.
 inline void expectAttention(const AttentionCase& c, const AttentionChoice& choice,
                             host::Mode mode = host::Mode::Fast, int64_t most = 0) {
   const AttentionKernel& a = c.kernel;
   KernelSet set;
   addAttention(a, choice, a.name, {}, set);
-  if (most)
-    set.variants[0].launches[0].grid[choice.method == AttentionMethod::Tiled ? 2 : 1].most = most;
+  if (most) set.variants[0].launches[0].grid[1].most = most;
   const std::vector<double> want = expectedAttention(c);
   KernelSetRun run(set, mode);
   const double bound = a.dtype == DType::F64   ? 1e-12

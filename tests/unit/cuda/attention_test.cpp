@@ -63,14 +63,6 @@ TEST(TiledAttention, WithoutRaces) {
   expectAttention(attentionCase(a, 1, 35, 130), tiles(4, 1, 64, true), host::Mode::Check);
 }
 
-TEST(TiledAttention, MoreBatchesThanTheGridHasBlocks) {
-  for (host::Mode mode : {host::Mode::Fast, host::Mode::Check}) {
-    AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 32, 32);
-    a.causal = Causal::TopLeft;
-    expectAttention(attentionCase(a, 5, 40, 40), tiles(2, 1, 32), mode, 2);
-  }
-}
-
 TEST(TiledAttention, ChunksOfAPromptAtPositions) {
   for (bool packs : {false, true}) {
     AttentionKernel a = groupedAttention(DType::F16, 1, 2, 64, 64);
