@@ -2,8 +2,6 @@
 #include "frontend/compiler_api.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "backends/backend.h"
 #include "frontend/compile.h"
@@ -11,17 +9,12 @@
 #include "frontend/families/llama.h"
 #include "runtime/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string readText(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::Io, "cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 CompileOptions optionsOf(const ModelRequest& r) {
   CompileOptions o;
@@ -47,7 +40,7 @@ DType weightDType(const std::string& folder, const LlamaConfig& config) {
 }
 
 Graph graphOf(const ModelRequest& r) {
-  if (r.path.ends_with(".mlir")) return Graph::parse(readText(r.path), r.path);
+  if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
   LlamaConfig config = loadLlamaConfig(r.path);
   LlamaGraphOptions options;
   options.dtype = r.dtype;
@@ -62,10 +55,11 @@ Graph graphOf(const ModelRequest& r) {
 std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r) {
   auto program = std::make_shared<Program>(std::move(compiled));
   fs::path folder = fs::is_directory(r.path) ? fs::path(r.path) : fs::path();
-  if (r.bareConfig && folder.empty()) program->files["config.json"] = readText(r.path);
-  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json"})
-    if (!folder.empty() && fs::exists(folder / name))
-      program->files[name] = readText(folder / name);
+  if (r.bareConfig && folder.empty())
+    program->files["config.json"] = readWholeFile(r.path, kConfigFile);
+  for (const ModelFile& file : kModelFiles)
+    if (!folder.empty() && fs::exists(folder / file.name))
+      program->files[file.name] = readWholeFile((folder / file.name).string(), file.kind);
   return program;
 }
 

@@ -3,13 +3,13 @@
 
 #include "ir/context.h"
 #include "ir/dialect.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "passes/pdl_check.h"
 #include "passes/pdl_reader.h"
 #include "passes/pdll.h"
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 using namespace mlir;
 
@@ -280,10 +280,8 @@ PatternLibrary loadPatternFile(MLIRContext* context, const std::string& path) {
   if (!isPdll && !StringRef(path).ends_with(".mlir"))
     throw Error(ErrorCode::InvalidArgument,
                 path + ": expected a pattern file, PDL (.mlir) or PDLL (.pdll)");
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file) throw Error(ErrorCode::Io, "cannot read " + path + ": " + file.getError().message());
-  return isPdll ? parsePatterns(context, pdlFromPdll(path), path)
-                : parsePatterns(context, (*file)->getBuffer(), path);
+  return parsePatterns(context, isPdll ? pdlFromPdll(path) : readWholeFile(path, kPatternFile),
+                       path);
 }
 
 }  // namespace lathe

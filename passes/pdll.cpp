@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "llvm/ADT/SmallString.h"
@@ -12,13 +11,15 @@
 #include "llvm/Support/Program.h"
 #include "passes/pdl_natives.h"
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kSecondsToWait = 60;
+// What a file includes is opened by the tool: a device or a FIFO among it ends at these.
+constexpr unsigned kSecondsToWait = 60, kMegabytes = 1024;
 
 // A folder that goes with everything in it.
 class TemporaryFolder {
@@ -42,11 +43,6 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-std::string readAll(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::string findTool(const std::string& folder) {
   for (auto& found : {llvm::sys::findProgramByName("mlir-pdll"),
                       llvm::sys::findProgramByName("mlir-pdll", {folder})})
@@ -61,6 +57,7 @@ std::string findTool(const std::string& folder) {
 }  // namespace
 
 std::string pdlFromPdll(const std::string& path, const std::string& toolFolder) {
+  expectRegularFile(path);
   std::string tool = findTool(toolFolder.empty() ? LATHE_LLVM_TOOLS : toolFolder);
   TemporaryFolder folder;
   std::ofstream(folder / "lathe.pdll") << pdllPrelude();
@@ -71,10 +68,11 @@ std::string pdlFromPdll(const std::string& path, const std::string& toolFolder) 
   std::array<std::optional<llvm::StringRef>, 3> redirects{"", "", llvm::StringRef(errors)};
   std::string why;
   int status = llvm::sys::ExecuteAndWait(tool, arguments, std::nullopt, redirects, kSecondsToWait,
-                                         /*MemoryLimit=*/0, &why);
-  std::string words = readAll(errors);
+                                         kMegabytes, &why);
+  std::string words = readWholeFile(errors, kPatternFile);
   // It succeeds with an attribute that it could not read, and leaves the attribute's value out.
-  if (status == 0 && words.find("error:") == std::string::npos) return readAll(output);
+  if (status == 0 && words.find("error:") == std::string::npos)
+    return readWholeFile(output, kPatternFile);
   while (words.ends_with('\n')) words.pop_back();
   // A tool that crashed printed its stack: that is no help.
   if (status < 0) words = "mlir-pdll ended badly" + (why.empty() ? "" : ": " + why);

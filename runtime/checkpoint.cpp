@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
@@ -92,7 +93,7 @@ void Checkpoint::add(SafetensorsFile file) {
 }
 
 void Checkpoint::addShards(const std::string& indexPath) {
-  JsonValue index = JsonValue::load(indexPath);
+  JsonValue index = JsonValue::load(indexPath, kShardIndexFile);
   JsonValue map = index.at("weight_map");
   if (!map.isObject())
     throw map.error("expected an object of tensor and shard names, got " + map.show());

@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
 #include "runtime/model_config.h"
 
 namespace lathe {
@@ -89,10 +90,11 @@ GenerationConfig readConfig(const JsonValue& root) {
 
 GenerationConfig loadGenerationConfig(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return readConfig(JsonValue::load(path));
+  if (!std::filesystem::is_directory(path, ignored))
+    return readConfig(JsonValue::load(path, kConfigFile));
   const auto file = std::filesystem::path(path) / "generation_config.json";
   if (!std::filesystem::exists(file, ignored)) return {};
-  return readConfig(JsonValue::load(file.string()));
+  return readConfig(JsonValue::load(file.string(), kConfigFile));
 }
 
 GenerationConfig parseGenerationConfig(std::string_view json, const std::string& file) {

@@ -180,12 +180,8 @@ JsonValue JsonValue::parse(std::string_view text, const std::string& file,
   return JsonValue(std::move(document), root);
 }
 
-JsonValue JsonValue::load(const std::string& path, size_t maxBytes) {
-  auto file = MappedFile::open(path);
-  if (file->size() > maxBytes)
-    throw Error(ErrorCode::InvalidFile, fmt::format("{}: expected at most {} bytes of JSON, got {}",
-                                                    path, maxBytes, file->size()));
-  return parse({reinterpret_cast<const char*>(file->bytes().data()), file->size()}, path);
+JsonValue JsonValue::load(const std::string& path, const FileKind& kind) {
+  return parse(readWholeFile(path, kind), path);
 }
 
 bool JsonValue::isNull() const { return std::holds_alternative<std::monostate>(node_->value); }

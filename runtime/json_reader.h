@@ -17,6 +17,8 @@
 
 namespace lathe {
 
+struct FileKind;
+
 struct JsonLimits {
   size_t maxDepth = 64;          ///< nested arrays and objects
   size_t maxNodes = 16'000'000;  ///< values in the document, at 16 bytes each
@@ -31,8 +33,8 @@ class JsonValue {
   /// Parses `text` whole; `file` is what errors call it.
   static JsonValue parse(std::string_view text, const std::string& file,
                          const JsonLimits& limits = {});
-  /// Reads and parses a file of at most `maxBytes`.
-  static JsonValue load(const std::string& path, size_t maxBytes = size_t(1) << 30);
+  /// Reads and parses a file (readWholeFile).
+  static JsonValue load(const std::string& path, const FileKind& kind);
 
   bool isNull() const;
   bool isBool() const;

@@ -26,6 +26,7 @@ class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
   ~FileDescriptor() { close(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
   int get() const { return fd_; }
@@ -42,6 +43,42 @@ const char* kindOf(mode_t mode) {
   return "a device";
 }
 
+FileDescriptor openRegular(const std::string& path, struct stat& info) {
+  if (path.find('\0') != std::string::npos)
+    throw Error(ErrorCode::Io, "a path contains a NUL character");
+  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0) throw systemError(path, "cannot open");
+  if (::fstat(fd.get(), &info) != 0) throw systemError(path, "cannot stat");
+  if (!S_ISREG(info.st_mode))
+    throw Error(ErrorCode::InvalidFile,
+                path + ": expected a regular file, got " + kindOf(info.st_mode));
+  return fd;
+}
+
+Error tooLarge(const std::string& path, const FileKind& kind) {
+  return Error(ErrorCode::InvalidFile, path + ": expected " + std::string(kind.name) +
+                                           " of at most " + std::to_string(kind.maxBytes) +
+                                           " bytes, the file is larger");
+}
+
+// Reads until `read` gives nothing: a file of /proc has bytes although its size is 0.
+template <class Read>
+std::string readUntilTheEnd(const std::string& path, const FileKind& kind, size_t expected,
+                            Read read) {
+  std::string text;
+  text.reserve(std::min(expected, kind.maxBytes) + 1);
+  constexpr size_t step = size_t(64) << 10;
+  while (text.size() <= kind.maxBytes) {
+    const size_t done = text.size();
+    text.resize(std::max(text.capacity(), done + step));
+    const size_t got = read(text.data() + done, text.size() - done);
+    text.resize(done + got);
+    if (got == 0) return text;
+  }
+  throw tooLarge(path, kind);
+}
+
 void writeAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
     // One call writes at most 2 GiB on Linux; smaller steps keep the loop ordinary.
@@ -54,17 +91,35 @@ void writeAll(int fd, std::span<const std::byte> bytes, const std::string& path)
 
 }  // namespace
 
-std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
-  if (path.find('\0') != std::string::npos)
-    throw Error(ErrorCode::Io, "a path contains a NUL character");
-  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) throw systemError(path, "cannot open");
+std::string readWholeFile(const std::string& path, const FileKind& kind) {
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) throw systemError(path, "cannot stat");
-  if (!S_ISREG(info.st_mode))
-    throw Error(ErrorCode::InvalidFile,
-                path + ": expected a regular file, got " + kindOf(info.st_mode));
+  FileDescriptor fd = openRegular(path, info);
+  if (size_t(info.st_size) > kind.maxBytes) throw tooLarge(path, kind);
+  return readUntilTheEnd(path, kind, size_t(info.st_size), [&](char* to, size_t bytes) {
+    ssize_t n;
+    do n = ::read(fd.get(), to, bytes);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) throw systemError(path, "cannot read");
+    return size_t(n);
+  });
+}
+
+std::string readWholeStream(std::FILE* stream, const std::string& name, const FileKind& kind) {
+  return readUntilTheEnd(name, kind, 0, [&](char* to, size_t bytes) {
+    const size_t n = std::fread(to, 1, bytes, stream);
+    if (n == 0 && std::ferror(stream)) throw systemError(name, "cannot read");
+    return n;
+  });
+}
+
+void expectRegularFile(const std::string& path) {
+  struct stat info;
+  openRegular(path, info);
+}
+
+std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
+  struct stat info;
+  FileDescriptor fd = openRegular(path, info);
   size_t size = size_t(info.st_size);
   void* data = nullptr;
   if (size > 0) {  // mmap refuses length 0
@@ -109,6 +164,10 @@ void writeFileAtomically(const std::string& path,
                          const std::vector<std::span<const std::byte>>& chunks) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    throw Error(ErrorCode::InvalidArgument,
+                path + ": expected the name of a file to write, got " + kindOf(info.st_mode));
   static std::atomic<unsigned> counter = 0;
   const std::string temporary =
       path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);

@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
@@ -352,8 +353,8 @@ LlamaConfig readConfig(const JsonValue& root) {
 LlamaConfig loadLlamaConfig(const std::string& path) {
   std::error_code ignored;
   bool folder = std::filesystem::is_directory(path, ignored);
-  return readConfig(
-      JsonValue::load(folder ? (std::filesystem::path(path) / "config.json").string() : path));
+  return readConfig(JsonValue::load(
+      folder ? (std::filesystem::path(path) / "config.json").string() : path, kConfigFile));
 }
 
 LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file) {

@@ -10,6 +10,7 @@
 #include "runtime/byte_level.h"
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"
 #include "runtime/utf8.h"
@@ -135,7 +136,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::string file =
       folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
-  return read(JsonValue::load(file));
+  return read(JsonValue::load(file, kTokenizerFile));
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& file) {

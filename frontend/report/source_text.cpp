@@ -4,25 +4,31 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include "frontend/report/json_text.h"
+#include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
 
 constexpr unsigned kAround = 4;
 constexpr size_t kLongestLine = 400;
-constexpr uintmax_t kLargestFile = 4 << 20;
 
-bool isSource(const std::filesystem::path& path) {
+// Nothing if it is no source file or cannot be read: the report shows less, then.
+std::optional<std::string> sourceText(const std::filesystem::path& path) {
   static constexpr std::array<std::string_view, 12> kEndings{
       ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".cu", ".py", ".mlir"};
-  std::error_code ignored;
-  return std::find(kEndings.begin(), kEndings.end(), path.extension().string()) != kEndings.end() &&
-         std::filesystem::is_regular_file(path, ignored) &&
-         std::filesystem::file_size(path, ignored) <= kLargestFile;
+  if (std::find(kEndings.begin(), kEndings.end(), path.extension().string()) == kEndings.end())
+    return std::nullopt;
+  try {
+    return readWholeFile(path.string(), kSourceFile);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -37,8 +43,9 @@ void writeSources(llvm::json::OStream& out, const OriginTable& origins) {
           wanted.insert(l);
       }
       out.array([&] {
-        if (!isSource(origins.files()[file])) return;
-        std::ifstream in(origins.files()[file]);
+        std::optional<std::string> whole = sourceText(origins.files()[file]);
+        if (!whole) return;
+        std::istringstream in(*whole);
         std::string text;
         bool open = false;
         for (unsigned line = 1; std::getline(in, text); ++line) {

@@ -172,7 +172,7 @@ std::vector<BadInput> folders() {
        [] { latheCompilerApi()->compile({.path = "/nonexistent/model"}); }},
       {"missing_ir_file",
        ErrorCode::Io,
-       {"cannot read /nonexistent/model.mlir"},
+       {"/nonexistent/model.mlir: cannot open"},
        [] { latheCompilerApi()->compile({.path = "/nonexistent/model.mlir"}); }},
       {"sequence_past_the_model",
        ErrorCode::InvalidArgument,

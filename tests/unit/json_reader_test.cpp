@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/json_reader.h"
+#include "runtime/mapped_file.h"
 
 #include <gtest/gtest.h>
 
@@ -78,8 +79,9 @@ TEST(JsonReader, QuotesHostileTextSafely) {
 
 TEST(JsonReader, LimitsTheFile) {
   test::TemporaryFolder folder;
-  expectError(kFile, "expected at most 4 bytes of JSON, got 5",
-              [&] { JsonValue::load(folder.write("f", "12345"), 4); });
+  expectError(kFile, "f: expected a note of at most 4 bytes, the file is larger",
+              [&] { JsonValue::load(folder.write("f", "12345"), {"a note", 4}); });
+  EXPECT_EQ(JsonValue::load(folder.write("f", "1234"), {"a note", 4}).asInt(), 1234);
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/test_files.h"
@@ -28,6 +31,50 @@ TEST(MappedFile, MapsTheBytes) {
 TEST(MappedFile, RefusesAPathWithNul) {
   expectError(ErrorCode::Io, "a path contains a NUL",
               [] { MappedFile::open(std::string("a\0b", 3)); });
+}
+
+constexpr FileKind kNote{"a note", 100'000};
+
+TEST(ReadWholeFile, GivesTheBytesOfAnySizeUpToTheLimit) {
+  TemporaryFolder folder;
+  for (size_t size : {size_t(0), size_t(1), size_t(65'536), kNote.maxBytes}) {
+    std::string text(size, 'a');
+    for (size_t i = 0; i < size; ++i) text[i] = char('a' + i % 23);
+    EXPECT_EQ(readWholeFile(folder.write("f", text), kNote), text) << size;
+  }
+  expectError(ErrorCode::InvalidFile,
+              "f: expected a note of at most 100000 bytes, the file is larger",
+              [&] { readWholeFile(folder.write("f", std::string(100'001, 'a')), kNote); });
+}
+
+// A file of the system that says that it is empty and gives bytes for ever.
+TEST(ReadWholeFile, TrustsNoSize) {
+  EXPECT_NE(readWholeFile("/proc/self/status", kNote).find("VmRSS"), std::string::npos);
+  expectError(ErrorCode::InvalidFile, "/proc/self/status: expected a word of at most 10 bytes",
+              [] { readWholeFile("/proc/self/status", {"a word", 10}); });
+  expectError(ErrorCode::Io, "/proc/self/mem: cannot read",
+              [] { readWholeFile("/proc/self/mem", kNote); });
+}
+
+TEST(ReadWholeFile, RefusesWhatIsNoFile) {
+  TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  for (auto& [path, kind] : {std::pair(folder / "fifo", "a FIFO"),
+                             {folder.path(), "a directory"},
+                             {"/dev/zero", "a device"}})
+    expectError(ErrorCode::InvalidFile, path + ": expected a regular file, got " + kind,
+                [&] { readWholeFile(path, kNote); });
+  expectError(ErrorCode::Io, "none: cannot open", [&] { readWholeFile(folder / "none", kNote); });
+}
+
+TEST(ReadWholeStream, ReadsAPipeToItsEndAndAnEndlessOneToTheLimit) {
+  std::FILE* pipe = popen("printf 'some text'", "r");
+  EXPECT_EQ(readWholeStream(pipe, "a pipe", kNote), "some text");
+  pclose(pipe);
+  std::FILE* endless = fopen("/dev/zero", "r");
+  expectError(ErrorCode::InvalidFile, "a device: expected a note of at most 100000 bytes",
+              [&] { readWholeStream(endless, "a device", kNote); });
+  fclose(endless);
 }
 
 // Pages of this process that hold the range; -1 where the system does not say.
@@ -69,6 +116,20 @@ TEST(WriteFileAtomically, ReplacesAFileAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+TEST(WriteFileAtomically, LeavesDevicesFifosAndFoldersAlone) {
+  TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", folder / "null");
+  for (auto& [name, kind] :
+       {std::pair("fifo", "a FIFO"), {"null", "a device"}, {".", "a directory"}})
+    expectError(ErrorCode::InvalidArgument,
+                std::string(": expected the name of a file to write, got ") + kind,
+                [&] { writeFileAtomically(folder / name, "text"); });
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "fifo"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "null"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
 TEST(WriteFileAtomically, KeepsAnOpenMappingOfTheOldFile) {
   TemporaryFolder folder;
   auto old = MappedFile::open(folder.write("f", "old"));
@@ -78,11 +139,17 @@ TEST(WriteFileAtomically, KeepsAnOpenMappingOfTheOldFile) {
 
 TEST(WriteFileAtomically, LeavesNoTemporaryFileBehindOnFailure) {
   TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "taken");
-  folder.write("taken/inside", "x");
-  expectError(ErrorCode::Io,
-              "taken: cannot rename: ", [&] { writeFileAtomically(folder / "taken", "text"); });
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  // Larger than any file may be here: the disk is full in the middle of it.
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  expectError(ErrorCode::Io, "f: cannot write: File too large",
+              [&] { writeFileAtomically(folder / "f", std::string(10'000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   expectError(ErrorCode::Io, "cannot create a file beside it: No such file",
               [&] { writeFileAtomically(folder / "none/f", "text"); });
 }

@@ -44,9 +44,7 @@ std::optional<MachineRoofs> readCache(const std::string& path) {
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
   try {
-    auto file = MappedFile::open(path);
-    JsonValue v =
-        JsonValue::parse({reinterpret_cast<const char*>(file->bytes().data()), file->size()}, path);
+    JsonValue v = JsonValue::load(path, kCacheFile);
     if (v.at("processor").asString() != processor()) return std::nullopt;
     return named(v.at("narrow_flops").asDouble(), v.at("wide_flops").asDouble(),
                  v.at("bytes_per_second").asDouble());

@@ -18,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kModelFiles[] = {"config.json", "generation_config.json", "tokenizer.json"};
-
 bool isThere(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-std::string textOfFile(const std::string& path) {
-  auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
 }
 
 const std::string& fileOf(const Model& model, const char* name) {
@@ -94,12 +87,12 @@ Model openModel(const std::string& path) {
       model.files = model.program->files;
       break;
     case ModelKind::Folder:
-      for (const char* name : kModelFiles)
-        if (isThere(fs::path(path) / name))
-          model.files[name] = textOfFile((fs::path(path) / name).string());
+      for (const ModelFile& file : kModelFiles)
+        if (isThere(fs::path(path) / file.name))
+          model.files[file.name] = readWholeFile((fs::path(path) / file.name).string(), file.kind);
       break;
     case ModelKind::BareConfig:
-      model.files["config.json"] = textOfFile(path);
+      model.files["config.json"] = readWholeFile(path, kConfigFile);
       break;
     case ModelKind::Mlir:
       break;

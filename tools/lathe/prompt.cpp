@@ -2,8 +2,6 @@
 #include "tools/lathe/prompt.h"
 
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -16,9 +14,8 @@ namespace lathe::cli {
 namespace {
 
 std::string readText(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->size()};
+  return path == "-" ? readWholeStream(stdin, "standard input", kPromptFile)
+                     : readWholeFile(path, kPromptFile);
 }
 
 }  // namespace

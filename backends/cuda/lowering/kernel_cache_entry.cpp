@@ -59,11 +59,6 @@ std::string hashOf(const std::string& key, const CompiledKernel& kernel) {
   return sha256Hex(asBytes(all));
 }
 
-std::string contents(const std::string& path) {
-  auto file = MappedFile::open(path);
-  return std::string(reinterpret_cast<const char*>(file->bytes().data()), file->size());
-}
-
 // Folders of one process that are being written do not meet, nor those of two.
 std::string temporaryPath(const std::string& path) {
   static std::atomic<int> count = 0;
@@ -88,10 +83,10 @@ std::string cacheEntryPath(const std::string& folder, const std::string& name,
 std::optional<CompiledKernel> readCacheEntry(const std::string& path, const std::string& key) {
   if (!fs::exists(path)) return {};
   try {
-    JsonValue v = JsonValue::load(path + "/report.json", 1 << 20);
+    JsonValue v = JsonValue::load(path + "/report.json", kCacheFile);
     CompiledKernel kernel;
-    kernel.cubin = contents(path + "/kernel.cubin");
-    kernel.ptx = contents(path + "/kernel.ptx");
+    kernel.cubin = readWholeFile(path + "/kernel.cubin", kCacheFile);
+    kernel.ptx = readWholeFile(path + "/kernel.ptx", kCacheFile);
     kernel.report = reportFrom(v.at("report"));
     if (v.at("key").asString() == key && v.at("sha256").asString() == hashOf(key, kernel))
       return kernel;

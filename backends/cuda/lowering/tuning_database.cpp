@@ -2,11 +2,10 @@
 #include "backends/cuda/lowering/tuning_database.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe::cuda {
 namespace {
@@ -19,17 +18,12 @@ const std::map<std::string, std::string>& embeddedFiles() {
 }
 
 std::string textOf(const std::string& path) {
-  std::ifstream file(path);
-  std::string text;
-  char part[4096];
-  while (file.read(part, sizeof part), file.gcount()) text.append(part, size_t(file.gcount()));
-  std::error_code ignored;
-  if (!file.is_open() || file.bad())  // a folder can be opened and not read
-    throw Error(ErrorCode::Io,
-                "LATHE_TUNING: cannot read '" + path + "'" +
-                    (std::filesystem::is_directory(path, ignored) ? ", a folder" : "") +
-                    "; it names a file of tuning records (docs/tuning.md)");
-  return text;
+  try {
+    return readWholeFile(path, kTuningFile);
+  } catch (const Error& e) {
+    throw Error(e.code(), std::string("LATHE_TUNING: ") + e.what() +
+                              "; it names a file of tuning records (docs/tuning.md)");
+  }
 }
 
 std::shared_ptr<const TuningDatabase> load(const std::string& local) {

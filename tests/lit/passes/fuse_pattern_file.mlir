@@ -8,7 +8,7 @@
 // CHECK-LABEL: @gate
 // CHECK-NEXT: lathe.silu_gate %arg0, %arg1
 // NONE: lathe.sigmoid
-// MISSING: error: cannot read {{.*}}none.mlir
+// MISSING: error: {{.*}}none.mlir: cannot open
 // WRONG: error: {{.*}}fuse_pattern_file.mlir:13: expected pdl.pattern, got func.func
 func.func @gate(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %s = lathe.sigmoid %g : tensor<4xf32>

@@ -109,7 +109,7 @@ TEST(TuningChoice, FilesThatCannotBeReadAreErrors) {
     ADD_FAILURE() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::Io);
-    EXPECT_THAT(e.what(), HasSubstr("LATHE_TUNING: cannot read '/nowhere/records.txt'"));
+    EXPECT_THAT(e.what(), HasSubstr("LATHE_TUNING: /nowhere/records.txt: cannot open"));
   }
   unsetenv("LATHE_TUNING");
 }

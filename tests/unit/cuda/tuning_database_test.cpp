@@ -36,13 +36,13 @@ class TuningDatabaseTest : public ::testing::Test {
 TEST_F(TuningDatabaseTest, WhatIsNoFileOfRecordsIsNamed) {
   const std::string folder = folder_ / "records";
   std::filesystem::create_directory(folder);
-  EXPECT_THAT(messageOf(folder, ErrorCode::Io),
-              HasSubstr("LATHE_TUNING: cannot read '" + folder + "', a folder"));
+  EXPECT_THAT(messageOf(folder, ErrorCode::InvalidFile),
+              HasSubstr("LATHE_TUNING: " + folder + ": expected a regular file, got a directory"));
   const std::string none = folder_ / "none.txt";
   EXPECT_THAT(messageOf(none, ErrorCode::Io),
-              AllOf(HasSubstr("cannot read '" + none + "';"), HasSubstr("docs/tuning.md")));
+              AllOf(HasSubstr(none + ": cannot open: No such"), HasSubstr("docs/tuning.md")));
   // Opens and cannot be read: address 0 of a process is never mapped.
-  EXPECT_THAT(messageOf("/proc/self/mem", ErrorCode::Io), HasSubstr("'/proc/self/mem';"));
+  EXPECT_THAT(messageOf("/proc/self/mem", ErrorCode::Io), HasSubstr("/proc/self/mem: cannot read"));
 }
 
 TEST_F(TuningDatabaseTest, LinesAreReadToTheEndOfTheFile) {
