@@ -104,7 +104,12 @@ Container Container::open(const std::string& path, bool verify) {
     fail("the header is damaged: its hash is not the stored one");
 
   for (const SafetensorsEntry& e : file.tensors()) {
-    if (e.name.starts_with('.')) continue;
+    if (e.name.starts_with(".pad")) {
+      if (!std::ranges::all_of(file.bytes(e.name), [](std::byte b) { return b == std::byte(0); }))
+        fail(fmt::format("the padding {} is damaged: it is not zero", inQuotes(e.name)));
+      continue;
+    }
+    if (e.name == kHeaderHash) continue;
     if (e.dtypeName != "U8" || e.offset % kAlignment != 0)
       fail(fmt::format("section {} is not aligned bytes", inQuotes(e.name)));
     result.sections_.push_back(e.name);

@@ -134,6 +134,10 @@ std::optional<DimExpr> DimExpr::dividedBy(const DimExpr& divisor) const {
   return quotient;
 }
 
+// No tensor has more dims, so no size has more factors; a product of very many would be copied as
+// often.
+constexpr size_t kMaxFactors = 64;
+
 std::optional<DimExpr> DimExpr::parse(std::string_view text) {
   DimExpr sum;
   size_t i = 0;
@@ -151,7 +155,8 @@ std::optional<DimExpr> DimExpr::parse(std::string_view text) {
     }
     first = false;
     DimExpr product(sign);
-    while (true) {
+    for (size_t factors = 1;; ++factors) {
+      if (factors > kMaxFactors) return std::nullopt;
       skip();
       size_t start = i;
       while (i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) ||

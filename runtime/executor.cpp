@@ -181,6 +181,13 @@ void Executor::plan() {
     }
     bytes_[i] = elementCount(shapes_[i]) * int64_t(sizeOf(entry_.slots[i].dtype));
   }
+  for (size_t i = 0; i < bytes_.size(); ++i)
+    if (bytes_[i] > bytes_[size_t(owners_[i])])
+      throw Error(ErrorCode::InvalidFile,
+                  "entry point '" + entry_.name + "': slot " + std::to_string(i) + " of " +
+                      std::to_string(bytes_[i]) + " bytes shares the memory of slot " +
+                      std::to_string(owners_[i]) + ", which has " +
+                      std::to_string(bytes_[size_t(owners_[i])]) + "; compile the model again");
   plan_ = planArena(entry_, bytes_);
   lastPointers_.clear();
   scratchBytes_ = 0;

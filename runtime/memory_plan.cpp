@@ -2,7 +2,10 @@
 #include "runtime/memory_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+
+#include "runtime/error.h"
 
 namespace lathe {
 
@@ -52,7 +55,12 @@ MemoryPlan planArena(const EntryPoint& entry, const std::vector<int64_t>& bytes)
       at = std::max(at, begin + std::max<int64_t>(aligned(bytes[size_t(other)]), 64));
     }
     plan.offsets[size_t(slot)] = at;
-    plan.bytes = std::max(plan.bytes, at + size);
+    int64_t end;
+    // A page is left for what rounds the whole up.
+    if (__builtin_add_overflow(at, size, &end) || end > std::numeric_limits<int64_t>::max() - 4096)
+      throw Error(ErrorCode::OutOfMemory, "entry point '" + entry.name +
+                                              "': its buffers together are larger than any memory");
+    plan.bytes = std::max(plan.bytes, end);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), slot,
                                    [&](int a, int b) {
                                      return plan.offsets[size_t(a)] < plan.offsets[size_t(b)];

@@ -6,6 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
 #include "runtime/program.h"
+#include "runtime/program_check.h"
 
 namespace lathe {
 namespace {
@@ -113,22 +114,6 @@ EntryPoint entryFrom(const JsonValue& v) {
   return e;
 }
 
-// Slots index into the program's tables: checked once here, trusted by the executor.
-void checkIndices(const Program& p, const EntryPoint& e, const std::string& path) {
-  for (const Slot& s : e.slots) {
-    size_t limit = size_t(-1);
-    if (s.kind == SlotKind::Argument) limit = e.inputs.size();
-    if (s.kind == SlotKind::Result) limit = e.outputs.size();
-    if (s.kind == SlotKind::Weight) limit = p.weights.size() + p.derived.size();
-    if (s.kind == SlotKind::State) limit = p.states.size();
-    if (s.kind == SlotKind::Constant) limit = p.constants.size();
-    if (size_t(s.index) >= limit)
-      throw Error(ErrorCode::InvalidFile, path + ": entry point '" + e.name + "' refers to item " +
-                                              std::to_string(s.index) + " of " +
-                                              std::to_string(limit));
-  }
-}
-
 }  // namespace
 
 const EntryPoint& Program::entry(std::string_view name) const {
@@ -197,8 +182,7 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
   }
   p.entries = listFrom<EntryPoint>(h.at("entries"), entryFrom);
   if (h.has("load")) p.load = std::make_unique<EntryPoint>(entryFrom(h.at("load")));
-  for (const EntryPoint& e : p.entries) checkIndices(p, e, path);
-  if (p.load) checkIndices(p, *p.load, path);
+  checkProgram(p, path);
   JsonValue metadata = h.at("metadata");
   for (size_t i = 0; i < metadata.size(); ++i) {
     auto [key, value] = metadata.member(i);

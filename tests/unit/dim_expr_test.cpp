@@ -12,6 +12,13 @@ namespace {
 DimExpr parsed(const char* text) { return DimExpr::parse(text).value(); }
 const DimExpr kSeq = DimExpr::symbol("seq"), kCache = DimExpr::symbol("cache");
 
+TEST(DimExpr, ReadsNoMoreFactorsThanATensorHasDims) {
+  std::string text = "n";
+  for (int i = 1; i < 64; ++i) text += "*n";
+  EXPECT_EQ(DimExpr::parse(text)->text(), text);
+  EXPECT_FALSE(DimExpr::parse(text + "*n"));
+}
+
 TEST(DimExpr, TextIsCanonical) {
   EXPECT_EQ(DimExpr().text(), "0");
   EXPECT_EQ(DimExpr(-3).text(), "-3");

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "runtime/error.h"
+
 namespace lathe {
 namespace {
 
@@ -46,6 +48,19 @@ void expectSound(const Plan& p) {
       EXPECT_TRUE(at + p.bytes[a] <= other || other + p.bytes[b] <= at)
           << "slots " << a << " and " << b << " overlap";
     }
+  }
+}
+
+TEST(MemoryPlan, BuffersLargerThanAnyMemoryTogetherAreAnError) {
+  Plan p;
+  const int a = p.slot(int64_t(1) << 62), b = p.slot(int64_t(1) << 62);
+  p.call({a}, b);
+  try {
+    p.plan();
+    ADD_FAILURE() << "was planned";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::OutOfMemory);
+    EXPECT_NE(std::string(e.what()).find("larger than any memory"), std::string::npos);
   }
 }
 

@@ -81,22 +81,18 @@ TEST_P(ProgramFiles, AnyDamagedByteIsFound) {
   std::mt19937 random{1};
   std::vector<size_t> places{0, 7, 8, 9, good.size() - 1};
   for (int i = 0; i < 60; ++i) places.push_back(random() % good.size());
-  int harmless = 0;
   for (size_t place : places) {
     std::string bad = good;
     bad[place] = char(bad[place] ^ (1 << random() % 8));
     const std::string path = folder.write("bad.lathe", bad);
     try {
       Program::open(path);
-      ++harmless;
-      // Only padding between sections is nobody's.
-      EXPECT_EQ(good[place], 0) << "byte " << place << " of " << good.size();
+      ADD_FAILURE() << "byte " << place << " of " << good.size() << " may change";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::InvalidFile) << e.what();
       EXPECT_NE(std::string(e.what()).find("bad.lathe"), std::string::npos) << e.what();
     }
   }
-  EXPECT_LT(harmless, int(places.size()) / 4);
 }
 
 TEST_P(ProgramFiles, CutFilesAreErrors) {
