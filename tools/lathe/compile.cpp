@@ -59,7 +59,7 @@ int compileVerb(const ArgumentList& arguments) {
   program->metadata["lathe_version"] = LATHE_VERSION;
   if (model.kind == ModelKind::Folder && !flags.randomWeights) {
     checkProgramWeights(*program, path);
-    program->metadata[kWeightsPath] = std::filesystem::canonical(path).string();
+    if (!output.empty()) program->metadata[kWeightsPath] = weightsBeside(output, path);
   }
   writeReport(report, compiled, model);
   if (output.empty()) {

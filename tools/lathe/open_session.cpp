@@ -12,6 +12,8 @@
 namespace lathe::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr uint64_t kRandomWeightSeed = 0;
 
 // Empty where the program needs no file.
@@ -21,9 +23,16 @@ std::string weightsPath(const Model& model, const Program& program, const std::s
   if (model.kind == ModelKind::Folder) return model.path;
   std::string why = " needs weights; give them with --weights F.safetensors";
   if (auto it = program.metadata.find(kWeightsPath); it != program.metadata.end()) {
+    const fs::path named(it->second), found = fs::canonical(model.path).parent_path() / named;
     std::error_code ignored;
-    if (std::filesystem::exists(it->second, ignored)) return it->second;
-    why = ": its weights are no longer at " + it->second + "; say where they are with --weights";
+    if (named.is_absolute())
+      why = ": its weights are named by the absolute path " + it->second +
+            ", which is not followed; give them with --weights";
+    else if (fs::exists(found, ignored))
+      return found.lexically_normal().string();
+    else
+      why = ": its weights are no longer at " + it->second +
+            ", seen from the program; say where they are with --weights";
   }
   throw Error(ErrorCode::InvalidArgument, model.path + why);
 }
@@ -59,6 +68,12 @@ void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+std::string weightsBeside(const std::string& program, const std::string& weights) {
+  // Where the program will lie: what is there under its name now may be a link that it replaces.
+  const fs::path folder = fs::weakly_canonical(fs::absolute(program).parent_path());
+  return fs::canonical(weights).lexically_relative(folder).string();
+}
 
 void checkProgramWeights(const Program& program, const std::string& path) {
   checkAgainst(program, Checkpoint::open(path));

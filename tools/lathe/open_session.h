@@ -24,7 +24,10 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
 /// Throws that error; `path` is the checkpoint.
 void checkProgramWeights(const Program& program, const std::string& path);
 
-/// Key of Program::metadata that holds the absolute path of the weights at compile time.
+/// Key of Program::metadata that holds the path of the weights, seen from the program's folder: the
+/// two move together.
 inline constexpr const char* kWeightsPath = "weights_path";
+/// That path for a program to be written as `program` from the folder `weights`, which is there.
+std::string weightsBeside(const std::string& program, const std::string& weights);
 
 }  // namespace lathe::cli
