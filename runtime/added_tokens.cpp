@@ -81,10 +81,11 @@ std::vector<AddedToken> parseAddedTokens(const JsonValue& json) {
 }
 
 AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized,
-                                   const TextNormalizer& normalizer) {
+                                   const TextNormalizer& normalizer, TextBudget& budget) {
   for (const AddedToken& token : tokens) {
     if (token.normalized != normalized) continue;
-    const std::string content = normalized ? normalizer.apply(token.content) : token.content;
+    const std::string content =
+        normalized ? normalizer.apply(token.content, budget) : token.content;
     if (content.empty()) continue;  // normalization left nothing to look for
     uint32_t node = 0;
     for (char byte : content) {
@@ -116,6 +117,7 @@ const AddedToken* AddedTokenFinder::longestAt(std::string_view text, size_t posi
 std::vector<TextOrToken> AddedTokenFinder::split(std::string_view text, bool allowSpecial) const {
   std::vector<TextOrToken> pieces;
   size_t done = 0;
+  size_t spaceBegin = 0, spaceEnd = 0;  // the last run of space that was walked through
   for (size_t at = 0; !tokens_.empty() && at < text.size();) {
     size_t begin = at, end = 0;
     const AddedToken* token = longestAt(text, at, end);
@@ -136,7 +138,13 @@ std::vector<TextOrToken> AddedTokenFinder::split(std::string_view text, bool all
         while ((uint8_t(text[begin]) & 0xc0) == 0x80);
     }
     if (token->rstrip) {
-      for (size_t next = end; next < text.size() && isSpace(nextCodePoint(text, next));) end = next;
+      // Tokens that are space themselves end in the same run again and again.
+      if (end < spaceBegin || end > spaceEnd) {
+        spaceBegin = spaceEnd = end;
+        for (size_t next = end; next < text.size() && isSpace(nextCodePoint(text, next));)
+          spaceEnd = next;
+      }
+      end = spaceEnd;
     }
     if (begin > done) pieces.push_back({text.substr(done, begin - done), -1});
     pieces.push_back({text.substr(begin, end - begin), token->id});

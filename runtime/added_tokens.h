@@ -36,7 +36,7 @@ class AddedTokenFinder {
   AddedTokenFinder() = default;
   /// Looks for the tokens whose `normalized` is the given one.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized,
-                   const TextNormalizer& normalizer);
+                   const TextNormalizer& normalizer, TextBudget& budget);
 
   /// Cuts valid UTF-8 `text`; no piece is empty. A special token's spelling stays text unless
   /// `allowSpecial`.

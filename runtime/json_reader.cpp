@@ -120,22 +120,22 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   size_t nodes_ = 0;
 };
 
-// Paths are needed for errors only, so they are found by searching for the node.
-bool findPath(const JsonNode& from, const JsonNode* target, std::string& path) {
+// Paths are needed where something may go wrong, and so they are found by searching for the node.
+// Its steps are written on the way back, the last one first.
+bool findPath(const JsonNode& from, const JsonNode* target, std::vector<std::string>& steps) {
   if (&from == target) return true;
-  const size_t length = path.size();
   if (auto* array = std::get_if<NodeArray>(&from.value)) {
     for (size_t i = 0; i < (*array)->size(); ++i) {
-      path += fmt::format("[{}]", i);
-      if (findPath((**array)[i], target, path)) return true;
-      path.resize(length);
+      if (!findPath((**array)[i], target, steps)) continue;
+      steps.push_back(fmt::format("[{}]", i));
+      return true;
     }
   } else if (auto* object = std::get_if<NodeObject>(&from.value)) {
     for (auto& [key, value] : (*object)->members) {
-      std::string shown = inQuotes(key);
-      path += (path.empty() ? "" : ".") + shown.substr(1, shown.size() - 2);
-      if (findPath(value, target, path)) return true;
-      path.resize(length);
+      if (!findPath(value, target, steps)) continue;
+      const std::string shown = inQuotes(key);
+      steps.push_back("." + shown.substr(1, shown.size() - 2));
+      return true;
     }
   }
   return false;
@@ -288,16 +288,22 @@ std::string JsonValue::show() const {
 }
 
 std::string JsonValue::path() const {
+  std::vector<std::string> steps;
+  findPath(document_->root, node_, steps);
   std::string path;
-  findPath(document_->root, node_, path);
-  return path;
+  for (size_t i = steps.size(); i-- > 0;) path += steps[i];
+  return path.starts_with('.') ? path.substr(1) : path;
 }
 
 const std::string& JsonValue::file() const { return document_->file; }
 
+std::string JsonValue::where() const {
+  const std::string at = path();
+  return document_->file + (at.empty() ? "" : ": " + at);
+}
+
 Error JsonValue::error(const std::string& message, ErrorCode code) const {
-  std::string where = path();
-  return Error(code, document_->file + ": " + (where.empty() ? "" : where + ": ") + message);
+  return Error(code, where() + ": " + message);
 }
 
 Error JsonValue::wrongKind(std::string_view expected) const {

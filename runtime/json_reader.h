@@ -54,6 +54,9 @@ class JsonValue {
   /// Any finite number, an integer literal included.
   double asDouble() const;
 
+  /// "FILE: KEY.PATH", as errors about this value begin.
+  std::string where() const;
+
   /// Elements of an array or members of an object.
   size_t size() const;
   /// Element `i` of an array.

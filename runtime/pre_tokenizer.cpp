@@ -64,15 +64,14 @@ void PreTokenizer::add(const JsonValue& json) {
   } else if (type == "ByteLevel") {
     // trim_offsets concerns character offsets, which are not computed here.
     refuseUnknownKeys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    Step step{Step::Kind::ByteLevel,          Behavior::Isolated, false,
-              flag("add_prefix_space", true), std::nullopt,       ""};
-    if (flag("use_regex", true)) step.regex.emplace(kGpt2Pattern);
-    steps_.push_back(std::move(step));
+    Step step{.kind = Step::Kind::ByteLevel, .addPrefixSpace = flag("add_prefix_space", true)};
+    if (flag("use_regex", true)) step.regex.emplace(kGpt2Pattern, json.where());
+    addStep(std::move(step), json);
   } else if (type == "Digits") {
     refuseUnknownKeys(json, {"type", "individual_digits"});
     Behavior behavior =
         flag("individual_digits", false) ? Behavior::Isolated : Behavior::Contiguous;
-    steps_.push_back({Step::Kind::Digits, behavior, false, false, std::nullopt, ""});
+    addStep({.kind = Step::Kind::Digits, .behavior = behavior}, json);
   } else if (type == "Split") {
     refuseUnknownKeys(json, {"type", "pattern", "behavior", "invert"});
     addSplit(json);
@@ -85,7 +84,7 @@ void PreTokenizer::add(const JsonValue& json) {
 }
 
 void PreTokenizer::addSplit(const JsonValue& json) {
-  Step step{Step::Kind::Split, Behavior::Isolated, false, false, std::nullopt, ""};
+  Step step{.kind = Step::Kind::Split};
   const std::string& behavior = json.at("behavior").asString();
   if (behavior == "Isolated")
     step.behavior = Behavior::Isolated;
@@ -103,21 +102,25 @@ void PreTokenizer::addSplit(const JsonValue& json) {
   JsonValue pattern = json.at("pattern");
   refuseUnknownKeys(pattern, {"String", "Regex"});
   if (auto regex = pattern.find("Regex")) {
-    try {
-      step.regex.emplace(regex->asString());
-    } catch (const Error& e) {
-      throw regex->error(e.what(), e.code());
-    }
+    step.regex.emplace(regex->asString(), regex->where());
   } else {
     step.literal = pattern.at("String").asString();
     if (step.literal.empty()) throw pattern.error("expected a pattern that is not empty");
   }
+  addStep(std::move(step), json);
+}
+
+void PreTokenizer::addStep(Step step, const JsonValue& json) {
+  if (steps_.size() == kMaxStages)
+    throw json.error("more than " + std::to_string(kMaxStages) + " pre-tokenizers");
+  step.where = json.where();
   steps_.push_back(std::move(step));
 }
 
-std::vector<TextRange> PreTokenizer::findMatches(const Step& step, std::string_view word) {
+std::vector<TextRange> PreTokenizer::findMatches(const Step& step, std::string_view word,
+                                                 TextBudget& budget) {
   std::vector<TextRange> ranges = step.kind == Step::Kind::Digits ? findDigits(word)
-                                  : step.regex                    ? step.regex->split(word)
+                                  : step.regex                    ? step.regex->split(word, budget)
                                                                   : findLiteral(word, step.literal);
   if (step.invert)
     for (TextRange& range : ranges) range.matched = !range.matched;
@@ -149,24 +152,27 @@ std::vector<TextRange> PreTokenizer::merge(std::vector<TextRange> matches, Behav
   return merged;
 }
 
-void PreTokenizer::apply(const Step& step, std::string word, std::vector<std::string>& out) {
+void PreTokenizer::apply(const Step& step, std::string word, TextBudget& budget,
+                         std::vector<std::string>& out) {
   const bool byteLevel = step.kind == Step::Kind::ByteLevel;
+  // A space in front, and at most two bytes in the alphabet of bytes for each.
+  budget.makeBytes((word.size() + 1) * (byteLevel ? 2 : 1), step.where);
   if (step.addPrefixSpace && !word.starts_with(' ')) word.insert(0, 1, ' ');
   if (byteLevel && !step.regex) return out.push_back(spellBytes(word));
-  for (const TextRange& range : merge(findMatches(step, word), step.behavior)) {
+  for (const TextRange& range : merge(findMatches(step, word, budget), step.behavior)) {
     if (range.matched || range.begin == range.end) continue;
     std::string piece = word.substr(range.begin, range.end - range.begin);
     out.push_back(byteLevel ? spellBytes(piece) : std::move(piece));
   }
 }
 
-std::vector<std::string> PreTokenizer::split(std::string text) const {
+std::vector<std::string> PreTokenizer::split(std::string text, TextBudget& budget) const {
   std::vector<std::string> words;
   if (text.empty()) return words;
   words.push_back(std::move(text));
   for (const Step& step : steps_) {
     std::vector<std::string> next;
-    for (std::string& word : words) apply(step, std::move(word), next);
+    for (std::string& word : words) apply(step, std::move(word), budget, next);
     words = std::move(next);
   }
   return words;

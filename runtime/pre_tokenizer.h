@@ -17,8 +17,9 @@ class PreTokenizer {
   /// ByteLevel, Split, Digits and Sequence; another stage is Error(Unsupported).
   explicit PreTokenizer(const JsonValue& json) { add(json); }
 
-  /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them.
-  std::vector<std::string> split(std::string text) const;
+  /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them. Throws
+  /// Error(InvalidFile) naming the stage that spends more than the budget has.
+  std::vector<std::string> split(std::string text, TextBudget& budget) const;
 
  private:
   enum class Behavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
@@ -29,11 +30,15 @@ class PreTokenizer {
     bool addPrefixSpace = false;
     std::optional<Regex> regex;
     std::string literal;
+    std::string where;  // "FILE: KEY.PATH", for errors
   };
   void add(const JsonValue& json);
   void addSplit(const JsonValue& json);
-  static void apply(const Step& step, std::string word, std::vector<std::string>& out);
-  static std::vector<TextRange> findMatches(const Step& step, std::string_view word);
+  void addStep(Step step, const JsonValue& json);
+  static void apply(const Step& step, std::string word, TextBudget& budget,
+                    std::vector<std::string>& out);
+  static std::vector<TextRange> findMatches(const Step& step, std::string_view word,
+                                            TextBudget& budget);
   static std::vector<TextRange> merge(std::vector<TextRange> matches, Behavior behavior);
 
   std::vector<Step> steps_;

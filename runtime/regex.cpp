@@ -2,7 +2,6 @@
 #include "runtime/regex.h"
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -16,12 +15,14 @@ namespace lathe {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 16384;
-// A match of n characters pushes up to n stack entries and takes a few steps for each: both limits
-// leave room for a megabyte in one match. Time is checked between matches.
-constexpr unsigned kMaxStackEntries = 4'000'000;
-constexpr unsigned long kMinRetries = 10'000'000;
-constexpr unsigned long kRetriesPerByte = 16;
-constexpr std::chrono::seconds kMaxTime{30};
+constexpr unsigned long kMaxCalls = 100'000;
+// A match of n characters pushes up to n stack entries: there is room for a megabyte in one match.
+constexpr size_t kMaxStackEntries = 4'000'000, kMinStackEntries = 65'536, kStackPerByte = 4;
+// The engine counts steps back within a search, and tells neither how many there were nor how far
+// it went forward between them. So a search begins with few and gets twice as many when they were
+// not enough, over few starting positions at a time: between the calls the budget is asked.
+constexpr unsigned long kFirstRetries = 256;
+constexpr size_t kStartsPerSearch = 64;
 
 std::string errorText(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
@@ -33,60 +34,106 @@ const OnigUChar* bytes(std::string_view s) { return reinterpret_cast<const OnigU
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern) : pattern_(pattern) {
+Regex::Regex(const std::string& pattern, std::string where)
+    : pattern_(pattern), where_(std::move(where)) {
   if (pattern.size() > kMaxPatternBytes)
     throw Error(ErrorCode::InvalidFile,
-                fmt::format("expected a pattern of at most {} bytes, got {}", kMaxPatternBytes,
-                            pattern.size()));
+                fmt::format("{}: expected a pattern of at most {} bytes, got {}", where_,
+                            kMaxPatternBytes, pattern.size()));
   static std::once_flag once;
   std::call_once(once, [] {
     OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
     onig_initialize(encodings, 1);
+    onig_set_subexp_call_limit_in_search(kMaxCalls);  // of groups that call themselves
   });
   regex_t* regex = nullptr;
   OnigErrorInfo info;
   int code = onig_new(&regex, bytes(pattern), bytes(pattern) + pattern.size(), ONIG_OPTION_NONE,
                       ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
   if (code != ONIG_NORMAL)
-    throw Error(ErrorCode::InvalidFile, fmt::format("the pattern {} does not compile: {}",
-                                                    inQuotes(pattern), errorText(code, &info)));
+    throw Error(ErrorCode::InvalidFile,
+                fmt::format("{}: the pattern {} does not compile: {}", where_, inQuotes(pattern),
+                            errorText(code, &info)));
   regex_ = std::shared_ptr<const void>(regex, [](void* r) { onig_free(static_cast<regex_t*>(r)); });
 }
 
-std::vector<TextRange> Regex::split(std::string_view text) const {
-  std::unique_ptr<OnigRegion, void (*)(OnigRegion*)> region(
-      onig_region_new(), [](OnigRegion* r) { onig_region_free(r, 1); });
-  std::unique_ptr<OnigMatchParam, void (*)(OnigMatchParam*)> limits(onig_new_match_param(),
-                                                                    onig_free_match_param);
-  onig_initialize_match_param(limits.get());
-  const unsigned long retries = std::max(kMinRetries, kRetriesPerByte * text.size());
-  onig_set_match_stack_limit_size_of_match_param(limits.get(), kMaxStackEntries);
-  onig_set_retry_limit_in_match_of_match_param(limits.get(), retries);
-  onig_set_retry_limit_in_search_of_match_param(limits.get(), retries);
-  auto fail = [&](const std::string& why) {
-    throw Error(ErrorCode::InvalidFile,
-                fmt::format("the pattern {} is too costly on {} bytes of text: {}",
-                            inQuotes(pattern_), text.size(), why));
-  };
+namespace {
 
-  auto* regex = static_cast<regex_t*>(const_cast<void*>(regex_.get()));
-  const OnigUChar* start = bytes(text);
-  const auto deadline = std::chrono::steady_clock::now() + kMaxTime;
+class Search {
+ public:
+  Search(regex_t* regex, std::string_view text)
+      : regex_(regex),
+        text_(text),
+        region_(onig_region_new(), [](OnigRegion* r) { onig_region_free(r, 1); }),
+        limits_(onig_new_match_param(), onig_free_match_param) {
+    onig_initialize_match_param(limits_.get());
+    onig_set_match_stack_limit_size_of_match_param(
+        limits_.get(),
+        unsigned(std::min(kMaxStackEntries, kMinStackEntries + kStackPerByte * text.size())));
+  }
+
+  /// The next match at or after `from`, false if there is none. What stops it is in `problem`.
+  bool next(size_t from, TextBudget& budget, std::string& problem) {
+    unsigned long retries = kFirstRetries;
+    setRetries(retries);
+    while (true) {
+      if (++calls_ % 8 == 0 && budget.isLate()) {
+        problem = "it takes too long";
+        return false;
+      }
+      size_t last = std::min(from + kStartsPerSearch, text_.size());
+      while (last < text_.size() && (uint8_t(text_[last]) & 0xc0) == 0x80) ++last;
+      onig_region_clear(region_.get());
+      const OnigUChar* start = bytes(text_);
+      const int at =
+          onig_search_with_param(regex_, start, start + text_.size(), start + from, start + last,
+                                 region_.get(), ONIG_OPTION_NONE, limits_.get());
+      if (at >= 0) return true;
+      if (at == ONIG_MISMATCH) {
+        if (last == text_.size()) return false;
+        from = last;
+        continue;
+      }
+      const bool early =
+          at == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || at == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
+      if (!early || !budget.retry(retries)) {
+        problem = errorText(at, nullptr);
+        return false;
+      }
+      setRetries(retries *= 2);
+    }
+  }
+  size_t begin() const { return size_t(region_->beg[0]); }
+  size_t end() const { return size_t(region_->end[0]); }
+
+ private:
+  void setRetries(unsigned long count) {
+    onig_set_retry_limit_in_match_of_match_param(limits_.get(), count);
+    onig_set_retry_limit_in_search_of_match_param(limits_.get(), count);
+  }
+
+  regex_t* regex_;
+  std::string_view text_;
+  std::unique_ptr<OnigRegion, void (*)(OnigRegion*)> region_;
+  std::unique_ptr<OnigMatchParam, void (*)(OnigMatchParam*)> limits_;
+  size_t calls_ = 0;
+};
+
+}  // namespace
+
+std::vector<TextRange> Regex::split(std::string_view text, TextBudget& budget) const {
+  Search search(static_cast<regex_t*>(const_cast<void*>(regex_.get())), text);
+  std::string problem;
   std::vector<TextRange> ranges;
-  size_t from = 0, done = 0, count = 0;
+  size_t from = 0, done = 0;
   bool any = false;
-  while (from <= text.size()) {
-    if (++count % 64 == 0 && std::chrono::steady_clock::now() > deadline)
-      fail(fmt::format("more than {} seconds", kMaxTime.count()));
-    onig_region_clear(region.get());
-    int at =
-        onig_search_with_param(regex, start, start + text.size(), start + from, start + text.size(),
-                               region.get(), ONIG_OPTION_NONE, limits.get());
-    if (at == ONIG_MISMATCH) break;
-    if (at < 0) fail(errorText(at, nullptr));
-    size_t begin = size_t(region->beg[0]), end = size_t(region->end[0]);
+  while (from <= text.size() && search.next(from, budget, problem)) {
+    const size_t begin = search.begin(), end = search.end();
     // \K inside a lookahead can report a match that ends before it begins.
-    if (end < begin || begin < done) fail("a match outside the text that is left");
+    if (end < begin || begin < done) {
+      problem = "a match outside the text that is left";
+      break;
+    }
     if (begin == end && any && end == done) {
       // An empty match right after a match is no match: go on behind the next character.
       if (from == text.size()) break;
@@ -98,6 +145,10 @@ std::vector<TextRange> Regex::split(std::string_view text) const {
     from = done = end;
     any = true;
   }
+  if (!problem.empty())
+    throw Error(ErrorCode::InvalidFile,
+                fmt::format("{}: the pattern {} is too costly on {} bytes of text: {}", where_,
+                            inQuotes(pattern_), text.size(), problem));
   if (done < text.size()) ranges.push_back({done, text.size(), false});
   return ranges;
 }

@@ -2,42 +2,79 @@
 #include "runtime/text_normalizer.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <array>
+#include <tuple>
 
 #include <utf8proc.h>
 
 #include "runtime/error.h"
+#include "runtime/utf8.h"
 
 namespace lathe {
 namespace {
 
+void checkUnicode(utf8proc_ssize_t result) {
+  if (result < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("Unicode normalization failed: ") + utf8proc_errmsg(result));
+}
+
+// The marks behind a character by their classes; those of one class stay in order.
+void sortMarks(std::vector<utf8proc_int32_t>& points) {
+  std::vector<std::tuple<unsigned, size_t, utf8proc_int32_t>> marks;
+  for (size_t begin = 0, i = 0; i <= points.size(); ++i) {
+    const unsigned order =
+        i < points.size() ? unsigned(utf8proc_get_property(points[i])->combining_class) : 0;
+    if (order != 0) {
+      marks.emplace_back(order, i, points[i]);
+      continue;
+    }
+    std::ranges::sort(marks);
+    for (size_t k = 0; k < marks.size(); ++k) points[begin + k] = std::get<2>(marks[k]);
+    marks.clear();
+    begin = i + 1;
+  }
+}
+
+// As utf8proc_map does, whose time is quadratic in the length of a run of marks: it sorts them by
+// their classes by swapping neighbours. No form makes more than 11 bytes of one.
 std::string mapUnicode(const std::string& text, int options) {
-  utf8proc_uint8_t* mapped = nullptr;
-  utf8proc_ssize_t n =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   utf8proc_ssize_t(text.size()), &mapped, utf8proc_option_t(options));
-  std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
-  if (n < 0)
-    throw Error(n == UTF8PROC_ERROR_NOMEM ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
-                std::string("Unicode normalization failed: ") + utf8proc_errmsg(n));
-  return std::string(reinterpret_cast<const char*>(mapped), size_t(n));
-}
-
-std::string replaceLiteral(const std::string& text, const std::string& from,
-                           const std::string& to) {
+  const auto option = utf8proc_option_t(options);
+  std::vector<utf8proc_int32_t> points;
+  points.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const auto point = utf8proc_int32_t(nextCodePoint(text, i));
+    std::array<utf8proc_int32_t, 32> parts;
+    int boundary = 0;
+    const utf8proc_ssize_t count =
+        utf8proc_decompose_char(point, parts.data(), parts.size(), option, &boundary);
+    checkUnicode(count);
+    points.insert(points.end(), parts.begin(), parts.begin() + count);
+  }
+  sortMarks(points);
+  const utf8proc_ssize_t length =
+      utf8proc_normalize_utf32(points.data(), utf8proc_ssize_t(points.size()), option);
+  checkUnicode(length);
   std::string result;
-  size_t done = 0;
-  for (size_t at; (at = text.find(from, done)) != std::string::npos; done = at + from.size())
-    result.append(text, done, at - done) += to;
-  return result.append(text, done);
-}
-
-std::string replaceMatches(const std::string& text, const Regex& regex, const std::string& to) {
-  std::string result;
-  for (const TextRange& range : regex.split(text))
-    range.matched ? result += to : result.append(text, range.begin, range.end - range.begin);
+  result.reserve(text.size());
+  for (utf8proc_ssize_t i = 0; i < length; ++i) {
+    std::array<utf8proc_uint8_t, 4> bytes;
+    const utf8proc_ssize_t count = utf8proc_encode_char(points[size_t(i)], bytes.data());
+    result.append(reinterpret_cast<const char*>(bytes.data()), size_t(count));
+  }
   return result;
+}
+
+std::vector<TextRange> findLiteral(const std::string& text, const std::string& literal) {
+  std::vector<TextRange> ranges;
+  size_t done = 0;
+  for (size_t at; (at = text.find(literal, done)) != std::string::npos;
+       done = at + literal.size()) {
+    ranges.push_back({done, at, false});
+    ranges.push_back({at, at + literal.size(), true});
+  }
+  ranges.push_back({done, text.size(), false});
+  return ranges;
 }
 
 }  // namespace
@@ -52,7 +89,7 @@ void refuseUnknownKeys(const JsonValue& json, std::initializer_list<std::string_
 
 void TextNormalizer::add(const JsonValue& json) {
   const std::string& type = json.at("type").asString();
-  Step step{Step::Kind::Unicode, UTF8PROC_STABLE, "", "", std::nullopt};
+  Step step{Step::Kind::Unicode, json.where(), UTF8PROC_STABLE, "", "", std::nullopt};
   if (type == "Sequence") {
     refuseUnknownKeys(json, {"type", "normalizers"});
     JsonValue list = json.at("normalizers");
@@ -74,7 +111,7 @@ void TextNormalizer::add(const JsonValue& json) {
     JsonValue pattern = json.at("pattern");
     refuseUnknownKeys(pattern, {"String", "Regex"});
     if (auto regex = pattern.find("Regex")) {
-      step.regex.emplace(regex->asString());
+      step.regex.emplace(regex->asString(), regex->where());
     } else {
       step.literal = pattern.at("String").asString();
       if (step.literal.empty()) throw pattern.error("expected a pattern that is not empty");
@@ -86,22 +123,38 @@ void TextNormalizer::add(const JsonValue& json) {
         ErrorCode::Unsupported);
   }
   if (type.starts_with("NFK")) step.unicodeOptions |= UTF8PROC_COMPAT;
+  if (steps_.size() == kMaxStages)
+    throw json.error("more than " + std::to_string(kMaxStages) + " normalizers");
   steps_.push_back(std::move(step));
 }
 
-std::string TextNormalizer::apply(std::string text) const {
+std::string TextNormalizer::replace(const Step& step, const std::string& text, TextBudget& budget) {
+  std::string result;
+  for (const TextRange& range :
+       step.regex ? step.regex->split(text, budget) : findLiteral(text, step.literal)) {
+    const std::string_view piece =
+        std::string_view(text).substr(range.begin, range.end - range.begin);
+    const std::string_view made = range.matched ? std::string_view(step.text) : piece;
+    budget.makeBytes(made.size(), step.where);
+    result += made;
+  }
+  return result;
+}
+
+std::string TextNormalizer::apply(std::string text, TextBudget& budget) const {
   for (const Step& step : steps_) {
     if (text.empty()) break;
     switch (step.kind) {
       case Step::Kind::Unicode:
         text = mapUnicode(text, step.unicodeOptions);
+        budget.makeBytes(text.size(), step.where);
         break;
       case Step::Kind::Prepend:
+        budget.makeBytes(step.text.size() + text.size(), step.where);
         text = step.text + text;
         break;
       case Step::Kind::Replace:
-        text = step.regex ? replaceMatches(text, *step.regex, step.text)
-                          : replaceLiteral(text, step.literal, step.text);
+        text = replace(step, text, budget);
         break;
     }
   }

@@ -158,15 +158,19 @@ Tokenizer Tokenizer::read(const JsonValue& root) {
   auto list = root.find("added_tokens");
   if (list) added = parseAddedTokens(*list);
   data->addVocabulary(model, list ? *list : root, added);
-  data->rawTokens = AddedTokenFinder(added, false, data->normalizer);
-  data->normalizedTokens = AddedTokenFinder(added, true, data->normalizer);
+  size_t contents = 0;
+  for (const AddedToken& token : added) contents += token.content.size();
+  TextBudget budget(2 * contents);
+  data->rawTokens = AddedTokenFinder(added, false, data->normalizer, budget);
+  data->normalizedTokens = AddedTokenFinder(added, true, data->normalizer, budget);
   if (auto stage = root.find("post_processor")) data->readPostProcessor(*stage);
   auto decoder = root.find("decoder");
   data->joinWithSpaces = !decoder;
   const bool byteLevel = decoder && readDecoder(*decoder);
   data->bytes = data->tokens;
   for (const AddedToken& token : added)
-    if (token.normalized) data->bytes[size_t(token.id)] = data->normalizer.apply(token.content);
+    if (token.normalized)
+      data->bytes[size_t(token.id)] = data->normalizer.apply(token.content, budget);
   if (byteLevel)
     for (std::string& token : data->bytes) token = unspellBytes(token);
   return Tokenizer(std::move(data));
@@ -178,6 +182,7 @@ std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& o
                 fmt::format("expected valid UTF-8, got the byte 0x{:02x} at position {}",
                             uint8_t(text[at]), at));
   const Data& d = *data_;
+  TextBudget budget(text.size());
   std::vector<int> ids;
   if (options.addSpecialTokens) ids = d.prefix;
   for (const TextOrToken& raw : d.rawTokens.split(text, options.allowSpecialText)) {
@@ -185,14 +190,14 @@ std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& o
       ids.push_back(raw.token);
       continue;
     }
-    const std::string normalized = d.normalizer.apply(std::string(raw.text));
+    const std::string normalized = d.normalizer.apply(std::string(raw.text), budget);
     for (const TextOrToken& piece :
          d.normalizedTokens.split(normalized, options.allowSpecialText)) {
       if (piece.token >= 0) {
         ids.push_back(piece.token);
         continue;
       }
-      for (const std::string& word : d.preTokenizer.split(std::string(piece.text)))
+      for (const std::string& word : d.preTokenizer.split(std::string(piece.text), budget))
         d.bpe.encode(word, ids);
     }
   }

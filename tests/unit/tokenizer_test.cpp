@@ -189,9 +189,102 @@ TEST(Tokenizer, StopsAHostilePattern) {
                            {"behavior", "Isolated"},
                            {"invert", false}};
   Tokenizer t = Tokenizer::parse(file.dump(), "f");
-  expectError(ErrorCode::InvalidFile, "is too costly on 41 bytes of text: ", [&] {
-    t.encode(std::string(40, 'a') + "b", kPlain);
+  expectError(ErrorCode::InvalidFile,
+              "f: pre_tokenizer.pattern.Regex: the pattern \"(a+)+$\" is too costly on 41 bytes",
+              [&] { t.encode(std::string(40, 'a') + "b", kPlain); });
+}
+
+Tokenizer withStage(const char* stage, const json& value) {
+  json file = smallFile();
+  file[stage] = value;
+  return Tokenizer::parse(file.dump(), "f");
+}
+
+json splitBy(const std::string& pattern) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
+}
+
+// Steps back that explode or go over the whole text at every place, and groups that call
+// themselves, on a text in which no pattern may take longer than the text allows.
+class HostilePattern : public testing::TestWithParam<const char*> {};
+TEST_P(HostilePattern, EndsWithItsPlace) {
+  const std::string text = std::string(60'000, 'a') + "bc";
+  expectError(ErrorCode::InvalidFile, "f: pre_tokenizer.pattern.Regex: the pattern ",
+              [&] { withStage("pre_tokenizer", splitBy(GetParam())).encode(text, kPlain); });
+  const json replace = {
+      {"type", "Replace"}, {"pattern", {{"Regex", GetParam()}}}, {"content", "b"}};
+  expectError(ErrorCode::InvalidFile, "f: normalizer.normalizers[1].pattern.Regex: the pattern ",
+              [&] {
+                withStage("normalizer",
+                          {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, replace}}})
+                    .encode(text, kPlain);
+              });
+}
+INSTANTIATE_TEST_SUITE_P(Patterns, HostilePattern,
+                         testing::Values("(a+)+$", "(a|aa)*b$", "(?=(?:a|b)*d)x|a",
+                                         "(?<x>a\\g<x>\\g<x>|)b$"));
+
+// A replacement for each character, of a length that the text's author did not choose.
+TEST(Tokenizer, BoundsWhatNormalizersMake) {
+  json replace = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", ""}};
+  replace["content"] = std::string(100'000, 'a');
+  expectError(
+      ErrorCode::InvalidFile,
+      "f: normalizer: makes more than 1 MiB and 64 bytes for each byte out of a text of 100 "
+      "bytes",
+      [&] { withStage("normalizer", replace).encode(std::string(100, 'a'), kPlain); });
+  replace["content"] = "aa";
+  json list = json::array();
+  for (int i = 0; i < 32; ++i) list.push_back(replace);
+  expectError(ErrorCode::InvalidFile, "f: normalizer.normalizers[", [&] {
+    withStage("normalizer", {{"type", "Sequence"}, {"normalizers", list}}).encode("aaa", kPlain);
   });
+  list.push_back(replace);
+  expectError(ErrorCode::InvalidFile, "f: normalizer.normalizers[32]: more than 32 normalizers",
+              [&] { withStage("normalizer", {{"type", "Sequence"}, {"normalizers", list}}); });
+  // What every piece between two added tokens gets comes out of one budget.
+  const json prepend = {{"type", "Prepend"}, {"prepend", std::string(60'000, 'a')}};
+  std::string pieces;
+  for (int i = 0; i < 100; ++i) pieces += "<s>a";
+  expectError(ErrorCode::InvalidFile, "makes more than 1 MiB and 64 bytes", [&] {
+    withStage("normalizer", prepend)
+        .encode(pieces, {.addSpecialTokens = false, .allowSpecialText = true});
+  });
+}
+
+TEST(Tokenizer, BoundsWhatPreTokenizersMake) {
+  json list = json::array();
+  for (int i = 0; i < 32; ++i)
+    list.push_back({{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}});
+  const json sequence = {{"type", "Sequence"}, {"pretokenizers", list}};
+  expectError(ErrorCode::InvalidFile, "f: pre_tokenizer.pretokenizers[",
+              [&] { withStage("pre_tokenizer", sequence).encode("a", kPlain); });
+}
+
+// Marks in the wrong order, half of them to be sorted before the other half.
+TEST(Tokenizer, SortsAMegabyteOfMarks) {
+  json file = smallFile();
+  file["normalizer"] = {{"type", "NFD"}};
+  file["model"]["vocab"] = {{"\u00cc", 0}, {"\u0123", 1}, {"\u0143", 2}};
+  file["model"]["merges"] = json::array();
+  file["model"]["unk_token"] = "\u00cc";
+  file["added_tokens"] = json::array();
+  file["post_processor"] = nullptr;
+  const std::string above = "\u0301", below = "\u0323";
+  std::string text, sorted;
+  for (int i = 0; i < 250'000; ++i) text += above, sorted += below;
+  for (int i = 0; i < 250'000; ++i) text += below, sorted += above;
+  const Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode(text, kPlain), t.encode(sorted, kPlain));
+}
+
+// Each token of space takes what follows along, again and again the same.
+TEST(Tokenizer, StripsAMegabyteOfSpace) {
+  json file = smallFile();
+  file["added_tokens"].push_back(
+      {{"id", 11}, {"content", " "}, {"rstrip", true}, {"lstrip", true}, {"normalized", false}});
+  const Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode(std::string(1 << 20, ' '), kPlain).size(), size_t(1 << 20));
 }
 
 struct BadFile {
