@@ -15,7 +15,11 @@
 namespace lathe {
 namespace {
 
-constexpr int64_t kMaxId = 2147483647;
+// Far above every model there is, and low enough that sizes do not overflow and that compiling
+// ends: it takes some 20 ms for each layer.
+constexpr int64_t kMaxLayers = 1000, kMaxVocabulary = int64_t(1) << 24,
+                  kMaxPositions = int64_t(1) << 24, kMaxHidden = int64_t(1) << 20,
+                  kMaxIntermediate = int64_t(1) << 24;
 
 // Keys read below, and keys that say nothing about what the model computes at inference.
 constexpr auto kKnown = std::to_array<std::string_view>({"architectures",
@@ -208,9 +212,13 @@ void readHeads(const JsonValue& root, LlamaConfig& config) {
                              config.heads, config.hiddenSize));
     config.headDim = config.hiddenSize / config.heads;
   }
+  const JsonValue blamed = root.at(root.find("head_dim") ? "head_dim" : "num_attention_heads");
   if (config.headDim % 2 != 0)
-    throw root.error(
+    throw blamed.error(
         fmt::format("expected an even head dimension for RoPE, got {}", config.headDim));
+  if (config.heads * config.headDim > kMaxHidden)
+    throw blamed.error(fmt::format("expected heads of at most {} numbers together, got {} x {}",
+                                   kMaxHidden, config.heads, config.headDim));
 }
 
 double atLeastOne(const JsonValue& value) {
@@ -263,12 +271,12 @@ void readRope(const JsonValue& rope, LlamaConfig& config) {
   if (scaling.highFreqFactor <= scaling.lowFreqFactor)
     throw rope.error(fmt::format("high_freq_factor {} is not above low_freq_factor {}",
                                  scaling.highFreqFactor, scaling.lowFreqFactor));
-  scaling.originalMaxPositions = size(rope, "original_max_position_embeddings", kMaxId);
+  scaling.originalMaxPositions = size(rope, "original_max_position_embeddings", kMaxPositions);
 }
 
 void readPositions(const JsonValue& root, LlamaConfig& config) {
   if (auto positions = root.find("max_position_embeddings"))
-    config.maxPositions = positions->asInt(1, kMaxId);
+    config.maxPositions = positions->asInt(1, kMaxPositions);
   auto theta = root.find("rope_theta"), scaling = root.find("rope_scaling"),
        parameters = root.find("rope_parameters");
   if (theta) config.ropeTheta = positive(*theta);
@@ -318,10 +326,10 @@ LlamaConfig readConfig(const JsonValue& root) {
   checkArchitecture(root);
   refuseOtherMathematics(root);
   LlamaConfig config;
-  config.vocabSize = size(root, "vocab_size", kMaxId);
-  config.hiddenSize = size(root, "hidden_size", int64_t(1) << 20);
-  config.intermediateSize = size(root, "intermediate_size", int64_t(1) << 24);
-  config.layers = size(root, "num_hidden_layers", 10'000);
+  config.vocabSize = size(root, "vocab_size", kMaxVocabulary);
+  config.hiddenSize = size(root, "hidden_size", kMaxHidden);
+  config.intermediateSize = size(root, "intermediate_size", kMaxIntermediate);
+  config.layers = size(root, "num_hidden_layers", kMaxLayers);
   readHeads(root, config);
   if (auto eps = root.find("rms_norm_eps")) {
     config.rmsNormEps = eps->asDouble();

@@ -154,7 +154,8 @@ const BadField kBad[] = {
     {"VocabText", "vocab_size", "\"512\"", kFile, "vocab_size: expected an integer, got \"512\""},
     {"VocabFloat", "vocab_size", "512.0", kFile, "vocab_size: expected an integer, got 512"},
     {"VocabZero", "vocab_size", "0", kFile, "vocab_size: expected an integer from 1 to"},
-    {"VocabTooLarge", "vocab_size", "2147483648", kFile, "from 1 to 2147483647, got 2147483648"},
+    {"VocabTooLarge", "vocab_size", "2147483648", kFile,
+     "vocab_size: expected an integer from 1 to 16777216, got 2147483648"},
     {"Vocab2To63", "vocab_size", "9223372036854775808", kFile,
      "vocab_size: expected an integer from"},
     {"HiddenMissing", "hidden_size", nullptr, kFile, "the key \"hidden_size\" is missing"},
@@ -163,11 +164,17 @@ const BadField kBad[] = {
     {"IntermediateZero", "intermediate_size", "0", kFile, "intermediate_size: expected an integer"},
     {"LayersZero", "num_hidden_layers", "0", kFile,
      "num_hidden_layers: expected an integer from 1"},
-    {"LayersMany", "num_hidden_layers", "1000000000", kFile, "from 1 to 10000, got 1000000000"},
+    {"LayersMany", "num_hidden_layers", "1000000000", kFile,
+     "num_hidden_layers: expected an integer from 1 to 1000, got 1000000000"},
+    {"LayersTooMany", "num_hidden_layers", "1001", kFile,
+     "num_hidden_layers: expected an integer from 1 to 1000, got 1001"},
+    {"PositionsMany", "max_position_embeddings", "1000000000", kFile,
+     "max_position_embeddings: expected an integer from 1 to 16777216, got 1000000000"},
     {"HeadsZero", "num_attention_heads", "0", kFile, "num_attention_heads: expected"},
     {"KvAboveHeads", "num_key_value_heads", "7", kFile, "7 key/value heads for 6 heads"},
     {"KvDoNotDivide", "num_key_value_heads", "4", kFile, "4 key/value heads do not divide 6 heads"},
-    {"HeadDimOdd", "head_dim", "15", kFile, "expected an even head dimension for RoPE, got 15"},
+    {"HeadDimOdd", "head_dim", "15", kFile,
+     "head_dim: expected an even head dimension for RoPE, got 15"},
     {"HeadDimNeeded", "head_dim", nullptr, kFile, "6 heads do not divide hidden_size 64"},
     {"HeadDimZero", "head_dim", "0", kFile, "head_dim: expected an integer from 1"},
     {"EpsZero", "rms_norm_eps", "0", kFile, "rms_norm_eps: expected a number between 0 and 1"},
@@ -218,6 +225,15 @@ const BadField kBad[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Fields, BadConfig, testing::ValuesIn(kBad),
                          [](auto& info) { return std::string(info.param.name); });
+
+TEST(LlamaConfig, RefusesHeadsThatAreTooLargeTogether) {
+  json file = version4();
+  file["num_attention_heads"] = file["num_key_value_heads"] = 65536;
+  EXPECT_EQ(parse(file).heads, 65536);
+  file["head_dim"] = 18;
+  expectError(kFile, "head_dim: expected heads of at most 1048576 numbers together, got 65536 x 18",
+              [&] { parse(file); });
+}
 
 TEST(LlamaConfig, RefusesBothSpellingsOfScaling) {
   json file = version4();
