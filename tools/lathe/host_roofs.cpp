@@ -43,6 +43,10 @@ MachineRoofs named(double narrow, double wide, double bytes) {
 std::optional<MachineRoofs> readCache(const std::string& path) {
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
+  if (const std::string why = whyNotPrivate(path); !why.empty()) {
+    console().note(why + "; measuring again");
+    return std::nullopt;
+  }
   try {
     JsonValue v = JsonValue::load(path, kCacheFile);
     if (v.at("processor").asString() != processor()) return std::nullopt;
@@ -76,7 +80,7 @@ MachineRoofs hostRoofs(bool anew) {
   MachineRoofs roofs = measure();
   if (path.empty()) return roofs;
   try {
-    fs::create_directories(fs::path(path).parent_path());
+    makePrivateFolder(fs::path(path).parent_path());
     nlohmann::json text = {{"processor", processor()},
                            {"narrow_flops", roofs.narrowFlops},
                            {"wide_flops", roofs.wideFlops},

@@ -61,6 +61,12 @@ Linked link(const std::string& object) {
   {
     llvm::raw_fd_ostream file(descriptor, true);
     file << object;
+    file.close();
+    if (file.has_error()) {  // a full disk; unread, the error would end the process
+      out.failure = input.str().str() + ": " + file.error().message();
+      file.clear_error();
+      return out;
+    }
   }
   if (auto ec = llvm::sys::fs::createTemporaryFile("lathe", "so", output)) {
     out.failure = ec.message();
@@ -98,7 +104,8 @@ std::string linkShared(const std::string& object) {
                     linked.strange + "; keep the op that needs them out of fusion regions");
   if (!linked.failure.empty())
     throw Error(ErrorCode::Io, "expected the generated kernels to link, got: " + linked.failure +
-                                   "; check that the temporary folder is writable");
+                                   "; check that the temporary folder (TMPDIR) is writable and "
+                                   "has space");
   return linked.bytes;
 }
 

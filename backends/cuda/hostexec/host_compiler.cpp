@@ -2,7 +2,6 @@
 #include "backends/cuda/hostexec/host_compiler.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "backends/cuda/hostexec/sanitizer.h"
 #include "runtime/cache_folder.h"
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
 
 namespace fs = std::filesystem;
@@ -43,51 +43,41 @@ std::string moduleFolder() {
   return (base.empty() ? "/tmp/lathe-" + std::to_string(getuid()) : base) + "/cuda-host";
 }
 
-// Nobody else may write what this process will execute.
-void makePrivate(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(fs::path(folder).parent_path(), error);
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    throw Error(ErrorCode::Io, "cannot create the cache folder " + folder + ": " + strerror(errno) +
-                                   "; name another with LATHE_CACHE_DIR");
-  struct stat info;
-  if (stat(folder.c_str(), &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022))
-    throw Error(ErrorCode::Io, "the cache folder " + folder +
-                                   " must belong to this user and be writable by nobody else; name "
-                                   "another with LATHE_CACHE_DIR");
-}
-
 std::string unusedName(const std::string& folder) {
   static std::atomic<int> count{0};
   return folder + "/new-" + std::to_string(getpid()) + "-" + std::to_string(count++);
 }
 
-void writeFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  if (!(file << text).flush())
-    throw Error(ErrorCode::Io, "cannot write " + path + ": " + strerror(errno));
-}
-
-void writeAtomically(const std::string& path, const std::string& text) {
-  if (fs::exists(path)) return;
+// What a crash or a full disk left of it before is written anew; so nothing waits for the disk
+// here.
+void keepFile(const std::string& path, const std::string& text) {
+  try {
+    if (fs::exists(path) && readWholeFile(path, kCacheFile) == text) return;
+  } catch (const Error&) {
+  }
   const std::string temporary = unusedName(fs::path(path).parent_path());
-  writeFile(temporary, text);
+  std::ofstream file(temporary, std::ios::binary);
+  if (!(file << text).flush()) {
+    const int number = errno;
+    fs::remove(temporary);
+    throw Error(ErrorCode::Io, "cannot write " + path + ": " + strerror(number));
+  }
   fs::rename(temporary, path);
 }
 
-// Once in a folder of their own, which appears complete or not at all.
+// In a folder of their own; its name changes with their text.
 std::string writeHeaders(const std::string& folder) {
   std::string all;
   for (const auto& [name, text] : hostHeaders()) all += name + "\n" + text;
   const std::string path = folder + "/include-" + hashOf(all);
-  if (fs::exists(path)) return path;
-  const std::string temporary = unusedName(folder);
-  fs::create_directory(temporary);
-  for (const auto& [name, text] : hostHeaders()) writeFile(temporary + "/" + name, text);
-  std::error_code lost;
-  fs::rename(temporary, path, lost);
-  if (lost) fs::remove_all(temporary);
+  fs::create_directories(path);
+  for (const auto& [name, text] : hostHeaders()) keepFile(path + "/" + name, text);
   return path;
+}
+
+// A module is code: one that somebody else could have changed is as if it were not there.
+bool isUsable(const std::string& module) {
+  return fs::exists(module) && whyNotPrivate(module).empty();
 }
 
 std::vector<std::string> flagsOf(Mode mode, bool clang) {
@@ -174,6 +164,21 @@ std::string numberedLines(const KernelText& kernel, const std::string& messages)
   return result;
 }
 
+Error cacheError(const fs::filesystem_error& e) {
+  return Error(ErrorCode::Io, std::string("cache of host kernels: ") + e.what() +
+                                  "; name another folder with LATHE_CACHE_DIR");
+}
+
+std::shared_ptr<Module> loadFresh(const std::string& path, const std::string& folder) {
+  try {
+    return std::make_shared<Module>(path);
+  } catch (const Error& e) {
+    throw Error(e.code(), std::string(e.what()) + "; may files in " + folder +
+                              " be executed (mount option noexec)? Name another folder with "
+                              "LATHE_CACHE_DIR");
+  }
+}
+
 }  // namespace
 
 HostCompiler::HostCompiler(Mode mode, std::string cache) : mode_(mode) {
@@ -199,8 +204,12 @@ HostCompiler::HostCompiler(Mode mode, std::string cache) : mode_(mode) {
   version_ = asked.output.substr(0, asked.output.find('\n'));
   flags_ = flagsOf(mode, version_.find("clang") != std::string::npos);
   folder_ = cache.empty() ? moduleFolder() : std::move(cache);
-  makePrivate(folder_);
-  headers_ = writeHeaders(folder_);
+  makePrivateFolder(folder_);
+  try {
+    headers_ = writeHeaders(folder_);
+  } catch (const fs::filesystem_error& e) {
+    throw cacheError(e);
+  }
   key_ = version_ + "\n" + headers_ + "\n";
   for (const std::string& flag : flags_) key_ += flag + " ";
 }
@@ -224,7 +233,7 @@ void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
     // Stays in the cache, as debuggers show it.
     const std::string source = pathOf(*kernel) + "/" + kernel->name + ".cu";
     fs::create_directories(fs::path(source).parent_path());
-    writeAtomically(source, kernel->text);
+    keepFile(source, kernel->text);
     unit += "namespace lathe_" + kernel->name + " {\n#include \"" + source + "\"\nLATHE_KERNEL(" +
             kernel->name + ")\n}\n";
   }
@@ -248,11 +257,17 @@ void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
       names += (names.empty() ? "" : ", ") + kernel->name;
       lines += numberedLines(*kernel, messages);
     }
+    if (messages.find("No space left on device") != messages.npos ||
+        messages.find("File too large") != messages.npos)
+      throw Error(ErrorCode::Io, "no space for compiled kernels in the cache folder " + folder_ +
+                                     " or in the compiler's folder for temporary files; name "
+                                     "others with LATHE_CACHE_DIR and TMPDIR");
     if (messages.size() > 6000) messages.resize(6000);
     throw Error(ErrorCode::InvalidArgument, "kernel " + (names.empty() ? "text" : names) +
                                                 " does not compile for the host (" + version_ +
                                                 "):\n" + messages + lines);
   }
+  fs::permissions(temporary, fs::perms::owner_all);  // whatever the umask leaves to others
   if (const int file = open(temporary.c_str(), O_RDONLY | O_CLOEXEC); file >= 0) {
     fsync(file);
     close(file);
@@ -260,7 +275,7 @@ void HostCompiler::build(const std::vector<const KernelText*>& kernels) const {
   // One file under the name of each kernel. A process that was faster has made the same.
   for (const KernelText* kernel : kernels) {
     const std::string path = pathOf(*kernel) + ".so";
-    if (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST) continue;
+    if (::link(temporary.c_str(), path.c_str()) == 0 || isUsable(path)) continue;
     const std::string copy = unusedName(folder_);
     fs::copy_file(temporary, copy);
     fs::rename(copy, path);
@@ -302,12 +317,12 @@ std::vector<Kernel> HostCompiler::compile(const std::vector<KernelText>& kernels
   for (const KernelText& kernel : kernels) {
     expectName(kernel);
     const std::string path = pathOf(kernel);
-    if (seen.insert(path).second && !fs::exists(path + ".so")) missing.push_back(&kernel);
+    if (seen.insert(path).second && !isUsable(path + ".so")) missing.push_back(&kernel);
   }
   try {
     buildAll(missing);
   } catch (const fs::filesystem_error& e) {
-    throw Error(ErrorCode::Io, std::string("cache of host kernels: ") + e.what());
+    throw cacheError(e);
   }
   std::vector<Kernel> result;
   for (const KernelText& kernel : kernels) {
@@ -317,9 +332,10 @@ std::vector<Kernel> HostCompiler::compile(const std::vector<KernelText>& kernels
       module = std::make_shared<Module>(path);
     } catch (const Error&) {
       // A file that a full disk or another architecture left: once more.
-      fs::remove(path);
+      std::error_code ignored;
+      fs::remove(path, ignored);
       buildAll({&kernel});
-      module = std::make_shared<Module>(path);
+      module = loadFresh(path, folder_);
     }
     Kernel k{kernel.name, module, nullptr, 0, nullptr};
     k.entry = reinterpret_cast<void (*)(void**)>(module->symbol("lathe_entry_" + kernel.name));

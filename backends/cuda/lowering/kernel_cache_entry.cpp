@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/cache_folder.h"
 #include "runtime/error.h"
 #include "runtime/json_reader.h"
 #include "runtime/mapped_file.h"
@@ -81,7 +82,9 @@ std::string cacheEntryPath(const std::string& folder, const std::string& name,
 }
 
 std::optional<CompiledKernel> readCacheEntry(const std::string& path, const std::string& key) {
-  if (!fs::exists(path)) return {};
+  std::error_code ignored;
+  // Its hash tells damage, not who wrote it.
+  if (!fs::exists(path, ignored) || !whyNotPrivate(path).empty()) return {};
   try {
     JsonValue v = JsonValue::load(path + "/report.json", kCacheFile);
     CompiledKernel kernel;
@@ -101,9 +104,9 @@ void writeCacheEntry(const std::string& path, const std::string& key, const Kern
   std::string temporary, old;
   std::error_code failed;
   try {
-    fs::create_directories(fs::path(path).parent_path());
+    makePrivateFolder(fs::path(path).parent_path());
     temporary = temporaryPath(path);
-    if (::mkdir(temporary.c_str(), 0777) != 0) return;
+    if (::mkdir(temporary.c_str(), 0700) != 0) return;
     json report = {{"kernel", kernel.name},
                    {"key", key},
                    {"nvrtc", Nvrtc::library().version()},
