@@ -33,6 +33,11 @@ if(LATHE_SANITIZE)
   add_link_options(-fsanitize=${LATHE_SANITIZE})
 endif()
 
+option(LATHE_FUZZ "fuzz targets with libFuzzer (clang; preset fuzz)" OFF)
+if(LATHE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Precompiled headers hit the cache only with these.
