@@ -2,6 +2,8 @@
 #include "frontend/compiler_api.h"
 
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "backends/backend.h"
 #include "frontend/compile.h"
@@ -118,15 +120,39 @@ GraphDiff diffModels(const ModelRequest& a, const ModelRequest& b,
   return diff(graphOf(a), graphOf(b), options);
 }
 
+// Errors about a graph that came from a file name the file; those of a call of C++ name its line.
+template <auto function>
+struct InFile;
+template <class Result, class... Rest, Result (*function)(const ModelRequest&, Rest...)>
+struct InFile<function> {
+  static Result call(const ModelRequest& r, Rest... rest) {
+    try {
+      return function(r, std::forward<Rest>(rest)...);
+    } catch (const Error& e) {
+      const bool named =
+          !e.file().empty() || std::string_view(e.what()).find(r.path) != std::string_view::npos;
+      if (named) throw;
+      throw Error(e.code(), r.path + ": " + e.what());
+    }
+  }
+};
+
 }  // namespace
 }  // namespace lathe
 
 const lathe::CompilerApi* latheCompilerApi() {
-  static const lathe::CompilerApi api{
-      lathe::compileModel,        lathe::modelIr,      lathe::modelGraphviz,
-      lathe::backendNames,        lathe::explainModel, lathe::rewritesOf,
-      lathe::checkModelNumerics,  lathe::bisectModel,  lathe::whyNotInModel,
-      lathe::checkModelLocations, lathe::diffModels,   lathe::compileReported,
-      lathe::writeReport};
+  static const lathe::CompilerApi api{lathe::InFile<lathe::compileModel>::call,
+                                      lathe::InFile<lathe::modelIr>::call,
+                                      lathe::InFile<lathe::modelGraphviz>::call,
+                                      lathe::backendNames,
+                                      lathe::InFile<lathe::explainModel>::call,
+                                      lathe::InFile<lathe::rewritesOf>::call,
+                                      lathe::InFile<lathe::checkModelNumerics>::call,
+                                      lathe::InFile<lathe::bisectModel>::call,
+                                      lathe::InFile<lathe::whyNotInModel>::call,
+                                      lathe::InFile<lathe::checkModelLocations>::call,
+                                      lathe::diffModels,
+                                      lathe::InFile<lathe::compileReported>::call,
+                                      lathe::writeReport};
   return &api;
 }

@@ -69,6 +69,8 @@ std::vector<BadInput> artifacts() {
             [](std::string& b) { b = "once upon a time there was a file"; }),
       header("program_version", {"program version 99, this build reads 1; compile the model again"},
              "{\"program_version\": 99}"),
+      header("older_program_version", {"program version 0, this build reads 1"},
+             "{\"program_version\": 0}"),
       header("header_without_its_fields", {"bad.lathe", "backend"}, "{\"program_version\": 1}"),
       header("header_of_another_type", {"bad.lathe"}, "[1, 2]"),
       content("backend_of_another_process", ErrorCode::Unsupported,
@@ -174,6 +176,13 @@ std::vector<BadInput> folders() {
        ErrorCode::Io,
        {"/nonexistent/model.mlir: cannot open"},
        [] { latheCompilerApi()->compile({.path = "/nonexistent/model.mlir"}); }},
+      {"ir_file_without_a_graph",
+       ErrorCode::InvalidArgument,
+       {"empty.mlir: the graph is empty"},
+       [] {
+         TemporaryFolder folder;
+         latheCompilerApi()->compile({.path = folder.write("empty.mlir", "")});
+       }},
       {"sequence_past_the_model",
        ErrorCode::InvalidArgument,
        {"expected maxSeq from 1 to the model's 128 positions, got 129"},
