@@ -33,7 +33,12 @@ void moveWeightBefore(Value value, Operation* op, RewriterBase& rewriter) {
   Operation* d = value.getDefiningOp();
   if (d->isBeforeInBlock(op)) return;
   for (Value o : d->getOperands()) moveWeightBefore(o, op, rewriter);
-  rewriter.moveOpBefore(d, op);
+  // Taken out and put in: after a move within a block MLIR numbers all its ops anew at the next
+  // question about their order, which for every layer of a model is quadratic in the layers.
+  const OpBuilder::InsertPoint before(d->getBlock(), std::next(d->getIterator()));
+  d->remove();
+  op->getBlock()->getOperations().insert(op->getIterator(), d);
+  if (auto* listener = rewriter.getListener()) listener->notifyOperationInserted(d, before);
 }
 
 }  // namespace lathe
