@@ -204,8 +204,8 @@ json splitBy(const std::string& pattern) {
   return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
 }
 
-// Steps back that explode or go over the whole text at every place, and groups that call
-// themselves, on a text in which no pattern may take longer than the text allows.
+// Steps back that explode, where another branch would match too, and groups that call themselves,
+// on a text in which no pattern may take longer than the text allows.
 class HostilePattern : public testing::TestWithParam<const char*> {};
 TEST_P(HostilePattern, EndsWithItsPlace) {
   const std::string text = std::string(60'000, 'a') + "bc";
@@ -221,7 +221,7 @@ TEST_P(HostilePattern, EndsWithItsPlace) {
               });
 }
 INSTANTIATE_TEST_SUITE_P(Patterns, HostilePattern,
-                         testing::Values("(a+)+$", "(a|aa)*b$", "(?=(?:a|b)*d)x|a",
+                         testing::Values("(a+)+$", "(a|aa)*b$", "(a+)+b$|a",
                                          "(?<x>a\\g<x>\\g<x>|)b$"));
 
 // A replacement for each character, of a length that the text's author did not choose.

@@ -68,6 +68,12 @@ Linked link(const std::string& object) {
       return out;
     }
   }
+  // lld maps its output: on a full disk it would end by a signal.
+  if (auto space = llvm::sys::fs::disk_space(input);
+      space && space->available < 2 * object.size() + (64 << 10)) {
+    out.failure = input.str().str() + ": No space left on device for the linked kernels beside it";
+    return out;
+  }
   if (auto ec = llvm::sys::fs::createTemporaryFile("lathe", "so", output)) {
     out.failure = ec.message();
     return out;
