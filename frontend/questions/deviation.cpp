@@ -92,11 +92,15 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
     bool finite = std::isfinite(g) && std::isfinite(w);
     double difference = real && finite ? std::abs(g - w) : real && g == w ? 0 : INFINITY;
     if (!real) difference = std::max(std::abs(g - w), 1.0);  // doubles do not hold every i64
-    // +0 and -0 differ in a bit and in nothing else.
-    double share = difference == 0 ? 0 : difference / (std::abs(w) + floor);
+    // An infinite difference is infinite in every unit: inf / inf would be NaN, which no maximum
+    // sees. +0 and -0 differ in a bit and in nothing else.
+    auto over = [&](double unit) {
+      return difference == 0 || std::isinf(difference) ? difference : difference / unit;
+    };
+    double share = over(std::abs(w) + floor);
     d.absolute = std::max(d.absolute, difference);
-    if (w != 0) d.relative = std::max(d.relative, difference / std::abs(w));
-    if (real) d.ulps = std::max(d.ulps, difference == 0 ? 0 : difference / stepAt(w, dtype));
+    if (w != 0) d.relative = std::max(d.relative, over(std::abs(w)));
+    if (real) d.ulps = std::max(d.ulps, over(stepAt(w, dtype)));
     d.within &= allowed > 0 && real && share <= allowed;
     if (share < worst || (!d.where.empty() && share == worst)) continue;
     worst = share;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/array.h"
+#include "tests/closeness.h"
 #include "tests/observed_errors.h"
 
 namespace lathe::conformance {
@@ -123,13 +124,6 @@ inline double boundOf(double want, const Tolerance& t) {
   return t.absolute + t.relative * std::abs(want) + rounding;
 }
 
-/// NaN must meet NaN and an infinity its like.
-inline bool isClose(double got, double want, const Tolerance& t) {
-  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
-  if (std::isinf(got) || std::isinf(want)) return got == want;
-  return std::abs(got - want) <= boundOf(want, t);
-}
-
 /// The first element that differs, as text; empty if all are close. `want` may be wider than `got`,
 /// `what` names the comparison for the table of observed errors.
 inline std::string firstDifference(const Array& got, const Array& want, const Tolerance& t,
@@ -144,7 +138,7 @@ inline std::string firstDifference(const Array& got, const Array& want, const To
     return t.steps && std::isfinite(rounded.at(i)) ? want.at(i) : rounded.at(i);
   };
   auto same = [&](int64_t i) {  // doubles do not hold every i64
-    if (real) return isClose(got.at(i), wanted(i), t);
+    if (real) return isNear(got.at(i), wanted(i), boundOf(wanted(i), t));
     size_t size = sizeOf(got.dtype()), at = size_t(i) * size;
     return !std::memcmp(static_cast<const char*>(got.data()) + at,
                         static_cast<const char*>(rounded.data()) + at, size);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small random Llama folders (biases, head size of its own, stretched rotations, both spellings of
 // config.json) against the logits of transformers, and the cached path against the full pass.
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include "lathe/lathe.h"
 #include "runtime/checkpoint.h"
 #include "runtime/model_config.h"
+#include "tests/closeness.h"
 
 namespace lathe {
 namespace {
@@ -52,11 +51,7 @@ TEST_P(LlamaTiny, LogitsEqualThoseOfTransformers) {
   const Array logits =
       session_.run("forward", {{"input_ids", expected_.array("input_ids")}}).at("logits");
   const Array truth = expected_.array("logits");
-  ASSERT_EQ(logits.shape(), truth.shape());
-  double worst = 0;
-  for (int64_t i = 0; i < truth.size(); ++i)
-    worst = std::max(worst, std::abs(logits.at(i) - truth.at(i)));
-  EXPECT_LE(worst, 1e-4);
+  EXPECT_LE(largestError(logits, truth), 1e-4);
 }
 
 TEST_P(LlamaTiny, CachedDecodingEqualsTheFullPassAtEveryPosition) {
@@ -74,12 +69,11 @@ TEST_P(LlamaTiny, CachedDecodingEqualsTheFullPassAtEveryPosition) {
                  {{"input_ids", first ? columns(ids, 0, prompt) : columns(ids, at, 1)},
                   {"positions", positions}})
             .at("logits");
-    double worst = 0;
     for (int64_t b = 0; b < batch; ++b)
-      for (int64_t i = 0; i < vocab; ++i)
-        worst = std::max(worst,
-                         std::abs(logits.at(b * vocab + i) - truth.at((b * seq + at) * vocab + i)));
-    EXPECT_LE(worst, 1e-4) << "position " << at;
+      EXPECT_LE(largestError(elements(logits, b * vocab, vocab),
+                             elements(truth, (b * seq + at) * vocab, vocab)),
+                1e-4)
+          << "row " << b << " position " << at;
   }
 }
 

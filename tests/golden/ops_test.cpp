@@ -11,6 +11,7 @@
 #include "lathe/lathe.h"
 #include "runtime/json_reader.h"
 #include "runtime/safetensors.h"
+#include "tests/closeness.h"
 
 namespace lathe {
 namespace {
@@ -55,16 +56,14 @@ bool isSum(const std::string& op) {
 void expectNear(const Array& got, const Array& want, const std::string& op) {
   ASSERT_EQ(describe(got.dtype(), got.shape()), describe(want.dtype(), want.shape()));
   const double relative = got.dtype() == DType::F32 ? 1e-5 : 0;
-  double largest = 1;
-  for (int64_t i = 0; i < want.size(); ++i)
-    if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
+  const double largest = std::max(1.0, largestValue(want));
   double absolute = relative ? (isSum(op) ? 1e-6 * largest : 1e-40) : 0;
   // AVX512-BF16 converts what is smaller than the smallest normal number to zero.
   if (got.dtype() == DType::BF16) absolute = 0x1p-126;
   for (int64_t i = 0; i < got.size(); ++i) {
     const double g = got.at(i), w = want.at(i);
-    if (std::isnan(w) ? std::isnan(g) : g == w) continue;
-    ASSERT_LE(std::abs(g - w), absolute + relative * std::abs(w)) << "element " << i << " is " << g;
+    ASSERT_TRUE(isNear(g, w, absolute + relative * std::abs(w)))
+        << "element " << i << " is " << g << ", want " << w;
   }
 }
 

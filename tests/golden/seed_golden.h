@@ -2,10 +2,8 @@
 #pragma once
 // What the tests against the courses' PyTorch classes share: a golden file becomes a graph, runs on
 // a backend and is held to PyTorch's numbers. scripts/make_goldens.py says what a file holds.
-#include <cmath>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 
 #include "lathe/lathe.h"
 #include "runtime/safetensors.h"
+#include "tests/closeness.h"
 
 namespace lathe::seeds {
 
@@ -74,34 +73,6 @@ inline Array runOn(const std::string& backend, const SafetensorsFile& file, cons
   Session session(compile(g, options), {.device = "host"});
   session.bindWeights([&](const std::string& weight) { return weights.at(weight); });
   return session.run("forward", inputs).at("out");
-}
-
-/// Largest |a - b|; NaN must meet NaN and infinity its like.
-inline double largestError(const Array& a, const Array& b) {
-  double worst = 0;
-  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < a.size(); ++i) {
-    const double x = a.at(i), y = b.at(i);
-    if (std::isnan(x) && std::isnan(y)) continue;
-    if (x == y) continue;
-    const double error = std::abs(x - y);
-    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
-  }
-  return worst;
-}
-/// Root of the mean square of a - b, where both are finite: steadier than the largest error, which
-/// on a few hundred rounded numbers differs by a factor of 2 from one order of sums to another.
-inline double typicalError(const Array& a, const Array& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (std::isfinite(a.at(i)) && std::isfinite(b.at(i))) sum += std::pow(a.at(i) - b.at(i), 2);
-  return std::sqrt(sum / double(a.size()));
-}
-inline double largestValue(const Array& a) {
-  double worst = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (std::isfinite(a.at(i))) worst = std::max(worst, std::abs(a.at(i)));
-  return worst;
 }
 
 inline void expectF32EqualsPyTorch(const std::string& folder, const Golden& golden,

@@ -13,6 +13,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/model_config.h"
 #include "runtime/safetensors.h"
+#include "tests/closeness.h"
 
 namespace lathe {
 namespace {
@@ -49,62 +50,46 @@ int64_t argmax(const Array& a, int64_t begin, int64_t count) {
   return best;
 }
 
-// Largest and root-mean-square difference.
-struct Distance {
-  double most = 0, rms = 0;
-};
-Distance distance(const Array& a, const Array& b) {
-  Distance d;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    double e = std::abs(a.at(i) - b.at(i));
-    d.most = std::max(d.most, e);
-    d.rms += e * e;
-  }
-  d.rms = std::sqrt(d.rms / double(a.size()));
-  return d;
-}
-
 TEST(Stories, F32LogitsEqualPyTorchs) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/logits.safetensors");
   Array logits = forward(DType::F32, file.array("prompt.0.ids"));
-  ASSERT_EQ(logits.shape(), file.array("prompt.0.logits.f32").shape());
-  EXPECT_LE(distance(logits, file.array("prompt.0.logits.f32")).most, 1e-4);
+  EXPECT_LE(largestError(logits, file.array("prompt.0.logits.f32")), 1e-4);
   for (int prompt = 0; prompt < 4; ++prompt) {
     std::string key = "prompt." + std::to_string(prompt);
     Array ids = file.array(key + ".ids"), all = forward(DType::F32, ids), last(DType::F32, {768});
     for (int64_t i = 0; i < 768; ++i) last.set(i, all.at((ids.shape()[1] - 1) * 768 + i));
-    EXPECT_LE(distance(last, file.array(key + ".last.f32")).most, 1e-4) << key;
+    EXPECT_LE(largestError(last, file.array(key + ".last.f32")), 1e-4) << key;
   }
+}
+
+// bf16 logits of `forced.ids` against float64, beside PyTorch's own bf16.
+void expectAsExactAsPyTorch(const Array& logits, const SafetensorsFile& greedy) {
+  const Array truth = greedy.array("forced.logits.f64"),
+              theirs = greedy.array("forced.logits.bf16");
+  EXPECT_LE(largestError(logits, truth), 1.5 * largestError(theirs, truth));
+  EXPECT_LE(typicalError(logits, truth), 1.5 * typicalError(theirs, truth));
 }
 
 // Kernels of the CUDA backend, run on this CPU.
 TEST(Stories, CudaLogitsEqualPyTorchsInF32AndBf16) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/logits.safetensors");
   const Array logits = forward(DType::F32, file.array("prompt.0.ids"), "cuda");
-  EXPECT_LE(distance(logits, file.array("prompt.0.logits.f32")).most, 1e-4);
+  EXPECT_LE(largestError(logits, file.array("prompt.0.logits.f32")), 1e-4);
 
   SafetensorsFile greedy = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
-  const Array truth = greedy.array("forced.logits.f64");
-  const Distance ours = distance(forward(DType::BF16, greedy.array("forced.ids"), "cuda"), truth);
-  const Distance theirs = distance(greedy.array("forced.logits.bf16"), truth);
-  EXPECT_LE(ours.most, 1.5 * theirs.most);
-  EXPECT_LE(ours.rms, 1.5 * theirs.rms);
+  expectAsExactAsPyTorch(forward(DType::BF16, greedy.array("forced.ids"), "cuda"), greedy);
 }
 
 TEST(Stories, Bf16ErrorIsWithinOnePointFiveOfPyTorchsOwn) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
-  Array truth = file.array("forced.logits.f64");
-  Distance ours = distance(forward(DType::BF16, file.array("forced.ids")), truth);
-  Distance theirs = distance(file.array("forced.logits.bf16"), truth);
-  EXPECT_LE(ours.most, 1.5 * theirs.most);
-  EXPECT_LE(ours.rms, 1.5 * theirs.rms);
+  expectAsExactAsPyTorch(forward(DType::BF16, file.array("forced.ids")), file);
 }
 
 TEST(Stories, Bf16TopOneIsEqualWhereTheGapExceedsTheError) {
   SafetensorsFile file = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
   Array ids = file.array("forced.ids"), truth = file.array("forced.logits.f64");
   Array ours = forward(DType::BF16, ids);
-  double error = distance(ours, truth).most;
+  double error = largestError(ours, truth);
   int64_t checked = 0;
   for (int64_t at = 0; at < ids.size(); ++at) {
     int64_t best = argmax(truth, at * 768, 768);
@@ -163,10 +148,8 @@ TEST(Stories, CachedDecodeEqualsTheFullPassAtEveryPosition) {
     token.set(0, ids.at(at));
     position.set(0, double(at));
     Array row = s.run("decode", {{"input_ids", token}, {"positions", position}}).at("logits");
-    double worst = 0;
-    for (int64_t i = 0; i < 768; ++i)
-      worst = std::max(worst, std::abs(row.at(i) - full.at(at * 768 + i)));
-    ASSERT_LE(worst, 1e-4) << "position " << at;
+    ASSERT_LE(largestError(elements(row, 0, 768), elements(full, at * 768, 768)), 1e-4)
+        << "position " << at;
   }
 }
 

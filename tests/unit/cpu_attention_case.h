@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/device/attention.h"
+#include "tests/closeness.h"
 #include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
@@ -199,8 +200,7 @@ inline void check(AttentionCase& c, KernelIsa isa) {
           double want = expected[size_t(d)];
           double limit =
               a.dtype == DType::F32 ? 1e-5 + 1e-5 * std::abs(want) : 1e-2 + 1e-2 * std::abs(want);
-          bool same = std::isnan(want) ? std::isnan(got) : std::abs(got - want) <= limit;
-          if (!same && ++wrong < 4)
+          if (!isNear(got, want, limit) && ++wrong < 4)
             ADD_FAILURE() << b << " " << h << " " << i << " " << d << ": expected " << want
                           << ", got " << got;
         }

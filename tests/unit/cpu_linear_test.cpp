@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tests/closeness.h"
 #include "tests/unit/cpu_product_values.h"
 #include "tests/unit/kernel_tiers.h"
 
@@ -87,7 +88,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
         expected = activated(t.activation, expected);
         if (t.residual) expected += residual.exact[at];
       }
-      if (!(std::abs(got - expected) <= tolerance(t.out, t.k, expected)) && ++wrong < 4)
+      if (!isNear(got, expected, tolerance(t.out, t.k, expected)) && ++wrong < 4)
         ADD_FAILURE() << "[" << i << ", " << j << "] expected " << expected << ", got " << got;
     }
   EXPECT_EQ(wrong, 0);

@@ -18,6 +18,7 @@
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/lowering/region_printer.h"
 #include "runtime/array.h"
+#include "tests/closeness.h"
 
 namespace lathe::test {
 
@@ -101,9 +102,7 @@ inline void expectNear(const Array& got, const std::function<double(int64_t)>& e
   int wrong = 0;
   for (int64_t i = 0; i < got.size() && wrong < 5; ++i) {
     double g = got.at(i), e = expected(i);
-    bool same =
-        (std::isnan(g) && std::isnan(e)) || g == e || std::abs(g - e) <= atol + rtol * std::abs(e);
-    if (!same) {
+    if (!isNear(g, e, atol + rtol * std::abs(e))) {
       ++wrong;
       ADD_FAILURE() << "element " << i << " of " << got.size() << ": got " << g << ", expected "
                     << e;

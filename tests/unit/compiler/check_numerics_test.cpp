@@ -149,6 +149,25 @@ TEST(Deviation, TellsNanInfinityAndTheSignOfZero) {
   EXPECT_FALSE(between({-0.f}, {0.f}, 0).within);
 }
 
+// A maximum over NaN would not see it: inf / inf and nan / nan are infinitely far.
+TEST(Deviation, IsInfiniteInEveryUnitWhereOneIsNoNumber) {
+  const float nan = NAN, inf = INFINITY;
+  for (const auto& [got, want] : {std::pair{nan, 1.f},
+                                  {1.f, nan},
+                                  {inf, 1.f},
+                                  {1.f, inf},
+                                  {inf, -inf},
+                                  {nan, inf},
+                                  {inf, nan}}) {
+    const Deviation d = between({1, got, 1.5f}, {1, want, 1}, 1);
+    EXPECT_FALSE(d.within) << got << " " << want;
+    EXPECT_EQ(d.absolute, INFINITY) << got << " " << want;
+    EXPECT_EQ(d.relative, INFINITY) << got << " " << want;
+    EXPECT_EQ(d.ulps, INFINITY) << got << " " << want;
+    EXPECT_THAT(d.where, HasSubstr("y[1] is ")) << got << " " << want;
+  }
+}
+
 TEST(Deviation, TakesIntegersExactly) {
   Array got = Array::fromInts(std::vector<int64_t>{(1ll << 60) + 1}, {1});
   Array want = Array::fromInts(std::vector<int64_t>{1ll << 60}, {1});

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "backends/cuda/lowering/attention_kernels.h"
+#include "tests/closeness.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"
 
@@ -177,9 +178,7 @@ inline void expectAttention(const AttentionCase& c, const AttentionChoice& choic
     run.run(buffers, {{"b", c.batch}, {"s", c.queries}, {"t", c.keys}}, options);
     const std::vector<double> got = decoded(buffers.back().bytes, a.dtype);
     for (size_t i = 0; i < want.size(); ++i) {
-      if (got[i] == want[i] || (std::isnan(want[i]) && std::isnan(got[i])) ||
-          std::fabs(got[i] - want[i]) <= bound * (0.5 + std::fabs(want[i])))
-        continue;
+      if (isNear(got[i], want[i], bound * (0.5 + std::abs(want[i])))) continue;
       ADD_FAILURE() << run.what() << ": element " << i << " of " << want.size() << ": expected "
                     << want[i] << ", got " << got[i];
       return;

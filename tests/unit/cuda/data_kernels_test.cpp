@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 
+#include "tests/closeness.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"
 
@@ -214,7 +215,8 @@ void expectCumSum(DType dtype, int64_t outer, int64_t length, int64_t inner, dou
   const Values got = decoded(buffers[1].bytes, dtype);
   for (size_t i = 0; i < want.size(); ++i) {
     if (wraps) want[i] = decoded(encoded({want[i]}, dtype), dtype)[0];
-    ASSERT_NEAR(got[i], want[i], tolerance * std::fabs(want[i])) << nameOf(dtype) << " " << i;
+    ASSERT_TRUE(isNear(got[i], want[i], tolerance * std::abs(want[i])))
+        << nameOf(dtype) << " element " << i << " is " << got[i] << ", want " << want[i];
   }
 }
 

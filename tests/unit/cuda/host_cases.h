@@ -14,6 +14,7 @@
 
 #include "backends/cuda/hostexec/host_driver.h"
 #include "runtime/dtype.h"
+#include "tests/closeness.h"
 
 namespace lathe::cuda {
 
@@ -34,10 +35,8 @@ inline LaunchConfig configOf(uint32_t x, uint32_t y, uint32_t threads, size_t sh
   return c;
 }
 
-/// Relative error; a NaN is as wrong as can be.
-inline double off(double got, double want, double scale) {
-  return std::isnan(got) ? 1e30 : std::abs(got - want) / scale;
-}
+/// Relative error; infinite if one of the two is no number.
+inline double off(double got, double want, double scale) { return errorOf(got, want) / scale; }
 
 /// A kernel's launches on one driver, and how far its outputs are from the answer.
 class Case {

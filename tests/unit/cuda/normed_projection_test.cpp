@@ -12,6 +12,7 @@
 #include "backends/cuda/lowering/nvrtc.h"
 #include "frontend/compile.h"
 #include "runtime/error.h"
+#include "tests/closeness.h"
 #include "tests/unit/cuda/host_program.h"
 #include "tests/unit/cuda/normed_decoder.h"
 
@@ -59,10 +60,7 @@ void expectNear(const Array& got, const Array& want, int64_t head, DType dtype,
     double largest = 0;
     for (int64_t j = i / head * head; j < (i / head + 1) * head; ++j)
       if (std::isfinite(want.at(j))) largest = std::max(largest, std::abs(want.at(j)));
-    const bool same = std::isnan(want.at(i))
-                          ? std::isnan(got.at(i))
-                          : std::abs(got.at(i) - want.at(i)) <= ulps * largest + 1e-9;
-    if (same) continue;
+    if (isNear(got.at(i), want.at(i), ulps * largest + 1e-9)) continue;
     ++wrong;
     ADD_FAILURE() << what << ": element " << i << " is " << got.at(i) << ", expected "
                   << want.at(i);
@@ -195,13 +193,10 @@ TEST(NormedDecoders, GenerateAsTheReference) {
       const Arrays inputs = {{"ids", ids}, {"positions", positions}};
       const Array got = cuda.session().run("step", inputs).at("logits"),
                   want = reference.run("step", inputs).at("logits");
-      double largest = 0, error = 0;
-      for (int64_t i = 0; i < want.size(); ++i) {
-        largest = std::max(largest, std::abs(want.at(i)));
-        error = std::max(error, std::abs(want.at(i) - got.at(i)));
-      }
+      const double largest = largestValue(want);
       EXPECT_GT(largest, 0.1);
-      EXPECT_LE(error, largest * (dtype == DType::BF16 ? 0.04 : 1e-5)) << at << " + " << seq;
+      EXPECT_LE(largestError(got, want), largest * (dtype == DType::BF16 ? 0.04 : 1e-5))
+          << at << " + " << seq;
       at += seq;
     }
   }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backends/cuda/lowering/gemm_kernels.h"
+#include "tests/closeness.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"
 
@@ -31,11 +32,7 @@ inline void expectNear(const std::vector<double>& got, const std::vector<double>
   ASSERT_EQ(got.size(), want.size());
   int wrong = 0;
   for (size_t i = 0; i < got.size() && wrong < 4; ++i) {
-    const bool same = std::isnan(want[i]) || std::isinf(want[i])
-                          ? std::isnan(got[i]) == std::isnan(want[i]) &&
-                                (std::isnan(want[i]) || got[i] == want[i])
-                          : std::abs(got[i] - want[i]) <= toleranceOf(dtype, want[i], magnitude[i]);
-    if (same) continue;
+    if (isNear(got[i], want[i], toleranceOf(dtype, want[i], magnitude[i]))) continue;
     ++wrong;
     ADD_FAILURE() << what << ": element " << i << " is " << got[i] << ", expected " << want[i];
   }
