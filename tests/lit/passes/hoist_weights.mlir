@@ -39,23 +39,24 @@ func.func @taken(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %z = lathe.mul %x, %o : tensor<4xf32>, tensor<4xf32>
   return %y, %z : tensor<4xf32>, tensor<4xf32>
 }
-// Two halves of one weight differ in an attribute alone: they are two derived weights.
-// CHECK-LABEL: func.func @halves
-// CHECK-DAG: %[[A:.*]] = lathe.weight "both:slice.neg" : tensor<2xf32>
-// CHECK-DAG: %[[B:.*]] = lathe.weight "both:slice.neg.1" : tensor<2xf32>
-// CHECK-DAG: lathe.mul %arg0, %[[A]]
-// CHECK-DAG: lathe.mul %arg0, %[[B]]
-func.func @halves(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
-  %w = lathe.weight "both" : tensor<4xf32>
-  %a = lathe.slice %w starts <0> sizes <2> strides [1] : tensor<4xf32>
-  %na = lathe.neg %a : tensor<2xf32>
-  %b = lathe.slice %w starts <2> sizes <2> strides [1] : tensor<4xf32>
-  %nb = lathe.neg %b : tensor<2xf32>
-  %y = lathe.mul %x, %na : tensor<2xf32>, tensor<2xf32>
-  %z = lathe.mul %x, %nb : tensor<2xf32>, tensor<2xf32>
-  return %y, %z : tensor<2xf32>, tensor<2xf32>
+// Values of one tensor that differ in an attribute alone are two derived weights.
+// CHECK-LABEL: func.func @slices
+// CHECK-DAG: lathe.weight "both:slice" : tensor<2x4xf32>
+// CHECK-DAG: lathe.weight "both:slice.1" : tensor<2x4xf32>
+// CHECK-DAG: lathe.weight "both:slice.transpose" : tensor<4x2xf32>
+func.func @slices(%x: tensor<2x4xf32>, %z: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>) {
+  %w = lathe.weight "both" : tensor<4x4xf32>
+  %a = lathe.slice %w starts <0, 0> sizes <2, 4> strides [1, 1] : tensor<4x4xf32>
+  %b = lathe.slice %w starts <2, 0> sizes <2, 4> strides [1, 1] : tensor<4x4xf32>
+  %t = lathe.transpose %b [1, 0] : tensor<2x4xf32>
+  %p = lathe.mul %x, %a : tensor<2x4xf32>, tensor<2x4xf32>
+  %q = lathe.mul %x, %b : tensor<2x4xf32>, tensor<2x4xf32>
+  %r = lathe.mul %z, %t : tensor<4x2xf32>, tensor<4x2xf32>
+  return %p, %q, %r : tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>
 }
-// CHECK-LABEL: func.func @load() -> (tensor<8x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) attributes {lathe.derived = ["proj:cast.pack", "a:neg.1", "both:slice.neg", "both:slice.neg.1"]}
+// CHECK-LABEL: func.func @load()
+// CHECK-SAME: -> (tensor<8x4xf32>, tensor<4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>)
+// CHECK-SAME: attributes {lathe.derived = ["proj:cast.pack", "a:neg.1", "both:slice", "both:slice.1", "both:slice.transpose"]}
 // CHECK: lathe.weight "proj" : tensor<8x4xbf16>
 // CHECK: lathe.cast
 // CHECK: lathe.pack %{{.*}} out_in
