@@ -51,6 +51,14 @@ inline double largestValue(const Array& a) {
   return most;
 }
 
+/// No element is NaN or an infinity: what a test asks of the results that it compares others with
+/// if they are ours too, as NaN meets NaN.
+inline bool isFinite(const Array& a) {
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (!std::isfinite(a.at(i))) return false;
+  return true;
+}
+
 /// `count` elements from `begin` of an array's flat order, as f64[count].
 inline Array elements(const Array& a, int64_t begin, int64_t count) {
   Array part(DType::F64, {count});

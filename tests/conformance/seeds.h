@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace lathe::conformance {
@@ -18,6 +19,8 @@ struct Seeds {
 inline int runWithSeeds(int argc, char** argv, Seeds& seeds) {
   ::testing::InitGoogleTest(&argc, argv);
   if (argc == 3) seeds = {std::stoull(argv[1]), std::stoi(argv[2])};
+  std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(seeds.first),
+              static_cast<unsigned long long>(seeds.end() - 1));
   return RUN_ALL_TESTS();
 }
 

@@ -132,8 +132,8 @@ TEST(Arrays, ConversionToBoolIsNotEqualZero) {
   const Array b = a.to(DType::Bool);
   EXPECT_EQ(b.at(0) + b.at(1), 0);
   EXPECT_EQ(b.at(2) + b.at(3) + b.at(4), 3);
-  const Array wide = Array::fromInts(std::vector<int64_t>{256}, {1});
-  EXPECT_EQ(wide.to(DType::Bool).at(0), 1);
+  for (int64_t low : {int64_t(256), int64_t(1) << 32, INT64_MIN})  // the lowest bits are zero
+    EXPECT_EQ(Array::fromInts(std::vector<int64_t>{low}, {1}).to(DType::Bool).at(0), 1) << low;
 }
 
 TEST(Arrays, ReshapedViewsKeepTheCount) {

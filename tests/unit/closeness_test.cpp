@@ -62,6 +62,8 @@ TEST(Closeness, MeasuresOfNumbers) {
   EXPECT_EQ(largestValue(a), 4);
   EXPECT_EQ(largestError(a, arrayOf({1})), kInfinity) << "another shape";
   EXPECT_EQ(typicalError(arrayOf({}), arrayOf({})), 0);
+  EXPECT_TRUE(isFinite(elements(a, 0, 2)));
+  for (int64_t at : {2, 3}) EXPECT_FALSE(isFinite(elements(a, at, 1))) << at;
   EXPECT_EQ(largestError(elements(a, 1, 2), arrayOf({-4, kInfinity})), 0);
 }
 

@@ -68,6 +68,7 @@ TEST_P(DerivedWeights, OfOneTensorAreToldApart) {
   const Arrays got = session.run("forward", inputs), want = exact.run("forward", inputs);
   for (const auto& [output, value] : want) {
     EXPECT_GT(largestValue(value), 0) << output;
+    EXPECT_TRUE(isFinite(value)) << output;
     EXPECT_LE(largestError(got.at(output), value), 1e-5 * largestValue(value)) << output;
   }
 }

@@ -109,6 +109,14 @@ TEST(Sampler, TopPKeepsTheTokenThatCrossesIt) {
   EXPECT_EQ(drawn({.temperature = 1, .topP = 0.9}, logits), (std::set<int64_t>{0, 1, 2}));
 }
 
+TEST(Sampler, TopPDrawsInProportionOfWhatItKeeps) {
+  Sampler sampler({.temperature = 1, .topP = 0.6, .seed = 1});
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
+  int first = 0;
+  for (int i = 0; i < 20'000; ++i) first += sampler.sample(logits) == 0;
+  EXPECT_NEAR(first / 20'000.0, 0.5 / 0.8, 0.015);
+}
+
 TEST(Sampler, TopPCountsWithinTopK) {
   // Of the two that top-k keeps the first has 5/8, so p = 0.6 is reached with it alone.
   std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};

@@ -3,6 +3,7 @@
 // after the last call: nothing that is computed in between may take its place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,34 @@ TEST_P(StateStorage, OutlivesTemporariesOfItsSizeThatComeAfterIt) {
     for (int64_t i = 0; i < x.size(); ++i) {
       ASSERT_EQ(state.at(i), kept[size_t(i)]) << "run " << run << " element " << i;
       ASSERT_EQ(y.at(i), chain[size_t(i)]) << "run " << run << " element " << i;
+    }
+  }
+}
+
+// Each next value is made of another state: in place they would overwrite what the others read.
+TEST_P(StateStorage, StatesThatTakeEachOthersValues) {
+  Graph g;
+  for (const char* name : {"a", "b", "c"}) g.state(name, DType::F32, {kSize});
+  const Tensor x = g.input("x", DType::F32, {kSize});
+  const Tensor a = g.readState("a"), b = g.readState("b"), c = g.readState("c");
+  g.writeState("a", b + x);
+  g.writeState("b", c);
+  g.writeState("c", a - x);
+  g.output("y", a + b * 2.0 + c * 4.0);
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  double states[3] = {};
+  for (int run = 1; run <= 4; ++run) {
+    Array x(DType::F32, {kSize});
+    for (int64_t i = 0; i < kSize; ++i) x.set(i, run);
+    const Array y = session.run("forward", {{"x", x}}).at("y");
+    const double wanted = states[0] + 2 * states[1] + 4 * states[2];
+    const double next[3] = {states[1] + run, states[2], states[0] - run};
+    std::copy(next, next + 3, states);
+    for (int64_t i = 0; i < kSize; ++i) {
+      ASSERT_EQ(y.at(i), wanted) << "run " << run;
+      for (int s = 0; s < 3; ++s)
+        ASSERT_EQ(session.state(std::string(1, char('a' + s))).at(i), states[s])
+            << "run " << run << " state " << s;
     }
   }
 }

@@ -24,6 +24,17 @@ TEST_P(NnSelf, AttentionIsElementary) {
   EXPECT_EQ(ops(t, "cast"), castsOf(GetParam(), 2));
 }
 
+TEST(NnAttention, AGivenScaleIsTakenInEveryForm) {
+  using Form = nn::AttentionOptions::ScaleForm;
+  for (Form form : {Form::Divide, Form::Multiply, Form::Query}) {
+    Recording r;
+    Qkv a(r, 4, DType::F32);
+    std::string t = r.text(nn::attention(a.q, a.k, a.v, {.scaleForm = form, .scale = 0.125}));
+    EXPECT_TRUE(has(t, form == Form::Divide ? "dense<8.000000e+00>" : "dense<1.250000e-01>")) << t;
+    EXPECT_FALSE(has(t, "dense<4.000000e+00>")) << "the root of the head size, 16";
+  }
+}
+
 TEST(NnAttention, GroupedHeadsAreRepeated) {
   Recording r;
   Qkv a(r, 2, DType::F32);

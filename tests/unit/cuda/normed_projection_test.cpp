@@ -195,6 +195,7 @@ TEST(NormedDecoders, GenerateAsTheReference) {
                   want = reference.run("step", inputs).at("logits");
       const double largest = largestValue(want);
       EXPECT_GT(largest, 0.1);
+      EXPECT_TRUE(isFinite(want));
       EXPECT_LE(largestError(got, want), largest * (dtype == DType::BF16 ? 0.04 : 1e-5))
           << at << " + " << seq;
       at += seq;
