@@ -29,9 +29,7 @@ TEST(Mutants, KeepTheirMeaningUnderFusion) {
 
     const size_t count = opsOf(*original).size();
     for (size_t i = 0; i < count; ++i) {
-      std::vector<Mutation> all = mutationsOf(opsOf(*original)[i]);
-      for (Mutation& other : otherArguments(opsOf(*original)[i])) all.push_back(std::move(other));
-      for (const Mutation& mutation : all) {
+      for (const Mutation& mutation : allMutations(opsOf(*original)[i])) {
         Module mutant(original->clone());
         Operation* target = opsOf(*mutant)[i];
         const std::string where = op + " " + sample.name + ": " + mutation.name + " of " +

@@ -141,6 +141,13 @@ std::vector<Mutation> otherArguments(Operation* op) {
   return all;
 }
 
+std::vector<Mutation> allMutations(Operation* op) {
+  std::vector<Mutation> all = mutationsOf(op);
+  for (auto* more : {otherArguments, structuralMutations})
+    for (Mutation& mutation : more(op)) all.push_back(std::move(mutation));
+  return all;
+}
+
 bool isValid(ModuleOp module) {
   ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic&) { return success(); });
   return succeeded(verify(module));

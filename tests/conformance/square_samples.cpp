@@ -112,10 +112,25 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
          return fused::attention(t[0], t[1], t[2],
                                  {.scale = 0.5, .positions = t[3], .causal = "positions"});
        })});
+  const Input w{f, square, Fill::Normal, 0, true};
+  // Samples with a second argument for each mask, bias and position: rules that compare two of them
+  // meet one that is not the other.
+  const Input at{DType::I64, {4}, Fill::Index, 3}, bias{f, square};
+  all.push_back({"lathe.attention", make("position_window", {q, q, q, at, at}, [](Ts t) {
+                   return fused::attention(
+                       t[0], t[1], t[2],
+                       {.scale = 0.5, .positions = t[3], .causal = "positions", .window = 2});
+                 })});
+  all.push_back({"lathe.attention", make("softcap_mask", {q, q, q, bias, bias}, [](Ts t) {
+                   return fused::attention(t[0], t[1], t[2],
+                                           {.scale = 0.5, .softcap = 2, .mask = t[3]});
+                 })});
+  all.push_back({"lathe.linear", make("residuals", {{f, cube}, w, {f, cube}, {f, cube}}, [](Ts t) {
+                   return fused::linear(t[0], t[1], {.residual = t[2]});
+                 })});
   all.push_back({"lathe.attention",
                  make("grouped", {q, {f, {4, 2, 4, 4}}, {f, {4, 2, 4, 4}}},
                       [](Ts t) { return fused::attention(t[0], t[1], t[2], {.scale = 0.5}); })});
-  const Input w{f, square, Fill::Normal, 0, true};
   all.push_back({"lathe.linear",
                  make("plain", {{f, cube}, w}, [](Ts t) { return fused::linear(t[0], t[1]); })});
   all.push_back(
