@@ -1,0 +1,100 @@
+// RUN: lathe-opt %s --lathe-canonicalize | FileCheck %s
+
+// What lies next to a rewrite and is not one. canonical_rewrites_test computes all of these before
+// and after.
+
+// CHECK-LABEL: @negated_with_ties
+// CHECK: lathe.compare lt %arg0, %arg0
+// CHECK: lathe.compare lt %arg1, %arg1
+func.func @negated_with_ties(%i: tensor<8xi64>, %j: tensor<8xi64>) -> (tensor<8xi1>, tensor<8xi1>) {
+  %0 = lathe.compare le %i, %i : tensor<8xi64>, tensor<8xi64>
+  %1 = lathe.logical_not %0 : tensor<8xi1>
+  %2 = lathe.compare ge %j, %j : tensor<8xi64>, tensor<8xi64>
+  %3 = lathe.logical_not %2 : tensor<8xi1>
+  return %1, %3 : tensor<8xi1>, tensor<8xi1>
+}
+
+// -inf divided by a negative number is inf.
+// CHECK-LABEL: @scaled_by_a_negative
+// CHECK: lathe.select
+// CHECK: lathe.div
+// CHECK: lathe.select
+// CHECK: lathe.mul
+func.func @scaled_by_a_negative(%c: tensor<8xi1>, %x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %inf = lathe.constant dense<0xFF800000> : tensor<f32>
+  %three = lathe.constant dense<-3.0> : tensor<f32>
+  %0 = lathe.select %c, %x, %inf : tensor<8xi1>, tensor<8xf32>, tensor<f32>
+  %1 = lathe.div %0, %three : tensor<8xf32>, tensor<f32>
+  %2 = lathe.select %c, %x, %inf : tensor<8xi1>, tensor<8xf32>, tensor<f32>
+  %3 = lathe.mul %2, %three : tensor<8xf32>, tensor<f32>
+  return %1, %3 : tensor<8xf32>, tensor<8xf32>
+}
+
+// i + 1 < j is not i <= j, i < j - 1 is not i <= j, and i <= j + 1 is not i < j.
+// CHECK-LABEL: @one_on_the_other_side
+// CHECK-COUNT-3: lathe.add
+func.func @one_on_the_other_side(%x: tensor<4xf32>) -> (tensor<4x4xi1>, tensor<4x4xi1>, tensor<4x4xi1>) {
+  %i = lathe.iota <4, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 4> axis 1 dtype i64
+  %one = lathe.constant dense<1> : tensor<i64>
+  %less = lathe.constant dense<-1> : tensor<i64>
+  %0 = lathe.add %i, %one : tensor<4x1xi64>, tensor<i64>
+  %1 = lathe.compare lt %0, %j : tensor<4x1xi64>, tensor<1x4xi64>
+  %2 = lathe.add %j, %less : tensor<1x4xi64>, tensor<i64>
+  %3 = lathe.compare lt %i, %2 : tensor<4x1xi64>, tensor<1x4xi64>
+  %4 = lathe.add %j, %one : tensor<1x4xi64>, tensor<i64>
+  %5 = lathe.compare le %i, %4 : tensor<4x1xi64>, tensor<1x4xi64>
+  return %1, %3, %5 : tensor<4x4xi1>, tensor<4x4xi1>, tensor<4x4xi1>
+}
+
+// Centred along one axis is not centred along the other.
+// CHECK-LABEL: @centered_along_both
+// CHECK-COUNT-2: lathe.sub
+func.func @centered_along_both(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = lathe.reduce_mean %x axes [1] keep_dims true : tensor<4x4xf32>
+  %1 = lathe.sub %x, %0 : tensor<4x4xf32>, tensor<4x1xf32>
+  %2 = lathe.reduce_mean %1 axes [0] keep_dims true : tensor<4x4xf32>
+  %3 = lathe.sub %1, %2 : tensor<4x4xf32>, tensor<1x4xf32>
+  return %3 : tensor<4x4xf32>
+}
+
+// A turn of three axes twice is the turn back, not none.
+// CHECK-LABEL: @turned_twice
+// CHECK: lathe.transpose
+func.func @turned_twice(%x: tensor<4x4x4xf32>) -> tensor<4x4x4xf32> {
+  %0 = lathe.transpose %x [1, 2, 0] : tensor<4x4x4xf32>
+  %1 = lathe.neg %0 : tensor<4x4x4xf32>
+  %2 = lathe.transpose %1 [1, 2, 0] : tensor<4x4x4xf32>
+  return %2 : tensor<4x4x4xf32>
+}
+
+// Towards zero.
+// CHECK-LABEL: @negative_to_integer
+// CHECK: dense<-1> : tensor<i64>
+func.func @negative_to_integer(%i: tensor<8xi64>) -> tensor<8xi64> {
+  %c = lathe.constant dense<-1.5> : tensor<f32>
+  %0 = lathe.cast %c to i64 : tensor<f32>
+  %1 = lathe.add %i, %0 : tensor<8xi64>, tensor<i64>
+  return %1 : tensor<8xi64>
+}
+
+// The last element is the next part's.
+// CHECK-LABEL: @slice_over_the_seam
+// CHECK: lathe.concat
+func.func @slice_over_the_seam(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+  %0 = lathe.concat %a, %b axis 0 : tensor<4xf32>, tensor<4xf32>
+  %1 = lathe.slice %0 starts <1> sizes <4> strides [1] : tensor<8xf32>
+  %2 = lathe.slice %0 starts <2> sizes <2> strides [2] : tensor<8xf32>
+  return %1, %2 : tensor<4xf32>, tensor<2xf32>
+}
+
+// -1 is 255 on its way through a type without a sign.
+// CHECK-LABEL: @through_unsigned
+// CHECK: lathe.cast %{{.*}} to ui8
+func.func @through_unsigned(%i: tensor<8xi8>) -> (tensor<8xf32>, tensor<8xi32>) {
+  %n = lathe.neg %i : tensor<8xi8>
+  %u = lathe.cast %n to ui8 : tensor<8xi8>
+  %0 = lathe.cast %u to f32 : tensor<8xui8>
+  %1 = lathe.cast %u to i32 : tensor<8xui8>
+  return %0, %1 : tensor<8xf32>, tensor<8xi32>
+}
