@@ -28,6 +28,14 @@ double stepOf(DType dtype) {
   return dtype == DType::F16 ? 0x1p-11 : contractOf(dtype, Precision::OwnDtype);
 }
 
+// Root of the mean square; what is no number, as rows without keys, has no size.
+double typicalValue(const Array& a) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (std::isfinite(a.at(i))) sum += a.at(i) * a.at(i);
+  return a.size() == 0 ? 0 : std::sqrt(sum / double(a.size()));
+}
+
 std::string beyondRounding(const TrialResult& got, const TrialResult& own,
                            const TrialResult& exact) {
   const double step = stepOf(exact.dtype);
@@ -36,9 +44,8 @@ std::string beyondRounding(const TrialResult& got, const TrialResult& own,
       3 * largestError(own.value, exact.value) + step * largestValue(exact.value);
   if (!(std::isfinite(largest) && largest <= allowed))
     return text(got, "largest", largest, allowed);
-  const Array zero(DType::F64, exact.value.shape());
   const double typical = typicalError(got.value, exact.value);
-  const double size = isFinite(exact.value) ? typicalError(exact.value, zero) : 0;
+  const double size = typicalValue(exact.value);
   const double usual = 2 * typicalError(own.value, exact.value) + step * size;
   return typical <= usual ? "" : text(got, "typical", typical, usual);
 }
