@@ -179,7 +179,9 @@ TEST(Tokenizer, UsesTheUnknownTokenWhereThereIsOne) {
   EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("axxb", kPlain),
             (std::vector<int>{0, 3, 3, 1}));
   file["model"]["fuse_unk"] = true;
-  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("axxb", kPlain), (std::vector<int>{0, 3, 1}));
+  for (const char* text : {"axb", "axxb", "axxxb"})
+    EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode(text, kPlain), (std::vector<int>{0, 3, 1}))
+        << text;
 }
 
 TEST(Tokenizer, StopsAHostilePattern) {
