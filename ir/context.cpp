@@ -32,6 +32,29 @@ std::unique_ptr<MLIRContext> createContext() {
   return context;
 }
 
+// Where the text goes on behind space and comments.
+static size_t skipSpace(StringRef text, size_t i) {
+  while (i < text.size()) {
+    if (text.substr(i).starts_with("//"))
+      i = std::min(text.find('\n', i), text.size());
+    else if (isspace(uint8_t(text[i])))
+      ++i;
+    else
+      break;
+  }
+  return i;
+}
+
+// MLIR's parser crashes on an array of indices, whatever name the type has. `i` may begin one.
+static bool isStrangeArray(StringRef text, size_t i) {
+  auto isPart = [](char c) { return isalnum(uint8_t(c)) || c == '_' || c == '.' || c == '$'; };
+  if ((i > 0 && isPart(text[i - 1])) || !text.substr(i).starts_with("array")) return false;
+  const size_t open = skipSpace(text, i + 5);
+  if (open >= text.size() || text[open] != '<') return false;
+  const StringRef type = text.substr(skipSpace(text, open + 1)).take_while(isPart);
+  return !llvm::is_contained({"i1", "i8", "i16", "i32", "i64", "f32", "f64"}, type);
+}
+
 std::optional<std::string> prescan(StringRef text, PrescanLimits limits) {
   if (text.size() > limits.bytes)
     return "IR text of " + std::to_string(text.size()) + " bytes, the limit is " +
@@ -49,6 +72,11 @@ std::optional<std::string> prescan(StringRef text, PrescanLimits limits) {
       case '/':
         if (i + 1 < n && text[i + 1] == '/')
           while (i + 1 < n && text[i + 1] != '\n') ++i;
+        break;
+      case 'a':
+        if (isStrangeArray(text, i))
+          return "line " + std::to_string(line) +
+                 ": expected array<...> of i1, i8, i16, i32, i64, f32 or f64";
         break;
       case '-':  // an arrow closes nothing
         i += i + 1 < n && text[i + 1] == '>';

@@ -42,6 +42,13 @@ std::vector<BadInput> rows() {
              return s;
            }()),
       text("bytecode", {"MLIR bytecode where text is expected"}, std::string("ML\xefR\x01\x02", 6)),
+      // Three spellings that end MLIR's parser.
+      text("array_of_indices", {"bad.mlir: line 1: expected array<...> of i1, i8"},
+           "module attributes {a = array<index: 1>} {}\n"),
+      text("array_of_indices_after_a_comment", {"bad.mlir: line 1: expected array<...> of i1, i8"},
+           "module attributes {a = array // of\n < // them\n index: 1>} {}\n"),
+      text("array_of_an_alias", {"bad.mlir: line 2: expected array<...> of i1, i8"},
+           "!t = index\nmodule attributes {a = array<!t: 1>} {}\n"),
       text("too_large", {"the limit is 67108864"}, std::string((64u << 20) + 1, ' ')),
       text("random_bytes", {"bad.mlir:1:1"}, "\x80\xfe\x01 what"),
       text("nul_bytes", {"bad.mlir:1"}, std::string("module {\0}\0 x", 13)),
