@@ -5,8 +5,11 @@
 
 #include "frontend/entry_points.h"
 #include "frontend/questions/index_limits.h"
+#include "frontend/questions/meant_constants.h"
 #include "ir/types.h"
 #include "passes/locations.h"
+#include "passes/patterns/library.h"
+#include "passes/user_patterns.h"
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
 
@@ -94,19 +97,34 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
 
   exact_ = run(recorded, Precision::Float64);
   TrialResults own = run(recorded, Precision::OwnDtype);
+  const TrialResults meant = runAsMeant(recorded);
   const bool strict = options_.compile.mode == NumericsMode::Strict;
   for (size_t i = 0; i < own.size(); ++i) {
-    // Rounding as the graph spells it is no mistake: half as much again is allowed to others.
+    // Rounding as the graph spells it is no mistake: half as much again is allowed to others. Nor
+    // is a constant as fusions take it; twice its effect, where only some of the ops are fused.
     double rounding = 1.5 * largestShare(own[i], exact_[i]);
-    double ownAllowed = std::max(contractOf(own[i].dtype, Precision::OwnDtype), rounding);
+    double constants = meant.empty() ? 0 : 2 * largestShare(meant[i], exact_[i]);
+    double ownAllowed =
+        std::max({contractOf(own[i].dtype, Precision::OwnDtype), rounding, constants});
     allowedOfBackend_.push_back(options_.tolerance > 0 ? options_.tolerance : ownAllowed);
     allowed_.push_back(options_.tolerance > 0 ? options_.tolerance
                        : strict               ? 0
                        : options_.precision == Precision::OwnDtype
                            ? ownAllowed
-                           : contractOf(own[i].dtype, Precision::Float64));
+                           : std::max(contractOf(own[i].dtype, Precision::Float64), constants));
   }
   wanted_ = options_.precision == Precision::Float64 ? exact_ : std::move(own);
+}
+
+// The recorded graph in float64 with the constants that its 16 bits only round to; empty if they
+// hold them all.
+TrialResults Trial::runAsMeant(ModuleOp recorded) const {
+  PatternLibrary library = fusionPatterns(recorded.getContext());
+  for (auto& p : userPatterns(recorded.getContext(), options_.compile.patterns,
+                              options_.compile.patternFiles))
+    library.push_back(p);
+  OwningOpRef<ModuleOp> meant = withMeantConstants(recorded, library);
+  return meant ? run(*meant, Precision::Float64) : TrialResults();
 }
 
 // The sizes of the options, and those that the given inputs have.

@@ -66,6 +66,7 @@ class Trial {
  private:
   SymbolValues sizesAsked(mlir::ModuleOp recorded) const;
   void chooseSizes(mlir::ModuleOp recorded);
+  TrialResults runAsMeant(mlir::ModuleOp recorded) const;
   void makeArguments(mlir::func::FuncOp function);
   std::map<std::string, Array> derivedWeights(mlir::ModuleOp module, Precision precision) const;
 

@@ -95,6 +95,46 @@ TEST(CheckNumerics, StrictModeTakesNothingButTheSameBits) {
   EXPECT_EQ(Trial(model.graph.impl().finished(), options).allowed(0), 1e-6);
 }
 
+// gelu(x w) as it is spelled in 16 bits, whose 1.414 is not sqrt(2).
+Graph erfGelu(DType dtype) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  Tensor x = matmul(g.input("x", dtype, {n, 48}), g.weight("w1", dtype, {48, 48}));
+  Tensor y = (0.5 * x) * (1.0 + erf(x / 1.4142135623730951));
+  g.output("y", matmul(y, g.weight("w2", dtype, {48, 48})));
+  return g;
+}
+
+TEST(CheckNumerics, AllowsWhatTheGraphs16BitConstantsAllow) {
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    NumericsTable table = checkNumerics(erfGelu(dtype));
+    for (const NumericsRow& row : table.rows)
+      EXPECT_TRUE(row.deviation.within) << row.step << " " << row.deviation.where;
+    EXPECT_FALSE(rowOf(table, "fuse").deviation.identical);
+  }
+}
+
+TEST(CheckNumerics, AllowsNoMoreThanThoseConstantsDo) {
+  // The tanh form of gelu is nearer to gelu than one bf16 step, and further than the constant.
+  TrialOptions options;
+  options.compile.patterns = planted({[](PatternLibrary& library, mlir::MLIRContext* context) {
+    addPattern(library, context, "wrong-gelu", [](DagPattern& p) {
+      Tensor x = p.any();
+      p.root(erf(x));
+      p.replaceWith(tanh((x + 0.0895 * (x * x * x)) * 1.1283791670955126));
+    });
+  }});
+  NumericsTable table = checkNumerics(erfGelu(DType::BF16), options);
+  EXPECT_FALSE(rowOf(table, "user-fusions").deviation.within);
+}
+
+TEST(CheckNumerics, AllowsNothingForConstantsThat16BitsHold) {
+  Graph g;
+  Tensor x = g.input("x", DType::BF16, {8, 4});
+  g.output("y", exp(x * 0.5) + 0.7);  // no pattern asks for 0.7
+  EXPECT_EQ(Trial(g.impl().finished(), {}).allowed(0), 1e-6);
+}
+
 TEST(CheckNumerics, TakesSizesAndInputsFromTheCaller) {
   TrialOptions options;
   options.sizes = {{"seq", 3}, {"batch", 1}};
