@@ -44,6 +44,11 @@ DType weightDType(const std::string& folder, const LlamaConfig& config) {
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
   LlamaConfig config = loadLlamaConfig(r.path);
+  if (r.layers > config.layers)
+    throw Error(ErrorCode::InvalidArgument, r.path + ": expected 1 to " +
+                                                std::to_string(config.layers) + " layers, got " +
+                                                std::to_string(r.layers));
+  if (r.layers) config.layers = r.layers;
   LlamaGraphOptions options;
   options.dtype = r.dtype;
   options.weightDType = r.bareConfig ? DType::BF16 : weightDType(r.path, config);

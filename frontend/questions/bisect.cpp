@@ -58,8 +58,9 @@ class Bisection {
     }
   }
 
-  Deviation judge(ModuleOp module) {
+  Deviation judge(ModuleOp module, const std::string& what) {
     ++result_.runs;
+    trial_.tell(what);
     return trial_.compare(trial_.run(module, trial_.options().precision), trial_.wanted());
   }
 
@@ -75,7 +76,7 @@ class Bisection {
       bool same = now == last;
       last = now;
       if (!same) {
-        Deviation d = judge(module);
+        Deviation d = judge(module, "step " + step);
         if (!d.within) {
           wrong =
               Judged{index, std::string(nameOf(stage)), step, before, record.rewrites.size(), d};
@@ -94,9 +95,9 @@ class Bisection {
     CompileOptions options = compileOptions();
     options.stopAfterRewrite = rewrites;
     Deviation d;
-    pipeline(options, [&](size_t index, Stage, const std::string&, ModuleOp module) {
+    pipeline(options, [&](size_t index, Stage, const std::string& name, ModuleOp module) {
       if (index != step) return;
-      d = judge(module);
+      d = judge(module, "step " + name + " with " + std::to_string(rewrites) + " rewrites");
       throw Enough();
     });
     return d;
@@ -203,18 +204,21 @@ class Bisection {
   }
 
   void keep(const CutOut& cut, bool shows) {
-    Reproducer r = write(cut, options_.folder, compileOptions().backend);
+    Reproducer r = write(cut, options_.folder);
     result_.files = {r.file, r.data, r.commands, r.ops, shows};
   }
 
   // The entry point that shows the mistake, cut down.
   bool reduce(ModuleOp module) {
     for (auto f : module.getOps<func::FuncOp>())
-      if (auto cut = narrow(f, trial_, [&](const CutOut& c) { return showsOnInterpreter(c); })) {
-        keep(*cut, true);
-        return true;
-      }
+      if (reduce(f)) return true;
     return false;
+  }
+  bool reduce(func::FuncOp f) {
+    if (!trial_.runs(f)) return false;
+    auto cut = narrow(f, trial_, [&](const CutOut& c) { return showsOnInterpreter(c); });
+    if (cut) keep(*cut, true);
+    return cut.has_value();
   }
 
   // --- the backend
@@ -226,11 +230,13 @@ class Bisection {
           if (stage == Stage::Fused) fused = module.clone();
         });
     ++result_.runs;
+    trial_.tell("the program of backend " + compileOptions().backend);
     Deviation d = trial_.compareBackend(trial_.run(std::move(program)));
     if (d.within) return;
     result_.culprit = Culprit::Backend;
     result_.deviation = d;
     for (auto f : fused->getOps<func::FuncOp>()) {
+      if (!trial_.runs(f)) continue;
       auto cut = narrow(f, trial_, [&](const CutOut& c) {
         ++result_.runs;
         return showsOnBackend(c);

@@ -72,7 +72,10 @@ Array asDeclared(const Array& a, RankedTensorType type) {
 }
 
 std::string shellWord(const std::string& path) {
-  return path.find_first_of(" \t'\"$&;()") == path.npos ? path : "'" + path + "'";
+  if (path.find_first_of(" \t\n'\"\\`$&|;<>(){}*?[]!#~") == path.npos) return path;
+  std::string quoted = "'";
+  for (char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace
@@ -162,6 +165,8 @@ std::optional<CutOut> cutOut(ArrayRef<Operation*> given, const Trial& trial) {
                                   : values.at(inputs[i].getAsOpaquePointer());
     options.inputs["x" + std::to_string(i)] = asDeclared(value, tensorType(inputs[i]));
   }
+  options.entry.clear();
+  options.progress = {};
   options.weights = [&trial](const std::string& weight) { return trial.weight(weight); };
 
   std::string text;
@@ -206,7 +211,30 @@ std::optional<CutOut> narrow(func::FuncOp function, const Trial& trial,
   return best;
 }
 
-Reproducer write(const CutOut& cut, const std::string& folder, const std::string& backend) {
+// What the graph was compiled with, as flags of `lathe`.
+static std::string flagsOf(const TrialOptions& trial) {
+  const CompileOptions& c = trial.compile;
+  std::string flags;
+  if (c.mode != CompileOptions().mode) flags += " --mode " + std::string(nameOf(c.mode));
+  for (const std::string& file : c.patternFiles) flags += " --patterns " + shellWord(file);
+  for (const std::string& file : c.plugins) flags += " --load-pass-plugin " + shellWord(file);
+  if (!c.passes.empty()) flags += " --passes " + shellWord(c.passes);
+  return flags;
+}
+
+// The same for lathe-opt, whose fusions follow the canonical form.
+static std::string optFlagsOf(const TrialOptions& trial) {
+  const CompileOptions& c = trial.compile;
+  std::string flags, files, passes = "lathe-canonicalize,lathe-cse,lathe-fuse";
+  for (const std::string& file : c.plugins) flags += " " + shellWord("--load-pass-plugin=" + file);
+  if (c.mode != CompileOptions().mode) flags += " --numerics=" + std::string(nameOf(c.mode));
+  for (const std::string& file : c.patternFiles) files += (files.empty() ? "" : ",") + file;
+  if (!files.empty()) passes += "{patterns=" + files + "}";
+  if (!c.passes.empty()) passes += "," + c.passes;
+  return flags + " " + shellWord("--pass-pipeline=builtin.module(" + passes + ")");
+}
+
+Reproducer write(const CutOut& cut, const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -241,9 +269,10 @@ Reproducer write(const CutOut& cut, const std::string& folder, const std::string
     arguments += " --weights " + shellWord(file);
   }
   const std::string run = "lathe run " + shellWord(r.file) + arguments;
-  r.commands = {run + " --backend reference --stop-after-rewrite 0", run + " --backend " + backend,
-                "lathe-opt " + shellWord(r.file) +
-                    " --lathe-canonicalize --lathe-cse --lathe-fuse --log-rewrites"};
+  std::string wrong = run + " --backend " + cut.trial.compile.backend + flagsOf(cut.trial);
+  if (!cut.trial.device.empty()) wrong += " --device " + shellWord(cut.trial.device);
+  r.commands = {run + " --backend reference --stop-after-rewrite 0", wrong,
+                "lathe-opt " + shellWord(r.file) + optFlagsOf(cut.trial) + " --log-rewrites"};
   return r;
 }
 

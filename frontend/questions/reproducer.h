@@ -40,7 +40,8 @@ struct Reproducer {
   bool shows = false;  ///< the graph by itself shows the mistake
 };
 /// Writes reproducer.mlir and one .npy file per input (.safetensors for bf16, which NumPy lacks)
-/// into a folder, which is made. Throws Error (Io).
-Reproducer write(const CutOut& cut, const std::string& folder, const std::string& backend);
+/// into a folder, which is made. The commands have the flags that stand for the trial's options;
+/// fusions given as functions have none. Throws Error (Io).
+Reproducer write(const CutOut& cut, const std::string& folder);
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 // A trial: every entry point of a graph, run once on seeded random data. What questions about
 // numbers are answered with.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,10 @@ struct TrialOptions {
   Arrays inputs = {};
   WeightSource weights = {};  ///< nothing: random ones
   uint64_t seed = 0;
-  std::string device = {};  ///< of the backend's program, as in Session::Options
+  std::string entry = {};   ///< the only entry point that is run; empty: all
+  std::string device = {};  ///< where programs run, as SessionOptions::device
+  /// Told what is about to be run: "step fuse".
+  std::function<void(const std::string& what)> progress = {};
   /// Largest |got - want| / (|want| + median of |want|) of a result; 0: the contract of
   /// docs/questions.md.
   double tolerance = 0;

@@ -6,6 +6,7 @@
 #include "frontend/entry_points.h"
 #include "frontend/questions/index_limits.h"
 #include "frontend/questions/meant_constants.h"
+#include "frontend/questions/sum_rounding.h"
 #include "ir/types.h"
 #include "passes/locations.h"
 #include "passes/patterns/library.h"
@@ -78,6 +79,7 @@ std::string sourceText(Location location) {
 Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options) {
   options_.compile.record = nullptr;
   checkBeforeLayout(recorded);
+  checkEntry(recorded);
   chooseSizes(recorded);
   recorded.walk([&](WeightOp op) {
     auto type = tensorType(op.getY());
@@ -95,7 +97,9 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
     throw Error(ErrorCode::InvalidArgument,
                 "no entry point has an input '" + unused.begin()->first + "'");
 
+  tell("the recorded graph in float64");
   exact_ = run(recorded, Precision::Float64);
+  tell("the recorded graph in its own dtypes");
   TrialResults own = run(recorded, Precision::OwnDtype);
   const TrialResults meant = runAsMeant(recorded);
   const bool strict = options_.compile.mode == NumericsMode::Strict;
@@ -106,7 +110,10 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
     double constants = meant.empty() ? 0 : 2 * largestShare(meant[i], exact_[i]);
     double ownAllowed =
         std::max({contractOf(own[i].dtype, Precision::OwnDtype), rounding, constants});
-    allowedOfBackend_.push_back(options_.tolerance > 0 ? options_.tolerance : ownAllowed);
+    auto entry = recorded.lookupSymbol<func::FuncOp>(own[i].entry);
+    double sums = own[i].dtype == DType::F32 ? roundingOfSums(entry, sizes_) : 0;
+    allowedOfBackend_.push_back(options_.tolerance > 0 ? options_.tolerance
+                                                       : std::max(ownAllowed, sums));
     allowed_.push_back(options_.tolerance > 0 ? options_.tolerance
                        : strict               ? 0
                        : options_.precision == Precision::OwnDtype
@@ -114,6 +121,21 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
                            : std::max(contractOf(own[i].dtype, Precision::Float64), constants));
   }
   wanted_ = options_.precision == Precision::Float64 ? exact_ : std::move(own);
+}
+
+void Trial::checkEntry(ModuleOp recorded) const {
+  if (options_.entry.empty()) return;
+  std::string known;
+  for (auto f : recorded.getOps<func::FuncOp>()) {
+    if (runs(f)) return;
+    if (isEntry(f)) known += (known.empty() ? "" : ", ") + f.getName().str();
+  }
+  throw Error(ErrorCode::InvalidArgument,
+              "the graph has no entry point '" + options_.entry + "'; it has " + known);
+}
+
+bool Trial::runs(func::FuncOp f) const {
+  return isEntry(f) && (options_.entry.empty() || f.getName() == options_.entry);
 }
 
 // The recorded graph in float64 with the constants that its 16 bits only round to; empty if they
@@ -255,7 +277,7 @@ TrialResults Trial::run(ModuleOp module, Precision precision, const ObserveFn& o
   };
   TrialResults results;
   for (auto f : module.getOps<func::FuncOp>()) {
-    if (!isEntry(f)) continue;
+    if (!runs(f)) continue;
     std::string entry = f.getName().str();
     std::vector<Array> values =
         interpret(f, arguments_.at(entry), weights, precision, observe, sizes_);
@@ -282,13 +304,11 @@ std::vector<Array> Trial::run(func::FuncOp function, const std::string& entry, P
 
 TrialResults Trial::run(Program made) const {
   auto program = std::make_shared<const Program>(std::move(made));
-  if (!options_.device.empty() && program->backend != "cuda")
-    throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, the program is for " +
-                                                program->backend + "; add --backend cuda");
   Session session(program, {.device = options_.device});
   session.bindWeights([&](const std::string& name) { return weight(name); });
   std::map<std::pair<std::string, std::string>, Array> values;
   for (const EntryPoint& e : program->entries) {
+    if (!options_.entry.empty() && e.name != options_.entry) continue;
     session.resetStates();
     for (const SymbolInfo& s : program->symbols) {
       bool ofInput = false;

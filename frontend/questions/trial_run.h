@@ -50,6 +50,12 @@ class Trial {
 
   /// True if the interpreter knows every op of the module.
   static bool canRun(mlir::ModuleOp module);
+  /// True for the entry points that are run: results are theirs, in order.
+  bool runs(mlir::func::FuncOp function) const;
+  /// Tells `options.progress`.
+  void tell(const std::string& what) const {
+    if (options_.progress) options_.progress(what);
+  }
 
   const TrialResults& wanted() const { return wanted_; }
   const TrialOptions& options() const { return options_; }
@@ -64,6 +70,7 @@ class Trial {
   double allowed(size_t i) const { return allowed_[i]; }
 
  private:
+  void checkEntry(mlir::ModuleOp recorded) const;
   SymbolValues sizesAsked(mlir::ModuleOp recorded) const;
   void chooseSizes(mlir::ModuleOp recorded);
   TrialResults runAsMeant(mlir::ModuleOp recorded) const;

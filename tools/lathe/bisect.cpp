@@ -43,7 +43,8 @@ void printAsJson(const Model& model, const BisectResult& r) {
   printJson(out);
 }
 
-void printAsText(const Model& model, const std::string& backend, const BisectResult& r) {
+void printAsText(const Model& model, const CompileFlags& flags, const std::string& backend,
+                 const BisectResult& r) {
   switch (r.culprit) {
     case Culprit::Nobody:
       fmt::print("{}: nothing is wrong; {} rewrites and backend {} stay inside the contract ({})\n",
@@ -72,10 +73,10 @@ void printAsText(const Model& model, const std::string& backend, const BisectRes
   fmt::print("  found in {} runs of the graph with {}\n", r.runs, sizesText(r.sizes));
   if (r.culprit == Culprit::Rewrite)
     fmt::print(
-        "\nbefore and after it, with the other flags of this call:\n"
-        "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {2}\n"
-        "  lathe inspect {0} --stop-after {1} --stop-after-rewrite {3}\n",
-        model.path, r.stage, r.rewrite.number - 1, r.rewrite.number);
+        "\nbefore and after it:\n"
+        "  lathe inspect {0}{4} --stop-after {1} --stop-after-rewrite {2}\n"
+        "  lathe inspect {0}{4} --stop-after {1} --stop-after-rewrite {3}\n",
+        shellWord(model.path), r.stage, r.rewrite.number - 1, r.rewrite.number, flagsText(flags));
   if (!r.files) return;
   fmt::print("\nreproducer: {} ({} {}{})\n", r.files->graph, r.files->ops,
              r.files->ops == 1 ? "op" : "ops",
@@ -100,6 +101,7 @@ int bisectVerb(const ArgumentList& arguments) {
   addBackend(*parser, flags.backend);
   parser->add_flag("--no-backend", noBackend, "leave the compiled program out");
   addDType(*parser, flags.dtype);
+  addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
   addTrialFlags(*parser, trial);
   parser->add_flag("--json", json, "print one JSON document");
@@ -108,6 +110,7 @@ int bisectVerb(const ArgumentList& arguments) {
   Model model = openModel(path);
   requireGraph(model);
   flags.randomWeights = lacksWeights(model);
+  flags = withLayersOnce(model, flags);
   BisectOptions options;
   options.trial = trialOptions(model, flags, trial);
   options.folder = folder;
@@ -115,13 +118,17 @@ int bisectVerb(const ArgumentList& arguments) {
   const ModelRequest request = requestFor(model, flags);
   BisectResult result;
   {
+    keepFreedMemory();
     Progress progress("searching " + path);
+    options.trial.progress = [&](const std::string& what) {
+      progress.stage("searching " + path + ": " + what);
+    };
     result = compiler().bisect(request, options);
   }
   if (json)
     printAsJson(model, result);
   else
-    printAsText(model, request.backend, result);
+    printAsText(model, flags, request.backend, result);
   return result.culprit == Culprit::Nobody ? kOk : kNumeric;
 }
 

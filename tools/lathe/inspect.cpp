@@ -172,6 +172,7 @@ int inspectVerb(const ArgumentList& arguments) {
   parser->add_option("--kernels", kernels, "write the cuda backend's kernels into a folder");
   addTarget(*parser, flags.target);
   addDType(*parser, flags.dtype);
+  addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
   PipelineQuestions questions;
   addPipelineQuestions(*parser, questions);

@@ -48,9 +48,10 @@ int printRewrites(const Model& model, const ModelRequest& request, bool json) {
   return kOk;
 }
 
-int printNumerics(const Model& model, const ModelRequest& request, const TrialOptions& trial,
-                  bool json) {
+int printNumerics(const Model& model, const ModelRequest& request, TrialOptions trial, bool json) {
+  keepFreedMemory();
   Progress progress("running every step of " + model.path);
+  trial.progress = [&](const std::string& what) { progress.stage(model.path + ": " + what); };
   const NumericsTable table = compiler().checkNumerics(request, trial);
   const char* precision = trial.precision == Precision::Float64 ? "float64" : "own";
   const std::string mode = request.mode.empty() ? "relaxed" : request.mode;
@@ -60,6 +61,7 @@ int printNumerics(const Model& model, const ModelRequest& request, const TrialOp
     out["precision"] = precision;
     out["mode"] = mode;
     out["seed"] = trial.seed;
+    if (request.layers) out["layers"] = request.layers;
     out["sizes"] = table.sizes;
     out["within_contract"] = table.within;
     out["steps"] = Json::array();
@@ -144,15 +146,14 @@ void addPipelineQuestions(CLI::App& parser, PipelineQuestions& questions) {
       ->excludes(numerics);
   numerics->excludes(rewrites);
   addTrialFlags(parser, questions.trial);
-  for (const char* flag :
-       {"--set", "--input", "--seed", "--weights", "--precision", "--tolerance", "--device"})
-    parser.get_option(flag)->needs(numerics);
+  for (const char* flag : trialFlagNames()) parser.get_option(flag)->needs(numerics);
 }
 
 int answer(const PipelineQuestions& questions, const Model& model, const CompileFlags& flags,
            bool json) {
   requireGraph(model);
-  const ModelRequest request = requestFor(model, flags);
+  const ModelRequest request =
+      requestFor(model, questions.numerics ? withLayersOnce(model, flags) : flags);
   if (questions.rewrites) return printRewrites(model, request, json);
   if (questions.locations) return printLocations(model, request, json);
   return printNumerics(model, request, trialOptions(model, flags, questions.trial), json);

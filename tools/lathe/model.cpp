@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
@@ -166,6 +167,48 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
   addRewriteFlags(parser, flags);
 }
 
+void addLayers(CLI::App& parser, int64_t& layers) {
+  parser.add_option("--layers", layers, "only so many layers of a folder's model")
+      ->check(WholeNumber{1});
+}
+
+CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags) {
+  constexpr int64_t kLayers = 2, kManyParameters = 50'000'000;
+  CompileFlags own = flags;
+  if (flags.layers || !model.files.contains("config.json") || model.program) return own;
+  const LlamaConfig c = configOf(model);
+  const int64_t parameters =
+      c.layers * c.hiddenSize * (3 * c.intermediateSize + 2 * (c.heads + c.kvHeads) * c.headDim);
+  if (c.layers <= kLayers || parameters < kManyParameters) return own;
+  own.layers = kLayers;
+  console().note(
+      fmt::format("{}: {} of {} layers, which are all of one shape; --layers {} runs all",
+                  model.path, kLayers, c.layers, c.layers));
+  return own;
+}
+
+std::string shellWord(const std::string& text) {
+  if (!text.empty() && text.find_first_of(" \t\n'\"\\`$&|;<>(){}*?[]!#~") == text.npos) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string flagsText(const CompileFlags& flags) {
+  std::string text;
+  auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {} {}", flag, shellWord(value));
+  };
+  add("--backend", flags.backend);
+  add("--dtype", flags.dtype);
+  add("--mode", flags.mode);
+  if (flags.layers) add("--layers", std::to_string(flags.layers));
+  for (const std::string& file : flags.patternFiles) add("--patterns", file);
+  for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
+  add("--passes", flags.passes);
+  return text;
+}
+
 ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   refuse(model.kind == ModelKind::Mlir && !flags.dtype.empty(), "--dtype", model,
          " is IR text, whose dtypes are written in it");
@@ -173,6 +216,8 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is IR text, whose ranges are written in it");
   refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
          " is a bare config.json: the flag is needed");
+  refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
+         " is IR text, whose layers are written in it");
   ModelRequest request;
   request.path = model.path;
   const char* variable = std::getenv("LATHE_BACKEND");
@@ -187,6 +232,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
                                                 request.backend + "; add --backend cuda");
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
+  request.layers = flags.layers;
   request.stopAfterRewrite = flags.stopAfterRewrite;
   request.skipAttempt = flags.skipAttempt;
   request.mode = flags.mode;

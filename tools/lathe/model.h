@@ -49,13 +49,24 @@ std::optional<Tokenizer> tokenizerOf(const Model& model);
 struct CompileFlags {
   std::string backend, dtype, saveIrDir, target;
   bool allTiers = false, randomWeights = false;
-  int64_t maxSeq = 0;
+  int64_t maxSeq = 0, layers = 0;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, passes;
   std::vector<std::string> patternFiles, plugins;
 };
 /// Adds --mode, --patterns, --load-pass-plugin, --passes, --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
+
+/// Adds --layers.
+void addLayers(CLI::App& parser, int64_t& layers);
+/// With --layers 2 for a model so large that running it on the interpreter takes minutes, unless
+/// the flag was given; a note says so. Layers of these models have one shape: two of them have all
+/// that a rewrite can meet, borders between layers included.
+CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags);
+/// The flags that change what is compiled, for a command that is printed: " --mode strict".
+std::string flagsText(const CompileFlags& flags);
+/// A word as a POSIX shell reads it.
+std::string shellWord(const std::string& text);
 
 /// The request for a folder or an .mlir file: flag, then LATHE_BACKEND, then cpu. Throws
 /// Error(InvalidArgument) for flags that do not apply to this kind of model.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/trial_flags.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <fmt/format.h>
 
 #include "runtime/checkpoint.h"
@@ -29,7 +33,14 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
       .add_option("--tolerance", flags.tolerance,
                   "largest relative difference (default: the contract of docs/questions.md)")
       ->check(CLI::PositiveNumber);
+  parser.add_option("--entry", flags.entry, "the only entry point to run (default: all)");
   addDevice(parser, flags.device);
+}
+
+const std::vector<const char*>& trialFlagNames() {
+  static const std::vector<const char*> names{"--set",       "--input",     "--seed",  "--weights",
+                                              "--precision", "--tolerance", "--entry", "--device"};
+  return names;
 }
 
 TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
@@ -45,7 +56,12 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
   options.precision = own ? Precision::OwnDtype : Precision::Float64;
   options.seed = uint64_t(flags.seed);
   options.tolerance = flags.tolerance;
+  options.entry = flags.entry;
   options.device = flags.device;
+  if (!flags.device.empty() && requestFor(model, compile).backend != "cuda")
+    throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, this call is for " +
+                                                requestFor(model, compile).backend +
+                                                "; add --backend cuda");
   std::string path = flags.weights;
   if (path.empty() && model.kind == ModelKind::Folder && hasCheckpoint(model.path))
     path = model.path;
@@ -55,6 +71,13 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
       return checkpoint->find(name).value_or(Array());
     };
   return options;
+}
+
+void keepFreedMemory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+#endif
 }
 
 std::string sizesText(const SymbolValues& sizes) {

@@ -14,15 +14,21 @@ namespace lathe::cli {
 
 struct TrialFlags {
   std::vector<std::string> sizes, inputs;
-  std::string weights, precision, device;
+  std::string weights, precision, entry, device;
   int64_t seed = 0;
   double tolerance = 0;
 };
-/// Adds --set, --input, --weights, --seed, --precision, --tolerance and --device.
+/// Adds --set, --input, --weights, --seed, --precision, --tolerance, --entry and --device.
 void addTrialFlags(CLI::App& parser, TrialFlags& flags);
 
+/// The flags that only a trial has: a parser may want them with its own flag alone.
+const std::vector<const char*>& trialFlagNames();
 /// The checkpoint of --weights, else the folder's own, else random weights.
 TrialOptions trialOptions(const Model& model, const CompileFlags& compile, const TrialFlags& flags);
+
+/// Freed memory stays with the process: the interpreter makes and drops arrays of a gigabyte, and
+/// clearing fresh pages for each takes longer than computing them.
+void keepFreedMemory();
 
 /// "batch = 2, seq = 5"
 std::string sizesText(const SymbolValues& sizes);

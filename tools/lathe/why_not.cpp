@@ -61,6 +61,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   parser->add_option("--at", options.at, "only ops of a line, FILE:LINE; tells of far misses too");
   addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
+  addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;

@@ -125,6 +125,50 @@ TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
   EXPECT_TRUE(std::filesystem::exists(json.at("reproducer").at("graph").asString()));
 }
 
+// The commands that bisect prints for a fusion from a file, run as they are.
+TEST_F(QuestionsCli, BisectsReproducerRunsWithTheFlagsOfTheCall) {
+  const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out put";
+  std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
+  %x = operand
+  %root = operation "lathe.tanh"(%x : !pdl.value)
+  rewrite %root {
+    %new = operation "lathe.sigmoid"(%x : !pdl.value)
+    replace %root with %new
+  }
+}
+)";
+  CliResult r = runLathe("bisect " + write("a.mlir", "tanh") + " --mode fast --passes cse" +
+                         " --patterns " + pattern + " --json -o '" + out + "'");
+  ASSERT_EQ(r.status, 5) << r.err;
+  const JsonValue json = JsonValue::parse(r.out, "bisect");
+  const JsonValue& commands = json.at("reproducer").at("commands");
+  const std::string right = commands.at(0).asString(), wrong = commands.at(1).asString(),
+                    opt = commands.at(2).asString();
+  for (const std::string& flag : {std::string(" --mode fast"), std::string(" --passes cse"),
+                                  " --patterns " + pattern, std::string(" --backend cpu")})
+    EXPECT_THAT(wrong, HasSubstr(flag));
+  EXPECT_THAT(opt, HasSubstr("lathe-fuse{patterns=" + pattern + "},cse)"));
+  auto rest = [](const std::string& command) { return command.substr(command.find(' ') + 1); };
+  EXPECT_NE(outputOf(rest(right)), outputOf(rest(wrong)));
+}
+
+TEST_F(QuestionsCli, BisectRunsOneEntryPointAndTheDeviceIsOfCuda) {
+  CliResult r = runLathe("bisect " + kModel + " --entry decode --set cache=8");
+  EXPECT_EQ(r.status, 0) << r.err;
+  expectFailure(2, "the graph has no entry point 'decoder'; it has forward, prefill, decode",
+                "bisect " + kModel + " --entry decoder");
+  expectFailure(2, "--device is of the cuda backend", "bisect " + kModel + " --device host");
+}
+
+TEST_F(QuestionsCli, AsksAboutSoManyLayers) {
+  auto rewrites = [&](const std::string& flags) {
+    return jsonOf("inspect " + kModel + " --rewrites --json" + flags).at("rewrites").size();
+  };
+  EXPECT_LT(rewrites(" --layers 1"), rewrites(""));
+  expectFailure(2, "layers, got 99", "inspect " + kModel + " --rewrites --layers 99");
+  expectFailure(2, "is IR text", "inspect " + write("a.mlir", "tanh") + " --rewrites --layers 1");
+}
+
 TEST_F(QuestionsCli, WhyNotPrintsJson) {
   JsonValue out = jsonOf("why-not " + kModel + " --op mul --json");
   ASSERT_GT(out.at("misses").size(), 0u);
