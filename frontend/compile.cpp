@@ -73,11 +73,11 @@ class Recording {
   void addMisses(mlir::ModuleOp module) {
     for (const NearMiss& near :
          findMisses(module, allPatterns(module.getContext(), options_), record_->wantFarMisses))
-      record_->misses.push_back({near.op->getName().getStringRef().str(),
-                                 firstLine(near.op->getLoc()), near.pattern->name(),
-                                 std::max(near.miss.matched, 0), near.pattern->opCount(),
-                                 std::string(nameOf(near.miss.why)),
-                                 near.pattern->explain(near.miss), firstPath(near.op->getLoc())});
+      record_->misses.push_back(
+          {near.op->getName().getStringRef().str(), firstLine(near.op->getLoc()), near.name(),
+           std::max(near.miss.matched, 0), near.pattern ? near.pattern->opCount() : 0,
+           near.pattern ? std::string(nameOf(near.miss.why)) : "op", near.explain(),
+           firstPath(near.op->getLoc())});
   }
 
   const CompileOptions& options_;

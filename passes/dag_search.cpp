@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "ir/types.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/dag_pattern.h"
 #include "passes/locations.h"
@@ -221,7 +222,9 @@ std::string DagPattern::explain(const Miss& miss) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   Operation* def = miss.value ? miss.value.getDefiningOp() : nullptr;
-  os << name_ << ": " << std::clamp(miss.matched, 0, opCount_) << " of " << opCount_
+  // A longer spelling than the first one may have matched more ops than are counted.
+  const int most = miss.why <= Miss::Why::OperandCount ? opCount_ - 1 : opCount_;
+  os << name_ << ": " << std::clamp(miss.matched, 0, std::max(most, 0)) << " of " << opCount_
      << " ops, then ";
   switch (miss.why) {
     case Miss::Why::NotAnOp:
@@ -269,10 +272,11 @@ std::string DagPattern::explain(const Miss& miss) const {
       break;
   }
   if (def) os << " at " << originText(def->getLoc());
-  if (n.place.empty())
-    os << " (pattern line " << n.at.line() << ")";
-  else
+  // Helpers that record ops for many patterns have no line of their own.
+  if (!n.place.empty())
     os << " (" << n.place << ")";
+  else if (n.at.line() > 0)
+    os << " (pattern " << llvm::sys::path::filename(n.at.file_name()) << ":" << n.at.line() << ")";
   return text;
 }
 

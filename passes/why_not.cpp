@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/why_not.h"
 
+#include <algorithm>
+#include <map>
+
 #include "ir/types.h"
+#include "passes/locations.h"
 #include "passes/passes.h"
 #include "passes/patterns/library.h"
 
@@ -11,24 +15,39 @@ namespace lathe {
 namespace {
 
 // How near a pattern came, as a share: a short pattern must not win by being short.
-bool isNearer(const DagPattern& p, const Miss& m, const NearMiss& best) {
-  if (!best.pattern) return true;
-  int mine = m.matched * best.pattern->opCount(), other = best.miss.matched * p.opCount();
-  return mine > other || (mine == other && m.why > best.miss.why);
-}
-
-// Below half, or by the root's name alone, every op would be near to something.
-bool isWorthTelling(const NearMiss& near) {
-  if (near.miss.why == Miss::Why::Declined) return true;
-  return near.miss.matched > 1 && near.miss.matched * 2 >= near.pattern->opCount();
+bool isNearer(const NearMiss& a, const NearMiss& b) {
+  int mine = a.miss.matched * b.pattern->opCount(), other = b.miss.matched * a.pattern->opCount();
+  return mine > other || (mine == other && a.miss.why > b.miss.why);
 }
 
 // Another op in its place says less than an attribute, a constant or a user in the way.
-bool isStructural(const NearMiss& near) { return near.miss.why <= Miss::Why::OperandCount; }
+bool isStructural(const NearMiss& near) {
+  return !near.pattern || near.miss.why <= Miss::Why::OperandCount;
+}
 
-// Without a pattern if one takes the op, or none could start there.
-NearMiss nearest(Operation* op, const PatternLibrary& library) {
-  NearMiss best{op, nullptr, {}};
+const Goal* ownerOf(const DagPattern& p) {
+  for (const Goal& goal : fusionGoals())
+    if (goal.owns(p.name())) return &goal;
+  return nullptr;
+}
+
+// Of a fusion that the op is not meant for. By the root's name, or with other ops in most places,
+// every op would be near to something.
+bool isWorthTelling(const NearMiss& near) {
+  if (near.goal || near.miss.why == Miss::Why::Declined) return true;
+  const int matched = near.miss.matched, of = near.pattern->opCount();
+  if (isStructural(near) || near.miss.why == Miss::Why::Constant)
+    return matched >= 3 && matched < of && matched * 2 >= of && !ownerOf(*near.pattern);
+  return matched > 1 && matched * 2 >= of;
+}
+
+// Empty if a pattern takes the op.
+std::vector<NearMiss> nearest(Operation* op, const PatternLibrary& library) {
+  const Goal* meant = nullptr;
+  for (const Goal& goal : fusionGoals())
+    if (!meant && goal.isMeant(op)) meant = &goal;
+  std::map<std::string, NearMiss> best;  // of each fusion
+  auto isOwned = [&](const DagPattern& p) { return meant && meant->owns(p.name()); };
   for (auto& p : library) {
     if (p->rootOp() != op->getName().getStringRef()) continue;
     Match match;
@@ -38,13 +57,24 @@ NearMiss nearest(Operation* op, const PatternLibrary& library) {
       IRRewriter rewriter(op->getContext());
       if (Value made = p->build(rewriter, match)) {
         p->discard(rewriter, match);
-        return {op, nullptr, {}};
+        return {};
       }
       miss = {Miss::Why::Declined, p->opCount(), p->root(), op->getResult(0), match.reason()};
     }
-    if (isNearer(*p, miss, best)) best = {op, p, miss};
+    NearMiss near{op, p, miss, isOwned(*p) && !meant->certain ? meant : nullptr};
+    auto [known, isNew] = best.try_emplace(p->name().substr(0, p->name().find('-')), near);
+    if (!isNew && isNearer(near, known->second)) known->second = near;
   }
-  return best;
+  std::vector<NearMiss> misses;
+  for (auto& [family, near] : best) misses.push_back(near);
+  std::sort(misses.begin(), misses.end(), [](const NearMiss& a, const NearMiss& b) {
+    if (bool(a.goal) != bool(b.goal)) return bool(a.goal);
+    if (isNearer(a, b) != isNearer(b, a)) return isNearer(a, b);
+    return a.name() < b.name();
+  });
+  if (meant && (misses.empty() || !misses[0].goal))
+    misses.insert(misses.begin(), NearMiss{op, nullptr, {}, meant});
+  return misses;
 }
 
 class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
@@ -57,7 +87,7 @@ class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
     if (more_)
       for (auto& p : more_(&getContext())) library.push_back(p);
     for (const NearMiss& near : findMisses(getOperation(), library))
-      near.op->emitRemark() << near.pattern->explain(near.miss);
+      near.op->emitRemark() << near.explain();
     markAllAnalysesPreserved();
   }
 
@@ -67,21 +97,44 @@ class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
 
 }  // namespace
 
+std::string NearMiss::name() const { return pattern ? pattern->name() : goal->fused; }
+std::string NearMiss::explain() const {
+  if (pattern) return pattern->explain(miss);
+  return std::string(goal->fused) + ": " + goal->otherwise + " at " + originText(op->getLoc());
+}
+
 std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library, bool evenFar) {
   SmallVector<Operation*> ops;
   root->walk([&](Operation* op) { ops.push_back(op); });
   std::vector<NearMiss> misses;
-  for (Operation* op : ops)
-    if (NearMiss near = nearest(op, library); near.pattern && (evenFar || isWorthTelling(near)))
-      misses.push_back(std::move(near));
+  for (Operation* op : ops) {
+    std::vector<NearMiss> ofOp = nearest(op, library);
+    const bool isMeant = !ofOp.empty() && ofOp[0].goal;
+    for (NearMiss& near : ofOp)
+      // Beside what was meant nothing else is an answer, unless everything is asked for.
+      if (evenFar || (near.goal ? &near == &ofOp[0] : !isMeant && isWorthTelling(near)))
+        misses.push_back(std::move(near));
+  }
+  if (evenFar) return misses;
+  // Part of what was meant to be larger.
+  llvm::DenseSet<Operation*> meant;
+  for (const NearMiss& near : misses)
+    if (near.goal) meant.insert(near.op);
+  std::erase_if(misses, [&](const NearMiss& near) {
+    return !near.goal &&
+           llvm::any_of(near.op->getUsers(), [&](Operation* user) { return meant.contains(user); });
+  });
   // Part of what a larger fusion nearly took: that one's reason is the one to tell.
   llvm::DenseSet<Operation*> told;
   for (const NearMiss& near : misses)
     if (!isStructural(near)) told.insert(near.op);
   std::erase_if(misses, [&](const NearMiss& near) {
-    return isStructural(near) &&
+    return !near.goal && isStructural(near) &&
            llvm::any_of(near.op->getUsers(), [&](Operation* user) { return told.contains(user); });
   });
+  // The best fusion of an op that is meant for none.
+  llvm::DenseSet<Operation*> seen;
+  std::erase_if(misses, [&](const NearMiss& near) { return !seen.insert(near.op).second; });
   return misses;
 }
 

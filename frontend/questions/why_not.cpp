@@ -7,6 +7,7 @@
 
 #include "frontend/graph_impl.h"
 #include "passes/locations.h"
+#include "passes/patterns/goals.h"
 #include "passes/patterns/library.h"
 #include "passes/user_patterns.h"
 #include "runtime/error.h"
@@ -45,6 +46,7 @@ void checkQuestion(const Graph& graph, const WhyNotOptions& options) {
     for (auto& p : userPatterns(context, options.compile.patterns, options.compile.patternFiles))
       known |= fits(p->name());
     for (auto& p : fusionPatterns(context)) known |= fits(p->name());
+    for (const Goal& goal : fusionGoals()) known |= fits(goal.fused);
     if (!known)
       throw Error(ErrorCode::InvalidArgument, "no op and no pattern has a name like '" +
                                                   options.op + "'; docs/ops.md lists the ops");
