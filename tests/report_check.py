@@ -83,6 +83,9 @@ def main():
             check('class="view-%s"' % view in dom, "view " + view)
         dom = browser.dom("#view=overview")
         check("ops recorded in" in dom, "the overview counts ops")
+        header = re.search(r"<header.*?</header>", dom, flags=re.S)
+        check(header and not re.search(r">[^<]*\bnull\b[^<]*<", header.group(0)),
+              "the header says nothing of what is not there")
 
         # An op's link lights it up, and the way of what it came from.
         steps = browser.dom("#view=ir&step=fuse")

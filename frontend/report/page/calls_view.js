@@ -86,9 +86,10 @@ function roofline(rows) {
         }),
         h('text', {x: W - R, y: Y(flops) + (above ? -5 : 12), class: 'tick end strong'}, label));
   };
-  const usesNarrow = rows.some((r) => r.narrow);
+  // The roof of the arithmetic that each dot uses.
+  const usesNarrow = rows.some((r) => r.narrow), usesWide = rows.some((r) => !r.narrow);
   if (usesNarrow) roof(m.narrow, flopText(m.narrow) + 'FLOP/s, 16 bit', true);
-  if (!usesNarrow || m.wide < m.narrow * 0.8)
+  if (usesWide || !usesNarrow)
     roof(m.wide, flopText(m.wide) + 'FLOP/s, f32', !usesNarrow);
   svg.append(
       h('text', {x: (L + W - R) / 2, y: H - 3, class: 'tick mid'}, 'FLOP per byte'),

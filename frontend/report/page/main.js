@@ -19,8 +19,7 @@ const treeOptions = {
 };
 
 function drawTop() {
-  page.top.replaceChildren(
-      h('div', {class: 'brand'}, h('b', {}, 'Lathe'),
+  fill(page.top, h('div', {class: 'brand'}, h('b', {}, 'Lathe'),
         h('span', {class: 'title', title: data.title}, fileName(data.title) || data.title),
         h('span', {class: 'dim what'}, `${data.backend}, ${data.mode}`)),
       entries.length > 1 ?
@@ -206,8 +205,7 @@ function drawLeft() {
     }
   });
   const focused = old && document.activeElement === old;
-  page.left.replaceChildren(
-      h('div', {class: 'tools'}, tab('source', 'Source'), tab('modules', 'Modules'),
+  fill(page.left, h('div', {class: 'tools'}, tab('source', 'Source'), tab('modules', 'Modules'),
         treeOptions.tab === 'modules' ? filter : null),
       body);
   if (focused) {
@@ -223,7 +221,7 @@ function drawLeft() {
 
 function drawRight() {
   if (!state.kind) {
-    page.right.replaceChildren(h(
+    fill(page.right, h(
         'div', {class: 'hint'}, h('h2', {}, 'Nothing selected'),
         h('p', {},
           'Choose a source line, a module, an op, a kernel, a buffer or a rewrite: everything that it became, and everything that it came from, lights up in every view.'),
@@ -240,7 +238,7 @@ function drawRight() {
   const ids = [...selection.origins];
   if (!ids.length) {
     parts.push(h('p', {class: 'dim'}, 'This has no recorded origin in this program.'));
-    page.right.replaceChildren(...parts);
+    fill(page.right, ...parts);
     return;
   }
   const lines =
@@ -363,7 +361,7 @@ function drawRight() {
                 () => select('miss', misses.indexOf(m), {view: 'misses'}), h('b', {}, m.pattern),
                 h('small', {}, m.reason)),
             'refusal'));
-  page.right.replaceChildren(...parts.flat().filter(Boolean));
+  fill(page.right, ...parts.flat().filter(Boolean));
 }
 
 function drawView() {
@@ -373,7 +371,7 @@ function drawView() {
         top = scroll ? scroll.scrollTop : 0, left = scroll ? scroll.scrollLeft : 0;
   page.view.className = 'view-' + view[0];
   page.view.dataset.view = view[0];
-  page.view.replaceChildren(...view[2]().flat().filter(Boolean));
+  fill(page.view, ...view[2]().flat().filter(Boolean));
   const now = page.view.querySelector('.scroll');
   if (scroll && now) now.scrollTop = top, now.scrollLeft = left;
 }

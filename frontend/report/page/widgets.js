@@ -18,6 +18,11 @@ function h(tag, props, ...children) {
     if (child !== null && child !== undefined && child !== false) e.append(child);
   return e;
 }
+// New children of an element; what is not there is left out, where the DOM would write "null".
+function fill(e, ...children) {
+  e.replaceChildren(
+      ...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+}
 
 const trim = (x) => (x >= 100    ? x.toFixed(0) :
                          x >= 10 ? x.toFixed(1) :
