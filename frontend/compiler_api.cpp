@@ -92,7 +92,9 @@ std::shared_ptr<const Program> explainModel(const ModelRequest& r, const std::st
                                             const SymbolValues& values) {
   return std::make_shared<Program>(explain(graphOf(r), stage, values, optionsOf(r)));
 }
-std::string modelGraphviz(const ModelRequest& r) { return graphOf(r).graphviz(); }
+std::string modelGraphviz(const ModelRequest& r, const std::string& stage) {
+  return Graph::parse(modelIr(r, stage), r.path).graphviz();
+}
 
 CompileRecord rewritesOf(const ModelRequest& r) {
   CompileRecord record;

@@ -41,7 +41,8 @@ struct CompilerApi {
   std::shared_ptr<const Program> (*compile)(const ModelRequest& request);
   /// The IR at a stage, with locations.
   std::string (*irAt)(const ModelRequest& request, const std::string& stage);
-  std::string (*graphviz)(const ModelRequest& request);
+  /// The graph at a stage for dot(1).
+  std::string (*graphviz)(const ModelRequest& request, const std::string& stage);
   std::vector<std::string> (*backends)();
   /// The model at a stage from `fused` on as a program without code, whose calls have costs
   /// (frontend/explain/explain.h, runtime/cost.h). `values` are symbols that are known.

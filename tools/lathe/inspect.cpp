@@ -166,7 +166,8 @@ int inspectVerb(const ArgumentList& arguments) {
   parser->add_flag("--json", json, "print one JSON document");
   parser->add_option("--tensors", glob, "list only the weights whose names match this glob");
   addStopAfter(*parser, stage);
-  parser->add_flag("--graphviz", graphviz, "print the recorded graph for dot(1)");
+  parser->add_flag("--graphviz", graphviz,
+                   "print the graph, as recorded or at --stop-after, for dot(1)");
   parser->add_option("--backend", flags.backend,
                      "backend of --stop-after and --kernels (LATHE_BACKEND)");
   parser->add_option("--kernels", kernels, "write the cuda backend's kernels into a folder");
@@ -182,8 +183,10 @@ int inspectVerb(const ArgumentList& arguments) {
   flags.randomWeights = lacksWeights(model);
   if (questions.asked()) return answer(questions, model, flags, json);
   if (!stage.empty() || graphviz) {
+    if (graphviz) requireGraph(model, "--graphviz");
     std::string text =
-        stage.empty() ? compiler().graphviz(requestFor(model, flags)) : irOf(model, flags, stage);
+        graphviz ? compiler().graphviz(requestFor(model, flags), stage.empty() ? "recorded" : stage)
+                 : irOf(model, flags, stage);
     fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
     return kOk;
   }

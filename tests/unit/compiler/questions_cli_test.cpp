@@ -169,6 +169,12 @@ TEST_F(QuestionsCli, AsksAboutSoManyLayers) {
   expectFailure(2, "is IR text", "inspect " + write("a.mlir", "tanh") + " --rewrites --layers 1");
 }
 
+TEST_F(QuestionsCli, DrawsTheGraphOfAStage) {
+  const std::string dot = outputOf("inspect " + kModel + " --graphviz --stop-after fused");
+  EXPECT_TRUE(dot.starts_with("digraph")) << dot.substr(0, 80);
+  EXPECT_THAT(dot, HasSubstr("rms_norm"));
+}
+
 TEST_F(QuestionsCli, WhyNotPrintsJson) {
   JsonValue out = jsonOf("why-not " + kModel + " --op mul --json");
   ASSERT_GT(out.at("misses").size(), 0u);
