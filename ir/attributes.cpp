@@ -41,6 +41,8 @@ Attribute fromKeyword(MLIRContext* c, const Keyword& k) {
 }  // namespace
 
 DenseElementsAttr toElements(MLIRContext* context, const Array& array) {
+  if (!array.defined())
+    throw Error(ErrorCode::InvalidArgument, "expected values, got an undefined Array");
   auto type = RankedTensorType::get(array.shape(), elementTypeOf(context, array.dtype()));
   if (array.dtype() == DType::Bool) {
     SmallVector<bool> values;

@@ -92,6 +92,7 @@ Type computeType(Type element) {
 }
 
 Type elementTypeOf(MLIRContext* context, DType dtype) {
+  (void)nameOf(dtype);  // throws for a value outside the enumeration
   Builder b(context);
   switch (dtype) {
     case DType::F64:

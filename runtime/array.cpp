@@ -80,104 +80,181 @@ Array::Array(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)
       shape_(std::move(shape)),
       size_(elementCount(shape_)),
       data_(data),
-      owner_(std::move(owner)) {}
+      owner_(std::move(owner)) {
+  const size_t elementBytes = sizeOf(dtype);  // throws for a value outside the enumeration
+  if (!data_ && size_t(size_) * elementBytes)
+    throw Error(ErrorCode::InvalidArgument,
+                "expected the memory of " + describe(dtype_, shape_) + ", got a null pointer");
+}
+
+// Before there is memory: a shape may be absurd where the values are few.
+static void expectCount(size_t values, DType dtype, const Shape& shape) {
+  if (int64_t(values) != elementCount(shape))
+    throw Error(ErrorCode::InvalidArgument,
+                "got " + std::to_string(values) + " values for " + describe(dtype, shape));
+}
 
 Array Array::fromFloats(std::span<const float> values, Shape shape) {
+  expectCount(values.size(), DType::F32, shape);
   Array a(DType::F32, std::move(shape));
-  if (int64_t(values.size()) != a.size())
-    throw Error(ErrorCode::InvalidArgument, "got " + std::to_string(values.size()) +
-                                                " values for " + describe(a.dtype_, a.shape_));
-  std::memcpy(a.data_, values.data(), a.bytes());
+  if (a.size_) std::memcpy(a.data_, values.data(), a.bytes());
   return a;
 }
 
 Array Array::fromInts(std::span<const int64_t> values, Shape shape) {
+  expectCount(values.size(), DType::I64, shape);
   Array a(DType::I64, std::move(shape));
-  if (int64_t(values.size()) != a.size())
-    throw Error(ErrorCode::InvalidArgument, "got " + std::to_string(values.size()) +
-                                                " values for " + describe(a.dtype_, a.shape_));
-  std::memcpy(a.data_, values.data(), a.bytes());
+  if (a.size_) std::memcpy(a.data_, values.data(), a.bytes());
   return a;
 }
 
+void Array::expectDefined(const char* what) const {
+  if (!data_)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(what) + " of an undefined Array; was it moved or never assigned?");
+}
+
+void Array::expectElement(int64_t i) const {
+  if (i < 0 || i >= size_)
+    throw Error(ErrorCode::InvalidArgument, "element " + std::to_string(i) + " is outside " +
+                                                describe(dtype_, shape_) + ", which has " +
+                                                std::to_string(size_) + " elements");
+}
+
+void Array::refuseElements(size_t bytes, bool isFloat) const {
+  expectDefined("as()");
+  const std::string wanted =
+      isFloat ? "f" + std::to_string(bytes * 8) : std::to_string(bytes * 8) + "-bit integers";
+  throw Error(ErrorCode::InvalidArgument, "the elements of " + describe(dtype_, shape_) +
+                                              " cannot be read as " + wanted +
+                                              "; take the dtype's own C++ type, or convert the "
+                                              "Array with to()");
+}
+
 double Array::at(int64_t i) const {
+  expectDefined("at()");
+  expectElement(i);
+  return load(i);
+}
+
+void Array::set(int64_t i, double value) {
+  expectDefined("set()");
+  expectElement(i);
+  if (!inRange(dtype_, value))
+    throw Error(ErrorCode::InvalidArgument, "expected a number in the range of " +
+                                                std::string(nameOf(dtype_)) + ", got " +
+                                                numberText(value));
+  store(i, value);
+}
+
+double Array::load(int64_t i) const {
+  const void* data = data_;
   switch (dtype_) {
     case DType::F64:
-      return as<double>()[i];
+      return static_cast<const double*>(data)[i];
     case DType::F32:
-      return as<float>()[i];
+      return static_cast<const float*>(data)[i];
     case DType::BF16:
-      return bf16ToFloat(as<uint16_t>()[i]);
+      return bf16ToFloat(static_cast<const uint16_t*>(data)[i]);
     case DType::F16:
-      return f16ToFloat(as<uint16_t>()[i]);
+      return f16ToFloat(static_cast<const uint16_t*>(data)[i]);
     case DType::I64:
-      return double(as<int64_t>()[i]);
+      return double(static_cast<const int64_t*>(data)[i]);
     case DType::I32:
-      return as<int32_t>()[i];
+      return static_cast<const int32_t*>(data)[i];
     case DType::I16:
-      return as<int16_t>()[i];
+      return static_cast<const int16_t*>(data)[i];
     case DType::I8:
-      return as<int8_t>()[i];
+      return static_cast<const int8_t*>(data)[i];
     case DType::U8:
     case DType::Bool:
-      return as<uint8_t>()[i];
+      return static_cast<const uint8_t*>(data)[i];
   }
   return 0;
 }
 
-void Array::set(int64_t i, double value) {
+// The value is in the dtype's range.
+void Array::store(int64_t i, double value) {
   switch (dtype_) {
     case DType::F64:
-      as<double>()[i] = value;
+      static_cast<double*>(data_)[i] = value;
       break;
     case DType::F32:
-      as<float>()[i] = float(value);
+      static_cast<float*>(data_)[i] = float(value);
       break;
     // Through f32: double rounding is what every backend does and PyTorch too.
     case DType::BF16:
-      as<uint16_t>()[i] = floatToBf16(float(value));
+      static_cast<uint16_t*>(data_)[i] = floatToBf16(float(value));
       break;
     case DType::F16:
-      as<uint16_t>()[i] = floatToF16(float(value));
+      static_cast<uint16_t*>(data_)[i] = floatToF16(float(value));
       break;
     case DType::I64:
-      as<int64_t>()[i] = int64_t(value);
+      static_cast<int64_t*>(data_)[i] = int64_t(value);
       break;
     case DType::I32:
-      as<int32_t>()[i] = int32_t(int64_t(value));
+      static_cast<int32_t*>(data_)[i] = int32_t(value);
       break;
     case DType::I16:
-      as<int16_t>()[i] = int16_t(int64_t(value));
+      static_cast<int16_t*>(data_)[i] = int16_t(value);
       break;
     case DType::I8:
-      as<int8_t>()[i] = int8_t(int64_t(value));
+      static_cast<int8_t*>(data_)[i] = int8_t(value);
       break;
     case DType::U8:
-      as<uint8_t>()[i] = uint8_t(int64_t(value));
+      static_cast<uint8_t*>(data_)[i] = uint8_t(value);
       break;
     case DType::Bool:
-      as<uint8_t>()[i] = value != 0;
+      static_cast<uint8_t*>(data_)[i] = value != 0;
       break;
   }
 }
 
+int64_t Array::loadInteger(int64_t i) const {
+  return dtype_ == DType::I64 ? static_cast<const int64_t*>(data_)[i] : int64_t(load(i));
+}
+
+// The low bits of an integer, as those of the narrower dtype. Nothing is wider than i64.
+static double wrapped(DType dtype, int64_t value) {
+  switch (sizeOf(dtype)) {
+    case 1:
+      return dtype == DType::U8 ? double(uint8_t(value)) : double(int8_t(value));
+    case 2:
+      return int16_t(value);
+    case 4:
+      return int32_t(value);
+    default:
+      return double(value);  // of a narrower dtype: exact
+  }
+}
+
 Array Array::to(DType dtype) const {
+  expectDefined("to()");
   Array result(dtype, shape_);
   if (dtype == dtype_) {
     if (size_) std::memcpy(result.data_, data_, bytes());
-  } else if (dtype_ == DType::I64 && !isFloat(dtype)) {
-    // A double does not hold every i64.
+    return result;
+  }
+  if (!isFloat(dtype_) && !isFloat(dtype)) {
     for (int64_t i = 0; i < size_; ++i) {
-      const int64_t value = as<int64_t>()[i];
-      result.set(i, dtype == DType::Bool ? double(value != 0) : double(int32_t(value)));
+      const int64_t value = loadInteger(i);  // a double does not hold every i64
+      result.store(i, dtype == DType::Bool ? double(value != 0) : wrapped(dtype, value));
     }
-  } else {
-    for (int64_t i = 0; i < size_; ++i) result.set(i, at(i));
+    return result;
+  }
+  for (int64_t i = 0; i < size_; ++i) {
+    const double value = load(i);
+    if (!inRange(dtype, value))
+      throw Error(ErrorCode::InvalidArgument,
+                  "element " + std::to_string(i) + " of " + describe(dtype_, shape_) + " is " +
+                      numberText(value) + ", which " + std::string(nameOf(dtype)) + " cannot hold");
+    result.store(i, value);
   }
   return result;
 }
 
 Array Array::reshaped(Shape shape) const {
+  expectDefined("reshaped()");
   if (elementCount(shape) != size_)
     throw Error(ErrorCode::InvalidArgument,
                 "cannot view " + describe(dtype_, shape_) + " as " + describe(dtype_, shape));
@@ -186,6 +263,9 @@ Array Array::reshaped(Shape shape) const {
   return result;
 }
 
-Array Array::clone() const { return to(dtype_); }
+Array Array::clone() const {
+  expectDefined("clone()");
+  return to(dtype_);
+}
 
 }  // namespace lathe

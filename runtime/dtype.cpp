@@ -2,7 +2,10 @@
 #include "runtime/dtype.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
+
+#include "runtime/error.h"
 
 namespace lathe {
 namespace {
@@ -22,11 +25,37 @@ constexpr std::array<Info, 10> kInfo{{{"f64", 8, true},
                                       {"i8", 1, false},
                                       {"u8", 1, false},
                                       {"bool", 1, false}}};
+
+const Info& infoOf(DType dtype) {
+  if (size_t(dtype) < kInfo.size()) return kInfo[size_t(dtype)];
+  throw Error(ErrorCode::InvalidArgument,
+              std::to_string(int(dtype)) + " is no dtype; lathe::DType names those there are");
+}
 }  // namespace
 
-size_t sizeOf(DType dtype) { return kInfo[size_t(dtype)].bytes; }
-std::string_view nameOf(DType dtype) { return kInfo[size_t(dtype)].name; }
-bool isFloat(DType dtype) { return kInfo[size_t(dtype)].isFloat; }
+size_t sizeOf(DType dtype) { return infoOf(dtype).bytes; }
+std::string_view nameOf(DType dtype) { return infoOf(dtype).name; }
+bool isFloat(DType dtype) { return infoOf(dtype).isFloat; }
+
+bool inRange(DType dtype, double value) {
+  const Info& info = infoOf(dtype);
+  if (info.isFloat) return true;
+  if (dtype == DType::Bool) return true;  // whatever is not zero, NaN included, is true
+  const bool isSigned = dtype != DType::U8;
+  // Powers of two, exact in a double; a fraction is cut off toward zero.
+  const double top = std::ldexp(1.0, info.bytes * 8 - isSigned);
+  const double whole = std::trunc(value);
+  return whole >= (isSigned ? -top : 0) && whole < top;
+}
+bool holds(DType dtype, double value) {
+  if (infoOf(dtype).isFloat) return true;
+  if (dtype == DType::Bool) return value == 0 || value == 1;
+  return inRange(dtype, value) && std::trunc(value) == value;
+}
+std::string numberText(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
 
 std::optional<DType> parseDType(std::string_view name) {
   for (size_t i = 0; i < kInfo.size(); ++i)

@@ -5,19 +5,29 @@
 #include <cstdint>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace lathe {
 
 enum class DType : uint8_t { F64, F32, BF16, F16, I64, I32, I16, I8, U8, Bool };
 
-/// Bytes of one element (Bool is stored as one byte, 0 or 1).
+/// Bytes of one element (Bool is stored as one byte, 0 or 1). This and what follows throw Error
+/// (InvalidArgument) for a value outside the enumeration.
 size_t sizeOf(DType dtype);
 /// "f32", "bf16", "i64", "bool", ...
 std::string_view nameOf(DType dtype);
 /// Inverse of nameOf; nothing if the name is unknown.
 std::optional<DType> parseDType(std::string_view name);
 bool isFloat(DType dtype);
+
+/// Whether a value of the dtype can stand for the number: any for floats, which round; whole
+/// numbers of their range for integers; 0 and 1 for Bool.
+bool holds(DType dtype, double value);
+/// The same where a fraction is cut off: 300.7 is in the range of i16, not in that of i8.
+bool inRange(DType dtype, double value);
+/// The shortest text that reads back as the number: "0.5", "1e+300", "nan".
+std::string numberText(double value);
 
 /// bfloat16 is the upper half of an f32: widening is exact.
 inline float bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }

@@ -199,6 +199,9 @@ Array loadNpy(const std::string& path) {
 }
 
 void saveNpy(const std::string& path, const Array& array) {
+  if (!array.defined())
+    throw Error(ErrorCode::InvalidArgument,
+                path + ": expected values to save, got an undefined Array");
   auto type = std::ranges::find(kTypes, array.dtype(), &std::pair<std::string_view, DType>::second);
   if (type == kTypes.end())
     throw Error(ErrorCode::Unsupported,
