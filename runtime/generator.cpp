@@ -55,6 +55,10 @@ Generator::Generator(Session& session, const GeneratorLimits& limits)
   checkLogits(prefill, limits.vocab);
   checkLogits(decode, limits.vocab);
 
+  if (limits.maxPositions < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "Generator: expected at least 1 of the model's positions, got " +
+                    std::to_string(limits.maxPositions));
   maxPositions_ = limits.maxPositions;
   const DimExpr& tokens = prefill.slots[size_t(prefill.inputs[prefillIds_].slot)].shape[1];
   bool hasCache = false;

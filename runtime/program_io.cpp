@@ -122,8 +122,9 @@ const EntryPoint& Program::entry(std::string_view name) const {
     if (e.name == name) return e;
     known += (known.empty() ? "" : ", ") + e.name;
   }
-  throw Error(ErrorCode::InvalidArgument,
-              "no entry point '" + std::string(name) + "'; the program has " + known);
+  throw Error(ErrorCode::InvalidArgument, "no entry point '" + std::string(name) +
+                                              "'; the program has " +
+                                              (known.empty() ? "none" : known));
 }
 
 void Program::save(const std::string& path) const {
@@ -137,6 +138,9 @@ void Program::save(const std::string& path) const {
   for (const EntryPoint& e : entries) entryList.push_back(toJson(e));
   for (size_t i = 0; i < constants.size(); ++i) {
     const Array& a = constants[i];
+    if (!a.defined())
+      throw Error(ErrorCode::InvalidArgument, path + ": constant " + std::to_string(i) +
+                                                  " of the program is an undefined Array");
     constantList.push_back({{"dtype", nameOf(a.dtype())}, {"shape", a.shape()}});
     writer.addSection("constant." + std::to_string(i),
                       std::span(static_cast<const std::byte*>(a.data()), a.bytes()));
@@ -147,7 +151,12 @@ void Program::save(const std::string& path) const {
   if (load) header["load"] = toJson(*load);
   for (auto& [name, bytes] : blobs) writer.addSection("blob." + name, bytes);
   for (auto& [name, bytes] : files) writer.addSection("file." + name, bytes);
-  writer.setHeader(header.dump());
+  try {
+    writer.setHeader(header.dump());
+  } catch (const json::exception& e) {
+    throw Error(ErrorCode::InvalidArgument,
+                path + ": a name or the metadata of the program holds invalid UTF-8: " + e.what());
+  }
   writer.save(path);
 }
 

@@ -11,6 +11,14 @@
 
 namespace lathe {
 
+// "a, b" of a list of things with names; "none" of an empty one.
+template <class List, class NameOf>
+static std::string namesOf(const List& list, NameOf nameOf) {
+  std::string names;
+  for (const auto& item : list) names += (names.empty() ? "" : ", ") + nameOf(item);
+  return names.empty() ? "none" : names;
+}
+
 struct Session::Impl {
   std::shared_ptr<const Program> program;
   std::unique_ptr<Device> device;
@@ -34,6 +42,17 @@ struct Session::Impl {
     std::atomic<bool>& flag;
   };
 
+  // Whether the inputs of every entry point give the symbol's value.
+  bool fromInputs(const std::string& symbol) const {
+    const DimExpr dim = DimExpr::symbol(symbol);
+    for (const EntryPoint& e : program->entries) {
+      bool given = false;
+      for (const Port& port : e.inputs)
+        for (const DimExpr& d : e.slots[size_t(port.slot)].shape) given |= d == dim;
+      if (!given) return false;
+    }
+    return !program->entries.empty();
+  }
   bool isRaw(const Slot& s) const {
     return s.kind == SlotKind::Weight && size_t(s.index) < weights.raw.size();
   }
@@ -115,6 +134,14 @@ struct Session::Impl {
 
 Session::Session(std::shared_ptr<const Program> program, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
+  if (!program)
+    throw Error(ErrorCode::InvalidArgument,
+                "Session: expected a program, got a null pointer; compile one or open an artifact");
+  if (!options.device.empty() && program->backend != "cuda")
+    throw Error(ErrorCode::InvalidArgument,
+                "Session: the device '" + options.device +
+                    "' is an option of programs of the cuda backend, this one is of '" +
+                    program->backend + "'; leave it empty");
   impl_->program = std::move(program);
   impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->states.resize(impl_->program->states.size());
@@ -127,17 +154,34 @@ Session::Session(Program program, const SessionOptions& options)
     : Session(std::make_shared<const Program>(std::move(program)), options) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::failMoved() {
+  throw Error(ErrorCode::InvalidArgument,
+              "the Session was moved from; use the one that it was moved to");
+}
+
+const Array& Arrays::at(std::string_view name) const {
+  if (auto it = find(name); it != end()) return it->second;
+  std::string known;
+  for (auto& [other, array] : *this) known += (known.empty() ? "" : ", ") + other;
+  throw Error(ErrorCode::InvalidArgument, "there is no Array '" + std::string(name) + "'; there " +
+                                              (known.empty() ? "are none" : "are " + known));
+}
 
 void Session::bindWeights(const WeightSource& source) {
-  Impl::Turn turn(impl_->running);
-  impl_->weights.raw = fetchWeights(*impl_->program, source);
-  impl_->load();
+  if (!source)
+    throw Error(ErrorCode::InvalidArgument,
+                "bindWeights: expected a weight source, got a null function");
+  Impl::Turn turn(impl().running);
+  impl().weights.raw = fetchWeights(*impl().program, source);
+  impl().load();
 }
 void Session::bindWeights(const Arrays& weights) {
   std::string extra;
   for (auto& [name, array] : weights) {
     bool known = false;
-    for (const TensorInfo& info : impl_->program->weights) known |= info.name == name;
+    for (const TensorInfo& info : impl().program->weights) known |= info.name == name;
     if (!known) extra += (extra.empty() ? "" : ", ") + name;
   }
   if (!extra.empty())
@@ -149,30 +193,37 @@ void Session::bindWeights(const Arrays& weights) {
 }
 void Session::bindRandomWeights(uint64_t seed) {
   bindWeights([&](const std::string& name) {
-    for (const TensorInfo& info : impl_->program->weights)
+    for (const TensorInfo& info : impl().program->weights)
       if (info.name == name) return randomWeight(info, seed);
     return Array();
   });
 }
 
 size_t Session::entryIndex(std::string_view name) const {
-  return size_t(&impl_->program->entry(name) - impl_->program->entries.data());
+  return size_t(&impl().program->entry(name) - impl().program->entries.data());
 }
 
 void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
-  Impl::Turn turn(impl_->running);
-  if (!impl_->haveWeights)
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  if (entry >= s.executors.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "there is no entry point " + std::to_string(entry) + ": the program has " +
+                    std::to_string(s.executors.size()) + ", " +
+                    namesOf(s.program->entries, [](const EntryPoint& e) { return e.name; }) +
+                    ", counted from 0; entryIndex() gives the number of a name");
+  if (!s.haveWeights)
     throw Error(ErrorCode::InvalidArgument,
                 "the program has weights; call bindWeights before the first run");
-  Executor& executor = *impl_->executors.at(entry);
-  executor.bind(inputs, impl_->fixed);
-  impl_->prepareStates(executor);
-  executor.run(inputs, impl_->weights, impl_->states, impl_->arena, impl_->scratch, outputs);
+  Executor& executor = *s.executors[entry];
+  executor.bind(inputs, s.fixed);
+  s.prepareStates(executor);
+  executor.run(inputs, s.weights, s.states, s.arena, s.scratch, outputs);
 }
 
 Arrays Session::run(std::string_view name, const Arrays& inputs) {
   size_t index = entryIndex(name);
-  const EntryPoint& entry = impl_->program->entries[index];
+  const EntryPoint& entry = impl().program->entries[index];
   std::vector<Array> ordered, outputs;
   std::string expected;
   for (const Port& port : entry.inputs) expected += (expected.empty() ? "" : ", ") + port.name;
@@ -198,48 +249,58 @@ Arrays Session::run(std::string_view name, const Arrays& inputs) {
 }
 
 void Session::setSymbol(std::string_view name, int64_t value) {
-  for (const SymbolInfo& s : impl_->program->symbols) {
+  for (const SymbolInfo& s : impl().program->symbols) {
     if (s.name != name) continue;
     if (value < s.lo || value > s.hi || value % s.multiple)
-      throw Error(ErrorCode::InvalidArgument, "'" + s.name + "' = " + std::to_string(value) +
-                                                  " is outside its range " + std::to_string(s.lo) +
-                                                  " to " + std::to_string(s.hi));
-    Impl::Turn turn(impl_->running);
-    impl_->fixed[s.name] = value;
-    impl_->resetStates();
+      throw Error(ErrorCode::InvalidArgument,
+                  "'" + s.name + "' = " + std::to_string(value) + " is outside its range " +
+                      std::to_string(s.lo) + " to " + std::to_string(s.hi) +
+                      (s.multiple > 1 ? ", multiples of " + std::to_string(s.multiple) : ""));
+    if (impl().fromInputs(s.name))
+      throw Error(ErrorCode::InvalidArgument,
+                  "'" + s.name +
+                      "' takes its value from the inputs of each run; setSymbol is for "
+                      "those that only states have");
+    Impl::Turn turn(impl().running);
+    impl().fixed[s.name] = value;
+    impl().resetStates();
     return;
   }
-  throw Error(ErrorCode::InvalidArgument, "the program has no symbol '" + std::string(name) + "'");
+  throw Error(ErrorCode::InvalidArgument,
+              "the program has no symbol '" + std::string(name) + "'; it has " +
+                  namesOf(impl().program->symbols, [](const SymbolInfo& s) { return s.name; }));
 }
 
 void Session::resetStates() {
-  Impl::Turn turn(impl_->running);
-  impl_->resetStates();
+  Impl::Turn turn(impl().running);
+  impl().resetStates();
 }
 
 Array Session::state(std::string_view name) const {
-  for (size_t i = 0; i < impl_->states.size(); ++i)
-    if (impl_->program->states[i].name == name)
-      return impl_->states[i].defined() ? copyToHost(impl_->device->memory(), impl_->states[i])
+  for (size_t i = 0; i < impl().states.size(); ++i)
+    if (impl().program->states[i].name == name)
+      return impl().states[i].defined() ? copyToHost(impl().device->memory(), impl().states[i])
                                         : Array();
-  throw Error(ErrorCode::InvalidArgument, "the program has no state '" + std::string(name) + "'");
+  throw Error(ErrorCode::InvalidArgument,
+              "the program has no state '" + std::string(name) + "'; it has " +
+                  namesOf(impl().program->states, [](const TensorInfo& s) { return s.name; }));
 }
 
 Session::Memory Session::memory() const {
   Memory m;
-  m.arena = impl_->arena.bytes();
-  m.scratch = impl_->scratch.bytes();
-  for (const Array& a : impl_->states)
+  m.arena = impl().arena.bytes();
+  m.scratch = impl().scratch.bytes();
+  for (const Array& a : impl().states)
     if (a.defined()) m.states += int64_t(a.bytes());
-  for (const Array& a : impl_->weights.derived) m.derived += int64_t(a.bytes());
+  for (const Array& a : impl().weights.derived) m.derived += int64_t(a.bytes());
   return m;
 }
 
 uint64_t Session::allocations() { return allocationCount(); }
-const Program& Session::program() const { return *impl_->program; }
-Device& Session::device() { return *impl_->device; }
+const Program& Session::program() const { return *impl().program; }
+Device& Session::device() { return *impl().device; }
 std::vector<CallProfile> Session::profile(std::string_view entry) const {
-  return impl_->executors[entryIndex(entry)]->profile();
+  return impl().executors[entryIndex(entry)]->profile();
 }
 
 }  // namespace lathe

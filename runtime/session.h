@@ -13,7 +13,15 @@
 
 namespace lathe {
 
-using Arrays = std::map<std::string, Array, std::less<>>;
+/// Arrays by name: inputs, outputs, weights.
+struct Arrays : std::map<std::string, Array, std::less<>> {
+  using map::map;
+  /// Throws Error (InvalidArgument) naming those that are there.
+  const Array& at(std::string_view name) const;
+  Array& at(std::string_view name) {
+    return const_cast<Array&>(static_cast<const Arrays*>(this)->at(name));
+  }
+};
 /// Gives a checkpoint tensor by name; an undefined Array if there is none.
 using WeightSource = std::function<Array(const std::string& name)>;
 
@@ -35,12 +43,15 @@ struct CallProfile {
   int64_t runs = 0;
 };
 
+/// It can be moved; a moved-from session throws Error wherever it is used.
 class Session {
  public:
+  /// Throws Error (InvalidArgument) for a null program and options that its backend has not.
   explicit Session(std::shared_ptr<const Program> program, const SessionOptions& options = {});
   explicit Session(Program program, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
 
   /// Checks names, dtypes and shapes of all weights, reporting every mistake at once, then runs the
   /// `load` function. Arrays that the program reads as they are stay referenced, not copied.
@@ -82,6 +93,12 @@ class Session {
 
  private:
   struct Impl;
+  Impl& impl() const {
+    if (!impl_) [[unlikely]]
+      failMoved();
+    return *impl_;
+  }
+  [[noreturn]] static void failMoved();
   std::unique_ptr<Impl> impl_;
 };
 

@@ -181,7 +181,7 @@ std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& o
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("expected valid UTF-8, got the byte 0x{:02x} at position {}",
                             uint8_t(text[at]), at));
-  const Data& d = *data_;
+  const Data& d = data();
   TextBudget budget(text.size());
   std::vector<int> ids;
   if (options.addSpecialTokens) ids = d.prefix;
@@ -212,29 +212,36 @@ std::string Tokenizer::decode(std::span<const int> ids, bool skipSpecial) const 
   return text + stream.finish();
 }
 
-int Tokenizer::vocabSize() const { return int(data_->tokens.size()); }
+const Tokenizer::Data& Tokenizer::data() const {
+  if (!data_)
+    throw Error(ErrorCode::InvalidArgument,
+                "the Tokenizer was moved from; use the one that it was moved to");
+  return *data_;
+}
+
+int Tokenizer::vocabSize() const { return int(data().tokens.size()); }
 
 std::optional<int> Tokenizer::tokenToId(std::string_view token) const {
-  auto it = data_->ids.find(token);
-  if (it == data_->ids.end()) return std::nullopt;
+  auto it = data().ids.find(token);
+  if (it == data().ids.end()) return std::nullopt;
   return it->second;
 }
 
 const std::string& Tokenizer::idToToken(int id) const {
-  data_->checkId(id);
-  return data_->tokens[size_t(id)];
+  data().checkId(id);
+  return data().tokens[size_t(id)];
 }
 
 bool Tokenizer::isSpecial(int id) const {
-  data_->checkId(id);
-  return data_->special[size_t(id)];
+  data().checkId(id);
+  return data().special[size_t(id)];
 }
 
 StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skipSpecial)
     : tokenizer_(std::move(tokenizer)), skipSpecial_(skipSpecial) {}
 
 std::string StreamDecoder::push(int id) {
-  const Tokenizer::Data& d = *tokenizer_.data_;
+  const Tokenizer::Data& d = tokenizer_.data();
   d.checkId(id);
   if (skipSpecial_ && d.special[size_t(id)]) return "";
   if (started_ && d.joinWithSpaces) pending_ += ' ';

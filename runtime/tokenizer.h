@@ -47,6 +47,7 @@ class Tokenizer {
   struct Data;
   explicit Tokenizer(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   static Tokenizer read(const JsonValue& root);
+  const Data& data() const;  // throws Error for a moved-from one
   std::shared_ptr<const Data> data_;
 };
 
