@@ -2,6 +2,7 @@
 #include "runtime/thread_pool.h"
 
 #include <immintrin.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -29,6 +30,11 @@ constexpr uint64_t kSpinTicks = 100'000;
 
 // The pool whose region this thread is inside of, to run nested calls in place.
 thread_local const ThreadPool* currentPool = nullptr;
+struct Inside {
+  explicit Inside(const ThreadPool* pool) : outer(std::exchange(currentPool, pool)) {}
+  ~Inside() { currentPool = outer; }
+  const ThreadPool* outer;
+};
 
 int availableCpus() {
   cpu_set_t set;
@@ -46,6 +52,20 @@ int defaultThreads() {
                 "expected LATHE_NUM_THREADS to be a whole number from 1 to 4096, got \"" +
                     std::string(text) + "\"; unset it to use every CPU");
   return value;
+}
+
+std::mutex globalLock;
+
+// A forked child has none of its parent's threads: teams of before count as gone there.
+std::atomic<uint32_t> forks{0};
+void watchForks() {
+  static const int watched =
+      ::pthread_atfork([] { globalLock.lock(); }, [] { globalLock.unlock(); },
+                       [] {
+                         globalLock.unlock();
+                         forks.fetch_add(1, std::memory_order_relaxed);
+                       });
+  (void)watched;
 }
 
 // Waits until `condition()` holds: spinning first, then asleep on `word` while it equals `seen`.
@@ -68,6 +88,8 @@ struct ThreadPool::Team {
   std::mutex callers;
   std::vector<std::thread> threads;
   bool spin = true;
+  const uint32_t bornIn = forks.load(std::memory_order_relaxed);
+  bool gone() const { return bornIn != forks.load(std::memory_order_relaxed); }
 
   alignas(64) std::atomic<uint32_t> generation{0};
   alignas(64) std::atomic<int> running{0};
@@ -115,6 +137,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), team_(std::make_unique<
   if (threads < 1)
     throw Error(ErrorCode::InvalidArgument,
                 "expected a thread pool of at least 1 thread, got " + std::to_string(threads));
+  watchForks();
   // More threads than processors: a spinning waiter would take the place of one that has work.
   team_->spin = threads <= availableCpus();
   try {
@@ -127,20 +150,28 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), team_(std::make_unique<
   }
 }
 
-ThreadPool::~ThreadPool() { team_->join(); }
+ThreadPool::~ThreadPool() {
+  if (team_->gone())
+    (void)team_.release();  // its threads can be neither joined nor let go
+  else
+    team_->join();
+}
 
 void ThreadPool::dispatch(FunctionRef<void(int)> fn) {
   if (threads_ == 1 || currentPool == this) {
-    const ThreadPool* outer = std::exchange(currentPool, this);
-    struct Restore {
-      const ThreadPool* value;
-      ~Restore() { currentPool = value; }
-    } restore{outer};
+    const Inside inside(this);
     fn(0);
     return;
   }
-  std::lock_guard lock(team_->callers);
   Team& team = *team_;
+  if (team.gone()) {  // the shares in turn: the same split, and so the same bits
+    for (int worker = 0; worker < threads_; ++worker) {
+      const Inside inside(this);
+      fn(worker);
+    }
+    return;
+  }
+  std::lock_guard lock(team.callers);
   team.failure = nullptr;
   team.task = &fn;
   team.running.store(threads_ - 1, std::memory_order_relaxed);
@@ -183,7 +214,6 @@ void ThreadPool::parallelFor(int64_t begin, int64_t end, int64_t grain,
 }
 
 namespace {
-std::mutex globalLock;
 struct GlobalPools {
   std::map<int, std::unique_ptr<ThreadPool>> bySize;
   ThreadPool* current = nullptr;

@@ -2,6 +2,8 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -140,6 +142,30 @@ TEST(ThreadPool, GlobalPoolCanBeResized) {
   EXPECT_EQ(ThreadPool::global().threads(), 3);
   ThreadPool::setGlobalThreads(2);
   EXPECT_EQ(ThreadPool::global().threads(), 2);
+}
+
+// A forked child has no workers: it takes their shares in turn, split as with them.
+TEST(ThreadPool, AForkedChildTakesEveryShare) {
+  ThreadPool pool(3);
+  auto shares = [&] {
+    std::vector<int> worker(30, -1);
+    pool.parallelFor(0, 30, 1, [&](int64_t begin, int64_t end, int w) {
+      for (int64_t i = begin; i < end; ++i) worker[size_t(i)] = w;
+    });
+    return worker;
+  };
+  const std::vector<int> want = shares();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);  // a hang ends
+    ::_exit(shares() == want ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(shares(), want);
 }
 
 }  // namespace
