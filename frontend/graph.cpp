@@ -9,52 +9,77 @@
 namespace lathe {
 
 Graph::Graph(std::string_view name, std::source_location at)
-    : impl_(std::make_unique<GraphImpl>(name, at)) {}
+    : impl_(std::make_unique<GraphImpl>(name, at)) {
+  impl_->setOwner(this);
+}
 Graph::~Graph() = default;
-Graph::Graph(Graph&&) noexcept = default;
-Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::Graph(Graph&& other) noexcept : impl_(std::move(other.impl_)) {
+  if (impl_) impl_->setOwner(this);
+}
+Graph& Graph::operator=(Graph&& other) noexcept {
+  impl_ = std::move(other.impl_);
+  if (impl_) impl_->setOwner(this);
+  return *this;
+}
 
 Graph Graph::parse(std::string_view text, std::string_view fileName) {
   Graph g;
   g.impl_ = std::make_unique<GraphImpl>(text, fileName);
+  g.impl_->setOwner(&g);
   return g;
+}
+
+void Graph::failMoved(const std::source_location* at) {
+  const std::string text = "the Graph was moved from; use the one that it was moved to";
+  if (at) throw Error(ErrorCode::InvalidArgument, text, *at);
+  throw Error(ErrorCode::InvalidArgument, text);
+}
+GraphImpl& Graph::impl(std::source_location at) const {
+  if (!impl_) failMoved(&at);
+  return *impl_;
+}
+GraphImpl& Graph::impl() const {
+  if (!impl_) failMoved(nullptr);
+  return *impl_;
 }
 
 Dim Graph::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multiple,
                std::source_location at) {
-  return impl_->dim(name, lo, hi, multiple, at);
+  return impl(at).dim(name, lo, hi, multiple, at);
 }
-void Graph::entry(std::string_view name, std::source_location at) { impl_->entry(name, at); }
+void Graph::entry(std::string_view name, std::source_location at) { impl(at).entry(name, at); }
 Tensor Graph::input(std::string_view name, DType dtype, const Dims& shape,
                     std::source_location at) {
-  return impl_->argument(name, impl_->typeFor(dtype, shape, at), false, at);
+  return impl(at).argument(name, impl(at).typeFor(dtype, shape, at), false, at);
 }
 void Graph::output(std::string_view name, const Tensor& value, std::source_location at) {
-  impl_->result(name, value, false, at);
+  impl(at).result(name, value, false, at);
 }
 void Graph::observe(std::string_view name, const Tensor& value, std::source_location at) {
-  impl_->observe(name, value, at);
+  impl(at).observe(name, value, at);
 }
 Tensor Graph::weight(std::string_view name, DType dtype, const Shape& shape,
                      std::source_location at) {
-  return impl_->weight(name, dtype, shape, at);
+  return impl(at).weight(name, dtype, shape, at);
 }
 void Graph::state(std::string_view name, DType dtype, const Dims& shape, std::source_location at) {
-  impl_->state(name, dtype, shape, at);
+  impl(at).state(name, dtype, shape, at);
 }
 Tensor Graph::readState(std::string_view name, std::source_location at) {
-  return impl_->readState(name, at);
+  return impl(at).readState(name, at);
 }
 void Graph::writeState(std::string_view name, const Tensor& value, std::source_location at) {
-  impl_->writeState(name, value, at);
+  impl(at).writeState(name, value, at);
 }
 Tensor Graph::constant(double value, DType dtype, std::source_location at) {
-  Array scalar(dtype, {});
-  scalar.set(0, value);
-  return constant(scalar, at);
+  return impl(at).constant(value, dtype, at);
 }
 Tensor Graph::constant(const Array& value, std::source_location at) {
-  return impl_->emit("lathe.constant", {}, {{"value", value}}, at);
+  if (!value.defined())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "constant: expected values, got an undefined Array; was it moved or never assigned?", at);
+  return impl(at).emit("lathe.constant", {}, {{"value", value}}, at);
 }
 
 std::string Graph::text(bool withLocations) const {
@@ -62,10 +87,14 @@ std::string Graph::text(bool withLocations) const {
   llvm::raw_string_ostream os(text);
   mlir::OpPrintingFlags flags;
   if (withLocations) flags.enableDebugInfo();
-  impl_->finished().print(os, flags);
+  const auto lock = impl().lock();
+  impl().finished().print(os, flags);
   return text;
 }
-std::string Graph::graphviz() const { return toGraphviz(impl_->finished()); }
-Recorder* Graph::recorder() const { return impl_.get(); }
+std::string Graph::graphviz() const {
+  const auto lock = impl().lock();
+  return toGraphviz(impl().finished());
+}
+Recorder* Graph::recorder() const { return &impl(); }
 
 }  // namespace lathe

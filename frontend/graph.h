@@ -13,7 +13,10 @@ namespace lathe {
 
 class GraphImpl;  // holds the MLIR module
 
-/// A model under construction.
+/// A model under construction. It can be moved, and so can what holds it together with modules and
+/// tensors: they follow. A moved-from Graph, and tensors and modules of one that was destroyed or
+/// overwritten, throw Error wherever they are used. One thread records in a graph at a time;
+/// several may compile it.
 ///
 ///   Graph g;
 ///   Dim seq = g.dim("seq", 1, 4096);
@@ -31,9 +34,12 @@ class Graph {
   /// deeper than 256 levels or larger than 64 MiB and MLIR bytecode are refused before parsing.
   static Graph parse(std::string_view text, std::string_view fileName = "<text>");
 
-  /// Declares a symbol with its inclusive range. Sizes are multiples of `multiple`.
+  /// Declares a symbol with its inclusive range, which holds a multiple of `multiple` and ends at
+  /// 2^48. Sizes are multiples of it. Declared again it must have the same range.
   Dim dim(std::string_view name, int64_t lo, int64_t hi, int64_t multiple = 1, LATHE_AT);
 
+  // Names of entry points, inputs, outputs, weights and states are UTF-8 texts that are not empty
+  // and hold no zero byte.
   /// Starts an entry point; inputs, ops and outputs belong to the latest one. Without a call the
   /// first input starts "forward". Weights and states are shared by all entry points.
   void entry(std::string_view name, LATHE_AT);
@@ -54,7 +60,8 @@ class Graph {
   Tensor readState(std::string_view name, LATHE_AT);
   void writeState(std::string_view name, const Tensor& value, LATHE_AT);
 
-  /// A literal. Scalars have shape {}.
+  /// A literal. Scalars have shape {}; the dtype must hold the value: no fraction, NaN or number
+  /// out of range for integers.
   Tensor constant(double value, DType dtype = DType::F32, LATHE_AT);
   Tensor constant(const Array& value, LATHE_AT);
 
@@ -65,9 +72,12 @@ class Graph {
   std::string graphviz() const;
 
   Recorder* recorder() const;
-  GraphImpl& impl() const { return *impl_; }
+  /// Throws Error at `at` for a moved-from graph, as everything above does.
+  GraphImpl& impl(std::source_location at) const;
+  GraphImpl& impl() const;
 
  private:
+  [[noreturn]] static void failMoved(const std::source_location* at);
   std::unique_ptr<GraphImpl> impl_;
 };
 

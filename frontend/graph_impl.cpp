@@ -9,6 +9,8 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/observe.h"
 #include "runtime/error.h"
+#include "runtime/program.h"
+#include "runtime/utf8.h"
 
 using namespace mlir;
 
@@ -16,6 +18,7 @@ namespace lathe {
 
 GraphImpl::GraphImpl(std::string_view name, std::source_location at)
     : context_(createContext()), builder_(context_.get()) {
+  if (!name.empty()) expectName("graph", name, at);
   module_ = ModuleOp::create(locate(at), StringRef(name));
 }
 
@@ -26,6 +29,9 @@ GraphImpl::GraphImpl(std::string_view text, std::string_view fileName)
     entries_.push_back({.function = function});
     entries_.back().closed = true;
   }
+  for (auto dim : module_->getOps<DimOp>())
+    symbols_[dim.getSymName().str()] = {int64_t(dim.getLo()), int64_t(dim.getHi()),
+                                        int64_t(dim.getMultiple())};
 }
 
 Location GraphImpl::locate(std::source_location at) {
@@ -40,6 +46,7 @@ std::source_location GraphImpl::blame(std::source_location at) const {
 }
 
 void GraphImpl::pushScope(std::string_view path, std::source_location at) {
+  if (!path.empty()) expectName("scope", path, at);
   if (scopes_.empty()) outermost_ = at;
   scopes_.emplace_back(path);
 }
@@ -51,18 +58,104 @@ Tensor GraphImpl::push(Value value) {
   return {this, values_.size() - 1};
 }
 
+void GraphImpl::fail(const std::string& text, std::source_location at) const {
+  throw Error(ErrorCode::InvalidArgument, text, blame(at));
+}
+
+void GraphImpl::expectValue(size_t id, std::source_location at) const {
+  if (id >= values_.size())
+    fail("the tensor names no value of its graph: id " + std::to_string(id) + " of " +
+             std::to_string(values_.size()) + "; take tensors from the functions that record",
+         at);
+}
+
+void GraphImpl::failClosed(std::source_location at) const {
+  auto last = func::FuncOp(entries_.back().function);
+  fail("no entry point is open: '" + last.getName().str() +
+           "' was closed when the graph was printed or compiled, and cannot be recorded in again; "
+           "start another one with Graph::entry",
+       at);
+}
+
+void GraphImpl::expectOpen(std::source_location at) {
+  if (entries_.empty()) return entry("forward", at);
+  if (entries_.back().closed) failClosed(at);
+}
+
 void GraphImpl::check(const Tensor& tensor, std::source_location at) const {
-  auto fail = [&](const char* text) { throw Error(ErrorCode::InvalidArgument, text, blame(at)); };
   if (!tensor.defined())
-    fail("expected a tensor, got an empty handle; was it moved or never assigned?");
-  if (tensor.recorder() != this)
-    fail("the tensor belongs to another graph; record both in one Graph");
-  if (entries_.empty() || entries_.back().closed)
-    fail("no entry point is open; call Graph::entry or Graph::input first");
+    fail("expected a tensor, got an empty handle; was it moved or never assigned?", at);
+  if (tensor.recorder(blame(at)) != this)
+    fail("the tensor belongs to another graph; record both in one Graph", at);
+  if (entries_.empty()) fail("no entry point is open; call Graph::entry or Graph::input first", at);
+  if (entries_.back().closed) failClosed(at);
+  expectValue(tensor.id(), at);
   if (entryOf_[tensor.id()] != entries_.size() - 1)
     fail(
         "the tensor belongs to an earlier entry point; values cannot be shared between entry "
-        "points, weights and states can");
+        "points, weights and states can",
+        at);
+}
+
+void GraphImpl::expectName(const char* what, std::string_view name, std::source_location at) const {
+  if (name.empty()) fail("the " + std::string(what) + "'s name is empty; give it one", at);
+  const size_t bad = findInvalidUtf8(name);
+  if (bad != name.npos)
+    fail("the " + std::string(what) + "'s name \"" + replaceInvalidUtf8(name) +
+             "\" holds invalid UTF-8 at byte " + std::to_string(bad) + "; names are UTF-8 texts",
+         at);
+  if (name.find('\0') != name.npos)
+    fail("the " + std::string(what) + "'s name holds a zero byte at byte " +
+             std::to_string(name.find('\0')) + "; names are texts",
+         at);
+}
+
+void GraphImpl::expectFree(const char* what, std::string_view name, std::source_location at) {
+  Operation* taken = module_->lookupSymbol(StringRef(name));
+  if (!taken) return;
+  const char* by = isa<DimOp>(taken) ? "symbol" : isa<StateOp>(taken) ? "state" : "entry point";
+  fail(std::string(what) + " name '" + std::string(name) + "' is taken by a" +
+           (isa<func::FuncOp>(taken) ? "n " : " ") + by + "; choose another",
+       at);
+}
+
+void GraphImpl::expectDims(const Dims& dims, std::string_view op, std::source_location at) const {
+  const std::string prefix = op.empty() ? "" : std::string(op) + ": ";
+  for (const Dim& d : dims) {
+    if (auto number = d.asConstant(); number && *number < 0)
+      fail(prefix + "negative dim " + std::to_string(*number), at);
+    for (const std::string& symbol : d.symbols())
+      if (!symbols_.count(symbol))
+        fail(prefix + "symbol '" + symbol + "' is not declared in this graph; call Graph::dim", at);
+  }
+}
+
+void GraphImpl::expectElements(RankedTensorType type, std::string_view op,
+                               std::source_location at) const {
+  int64_t elements = 1, widest = 0;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    int64_t lowest = 0, highest = 0;
+    if (!type.isDynamicDim(unsigned(axis))) {
+      lowest = highest = type.getDimSize(unsigned(axis));
+    } else if (auto dim = dimExprOf(type, axis)) {
+      SymbolValues least, most;
+      for (const std::string& symbol : dim->symbols())
+        if (auto known = symbols_.find(symbol); known != symbols_.end()) {
+          least[symbol] = known->second.lo;
+          most[symbol] = known->second.hi;
+        }
+      lowest = std::max<int64_t>(dim->evaluate(least).value_or(0), 0);
+      highest = dim->evaluate(most).value_or(INT64_MAX);
+    }
+    widest = std::max(widest, highest);
+    if (__builtin_mul_overflow(elements, lowest, &elements)) elements = INT64_MAX;
+  }
+  const int64_t worst = std::max(elements, widest);
+  if (worst > kMostElements)
+    fail((op.empty() ? "" : std::string(op) + ": ") + shortType(type) + " would have " +
+             (worst == INT64_MAX ? "over 2^63" : std::to_string(worst)) + " elements, at most " +
+             std::to_string(kMostElements) + " are possible",
+         at);
 }
 
 DType GraphImpl::dtypeOf(size_t id) const {
@@ -94,12 +187,12 @@ std::string GraphImpl::origins(const std::vector<Tensor>& operands) const {
 
 Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
                        const std::vector<NamedAttr>& attributes, std::source_location at) {
-  if (operands.empty() && (entries_.empty() || entries_.back().closed)) entry("forward", at);
+  if (operands.empty()) expectOpen(at);
   for (const Tensor& t : operands)
     if (t.defined()) check(t, at);
   MLIRContext* context = context_.get();
   auto name = RegisteredOperationName::lookup(StringRef(op), context);
-  if (!name)
+  if (!name || name->getDialectNamespace() != LatheDialect::getDialectNamespace())
     throw Error(ErrorCode::InvalidArgument, "no op '" + std::string(op) + "' in the dialect",
                 blame(at));
   OperationState state(locate(at), *name);
@@ -112,9 +205,12 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
   }
   for (const Tensor& t : present) state.addOperands(values_[t.id()]);
   try {
-    for (const NamedAttr& a : attributes)
+    for (const NamedAttr& a : attributes) {
+      if (auto* dims = std::get_if<Dims>(&a.value)) expectDims(*dims, op, at);
       state.addAttribute(StringRef(a.name), toAttribute(context, a.value));
+    }
   } catch (const Error& e) {
+    if (e.line()) throw;
     throw Error(e.code(), std::string(op) + ": " + e.what(), blame(at));
   }
   if (name->hasTrait<OpTrait::AttrSizedOperandSegments>())
@@ -122,64 +218,92 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
 
   std::string text;
   Operation* made = createChecked(builder_, state, text);
+  if (!made && text.find(op) == text.npos) text = std::string(op) + ": " + text;
   if (!made) throw Error(ErrorCode::InvalidArgument, text + origins(present), blame(at));
+  try {
+    for (Value v : made->getResults()) expectElements(tensorType(v), op, at);
+  } catch (const Error&) {
+    made->erase();
+    throw;
+  }
   size_t first = values_.size();
   for (Value v : made->getResults()) push(v);
   return {this, first};
 }
 
-RankedTensorType GraphImpl::typeFor(DType dtype, const Dims& shape, std::source_location at) {
-  SmallVector<StringAttr> dims;
-  DimExpr elements(1);
-  for (const Dim& d : shape) {
-    auto number = d.asConstant();
-    if (number && *number < 0)
-      throw Error(ErrorCode::InvalidArgument, "negative dim " + std::to_string(*number), blame(at));
-    for (const std::string& symbol : d.symbols())
-      if (!symbols_.count(symbol))
-        throw Error(ErrorCode::InvalidArgument,
-                    "symbol '" + symbol + "' is not declared in this graph; call Graph::dim",
-                    blame(at));
-    if (number) elements = elements * DimExpr(*number);
-    dims.push_back(dimAttr(context_.get(), d));
+Tensor GraphImpl::constant(double value, DType dtype, std::source_location at) {
+  expectDType(dtype, at);
+  if (!holds(dtype, value))
+    fail("constant: expected a number that " + std::string(nameOf(dtype)) + " holds, got " +
+             numberText(value) + "; choose another dtype or number",
+         at);
+  Array scalar(dtype, {});
+  scalar.set(0, value);
+  return emit("lathe.constant", {}, {{"value", scalar}}, at);
+}
+
+void GraphImpl::expectDType(DType dtype, std::source_location at) const {
+  try {
+    (void)nameOf(dtype);
+  } catch (const Error& e) {
+    fail(e.what(), at);
   }
-  if (*elements.asConstant() > (int64_t(1) << 48))
-    throw Error(ErrorCode::InvalidArgument, "the product of the dims is too large", blame(at));
-  return tensorOf(dims, elementTypeOf(context_.get(), dtype));
+}
+
+RankedTensorType GraphImpl::typeFor(DType dtype, const Dims& shape, std::source_location at) {
+  expectDType(dtype, at);
+  expectDims(shape, "", at);
+  SmallVector<StringAttr> dims;
+  for (const Dim& d : shape) dims.push_back(dimAttr(context_.get(), d));
+  RankedTensorType type = tensorOf(dims, elementTypeOf(context_.get(), dtype));
+  expectElements(type, "", at);
+  return type;
 }
 
 Dim GraphImpl::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multiple,
                    std::source_location at) {
   auto parsed = DimExpr::parse(name);
   if (!parsed || !(*parsed == DimExpr::symbol(name)) || name.find('.') != name.npos)
-    throw Error(ErrorCode::InvalidArgument,
-                "'" + std::string(name) + "' is no symbol name; use letters, digits and _",
-                blame(at));
-  auto [known, fresh] = symbols_.emplace(std::string(name), std::pair(lo, hi));
-  if (!fresh) {
-    if (known->second != std::pair(lo, hi))
-      throw Error(ErrorCode::InvalidArgument,
-                  "symbol '" + std::string(name) + "' was declared with another range", blame(at));
-    return *parsed;
+    fail("'" + replaceInvalidUtf8(name) + "' is no symbol name; use letters, digits and _", at);
+  const std::string symbol = "symbol '" + std::string(name) + "' ";
+  auto text = [](const Range& r) {
+    return std::to_string(r.lo) + " to " + std::to_string(r.hi) +
+           (r.multiple == 1 ? "" : ", multiples of " + std::to_string(r.multiple));
+  };
+  const Range range{lo, hi, multiple};
+  if (auto known = symbols_.find(name); known != symbols_.end()) {
+    if (known->second == range) return *parsed;
+    fail(symbol + "was declared with another range: " + text(known->second) + ", now " +
+             text(range) + "; give both the same",
+         at);
   }
+  expectFree("symbol", name, at);
   if (lo < 0 || hi < lo || multiple < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                "symbol '" + std::string(name) + "' has the empty range " + std::to_string(lo) +
-                    " to " + std::to_string(hi) + " multiple " + std::to_string(multiple),
-                blame(at));
+    fail(symbol + "has the empty range " + std::to_string(lo) + " to " + std::to_string(hi) +
+             " multiple " + std::to_string(multiple) +
+             "; give 0 <= lo <= hi and a multiple of at least 1",
+         at);
+  if (hi > kMostElements)
+    fail(symbol + "has the range " + text(range) + "; sizes are at most " +
+             std::to_string(kMostElements),
+         at);
+  if (hi / multiple * multiple < lo)
+    fail(symbol + "has the range " + std::to_string(lo) + " to " + std::to_string(hi) +
+             ", which holds no multiple of " + std::to_string(multiple),
+         at);
   OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
   for (Operation& op : *module_->getBody())
     if (isa<DimOp>(op)) b.setInsertionPointAfter(&op);
   DimOp::create(b, locate(at), StringRef(name), lo, hi, multiple);
+  symbols_.emplace(std::string(name), range);
   return *parsed;
 }
 
 void GraphImpl::entry(std::string_view name, std::source_location at) {
-  if (!entries_.empty()) close(entries_.back());
   if (name.empty() || name == "load" || module_->lookupSymbol(StringRef(name)))
-    throw Error(ErrorCode::InvalidArgument,
-                "entry point name '" + std::string(name) + "' is empty, reserved or taken",
-                blame(at));
+    fail("entry point name '" + replaceInvalidUtf8(name) + "' is empty, reserved or taken", at);
+  expectName("entry point", name, at);
+  if (!entries_.empty()) close(entries_.back());
   OpBuilder b = OpBuilder::atBlockEnd(module_->getBody());
   auto f = func::FuncOp::create(b, locate(at), StringRef(name), b.getFunctionType({}, {}));
   f.addEntryBlock();
@@ -189,7 +313,8 @@ void GraphImpl::entry(std::string_view name, std::source_location at) {
 
 Tensor GraphImpl::argument(std::string_view name, RankedTensorType type, bool isState,
                            std::source_location at) {
-  if (entries_.empty() || entries_.back().closed) entry("forward", at);
+  if (!isState) expectName("input", name, at);
+  expectOpen(at);
   OpenEntry& e = entries_.back();
   for (const Named& n : e.arguments)
     if (n.name == name)
@@ -203,6 +328,7 @@ Tensor GraphImpl::argument(std::string_view name, RankedTensorType type, bool is
 void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
                        std::source_location at) {
   check(value, at);
+  expectName(isState ? "state" : "output", name, at);
   OpenEntry& e = entries_.back();
   for (const Named& n : e.results)
     if (n.name == name)
@@ -222,14 +348,15 @@ void GraphImpl::observe(std::string_view name, const Tensor& value, std::source_
 
 Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
                          std::source_location at) {
+  expectName("weight", name, at);
   auto type = typeFor(dtype, Dims(shape.begin(), shape.end()), at);
+  expectOpen(at);
   auto [known, fresh] = weightTypes_.emplace(std::string(name), type);
   if (!fresh && known->second != type)
     throw Error(ErrorCode::InvalidArgument,
                 "weight '" + std::string(name) + "' was declared as " + shortType(known->second) +
                     ", now " + shortType(type),
                 blame(at));
-  if (entries_.empty() || entries_.back().closed) entry("forward", at);
   auto& weights = entries_.back().weights;
   if (auto it = weights.find(name); it != weights.end()) return it->second;
   Tensor t = push(WeightOp::create(builder_, locate(at), type, StringRef(name)));
@@ -239,7 +366,9 @@ Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
 
 void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
                       std::source_location at) {
+  expectName("state", name, at);
   auto type = typeFor(dtype, shape, at);
+  if (!stateTypes_.count(name)) expectFree("state", name, at);
   auto [known, fresh] = stateTypes_.emplace(std::string(name), type);
   if (!fresh) {
     if (known->second != type)
@@ -259,7 +388,7 @@ Tensor GraphImpl::readState(std::string_view name, std::source_location at) {
   if (known == stateTypes_.end())
     throw Error(ErrorCode::InvalidArgument,
                 "state '" + std::string(name) + "' is not declared; call Graph::state", blame(at));
-  if (entries_.empty() || entries_.back().closed) entry("forward", at);
+  expectOpen(at);
   auto& states = entries_.back().states;
   if (auto it = states.find(name); it != states.end()) return it->second;
   Tensor t = argument(name, known->second, true, at);

@@ -3,6 +3,7 @@
 // The MLIR side of Graph: one module, one open entry point, the values behind the handles.
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 
 namespace lathe {
 
+/// Elements of a tensor, and the largest size that a symbol may have.
+inline constexpr int64_t kMostElements = int64_t(1) << 48;
+
 /// No exception crosses an MLIR frame: diagnostics are collected while MLIR runs and thrown after
 /// it returned.
 class GraphImpl final : public Recorder {
@@ -26,8 +30,17 @@ class GraphImpl final : public Recorder {
               const std::vector<NamedAttr>& attributes, std::source_location at) override;
   DType dtypeOf(size_t id) const override;
   Dims shapeOf(size_t id) const override;
+  void expectValue(size_t id, std::source_location at) const override;
   void pushScope(std::string_view path, std::source_location at) override;
   void popScope() override;
+
+  /// The Graph that holds this, wherever it was moved to: what modules follow.
+  Graph* owner() const { return owner_; }
+  void setOwner(Graph* owner) { owner_ = owner; }
+  /// The line that an error names: of the outermost open scope, else `at`.
+  std::source_location blame(std::source_location at) const;
+  /// One thread at a time compiles a graph: its context is not made for more.
+  std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
 
   Dim dim(std::string_view name, int64_t lo, int64_t hi, int64_t multiple, std::source_location at);
   void entry(std::string_view name, std::source_location at);
@@ -39,6 +52,7 @@ class GraphImpl final : public Recorder {
   Tensor readState(std::string_view name, std::source_location at);
   void writeState(std::string_view name, const Tensor& value, std::source_location at);
   void observe(std::string_view name, const Tensor& value, std::source_location at);
+  Tensor constant(double value, DType dtype, std::source_location at);
   mlir::RankedTensorType typeFor(DType dtype, const Dims& shape, std::source_location at);
 
   /// The module with every entry point closed; checks that each has an output and that every state
@@ -48,10 +62,21 @@ class GraphImpl final : public Recorder {
 
  private:
   mlir::Location locate(std::source_location at);
-  /// The line that an error names: of the outermost open scope, else `at`.
-  std::source_location blame(std::source_location at) const;
   Tensor push(mlir::Value value);
   void check(const Tensor& tensor, std::source_location at) const;
+  [[noreturn]] void fail(const std::string& text, std::source_location at) const;
+  /// Starts "forward" in an empty graph. Throws where the latest entry point was closed.
+  void expectOpen(std::source_location at);
+  void failClosed(std::source_location at) const;
+  void expectDType(DType dtype, std::source_location at) const;
+  void expectName(const char* what, std::string_view name, std::source_location at) const;
+  /// Names of symbols, states and entry points are those of one table.
+  void expectFree(const char* what, std::string_view name, std::source_location at);
+  /// What an attribute or a declaration spells: no negative number, only declared symbols.
+  void expectDims(const Dims& dims, std::string_view op, std::source_location at) const;
+  /// Throws for more elements than kMostElements, with the smallest values of the symbols.
+  void expectElements(mlir::RankedTensorType type, std::string_view op,
+                      std::source_location at) const;
   std::string origins(const std::vector<Tensor>& operands) const;
 
   struct Named {
@@ -75,9 +100,15 @@ class GraphImpl final : public Recorder {
   std::vector<mlir::Value> values_;
   std::vector<size_t> entryOf_;  // the entry point that a value belongs to
   std::map<std::string, mlir::RankedTensorType, std::less<>> weightTypes_, stateTypes_;
-  std::map<std::string, std::pair<int64_t, int64_t>, std::less<>> symbols_;
+  struct Range {
+    int64_t lo, hi, multiple;
+    bool operator==(const Range&) const = default;
+  };
+  std::map<std::string, Range, std::less<>> symbols_;
   std::vector<std::string> scopes_;
   std::source_location outermost_;
+  Graph* owner_ = nullptr;
+  std::recursive_mutex mutex_;
 };
 
 }  // namespace lathe

@@ -10,6 +10,38 @@
 using namespace mlir;
 
 namespace lathe {
+namespace {
+
+// Inference takes operands and attributes for granted that are missing in these.
+std::string operandProblem(const OperationState& state, RegisteredOperationName name) {
+  int wanted = name.hasTrait<OpTrait::OneOperand>()           ? 1
+               : name.hasTrait<OpTrait::ZeroOperands>()       ? 0
+               : name.hasTrait<OpTrait::NOperands<2>::Impl>() ? 2
+               : name.hasTrait<OpTrait::NOperands<3>::Impl>() ? 3
+               : name.hasTrait<OpTrait::NOperands<4>::Impl>() ? 4
+                                                              : -1;
+  if (wanted < 0 || int(state.operands.size()) == wanted) return "";
+  return "'" + name.getStringRef().str() + "' takes " + std::to_string(wanted) + " operands, got " +
+         std::to_string(state.operands.size());
+}
+
+// The op's own verifier names an attribute that is missing; it is asked only where one may be.
+void checkAttributes(const OperationState& state, RegisteredOperationName name) {
+  if (state.attributes.getAttrs().size() >= name.getAttributeNames().size()) return;
+  OperationState draft(state.location, state.name);
+  draft.addOperands(state.operands);
+  draft.attributes = state.attributes;
+  Type type = state.operands.empty()
+                  ? Type(RankedTensorType::get({}, Float32Type::get(state.getContext())))
+                  : state.operands[0].getType();
+  draft.addTypes(type);
+  if (name.hasTrait<OpTrait::NResults<2>::Impl>()) draft.addTypes(type);
+  Operation* op = Operation::create(draft);
+  (void)op->getName().verifyInvariants(op);
+  op->destroy();
+}
+
+}  // namespace
 
 Operation* createChecked(OpBuilder& builder, OperationState& state, std::string& why) {
   MLIRContext* context = builder.getContext();
@@ -18,6 +50,18 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
     why = "no op '" + state.name.getStringRef().str() + "' in a loaded dialect";
     return nullptr;
   }
+  why = operandProblem(state, *name);
+  if (!why.empty()) return nullptr;
+  {
+    std::string missing;
+    ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
+      if (StringRef(d.str()).contains("requires attribute") && missing.empty()) missing = d.str();
+      return success();
+    });
+    checkAttributes(state, *name);
+    why = missing;
+  }
+  if (!why.empty()) return nullptr;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
     why += (why.empty() ? "" : "\n  ") + d.str();
     for (Diagnostic& note : d.getNotes()) why += "\n  note: " + note.str();

@@ -55,10 +55,10 @@ LogicalResult ConvolutionOp::inferReturnTypes(MLIRContext* c, std::optional<Loca
   auto strides = a.getStrides(), padding = a.getPadding();
   if (strides.size() != 2 || padding.size() != 4 ||
       llvm::any_of(strides, [](int64_t s) { return s < 1; }) ||
-      llvm::any_of(padding, [](int64_t p) { return p < 0; }))
+      llvm::any_of(padding, [](int64_t p) { return p < 0 || p > (int64_t(1) << 48); }))
     return emitOptionalError(loc,
                              "'lathe.convolution' [C3] needs two strides of at least 1 and four ",
-                             "non-negative paddings");
+                             "non-negative paddings of at most 2^48");
   SmallVector<StringAttr> dims{dimOf(x, 0), dimOf(w, 0)};
   for (int i = 0; i < 2; ++i) {
     int64_t room = x.getDimSize(2 + i) + padding[2 * i] + padding[2 * i + 1] - w.getDimSize(2 + i);

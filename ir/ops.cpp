@@ -2,6 +2,7 @@
 #include "ir/ops.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/error.h"
 
@@ -19,15 +20,44 @@ Tensor record(std::string_view op, const std::vector<Tensor>& operands,
                   std::string(op) + ": expected a tensor, got an empty handle as operand " +
                       std::to_string(i) + "; was it moved or never assigned?",
                   at);
-  return operands.at(0).recorder()->emit(op, operands, attributes, at);
+  return operands.at(0).recorder(at)->emit(op, operands, attributes, at);
 }
 
-int64_t axisOf(const Tensor& x, int64_t axis) {
-  return x.defined() ? x.recorder()->axisFromFront(x.id(), axis) : axis;
+int64_t axisOf(const Tensor& x, int64_t axis, std::source_location at) {
+  Recorder* recorder = x.recorder(at);
+  if (!recorder) return axis;
+  recorder->expectValue(x.id(), at);
+  return recorder->axisFromFront(x.id(), axis);
 }
-Axes axesOf(const Tensor& x, Axes axes) {
-  for (int64_t& a : axes) a = axisOf(x, a);
+Axes axesOf(const Tensor& x, Axes axes, std::source_location at) {
+  for (int64_t& a : axes) a = axisOf(x, a, at);
   return axes;
+}
+// Reducing nothing is what nobody means: PyTorch reduces all axes then.
+void expectAxes(std::string_view op, const Axes& axes, std::source_location at) {
+  if (axes.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(op) + ": no axes are given; name them, or all axes of x for a scalar",
+                at);
+}
+void expectFinite(std::string_view op, std::string_view what, double value,
+                  std::source_location at) {
+  if (!std::isfinite(value))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        std::string(op) + ": expected a finite " + std::string(what) + ", got " + numberText(value),
+        at);
+}
+Recorder& recorderOf(const Tensor& like, const char* what, std::source_location at) {
+  Recorder* recorder = like.recorder(at);
+  if (!recorder)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(what) +
+                    ": expected a tensor, got an empty handle; was it moved or never "
+                    "assigned?",
+                at);
+  recorder->expectValue(like.id(), at);
+  return *recorder;
 }
 
 }  // namespace
@@ -91,14 +121,13 @@ Tensor bitcast(const Tensor& x, DType dtype, std::source_location at) {
   return record("lathe.bitcast", {x}, {{"dtype", dtype}}, at);
 }
 Tensor scalarLike(const Tensor& like, double value, std::source_location at) {
-  if (!like.defined())
-    throw Error(ErrorCode::InvalidArgument, "expected a tensor, got an empty handle", at);
-  return like.recorder()->scalar(value, like.id(), at);
+  return recorderOf(like, "scalarLike", at).scalar(value, like.id(), at);
 }
 
-#define LATHE_REDUCE(function, op)                                                      \
-  Tensor function(const Tensor& x, Axes axes, bool keepDims, std::source_location at) { \
-    return record(op, {x}, {{"axes", axesOf(x, axes)}, {"keep_dims", keepDims}}, at);   \
+#define LATHE_REDUCE(function, op)                                                        \
+  Tensor function(const Tensor& x, Axes axes, bool keepDims, std::source_location at) {   \
+    expectAxes(op, axes, at);                                                             \
+    return record(op, {x}, {{"axes", axesOf(x, axes, at)}, {"keep_dims", keepDims}}, at); \
   }
 LATHE_REDUCE(reduceSum, "lathe.reduce_sum")
 LATHE_REDUCE(reduceMean, "lathe.reduce_mean")
@@ -111,7 +140,7 @@ LATHE_REDUCE(reduceAll, "lathe.reduce_all")
 
 #define LATHE_AXIS_OP(function, op)                                         \
   Tensor function(const Tensor& x, int64_t axis, std::source_location at) { \
-    return record(op, {x}, {{"axis", axisOf(x, axis)}}, at);                \
+    return record(op, {x}, {{"axis", axisOf(x, axis, at)}}, at);            \
   }
 LATHE_AXIS_OP(argmax, "lathe.argmax")
 LATHE_AXIS_OP(argmin, "lathe.argmin")
@@ -124,20 +153,18 @@ std::pair<Tensor, Tensor> topK(const Tensor& x, int64_t k, std::source_location 
 }
 
 Tensor transpose(const Tensor& x, Axes permutation, std::source_location at) {
-  return record("lathe.transpose", {x}, {{"permutation", axesOf(x, permutation)}}, at);
+  return record("lathe.transpose", {x}, {{"permutation", axesOf(x, permutation, at)}}, at);
 }
 Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, std::source_location at) {
-  int64_t rank = x.rank();
+  int64_t rank = x.rank(at);
   Axes permutation;
   for (int64_t i = 0; i < rank; ++i) permutation.push_back(i);
-  a += a < 0 ? rank : 0;
-  b += b < 0 ? rank : 0;
-  if (a < 0 || b < 0 || a >= rank || b >= rank)
+  if (a < -rank || b < -rank || a >= rank || b >= rank)
     throw Error(ErrorCode::InvalidArgument,
                 "swapAxes: axes " + std::to_string(a) + " and " + std::to_string(b) +
                     " are not both inside rank " + std::to_string(rank),
                 at);
-  std::swap(permutation[size_t(a)], permutation[size_t(b)]);
+  std::swap(permutation[size_t(a < 0 ? a + rank : a)], permutation[size_t(b < 0 ? b + rank : b)]);
   return transpose(x, permutation, at);
 }
 Tensor reshape(const Tensor& x, const Dims& shape, std::source_location at) {
@@ -153,9 +180,9 @@ Tensor slice(const Tensor& x, const Dims& starts, const Dims& sizes, Axes stride
 }
 Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& size, int64_t stride,
                  std::source_location at) {
-  Dims sizes = x.shape(), starts(sizes.size(), Dim(0));
+  Dims sizes = x.shape(at), starts(sizes.size(), Dim(0));
   Axes strides(sizes.size(), 1);
-  int64_t i = axisOf(x, axis);
+  int64_t i = axisOf(x, axis, at);
   if (i < 0 || i >= int64_t(sizes.size()))
     throw Error(ErrorCode::InvalidArgument,
                 "sliceAxis: axis " + std::to_string(axis) + " is outside rank " +
@@ -168,13 +195,13 @@ Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& siz
 }
 Tensor concat(const std::vector<Tensor>& inputs, int64_t axis, std::source_location at) {
   if (inputs.empty()) throw Error(ErrorCode::InvalidArgument, "concat of nothing", at);
-  return record("lathe.concat", inputs, {{"axis", axisOf(inputs[0], axis)}}, at);
+  return record("lathe.concat", inputs, {{"axis", axisOf(inputs[0], axis, at)}}, at);
 }
 Tensor pad(const Tensor& x, const Tensor& value, Axes low, Axes high, std::source_location at) {
   return record("lathe.pad", {x, value}, {{"low", low}, {"high", high}}, at);
 }
 Tensor reverse(const Tensor& x, Axes axes, std::source_location at) {
-  return record("lathe.reverse", {x}, {{"axes", axesOf(x, axes)}}, at);
+  return record("lathe.reverse", {x}, {{"axes", axesOf(x, axes, at)}}, at);
 }
 Tensor convolution(const Tensor& x, const Tensor& w, Axes strides, Axes padding,
                    std::source_location at) {
@@ -183,18 +210,15 @@ Tensor convolution(const Tensor& x, const Tensor& w, Axes strides, Axes padding,
 
 Tensor iota(const Tensor& like, const Dims& shape, int64_t axis, DType dtype,
             std::source_location at) {
-  if (!like.defined())
-    throw Error(ErrorCode::InvalidArgument,
-                "iota: expected a tensor of the graph, got an empty handle", at);
-  return like.recorder()->emit("lathe.iota", {},
-                               {{"shape", shape}, {"axis", axis}, {"dtype", dtype}}, at);
+  return recorderOf(like, "iota", at)
+      .emit("lathe.iota", {}, {{"shape", shape}, {"axis", axis}, {"dtype", dtype}}, at);
 }
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, std::source_location at) {
-  return record("lathe.gather", {x, indices}, {{"axis", axisOf(x, axis)}}, at);
+  return record("lathe.gather", {x, indices}, {{"axis", axisOf(x, axis, at)}}, at);
 }
 Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int64_t axis,
               std::source_location at) {
-  return record("lathe.update", {x, value, positions}, {{"axis", axisOf(x, axis)}}, at);
+  return record("lathe.update", {x, value, positions}, {{"axis", axisOf(x, axis, at)}}, at);
 }
 Tensor randomBits(const Tensor& seed, const Dims& shape, std::source_location at) {
   return record("lathe.random_bits", {seed}, {{"shape", shape}}, at);
@@ -205,7 +229,7 @@ namespace fused {
 Tensor softmax(const Tensor& x, int64_t axis, const SoftmaxOptions& options,
                std::source_location at) {
   return record("lathe.softmax", {x, options.mask},
-                {{"axis", axisOf(x, axis)},
+                {{"axis", axisOf(x, axis, at)},
                  {"scale", options.scale},
                  {"softcap", options.softcap},
                  {"masked_row", Keyword{"masked_row", options.maskedRow}}},
@@ -264,7 +288,7 @@ Tensor ropeAppend(const Tensor& cache, const Tensor& x, const Tensor& gain, cons
       throw Error(ErrorCode::InvalidArgument,
                   "lathe.rope_append: expected tables and positions, got an empty handle", at);
   return record("lathe.rope_append", {cache, x, gain, cos, sin, positions},
-                {{"axis", axisOf(cache, axis)},
+                {{"axis", axisOf(cache, axis, at)},
                  pairingAttr(options.pairing),
                  {"epsilon", options.epsilon},
                  roundingAttr(options.rounding)},
@@ -277,6 +301,7 @@ Tensor siluGate(const Tensor& gate, const Tensor& up, std::string_view activatio
 }
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  std::source_location at) {
+  expectFinite("lathe.attention", "scale", options.scale, at);
   return record("lathe.attention", {q, k, v, options.mask, options.positions},
                 {{"scale", options.scale},
                  {"softcap", options.softcap},
@@ -294,6 +319,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
 }
 Tensor embedding(const Tensor& ids, const Tensor& table, const EmbeddingOptions& options,
                  std::source_location at) {
+  expectFinite("lathe.embedding", "scale", options.scale, at);
   return record("lathe.embedding", {ids, table, options.positions}, {{"scale", options.scale}}, at,
                 2);
 }

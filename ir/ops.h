@@ -58,6 +58,7 @@ Tensor scalarLike(const Tensor& like, double value, LATHE_AT);
 
 // --- reductions
 // -------------------------------------------------------------------------------------
+/// At least one axis is named.
 using Axes = std::vector<int64_t>;
 Tensor reduceSum(const Tensor& x, Axes axes, bool keepDims = false, LATHE_AT);
 Tensor reduceMean(const Tensor& x, Axes axes, bool keepDims = false, LATHE_AT);

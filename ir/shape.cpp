@@ -147,7 +147,7 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext* c, std::optional<Location> lo
                              type.getRank(), " axes");
   auto dims = dimsOf(type);
   for (auto [i, d] : llvm::enumerate(dims))
-    if (d) d = dimAttr(c, exprOf(d) + DimExpr(low[i] + high[i]));
+    if (d) d = dimAttr(c, exprOf(d) + DimExpr(low[i]) + DimExpr(high[i]));
   r.push_back(tensorOf(dims, type.getElementType()));
   return success();
 }

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "frontend/nn/module.h"
+#include "runtime/error.h"
 
 namespace lathe::nn {
 namespace {
@@ -29,12 +30,14 @@ Tensor silu(const Tensor& x, SigmoidForm form, std::source_location at) {
 }
 
 Tensor gelu(const Tensor& x, std::source_location at) {
+  expectFloats(x, "gelu", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   Tensor inner = erf(times(wide, std::numbers::sqrt2 / 2, at), at);
   return castTo(halfOnePlus(wide, inner, at), x.dtype(), at);
 }
 
 Tensor geluTanh(const Tensor& x, std::source_location at) {
+  expectFloats(x, "geluTanh", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   Tensor cube = mul(mul(wide, wide, at), wide, at);
   Tensor sum = add(wide, times(cube, 0.044715, at), at);
@@ -56,7 +59,11 @@ Tensor activate(const Tensor& x, Activation kind, SigmoidForm form, std::source_
     case Activation::ReLU:
       return relu(x, at);
   }
-  return x;
+  throw Error(ErrorCode::InvalidArgument,
+              std::to_string(int(kind)) +
+                  " is no activation; lathe::nn::Activation names those "
+                  "there are",
+              at);
 }
 
 }  // namespace lathe::nn

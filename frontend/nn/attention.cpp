@@ -36,6 +36,14 @@ void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     fail("expected a negative maskFill, got " + std::to_string(options.maskFill) +
              "; -infinity and -1e9 are usual",
          at);
+  if (options.scale && !std::isfinite(*options.scale))
+    fail("expected a finite scale, got " + std::to_string(*options.scale), at);
+  if (options.mask.defined() && options.mask.dtype(at) != DType::Bool &&
+      !isFloat(options.mask.dtype()))
+    fail("expected a mask of bool (true = visible) or of floats that are added, got " +
+             typeText(options.mask) + "; compare it with 0 for a mask of ones and zeros",
+         at);
+  if (options.positions.defined()) expectIntegers(options.positions, "attention, positions", at);
   if (options.bias.defined() && !isFloat(options.bias.dtype()))
     fail("expected a float bias, got " + typeText(options.bias) + "; a bool belongs into `mask`",
          at);
@@ -129,6 +137,8 @@ Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys
                     std::source_location at) {
   expectDefined(positions, "positionMask", at);
   if (positions.rank() != 1) fail("expected positions [batch], got " + typeText(positions), at);
+  if (rank < 1 || rank > 8)
+    fail("positionMask: expected scores of rank 1 to 8, got rank " + std::to_string(rank), at);
   Dims column(size_t(rank), Dim(1));
   column[0] = positions.dim(0);
   Tensor first = reshape(castTo(positions, DType::I64, at), column, at);

@@ -16,7 +16,7 @@ Tensor addGated(const Tensor& x, const Tensor& gate, const Tensor& f) {
 }  // namespace
 
 DiTBlock::DiTBlock(Graph& graph, std::string path, DiTBlockOptions o, std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       modulation_(graph, joinPath(path, "adaLN_modulation"), o.attention.dModel, 6, o.weightDType,
                   at),
       norm1_(graph, joinPath(path, "norm1"), o.attention.dModel, o.norm, at),
@@ -28,7 +28,7 @@ DiTBlock::DiTBlock(Graph& graph, std::string path, DiTBlockOptions o, std::sourc
 Tensor DiTBlock::operator()(const Tensor& x, const Tensor& condition,
                             std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "DiTBlock '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const std::vector<Tensor> m = modulation_(condition, at);
   Tensor y = addGated(x, m[2], attention_(modulate(norm1_(x, at), m[0], m[1], at), {}, at));
   return addGated(y, m[5], mlp_(modulate(norm2_(y, at), m[3], m[4], at), at));
@@ -36,7 +36,7 @@ Tensor DiTBlock::operator()(const Tensor& x, const Tensor& condition,
 
 DiTFinalLayer::DiTFinalLayer(Graph& graph, std::string path, int64_t dModel, int64_t outputs,
                              std::optional<DType> weightDType, std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       modulation_(graph, joinPath(path, "adaLN_modulation"), dModel, 2, weightDType, at),
       norm_(graph, joinPath(path, "norm_final"), dModel, LayerNormOptions::dit(), at),
       linear_(graph, joinPath(path, "linear"), dModel, outputs,
@@ -46,21 +46,22 @@ DiTFinalLayer::DiTFinalLayer(Graph& graph, std::string path, int64_t dModel, int
 Tensor DiTFinalLayer::operator()(const Tensor& x, const Tensor& condition,
                                  std::source_location at) const {
   expectFeatures(x, dModel_, "DiTFinalLayer '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const std::vector<Tensor> m = modulation_(condition, at);
   return linear_(modulate(norm_(x, at), m[0], m[1], at), at);
 }
 
 DiT::DiT(Graph& graph, std::string path, DiTOptions options, std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   const std::string module = "DiT '" + this->path() + "'";
-  expectPositive(options_.layers, module + ", layers", at);
+  expectPositive(options_.layers, module + ", layers", at, kMostLayers);
   expectPositive(options_.labels, module + ", labels", at);
   expectPositive(options_.channels, module + ", channels", at);
   expectPositive(options_.patch, module + ", patch", at);
   const ImageSize& image = options_.image;
-  if (image.height < 1 || image.width < 1 || image.height % options_.patch ||
-      image.width % options_.patch)
+  expectPositive(image.height, module + ", image height", at);
+  expectPositive(image.width, module + ", image width", at);
+  if (image.height % options_.patch || image.width % options_.patch)
     throw Error(ErrorCode::InvalidArgument,
                 module + ": expected an image whose sides are multiples of the patch, got " +
                     std::to_string(image.height) + " x " + std::to_string(image.width) +
@@ -73,6 +74,9 @@ DiT::DiT(Graph& graph, std::string path, DiTOptions options, std::source_locatio
   rows_ = image.height / options_.patch;
   columns_ = image.width / options_.patch;
   options_.timestep.weightDType = options_.weightDType;
+
+  // Made for its checks: calls make their own.
+  (void)TimestepEmbedding(graph, below("t_embedder"), options_.dModel, options_.timestep, at);
 
   DiTBlockOptions block{.dHidden = options_.dHidden, .weightDType = options_.weightDType};
   block.attention.dModel = options_.dModel;
@@ -103,7 +107,7 @@ Tensor DiT::operator()(const Tensor& image, const Tensor& timesteps, const Tenso
                     "[batch, channels, " + std::to_string(options_.image.height) + ", " +
                     std::to_string(options_.image.width) + "], got " + typeText(image),
                 at);
-  Scope scope(image.recorder(), path(), at);
+  const Scope scope = opened(image, at);
   const int64_t width = options_.dModel;
   Tensor x = PatchEmbedding(graph(), below("x_embedder"), options_.channels, options_.patch, width,
                             options_.weightDType)(image, at);

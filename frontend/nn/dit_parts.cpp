@@ -37,7 +37,7 @@ Tensor modulate(const Tensor& x, const Tensor& shift, const Tensor& scale,
 PatchEmbedding::PatchEmbedding(Graph& graph, std::string path, int64_t channels, int64_t patch,
                                int64_t size, std::optional<DType> weightDType,
                                std::source_location at)
-    : Module(graph, std::move(path)),
+    : Module(graph, std::move(path), at),
       channels_(channels),
       patch_(patch),
       size_(size),
@@ -58,7 +58,7 @@ Tensor PatchEmbedding::operator()(const Tensor& image, std::source_location at) 
              ", height, width] whose height and width are numbers and multiples of " +
              std::to_string(patch_) + ", got " + typeText(image),
          at);
-  Scope scope(image.recorder(), path(), at);
+  const Scope scope = opened(image, at);
   Tensor kernel =
       weight("proj.weight", image.dtype(), {size_, channels_, patch_, patch_}, weightDType_);
   Tensor bias = weight("proj.bias", image.dtype(), {size_}, weightDType_);
@@ -71,6 +71,8 @@ Tensor PatchEmbedding::operator()(const Tensor& image, std::source_location at) 
 Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
                   std::source_location at) {
   expectDefined(x, "unpatchify", at);
+  expectPositive(rows, "unpatchify, rows", at);
+  expectPositive(columns, "unpatchify, columns", at);
   expectPositive(patch, "unpatchify, patch", at);
   const auto width = x.rank() == 3 ? x.dim(2).asConstant() : std::nullopt;
   if (!width || *width % (patch * patch) || !(x.dim(1) == Dim(rows * columns)))
@@ -83,7 +85,21 @@ Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
   return reshape(parts, {x.dim(0), channels, rows * patch, columns * patch}, at);
 }
 
-std::vector<float> timestepFrequencies(const TimestepOptions& options) {
+static void expectValid(const TimestepOptions& options, const std::string& module,
+                        std::source_location at) {
+  if (options.frequencies < 2 || options.frequencies % 2)
+    fail(module + ": expected an even number of frequencies, got " +
+             std::to_string(options.frequencies) + "; each angle has a cosine and a sine",
+         at);
+  expectPositive(options.frequencies, module + ", frequencies", at, kMostTable);
+  if (!(options.maxPeriod > 0) || !std::isfinite(options.maxPeriod))
+    fail(module + ": expected a positive maxPeriod, got " + std::to_string(options.maxPeriod) +
+             "; 10000 is usual",
+         at);
+}
+
+std::vector<float> timestepFrequencies(const TimestepOptions& options, std::source_location at) {
+  expectValid(options, "timestepFrequencies", at);
   std::vector<float> values(size_t(options.frequencies / 2));
   const float slope = float(-std::log(options.maxPeriod)), half = float(values.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::exp(slope * float(i) / half);
@@ -92,26 +108,20 @@ std::vector<float> timestepFrequencies(const TimestepOptions& options) {
 
 TimestepEmbedding::TimestepEmbedding(Graph& graph, std::string path, int64_t size,
                                      TimestepOptions options, std::source_location at)
-    : Module(graph, std::move(path)), size_(size), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), size_(size), options_(std::move(options)) {
   const std::string module = "TimestepEmbedding '" + this->path() + "'";
   expectPositive(size_, module + ", size", at);
-  if (options_.frequencies < 2 || options_.frequencies % 2)
-    fail(module + ": expected an even number of frequencies, got " +
-             std::to_string(options_.frequencies) + "; each angle has a cosine and a sine",
-         at);
-  if (!(options_.maxPeriod > 0) || !std::isfinite(options_.maxPeriod))
-    fail(module + ": expected a positive maxPeriod, got " + std::to_string(options_.maxPeriod) +
-             "; 10000 is usual",
-         at);
+  expectValid(options_, module, at);
 }
 
 Tensor TimestepEmbedding::operator()(const Tensor& timesteps, DType dtype,
                                      std::source_location at) const {
   const std::string module = "TimestepEmbedding '" + path() + "'";
   expectDefined(timesteps, module, at);
+  expectFloatDType(dtype, module + ", dtype", at);
   if (timesteps.rank() != 1 || timesteps.dtype() == DType::Bool)
     fail(module + ": expected timesteps [batch], got " + typeText(timesteps), at);
-  Scope scope(timesteps.recorder(), path(), at);
+  const Scope scope = opened(timesteps, at);
   const std::vector<float> values = timestepFrequencies(options_);
   Tensor factors = graph().constant(Array::fromFloats(values, {int64_t(values.size())}));
   Tensor angles = reshape(castTo(timesteps, DType::F32), {timesteps.dim(0), 1}) * factors;
@@ -124,7 +134,7 @@ Tensor TimestepEmbedding::operator()(const Tensor& timesteps, DType dtype,
 
 Modulation::Modulation(Graph& graph, std::string path, int64_t size, int64_t count,
                        std::optional<DType> weightDType, std::source_location at)
-    : Module(graph, std::move(path)), size_(size), count_(count), weightDType_(weightDType) {
+    : Module(graph, std::move(path), at), size_(size), count_(count), weightDType_(weightDType) {
   expectPositive(size_, "Modulation '" + this->path() + "', size", at);
   expectPositive(count_, "Modulation '" + this->path() + "', count", at);
 }
@@ -135,7 +145,7 @@ std::vector<Tensor> Modulation::operator()(const Tensor& condition, std::source_
     fail("Modulation '" + path() + "': expected a condition [batch, " + std::to_string(size_) +
              "], got " + typeText(condition),
          at);
-  Scope scope(condition.recorder(), path(), at);
+  const Scope scope = opened(condition, at);
   const LinearOptions linear{.bias = true, .weightDType = weightDType_};
   Tensor all = Linear(graph(), below("1"), size_, count_ * size_, linear)(
       silu(condition, SigmoidForm::Op, at), at);

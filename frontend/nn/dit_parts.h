@@ -47,7 +47,7 @@ struct TimestepOptions {
 
 /// The frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln maxPeriod), in
 /// the f32 arithmetic of PyTorch.
-std::vector<float> timestepFrequencies(const TimestepOptions& options);
+std::vector<float> timestepFrequencies(const TimestepOptions& options, LATHE_AT);
 
 /// second(silu(first(concat(cos(t f), sin(t f))))): timesteps [batch], any real numbers, ->
 /// [batch, size] in `dtype`. The angles are f32 whatever the dtype is.

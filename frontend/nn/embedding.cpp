@@ -8,9 +8,10 @@ EmbeddingOptions EmbeddingOptions::cs190c() { return {.weightName = "embedding_m
 
 Embedding::Embedding(Graph& graph, std::string path, int64_t count, int64_t size,
                      EmbeddingOptions options, std::source_location at)
-    : Module(graph, std::move(path)), count_(count), size_(size), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), count_(count), size_(size), options_(std::move(options)) {
   expectPositive(count_, "Embedding '" + this->path() + "', number of rows", at);
   expectPositive(size_, "Embedding '" + this->path() + "', row size", at);
+  expectFloatDType(options_.dtype, "Embedding '" + this->path() + "', dtype", at);
 }
 
 Tensor Embedding::table() const {
@@ -19,8 +20,8 @@ Tensor Embedding::table() const {
 }
 
 Tensor Embedding::operator()(const Tensor& ids, std::source_location at) const {
-  expectDefined(ids, "Embedding '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  expectIntegers(ids, "Embedding '" + path() + "', ids", at);
+  const Scope scope = opened(ids, at);
   // Rows are converted after the lookup: the values are the same, and the table is not copied.
   Tensor rows = options_.useFused ? fused::embedding(ids, table()) : gather(table(), ids, 0);
   return castTo(rows, options_.dtype);
@@ -28,7 +29,7 @@ Tensor Embedding::operator()(const Tensor& ids, std::source_location at) const {
 
 Tensor Embedding::unembed(const Tensor& x, std::source_location at) const {
   expectFeatures(x, size_, "Embedding '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   return matmul(x, transpose(castTo(table(), x.dtype()), {1, 0}));
 }
 

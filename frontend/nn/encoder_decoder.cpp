@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/nn/encoder_decoder.h"
 
+#include <cmath>
+
 #include "frontend/nn/positions.h"
 #include "runtime/error.h"
 
@@ -35,7 +37,7 @@ Tensor targetMask(const Tensor& ids, int64_t padding, std::source_location at) {
 
 EncoderLayer::EncoderLayer(Graph& graph, std::string path, PostNormOptions o,
                            std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       attention_(graph, joinPath(path, o.names.selfAttention), o.attention, at),
       feedForward_(graph, joinPath(path, o.names.feedForward), o.attention.dModel, o.dHidden,
                    o.feedForward, at),
@@ -45,14 +47,14 @@ EncoderLayer::EncoderLayer(Graph& graph, std::string path, PostNormOptions o,
 Tensor EncoderLayer::operator()(const Tensor& x, const Tensor& mask,
                                 std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "EncoderLayer '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor y = norm1_(x + attention_(x, mask, at), at);
   return norm2_(y + feedForward_(y, at), at);
 }
 
 DecoderLayer::DecoderLayer(Graph& graph, std::string path, PostNormOptions o,
                            std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       selfAttention_(graph, joinPath(path, o.names.selfAttention), o.attention, at),
       crossAttention_(graph, joinPath(path, o.names.crossAttention), o.attention, at),
       feedForward_(graph, joinPath(path, o.names.feedForward), o.attention.dModel, o.dHidden,
@@ -66,7 +68,7 @@ Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& encoded, const Te
   const int64_t width = selfAttention_.options().dModel;
   expectFeatures(x, width, "DecoderLayer '" + path() + "', x", at);
   expectFeatures(encoded, width, "DecoderLayer '" + path() + "', encoded", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor y = norm1_(x + selfAttention_(x, targetMask, at), at);
   y = norm2_(y + crossAttention_(y, encoded, encoded, sourceMask, at), at);
   return norm3_(y + feedForward_(y, at), at);
@@ -74,15 +76,20 @@ Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& encoded, const Te
 
 EncoderDecoder::EncoderDecoder(Graph& graph, std::string path, EncoderDecoderOptions options,
                                std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   const std::string module = "EncoderDecoder '" + this->path() + "'";
   expectPositive(options_.sourceVocab, module + ", sourceVocab", at);
   expectPositive(options_.targetVocab, module + ", targetVocab", at);
-  expectPositive(options_.layers, module + ", layers", at);
+  expectPositive(options_.layers, module + ", layers", at, kMostLayers);
   expectPositive(options_.maxPositions, module + ", maxPositions", at);
   if (!isFloat(options_.dtype))
     throw Error(ErrorCode::InvalidArgument,
                 module + ": expected a float dtype, got " + std::string(nameOf(options_.dtype)),
+                at);
+  if (!std::isfinite(options_.embeddingScale))
+    throw Error(ErrorCode::InvalidArgument,
+                module + ": expected a finite embeddingScale, got " +
+                    std::to_string(options_.embeddingScale),
                 at);
   const PostNormOptions layer = layerOf(options_);
   for (int64_t i = 0; i < options_.layers; ++i) {
@@ -110,7 +117,7 @@ Tensor EncoderDecoder::embed(const Tensor& ids, int64_t vocab, const std::string
 Tensor EncoderDecoder::encode(const Tensor& source, const Tensor& sourceMask,
                               std::source_location at) const {
   expectIds(source, "EncoderDecoder '" + path() + "', source", at);
-  Scope scope(source.recorder(), path(), at);
+  const Scope scope = opened(source, at);
   const EncoderDecoderNames& n = options_.names;
   Tensor x = embed(source, options_.sourceVocab, n.sourceEmbedding, n.sourcePositions, at);
   for (const EncoderLayer& layer : encoder_) x = layer(x, sourceMask, at);
@@ -120,7 +127,7 @@ Tensor EncoderDecoder::encode(const Tensor& source, const Tensor& sourceMask,
 Tensor EncoderDecoder::decode(const Tensor& target, const Tensor& encoded, const Tensor& sourceMask,
                               const Tensor& targetMask, std::source_location at) const {
   expectIds(target, "EncoderDecoder '" + path() + "', target", at);
-  Scope scope(target.recorder(), path(), at);
+  const Scope scope = opened(target, at);
   const EncoderDecoderNames& n = options_.names;
   Tensor x = embed(target, options_.targetVocab, n.targetEmbedding, n.targetPositions, at);
   for (const DecoderLayer& layer : decoder_) x = layer(x, encoded, sourceMask, targetMask, at);

@@ -13,7 +13,7 @@ LinearOptions withBias(LinearOptions options, bool bias) {
 
 FeedForward::FeedForward(Graph& graph, std::string path, int64_t dModel, int64_t dHidden,
                          FeedForwardOptions options, std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       in_(graph, joinPath(path, options.in), dModel, dHidden,
           withBias(options.linear, options.bias), at),
       out_(graph, joinPath(path, options.out), dHidden, dModel,
@@ -23,7 +23,7 @@ FeedForward::FeedForward(Graph& graph, std::string path, int64_t dModel, int64_t
 
 Tensor FeedForward::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, dModel_, "FeedForward '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   return out_(activate(in_(x, at), activation_, SigmoidForm::Op, at), at);
 }
 

@@ -10,7 +10,7 @@ namespace {
 GptOptions completed(GptOptions o, std::source_location at) {
   expectPositive(o.vocabSize, "Gpt, vocabSize", at);
   expectPositive(o.dModel, "Gpt, dModel", at);
-  expectPositive(o.layers, "Gpt, layers", at);
+  expectPositive(o.layers, "Gpt, layers", at, kMostLayers);
   expectPositive(o.maxPositions, "Gpt, maxPositions", at);
   if (!isFloat(o.dtype))
     throw Error(ErrorCode::InvalidArgument,
@@ -32,7 +32,7 @@ EmbeddingOptions tableOf(const GptOptions& o) {
 }  // namespace
 
 GptBlock::GptBlock(Graph& graph, std::string path, GptBlockOptions o, std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       norm1_(graph, joinPath(path, o.names.attentionNorm), o.attention.dModel, o.norm, at),
       norm2_(graph, joinPath(path, o.names.mlpNorm), o.attention.dModel, o.norm, at),
       attention_(graph, joinPath(path, o.names.attention), o.attention, at),
@@ -42,13 +42,13 @@ GptBlock::GptBlock(Graph& graph, std::string path, GptBlockOptions o, std::sourc
 Tensor GptBlock::operator()(const Tensor& x, const LayerContext& context,
                             std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "GptBlock '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor y = x + attention_(norm1_(x, at), context, at);
   return y + mlp_(norm2_(y, at), at);
 }
 
 Gpt::Gpt(Graph& graph, std::string path, GptOptions options, std::source_location at)
-    : Module(graph, std::move(path)),
+    : Module(graph, std::move(path), at),
       options_(completed(std::move(options), at)),
       tokens_(graph, below(options_.names.tokens), options_.vocabSize, options_.dModel,
               tableOf(options_), at) {
@@ -75,7 +75,7 @@ Tensor Gpt::logits(const Tensor& x, std::source_location at) const {
 
 Tensor Gpt::forward(const Tensor& ids, std::source_location at) const {
   expectIds(ids, "Gpt '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  const Scope scope = opened(ids, at);
   Tensor x = embed(ids, iota(ids, {ids.dim(1)}, 0), at);
   for (const GptBlock& block : blocks_) x = block(x, {}, at);
   return logits(x, at);
@@ -88,14 +88,14 @@ KvCache Gpt::cacheOf(size_t layer) const {
 void Gpt::declareCache(const Dim& batch, const Dim& capacity, std::source_location at) const {
   const Dims shape = {batch, options_.heads, capacity, options_.dModel / options_.heads};
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    graph().state(cacheOf(i).keys, options_.dtype, shape, at);
-    graph().state(cacheOf(i).values, options_.dtype, shape, at);
+    graph(at).state(cacheOf(i).keys, options_.dtype, shape, at);
+    graph(at).state(cacheOf(i).values, options_.dtype, shape, at);
   }
 }
 
 Tensor Gpt::step(const Tensor& ids, const Tensor& positions, std::source_location at) const {
   expectIds(ids, "Gpt '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  const Scope scope = opened(ids, at);
   Tensor x = embed(ids, tokenPositions(positions, ids.dim(1), at), at);
   for (size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i](x, {.cache = cacheOf(i), .positions = positions}, at);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/nn/linear.h"
 
+#include "runtime/error.h"
+
 namespace lathe::nn {
 
 LinearOptions LinearOptions::cs336() { return {.weightName = "W"}; }
@@ -10,14 +12,20 @@ LinearOptions LinearOptions::cs190c() {
 
 Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOptions options,
                std::source_location at)
-    : Module(graph, std::move(path)), in_(in), out_(out), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), in_(in), out_(out), options_(std::move(options)) {
   expectPositive(in_, "Linear '" + this->path() + "', input size", at);
   expectPositive(out_, "Linear '" + this->path() + "', output size", at);
+  using Layout = LinearOptions::Layout;
+  if (options_.layout != Layout::OutIn && options_.layout != Layout::InOut)
+    throw Error(ErrorCode::InvalidArgument,
+                "Linear '" + this->path() + "': expected a layout OutIn or InOut, got " +
+                    std::to_string(int(options_.layout)),
+                at);
 }
 
 Tensor Linear::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, in_, "Linear '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const bool outIn = options_.layout == LinearOptions::Layout::OutIn;
   Tensor w = weight(options_.weightName, x.dtype(), outIn ? Shape{out_, in_} : Shape{in_, out_},
                     options_.weightDType);

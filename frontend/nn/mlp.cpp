@@ -32,14 +32,17 @@ SwiGLUOptions SwiGLUOptions::cs190c() {
 }
 SwiGLUOptions SwiGLUOptions::modern() { return {.gate = "w1", .up = "w3", .down = "w2"}; }
 
-int64_t SwiGLU::hiddenSizeCs190c(int64_t dModel) { return int64_t(8.0 / 3 * double(dModel)); }
-int64_t SwiGLU::hiddenSizeCs336(int64_t dModel) {
-  return (hiddenSizeCs190c(dModel) + 31) / 64 * 64;
+int64_t SwiGLU::hiddenSizeCs190c(int64_t dModel, std::source_location at) {
+  expectPositive(dModel, "SwiGLU, dModel", at);
+  return int64_t(8.0 / 3 * double(dModel));
+}
+int64_t SwiGLU::hiddenSizeCs336(int64_t dModel, std::source_location at) {
+  return (hiddenSizeCs190c(dModel, at) + 31) / 64 * 64;
 }
 
 SwiGLU::SwiGLU(Graph& graph, std::string path, int64_t dModel, int64_t dHidden,
                SwiGLUOptions options, std::source_location at)
-    : Module(graph, std::move(path)),
+    : Module(graph, std::move(path), at),
       dModel_(dModel),
       dHidden_(dHidden),
       options_(std::move(options)) {
@@ -55,7 +58,7 @@ Linear SwiGLU::linear(const std::string& name, int64_t in, int64_t out) const {
 
 Tensor SwiGLU::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, dModel_, "SwiGLU '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor gate = linear(options_.gate, dModel_, dHidden_)(x, at);
   Tensor up = linear(options_.up, dModel_, dHidden_)(x, at);
   Tensor hidden = options_.useFused ? fused::siluGate(gate, up, keywordOf(options_.activation))

@@ -30,9 +30,9 @@ class SwiGLU : public Module {
   Tensor operator()(const Tensor& x, LATHE_AT) const;
 
   /// The hidden size that CS190C takes where none is given: 8/3 dModel, rounded down.
-  static int64_t hiddenSizeCs190c(int64_t dModel);
+  static int64_t hiddenSizeCs190c(int64_t dModel, LATHE_AT);
   /// CS336: 8/3 dModel, then to the nearest multiple of 64 (31 and less over it go down).
-  static int64_t hiddenSizeCs336(int64_t dModel);
+  static int64_t hiddenSizeCs336(int64_t dModel, LATHE_AT);
 
  private:
   Linear linear(const std::string& name, int64_t in, int64_t out) const;

@@ -18,7 +18,7 @@ MultiHeadAttentionOptions MultiHeadAttentionOptions::dit() {
 
 MultiHeadAttention::MultiHeadAttention(Graph& graph, std::string path,
                                        MultiHeadAttentionOptions options, std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   const std::string module = "MultiHeadAttention '" + this->path() + "'";
   expectPositive(options_.dModel, module + ", dModel", at);
   expectPositive(options_.heads, module + ", heads", at);
@@ -27,6 +27,11 @@ MultiHeadAttention::MultiHeadAttention(Graph& graph, std::string path,
                 module + ": expected heads that divide dModel, got " +
                     std::to_string(options_.heads) + " heads and dModel " +
                     std::to_string(options_.dModel) + "; change one of them",
+                at);
+  if (options_.relativeDistance < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                module + ": expected a relativeDistance of 0 (none) or more, got " +
+                    std::to_string(options_.relativeDistance),
                 at);
   if (options_.relativeDistance > 0 && options_.attention.bias.defined())
     throw Error(ErrorCode::InvalidArgument,
@@ -68,7 +73,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& mask,
                                       std::source_location at) const {
   if (!options_.fusedProjection) return (*this)(x, x, x, mask, at);
   expectTokens(x, "x", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const int64_t heads = options_.heads, depth = options_.dModel / heads;
   Tensor mixed = linear(options_.names.qkv, 3 * options_.dModel)(x, at);
   Tensor all = transpose(reshape(mixed, {x.dim(0), x.dim(1), 3, heads, depth}), {2, 0, 3, 1, 4});
@@ -89,7 +94,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, co
                     "': expected one tensor for a fused projection, got query, key and value; "
                     "call it with x alone or unset fusedProjection",
                 at);
-  Scope scope(query.recorder(), path(), at);
+  const Scope scope = opened(query, at);
   auto heads = [&](const std::string& name, const Tensor& x) {
     return splitHeads(linear(name, options_.dModel)(x, at), options_.heads, at);
   };

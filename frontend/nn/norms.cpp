@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/nn/norms.h"
 
+#include <cmath>
+
 #include "runtime/error.h"
 
 namespace lathe::nn {
 namespace {
 
-// NaN is refused too.
+// NaN and infinity are refused too.
 void expectEpsilon(double eps, const std::string& module, std::source_location at) {
-  if (eps >= 0) return;
+  if (eps >= 0 && std::isfinite(eps)) return;
   throw Error(ErrorCode::InvalidArgument,
               module + ": expected an epsilon of 0 or more, got " + std::to_string(eps) +
                   "; use a small positive number such as 1e-5",
@@ -26,7 +28,7 @@ NormOptions NormOptions::cs190c() {
 
 RMSNorm::RMSNorm(Graph& graph, std::string path, int64_t size, NormOptions options,
                  std::source_location at)
-    : Module(graph, std::move(path)), size_(size), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), size_(size), options_(std::move(options)) {
   expectPositive(size_, "RMSNorm '" + this->path() + "', size", at);
   expectEpsilon(options_.eps, "RMSNorm '" + this->path() + "'", at);
 }
@@ -42,7 +44,7 @@ Tensor RMSNorm::normalized(const Tensor& x) const {
 
 Tensor RMSNorm::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, size_, "RMSNorm '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const DType dtype = x.dtype(), wide = computeDType(dtype);
   const bool late = options_.gain == NormOptions::Gain::AfterCast;
   auto gainIn = [&](DType as) {
@@ -57,14 +59,14 @@ Tensor RMSNorm::operator()(const Tensor& x, std::source_location at) const {
 
 LayerNorm::LayerNorm(Graph& graph, std::string path, int64_t size, LayerNormOptions options,
                      std::source_location at)
-    : Module(graph, std::move(path)), size_(size), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), size_(size), options_(std::move(options)) {
   expectPositive(size_, "LayerNorm '" + this->path() + "', size", at);
   expectEpsilon(options_.eps, "LayerNorm '" + this->path() + "'", at);
 }
 
 Tensor LayerNorm::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, size_, "LayerNorm '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   const DType dtype = x.dtype(), wide = computeDType(dtype);
   Tensor values = castTo(x, wide);
   Tensor centred = values - reduceMean(values, {-1}, true);

@@ -9,7 +9,7 @@ namespace lathe::nn {
 namespace {
 
 void expectSize(int64_t size, int64_t divisor, const std::string& module, std::source_location at) {
-  expectPositive(size, module + ", size", at);
+  expectPositive(size, module + ", size", at, kMostTable);
   if (size % divisor == 0) return;
   throw Error(ErrorCode::InvalidArgument,
               module + ": expected a size that is a multiple of " + std::to_string(divisor) +
@@ -31,7 +31,8 @@ Tensor anglesOf(Graph& graph, const Tensor& like, int64_t count, const std::vect
 
 }  // namespace
 
-std::vector<float> sineFrequencies(int64_t size) {
+std::vector<float> sineFrequencies(int64_t size, std::source_location at) {
+  expectPositive(size, "sineFrequencies, size", at, kMostTable);
   std::vector<float> values(size_t(size / 2));
   const float slope = float(-(std::log(10000.0) / double(size)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::exp(float(2 * i) * slope);
@@ -40,14 +41,14 @@ std::vector<float> sineFrequencies(int64_t size) {
 
 SinePositions::SinePositions(Graph& graph, std::string path, int64_t size, int64_t maxPositions,
                              std::source_location at)
-    : Module(graph, std::move(path)), size_(size), maxPositions_(maxPositions) {
+    : Module(graph, std::move(path), at), size_(size), maxPositions_(maxPositions) {
   expectSize(size_, 2, "SinePositions '" + this->path() + "'", at);
   expectPositive(maxPositions_, "SinePositions '" + this->path() + "', maxPositions", at);
 }
 
 Tensor SinePositions::table(const Tensor& like, std::source_location at) const {
   expectDefined(like, "SinePositions '" + path() + "'", at);
-  Scope scope(like.recorder(), path(), at);
+  const Scope scope = opened(like, at);
   Tensor angles = anglesOf(graph(), like, maxPositions_, sineFrequencies(size_));
   const Dims pair = {maxPositions_, size_ / 2, 1};
   Tensor pairs = concat({reshape(sin(angles), pair), reshape(cos(angles), pair)}, -1);
@@ -63,14 +64,14 @@ Tensor SinePositions::operator()(const Tensor& x, std::source_location at) const
 Tensor SinePositions::operator()(const Tensor& x, const Tensor& positions,
                                  std::source_location at) const {
   expectFeatures(x, size_, "SinePositions '" + path() + "'", at);
-  expectDefined(positions, "SinePositions '" + path() + "', positions", at);
-  Scope scope(x.recorder(), path(), at);
+  expectIntegers(positions, "SinePositions '" + path() + "', positions", at);
+  const Scope scope = opened(x, at);
   return x + gather(castTo(table(x, at), x.dtype()), positions, 0);
 }
 
 SinePositions2d::SinePositions2d(Graph& graph, std::string path, int64_t size, int64_t rows,
                                  int64_t columns, std::source_location at)
-    : Module(graph, std::move(path)), size_(size), rows_(rows), columns_(columns) {
+    : Module(graph, std::move(path), at), size_(size), rows_(rows), columns_(columns) {
   expectSize(size_, 4, "SinePositions2d '" + this->path() + "'", at);
   expectPositive(rows_, "SinePositions2d '" + this->path() + "', rows", at);
   expectPositive(columns_, "SinePositions2d '" + this->path() + "', columns", at);
@@ -78,7 +79,7 @@ SinePositions2d::SinePositions2d(Graph& graph, std::string path, int64_t size, i
 
 Tensor SinePositions2d::table(const Tensor& like, std::source_location at) const {
   expectDefined(like, "SinePositions2d '" + path() + "'", at);
-  Scope scope(like.recorder(), path(), at);
+  const Scope scope = opened(like, at);
   const int64_t half = size_ / 2;
   std::vector<float> frequencies(size_t(size_ / 4));
   for (size_t i = 0; i < frequencies.size(); ++i)
@@ -94,13 +95,13 @@ Tensor SinePositions2d::table(const Tensor& like, std::source_location at) const
 
 Tensor SinePositions2d::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, size_, "SinePositions2d '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   return x + castTo(table(x, at), x.dtype());
 }
 
 LearntPositions::LearntPositions(Graph& graph, std::string path, int64_t size, int64_t maxPositions,
                                  EmbeddingOptions options, std::source_location at)
-    : Module(graph, std::move(path)),
+    : Module(graph, std::move(path), at),
       size_(size),
       maxPositions_(maxPositions),
       options_(std::move(options)) {
@@ -117,6 +118,7 @@ Tensor LearntPositions::operator()(const Tensor& x, std::source_location at) con
 Tensor LearntPositions::operator()(const Tensor& x, const Tensor& positions,
                                    std::source_location at) const {
   expectFeatures(x, size_, "LearntPositions '" + path() + "'", at);
+  expectIntegers(positions, "LearntPositions '" + path() + "', positions", at);
   EmbeddingOptions options = options_;
   options.dtype = x.dtype();
   return add(x, Embedding(graph(), path(), maxPositions_, size_, options, at)(positions, at), at);

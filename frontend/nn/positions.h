@@ -12,7 +12,7 @@ namespace lathe::nn {
 
 /// The size/2 numbers that positions are multiplied with, exp(-2i/size ln 10000), in the f32
 /// arithmetic of PyTorch.
-std::vector<float> sineFrequencies(int64_t size);
+std::vector<float> sineFrequencies(int64_t size, LATHE_AT);
 
 /// Fixed positions: element 2i of position p is sin(p f_i), element 2i + 1 is cos(p f_i). Vaswani
 /// et al., "Attention Is All You Need", 2017, section 3.5. The table is computed from constants,

@@ -18,7 +18,10 @@ Tensor atLeast(const Tensor& x, int64_t limit) { return max(x, scalarLike(x, dou
 
 }  // namespace
 
-std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance) {
+std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance,
+                                     std::source_location at) {
+  expectPositive(buckets, "relativeBuckets, buckets", at, kMostTable);
+  expectPositive(maxDistance, "relativeBuckets, maxDistance", at, kMostTable);
   const int64_t exact = buckets / 2;
   std::vector<int64_t> result;
   for (int64_t distance = 0; distance <= maxDistance; ++distance) {
@@ -36,9 +39,10 @@ std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance) {
 
 RelativePositionBias::RelativePositionBias(Graph& graph, std::string path,
                                            RelativeBiasOptions options, std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   const std::string module = "RelativePositionBias '" + this->path() + "'";
   expectPositive(options_.heads, module + ", heads", at);
+  expectPositive(options_.maxDistance, module + ", maxDistance", at, kMostTable);
   const int64_t side = options_.bothSides ? options_.buckets / 2 : options_.buckets;
   if (side >= 2 && !(options_.bothSides && options_.buckets % 2) && options_.maxDistance > side / 2)
     return;
@@ -52,7 +56,8 @@ RelativePositionBias::RelativePositionBias(Graph& graph, std::string path,
 Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, const Dim& keys,
                                         DType dtype, std::source_location at) const {
   expectDefined(like, "RelativePositionBias '" + path() + "'", at);
-  Scope scope(like.recorder(), path(), at);
+  expectFloatDType(dtype, "RelativePositionBias '" + path() + "', dtype", at);
+  const Scope scope = opened(like, at);
   const RelativeBiasOptions& o = options_;
   const int64_t side = o.bothSides ? o.buckets / 2 : o.buckets;
   Tensor ladder =
@@ -70,7 +75,7 @@ Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, 
 
 RelativePositionKeys::RelativePositionKeys(Graph& graph, std::string path, int64_t headDim,
                                            int64_t maxDistance, std::source_location at)
-    : Module(graph, std::move(path)), headDim_(headDim), maxDistance_(maxDistance) {
+    : Module(graph, std::move(path), at), headDim_(headDim), maxDistance_(maxDistance) {
   expectPositive(headDim_, "RelativePositionKeys '" + this->path() + "', headDim", at);
   expectPositive(maxDistance_, "RelativePositionKeys '" + this->path() + "', maxDistance", at);
 }
@@ -82,7 +87,7 @@ Tensor RelativePositionKeys::operator()(const Tensor& q, const Dim& keys,
   if (q.rank() != 4)
     throw Error(ErrorCode::InvalidArgument,
                 module + ": expected q [batch, heads, seq, headDim], got " + typeText(q), at);
-  Scope scope(q.recorder(), path(), at);
+  const Scope scope = opened(q, at);
   const Dim queries = q.dim(2);
   Tensor clipped = atLeast(atMost(distances(q, queries, keys), maxDistance_), -maxDistance_);
   Tensor table = weight("weight", q.dtype(), {2 * maxDistance_ + 1, headDim_});

@@ -19,7 +19,7 @@ struct RelativeBiasOptions {
 
 /// The bucket of each distance 0..maxDistance on one side that has `buckets` of them: one per
 /// distance in the first half, then logarithmic.
-std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance);
+std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance, LATHE_AT);
 
 /// One learnt number per head and bucket of distances: Raffel et al., "Exploring the Limits of
 /// Transfer Learning with a Unified Text-to-Text Transformer" (T5), 2019. Weight [buckets, heads].

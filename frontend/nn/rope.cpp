@@ -41,11 +41,16 @@ void expectValid(const RopeOptions& o, const std::string& module, std::source_lo
   if (o.headDim < 2 || o.headDim % 2)
     fail("expected an even head size to pair its elements, got " + std::to_string(o.headDim) +
          "; choose dModel and heads so that headDim is even");
+  expectPositive(o.headDim, module + ", headDim", at, kMostTable);
   expectPositive(o.maxPositions, module + ", maxPositions", at);
   if (!(o.theta > 0) || !std::isfinite(o.theta))
     fail("expected a positive theta, got " + std::to_string(o.theta) + "; 10000 is usual");
   const RopeScalingOptions& s = o.scaling;
   if (s.type == RopeScalingOptions::Type::Default) return;
+  if (s.type != RopeScalingOptions::Type::Linear && s.type != RopeScalingOptions::Type::Llama3)
+    fail(std::to_string(int(s.type)) +
+         " is no scaling; lathe::nn::RopeScalingOptions names those "
+         "there are");
   if (o.frequencies == Frequencies::Divide)
     fail("scaling needs frequencies, but Frequencies::Divide divides positions; use Reciprocal");
   if (!(s.factor > 0) || !std::isfinite(s.factor))
@@ -68,7 +73,8 @@ RopeOptions RopeOptions::cs190c() {
   return {.pairing = Pairing::Interleaved, .frequencies = Frequencies::Divide};
 }
 
-std::vector<float> ropeFrequencies(const RopeOptions& options) {
+std::vector<float> ropeFrequencies(const RopeOptions& options, std::source_location at) {
+  expectValid(options, "ropeFrequencies", at);
   std::vector<float> values(size_t(options.headDim / 2));
   const float theta = float(options.theta), size = float(options.headDim);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -93,13 +99,13 @@ std::vector<float> ropeFrequencies(const RopeOptions& options) {
 }
 
 RoPE::RoPE(Graph& graph, std::string path, RopeOptions options, std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   expectValid(options_, "RoPE '" + this->path() + "'", at);
 }
 
 RopeAngles RoPE::angles(const Tensor& positions, std::source_location at) const {
-  expectDefined(positions, "RoPE '" + path() + "', positions", at);
-  Scope scope(positions.recorder(), path(), at);
+  expectIntegers(positions, "RoPE '" + path() + "', positions", at);
+  const Scope scope = opened(positions, at);
   const int64_t rows = options_.maxPositions;
   const std::vector<float> values = ropeFrequencies(options_);
   Tensor factors = graph().constant(Array::fromFloats(values, {int64_t(values.size())}));
@@ -127,7 +133,7 @@ Tensor RoPE::operator()(const Tensor& x, const RopeAngles& angles, std::source_l
   expectFeatures(x, options_.headDim, module, at);
   expectDefined(angles.cos, module + ", cosines", at);
   expectDefined(angles.sin, module + ", sines", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor cos = angles.cos, sin = angles.sin;
   if (x.rank() == 4 && cos.rank() == 3) {
     // [batch, seq, d/2]: the heads share it.

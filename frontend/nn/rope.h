@@ -51,7 +51,7 @@ struct RopeOptions {
 
 /// The d/2 numbers that positions are multiplied with (for Frequencies::Divide: divided by), in
 /// the f32 arithmetic of PyTorch.
-std::vector<float> ropeFrequencies(const RopeOptions& options);
+std::vector<float> ropeFrequencies(const RopeOptions& options, LATHE_AT);
 
 /// Cosines and sines at given positions: f32 [seq, d/2] or [batch, seq, d/2].
 struct RopeAngles {

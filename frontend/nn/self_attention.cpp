@@ -70,7 +70,7 @@ SelfAttentionOptions SelfAttentionOptions::gpt() {
 }
 
 Tensor tokenPositions(const Tensor& positions, const Dim& seq, std::source_location at) {
-  expectDefined(positions, "tokenPositions", at);
+  expectIntegers(positions, "tokenPositions, positions", at);
   if (positions.rank() != 1)
     throw Error(ErrorCode::InvalidArgument,
                 "tokenPositions: expected positions [batch], got " + typeText(positions), at);
@@ -80,7 +80,7 @@ Tensor tokenPositions(const Tensor& positions, const Dim& seq, std::source_locat
 
 CausalSelfAttention::CausalSelfAttention(Graph& graph, std::string path,
                                          SelfAttentionOptions options, std::source_location at)
-    : Module(graph, std::move(path)), options_(std::move(options)) {
+    : Module(graph, std::move(path), at), options_(std::move(options)) {
   complete(options_, "CausalSelfAttention '" + this->path() + "'", at);
   // A bad rotation is reported where the module is made, not where it is called.
   if (options_.rope) RoPE(graph, below("rope"), *options_.rope, at);
@@ -138,7 +138,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& cont
                 module + ": expected x [batch, seq, " + std::to_string(options_.dModel) +
                     "], got " + typeText(x),
                 at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Heads h = project(x, at);
   if (options_.rope) {
     RoPE rope(graph(), below("rope"), *options_.rope);
@@ -170,7 +170,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const Tensor& positions,
                                        std::source_location at) const {
   expectFeatures(x, options_.dModel, "CausalSelfAttention '" + path() + "'", at);
   if (!options_.rope) return (*this)(x, LayerContext{}, at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   Tensor where = positions.defined() ? positions : iota(x, {x.dim(-2)}, 0);
   return (*this)(x, LayerContext{.angles = angles(where, at)}, at);
 }
@@ -178,7 +178,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const Tensor& positions,
 Tensor CausalSelfAttention::operator()(const Tensor& x, const Tensor& positions,
                                        const KvCache& cache, std::source_location at) const {
   expectFeatures(x, options_.dModel, "CausalSelfAttention '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   LayerContext context{.angles = {}, .cache = cache, .positions = positions};
   if (options_.rope) context.angles = angles(tokenPositions(positions, x.dim(-2), at), at);
   return (*this)(x, context, at);

@@ -6,6 +6,7 @@
 namespace lathe::nn {
 
 Tensor softmax(const Tensor& x, int64_t axis, std::source_location at) {
+  expectFloats(x, "softmax", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   Tensor top = reduceMax(wide, {axis}, true, at);
   Tensor e = exp(sub(wide, top, at), at);

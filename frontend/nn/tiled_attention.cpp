@@ -13,12 +13,25 @@ namespace {
 
 // The size of an axis that is cut into blocks.
 int64_t tiledSize(const Tensor& x, int64_t axis, const char* what, std::source_location at) {
-  if (auto size = x.dim(axis).asConstant()) return *size;
+  if (const int64_t rank = x.rank(at); rank >= -axis)
+    if (auto size = x.dim(axis).asConstant()) return *size;
   throw Error(ErrorCode::InvalidArgument,
               std::string(what) + ": expected an axis " + std::to_string(axis) +
                   " whose size is a number, got " + typeText(x) +
                   "; blocks are laid out when the graph is recorded",
               at);
+}
+
+// Each block is recorded op by op.
+void expectBlocks(int64_t size, int64_t block, const char* what, std::source_location at) {
+  constexpr int64_t most = 10000;
+  const int64_t blocks = (size - 1) / block + 1;
+  if (blocks > most)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(what) + ": " + std::to_string(size) + " elements in blocks of " +
+                    std::to_string(block) + " are " + std::to_string(blocks) + " blocks, at most " +
+                    std::to_string(most) + " are recorded; use larger ones",
+                at);
 }
 
 Tensor rowMax(const Tensor& x, std::source_location at) { return reduceMax(x, {-1}, true, at); }
@@ -28,8 +41,10 @@ Tensor rowSum(const Tensor& x, std::source_location at) { return reduceSum(x, {-
 
 Tensor tiledSoftmax(const Tensor& x, int64_t block, std::source_location at) {
   expectDefined(x, "tiledSoftmax", at);
+  expectFloats(x, "tiledSoftmax", at);
   expectPositive(block, "tiledSoftmax, block", at);
   const int64_t size = tiledSize(x, -1, "tiledSoftmax", at);
+  expectBlocks(size, block, "tiledSoftmax", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   std::vector<Tensor> parts, tops;
   Tensor top, sum;
@@ -56,12 +71,18 @@ Tensor tiledSoftmax(const Tensor& x, int64_t block, std::source_location at) {
 
 Tensor tiledAttention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t block,
                       std::source_location at) {
-  expectDefined(q, "tiledAttention, q", at);
+  expectFloats(q, "tiledAttention, q", at);
   expectDefined(k, "tiledAttention, k", at);
   expectDefined(v, "tiledAttention, v", at);
   expectPositive(block, "tiledAttention, block", at);
   const int64_t keys = tiledSize(k, -2, "tiledAttention, k", at);
+  expectBlocks(keys, block, "tiledAttention", at);
   const double depth = double(tiledSize(q, -1, "tiledAttention, q", at));
+  if (!(q.dim(-1) == k.dim(-1)))
+    throw Error(ErrorCode::InvalidArgument,
+                "tiledAttention: expected q and k of one depth (last axis), got " + typeText(q) +
+                    " and " + typeText(k),
+                at);
   const DType wide = computeDType(q.dtype());
   Tensor top, sum, out;
   for (int64_t from = 0; from < keys; from += block) {

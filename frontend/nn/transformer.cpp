@@ -14,7 +14,7 @@ void complete(TransformerLMOptions& o, std::source_location at) {
   expectPositive(o.vocabSize, "TransformerLM, vocabSize", at);
   expectPositive(o.dModel, "TransformerLM, dModel", at);
   expectPositive(o.dHidden, "TransformerLM, dHidden", at);
-  expectPositive(o.layers, "TransformerLM, layers", at);
+  expectPositive(o.layers, "TransformerLM, layers", at, kMostLayers);
   expectPositive(o.maxPositions, "TransformerLM, maxPositions", at);
   if (!isFloat(o.dtype))
     throw Error(ErrorCode::InvalidArgument,
@@ -59,7 +59,7 @@ TransformerLMOptions completed(TransformerLMOptions options, std::source_locatio
 
 TransformerBlock::TransformerBlock(Graph& graph, std::string path, BlockOptions options,
                                    std::source_location at)
-    : Module(graph, path),
+    : Module(graph, path, at),
       attentionNorm_(graph, joinPath(path, options.names.attentionNorm), options.attention.dModel,
                      options.norm, at),
       mlpNorm_(graph, joinPath(path, options.names.mlpNorm), options.attention.dModel, options.norm,
@@ -75,14 +75,14 @@ Tensor TransformerBlock::addMlp(const Tensor& x, std::source_location at) const 
 Tensor TransformerBlock::operator()(const Tensor& x, const LayerContext& context,
                                     std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "TransformerBlock '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   return addMlp(x + attention_(attentionNorm_(x, at), context, at), at);
 }
 
 Tensor TransformerBlock::operator()(const Tensor& x, const Tensor& tokenPositions,
                                     std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "TransformerBlock '" + path() + "'", at);
-  Scope scope(x.recorder(), path(), at);
+  const Scope scope = opened(x, at);
   return addMlp(x + attention_(attentionNorm_(x, at), tokenPositions, at), at);
 }
 
@@ -138,7 +138,7 @@ ModelStyle ModelStyle::modern() {
 
 TransformerLM::TransformerLM(Graph& graph, std::string path, TransformerLMOptions options,
                              std::source_location at)
-    : Module(graph, std::move(path)),
+    : Module(graph, std::move(path), at),
       options_(completed(std::move(options), at)),
       tokens_(graph, below(options_.style.embeddingName), options_.vocabSize, options_.dModel,
               options_.style.embedding, at) {
@@ -182,7 +182,7 @@ Tensor TransformerLM::logits(const Tensor& x, std::source_location at) const {
 Tensor TransformerLM::forward(const Tensor& ids, const Tensor& positions,
                               std::source_location at) const {
   expectIds(ids, "TransformerLM '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  const Scope scope = opened(ids, at);
   Tensor where = positions;
   if (!where.defined() && options_.positions != Positions::None) where = iota(ids, {ids.dim(1)}, 0);
   Tensor x = embed(ids, where, at);
@@ -199,8 +199,8 @@ void TransformerLM::declareCache(const Dim& batch, const Dim& capacity,
                                  std::source_location at) const {
   const Dims shape = {batch, options_.kvHeads, capacity, options_.headDim};
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    graph().state(cacheOf(i).keys, options_.dtype, shape, at);
-    graph().state(cacheOf(i).values, options_.dtype, shape, at);
+    graph(at).state(cacheOf(i).keys, options_.dtype, shape, at);
+    graph(at).state(cacheOf(i).values, options_.dtype, shape, at);
   }
 }
 
@@ -220,7 +220,7 @@ Tensor TransformerLM::cached(const Tensor& ids, const Tensor& positions,
 Tensor TransformerLM::step(const Tensor& ids, const Tensor& positions,
                            std::source_location at) const {
   expectIds(ids, "TransformerLM '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  const Scope scope = opened(ids, at);
   Tensor x = cached(ids, positions, at);
   Tensor last = sliceAxis(x, 1, ids.dim(1) - Dim(1), 1);
   return logits(reshape(last, {ids.dim(0), options_.dModel}), at);
@@ -229,7 +229,7 @@ Tensor TransformerLM::step(const Tensor& ids, const Tensor& positions,
 Tensor TransformerLM::stepAll(const Tensor& ids, const Tensor& positions,
                               std::source_location at) const {
   expectIds(ids, "TransformerLM '" + path() + "'", at);
-  Scope scope(ids.recorder(), path(), at);
+  const Scope scope = opened(ids, at);
   return logits(cached(ids, positions, at), at);
 }
 

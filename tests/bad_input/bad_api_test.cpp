@@ -66,16 +66,15 @@ std::vector<BadInput> handles() {
                m.g.entry("second");
                exp(m.x);
              }),
-      misuse("op_after_the_text_was_taken", {"no entry point is open"},
+      misuse("op_after_the_text_was_taken", {"no entry point is open: 'forward' was closed"},
              [](Model& m) {
                m.g.output("y", m.x);
                m.g.text();
                exp(m.x);
              }),
-      unfinished("dtype_of_an_empty_handle", {"dtype() of an empty tensor handle"},
-                 [](Model&) { Tensor().dtype(); }),
-      unfinished("axis_outside_the_rank", {"axis -3 is outside rank 2"},
-                 [](Model& m) { m.x.dim(-3); }),
+      misuse("dtype_of_an_empty_handle", {"dtype() of an empty tensor handle"},
+             [](Model&) { Tensor().dtype(); }),
+      misuse("axis_outside_the_rank", {"axis -3 is outside rank 2"}, [](Model& m) { m.x.dim(-3); }),
   };
 }
 
@@ -110,9 +109,9 @@ std::vector<BadInput> declarations() {
              [](Model& m) { m.g.input("z", DType::F32, {Dim::symbol("seq")}); }),
       misuse("negative_dim", {"negative dim -1"},
              [](Model& m) { m.g.input("z", DType::F32, {-1, 4}); }),
-      misuse("huge_shape", {"the product of the dims is too large"},
+      misuse("huge_shape", {"elements, at most 281474976710656 are possible"},
              [](Model& m) { m.g.weight("w", DType::F32, {int64_t(1) << 31, int64_t(1) << 31}); }),
-      misuse("shape_whose_product_overflows", {"the product of the dims is too large"},
+      misuse("shape_whose_product_overflows", {"elements, at most 281474976710656 are possible"},
              [](Model& m) {
                const int64_t most = std::numeric_limits<int64_t>::max();
                m.g.input("z", DType::F32, {most, most});

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs, and what holds them with modules and tensors, can be moved: everything follows.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <lathe/lathe.h>
+
+namespace lathe {
+namespace {
+
+// The way in which PyTorch and MLX users keep a model.
+struct Model {
+  Graph g;
+  nn::Linear fc{g, "fc", 4, 3};
+  Tensor x = g.input("x", DType::F32, {2, 4});
+  explicit Model(const char* name = "model") : g(name) {}
+};
+
+// fc of ones with weights of `value`: every output is 4 * value.
+float output(Model& m, float value) {
+  m.g.output("y", m.fc(m.x));
+  Session session(compile(m.g, {.backend = "reference"}));
+  session.bindWeights(
+      Arrays{{"fc.weight", Array::fromFloats(std::vector<float>(12, value), {3, 4})}});
+  const Array ones = Array::fromFloats(std::vector<float>(8, 1), {2, 4});
+  return float(session.run("forward", Arrays{{"x", ones}}).at("y").at(0));
+}
+
+TEST(GraphMoves, ModulesAndTensorsFollowAStruct) {
+  Model first;
+  Model second = std::move(first);
+  EXPECT_EQ(&second.fc.graph(), &second.g);
+  EXPECT_EQ(output(second, 2), 8);
+}
+
+TEST(GraphMoves, ModulesFollowThroughAGrowingVector) {
+  std::vector<Model> models;
+  for (int i = 0; i < 5; ++i) models.emplace_back();
+  for (size_t i = 0; i < models.size(); ++i) {
+    EXPECT_EQ(&models[i].fc.graph(), &models[i].g);
+    EXPECT_EQ(output(models[i], float(i)), 4 * float(i));
+  }
+}
+
+TEST(GraphMoves, ModulesFollowASwap) {
+  Model a("a"), b("b");
+  std::swap(a.g, b.g);
+  EXPECT_EQ(&a.fc.graph(), &b.g);
+  EXPECT_EQ(&b.fc.graph(), &a.g);
+  b.g.output("y", a.fc(a.x));
+  EXPECT_NE(b.g.text().find("module @a"), std::string::npos);
+}
+
+TEST(GraphMoves, AGraphThatIsMovedIntoItselfStays) {
+  Model m;
+  Graph& same = m.g;
+  m.g = std::move(same);
+  EXPECT_EQ(output(m, 1), 4);
+}
+
+TEST(GraphMoves, AScopeThatOutlivesItsGraphClosesNothing) {
+  std::optional<Graph> g(std::in_place);
+  Scope scope(g->recorder(), "blocks.0", std::source_location::current());
+  g.reset();
+}
+
+TEST(GraphMoves, ASessionIsMovedAndAssigned) {
+  Model a, b;
+  auto sessionOf = [](Model& m) {
+    m.g.output("y", exp(m.x));
+    return Session(compile(m.g, {.backend = "reference"}));
+  };
+  Session first = sessionOf(a), second = sessionOf(b);
+  first = std::move(second);
+  const Array zeros(DType::F32, {2, 4});
+  EXPECT_EQ(first.run("forward", Arrays{{"x", zeros}}).at("y").at(7), 1);
+}
+
+}  // namespace
+}  // namespace lathe
