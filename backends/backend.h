@@ -35,6 +35,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
+  /// Why it cannot compile with these options, or an empty string. Without an override it has
+  /// neither `float64` nor a `target`.
+  virtual std::string whyNotWith(const BackendOptions& options) const;
   /// Why this op cannot run here, or an empty string. A "no" for a fused op expands it through its
   /// decomposition; for an elementary op it is an error of compilation.
   virtual std::string whyNot(mlir::Operation* op) const = 0;

@@ -85,18 +85,48 @@ class Recording {
   size_t seen_ = 0, declined_ = 0;
 };
 
+// Values outside the enumerations.
+void expectValid(NumericsMode mode, Stage until) {
+  if (int(mode) < 0 || mode > NumericsMode::Fast)
+    throw Error(ErrorCode::InvalidArgument, std::to_string(int(mode)) +
+                                                " is no numerics mode; take Strict, Relaxed or "
+                                                "Fast");
+  if (int(until) < 0 || until > Stage::Program)
+    throw Error(ErrorCode::InvalidArgument,
+                std::to_string(int(until)) + " is no stage; lathe::Stage names those there are");
+}
+
+// Calls an observer of the caller's; what it throws ends the compilation as an Error.
+template <class Call>
+void watched(Call call) {
+  try {
+    call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(ErrorCode::InvalidArgument, std::string("an observer threw: ") + e.what());
+  } catch (...) {
+    throw Error(ErrorCode::InvalidArgument,
+                "an observer threw something that is no std::exception");
+  }
+}
+
 }  // namespace
 
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep) {
+  expectValid(options.mode, until);
   const Backend& backend = findBackend(options.backend);
   BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target};
+  if (std::string problem = backend.whyNotWith(forBackend); !problem.empty())
+    throw Error(ErrorCode::Unsupported, problem);
   if (options.record && options.record->wantCode)
     forBackend.onCode = [&](std::string kernel, std::string tier, std::string language,
                             std::string text) {
       options.record->code.push_back(
           {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
     };
+  const auto lock = graph.impl().lock();
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
   checkEntryPoints(*module);
   if (until > Stage::Fused) checkBeforeLayout(*module);
@@ -135,11 +165,11 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                          std::string(nameOf(stage)) + ".mlir";
       writeFileAtomically(file, print(m, true));
     }
-    if (observe) observe(stage, m);
+    if (observe) watched([&] { observe(stage, m); });
   };
   pipeline.observeStep = [&](Stage stage, const std::string& step, mlir::ModuleOp m) {
     recording.after(stage, step, m, log);
-    if (observeStep) observeStep(stage, step, m);
+    if (observeStep) watched([&] { observeStep(stage, step, m); });
   };
   runPipeline(*module, until, steps, pipeline);
   return program;

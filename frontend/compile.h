@@ -23,7 +23,7 @@ struct CompileOptions {
   /// cuda backend only: "sm_90a" puts machine code for such GPUs (and portable PTX) into the
   /// program; empty: only if this machine has a GPU. Host execution needs none.
   std::string target = {};
-  std::string saveIrDir = {};   ///< if set: N-STAGE.mlir files of every stage go there
+  std::string saveIrDir = {};  ///< if set: N-STAGE.mlir files of every stage go there
   /// What rewrites may do to rounding and special values (docs/numerics.md).
   NumericsMode mode = NumericsMode::Relaxed;
 

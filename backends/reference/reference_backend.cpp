@@ -28,6 +28,11 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string whyNot(Operation*) const override { return ""; }
+  std::string whyNotWith(const BackendOptions& options) const override {
+    BackendOptions others = options;
+    others.float64 = false;
+    return Backend::whyNotWith(others);
+  }
   std::vector<Step> layOut(const BackendOptions&) const override { return {}; }
   std::vector<Step> lower(const BackendOptions&) const override { return {}; }
 

@@ -78,6 +78,10 @@ std::string sourceText(Location location) {
 
 Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options) {
   options_.compile.record = nullptr;
+  if (!(options_.tolerance >= 0))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a tolerance of 0 (the contract) or more, got " +
+                    std::to_string(options_.tolerance));
   checkBeforeLayout(recorded);
   checkEntry(recorded);
   chooseSizes(recorded);

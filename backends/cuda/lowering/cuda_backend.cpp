@@ -27,6 +27,11 @@ class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
 
+  std::string whyNotWith(const BackendOptions& options) const override {
+    BackendOptions others = options;
+    others.target.clear();
+    return Backend::whyNotWith(others);
+  }
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       if (!isSixteenOrThirtyTwoBits(linear.getX())) return "linear kernels take f32, bf16 and f16";
