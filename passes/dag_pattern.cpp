@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/dag_pattern.h"
 
+#include <cmath>
 #include <exception>
 
 #include "ir/attributes.h"
@@ -9,6 +10,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/dag_placement.h"
+#include "passes/greedy.h"
 #include "passes/match.h"
 #include "passes/pdl_check.h"
 #include "passes/rewrite_log.h"
@@ -83,13 +85,28 @@ Tensor DagPattern::add(PatternNode node) {
   return {this, nodes_.size() - 1};
 }
 
+void DagPattern::expectMine(const Tensor& t) const {
+  auto fail = [&](const std::string& text) {
+    throw Error(ErrorCode::InvalidArgument, "pattern '" + name_ + "': " + text);
+  };
+  if (!t.defined()) fail("expected a tensor, got an empty handle; was it moved or never assigned?");
+  const Recorder* recorder = nullptr;
+  try {
+    recorder = t.recorder();
+  } catch (const Error& e) {
+    fail(e.what());
+  }
+  if (recorder != this) fail("the tensor belongs to another pattern or graph");
+  expectValue(t.id(), std::source_location::current());
+}
+void DagPattern::expectValue(size_t id, std::source_location) const {
+  if (id >= nodes_.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': the tensor names no value of the pattern: id " +
+                    std::to_string(id) + " of " + std::to_string(nodes_.size()));
+}
 PatternNode& DagPattern::nodeOf(const Tensor& t) {
-  if (t.recorder() != this)
-    throw Error(ErrorCode::InvalidArgument,
-                "pattern '" + name_ + "': the tensor belongs to another pattern or graph");
-  if (t.id() >= nodes_.size())
-    throw Error(ErrorCode::InvalidArgument,
-                "pattern '" + name_ + "': the tensor is not recorded in the pattern");
+  expectMine(t);
   return nodes_[t.id()];
 }
 
@@ -110,6 +127,12 @@ PatternNode& DagPattern::opNode(const Tensor& t, const char* what) {
   return node;
 }
 
+void DagPattern::expectFunction(bool given, const char* what) const {
+  if (!given)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': " + what + " of a null function");
+}
+
 void DagPattern::refuseAfterRoot(const char* what, std::source_location at) const {
   if (end_)
     throw Error(ErrorCode::InvalidArgument,
@@ -127,6 +150,13 @@ Tensor DagPattern::any(DType type, std::source_location at) { return dtype(any(a
 
 Tensor DagPattern::constant(double value, double tolerance, std::source_location at) {
   refuseAfterRoot("constant()", at);
+  if (std::isnan(value) || !(tolerance >= 0))
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ +
+                    "': constant() takes a number and a tolerance of at least 0, "
+                    "got " +
+                    numberText(value) + " and tolerance " + numberText(tolerance),
+                at);
   return add({.kind = PatternNode::Kind::Constant,
               .exact = value,
               .tolerance = tolerance,
@@ -136,6 +166,7 @@ Tensor DagPattern::constant(double value, double tolerance, std::source_location
 Tensor DagPattern::constantWhere(std::string text, std::function<bool(double)> accepts,
                                  std::source_location at) {
   refuseAfterRoot("constantWhere()", at);
+  expectFunction(bool(accepts), "constantWhere()");
   return add({.kind = PatternNode::Kind::Constant,
               .constant = std::move(accepts),
               .text = std::move(text),
@@ -162,6 +193,7 @@ Tensor DagPattern::optional(const Tensor& op, const Tensor& otherwise, std::sour
 }
 
 Tensor DagPattern::where(const Tensor& t, std::string text, std::function<bool(Value)> accepts) {
+  expectFunction(bool(accepts), "where()");
   matchedNode(t, "where()").conditions.push_back({std::move(text), std::move(accepts)});
   return t;
 }
@@ -173,15 +205,23 @@ Tensor DagPattern::whereType(const Tensor& t, std::string text,
   return t;
 }
 Tensor DagPattern::dtype(const Tensor& t, DType dtype) {
-  return whereType(t, "elements of " + std::string(nameOf(dtype)), [dtype](RankedTensorType type) {
+  whereType(t, "elements of " + std::string(nameOf(dtype)), [dtype](RankedTensorType type) {
     return lathe::dtypeOf(type.getElementType()) == dtype;
   });
+  nodeOf(t).dtype = dtype;
+  return t;
 }
 Tensor DagPattern::rank(const Tensor& t, int64_t rank) {
+  if (rank < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': nothing has rank " + std::to_string(rank));
   return whereType(t, "rank " + std::to_string(rank),
                    [rank](RankedTensorType type) { return type.getRank() == rank; });
 }
 Tensor DagPattern::dim(const Tensor& t, int64_t axis, int64_t size) {
+  if (size < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "pattern '" + name_ + "': no axis has size " + std::to_string(size));
   return whereType(t, "size " + std::to_string(size) + " of axis " + std::to_string(axis),
                    [=](RankedTensorType type) {
                      auto i = axisOf(type, axis);
@@ -211,6 +251,7 @@ void DagPattern::sameDim(const Tensor& a, int64_t axisA, const Tensor& b, int64_
   sameDims_.push_back({a.id(), b.id(), axisA, axisB});
 }
 void DagPattern::require(std::string text, std::function<bool(const Match&)> holds) {
+  expectFunction(bool(holds), "require()");
   requirements_.push_back({std::move(text), std::move(holds)});
 }
 
@@ -219,13 +260,15 @@ AttrValue DagPattern::captured(const Tensor& t, std::string_view attribute) {
   return Keyword{kCaptured, std::to_string(t.id()) + "." + std::string(attribute)};
 }
 AttrValue DagPattern::captured(const Tensor& constant) const {
-  if (constant.recorder() != this || nodes_[constant.id()].kind != PatternNode::Kind::Constant)
+  expectMine(constant);
+  if (nodes_[constant.id()].kind != PatternNode::Kind::Constant)
     throw Error(
         ErrorCode::InvalidArgument,
         "pattern '" + name_ + "': captured() of one tensor takes a constant of the pattern");
   return Keyword{kCapturedValue, std::to_string(constant.id())};
 }
 AttrValue DagPattern::capturedShape(const Tensor& t) const {
+  expectMine(t);
   return Keyword{kCapturedShape, std::to_string(t.id())};
 }
 
@@ -283,7 +326,11 @@ void DagPattern::replaceWith(const Tensor& t) {
   replacement_ = t.id();
   build_ = [this](Match& match) { return buildRecorded(match); };
 }
-void DagPattern::replaceWith(Replacement build) { build_ = std::move(build); }
+void DagPattern::replaceWith(Replacement build) {
+  expectFunction(bool(build), "replaceWith()");
+  build_ = std::move(build);
+  replacement_.reset();
+}
 void DagPattern::replaceToo(const Tensor& matched, const Tensor& by) {
   nodeOf(by);
   nodeOf(matched).mayEscape = true;
@@ -505,6 +552,11 @@ class DagRewrite final : public RewritePattern {
     if (match.threw())
       op->emitError() << "pattern '" << pattern_->name() << "': " << match.reason();
     if (!value) return failure();
+    if (RewriteBudget* budget = RewriteBudget::current();
+        budget && !budget->take(pattern_->name(), match.opsMade())) {
+      pattern_->discard(rewriter, match);
+      return failure();
+    }
     pattern_->commit(rewriter, match, value);
     return success();
   }
@@ -517,9 +569,27 @@ class DagRewrite final : public RewritePattern {
 
 void addPattern(PatternLibrary& library, MLIRContext* context, std::string name,
                 const std::function<void(DagPattern&)>& record) {
+  const std::string prefix = "pattern '" + name + "'";
+  auto refuse = [&](ErrorCode code, const std::string& text) {
+    throw Error(code, prefix + ": " + text);
+  };
+  if (name.empty()) refuse(ErrorCode::InvalidArgument, "its name is empty; give it one");
+  if (!context)
+    refuse(ErrorCode::InvalidArgument,
+           "expected a context, got null; record it in the function that is given as patterns");
+  if (!record) refuse(ErrorCode::InvalidArgument, "it is recorded by a null function");
   auto pattern = std::make_shared<DagPattern>(context, std::move(name));
-  record(*pattern);
-  pattern->checkComplete();
+  try {
+    record(*pattern);
+    pattern->checkComplete();
+  } catch (const Error& e) {
+    if (StringRef(e.what()).contains(prefix)) throw;
+    refuse(e.code(), e.what());
+  } catch (const std::exception& e) {
+    refuse(ErrorCode::InvalidArgument, std::string("its recorder threw: ") + e.what());
+  } catch (...) {
+    refuse(ErrorCode::InvalidArgument, "its recorder threw something that is no std::exception");
+  }
   library.push_back(std::move(pattern));
 }
 

@@ -113,6 +113,7 @@ class DagPattern final : public Recorder {
   /// A pattern has neither: both throw Error.
   DType dtypeOf(size_t id) const override;
   Dims shapeOf(size_t id) const override;
+  void expectValue(size_t id, std::source_location at) const override;
   /// `x * 0.5` looks for the constant 0.5 before `root`, and makes one after it.
   Tensor scalar(double value, size_t like, std::source_location at) override;
   /// Stays as it is: a negative axis is counted from the back of the matched value.
@@ -149,6 +150,8 @@ class DagPattern final : public Recorder {
   const std::string& name() const { return name_; }
   int phase() const { return phase_; }
   size_t root() const { return root_; }
+  /// Nothing where the replacement is a function.
+  std::optional<size_t> recordedReplacement() const { return replacement_; }
   const std::string& rootOp() const;
   unsigned benefit() const { return benefit_; }
   /// Ops of the first spelling: the scale of Miss::matched.
@@ -169,9 +172,12 @@ class DagPattern final : public Recorder {
   };
   Tensor whereType(const Tensor& t, std::string text,
                    std::function<bool(mlir::RankedTensorType)> accepts);
+  /// Throws Error, with the pattern's name, for a tensor that is none of its own.
+  void expectMine(const Tensor& t) const;
   PatternNode& nodeOf(const Tensor& t);
   PatternNode& opNode(const Tensor& t, const char* what);
   PatternNode& matchedNode(const Tensor& t, const char* what);
+  void expectFunction(bool given, const char* what) const;
   void refuseAfterRoot(const char* what, std::source_location at) const;
   mlir::Attribute resolved(mlir::NamedAttribute attribute, Match& match) const;
   mlir::Value buildRecorded(Match& match) const;

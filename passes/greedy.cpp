@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/greedy.h"
 
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -10,6 +11,8 @@ using namespace mlir;
 
 namespace lathe {
 namespace {
+
+thread_local RewriteBudget* currentBudget = nullptr;
 
 struct FoldPattern : RewritePattern {
   // Before any other pattern: folding only ever makes less.
@@ -51,6 +54,24 @@ struct FoldPattern : RewritePattern {
 
 }  // namespace
 
+bool RewriteBudget::take(const std::string& pattern, int64_t ops) {
+  if (exhausted()) return false;
+  if (rewritesDone_ == rewrites_ || opsMade_ + ops > ops_) {
+    pattern_ = pattern;
+    return false;
+  }
+  ++rewritesDone_;
+  opsMade_ += ops;
+  return true;
+}
+
+std::string RewriteBudget::text() const {
+  return "pattern '" + pattern_ + "' was the last of " + std::to_string(rewritesDone_) +
+         " rewrites, which made " + std::to_string(opsMade_) + " ops";
+}
+
+RewriteBudget* RewriteBudget::current() { return currentBudget; }
+
 LogicalResult applyPatterns(Operation* root, const FrozenRewritePatternSet& patterns) {
   RewriteLog own(root->getContext());
   RewriteLog* log = rewriteLogOf(root->getContext());
@@ -65,7 +86,14 @@ LogicalResult applyPatterns(Operation* root, const FrozenRewritePatternSet& patt
       .enableConstantCSE(false)
       .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled)
       .setUseTopDownTraversal();
+  RewriteBudget budget(ops);
+  llvm::SaveAndRestore run(currentBudget, &budget);
   LogicalResult result = applyPatternsGreedily(root, patterns, config);
+  if (budget.exhausted()) {
+    root->emitError() << "rewriting does not end: " << budget.text()
+                      << "; does it match its own replacement?";
+    return failure();
+  }
   if (failed(result))
     root->emitError() << "rewriting does not end: pattern '" << seen->lastApplied()
                       << "' was the last of very many; does it match its own replacement?";

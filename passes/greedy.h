@@ -4,7 +4,30 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 
+#include <string>
+
 namespace lathe {
+
+/// How much the fusions of one run of applyPatterns may do: one that matches what it makes would go
+/// on until memory ends. Once it is used up, every fusion declines, and applyPatterns names the one
+/// that used it up.
+class RewriteBudget {
+ public:
+  explicit RewriteBudget(int64_t ops) : rewrites_(8 * ops + 1000), ops_(32 * ops + 2000) {}
+  /// False if a rewrite that makes so many ops is not to happen.
+  bool take(const std::string& pattern, int64_t ops);
+  bool exhausted() const { return !pattern_.empty(); }
+  /// "pattern 'x' was the last of 1080 rewrites, which made 2320 ops"
+  std::string text() const;
+
+  /// That of the run in this thread; null outside of one.
+  static RewriteBudget* current();
+
+ private:
+  int64_t rewrites_, ops_;
+  int64_t rewritesDone_ = 0, opsMade_ = 0;
+  std::string pattern_;
+};
 
 /// Applies patterns top-down until none matches. The driver neither folds nor merges constants by
 /// itself, because it would do so without a number and lose locations; see addFoldPattern.

@@ -55,6 +55,8 @@ class Match {
   /// Refuses the match: `return match.decline("epsilon is not a constant")`.
   mlir::Value decline(const llvm::Twine& reason);
   const std::string& reason() const { return reason_; }
+  /// Ops of the replacement that was built.
+  int64_t opsMade() const { return int64_t(created_.size()); }
   /// A function of the pattern threw; `reason` has the words.
   bool threw() const { return threw_; }
   /// Says that the replacement weakens a contract. In a mode that keeps it the match is refused:

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
+#include "runtime/dtype.h"
 
 namespace lathe {
 
@@ -35,6 +36,7 @@ struct PatternNode {
   std::optional<double> exact;           ///< Constant: the value, within `tolerance`
   double tolerance = 0;
   std::vector<Condition> conditions;
+  std::optional<DType> dtype;  ///< the one that a condition asks for
   std::string text;  ///< says what `constant` wants
   std::source_location at;
   std::string place;  ///< of a pattern read from a file, instead of `at`: "gate.pdll:5"

@@ -3,6 +3,7 @@
 
 #include "ir/dialect.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/dag_types.h"
 #include "passes/pdl_patterns.h"
 #include "runtime/error.h"
 
@@ -11,11 +12,26 @@ namespace lathe {
 PatternLibrary userPatterns(mlir::MLIRContext* context, const PatternsFor& patterns,
                             const std::vector<std::string>& files) {
   context->getOrLoadDialect<LatheDialect>();
-  PatternLibrary library = patterns ? patterns(context) : PatternLibrary();
+  PatternLibrary library;
+  auto refuse = [](const std::string& text) {
+    throw Error(ErrorCode::InvalidArgument, "the function given as patterns threw " + text);
+  };
+  try {
+    if (patterns) library = patterns(context);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    refuse(e.what());
+  } catch (...) {
+    refuse("something that is no std::exception");
+  }
   for (auto& pattern : library) {
     if (!pattern)
       throw Error(ErrorCode::InvalidArgument, "the list of patterns holds a null pointer");
     pattern->checkComplete();
+    if (std::string problem = whyNeverOfItsType(*pattern); !problem.empty())
+      throw Error(ErrorCode::InvalidArgument, "pattern '" + pattern->name() + "': " + problem +
+                                                  "; insert a cast or match another op");
     if (pattern->context() != context)
       throw Error(ErrorCode::InvalidArgument,
                   "pattern '" + pattern->name() +
