@@ -20,7 +20,7 @@ Tensor Embedding::table() const {
 }
 
 Tensor Embedding::operator()(const Tensor& ids, std::source_location at) const {
-  expectIntegers(ids, "Embedding '" + path() + "', ids", at);
+  expectIntegers(ids, "Embedding '" + path() + "'", at);
   const Scope scope = opened(ids, at);
   // Rows are converted after the lookup: the values are the same, and the table is not copied.
   Tensor rows = options_.useFused ? fused::embedding(ids, table()) : gather(table(), ids, 0);
