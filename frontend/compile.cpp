@@ -96,21 +96,6 @@ void expectValid(NumericsMode mode, Stage until) {
                 std::to_string(int(until)) + " is no stage; lathe::Stage names those there are");
 }
 
-// Calls an observer of the caller's; what it throws ends the compilation as an Error.
-template <class Call>
-void watched(Call call) {
-  try {
-    call();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw Error(ErrorCode::InvalidArgument, std::string("an observer threw: ") + e.what());
-  } catch (...) {
-    throw Error(ErrorCode::InvalidArgument,
-                "an observer threw something that is no std::exception");
-  }
-}
-
 }  // namespace
 
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
@@ -165,11 +150,11 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                          std::string(nameOf(stage)) + ".mlir";
       writeFileAtomically(file, print(m, true));
     }
-    if (observe) watched([&] { observe(stage, m); });
+    if (observe) observe(stage, m);
   };
   pipeline.observeStep = [&](Stage stage, const std::string& step, mlir::ModuleOp m) {
     recording.after(stage, step, m, log);
-    if (observeStep) watched([&] { observeStep(stage, step, m); });
+    if (observeStep) observeStep(stage, step, m);
   };
   runPipeline(*module, until, steps, pipeline);
   return program;

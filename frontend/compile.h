@@ -96,7 +96,8 @@ std::string irAt(const Graph& graph, std::string_view stage, const CompileOption
                  bool withLocations = false);
 
 /// compile() for those who look at modules: `observe` and `observeStep` see what the pipeline's
-/// observers see. Stops at `until`; the program is empty unless that is Stage::Program.
+/// observers see; what they throw passes through. Stops at `until`; the program is empty unless
+/// that is Stage::Program.
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep = {});
 

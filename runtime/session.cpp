@@ -137,11 +137,6 @@ Session::Session(std::shared_ptr<const Program> program, const SessionOptions& o
   if (!program)
     throw Error(ErrorCode::InvalidArgument,
                 "Session: expected a program, got a null pointer; compile one or open an artifact");
-  if (!options.device.empty() && program->backend != "cuda")
-    throw Error(ErrorCode::InvalidArgument,
-                "Session: the device '" + options.device +
-                    "' is an option of programs of the cuda backend, this one is of '" +
-                    program->backend + "'; leave it empty");
   impl_->program = std::move(program);
   impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->states.resize(impl_->program->states.size());

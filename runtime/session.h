@@ -46,7 +46,7 @@ struct CallProfile {
 /// It can be moved; a moved-from session throws Error wherever it is used.
 class Session {
  public:
-  /// Throws Error (InvalidArgument) for a null program and options that its backend has not.
+  /// Throws Error (InvalidArgument) for a null program and options without meaning.
   explicit Session(std::shared_ptr<const Program> program, const SessionOptions& options = {});
   explicit Session(Program program, const SessionOptions& options = {});
   ~Session();

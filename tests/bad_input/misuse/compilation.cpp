@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // compile, irAt and parse.
-#include "mlir/IR/BuiltinOps.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {
@@ -127,22 +126,6 @@ Table compilation() {
        },
        kArgument,
        {"17 is no stage"}},
-      {"observer_that_throws",
-       [] {
-         Finished m;
-         runStages(m.g, Stage::Fused, {}, [](Stage, mlir::ModuleOp) { throw 42; });
-       },
-       kArgument,
-       {"observer", "no std::exception"}},
-      {"step_observer_that_throws",
-       [] {
-         Finished m;
-         runStages(m.g, Stage::Fused, {}, {}, [](Stage, const std::string&, mlir::ModuleOp) {
-           throw std::runtime_error("seen enough");
-         });
-       },
-       kArgument,
-       {"observer", "seen enough"}},
   });
 }
 

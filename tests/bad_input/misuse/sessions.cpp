@@ -53,14 +53,6 @@ Table madeSessions() {
        [] { Session s(linearProgram("cuda"), {.device = "npu"}); },
        kArgument,
        {"'npu'"}},
-      {"device_for_the_reference",
-       [] { Session s(linearProgram(), {.device = "gpu"}); },
-       kArgument,
-       {"device", "'gpu'", "cuda"}},
-      {"device_for_the_cpu",
-       [] { Session s(linearProgram("cpu"), {.device = "host"}); },
-       kArgument,
-       {"device", "'host'", "cuda"}},
   });
 }
 
