@@ -26,7 +26,9 @@ TEST_P(SplitBehavior, OfMatchesInARow) {
     const std::string json = std::string(R"({"type": "Split", "behavior": ")") +
                              GetParam().behavior + R"(", "pattern": )" + pattern + "}";
     const PreTokenizer splitter(JsonValue::parse(json, "tokenizer.json"));
-    EXPECT_EQ(splitter.split("the-final--countdown"), GetParam().words) << pattern;
+    const std::string text = "the-final--countdown";
+    TextBudget budget(text.size());
+    EXPECT_EQ(splitter.split(text, budget), GetParam().words) << pattern;
   }
 }
 

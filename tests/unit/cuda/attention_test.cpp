@@ -114,6 +114,17 @@ TEST(TiledAttention, NanAndInfinity) {
   expectAttention(c, tiles(4, 2, 64));
 }
 
+// All keys weigh the same, however large their one score is.
+TEST(TiledAttention, EqualScoresOfAnySize) {
+  for (double size : {0x1p3, 0x1p12, 0x1p17, 0x1p40, -0x1p17}) {
+    AttentionCase c = attentionCase(groupedAttention(DType::BF16, 1, 1, 64, 64), 1, 33, 70);
+    for (auto* operand : {&c.q, &c.k})
+      for (size_t i = 0; i < operand->size(); ++i)
+        (*operand)[i] = i % 64 ? 0 : operand == &c.q ? size : std::abs(size);
+    expectAttention(c, tiles(4, 1, 64));
+  }
+}
+
 TEST(SimtAttention, EveryOption) {
   AttentionChoice simt;
   AttentionKernel a = groupedAttention(DType::F32, 2, 3, 33, 70);
