@@ -80,21 +80,20 @@ CutOut cutOut(Replacements replaced, ArrayRef<Operation*> matched, ArrayRef<Oper
     old.insert(value.getDefiningOp());
   }
   // What the new ops read is where the old ones are cut, too.
-  llvm::SetVector<Value> read;
-  Cut gets(made, read);
-  for (Value v : after) gets.collect(v);
-  llvm::SetVector<Value> leaves = read;
+  llvm::SetVector<Value> leaves;
   for (int step = 0;; ++step) {
-    Cut had(old, leaves);
+    leaves.clear();
+    Cut gets(made, leaves), had(old, leaves);
+    for (Value v : after) gets.collect(v);
     for (Value v : before) had.collect(v);
-    bool grew = false;
-    for (Value leaf : SmallVector<Value>(leaves.begin(), leaves.end())) {
+    if (step == reach) break;
+    for (Value leaf : leaves) {
       Operation* def = leaf.getDefiningOp();
-      if (step >= reach || read.contains(leaf) || !def || !isMemoryEffectFree(def)) continue;
-      grew |= old.insert(def).second;
+      if (!def || !isMemoryEffectFree(def) || def->getNumRegions() || isa<RandomBitsOp>(def))
+        continue;
+      old.insert(def);
+      made.insert(def);
     }
-    if (!grew) break;
-    leaves = read;
   }
   MLIRContext* context = before.front().getContext();
   OpBuilder b(context);

@@ -20,9 +20,9 @@ using Replacements = llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>>;
 
 /// Cuts both sides of a rewrite at the same values: what the new ops read from outside, and what
 /// the old ops read from outside of `matched`. Constants and index ramps belong to both sides.
-/// `matched` are the ops that the rewrite removes or looks through, `created` those it makes. The
-/// old side is followed `reach` ops further up wherever the new side does not read what it is cut
-/// at.
+/// `matched` are the ops that the rewrite removes or looks through, `created` those it makes. With
+/// a `reach`, what the cut values are computed from belongs to both sides, so many ops deep: values
+/// that depend on each other are then no arguments of their own.
 CutOut cutOut(Replacements replaced, llvm::ArrayRef<mlir::Operation*> matched,
               llvm::ArrayRef<mlir::Operation*> created, int reach = 0);
 

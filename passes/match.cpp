@@ -112,10 +112,9 @@ bool Match::checkValues(const NumericsPolicy& policy, ArrayRef<std::pair<Value, 
     return valueDifference(cutOut(replaced, matched, created_, reach), graph, policy.evaluate);
   };
   auto words = difference(0);
-  // Where the old side is cut below what the new side reads, values that belong together were drawn
-  // apart.
-  constexpr int kReach = 16;
-  if (words) words = difference(kReach);
+  // Where one cut value is computed from another, they were drawn apart.
+  for (int reach : {2, 6})
+    if (words) words = difference(reach);
   if (!words) return true;
   decline("the values differ on a sample: " + *words);
   return false;

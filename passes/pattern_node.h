@@ -37,7 +37,7 @@ struct PatternNode {
   double tolerance = 0;
   std::vector<Condition> conditions;
   std::optional<DType> dtype;  ///< the one that a condition asks for
-  std::string text;  ///< says what `constant` wants
+  std::string text;            ///< says what `constant` wants
   std::source_location at;
   std::string place;  ///< of a pattern read from a file, instead of `at`: "gate.pdll:5"
 };

@@ -68,11 +68,12 @@ double realOf(Random& random, Floats floats) {
   return x;
 }
 
-int64_t integerOf(Random& random, Integers integers, unsigned width) {
+int64_t integerOf(Random& random, Integers integers, DType dtype) {
   if (integers == Integers::Zero) return 0;
   const uint64_t bits = random.bits();
   if (integers == Integers::Few) return int64_t(bits % 2);
-  if (width == 64 && bits % 8 == 0) return (int64_t(1) << 53) + 1 + int64_t(bits >> 60);
+  if (dtype == DType::U8) return int64_t((bits >> 8) % 256);
+  if (dtype == DType::I64 && bits % 8 == 0) return (int64_t(1) << 53) + 1 + int64_t(bits >> 60);
   return int64_t((bits >> 8) % 201) - 100;
 }
 
@@ -101,11 +102,11 @@ Array arrayOf(RankedTensorType type, const Draw& draw, uint64_t seed) {
   Array a(dtype, shape);
   for (int64_t i = 0; i < a.size(); ++i) {
     if (dtype == DType::I64)
-      a.as<int64_t>()[size_t(i)] = integerOf(random, draw.integers, 64);
+      a.as<int64_t>()[size_t(i)] = integerOf(random, draw.integers, dtype);
     else if (dtype == DType::Bool)
       a.set(i, i / row % 3 == 1 ? 0 : double(random.bits() % 2));  // a row of false
     else
-      a.set(i, double(integerOf(random, draw.integers, dtype == DType::U8 ? 0 : 32)));
+      a.set(i, double(integerOf(random, draw.integers, dtype)));
   }
   return a;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/types.h"
 #include "passes/locations.h"
@@ -36,9 +37,8 @@ const Goal* ownerOf(const DagPattern& p) {
 bool isWorthTelling(const NearMiss& near) {
   if (near.goal || near.miss.why == Miss::Why::Declined) return true;
   const int matched = near.miss.matched, of = near.pattern->opCount();
-  if (isStructural(near) || near.miss.why == Miss::Why::Constant)
-    return matched >= 3 && matched < of && matched * 2 >= of && !ownerOf(*near.pattern);
-  return matched > 1 && matched * 2 >= of;
+  if (matched <= 1 || matched * 2 < of) return false;
+  return !(isStructural(near) || near.miss.why == Miss::Why::Constant) || !ownerOf(*near.pattern);
 }
 
 // Empty if a pattern takes the op.
@@ -106,13 +106,21 @@ std::string NearMiss::explain() const {
 std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library, bool evenFar) {
   SmallVector<Operation*> ops;
   root->walk([&](Operation* op) { ops.push_back(op); });
+  // Who writes a pattern wants to know of it, whatever the op is meant for besides.
+  std::set<std::string> builtIn;
+  for (auto& p : fusionPatterns(root->getContext())) builtIn.insert(p->name());
+  auto isUsers = [&](const NearMiss& near) {
+    return near.pattern && !builtIn.count(near.pattern->name());
+  };
   std::vector<NearMiss> misses;
   for (Operation* op : ops) {
     std::vector<NearMiss> ofOp = nearest(op, library);
     const bool isMeant = !ofOp.empty() && ofOp[0].goal;
     for (NearMiss& near : ofOp)
-      // Beside what was meant nothing else is an answer, unless everything is asked for.
-      if (evenFar || (near.goal ? &near == &ofOp[0] : !isMeant && isWorthTelling(near)))
+      // Beside what was meant no other built-in fusion is an answer, unless everything is asked
+      // for.
+      if (evenFar ||
+          (near.goal ? &near == &ofOp[0] : (!isMeant || isUsers(near)) && isWorthTelling(near)))
         misses.push_back(std::move(near));
   }
   if (evenFar) return misses;
@@ -121,7 +129,7 @@ std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library,
   for (const NearMiss& near : misses)
     if (near.goal) meant.insert(near.op);
   std::erase_if(misses, [&](const NearMiss& near) {
-    return !near.goal &&
+    return !near.goal && !isUsers(near) &&
            llvm::any_of(near.op->getUsers(), [&](Operation* user) { return meant.contains(user); });
   });
   // Part of what a larger fusion nearly took: that one's reason is the one to tell.
@@ -134,7 +142,8 @@ std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library,
   });
   // The best fusion of an op that is meant for none.
   llvm::DenseSet<Operation*> seen;
-  std::erase_if(misses, [&](const NearMiss& near) { return !seen.insert(near.op).second; });
+  std::erase_if(
+      misses, [&](const NearMiss& near) { return !isUsers(near) && !seen.insert(near.op).second; });
   return misses;
 }
 

@@ -143,10 +143,12 @@ bool swapsLastTwo(TransposeOp op) {
     if (p[i] != int64_t(i)) return false;
   return rank >= 2 && p[rank - 1] == int64_t(rank - 2);
 }
-// (a b)^T is b^T a^T, sum by sum; only where a transpose in front of the product goes.
+// (a b)^T is b^T a^T, sum by sum; only where a transpose in front of the product goes. A product
+// with a weight on the right is a linear op, and keys that come out of one are turned behind it.
 Value transposeOfProduct(TransposeOp op, OpMaker& m) {
   auto product = op.getX().getDefiningOp<MatmulOp>();
-  if (!product || !product->hasOneUse() || !swapsLastTwo(op)) return {};
+  if (!product || !product->hasOneUse() || !swapsLastTwo(op) || isLoadedWeight(product.getB()))
+    return {};
   auto a = product.getA().getDefiningOp<TransposeOp>();
   auto b = product.getB().getDefiningOp<TransposeOp>();
   if (!(a && swapsLastTwo(a)) && !(b && swapsLastTwo(b))) return {};

@@ -75,7 +75,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"reduce_prod", {0, 256}},
       {"cumsum", {128, 4}},
       {"matmul", {256, 4}},
-      {"convolution", {256, 4}},
+      {"convolution", {512, 8}},
       // Fused ops round in between: at most a step for every op of the decomposition.
       {"softmax", {4, 16}},
       {"rms_norm", {4, 16, 0, 0.5}},

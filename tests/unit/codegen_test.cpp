@@ -47,7 +47,7 @@ TEST(Codegen, ReportsAnObjectThatIsNone) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
                  "expected the generated kernels to link, got: The file was not recognized as a "
-                 "valid object file; check that the temporary folder is writable");
+                 "valid object file; check that the temporary folder (TMPDIR) is writable and has space");
   }
 }
 

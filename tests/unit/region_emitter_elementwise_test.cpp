@@ -292,7 +292,7 @@ TEST_P(RegionElementwise, ReadsBitsAsAnotherType) {
     EXPECT_EQ(y[0].as<int32_t>()[i], std::bit_cast<int32_t>(a.as<float>()[i]));
     EXPECT_EQ(y[1].as<float>()[i],
               std::bit_cast<float>(std::bit_cast<int32_t>(a.as<float>()[i]) + 1));
-    EXPECT_EQ(y[2].as<uint16_t>()[i], h.as<uint16_t>()[i]);
+    EXPECT_EQ(y[2].as<int16_t>()[i], std::bit_cast<int16_t>(h.as<uint16_t>()[i]));
   }
 }
 

@@ -31,6 +31,7 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
 inline void tileConfigure(const AmxTileConfig& config) { _tile_loadconfig(&config); }
 inline void tileRelease() { _tile_release(); }
+#if defined(__clang__)
 template <int tile>
 inline void tileZero() {
   _tile_zero(tile);
@@ -49,6 +50,28 @@ template <int sums, int a, int b>
 inline void tileDotBf16() {
   _tile_dpbf16ps(sums, a, b);
 }
+#else
+// gcc's intrinsics are macros that paste the tile's number into the instruction: a template's
+// parameter is no number to them.
+template <int tile>
+inline void tileZero() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(tile));
+}
+/// Rows are `stride` bytes apart.
+template <int tile>
+inline void tileLoad(const void* from, int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
+}
+template <int tile>
+inline void tileStore(void* to, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(tile) : "memory");
+}
+/// sums[16][16] += a[16][32] x b[16][16][2], in bf16 pairs.
+template <int sums, int a, int b>
+inline void tileDotBf16() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
+}
+#endif
 
 LATHE_ISA_END
 

@@ -212,17 +212,14 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
       }
       #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const float scaledShift = shift[h] * Units::kFactor;
-        // One multiply-add rounds both products, which leaves |scaledShift| 2^-23 in the exponent.
-        // Large scores are subtracted first: the difference is exact.
-        const bool fused = Units::kRaw && fabsf(scaledShift) < 128.0f;
+        // The maximum is subtracted before the scale: one multiply-add of both would leave an error
+        // in the exponent that grows with the scores.
         #pragma unroll
         for (int n = 0; n < C::kKeys / 8; ++n)
           #pragma unroll
           for (int e = 2 * h; e < 2 * h + 2; ++e) {
             float& x = s[r][n].r[e];
-            x = fused ? fast_ex2(fmaf(x, Units::kFactor, -scaledShift))
-                      : Units::exponential(x, shift[h]);
+            x = Units::exponential(x, shift[h]);
             sum[r][h] += x;
           }
       }

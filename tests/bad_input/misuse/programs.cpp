@@ -50,7 +50,10 @@ Table programs() {
        kIo,
        {"/nonexistent"}},
       {"save_without_a_name", [] { linearProgram()->save(""); }, kIo, {"cannot"}},
-      {"save_over_a_folder", [] { linearProgram()->save("/tmp"); }, kIo, {"/tmp"}},
+      {"save_over_a_folder",
+       [] { linearProgram()->save("/tmp"); },
+       kArgument,
+       {"/tmp: expected the name of a file to write, got a directory"}},
       {"save_of_metadata_of_bytes",
        [] {
          edited([](Program& p) { p.metadata["by"] = "\xff"; }).save("/tmp/lathe_misuse.lathe");

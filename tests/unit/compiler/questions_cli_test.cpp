@@ -66,7 +66,7 @@ TEST_F(QuestionsCli, RunsCudaKernelsOnTheCpu) {
   EXPECT_THAT(outputOf("bisect " + flags), HasSubstr("nothing is wrong"));
   EXPECT_THAT(outputOf("inspect --check-numerics " + flags), HasSubstr("program"));
   for (const char* question : {"bisect ", "inspect --check-numerics "})
-    expectFailure(2, "--device is of the cuda backend, the program is for cpu; add --backend cuda",
+    expectFailure(2, "--device is of the cuda backend, this call is for cpu; add --backend cuda",
                   question + path + " --backend cpu --device host");
   expectFailure(2, "--device", "inspect " + path + " --device host");
 }
@@ -130,7 +130,10 @@ TEST_F(QuestionsCli, BisectsReproducerRunsWithTheFlagsOfTheCall) {
   const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out put";
   std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
   %x = operand
-  %root = operation "lathe.tanh"(%x : !pdl.value)
+  %y = type
+  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
+  %value = result 0 of %root
+  apply_native_constraint "approximate"(%value : !pdl.value)
   rewrite %root {
     %new = operation "lathe.sigmoid"(%x : !pdl.value)
     replace %root with %new
