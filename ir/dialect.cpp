@@ -78,14 +78,29 @@ Attribute DimsAttr::parse(AsmParser& p, Type) {
     e = DimExpr::symbol(std::string_view(name.data(), name.size()));
     return success();
   };
-  auto term = [&](DimExpr& product) -> ParseResult {
-    product = DimExpr(1);
-    do {
+  auto furtherFactors = [&](DimExpr& product) -> ParseResult {
+    while (succeeded(p.parseOptionalStar())) {
       DimExpr e;
       if (factor(e)) return failure();
       product = product * e;
-    } while (succeeded(p.parseOptionalStar()));
+    }
     return success();
+  };
+  auto term = [&](DimExpr& product) -> ParseResult {
+    return failure(factor(product) || furtherFactors(product));
+  };
+  // `seq-1` is the symbol and a number with its sign. A sign before a symbol cannot be read.
+  auto signedTerm = [&](DimExpr& product) -> OptionalParseResult {
+    int64_t value = 0;
+    SMLoc at = p.getCurrentLocation();
+    OptionalParseResult integer = p.parseOptionalInteger(value);
+    if (!integer.has_value()) return std::nullopt;
+    if (failed(*integer) || value >= 0)
+      return ParseResult(p.emitError(at,
+                                     "terms of a dim are joined by '+' or, for a difference, by "
+                                     "the word 'minus': <n minus m>"));
+    product = DimExpr(value);
+    return furtherFactors(product);
   };
   auto one = [&]() -> ParseResult {
     DimExpr sum, e;
@@ -98,6 +113,9 @@ Attribute DimsAttr::parse(AsmParser& p, Type) {
       } else if (succeeded(p.parseOptionalKeyword("minus"))) {
         if (term(e)) return failure();
         sum = sum - e;
+      } else if (OptionalParseResult negative = signedTerm(e); negative.has_value()) {
+        if (*negative) return failure();
+        sum = sum + e;
       } else {
         break;
       }
@@ -109,8 +127,8 @@ Attribute DimsAttr::parse(AsmParser& p, Type) {
   return DimsAttr::get(p.getContext(), dims);
 }
 
-// MLIR's lexer reads `seq-1` as `seq` and the number -1, and has no minus token of its own between
-// two symbols: differences are written with the word.
+// MLIR's parsers of attributes read a sign only before a number: differences, which may be of two
+// symbols, are written with the word.
 void DimsAttr::print(AsmPrinter& p) const {
   p << "<";
   llvm::interleaveComma(getDims(), p, [&](StringAttr d) {

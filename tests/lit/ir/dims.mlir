@@ -25,7 +25,14 @@ func.func @reshape_multiplies(%a: tensor<?x?x4x16xf32, #lathe.dims<batch, seq, 4
   return %0 : tensor<?x64xf32, #lathe.dims<batch*seq, 64>>
 }
 
-// A difference is written with the word, because `seq-1` lexes as two tokens.
+// A number may be taken off by its sign.
+// CHECK-LABEL: @signs
+// CHECK-SAME: #lathe.dims<2*cache+seq minus 1>
+// CHECK-SAME: #lathe.dims<seq minus 2*cache minus 3>
+func.func @signs(%a: tensor<?xf32, #lathe.dims<seq-1+2*cache>>,
+                 %b: tensor<?xf32, #lathe.dims<seq-2*cache - 3>>) { return }
+
+// A difference is printed with the word, which symbols need: their sign cannot be read.
 // CHECK-LABEL: @difference
 func.func @difference(%a: tensor<?xf32, #lathe.dims<seq>>) {
   // CHECK: lathe.slice %{{.*}} starts <1> sizes <seq minus 1> strides [1]
