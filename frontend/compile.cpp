@@ -14,6 +14,7 @@
 #include "passes/rewrite_log.h"
 #include "passes/user_patterns.h"
 #include "passes/why_not.h"
+#include "runtime/bound_weights.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 
@@ -32,6 +33,12 @@ std::string print(mlir::ModuleOp module, bool withLocations) {
 // "blocks.3.mlp model.cc:40" of the first line behind a location.
 std::string firstLine(mlir::Location location) { return originText(firstOrigin(location)); }
 // "blocks.3.mlp" of the same.
+std::vector<std::string> weightNames(mlir::ModuleOp module) {
+  std::vector<std::string> names;
+  module.walk([&](WeightOp op) { names.push_back(op.getName().str()); });
+  return names;
+}
+
 std::string firstPath(mlir::Location location) { return modulePathOf(firstOrigin(location)).str(); }
 
 // The fusions that a compilation tries.
@@ -156,7 +163,9 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     recording.after(stage, step, m, log);
     if (observeStep) observeStep(stage, step, m);
   };
+  const std::vector<std::string> declared = weightNames(*module);
   runPipeline(*module, until, steps, pipeline);
+  noteUnreadWeights(program, declared);
   return program;
 }
 

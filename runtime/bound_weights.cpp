@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "runtime/json_reader.h"
 #include "runtime/thread_pool.h"
 
 namespace lathe {
@@ -40,6 +41,27 @@ std::vector<Array> fetchWeights(const Program& program, const WeightSource& sour
                 std::to_string(count) + " weights do not fit the program:" + mistakes +
                     (count > 20 ? "\n  ... and " + std::to_string(count - 20) + " more" : ""));
   return arrays;
+}
+
+// A JSON list of names, absent if every weight is read.
+static constexpr const char* kUnreadWeights = "unread_weights";
+
+void noteUnreadWeights(Program& program, const std::vector<std::string>& declared) {
+  std::set<std::string> unread(declared.begin(), declared.end());
+  for (const TensorInfo& info : program.weights) unread.erase(info.name);
+  if (unread.empty()) return;
+  std::string list;
+  for (const std::string& name : unread) list += (list.empty() ? "" : ", ") + jsonString(name);
+  program.metadata[kUnreadWeights] = "[" + list + "]";
+}
+
+std::set<std::string> unreadWeights(const Program& program) {
+  std::set<std::string> names;
+  auto it = program.metadata.find(kUnreadWeights);
+  if (it == program.metadata.end()) return names;
+  const JsonValue list = JsonValue::parse(it->second, kUnreadWeights);
+  for (size_t i = 0; i < list.size(); ++i) names.insert(list.at(i).asString());
+  return names;
 }
 
 Array randomWeight(const TensorInfo& info, uint64_t seed) {

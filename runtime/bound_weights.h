@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Weights as a program sees them: the checkpoint's tensors and what `load` derived from them.
+#include <set>
+#include <string>
 #include <vector>
 
 #include "runtime/session.h"
@@ -15,6 +17,11 @@ class BoundWeights {
 
 /// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes.
 std::vector<Array> fetchWeights(const Program& program, const WeightSource& source);
+/// Keeps in the program's metadata which of the `declared` weights of its graph it does not read,
+/// because rewrites found that no output depends on them.
+void noteUnreadWeights(Program& program, const std::vector<std::string>& declared);
+/// The names that noteUnreadWeights kept. Throws Error (InvalidFile) if they are no JSON list.
+std::set<std::string> unreadWeights(const Program& program);
 /// Deterministic values for one weight: uniform in +-1/sqrt(last dim) for matrices, near 1 for
 /// vectors (norm gains). Values do not depend on the number of threads, which share the work.
 Array randomWeight(const TensorInfo& info, uint64_t seed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session.h"
 
+#include <set>
 #include <atomic>
 #include <thread>
 
@@ -173,9 +174,10 @@ void Session::bindWeights(const WeightSource& source) {
   impl().load();
 }
 void Session::bindWeights(const Arrays& weights) {
+  const std::set<std::string> unread = unreadWeights(*impl().program);
   std::string extra;
   for (auto& [name, array] : weights) {
-    bool known = false;
+    bool known = unread.contains(name);
     for (const TensorInfo& info : impl().program->weights) known |= info.name == name;
     if (!known) extra += (extra.empty() ? "" : ", ") + name;
   }

@@ -56,6 +56,8 @@ class Session {
   /// Checks names, dtypes and shapes of all weights, reporting every mistake at once, then runs the
   /// `load` function. Arrays that the program reads as they are stay referenced, not copied.
   void bindWeights(const WeightSource& source);
+  /// Throws Error (InvalidArgument) for names too that the graph did not declare. A weight that it
+  /// declared and no output depends on may be there, and is not looked at.
   void bindWeights(const Arrays& weights);
   /// Uniform in +-1/sqrt(last dim), the same everywhere for a seed: for benchmarks and examples.
   void bindRandomWeights(uint64_t seed);

@@ -253,6 +253,24 @@ TEST_P(SessionTest, WeightMistakesAreToldAllAtOnce) {
   });
 }
 
+TEST_P(SessionTest, DeclaredWeightsMayBeGivenThoughNoOutputDependsOnThem) {
+  const test::TemporaryFolder folder;
+  for (const auto mode : {NumericsMode::Strict, NumericsMode::Relaxed, NumericsMode::Fast}) {
+    Graph g = weighted();
+    g.weight("un\"read", DType::F32, {5});
+    const Program program = compile(g, {.backend = GetParam(), .mode = mode});
+    const std::string file = folder / "unread.lathe";
+    program.save(file);
+    Session s(Program::open(file));
+    Arrays given{
+        {"layer.weight", floats({3, 4})}, {"layer.bias", floats({3})}, {"un\"read", floats({5})}};
+    s.bindWeights(given);
+    EXPECT_EQ(s.run("forward", {{"x", floats({2, 4})}}).at("y").at(0), 14);
+    given["extra"] = floats({1});
+    expectError(kInvalid, "the program has no weights named extra", [&] { s.bindWeights(given); });
+  }
+}
+
 TEST_P(SessionTest, WeightsCanBeBoundAgain) {
   Session s = open(weighted());
   for (float first : {0.f, 1.f}) {
