@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -101,38 +102,66 @@ void checkOutputName(const std::string& output, const EntryPoint& entry) {
                             entry.name, entry.outputs.size()));
 }
 
+// i64 is apart because a double holds only integers up to 2^53 exactly; T is int64_t for it and
+// double for every other dtype.
+template <class T>
 struct Summary {
-  std::vector<double> first;
-  double low = INFINITY, high = -INFINITY;
+  std::vector<T> first;
+  T low = 0, high = 0;  // of the elements that are not NaN, if there are any
   int64_t nans = 0;
 };
 
-Summary summarize(const Array& array) {
-  Summary s;
-  for (int64_t i = 0; i < array.size(); ++i) {
-    double value = array.at(i);
-    if (i < kShownValues) s.first.push_back(value);
-    if (std::isnan(value)) ++s.nans;
-    s.low = std::fmin(s.low, value);
-    s.high = std::fmax(s.high, value);
-  }
+template <class T>
+Summary<T> summarize(const Array& array) {
+  Summary<T> s;
+  bool any = false;
+  auto add = [&](T value) {
+    if (s.first.size() < size_t(kShownValues)) s.first.push_back(value);
+    if (value != value) {
+      ++s.nans;
+      return;
+    }
+    s.low = any ? std::min(s.low, value) : value;
+    s.high = any ? std::max(s.high, value) : value;
+    any = true;
+  };
+  if constexpr (std::is_same_v<T, int64_t>)
+    for (int64_t value : array.as<int64_t>()) add(value);
+  else
+    for (int64_t i = 0; i < array.size(); ++i) add(array.at(i));
   return s;
 }
 
+/// Calls `use` with the summary of `array`, exact for its dtype.
+template <class Use>
+void withSummary(const Array& array, Use use) {
+  if (array.dtype() == DType::I64)
+    use(summarize<int64_t>(array));
+  else
+    use(summarize<double>(array));
+}
+
+std::string shown(double value) { return fmt::format("{:.6g}", value); }
+std::string shown(int64_t value) { return fmt::format("{}", value); }
+Json shownJson(double value) { return numberOrText(value); }
+Json shownJson(int64_t value) { return value; }
+
 void printText(const Arrays& outputs) {
   for (auto& [name, array] : outputs) {
-    Summary s = summarize(array);
     fmt::print("{}: {}\n", name, lathe::describe(array.dtype(), array.shape()));
     if (!array.size()) continue;
-    fmt::print("  {:.6g}{}\n", fmt::join(s.first, ", "),
-               array.size() > kShownValues ? ", ..." : "");
-    if (s.nans == array.size()) {
-      fmt::print("  all NaN\n");
-      continue;
-    }
-    fmt::print("  min {:.6g}, max {:.6g}", s.low, s.high);
-    if (s.nans) fmt::print(", {} NaN", s.nans);
-    fmt::print("\n");
+    withSummary(array, [&](const auto& s) {
+      std::vector<std::string> first;
+      for (auto value : s.first) first.push_back(shown(value));
+      fmt::print("  {}{}\n", fmt::join(first, ", "), array.size() > kShownValues ? ", ..." : "");
+      if (s.nans == array.size()) {
+        fmt::print("  all NaN\n");
+        return;
+      }
+      fmt::print("  min {}, max {}", shown(s.low), shown(s.high));
+      if (s.nans) fmt::print(", {} NaN", s.nans);
+      fmt::print("\n");
+    });
   }
 }
 
@@ -142,18 +171,17 @@ void printOutputsJson(const Arrays& outputs, const std::string& entry, const std
   if (!file.empty()) out["output"] = file;
   out["outputs"] = Json::array();
   for (auto& [name, array] : outputs) {
-    Summary s = summarize(array);
-    Json first = Json::array();
-    for (double value : s.first) first.push_back(numberOrText(value));
-    Json item{{"name", name},
-              {"dtype", nameOf(array.dtype())},
-              {"shape", array.shape()},
-              {"first_values", first}};
-    if (array.size() > s.nans) {
-      item["min"] = numberOrText(s.low);
-      item["max"] = numberOrText(s.high);
-    }
-    item["nan_count"] = s.nans;
+    Json item{{"name", name}, {"dtype", nameOf(array.dtype())}, {"shape", array.shape()}};
+    withSummary(array, [&](const auto& s) {
+      Json first = Json::array();
+      for (auto value : s.first) first.push_back(shownJson(value));
+      item["first_values"] = first;
+      if (array.size() > s.nans) {
+        item["min"] = shownJson(s.low);
+        item["max"] = shownJson(s.high);
+      }
+      item["nan_count"] = s.nans;
+    });
     out["outputs"].push_back(item);
   }
   printJson(out);

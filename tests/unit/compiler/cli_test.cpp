@@ -338,6 +338,24 @@ TEST_F(CliTest, RunJsonSummarizesOutputs) {
   EXPECT_LT(logits.at("min").asDouble(), logits.at("max").asDouble());
 }
 
+TEST_F(CliTest, RunShowsEveryI64AsItIs) {
+  std::ofstream(file("not.mlir")) << R"(func.func @forward(%x: tensor<3xi64> {lathe.name = "x"})
+    -> (tensor<3xi64> {lathe.name = "y"}) {
+  %y = lathe.neg %x : tensor<3xi64>
+  return %y : tensor<3xi64>
+})";
+  const std::string run =
+      "run " + file("not.mlir") + " --input x=3xi64=-9007199254740993,5,9007199254740995";
+  EXPECT_EQ(outputOf(run),
+            "y: i64[3]\n  9007199254740993, -5, -9007199254740995\n"
+            "  min -9007199254740995, max 9007199254740993\n");
+  const JsonValue y = jsonOf(run + " --json").at("outputs").at(size_t(0));
+  EXPECT_EQ(intsOf(y.at("first_values")),
+            (std::vector<int64_t>{9007199254740993, -5, -9007199254740995}));
+  EXPECT_EQ(y.at("min").asInt(), -9007199254740995);
+  EXPECT_EQ(y.at("max").asInt(), 9007199254740993);
+}
+
 TEST_F(CliTest, BadInputsAreToldPrecisely) {
   std::string run = "run " + artifact() + " --input ";
   expectFailure(2, "expected NAME=SPEC", run + "=1");
