@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
@@ -162,7 +163,27 @@ void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed) {
     if (inputs[i].shape() != shapes_[size_t(entry_.inputs[i].slot)])
       reject(i, inputs[i],
              "with the symbols so far it would be " +
-                 describe(inputs[i].dtype(), shapes_[size_t(entry_.inputs[i].slot)]));
+                 describe(inputs[i].dtype(), shapes_[size_t(entry_.inputs[i].slot)]) +
+                 symbolsWithoutValue(i, fixed));
+}
+
+std::string Executor::symbolsWithoutValue(size_t input, const SymbolValues& fixed) const {
+  std::string text;
+  std::set<std::string> told;
+  auto isGiven = [&](const std::string& name) {
+    const DimExpr dim = DimExpr::symbol(name);
+    for (const Port& port : entry_.inputs)
+      for (const DimExpr& d : entry_.slots[size_t(port.slot)].shape)
+        if (d == dim) return true;
+    return fixed.contains(name);
+  };
+  for (const DimExpr& d : entry_.slots[size_t(entry_.inputs[input].slot)].shape)
+    for (const std::string& name : d.symbols())
+      if (!isGiven(name) && told.insert(name).second)
+        text += "; '" + name + "' has no value, because no dim of an input is '" + name +
+                "' alone, and stands at " + std::to_string(symbols_.at(name)) +
+                ": give it by Session::setSymbol, or --symbol " + name + "=N of `lathe run`";
+  return text;
 }
 
 void Executor::plan() {

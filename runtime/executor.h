@@ -60,6 +60,8 @@ class Executor {
   void bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed);
   void plan();
   [[noreturn]] void reject(size_t input, const Array& got, const std::string& why) const;
+  /// What to say of the symbols in an input's dims that neither an input nor `fixed` gives a value.
+  std::string symbolsWithoutValue(size_t input, const SymbolValues& fixed) const;
   void placeInputs(std::span<const Array> inputs);
   void placeOutputs(std::vector<Array>& outputs);
   void placeSlots(const BoundWeights& weights, const std::vector<Array>& states, std::byte* arena);

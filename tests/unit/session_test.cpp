@@ -208,6 +208,28 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
   expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
 }
 
+TEST_P(SessionTest, ASymbolThatNoInputGivesAloneIsNamedAndCanBeSet) {
+  Graph g;
+  const Dim past = g.dim("past", 1, 8), seq = g.dim("seq", 1, 8);
+  Tensor q = g.input("q", DType::F32, {seq}), mask = g.input("mask", DType::F32, {past + seq});
+  g.output("y", reduceSum(mask, {0}) + reduceSum(q, {0}));
+  Session s = open(g);
+  const Arrays inputs{{"q", floats({2})}, {"mask", floats({5})}};
+  expectError(kInvalid,
+              "'past' has no value, because no dim of an input is 'past' alone, and stands at 1: "
+              "give it by Session::setSymbol, or --symbol past=N of `lathe run`",
+              [&] { s.run("forward", inputs); });
+  s.setSymbol("past", 3);
+  EXPECT_EQ(s.run("forward", inputs).at("y").at(0), 11);
+  // Now it has a value, which another shape does not fit.
+  try {
+    s.run("forward", {{"q", floats({2})}, {"mask", floats({6})}});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find("has no value"), std::string::npos) << e.what();
+  }
+}
+
 TEST_P(SessionTest, PositionsPastTheCacheAreErrors) {
   Session s = open(cachedRows());
   s.setSymbol("capacity", 5);

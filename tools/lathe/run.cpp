@@ -58,10 +58,14 @@ Arrays readInputs(const std::vector<std::string>& specs) {
 void setStateSymbols(Session& session, const EntryPoint& entry,
                      const std::vector<std::string>& settings) {
   const Program& program = session.program();
-  std::set<std::string> inInputs, inStates;
+  // An input gives a symbol its value where a dim is that symbol alone, not in `past+seq`.
+  std::set<std::string> inInputs, given, inStates;
   for (const Port& port : entry.inputs)
     for (const DimExpr& d : entry.slots[size_t(port.slot)].shape)
-      for (const std::string& name : d.symbols()) inInputs.insert(name);
+      for (const std::string& name : d.symbols()) {
+        inInputs.insert(name);
+        if (d == DimExpr::symbol(name)) given.insert(name);
+      }
   for (const Port& port : entry.statesIn)
     for (const DimExpr& d : entry.slots[size_t(port.slot)].shape)
       for (const std::string& name : d.symbols()) inStates.insert(name);
@@ -73,7 +77,7 @@ void setStateSymbols(Session& session, const EntryPoint& entry,
     std::string name = setting.substr(0, equals);
     if (equals == std::string::npos || equals == 0)
       throw Error(ErrorCode::InvalidArgument, "--symbol: expected NAME=VALUE, got " + setting);
-    if (inInputs.contains(name))
+    if (given.contains(name))
       throw Error(ErrorCode::InvalidArgument,
                   "--symbol: the inputs' shapes already give '" + name + "' its value");
     session.setSymbol(name, parseCount(setting.substr(equals + 1), "--symbol " + name, 0));

@@ -356,6 +356,20 @@ TEST_F(CliTest, RunShowsEveryI64AsItIs) {
   EXPECT_EQ(y.at("max").asInt(), 9007199254740993);
 }
 
+TEST_F(CliTest, SymbolsInSumsOfInputsMayBeGiven) {
+  std::ofstream(file("past.mlir")) << R"(module {
+  lathe.dim @past 1 to 8
+  func.func @forward(%x: tensor<?xf32, #lathe.dims<past+2>> {lathe.name = "x"})
+      -> (tensor<?xf32, #lathe.dims<past+2>> {lathe.name = "y"}) {
+    %y = lathe.neg %x : tensor<?xf32, #lathe.dims<past+2>>
+    return %y : tensor<?xf32, #lathe.dims<past+2>>
+  }
+})";
+  const std::string run = "run " + file("past.mlir") + " --input x=5xf32=1";
+  expectFailure(2, "'past' has no value", run);
+  EXPECT_THAT(outputOf(run + " --symbol past=3"), StartsWith("y: f32[5]"));
+}
+
 TEST_F(CliTest, BadInputsAreToldPrecisely) {
   std::string run = "run " + artifact() + " --input ";
   expectFailure(2, "expected NAME=SPEC", run + "=1");
