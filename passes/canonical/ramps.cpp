@@ -17,51 +17,50 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-// Lowest and highest value of sums of index ramps and numbers; nothing for anything else. The size
-// of a named dim is not known here, so the highest may be missing.
-struct Range {
-  int64_t low;
-  std::optional<int64_t> high;
+// Lowest and highest value of sums and differences of index ramps and numbers; nothing for anything
+// else, nor for what may wrap. An axis of a named size counts as kLongestAxis: what follows from
+// that is not known for certain.
+struct Reach {
+  int64_t low, high;
+  bool knowsLow = true, knowsHigh = true;
 };
-std::optional<Range> rangeOf(Value v) {
+constexpr int64_t kLongestAxis = int64_t(1) << 29;
+std::optional<Reach> reachOf(Value v) {
   if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return std::nullopt;
   if (auto c = constantOf(v)) {
     if (std::abs(*c) > 0x1p30) return std::nullopt;
-    return Range{int64_t(*c), int64_t(*c)};
+    return Reach{int64_t(*c), int64_t(*c)};
   }
   Operation* def = v.getDefiningOp();
   if (auto ramp = dyn_cast_or_null<IotaOp>(def)) {
     auto type = tensorType(v);
     int64_t axis = int64_t(ramp.getAxis());
-    if (type.isDynamicDim(axis)) return Range{0, std::nullopt};
-    return Range{0, type.getDimSize(axis) - 1};
+    if (type.isDynamicDim(axis)) return Reach{0, kLongestAxis, true, false};
+    return Reach{0, type.getDimSize(axis) - 1};
   }
-  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return rangeOf(def->getOperand(0));
+  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return reachOf(def->getOperand(0));
   if (!isa_and_nonnull<AddOp, SubOp>(def)) return std::nullopt;
-  auto a = rangeOf(def->getOperand(0)), b = rangeOf(def->getOperand(1));
+  auto a = reachOf(def->getOperand(0)), b = reachOf(def->getOperand(1));
   if (!a || !b) return std::nullopt;
-  if (isa<AddOp>(def)) {
-    if (!a->high || !b->high) return Range{a->low + b->low, std::nullopt};
-    return Range{a->low + b->low, *a->high + *b->high};
-  }
-  if (!b->high) return std::nullopt;
-  if (!a->high) return Range{a->low - *b->high, std::nullopt};
-  return Range{a->low - *b->high, *a->high - b->low};
+  if (isa<SubOp>(def)) b = Reach{-b->high, -b->low, b->knowsHigh, b->knowsLow};
+  Reach sum{a->low + b->low, a->high + b->high, a->knowsLow && b->knowsLow,
+            a->knowsHigh && b->knowsHigh};
+  const int64_t end = elementOf(v).isInteger(32) ? int64_t(1) << 31 : int64_t(1) << 60;
+  return sum.low >= -end && sum.high < end ? std::optional(sum) : std::nullopt;
 }
 
-// Sums and differences of index ramps do not wrap: axes are shorter than that.
-bool isRamp(Value v) {
-  if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return false;
-  Operation* def = v.getDefiningOp();
-  if (isa_and_nonnull<IotaOp>(def)) return true;
-  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return isRamp(def->getOperand(0));
-  if (!isa_and_nonnull<AddOp, SubOp>(def)) return false;
-  auto term = [](Value t) {
-    auto c = constantOf(t);
-    return c ? std::abs(*c) < 0x1p30 : isRamp(t);
-  };
-  return term(def->getOperand(0)) && term(def->getOperand(1));
+// The highest of a named size is missing.
+struct Range {
+  int64_t low;
+  std::optional<int64_t> high;
+};
+std::optional<Range> rangeOf(Value v) {
+  auto reach = reachOf(v);
+  if (!reach || !reach->knowsLow) return std::nullopt;
+  return Range{reach->low, reach->knowsHigh ? std::optional(reach->high) : std::nullopt};
 }
+
+bool isRamp(Value v) { return !constantOf(v) && reachOf(v); }
 // What stands further right.
 int rankOf(Value v) { return splatElement(v) ? 2 : isRamp(v) ? 1 : 0; }
 
@@ -109,8 +108,8 @@ Value dropOne(CompareOp op, OpMaker& m) {
 Value splitDifference(CompareOp op, OpMaker& m) {
   auto difference = op.getA().getDefiningOp<SubOp>();
   auto c = constantOf(op.getB());
-  if (!difference || !c || !isRamp(difference.getA()) || !isRamp(difference.getB()) ||
-      !broadcastTo(op, {difference.getA(), difference.getB()}))
+  if (!difference || !c || !isRamp(difference) || !isRamp(difference.getA()) ||
+      !isRamp(difference.getB()) || !broadcastTo(op, {difference.getA(), difference.getB()}))
     return {};
   Predicate p = op.getPredicate();
   if (*c == 1 && p == Predicate::lt)

@@ -50,3 +50,24 @@ func.func @no_ramps(%x: tensor<8xi64>, %y: tensor<8xi64>) -> tensor<8xi1> {
   %c = lathe.compare lt %x, %n : tensor<8xi64>, tensor<8xi64>
   return %c : tensor<8xi1>
 }
+
+// Sums of ramps and numbers that leave their 32 bits keep their 1, and prove nothing.
+// CHECK-LABEL: @wrapping_ramps
+// CHECK: %[[C:.*]] = lathe.compare gt
+// CHECK: %[[D:.*]] = lathe.compare gt
+// CHECK: %[[S:.*]] = lathe.logical_and %[[D]], %arg0
+// CHECK: return %[[C]], %[[S]]
+func.func @wrapping_ramps(%x: tensor<4xi1>) -> (tensor<4xi1>, tensor<4xi1>) {
+  %i = lathe.iota <4> axis 0 dtype i32
+  %one = lathe.constant dense<1> : tensor<i32>
+  %zero = lathe.constant dense<0> : tensor<i32>
+  %half = lathe.constant dense<1073741823> : tensor<i32>
+  %a = lathe.add %i, %half : tensor<4xi32>, tensor<i32>
+  %b = lathe.add %a, %half : tensor<4xi32>, tensor<i32>
+  %n = lathe.add %b, %one : tensor<4xi32>, tensor<i32>
+  %c = lathe.compare lt %i, %n : tensor<4xi32>, tensor<4xi32>
+  %far = lathe.add %n, %half : tensor<4xi32>, tensor<i32>
+  %d = lathe.compare gt %far, %zero : tensor<4xi32>, tensor<i32>
+  %s = lathe.logical_and %d, %x : tensor<4xi1>, tensor<4xi1>
+  return %c, %s : tensor<4xi1>, tensor<4xi1>
+}
