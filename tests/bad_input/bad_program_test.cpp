@@ -156,6 +156,8 @@ std::vector<BadInput> rows() {
       [](Program& p) { p.entries[0].statesOut[0].name = "memory"; });
   add("state_given_back_in_another_size", {"entries[0].states_out[0]: slot 2 is f32[4*rows]"},
       [](Program& p) { p.entries[0].statesOut[0].slot = 2; });
+  add("state_given_back_in_another_dtype", {"entries[0].states_out[0]: slot 0 is i32[rows, 4]"},
+      [](Program& p) { p.entries[0].slots[0].dtype = DType::I32; });
   add("derived_weights_from_nowhere", {"derived: weights to compute, and no \"load\""},
       [](Program& p) { p.load = nullptr; });
   add("load_with_inputs", {"load.inputs: expected none"},

@@ -148,6 +148,21 @@ TEST(Matmul, BroadcastBatch) {
     }
 }
 
+// Results that are wider than the operands, by oneDNN and by loops.
+TEST(Matmul, BatchesOfWidenedResults) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::BF16, DType::F16})
+      for (auto [m, k, n] : {std::array<int64_t, 3>{17, 20, 33}, {2, 3, 2}}) {
+        MatmulArgs args = plainArgs(dtype, m, k, n);
+        args.outDType = DType::F32;
+        args.batchDims = 1;
+        args.batch = {3};
+        args.aBatchStrides = {m * k};
+        args.bBatchStrides = {k * n};
+        checkMatmul(args, isa, 2);
+      }
+}
+
 // Shares of the threads are whole vectors, which may be more than there are rows or columns.
 TEST(Matmul, NarrowResultsOnSeveralThreads) {
   std::vector<std::unique_ptr<ThreadPool>> pools;

@@ -150,6 +150,24 @@ TEST_P(SessionTest, StatesLiveAcrossCalls) {
   expectError(kInvalid, "the program has no state 'sum'", [&] { s.state("sum"); });
 }
 
+// Within one entry point, too.
+TEST_P(SessionTest, StatesAreReadAsTheyWereWritten) {
+  Graph g;
+  g.state("total", DType::F32, {4});
+  const Tensor x = g.input("x", DType::F32, {4}), before = g.readState("total");
+  g.writeState("total", before + x);
+  g.output("before", before);
+  g.output("after", g.readState("total"));
+  Session s = open(g);
+  for (int i = 0; i < 2; ++i) {
+    const Arrays got = s.run("forward", {{"x", floats({4}, 1)}});
+    for (int64_t e = 0; e < 4; ++e) {
+      EXPECT_EQ(got.at("before").at(e), i * double(e + 1));
+      EXPECT_EQ(got.at("after").at(e), (i + 1) * double(e + 1));
+    }
+  }
+}
+
 TEST_P(SessionTest, SessionsOfOneProgramShareNothingThatChanges) {
   auto program = std::make_shared<const Program>(compile(counter(), {.backend = GetParam()}));
   Session a(program), b(program);

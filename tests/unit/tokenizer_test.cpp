@@ -252,6 +252,10 @@ TEST(Tokenizer, BoundsWhatNormalizersMake) {
     withStage("normalizer", prepend)
         .encode(pieces, {.addSpecialTokens = false, .allowSpecialText = true});
   });
+  // What is put in front counts, before later stages see it.
+  const json large = {{"type", "Prepend"}, {"prepend", std::string(1'100'000, 'a')}};
+  expectError(ErrorCode::InvalidFile, "f: normalizer: makes more than 1 MiB and 64 bytes",
+              [&] { withStage("normalizer", large).encode("a", kPlain); });
 }
 
 TEST(Tokenizer, BoundsWhatPreTokenizersMake) {

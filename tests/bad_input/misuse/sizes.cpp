@@ -128,6 +128,12 @@ Table declared() {
          g.input("x", DType::F32, {n, n});
        },
        kArgument, kTooLarge},
+      {"one_size_that_grows_beyond",
+       [] {
+         Graph g;
+         g.input("x", DType::F32, {g.dim("n", 1, int64_t(1) << 46) * 8});
+       },
+       kArgument, kTooLarge},
       {"dtype_outside_the_enum_of_an_input",
        [] { Graph().input("x", DType(77), {4}); },
        kArgument,

@@ -98,3 +98,25 @@ func.func @through_unsigned(%i: tensor<8xi8>) -> (tensor<8xf32>, tensor<8xi32>) 
   %1 = lathe.cast %u to i32 : tensor<8xui8>
   return %0, %1 : tensor<8xf32>, tensor<8xi32>
 }
+
+// -inf over inf is NaN: the mask stays behind the division.
+// CHECK-LABEL: @hidden_over_infinity
+// CHECK: %[[S:.*]] = lathe.select %arg1, %arg0
+// CHECK-NEXT: lathe.div %[[S]]
+func.func @hidden_over_infinity(%x: tensor<8x8xf32>, %c: tensor<8x8xi1>) -> tensor<8x8xf32> {
+  %low = lathe.constant dense<0xFF800000> : tensor<f32>
+  %inf = lathe.constant dense<0x7F800000> : tensor<f32>
+  %0 = lathe.select %c, %x, %low : tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>
+  %1 = lathe.div %0, %inf : tensor<8x8xf32>, tensor<f32>
+  return %1 : tensor<8x8xf32>
+}
+
+// The upper half of an integer without a sign.
+// CHECK-LABEL: @constant_without_a_sign
+// CHECK: dense<200> : tensor<ui8>
+func.func @constant_without_a_sign(%x: tensor<4xui8>) -> tensor<4xui8> {
+  %c = lathe.constant dense<200> : tensor<i64>
+  %0 = lathe.cast %c to ui8 : tensor<i64>
+  %1 = lathe.max %x, %0 : tensor<4xui8>, tensor<ui8>
+  return %1 : tensor<4xui8>
+}

@@ -244,3 +244,21 @@ func.func @not_transposed(%q: tensor<2x4x4xf32>, %k: tensor<2x4x4xf32>) -> tenso
   %y = lathe.matmul %p, %k : tensor<2x4x4xf32>, tensor<2x4x4xf32>
   return %y : tensor<2x4x4xf32>
 }
+
+// The second of three heads has keys and values of its own: they are no copies of one.
+// CHECK-LABEL: @another_head_between_copies
+// CHECK-COUNT-2: lathe.concat
+// CHECK: lathe.attention
+func.func @another_head_between_copies(
+    %q: tensor<2x3x5x4xf32>, %k: tensor<2x1x1x5x4xf32>, %l: tensor<2x1x1x5x4xf32>,
+    %v: tensor<2x1x1x5x4xf32>, %w: tensor<2x1x1x5x4xf32>) -> tensor<2x3x5x4xf32> {
+  %kc = lathe.concat %k, %l, %k axis 2 : tensor<2x1x1x5x4xf32>, tensor<2x1x1x5x4xf32>, tensor<2x1x1x5x4xf32>
+  %kr = lathe.reshape %kc to <2, 3, 5, 4> : tensor<2x1x3x5x4xf32>
+  %vc = lathe.concat %v, %w, %v axis 2 : tensor<2x1x1x5x4xf32>, tensor<2x1x1x5x4xf32>, tensor<2x1x1x5x4xf32>
+  %vr = lathe.reshape %vc to <2, 3, 5, 4> : tensor<2x1x3x5x4xf32>
+  %t = lathe.transpose %kr [0, 1, 3, 2] : tensor<2x3x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x5x4xf32>, tensor<2x3x4x5xf32>
+  %p = lathe.softmax %s axis 3 : tensor<2x3x5x5xf32>
+  %y = lathe.matmul %p, %vr : tensor<2x3x5x5xf32>, tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}

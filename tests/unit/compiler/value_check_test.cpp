@@ -9,6 +9,7 @@
 #include "backends/reference/interpreter.h"
 #include "ir/context.h"
 #include "ir/types.h"
+#include "passes/numbers.h"
 #include "passes/retype.h"
 #include "runtime/error.h"
 
@@ -25,16 +26,19 @@ class ValueCheck : public testing::Test {
   // The words for two bodies of one signature, `T` standing for a type; "" if they agree.
   std::string difference(const std::string& type, const std::string& was, const std::string& is,
                          const std::string& arguments = "%a: T, %b: T",
-                         const std::string& result = "T", const std::string& dims = "") {
+                         const std::string& result = "T", const std::string& dims = "",
+                         bool special = false) {
     const std::string head = "(" + arguments + ") -> " + result + " {\n";
-    std::string text = dims + "func.func @was" + head + was + "\nreturn %y : " + result +
+    std::string text = "func.func @was" + head + was + "\nreturn %y : " + result +
                        " }\nfunc.func @is" + head + is + "\nreturn %y : " + result + " }";
     for (size_t at = 0; (at = text.find('T', at)) != std::string::npos;)
       text.replace(at, 1, type), at += type.size();
     CutOut cut{parseModule(*context_, text, "test"), {}, {}};
     cut.was = cut.module->lookupSymbol<func::FuncOp>("was");
     cut.is = cut.module->lookupSymbol<func::FuncOp>("is");
-    return valueDifference(cut, *cut.module, counted()).value_or("");
+    // As in a compilation, the graph that says the ranges is not the module of both sides.
+    auto graph = parseModule(*context_, dims.empty() ? "module {}" : dims, "graph");
+    return valueDifference(cut, *graph, counted(), special).value_or("");
   }
   Evaluator counted() {
     return [this](Operation* f, const std::vector<Array>& arguments, const WeightProvider& weights,
@@ -84,6 +88,25 @@ TEST_F(ValueCheck, SymbolsAreDifferentSizesAndOne) {
   const char* twice = "%y = lathe.add %a, %a : T, T";
   EXPECT_THAT(difference(kRows, mean, twice), HasSubstr("with rows=3"));
   EXPECT_EQ(difference(kRows, mean, twice, "%a: T, %b: T", "T", "lathe.dim @rows 1 to 1\n"), "");
+  // What was found for one range is not taken for another.
+  EXPECT_NE(difference(kRows, mean, twice, "%a: T, %b: T", "T", "lathe.dim @rows 1 to 4\n"), "");
+}
+
+// Asked for, after the same sides agreed on numbers.
+TEST_F(ValueCheck, ANumberInPlaceOfANanShowsAmongSpecialValues) {
+  const std::string was = "%y = lathe.mul %a, %b : T, T";
+  const std::string is =
+      "%p = lathe.mul %a, %b : T, T\n %n = lathe.is_nan %p : T\n"
+      "%z = lathe.constant dense<0.0> : tensor<f32>\n"
+      "%y = lathe.select %n, %z, %p : tensor<64xi1>, tensor<f32>, T";
+  for (bool back : {false, true}) {
+    auto found = [&](bool special) {
+      return difference("tensor<64xf32>", back ? is : was, back ? was : is, "%a: T, %b: T", "T", "",
+                        special);
+    };
+    EXPECT_EQ(found(false), "");
+    EXPECT_THAT(found(true), HasSubstr("nan"));
+  }
 }
 
 TEST_F(ValueCheck, SmallEpsilonsAndSlightlyOtherConstantsShow) {
@@ -182,6 +205,48 @@ TEST_F(ValueCheck, RetypingInfersAgainAndRefusesWhatNoLongerFits) {
   ASSERT_TRUE(small);
   EXPECT_EQ(shortType(small.getResultTypes()[0]), "f32[24]");
   EXPECT_FALSE(resize(2));  // 3 x 32 elements are not 192
+}
+
+TEST_F(ValueCheck, RetypingKeepsConstantsOrRefuses) {
+  for (const char* number : {"2.0", "-100.0", "0.5", "1000.0"}) {
+    auto module =
+        parseModule(*context_,
+                    "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+                    "%c = lathe.constant dense<" +
+                        std::string(number) +
+                        "> : tensor<f32>\n %y = lathe.mul %a, %c : tensor<4xf32>, tensor<f32>\n"
+                        "return %y : tensor<4xf32> }",
+                    "test");
+    OpBuilder b(context_.get());
+    b.setInsertionPointToEnd(module->getBody());
+    func::FuncOp whole = retyped(b, module->lookupSymbol<func::FuncOp>("f"),
+                                 {.element = [&](Type) { return Type(b.getI32Type()); }});
+    const double wanted = std::stod(number);
+    const bool fits = wanted == 2 || wanted == -100;
+    ASSERT_EQ(bool(whole), fits) << number;
+    if (whole) whole.walk([&](ConstantOp op) { EXPECT_EQ(splatValue(op.getResult()), wanted); });
+  }
+}
+
+// As far back as is asked: what the new op reads two ops before the old one.
+TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
+  auto module = parseModule(*context_,
+                            "func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n"
+                            "%0 = lathe.neg %a : tensor<4xf32>\n"
+                            "%1 = lathe.exp %0 : tensor<4xf32>\n"
+                            "%y = lathe.abs %1 : tensor<4xf32>\n"
+                            "%z = lathe.sqrt %a : tensor<4xf32>\n"
+                            "return %y, %z : tensor<4xf32>, tensor<4xf32> }",
+                            "test");
+  Operation* end = module->lookupSymbol<func::FuncOp>("f").getBody().front().getTerminator();
+  Value y = end->getOperand(0), z = end->getOperand(1);
+  const std::pair<Value, Value> replaced[] = {{y, z}};
+  for (int reach : {0, 1, 2, 3}) {
+    CutOut cut = cutOut(replaced, y.getDefiningOp(), z.getDefiningOp(), reach);
+    EXPECT_EQ(cut.was.getNumArguments(), reach < 2 ? 2u : 1u) << reach;
+    EXPECT_EQ(int(llvm::range_size(cut.was.getBody().front())), 2 + std::min(reach, 2)) << reach;
+    EXPECT_EQ(cut.is.getArgumentTypes(), cut.was.getArgumentTypes()) << reach;
+  }
 }
 
 }  // namespace
