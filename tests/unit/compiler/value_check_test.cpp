@@ -228,6 +228,31 @@ TEST_F(ValueCheck, RetypingKeepsConstantsOrRefuses) {
   }
 }
 
+// What a pattern's number is compared with, behind casts that do more than round.
+TEST_F(ValueCheck, NumbersAreReadThroughCasts) {
+  struct Case {
+    const char *from, *number, *to;
+    std::optional<double> want;
+  };
+  for (const Case& c : {Case{"f32", "0.5", "i1", 1},
+                        {"f32", "0.0", "i1", 0},
+                        {"f32", "-1.5", "i32", -1},
+                        {"i64", "200", "ui8", 200},
+                        {"i64", "256", "ui8", {}},
+                        {"i64", "-1", "ui8", {}},
+                        {"i64", "-128", "i8", -128},
+                        {"i64", "128", "i8", {}}}) {
+    auto module = parseModule(*context_,
+                              std::string("func.func @f() -> tensor<") + c.to +
+                                  "> {\n%c = lathe.constant dense<" + c.number + "> : tensor<" +
+                                  c.from + ">\n%y = lathe.cast %c to " + c.to + " : tensor<" +
+                                  c.from + ">\nreturn %y : tensor<" + c.to + "> }",
+                              "test");
+    Operation* end = module->lookupSymbol<func::FuncOp>("f").getBody().front().getTerminator();
+    EXPECT_EQ(splatValue(end->getOperand(0)), c.want) << c.number << " to " << c.to;
+  }
+}
+
 // As far back as is asked: what the new op reads two ops before the old one.
 TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
   auto module = parseModule(*context_,
