@@ -127,6 +127,25 @@ TEST_F(ValueCheck, SmallEpsilonsAndSlightlyOtherConstantsShow) {
   EXPECT_NE(difference(kRows, norm("1.0e-5"), norm("1.0e-6")), "");
 }
 
+TEST_F(ValueCheck, ConstantsOf16BitsExplainHalfAStepOfTheirOwn) {
+  auto scaled = [](const char* c) {
+    return "%c = lathe.constant dense<" + std::string(c) +
+           "> : tensor<bf16>\n %y = lathe.mul %a, %c : T, tensor<bf16>";
+  };
+  // 1 / sqrt(2) as bf16 holds it, and as it is.
+  const char* exact =
+      "%f = lathe.cast %a to f32 : T\n"
+      "%c = lathe.constant dense<0.70710678> : tensor<f32>\n"
+      "%p = lathe.mul %f, %c : tensor<3x4xf32>, tensor<f32>\n"
+      "%y = lathe.cast %p to bf16 : tensor<3x4xf32>";
+  EXPECT_EQ(difference("tensor<3x4xbf16>", scaled("0.70703125"), exact), "");
+  EXPECT_NE(difference("tensor<3x4xbf16>", scaled("0.7109375"), exact), "");
+  // The number next to 1 is not 1.
+  EXPECT_NE(difference("tensor<3x4xbf16>", scaled("1.0078125"),
+                       "%z = lathe.sub %b, %b : T, T\n%y = lathe.add %a, %z : T, T"),
+            "");
+}
+
 TEST_F(ValueCheck, IntegersAreExactBeyondDoubles) {
   const char* zero = "%z = lathe.sub %a, %a : T, T\n";
   EXPECT_NE(
