@@ -20,7 +20,7 @@ namespace lathe {
 namespace {
 
 // Elements and operations of one sample: some milliseconds, and what a doubt may cost.
-constexpr double kCheap = 1e5, kBearable = 2e8;
+constexpr double kCheap = 1e5, kBearable = 5e8;
 
 enum class Floats { Common, Small, Large, Special };
 // Integers may be indices: where wide ones are refused, few or none but 0 may be taken.
@@ -379,7 +379,8 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
     // A mean over fewer elements is no longer a mean: only agreement counts.
     std::vector<Draw> all = draws;
     if (all.empty()) all.push_back({*largest});
-    if (!differenceOnAll(*small, evaluate, all)) return std::nullopt;
+    auto words = differenceOnAll(*small, evaluate, all);
+    if (!words || draws.empty()) return words;
     break;
   }
   if (!draws.empty()) draws.resize(1);  // dear ones once

@@ -19,7 +19,7 @@ namespace lathe {
 /// Floats agree within 1e-5 of a value and of the middle value, and within what constants of 16 bits
 /// explain, which are matched as they round: 0.6 of what the next number in place of each changes.
 /// Integers and booleans are equal. Not compared are samples that the old side refuses, such as an
-/// index outside of its table, and those of more than 2 * 10^8 operations.
+/// index outside of its table, and those of more than 5 * 10^8 operations.
 ///
 /// With `special`, NaN and infinities are among the floats.
 std::optional<std::string> valueDifference(const CutOut& cut, mlir::ModuleOp graph,
