@@ -8,9 +8,9 @@ namespace lathe {
 /// ~/.cache/lathe; empty where there is none.
 std::string cacheFolder();
 
-/// Why what is at `path` cannot be trusted to be what this user left there; empty if it can: it, and
-/// a file's folder, belong to this user or to root, nobody else may write them, and nobody else may
-/// put another folder in the place of one above. Code from a cache is executed only after this.
+/// Why what is at `path` cannot be trusted to be what this user left there; empty if it can: it,
+/// and a file's folder, belong to this user or to root, nobody else may write them, and nobody else
+/// may put another folder in the place of one above. Code from a cache is executed only after this.
 std::string whyNotPrivate(const std::string& path);
 
 /// Makes the folder, and those above that are missing, for this user alone. Throws Error(Io) with

@@ -5,8 +5,8 @@
 // The file is a valid safetensors file, so the reader that is hardened for checkpoints serves here
 // too. Each section is a U8 tensor whose bytes start at a multiple of 64; the metadata holds
 // "format", "version", "header" (free JSON text of the caller) and "sha256:NAME" per section. The
-// tensor ".header" holds the SHA-256 of everything before the data, ".pad*" fill the gaps with zeros:
-// no byte of the file may change unnoticed.
+// tensor ".header" holds the SHA-256 of everything before the data, ".pad*" fill the gaps with
+// zeros: no byte of the file may change unnoticed.
 #include <cstddef>
 #include <cstdint>
 #include <span>

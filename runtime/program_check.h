@@ -7,10 +7,10 @@
 
 namespace lathe {
 
-/// Throws Error(InvalidFile) "FILE: FIELD: ..." unless every index of every entry point and of `load`
-/// lies in its table, every buffer is of the size that its table says, every size is made of declared
-/// symbols and every name is there once. Kernels and their code are checked when a session makes
-/// them; buffers that share memory when their sizes are known.
+/// Throws Error(InvalidFile) "FILE: FIELD: ..." unless every index of every entry point and of
+/// `load` lies in its table, every buffer is of the size that its table says, every size is made of
+/// declared symbols and every name is there once. Kernels and their code are checked when a session
+/// makes them; buffers that share memory when their sizes are known.
 void checkProgram(const Program& program, const std::string& file);
 
 }  // namespace lathe

@@ -26,7 +26,7 @@ TEST(CacheFolder, IsMadeForThisUserAloneWhateverTheUmask) {
     EXPECT_EQ(fs::status(folder / made).permissions(), fs::perms::owner_all) << made;
     EXPECT_EQ(whyNotPrivate(folder / made), "");
   }
-  makePrivateFolder(folder / "a/b");  // again
+  makePrivateFolder(folder / "a/b");            // again
   EXPECT_EQ(whyNotPrivate(folder.path()), "");  // in a folder that is everybody's
 }
 

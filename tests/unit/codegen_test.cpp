@@ -45,9 +45,10 @@ TEST(Codegen, ReportsAnObjectThatIsNone) {
     cpu::linkShared("no object");
     FAIL() << "expected an error";
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "expected the generated kernels to link, got: The file was not recognized as a "
-                 "valid object file; check that the temporary folder (TMPDIR) is writable and has space");
+    EXPECT_STREQ(
+        e.what(),
+        "expected the generated kernels to link, got: The file was not recognized as a "
+        "valid object file; check that the temporary folder (TMPDIR) is writable and has space");
   }
 }
 

@@ -29,21 +29,6 @@ func.func @forward(%x: tensor<4xf32> {lathe.name = "x"}) -> (tensor<4xf32> {lath
   return %y : tensor<4xf32>
 }
 )";
-// tanh instead of sigmoid: no built-in fusion takes it.
-const std::string kPattern = R"(
-pdl.pattern @tanh_gate : benefit(1) {
-  %x = operand
-  %y = type
-  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
-  %value = result 0 of %root
-  apply_native_constraint "approximate"(%value : !pdl.value)
-  rewrite %root {
-    %new = operation "lathe.sigmoid"(%x : !pdl.value)
-    replace %root with %new
-  }
-}
-)";
-
 class PipelineFlagsTest : public testing::Test {
  protected:
   std::string fused(const std::string& flags) {
@@ -54,7 +39,7 @@ class PipelineFlagsTest : public testing::Test {
 };
 
 TEST_F(PipelineFlagsTest, PatternsComeFromFilesAndMayBeRepeated) {
-  std::string file = folder_.write("p.mlir", kPattern);
+  std::string file = folder_.write("p.mlir", test::kWrongPattern);
   EXPECT_THAT(fused(""), HasSubstr("lathe.tanh"));
   EXPECT_THAT(fused("--patterns " + file), Not(HasSubstr("lathe.tanh")));
   EXPECT_THAT(fused("--patterns " + kFusions + "silu_gate.pdl.mlir --patterns " + file),
@@ -62,16 +47,16 @@ TEST_F(PipelineFlagsTest, PatternsComeFromFilesAndMayBeRepeated) {
 }
 
 TEST_F(PipelineFlagsTest, RunTakesThemToo) {
-  std::string file = folder_.write("p.mlir", kPattern);
+  std::string file = folder_.write("p.mlir", test::kWrongPattern);
   const std::string run = "run " + folder_.write("tanh.mlir", kTanh) + " --input x=4xf32=1.0";
   EXPECT_NE(outputOf(run), outputOf(run + " --patterns " + file));
 }
 
 TEST_F(PipelineFlagsTest, MistakesInPatternsEndTheCommandWithTheirLine) {
-  std::string bad = kPattern;
+  std::string bad = test::kWrongPattern;
   bad.replace(bad.find("lathe.tanh"), 10, "lathe.tank");
   std::string file = folder_.write("bad.mlir", bad);
-  expectFailure(3, "bad.mlir:5: pattern 'tanh_gate': unknown op 'lathe.tank'",
+  expectFailure(3, "bad.mlir:4: pattern 'wrong': unknown op 'lathe.tank'",
                 "inspect " + model_ + " --stop-after=fused --patterns " + file);
 }
 

@@ -15,6 +15,21 @@ struct CliResult {
   std::string out, err;
 };
 
+/// A pattern file whose fusion computes something else, and says so: tanh becomes sigmoid. No
+/// built-in fusion takes a tanh.
+inline constexpr char kWrongPattern[] = R"(pdl.pattern @wrong : benefit(1) {
+  %x = operand
+  %y = type
+  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
+  %value = result 0 of %root
+  apply_native_constraint "approximate"(%value : !pdl.value)
+  rewrite %root {
+    %new = operation "lathe.sigmoid"(%x : !pdl.value)
+    replace %root with %new
+  }
+}
+)";
+
 /// `before` stands in front of the program: environment variables. `arguments` are shell words.
 inline CliResult runLathe(const std::string& arguments, const std::string& before = "",
                           const std::string& program = LATHE_BINARY_DIR "/bin/lathe") {

@@ -101,18 +101,7 @@ TEST_F(QuestionsCli, BisectFindsNothingWrong) {
 
 TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
   const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out";
-  std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
-  %x = operand
-  %y = type
-  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
-  %value = result 0 of %root
-  apply_native_constraint "approximate"(%value : !pdl.value)
-  rewrite %root {
-    %new = operation "lathe.sigmoid"(%x : !pdl.value)
-    replace %root with %new
-  }
-}
-)";
+  std::ofstream(pattern) << test::kWrongPattern;
   CliResult r = runLathe("bisect " + write("a.mlir", "tanh") + " --patterns " + pattern +
                          " --json -o " + out);
   EXPECT_EQ(r.status, 5) << r.err;
@@ -128,18 +117,7 @@ TEST_F(QuestionsCli, BisectNamesAWrongPatternAndWritesAReproducer) {
 // The commands that bisect prints for a fusion from a file, run as they are.
 TEST_F(QuestionsCli, BisectsReproducerRunsWithTheFlagsOfTheCall) {
   const std::string pattern = folder_ / "wrong.pdl.mlir", out = folder_ / "out put";
-  std::ofstream(pattern) << R"(pdl.pattern @wrong : benefit(1) {
-  %x = operand
-  %y = type
-  %root = operation "lathe.tanh"(%x : !pdl.value) -> (%y : !pdl.type)
-  %value = result 0 of %root
-  apply_native_constraint "approximate"(%value : !pdl.value)
-  rewrite %root {
-    %new = operation "lathe.sigmoid"(%x : !pdl.value)
-    replace %root with %new
-  }
-}
-)";
+  std::ofstream(pattern) << test::kWrongPattern;
   CliResult r = runLathe("bisect " + write("a.mlir", "tanh") + " --mode fast --passes cse" +
                          " --patterns " + pattern + " --json -o '" + out + "'");
   ASSERT_EQ(r.status, 5) << r.err;

@@ -81,8 +81,7 @@ TEST_F(UserPatternsTest, APatternThatMatchesItsOwnReplacementIsAnError) {
     applied([](Graph&, const Tensor& x, const Tensor&) { return x * exp(x); }, swap);
     FAIL() << "it went on for ever, or not at all";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("pattern 'mine' was the last of"),
-              std::string::npos)
+    EXPECT_NE(std::string(e.what()).find("pattern 'mine' was the last of"), std::string::npos)
         << e.what();
   }
 }
