@@ -273,7 +273,7 @@ MUTANTS = [
            "a constant loses its fraction where a graph is retyped",
            ("value_check_test",)),
     Mutant("passes/cut-steps", "passes/cut_out.cpp",
-           "    if (!grew) break;\n    leaves = read;", "    if (!grew) break;",
+           "    leaves.clear();\n    Cut gets", "    Cut gets",
            "what was an argument before a cut grew stays one",
            ("value_check_test",)),
     Mutant("passes/half-is-true", "passes/numbers.cpp",

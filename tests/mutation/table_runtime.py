@@ -160,7 +160,7 @@ MUTANTS = [
            "an i16 input of 40000 wraps around",
            ("cli_test",)),
     Mutant("tools/nan-count", "tools/lathe/run.cpp",
-           "if (std::isnan(value)) ++s.nans;", "",
+           "      ++s.nans;\n", "",
            "`lathe run` does not tell that outputs are NaN",
            ("cli_test",)),
 ]
