@@ -178,7 +178,6 @@ using Cases = std::vector<Case*>;
 
 // All of them side by side in one entry point; arguments, weights and results are numbered by case.
 Graph joined(const Cases& cases, Arrays& inputs, Arrays& weights) {
-  std::string head, body, results, values;
   auto context = createContext();
   auto module = parseModule(*context, "", "joined");
   OpBuilder b(context.get());
