@@ -337,7 +337,7 @@ KernelSet productKernels(const ProductKernel& given) {
     }
     last = chosen;
     lastPrinted = best;
-    if (constantRows) break;
+    if (constantRows || high == kUnlimited) break;
     low = high + 1;
   }
   if (constantRows)
