@@ -11,6 +11,7 @@
 
 #include "backends/cpu/device/attention.h"
 #include "tests/closeness.h"
+#include "tests/conformance/tolerance.h"
 #include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
@@ -189,6 +190,11 @@ inline void check(AttentionCase& c, KernelIsa isa) {
                std::to_string(a.kvHeads) + " dims " + std::to_string(a.headDim) + "/" +
                std::to_string(a.valueDim));
   runCase(c, isa);
+  conformance::Tolerance tolerance = conformance::toleranceOf("attention", a.dtype, false);
+  // Without bf16 dot products nothing is rounded to bf16 but the result.
+  if (!isa.bf16)
+    tolerance.absolute = conformance::toleranceOf("attention", DType::F32, false).absolute;
+  const std::string what = "cpu attention " + label(isa) + " " + std::string(nameOf(a.dtype));
   int wrong = 0;
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t h = 0; h < a.qHeads; ++h)
@@ -198,9 +204,9 @@ inline void check(AttentionCase& c, KernelIsa isa) {
           double got =
               c.output(b * a.outStrides.batch + h * a.outStrides.head + i * a.outStrides.token + d);
           double want = expected[size_t(d)];
-          double limit =
-              a.dtype == DType::F32 ? 1e-5 + 1e-5 * std::abs(want) : 1e-2 + 1e-2 * std::abs(want);
-          if (!isNear(got, want, limit) && ++wrong < 4)
+          const double bound = conformance::boundOf(want, tolerance);
+          conformance::noteError(what, got, want, tolerance);
+          if (!isNear(got, want, bound) && ++wrong < 4)
             ADD_FAILURE() << b << " " << h << " " << i << " " << d << ": expected " << want
                           << ", got " << got;
         }

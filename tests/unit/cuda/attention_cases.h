@@ -6,6 +6,7 @@
 
 #include "backends/cuda/lowering/attention_kernels.h"
 #include "tests/closeness.h"
+#include "tests/conformance/tolerance.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"
 
@@ -162,10 +163,7 @@ inline void expectAttention(const AttentionCase& c, const AttentionChoice& choic
   if (most) set.variants[0].launches[0].grid[1].most = most;
   const std::vector<double> want = expectedAttention(c);
   KernelSetRun run(set, mode);
-  const double bound = a.dtype == DType::F64   ? 1e-12
-                       : a.dtype == DType::F32 ? 1e-5
-                       : a.dtype == DType::F16 ? 3e-3
-                                               : 2e-2;
+  const conformance::Tolerance tolerance = conformance::toleranceOf("attention", a.dtype, false);
   for (const host::Options& options : schedules()) {
     std::vector<RunBuffer> buffers{
         {encoded(c.q, a.dtype)}, {encoded(c.k, a.dtype)}, {encoded(c.v, a.dtype)}};
@@ -178,7 +176,10 @@ inline void expectAttention(const AttentionCase& c, const AttentionChoice& choic
     run.run(buffers, {{"b", c.batch}, {"s", c.queries}, {"t", c.keys}}, options);
     const std::vector<double> got = decoded(buffers.back().bytes, a.dtype);
     for (size_t i = 0; i < want.size(); ++i) {
-      if (isNear(got[i], want[i], bound * (0.5 + std::abs(want[i])))) continue;
+      const double bound = conformance::boundOf(want[i], tolerance);
+      conformance::noteError("cuda attention " + std::string(nameOf(a.dtype)), got[i], want[i],
+                             tolerance);
+      if (isNear(got[i], want[i], bound)) continue;
       ADD_FAILURE() << run.what() << ": element " << i << " of " << want.size() << ": expected "
                     << want[i] << ", got " << got[i];
       return;
