@@ -103,12 +103,22 @@ def main():
 
     lines = GOOD.splitlines()
     hover = client.request("textDocument/hover", at(good, 3, lines[3].index("lathe.exp") + 2))
-    assert "lathe.exp" in json.dumps(hover), hover
+    text = hover["contents"]["value"]
+    assert "lathe.exp" in text and "#lathe.dims<seq, 8>" in text, text
     # From the use of %y in lathe.neg to its definition by lathe.exp, one line above.
     places = client.request("textDocument/definition", at(good, 4, lines[4].index("%y") + 1))
     assert [p["range"]["start"]["line"] for p in places] == [3], places
+    # An op that is being written, in front of what is left of its line.
+    half = GOOD.replace("lathe.neg", "lathe.")
+    client.open("file:///half.mlir", half)
+    where = at("file:///half.mlir", 4, lines[4].index("lathe.") + len("lathe."))
+    completion = client.request("textDocument/completion", where)
+    items = completion["items"] if isinstance(completion, dict) else completion
+    labels = {item["label"] for item in items}
+    missing = {"neg", "exp", "attention", "linear"} - {l.split(".")[-1] for l in labels}
+    assert not missing, (missing, sorted(labels)[:20])
     assert client.close() == 0
-    print("diagnostics, hover and definition: passed")
+    print("diagnostics, hover, definition and completion: passed")
 
 
 main()
