@@ -76,7 +76,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"convolution", {400, 6}},
       // Fused ops round in between: at most a step for every op of the decomposition.
       {"softmax", {1.5, 6}},
-      {"rms_norm", {1.5, 6, 0, 0.5}},
+      {"rms_norm", {4, 6, 0, 0.5}},
       {"layer_norm", {9, 9}},
       {"adaln_modulate", {17, 9}},
       {"gated_residual", {4, 2}},
