@@ -3,6 +3,7 @@
 
 #include "ir/types.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -32,6 +33,68 @@ std::pair<std::string, std::string> originOf(Location loc) {
     return WalkResult::advance();
   });
   return {path, line};
+}
+
+constexpr int64_t kFewNumbers = 8;
+
+std::string numberText(const APFloat& value) {
+  SmallString<16> digits;
+  value.toString(digits, /*FormatPrecision=*/6);
+  return digits.str().str();
+}
+// "2.5", "[1, -2]"; of many numbers their count alone.
+std::string numbersOf(DenseElementsAttr values) {
+  if (!values.isSplat() && values.getNumElements() > kFewNumbers)
+    return "of " + std::to_string(values.getNumElements()) + " numbers";
+  const int64_t count = values.isSplat() ? 1 : values.getNumElements();
+  std::vector<std::string> list;
+  for (int64_t i = 0; i < count; ++i) {
+    if (isa<FloatType>(values.getElementType()))
+      list.push_back(numberText(values.getValues<APFloat>()[i]));
+    else if (values.getElementType().isInteger(1))
+      list.push_back(values.getValues<bool>()[i] ? "true" : "false");
+    else
+      list.push_back(llvm::toString(values.getValues<APInt>()[i], 10,
+                                    !values.getElementType().isUnsignedInteger()));
+  }
+  const std::string joined = llvm::join(list, ", ");
+  return values.isSplat() ? joined : "[" + joined + "]";
+}
+// An attribute as short as it can be said: without its type and the dialect's name.
+std::string shortAttribute(Attribute attribute) {
+  if (auto number = dyn_cast<FloatAttr>(attribute)) return numberText(number.getValue());
+  if (auto number = dyn_cast<IntegerAttr>(attribute))
+    return llvm::toString(number.getValue(), 10, true);
+  if (auto word = dyn_cast<StringAttr>(attribute)) return word.getValue().str();
+  if (auto values = dyn_cast<DenseElementsAttr>(attribute)) return numbersOf(values);
+  std::string s;
+  llvm::raw_string_ostream os(s);
+  if (auto list = dyn_cast<DenseI64ArrayAttr>(attribute)) {
+    os << "[";
+    llvm::interleaveComma(list.asArrayRef(), os);
+    os << "]";
+    return s;
+  }
+  attribute.print(os, /*elideType=*/true);
+  // "#lathe.pairing<half>" is "half", and "#lathe.dims<seq, 8>" is "[seq, 8]".
+  if (StringRef inner(s); inner.consume_front("#lathe.") && inner.ends_with(">")) {
+    const std::string body = inner.split('<').second.drop_back().str();
+    return isa<DimsAttr>(attribute) ? "[" + body + "]" : body;
+  }
+  return s;
+}
+// What an op is given beside its operands, a line of its label each; a flag that is not set is
+// none.
+std::string attributesOf(Operation& op) {
+  std::string lines;
+  for (NamedAttribute a : op.getAttrDictionary()) {
+    if (isa<TypeAttr>(a.getValue())) continue;  // types of results stand in the label
+    auto flag = dyn_cast<BoolAttr>(a.getValue());
+    if (flag && !flag.getValue()) continue;
+    lines += "\\n" + escaped(a.getName().strref());
+    if (!flag && !isa<UnitAttr>(a.getValue())) lines += "=" + escaped(shortAttribute(a.getValue()));
+  }
+  return lines;
 }
 
 class Writer {
@@ -70,7 +133,14 @@ class Writer {
     for (Value v : op.getResults()) ids[v] = next;
     opIds[&op] = next;
     std::string label = op.getName().stripDialect().str();
-    if (auto weight = dyn_cast<WeightOp>(op)) label += " " + escaped(weight.getName());
+    if (auto weight = dyn_cast<WeightOp>(op)) {
+      label += " " + escaped(weight.getName());
+    } else if (auto constant = dyn_cast<ConstantOp>(op)) {
+      if (auto values = dyn_cast<DenseElementsAttr>(constant.getValue()))
+        label += " " + numbersOf(values);
+    } else {
+      label += attributesOf(op);
+    }
     for (Value v : op.getResults()) label += "\\n" + shortType(v.getType());
     std::string line = originOf(op.getLoc()).second;
     if (!line.empty()) label += "\\n" + escaped(line);

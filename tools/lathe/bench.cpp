@@ -233,8 +233,8 @@ int benchVerb(const ArgumentList& arguments) {
   sessionFlags.profile |= compiled.report != nullptr;
   Session session = openSession(model, program, sessionFlags);
 
-  if (isHostExecution(session))
-    console().note("host execution checks kernels; its times say nothing about a GPU");
+  const bool onHost = isHostExecution(session);
+  if (onHost) console().note("host execution checks kernels; its times say nothing about a GPU");
 
   BenchReport report;
   const DType dtype = arithmeticOf(*program, dtypeOr(compileFlags.dtype, DType::F32));
@@ -248,7 +248,8 @@ int benchVerb(const ArgumentList& arguments) {
 
   Roofs roofs;
   auto measureRoofs = [&] {
-    if (session.device().memory()) return;  // what runs elsewhere is not held to this machine
+    // What runs elsewhere, or only stands for what would, is not held to this machine.
+    if (session.device().memory() || onHost) return;
     Progress progress("measuring the machine");
     roofs.measure(cpu::bestPeakKind(dtype == DType::BF16, isa));
   };
