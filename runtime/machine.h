@@ -15,6 +15,7 @@ struct MachineRoofs {
   double narrowFlops = 0;     ///< FLOP/s of dense bf16 and f16 products
   double wideFlops = 0;       ///< FLOP/s of f32
   double bytesPerSecond = 0;  ///< of main memory
+  bool busy = false;          ///< other programs ran while this was measured: the roofs are too low
 };
 
 /// "h100", "h200", "a100": their makers' figures; "epyc:N" and "xeon:N": N cores of a Zen 5 and of

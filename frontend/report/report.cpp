@@ -169,6 +169,7 @@ std::string Report::json(const Program& program, const ReportOptions& options,
       out.attribute("narrow", options.machine->narrowFlops);
       out.attribute("wide", options.machine->wideFlops);
       out.attribute("bandwidth", options.machine->bytesPerSecond);
+      out.attribute("busy", options.machine->busy);
     });
   }
   writeRuns(out, program, runs, settings);

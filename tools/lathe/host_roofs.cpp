@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/device/machine_load.h"
 #include "backends/cpu/device/roofs.h"
 #include "runtime/cache_folder.h"
 #include "runtime/error.h"
@@ -36,8 +37,8 @@ std::string processor() {
                      ThreadPool::global().threads());
 }
 
-MachineRoofs named(double narrow, double wide, double bytes) {
-  return {"host", narrow, wide, bytes};
+MachineRoofs named(double narrow, double wide, double bytes, bool busy) {
+  return {"host", narrow, wide, bytes, busy};
 }
 
 std::optional<MachineRoofs> readCache(const std::string& path) {
@@ -51,7 +52,7 @@ std::optional<MachineRoofs> readCache(const std::string& path) {
     JsonValue v = JsonValue::load(path, kCacheFile);
     if (v.at("processor").asString() != processor()) return std::nullopt;
     return named(v.at("narrow_flops").asDouble(), v.at("wide_flops").asDouble(),
-                 v.at("bytes_per_second").asDouble());
+                 v.at("bytes_per_second").asDouble(), v.at("busy").asBool());
   } catch (const Error& e) {
     console().note(std::string(e.what()) + "; measuring again");
     return std::nullopt;
@@ -61,9 +62,19 @@ std::optional<MachineRoofs> readCache(const std::string& path) {
 MachineRoofs measure() {
   Progress progress("measuring the machine");
   ThreadPool& pool = ThreadPool::global();
-  return named(cpu::measurePeak(cpu::bestPeakKind(true), pool),
-               cpu::measurePeak(cpu::bestPeakKind(false), pool),
-               cpu::measureReadRoofs(pool).best());
+  const cpu::MachineLoad load;
+  const double narrow = cpu::measurePeak(cpu::bestPeakKind(true), pool);
+  const double wide = cpu::measurePeak(cpu::bestPeakKind(false), pool);
+  const double bytes = cpu::measureReadRoofs(pool).best();
+  return named(narrow, wide, bytes, load.wasBusy(pool.threads()));
+}
+
+// Roofs that are too low make times too long and shares too good, for as long as they are kept.
+void tellBusy(const MachineRoofs& roofs) {
+  if (roofs.busy)
+    console().note(
+        "other programs ran while this machine was measured: its roofs are too low, and predicted "
+        "times too long; lathe explain --measure measures again");
 }
 
 }  // namespace
@@ -76,15 +87,20 @@ std::string hostRoofsPath() {
 MachineRoofs hostRoofs(bool anew) {
   const std::string path = hostRoofsPath();
   if (!anew)
-    if (auto kept = readCache(path)) return *kept;
+    if (auto kept = readCache(path)) {
+      tellBusy(*kept);
+      return *kept;
+    }
   MachineRoofs roofs = measure();
+  tellBusy(roofs);
   if (path.empty()) return roofs;
   try {
     makePrivateFolder(fs::path(path).parent_path());
     nlohmann::json text = {{"processor", processor()},
                            {"narrow_flops", roofs.narrowFlops},
                            {"wide_flops", roofs.wideFlops},
-                           {"bytes_per_second", roofs.bytesPerSecond}};
+                           {"bytes_per_second", roofs.bytesPerSecond},
+                           {"busy", roofs.busy}};
     writeFileAtomically(path, text.dump(2) + "\n");
   } catch (const std::exception& e) {
     console().note("the measured roofs could not be kept: " + std::string(e.what()));
