@@ -64,6 +64,55 @@ def lit(dom, attribute, value):
                for tag in classes_of(dom, attribute, value))
 
 
+def shown(dom):
+    """The text that a reader sees."""
+    return re.sub(r"<[^>]*>", " ", dom)
+
+
+def check_ports_and_types(browser):
+    """What goes in and out of an entry point is drawn, and every value says its type."""
+    dom = browser.dom("#view=graph&entry=decode&step=fuse")
+    ports = re.findall(r'data-port="([^"]+)"', dom)
+    for name in ("input_ids", "positions", "logits"):
+        check(ports.count(name) == 1, "%s is one node: %s" % (name, ports))
+    check(sum(p.startswith("k_cache") for p in ports) == 2,
+          "the states of all layers are two nodes, before and after: %s" % ports)
+    types = re.findall(r'class="type">([^<]*)<', dom)
+    check("i64[batch, 1]" in types, "the type of input_ids stands below it: %s" % types[:5])
+    nodes = len(re.findall(r'class="node ', dom))
+    check(len(types) >= nodes - len(ports) and all(re.match(r"\w+\[", t) for t in types),
+          "%d types below %d nodes: %s" % (len(types), nodes, types))
+
+
+def check_rewrites(browser):
+    numbers = [int(n) for n in re.findall(r'data-rewrite="(\d+)"', browser.dom("#view=rewrites"))]
+    check(len(numbers) > 100 and numbers == sorted(numbers),
+          "rewrites stand in the order in which they were made: %s" % numbers[:20])
+
+
+def check_buffers(browser):
+    rows = browser.dom("#view=memory").split("Largest buffers")[1]
+    modules = [m for m in re.findall(r"layers\.[^<]*", rows)]
+    check(modules and all(m.startswith("layers.*") for m in modules),
+          "buffers of all layers are one row: %s" % modules[:5])
+
+
+def check_shares(lathe, model, chromium, folder):
+    """Times are held to both roofs, unless the machine was busy when these were measured."""
+    page = folder / "run.html"
+    subprocess.run([lathe, "bench", model, "-p", "4", "-n", "2", "-r", "1", "-t", "2", "--report",
+                    str(page)], check=True, capture_output=True)
+    text = page.read_text()
+    check(len(re.findall(r'"busy":(?:true|false)', text)) == 1, "the page says if it was busy")
+    for busy in ("false", "true"):
+        page.write_text(re.sub(r'"busy":(?:true|false)', '"busy":' + busy, text))
+        dom = shown(Browser(chromium, page, folder).dom("#view=calls"))
+        check(re.search(r"16 bit: [\d.]+ ?\w*FLOP/s", dom) and re.search(r"f32: [\d.]+ ?\w*FLOP/s", dom)
+              or "16 bit, f32:" in dom, "both roofs are named")
+        check(("of roof" in dom) == (busy == "false"), "shares of the roof, busy " + busy)
+        check(("Other programs ran" in dom) == (busy == "true"), "busy is told: " + busy)
+
+
 def main():
     lathe, model = sys.argv[1], sys.argv[2]
     chromium = next(filter(None, map(shutil.which, ["chromium", "chromium-browser",
@@ -81,11 +130,20 @@ def main():
         for view in VIEWS:
             dom = browser.dom("#view=" + view)
             check('class="view-%s"' % view in dom, "view " + view)
+            if view != "kernels":  # LLVM IR has its null
+                strays = re.findall(r"\b(?:null|undefined|NaN|Infinity|\[object \w+\])", shown(dom))
+                check(not strays, "view %s shows what is not there: %s" % (view, strays))
         dom = browser.dom("#view=overview")
         check("ops recorded in" in dom, "the overview counts ops")
         header = re.search(r"<header.*?</header>", dom, flags=re.S)
         check(header and not re.search(r">[^<]*\bnull\b[^<]*<", header.group(0)),
               "the header says nothing of what is not there")
+
+        check_ports_and_types(browser)
+        check_rewrites(browser)
+        check_buffers(browser)
+        stories = pathlib.Path(__file__).parent.parent / "examples/models/stories"
+        check_shares(lathe, str(stories), chromium, folder)
 
         # An op's link lights it up, and the way of what it came from.
         steps = browser.dom("#view=ir&step=fuse")

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "frontend/report/json_text.h"
+#include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -53,19 +54,24 @@ std::vector<IrHistory::Line> IrHistory::linesOf(ModuleOp module) {
   SmallVector<StringRef> texts;
   StringRef(text).split(texts, '\n');
   lines.resize(texts.size());
+  std::vector<std::vector<std::string>> types(texts.size());
   module->walk([&](Operation* op) {
     auto found = where.find(op);
     if (found == where.end() || found->second.first == 0) return;
     Line& line = lines[found->second.first - 1];
     line.set = origins_.setOf(op->getLoc());
+    auto function = dyn_cast<func::FuncOp>(op);
+    for (Type type :
+         function ? TypeRange(function.getArgumentTypes()) : TypeRange(op->getResultTypes()))
+      types[found->second.first - 1].push_back(shortType(type));
     std::string scope;
-    if (auto function = dyn_cast<func::FuncOp>(op)) scope = function.getName();
+    if (function) scope = function.getName();
     if (auto parent = op->getParentOfType<func::FuncOp>()) scope = parent.getName();
     line.scope = scopes_.try_emplace(scope, unsigned(scopes_.size())).first->second;
   });
   unsigned scope = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
-    lines[i].form = forms_.split(texts[i], lines[i].holes);
+    lines[i].form = forms_.split(texts[i], std::move(types[i]), lines[i].holes);
     // A closing brace is no op and belongs to what it closes.
     if (texts[i].trim() == "}")
       lines[i].scope = scope;

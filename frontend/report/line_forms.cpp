@@ -16,8 +16,10 @@ bool isWord(char c) {
 
 }  // namespace
 
-unsigned LineForms::split(std::string_view line, std::vector<uint32_t>& holes) {
+unsigned LineForms::split(std::string_view line, std::vector<std::string> types,
+                          std::vector<uint32_t>& holes) {
   Form form;
+  form.types = std::move(types);
   // What the characters belong to decides whether their numbers are taken out.
   enum class Within { Text, Quotes, Value, Symbol, Slots } within = Within::Text;
   // A value's own name, before any `#1` or `:2` behind it.
@@ -65,7 +67,9 @@ unsigned LineForms::split(std::string_view line, std::vector<uint32_t>& holes) {
     form.text += c;
     ++i;
   }
-  auto [known, isNew] = ids_.try_emplace(form.text, unsigned(forms_.size()));
+  std::string key = form.text;
+  for (const std::string& type : form.types) key += '\n' + type;
+  auto [known, isNew] = ids_.try_emplace(std::move(key), unsigned(forms_.size()));
   if (isNew) forms_.push_back(std::move(form));
   return known->second;
 }
@@ -73,6 +77,12 @@ unsigned LineForms::split(std::string_view line, std::vector<uint32_t>& holes) {
 void LineForms::write(llvm::json::OStream& out) const {
   out.attributeArray("forms", [&] {
     for (const Form& form : forms_) out.value(jsonText(form.text));
+  });
+  out.attributeArray("formTypes", [&] {
+    for (const Form& form : forms_)
+      out.array([&] {
+        for (const std::string& type : form.types) out.value(jsonText(type));
+      });
   });
 }
 

@@ -54,10 +54,12 @@ function callRows() {
                                   }));
 }
 
+const BUSY =
+    'Other programs ran while this machine was measured, so no share of its roofs is told.';
 function roofline(rows) {
   const m = data.machine;
   if (!m || !rows.some((r) => r.known && r.flops)) return null;
-  const W = 640, H = 216, L = 52, B = 30, T = 22, R = 14;
+  const W = 760, H = 216, L = 52, B = 30, T = 22, R = 128;
   const points = rows.filter((r) => r.known && r.flops && r.time);
   const peak = Math.max(m.narrow, m.wide);
   const xs = points.map((r) => r.intensity), ys = points.map((r) => r.flops / r.time);
@@ -76,21 +78,27 @@ function roofline(rows) {
     svg.append(
         h('line', {x1: L, x2: W - R, y1: Y(10 ** p), y2: Y(10 ** p), class: 'grid'}),
         h('text', {x: L - 6, y: Y(10 ** p) + 3.5, class: 'tick end'}, flopText(10 ** p)));
-  const roof = (flops, label, above) => {
+  // Both roofs, with their names beside the picture; the one that no dot is held to is faint.
+  const roofs = [
+    {flops: m.narrow, name: '16 bit', used: rows.some((r) => r.narrow)},
+    {flops: m.wide, name: 'f32', used: rows.some((r) => r.known && !r.narrow)}
+  ].sort((a, b) => b.flops - a.flops);
+  if (roofs[0].flops < 1.01 * roofs[1].flops)
+    roofs.splice(0, 2, {...roofs[0], name: '16 bit, f32', used: true});
+  let lowest = T;
+  for (const {flops, name, used} of roofs) {
     const ridge = flops / m.bandwidth, left = Math.max(x0, y0 / m.bandwidth);
+    const y = lowest = Math.max(Y(flops) + 3.5, lowest);
+    lowest += 13;
     svg.append(
         h('polyline', {
           points:
               `${X(left)},${Y(left * m.bandwidth)} ${X(ridge)},${Y(flops)} ${X(x1)},${Y(flops)}`,
-          class: 'roof'
+          class: 'roof' + (used ? '' : ' quiet')
         }),
-        h('text', {x: W - R, y: Y(flops) + (above ? -5 : 12), class: 'tick end strong'}, label));
-  };
-  // The roof of the arithmetic that each dot uses.
-  const usesNarrow = rows.some((r) => r.narrow), usesWide = rows.some((r) => !r.narrow);
-  if (usesNarrow) roof(m.narrow, flopText(m.narrow) + 'FLOP/s, 16 bit', true);
-  if (usesWide || !usesNarrow)
-    roof(m.wide, flopText(m.wide) + 'FLOP/s, f32', !usesNarrow);
+        h('text', {x: W - R + 7, y, class: 'tick' + (used ? ' strong' : '')},
+          `${name}: ${flopText(flops)}FLOP/s`));
+  }
   svg.append(
       h('text', {x: (L + W - R) / 2, y: H - 3, class: 'tick mid'}, 'FLOP per byte'),
       h('text', {x: L - 6, y: T - 10, class: 'tick end'}, 'FLOP/s'));
@@ -114,10 +122,17 @@ function roofline(rows) {
   }
   return h(
       'figure', {}, svg,
-      h('figcaption', {},
+      h('figcaption', {}, m.busy ? h('span', {class: 'badge warn'}, 'roofs too low') : null,
+        m.busy ? BUSY + ' ' : null,
         `${m.name}: ${bytesText(m.bandwidth)}/s; dots are ${
             callOptions.places ? 'places' : 'calls'}, larger for longer times, ` +
             (points.some((r) => r.timed) ? 'filled where measured' : 'at their predicted time')));
+}
+
+// Faster than the traffic allows: what a call read lay in a cache.
+function ofRoof(r) {
+  if (r.seconds <= r.measured) return percent(r.seconds / r.measured);
+  return r.bound > 0 ? '>100 %' : 'cached';
 }
 
 function callsView() {
@@ -135,6 +150,7 @@ function callsView() {
       {flops: 0, bytes: 0, read: 0, seconds: 0, measured: 0, time: 0});
   const timed = rows.some((r) => r.timed), predicted = rows.some((r) => r.predicted),
         known = rows.some((r) => r.known);
+  const judged = timed && predicted && !(data.machine && data.machine.busy);
   const keys = {
     order: (r) => r.calls[0].index,
     kernel: (r) => r.calls[0].kernel,
@@ -166,55 +182,53 @@ function callsView() {
           notify();
         }, text));
   const cell = (ok, text) => h('td', {class: 'n'}, ok ? text : '–');
-  const table = h(
-      'table', {class: 'data'},
-      h('thead', {},
-        h('tr', {}, head('order', callOptions.places ? 'calls' : '#'), head('kernel', 'kernel', ''),
-          head('module', 'module', ''),
-          head(
-              'time',
-              timed         ? 'time' :
-                  predicted ? 'predicted time' :
-                              'bytes',
-              ''),
-          timed ? head('measured', 'measured') : null, head('predicted', 'predicted'),
-          timed && predicted ? h('th', {class: 'n'}, 'of roof') : null, head('flops', 'FLOP'),
-          head('bytes', 'bytes'), head('intensity', 'FLOP/B'), h('th', {class: 'n'}, 'bound'))),
-      h('tbody', {}, rows.map((r) => {
-        const c = r.calls[0], lit = r.calls.some((x) => selection.touches[x.set]);
-        return action(
-            {
-              tag: 'tr',
-              class: (lit ? 'lit' : '') +
-                  (r.calls.some((x) => isSelected('call', x.entry + ':' + x.index)) ? ' exact' :
-                                                                                      ''),
-              'data-call': c.entry + ':' + c.index
-            },
-            () => select('call', c.entry + ':' + c.index),
-            h('td', {class: 'n dim'}, callOptions.places ? '× ' + r.calls.length : c.index),
-            h('td', {class: 'mono'},
-              new Set(r.calls.map((x) => x.kernel)).size > 1 ? c.kernel.replace(/_\d+$/, 's') :
-                                                               c.kernel),
-            h('td', {class: 'mono path', title: c.path},
-              tail((callOptions.places ? layersAsOne(c.path) : c.path) || c.origin, 25)),
-            h('td', {class: 'wide'}, bar(r.time / (total.time || 1)),
-              h('span', {class: 'n'}, total.time ? percent(r.time / total.time) : '')),
-            timed ? cell(r.timed, timeText(r.measured)) : null,
-            cell(r.predicted, timeText(r.seconds)),
-            timed && predicted ?
-                cell(r.timed && r.predicted && r.measured, percent(r.seconds / r.measured)) :
-                null,
-            cell(r.known, flopText(r.flops)), cell(r.known, bytesText(r.bytes)),
-            cell(r.known, trim(r.intensity)),
-            h('td', {class: 'n dim'}, r.predicted ? (r.bound > 0 ? 'compute' : 'memory') : ''));
-      })),
-      h('tfoot', {},
-        h('tr', {}, h('td', {class: 'n'}, (callTable.get(state.entry) || []).length),
-          h('td', {colspan: 3}, 'all calls'), timed ? cell(true, timeText(total.measured)) : null,
-          cell(predicted, timeText(total.seconds)),
-          timed && predicted ? cell(total.measured, percent(total.seconds / total.measured)) : null,
-          cell(known, flopText(total.flops)), cell(known, bytesText(total.bytes)),
-          cell(known, trim(total.flops / (total.bytes || 1))), h('td', {}))));
+  const table =
+      h('table', {class: 'data'},
+        h('thead', {},
+          h('tr', {}, head('order', callOptions.places ? 'calls' : '#'),
+            head('kernel', 'kernel', ''), head('module', 'module', ''),
+            head(
+                'time',
+                timed         ? 'time' :
+                    predicted ? 'predicted time' :
+                                'bytes',
+                ''),
+            timed ? head('measured', 'measured') : null, head('predicted', 'predicted'),
+            judged ? h('th', {class: 'n'}, 'of roof') : null, head('flops', 'FLOP'),
+            head('bytes', 'bytes'), head('intensity', 'FLOP/B'), h('th', {class: 'n'}, 'bound'))),
+        h('tbody', {}, rows.map((r) => {
+          const c = r.calls[0], lit = r.calls.some((x) => selection.touches[x.set]);
+          return action(
+              {
+                tag: 'tr',
+                class: (lit ? 'lit' : '') +
+                    (r.calls.some((x) => isSelected('call', x.entry + ':' + x.index)) ? ' exact' :
+                                                                                        ''),
+                'data-call': c.entry + ':' + c.index
+              },
+              () => select('call', c.entry + ':' + c.index),
+              h('td', {class: 'n dim'}, callOptions.places ? '× ' + r.calls.length : c.index),
+              h('td', {class: 'mono'},
+                new Set(r.calls.map((x) => x.kernel)).size > 1 ? c.kernel.replace(/_\d+$/, 's') :
+                                                                 c.kernel),
+              h('td', {class: 'mono path', title: c.path},
+                tail((callOptions.places ? layersAsOne(c.path) : c.path) || c.origin, 25)),
+              h('td', {class: 'wide'}, bar(r.time / (total.time || 1)),
+                h('span', {class: 'n'}, total.time ? percent(r.time / total.time) : '')),
+              timed ? cell(r.timed, timeText(r.measured)) : null,
+              cell(r.predicted, timeText(r.seconds)),
+              judged ? cell(r.timed && r.predicted && r.measured, ofRoof(r)) : null,
+              cell(r.known, flopText(r.flops)), cell(r.known, bytesText(r.bytes)),
+              cell(r.known, trim(r.intensity)),
+              h('td', {class: 'n dim'}, r.predicted ? (r.bound > 0 ? 'compute' : 'memory') : ''));
+        })),
+        h('tfoot', {},
+          h('tr', {}, h('td', {class: 'n'}, (callTable.get(state.entry) || []).length),
+            h('td', {colspan: 3}, 'all calls'), timed ? cell(true, timeText(total.measured)) : null,
+            cell(predicted, timeText(total.seconds)),
+            judged ? cell(total.measured, ofRoof(total)) : null, cell(known, flopText(total.flops)),
+            cell(known, bytesText(total.bytes)),
+            cell(known, trim(total.flops / (total.bytes || 1))), h('td', {}))));
   return [
     h('div', {class: 'tools'},
       h('span', {class: 'what'},

@@ -1,6 +1,7 @@
 // Kernels and their code: the region's IR, vectors, LLVM IR, assembly.
 
 const codeOptions = {
+  everyEntry: false,
   language: '',
   tier: ''
 };
@@ -42,22 +43,35 @@ function kernelsView() {
         known.find((k) => k.here.some((c) => selection.touches[c.set]));
     if (hit) chosen = hit.name;
   }
-  const list =
-      h('div', {class: 'kernels', role: 'listbox', 'aria-label': 'kernels'},
-        known.map(
-            (k) => action(
-                {
-                  tag: 'div',
-                  role: 'option',
-                  'aria-selected': k.name === chosen,
-                  'data-kernel': k.name,
-                  class: 'kernel' + (k.name === chosen ? ' here' : '') +
-                      (k.calls.some((c) => selection.touches[c.set]) ? ' lit' : '')
-                },
-                () => select('kernel', k.name), h('span', {class: 'mono'}, k.name),
-                h('span', {class: 'n dim'}, k.here.length ? '× ' + k.here.length : 'other entry'),
-                bar(k.time / most),
-                h('span', {class: 'path'}, layersAsOne((k.here[0] || k.calls[0]).path)))));
+  // Those of other entry points are shown when asked for.
+  const isHere = (k) => k.here.length || k.name === chosen;
+  const elsewhere = known.filter((k) => !isHere(k)).length;
+  const list = h(
+      'div', {class: 'kernels', role: 'listbox', 'aria-label': 'kernels'},
+      known.filter((k) => codeOptions.everyEntry || isHere(k))
+          .map(
+              (k) => action(
+                  {
+                    tag: 'div',
+                    role: 'option',
+                    'aria-selected': k.name === chosen,
+                    'data-kernel': k.name,
+                    class: 'kernel' + (k.name === chosen ? ' here' : '') +
+                        (k.calls.some((c) => selection.touches[c.set]) ? ' lit' : '')
+                  },
+                  () => select('kernel', k.name), h('span', {class: 'mono'}, k.name),
+                  h('span', {class: 'n dim'}, k.here.length ? '× ' + k.here.length : 'other entry'),
+                  bar(k.time / most),
+                  h('span', {class: 'path'}, layersAsOne((k.here[0] || k.calls[0]).path)))),
+      elsewhere ? action(
+                      {class: 'elsewhere', 'aria-expanded': codeOptions.everyEntry},
+                      () => {
+                        codeOptions.everyEntry = !codeOptions.everyEntry;
+                        notify();
+                      },
+                      (codeOptions.everyEntry ? 'hide ' : 'show ') + plural(elsewhere, 'kernel') +
+                          ' of other entries') :
+                  null);
   if (!chosen) return [empty('No kernels', 'The program calls nothing.')];
   const texts = data.code.filter((c) => c.kernel === chosen);
   const tiers = [...new Set(texts.map((c) => c.tier))];

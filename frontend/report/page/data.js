@@ -12,6 +12,10 @@ class Line {
     this.set = set;
     this.holes = holes;
   }
+  /// Types of what the line defines, or of a function's arguments: "f32[batch, seq, 64]".
+  get types() {
+    return data.formTypes[this.form];
+  }
   get text() {
     const parts = formParts[this.form];
     let text = parts[0];
@@ -96,7 +100,8 @@ function parse(line) {
   const uses = [];
   if (!func) {
     const body = text.slice(text.indexOf(head) + head.length).replace(/"(?:[^"\\]|\\.)*"/g, '');
-    for (const use of body.matchAll(/%[A-Za-z0-9_]+/g)) uses.push(use[0]);
+    for (const [, name, result] of body.matchAll(/(%[A-Za-z0-9_]+)(?:#(\d+))?/g))
+      uses.push({name, result: Number(result || 0)});
   }
   const callee = /lathe\.kernel "([^"]*)"(?: @([\w.$-]+))?/.exec(text);
   known = {

@@ -8,25 +8,61 @@ const graphOptions = {
 const NODES_AT_FIRST = 26;
 const MANY_USERS = 4;  // a value with more users is named at each of them instead of drawn
 
-// {ops, tree}: ops with the ops they use; the tree of modules with what they hold.
+// What an entry point takes and gives, from the text of its function: [{name, kind, type}] in
+// order.
+const PORT = /\{lathe\.(name|state) = (?:"((?:[^"\\]|\\.)*)"|@([\w.$-]+))\}/;
+function portsOf(text, types) {
+  const [, taken, given] = /^(.*?)\) -> (.*)$/.exec(text) || [null, text, ''];
+  const read = (part) =>
+      part.split(/(?=%arg\d+: )|(?<=[>}]), (?=tensor<)/)
+          .filter((p) => p.includes('tensor<'))
+          .map((p) => {
+            const m = PORT.exec(p);
+            return {name: m ? m[2] || m[3] : '', isState: !!m && m[1] === 'state'};
+          });
+  return {
+    inputs:
+        read(taken).map((p, i) => ({...p, kind: p.isState ? 'state' : 'input', type: types[i]})),
+    outputs: read(given).map((p) => ({...p, kind: p.isState ? 'new state' : 'output'}))
+  };
+}
+
+// {ops, tree}: ops with the values they use; the tree of modules with what they hold. What goes in
+// and out are ops of their own kind.
 function graphOf(step, entry) {
   step.graphs = step.graphs || {};
   if (step.graphs[entry]) return step.graphs[entry];
   const ops = [], makers = new Map();
+  const add = (op) => {
+    ops.push({path: '', from: [], ...op, id: ops.length});
+    return ops.length - 1;
+  };
+  const valuesOf = (uses) => uses.map((u) => ({...makers.get(u.name), result: u.result}))
+                                 .filter((v) => v.id !== undefined);
+  let ports = {inputs: [], outputs: []};
   for (const {line, name} of functionsOf(step).get(entry) || []) {
     const p = parse(line);
-    if (p.op === 'func' || p.op === 'return' || ['lathe.weight', 'lathe.constant'].includes(p.op))
-      continue;
-    const op = {
-      name,
-      line,
-      label: p.kernel || shortOp(p.op),
-      path: setPath[line.set],
-      from: [...new Set(p.uses)].map((u) => makers.get(u)).filter((x) => x !== undefined),
-      id: ops.length
-    };
-    p.results.forEach((r) => makers.set(r, op.id));
-    ops.push(op);
+    if (p.func) {
+      ports = portsOf(line.text, line.types);
+      ports.inputs.forEach((port, i) => makers.set('%arg' + i, {
+        id: add({label: port.name || 'argument ' + i, port, types: [port.type]})
+      }));
+    } else if (p.op === 'return') {
+      valuesOf(p.uses).forEach((v, i) => {
+        const port = ports.outputs[i] || {kind: 'output', name: ''};
+        add({label: port.name || 'result ' + i, port, from: [v], types: []});
+      });
+    } else if (!['lathe.weight', 'lathe.constant'].includes(p.op)) {
+      const id = add({
+        name,
+        line,
+        label: p.kernel || shortOp(p.op),
+        path: setPath[line.set],
+        types: line.types,
+        from: valuesOf(p.uses)
+      });
+      p.results.forEach((r) => makers.set(r, {id}));
+    }
   }
   const root = {path: '', name: entry, children: new Map(), ops: [], all: []};
   for (const op of ops) {
@@ -41,7 +77,6 @@ function graphOf(step, entry) {
       node.all.push(op);
     }
     node.ops.push(op);
-    op.home = node;
   }
   return (step.graphs[entry] = {ops, root});
 }
@@ -67,7 +102,15 @@ function openAtFirst(root) {
 // What is drawn for a module that is open: its ops, its closed modules, and those of open ones.
 // Numbered neighbours that are alike make one part until the reader opens the run.
 function visibleParts(node, open) {
-  const parts = node.ops.map((op) => ({op, key: 'op ' + op.id, members: [op]}));
+  const parts = node.ops.filter((op) => !op.port).map((op) => ({op, members: [op]}));
+  // The states of all layers are one part, and so are their next values.
+  const ports = new Map();
+  for (const op of node.ops.filter((op) => op.port)) {
+    const key = op.port.kind + ' ' + layersAsOne(op.label);
+    if (!ports.has(key)) ports.set(key, {port: op, members: []});
+    ports.get(key).members.push(op);
+  }
+  parts.push(...ports.values());
   const children = [...node.children.values()];
   for (let i = 0; i < children.length;) {
     const child = children[i];
@@ -83,8 +126,7 @@ function visibleParts(node, open) {
       parts.push({run: rest, like: child, key: runKey, members: rest.flatMap((n) => n.all)});
     } else {
       for (const c of children.slice(i, end))
-        parts.push(...(
-            open.has(c.path) ? visibleParts(c, open) : [{group: c, key: c.path, members: c.all}]));
+        parts.push(...(open.has(c.path) ? visibleParts(c, open) : [{group: c, members: c.all}]));
     }
     i = end;
   }
@@ -95,19 +137,22 @@ function visibleParts(node, open) {
 function layOut(parts) {
   const partOf = new Map();
   parts.forEach((p, i) => p.members.forEach((op) => partOf.set(op.id, i)));
-  parts.forEach((p) => (p.to = new Set(), p.from = new Set(), p.named = []));
+  parts.forEach((p) => (p.to = new Map(), p.from = new Set(), p.named = []));
   const firstOf = (p) => Math.min(...p.members.map((m) => m.id));
   parts.forEach((p) => (p.first = firstOf(p)));
-  parts.forEach((p, i) => p.members.forEach((op) => op.from.forEach((f) => {
-    const j = partOf.get(f);
+  const typeOf = new Map(parts.flatMap((p) => p.members.map((op) => [op.id, op.types])));
+  parts.forEach((p, i) => p.members.forEach((op) => op.from.forEach(({id, result}) => {
+    const j = partOf.get(id);
     if (j === undefined || j === i || parts[j].first > p.first)
       return;  // back into an earlier module
-    parts[j].to.add(i);
+    if (!parts[j].to.has(i)) parts[j].to.set(i, new Set());
+    parts[j].to.get(i).add(typeOf.get(id)[result]);
     p.from.add(j);
   })));
   parts.forEach((p, i) => {
+    p.types = [...new Set([...p.to.values()].flatMap((types) => [...types]))];
     if (p.to.size <= MANY_USERS) return;
-    for (const j of p.to) {
+    for (const j of p.to.keys()) {
       parts[j].named.push(p);
       parts[j].from.delete(i);
     }
@@ -119,11 +164,17 @@ function layOut(parts) {
   // Sources stand just above their first user.
   for (const i of [...order].reverse())
     if (!parts[i].from.size && parts[i].to.size)
-      parts[i].rank = Math.max(0, Math.min(...[...parts[i].to].map((j) => parts[j].rank)) - 1);
+      parts[i].rank =
+          Math.max(0, Math.min(...[...parts[i].to.keys()].map((j) => parts[j].rank)) - 1);
+  // Results stand below all that is computed.
+  const last = Math.max(0, ...parts.map((p) => p.rank));
+  const isResult = (p) => p.port && !p.to.size && p.from.size;
+  if (parts.some((p) => !isResult(p)))
+    parts.filter(isResult).forEach((p) => (p.rank = Math.max(p.rank, last)));
   const ranks = [];
   const cells = parts.map((p, i) => ({part: i, rank: p.rank, up: [], down: []}));
   const links = [];
-  parts.forEach((p, i) => p.to.forEach((j) => {
+  parts.forEach((p, i) => p.to.forEach((types, j) => {
     let last = cells[i];
     const points = [last];
     for (let r = p.rank + 1; r < parts[j].rank; ++r) {
@@ -137,7 +188,7 @@ function layOut(parts) {
     last.down.push(cells[j]);
     cells[j].up.push(last);
     points.push(cells[j]);
-    links.push({points, from: i, to: j});
+    links.push({points, from: i, to: j, types: [...types]});
   }));
   cells.forEach((c) => (ranks[c.rank] = ranks[c.rank] || []).push(c));
   for (let r = 0; r < ranks.length; ++r)
@@ -150,7 +201,7 @@ function layOut(parts) {
       rank.sort((a, b) => a.weight - b.weight || a.order - b.order)
           .forEach((c, i) => (c.order = i));
     }
-  const widthOf = (c) => (c.part < 0 ? 14 : NODE_W + 18);
+  const widthOf = (c) => (c.part < 0 ? 16 : NODE_W + 18);
   let widest = 0;
   for (const rank of ranks) {
     let x = 0;
@@ -184,7 +235,7 @@ function layOut(parts) {
   const right = Math.max(...cells.map((c) => c.x + widthOf(c) / 2));
   return {cells, links, ranks, width: Math.max(right, widest)};
 }
-const NODE_W = 176, NODE_H = 36, RANK_H = 58;
+const NODE_W = 176, NODE_H = 36, RANK_H = 74;
 
 function graphView() {
   const index = stepIndex(), step = steps[index], {root, ops} = graphOf(step, state.entry);
@@ -210,7 +261,7 @@ function graphView() {
   const timeOfPart = (p) => {
     let sum = 0;
     const paths = new Set(p.members.map((m) => m.path));
-    if (p.op) return 0;
+    if (p.op || p.port) return 0;
     for (const [path, t] of times)
       if (paths.has(path)) sum += t;
     return sum;
@@ -226,31 +277,48 @@ function graphView() {
     role: 'img',
     'aria-label': 'graph'
   });
-  const lit = (p) => p.members.some((m) => selection.touches[m.line.set]);
+  const lit = (p) => p.members.some((m) => m.line && selection.touches[m.line.set]);
+  const arrow =
+      h('marker', {
+        id: 'arrow',
+        viewBox: '0 0 6 6',
+        refX: 5,
+        refY: 3,
+        markerWidth: 6,
+        markerHeight: 6,
+        orient: 'auto'
+      },
+        h('path', {d: 'M0,0L6,3L0,6z'}));
+  svg.append(h('defs', {}, arrow));
+  // Between two ranks a line bends; beside the nodes of a rank that it passes it is straight.
   for (const l of links) {
     let d = '';
     l.points.forEach((c, i) => {
-      const top = Y(c) + (c.part < 0 ? NODE_H / 2 : 0),
-            bottom = Y(c) + (c.part < 0 ? NODE_H / 2 : NODE_H);
-      if (!i)
-        d = `M${X(c)},${bottom}`;
-      else {
-        const b = l.points[i - 1], from = Y(b) + (b.part < 0 ? NODE_H / 2 : NODE_H),
-              mid = (from + top) / 2;
-        d += `C${X(b)},${mid} ${X(c)},${mid} ${X(c)},${top}`;
-      }
+      const top = Y(c), bottom = Y(c) + NODE_H;
+      if (!i) return void (d = `M${X(c)},${bottom}`);
+      const b = l.points[i - 1], mid = (Y(b) + NODE_H + top) / 2;
+      d += `C${X(b)},${mid} ${X(c)},${mid} ${X(c)},${top}`;
+      if (c.part < 0) d += `L${X(c)},${bottom}`;
     });
-    svg.append(
-        h('path', {d, class: 'edge' + (lit(parts[l.from]) && lit(parts[l.to]) ? ' lit' : '')}));
+    const edge = h('path', {
+      d,
+      class: 'edge' + (lit(parts[l.from]) && lit(parts[l.to]) ? ' lit' : ''),
+      'marker-end': 'url(#arrow)'
+    });
+    svg.append(withTip(edge, l.types.join('\n')));
   }
   for (const c of cells) {
     if (c.part < 0) continue;
     const p = parts[c.part], x = X(c) - NODE_W / 2, y = Y(c);
-    let title, sub, act, kind, open = null;
-    if (p.op) {
+    let title, sub, act = null, kind, open = null;
+    if (p.port) {
+      const many = p.members.length > 1;
+      title = many ? layersAsOne(p.port.label) : p.port.label;
+      sub = many ? plural(p.members.length, p.port.port.kind) : p.port.port.kind;
+      kind = 'port';
+    } else if (p.op) {
       title = p.op.label;
-      sub = shortTypes(p.op.line.text).match(/-> ([^>]*)$/)?.[1] ||
-          p.op.path.split('.').slice(-2).join('.');
+      sub = p.op.path.split('.').slice(-2).join('.');
       act = () => select('op', p.op.name);
       kind = FUSED.has(p.op.label.replace(/_\d+$/, '')) ||
               p.op.label !== shortOp(parse(p.op.line).op) ?
@@ -282,25 +350,26 @@ function graphView() {
                    lit(p) ? ' lit' :
                             ''),
           transform: `translate(${x},${y})`,
-          tabindex: 0,
-          role: 'button',
+          tabindex: act ? 0 : null,
+          role: act ? 'button' : null,
+          'data-port': p.port ? p.port.label : null,
           'aria-label': title + ', ' + sub,
           onclick: act,
           ondblclick: open ? unfold : null,
           onkeydown: (k) => {
-            if (k.key === 'Enter' || k.key === ' ') k.preventDefault(), act();
+            if (act && (k.key === 'Enter' || k.key === ' ')) k.preventDefault(), act();
             if (open && (k.key === '+' || k.key === 'ArrowRight')) unfold();
           }
         },
           kind.includes('run') ?
               h('rect', {x: 4, y: 4, width: NODE_W, height: NODE_H, rx: 4, class: 'behind'}) :
               null,
-          h('rect', {width: NODE_W, height: NODE_H, rx: 4, class: 'box'}),
+          h('rect', {width: NODE_W, height: NODE_H, rx: p.port ? NODE_H / 2 : 4, class: 'box'}),
           share > 0.004 ?
               h('rect', {x: 0, y: NODE_H - 3, width: NODE_W * share, height: 3, class: 'heat'}) :
               null,
-          h('text', {x: 9, y: 15, class: 'title'}, ending(title, open ? 20 : 24)),
-          h('text', {x: 9, y: 28, class: 'sub'},
+          h('text', {x: p.port ? 16 : 9, y: 15, class: 'title'}, ending(title, open ? 20 : 22)),
+          h('text', {x: p.port ? 16 : 9, y: 28, class: 'sub'},
             ending(sub, 30, true) + (share > 0.004 ? '  ' + percent(share) : '')));
     if (open) {
       const plus =
@@ -309,8 +378,14 @@ function graphView() {
             h('text', {x: NODE_W - 14, y: 18.5, class: 'mid'}, '+'));
       g.append(withTip(plus, 'open the module (→)'));
     }
+    // What flows out of a node stands below it, where its lines begin.
+    if (p.types.length)
+      g.append(
+          h('text', {x: NODE_W / 2 + 5, y: NODE_H + 12, class: 'type'},
+            ending(p.types[0], 27, true) + (p.types.length > 1 ? ` +${p.types.length - 1}` : '')));
     if (p.named.length) {
-      const names = [...new Set(p.named.map((n) => n.op ? n.op.label : (n.group || n.like).path))];
+      const names = [...new Set(
+          p.named.map((n) => (n.op || n.port || {}).label || (n.group || n.like).path))];
       g.append(
           h('text', {x: NODE_W + 3, y: 12, class: 'named'},
             '← ' + ending(names.join(', '), 16, true)));
@@ -318,9 +393,13 @@ function graphView() {
     svg.append(withTip(
         g,
         () => title + '\n' + (p.op ? shortTypes(parse(p.op.line).text).trim().slice(0, 240) : sub) +
+            p.types.map((t) => '\n→ ' + t).join('') +
             (p.named.length ? '\nuses ' +
                      p.named
-                         .map((n) => n.op ? n.op.label + ' ' + n.op.path : (n.group || n.like).path)
+                         .map(
+                             (n) => n.op ? n.op.label + ' ' + n.op.path :
+                                 n.port  ? n.port.label :
+                                           (n.group || n.like).path)
                          .join(', ') :
                               '')));
   }

@@ -102,11 +102,46 @@ function memoryView() {
             bytesText(p.offset)}\ncalls ${p.first} to ${p.last}` +
             (p.maker ? `\nmade by ${p.maker.kernel} for ${p.maker.path || p.maker.origin}` : '')));
   }
-  const largest = [...placed].sort((a, b) => b.bytes - a.bytes).slice(0, 12);
-  return [facts, h('div', { class: 'tools' }, h('span', { class: 'what' }, `${state.entry} at ${settingText(state.setting)}: calls from left to right, offsets in the arena upwards`)),
-    h('div', { class: 'scroll' }, h('div', { class: 'pan' }, svg), h('h3', {}, 'Largest buffers'),
-      h('table', { class: 'data' }, h('thead', {}, h('tr', {}, ['buffer', 'type', 'bytes', 'offset', 'calls', 'made by', 'module'].map((t, i) => h('th', { class: i === 2 || i === 3 ? 'n' : '' }, t)))),
-        h('tbody', {}, largest.map((p) => action({ tag: 'tr', class: isSelected('slot', state.entry + ':' + p.slot) ? 'exact' : p.maker && selection.touches[p.maker.set] ? 'lit' : '' }, () => select('slot', state.entry + ':' + p.slot),
-          h('td', { class: 'mono' }, p.slot), h('td', { class: 'mono' }, p.dtype + dims(p.shape)), h('td', { class: 'n' }, bytesText(p.bytes)), h('td', { class: 'n' }, bytesText(p.offset)),
-          h('td', { class: 'mono' }, `${p.first}–${p.last}`), h('td', { class: 'mono' }, p.maker ? p.maker.kernel : ''), h('td', { class: 'mono path' }, p.maker ? p.maker.path : ''))))))];
+  // Layers hold the same buffers: one row tells of all that are alike.
+  const alike = new Map();
+  for (const p of [...placed].sort((a, b) => b.bytes - a.bytes)) {
+    const key = p.maker ?
+        [
+          p.bytes, p.dtype, p.shape, p.maker.kernel.replace(/\d+$/, ''), layersAsOne(p.maker.path)
+        ].join('|') :
+        p.slot;
+    if (!alike.has(key)) alike.set(key, []);
+    alike.get(key).push(p);
+  }
+  const row = (like) => {
+    const p = like[0], call = (b) => `${b.first}–${b.last}`;
+    const exact = like.some((b) => isSelected('slot', state.entry + ':' + b.slot));
+    const lit = like.some((b) => b.maker && selection.touches[b.maker.set]);
+    return action(
+        {tag: 'tr',
+         class: exact ? 'exact' :
+             lit      ? 'lit' :
+                        ''},
+        () => select('slot', state.entry + ':' + p.slot),
+        h('td', {class: 'n dim'}, like.length > 1 ? '× ' + like.length : ''),
+        h('td', {class: 'mono'}, p.dtype + dims(p.shape)),
+        h('td', {class: 'n'}, bytesText(p.bytes)),
+        h('td', {class: 'mono'}, call(p) + (like.length > 1 ? ' …' : '')),
+        h('td', {class: 'mono'}, p.maker ? p.maker.kernel : ''),
+        h('td', {class: 'mono path'}, p.maker ? layersAsOne(p.maker.path) || p.maker.origin : ''));
+  };
+  return [
+    facts,
+    h('div', {class: 'tools'},
+      h('span', {class: 'what'},
+        `${state.entry} at ${
+            settingText(state.setting)}: calls from left to right, offsets in the arena upwards`)),
+    h('div', {class: 'scroll'}, h('div', {class: 'pan'}, svg), h('h3', {}, 'Largest buffers'),
+      h('table', {class: 'data'},
+        h('thead', {},
+          h('tr', {},
+            ['', 'type', 'bytes', 'calls', 'made by', 'module'].map(
+                (t) => h('th', {class: !t || t === 'bytes' ? 'n' : ''}, t)))),
+        h('tbody', {}, [...alike.values()].slice(0, 12).map(row))))
+  ];
 }

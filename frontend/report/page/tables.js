@@ -105,8 +105,35 @@ function layoutsView() {
 }
 
 const tableOptions = {
-  open: new Set()
+  open: new Set(),
+  byPattern: false
 };
+// Every rewrite in the order in which it was made; what layers repeat stays in its place.
+function rewritesInOrder(litRow, badges) {
+  let step = '';
+  return h(
+      'table', {class: 'data'},
+      h('thead', {},
+        h('tr', {},
+          ['number', 'step', 'rewrite', 'module', 'line', 'promises weakened'].map(
+              (t) => h('th', {class: t === 'number' ? 'n' : ''}, t)))),
+      h('tbody', {}, rewrites.map((r) => {
+        const isFirst = r.step !== step;
+        step = r.step;
+        return action(
+            {
+              tag: 'tr',
+              class: isSelected('rewrite', r.number) ? 'exact' :
+                  litRow(r)                          ? 'lit' :
+                                                       '',
+              'data-rewrite': r.number
+            },
+            () => select('rewrite', r.number), h('td', {class: 'n mono'}, r.number),
+            h('td', {class: 'mono dim'}, isFirst ? r.step : ''), h('td', {}, h('b', {}, r.what)),
+            h('td', {class: 'mono path', title: r.path}, tail(r.path, 30)),
+            h('td', {class: 'mono dim'}, r.at.split(' ').pop()), h('td', {}, badges(r)));
+      })));
+}
 function rewritesView() {
   if (!rewrites.length) return [empty('No rewrites', 'Nothing in this graph could be rewritten.')];
   const groups = new Map();
@@ -123,8 +150,15 @@ function rewritesView() {
       [...groups.values()].reduce((n, g) => n + g.rows.filter((r) => r.weakened.length).length, 0);
   const litRow = (r) => [...selection.origins].some(
       (o) => data.origins[o][3] === r.path && r.at.endsWith(':' + data.origins[o][1]));
+  const badges = (r) =>
+      r.weakened.map((w) => h('span', {class: 'badge warn', title: meaning.get(w)}, w));
+  const tab = (name, byPattern) =>
+      action({class: 'tab' + (tableOptions.byPattern === byPattern ? ' here' : '')}, () => {
+        tableOptions.byPattern = byPattern;
+        notify();
+      }, name);
   const body = [];
-  for (const [key, g] of groups) {
+  for (const [key, g] of tableOptions.byPattern ? groups : []) {
     const open = tableOptions.open.has(key) ||
         (state.kind === 'rewrite' && g.rows.some((r) => String(r.number) === state.id));
     const first = g.rows[0].number, last = g.rows[g.rows.length - 1].number,
@@ -157,24 +191,23 @@ function rewritesView() {
             },
             () => select('rewrite', r.number), h('td', {}), h('td', {class: 'n mono'}, r.number),
             h('td', {class: 'mono', colspan: 2}, r.path || 'no module'),
-            h('td', {class: 'mono dim'}, r.at.split(' ').pop()),
-            h('td', {},
-              r.weakened.map((w) => h('span', {class: 'badge warn', title: meaning.get(w)}, w)))));
+            h('td', {class: 'mono dim'}, r.at.split(' ').pop()), h('td', {}, badges(r))));
   }
   return [
     h('div', {class: 'tools'},
       h('span', {class: 'what'},
-        `${plural(rewrites.length, 'rewrite')}, ${data.mode} numerics; ${
-            weak ?
-                plural(weak, 'rewrite') + ' weakened a promise' :
-                'none weakened a promise'}. --stop-after-rewrite=N stops after the one numbered N`)),
+        `${plural(rewrites.length, 'rewrite')}, ${weak || 'none'} of which weakened a promise; ` +
+            '--stop-after-rewrite=N ends with number N'),
+      tab('in order', false), tab('by pattern', true)),
     h('div', {class: 'scroll'},
-      h('table', {class: 'data'},
-        h('thead', {},
-          h('tr', {},
-            ['', 'step', 'rewrite', '', 'numbers', 'promises weakened'].map(
-                (t) => h('th', {}, t)))),
-        h('tbody', {}, body)))
+      tableOptions.byPattern ?
+          h('table', {class: 'data'},
+            h('thead', {},
+              h('tr', {},
+                ['', 'step', 'rewrite', '', 'numbers', 'promises weakened'].map(
+                    (t) => h('th', {}, t)))),
+            h('tbody', {}, body)) :
+          rewritesInOrder(litRow, badges))
   ];
 }
 

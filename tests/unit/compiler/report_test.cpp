@@ -126,6 +126,35 @@ TEST(Report, ValueKeepsItsNameWhileItsOpStays) {
   EXPECT_EQ(nameOf(texts[fused]), nameOf(texts[0]));
 }
 
+// IR text leaves out most types of results: the page draws them beside the values.
+TEST(Report, LinesHaveTheTypesOfWhatTheyDefine) {
+  Report report;
+  Program program = report.compile(smallGraph());
+  const Json data = Json::parse(report.json(program, {}));
+  ASSERT_EQ(data["formTypes"].size(), data["forms"].size());
+  auto typesOf = [&](const std::string& part) {
+    for (size_t i = 0; i < data["forms"].size(); ++i)
+      if (data["forms"][i].get<std::string>().find(part) != std::string::npos)
+        return data["formTypes"][i];
+    return Json("no such line");
+  };
+  EXPECT_EQ(typesOf("lathe.matmul"), Json({"f32[rows, 32]"}));
+  EXPECT_EQ(typesOf("func.func @forward"), Json({"f32[rows, 32]"}));
+  EXPECT_EQ(typesOf("lathe.weight"), Json({"f32[32, 32]"}));
+  EXPECT_EQ(typesOf("return"), Json::array());
+}
+
+TEST(Report, SaysIfTheMachineWasBusy) {
+  Report report;
+  Program program = report.compile(smallGraph());
+  for (bool busy : {false, true}) {
+    ReportOptions options;
+    options.machine = parseMachine("epyc:2");
+    options.machine->busy = busy;
+    EXPECT_EQ(Json::parse(report.json(program, options))["machine"]["busy"], busy);
+  }
+}
+
 TEST(Report, HoldsEveryRewriteAndKernel) {
   CompileRecord record;
   CompileOptions options;
