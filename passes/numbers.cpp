@@ -89,7 +89,7 @@ bool isSplatOf(Value value, double wanted, double tolerance) {
 double roundedTo(Type element, double number) {
   auto type = dyn_cast<FloatType>(element);
   if (!type || type.isF64()) return number;
-  APFloat v{static_cast<float>(number)};
+  APFloat v(number);
   bool inexact;
   v.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
   v.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/error.h"
+#include "runtime/odd_rounding.h"
 
 namespace lathe {
 
@@ -182,12 +183,11 @@ void Array::store(int64_t i, double value) {
     case DType::F32:
       static_cast<float*>(data_)[i] = float(value);
       break;
-    // Through f32: double rounding is what every backend does and PyTorch too.
     case DType::BF16:
-      static_cast<uint16_t*>(data_)[i] = floatToBf16(float(value));
+      static_cast<uint16_t*>(data_)[i] = doubleToBf16(value);
       break;
     case DType::F16:
-      static_cast<uint16_t*>(data_)[i] = floatToF16(float(value));
+      static_cast<uint16_t*>(data_)[i] = doubleToF16(value);
       break;
     case DType::I64:
       static_cast<int64_t*>(data_)[i] = int64_t(value);
@@ -242,7 +242,14 @@ Array Array::to(DType dtype) const {
     }
     return result;
   }
+  // One rounding from the integer, which double would make two.
+  const bool fromInteger = !isFloat(dtype_) && dtype != DType::F64;
   for (int64_t i = 0; i < size_; ++i) {
+    if (fromInteger) {
+      const int64_t value = loadInteger(i);
+      result.store(i, dtype == DType::F32 ? float(value) : oddFloat(value));
+      continue;
+    }
     const double value = load(i);
     if (!inRange(dtype, value))
       throw Error(ErrorCode::InvalidArgument,

@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "runtime/odd_rounding.h"
+
 namespace lathe::reference {
 namespace {
 
@@ -42,9 +44,9 @@ double roundTo(DType dtype, double value) {
     case DType::F32:
       return float(value);
     case DType::BF16:
-      return bf16ToFloat(floatToBf16(float(value)));
+      return bf16ToFloat(doubleToBf16(value));
     case DType::F16:
-      return f16ToFloat(floatToF16(float(value)));
+      return f16ToFloat(doubleToF16(value));
     default:
       return value;
   }
@@ -142,10 +144,10 @@ Array toArray(const Dense& value, bool widen) {
       narrow<float>(array, *value.reals, [](double v) { return float(v); });
       break;
     case DType::BF16:
-      narrow<uint16_t>(array, *value.reals, [](double v) { return floatToBf16(float(v)); });
+      narrow<uint16_t>(array, *value.reals, doubleToBf16);
       break;
     case DType::F16:
-      narrow<uint16_t>(array, *value.reals, [](double v) { return floatToF16(float(v)); });
+      narrow<uint16_t>(array, *value.reals, doubleToF16);
       break;
     case DType::I64:
       narrow<int64_t>(array, *value.integers, [](int64_t v) { return v; });

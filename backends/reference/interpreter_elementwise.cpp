@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/reference/interpreter_ops.h"
+#include "runtime/odd_rounding.h"
 
 using namespace mlir;
 
@@ -132,12 +133,12 @@ Dense cast(const Context& cx, DType to, const Dense& x) {
   if (x.isReal() && isFloat(to)) return cx.reals(to, x.shape, *x.reals);
   size_t n = size_t(x.size());
   if (isFloat(to)) {
-    // One rounding from the integer, which double would make two; bf16 and f16 go through f32.
-    bool viaFloat = cx.precision == Precision::OwnDtype && to != DType::F64;
+    // One rounding from the integer, which double would make two.
+    bool rounds = cx.precision == Precision::OwnDtype && to != DType::F64;
     std::vector<double> y(n);
     for (size_t i = 0; i < n; ++i) {
       int64_t v = (*x.integers)[i];
-      y[i] = viaFloat ? double(float(v)) : double(v);
+      y[i] = !rounds ? double(v) : to == DType::F32 ? float(v) : oddFloat(v);
     }
     return cx.reals(to, x.shape, std::move(y));
   }
@@ -160,9 +161,9 @@ int64_t bitsOf(DType dtype, double v) {
     case DType::F32:
       return std::bit_cast<int32_t>(float(v));
     case DType::BF16:
-      return floatToBf16(float(v));
+      return doubleToBf16(v);
     default:
-      return floatToF16(float(v));
+      return doubleToF16(v);
   }
 }
 

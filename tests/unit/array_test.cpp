@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/odd_rounding.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -85,6 +86,48 @@ void checkRounding(Widen widen, Narrow narrow, uint32_t infinity) {
 }
 TEST(DTypes, Bf16RoundsToNearestEven) { checkRounding(bf16ToFloat, floatToBf16, 0x7f80); }
 TEST(DTypes, F16RoundsToNearestEven) { checkRounding(f16ToFloat, floatToF16, 0x7c00); }
+
+// What an f32 does not hold lies next to a tie there, and would be rounded to it on the way.
+template <class Widen, class Narrow>
+void checkOneRounding(Widen widen, Narrow narrow, uint32_t infinity) {
+  for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
+    const double low = widen(uint16_t(bits)), high = widen(uint16_t(bits + 1));
+    const double middle = (low + high) / 2;
+    ASSERT_EQ(narrow(middle), bits & 1 ? bits + 1 : bits);
+    for (double off : {0x1p-26, 0x1p-40, 0x1p-52}) {
+      ASSERT_EQ(narrow(middle * (1 - off)), bits) << off;
+      ASSERT_EQ(narrow(middle * (1 + off)), bits + 1) << off;
+      ASSERT_EQ(narrow(-middle * (1 + off)), (bits + 1) | 0x8000) << off;
+    }
+  }
+  EXPECT_EQ(narrow(INFINITY), infinity);
+  EXPECT_EQ(narrow(-1e308), infinity | 0x8000);
+  EXPECT_EQ(narrow(-1e-308), 0x8000);
+  EXPECT_TRUE(std::isnan(widen(narrow(NAN))));
+}
+TEST(DTypes, DoublesBecomeBf16WithOneRounding) {
+  checkOneRounding(bf16ToFloat, doubleToBf16, 0x7f80);
+}
+TEST(DTypes, DoublesBecomeF16WithOneRounding) { checkOneRounding(f16ToFloat, doubleToF16, 0x7c00); }
+
+// bf16 has 8 bits: the middle between two integers that it holds is an integer, too.
+TEST(DTypes, IntegersBecomeFloatsWithOneRounding) {
+  for (int high = 9; high < 63; ++high)
+    for (int64_t mantissa : {0, 1, 2, 77, 126}) {
+      const int64_t unit = int64_t(1) << (high - 7), low = (int64_t(1) << high) + mantissa * unit;
+      const int64_t middle = low + unit / 2, even = mantissa % 2 ? low + unit : low;
+      const Array x =
+          Array::fromInts(std::vector<int64_t>{middle - 1, middle, middle + 1, -middle - 1}, {4});
+      const Array y = x.to(DType::BF16);
+      EXPECT_EQ(y.at(0), double(low)) << high;
+      EXPECT_EQ(y.at(1), double(even)) << high;
+      EXPECT_EQ(y.at(2), double(low + unit)) << high;
+      EXPECT_EQ(y.at(3), -double(low + unit)) << high;
+      const Array f = x.to(DType::F32);
+      for (int64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(f.as<float>()[size_t(i)], float(x.as<int64_t>()[size_t(i)]));
+    }
+}
 
 TEST(DTypes, OverflowIsInfinity) {
   EXPECT_EQ(floatToF16(65519.996f), 0x7bff);

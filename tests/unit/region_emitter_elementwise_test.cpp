@@ -277,6 +277,51 @@ TEST_P(RegionElementwise, CastsBetweenAllKinds) {
   }
 }
 
+// Numbers next to the ties of 16 bits that f32 rounds to the ties themselves.
+TEST_P(RegionElementwise, RoundsWideNumbersTo16BitsOnce) {
+  struct To {
+    const char* name;
+    int digits, lowest;  // significant bits; the least power of two that is a unit
+    double highest;      // from here on it is infinity
+  };
+  for (const To& to : {To{"bf16", 8, -133, INFINITY}, {"f16", 11, -24, 65520}})
+    for (auto [from, dtype] :
+         {std::pair{"f64", DType::F64}, {"i32", DType::I32}, {"i64", DType::I64}}) {
+      SCOPED_TRACE(std::string(from) + " to " + to.name);
+      const std::string a = std::string(from) + "[n]", y = std::string(to.name) + "[n]";
+      auto k = compile("func.func @f(%a: " + a + ") -> " + y + " {%0 = lathe.cast %a to " +
+                       to.name + " : " + a + "\nreturn %0 : " + y + "}");
+      const int top = dtype == DType::I32 ? 31 : dtype == DType::I64 ? 63 : 20;
+      Array x(dtype, {515});
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const int high = int(random_() % uint64_t(top - 9)) + 9;
+        const double unit = std::ldexp(1, high - to.digits + 1);
+        double middle =
+            unit * (double(random_() % (1u << (to.digits - 1)) + (1u << (to.digits - 1))) + 0.5);
+        const double off = dtype == DType::F64 ? middle * 0x1p-40 : 1;
+        middle += off * double(int64_t(random_() % 3) - 1);
+        if (random_() % 2) middle = -middle;
+        if (dtype == DType::I64)
+          x.as<int64_t>()[size_t(i)] =
+              int64_t(middle) + (high > 54 ? int64_t(random_() % 3) - 1 : 0);
+        else
+          x.set(i, std::trunc(middle) == middle || dtype == DType::F64 ? middle : 0);
+      }
+      x.set(0, 0);
+      // The number in units of the result's last place, cut off, and whether something is left.
+      auto rounded = [&](int64_t i) -> double {
+        const bool whole = dtype == DType::I64;
+        const int64_t n = whole ? x.as<int64_t>()[size_t(i)] : 0;
+        const long double v = whole ? (long double)n : (long double)x.at(i);
+        if (v == 0) return 0;
+        const int unit = std::max(std::ilogb(v) - to.digits + 1, to.lowest);
+        const double nearest = double(std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit));
+        return std::abs(nearest) >= to.highest ? std::copysign(INFINITY, nearest) : nearest;
+      };
+      expectNear(k.run({x}, {{"n", x.size()}})[0], rounded, 0);
+    }
+}
+
 TEST_P(RegionElementwise, ReadsBitsAsAnotherType) {
   auto k = compile(R"(func.func @f(%a: f32[n], %h: bf16[n]) -> (i32[n], f32[n], i16[n]) {
     %0 = lathe.bitcast %a to i32 : f32[n]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types: in memory, in registers, and from one to another.
 #include "backends/cpu/lowering/region_emitter_evaluator.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -56,6 +57,37 @@ Value Evaluator::roundBf16(Value x) {
   return k.make<arith::TruncIOp>(i16, rounded);
 }
 
+// runtime/odd_rounding.h for a value of f64, i32 or i64.
+Value Evaluator::oddFloat(Value x, Type from) {
+  auto as = [&](Type e) { return withElementOf(x.getType(), e); };
+  Type i32 = as(k.b.getI32Type()), f32 = as(k.b.getF32Type()), f64 = as(k.b.getF64Type());
+  if (from.isInteger(64)) {
+    auto whole = [&](int64_t n) { return k.integer(x.getType(), n); };
+    constexpr int64_t kHeld = int64_t(1) << 53;
+    Value lost = k.make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                                       k.make<arith::AndIOp>(x, whole(0x7ff)), whole(0));
+    Value odd = k.make<arith::OrIOp>(k.make<arith::ShRSIOp>(x, whole(11)),
+                                     k.make<arith::ExtUIOp>(x.getType(), lost));
+    // -2^53 < x < 2^53 with one comparison.
+    Value held = k.make<arith::CmpIOp>(arith::CmpIPredicate::ult,
+                                       k.make<arith::AddIOp>(x, whole(kHeld)), whole(2 * kHeld));
+    x = k.make<arith::SelectOp>(held, x, k.make<arith::ShLIOp>(odd, whole(11)));
+  }
+  if (!from.isF64()) x = k.make<arith::SIToFPOp>(f64, x);
+  Value near = k.make<arith::TruncFOp>(f32, x);
+  Value has = k.make<math::AbsFOp>(k.make<arith::ExtFOp>(f64, near)),
+        wants = k.make<math::AbsFOp>(x);
+  auto step = [&](arith::CmpFPredicate predicate) {
+    return k.make<arith::ExtUIOp>(i32, k.make<arith::CmpFOp>(predicate, has, wants));
+  };
+  Value bits = k.make<arith::BitcastOp>(i32, near);
+  Value moved = k.make<arith::SubIOp>(k.make<arith::AddIOp>(bits, step(arith::CmpFPredicate::OLT)),
+                                      step(arith::CmpFPredicate::OGT));
+  Value isOdd = k.make<arith::CmpIOp>(
+      arith::CmpIPredicate::ne, k.make<arith::AndIOp>(bits, k.integer(i32, 1)), k.integer(i32, 0));
+  return k.make<arith::BitcastOp>(f32, k.make<arith::SelectOp>(isOdd, bits, moved));
+}
+
 Value Evaluator::toStorage(Value value, Type element) {
   auto as = [&](Type e) { return withElementOf(value.getType(), e); };
   if (auto it = rounded_.find(value); it != rounded_.end() && it->second.second == element)
@@ -91,7 +123,11 @@ Value Evaluator::convert(Value x, Type from, Type to) {
     if (isUnsigned) return k.make<arith::ExtUIOp>(target, x);
     return k.make<arith::ExtSIOp>(target, x);
   }
-  if (!fromReal)
+  // f32 holds narrower integers; from the others it must not round to a tie.
+  const bool wide = from.isF64() || from.isInteger(32) || from.isInteger(64);
+  if (wide && (to.isBF16() || to.isF16()))
+    x = oddFloat(x, from);
+  else if (!fromReal)
     x = isUnsigned ? Value(k.make<arith::UIToFPOp>(target, x)) : k.make<arith::SIToFPOp>(target, x);
   else if (from.isF64() && !to.isF64())
     x = k.make<arith::TruncFOp>(target, x);

@@ -78,6 +78,7 @@ class Evaluator {
   mlir::Value fromStorage(mlir::Value stored, mlir::Type element);
   mlir::Value toStorage(mlir::Value value, mlir::Type element);
   mlir::Value roundBf16(mlir::Value x);
+  mlir::Value oddFloat(mlir::Value x, mlir::Type from);
   // region_emitter_shape.cpp
   mlir::Value shape(mlir::Operation* op, const Index& index);
   mlir::Value concat(ConcatOp op, const Index& index);

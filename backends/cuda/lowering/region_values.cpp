@@ -215,7 +215,10 @@ Val RegionCode::cast(CastOp op, const Val& x) {
   // Wider floats are what is computed with already.
   if (both && computedName(from) == computedName(to) && !isSmallFloat(to)) return x;
   if (isSmallFloat(to)) {
-    std::string value = computedName(from) == "float" ? x.text : "(float)" + x.text;
+    // A float holds narrower integers.
+    const bool wide = from.isF64() || from.isInteger(32) || from.isInteger(64);
+    std::string value =
+        computedName(from) == "float" ? x.text : (wide ? "odd_f32(" : "(float)(") + x.text + ")";
     Val rounded{"to_" + storedName(to) + "(" + value + ")", x.level, true};
     rounded.unrounded = value;
     return rounded;

@@ -272,6 +272,14 @@ TEST_F(ValueCheck, NumbersAreReadThroughCasts) {
   }
 }
 
+TEST_F(ValueCheck, NumbersAreRoundedToATypeOnce) {
+  OpBuilder b(context_.get());
+  EXPECT_EQ(roundedTo(b.getBF16Type(), 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(roundedTo(b.getF16Type(), -1 - 0x1p-11 - 0x1p-40), -1 - 0x1p-10);
+  EXPECT_EQ(roundedTo(b.getF32Type(), 1 + 0x1p-24 + 0x1p-40), 1 + 0x1p-23);
+  EXPECT_EQ(roundedTo(b.getBF16Type(), 1 + 0x1p-8), 1);
+}
+
 // As far back as is asked: what the new op reads two ops before the old one.
 TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
   auto module = parseModule(*context_,

@@ -81,8 +81,27 @@ LT_FN T highest_of() {
 }
 
 // ---- conversions ------------------------------------------------------------------------------
-// Between any two element types: to floats round to nearest even (to bf16 and f16 through f32), to
-// integers toward zero with NaN as 0 and the type's ends for what it cannot hold; integers wrap.
+// The f32 through which a number becomes bf16 or f16 with one rounding: where f32 does not hold it,
+// the neighbour with an odd last bit, which is no tie of 16 bits (runtime/odd_rounding.h).
+LT_FN float odd_f32(double x) {
+  const float near = (float)x;
+  const u32 bits = bit_cast<u32>(near);
+  const double has = near < 0 ? -(double)near : (double)near, wants = x < 0 ? -x : x;
+  return bit_cast<float>(bits & 1 ? bits : bits + (has < wants) - (has > wants));
+}
+LT_FN float odd_f32(i64 x) {
+  const i64 held = 1ll << 53;
+  if (x > -held && x < held) return odd_f32((double)x);
+  return odd_f32((double)((x >> 11 | (i64)((x & 0x7ff) != 0)) * 2048));
+}
+LT_FN float odd_f32(i32 x) { return odd_f32((double)x); }
+// Narrower ones are held.
+template <class T>
+LT_FN float odd_f32(T x) {
+  return (float)x;
+}
+// Between any two element types: to floats round to nearest even, once; to integers toward zero with
+// NaN as 0 and the type's ends for what it cannot hold; integers wrap.
 template <class To, class From>
 LT_FN To convert(From x) {
   if constexpr (lt_same<To, From>::value)
@@ -90,9 +109,9 @@ LT_FN To convert(From x) {
   else if constexpr (element<From>::is_small_float)
     return convert<To>(to_f32(x));
   else if constexpr (lt_same<To, bf16>::value)
-    return to_bf16((float)x);
+    return to_bf16(odd_f32(x));
   else if constexpr (lt_same<To, f16>::value)
-    return to_f16((float)x);
+    return to_f16(odd_f32(x));
   else if constexpr (element<To>::is_integer && element<From>::is_float) {
     if (x != x) return (To)0;
     // 2^63 and 2^31 are floats, the highest i64 and i32 are not.
