@@ -452,7 +452,7 @@ Value DagPattern::build(RewriterBase& rewriter, Match& match) const {
   match.reason_.clear();
   match.created_.clear();
   match.replaced_.clear();
-  match.declared_ = match.approximates_ = false;
+  match.declared_ = match.approximates_ = match.otherType_ = false;
   Value value;
   try {
     value = build_ ? build_(match) : match.decline("the pattern has no replacement");
@@ -486,6 +486,7 @@ bool DagPattern::checkReplaced(Match& match) const {
       return false;
     }
     if (matched.getType() == by.getType()) continue;
+    match.otherType_ = true;
     match.decline("the replacement is " + shortType(by.getType()) + ", the op is " +
                   shortType(matched.getType()));
     return false;

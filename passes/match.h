@@ -59,6 +59,10 @@ class Match {
   int64_t opsMade() const { return int64_t(created_.size()); }
   /// A function of the pattern threw; `reason` has the words.
   bool threw() const { return threw_; }
+  /// The replacement was refused because its type is not that of what it replaces.
+  bool hasOtherType() const { return otherType_; }
+  /// The replacement computes other values on purpose.
+  bool isApproximate() const { return approximates_; }
   /// Says that the replacement weakens a contract. In a mode that keeps it the match is refused:
   /// `if (!match.weakens(Contract::IncomingNan)) return {};`
   bool weakens(Contract contract);
@@ -112,6 +116,7 @@ class Match {
   bool threw_ = false;
   bool declared_ = false;  // has named a contract
   bool approximates_ = false;
+  bool otherType_ = false;
 };
 
 /// An axis counted from the front; nothing if it lies outside of the rank.

@@ -4,10 +4,31 @@
 #include "ir/dialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "passes/dag_types.h"
+#include "passes/numerics_scope.h"
+#include "passes/pattern_trial.h"
+#include "passes/pattern_node.h"
 #include "passes/pdl_patterns.h"
 #include "runtime/error.h"
 
 namespace lathe {
+namespace {
+
+// A pattern of a file has places there, and other words for what it may ask.
+void refuseWrong(const DagPattern& pattern, const Evaluator& evaluate) {
+  const std::string problem = whyNeverRight(pattern, evaluate);
+  if (problem.empty()) return;
+  const std::string& place = pattern.nodes()[pattern.root()].place;
+  const bool isFile = !place.empty();
+  throw Error(
+      isFile ? ErrorCode::InvalidFile : ErrorCode::InvalidArgument,
+      (isFile ? place + ": " : "") + "pattern '" + pattern.name() + "': " + problem + "; " +
+          (isFile ? "mend the rewrite, constrain the match, or apply `approximate` to it"
+                  : "mend the replacement, ask with dtype(), rank(), dim() or require() for "
+                    "what it is right for, or call approximate()") +
+          " if other numbers are meant");
+}
+
+}  // namespace
 
 PatternLibrary userPatterns(mlir::MLIRContext* context, const PatternsFor& patterns,
                             const std::vector<std::string>& files) {
@@ -40,6 +61,9 @@ PatternLibrary userPatterns(mlir::MLIRContext* context, const PatternsFor& patte
   }
   for (const std::string& file : files)
     for (auto& pattern : loadPatternFile(context, file)) library.push_back(pattern);
+  const NumericsPolicy* policy = context->getLoadedDialect<LatheDialect>()->numerics;
+  if (policy && policy->evaluate)
+    for (auto& pattern : library) refuseWrong(*pattern, policy->evaluate);
   return library;
 }
 
