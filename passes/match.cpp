@@ -85,6 +85,20 @@ bool Match::approximates() {
   return weakens(Contract::Approximation);
 }
 
+// Where one cut value is computed from another, they are drawn apart: then further ops belong to
+// both sides.
+static std::optional<std::string> differenceOf(Replacements replaced, ArrayRef<Operation*> matched,
+                                               ArrayRef<Operation*> created,
+                                               const Evaluator& evaluate, bool special) {
+  auto graph = replaced.front().first.getDefiningOp()->getParentOfType<ModuleOp>();
+  std::optional<std::string> words;
+  for (int reach : {0, 2, 6}) {
+    words = valueDifference(cutOut(replaced, matched, created, reach), graph, evaluate, special);
+    if (!words) break;
+  }
+  return words;
+}
+
 bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
   auto* dialect = root_->getContext()->getLoadedDialect<LatheDialect>();
   NumericsPolicy* policy = dialect ? dialect->numerics : nullptr;
@@ -101,20 +115,16 @@ bool Match::checkNumerics(ArrayRef<std::pair<Value, Value>> replaced) {
   }
   weaken(root_->getContext(),
          difference->rounds ? Contract::IntermediateRounding : Contract::Spelling);
+  if (policy->evaluate && differenceOf(replaced, matched.getArrayRef(), created_, policy->evaluate,
+                                       /*special=*/true))
+    weaken(root_->getContext(), Contract::IncomingNan);
   return true;
 }
 
 bool Match::checkValues(const NumericsPolicy& policy, ArrayRef<std::pair<Value, Value>> replaced,
                         ArrayRef<Operation*> matched) {
   if (!policy.evaluate || approximates_) return true;
-  auto graph = root_->getParentOfType<ModuleOp>();
-  auto difference = [&](int reach) {
-    return valueDifference(cutOut(replaced, matched, created_, reach), graph, policy.evaluate);
-  };
-  auto words = difference(0);
-  // Where one cut value is computed from another, they were drawn apart.
-  for (int reach : {2, 6})
-    if (words) words = difference(reach);
+  auto words = differenceOf(replaced, matched, created_, policy.evaluate, /*special=*/false);
   if (!words) return true;
   decline("the values differ on a sample: " + *words);
   return false;

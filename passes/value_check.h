@@ -21,7 +21,7 @@ namespace lathe {
 /// changes. Integers and booleans are equal. Not compared are samples that the old side refuses,
 /// such as an index outside of its table, and those of more than 5 * 10^8 operations.
 ///
-/// With `special`, NaN and infinities are among the floats.
+/// With `special`, NaN and infinities are among the floats: what an audit asks.
 std::optional<std::string> valueDifference(const CutOut& cut, mlir::ModuleOp graph,
                                            const Evaluator& evaluate, bool special = false);
 

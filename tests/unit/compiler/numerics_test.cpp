@@ -212,6 +212,32 @@ TEST(WeakenedContracts, AreInTheRecord) {
       EXPECT_TRUE(weakenedBy(siluGate(dtype, quotient), NumericsMode::Strict).empty());
 }
 
+// Two formulas of the sigmoid: the first is NaN where its exponential is infinite.
+TEST(WeakenedContracts, NameNansThatAPatternDoesNotSpeakOf) {
+  auto weakened = [](bool overflows) {
+    Graph g("gate");
+    Tensor x = g.input("x", DType::F32, {16, 16}), e = exp(overflows ? x : -x);
+    g.output("y", overflows ? e / (e + 1.0) : 1.0 / (e + 1.0));
+    CompileRecord record;
+    CompileOptions options{.backend = "reference", .record = &record};
+    options.patterns = [=](MLIRContext* context) {
+      PatternLibrary library;
+      addPattern(library, context, "mine", [=](DagPattern& p) {
+        Tensor y = p.any(), f = exp(overflows ? y : -y);
+        p.root(overflows ? f / (f + 1.0) : 1.0 / (f + 1.0));
+        p.replaceWith(sigmoid(y));
+      });
+      return library;
+    };
+    compile(g, options);
+    for (const CompileRecord::Rewrite& r : record.rewrites)
+      if (r.what == "mine") return r.weakened;
+    return std::vector<std::string>{"not applied"};
+  };
+  EXPECT_EQ(weakened(true), (std::vector<std::string>{"spelling", "incoming-nan"}));
+  EXPECT_EQ(weakened(false), std::vector<std::string>{"spelling"});
+}
+
 // Trials are no rewrites: with and without an audit the numbers are the same.
 TEST(WeakenedContracts, AnAuditDoesNotCount) {
   Graph g = siluGate(DType::BF16, true);
