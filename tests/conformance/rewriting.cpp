@@ -81,6 +81,13 @@ std::string firstOtherBits(const std::vector<Array>& a, const std::vector<Array>
   for (size_t r = 0; r < a.size(); ++r) {
     if (a[r].dtype() != b[r].dtype() || a[r].shape() != b[r].shape()) return "another type";
     for (int64_t i = 0; i < a[r].size(); ++i) {
+      if (a[r].dtype() == DType::I64) {  // a double does not hold every one
+        const int64_t x = a[r].as<int64_t>()[size_t(i)], y = b[r].as<int64_t>()[size_t(i)];
+        if (x != y)
+          return "result " + std::to_string(r) + " element " + std::to_string(i) + ": " +
+                 std::to_string(x) + " and " + std::to_string(y);
+        continue;
+      }
       const double x = a[r].at(i), y = b[r].at(i);
       const bool bothNan = std::isnan(x) && std::isnan(y);
       if (!bothNan && std::memcmp(&x, &y, sizeof x) != 0)
