@@ -121,7 +121,8 @@ void addActivationPatterns(RewritePatternSet& patterns) {
                     isConstant(compare.getB(), 0) && compare.getA() == op.getA() &&
                     isConstant(op.getB(), 0) && op.getA().getType() == op.getType() &&
                     !std::signbit(*constantOf(op.getB()));
-    if (!positive) return {};
+    // There is no maximum of booleans.
+    if (!positive || tensorType(op.getResult()).getElementType().isInteger(1)) return {};
     // A NaN is not above 0; an integer is never one.
     if (isFloat(op) && !weaken(op->getContext(), Contract::IncomingNan)) return {};
     return m.make<MaxOp>(op.getA(), scalarLike(m, op, 0));

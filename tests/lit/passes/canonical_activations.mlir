@@ -116,3 +116,13 @@ func.func @sigmoid_of_another(%x: tensor<4xf32>, %u: tensor<4xf32>, %z: tensor<4
   %a = lathe.mul %p, %s : tensor<4xf32>, tensor<4xf32>
   return %a : tensor<4xf32>
 }
+// There is no maximum of booleans.
+// CHECK-LABEL: @positive_booleans
+// CHECK-NOT: lathe.max
+// CHECK: return
+func.func @positive_booleans(%x: tensor<4xi1>) -> tensor<4xi1> {
+  %z = lathe.constant dense<false> : tensor<i1>
+  %p = lathe.compare gt %x, %z : tensor<4xi1>, tensor<i1>
+  %y = lathe.select %p, %x, %z : tensor<4xi1>, tensor<4xi1>, tensor<i1>
+  return %y : tensor<4xi1>
+}
