@@ -192,9 +192,7 @@ std::vector<Array> RegionKernelUnderTest::runAsCuda(const std::vector<Array>& op
   for (size_t i = 0; i < functions_.size(); ++i) {
     const cuda::Launch& l = printed_.kernels[i].launch;
     cuda::LaunchConfig config;
-    for (size_t axis = 0; axis < 3; ++axis)
-      config.grid[axis] =
-          uint32_t((number(l.grid[axis].count) + l.grid[axis].per - 1) / l.grid[axis].per);
+    std::ranges::copy(cuda::gridOf(l, number), config.grid);
     config.threads = uint32_t(l.threads);
     config.cluster = uint32_t(l.cluster);
     config.sharedBytes = size_t(l.sharedBytes);

@@ -160,15 +160,12 @@ class CudaKernel final : public Kernel {
         status_.describe(words_[checked++], std::move(check));
       }
       Ready r{&l, functions_.find(l.kernel)->second, {}, {}, true};
-      for (size_t axis = 0; axis < 3; ++axis) {
-        const GridAxis& g = l.grid[axis];
-        int64_t blocks = (valueOf(g.count, shapes) + g.per - 1) / g.per;
-        if (g.most) blocks = std::min(blocks, g.most);
-        if (blocks > (axis == 0 ? 0x7fffffff : kMostOnAxis))
-          throw Error(ErrorCode::Unsupported, at(call_) + "kernel '" + l.kernel + "' would need " +
-                                                  std::to_string(blocks) + " blocks");
-        r.some = r.some && blocks > 0;
-        r.config.grid[axis] = uint32_t(blocks);
+      try {
+        const auto grid = gridOf(l, [&](const DimExpr& e) { return valueOf(e, shapes); });
+        std::ranges::copy(grid, r.config.grid);
+        r.some = std::ranges::count(grid, 0u) == 0;
+      } catch (const Error& e) {
+        throw Error(e.code(), at(call_) + e.what());
       }
       r.config.threads = uint32_t(l.threads);
       r.config.cluster = uint32_t(l.cluster);

@@ -2,8 +2,10 @@
 // A kernel table as JSON. What has its default value is left out, so the text stays short.
 #include "backends/cuda/device/kernel_table.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/error.h"
 #include "runtime/json_reader.h"
 
 namespace lathe::cuda {
@@ -19,6 +21,7 @@ json toJson(const GridAxis& axis) {
   json a = {{"count", axis.count.text()}};
   if (axis.per != 1) a["per"] = axis.per;
   if (axis.most != 0) a["most"] = axis.most;
+  if (axis.folds) a["folds"] = true;
   return a;
 }
 json toJson(const Argument& argument) {
@@ -85,6 +88,7 @@ GridAxis axisFrom(const JsonValue& v) {
   GridAxis axis{dimFrom(v.at("count"))};
   if (auto per = v.find("per")) axis.per = per->asInt(1, kMany);
   if (auto most = v.find("most")) axis.most = most->asInt(0, kMany);
+  if (auto folds = v.find("folds")) axis.folds = folds->asBool();
   return axis;
 }
 Argument argumentFrom(const JsonValue& v) {
@@ -145,6 +149,43 @@ Variant variantFrom(const JsonValue& v) {
 }
 
 }  // namespace
+
+std::array<uint32_t, 3> gridOf(const Launch& launch,
+                               const std::function<int64_t(const DimExpr&)>& valueOf) {
+  constexpr int64_t kMost[] = {0x7fffffff, kMostOnAxis, kMostOnAxis};
+  std::array<int64_t, 3> blocks{};
+  for (size_t i = 0; i < 3; ++i) {
+    const GridAxis& axis = launch.grid[i];
+    blocks[i] = valueOf(axis.count) / axis.per + (valueOf(axis.count) % axis.per != 0);
+    if (axis.most) blocks[i] = std::min(blocks[i], axis.most);
+    if (!axis.folds) continue;
+    if (__builtin_mul_overflow(blocks[0], blocks[i], &blocks[0])) blocks[0] = kMany;
+    blocks[i] = 1;
+  }
+  std::array<uint32_t, 3> grid{};
+  for (size_t i = 0; i < 3; ++i) {
+    if (blocks[i] > kMost[i])
+      throw Error(ErrorCode::Unsupported, "kernel '" + launch.kernel + "' would need " +
+                                              std::to_string(blocks[i]) + " blocks along " +
+                                              kAxes[i] + ", at most " + std::to_string(kMost[i]) +
+                                              " are possible; run fewer rows at a time");
+    grid[i] = uint32_t(blocks[i]);
+  }
+  return grid;
+}
+
+std::string whyNotEveryGrid(const Launch& launch) {
+  for (size_t i = 1; i < 3; ++i) {
+    const GridAxis& axis = launch.grid[i];
+    if (axis.folds || (axis.most > 0 && axis.most <= kMostOnAxis)) continue;
+    const auto count = axis.count.asConstant();
+    if (count && (*count + axis.per - 1) / axis.per <= kMostOnAxis) continue;
+    return "kernel '" + launch.kernel + "' would need " + axis.count.text() + " / " +
+           std::to_string(axis.per) + " blocks along " + kAxes[i] + ", at most " +
+           std::to_string(kMostOnAxis) + " are possible; fold or limit the axis";
+  }
+  return {};
+}
 
 std::string toJson(const KernelTable& table) {
   json calls = json::object();

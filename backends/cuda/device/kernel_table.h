@@ -3,6 +3,7 @@
 // What a CUDA program tells its device about kernels: for every call, which ones to launch, with
 // what grid and arguments. Sizes are polynomials of the symbols, so one table serves every shape.
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct GridAxis {
   DimExpr count = 1;
   int64_t per = 1;
   int64_t most = 0;  ///< 0: no limit; with one, the kernel strides over what is left
+  /// Of y and z: the blocks stand along x, behind one another, those of x running fastest; the
+  /// kernel takes its number apart.
+  bool folds = false;
 };
 
 /// One kernel parameter, in the order of the kernel's parameter list.
@@ -68,6 +72,15 @@ struct Launch {
   std::vector<IndexCheck> checks;
   std::optional<PlainProduct> product;
 };
+
+/// The grid that `launch` runs with for the sizes that `valueOf` gives; an axis of 0 has no blocks.
+/// Throws Error (Unsupported) for more blocks than an axis takes.
+std::array<uint32_t, 3> gridOf(const Launch& launch,
+                               const std::function<int64_t(const DimExpr&)>& valueOf);
+
+/// Why some sizes could ask for more blocks along y or z than there are, or nothing: each of the
+/// two is folded into x, limited, or constant.
+std::string whyNotEveryGrid(const Launch& launch);
 
 /// `low <= value <= high`.
 struct Condition {

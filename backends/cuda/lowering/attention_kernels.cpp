@@ -235,7 +235,8 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     file = "lathe_attention.cuh";
     function = "attentionTiled(a)";
     launch.grid = {GridAxis{choice.packsHeads ? a.keyHeads : a.queryHeads},
-                   GridAxis{choice.packsHeads ? groupRows : a.queries, rows}, GridAxis{a.batch}};
+                   {.count = choice.packsHeads ? groupRows : a.queries, .per = rows, .folds = true},
+                   {.count = a.batch, .folds = true}};
     variant.what = fmt::format("tiled {}x{} attention", rows, choice.keys);
   } else {
     const bool isDecode = choice.method == AttentionMethod::Decode;

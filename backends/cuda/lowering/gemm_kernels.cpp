@@ -128,7 +128,7 @@ void setGrid(Launch& launch, const ProductKernel& p, const ProductChoice& c) {
   DimExpr count = 1;
   for (const DimExpr& d : p.batch) count = count * d;
   launch.grid[0] = {p.m, c.tileM, 0};
-  launch.grid[1] = {p.n, c.tileN, 0};
+  launch.grid[1] = {.count = p.n, .per = c.tileN, .folds = true};
   launch.grid[2] = {c.splits > 1 ? DimExpr(c.splits) : count, 1, kMostOnAxis};
 }
 

@@ -5,9 +5,9 @@
 // this one is worked on. Rows in shared memory are 16 bytes longer than their elements, an odd
 // number of 16-byte chunks, so that the eight rows of an ldmatrix tile lie in different banks.
 //
-// Grid: (query heads, row tiles, batch); with kPacksHeads the rows of a block are the heads of a
-// group times queries, and the first axis is key heads. Blocks with many keys come first. Depths
-// are multiples of 8.
+// Grid: query heads x row tiles x batch, all along x, heads running fastest; with kPacksHeads the
+// rows of a block are the heads of a group times queries, and heads are key heads. Blocks with many
+// keys come first. Depths are multiples of 8.
 // Config, beside lathe_attention_parts.cuh: kWarps, kRowTiles, kKeys, kPacksHeads.
 #pragma once
 #include "lathe_attention_parts.cuh"
@@ -16,6 +16,7 @@ template <class C>
 struct AttentionTiles {
   static constexpr int kThreads = C::kWarps * 32, kRows = C::kWarps * C::kRowTiles * 16;
   static constexpr int kPack = C::kPacksHeads ? C::kGroup : 1;
+  static constexpr u32 kHeads = C::kPacksHeads ? C::kKeyHeads : C::kKeyHeads * C::kGroup;
   static constexpr int kSteps = (C::kDepth + 15) / 16;            // of 16 dims of a key
   static constexpr int kValueSteps = (C::kValueDepth + 15) / 16;  // of 16 dims of a value
   static constexpr int kPitch = kSteps * 32 + 16, kValuePitch = kValueSteps * 32 + 16;  // bytes
@@ -50,10 +51,13 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   const u32 queryAt = smem_addr(shared), keyAt = queryAt + T::kQueryBytes,
             valueAt = keyAt + 2 * T::kKeyBytes;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const long long batch = blockIdx.z, rows = a.queries * T::kPack;
-  const long long keyHead = C::kPacksHeads ? blockIdx.x : blockIdx.x / C::kGroup;
-  const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : blockIdx.x;
-  const long long rowTile = C::kCausal == kCausalNone ? blockIdx.y : gridDim.y - 1 - blockIdx.y;
+  const long long rows = a.queries * T::kPack;
+  const u32 tiles = (u32)((rows + T::kRows - 1) / T::kRows), ofHeads = blockIdx.x % T::kHeads,
+            ofRows = blockIdx.x / T::kHeads % tiles;
+  const long long batch = blockIdx.x / T::kHeads / tiles;
+  const long long keyHead = C::kPacksHeads ? ofHeads : ofHeads / C::kGroup;
+  const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : ofHeads;
+  const long long rowTile = C::kCausal == kCausalNone ? ofRows : tiles - 1 - ofRows;
   const long long firstRow = rowTile * T::kRows, lastRow = minOf(firstRow + T::kRows, rows) - 1;
   grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();

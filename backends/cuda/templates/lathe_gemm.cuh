@@ -246,7 +246,8 @@ LT_FN void gemmStore(const Hooks& hooks, const float* shared, const GemmMeeting&
   }
 }
 
-/// One tile; grid: x covers m, y covers n. m, n (columns, or pairs) and k are the product's sizes.
+/// One tile; grid: x covers the tiles of m and n. m, n (columns, or pairs) and k are the product's
+/// sizes.
 /// `partial` (room for kSplits tiles of every tile) and `counters` (one per tile, zeroed) are used
 /// only with kSplits > 1, `split` is this block's.
 template <class C, class Hooks, class A, class B>
@@ -257,11 +258,13 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
   const u32 ring = smem_addr(shared);
 
   // Blocks in the order of their launch take kGemmRasterRows tiles of rows, column by column.
-  const u32 number = blockIdx.x + blockIdx.y * gridDim.x, perBand = kGemmRasterRows * gridDim.y;
-  const u32 top = number / perBand * kGemmRasterRows, left = gridDim.x - top;
-  const u32 band = left < kGemmRasterRows ? left : kGemmRasterRows;
-  const long long row0 = (long long)(top + number % perBand % band) * C::kTileM;
-  const long long column0 = (long long)(number % perBand / band) * C::kTileN;
+  const u32 down = (u32)((m + C::kTileM - 1) / C::kTileM),
+            across = (u32)((n + C::kTileN - 1) / C::kTileN);
+  const u32 number = blockIdx.x, top = number / across / kGemmRasterRows * kGemmRasterRows;
+  const u32 left = down - top, band = left < kGemmRasterRows ? left : kGemmRasterRows;
+  const u32 inBand = number - top * across;
+  const long long row0 = (long long)(top + inBand % band) * C::kTileM;
+  const long long column0 = (long long)(inBand / band) * C::kTileN;
 
   const int allSteps = (int)((k + kGemmTileK - 1) / kGemmTileK);
   const int step0 = C::kSplits > 1 ? (int)((long long)allSteps * split / C::kSplits) : 0;

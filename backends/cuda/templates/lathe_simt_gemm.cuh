@@ -24,7 +24,7 @@ struct SimtShape {
   static constexpr int kThreads = kAcross * kDown;
 };
 
-/// grid: x covers m, y covers n.
+/// grid: x covers the tiles of m and n, those of m first.
 template <class C, class Hooks, class A, class B>
 LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n,
                     long long k) {
@@ -35,8 +35,9 @@ LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, lon
   LATHE_SHARED(Sum, left, C::kTileK * (C::kTileM + 1));
   LATHE_SHARED(Sum, right, C::kTileK * (C::kTileN + 1));
   const int across = (int)threadIdx.x % S::kAcross, down = (int)threadIdx.x / S::kAcross;
-  const long long row0 = (long long)blockIdx.x * C::kTileM;
-  const long long column0 = (long long)blockIdx.y * C::kTileN;
+  const u32 tilesOfRows = (u32)((m + C::kTileM - 1) / C::kTileM);
+  const long long row0 = (long long)(blockIdx.x % tilesOfRows) * C::kTileM;
+  const long long column0 = (long long)(blockIdx.x / tilesOfRows) * C::kTileN;
   grid_dep_launch();
   grid_dep_wait();
 

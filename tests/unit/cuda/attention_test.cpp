@@ -105,6 +105,22 @@ TEST(TiledAttention, RowsWithoutKeysFollowThePolicy) {
   }
 }
 
+// As many as 65,535 blocks stand along the second and third axis of a grid.
+TEST(TiledAttention, MoreSequencesThanAnAxisOfTheGridHasBlocks) {
+  const int64_t batch = 65600;
+  AttentionKernel a = groupedAttention(DType::BF16, 1, 1, 8, 8);
+  const AttentionCase c = attentionCase(a, batch, 1, 1);  // the one key's value is the result
+  KernelSet set;
+  addAttention(c.kernel, tiles(1, 1, 16), c.kernel.name, {}, set);
+  EXPECT_EQ(whyNotEveryGrid(set.variants[0].launches[0]), "");
+  std::vector<RunBuffer> buffers{
+      {encoded(c.q, a.dtype)}, {encoded(c.k, a.dtype)}, {encoded(c.v, a.dtype)}};
+  buffers.push_back({std::vector<std::byte>(c.v.size() * sizeOf(a.dtype)), true});
+  KernelSetRun run(set, host::Mode::Fast);
+  run.run(buffers, {{"b", batch}, {"s", 1}, {"t", 1}}, {});
+  EXPECT_EQ(decoded(buffers[3].bytes, a.dtype), c.v);
+}
+
 TEST(TiledAttention, NanAndInfinity) {
   AttentionKernel a = groupedAttention(DType::BF16, 2, 1, 64, 64);
   AttentionCase c = attentionCase(a, 1, 33, 70);

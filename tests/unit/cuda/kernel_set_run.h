@@ -84,16 +84,9 @@ class KernelSetRun {
       auto kernel = std::ranges::find(kernels_, l.kernel, &host::Kernel::name);
       ASSERT_NE(kernel, kernels_.end()) << l.kernel;
       host::LaunchRequest request;
-      uint32_t* grid[] = {&request.grid.x, &request.grid.y, &request.grid.z};
-      bool isEmpty = false;
-      for (int axis = 0; axis < 3; ++axis) {
-        const GridAxis& g = l.grid[size_t(axis)];
-        int64_t blocks = (value(g.count) + g.per - 1) / g.per;
-        if (g.most) blocks = std::min(blocks, g.most);
-        isEmpty |= blocks == 0;
-        *grid[axis] = uint32_t(blocks);
-      }
-      if (isEmpty) continue;
+      const auto [x, y, z] = gridOf(l, value);
+      request.grid = {x, y, z};
+      if (x == 0 || y == 0 || z == 0) continue;
       request.threads = uint32_t(l.threads);
       request.sharedBytes = size_t(l.sharedBytes);
       request.overlaps = l.waits;

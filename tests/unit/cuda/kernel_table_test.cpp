@@ -16,6 +16,7 @@ KernelTable sample() {
   tiled.kernel = "tiled";
   tiled.grid[0] = {DimExpr::symbol("seq") * 2, 64, 0};
   tiled.grid[1] = {DimExpr::symbol("batch"), 1, 65535};
+  tiled.grid[2] = {.count = DimExpr::symbol("batch"), .folds = true};
   tiled.threads = 96;
   tiled.cluster = 2;
   tiled.sharedBytes = 102400;
@@ -62,7 +63,9 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(tiled.grid[0].per, 64);
   EXPECT_EQ(tiled.grid[0].most, 0);
   EXPECT_EQ(tiled.grid[1].most, 65535);
-  EXPECT_EQ(tiled.grid[2].count, DimExpr(1));
+  EXPECT_EQ(tiled.grid[2].count, DimExpr::symbol("batch"));
+  EXPECT_FALSE(tiled.grid[1].folds);
+  EXPECT_TRUE(tiled.grid[2].folds);
   EXPECT_EQ(tiled.threads, 96);
   EXPECT_EQ(tiled.cluster, 2);
   EXPECT_EQ(tiled.sharedBytes, 102400);
@@ -115,6 +118,61 @@ TEST(KernelTableTest, SaysWhereATextIsWrong) {
   refuses(with("\"index\":3", "\"index\":-3"), "arguments[0].index");
   refuses(with("\"count\":\"2*seq\"", "\"count\":\"2*\""), "expected a size expression");
   refuses(with("\"waits\":true", "\"waits\":1"), "launches[0].waits");
+  refuses(with("\"folds\":true", "\"folds\":1"), "grid.z.folds");
+}
+
+// ---- grids ------------------------------------------------------------------------------------
+
+Launch over(GridAxis x, GridAxis y, GridAxis z) {
+  Launch launch;
+  launch.kernel = "tiled";
+  launch.grid = {x, y, z};
+  return launch;
+}
+
+std::array<uint32_t, 3> gridFor(const Launch& launch, int64_t n) {
+  return gridOf(launch, [&](const DimExpr& e) { return e.evaluate({{"n", n}}).value(); });
+}
+
+const DimExpr n = DimExpr::symbol("n");
+using Grid = std::array<uint32_t, 3>;
+
+TEST(KernelGridTest, CountsWholeAndBegunBlocks) {
+  const Launch launch = over({n, 64}, {n * 2, 64, 3}, {5});
+  EXPECT_EQ(gridFor(launch, 64), (Grid{1, 2, 5}));
+  EXPECT_EQ(gridFor(launch, 65), (Grid{2, 3, 5}));
+  EXPECT_EQ(gridFor(launch, 1000), (Grid{16, 3, 5})) << "the second axis is limited";
+  EXPECT_EQ(gridFor(launch, 0), (Grid{0, 0, 5}));
+}
+
+TEST(KernelGridTest, FoldedAxesStandAlongTheFirst) {
+  const GridAxis tiles{.count = n, .per = 64, .folds = true}, batch{.count = 70000, .folds = true};
+  EXPECT_EQ(gridFor(over({3}, tiles, {7}), 64 * 70000), (Grid{210000, 1, 7}));
+  EXPECT_EQ(gridFor(over({3}, tiles, batch), 65), (Grid{420000, 1, 1}));
+  EXPECT_EQ(gridFor(over({3}, {7}, batch), 65), (Grid{210000, 7, 1}));
+  EXPECT_EQ(gridFor(over({3}, tiles, batch), 0)[0], 0u) << "no tiles are no blocks";
+}
+
+TEST(KernelGridTest, MoreBlocksThanAnAxisTakesAreAnError) {
+  auto refuses = [](const Launch& launch, const std::string& message) {
+    expectError(ErrorCode::Unsupported, message, [&] { gridFor(launch, int64_t{1} << 40); });
+  };
+  refuses(over({1}, {65536}, {1}),
+          "kernel 'tiled' would need 65536 blocks along y, at most 65535 are possible");
+  refuses(over({1}, {1}, {n}), "would need 1099511627776 blocks along z, at most 65535");
+  refuses(over({n, 2}, {1}, {1}), "would need 549755813888 blocks along x, at most 2147483647");
+  const GridAxis folded{.count = n, .folds = true};
+  refuses(over({n}, folded, folded), "blocks along x, at most 2147483647");
+}
+
+TEST(KernelGridTest, SaysWhichAxisSomeSizesWouldOverflow) {
+  EXPECT_EQ(whyNotEveryGrid(over({n}, {n, 1, kMostOnAxis}, {65535})), "");
+  EXPECT_EQ(whyNotEveryGrid(over({n}, {.count = n, .folds = true}, {131070, 2})), "");
+  EXPECT_EQ(whyNotEveryGrid(over({1}, {1}, {n, 64})),
+            "kernel 'tiled' would need n / 64 blocks along z, at most 65535 are possible; fold or "
+            "limit the axis");
+  EXPECT_NE(whyNotEveryGrid(over({1}, {65536}, {1})), "");
+  EXPECT_NE(whyNotEveryGrid(over({1}, {n, 1, kMostOnAxis + 1}, {1})), "");
 }
 
 }  // namespace

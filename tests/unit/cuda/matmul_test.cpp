@@ -136,6 +136,36 @@ TEST(Matmul, NoRaces) {
   expectMatmul({DType::BF16, {2}, {2}, 20, 33, 31, true}, host::Mode::Check, "check,eager");
 }
 
+// As many as 65,535 blocks stand along the second and third axis of a grid.
+TEST(Matmul, MoreTilesOfColumnsThanAnAxisOfTheGridHasBlocks) {
+  for (DType dtype : {DType::BF16, DType::I8}) {
+    ProductKernel p;
+    p.name = "matmul";
+    p.dtype = dtype;
+    p.m = DimExpr::symbol("m");
+    p.n = DimExpr::symbol("n");
+    p.k = 1;
+    p.constantB = false;
+    p.batch = {DimExpr::symbol("batch")};
+    p.aStrides = {p.m};
+    p.bStrides = {p.n};
+    p.hooks = linearHooks(p, 2);
+    const KernelSet set = productKernels(p);
+    ASSERT_FALSE(set.variants.empty());
+    for (const Variant& v : set.variants) {
+      const Launch& l = v.launches.at(0);
+      EXPECT_EQ(whyNotEveryGrid(l), "") << v.what;
+      const KernelSetRun::Symbols symbols{{"m", 300}, {"n", int64_t{1} << 24}, {"batch", 70000}};
+      const int64_t rows = (300 + l.grid[0].per - 1) / l.grid[0].per,
+                    columns = (int64_t{1} << 24) / l.grid[1].per;
+      EXPECT_GT(columns, kMostOnAxis);
+      EXPECT_EQ(gridOf(l, [&](const DimExpr& e) { return e.evaluate(symbols).value(); }),
+                (std::array<uint32_t, 3>{uint32_t(rows * columns), 1, kMostOnAxis}))
+          << v.what;
+    }
+  }
+}
+
 // An empty sum is zero.
 TEST(Matmul, NoTerms) {
   expectMatmul({DType::F32, {}, {}, 3, 5, 0}, host::Mode::Fast, "fast");
