@@ -75,7 +75,12 @@ Array copyToHost(DeviceMemory* memory, const Array& array) {
 Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile)
     : device_(device), memory_(device.memory()), program_(program), entry_(entry), timed_(profile) {
   for (const Call& call : entry.calls) {
-    kernels_.push_back(device.makeKernel(program, entry, call));
+    try {
+      kernels_.push_back(device.makeKernel(program, entry, call));
+    } catch (const Error& e) {
+      throw Error(e.code(), "call " + std::to_string(kernels_.size()) + " of entry point '" +
+                                entry.name + "', '" + call.kind + "': " + e.what());
+    }
     profile_.push_back({call.callee.empty() ? call.kind : call.callee, call.origin, 0, 0});
   }
   for (size_t i = 0; i < entry.slots.size(); ++i) owners_.push_back(ownerOf(entry, int(i)));

@@ -153,10 +153,17 @@ class InterpretKernel final : public Kernel {
         arguments.push_back(a);
       ++n;
     }
-    bool wide = program_->metadata.at("precision") == "f64";
+    auto precision = program_->metadata.find("precision");
+    const bool wide = precision != program_->metadata.end() && precision->second == "f64";
+    auto weight = [&](const std::string& name) {
+      auto it = weights.find(name);
+      if (it == weights.end())
+        throw Error(ErrorCode::InvalidFile,
+                    "the call of '" + call_.callee + "' is not given the weight '" + name + "'");
+      return it->second;
+    };
     std::vector<Array> results = interpret(
-        f, arguments, [&](const std::string& name) { return weights.at(name); },
-        wide ? Precision::Float64 : Precision::OwnDtype, {}, symbols_);
+        f, arguments, weight, wide ? Precision::Float64 : Precision::OwnDtype, {}, symbols_);
     for (const Array& r : results) {
       if (r.bytes()) std::memcpy(pointers[n], r.data(), r.bytes());
       ++n;
@@ -183,8 +190,16 @@ class ReferenceDevice final : public Device {
   }
   std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint& entry,
                                      const Call& call) override {
-    if (!loaded_->module->lookupSymbol<func::FuncOp>(entry.name))
-      throw Error(ErrorCode::InvalidFile, "the module has no function '" + entry.name + "'");
+    auto f = loaded_->module->lookupSymbol<func::FuncOp>(entry.name);
+    if (!f) throw Error(ErrorCode::InvalidFile, "the module has no function '" + entry.name + "'");
+    size_t operands = f.getNumArguments();
+    f.walk([&](WeightOp) { ++operands; });
+    if (call.operands.size() != operands || call.results.size() != f.getNumResults())
+      throw Error(ErrorCode::InvalidFile, "expected " + std::to_string(operands) +
+                                              " operands and " + std::to_string(f.getNumResults()) +
+                                              " results, got " +
+                                              std::to_string(call.operands.size()) + " and " +
+                                              std::to_string(call.results.size()));
     return std::make_unique<InterpretKernel>(loaded_, program_, entry, call);
   }
 

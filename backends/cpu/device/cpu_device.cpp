@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's run side: it turns the calls of a program into kernels.
-#include <functional>
 #include <map>
 
 #include "backends/cpu/device/kernels/kernels.h"
@@ -70,6 +69,48 @@ class RegionKernel final : public Kernel {
   size_t scratchBytes_ = 0;
 };
 
+std::unique_ptr<Kernel> makeRegion(const CallInfo& info, std::shared_ptr<const LoadedCode> code) {
+  const int64_t wanted = code->region(info.call.callee).buffers;
+  const auto buffers = int64_t(info.dtypes.size());
+  if (buffers != wanted)
+    throw Error(ErrorCode::InvalidFile,
+                "region '" + info.call.callee + "' takes " + std::to_string(wanted) +
+                    " operands and results, the call gives " + std::to_string(buffers));
+  return std::make_unique<RegionKernel>(info, std::move(code));
+}
+
+/// Calls of one kind: what makes their kernel, and the operands and results that it takes.
+struct Family {
+  std::unique_ptr<Kernel> (*make)(const CallInfo&);
+  size_t operands, results;
+  /// Operands that the config tells of, beyond those.
+  size_t (*more)(const JsonValue& config) = [](const JsonValue&) { return size_t(0); };
+};
+
+const Family* familyOf(const std::string& kind) {
+  static const std::map<std::string, Family, std::less<>> families{
+      {"linear",
+       {makeLinear, 2, 1,
+        [](const JsonValue& c) {
+          return size_t(c.at("bias").asBool()) + size_t(c.at("residual").asBool());
+        }}},
+      {"attention",
+       {makeAttention, 3, 1,
+        [](const JsonValue& c) {
+          return size_t(c.at("mask").asBool()) + size_t(c.at("causal").asString() == "positions");
+        }}},
+      {"pack", {makePack, 1, 1}},
+      {"matmul", {makeMatmul, 2, 1}},
+      {"update", {makeUpdate, 3, 1}},
+      {"copy", {makeCopy, 1, 1}},
+      {"convolution", {makeConvolution, 2, 1}},
+      {"top_k", {makeTopK, 1, 2}},
+      {"cumsum", {makeCumSum, 1, 1}},
+      {"random_bits", {makeRandomBits, 1, 1}}};
+  auto it = families.find(kind);
+  return it == families.end() ? nullptr : &it->second;
+}
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(std::shared_ptr<const Program> program, const DeviceOptions& options)
@@ -82,16 +123,18 @@ class CpuDevice final : public Device {
     CallInfo info{call, JsonValue::parse(call.config, "call config"), {}, pool_};
     for (auto* slots : {&call.operands, &call.results})
       for (int s : *slots) info.dtypes.push_back(entry.slots[size_t(s)].dtype);
-    if (call.kind == "region") return std::make_unique<RegionKernel>(info, code_);
-    static const std::map<std::string, std::function<std::unique_ptr<Kernel>(const CallInfo&)>>
-        makers{{"linear", makeLinear},           {"pack", makePack},     {"matmul", makeMatmul},
-               {"attention", makeAttention},     {"update", makeUpdate}, {"copy", makeCopy},
-               {"convolution", makeConvolution}, {"top_k", makeTopK},    {"cumsum", makeCumSum},
-               {"random_bits", makeRandomBits}};
-    auto it = makers.find(call.kind);
-    if (it == makers.end())
+    if (call.kind == "region") return makeRegion(info, code_);
+    const Family* family = familyOf(call.kind);
+    if (!family)
       throw Error(ErrorCode::InvalidFile, "the cpu device has no kernel '" + call.kind + "'");
-    return it->second(info);
+    const size_t operands = family->operands + family->more(info.config);
+    if (call.operands.size() != operands || call.results.size() != family->results)
+      throw Error(ErrorCode::InvalidFile, "expected " + std::to_string(operands) +
+                                              " operands and " + std::to_string(family->results) +
+                                              " results, got " +
+                                              std::to_string(call.operands.size()) + " and " +
+                                              std::to_string(call.results.size()));
+    return family->make(info);
   }
 
   std::vector<std::string> report() const override {

@@ -93,6 +93,7 @@ LoadedCode::LoadedCode(const Program& program) {
     code.rows = exprAt(info, "rows");
     code.cost = exprAt(info, "cost");
     code.scratchBytes = exprAt(info, "scratch");
+    code.buffers = info.at("buffers").asInt();
     regions_[name] = std::move(code);
   }
 }

@@ -19,6 +19,7 @@ struct RegionCode {
   DimExpr rows;                ///< parallel iterations
   DimExpr cost;                ///< elements touched per row, for the split over threads
   DimExpr scratchBytes;        ///< per worker
+  int64_t buffers = 0;         ///< operands and results
 };
 
 class LoadedCode {

@@ -103,6 +103,7 @@ class CpuBackend final : public Backend {
         llvm::json::Object info{{"rows", kernel->rows},
                                 {"cost", kernel->costPerRow},
                                 {"scratch", kernel->scratchBytes},
+                                {"buffers", f.getNumArguments() + f.getNumResults()},
                                 {"sizes", llvm::json::Array(kernel->sizes)}};
         regions[tier.name + "/" + kernel->name] = std::move(info);
       }

@@ -389,16 +389,26 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint& entry,
                                      const Call& call) override {
-    if (call.kind == "copy")
+    if (call.kind == "copy") {
+      if (call.operands.size() != 1 || call.results.size() != 1)
+        throw Error(ErrorCode::InvalidFile, "expected 1 operands and 1 results, got " +
+                                                std::to_string(call.operands.size()) + " and " +
+                                                std::to_string(call.results.size()));
       return std::make_unique<CopyKernel>(*driver_,
-                                          sizeOf(entry.slots[size_t(call.operands.at(0))].dtype));
+                                          sizeOf(entry.slots[size_t(call.operands[0])].dtype));
+    }
     auto it = table_.find(call.callee);
     if (it == table_.end())
       throw Error(ErrorCode::InvalidFile,
                   "the kernel table has no '" + call.callee + "' for '" + call.kind + "'");
     const int64_t buffers = int64_t(call.operands.size() + call.results.size());
-    for (const Variant& v : it->second)
+    for (const Variant& v : it->second) {
+      if (v.buffers && v.buffers != buffers)
+        throw Error(ErrorCode::InvalidFile,
+                    "'" + call.callee + "' takes " + std::to_string(v.buffers) +
+                        " operands and results, the call gives " + std::to_string(buffers));
       for (const Launch& l : v.launches) checkIndices(l, buffers, int64_t(v.temporaries.size()));
+    }
     return std::make_unique<CudaKernel>(*driver_, *status_, counters_, it->second, functions_,
                                         entry, call);
   }

@@ -66,6 +66,7 @@ json toJson(const Variant& variant) {
     when.push_back({{"value", c.value.text()}, {"low", c.low}, {"high", c.high}});
   for (const Launch& launch : variant.launches) launches.push_back(toJson(launch));
   return {{"what", variant.what},
+          {"buffers", variant.buffers},
           {"when", when},
           {"scratch_bytes", variant.scratchBytes.text()},
           {"temporaries", temporaries},
@@ -143,8 +144,11 @@ Condition conditionFrom(const JsonValue& v) {
   return c;
 }
 Variant variantFrom(const JsonValue& v) {
-  return {v.at("what").asString(), listFrom(v.at("when"), conditionFrom),
-          dimFrom(v.at("scratch_bytes")), listFrom(v.at("temporaries"), dimFrom),
+  return {v.at("what").asString(),
+          int(v.at("buffers").asInt(0, 1 << 20)),
+          listFrom(v.at("when"), conditionFrom),
+          dimFrom(v.at("scratch_bytes")),
+          listFrom(v.at("temporaries"), dimFrom),
           listFrom(v.at("launches"), launchFrom)};
 }
 

@@ -91,6 +91,7 @@ struct Condition {
 /// One way to run a call. The first variant whose conditions all hold is taken.
 struct Variant {
   std::string what;  ///< for reports: "gemv 4 rows/warp", "tiled 128x128"
+  int buffers = 0;   ///< operands and results of its calls; 0: not told
   std::vector<Condition> when;
   DimExpr scratchBytes = 0;  ///< of scratch buffer 0
   /// Bytes of scratch buffers 1, 2, ..: what one launch of the call hands to another.

@@ -102,11 +102,13 @@ Built printAll(ModuleOp module, const Program& program) {
       }
       built.kernels.push_back({std::move(k.name), std::move(k.source), {}, {}});
     }
-    for (Variant& v : set.variants)
+    for (Variant& v : set.variants) {
+      v.buffers = int(call->getNumOperands() + call->getNumResults());
       for (Launch& l : v.launches) {
         l.kernel = sameAs.at(l.kernel);
         if (std::string why = whyNotEveryGrid(l); !why.empty()) throw unsupported(call, why);
       }
+    }
     built.table[callee] = std::move(set.variants);
   });
   return built;

@@ -29,6 +29,7 @@ KernelTable sample() {
                      {Argument::Kind::Counters, 128}};
   Variant wide;
   wide.what = "tiled 128x128";
+  wide.buffers = 3;
   wide.when = {{DimExpr::symbol("seq"), 17, 1 << 20}, {1, -5, 5}};
   wide.scratchBytes = 1024;
   wide.temporaries = {DimExpr::symbol("batch") * 4, 512};
@@ -48,6 +49,7 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_TRUE(table.at("unused").empty());
   const Variant& wide = table.at("matmul.0").at(0);
   EXPECT_EQ(wide.what, "tiled 128x128");
+  EXPECT_EQ(wide.buffers, 3);
   ASSERT_EQ(wide.when.size(), 2u);
   EXPECT_EQ(wide.when[0].value.text(), "seq");
   EXPECT_EQ(wide.when[0].low, 17);
@@ -111,6 +113,7 @@ TEST(KernelTableTest, SaysWhereATextIsWrong) {
   refuses(with("\"threads\":96", "\"threads\":0"), "launches[0].threads");
   refuses(with("\"cluster\":2", "\"cluster\":-1"), "launches[0].cluster");
   refuses(with("\"per\":64", "\"per\":0"), "grid.x.per");
+  refuses(with("\"buffers\":3", "\"buffers\":-3"), "[0].buffers");
   refuses(with("\"low\":17", "\"low\":2000000"), "when[0]: a condition that no value meets");
   refuses(with("\"kind\":\"scratch\"", "\"kind\":\"heap\""),
           "arguments[2].kind: expected buffer, size, scratch, status or counters, got \"heap\"");
