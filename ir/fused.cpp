@@ -22,7 +22,7 @@ static double numberOr(FloatAttr a, double otherwise) {
 LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                           SmallVectorImpl<Type>& r) {
   SmallVector<Type> ignored;
-  if (failed(inferArgReduce(loc, getOperationName(), a.getX(), a.getAxis(), ignored)))
+  if (failed(inferReduce(loc, getOperationName(), a.getX(), int64_t(a.getAxis()), true, ignored)))
     return failure();
   auto x = tensorType(a.getX());
   if (a.getMask() && !isMaskOf(a.getMask(), dimsOf(x)))

@@ -8,7 +8,7 @@ namespace lathe {
 LogicalResult CumSumOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                          SmallVectorImpl<Type>& r) {
   SmallVector<Type> ignored;
-  if (failed(inferArgReduce(loc, getOperationName(), a.getX(), a.getAxis(), ignored)))
+  if (failed(inferReduce(loc, getOperationName(), a.getX(), int64_t(a.getAxis()), true, ignored)))
     return failure();
   r.push_back(a.getX().getType());
   return success();

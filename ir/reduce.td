@@ -35,10 +35,10 @@ def ReduceAllOp : Reduce<"reduce_all", "logical and over axes", BoolTensor>;
 class ArgReduce<string mnemonic, string text> : PureInferred<mnemonic> {
   let summary = text;
   let description = [{
-    The axis goes; the result is i64. Ties give the first index; a NaN wins. An empty axis has no
-    index: `reference` throws Error (InvalidArgument), compiled code gives 0.
+    The axis goes; the result is i64. Ties give the first index; a NaN wins. An axis of a symbolic
+    size that is 0 in a call gives 0.
 
-    - [C1] the axis is inside the rank.
+    - [C1] the axis is inside the rank, and its size is not the number 0.
   }];
   let arguments = (ins NumberTensor:$x, I64Attr:$axis);
   let results = (outs RankedTensorOf<[I64]>:$y);

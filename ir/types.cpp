@@ -206,6 +206,9 @@ LogicalResult inferArgReduce(std::optional<Location> loc, StringRef op, Value x,
   if (axis < 0 || axis >= type.getRank())
     return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " is outside rank ",
                              type.getRank(), " of ", shortType(type));
+  if (type.getDimSize(axis) == 0)
+    return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " of ", shortType(type),
+                             " has no elements");
   auto dims = dimsOf(type);
   dims.erase(dims.begin() + axis);
   result.push_back(tensorOf(dims, IntegerType::get(type.getContext(), 64)));

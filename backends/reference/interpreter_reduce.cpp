@@ -58,7 +58,8 @@ Dense mean(const Context& cx, const Plan& plan, const Dense& x) {
   return cx.reals(x.dtype, plan.shape, std::move(y));
 }
 
-// The first index of the best element along each line; `better(a, b)`: a beats b.
+// The first index of the best element along each line, 0 without elements; `better(a, b)`: a beats
+// b.
 template <class T, class F>
 std::vector<int64_t> bestIndices(const Lines& lines, const std::vector<T>& x, F better) {
   std::vector<int64_t> y;
@@ -75,14 +76,10 @@ std::vector<int64_t> bestIndices(const Lines& lines, const std::vector<T>& x, F 
 }
 
 template <class F>
-Dense argBest(Operation* op, const Dense& x, int64_t axis, F better) {
+Dense argBest(const Dense& x, int64_t axis, F better) {
   Shape shape = x.shape;
   shape.erase(shape.begin() + axis);
   Lines lines(x.shape, axis);
-  if (lines.length == 0 && elementCount(shape) > 0)
-    fail(op, ErrorCode::InvalidArgument,
-         "expected at least one element along axis " + std::to_string(axis) +
-             ", got size 0; no index can be returned");
   auto y =
       x.isReal() ? bestIndices(lines, *x.reals, better) : bestIndices(lines, *x.integers, better);
   return makeIntegers(DType::I64, std::move(shape), std::move(y));
@@ -158,10 +155,10 @@ std::optional<Dense> evalReduce(const Context& cx, Operation* op, Operands o) {
       .Case([&](ReduceAnyOp r) { return reduce(cx, planOf(r, o[0]), o[0], 0, max, 0, max); })
       .Case([&](ReduceAllOp r) { return reduce(cx, planOf(r, o[0]), o[0], 1, min, 1, min); })
       .Case([&](ArgMaxOp r) {
-        return argBest(op, o[0], int64_t(r.getAxis()), [](auto a, auto b) { return a > b; });
+        return argBest(o[0], int64_t(r.getAxis()), [](auto a, auto b) { return a > b; });
       })
       .Case([&](ArgMinOp r) {
-        return argBest(op, o[0], int64_t(r.getAxis()), [](auto a, auto b) { return a < b; });
+        return argBest(o[0], int64_t(r.getAxis()), [](auto a, auto b) { return a < b; });
       })
       .Case([&](CumSumOp c) { return cumSum(cx, o[0], int64_t(c.getAxis())); })
       .Default([](Operation*) -> std::optional<Dense> { return std::nullopt; });

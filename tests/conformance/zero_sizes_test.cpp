@@ -100,6 +100,54 @@ TEST_P(ZeroSizes, InACall) {
   }
 }
 
+// There is no best of nothing: its index is 0, as good as any.
+TEST_P(ZeroSizes, TheIndexOfTheBestOfNothingIsZero) {
+  Graph g;
+  const Dim n = g.dim("n", 0, 64);
+  for (DType dtype : {DType::F32, DType::BF16, DType::I32}) {
+    const Tensor x = g.input(std::string(nameOf(dtype)), dtype, {3, n});
+    int axis = 0;
+    for (const Tensor& t : {x, swapAxes(x, 0, 1)}) {
+      axis = 1 - axis;
+      const std::string name = std::string(nameOf(dtype)) + " axis " + std::to_string(axis);
+      g.output("max " + name, argmax(t, axis));
+      g.output("min " + name, argmin(t, axis));
+    }
+  }
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  for (int64_t size : {0, 1}) {
+    Arrays inputs;
+    for (DType dtype : {DType::F32, DType::BF16, DType::I32})
+      inputs[std::string(nameOf(dtype))] = Array(dtype, {3, size});
+    const Arrays got = session.run("forward", inputs);
+    EXPECT_EQ(std::distance(got.begin(), got.end()), 12);
+    for (const auto& [name, index] : got) {
+      ASSERT_EQ(index.shape(), Shape{3}) << name;
+      for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(index.as<int64_t>()[i], 0) << name;
+    }
+  }
+}
+
+TEST_P(ZeroSizes, ARowShorterThanTheLargestOfItIsAnError) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {2, g.dim("n", 0, 64)});
+  auto [values, indices] = topK(x, 3);
+  g.output("values", values);
+  g.output("indices", indices);
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  for (int64_t size : {0, 2}) try {
+      session.run("forward", {{"x", Array(DType::F32, {2, size})}});
+      ADD_FAILURE() << "3 of " << size << " are found";
+    } catch (const Error& e) {
+      const std::string text = e.what();
+      EXPECT_NE(text.find("zero_sizes_test.cpp:"), std::string::npos) << text;
+      EXPECT_NE(text.find("at least"), std::string::npos) << text;
+      EXPECT_NE(text.find("3"), std::string::npos) << text;
+      EXPECT_NE(text.find(GetParam() == "cuda" ? "n is " : "got size "), std::string::npos) << text;
+    }
+  EXPECT_NO_THROW(session.run("forward", {{"x", Array(DType::F32, {2, 3})}}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ZeroSizes, ::testing::ValuesIn(backendNames()),
                          [](const auto& info) { return info.param; });
 

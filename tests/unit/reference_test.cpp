@@ -144,13 +144,6 @@ TEST(Reference, UpdateNamesAPositionOutOfRange) {
             "position 2 for batch 0; the largest that fits is 1");
 }
 
-TEST(Reference, ArgmaxOfNothingIsAnError) {
-  EXPECT_EQ(
-      errorOf({"lathe.argmax %a axis 0 : $a", {{"0xf32", {}}}, "i64", {""}}),
-      "test.mlir:2: 'lathe.argmax' expected at least one element along axis 0, got size 0; no "
-      "index can be returned");
-}
-
 TEST(Reference, TopKChecksASymbolicAxis) {
   Program program(
       "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> (tensor<2xf32>, tensor<2xi64>) {\n"

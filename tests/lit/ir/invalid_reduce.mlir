@@ -40,6 +40,22 @@ func.func @argmin_axis(%a: tensor<2x4xf32>) {
 
 // -----
 
+func.func @argmax_of_nothing(%a: tensor<2x0xf32>) {
+  // expected-error@+1 {{'lathe.argmax' [C1] axis 1 of f32[2, 0] has no elements}}
+  %0 = lathe.argmax %a axis 1 : tensor<2x0xf32>
+  return
+}
+
+// -----
+
+func.func @argmin_of_nothing(%a: tensor<0x2xi32>) {
+  // expected-error@+1 {{'lathe.argmin' [C1] axis 0 of i32[0, 2] has no elements}}
+  %0 = lathe.argmin %a axis 0 : tensor<0x2xi32>
+  return
+}
+
+// -----
+
 func.func @cumsum_axis(%a: tensor<2x4xf32>) {
   // expected-error@+1 {{'lathe.cumsum' [C1] axis 5 is outside rank 2}}
   %0 = lathe.cumsum %a axis 5 : tensor<2x4xf32>

@@ -103,9 +103,10 @@ class TopKKernel final : public Kernel {
     rows_ = 1;
     for (size_t i = 0; i + 1 < s.shapes[0].size(); ++i) rows_ *= s.shapes[0][i];
     if (k_ > columns_)
-      throw Error(ErrorCode::InvalidArgument, where_ + "k = " + std::to_string(k_) +
-                                                  " is larger than the last dim, " +
-                                                  std::to_string(columns_));
+      throw Error(ErrorCode::InvalidArgument,
+                  where_ + "expected at least k = " + std::to_string(k_) + " elements along axis " +
+                      std::to_string(s.shapes[0].size() - 1) + ", got size " +
+                      std::to_string(columns_));
     return size_t(columns_) * sizeof(int64_t) * size_t(pool_.threads());
   }
   void run(void* const* p, std::byte* scratch) override {
