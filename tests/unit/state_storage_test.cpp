@@ -94,6 +94,73 @@ TEST_P(StateStorage, StatesThatTakeEachOthersValues) {
   }
 }
 
+Array numbered(Shape shape, double first) {
+  Array a(DType::F32, std::move(shape));
+  for (int64_t i = 0; i < a.size(); ++i) a.set(i, first + double(i));
+  return a;
+}
+
+// The next value of `b` is `a` with a row more: it must not be written over `a`.
+TEST_P(StateStorage, AnUpdateOfOneStateIsTheNextValueOfAnother) {
+  Graph g;
+  for (const char* name : {"a", "b"}) g.state(name, DType::F32, {1, 4, 3});
+  const Tensor row = g.input("row", DType::F32, {1, 1, 3}), at = g.input("at", DType::I64, {1});
+  g.output("before", g.readState("b"));
+  g.writeState("b", update(g.readState("a"), row, at, 1));
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  session.run("forward", {{"row", numbered({1, 1, 3}, 1)},
+                          {"at", Array::fromInts(std::vector<int64_t>{2}, {1})}});
+  for (int64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(session.state("a").at(i), 0) << i;
+    EXPECT_EQ(session.state("b").at(i), i / 3 == 2 ? 1 + i % 3 : 0) << i;
+  }
+}
+
+// Rows 0 and 1 of a state become its rows 1 and 2: what is read is overwritten.
+TEST_P(StateStorage, AnUpdateByAPartOfTheSameState) {
+  Graph g;
+  g.state("kept", DType::F32, {1, 4, 3});
+  const Tensor at = g.input("at", DType::I64, {1}), all = g.input("all", DType::F32, {1, 4, 3});
+  g.writeState("kept", update(g.readState("kept"), all, at, 1));
+  g.entry("shift");
+  const Tensor kept = g.readState("kept");
+  g.writeState("kept", update(kept, sliceAxis(kept, 1, 0, 2), g.input("at", DType::I64, {1}), 1));
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  auto position = [](int64_t p) { return Array::fromInts(std::vector<int64_t>{p}, {1}); };
+  session.run("forward", {{"all", numbered({1, 4, 3}, 1)}, {"at", position(0)}});
+  session.run("shift", {{"at", position(1)}});
+  const double wanted[] = {1, 2, 3, 1, 2, 3, 4, 5, 6, 10, 11, 12};
+  for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(session.state("kept").at(i), wanted[i]) << i;
+}
+
+// New rows that lie apart, and elements of a row that do, in what they are a part of.
+TEST_P(StateStorage, AnUpdateByRowsThatLieApart) {
+  Graph g;
+  for (const char* name : {"parts", "steps", "turned"}) g.state(name, DType::F32, {1, 4, 2, 3});
+  const Tensor at = g.input("at", DType::I64, {1}),
+               wide = g.input("wide", DType::F32, {1, 2, 2, 6}),
+               turned = g.input("across", DType::F32, {1, 2, 3, 2});
+  g.writeState("parts", update(g.readState("parts"), sliceAxis(wide, 3, 2, 3), at, 1));
+  g.writeState("steps", update(g.readState("steps"), sliceAxis(wide, 3, 0, 3, 2), at, 1));
+  g.writeState("turned", update(g.readState("turned"), swapAxes(turned, 2, 3), at, 1));
+  g.state("merged", DType::F32, {1, 4, 6});
+  const Tensor rows = reshape(sliceAxis(wide, 3, 2, 3), {1, 2, 6});
+  g.writeState("merged", update(g.readState("merged"), rows, at, 1));
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  session.run("forward", {{"wide", numbered({1, 2, 2, 6}, 1)},
+                          {"across", numbered({1, 2, 3, 2}, 1)},
+                          {"at", Array::fromInts(std::vector<int64_t>{1}, {1})}});
+  for (int64_t i = 0; i < 24; ++i) {
+    const int64_t token = i / 6 - 1, row = i / 3 % 2, c = i % 3;
+    const bool isNew = token >= 0 && token < 2;
+    const int64_t wideRow = (token * 2 + row) * 6 + 1;
+    EXPECT_EQ(session.state("parts").at(i), isNew ? wideRow + 2 + c : 0) << i;
+    EXPECT_EQ(session.state("merged").at(i), isNew ? wideRow + 2 + c : 0) << i;
+    EXPECT_EQ(session.state("steps").at(i), isNew ? wideRow + 2 * c : 0) << i;
+    EXPECT_EQ(session.state("turned").at(i), isNew ? token * 6 + c * 2 + row + 1 : 0) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, StateStorage, ::testing::Values("reference", "cpu", "cuda"),
                          [](const auto& info) { return std::string(info.param); });
 

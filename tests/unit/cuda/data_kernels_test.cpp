@@ -176,6 +176,8 @@ TEST(TopK, EveryDtypeWithTies) {
       for (double& v : x) v -= 4;
     expectTopK(dtype, x, 5, 33, 7, kWarp);
     expectTopK(dtype, x, 5, 33, 33, kBlock);
+    // Of the equal ones no more are taken than there is room for.
+    expectTopK(dtype, x, 5, 33, 16, kBlock, true);
   }
 }
 

@@ -208,6 +208,11 @@ TEST_F(HostDriverTest, racesAreFoundPerByte) {
       // Thread 1 reads beside what thread 0 read and thread 33 writes.
       {"s[t] = 0; block_sync(); if (t < 2) g[b * 64 + t] = s[t]; if (t == 33) s[0] = 1;",
        "data race (write after read) on s + 0"},
+      {"if (t == 0) s[0] = g[b * 64]; if (t == 33) g[b * 64] = 1;",
+       "data race (write after read) on g + "},
+      // Blocks of one launch know no order.
+      {"if (b == 0 && t == 0) s[0] = g[100]; if (b == 1 && t == 0) g[100] = 1;",
+       "data race (write after read) on g + 100"},
       // A byte beside one that was written is uninitialised.
       {"if (t == 0) { s[0] = 1; g[b] = s[1]; }", "read of uninitialised s + 1"},
       // A wide access meets the history of both bytes.

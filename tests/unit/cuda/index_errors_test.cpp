@@ -164,6 +164,13 @@ TEST(IndexErrors, NameTheTable) {
   }
 }
 
+TEST(IndexErrors, SayTheLengthOfTheAxisThatIsSelectedFrom) {
+  Graph g("columns");
+  g.output("y", gather(g.weight("table", DType::F32, {5, 7, 9}), g.input("i", DType::I64, {3}), 1));
+  EXPECT_THAT(messageOf(g, "cuda", "forward", {{"i", ids({0, 6, 7}, {3})}}),
+              HasSubstr("index 7 is outside the axis of 7 that"));
+}
+
 TEST(IndexChecks, ComeBackFromTheTable) {
   using namespace cuda;
   Launch launch;

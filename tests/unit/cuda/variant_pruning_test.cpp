@@ -43,6 +43,15 @@ TEST(VariantPruning, KeepsWhatSomeSizesTake) {
   EXPECT_EQ(set.variants[0].when.size(), 1u);
 }
 
+TEST(VariantPruning, KeepsWhatTheEndsOfARangeTake) {
+  KernelSet set = rowsSet(dim("n"));
+  pruneVariants(set, {{"n", 1, 17, 1}});
+  EXPECT_EQ(set.variants.size(), 3u) << "1 is few, 17 are many";
+  set = rowsSet(dim("n"));
+  pruneVariants(set, {{"n", 2, 16, 1}});
+  EXPECT_EQ(namesOf(set), std::vector<std::string>{"some"});
+}
+
 // A difference of sizes may be anything between its ends.
 TEST(VariantPruning, DoesNotJudgeDifferences) {
   KernelSet set = rowsSet(dim("cache-seq"));
