@@ -223,6 +223,52 @@ TEST_F(RegionCuda, DrawsTheBitsOfTheReference) {
   }
 }
 
+// Lanes of the first piece have no word among those of the second.
+TEST_F(RegionCuda, DrawsBitsIntoAPieceOfARow) {
+  forEach(R"(func.func @f(%x: f32[6, 4], %s: tensor<i64>) -> f32[6, 8] {
+%0 = lathe.random_bits %s to <6, 4> : tensor<i64>
+%1 = lathe.cast %0 to f32 : i32[6, 4]
+%2 = lathe.concat %x, %1 axis 1 : f32[6, 4], f32[6, 4]
+return %2 : f32[6, 8] })",
+          [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+            const Array x = floats({6, 4});
+            auto y = k.run({x, Array::fromInts(std::vector<int64_t>{77}, {})});
+            expectNear(
+                y[0],
+                [&](int64_t i) {
+                  const int64_t row = i / 8, column = i % 8;
+                  if (column < 4) return double(x.at(row * 4 + column));
+                  auto block = reference::philox({uint32_t(row), 0, 0, 0}, {77, 0});
+                  return double(float(int32_t(block[size_t(column - 4)])));
+                },
+                0);
+          });
+}
+
+// Every piece of a row that one thread holds is read as one vector, and lanes of other pieces have
+// no element of it.
+TEST_F(RegionCuda, ReadsEveryPieceOfARowAsOneVector) {
+  forEach(R"(func.func @f(%x: f32[m, 4], %z: bf16[m, 4]) -> f32[m, 8] {
+%0 = lathe.cast %z to f32 : bf16[m, 4]
+%1 = lathe.concat %x, %0 axis 1 : f32[m, 4], f32[m, 4]
+return %1 : f32[m, 8] })",
+          [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+            const std::string& source = k.printed().kernels[0].kernel.source;
+            size_t vectors = 0;
+            for (size_t at = 0; (at = source.find("load_vec", at)) != std::string::npos; ++at)
+              ++vectors;
+            EXPECT_EQ(vectors, 2u);
+            const Array x = floats({7, 4}), z = floats({7, 4}, DType::BF16);
+            expectNear(
+                k.run({x, z}, {{"m", 7}})[0],
+                [&](int64_t i) {
+                  const int64_t row = i / 8, column = i % 8;
+                  return column < 4 ? x.at(row * 4 + column) : z.at(row * 4 + column - 4);
+                },
+                0);
+          });
+}
+
 // A block has more threads than a single row needs: those without work read nothing.
 TEST_F(RegionCuda, ReadsASingleRowWithinItsBounds) {
   struct Case {

@@ -171,6 +171,39 @@ TEST_P(RegionReduce, SharesOnePassBetweenIndependentReductions) {
   }
 }
 
+// A pass over a row serves the reductions of its axes alone.
+TEST_P(RegionReduce, KeepsReductionsOfOtherAxesApart) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 3, 5]) -> (f32[m], f32[m]) {
+    %0 = lathe.reduce_max %x axes [1, 2] : f32[m, 3, 5]
+    %1 = lathe.reduce_min %x axes [2] : f32[m, 3, 5]
+    %2 = lathe.reduce_sum %1 axes [1] : f32[m, 3]
+    return %0, %2 : f32[m], f32[m]
+  })");
+  const Array x = floats({7, 3, 5});
+  auto y = k.run({x}, {{"m", 7}});
+  auto at = [&](int64_t row, int64_t i) { return x.at(row * 15 + i); };
+  expectNear(
+      y[0],
+      [&](int64_t row) {
+        double most = at(row, 0);
+        for (int64_t i = 1; i < 15; ++i) most = std::max(most, at(row, i));
+        return most;
+      },
+      0);
+  expectNear(
+      y[1],
+      [&](int64_t row) {
+        double sum = 0;
+        for (int64_t part = 0; part < 3; ++part) {
+          double least = at(row, part * 5);
+          for (int64_t i = 1; i < 5; ++i) least = std::min(least, at(row, part * 5 + i));
+          sum += least;
+        }
+        return sum;
+      },
+      1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionReduce, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
