@@ -93,6 +93,7 @@ TEST_F(CliTest, VersionIsOneLine) { EXPECT_THAT(outputOf("--version"), StartsWit
 TEST_F(CliTest, UsageMistakesNameTheNearestWord) {
   expectFailure(2, "expected a verb", "");
   expectFailure(2, "unknown verb 'genrate'; did you mean 'generate'?", "genrate");
+  expectFailure(2, "unknown verb 'rnu'; did you mean 'run'?", "rnu");
   expectFailure(2, "unknown verb 'xyzzy'; see `lathe --help`", "xyzzy");
   expectFailure(2, "unknown flag '--thread'; did you mean '--threads'?", "run --thread 2");
   expectFailure(2, "unknown flag '--jsno'; did you mean '--json'?", "env --jsno");
@@ -361,6 +362,26 @@ TEST_F(CliTest, RunJsonSummarizesOutputs) {
   EXPECT_EQ(intsOf(logits.at("shape")), (std::vector<int64_t>{2, 3, 97}));
   EXPECT_EQ(logits.at("first_values").size(), 8u);
   EXPECT_LT(logits.at("min").asDouble(), logits.at("max").asDouble());
+}
+
+TEST_F(CliTest, RunRefusesIntegersThatTheirDtypeDoesNotHold) {
+  for (auto [type, low, high] :
+       {std::tuple{"i16", "-32768", "32767"}, {"i8", "-128", "127"}, {"ui8", "0", "255"}}) {
+    const std::string t = std::string("tensor<1x") + type + ">",
+                      name = std::string(type) == "ui8" ? "u8" : type;
+    std::ofstream(file("same.mlir"))
+        << "func.func @forward(%x: " << t << " {lathe.name = \"x\"}) -> (" << t
+        << " {lathe.name = \"y\"}) {\n  return %x : " << t << "\n}";
+    const std::string run = "run " + file("same.mlir") + " --input x=1x" + name + "=";
+    EXPECT_THAT(outputOf(run + low), HasSubstr(std::string("\n  ") + low + "\n"));
+    EXPECT_THAT(outputOf(run + high), HasSubstr(std::string("\n  ") + high + "\n"));
+    for (const std::string& past : {low + std::string("0"), high + std::string("0")})
+      if (past != "00")
+        expectFailure(2,
+                      std::string("expected a whole number from ") + low + " to " + high + " for " +
+                          name + ", got '" + past + "'",
+                      run + past);
+  }
 }
 
 TEST_F(CliTest, RunShowsEveryI64AsItIs) {
