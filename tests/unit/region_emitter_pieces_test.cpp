@@ -41,6 +41,36 @@ TEST_P(RegionPieces, ReadsTwoPlacesOfARowInOnePiece) {
     }
 }
 
+// concat(x + neg(s), y * neg(s), s) along rows: what one piece reads is read by the others too, and
+// only where its own rows are.
+TEST_P(RegionPieces, ReadsOneOperandInPiecesOfOtherRows) {
+  for (std::string t : {"f32", "bf16", "f16"})
+    for (int64_t columns : {1, 2, 4, 8}) {
+      const DType dtype = *parseDType(t);
+      const std::string n = std::to_string(columns), s = t + "[" + n + "]",
+                        x = t + "[3, " + n + "]", whole = t + "[9, " + n + "]",
+                        two = " : " + x + ", " + s;
+      auto k = compile("func.func @f(%x: " + x + ", %y: " + x + ", %s: " + s + ") -> " + whole +
+                       " {\n%0 = lathe.neg %s : " + s + "\n%1 = lathe.add %x, %0" + two +
+                       "\n%2 = lathe.mul %y, %0" + two + "\n%3 = lathe.broadcast %s to <3, " + n +
+                       "> : " + s + "\n%4 = lathe.concat %1, %2, %3 axis 0 : " + x + ", " + x +
+                       ", " + x + "\nreturn %4 : " + whole + " }");
+      const Array a = floats({3, columns}, dtype), b = floats({3, columns}, dtype),
+                  c = floats({columns}, dtype);
+      SCOPED_TRACE(t + " " + n);
+      const auto y = k.run({a, b, c});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            const int64_t row = i / columns, column = i % columns;
+            if (row < 3) return roundTo(dtype, a.at(i) - c.at(column));
+            if (row < 6) return roundTo(dtype, b.at(i - 3 * columns) * -c.at(column));
+            return c.at(column);
+          },
+          tolerance(dtype), 1e-5);
+    }
+}
+
 // Rotated in halves and in neighbours, all of a row or its first part.
 TEST_P(RegionPieces, RotatesRowsOfAnyWidth) {
   for (std::string t : {"f32", "bf16", "f16"})

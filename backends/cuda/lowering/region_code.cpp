@@ -408,12 +408,19 @@ Findings RegionCode::forNextRound(int round) const {
 
 Val RegionCode::eval(Value tensor, const Index& index) {
   std::string key = keyOf(tensor, index);
-  if (const Val* known = k.find(key)) return *known;
+  if (const Val* known = k.find(key)) {
+    guard_ = std::max(guard_, known->guard);
+    return *known;
+  }
+  const int before = std::exchange(guard_, 0);
   Val value;
   if (!keptValue(tensor, index, value)) {
     value = evalHere(tensor, index);
     keep(tensor, value, index);
   }
+  // What it is made of may have been read under a guard; a choice between branches ends theirs.
+  value.guard = std::min(std::max(value.guard, guard_), k.laneGuard());
+  guard_ = std::max(before, value.guard);
   k.remember(key, value);
   return value;
 }

@@ -225,6 +225,7 @@ class RegionCode {
   Pass* pass_ = nullptr;
   bool teamPass_ = false;  // in a pass that ends before anything is stored
   int passes_ = 0;
+  int guard_ = 0;  // Val::guard of what the value being made has read so far
   std::vector<std::string> pendingStores_;
   std::vector<const Atom*> sizeAtoms_;
   std::map<std::string, const Atom*> products_, quotients_;

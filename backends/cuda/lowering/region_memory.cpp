@@ -98,6 +98,7 @@ Val RegionCode::load(const std::string& name, Type element, const Linear& at, bo
       // The vector has no element for a lane that its guard keeps out.
       Val v{known->text + "[" + lane + "]", at.partial() ? k.top() : laneLoop, raw};
       if (inOrder && condition.empty()) v.whole = known->text;
+      if (!condition.empty()) v.guard = k.laneGuard();
       return v;
     }
   }

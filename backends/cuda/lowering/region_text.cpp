@@ -161,6 +161,13 @@ std::vector<Val> RegionText::laneGuards() const {
   return guards;
 }
 
+int RegionText::laneGuard() const {
+  const int lane = laneLoop();
+  for (int i = top(); lane >= 0 && i > lane; --i)
+    if (scopes_[size_t(i)].guard) return i;
+  return 0;
+}
+
 const Val* RegionText::find(const std::string& key) const {
   for (size_t i = scopes_.size(); i-- > 0;)
     if (auto it = scopes_[i].known.find(key); it != scopes_[i].known.end()) return &it->second;
@@ -168,7 +175,7 @@ const Val* RegionText::find(const std::string& key) const {
 }
 
 void RegionText::remember(const std::string& key, Val value) {
-  int level = std::min(value.level, top());
+  int level = std::min(std::max(value.level, value.guard), top());
   scopes_[size_t(level)].known[key] = std::move(value);
 }
 

@@ -25,6 +25,9 @@ struct Val {
   std::string whole = {};      ///< the vector whose element j it is
   std::string unrounded = {};  ///< of a raw value: the float that it was rounded from
   bool perLane = false;        ///< of a condition: known for every lane when the text is compiled
+  /// The scope of the guard that it was read under, 0 for none. Its name may be used further out,
+  /// in the choice between two branches, but it says nothing where the guard does not hold.
+  int guard = 0;
 };
 
 class RegionText {
@@ -54,10 +57,13 @@ class RegionText {
   int floor() const;
   /// Conditions between the loop over lanes and here.
   std::vector<Val> laneGuards() const;
+  /// The innermost of their scopes; 0: none.
+  int laneGuard() const;
   /// The loop over lanes that is open; -1: none.
   int laneLoop() const;
 
   const Val* find(const std::string& key) const;
+  /// In the outermost scope in which the value can be used and says something.
   void remember(const std::string& key, Val value);
 
   /// A name that is not yet taken in this kernel, nor by the language, CUDA or the headers.
