@@ -26,7 +26,10 @@ bool liesAt(const std::string& at, const std::string& line) {
 bool isAsked(const CompileRecord::Miss& miss, const WhyNotOptions& options) {
   if (!options.at.empty() && !liesAt(miss.at, options.at)) return false;
   if (options.op.empty()) return true;
-  for (const std::string& name : {miss.op, miss.op.substr(miss.op.find('.') + 1), miss.pattern})
+  // "layer_norm" asks for "layer_norm-of-moments" as well.
+  const std::string family = miss.pattern.substr(0, miss.pattern.find('-'));
+  for (const std::string& name :
+       {miss.op, miss.op.substr(miss.op.find('.') + 1), miss.pattern, family})
     if (fnmatch(options.op.c_str(), name.c_str(), 0) == 0) return true;
   return false;
 }
