@@ -5,8 +5,9 @@
 //   x / (1 + exp(-y))                       x * sigmoid(y)
 //   (1 + tanh(x / 2)) / 2                   sigmoid(x)         also tanh(x / 2) / 2 + 1 / 2
 //   x * (1 + g) / 2 in any association      (x / 2) * (1 + g)  g: erf or tanh
+//   g / 2 + 1 / 2                           (1 + g) / 2        exact, as both are halves
 //   (x * u) * sigmoid(x), x * (sigmoid(x) * u)   (x * sigmoid(x)) * u
-//   select(x > 0, x, 0)                     max(x, 0)          weakens incoming-nan
+//   select(x > 0, x, 0), select(x < 0, 0, x)   max(x, 0)       weakens incoming-nan, signed-zero
 //
 // exp(x) / (1 + exp(x)) is no sigmoid: it is NaN where exp overflows.
 #include <cmath>
@@ -50,6 +51,38 @@ Value sigmoidOfTanh(MulOp op, OpMaker& m) {
   auto sum = withConstant<AddOp>(product->x);
   Value x = sum && sum->c == 1 && product->x.hasOneUse() ? halvedTanh(sum->x) : Value();
   return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
+}
+
+// A sum of two halves is rounded as half of the sum: halving rounds nothing that is not far below
+// 1/2.
+Value halfPlusHalf(AddOp op, OpMaker& m) {
+  auto sum = withConstant<AddOp>(op);
+  auto half =
+      sum && sum->c == 0.5 && sum->x.hasOneUse() ? withConstant<MulOp>(sum->x) : std::nullopt;
+  bool fits = half && half->c == 0.5 && half->x.getType() == op.getType() &&
+              isa_and_nonnull<ErfOp, TanhOp>(half->x.getDefiningOp());
+  if (!fits) return {};
+  return m.make<MulOp>(m.make<AddOp>(half->x, scalarLike(m, op, 1)), scalarLike(m, op, 0.5));
+}
+
+// x where it is above 0, and 0 elsewhere.
+Value relu(SelectOp op, OpMaker& m) {
+  auto compare = op.getCondition().getDefiningOp<CompareOp>();
+  if (!compare || !isConstant(compare.getB(), 0)) return {};
+  const Predicate p = compare.getPredicate();
+  const bool above = p == Predicate::gt || p == Predicate::ge;
+  if (!above && p != Predicate::lt && p != Predicate::le) return {};
+  Value x = above ? op.getA() : op.getB(), zero = above ? op.getB() : op.getA();
+  if (compare.getA() != x || x.getType() != op.getType() || !isConstant(zero, 0) ||
+      std::signbit(*constantOf(zero)))
+    return {};
+  // There is no maximum of booleans.
+  if (tensorType(op.getResult()).getElementType().isInteger(1)) return {};
+  // A NaN is neither above 0 nor below it, -0 is not below 0; an integer is neither.
+  MLIRContext* c = op->getContext();
+  if (isFloat(op) && above && !weaken(c, Contract::IncomingNan)) return {};
+  if (isFloat(op) && p != Predicate::gt && !weaken(c, Contract::SignedZero)) return {};
+  return m.make<MaxOp>(x, scalarLike(m, op, 0));
 }
 
 Value halfOnePlus(MulOp op, OpMaker& m) {
@@ -115,18 +148,8 @@ void addActivationPatterns(RewritePatternSet& patterns) {
   });
   addRewrite<MulOp>(patterns, "half-one-plus", halfOnePlus);
   addRewrite<MulOp>(patterns, "silu-first", siluFirst);
-  addRewrite<SelectOp>(patterns, "relu", [](SelectOp op, OpMaker& m) -> Value {
-    auto compare = op.getCondition().getDefiningOp<CompareOp>();
-    bool positive = compare && compare.getPredicate() == Predicate::gt &&
-                    isConstant(compare.getB(), 0) && compare.getA() == op.getA() &&
-                    isConstant(op.getB(), 0) && op.getA().getType() == op.getType() &&
-                    !std::signbit(*constantOf(op.getB()));
-    // There is no maximum of booleans.
-    if (!positive || tensorType(op.getResult()).getElementType().isInteger(1)) return {};
-    // A NaN is not above 0; an integer is never one.
-    if (isFloat(op) && !weaken(op->getContext(), Contract::IncomingNan)) return {};
-    return m.make<MaxOp>(op.getA(), scalarLike(m, op, 0));
-  });
+  addRewrite<AddOp>(patterns, "half-plus-half", halfPlusHalf);
+  addRewrite<SelectOp>(patterns, "relu", relu);
 }
 
 }  // namespace lathe

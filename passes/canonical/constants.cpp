@@ -181,6 +181,26 @@ void addProducts(RewritePatternSet& patterns) {
       return {};
     return *power > 0 ? m.make<SqrtOp>(x) : m.make<RsqrtOp>(x);
   });
+  // exp2(x * log2(e)): the exponent's factor is what the dtype makes of it.
+  addRewrite<PowOp>(patterns, "exponential", [](PowOp op, OpMaker& m) -> Value {
+    auto base = constantOf(op.getA());
+    Value exponent = op.getB();
+    if (!base || !(*base > 1) || std::isinf(*base) || exponent.getType() != op.getType() ||
+        !isFloat(op))
+      return {};
+    auto product = withConstant<MulOp>(exponent);
+    auto quotient = exponent.getDefiningOp<DivOp>();
+    auto is = [&](double number, double wanted) {
+      return number == roundedTo(elementOf(op), wanted);
+    };
+    Value x;
+    if (product && is(product->c, 1 / std::log(*base))) x = product->x;
+    if (quotient)
+      if (auto c = constantOf(quotient.getB()); c && is(*c, std::log(*base))) x = quotient.getA();
+    if (!x || x.getType() != op.getType() || !weaken(op->getContext(), Contract::Spelling))
+      return {};
+    return m.make<ExpOp>(x);
+  });
 }
 
 template <class... Ops>

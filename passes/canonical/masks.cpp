@@ -9,7 +9,9 @@
 //   select(true, x, m), a and true         x, a
 //   not (a or b), not (a < b)              pushed inside where a negation is free
 //   cast(c) * -1e9, 1 - cast(c)            select(c, -1e9, -0), cast(not c)
-//   select(c, 1, 0) == 0                   not c
+//   select(c, 1, 0) == 0                   not c               cast to a condition alike
+//   1 - select(c, 1, 0)                    select(c, 0, 1): arithmetic with a third number
+//   x * select(c, 1, 0) - select(c, 0, m)  select(c, x, -m)
 //   reshape(select(c, 0, -1e9))            select(reshape(c), 0, -1e9)
 //
 // A finite minimum is a number: it is never taken for -inf, and never added away.
@@ -198,6 +200,14 @@ Value conditionOfSelect(CompareOp op, OpMaker& m) {
   return conditionOf(m, op.getPredicate(), select.getCondition(), *a, *b, *c);
 }
 
+Value conditionOfNumbers(CastOp op, OpMaker& m) {
+  auto select = op.getX().getDefiningOp<SelectOp>();
+  if (!select || !elementOf(op).isInteger(1) || select.getCondition().getType() != op.getType())
+    return {};
+  auto a = constantOf(select.getA()), b = constantOf(select.getB());
+  return a && b ? conditionOf(m, Predicate::ne, select.getCondition(), *a, *b, 0) : Value();
+}
+
 // Masks that were made of conditions by arithmetic are selections.
 void addNumbers(RewritePatternSet& patterns) {
   addRewrite<MulOp>(patterns, "select-of-cast", [](MulOp op, OpMaker& m) -> Value {
@@ -211,11 +221,76 @@ void addNumbers(RewritePatternSet& patterns) {
     return m.make<SelectOp>(cast.getX(), scalarLike(m, op, product->c), scalarLike(m, op, -0.0));
   });
   addRewrite<SubOp>(patterns, "one-minus-condition", [](SubOp op, OpMaker& m) -> Value {
-    auto cast = op.getB().getDefiningOp<CastOp>();
+    auto layout = op.getB().getDefiningOp<ReshapeOp>();
+    auto cast = (layout ? layout.getX() : op.getB()).getDefiningOp<CastOp>();
     bool fits = cast && isConstant(op.getA(), 1) && elementOf(cast.getX()).isInteger(1) &&
-                cast.getType() == op.getType();
-    return fits ? m.cast(m.make<LogicalNotOp>(cast.getX()), cast.getDtype()) : Value();
+                op.getB().getType() == op.getType();
+    if (!fits) return {};
+    Value condition = cast.getX();
+    if (layout) condition = m.make<ReshapeOp>(condition, layout.getShape());
+    return m.cast(m.make<LogicalNotOp>(condition), cast.getDtype());
   });
+}
+
+// Arithmetic on a selection of two numbers, with a third one, selects its results. Not of numbers
+// that would be rounded.
+template <class Op>
+void addArithmeticOfSelect(RewritePatternSet& patterns, double (*apply)(double, double)) {
+  addRewrite<Op>(patterns, "arithmetic-of-select", [apply](Op op, OpMaker& m) -> Value {
+    for (bool left : {true, false}) {
+      auto select = (left ? op.getA() : op.getB()).template getDefiningOp<SelectOp>();
+      auto c = constantOf(left ? op.getB() : op.getA());
+      auto a = select ? constantOf(select.getA()) : std::nullopt;
+      auto b = select ? constantOf(select.getB()) : std::nullopt;
+      if (!a || !b || !c || !isFloat(op) || select.getType() != op.getType()) continue;
+      double numbers[2];
+      bool exact = true;
+      for (auto [number, v] : {std::pair(&numbers[0], *a), std::pair(&numbers[1], *b)}) {
+        *number = left ? apply(v, *c) : apply(*c, v);
+        exact &= std::isfinite(*number) && isRepresentable(elementOf(op), *number);
+      }
+      if (!exact || !broadcastTo(op, {select.getCondition()})) continue;
+      return m.make<SelectOp>(select.getCondition(), scalarLike(m, op, numbers[0]),
+                              scalarLike(m, op, numbers[1]));
+    }
+    return {};
+  });
+}
+
+// The condition of a value that is 1 where it holds and 0 elsewhere.
+Value oneWhere(Value v) {
+  if (auto cast = v.getDefiningOp<CastOp>(); cast && elementOf(cast.getX()).isInteger(1))
+    return cast.getX();
+  auto select = v.getDefiningOp<SelectOp>();
+  bool fits = select && isConstant(select.getA(), 1) && isConstant(select.getB(), 0);
+  return fits ? select.getCondition() : Value();
+}
+// Scores times 0 where they are hidden, and a large number taken off there.
+template <class Op>
+Value scoresTimesCondition(Op op, OpMaker& m) {
+  const bool adds = std::is_same_v<Op, AddOp>;
+  for (bool turned : {false, true}) {
+    if (turned && !adds) break;
+    Value a = turned ? op.getB() : op.getA(), b = turned ? op.getA() : op.getB();
+    auto product = a.getDefiningOp<MulOp>();
+    auto select = b.getDefiningOp<SelectOp>();
+    auto shown = select ? constantOf(select.getA()) : std::nullopt;
+    auto fill = select ? constantOf(select.getB()) : std::nullopt;
+    if (!product || !product->hasOneUse() || !isFloat(op) || !shown || *shown != 0 || !fill)
+      continue;
+    const double hidden = adds ? *fill : -*fill;
+    if (!(hidden <= kHighestHidden) || std::isinf(hidden)) continue;
+    for (auto [x, mask] :
+         {std::pair(product.getA(), product.getB()), std::pair(product.getB(), product.getA())}) {
+      if (oneWhere(mask) != select.getCondition() || !broadcastTo(op, {select.getCondition(), x}))
+        continue;
+      // An infinity times 0 is NaN; -0 + 0 is 0.
+      MLIRContext* c = op->getContext();
+      if (!weaken(c, Contract::IncomingNan) || !weaken(c, Contract::SignedZero)) return {};
+      return m.make<SelectOp>(select.getCondition(), x, scalarLike(m, op, hidden));
+    }
+  }
+  return {};
 }
 
 // The condition of a selection between two numbers that a layout may go to instead.
@@ -236,6 +311,14 @@ void addLayoutOfSelect(RewritePatternSet& patterns, Attributes (Op::*... get)())
   });
 }
 
+void addArithmetic(RewritePatternSet& patterns) {
+  addArithmeticOfSelect<AddOp>(patterns, [](double a, double b) { return a + b; });
+  addArithmeticOfSelect<SubOp>(patterns, [](double a, double b) { return a - b; });
+  addArithmeticOfSelect<MulOp>(patterns, [](double a, double b) { return a * b; });
+  addRewrite<AddOp>(patterns, "scores-times-condition", scoresTimesCondition<AddOp>);
+  addRewrite<SubOp>(patterns, "scores-times-condition", scoresTimesCondition<SubOp>);
+}
+
 template <class Op>
 void addProvedTerms(RewritePatternSet& patterns, bool neutral) {
   addRewrite<Op>(patterns, "proved-term", [neutral](Op op, OpMaker&) -> Value {
@@ -254,12 +337,14 @@ void addMaskPatterns(RewritePatternSet& patterns) {
   addSelects(patterns);
   addAddedMasks(patterns);
   addNumbers(patterns);
+  addArithmetic(patterns);
   addLayoutOfSelect<ReshapeOp>(patterns, &ReshapeOp::getShape);
   addLayoutOfSelect<TransposeOp>(patterns, &TransposeOp::getPermutation);
   addLayoutOfSelect<SliceOp>(patterns, &SliceOp::getStarts, &SliceOp::getSizes,
                              &SliceOp::getStrides);
   addRewrite<CompareOp>(patterns, "condition-of-cast", conditionOfCast);
   addRewrite<CompareOp>(patterns, "condition-of-select", conditionOfSelect);
+  addRewrite<CastOp>(patterns, "condition-of-select", conditionOfNumbers);
   addRewrite<LogicalNotOp>(patterns, "push-negation", pushNegation);
   addRewrite<LogicalAndOp>(patterns, "pull-negation", pullNegation<LogicalAndOp, LogicalOrOp>);
   addRewrite<LogicalOrOp>(patterns, "pull-negation", pullNegation<LogicalOrOp, LogicalAndOp>);

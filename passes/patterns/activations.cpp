@@ -54,8 +54,10 @@ Tensor cubic(DagPattern& p, const Tensor& x, double scale) {
   };
   Tensor square = p.anyOf({mul(x, x), pow(x, p.constant(2))});
   Tensor cube = p.anyOf({mul(square, x), pow(x, p.constant(3))});
-  Tensor sum = add(x, times(cube, share));
-  Tensor one = add(times(square, share), p.constant(1));
+  Tensor sharedSquare = p.anyOf({times(square, share), mul(times(x, share), x)});
+  Tensor sharedCube = p.anyOf({times(cube, share), mul(mul(times(x, share), x), x)});
+  Tensor sum = add(x, sharedCube);
+  Tensor one = add(sharedSquare, p.constant(1));
   Tensor both = add(times(square, factor * share), p.constant(factor));
   return p.anyOf({times(p.anyOf({sum, mul(x, one)}), factor), mul(x, both),
                   mul(mul(x, p.constant(factor)), one)});

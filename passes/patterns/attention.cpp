@@ -7,6 +7,7 @@
 //   softcap  c * tanh(scores / c), in front of the masks
 //   masks    select(condition, scores, -inf), add(scores, bias); conditions that compare index
 //            ramps are causal masks and windows (causal.h), any other is a boolean mask
+//   ranks    of 2 are a batch of one; scores [b h, s, t] may be [b, h, s, t] where they are masked
 //   k, v     heads repeated by a broadcast, or stretched by the product of q [b, g, r, s, d] and
 //            k [b, g, 1, t, d], are grouped heads (grouped_heads.h)
 #include "ir/ops.h"
@@ -65,23 +66,81 @@ Value turned(Match& m, const Operand& o) {
       {{"permutation", std::vector<int64_t>(o.permutation.begin(), o.permutation.end())}});
 }
 
+// One axis of rows becomes two: batch and heads.
+bool splitsHeads(Value four, Value three) {
+  auto a = dimsOf(tensorType(four)), b = dimsOf(tensorType(three));
+  return a.size() == 4 && b.size() == 3 && a[2] && a[2] == b[1] && a[3] && a[3] == b[2];
+}
+// An operand [n, .., d] as [batch, heads, .., d], as the scores are.
+bool splitHeads(Match& m, Value scores, Value& x) {
+  auto apart = dimsOf(tensorType(scores)), dims = dimsOf(tensorType(x));
+  if (dims.size() == apart.size()) return true;
+  const bool named =
+      apart[0] && apart[1] && llvm::all_of(dims, [](StringAttr d) { return bool(d); });
+  if (dims.size() != 3 || !named ||
+      dims[0] != dimAttr(x.getContext(), exprOf(apart[0]) * exprOf(apart[1]))) {
+    m.decline("queries, keys and values do not have the heads of the scores: " +
+              shortType(x.getType()));
+    return false;
+  }
+  x = reshaped(m, x, {apart[0], apart[1], dims[1], dims[2]});
+  return bool(x);
+}
+// Matrices as a batch of one.
+bool withBatch(Match& m, const ScoreReader& scores, std::initializer_list<Value*> operands) {
+  if (scores.positions) {
+    m.decline("a matrix of scores has no batch for the positions");
+    return false;
+  }
+  for (Value* x : operands) {
+    auto dims = dimsOf(tensorType(*x));
+    if (!llvm::all_of(dims, [](StringAttr d) { return bool(d); })) {
+      m.decline("a size has no name: " + shortType((*x).getType()));
+      return false;
+    }
+    dims.insert(dims.begin(), StringAttr::get((*x).getContext(), "1"));
+    *x = reshaped(m, *x, dims);
+    if (!*x) return false;
+  }
+  return true;
+}
+
 Value build(Match& m, Value weights, Value v) {
   auto softmax = weights.getDefiningOp<SoftmaxOp>();
   int64_t rank = tensorType(weights).getRank();
   if (int64_t(softmax.getAxis()) != rank - 1)
     return m.decline("'axis' of the softmax is not that of the keys");
-  ScoreReader scores(m, softmax.getX(), ScoreReader::Until::Product);
+  // Scores of rank 3 that a mask of the batch takes apart have rank 4 there, and maybe from there
+  // on.
+  Value inner = softmax.getX();
+  auto merge = inner.getDefiningOp<ReshapeOp>();
+  if (merge && rank == 3 && splitsHeads(merge.getX(), inner) && inner.hasOneUse()) {
+    m.consume(merge);
+    inner = merge.getX();
+  }
+  ScoreReader scores(m, inner, ScoreReader::Until::Product);
   if (!scores.read()) return {};
   auto product = scores.base.getDefiningOp<MatmulOp>();
+  const bool apart =
+      tensorType(inner).getRank() == 4 &&
+      (rank == 3 || tensorType(v).getRank() == 3 || tensorType(scores.base).getRank() == 3);
   Value keys = withoutGroupAxis(m, product.getB());
   Operand q = readOperand(m, product.getA()), k = readOperand(m, keys);
-  if (k.x == keys) return m.decline("lathe.transpose: k is not transposed in front of the product");
+  // Behind a layout that folds turned keys the two turns are one layout.
+  auto fold = keys.getDefiningOp<ReshapeOp>();
+  const bool turnsInside = fold && fold.getX().getDefiningOp<TransposeOp>();
+  if (k.x == keys && !turnsInside)
+    return m.decline("lathe.transpose: k is not transposed in front of the product");
   std::swap(k.permutation.back(), *(k.permutation.end() - 2));
   double scale = q.scale * k.scale * scores.scale;
   scores.readCausal();
   Value query = turned(m, q), key = turned(m, k);
   if (!query || !key) return {};
   Value mask = scores.mask();
+  if (apart)
+    for (Value* x : {&query, &key, &v})
+      if (!splitHeads(m, inner, *x)) return {};
+  if (rank == 2 && !withBatch(m, scores, {&query, &key, &v})) return {};
   bool inGroups = rank == 5;
   if (inGroups) v = withoutGroupAxis(m, v);
   if (inGroups ? !joinGroups(m, query, key, v, mask) : !groupHeads(m, key, v)) return {};
@@ -93,7 +152,9 @@ Value build(Match& m, Value weights, Value v) {
                     {"causal", Keyword{"causal", causal}},
                     {"window", scores.window},
                     {"masked_row", Keyword{"masked_row", maskedRow}}});
-  return y && inGroups ? reshaped(m, y, dimsOf(tensorType(m.root()->getResult(0)))) : y;
+  return y && (inGroups || apart || rank == 2)
+             ? reshaped(m, y, dimsOf(tensorType(m.root()->getResult(0))))
+             : y;
 }
 
 void record(DagPattern& p) {
@@ -103,10 +164,25 @@ void record(DagPattern& p) {
   p.replaceWith([=](Match& m) { return build(m, m[weights], m[v]); });
 }
 
+// The weights [b, h, s, t] as [b h, s, t], in front of a product of rank 3.
+void recordFolded(DagPattern& p) {
+  Tensor x = p.any(), v = p.any();
+  Tensor weights = anyPlainSoftmax(p, x);
+  Tensor rounded = roundingCast(p, weights);
+  Tensor folded = anyReshape(p, p.optional(rounded, weights));
+  p.root(matmul(folded, v));
+  p.replaceWith([=](Match& m) -> Value {
+    if (!splitsHeads(m[weights], m[folded]))
+      return m.decline("lathe.reshape: the weights are not those of batch and heads in one axis");
+    return build(m, m[weights], m[v]);
+  });
+}
+
 }  // namespace
 
 void addAttentionPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "attention", record);
+  addPattern(library, context, "attention-folded", recordFolded);
 }
 
 }  // namespace lathe

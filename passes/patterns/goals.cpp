@@ -89,8 +89,7 @@ bool isAttention(Operation* op) {
   return isa<MatmulOp>(op) && isAttentionWith(op, op->getOperands().take_front(1));
 }
 bool isAttentionOfOtherRank(Operation* op) {
-  const int64_t rank = isa<MatmulOp>(op) ? tensorType(op->getResult(0)).getRank() : 3;
-  return (rank < 3 || rank > 4) && isAttention(op);
+  return isa<MatmulOp>(op) && tensorType(op->getResult(0)).getRank() > 4 && isAttention(op);
 }
 bool isAttentionTurnedRound(Operation* op) {
   return isa<MatmulOp>(op) && isAttentionWith(op, op->getOperands().drop_front(1));
@@ -233,6 +232,18 @@ bool isGate(Operation* op) {
   }
   return false;
 }
+// x * sigmoid(c x) * u
+bool isScaledGate(Operation* op) {
+  if (!isGate(op)) return false;
+  SmallVector<Value> factors;
+  addFactors(factors, op->getResult(0), 5);
+  return llvm::any_of(factors, [](Value v) {
+    auto bend = v.getDefiningOp<SigmoidOp>();
+    Operation* inner = bend ? bend.getX().getDefiningOp() : nullptr;
+    return isa_and_nonnull<MulOp, DivOp>(inner) &&
+           (splatValue(inner->getOperand(0)) || splatValue(inner->getOperand(1)));
+  });
+}
 
 // --- products with weights
 
@@ -243,7 +254,7 @@ bool isOneHot(Operation* op) {
                      findBelow(compare->getOperand(1), isRamp, movesElements));
 }
 bool isLookUp(Operation* op) {
-  return isa<MatmulOp>(op) && isLoadedWeight(op->getOperand(1)) &&
+  return isa<MatmulOp, LinearOp>(op) && isLoadedWeight(op->getOperand(1)) &&
          findBelow(op->getOperand(0), isOneHot, movesElements);
 }
 bool isLayer(Operation* op) {
@@ -303,6 +314,10 @@ const std::vector<Goal>& fusionGoals() {
       {"layer_norm", isLayerNorm, "wanted (x - mean) over the root of the mean of its squares"},
       {"rms_norm", isRmsNorm, "wanted x over the root of the mean of its squares"},
       {"rope", isRope, "wanted the rotation of two halves, or of even and odd elements"},
+      {"silu_gate", isScaledGate,
+       "the sigmoid of a multiple of the value is no activation of lathe.silu_gate: wanted "
+       "lathe.sigmoid of the value itself",
+       /*certain=*/true},
       {"silu_gate", isGate, "wanted an activation times another value"},
       {"embedding", isLookUp,
        "a product with a one-hot matrix computes a look-up: wanted lathe.gather"},

@@ -61,6 +61,24 @@ void gainInFactor(DagPattern& p) {
   p.replaceWith([=](Match& m) { return build(m, c, variance, epsilonOf(m, f), gain); });
 }
 
+// x f + (bias - mean f), f = gain / sqrt(..): the mean is taken off last, as a batch norm does.
+void meanBehindFactor(DagPattern& p) {
+  Centered c = centered(p);
+  Tensor gain = p.any(), bias = p.any();
+  AverageForm variance = averageForm(p, square(p, c.value));
+  RootForm f = rootForm(p, gain, variance.value, RootSpelling::Product);
+  p.root(add(mul(c.x, f.scaled), sub(bias, mul(c.mean.value, f.scaled))));
+  p.replaceWith([=](Match& m) -> Value {
+    Value norm = build(m, c, variance, epsilonOf(m, f), gain);
+    if (!norm) return {};
+    Value b = perLastDim(m, m[bias], tensorType(m[c.x]));
+    if (!b) return m.decline("the bias is not one element per last dim");
+    auto op = norm.getDefiningOp<LayerNormOp>();
+    return m.make("lathe.layer_norm", {m[c.x], op.getGain(), b},
+                  {{"epsilon", op.getEpsilon().convertToDouble()}});
+  });
+}
+
 void ofMoments(DagPattern& p, RootSpelling spelling) {
   Centered c = centered(p);
   AverageForm squares = averageForm(p, square(p, c.x));
@@ -124,6 +142,7 @@ void addLayerNormPatterns(PatternLibrary& library, MLIRContext* context) {
                [&](DagPattern& p) { ofMoments(p, s); });
   }
   addPattern(library, context, "layer_norm-factor", gainInFactor);
+  addPattern(library, context, "layer_norm-mean-behind-factor", meanBehindFactor);
   addPattern(library, context, "layer_norm-gain", withGain);
   addPattern(library, context, "layer_norm-bias", withBias);
 }

@@ -117,6 +117,30 @@ void biasAfterResidual(DagPattern& p) {
   });
 }
 
+// The bias has the axes that the columns are taken apart into: heads and their elements.
+void biasOfParts(DagPattern& p) {
+  Product product = anyProduct(p);
+  Tensor bias = p.where(p.any(), "a bias of weights alone", isLoadedWeight);
+  Tensor parts = anyReshape(p, product.without);
+  p.root(add(parts, bias));
+  p.replaceWith([=](Match& m) -> Value {
+    auto whole = dimsOf(tensorType(m[product.without])), apart = dimsOf(tensorType(m[parts]));
+    auto own = dimsOf(tensorType(m[bias]));
+    const size_t rows = whole.size() - 1;
+    bool splitsColumns = m[parts].getType() == m.root()->getResult(0).getType() &&
+                         apart.size() == rows + own.size() &&
+                         ArrayRef(apart).take_front(rows) == ArrayRef(whole).take_front(rows) &&
+                         ArrayRef(apart).drop_front(rows) == ArrayRef(own) &&
+                         llvm::all_of(apart, [](StringAttr d) { return bool(d); });
+    if (!splitsColumns)
+      return m.decline("the bias has not the axes that the columns are split into");
+    auto op = m[product.without].getDefiningOp<LinearOp>();
+    Value b = reshaped(m, m[bias], {whole.back()});
+    Value y = b ? m.make("lathe.linear", {op.getX(), op.getW(), b, {}}, {layoutOf(op)}) : Value();
+    return y ? reshaped(m, y, apart) : Value();
+  });
+}
+
 // `widened`: the activation is computed in f32 between casts, as linear computes it.
 void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
   p.phase(kEpilogues);
@@ -154,6 +178,7 @@ void addLinearPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "linear-in-out", plain);
   addPattern(library, context, "linear-bias", withBias);
   addPattern(library, context, "linear-bias-subtracted", withoutBias);
+  addPattern(library, context, "linear-bias-of-parts", biasOfParts);
   addPattern(library, context, "linear-residual", withResidual);
   addPattern(library, context, "linear-residual-bias", biasAfterResidual);
   for (const ActivationForm& form : activationForms())

@@ -13,6 +13,8 @@
 //      └─ slice a ──── concat ── mul S ┘       C, S: concat(cos, cos), concat(sin, sin), also in
 //                                              front of the cosine or a layout (rope_parts.h)
 //
+// The same of neighbours, with tables that hold each angle twice in a row.
+//
 //   x ─┬─ slice :r ── rope ── concat                                           partial, r < d
 //      └─ slice r: ───────────┘
 #include "ir/ops.h"
@@ -125,7 +127,7 @@ void doubledTables(DagPattern& p) {
     if (isSamePart(m[x], m[a], m[b])) other = m[cos];
     if (!other && isSamePart(m[cos], m[a], m[b])) other = m[x];
     if (!other) return m.decline("lathe.mul: another value is scaled than the one that is rotated");
-    Value c = halfOfTable(m, other), s = halfOfTable(m, m[sin]);
+    Value c = halfOfTable(m, other, Pairing::half), s = halfOfTable(m, m[sin], Pairing::half);
     if (!c || !s)
       return m.decline("the halves of the table cannot be proved equal: wanted lathe.concat");
     for (Value table : {other, m[sin]})
@@ -133,6 +135,37 @@ void doubledTables(DagPattern& p) {
         return m.decline("the table " + shortType(table.getType()) +
                          " has not two angles per pair of " + shortType(whole.getType()));
     return buildRope(m, whole, c, s, "half");
+  });
+}
+
+// The same of neighbours: tables hold each angle twice in a row.
+void doubledNeighbours(DagPattern& p) {
+  Tensor x = p.any(), cos = p.any(), sin = p.any(), a = p.any(), b = p.any();
+  Tensor first = anyReshape(p, neg(b)), second = anyReshape(p, a);
+  Tensor joined = anyConcat(p, {first, second});
+  Tensor rotated = anyReshape(p, joined);
+  p.root(add(mul(x, cos), mul(rotated, sin)));
+  p.replaceWith([=](Match& m) -> Value {
+    auto pairs = dimsOf(tensorType(m[a]));
+    pairs.push_back(StringAttr::get(m.root()->getContext(), "1"));
+    if (!joinsLastAxis(m, joined) || dimsOf(tensorType(m[second])) != pairs)
+      return m.decline("'axis' of lathe.concat: the parts are not joined along a new last axis");
+    Value whole = joinedParts(m, m[a], m[b], Pairing::interleaved);
+    if (!whole || whole.getType() != m[rotated].getType())
+      return m.decline(
+          "lathe.slice: the parts are not the even and the odd elements of the last axis");
+    Value other = m[x] == whole ? m[cos] : m[cos] == whole ? m[x] : Value();
+    if (!other) return m.decline("lathe.mul: another value is scaled than the one that is rotated");
+    for (Value table : {other, m[sin]})
+      if (!spansLastAxis(table, tensorType(whole)))
+        return m.decline("the table " + shortType(table.getType()) +
+                         " has not two angles per pair of " + shortType(whole.getType()));
+    Value c = halfOfTable(m, other, Pairing::interleaved),
+          s = halfOfTable(m, m[sin], Pairing::interleaved);
+    if (!c || !s)
+      return m.decline(
+          "the neighbours of the table cannot be proved equal: wanted lathe.broadcast");
+    return buildRope(m, whole, c, s, "interleaved");
   });
 }
 
@@ -165,6 +198,7 @@ void addRopePatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "rope-half", [](DagPattern& p) { halfForm(p, false); });
   addPattern(library, context, "rope-half-and-rest", [](DagPattern& p) { halfForm(p, true); });
   addPattern(library, context, "rope-doubled-tables", doubledTables);
+  addPattern(library, context, "rope-doubled-neighbours", doubledNeighbours);
   addPattern(library, context, "rope-partial", partial);
 }
 

@@ -64,6 +64,27 @@ Part readRun(Value v) {
   return Part{v, 0, 1, type.getDimSize(last), {}};
 }
 
+// t of [t0, t0, t1, t1, ..]: stretched or joined along a new last axis, which a reshape folds in.
+Value withoutNeighbours(Match& m, Value table) {
+  auto fold = table.getDefiningOp<ReshapeOp>();
+  Operation* twice = fold ? fold.getX().getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<BroadcastOp, ConcatOp>(twice)) return {};
+  auto pairs = dimsOf(tensorType(fold.getX())), flat = dimsOf(tensorType(table));
+  Value once = twice->getOperand(0);
+  auto from = dimsOf(tensorType(once));
+  const size_t rank = flat.size();
+  if (pairs.size() != rank + 1 || pairs.back().getValue() != "2" || from.size() != pairs.size() ||
+      !isOne(from.back()))
+    return {};
+  for (size_t i = 0; i < rank; ++i)
+    if (!pairs[i] || from[i] != pairs[i] || (i + 1 < rank && flat[i] != pairs[i])) return {};
+  if (isa<ConcatOp>(twice) && (twice->getNumOperands() != 2 || twice->getOperand(1) != once))
+    return {};
+  m.consume(fold);
+  m.consume(twice);
+  return reshaped(m, once, ArrayRef(from).drop_back());
+}
+
 }  // namespace
 
 Value joinedParts(Match& m, Value a, Value b, Pairing pairing) {
@@ -116,7 +137,9 @@ bool isSamePart(Value whole, Value a, Value b) {
          is(readRun(whole));
 }
 
-Value halfOfTable(Match& m, Value table) {
+Value halfOfTable(Match& m, Value table, Pairing pairing) {
+  if (pairing == Pairing::interleaved)
+    if (Value half = withoutNeighbours(m, table)) return half;
   Operation* op = table.getDefiningOp();
   auto type = tensorType(table);
   int64_t last = type.getRank() - 1;
@@ -125,7 +148,8 @@ Value halfOfTable(Match& m, Value table) {
   auto whole = dimOf(type, last);
   if (auto joined = dyn_cast<ConcatOp>(op)) {
     auto in = joined.getInputs();
-    bool twice = in.size() == 2 && in[0] == in[1] && int64_t(joined.getAxis()) == last;
+    bool twice = pairing == Pairing::half && in.size() == 2 && in[0] == in[1] &&
+                 int64_t(joined.getAxis()) == last;
     if (!twice) return {};
     m.consume(op);
     return in[0];
@@ -161,7 +185,7 @@ Value halfOfTable(Match& m, Value table) {
   } else if (!isa<CosOp, SinOp, CastOp>(op)) {
     return {};
   }
-  operands[doubled] = halfOfTable(m, operands[doubled]);
+  operands[doubled] = halfOfTable(m, operands[doubled], pairing);
   if (!operands[doubled]) return {};
   m.consume(op);
   return m.makeWith(std::string_view(op->getName().getStringRef()), operands, attributes);

@@ -19,9 +19,10 @@ mlir::Value headAndRest(Match& m, mlir::Value head, mlir::Value rest);
 /// True if `whole` is exactly the elements of a followed by those of b.
 bool isSamePart(mlir::Value whole, mlir::Value a, mlir::Value b);
 
-/// The first half of a table whose last axis holds the same half twice: a concat of one value with
-/// itself, or what layouts, casts, rows picked and elementwise functions make of one. Null, without
-/// a reason, if the halves cannot be proved equal.
-mlir::Value halfOfTable(Match& m, mlir::Value table);
+/// The angles of a table whose last axis holds each of them twice: the same half twice (`half`), a
+/// concat of one value with itself, or neighbours (`interleaved`), a new last axis of two that a
+/// reshape folds in; or what layouts, casts, rows picked and elementwise functions make of one.
+/// Null, without a reason, if the two cannot be proved equal.
+mlir::Value halfOfTable(Match& m, mlir::Value table, Pairing pairing);
 
 }  // namespace lathe

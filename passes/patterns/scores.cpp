@@ -48,6 +48,27 @@ bool leadsToProduct(Value v) {
   return false;
 }
 
+// The batch and heads of a product taken apart; nothing else of it changes.
+bool splitsProduct(Operation* op) {
+  auto split = dyn_cast_or_null<ReshapeOp>(op);
+  if (!split || !split.getX().getDefiningOp<MatmulOp>()) return false;
+  auto from = dimsOf(tensorType(split.getX())), to = dimsOf(tensorType(split.getY()));
+  return from.size() == 3 && to.size() == 4 && from[1] && from[1] == to[2] && from[2] &&
+         from[2] == to[3];
+}
+// The same, behind scales, casts and masks.
+bool leadsToSplitProduct(Value v) {
+  Operation* op = v.getDefiningOp();
+  if (!op) return false;
+  if (isa<ReshapeOp>(op)) return splitsProduct(op);
+  if (isa<SelectOp>(op))
+    return leadsToSplitProduct(op->getOperand(1)) || leadsToSplitProduct(op->getOperand(2));
+  if (isa<CastOp, TanhOp>(op)) return leadsToSplitProduct(op->getOperand(0));
+  if (isa<MulOp, DivOp, AddOp>(op))
+    return leadsToSplitProduct(op->getOperand(0)) || leadsToSplitProduct(op->getOperand(1));
+  return false;
+}
+
 }  // namespace
 
 ScoreReader::Step ScoreReader::stop(const Twine& reason) {
@@ -74,6 +95,11 @@ ScoreReader::Step ScoreReader::step() {
     return Step::End;
   }
   Value had = base;
+  if (until_ == Until::Product && splitsProduct(op)) {
+    m_.consume(op);
+    base = op->getOperand(0);
+    return Step::Read;
+  }
   if (auto cast = dyn_cast<CastOp>(op); cast && until_ == Until::Product) {
     if (!onlyRounds(cast)) {
       std::string types;
@@ -189,6 +215,10 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   if (until_ == Until::Product) {
     left = leadsToProduct(sum.getA());
     right = leadsToProduct(sum.getB());
+    if (!left && !right) {
+      left = leadsToSplitProduct(sum.getA());
+      right = leadsToSplitProduct(sum.getB());
+    }
   } else {
     // A mask is smaller than the scores, or a condition's 0 and -inf.
     auto isMask = [&](Value v) { return v.getType() != sum.getType() || readAdditive(v); };

@@ -6,6 +6,10 @@
 //   p = softmax(x) ──┬──── select ──                      masked_row zero
 //                    └ is_nan ┘ (0 where true)
 //
+//   exp(d - log(reduce_sum(exp(d))))                      softmax(x), d = x - reduce_max(x)
+//
+//   matmul(exp(d), v) / reduce_sum(exp(d))                matmul(softmax(x), v)
+//
 //   softmax(x - reduce_max(x))                            softmax(x): the second maximum is 0
 //
 //   softmax(select(c, x, -inf)) ── select c, 0            masked_row zero, as softmax(where=) of
@@ -57,6 +61,33 @@ void plain(DagPattern& p, RootSpelling spelling) {
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(normalized(p, e, sum, spelling));
   p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+}
+
+// The exponential of a log-softmax: of x - max - log(sum), or x - (max + log(sum)).
+void ofLogarithm(DagPattern& p) {
+  Tensor x = p.any();
+  Tensor top = anyAxes(p, reduceMax(x, {0}, true));
+  Tensor shifted = sub(x, top);
+  Tensor sum = anyAxes(p, reduceSum(exp(shifted), {0}, true));
+  Tensor logarithm = log(sum);
+  p.root(exp(p.anyOf({sub(shifted, logarithm), sub(x, add(top, logarithm))})));
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+}
+
+// The weights are divided by their sum behind the product with the values.
+void behindProduct(DagPattern& p) {
+  Tensor x = p.any(), v = p.any();
+  Tensor top = anyAxes(p, reduceMax(x, {0}, true));
+  Tensor e = exp(sub(x, top));
+  Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
+  p.root(div(matmul(e, v), sum));
+  p.replaceWith([=](Match& m) -> Value {
+    const int64_t last = tensorType(m[x]).getRank() - 1;
+    if (cast<DenseI64ArrayAttr>(m.attribute(sum, "axes")).asArrayRef() != ArrayRef<int64_t>{last})
+      return m.decline("'axes' of the sum are not the axis of the product");
+    Value weights = buildSoftmax(m, m[x], {top, sum}, "nan");
+    return weights ? m.make("lathe.matmul", {weights, m[v]}) : Value();
+  });
 }
 
 // exp((x - max) c), c > 0, is exp(c x - max(c x)).
@@ -196,6 +227,8 @@ void addSoftmaxPatterns(PatternLibrary& library, MLIRContext* context) {
     addPattern(library, context, "softmax-uniform" + kind,
                [&](DagPattern& p) { emptyRows(p, true, s); });
   }
+  addPattern(library, context, "softmax-of-logarithm", ofLogarithm);
+  addPattern(library, context, "softmax-behind-product", behindProduct);
   addPattern(library, context, "softmax-where-zero", whereVisibleToZero);
   addPattern(library, context, "softmax-nan-to-zero", [](DagPattern& p) { nanToZero(p, false); });
   addPattern(library, context, "softmax-masked-nan-to-zero",

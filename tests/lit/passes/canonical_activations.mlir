@@ -126,3 +126,62 @@ func.func @positive_booleans(%x: tensor<4xi1>) -> tensor<4xi1> {
   %y = lathe.select %p, %x, %z : tensor<4xi1>, tensor<4xi1>, tensor<i1>
   return %y : tensor<4xi1>
 }
+
+// Half of a bounded value plus a half: both are halves of a sum, bit for bit.
+// CHECK-LABEL: @half_plus_half
+// CHECK: %[[E:.*]] = lathe.erf
+// CHECK: %[[S:.*]] = lathe.add %[[E]]
+// CHECK: lathe.mul %[[S]]
+// CHECK-NEXT: return
+// STRICT-LABEL: @half_plus_half
+// STRICT: %[[E:.*]] = lathe.erf
+// STRICT: %[[S:.*]] = lathe.add %[[E]]
+// STRICT: lathe.mul %[[S]]
+func.func @half_plus_half(%x: !x) -> !x {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %e = lathe.erf %x : !x
+  %h = lathe.mul %e, %half : !x, tensor<f32>
+  %a = lathe.add %h, %half : !x, tensor<f32>
+  return %a : !x
+}
+// Another number is added.
+// CHECK-LABEL: @half_plus_quarter
+// CHECK: %[[E:.*]] = lathe.erf
+// CHECK: %[[H:.*]] = lathe.mul %[[E]]
+// CHECK: lathe.add %[[H]]
+func.func @half_plus_quarter(%x: !x) -> !x {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %quarter = lathe.constant dense<0.25> : tensor<f32>
+  %e = lathe.erf %x : !x
+  %h = lathe.mul %e, %half : !x, tensor<f32>
+  %a = lathe.add %h, %quarter : !x, tensor<f32>
+  return %a : !x
+}
+
+// CHECK-LABEL: @relu_predicates
+// CHECK-COUNT-3: lathe.max %arg0
+// CHECK-NEXT: return
+// STRICT-LABEL: @relu_predicates
+// STRICT-COUNT-3: lathe.select
+func.func @relu_predicates(%x: !x) -> (!x, !x, !x) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %c = lathe.compare ge %x, %zero : !x, tensor<f32>
+  %a = lathe.select %c, %x, %zero : !x2, !x, tensor<f32>
+  %d = lathe.compare lt %x, %zero : !x, tensor<f32>
+  %b = lathe.select %d, %zero, %x : !x2, tensor<f32>, !x
+  %e = lathe.compare le %x, %zero : !x, tensor<f32>
+  %f = lathe.select %e, %zero, %x : !x2, tensor<f32>, !x
+  return %a, %b, %f : !x, !x, !x
+}
+// What is below 0 stays, or another value is chosen.
+// CHECK-LABEL: @no_relu
+// CHECK-NOT: lathe.max
+// CHECK: return
+func.func @no_relu(%x: !x, %z: !x) -> (!x, !x) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %c = lathe.compare lt %x, %zero : !x, tensor<f32>
+  %a = lathe.select %c, %x, %zero : !x2, !x, tensor<f32>
+  %d = lathe.compare lt %z, %zero : !x, tensor<f32>
+  %b = lathe.select %d, %zero, %x : !x2, tensor<f32>, !x
+  return %a, %b : !x, !x
+}

@@ -255,3 +255,36 @@ func.func @sign_of_part(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>, %s: tensor<3x4
   %y = lathe.mul %r, %t : tensor<3x8xf32>, tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
+
+// exp2(x * log2(e)) and exp2(x / ln 2).
+// CHECK-LABEL: @exponentials
+// CHECK-COUNT-2: lathe.exp %arg0
+// CHECK-NEXT: return
+// STRICT-LABEL: @exponentials
+// STRICT-COUNT-2: lathe.pow
+func.func @exponentials(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %log = lathe.constant dense<1.44269502> : tensor<f32>
+  %ln = lathe.constant dense<0.693147182> : tensor<f32>
+  %s = lathe.mul %x, %log : tensor<4xf32>, tensor<f32>
+  %a = lathe.pow %two, %s : tensor<f32>, tensor<4xf32>
+  %t = lathe.div %x, %ln : tensor<4xf32>, tensor<f32>
+  %b = lathe.pow %two, %t : tensor<f32>, tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+// Another base, and a factor that the base does not undo.
+// CHECK-LABEL: @other_bases
+// CHECK-COUNT-2: lathe.pow
+// CHECK-NOT: lathe.exp
+// CHECK: return
+func.func @other_bases(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %three = lathe.constant dense<3.0> : tensor<f32>
+  %log = lathe.constant dense<1.44269502> : tensor<f32>
+  %near = lathe.constant dense<1.4426951> : tensor<f32>
+  %s = lathe.mul %x, %log : tensor<4xf32>, tensor<f32>
+  %a = lathe.pow %three, %s : tensor<f32>, tensor<4xf32>
+  %t = lathe.mul %x, %near : tensor<4xf32>, tensor<f32>
+  %b = lathe.pow %two, %t : tensor<f32>, tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}

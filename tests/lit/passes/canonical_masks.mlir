@@ -232,3 +232,123 @@ func.func @layout_of_select(%c: !m) -> (tensor<1x8x8xf32>, !s, tensor<3x8xf32>) 
   %s = lathe.slice %d starts <0, 0> sizes <3, 8> strides [1, 1] : !s
   return %r, %t, %s : tensor<1x8x8xf32>, !s, tensor<3x8xf32>
 }
+
+// (1 - tril) * -1e9 and tril + 2, exact.
+// CHECK-LABEL: @arithmetic_of_select
+// CHECK: %[[A:.*]] = lathe.select %arg0
+// CHECK: %[[B:.*]] = lathe.select %arg0
+// CHECK-NEXT: return %[[A]], %[[B]]
+// STRICT-LABEL: @arithmetic_of_select
+// STRICT-NOT: lathe.sub
+// STRICT-NOT: lathe.add
+// STRICT: return
+func.func @arithmetic_of_select(%c: !m) -> (!s, !s) {
+  %one = lathe.constant dense<1.0> : !s
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %t = lathe.select %c, %one, %zero : !m, !s, tensor<f32>
+  %n = lathe.sub %one, %t : !s, !s
+  %a = lathe.mul %n, %low : !s, tensor<f32>
+  %b = lathe.add %t, %two : !s, tensor<f32>
+  return %a, %b : !s, !s
+}
+// A number that would be rounded, and one that stretches the condition.
+// CHECK-LABEL: @rounded_arithmetic_of_select
+// CHECK-COUNT-2: lathe.add
+func.func @rounded_arithmetic_of_select(%c: !m, %r: tensor<8xi1>) -> (!s, !s) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %tiny = lathe.constant dense<1.0e-9> : tensor<f32>
+  %all = lathe.constant dense<2.0> : tensor<8x8xf32>
+  %t = lathe.select %c, %one, %zero : !m, tensor<f32>, tensor<f32>
+  %a = lathe.add %t, %tiny : !s, tensor<f32>
+  %u = lathe.select %r, %one, %zero : tensor<8xi1>, tensor<f32>, tensor<f32>
+  %b = lathe.add %u, %all : tensor<8xf32>, tensor<8x8xf32>
+  return %a, %b : !s, !s
+}
+
+// x * tril - 1e10 * (1 - tril)
+// CHECK-LABEL: @scores_times_condition
+// CHECK: %[[A:.*]] = lathe.select %arg1, %arg0
+// CHECK: %[[B:.*]] = lathe.select %arg1, %arg0
+// CHECK-NEXT: return %[[A]], %[[B]]
+// STRICT-LABEL: @scores_times_condition
+// STRICT: lathe.mul
+// STRICT: lathe.sub
+// STRICT: lathe.mul
+// STRICT: lathe.add
+func.func @scores_times_condition(%x: !s, %c: !m) -> (!s, !s) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %high = lathe.constant dense<1.0e10> : tensor<f32>
+  %low = lathe.constant dense<-1.0e10> : tensor<f32>
+  %b = lathe.select %c, %one, %zero : !m, tensor<f32>, tensor<f32>
+  %p = lathe.mul %x, %b : !s, !s
+  %h = lathe.select %c, %zero, %high : !m, tensor<f32>, tensor<f32>
+  %y = lathe.sub %p, %h : !s, !s
+  %d = lathe.cast %c to f32 : !m
+  %q = lathe.mul %d, %x : !s, !s
+  %l = lathe.select %c, %zero, %low : !m, tensor<f32>, tensor<f32>
+  %z = lathe.add %l, %q : !s, !s
+  return %y, %z : !s, !s
+}
+// Another condition hides than the one that the scores are multiplied with; what is added is no
+// fill.
+// CHECK-LABEL: @scores_times_another
+// CHECK-COUNT-2: lathe.mul
+// CHECK: return
+func.func @scores_times_another(%x: !s, %c: !m, %o: !m) -> (!s, !s) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %low = lathe.constant dense<-1.0e10> : tensor<f32>
+  %few = lathe.constant dense<-1.0e2> : tensor<f32>
+  %b = lathe.cast %c to f32 : !m
+  %p = lathe.mul %x, %b : !s, !s
+  %h = lathe.select %o, %zero, %low : !m, tensor<f32>, tensor<f32>
+  %y = lathe.add %p, %h : !s, !s
+  %d = lathe.cast %c to f32 : !m
+  %q = lathe.mul %x, %d : !s, !s
+  %f = lathe.select %c, %zero, %few : !m, tensor<f32>, tensor<f32>
+  %z = lathe.add %q, %f : !s, !s
+  return %y, %z : !s, !s
+}
+
+// triu(ones) as a condition.
+// CHECK-LABEL: @condition_of_numbers
+// CHECK-NEXT: %[[N:.*]] = lathe.logical_not %arg0
+// CHECK-NEXT: return %arg0, %[[N]]
+// STRICT-LABEL: @condition_of_numbers
+// STRICT-NOT: lathe.cast
+// STRICT: return
+func.func @condition_of_numbers(%c: !m) -> (!m, !m) {
+  %one = lathe.constant dense<1.0> : !s
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %t = lathe.select %c, %one, %zero : !m, !s, tensor<f32>
+  %a = lathe.cast %t to i1 : !s
+  %u = lathe.select %c, %zero, %one : !m, tensor<f32>, !s
+  %b = lathe.cast %u to i1 : !s
+  return %a, %b : !m, !m
+}
+// Both numbers are true.
+// CHECK-LABEL: @condition_of_equal_numbers
+// CHECK: lathe.cast
+func.func @condition_of_equal_numbers(%c: !m) -> !m {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %t = lathe.select %c, %one, %two : !m, tensor<f32>, tensor<f32>
+  %a = lathe.cast %t to i1 : !s
+  return %a : !m
+}
+
+// 1 - mask[:, None, None, :]
+// CHECK-LABEL: @one_minus_laid_out
+// CHECK: %[[R:.*]] = lathe.reshape %arg0 to <8, 1, 8> : tensor<8x8xi1>
+// CHECK: %[[N:.*]] = lathe.logical_not %[[R]]
+// CHECK: lathe.cast %[[N]] to f32
+func.func @one_minus_laid_out(%c: !m) -> tensor<8x1x8xf32> {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %n = lathe.cast %c to f32 : !m
+  %r = lathe.reshape %n to <8, 1, 8> : !s
+  %a = lathe.sub %one, %r : tensor<f32>, tensor<8x1x8xf32>
+  return %a : tensor<8x1x8xf32>
+}

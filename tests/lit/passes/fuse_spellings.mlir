@@ -459,3 +459,299 @@ func.func @clamped_norm(%x: tensor<3x8xf32>) -> tensor<3x8xf32> {
   %y = lathe.mul %n, %root : tensor<3x8xf32>, tensor<f32>
   return %y : tensor<3x8xf32>
 }
+
+// --- softmax in parts
+// exp(log_softmax(x)), with the logarithm taken off last or added to the maximum.
+// CHECK-LABEL: @exponential_of_log_softmax
+// CHECK-NEXT: lathe.softmax %arg0 axis 1
+// CHECK-NEXT: lathe.softmax %arg1 axis 1
+// CHECK-NEXT: return
+func.func @exponential_of_log_softmax(%x: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %m = lathe.reduce_max %x axes [1] keep_dims true : tensor<4x8xf32>
+  %d = lathe.sub %x, %m : tensor<4x8xf32>, tensor<4x1xf32>
+  %e = lathe.exp %d : tensor<4x8xf32>
+  %s = lathe.reduce_sum %e axes [1] keep_dims true : tensor<4x8xf32>
+  %l = lathe.log %s : tensor<4x1xf32>
+  %a = lathe.sub %d, %l : tensor<4x8xf32>, tensor<4x1xf32>
+  %y = lathe.exp %a : tensor<4x8xf32>
+  %m2 = lathe.reduce_max %z axes [1] keep_dims true : tensor<4x8xf32>
+  %d2 = lathe.sub %z, %m2 : tensor<4x8xf32>, tensor<4x1xf32>
+  %e2 = lathe.exp %d2 : tensor<4x8xf32>
+  %s2 = lathe.reduce_sum %e2 axes [1] keep_dims true : tensor<4x8xf32>
+  %l2 = lathe.log %s2 : tensor<4x1xf32>
+  %t2 = lathe.add %m2, %l2 : tensor<4x1xf32>, tensor<4x1xf32>
+  %a2 = lathe.sub %z, %t2 : tensor<4x8xf32>, tensor<4x1xf32>
+  %w = lathe.exp %a2 : tensor<4x8xf32>
+  return %y, %w : tensor<4x8xf32>, tensor<4x8xf32>
+}
+// The sum runs over another axis.
+// CHECK-LABEL: @log_of_another_sum
+// CHECK-NOT: lathe.softmax
+// CHECK: return
+func.func @log_of_another_sum(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %m = lathe.reduce_max %x axes [1] keep_dims true : tensor<8x8xf32>
+  %d = lathe.sub %x, %m : tensor<8x8xf32>, tensor<8x1xf32>
+  %e = lathe.exp %d : tensor<8x8xf32>
+  %s = lathe.reduce_sum %e axes [0] keep_dims true : tensor<8x8xf32>
+  %l = lathe.log %s : tensor<1x8xf32>
+  %a = lathe.sub %d, %l : tensor<8x8xf32>, tensor<1x8xf32>
+  %y = lathe.exp %a : tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+// The weights are divided behind the values.
+// CHECK-LABEL: @divided_behind_the_product
+// CHECK: lathe.attention %arg0, %arg1, %arg2 scale 5.000000e-01
+// CHECK-NEXT: return
+func.func @divided_behind_the_product(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %p = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %x = lathe.mul %p, %half : tensor<2x3x5xf32>, tensor<f32>
+  %m = lathe.reduce_max %x axes [2] keep_dims true : tensor<2x3x5xf32>
+  %d = lathe.sub %x, %m : tensor<2x3x5xf32>, tensor<2x3x1xf32>
+  %e = lathe.exp %d : tensor<2x3x5xf32>
+  %s = lathe.reduce_sum %e axes [2] keep_dims true : tensor<2x3x5xf32>
+  %w = lathe.matmul %e, %v : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  %y = lathe.div %w, %s : tensor<2x3x4xf32>, tensor<2x3x1xf32>
+  return %y : tensor<2x3x4xf32>
+}
+// The sum is not over the axis of the product.
+// CHECK-LABEL: @divided_by_another_sum
+// CHECK-NOT: lathe.softmax
+// CHECK: return
+func.func @divided_by_another_sum(%x: tensor<2x4x4xf32>, %v: tensor<2x4x4xf32>) -> tensor<2x4x4xf32> {
+  %m = lathe.reduce_max %x axes [1] keep_dims true : tensor<2x4x4xf32>
+  %d = lathe.sub %x, %m : tensor<2x4x4xf32>, tensor<2x1x4xf32>
+  %e = lathe.exp %d : tensor<2x4x4xf32>
+  %s = lathe.reduce_sum %e axes [1] keep_dims true : tensor<2x4x4xf32>
+  %w = lathe.matmul %e, %v : tensor<2x4x4xf32>, tensor<2x4x4xf32>
+  %y = lathe.div %w, %s : tensor<2x4x4xf32>, tensor<2x1x4xf32>
+  return %y : tensor<2x4x4xf32>
+}
+
+// --- attention of other ranks
+// CHECK-LABEL: @matrices
+// CHECK: %[[A:.*]] = lathe.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 causal top_left : tensor<1x5x4xf32>
+// CHECK: lathe.reshape %[[A]] to <5, 4>
+func.func @matrices(%q: tensor<5x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x4xf32>) -> tensor<5x4xf32> {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <5, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 5> axis 1 dtype i64
+  %c = lathe.compare le %j, %i : tensor<1x5xi64>, tensor<5x1xi64>
+  %t = lathe.transpose %k [1, 0] : tensor<5x4xf32>
+  %p = lathe.matmul %q, %t : tensor<5x4xf32>, tensor<4x5xf32>
+  %x = lathe.mul %p, %half : tensor<5x5xf32>, tensor<f32>
+  %l = lathe.select %c, %x, %lowest : tensor<5x5xi1>, tensor<5x5xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 1 : tensor<5x5xf32>
+  %y = lathe.matmul %w, %v : tensor<5x5xf32>, tensor<5x4xf32>
+  return %y : tensor<5x4xf32>
+}
+// Positions of the queries are none of a batch.
+// CHECK-LABEL: @matrices_with_positions
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @matrices_with_positions(%q: tensor<5x4xf32>, %k: tensor<5x4xf32>, %at: tensor<5xi64>) -> tensor<5x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <5, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 5> axis 1 dtype i64
+  %r = lathe.reshape %at to <5, 1> : tensor<5xi64>
+  %n = lathe.add %i, %r : tensor<5x1xi64>, tensor<5x1xi64>
+  %c = lathe.compare le %j, %n : tensor<1x5xi64>, tensor<5x1xi64>
+  %t = lathe.transpose %k [1, 0] : tensor<5x4xf32>
+  %p = lathe.matmul %q, %t : tensor<5x4xf32>, tensor<4x5xf32>
+  %l = lathe.select %c, %p, %lowest : tensor<5x5xi1>, tensor<5x5xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 1 : tensor<5x5xf32>
+  %y = lathe.matmul %w, %k : tensor<5x5xf32>, tensor<5x4xf32>
+  return %y : tensor<5x4xf32>
+}
+// Batch and heads are one axis of the products, and two where the mask is added.
+// CHECK-LABEL: @scores_taken_apart
+// CHECK: %[[A:.*]] = lathe.attention %{{.*}}, %{{.*}}, %{{.*}} mask %arg3 {{.*}}: tensor<2x3x5x4xf32>
+// CHECK: lathe.reshape %[[A]] to <6, 5, 4>
+func.func @scores_taken_apart(%q: tensor<6x5x4xf32>, %k: tensor<6x7x4xf32>, %v: tensor<6x7x4xf32>, %m: tensor<2x1x5x7xf32>) -> tensor<6x5x4xf32> {
+  %t = lathe.transpose %k [0, 2, 1] : tensor<6x7x4xf32>
+  %p = lathe.matmul %q, %t : tensor<6x5x4xf32>, tensor<6x4x7xf32>
+  %a = lathe.reshape %p to <2, 3, 5, 7> : tensor<6x5x7xf32>
+  %x = lathe.add %a, %m : tensor<2x3x5x7xf32>, tensor<2x1x5x7xf32>
+  %b = lathe.reshape %x to <6, 5, 7> : tensor<2x3x5x7xf32>
+  %w = lathe.softmax %b axis 2 : tensor<6x5x7xf32>
+  %y = lathe.matmul %w, %v : tensor<6x5x7xf32>, tensor<6x7x4xf32>
+  return %y : tensor<6x5x4xf32>
+}
+// The values are those of one head, or the scores are no longer apart at the product.
+// CHECK-LABEL: @scores_apart_from_values
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @scores_apart_from_values(%q: tensor<6x5x4xf32>, %k: tensor<6x7x4xf32>, %v: tensor<1x7x4xf32>, %m: tensor<2x1x5x7xf32>) -> tensor<6x5x4xf32> {
+  %t = lathe.transpose %k [0, 2, 1] : tensor<6x7x4xf32>
+  %p = lathe.matmul %q, %t : tensor<6x5x4xf32>, tensor<6x4x7xf32>
+  %a = lathe.reshape %p to <2, 3, 5, 7> : tensor<6x5x7xf32>
+  %x = lathe.add %a, %m : tensor<2x3x5x7xf32>, tensor<2x1x5x7xf32>
+  %b = lathe.reshape %x to <6, 5, 7> : tensor<2x3x5x7xf32>
+  %w = lathe.softmax %b axis 2 : tensor<6x5x7xf32>
+  %y = lathe.matmul %w, %v : tensor<6x5x7xf32>, tensor<1x7x4xf32>
+  return %y : tensor<6x5x4xf32>
+}
+
+// --- norms and products in other orders
+// x f + (bias - mean f), as a batch norm applies its factor.
+// CHECK-LABEL: @mean_behind_the_factor
+// CHECK: lathe.layer_norm %arg0 gain %arg1 bias %arg2
+// CHECK-NEXT: return
+func.func @mean_behind_the_factor(%x: tensor<4x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %eps = lathe.constant dense<0.001> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] keep_dims true : tensor<4x8xf32>
+  %d = lathe.sub %x, %m : tensor<4x8xf32>, tensor<4x1xf32>
+  %s = lathe.mul %d, %d : tensor<4x8xf32>, tensor<4x8xf32>
+  %v = lathe.reduce_mean %s axes [1] keep_dims true : tensor<4x8xf32>
+  %e = lathe.add %v, %eps : tensor<4x1xf32>, tensor<f32>
+  %r = lathe.rsqrt %e : tensor<4x1xf32>
+  %f = lathe.mul %r, %g : tensor<4x1xf32>, tensor<8xf32>
+  %p = lathe.mul %x, %f : tensor<4x8xf32>, tensor<4x8xf32>
+  %q = lathe.mul %m, %f : tensor<4x1xf32>, tensor<4x8xf32>
+  %o = lathe.sub %b, %q : tensor<8xf32>, tensor<4x8xf32>
+  %y = lathe.add %p, %o : tensor<4x8xf32>, tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+// The mean is not taken off, but added.
+// CHECK-LABEL: @mean_added_behind_the_factor
+// CHECK-NOT: lathe.layer_norm
+// CHECK: return
+func.func @mean_added_behind_the_factor(%x: tensor<4x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %eps = lathe.constant dense<0.001> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] keep_dims true : tensor<4x8xf32>
+  %d = lathe.sub %x, %m : tensor<4x8xf32>, tensor<4x1xf32>
+  %s = lathe.mul %d, %d : tensor<4x8xf32>, tensor<4x8xf32>
+  %v = lathe.reduce_mean %s axes [1] keep_dims true : tensor<4x8xf32>
+  %e = lathe.add %v, %eps : tensor<4x1xf32>, tensor<f32>
+  %r = lathe.rsqrt %e : tensor<4x1xf32>
+  %f = lathe.mul %r, %g : tensor<4x1xf32>, tensor<8xf32>
+  %p = lathe.mul %x, %f : tensor<4x8xf32>, tensor<4x8xf32>
+  %q = lathe.mul %m, %f : tensor<4x1xf32>, tensor<4x8xf32>
+  %o = lathe.add %b, %q : tensor<8xf32>, tensor<4x8xf32>
+  %y = lathe.add %p, %o : tensor<4x8xf32>, tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+// Heads and their elements have a bias each.
+// CHECK-LABEL: @bias_of_parts
+// CHECK: %[[B:.*]] = lathe.reshape %{{.*}} to <6> : tensor<2x3xf32>
+// CHECK: %[[L:.*]] = lathe.linear %arg0, %{{.*}} bias %[[B]]
+// CHECK: lathe.reshape %[[L]] to <5, 2, 3>
+// CHECK-NEXT: return
+func.func @bias_of_parts(%x: tensor<5x4xf32>) -> tensor<5x2x3xf32> {
+  %w = lathe.weight "w" : tensor<4x6xf32>
+  %b = lathe.weight "b" : tensor<2x3xf32>
+  %p = lathe.matmul %x, %w : tensor<5x4xf32>, tensor<4x6xf32>
+  %r = lathe.reshape %p to <5, 2, 3> : tensor<5x6xf32>
+  %y = lathe.add %r, %b : tensor<5x2x3xf32>, tensor<2x3xf32>
+  return %y : tensor<5x2x3xf32>
+}
+// One bias for all heads; rows are split, not columns.
+// CHECK-LABEL: @bias_of_other_parts
+// CHECK-NOT: bias
+// CHECK: return
+func.func @bias_of_other_parts(%x: tensor<6x4xf32>) -> (tensor<6x2x3xf32>, tensor<2x3x6xf32>) {
+  %w = lathe.weight "w" : tensor<4x6xf32>
+  %b = lathe.weight "vector" : tensor<3xf32>
+  %c = lathe.weight "matrix" : tensor<3x6xf32>
+  %p = lathe.matmul %x, %w : tensor<6x4xf32>, tensor<4x6xf32>
+  %r = lathe.reshape %p to <6, 2, 3> : tensor<6x6xf32>
+  %y = lathe.add %r, %b : tensor<6x2x3xf32>, tensor<3xf32>
+  %e = lathe.exp %x : tensor<6x4xf32>
+  %q = lathe.matmul %e, %w : tensor<6x4xf32>, tensor<4x6xf32>
+  %t = lathe.reshape %q to <2, 3, 6> : tensor<6x6xf32>
+  %z = lathe.add %t, %c : tensor<2x3x6xf32>, tensor<3x6xf32>
+  return %y, %z : tensor<6x2x3xf32>, tensor<2x3x6xf32>
+}
+
+// --- neighbours that turn
+// x * repeat(c, 2) + turned(x) * repeat(s, 2), each angle twice in a row.
+// CHECK-LABEL: @rotate_every_two
+// CHECK: lathe.rope interleaved %arg0, %arg1, %arg2
+// CHECK-NEXT: return
+func.func @rotate_every_two(%x: tensor<3x8xf32>, %c: tensor<3x4xf32>, %s: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <3, 4> strides [1, 2] : tensor<3x8xf32>
+  %b = lathe.slice %x starts <0, 1> sizes <3, 4> strides [1, 2] : tensor<3x8xf32>
+  %n = lathe.neg %b : tensor<3x4xf32>
+  %nc = lathe.reshape %n to <3, 4, 1> : tensor<3x4xf32>
+  %ac = lathe.reshape %a to <3, 4, 1> : tensor<3x4xf32>
+  %j = lathe.concat %nc, %ac axis 2 : tensor<3x4x1xf32>, tensor<3x4x1xf32>
+  %r = lathe.reshape %j to <3, 8> : tensor<3x4x2xf32>
+  %c1 = lathe.reshape %c to <3, 4, 1> : tensor<3x4xf32>
+  %c2 = lathe.concat %c1, %c1 axis 2 : tensor<3x4x1xf32>, tensor<3x4x1xf32>
+  %cc = lathe.reshape %c2 to <3, 8> : tensor<3x4x2xf32>
+  %s1 = lathe.reshape %s to <3, 4, 1> : tensor<3x4xf32>
+  %s2 = lathe.broadcast %s1 to <3, 4, 2> : tensor<3x4x1xf32>
+  %ss = lathe.reshape %s2 to <3, 8> : tensor<3x4x2xf32>
+  %p = lathe.mul %x, %cc : tensor<3x8xf32>, tensor<3x8xf32>
+  %q = lathe.mul %r, %ss : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.add %p, %q : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// The tables hold the angles of halves.
+// CHECK-LABEL: @rotate_every_two_by_halves
+// CHECK-NOT: lathe.rope
+// CHECK: return
+func.func @rotate_every_two_by_halves(%x: tensor<3x8xf32>, %c: tensor<3x4xf32>, %s: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <3, 4> strides [1, 2] : tensor<3x8xf32>
+  %b = lathe.slice %x starts <0, 1> sizes <3, 4> strides [1, 2] : tensor<3x8xf32>
+  %n = lathe.neg %b : tensor<3x4xf32>
+  %nc = lathe.reshape %n to <3, 4, 1> : tensor<3x4xf32>
+  %ac = lathe.reshape %a to <3, 4, 1> : tensor<3x4xf32>
+  %j = lathe.concat %nc, %ac axis 2 : tensor<3x4x1xf32>, tensor<3x4x1xf32>
+  %r = lathe.reshape %j to <3, 8> : tensor<3x4x2xf32>
+  %cc = lathe.concat %c, %c axis 1 : tensor<3x4xf32>, tensor<3x4xf32>
+  %ss = lathe.concat %s, %s axis 1 : tensor<3x4xf32>, tensor<3x4xf32>
+  %p = lathe.mul %x, %cc : tensor<3x8xf32>, tensor<3x8xf32>
+  %q = lathe.mul %r, %ss : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.add %p, %q : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// The weights are folded again in front of the values.
+// CHECK-LABEL: @weights_folded
+// CHECK: %[[A:.*]] = lathe.attention %{{.*}}, %{{.*}}, %{{.*}} mask %arg3 {{.*}}: tensor<2x3x5x4xf32>
+// CHECK: lathe.reshape %[[A]] to <6, 5, 4>
+func.func @weights_folded(%q: tensor<6x5x4xf32>, %k: tensor<6x7x4xf32>, %v: tensor<6x7x4xf32>, %m: tensor<2x1x5x7xf32>) -> tensor<6x5x4xf32> {
+  %t = lathe.transpose %k [0, 2, 1] : tensor<6x7x4xf32>
+  %p = lathe.matmul %q, %t : tensor<6x5x4xf32>, tensor<6x4x7xf32>
+  %a = lathe.reshape %p to <2, 3, 5, 7> : tensor<6x5x7xf32>
+  %x = lathe.add %a, %m : tensor<2x3x5x7xf32>, tensor<2x1x5x7xf32>
+  %w = lathe.softmax %x axis 3 : tensor<2x3x5x7xf32>
+  %b = lathe.reshape %w to <6, 5, 7> : tensor<2x3x5x7xf32>
+  %y = lathe.matmul %b, %v : tensor<6x5x7xf32>, tensor<6x7x4xf32>
+  return %y : tensor<6x5x4xf32>
+}
+// Queries and heads are exchanged in between.
+// CHECK-LABEL: @weights_folded_otherwise
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @weights_folded_otherwise(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x5x4xf32>, %v: tensor<10x5x4xf32>) -> tensor<10x3x4xf32> {
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x3x5x4xf32>
+  %p = lathe.matmul %q, %t : tensor<2x3x5x4xf32>, tensor<2x3x4x5xf32>
+  %w = lathe.softmax %p axis 3 : tensor<2x3x5x5xf32>
+  %b = lathe.reshape %w to <10, 3, 5> : tensor<2x3x5x5xf32>
+  %y = lathe.matmul %b, %v : tensor<10x3x5xf32>, tensor<10x5x4xf32>
+  return %y : tensor<10x3x4xf32>
+}
+// 0.044715 * x * x * x, as written from the left.
+// CHECK-LABEL: @gelu_tanh_from_the_left
+// CHECK: lathe.silu_gate {{.*}} activation gelu_tanh
+// CHECK-NEXT: return
+func.func @gelu_tanh_from_the_left(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %share = lathe.constant dense<0.044715> : tensor<f32>
+  %root = lathe.constant dense<0.797884561> : tensor<f32>
+  %a = lathe.mul %x, %share : tensor<3x8xf32>, tensor<f32>
+  %b = lathe.mul %a, %x : tensor<3x8xf32>, tensor<3x8xf32>
+  %c = lathe.mul %b, %x : tensor<3x8xf32>, tensor<3x8xf32>
+  %s = lathe.add %x, %c : tensor<3x8xf32>, tensor<3x8xf32>
+  %z = lathe.mul %s, %root : tensor<3x8xf32>, tensor<f32>
+  %t = lathe.tanh %z : tensor<3x8xf32>
+  %o = lathe.add %t, %one : tensor<3x8xf32>, tensor<f32>
+  %h = lathe.mul %x, %half : tensor<3x8xf32>, tensor<f32>
+  %g = lathe.mul %h, %o : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.mul %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
