@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "backends/reference/strided.h"
 #include "runtime/odd_rounding.h"
 
 namespace lathe::reference {
@@ -82,12 +83,12 @@ int64_t highestInteger(DType dtype) {
 
 Dense makeReals(DType dtype, Shape shape, std::vector<double> values) {
   return {dtype, std::move(shape), std::make_shared<const std::vector<double>>(std::move(values)),
-          nullptr};
+          nullptr, nullptr};
 }
 
 Dense makeIntegers(DType dtype, Shape shape, std::vector<int64_t> values) {
   return {dtype, std::move(shape), nullptr,
-          std::make_shared<const std::vector<int64_t>>(std::move(values))};
+          std::make_shared<const std::vector<int64_t>>(std::move(values)), nullptr};
 }
 
 Dense fromArray(const Array& array, DType dtype) {
@@ -134,7 +135,15 @@ Dense fromArray(const Array& array, DType dtype) {
   return makeIntegers(dtype, array.shape(), std::move(out));
 }
 
-Array toArray(const Dense& value, bool widen) {
+Dense fromStored(const Array& array, DType dtype) {
+  constexpr int64_t kLarge = 4096;
+  if (!isFloat(dtype) || array.size() < kLarge) return fromArray(array, dtype);
+  return {dtype, array.shape(), nullptr, nullptr,
+          std::make_shared<const Stored>(Stored{array, stridesOf(array.shape())})};
+}
+
+Array toArray(const Dense& given, bool widen) {
+  const Dense value = settled(given);
   Array array(value.isReal() && widen ? DType::F64 : value.dtype, value.shape);
   switch (array.dtype()) {
     case DType::F64:
@@ -215,11 +224,11 @@ Shape broadcastShape(const Shape& a, const Shape& b) {
 
 Dense stretch(const Dense& x, const Shape& shape) {
   if (x.shape == shape) return x;
-  Shape from = stridesOf(x.shape), strides(shape.size(), 0);
+  Shape from = stridesIn(x), strides(shape.size(), 0);
   size_t lead = shape.size() - x.shape.size();
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (x.shape[i] != 1) strides[lead + i] = from[i];
-  return pick({&x, 1}, shape, stridedIndices(shape, strides));
+  return strided(x, shape, std::move(strides));
 }
 
 Lines::Lines(const Shape& shape, int64_t axis) : length(shape[size_t(axis)]) {

@@ -11,17 +11,48 @@
 
 namespace lathe::reference {
 
+/// Floats where they lie, in the dtype they have there: element `index` of a value is element
+/// `offset + sum(index * strides)` of the array.
+struct Stored {
+  Array array;
+  Shape strides;
+  int64_t offset = 0;
+};
+
 /// A value handle in row-major order; copies share the elements, which never change once made.
+/// Large weights stay as they are stored until an op asks for doubles: most of them are only
+/// multiplied with.
 struct Dense {
   DType dtype = DType::F32;
   Shape shape;
   std::shared_ptr<const std::vector<double>> reals;      ///< float dtypes
   std::shared_ptr<const std::vector<int64_t>> integers;  ///< integer dtypes; Bool as 0 and 1
+  std::shared_ptr<const Stored> stored;                  ///< in place of `reals`
 
-  bool isReal() const { return reals != nullptr; }
-  int64_t size() const { return int64_t(isReal() ? reals->size() : integers->size()); }
+  bool isReal() const { return integers == nullptr; }
+  int64_t size() const {
+    if (stored) return elementCount(shape);
+    return int64_t(isReal() ? reals->size() : integers->size());
+  }
   int64_t rank() const { return int64_t(shape.size()); }
 };
+
+/// Calls `read(first, convert)`: the address of the first element, and what makes a double of one.
+template <class F>
+void readStored(const Stored& s, F read) {
+  switch (s.array.dtype()) {
+    case DType::F64:
+      return read(s.array.as<double>().data() + s.offset, [](double v) { return v; });
+    case DType::F32:
+      return read(s.array.as<float>().data() + s.offset, [](float v) { return double(v); });
+    case DType::BF16:
+      return read(s.array.as<uint16_t>().data() + s.offset,
+                  [](uint16_t v) { return double(bf16ToFloat(v)); });
+    default:
+      return read(s.array.as<uint16_t>().data() + s.offset,
+                  [](uint16_t v) { return double(f16ToFloat(v)); });
+  }
+}
 
 /// The value as `dtype` stores it.
 double roundTo(DType dtype, double value);
@@ -36,6 +67,8 @@ Dense makeIntegers(DType dtype, Shape shape, std::vector<int64_t> values);
 
 /// `dtype` is the element type in the IR; a float Array of any width fits a float one.
 Dense fromArray(const Array& array, DType dtype);
+/// The same for one that does not change while the value lives: a large float one is not copied.
+Dense fromStored(const Array& array, DType dtype);
 /// In its own dtype, or floats as f64 when `widen`.
 Array toArray(const Dense& value, bool widen);
 
@@ -45,7 +78,7 @@ Shape stridesOf(const Shape& shape);
 std::vector<int64_t> stridedIndices(const Shape& shape, std::span<const int64_t> strides,
                                     int64_t offset = 0);
 /// Element i of the result is element `indices[i]` of the sources laid end to end. The sources have
-/// one dtype. Everything that only moves elements is this.
+/// one dtype and are settled.
 Dense pick(std::span<const Dense> sources, Shape shape, std::span<const int64_t> indices);
 /// NumPy's common shape of two that are known to broadcast.
 Shape broadcastShape(const Shape& a, const Shape& b);

@@ -5,6 +5,7 @@
 
 #include "backends/reference/argument_symbols.h"
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/strided.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -22,6 +23,11 @@ namespace {
   for (int64_t i = 0; fits && i < type.getRank(); ++i)
     fits = type.isDynamicDim(i) || type.getDimSize(i) == value.shape[size_t(i)];
   return fits;
+}
+
+// Ops that take floats where they lie.
+bool readsStored(Operation* op) {
+  return isa<TransposeOp, SliceOp, PackOp, GatherOp, MatmulOp, RegionOp, DecomposableOp>(op);
 }
 
 class Interpreter {
@@ -51,7 +57,11 @@ class Interpreter {
     for (Operation& op : block) {
       if (&op == end) break;
       SmallVector<Dense> operands;
-      for (Value v : op.getOperands()) operands.push_back(values.at(v));
+      for (Value v : op.getOperands()) {
+        Dense& value = values.find(v)->second;
+        if (!readsStored(&op)) value = settled(value);
+        operands.push_back(value);
+      }
       std::vector<Dense> results = runOp(op, operands, observed);
       for (Value v : op.getOperands())
         if (--usesLeft[v] == 0) values.erase(v);
@@ -105,7 +115,7 @@ class Interpreter {
 
   std::vector<Array> arrays(const std::vector<Dense>& values) const {
     std::vector<Array> result;
-    for (auto& v : values) result.push_back(toArray(v, cx_.precision == Precision::Float64));
+    for (auto& v : values) result.push_back(toArray(v, cx_.precision != Precision::OwnDtype));
     return result;
   }
 
@@ -128,7 +138,7 @@ std::vector<Array> interpret(func::FuncOp function, const std::vector<Array>& ar
   Context cx{precision, weights, bindSymbols(function, arguments, symbols)};
   std::vector<Array> results;
   for (auto& v : Interpreter(cx, observe).runBody(function.getBody().front(), values))
-    results.push_back(toArray(v, precision == Precision::Float64));
+    results.push_back(toArray(v, precision != Precision::OwnDtype));
   return results;
 }
 

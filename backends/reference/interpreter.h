@@ -26,13 +26,17 @@ enum class Precision {
   /// Float tensors are held as f64 and never rounded, so a cast between floats changes nothing.
   /// Integers stay exact. Bitcasts read the bits of the value rounded to the type in the IR.
   Float64,
+  /// As Float64, and every sum of floats is moved up or down by what the roundings of an
+  /// accumulator may do to it that adds in an order of its own (docs/questions.md). Says how far
+  /// apart backends may be that are both right.
+  RoughSums,
 };
 
 /// Values of the named dims.
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 
 /// Gives the checkpoint tensor of a name; an undefined Array if there is none. Its shape is the
-/// weight op's; its dtype too under OwnDtype, any float for a float weight under Float64.
+/// weight op's; its dtype too under OwnDtype, any float for a float weight unless it is OwnDtype.
 using WeightProvider = std::function<Array(const std::string& name)>;
 
 /// Sees the results of an op right after it ran. Ops inside a `lathe.region` are seen too, those
@@ -41,10 +45,10 @@ using ObserveFn = std::function<void(mlir::Operation* op, const std::vector<Arra
 
 /// Runs a verified function of lathe ops and returns its results in order.
 ///
-/// Arguments have the shapes and dtypes of the function's arguments; under Float64 a float argument
-/// may have any float dtype and float results are f64. A dim that is a bare symbol binds it, every
-/// other dim is checked against the bound symbols, and symbols with a `lathe.dim` in the module
-/// against its range. `symbols` gives those that no argument binds.
+/// Arguments have the shapes and dtypes of the function's arguments; unless it is OwnDtype a float
+/// argument may have any float dtype and float results are f64. A dim that is a bare symbol binds
+/// it, every other dim is checked against the bound symbols, and symbols with a `lathe.dim` in the
+/// module against its range. `symbols` gives those that no argument binds.
 ///
 /// Fused ops run as their decomposition; a packed weight is its logical `[n, k]` matrix.
 /// Throws Error: InvalidArgument for arguments, weights or symbols that do not fit and for indices

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/product.h"
 
 using namespace mlir;
 
 namespace lathe::reference {
 namespace {
 
-// y[m, n] += a[m, k] b[k, n], every sum in ascending k. Rows go in blocks so that a row of b is
-// read once for several rows of a. T wraps (unsigned) or is double.
-template <class T, class S>
-void multiply(const S* a, const S* b, T* y, int64_t m, int64_t k, int64_t n) {
-  constexpr int64_t kRows = 8;
-  for (int64_t top = 0; top < m; top += kRows) {
-    int64_t bottom = std::min(top + kRows, m);
+// y[m, n] += a[m, k] b[k, n] of integers, which wrap.
+void multiply(const int64_t* a, const int64_t* b, uint64_t* y, int64_t m, int64_t k, int64_t n) {
+  for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p)
-      for (int64_t i = top; i < bottom; ++i) {
-        T left = T(a[i * k + p]);
-        const S* right = b + p * n;
-        T* out = y + i * n;
-        for (int64_t j = 0; j < n; ++j) out[j] += left * T(right[j]);
-      }
-  }
+      for (int64_t j = 0; j < n; ++j)
+        y[i * n + j] += uint64_t(a[i * k + p]) * uint64_t(b[p * n + j]);
 }
 
 Dense matmul(const Context& cx, const Dense& a, const Dense& b) {
@@ -38,18 +28,13 @@ Dense matmul(const Context& cx, const Dense& a, const Dense& b) {
   auto fromA = matrices(leadA), fromB = matrices(leadB);
   Shape shape = lead;
   shape.insert(shape.end(), {m, n});
-  size_t size = size_t(elementCount(shape));
-  auto each = [&](auto* pa, auto* pb, auto* y) {
-    for (size_t i = 0; i < fromA->size(); ++i)
-      multiply(pa + (*fromA)[i] * m * k, pb + (*fromB)[i] * k * n, y + int64_t(i) * m * n, m, k, n);
-  };
-  if (a.isReal()) {
-    std::vector<double> y(size, 0.0);
-    each(a.reals->data(), b.reals->data(), y.data());
-    return cx.reals(a.dtype, std::move(shape), std::move(y));
-  }
-  std::vector<uint64_t> y(size, 0);
-  each(a.integers->data(), b.integers->data(), y.data());
+  if (a.isReal())
+    return cx.sums(a.dtype, std::move(shape), product(a, b, *fromA, *fromB), k,
+                   [&] { return product(a, b, *fromA, *fromB, /*squared=*/true); });
+  std::vector<uint64_t> y(size_t(elementCount(shape)), 0);
+  for (size_t i = 0; i < fromA->size(); ++i)
+    multiply(a.integers->data() + (*fromA)[i] * m * k, b.integers->data() + (*fromB)[i] * k * n,
+             y.data() + int64_t(i) * m * n, m, k, n);
   return cx.integers(a.dtype, std::move(shape), std::vector<int64_t>(y.begin(), y.end()));
 }
 
@@ -58,12 +43,12 @@ Dense convolution(const Context& cx, ConvolutionOp op, const Dense& x, const Den
   int64_t filters = w.shape[0], kh = w.shape[2], kw = w.shape[3];
   auto s = op.getStrides(), p = op.getPadding();
   int64_t oh = (height + p[0] + p[1] - kh) / s[0] + 1, ow = (width + p[2] + p[3] - kw) / s[1] + 1;
-  std::vector<double> y;
+  std::vector<double> y, squares;
   for (int64_t n = 0; n < images; ++n)
     for (int64_t f = 0; f < filters; ++f)
       for (int64_t r = 0; r < oh; ++r)
         for (int64_t c = 0; c < ow; ++c) {
-          double sum = 0;
+          double sum = 0, squared = 0;
           for (int64_t g = 0; g < channels; ++g)
             for (int64_t i = 0; i < kh; ++i)
               for (int64_t j = 0; j < kw; ++j) {
@@ -74,11 +59,15 @@ Dense convolution(const Context& cx, ConvolutionOp op, const Dense& x, const Den
                     inside
                         ? (*x.reals)[size_t(((n * channels + g) * height + row) * width + column)]
                         : 0.0;
-                sum += value * (*w.reals)[size_t(((f * channels + g) * kh + i) * kw + j)];
+                double term = value * (*w.reals)[size_t(((f * channels + g) * kh + i) * kw + j)];
+                sum += term;
+                squared += term * term;
               }
           y.push_back(sum);
+          squares.push_back(squared);
         }
-  return cx.reals(x.dtype, {images, filters, oh, ow}, std::move(y));
+  return cx.sums(x.dtype, {images, filters, oh, ow}, std::move(y), channels * kh * kw,
+                 [&] { return squares; });
 }
 
 }  // namespace

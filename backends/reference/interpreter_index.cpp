@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/strided.h"
 
 using namespace mlir;
 
@@ -35,7 +36,16 @@ Dense gather(GatherOp op, const Dense& x, const Dense& indices) {
   Shape shape = x.shape;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  return pick({&x, 1}, std::move(shape), from);
+  // A row or two of a large table: the others are not read.
+  if (x.stored && x.stored->strides == stridesOf(x.shape)) {
+    std::vector<double> y(from.size());
+    readStored(*x.stored, [&](const auto* first, auto convert) {
+      for (size_t i = 0; i < y.size(); ++i) y[i] = convert(first[from[i]]);
+    });
+    return makeReals(x.dtype, std::move(shape), std::move(y));
+  }
+  const Dense whole = settled(x);
+  return pick({&whole, 1}, std::move(shape), from);
 }
 
 Dense update(UpdateOp op, Operands o) {

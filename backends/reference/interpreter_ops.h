@@ -23,6 +23,10 @@ struct Context {
 
   /// Rounds to the dtype, unless everything is f64.
   Dense reals(DType dtype, Shape shape, std::vector<double> values) const;
+  /// The same of sums of `terms` terms; under RoughSums they are moved by what their rounding may
+  /// be. `squares` gives the sums of the terms' squares.
+  Dense sums(DType dtype, Shape shape, std::vector<double> values, int64_t terms,
+             llvm::function_ref<std::vector<double>()> squares) const;
   /// Wraps modulo the dtype's width.
   Dense integers(DType dtype, Shape shape, std::vector<int64_t> values) const;
   /// The sizes that an op's `#lathe.dims` stand for; throws Error for one that is unbound or
@@ -34,7 +38,10 @@ struct Context {
 std::string sourceOf(mlir::Location loc);
 /// An Error with the op's source line and name in front.
 [[noreturn]] void fail(mlir::Operation* op, ErrorCode code, const std::string& message);
-/// The value in the terms of its argument or weight; throws Error if it does not fit the type.
+/// Throws Error in the terms of an argument or weight if the array does not fit the type.
+void checkArray(const std::string& what, const Array& array, mlir::RankedTensorType type,
+                Precision precision);
+/// The value of an array that fits.
 Dense checkedArray(const std::string& what, const Array& array, mlir::RankedTensorType type,
                    Precision precision);
 inline DType resultDType(mlir::Operation* op) {

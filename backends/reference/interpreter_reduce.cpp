@@ -52,10 +52,26 @@ Dense reduce(const Context& cx, const Plan& plan, const Dense& x, double realSta
   return cx.integers(x.dtype, plan.shape, fold(plan, *x.integers, integerStart, integers));
 }
 
+std::vector<double> sumsOfSquares(const Plan& plan, const std::vector<double>& x) {
+  return fold(plan, x, 0.0, [](double sum, double v) { return sum + v * v; });
+}
+
+Dense sum(const Context& cx, const Plan& plan, const Dense& x) {
+  if (!x.isReal())
+    return cx.integers(x.dtype, plan.shape, fold(plan, *x.integers, int64_t(0), wrappingAdd));
+  return cx.sums(x.dtype, plan.shape, fold(plan, *x.reals, 0.0, std::plus<>()), plan.count,
+                 [&] { return sumsOfSquares(plan, *x.reals); });
+}
+
 Dense mean(const Context& cx, const Plan& plan, const Dense& x) {
+  const double count = double(plan.count);
   auto y = fold(plan, *x.reals, 0.0, std::plus<>());
-  for (double& v : y) v /= double(plan.count);
-  return cx.reals(x.dtype, plan.shape, std::move(y));
+  for (double& v : y) v /= count;
+  return cx.sums(x.dtype, plan.shape, std::move(y), plan.count, [&] {
+    auto squares = sumsOfSquares(plan, *x.reals);
+    for (double& v : squares) v /= count * count;
+    return squares;
+  });
 }
 
 // The first index of the best element along each line, 0 without elements; `better(a, b)`: a beats
@@ -98,7 +114,12 @@ std::vector<T> running(const Lines& lines, std::vector<T> x, F add) {
 
 Dense cumSum(const Context& cx, const Dense& x, int64_t axis) {
   Lines lines(x.shape, axis);
-  if (x.isReal()) return cx.reals(x.dtype, x.shape, running(lines, *x.reals, std::plus<>()));
+  if (x.isReal())
+    return cx.sums(x.dtype, x.shape, running(lines, *x.reals, std::plus<>()), lines.length, [&] {
+      std::vector<double> squares = *x.reals;
+      for (double& v : squares) v *= v;
+      return running(lines, std::move(squares), std::plus<>());
+    });
   return cx.integers(x.dtype, x.shape, running(lines, *x.integers, wrappingAdd));
 }
 
@@ -138,9 +159,7 @@ std::optional<Dense> evalReduce(const Context& cx, Operation* op, Operands o) {
   auto max = [](auto a, auto b) { return larger(a, b); };
   auto min = [](auto a, auto b) { return smaller(a, b); };
   return llvm::TypeSwitch<Operation*, std::optional<Dense>>(op)
-      .Case([&](ReduceSumOp r) {
-        return reduce(cx, planOf(r, o[0]), o[0], 0, std::plus<>(), 0, wrappingAdd);
-      })
+      .Case([&](ReduceSumOp r) { return sum(cx, planOf(r, o[0]), o[0]); })
       .Case([&](ReduceMeanOp r) { return mean(cx, planOf(r, o[0]), o[0]); })
       // The lowest float is -inf: the neutral element in every float type alike.
       .Case([&](ReduceMaxOp r) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that only move elements: each is a rule for where an element of the result comes from.
-#include <numeric>
+#include <algorithm>
 
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/strided.h"
 
 using namespace mlir;
 
@@ -10,17 +11,17 @@ namespace lathe::reference {
 namespace {
 
 Dense transpose(const Dense& x, ArrayRef<int64_t> permutation) {
-  Shape from = stridesOf(x.shape), shape, strides;
+  Shape from = stridesIn(x), shape, strides;
   for (int64_t p : permutation) {
     shape.push_back(x.shape[size_t(p)]);
     strides.push_back(from[size_t(p)]);
   }
-  return pick({&x, 1}, shape, stridedIndices(shape, strides));
+  return strided(x, std::move(shape), std::move(strides));
 }
 
 Dense slice(const Context& cx, SliceOp op, const Dense& x) {
   Shape starts = cx.sizes(op, op.getStarts()), sizes = cx.sizes(op, op.getSizes());
-  Shape strides = stridesOf(x.shape);
+  Shape strides = stridesIn(x);
   int64_t offset = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t step = op.getStrides()[i], last = starts[i] + (sizes[i] - 1) * step;
@@ -33,7 +34,22 @@ Dense slice(const Context& cx, SliceOp op, const Dense& x) {
     offset += starts[i] * strides[i];
     strides[i] *= step;
   }
-  return pick({&x, 1}, sizes, stridedIndices(sizes, strides, offset));
+  return strided(x, std::move(sizes), std::move(strides), offset);
+}
+
+template <class T>
+std::vector<T> joined(Operands o, const Lines& whole, int64_t axis,
+                      std::shared_ptr<const std::vector<T>> Dense::* elements) {
+  std::vector<T> y(size_t(whole.outer * whole.length * whole.inner));
+  int64_t begin = 0;
+  for (auto& x : o) {
+    Lines part(x.shape, axis);
+    const int64_t run = part.length * part.inner;
+    for (int64_t a = 0; a < part.outer; ++a)
+      std::copy_n((x.*elements)->begin() + a * run, run, y.begin() + whole.at(a, begin, 0));
+    begin += part.length;
+  }
+  return y;
 }
 
 Dense concat(Operands o, int64_t axis) {
@@ -41,18 +57,9 @@ Dense concat(Operands o, int64_t axis) {
   shape[size_t(axis)] = 0;
   for (auto& x : o) shape[size_t(axis)] += x.shape[size_t(axis)];
   Lines whole(shape, axis);
-  std::vector<int64_t> from(size_t(elementCount(shape)));
-  int64_t source = 0, begin = 0;
-  for (auto& x : o) {
-    Lines part(x.shape, axis);
-    for (int64_t a = 0; a < part.outer; ++a)
-      for (int64_t i = 0; i < part.length; ++i)
-        for (int64_t j = 0; j < part.inner; ++j)
-          from[size_t(whole.at(a, begin + i, j))] = source + part.at(a, i, j);
-    source += x.size();
-    begin += part.length;
-  }
-  return pick(o, shape, from);
+  if (o[0].isReal())
+    return makeReals(o[0].dtype, std::move(shape), joined(o, whole, axis, &Dense::reals));
+  return makeIntegers(o[0].dtype, std::move(shape), joined(o, whole, axis, &Dense::integers));
 }
 
 Dense pad(PadOp op, Operands o) {
@@ -76,7 +83,7 @@ Dense reverse(const Dense& x, ArrayRef<int64_t> axes) {
     offset += (x.shape[size_t(axis)] - 1) * strides[size_t(axis)];
     strides[size_t(axis)] = -strides[size_t(axis)];
   }
-  return pick({&x, 1}, x.shape, stridedIndices(x.shape, strides, offset));
+  return strided(x, x.shape, std::move(strides), offset);
 }
 
 Dense reshape(const Dense& x, Shape shape) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants and weights, and what all families need to make and check values.
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/sum_rounding.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -37,7 +38,9 @@ Dense weight(const Context& cx, WeightOp op) {
     fail(op, ErrorCode::InvalidArgument,
          "expected a weight '" + name + "' of " + shortType(type) +
              ", got none; bind it or check the name");
-  return checkedArray("weight '" + name + "'", array, type, cx.precision);
+  const std::string what = "weight '" + name + "'";
+  checkArray(what, array, type, cx.precision);
+  return fromStored(array, *dtypeOf(type.getElementType()));
 }
 
 }  // namespace
@@ -46,6 +49,12 @@ Dense Context::reals(DType dtype, Shape shape, std::vector<double> values) const
   if (precision == Precision::OwnDtype && dtype != DType::F64)
     for (double& v : values) v = roundTo(dtype, v);
   return makeReals(dtype, std::move(shape), std::move(values));
+}
+
+Dense Context::sums(DType dtype, Shape shape, std::vector<double> values, int64_t terms,
+                    llvm::function_ref<std::vector<double>()> squares) const {
+  if (precision == Precision::RoughSums) addRoundingOfSums(dtype, values, squares(), terms);
+  return reals(dtype, std::move(shape), std::move(values));
 }
 
 Dense Context::integers(DType dtype, Shape shape, std::vector<int64_t> values) const {
@@ -86,18 +95,23 @@ void fail(Operation* op, ErrorCode code, const std::string& message) {
               sourceOf(op->getLoc()) + ": '" + op->getName().getStringRef().str() + "' " + message);
 }
 
-Dense checkedArray(const std::string& what, const Array& array, RankedTensorType type,
-                   Precision precision) {
+void checkArray(const std::string& what, const Array& array, RankedTensorType type,
+                Precision precision) {
   DType dtype = *dtypeOf(type.getElementType());
   bool fits = array.defined() && int64_t(array.shape().size()) == type.getRank();
   for (int64_t i = 0; fits && i < type.getRank(); ++i)
     fits = type.isDynamicDim(i) || type.getDimSize(i) == array.shape()[size_t(i)];
-  bool anyFloat = precision == Precision::Float64 && isFloat(dtype);
+  bool anyFloat = precision != Precision::OwnDtype && isFloat(dtype);
   if (!fits || (anyFloat ? !isFloat(array.dtype()) : array.dtype() != dtype))
     throw Error(ErrorCode::InvalidArgument,
                 what + ": expected " + shortType(type) + ", got " +
                     (array.defined() ? describe(array.dtype(), array.shape()) : "no array"));
-  return fromArray(array, dtype);
+}
+
+Dense checkedArray(const std::string& what, const Array& array, RankedTensorType type,
+                   Precision precision) {
+  checkArray(what, array, type, precision);
+  return fromArray(array, *dtypeOf(type.getElementType()));
 }
 
 std::optional<Dense> evalState(const Context& cx, Operation* op, Operands) {

@@ -75,7 +75,7 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
   Deviation d;
   if (got.shape() != want.shape()) {
     d.identical = d.within = false;
-    d.absolute = d.relative = d.ulps = INFINITY;
+    d.absolute = d.relative = d.share = d.ulps = INFINITY;
     d.where = name + " is " + describe(got.dtype(), got.shape()) + ", want " +
               describe(want.dtype(), want.shape());
     return d;
@@ -97,10 +97,11 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
     auto over = [&](double unit) {
       return difference == 0 || std::isinf(difference) ? difference : difference / unit;
     };
-    double share = over(std::abs(w) + floor);
+    const double share = over(std::abs(w) + floor);
     d.absolute = std::max(d.absolute, difference);
     if (w != 0) d.relative = std::max(d.relative, over(std::abs(w)));
     if (real) d.ulps = std::max(d.ulps, over(stepAt(w, dtype)));
+    d.share = std::max(d.share, real ? share : INFINITY);
     d.within &= allowed > 0 && real && share <= allowed;
     if (share < worst || (!d.where.empty() && share == worst)) continue;
     worst = share;

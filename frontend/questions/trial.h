@@ -21,6 +21,7 @@ struct TrialOptions {
   /// Symbols by name; the others are those of the given inputs, or take small values of their
   /// range, each another one.
   SymbolValues sizes = {};
+  bool larger = false;  ///< the other symbols take values of 16 and more
   /// Inputs by name, of every entry point that has one of the name; the others are random. Ids and
   /// positions stay inside the tables and caches that they index.
   Arrays inputs = {};
@@ -39,6 +40,7 @@ struct TrialOptions {
 struct Deviation {
   double absolute = 0;     ///< largest |got - want|
   double relative = 0;     ///< largest |got - want| / |want|
+  double share = 0;        ///< largest |got - want| / (|want| + median): what the contract bounds
   double ulps = 0;         ///< largest difference in steps of the result's dtype at `want`
   bool identical = true;   ///< the same bits, NaN for NaN
   bool within = true;      ///< inside the contract

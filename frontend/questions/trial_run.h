@@ -68,6 +68,8 @@ class Trial {
   Array weight(const std::string& name) const;
   /// Largest allowed difference of result `i`.
   double allowed(size_t i) const { return allowed_[i]; }
+  /// The same of a backend's result.
+  double allowedOfBackend(size_t i) const { return allowedOfBackend_[i]; }
 
  private:
   void checkEntry(mlir::ModuleOp recorded) const;

@@ -5,6 +5,22 @@ from mutant import Mutant
 CPU_OP = "backends_test:*cpu*"
 
 MUTANTS = [
+    # --- reference
+    Mutant("reference/panel-rest", "backends/reference/product.cpp",
+           "if (width < kWidth) std::fill_n(panel, depth * kWidth, 0.0);",
+           "if (width < kWidth) std::fill_n(panel, depth * kWidth, 0.0), depth -= depth > 128 / 2;",
+           "a narrow panel of a product loses a row",
+           ("reference_product_test", "reference_ops_test")),
+    Mutant("reference/stored-offset", "backends/reference/strided.cpp",
+           "Stored{x.stored->array, std::move(strides), x.stored->offset + offset}",
+           "Stored{x.stored->array, std::move(strides), offset}",
+           "a part of a part of a weight begins where the first part began",
+           ("reference_product_test",)),
+    Mutant("reference/rounding-of-sums", "backends/reference/sum_rounding.cpp",
+           "constexpr double kLambda = 4;", "constexpr double kLambda = 400;",
+           "what another order of sums may change is a hundred times that",
+           ("sum_rounding_test", "check_numerics_test")),
+
     # --- common
     Mutant("common/update-alias", "backends/fold_transposes.cpp",
            "if (view.base == viewOf(op.getX()).base) return;  // it is overwritten while it is read",

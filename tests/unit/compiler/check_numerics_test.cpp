@@ -158,6 +158,81 @@ TEST(CheckNumerics, RefusesAnInputThatNoEntryPointHas) {
   }
 }
 
+// --- what a backend's own order of sums may change
+
+// f32 products one behind the other, a norm behind each.
+Graph deepProducts() {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {g.dim("n", 1, 64), 512});
+  for (int i = 0; i < 8; ++i) {
+    Tensor y = matmul(x, g.weight("w" + std::to_string(i), DType::F32, {512, 512}));
+    x = y * rsqrt(reduceMean(y * y, {1}, true) + 1e-6);
+  }
+  g.output("y", x);
+  return g;
+}
+
+// Weights of a product as a kernel might round them: 8 or 11 bits of 24.
+template <int kBits>
+void roundWeightsOfProducts(mlir::ModuleOp module) {
+  module.walk([](mlir::Operation* op) {
+    if (!mlir::isa<MatmulOp, LinearOp>(op)) return;
+    mlir::OpBuilder b(op);
+    mlir::Value w = op->getOperand(1);
+    mlir::RankedTensorType type = tensorType(w);
+    mlir::Type element = kBits == 8 ? mlir::Type(b.getBF16Type()) : mlir::Type(b.getF16Type());
+    auto narrow = mlir::cast<mlir::RankedTensorType>(type.clone(element));
+    w = CastOp::create(b, op->getLoc(), narrow, w, element).getResult();
+    w = CastOp::create(b, op->getLoc(), type, w, type.getElementType()).getResult();
+    op->setOperand(1, w);
+  });
+}
+
+const bool registered = [] {
+  registerBackend(
+      std::make_unique<test::OddBackend>("bf16-weights", nullptr, roundWeightsOfProducts<8>));
+  registerBackend(
+      std::make_unique<test::OddBackend>("f16-weights", nullptr, roundWeightsOfProducts<11>));
+  return true;
+}();
+
+TEST(CheckNumerics, AllowsABackendItsOwnOrderOfSums) {
+  const Graph graph = deepProducts();
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    TrialOptions options;
+    options.seed = seed;
+    NumericsTable table = checkNumerics(graph, options);
+    EXPECT_TRUE(table.within) << table.rows.back().deviation.where;
+    EXPECT_FALSE(table.rows.back().deviation.identical);
+  }
+}
+
+TEST(CheckNumerics, AllowsABackendNoMoreThanRoundedSums) {
+  const Graph graph = deepProducts();
+  const double allowed = Trial(graph.impl().finished(), {}).allowedOfBackend(0);
+  EXPECT_GE(allowed, contractOf(DType::F32, Precision::OwnDtype));
+  EXPECT_LE(allowed, 1e-4);
+  for (const char* backend : {"bf16-weights", "f16-weights"}) {
+    TrialOptions options;
+    options.compile.backend = backend;
+    NumericsTable table = checkNumerics(graph, options);
+    EXPECT_FALSE(table.rows.back().deviation.within) << backend;
+    EXPECT_GT(table.rows.back().deviation.share, 5 * allowed) << backend;
+  }
+}
+
+// Rounding grows with what the sums come to on the way, not with the number of products alone.
+TEST(CheckNumerics, FollowsRoundingThroughWhatComesAfter) {
+  auto allowed = [](double scale) {
+    Graph g;
+    Tensor x = g.input("x", DType::F32, {8, 256});
+    Tensor y = matmul(x, g.weight("w", DType::F32, {256, 8}));
+    g.output("y", sin(y * scale));
+    return Trial(g.impl().finished(), {}).allowedOfBackend(0);
+  };
+  EXPECT_GT(allowed(1000), 50 * allowed(1));
+}
+
 // --- how far is far
 
 Deviation between(std::vector<float> got, std::vector<float> want, double allowed) {
