@@ -45,8 +45,9 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
       row.deviation = trial.compare(results, trial.wanted());
       // A step that mends nothing is not blamed for what came before it.
       bool broke = !row.deviation.within && lastDeviation.within;
-      auto d =
-          identical(results, last) ? std::nullopt : firstDivergence(*before, module, trial, broke);
+      auto d = identical(results, last)
+                   ? std::nullopt
+                   : firstDivergence({*before, last}, {module, results}, trial, broke);
       if (d) {
         row.op = d->op;
         row.at = d->at;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/questions/divergence.h"
 
+#include <cstring>
+#include <functional>
+#include <string_view>
+
 #include "ir/types.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/locations.h"
@@ -10,44 +14,53 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
+// A value that an op had. Of a large one, a weight of a vocabulary in doubles, some elements and a
+// digest of all: two forms of a model would not fit into memory.
+struct Seen {
+  Shape shape;
+  Array elements;
+  size_t digest = 0;
+
+  Seen() = default;
+  explicit Seen(const Array& value) : shape(value.shape()), elements(value) {
+    constexpr int64_t kWhole = 1 << 20, kSome = 1 << 16;
+    if (value.size() <= kWhole) return;
+    const size_t size = sizeOf(value.dtype());
+    const char* from = static_cast<const char*>(value.data());
+    digest = std::hash<std::string_view>()({from, value.bytes()});
+    elements = Array(value.dtype(), {kSome});
+    char* to = static_cast<char*>(elements.data());
+    for (int64_t i = 0; i < kSome; ++i)
+      std::memcpy(to + size_t(i) * size, from + size_t(i * (value.size() / kSome)) * size, size);
+  }
+};
+
 struct Known {
   Operation* op;
-  Array value;
+  Seen value;
 };
 
 class Search {
  public:
-  Search(ModuleOp before, ModuleOp now, const Trial& trial, bool contract)
-      : now_(now), trial_(trial), contract_(contract) {
-    const Precision precision = trial.options().precision;
-    was_ = trial.run(before, precision, [&](Operation* op, const std::vector<Array>& values) {
-      Origins origins;
-      addOrigins(origins, op->getLoc());
-      for (auto [v, a] : llvm::zip(op->getResults(), values)) {
-        for (Location line : origins) byLine_[line.getAsOpaquePointer()].push_back(old_.size());
-        old_.push_back({op, a});
-      }
-    });
-    is_ = trial.run(now, precision, [&](Operation* op, const std::vector<Array>& values) {
-      for (auto [v, a] : llvm::zip(op->getResults(), values)) values_[v] = a;
-    });
-  }
+  Search(const Form& before, const Form& now, const Trial& trial, bool contract)
+      : before_(before), now_(now), trial_(trial), contract_(contract) {}
 
   std::optional<Divergence> run() {
     size_t next = 0;
-    for (auto f : now_.getOps<func::FuncOp>()) {
+    ModuleOp module = now_.module;
+    for (auto f : module.getOps<func::FuncOp>()) {
       if (!trial_.runs(f)) continue;
       auto end = f.getBody().front().getTerminator();
-      Value wrong;
+      SmallVector<Value> wrong;
       for (Value v : end->getOperands()) {
-        const TrialResult &is = is_.at(next), &was = was_.at(next);
+        const TrialResult &is = now_.results.at(next), &was = before_.results.at(next);
         ++next;
-        if (differ(is.value, was.value, is.dtype)) {
-          if (!wrong) wrong = v;
-          follow(v);
-        }
+        if (differ(is.value, was.value, is.dtype)) wrong.push_back(v);
       }
-      if (wrong) return pick(f, wrong);
+      if (wrong.empty()) continue;
+      look(f);
+      for (Value v : wrong) follow(v);
+      return pick(f, wrong.front());
     }
     return std::nullopt;
   }
@@ -57,6 +70,26 @@ class Search {
     double allowed = contract_ ? contractOf(dtype, trial_.options().precision) : 0;
     Deviation d = deviationOf(a, b, dtype, allowed, "");
     return contract_ ? !d.within && !d.identical : !d.identical;
+  }
+
+  // Sees what the ops of an entry point have in both forms.
+  void look(func::FuncOp f) {
+    const Precision precision = trial_.options().precision;
+    const std::string entry = f.getName().str();
+    ModuleOp before = before_.module;
+    trial_.run(before.lookupSymbol<func::FuncOp>(entry), entry, precision,
+               [&](Operation* op, const std::vector<Array>& values) {
+                 Origins origins;
+                 addOrigins(origins, op->getLoc());
+                 for (const Array& a : values) {
+                   for (Location line : origins)
+                     byLine_[line.getAsOpaquePointer()].push_back(old_.size());
+                   old_.push_back({op, Seen(a)});
+                 }
+               });
+    trial_.run(f, entry, precision, [&](Operation* op, const std::vector<Array>& values) {
+      for (auto [v, a] : llvm::zip(op->getResults(), values)) values_[v] = Seen(a);
+    });
   }
 
   // Through the walls of regions.
@@ -83,7 +116,7 @@ class Search {
   };
   Nearest nearest(Value v) {
     Nearest best;
-    const Array& value = values_[v];
+    const Seen& value = values_[v];
     DType dtype = *dtypeOf(tensorType(v).getElementType());
     double allowed = contract_ ? contractOf(dtype, trial_.options().precision) : 0;
     Origins origins;
@@ -91,9 +124,11 @@ class Search {
     for (Location line : origins)
       for (size_t i : byLine_.lookup(line.getAsOpaquePointer())) {
         const Known& old = old_[i];
-        if (old.value.shape() != value.shape() || old.value.dtype() != value.dtype()) continue;
-        Deviation d = deviationOf(value, old.value, dtype, allowed,
+        if (old.value.shape != value.shape || old.value.elements.dtype() != value.elements.dtype())
+          continue;
+        Deviation d = deviationOf(value.elements, old.value.elements, dtype, allowed,
                                   v.getDefiningOp()->getName().getStringRef().str());
+        d.identical &= old.value.digest == value.digest;
         bool agrees = d.identical || (contract_ && d.within);
         if (agrees || !best.op || d.ulps < best.deviation.ulps) best = {old.op, d, agrees};
         if (agrees) return best;
@@ -142,19 +177,18 @@ class Search {
     return d;
   }
 
-  ModuleOp now_;
+  const Form &before_, &now_;
   const Trial& trial_;
   const bool contract_;
-  TrialResults was_, is_;
   std::vector<Known> old_;
   llvm::DenseMap<const void*, SmallVector<size_t>> byLine_;
-  llvm::DenseMap<Value, Array> values_;
+  llvm::DenseMap<Value, Seen> values_;
   llvm::DenseMap<Value, Nearest> found_;
 };
 
 }  // namespace
 
-std::optional<Divergence> firstDivergence(ModuleOp before, ModuleOp now, const Trial& trial,
+std::optional<Divergence> firstDivergence(const Form& before, const Form& now, const Trial& trial,
                                           bool contract) {
   return Search(before, now, trial, contract).run();
 }
