@@ -33,6 +33,8 @@ struct BisectResult {
   size_t rewrites = 0;  ///< numbered in the whole pipeline, or up to the first wrong step
   int runs = 0;         ///< of pipeline and interpreter, until the culprit was known
   SymbolValues sizes;
+  /// Of the second trial, if nobody was found in the first and the graph is not too large for one.
+  std::optional<SymbolValues> alsoSizes;
 
   struct Files {
     std::string graph;                  ///< reproducer.mlir
@@ -54,7 +56,11 @@ inline const char* nameOf(BisectResult::Culprit culprit) {
 /// leave the contract. If none is wrong, the backend's program is compared with the recorded graph,
 /// and for a wrong one the shortest prefix of the fused graph that shows it. Where one rewrite
 /// undoes another's mistake within one step the search still ends at a rewrite that makes right
-/// results wrong, not always at the first. Throws Error for what cannot be compiled or run.
+/// results wrong, not always at the first. Before a backend is
+/// blamed, rewrites are looked at in the graph's dtypes: float64 does not see a cast that rounds.
+/// Where nobody is found, a graph of at most 20 million weights is tried once more with the next
+/// seed and larger sizes: an argmax of two elements is right by luck. Throws Error for what cannot
+/// be compiled or run.
 BisectResult bisect(const Graph& graph, const BisectOptions& options = {});
 
 }  // namespace lathe

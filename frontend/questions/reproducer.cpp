@@ -229,6 +229,8 @@ static std::string optFlagsOf(const TrialOptions& trial) {
   for (const std::string& file : c.plugins) flags += " " + shellWord("--load-pass-plugin=" + file);
   if (c.mode != CompileOptions().mode) flags += " --numerics=" + std::string(nameOf(c.mode));
   for (const std::string& file : c.patternFiles) files += (files.empty() ? "" : ",") + file;
+  // Braces keep a path with spaces together.
+  if (files.find(' ') != files.npos) files = "{" + files + "}";
   if (!files.empty()) passes += "{patterns=" + files + "}";
   if (!c.passes.empty()) passes += "," + c.passes;
   return flags + " " + shellWord("--pass-pipeline=builtin.module(" + passes + ")");

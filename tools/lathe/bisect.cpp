@@ -19,6 +19,7 @@ void printAsJson(const Model& model, const BisectResult& r) {
   out["rewrites"] = r.rewrites;
   out["runs"] = r.runs;
   out["sizes"] = r.sizes;
+  if (r.alsoSizes) out["also_sizes"] = *r.alsoSizes;
   if (r.culprit != Culprit::Nobody) out["deviation"] = deviationJson(r.deviation);
   if (!r.step.empty()) {
     out["stage"] = r.stage;
@@ -43,12 +44,19 @@ void printAsJson(const Model& model, const BisectResult& r) {
   printJson(out);
 }
 
+// "n = 2", and after a second trial "n = 2, then n = 17".
+std::string triedText(const BisectResult& r) {
+  std::string text = sizesText(r.sizes);
+  if (r.alsoSizes && *r.alsoSizes != r.sizes) text += ", then " + sizesText(*r.alsoSizes);
+  return text;
+}
+
 void printAsText(const Model& model, const CompileFlags& flags, const std::string& backend,
                  const BisectResult& r) {
   switch (r.culprit) {
     case Culprit::Nobody:
       fmt::print("{}: nothing is wrong; {} rewrites and backend {} stay inside the contract ({})\n",
-                 model.path, r.rewrites, backend, sizesText(r.sizes));
+                 model.path, r.rewrites, backend, triedText(r));
       return;
     case Culprit::Rewrite:
       fmt::print("rewrite {} of step {}: {} at {}\n", r.rewrite.number, r.step, r.rewrite.what,

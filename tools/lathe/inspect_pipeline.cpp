@@ -48,7 +48,9 @@ int printRewrites(const Model& model, const ModelRequest& request, bool json) {
   return kOk;
 }
 
-int printNumerics(const Model& model, const ModelRequest& request, TrialOptions trial, bool json) {
+// `bisection` is the command that finds out what the table says is wrong.
+int printNumerics(const Model& model, const ModelRequest& request, TrialOptions trial,
+                  const std::string& bisection, bool json) {
   keepFreedMemory();
   Progress progress("running every step of " + model.path);
   trial.progress = [&](const std::string& what) { progress.stage(model.path + ": " + what); };
@@ -97,7 +99,7 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
   if (table.within)
     console().note("every step is inside the contract");
   else
-    console().note("a step is beyond the contract; `lathe bisect` names the rewrite");
+    console().note("a step is beyond the contract; this names the rewrite: " + bisection);
   return table.within ? kOk : kNumeric;
 }
 
@@ -152,11 +154,13 @@ void addPipelineQuestions(CLI::App& parser, PipelineQuestions& questions) {
 int answer(const PipelineQuestions& questions, const Model& model, const CompileFlags& flags,
            bool json) {
   requireGraph(model);
-  const ModelRequest request =
-      requestFor(model, questions.numerics ? withLayersOnce(model, flags) : flags);
+  const CompileFlags own = questions.numerics ? withLayersOnce(model, flags) : flags;
+  const ModelRequest request = requestFor(model, own);
   if (questions.rewrites) return printRewrites(model, request, json);
   if (questions.locations) return printLocations(model, request, json);
-  return printNumerics(model, request, trialOptions(model, flags, questions.trial), json);
+  const std::string bisection =
+      "lathe bisect " + shellWord(model.path) + flagsText(own) + flagsText(questions.trial);
+  return printNumerics(model, request, trialOptions(model, own, questions.trial), bisection, json);
 }
 
 }  // namespace lathe::cli

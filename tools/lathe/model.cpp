@@ -173,7 +173,7 @@ void addLayers(CLI::App& parser, int64_t& layers) {
 }
 
 CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags) {
-  constexpr int64_t kLayers = 2, kManyParameters = 50'000'000;
+  constexpr int64_t kLayers = 2, kManyParameters = 400'000'000;
   CompileFlags own = flags;
   if (flags.layers || !model.files.contains("config.json") || model.program) return own;
   const LlamaConfig c = configOf(model);
@@ -206,6 +206,7 @@ std::string flagsText(const CompileFlags& flags) {
   for (const std::string& file : flags.patternFiles) add("--patterns", file);
   for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
   add("--passes", flags.passes);
+  if (flags.skipAttempt != ~uint64_t(0)) add("--skip-attempt", std::to_string(flags.skipAttempt));
   return text;
 }
 

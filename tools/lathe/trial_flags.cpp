@@ -73,6 +73,22 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
   return options;
 }
 
+std::string flagsText(const TrialFlags& flags) {
+  std::string text;
+  auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {} {}", flag, shellWord(value));
+  };
+  for (const std::string& sizes : flags.sizes) add("--set", sizes);
+  for (const std::string& input : flags.inputs) add("--input", input);
+  add("--weights", flags.weights);
+  if (flags.seed) add("--seed", std::to_string(flags.seed));
+  add("--precision", flags.precision);
+  if (flags.tolerance > 0) add("--tolerance", fmt::format("{}", flags.tolerance));
+  add("--entry", flags.entry);
+  add("--device", flags.device);
+  return text;
+}
+
 void keepFreedMemory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);

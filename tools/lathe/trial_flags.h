@@ -26,6 +26,9 @@ const std::vector<const char*>& trialFlagNames();
 /// The checkpoint of --weights, else the folder's own, else random weights.
 TrialOptions trialOptions(const Model& model, const CompileFlags& compile, const TrialFlags& flags);
 
+/// The flags of a trial, for a command that is printed: " --set seq=8 --seed 3".
+std::string flagsText(const TrialFlags& flags);
+
 /// Freed memory stays with the process: the interpreter makes and drops arrays of a gigabyte, and
 /// clearing fresh pages for each takes longer than computing them.
 void keepFreedMemory();

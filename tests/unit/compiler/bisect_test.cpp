@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "frontend/questions/bisect.h"
 #include "lathe/lathe.h"
@@ -134,6 +135,87 @@ TEST(Bisect, OwnPrecisionFindsTheSameRewrite) {
   options.trial.compile.patterns = planted({addWrongTanh});
   options.trial.precision = Precision::OwnDtype;
   EXPECT_EQ(bisect(model.graph, options).rewrite.what, "wrong-tanh");
+}
+
+// --- what one trial does not show, and what is no mistake
+
+// min(x, 10) -> x, which is right below 10.
+void addLostClamp(PatternLibrary& library, mlir::MLIRContext* context) {
+  addPattern(library, context, "lost-clamp", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(min(x, p.constant(10)));
+    p.replaceWith(x);
+    p.approximate();
+  });
+}
+
+TEST(Bisect, FindsInTheSecondTrialWhatSmallSizesHide) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  Tensor x = g.input("x", DType::F32, {n, 4});
+  Tensor rows = iota(x, {n, 4}, 0, DType::F32);
+  g.output("y", min(rows, scalarLike(rows, 10)) + x);
+  BisectOptions options;
+  options.trial.compile.patterns = planted({addLostClamp});
+  BisectResult r = bisect(g, options);
+  EXPECT_EQ(r.culprit, Culprit::Rewrite);
+  EXPECT_EQ(r.rewrite.what, "lost-clamp");
+  EXPECT_EQ(r.sizes.at("n"), 17);
+  // Nothing else is chosen where the caller has chosen.
+  options.trial.sizes = {{"n", 9}};
+  EXPECT_EQ(bisect(g, options).culprit, Culprit::Nobody);
+}
+
+// The same number but for a cast, which float64 does not see.
+void addRoundedTanh(PatternLibrary& library, mlir::MLIRContext* context) {
+  addPattern(library, context, "rounded-tanh", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(tanh(x));
+    p.replaceWith(cast(cast(2.0 * sigmoid(2.0 * x) - 1.0, DType::BF16), DType::F32));
+    p.approximate();
+  });
+}
+
+TEST(Bisect, NamesARewriteThatRoundsAndNotTheBackend) {
+  BisectResult r = bisectWith(planted({addRoundedTanh}));
+  EXPECT_EQ(r.culprit, Culprit::Rewrite);
+  EXPECT_EQ(r.rewrite.what, "rounded-tanh");
+}
+
+// Activations as people spell them in 16 bits, whose constants are not those of the patterns.
+std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> activations() {
+  return {
+      {"gelu by a quotient",
+       [](const Tensor& x) { return (0.5 * x) * (1.0 + erf(x / 1.4142135623730951)); }},
+      {"gelu by a product",
+       [](const Tensor& x) { return x * 0.5 * (erf(x * 0.7071067811865476) + 1.0); }},
+      {"tanh gelu",
+       [](const Tensor& x) {
+         return 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))));
+       }},
+      {"quick gelu", [](const Tensor& x) { return x * sigmoid(1.702 * x); }},
+      {"silu", [](const Tensor& x) { return x * sigmoid(x); }},
+      {"relu", [](const Tensor& x) { return max(x, scalarLike(x, 0)); }},
+      {"softcap", [](const Tensor& x) { return tanh(x / 30.0) * 30.0; }},
+  };
+}
+
+TEST(Bisect, AccusesNoCorrectRewriteOf16BitModels) {
+  for (DType dtype : {DType::BF16, DType::F16})
+    for (bool gated : {false, true})
+      for (auto& [name, activation] : activations()) {
+        SCOPED_TRACE(std::string(nameOf(dtype)) + " " + name + (gated ? ", gated" : ""));
+        Graph g;
+        Tensor x = g.input("x", dtype, {g.dim("n", 1, 64), 48});
+        Tensor up = matmul(x, g.weight("up", dtype, {48, 64}));
+        Tensor y = activation(up);
+        if (gated) y = y * matmul(x, g.weight("gate", dtype, {48, 64}));
+        g.output("y", matmul(y, g.weight("down", dtype, {64, 48})) + x);
+        BisectResult r = bisect(g);
+        EXPECT_EQ(r.culprit, Culprit::Nobody)
+            << r.step << " " << r.rewrite.what << " " << r.op << ": " << r.deviation.where;
+        EXPECT_GT(r.rewrites, 0u);
+      }
 }
 
 // What a test of planted miscompilations does: it changes what a rewrite made.

@@ -90,7 +90,32 @@ TEST_F(QuestionsCli, TellsBeyondTheContractByTheExitStatus) {
   CliResult r = runLathe("inspect " + kModel + " --check-numerics --tolerance 1e-30");
   EXPECT_EQ(r.status, 5);
   EXPECT_THAT(r.out, HasSubstr("beyond the contract: "));
-  EXPECT_THAT(r.err, HasSubstr("`lathe bisect` names the rewrite"));
+  EXPECT_THAT(r.err, HasSubstr("this names the rewrite: lathe bisect " + kModel));
+}
+
+// What --check-numerics says to run next asks about the same compilation and the same data.
+TEST_F(QuestionsCli, CheckNumericsNamesTheBisectionWithAllFlagsOfTheCall) {
+  const std::string pattern = folder_ / "wrong one.pdl.mlir", graph = write("a.mlir", "tanh");
+  std::ofstream(pattern) << test::kWrongPattern;
+  const std::string compile =
+      " --backend cuda --mode fast --patterns '" + pattern + "' --load-pass-plugin " +
+      LATHE_BINARY_DIR "/lib/round_weights_plugin.so --passes cse --skip-attempt 99999";
+  const std::string trial =
+      " --set n=9 --input x=9x8xf32=0.5 --seed 3 --precision own --tolerance 0.001"
+      " --entry forward --device host";
+  CliResult r = runLathe("inspect --check-numerics " + graph + compile + trial);
+  EXPECT_EQ(r.status, 5) << r.err;
+  const std::string command = "lathe bisect " + graph + compile + trial;
+  ASSERT_THAT(r.err, HasSubstr(command));
+  CliResult found =
+      runLathe(command.substr(command.find(' ') + 1) + " --json -o " + (folder_ / "out"));
+  ASSERT_EQ(found.status, 5) << found.err;
+  const JsonValue json = JsonValue::parse(found.out, "bisect");
+  EXPECT_EQ(json.at("rewrite").at("pattern").asString(), "wrong");
+  const std::string opt = json.at("reproducer").at("commands").at(2).asString();
+  CliResult passes = runLathe(opt.substr(opt.find(' ') + 1), "", LATHE_BINARY_DIR "/bin/lathe-opt");
+  EXPECT_EQ(passes.status, 0) << passes.err;
+  EXPECT_THAT(passes.out, HasSubstr("lathe.sigmoid"));
 }
 
 TEST_F(QuestionsCli, BisectFindsNothingWrong) {
@@ -131,6 +156,54 @@ TEST_F(QuestionsCli, BisectsReproducerRunsWithTheFlagsOfTheCall) {
   EXPECT_THAT(opt, HasSubstr("lathe-fuse{patterns=" + pattern + "},cse)"));
   auto rest = [](const std::string& command) { return command.substr(command.find(' ') + 1); };
   EXPECT_NE(outputOf(rest(right)), outputOf(rest(wrong)));
+}
+
+// A wrong pass of a plug-in has no numbered rewrites: the step is named, and every command loads
+// it.
+TEST_F(QuestionsCli, BisectsReproducerLoadsThePluginOfTheCall) {
+  const std::string graph = folder_ / "weight.mlir", out = folder_ / "out";
+  std::ofstream(graph) << R"(module {
+  func.func @forward(%x: tensor<3x8xf32> {lathe.name = "x"})
+      -> (tensor<3x4xf32> {lathe.name = "y"}) {
+    %w = lathe.weight "w" : tensor<8x4xf32>
+    %0 = lathe.matmul %x, %w : tensor<3x8xf32>, tensor<8x4xf32>
+    return %0 : tensor<3x4xf32>
+  }
+})";
+  const std::string plugin = LATHE_BINARY_DIR "/lib/round_weights_plugin.so";
+  CliResult r = runLathe("bisect " + graph + " --load-pass-plugin " + plugin +
+                         " --passes example-round-weights --json -o " + out);
+  ASSERT_EQ(r.status, 5) << r.err;
+  const JsonValue json = JsonValue::parse(r.out, "bisect");
+  EXPECT_EQ(json.at("culprit").asString(), "step");
+  EXPECT_TRUE(json.at("reproducer").at("shows_the_mistake").asBool());
+  const JsonValue& commands = json.at("reproducer").at("commands");
+  const std::string right = commands.at(0).asString(), wrong = commands.at(1).asString(),
+                    opt = commands.at(2).asString();
+  EXPECT_THAT(wrong,
+              HasSubstr(" --load-pass-plugin " + plugin + " --passes example-round-weights"));
+  auto rest = [](const std::string& command) { return command.substr(command.find(' ') + 1); };
+  EXPECT_NE(outputOf(rest(right)), outputOf(rest(wrong)));
+  CliResult passes = runLathe(rest(opt), "", LATHE_BINARY_DIR "/bin/lathe-opt");
+  EXPECT_EQ(passes.status, 0) << passes.err;
+}
+
+TEST_F(QuestionsCli, BisectsCommandsSkipWhatTheCallSkips) {
+  const std::string pattern = folder_ / "wrong.pdl.mlir";
+  std::ofstream(pattern) << test::kWrongPattern;
+  CliResult r =
+      runLathe("bisect " + write("a.mlir", "tanh") + " --skip-attempt 99999 --patterns " + pattern);
+  EXPECT_EQ(r.status, 5) << r.err;
+  EXPECT_THAT(r.out, HasSubstr(" --skip-attempt 99999 --stop-after "));
+}
+
+// What two elements do not show: the larger sizes of the second trial.
+TEST_F(QuestionsCli, BisectTriesLargerSizesWhereItFindsNothing) {
+  const std::string path = write("a.mlir", "tanh");
+  EXPECT_THAT(outputOf("bisect " + path), HasSubstr("(n = 2, then n = 17)"));
+  JsonValue out = jsonOf("bisect " + path + " --json");
+  EXPECT_EQ(out.at("sizes").at("n").asInt(), 2);
+  EXPECT_EQ(out.at("also_sizes").at("n").asInt(), 17);
 }
 
 TEST_F(QuestionsCli, BisectRunsOneEntryPointAndTheDeviceIsOfCuda) {
