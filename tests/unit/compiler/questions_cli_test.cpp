@@ -175,7 +175,7 @@ TEST_F(QuestionsCli, BisectsReproducerLoadsThePluginOfTheCall) {
                          " --passes example-round-weights --json -o " + out);
   ASSERT_EQ(r.status, 5) << r.err;
   const JsonValue json = JsonValue::parse(r.out, "bisect");
-  EXPECT_EQ(json.at("culprit").asString(), "step");
+  EXPECT_EQ(json.at("culprit").asString(), "rewrite");
   EXPECT_TRUE(json.at("reproducer").at("shows_the_mistake").asBool());
   const JsonValue& commands = json.at("reproducer").at("commands");
   const std::string right = commands.at(0).asString(), wrong = commands.at(1).asString(),
