@@ -4,6 +4,7 @@
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -29,15 +30,6 @@ void foldMatmul(MatmulOp op) {
   noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
-  if (t->use_empty()) t.erase();
-}
-
-void eraseDeadMovement(Value v) {
-  while (Operation* op = v.getDefiningOp()) {
-    if (!isa<TransposeOp, ReshapeOp, SliceOp>(op) || !op->use_empty()) return;
-    v = op->getOperand(0);
-    op->erase();
-  }
 }
 
 bool allNamed(ValueRange values) {
@@ -82,7 +74,6 @@ void foldAttention(AttentionOp op) {
   out.base.replaceAllUsesWith(kernel->getResult(0));
   if (after) after.erase();
   op.erase();
-  for (Value v : inputs) eraseDeadMovement(v);
 }
 
 // The new block is read in place: heads of a projection need no copy on their way to the cache.
@@ -104,7 +95,6 @@ void foldUpdate(UpdateOp op) {
   noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
   op.erase();
-  eraseDeadMovement(value);
 }
 
 }  // namespace
@@ -121,6 +111,12 @@ void foldTransposes(ModuleOp module) {
       foldUpdate(update);
     else
       foldAttention(cast<AttentionOp>(op));
+  }
+  // Movement that is read through strides now: operands of one op may share it.
+  for (auto f : module.getOps<func::FuncOp>()) {
+    if (f.isExternal()) continue;
+    for (Operation& op : llvm::make_early_inc_range(llvm::reverse(f.getBody().front())))
+      if (isMovement(&op) && isOpTriviallyDead(&op)) op.erase();
   }
 }
 

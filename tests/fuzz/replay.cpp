@@ -100,6 +100,8 @@ void replaceNumber(std::string& bytes, size_t from, RandomGenerator& random) {
   bytes.replace(begin, end - begin, kNumbers[random.next() % kNumbers.size()]);
 }
 
+constexpr std::string_view kTelling = "0123456789[]{}()<>\"\\:,-.*?+x";
+
 // Bytes replaced, removed, repeated, moved and swapped for others: enough to leave the well-trodden
 // paths.
 std::string mutate(std::string bytes, RandomGenerator& random) {
@@ -117,7 +119,7 @@ std::string mutate(std::string bytes, RandomGenerator& random) {
         bytes.insert(at, bytes.substr(from, length));
         break;
       case 3:
-        bytes[at] = "0123456789[]{}()<>\"\\:,-.*?+x"[random.next() % 30];
+        bytes[at] = kTelling[random.next() % kTelling.size()];
         break;
       case 4:
       case 7:

@@ -160,7 +160,6 @@ MUTANTS = [
            "if (dims(other.getOperand(0)) != shape) continue;",
            "reductions of other axes share a pass",
            ("region_emitter_reduce_test:*OtherAxes*",)),
-           ("random_graphs_test", "region_emitter_cuda_test")),
     Mutant("cuda/branch-guard", "backends/cuda/lowering/region_text.cpp",
            "std::min(std::max(value.level, value.guard), top())", "std::min(value.level, top())",
            "what one piece of a concat has read is taken for read in the others",

@@ -82,7 +82,7 @@ class Host final : public HostDriver {
     expectNotRecording("download");
     memory_.expectInside(from, bytes, "download");
     synchronize();
-    std::memcpy(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
   }
   void copy(void* to, const void* from, size_t bytes) override {
     memory_.expectInside(to, bytes, "copy");
@@ -202,10 +202,8 @@ class Host final : public HostDriver {
   }
 
   void write(void* to, const void* from, size_t bytes) {
-    if (from)
-      std::memmove(to, from, bytes);
-    else
-      std::memset(to, 0, bytes);
+    if (from && bytes > 0) std::memmove(to, from, bytes);
+    if (!from && bytes > 0) std::memset(to, 0, bytes);
     memory_.forget(to, bytes);
     ++number_;  // a kernel overlaps with the one right before it alone
   }

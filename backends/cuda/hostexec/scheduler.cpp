@@ -66,7 +66,7 @@ void Executor::growStacks() {
 void* Executor::freshStack(LtFiber& f) {
   f.stack = freeStacks_.back();
   freeStacks_.pop_back();
-  unpoison(f.stack, kStack - kGuard);
+  unpoisonStack(f.stack, kStack - kGuard);
   // Equal offsets of all stacks would fight for the same cache sets.
   const size_t colour = (uintptr_t(f.stack) / kStack % 31) * 192;
   auto** sp = reinterpret_cast<void**>(f.stack + kStack - kGuard - 64 - (colour & ~size_t(63)));

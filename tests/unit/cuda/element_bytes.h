@@ -31,17 +31,17 @@ inline std::vector<std::byte> encoded(const std::vector<double>& values, DType d
         put(i, int64_t(x));
         break;
       case DType::I32:
-        put(i, int32_t(x));
+        put(i, int32_t(int64_t(x)));
         break;
       case DType::I16:
-        put(i, int16_t(x));
+        put(i, int16_t(int64_t(x)));
         break;
       case DType::I8:
-        put(i, int8_t(x));
+        put(i, int8_t(int64_t(x)));
         break;
       case DType::U8:
       case DType::Bool:
-        put(i, uint8_t(x));
+        put(i, uint8_t(int64_t(x)));
         break;
     }
   }

@@ -169,7 +169,7 @@ std::set<std::string> launchable(const KernelTable& table) {
       for (const Launch& l : v.launches)
         if (std::ranges::none_of(v.when,
                                  [](const Condition& c) {
-                                   return (c.value - DimExpr(c.high + 1)).provablyNonNegative();
+                                   return (c.value - 1 - DimExpr(c.high)).provablyNonNegative();
                                  }) &&
             std::ranges::none_of(l.grid,
                                  [](const GridAxis& axis) { return axis.count.asConstant() == 0; }))

@@ -63,7 +63,7 @@ class KernelSetRun {
       }
       places.push_back(memory.allocate(std::max<size_t>(buffers[i].bytes.size(), 1),
                                        "buffer " + std::to_string(i)));
-      if (buffers[i].isOutput) continue;
+      if (buffers[i].isOutput || buffers[i].bytes.empty()) continue;
       std::memcpy(places[i], buffers[i].bytes.data(), buffers[i].bytes.size());
       memory.forget(places[i], buffers[i].bytes.size());
     }
@@ -129,7 +129,8 @@ class KernelSetRun {
     EXPECT_EQ(memory.overrun(), "");
     status_ = *status;
     for (size_t i = 0; i < buffers.size(); ++i)
-      std::memcpy(buffers[i].bytes.data(), places[i], buffers[i].bytes.size());
+      if (!buffers[i].bytes.empty())
+        std::memcpy(buffers[i].bytes.data(), places[i], buffers[i].bytes.size());
   }
 
   int64_t status() const { return status_; }
