@@ -45,5 +45,7 @@ class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemo
 // Result types come from Adaptor-form inferReturnTypes: one definition serves the builder, the
 // parser (no result type in the text) and the verifier.
 class PureInferred<string mnemonic, list<Trait> traits = []>
-    : LatheOp<mnemonic, !listconcat([Pure, InferTypeOpAdaptor], traits)>;
+    : LatheOp<mnemonic, !listconcat([Pure, InferTypeOpAdaptor, CostedOp], traits)>;
+class Movement<string mnemonic, list<Trait> traits = []>
+    : PureInferred<mnemonic, !listconcat([IsMovement], traits)>;
 #endif

@@ -3,7 +3,7 @@
 #define LATHE_CONTRACTION_TD
 include "attrs.td"
 
-def MatmulOp : PureInferred<"matmul"> {
+def MatmulOp : PureInferred<"matmul", [HasOwnKernel]> {
   let summary = "[..., m, k] x [..., k, n] -> [..., m, n]";
   let description = [{
     Leading axes broadcast. bf16 and f16 accumulate in f32 and round once.
@@ -15,8 +15,11 @@ def MatmulOp : PureInferred<"matmul"> {
   let arguments = (ins NumberTensor:$a, NumberTensor:$b);
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+  }];
 }
-def ConvolutionOp : PureInferred<"convolution"> {
+def ConvolutionOp : PureInferred<"convolution", [HasOwnKernel]> {
   let summary = "2-D cross-correlation, [n, c, h, w] x [o, c, kh, kw] -> [n, o, oh, ow]";
   let description = [{
     `oh = (h + pad_top + pad_bottom - kh) / stride_h + 1`, likewise for the width. `padding` is
@@ -31,5 +34,8 @@ def ConvolutionOp : PureInferred<"convolution"> {
                        DenseI64ArrayAttr:$padding);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x `,` $w `strides` $strides `padding` $padding attr-dict `:` type($x) `,` type($w)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+  }];
 }
 #endif

@@ -13,11 +13,13 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "ir/facts.h"
+#include "ir/sizes.h"
 
 namespace lathe {
 class RewriteLog;
 struct NumericsPolicy;
-}
+}  // namespace lathe
 
 #include "ir/dialect.h.inc"
 #include "ir/enums.h.inc"

@@ -4,12 +4,17 @@
 include "attrs.td"
 
 class Unary<string mnemonic, string text, Type type = RealTensor, list<Trait> t = []>
-    : PureInferred<mnemonic, t> {
+    : PureInferred<mnemonic, !listconcat([IsElementwise], t)> {
   let summary = text;
   let description = "The result has the operand's type.";
   let arguments = (ins type:$x);
   let results = (outs type:$y);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes) {
+      return sizes.reals(getY());
+    }
+  }];
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         ::std::optional<::mlir::Location>, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
@@ -19,7 +24,7 @@ class Unary<string mnemonic, string text, Type type = RealTensor, list<Trait> t 
   }];
 }
 class Binary<string mnemonic, string text, Type type = NumberTensor, list<Trait> t = []>
-    : PureInferred<mnemonic, t> {
+    : PureInferred<mnemonic, !listconcat([IsElementwise], t)> {
   let summary = text;
   let description = [{
     Shapes broadcast as in NumPy: aligned at the last axis, a literal 1 stretches.
@@ -30,6 +35,11 @@ class Binary<string mnemonic, string text, Type type = NumberTensor, list<Trait>
   let arguments = (ins type:$a, type:$b);
   let results = (outs type:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes) {
+      return sizes.reals(getY());
+    }
+  }];
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         ::std::optional<::mlir::Location> loc, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
@@ -41,22 +51,22 @@ class Binary<string mnemonic, string text, Type type = NumberTensor, list<Trait>
 def NegOp : Unary<"neg", "minus x", NumberTensor> { let hasFolder = 1; }
 def AbsOp : Unary<"abs", "magnitude of x", NumberTensor>;
 def SignOp : Unary<"sign", "-1, 0 or 1 by the sign of x; NaN stays", NumberTensor>;
-def ExpOp : Unary<"exp", "e to the x">;
-def LogOp : Unary<"log", "natural logarithm; NaN below 0">;
+def ExpOp : Unary<"exp", "e to the x", RealTensor, [IsTranscendental]>;
+def LogOp : Unary<"log", "natural logarithm; NaN below 0", RealTensor, [IsTranscendental]>;
 def SqrtOp : Unary<"sqrt", "square root">;
 def RsqrtOp : Unary<"rsqrt", "1 / sqrt(x)">;
 def ReciprocalOp : Unary<"reciprocal", "1 / x">;
-def SinOp : Unary<"sin", "sine of x in radians">;
-def CosOp : Unary<"cos", "cosine of x in radians">;
-def TanhOp : Unary<"tanh", "hyperbolic tangent">;
-def ErfOp : Unary<"erf", "error function">;
-def SigmoidOp : Unary<"sigmoid", "1 / (1 + exp(-x))">;
+def SinOp : Unary<"sin", "sine of x in radians", RealTensor, [IsTranscendental]>;
+def CosOp : Unary<"cos", "cosine of x in radians", RealTensor, [IsTranscendental]>;
+def TanhOp : Unary<"tanh", "hyperbolic tangent", RealTensor, [IsTranscendental]>;
+def ErfOp : Unary<"erf", "error function", RealTensor, [IsTranscendental]>;
+def SigmoidOp : Unary<"sigmoid", "1 / (1 + exp(-x))", RealTensor, [IsTranscendental]>;
 def FloorOp : Unary<"floor", "largest integer not above x">;
 def CeilOp : Unary<"ceil", "smallest integer not below x">;
 def RoundOp : Unary<"round", "nearest integer, ties to even">;
 def LogicalNotOp : Unary<"logical_not", "true where x is false", BoolTensor> { let hasFolder = 1; }
 
-def IsNanOp : PureInferred<"is_nan"> {
+def IsNanOp : PureInferred<"is_nan", [IsElementwise, HasNoArithmetic]> {
   let summary = "true where x is NaN";
   let description = "The result has the operand's shape and element type i1.";
   let arguments = (ins RealTensor:$x);
@@ -72,7 +82,7 @@ def DivOp : Binary<"div", "a / b; integers round toward zero, x / 0 is 0 for int
 }
 def MaxOp : Binary<"max", "the larger; NaN if either is NaN", NumberTensor, [Commutative]>;
 def MinOp : Binary<"min", "the smaller; NaN if either is NaN", NumberTensor, [Commutative]>;
-def PowOp : Binary<"pow", "a to the b", RealTensor> { let hasFolder = 1; }
+def PowOp : Binary<"pow", "a to the b", RealTensor, [IsTranscendental]> { let hasFolder = 1; }
 def ModOp : Binary<"mod", "remainder with the sign of b (floored division); 0 for integer b = 0">;
 def LogicalAndOp : Binary<"logical_and", "a and b", BoolTensor, [Commutative]>;
 def LogicalOrOp : Binary<"logical_or", "a or b", BoolTensor, [Commutative]>;
@@ -82,7 +92,7 @@ def BitwiseXorOp : Binary<"bitwise_xor", "a ^ b", IntegerTensor, [Commutative]>;
 def ShiftLeftOp : Binary<"shift_left", "a << b; 0 when b is at least the width", IntegerTensor>;
 def ShiftRightOp : Binary<"shift_right", "a >> b, logical; 0 when b is at least the width", IntegerTensor>;
 
-def CompareOp : PureInferred<"compare"> {
+def CompareOp : PureInferred<"compare", [IsElementwise, HasNoArithmetic]> {
   let summary = "elementwise comparison";
   let description = [{
     Broadcasts as the binary ops do; the element type of the result is i1.
@@ -94,7 +104,7 @@ def CompareOp : PureInferred<"compare"> {
   let results = (outs BoolTensor:$y);
   let assemblyFormat = "`` $predicate $a `,` $b attr-dict `:` type($a) `,` type($b)";
 }
-def SelectOp : PureInferred<"select"> {
+def SelectOp : PureInferred<"select", [IsElementwise, HasNoArithmetic]> {
   let summary = "a where the condition holds, else b";
   let description = [{
     All three broadcast together.
@@ -106,7 +116,7 @@ def SelectOp : PureInferred<"select"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b)";
 }
-def CastOp : PureInferred<"cast"> {
+def CastOp : PureInferred<"cast", [IsElementwise, HasNoArithmetic]> {
   let summary = "conversion to another element type";
   let description = [{
     To a narrower float: nearest, ties to even. Float to integer: toward zero, out of range
@@ -120,7 +130,7 @@ def CastOp : PureInferred<"cast"> {
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def BitcastOp : PureInferred<"bitcast"> {
+def BitcastOp : PureInferred<"bitcast", [IsElementwise, HasNoArithmetic]> {
   let summary = "the same bits read as another element type of equal width";
   let description = "- [C1] both element types have the same width.";
   let arguments = (ins AnyTensorType:$x, TypeAttr:$dtype);

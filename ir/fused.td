@@ -6,7 +6,7 @@ include "attrs.td"
 class Fused<string mnemonic, list<Trait> t = []>
     : PureInferred<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposableOp>], t)>;
 
-def SoftmaxOp : Fused<"softmax"> {
+def SoftmaxOp : Fused<"softmax", [IsRowOp, RoundsOnce]> {
   let summary = "exp(s - max) / sum over one axis, s = softcap(scale * x) + mask";
   let description = [{
     Computed in f32 (f64 for f64). `scale` multiplies first; a positive `softcap` c then gives
@@ -30,7 +30,7 @@ def SoftmaxOp : Fused<"softmax"> {
     }
   }];
 }
-def RmsNormOp : Fused<"rms_norm"> {
+def RmsNormOp : Fused<"rms_norm", [IsRowOp, RoundsOnce]> {
   let summary = "x * rsqrt(mean(x^2) + epsilon) * gain over the last axis";
   let description = [{
     Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019. Computed in f32. `rounding`
@@ -45,7 +45,7 @@ def RmsNormOp : Fused<"rms_norm"> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x (`,` $gain^)? `epsilon` $epsilon (`rounding` `` $rounding^)? attr-dict `:` type($x) (`,` type($gain)^)?";
 }
-def LayerNormOp : Fused<"layer_norm", [AttrSizedOperandSegments]> {
+def LayerNormOp : Fused<"layer_norm", [IsRowOp, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "(x - mean) * rsqrt(var + epsilon) * gain + bias over the last axis";
   let description = [{
     Ba, Kiros and Hinton, "Layer Normalization", 2016. The variance is the biased mean of the
@@ -60,7 +60,7 @@ def LayerNormOp : Fused<"layer_norm", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{$x (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon attr-dict `:` type($x)
       (`gain` type($gain)^)? (`bias` type($bias)^)?}];
 }
-def AddNormOp : Fused<"add_norm", [AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
+def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
   let summary = "sum = x + residual, and the norm of the sum";
   let description = [{
     The first result is the sum, rounded to the dtype; the second is `rms_norm` or `layer_norm`
@@ -77,7 +77,7 @@ def AddNormOp : Fused<"add_norm", [AttrSizedOperandSegments, AllTypesMatch<["x",
   let assemblyFormat = [{`` $norm $x `,` $residual (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon
       (`rounding` `` $rounding^)? attr-dict `:` type($x) (`gain` type($gain)^)? (`bias` type($bias)^)?}];
 }
-def AdalnModulateOp : Fused<"adaln_modulate", [AllTypesMatch<["shift", "scale"]>]> {
+def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatch<["shift", "scale"]>]> {
   let summary = "norm(x) * (1 + scale) + shift, the norm without gain or bias";
   let description = [{
     Peebles and Xie, "Scalable Diffusion Models with Transformers", 2023. Computed in f32 and
@@ -91,7 +91,7 @@ def AdalnModulateOp : Fused<"adaln_modulate", [AllTypesMatch<["shift", "scale"]>
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $norm $x `shift` $shift `scale` $scale `epsilon` $epsilon attr-dict `:` type($x) `,` type($scale)";
 }
-def GatedResidualOp : Fused<"gated_residual", [AllTypesMatch<["x", "f"]>]> {
+def GatedResidualOp : Fused<"gated_residual", [IsRowOp, RoundsOnce, AllTypesMatch<["x", "f"]>]> {
   let summary = "x + gate * f";
   let description = [{
     Computed in f32 and rounded once.
@@ -102,7 +102,7 @@ def GatedResidualOp : Fused<"gated_residual", [AllTypesMatch<["x", "f"]>]> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x `,` $gate `,` $f attr-dict `:` type($x) `,` type($gate)";
 }
-def RopeOp : Fused<"rope"> {
+def RopeOp : Fused<"rope", [IsRowOp, RoundsOnce]> {
   let summary = "rotary position embedding of the last axis";
   let description = [{
     Su et al., "RoFormer", 2021. Pair (a, b) becomes (a cos - b sin, a sin + b cos); pairs are
@@ -117,7 +117,7 @@ def RopeOp : Fused<"rope"> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
 }
-def NormRopeOp : Fused<"norm_rope"> {
+def NormRopeOp : Fused<"norm_rope", [IsRowOp]> {
   let summary = "rope(rms_norm(x)): the query's or key's own norm, then its rotation";
   let description = [{
     The norm runs over the last axis, one head at a time (Henry et al., "Query-Key Normalization",
@@ -151,8 +151,17 @@ def RopeAppendOp : Fused<"rope_append"> {
   let assemblyFormat = [{`` $pairing $cache `,` $x (`gain` $gain^)? `,` $cos `,` $sin `,` $positions `axis` $axis
       (`epsilon` $epsilon^)? (`rounding` `` $rounding^)? attr-dict `:` type($cache) `,` type($x)
       (`gain` type($gain)^)? `,` type($cos) `,` type($sin) `,` type($positions)}];
+  // In place: the block is written, nothing else is touched.
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &) {
+      return operand == 0 ? ::std::optional(::lathe::DimExpr(0)) : ::std::nullopt;
+    }
+    ::std::optional<::lathe::DimExpr> elementsWritten(const ::lathe::Sizes &sizes) {
+      return sizes.count(getX());
+    }
+  }];
 }
-def SiluGateOp : Fused<"silu_gate"> {
+def SiluGateOp : Fused<"silu_gate", [IsRowOp, RoundsOnce]> {
   let summary = "activation(gate) * up, for any gated activation";
   let description = [{
     Shazeer, "GLU Variants Improve Transformer", 2020. Computed in f32 (f64 for f64) and rounded
@@ -166,7 +175,7 @@ def SiluGateOp : Fused<"silu_gate"> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$gate `,` $up (`activation` `` $activation^)? attr-dict `:` type($gate) `,` type($up)";
 }
-def AttentionOp : Fused<"attention", [AttrSizedOperandSegments]> {
+def AttentionOp : Fused<"attention", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q k^T + mask) v with grouped heads";
   let description = [{
     q `[b, h, s, d]`, k `[b, g, t, d]`, v `[b, g, t, e]` with g dividing h (query head i reads key
@@ -195,8 +204,13 @@ def AttentionOp : Fused<"attention", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{$q `,` $k `,` $v (`mask` $mask^)? (`positions` $positions^)? `scale` $scale
       (`softcap` $softcap^)? (`causal` `` $causal^)? (`window` $window^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
       (`mask` type($mask)^)? (`positions` type($positions)^)?}];
+  let extraClassDeclaration = [{
+    // The visible part of the scores alone.
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes);
+  }];
 }
-def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
+def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "activation(x w^T + bias) + residual";
   let description = [{
     x `[..., k]`; w `[n, k]` under layout `out_in` and `packed`, `[k, n]` under `in_out`; bias `[n]`;
@@ -216,7 +230,7 @@ def LinearOp : Fused<"linear", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
       (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
 }
-def EmbeddingOp : Fused<"embedding"> {
+def EmbeddingOp : Fused<"embedding", [IsRowOp, RoundsOnce]> {
   let summary = "rows of a table by token id, scaled, plus rows of positions";
   let description = [{
     ids `[...]`, table `[vocabulary, d]` -> `[..., d]`: `table[ids] * scale + positions`. Without
@@ -232,5 +246,11 @@ def EmbeddingOp : Fused<"embedding"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = [{$ids `,` $table (`positions` $positions^)? (`scale` $scale^)? attr-dict `:`
       type($ids) `,` type($table) (`positions` type($positions)^)?}];
+  // Of the table its rows.
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes) {
+      return operand == 1 ? ::std::optional(sizes.count(getY())) : ::std::nullopt;
+    }
+  }];
 }
 #endif

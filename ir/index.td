@@ -3,7 +3,7 @@
 #define LATHE_INDEX_TD
 include "attrs.td"
 
-def IotaOp : PureInferred<"iota"> {
+def IotaOp : Movement<"iota"> {
   let summary = "0, 1, 2, ... along one axis, the same along the others";
   let description = [{
     - [C1] the axis is inside the shape.
@@ -13,7 +13,7 @@ def IotaOp : PureInferred<"iota"> {
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$shape `axis` $axis `dtype` $dtype attr-dict";
 }
-def GatherOp : PureInferred<"gather"> {
+def GatherOp : Movement<"gather"> {
   let summary = "slices of x along one axis, chosen by indices";
   let description = [{
     The dims of `indices` replace the axis: `x[.., a, ..]` by `i[..]` gives
@@ -25,8 +25,13 @@ def GatherOp : PureInferred<"gather"> {
   let arguments = (ins AnyTensorType:$x, IdTensor:$indices, I64Attr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $indices `axis` $axis attr-dict `:` type($x) `,` type($indices)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes) {
+      return operand == 0 ? ::std::optional(sizes.count(getY())) : ::std::nullopt;
+    }
+  }];
 }
-def UpdateOp : PureInferred<"update"> {
+def UpdateOp : PureInferred<"update", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "x with a block of one axis overwritten, at a position per batch";
   let description = [{
     `y = x; y[b, .., positions[b] + s, ..] = value[b, .., s, ..]` with `s` along `axis` and `b`
@@ -40,8 +45,17 @@ def UpdateOp : PureInferred<"update"> {
   let arguments = (ins AnyTensorType:$x, AnyTensorType:$value, IdTensor:$positions, I64Attr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $value `,` $positions `axis` $axis attr-dict `:` type($x) `,` type($value) `,` type($positions)";
+  // In place: the block is written, nothing else is touched.
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &) {
+      return operand == 0 ? ::std::optional(::lathe::DimExpr(0)) : ::std::nullopt;
+    }
+    ::std::optional<::lathe::DimExpr> elementsWritten(const ::lathe::Sizes &sizes) {
+      return sizes.count(getValue());
+    }
+  }];
 }
-def RandomBitsOp : PureInferred<"random_bits"> {
+def RandomBitsOp : PureInferred<"random_bits", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "uniform i32 bits from a counter-based generator (Philox-4x32-10)";
   let description = [{
     Element n of the result is word n mod 4 of the Philox block with counter n / 4 and the 64-bit

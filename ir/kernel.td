@@ -6,7 +6,7 @@
 include "attrs.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-def PackOp : PureInferred<"pack"> {
+def PackOp : PureInferred<"pack", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "a weight matrix re-ordered for the backend's matmul";
   let description = [{
     The result keeps the logical type of the `[n, k]` matrix; its bytes are the backend's own.
@@ -19,7 +19,7 @@ def PackOp : PureInferred<"pack"> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$w `` $source attr-dict `:` type($w)";
 }
-def RegionOp : LatheOp<"region", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+def RegionOp : LatheOp<"region", [Pure, HasOwnKernel, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "elementary ops that run as one generated kernel";
   let description = [{
     - [C1] the block's arguments have the types of the operands.
@@ -31,13 +31,13 @@ def RegionOp : LatheOp<"region", [Pure, IsolatedFromAbove, SingleBlockImplicitTe
   let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs) $body";
   let hasVerifier = 1;
 }
-def YieldOp : LatheOp<"yield", [Pure, Terminator, ReturnLike, HasParent<"RegionOp">]> {
+def YieldOp : LatheOp<"yield", [Pure, IsDeclaration, Terminator, ReturnLike, HasParent<"RegionOp">]> {
   let summary = "the results of a fusion region";
   let arguments = (ins Variadic<AnyTensorType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
   let builders = [OpBuilder<(ins), [{ }]>];
 }
-def KernelOp : LatheOp<"kernel", [Pure]> {
+def KernelOp : LatheOp<"kernel", [Pure, HasOwnKernel]> {
   let summary = "one call of a backend's kernel";
   let description = [{
     `kind` names the kernel family (`region`, `linear`, `attention`, ...), `callee` the generated

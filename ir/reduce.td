@@ -3,7 +3,7 @@
 #define LATHE_REDUCE_TD
 include "attrs.td"
 
-class Reduce<string mnemonic, string text, Type type> : PureInferred<mnemonic> {
+class Reduce<string mnemonic, string text, Type type> : PureInferred<mnemonic, [IsReduction]> {
   let summary = text;
   let description = [{
     Reduces the listed axes; they stay as literal 1s under `keep_dims`, else they go. bf16 and f16
@@ -16,6 +16,11 @@ class Reduce<string mnemonic, string text, Type type> : PureInferred<mnemonic> {
                        DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs type:$y);
   let assemblyFormat = "$x `axes` $axes (`keep_dims` $keep_dims^)? attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes) {
+      return sizes.reals(getX());
+    }
+  }];
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         ::std::optional<::mlir::Location> loc, Adaptor a, ::llvm::SmallVectorImpl<::mlir::Type> &r) {
@@ -32,7 +37,8 @@ def ReduceProdOp : Reduce<"reduce_prod", "product over axes; 1 if empty", Number
 def ReduceAnyOp : Reduce<"reduce_any", "logical or over axes", BoolTensor>;
 def ReduceAllOp : Reduce<"reduce_all", "logical and over axes", BoolTensor>;
 
-class ArgReduce<string mnemonic, string text> : PureInferred<mnemonic> {
+class ArgReduce<string mnemonic, string text>
+    : PureInferred<mnemonic, [IsReduction, HasNoArithmetic]> {
   let summary = text;
   let description = [{
     The axis goes; the result is i64. Ties give the first index; a NaN wins. An axis of a symbolic
@@ -53,14 +59,19 @@ class ArgReduce<string mnemonic, string text> : PureInferred<mnemonic> {
 def ArgMaxOp : ArgReduce<"argmax", "index of the largest element">;
 def ArgMinOp : ArgReduce<"argmin", "index of the smallest element">;
 
-def CumSumOp : PureInferred<"cumsum"> {
+def CumSumOp : PureInferred<"cumsum", [HasOwnKernel]> {
   let summary = "inclusive running sum along one axis";
   let description = "- [C1] the axis is inside the rank.";
   let arguments = (ins NumberTensor:$x, I64Attr:$axis);
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$x `axis` $axis attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes) {
+      return sizes.reals(getX());
+    }
+  }];
 }
-def TopKOp : PureInferred<"top_k"> {
+def TopKOp : PureInferred<"top_k", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "the k largest of the last axis, descending, and their indices";
   let description = [{
     Equal values keep the order of their indices; a NaN counts as the largest.

@@ -3,7 +3,7 @@
 #define LATHE_SHAPE_TD
 include "attrs.td"
 
-def TransposeOp : PureInferred<"transpose"> {
+def TransposeOp : Movement<"transpose"> {
   let summary = "permutes the axes: axis i of the result is axis permutation[i] of x";
   let description = "- [C1] `permutation` is a permutation of the axes.";
   let arguments = (ins AnyTensorType:$x, DenseI64ArrayAttr:$permutation);
@@ -11,7 +11,7 @@ def TransposeOp : PureInferred<"transpose"> {
   let assemblyFormat = "$x $permutation attr-dict `:` type($x)";
   let hasFolder = 1;
 }
-def ReshapeOp : PureInferred<"reshape"> {
+def ReshapeOp : Movement<"reshape"> {
   let summary = "the same elements in row-major order under other dims";
   let description = "- [C1] the products of the dims are provably equal.";
   let arguments = (ins AnyTensorType:$x, DimsAttr:$shape);
@@ -19,7 +19,7 @@ def ReshapeOp : PureInferred<"reshape"> {
   let assemblyFormat = "$x `to` $shape attr-dict `:` type($x)";
   let hasFolder = 1;
 }
-def BroadcastOp : PureInferred<"broadcast"> {
+def BroadcastOp : Movement<"broadcast"> {
   let summary = "stretches literal 1s and adds leading axes";
   let description = [{
     - [C1] the result has at least the operand's rank.
@@ -30,7 +30,7 @@ def BroadcastOp : PureInferred<"broadcast"> {
   let assemblyFormat = "$x `to` $shape attr-dict `:` type($x)";
   let hasFolder = 1;
 }
-def SliceOp : PureInferred<"slice"> {
+def SliceOp : Movement<"slice"> {
   let summary = "a box of x: element i of an axis is start + i * stride";
   let description = [{
     - [C1] one start, size and stride per axis.
@@ -41,9 +41,14 @@ def SliceOp : PureInferred<"slice"> {
                        DenseI64ArrayAttr:$strides);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `starts` $starts `sizes` $sizes `strides` $strides attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned, const ::lathe::Sizes &sizes) {
+      return sizes.count(getY());
+    }
+  }];
   let hasFolder = 1;
 }
-def ConcatOp : PureInferred<"concat"> {
+def ConcatOp : Movement<"concat"> {
   let summary = "joins tensors along one axis";
   let description = [{
     - [C1] at least one operand, all of one element type and rank.
@@ -54,7 +59,7 @@ def ConcatOp : PureInferred<"concat"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$inputs `axis` $axis attr-dict `:` type($inputs)";
 }
-def PadOp : PureInferred<"pad"> {
+def PadOp : Movement<"pad"> {
   let summary = "adds `low` elements before and `high` after each axis, all equal to the value";
   let description = [{
     - [C1] `value` is a rank-0 tensor of the operand's element type.
@@ -65,7 +70,7 @@ def PadOp : PureInferred<"pad"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $value `low` $low `high` $high attr-dict `:` type($x) `,` type($value)";
 }
-def ReverseOp : PureInferred<"reverse"> {
+def ReverseOp : Movement<"reverse"> {
   let summary = "turns the listed axes around";
   let description = [{
     - [C1] every axis is inside the rank.

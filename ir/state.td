@@ -4,7 +4,7 @@
 #define LATHE_STATE_TD
 include "attrs.td"
 
-def ConstantOp : LatheOp<"constant", [Pure, ConstantLike, InferTypeOpAdaptor]> {
+def ConstantOp : LatheOp<"constant", [Pure, ConstantLike, IsDeclaration, InferTypeOpAdaptor]> {
   let summary = "a literal tensor";
   let description = "For scalars and small tables; checkpoint tensors are `lathe.weight`.";
   let arguments = (ins ElementsAttr:$value);
@@ -12,7 +12,7 @@ def ConstantOp : LatheOp<"constant", [Pure, ConstantLike, InferTypeOpAdaptor]> {
   let assemblyFormat = "$value attr-dict";
   let hasFolder = 1;
 }
-def WeightOp : LatheOp<"weight", [Pure]> {
+def WeightOp : LatheOp<"weight", [Pure, IsDeclaration]> {
   let summary = "a checkpoint tensor by name; its values are never in the IR";
   let description = "- [C1] the shape is static.";
   let arguments = (ins StrAttr:$name);
@@ -20,7 +20,7 @@ def WeightOp : LatheOp<"weight", [Pure]> {
   let assemblyFormat = "$name attr-dict `:` type($y)";
   let hasVerifier = 1;
 }
-def DimOp : LatheOp<"dim", [Symbol]> {
+def DimOp : LatheOp<"dim", [Symbol, IsDeclaration]> {
   let summary = "a named dimension and its range";
   let description = "- [C1] 0 <= lo <= hi, and `multiple` is at least 1.";
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$lo, I64Attr:$hi,
@@ -28,7 +28,7 @@ def DimOp : LatheOp<"dim", [Symbol]> {
   let assemblyFormat = "$sym_name $lo `to` $hi (`multiple` $multiple^)? attr-dict";
   let hasVerifier = 1;
 }
-def StateOp : LatheOp<"state", [Symbol]> {
+def StateOp : LatheOp<"state", [Symbol, IsDeclaration]> {
   let summary = "a tensor that lives across calls, zero at first";
   let description = [{
     Entry points take it as an argument marked `lathe.state = @name` and return its new value as a

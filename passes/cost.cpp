@@ -12,47 +12,7 @@ namespace {
 
 constexpr StringLiteral kNote = "lathe.cost";
 
-template <class... Ops>
-bool isAny(OperationName name) {
-  return ((name.getTypeID() == TypeID::get<Ops>()) || ...);
-}
-
-// How many floating-point operations an op of the dialect is.
-enum class Work {
-  PerResult,   // one for every element of the result
-  PerOperand,  // one for every element that is reduced
-  Product,     // two for every product of a contraction
-  Decomposed,  // those of the decomposition
-  Attention,   // those of the visible scores
-  Body,        // those of the region's ops
-  Noted,       // what the kernel call says
-  None,        // moves, compares or converts
-  Declared,    // holds no arithmetic and moves nothing
-};
-
-std::optional<Work> workOf(OperationName name) {
-  if (isAny<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp, CosOp, TanhOp,
-            ErfOp, SigmoidOp, FloorOp, CeilOp, RoundOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp,
-            PowOp, ModOp>(name))
-    return Work::PerResult;
-  if (isAny<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp>(name))
-    return Work::PerOperand;
-  if (isAny<MatmulOp, ConvolutionOp>(name)) return Work::Product;
-  if (isAny<AttentionOp>(name)) return Work::Attention;
-  if (isAny<RegionOp>(name)) return Work::Body;
-  if (isAny<KernelOp>(name)) return Work::Noted;
-  if (isAny<ConstantOp, WeightOp, DimOp, StateOp, YieldOp>(name)) return Work::Declared;
-  if (isAny<LogicalNotOp, IsNanOp, LogicalAndOp, LogicalOrOp, BitwiseAndOp, BitwiseOrOp,
-            BitwiseXorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp, CastOp, BitcastOp,
-            ReduceAnyOp, ReduceAllOp, ArgMaxOp, ArgMinOp, TopKOp, TransposeOp, ReshapeOp,
-            BroadcastOp, SliceOp, ConcatOp, PadOp, ReverseOp, IotaOp, GatherOp, UpdateOp,
-            RandomBitsOp, PackOp>(name))
-    return Work::None;
-  if (name.hasInterface<DecomposableOp>()) return Work::Decomposed;
-  return std::nullopt;
-}
-
-bool isDeclaration(Operation* op) { return workOf(op->getName()) == Work::Declared; }
+bool isDeclaration(Operation* op) { return op->hasTrait<fact::IsDeclaration>(); }
 
 Type elementOf(Value v) { return tensorType(v).getElementType(); }
 bool isReal(Value v) { return isa<FloatType>(elementOf(v)); }
@@ -74,22 +34,25 @@ bool isHeld(Value v) {
 
 class Model {
  public:
-  explicit Model(const SymbolValues& values) : values_(values) {}
+  explicit Model(const SymbolValues& values) : sizes_(values) {}
 
   std::optional<Cost> of(Operation* op) {
     if (isDeclaration(op)) return Cost{};
     if (auto kernel = dyn_cast<KernelOp>(op)) return noted(kernel);
     if (auto region = dyn_cast<RegionOp>(op)) {
       Block& body = region.getBody().front();
-      return around(op, body, body.getTerminator()->getOperands());
+      return around(op, body, body.getTerminator()->getOperands(), op->getOperands());
     }
-    if (auto attention = dyn_cast<AttentionOp>(op)) return ofAttention(attention);
-    if (op->getName().getDialectNamespace() != "lathe") return std::nullopt;
+    if (!isa<CostedOp>(op)) return std::nullopt;
     // The op alone, or its decomposition, as the body of a kernel.
     Block body;
     IRMapping map;
+    SmallVector<Value> operands;  // each once, in the order of the block's arguments
     for (Value v : op->getOperands())
-      if (!map.contains(v)) map.map(v, body.addArgument(v.getType(), op->getLoc()));
+      if (!map.contains(v)) {
+        map.map(v, body.addArgument(v.getType(), op->getLoc()));
+        operands.push_back(v);
+      }
     Operation* copy = op->clone(map);
     body.push_back(copy);
     // A packed weight holds the same numbers: the layout changes no arithmetic.
@@ -97,17 +60,13 @@ class Model {
         linear && linear.getLayout() == WeightLayout::packed)
       linear.setLayout(WeightLayout::out_in);
     SmallVector<Value> results(copy->getResults());
-    if (auto fused = dyn_cast<DecomposableOp>(copy)) {
+    if (auto fused = dyn_cast<DecomposableOp>(copy); fused && !ownFlops(copy)) {
       OpBuilder b(copy);
       auto made = fused.decompose(b);
       if (failed(made)) return std::nullopt;
       results.assign(made->begin(), made->end());
       copy->erase();
     }
-    // Each operand once, in the order of the block's arguments.
-    SmallVector<Value> operands;
-    for (Value v : op->getOperands())
-      if (!llvm::is_contained(operands, v)) operands.push_back(v);
     return around(op, body, results, operands);
   }
 
@@ -124,77 +83,46 @@ class Model {
                 note.contains("narrow")};
   }
 
-  DimExpr dim(Value v, int64_t axis) const {
-    auto d = dimExprOf(tensorType(v), axis);
-    return d ? substitute(*d, values_) : DimExpr::symbol("?");
+  std::optional<DimExpr> ownFlops(Operation* op) {
+    auto costed = dyn_cast<CostedOp>(op);
+    return costed ? costed.flops(sizes_) : std::nullopt;
   }
-  DimExpr count(Value v) const {
-    DimExpr n = 1;
-    for (int64_t i = 0; i < tensorType(v).getRank(); ++i) n = n * dim(v, i);
-    return n;
-  }
-  DimExpr bytes(Value v) const { return count(v) * int64_t(sizeOf(*dtypeOf(elementOf(v)))); }
-
-  // Nothing for an op whose cost is that of others and is not known. An op of the dialect that no
-  // rule names counts its bytes alone.
+  // Nothing for an op whose cost is that of others and is not known.
   std::optional<DimExpr> flops(Operation* op) {
-    const Work work = workOf(op->getName()).value_or(Work::None);
-    Value y = op->getNumResults() ? op->getResult(0) : Value();
-    switch (work) {
-      case Work::None:
-      case Work::Declared:
-        return DimExpr(0);
-      case Work::PerResult:
-        return isReal(y) ? count(y) : DimExpr(0);
-      case Work::PerOperand:
-        return isReal(y) ? count(op->getOperand(0)) : DimExpr(0);
-      case Work::Product:
-        if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
-          Value w = convolution.getW();
-          return DimExpr(2) * count(y) * dim(w, 1) * dim(w, 2) * dim(w, 3);
-        } else {
-          Value a = cast<MatmulOp>(op).getA();
-          return DimExpr(2) * count(y) * dim(a, tensorType(a).getRank() - 1);
-        }
-      case Work::Decomposed:
-      case Work::Attention:
-      case Work::Body:
-      case Work::Noted:
-        break;
-    }
+    if (auto own = ownFlops(op)) return own;
     auto cost = of(op);
     return cost ? std::optional(cost->flops) : std::nullopt;
   }
 
+  DimExpr bytes(Value v, const DimExpr& elements) const {
+    return elements * int64_t(sizeOf(*dtypeOf(elementOf(v))));
+  }
   // How much of a body's value is read: by users that look at a part of it, that part.
-  DimExpr readOf(Value v) const {
+  DimExpr readOf(Value v) {
     DimExpr part;
     for (OpOperand& use : v.getUses()) {
       Operation* user = use.getOwner();
-      const bool first = use.getOperandNumber() == 0;
-      if (isa<GatherOp, SliceOp>(user) && first)
-        part = part + bytes(user->getResult(0));
-      else if (isa<ReshapeOp>(user))
+      if (isa<ReshapeOp>(user)) {
         part = part + readOf(user->getResult(0));
-      else if (isa<EmbeddingOp>(user) && use.getOperandNumber() == 1)
-        part = part + bytes(user->getResult(0));
-      else if (!(isa<UpdateOp, RopeAppendOp>(user) && first))
-        return bytes(v);
+        continue;
+      }
+      auto costed = dyn_cast<CostedOp>(user);
+      auto elements = costed ? costed.elementsRead(use.getOperandNumber(), sizes_) : std::nullopt;
+      if (!elements) return sizes_.bytes(v);
+      part = part + bytes(v, *elements);
     }
     return part;
   }
   // An update writes its block, a view nothing.
-  DimExpr writtenOf(Value v) const {
+  DimExpr writtenOf(Value v) {
     Operation* def = v.getDefiningOp();
-    if (auto update = dyn_cast_or_null<UpdateOp>(def)) return bytes(update.getValue());
-    if (auto append = dyn_cast_or_null<RopeAppendOp>(def)) return bytes(append.getX());
-    if (isa_and_nonnull<ReshapeOp>(def)) return writtenOf(def->getOperand(0));
-    return def ? bytes(v) : DimExpr(0);
+    if (!def) return DimExpr(0);
+    if (isa<ReshapeOp>(def)) return writtenOf(def->getOperand(0));
+    auto costed = dyn_cast<CostedOp>(def);
+    auto elements = costed ? costed.elementsWritten(sizes_) : std::nullopt;
+    return elements ? bytes(v, *elements) : sizes_.bytes(v);
   }
 
-  std::optional<Cost> around(Operation* op, Block& body, ValueRange results) {
-    return around(op, body, results, op->getOperands());
-  }
   std::optional<Cost> around(Operation* op, Block& body, ValueRange results, ValueRange operands) {
     Cost cost;
     for (Operation& inner : body) {
@@ -217,67 +145,10 @@ class Model {
     return false;
   }
 
-  static bool atLeast(const DimExpr& a, const DimExpr& b) { return (a - b).provablyNonNegative(); }
-
-  // Twice the number of scores that are visible in one head, and the keys that any query sees.
-  // Query i of s sees the keys before first + i.
-  struct Visible {
-    DimExpr twicePairs, keys;
-  };
-  static Visible visible(AttentionOp op, const DimExpr& s, const DimExpr& t) {
-    const Visible all{DimExpr(2) * s * t, t};
-    if (op.getCausal() == Causal::none) return all;
-    const bool topLeft = op.getCausal() == Causal::top_left;
-    if (topLeft && !atLeast(t, s))
-      return atLeast(s, t) ? Visible{DimExpr(2) * s * t - t * t + t, t} : all;
-    if (!topLeft && !(t == s) && atLeast(s, t)) return {t * t + t, t};
-    const DimExpr first = topLeft ? DimExpr(1) : t - s + 1, window = int64_t(op.getWindow());
-    const DimExpr seen = topLeft ? s : t;
-    const Visible whole{s * (DimExpr(2) * first + s - 1), seen};
-    if (op.getWindow() == 0 || atLeast(window, first + s - 1)) return whole;
-    if (atLeast(first, window)) return {DimExpr(2) * s * window, s + window - 1};
-    if (!atLeast(window, first) || !atLeast(first + s - 1, window)) return whole;
-    const DimExpr growing = window - first;  // queries that see less than a window
-    return {growing * (first + window - 1) + DimExpr(2) * (s - growing) * window, seen};
-  }
-
-  Cost ofAttention(AttentionOp op) const {
-    Value q = op.getQ(), k = op.getK(), v = op.getV(), y = op.getY();
-    const int64_t rank = tensorType(q).getRank();
-    const DimExpr s = dim(q, rank - 2), t = dim(k, rank - 2);
-    const Visible seen = visible(op, s, t);
-    DimExpr rows = 1;  // of heads
-    for (int64_t i = 0; i + 2 < rank; ++i) rows = rows * dim(q, i);
-    // Two products, and per score the scale, the maximum, a difference, an exponential, the sum
-    // and a quotient; a soft cap and a float mask on top. Halves stay whole in pairs.
-    int64_t perScore = 6;
-    if (!op.getSoftcap().isZero()) perScore += 3;
-    if (op.getMask() && isReal(op.getMask())) perScore += 1;
-    perScore += perScore % 2;
-    const DimExpr half = dim(q, rank - 1) + dim(v, rank - 1) + perScore / 2;
-    Cost cost;
-    cost.flops = rows * seen.twicePairs * half;
-    const auto read = [&](Value operand, const DimExpr& n) {
-      cost.read = cost.read + n;
-      if (isHeld(operand)) cost.held = cost.held + n;
-    };
-    for (Value operand : op->getOperands()) {
-      DimExpr n = bytes(operand);
-      if (operand == k || operand == v)
-        n = n.dividedBy(t).value_or(n) * (n.dividedBy(t) ? seen.keys : DimExpr(1));
-      read(operand, n);
-    }
-    cost.written = bytes(y);
-    cost.narrow = isNarrow(op);
-    return cost;
-  }
-
-  const SymbolValues& values_;
+  Sizes sizes_;
 };
 
 }  // namespace
-
-bool hasCostRule(OperationName op) { return workOf(op).has_value(); }
 
 std::optional<Cost> costOf(Operation* op, const SymbolValues& values) {
   return Model(values).of(op);

@@ -8,7 +8,6 @@
 namespace mlir {
 class ModuleOp;
 class Operation;
-class OperationName;
 }  // namespace mlir
 
 namespace lathe {
@@ -19,16 +18,11 @@ namespace lathe {
 /// (positions count as a full cache). A fused op costs the arithmetic of its decomposition, a
 /// region that of its body.
 ///
-/// An op of the dialect without a rule (hasCostRule) counts its bytes alone.
-///
 /// Polynomials of the symbols, except that those in `values` are numbers: what depends on which of
 /// two sizes is the larger (windows, unequal lengths) is exact with numbers and else an upper bound
-/// where that cannot be proved. Nothing for ops of other dialects and for a kernel call whose
-/// backend did not note its cost.
+/// where that cannot be proved. Nothing for what does not say it (CostedOp, ir/interfaces.td): ops
+/// of other dialects, and a kernel call whose backend did not note its cost.
 std::optional<Cost> costOf(mlir::Operation* op, const SymbolValues& values = {});
-
-/// Whether the cost model says how much arithmetic an op of the dialect is: every registered one.
-bool hasCostRule(mlir::OperationName op);
 
 /// Keeps the cost of what a kernel call was made from, as its attribute `lathe.cost`: a call no
 /// longer says what it computes. Nothing happens without a cost.

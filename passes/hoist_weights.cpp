@@ -21,7 +21,7 @@ bool isStatic(Operation* op) {
 }
 // Tables worth keeping although no weight is in them: rotary angles and the like. Masks and ramps
 // are cheaper to make than to read.
-bool isTranscendental(Operation* op) { return isa<SinOp, CosOp, ExpOp, LogOp, PowOp, TanhOp>(op); }
+bool isTranscendental(Operation* op) { return op->hasTrait<fact::IsTranscendental>(); }
 
 class Hoister {
  public:

@@ -9,6 +9,7 @@
 #include "passes/hoist_weights.h"
 #include "passes/merge_linears.h"
 #include "passes/passes.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -46,10 +47,7 @@ struct FormRegionsPass : PassWrapper<FormRegionsPass, OperationPass<ModuleOp>> {
   LATHE_PASS(FormRegionsPass, "lathe-form-regions",
              "what is no contraction, scan or update becomes lathe.region ops")
   void runOnOperation() final {
-    formRegions(getOperation(), {.canEmit = [](Operation* op) {
-                  return !isa<MatmulOp, ConvolutionOp, LinearOp, AttentionOp, UpdateOp, TopKOp,
-                              CumSumOp, RandomBitsOp, PackOp, KernelOp, RegionOp>(op);
-                }});
+    formRegions(getOperation(), {.canEmit = [](Operation* op) { return !hasOwnKernel(op); }});
   }
 };
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Kinds of ops, as far as fusion regions and the code made from them go: one list for all passes
-// and backends.
+// What fusion regions, and the code made from them, ask of ops.
 #include "ir/types.h"
 
 namespace lathe {
 
-/// Every element of the result depends on the operands' elements at the same place.
-bool isElementwise(mlir::Operation* op);
-/// Only moves elements, or makes them from their indices.
-bool isMovement(mlir::Operation* op);
-bool isReduction(mlir::Operation* op);
-/// A fused op whose elementary form is row kernels.
-bool isFusedRowOp(mlir::Operation* op);
+// Facts of the ops' definitions (ir/facts.h).
+inline bool isElementwise(mlir::Operation* op) { return op->hasTrait<fact::IsElementwise>(); }
+inline bool isMovement(mlir::Operation* op) { return op->hasTrait<fact::IsMovement>(); }
+inline bool isReduction(mlir::Operation* op) { return op->hasTrait<fact::IsReduction>(); }
+inline bool isFusedRowOp(mlir::Operation* op) { return op->hasTrait<fact::IsRowOp>(); }
+inline bool hasOwnKernel(mlir::Operation* op) { return op->hasTrait<fact::HasOwnKernel>(); }
+/// Moves or converts the elements of its one operand.
+inline bool passesElements(mlir::Operation* op) {
+  return op->getNumOperands() == 1 && (isMovement(op) || llvm::isa<CastOp>(op));
+}
 
 llvm::SmallVector<int64_t> reducedAxes(mlir::Operation* reduction);
 /// Reduced axes stay as literal 1s.

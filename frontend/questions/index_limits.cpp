@@ -6,6 +6,7 @@
 
 #include "ir/types.h"
 #include "passes/match.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -47,8 +48,7 @@ class Limits {
     if (auto append = dyn_cast<RopeAppendOp>(op); append && v == append.getPositions())
       return size(append.getCache(), int64_t(append.getAxis())) -
              size(append.getX(), int64_t(append.getAxis()));
-    if (isa<CastOp, ReshapeOp, BroadcastOp, TransposeOp, SliceOp, ConcatOp, ReverseOp>(op))
-      return of(op->getResult(0));
+    if (isMovement(op) || isa<CastOp>(op)) return of(op->getResult(0));
     if (isa<AddOp>(op)) {
       auto limit = of(op->getResult(0));
       if (!limit) return std::nullopt;
@@ -66,8 +66,7 @@ class Limits {
     if (auto constant = splatValue(v)) return int64_t(*constant);
     Operation* def = v.getDefiningOp();
     if (auto iota = dyn_cast_or_null<IotaOp>(def)) return size(v, int64_t(iota.getAxis())) - 1;
-    if (isa_and_nonnull<CastOp, ReshapeOp, BroadcastOp, TransposeOp, SliceOp>(def))
-      return largestOf(def->getOperand(0));
+    if (def && passesElements(def)) return largestOf(def->getOperand(0));
     return std::nullopt;
   }
 

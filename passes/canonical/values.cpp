@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "passes/region_ops.h"
+
 using namespace mlir;
 
 namespace lathe {
@@ -64,7 +66,7 @@ bool isNeverNegative(Value value) {
   }
   if (isa_and_nonnull<AddOp, MaxOp>(op))
     return isNeverNegative(op->getOperand(0)) && isNeverNegative(op->getOperand(1));
-  if (isa_and_nonnull<ReduceSumOp, ReduceMeanOp, BroadcastOp, ReshapeOp, TransposeOp, CastOp>(op))
+  if (op && (isa<ReduceSumOp, ReduceMeanOp>(op) || passesElements(op)))
     return isFloat(op->getOperand(0)) && isNeverNegative(op->getOperand(0));
   return false;
 }

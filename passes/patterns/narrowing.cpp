@@ -19,9 +19,7 @@ namespace {
 
 bool isFusedInF32(Value v) {
   Operation* op = v.getDefiningOp();
-  return isa_and_nonnull<SoftmaxOp, RmsNormOp, LayerNormOp, AdalnModulateOp, GatedResidualOp,
-                         RopeOp, AttentionOp, LinearOp, SiluGateOp, EmbeddingOp>(op) &&
-         tensorType(v).getElementType().isF32();
+  return op && op->hasTrait<fact::RoundsOnce>() && tensorType(v).getElementType().isF32();
 }
 
 // Operands that stay f32 (or integers) whatever the op's dtype is.

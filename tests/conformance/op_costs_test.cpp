@@ -66,18 +66,21 @@ TEST(OpCosts, EveryOpThatCanBeRecordedHasOne) {
   }
 }
 
-TEST(OpCosts, EveryRegisteredOpHasARule) {
+TEST(OpCosts, EveryRegisteredOpSaysItsCost) {
   auto context = createContext();
   int seen = 0;
   for (mlir::RegisteredOperationName op : context->getRegisteredOperations())
     if (op.getDialectNamespace() == "lathe") {
-      EXPECT_TRUE(hasCostRule(op)) << op.getStringRef().str() << " is missing in passes/cost.cpp";
+      const bool says = op.hasInterface<CostedOp>() || op.hasTrait<fact::IsDeclaration>() ||
+                        op.getStringRef() == RegionOp::getOperationName() ||
+                        op.getStringRef() == KernelOp::getOperationName();
+      EXPECT_TRUE(says) << op.getStringRef().str() << " does not say what it costs";
       ++seen;
     }
   EXPECT_GT(seen, 60);
 }
 
-TEST(OpCosts, AnOpWithoutARuleCountsItsBytes) {
+TEST(OpCosts, WhatIsUnknownHasNoCost) {
   Graph g;
   g.output("y", exp(g.input("x", DType::F32, {8})));
   mlir::Operation* op = opsOf(g).back();
@@ -86,13 +89,8 @@ TEST(OpCosts, AnOpWithoutARuleCountsItsBytes) {
   unknown.addOperands(op->getOperands());
   unknown.addTypes(op->getResultTypes());
   mlir::Operation* made = mlir::OpBuilder(op).create(unknown);
-  EXPECT_FALSE(hasCostRule(made->getName()));
-  const auto cost = costOf(made);
+  EXPECT_FALSE(costOf(made).has_value());
   made->erase();
-  ASSERT_TRUE(cost.has_value());
-  EXPECT_EQ(cost->flops, DimExpr(0));
-  EXPECT_EQ(cost->read, DimExpr(32));
-  EXPECT_EQ(cost->written, DimExpr(32));
 }
 
 // A fused op is its decomposition: the same arithmetic, no more traffic than op by op.

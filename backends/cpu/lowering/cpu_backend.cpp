@@ -15,6 +15,7 @@
 #include "passes/locations.h"
 #include "passes/choose_weight_layout.h"
 #include "passes/form_regions.h"
+#include "passes/region_ops.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -56,8 +57,7 @@ class CpuBackend final : public Backend {
         return "fused softmax runs over the last axis";
     } else if (isa<RopeAppendOp>(op)) {
       return "the rotation is one kernel and the write into the cache another";
-    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
-                    WeightOp, ConstantOp, KernelOp, RegionOp>(op)) {
+    } else if (!hasOwnKernel(op) && !isa<WeightOp, ConstantOp>(op)) {
       return cpu::whyNotEmittable(op);
     }
     return "";
@@ -74,9 +74,7 @@ class CpuBackend final : public Backend {
 
   std::vector<Step> lower(const BackendOptions&) const override {
     auto canEmit = [](Operation* op) {
-      return !isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, PackOp,
-                  LinearOp, AttentionOp, KernelOp>(op) &&
-             cpu::whyNotEmittable(op).empty();
+      return !hasOwnKernel(op) && cpu::whyNotEmittable(op).empty();
     };
     return {{"fold-transposes", foldTransposes, true},
             {"form-regions", [=](ModuleOp m) { formRegions(m, {.canEmit = canEmit}); }, true},

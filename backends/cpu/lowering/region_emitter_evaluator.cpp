@@ -133,7 +133,7 @@ SmallVector<int64_t> Evaluator::cutsOf(Value tensor) const {
     int64_t low = pad.getLow().back();
     cuts.insert({low, length - pad.getHigh().back()});
     take(pad.getX(), low);
-  } else if (isa<TransposeOp, ReshapeOp, SliceOp, ReverseOp, GatherOp>(op)) {
+  } else if (isMovement(op) && !isa<ConcatOp, BroadcastOp, IotaOp>(op)) {
     return {};
   } else {
     for (Value v : op->getOperands())

@@ -15,8 +15,7 @@ using Values = KernelBuilder::Values;
 bool isArg(Operation* op) { return isa<ArgMaxOp, ArgMinOp>(op); }
 // Results that cost more than reading them back from the first-level cache.
 bool isExpensive(Operation* op) {
-  return isa<ExpOp, TanhOp, ErfOp, SigmoidOp, LogOp, SinOp, CosOp, PowOp, SqrtOp, RsqrtOp, DivOp,
-             GatherOp>(op) &&
+  return (op->hasTrait<fact::IsTranscendental>() || isa<SqrtOp, RsqrtOp, DivOp, GatherOp>(op)) &&
          tensorType(op->getResult(0)).getElementType().isFloat();
 }
 

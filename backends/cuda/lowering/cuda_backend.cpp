@@ -12,6 +12,7 @@
 #include "backends/program_builder.h"
 #include "backends/to_kernels.h"
 #include "passes/form_regions.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -47,8 +48,7 @@ class CudaBackend final : public Backend {
              "another";
     } else if (isa<PackOp>(op)) {
       return "weights stay row-major";
-    } else if (!isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, KernelOp,
-                    RegionOp, WeightOp>(op)) {
+    } else if (!hasOwnKernel(op) && !isa<WeightOp>(op)) {
       return cuda::whyNotPrintable(op);
     }
     return "";

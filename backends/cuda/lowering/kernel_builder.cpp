@@ -14,6 +14,7 @@
 #include "backends/cuda/lowering/variant_pruning.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/locations.h"
+#include "passes/region_ops.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -162,9 +163,7 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
 }
 
 bool isPrintedFromRegions(Operation* op) {
-  return !isa<MatmulOp, ConvolutionOp, UpdateOp, TopKOp, CumSumOp, RandomBitsOp, LinearOp,
-              AttentionOp, KernelOp, RegionOp>(op) &&
-         whyNotPrintable(op).empty();
+  return !hasOwnKernel(op) && whyNotPrintable(op).empty();
 }
 
 KernelSet kernelsOf(KernelOp call, const std::string& name) {

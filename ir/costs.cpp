@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ops cost whose arithmetic is more than one operation an element.
+#include "ir/types.h"
+#include "runtime/cost.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+DimExpr Sizes::dim(Value tensor, int64_t axis) const {
+  auto d = dimExprOf(tensorType(tensor), axis);
+  return d ? substitute(*d, symbols_) : DimExpr::symbol("?");
+}
+DimExpr Sizes::dimFromLast(Value tensor, int64_t axis) const {
+  return dim(tensor, tensorType(tensor).getRank() - axis);
+}
+DimExpr Sizes::count(Value tensor) const {
+  DimExpr n = 1;
+  for (int64_t i = 0; i < tensorType(tensor).getRank(); ++i) n = n * dim(tensor, i);
+  return n;
+}
+DimExpr Sizes::reals(Value tensor) const {
+  return isa<FloatType>(tensorType(tensor).getElementType()) ? count(tensor) : DimExpr(0);
+}
+DimExpr Sizes::bytes(Value tensor) const {
+  return count(tensor) * int64_t(sizeOf(*dtypeOf(tensorType(tensor).getElementType())));
+}
+
+std::optional<DimExpr> MatmulOp::flops(const Sizes& sizes) {
+  return DimExpr(2) * sizes.count(getY()) * sizes.dimFromLast(getA(), 1);
+}
+std::optional<DimExpr> ConvolutionOp::flops(const Sizes& sizes) {
+  DimExpr products = sizes.count(getY());
+  for (int64_t axis : {1, 2, 3}) products = products * sizes.dim(getW(), axis);
+  return DimExpr(2) * products;
+}
+
+namespace {
+
+bool atLeast(const DimExpr& a, const DimExpr& b) { return (a - b).provablyNonNegative(); }
+
+// Twice the number of scores that are visible in one head, and the keys that any query sees.
+struct Visible {
+  DimExpr twicePairs, keys;
+};
+
+// Query i of s sees the keys before first + i.
+Visible visibleOf(AttentionOp op, const Sizes& sizes) {
+  const DimExpr s = sizes.dimFromLast(op.getQ(), 2), t = sizes.dimFromLast(op.getK(), 2);
+  const Visible all{DimExpr(2) * s * t, t};
+  if (op.getCausal() == Causal::none) return all;
+  const bool topLeft = op.getCausal() == Causal::top_left;
+  if (topLeft && !atLeast(t, s))
+    return atLeast(s, t) ? Visible{DimExpr(2) * s * t - t * t + t, t} : all;
+  if (!topLeft && !(t == s) && atLeast(s, t)) return {t * t + t, t};
+  const DimExpr first = topLeft ? DimExpr(1) : t - s + 1, window = int64_t(op.getWindow());
+  const DimExpr seen = topLeft ? s : t;
+  const Visible whole{s * (DimExpr(2) * first + s - 1), seen};
+  if (op.getWindow() == 0 || atLeast(window, first + s - 1)) return whole;
+  if (atLeast(first, window)) return {DimExpr(2) * s * window, s + window - 1};
+  if (!atLeast(window, first) || !atLeast(first + s - 1, window)) return whole;
+  const DimExpr growing = window - first;  // queries that see less than a window
+  return {growing * (first + window - 1) + DimExpr(2) * (s - growing) * window, seen};
+}
+
+}  // namespace
+
+std::optional<DimExpr> AttentionOp::flops(const Sizes& sizes) {
+  const int64_t rank = tensorType(getQ()).getRank();
+  DimExpr rows = 1;  // of heads
+  for (int64_t i = 0; i + 2 < rank; ++i) rows = rows * sizes.dim(getQ(), i);
+  // Two products, and per score the scale, the maximum, a difference, an exponential, the sum and
+  // a quotient; a soft cap and a float mask on top. Halves stay whole in pairs.
+  int64_t perScore = 6;
+  if (!getSoftcap().isZero()) perScore += 3;
+  if (getMask() && isa<FloatType>(tensorType(getMask()).getElementType())) perScore += 1;
+  perScore += perScore % 2;
+  const DimExpr half = sizes.dimFromLast(getQ(), 1) + sizes.dimFromLast(getV(), 1) + perScore / 2;
+  return rows * visibleOf(*this, sizes).twicePairs * half;
+}
+std::optional<DimExpr> AttentionOp::elementsRead(unsigned operand, const Sizes& sizes) {
+  Value v = (*this)->getOperand(operand);
+  if (operand == 0 || operand > 2) return std::nullopt;
+  const DimExpr keys = sizes.dimFromLast(v, 2), all = sizes.count(v);
+  auto perKey = all.dividedBy(keys);
+  return perKey ? *perKey * visibleOf(*this, sizes).keys : all;
+}
+
+}  // namespace lathe

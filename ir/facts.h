@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Facts about ops that their .td definitions state as traits (ir/interfaces.td).
+#include "mlir/IR/OpDefinition.h"
+
+namespace lathe::fact {
+
+/// Every element of the result depends on the operands' elements at the same place.
+template <class Op>
+class IsElementwise : public mlir::OpTrait::TraitBase<Op, IsElementwise> {};
+/// Only moves elements, or makes them from their indices.
+template <class Op>
+class IsMovement : public mlir::OpTrait::TraitBase<Op, IsMovement> {};
+/// Combines the elements along axes.
+template <class Op>
+class IsReduction : public mlir::OpTrait::TraitBase<Op, IsReduction> {};
+/// A fused op whose elementary form is row kernels.
+template <class Op>
+class IsRowOp : public mlir::OpTrait::TraitBase<Op, IsRowOp> {};
+/// A function that costs many times what an addition does.
+template <class Op>
+class IsTranscendental : public mlir::OpTrait::TraitBase<Op, IsTranscendental> {};
+/// Names or holds something and runs nothing.
+template <class Op>
+class IsDeclaration : public mlir::OpTrait::TraitBase<Op, IsDeclaration> {};
+/// Runs as a kernel of its own on every backend, never as a part of a generated region.
+template <class Op>
+class HasOwnKernel : public mlir::OpTrait::TraitBase<Op, HasOwnKernel> {};
+/// Compares, converts, chooses or moves: no floating-point operation counts.
+template <class Op>
+class HasNoArithmetic : public mlir::OpTrait::TraitBase<Op, HasNoArithmetic> {};
+/// Computes in f32 whatever the dtype of its operands is, and rounds its result once.
+template <class Op>
+class RoundsOnce : public mlir::OpTrait::TraitBase<Op, RoundsOnce> {};
+
+}  // namespace lathe::fact
