@@ -129,6 +129,36 @@ TEST(Attention, AdditiveMasks) {
     }
 }
 
+TEST(Attention, MasksOfOneElementPerQuery) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (MaskKind kind : {MaskKind::Bool, MaskKind::AdditiveF32, MaskKind::AdditiveBf16})
+      for (int64_t queries : {1, 40}) {
+        AttentionCase c = makeCase(dtype, {2, 4, 2, queries, 140, 32, 32});
+        // Neighbours of the element are other queries' and mostly hide: reading them shows.
+        std::vector<double> mask(size_t(2 * queries), -kInf);
+        for (size_t i = 0; i < mask.size(); i += 3) mask[i] = 0;
+        addMask(c, kind, mask, 2, 1, queries);
+        c.args.maskStrides = {queries, 0, 1, 0};
+        checkAll(c);
+      }
+}
+
+TEST(Attention, HiddenKeysMayHoldAnything) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (float strange : {NAN, INFINITY, -INFINITY})
+      for (int64_t queries : {1, 40}) {
+        AttentionCase c = makeCase(dtype, {1, 4, 2, queries, 300, 32, 32});
+        std::vector<double> mask(300, 0.0);
+        for (size_t j : {0u, 77u, 140u, 299u}) {
+          mask[j] = 1;
+          for (size_t head : {0u, 1u}) c.k[(head * 300 + j) * 32 + 5] = strange;
+        }
+        c.store(1, c.k);
+        addMask(c, MaskKind::Bool, mask, 1, 1, 1);
+        checkAll(c);
+      }
+}
+
 TEST(Attention, FiniteMinimumMaskIsANumber) {
   AttentionCase c = makeCase(DType::F32, {1, 2, 2, 34, 130, 32, 32});
   // Rows hidden everywhere by the lowest float: softmax of equal scores, not the masked policy.
