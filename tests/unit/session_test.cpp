@@ -259,6 +259,26 @@ TEST_P(SessionTest, PositionsPastTheCacheAreErrors) {
   }
 }
 
+TEST_P(SessionTest, RowsThatReachPastTheCacheAreErrorsAndWriteNothing) {
+  Graph g;
+  g.state("rows", DType::F32, {2, 5, 3});
+  Tensor next = update(g.readState("rows"), g.input("new", DType::F32, {2, 2, 3}),
+                       g.input("at", DType::I64, {2}), 1);
+  g.writeState("rows", next);
+  g.output("sum", reduceSum(next, {0, 1, 2}));
+  Session s = open(g);
+  const Array rows = floats({2, 2, 3}, 1);
+  auto put = [&](int64_t first, int64_t second) {
+    const Array at = Array::fromInts(std::vector<int64_t>{first, second}, {2});
+    return s.run("forward", {{"new", rows}, {"at", at}}).at("sum").at(0);
+  };
+  for (int64_t bad : {int64_t(4), int64_t(5), int64_t(-1), INT64_MAX, INT64_MIN}) {
+    expectError(kInvalid, "axis", [&] { put(0, bad); });
+    expectError(kInvalid, "axis", [&] { put(bad, 0); });
+  }
+  EXPECT_EQ(put(3, 3), 78);  // the last place there is; nothing was written before
+}
+
 Graph weighted() {
   Graph g;
   Tensor x = g.input("x", DType::F32, {2, 4});
