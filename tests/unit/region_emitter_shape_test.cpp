@@ -195,6 +195,27 @@ TEST_P(RegionShape, PadsAllSides) {
       0);
 }
 
+TEST_P(RegionShape, PadsFixedSizesByOneElement) {
+  for (int64_t n : {1, 7, 15, 16, 33, 64})
+    for (int64_t low : {0, 1}) {
+      const std::string from = "f32[4, " + std::to_string(n) + "]",
+                        to = "f32[5, " + std::to_string(n + 1) + "]", front = std::to_string(low),
+                        back = std::to_string(1 - low);
+      auto k = compile("func.func @f(%x: " + from + ", %v: f32[]) -> " + to +
+                       " { %0 = lathe.pad %x, %v low [" + front + ", " + front + "] high [" + back +
+                       ", " + back + "] : " + from + ", f32[]\n return %0 : " + to + " }");
+      Array x = floats({4, n}), v = floats({});
+      auto y = k.run({x, v});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            const int64_t r = i / (n + 1) - low, j = i % (n + 1) - low;
+            return r >= 0 && r < 4 && j >= 0 && j < n ? x.at(r * n + j) : v.at(0);
+          },
+          0);
+    }
+}
+
 TEST_P(RegionShape, ReversesAndSlices) {
   auto k = compile(R"(func.func @f(%x: f32[m, n]) -> (f32[m, n], f32[m, n]) {
     %0 = lathe.reverse %x axes [1] : f32[m, n]
