@@ -120,3 +120,35 @@ func.func @constant_without_a_sign(%x: tensor<4xui8>) -> tensor<4xui8> {
   %1 = lathe.max %x, %0 : tensor<4xui8>, tensor<ui8>
   return %1 : tensor<4xui8>
 }
+
+// A sum over both axes is the mean of neither where it is divided by the size of one.
+// CHECK-LABEL: @sum_of_two_over_one
+// CHECK-COUNT-4: lathe.reduce_sum
+func.func @sum_of_two_over_one(%x: tensor<2x10xf32>) -> (tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>) {
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %ten = lathe.constant dense<10.0> : tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %tenth = lathe.constant dense<0.1> : tensor<f32>
+  %0 = lathe.reduce_sum %x axes [0, 1] keep_dims true : tensor<2x10xf32>
+  %a = lathe.div %0, %ten : tensor<1x1xf32>, tensor<f32>
+  %1 = lathe.reduce_sum %x axes [0, 1] keep_dims true : tensor<2x10xf32>
+  %b = lathe.div %1, %two : tensor<1x1xf32>, tensor<f32>
+  %2 = lathe.reduce_sum %x axes [0, 1] keep_dims true : tensor<2x10xf32>
+  %c = lathe.mul %2, %tenth : tensor<1x1xf32>, tensor<f32>
+  %3 = lathe.reduce_sum %x axes [0, 1] keep_dims true : tensor<2x10xf32>
+  %d = lathe.mul %3, %half : tensor<1x1xf32>, tensor<f32>
+  return %a, %b, %c, %d : tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+}
+
+// Parts that follow each other but skip elements, along the joined axis or another one.
+// CHECK-LABEL: @parts_of_other_strides
+// CHECK-COUNT-2: lathe.concat
+func.func @parts_of_other_strides(%x: tensor<6x4xf32>) -> (tensor<4x2xf32>, tensor<4x4xf32>) {
+  %a = lathe.slice %x starts <0, 0> sizes <2, 2> strides [1, 1] : tensor<6x4xf32>
+  %b = lathe.slice %x starts <2, 0> sizes <2, 2> strides [1, 2] : tensor<6x4xf32>
+  %0 = lathe.concat %a, %b axis 0 : tensor<2x2xf32>, tensor<2x2xf32>
+  %c = lathe.slice %x starts <0, 0> sizes <2, 4> strides [1, 1] : tensor<6x4xf32>
+  %d = lathe.slice %x starts <2, 0> sizes <2, 4> strides [2, 1] : tensor<6x4xf32>
+  %1 = lathe.concat %c, %d axis 0 : tensor<2x4xf32>, tensor<2x4xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<4x4xf32>
+}
