@@ -109,6 +109,13 @@ TEST(Sampler, TopPKeepsTheTokenThatCrossesIt) {
   EXPECT_EQ(drawn({.temperature = 1, .topP = 0.9}, logits), (std::set<int64_t>{0, 1, 2}));
 }
 
+TEST(Sampler, TopPKeepsNoTokenBeyondAnExactShare) {
+  const std::vector<float> equal(4, 2.0f);  // 1/4 each: no rounding decides
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.25}, equal), (std::set<int64_t>{0}));
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.5}, equal), (std::set<int64_t>{0, 1}));
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.75}, equal), (std::set<int64_t>{0, 1, 2}));
+}
+
 TEST(Sampler, TopPDrawsInProportionOfWhatItKeeps) {
   Sampler sampler({.temperature = 1, .topP = 0.6, .seed = 1});
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
