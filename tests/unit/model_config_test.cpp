@@ -273,6 +273,25 @@ TEST(GenerationConfig, ReadsWhatItObeysAndNotesTheRest) {
   EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"repetition_penalty"});
 }
 
+TEST(GenerationConfig, NotesASettingUnlessItsNumberSwitchesItOff) {
+  auto ignored = [](const std::string& key, const char* value) {
+    return parseGenerationConfig("{\"" + key + "\": " + value + "}", "g.json").ignoredFields;
+  };
+  for (std::string key :
+       {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p", "length_penalty",
+        "encoder_repetition_penalty", "repetition_penalty", "guidance_scale"}) {
+    EXPECT_TRUE(ignored(key, "1").empty()) << key;
+    EXPECT_TRUE(ignored(key, "1.0").empty()) << key;
+    EXPECT_TRUE(ignored(key, "null").empty()) << key;
+    EXPECT_EQ(ignored(key, "0"), std::vector<std::string>{key});
+    EXPECT_EQ(ignored(key, "2"), std::vector<std::string>{key});
+  }
+  for (std::string key : {"no_repeat_ngram_size", "min_length", "epsilon_cutoff"}) {
+    EXPECT_TRUE(ignored(key, "0").empty()) << key;
+    EXPECT_EQ(ignored(key, "1"), std::vector<std::string>{key});
+  }
+}
+
 TEST(GenerationConfig, IsEmptyWhereTheFolderHasNone) {
   test::TemporaryFolder folder;
   GenerationConfig c = loadGenerationConfig(folder.path());
