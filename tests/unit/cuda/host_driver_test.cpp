@@ -237,6 +237,43 @@ TEST_F(HostDriverTest, racesAreFoundPerByte) {
   }
 }
 
+// What the previous kernel wrote may not be there yet, and what it reads may still be wanted.
+TEST_F(HostDriverTest, overlappingLaunchesWaitForWhatTheOtherTouches) {
+  auto d = open("check");
+  const auto functions =
+      d->load({{"touch",
+                kernel("touch", "int* to, const int* from", "to[threadIdx.x] = from[threadIdx.x];"),
+                "", ""},
+               {"late",
+                kernel("late", "int* to, const int* from",
+                       "grid_dep_wait();\nto[threadIdx.x] = from[threadIdx.x];"),
+                "", ""}});
+  int* buffers[4];
+  for (int i = 0; i < 4; ++i) {
+    buffers[i] = static_cast<int*>(d->allocate(64 * 4, "buffer" + std::to_string(i)));
+    d->zero(buffers[i], 64 * 4);
+  }
+  struct Form {
+    int to, from;  ///< of the second kernel; the first writes buffer 0 and reads buffer 1
+    const char* report;
+  };
+  for (const Form& form : {Form{2, 3, ""},
+                           {2, 1, ""},
+                           {2, 0, "read of buffer0 + "},
+                           {1, 3, "write of buffer1 + "},
+                           {0, 3, "write of buffer0 + "}})
+    for (bool waits : {false, true}) {
+      const bool told = *form.report && !waits;
+      LaunchConfig config = configOf(1, 1, 64);
+      launch(*d, functions[0], config, buffers[0], buffers[1]);
+      config.overlaps = true;
+      launch(*d, functions[waits ? 1 : 0], config, buffers[form.to], buffers[form.from]);
+      const std::string found = messageOf([&] { d->synchronize(); });
+      EXPECT_THAT(found, HasSubstr(told ? form.report : "nothing thrown")) << form.to << form.from;
+      if (told) EXPECT_THAT(found, HasSubstr("before griddepcontrol.wait"));
+    }
+}
+
 // Several tensors lie in one allocation: each parameter reaches its own alone, launched or
 // recorded.
 TEST_F(HostDriverTest, parametersHaveBoundsOfTheirOwn) {
