@@ -32,6 +32,20 @@ TEST(NnMultiHeadAttention, HidesWithItsOwnNumberNotWithInfinity) {
   EXPECT_FALSE(has(text, "0xFF800000"));
 }
 
+TEST(NnMultiHeadAttention, RelativeKeysTakeTheScaleOfTheScores) {
+  for (bool given : {false, true}) {
+    Recording r;
+    nn::MultiHeadAttentionOptions o = heads(4);
+    o.relativeDistance = 3;
+    o.attention.scaleForm = nn::AttentionOptions::ScaleForm::Multiply;
+    if (given) o.attention.scale = 0.375;
+    const std::string text = r.text(nn::MultiHeadAttention(r.g, "a", o)(r.x));
+    // Of the scores and of the products with the relative keys; without one, 1 / sqrt(16).
+    EXPECT_EQ(countOf(text, "dense<3.750000e-01>"), given ? 2 : 0) << text;
+    EXPECT_EQ(countOf(text, "dense<2.500000e-01>"), given ? 0 : 2) << text;
+  }
+}
+
 TEST(NnMultiHeadAttention, ChecksItsOptionsAndOperands) {
   Recording r;
   expectError([&] { nn::MultiHeadAttention(r.g, "a", heads(5)); },
