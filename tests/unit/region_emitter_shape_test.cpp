@@ -216,6 +216,28 @@ TEST_P(RegionShape, PadsFixedSizesByOneElement) {
     }
 }
 
+// A chunk of lanes may lie across the border of what it is divided by.
+TEST_P(RegionShape, MergesTurnedAxesOfOddSizes) {
+  for (std::string t : {"f64", "f32", "bf16", "i8"})
+    for (auto [a, b] : {std::pair{2, 3}, {4, 3}, {2, 5}, {4, 7}, {8, 9}, {3, 4}}) {
+      const std::string n = std::to_string(a), k = std::to_string(b), all = std::to_string(a * b);
+      const DType dtype = *parseDType(t);
+      auto kernel = compile("func.func @f(%x: " + t + "[m, " + k + ", " + n + "]) -> " + t +
+                            "[m, " + all + "] { %0 = lathe.transpose %x [0, 2, 1] : " + t + "[m, " +
+                            k + ", " + n + "]\n%1 = lathe.reshape %0 to <m, " + all + "> : " + t +
+                            "[m, " + n + ", " + k + "]\n return %1 : " + t + "[m, " + all + "] }");
+      Array x = isFloat(dtype) ? floats({5, b, a}, dtype) : integers({5, b, a}, dtype, -99, 99);
+      auto y = kernel.run({x}, {{"m", 5}});
+      expectNear(
+          y[0],
+          [&](int64_t i) {
+            const int64_t r = i / (a * b), j = i % (a * b);
+            return x.at((r * b + j % b) * a + j / b);
+          },
+          0);
+    }
+}
+
 TEST_P(RegionShape, ReversesAndSlices) {
   auto k = compile(R"(func.func @f(%x: f32[m, n]) -> (f32[m, n], f32[m, n]) {
     %0 = lathe.reverse %x axes [1] : f32[m, n]
