@@ -249,6 +249,16 @@ TEST(AttentionKernels, WithoutTensorCoresWhereTheyDecline) {
   EXPECT_THAT(whyNotTensorCores(a), HasSubstr("multiples of 8 up to 256, got 60 and 60"));
   a = attentionCase(groupedAttention(DType::F16, 8, 1, 64, 64), 1, 1, 1).kernel;
   EXPECT_EQ(whyNotTensorCores(a), "");
+  for (AttentionView AttentionKernel::* view :
+       {&AttentionKernel::q, &AttentionKernel::k, &AttentionKernel::v, &AttentionKernel::y})
+    for (DimExpr AttentionView::* member : {&AttentionView::offset, &AttentionView::batch,
+                                            &AttentionView::head, &AttentionView::token})
+      for (int64_t elements : {1, 2, 4, 8, 12, 16}) {
+        AttentionKernel other = a;
+        (other.*view).*member = DimExpr::symbol("s") * elements;
+        EXPECT_EQ(whyNotTensorCores(other).find("16 bytes") == std::string::npos, elements % 8 == 0)
+            << elements;
+      }
   a.k.token = DimExpr::symbol("s");
   EXPECT_THAT(whyNotTensorCores(a), HasSubstr("16 bytes"));
 }
