@@ -4,6 +4,7 @@
 
 #include "frontend/compile.h"
 #include "frontend/graph.h"
+#include "ir/ops.h"
 #include "runtime/session.h"
 
 namespace lathe {
@@ -60,6 +61,29 @@ TEST_P(RotatedParts, AgreeWithTheReference) {
       inputs[name] = a;
     }
     const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
+  }
+}
+
+// What the layer's kernel computes of a norm on its way, nobody else gets.
+TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 64);
+  Tensor x = g.input("x", DType::F32, {rows, 32});
+  Tensor norm = fused::rmsNorm(x, g.weight("gain", DType::F32, {32}), 1e-5, "after_gain");
+  g.output("y", matmul(norm, transpose(g.weight("w", DType::F32, {48, 32}), {1, 0})));
+  g.output("z", norm * 2.0);
+  g.output("norm", norm);
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t count : {1, 33}) {
+    Array a(DType::F32, {count, 32});
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+    const Arrays got = cuda.run("forward", {{"x", a}}), want = reference.run("forward", {{"x", a}});
     for (const auto& [name, value] : want)
       for (int64_t i = 0; i < value.size(); ++i)
         ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
