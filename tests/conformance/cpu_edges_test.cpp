@@ -32,6 +32,27 @@ TEST(CpuEdges, ANanConstantIsLargestAndSmallest) {
   }
 }
 
+TEST(CpuEdges, NansAndEqualsComeInTheOrderOfTheirIndices) {
+  for (const char* backend : {"cpu", "reference"})
+    for (int64_t k : {1, 5, 40}) {
+      Graph g;
+      auto [values, indices] = topK(g.input("x", DType::F32, {3, 40}), k);
+      g.output("values", values);
+      g.output("indices", indices);
+      Session session(compile(g, {.backend = backend}));
+      Array x(DType::F32, {3, 40});  // NaN everywhere, at every second place, and zeros
+      for (int64_t i = 0; i < x.size(); ++i)
+        if (i < 40 || (i < 80 && i % 2)) x.set(i, kNan);
+      const Arrays got = session.run("forward", {{"x", x}});
+      for (int64_t row = 0; row < 3; ++row)
+        for (int64_t i = 0; i < k; ++i) {
+          const int64_t want = row == 1 ? (i < 20 ? 2 * i + 1 : 2 * (i - 20)) : i;
+          EXPECT_EQ(got.at("indices").at(row * k + i), want) << backend << " " << row;
+          EXPECT_EQ(std::isnan(got.at("values").at(row * k + i)), row == 0 || (row == 1 && i < 20));
+        }
+    }
+}
+
 TEST(CpuEdges, AttentionWithoutKeysIsASumOfNothing) {
   for (const char* backend : {"cpu", "reference"}) {
     Graph g;
