@@ -511,6 +511,13 @@ TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
   std::ofstream(config) << R"({"do_sample": true, "temperature": 3.0})";
   EXPECT_EQ(ids("--seed 7"), sampled);
   EXPECT_EQ(ids("--seed 7 --temp 0"), greedy);
+  // Numbers for sampling, of a model that does not ask for it, count for nothing.
+  for (const char* narrow : {"\"top_k\": 1", "\"top_p\": 1e-9"}) {
+    std::ofstream(config) << "{\"do_sample\": false, " << narrow << "}";
+    EXPECT_EQ(ids("--seed 7 --temp 3"), sampled) << narrow;
+    std::ofstream(config) << "{\"do_sample\": true, \"temperature\": 3, " << narrow << "}";
+    EXPECT_EQ(ids("--seed 7"), greedy) << narrow;
+  }
   std::ofstream(config) << R"({"do_sample": false, "temperature": 3.0})";
   EXPECT_EQ(ids("--seed 7"), greedy);
   std::filesystem::remove(config);
