@@ -152,3 +152,23 @@ func.func @parts_of_other_strides(%x: tensor<6x4xf32>) -> (tensor<4x2xf32>, tens
   %1 = lathe.concat %c, %d axis 0 : tensor<2x4xf32>, tensor<2x4xf32>
   return %0, %1 : tensor<4x2xf32>, tensor<4x4xf32>
 }
+
+// CHECK-LABEL: @turned_twice_in_a_row
+// CHECK-NEXT: lathe.transpose %arg0 [2, 0, 1]
+func.func @turned_twice_in_a_row(%x: tensor<4x4x4xf32>) -> tensor<4x4x4xf32> {
+  %0 = lathe.transpose %x [1, 2, 0] : tensor<4x4x4xf32>
+  %1 = lathe.transpose %0 [1, 2, 0] : tensor<4x4x4xf32>
+  return %1 : tensor<4x4x4xf32>
+}
+
+// -0 less -0 is 0, and -0 less 0 is -0.
+// CHECK-LABEL: @zeros_subtracted
+// CHECK: %[[S:.*]] = lathe.add %arg0
+// CHECK: return %[[S]], %arg0
+func.func @zeros_subtracted(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %minus = lathe.constant dense<-0.0> : tensor<f32>
+  %0 = lathe.sub %x, %minus : tensor<4x8xf32>, tensor<f32>
+  %1 = lathe.sub %x, %zero : tensor<4x8xf32>, tensor<f32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
