@@ -35,3 +35,14 @@ func.func @shared(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x4xf32>) {
   %z = lathe.neg %n : tensor<3x4xf32>
   return %y, %z : tensor<3x8xf32>, tensor<3x4xf32>
 }
+// A layer that adds the norm to its product is another reader.
+// CHECK-LABEL: func.func @added
+// CHECK: lathe.rms_norm %arg0, %{{.*}} epsilon
+// CHECK: lathe.linear %arg1, %{{.*}} residual
+func.func @added(%x: tensor<3x4xf32>, %h: tensor<3x8xf32>) -> tensor<3x4xf32> {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %n = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<3x4xf32>, tensor<4xf32>
+  %w = lathe.weight "w" : tensor<4x8xf32>
+  %y = lathe.linear %h, %w residual %n : tensor<3x8xf32>, tensor<4x8xf32> residual tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
