@@ -262,3 +262,24 @@ func.func @another_head_between_copies(
   %y = lathe.matmul %p, %vr : tensor<2x3x5x5xf32>, tensor<2x3x5x4xf32>
   return %y : tensor<2x3x5x4xf32>
 }
+
+// Of the keys up to its own a query sees the last three.
+// CHECK-LABEL: @window
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal top_left window 3
+// CHECK-NEXT: return
+func.func @window(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %three = lathe.constant dense<3> : tensor<i64>
+  %i = lathe.iota <4, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 4> axis 1 dtype i64
+  %low = lathe.sub %i, %three : tensor<4x1xi64>, tensor<i64>
+  %a = lathe.compare le %j, %i : tensor<1x4xi64>, tensor<4x1xi64>
+  %b = lathe.compare gt %j, %low : tensor<1x4xi64>, tensor<4x1xi64>
+  %c = lathe.logical_and %a, %b : tensor<4x4xi1>, tensor<4x4xi1>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x3x4x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4x8xf32>, tensor<2x3x8x4xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<4x4xi1>, tensor<2x3x4x4xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 3 : tensor<2x3x4x4xf32>
+  %y = lathe.matmul %w, %k : tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>
+  return %y : tensor<2x3x4x8xf32>
+}
