@@ -214,6 +214,21 @@ TEST_P(RegionRows, TakesSoftmaxOverAnInnerAxis) {
   }
 }
 
+// The second loop over the row still reads what the first one would replace.
+TEST_P(RegionRows, ResultsOfTwoWidthsReplaceNothing) {
+  auto k = compile(R"(func.func @f(%x: f32[1, 8]) -> (f32[1, 8], f32[1, 4]) {
+    %0 = lathe.add %x, %x : f32[1, 8], f32[1, 8]
+    %1 = lathe.slice %x starts <0, 0> sizes <1, 4> strides [1, 1] : f32[1, 8]
+    return %0, %1 : f32[1, 8], f32[1, 4]
+  })");
+  for (bool inPlace : {false, true}) {
+    Array x = floats({1, 8});
+    auto y = k.run({x}, {}, inPlace);
+    expectNear(y[0], [&](int64_t i) { return 2 * x.at(i); }, 0);
+    expectNear(y[1], [&](int64_t i) { return x.at(i); }, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionRows, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
