@@ -311,3 +311,14 @@ func.func @bias_under_the_softcap(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, 
   %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+
+// Between casts nothing is rounded before the gain; the narrow norm would.
+// CHECK-LABEL: @gain_after_no_rounding
+// CHECK: lathe.rms_norm {{.*}} rounding before_gain : tensor<3x8xf32>, tensor<8xf32>
+func.func @gain_after_no_rounding(%x: tensor<3x8xbf16>, %g: tensor<8xbf16>) -> tensor<3x8xbf16> {
+  %w = lathe.cast %x to f32 : tensor<3x8xbf16>
+  %h = lathe.cast %g to f32 : tensor<8xbf16>
+  %n = lathe.rms_norm %w, %h epsilon 1.0e-5 rounding before_gain : tensor<3x8xf32>, tensor<8xf32>
+  %y = lathe.cast %n to bf16 : tensor<3x8xf32>
+  return %y : tensor<3x8xbf16>
+}
