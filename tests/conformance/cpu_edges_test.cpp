@@ -67,5 +67,25 @@ TEST(CpuEdges, AttentionWithoutKeysIsASumOfNothing) {
   }
 }
 
+// The transposition is read through strides three times, and goes once.
+TEST(CpuEdges, QueriesKeysAndValuesMayBeOneTransposedTensor) {
+  Array x(DType::F32, {1, 5, 2, 8});
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i)));
+  std::vector<Array> results;
+  for (const char* backend : {"reference", "cpu"}) {
+    Graph g;
+    Tensor heads = transpose(g.input("x", DType::F32, {1, 5, 2, 8}), {0, 2, 1, 3});
+    Tensor keys = sliceAxis(heads, 2, 0, 4);
+    g.output("one", fused::attention(heads, heads, heads, {.scale = 0.5}));
+    g.output("part", fused::attention(heads, keys, keys, {.scale = 0.5}));
+    Session session(compile(g, {.backend = backend}));
+    const Arrays got = session.run("forward", {{"x", x}});
+    for (const char* name : {"one", "part"}) results.push_back(got.at(name).clone());
+  }
+  for (size_t n : {0, 1})
+    for (int64_t i = 0; i < results[n].size(); ++i)
+      EXPECT_NEAR(results[n + 2].at(i), results[n].at(i), 1e-6);
+}
+
 }  // namespace
 }  // namespace lathe::conformance

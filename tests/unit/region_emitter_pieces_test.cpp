@@ -129,6 +129,40 @@ return %7 : f32[m, 8] })");
       1e-6);
 }
 
+TEST_P(RegionPieces, ReadsRowsOfPiecesOfPieces) {
+  // Rows 2 to 3 of the result are rows 0 to 1 of a concat, of which row 1 is row 0 of an operand.
+  auto k = compile(R"(func.func @f(%x: tensor<1x4xf32>, %y: tensor<1x4xf32>) -> tensor<4x4xf32> {
+%0 = lathe.concat %x, %y axis 0 : tensor<1x4xf32>, tensor<1x4xf32>
+%1 = lathe.neg %0 : tensor<2x4xf32>
+%2 = lathe.concat %0, %1 axis 0 : tensor<2x4xf32>, tensor<2x4xf32>
+return %2 : tensor<4x4xf32> })");
+  const Array x = floats({1, 4}), y = floats({1, 4}, DType::F32, 2);
+  expectNear(
+      k.run({x, y})[0],
+      [&](int64_t i) {
+        const double v = (i / 4 % 2 ? y : x).at(i % 4);
+        return i < 8 ? v : -v;
+      },
+      0);
+  // A padded and reversed concat: the row counts down from the middle of an operand.
+  auto reversed = compile(R"(func.func @f(%x: tensor<4x3xf32>) -> tensor<9x5xf32> {
+%0 = lathe.neg %x : tensor<4x3xf32>
+%1 = lathe.concat %x, %0 axis 0 : tensor<4x3xf32>, tensor<4x3xf32>
+%2 = lathe.constant dense<7.0> : tensor<f32>
+%3 = lathe.pad %1, %2 low [1, 2] high [0, 0] : tensor<8x3xf32>, tensor<f32>
+%4 = lathe.reverse %3 axes [0] : tensor<9x5xf32>
+return %4 : tensor<9x5xf32> })");
+  const Array z = floats({4, 3});
+  expectNear(
+      reversed.run({z})[0],
+      [&](int64_t i) {
+        const int64_t row = 8 - i / 5 - 1, column = i % 5 - 2;
+        if (row < 0 || column < 0) return 7.0;
+        return row < 4 ? z.at(row * 3 + column) : -z.at((row - 4) * 3 + column);
+      },
+      0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionPieces, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 

@@ -109,13 +109,16 @@ Linear RegionCode::within(const Linear& c, const DimExpr& dim) {
     return Linear(atom);
   }
   auto& atom = products_["within " + base.key() + " " + dim.text()];
-  if (!atom)
+  if (!atom) {
+    // What lies inside one piece may be a sum that lies inside another.
+    const bool single = base.terms().size() == 1 && base.constant() == 0;
     atom = k.atom({.text = base.text(),
                    .level = base.level(),
                    .align = base.align(),
                    .hi = number ? std::max<int64_t>(hi - std::max<int64_t>(lanes.hi(), 0), 0) : hi,
                    .wide = base.wide(),
-                   .simple = base.terms().size() == 1 && base.constant() == 0});
+                   .simple = single && base.terms()[0].first->simple});
+  }
   return Linear(atom) + lanes;
 }
 
