@@ -26,12 +26,14 @@ bool liesAt(const std::string& at, const std::string& line) {
 bool isAsked(const CompileRecord::Miss& miss, const WhyNotOptions& options) {
   if (!options.at.empty() && !liesAt(miss.at, options.at)) return false;
   if (options.op.empty()) return true;
+  auto fits = [&](const std::string& name) {
+    return fnmatch(options.op.c_str(), name.c_str(), 0) == 0;
+  };
+  if (fits(miss.op) || fits(miss.op.substr(miss.op.find('.') + 1))) return true;
   // "layer_norm" asks for "layer_norm-of-moments" as well.
-  const std::string family = miss.pattern.substr(0, miss.pattern.find('-'));
-  for (const std::string& name :
-       {miss.op, miss.op.substr(miss.op.find('.') + 1), miss.pattern, family})
-    if (fnmatch(options.op.c_str(), name.c_str(), 0) == 0) return true;
-  return false;
+  if (!fits(miss.pattern) && !fits(miss.pattern.substr(0, miss.pattern.find('-')))) return false;
+  // The name of its root alone is no sign of a fusion.
+  return !options.at.empty() || miss.matched != 1 || miss.of <= 2;
 }
 
 // Asking for what cannot be there is a slip of the pen, no answer.
