@@ -84,7 +84,7 @@ class Recording {
           {near.op->getName().getStringRef().str(), firstLine(near.op->getLoc()), near.name(),
            std::max(near.miss.matched, 0), near.pattern ? near.pattern->opCount() : 0,
            near.pattern ? std::string(nameOf(near.miss.why)) : "op", near.explain(),
-           firstPath(near.op->getLoc())});
+           firstPath(near.op->getLoc()), "pattern", near.goal != nullptr});
   }
 
   const CompileOptions& options_;

@@ -59,6 +59,7 @@ struct CompileRecord {
     std::string path = {};    ///< module path of the op
     /// Who refused: "pattern", or "backend" for a fused op (`pattern`) that it expanded again.
     std::string by = "pattern";
+    bool meant = false;  ///< the op does what the fused one would, whatever the patterns say
   };
   struct Snapshot {
     std::string stage, step;

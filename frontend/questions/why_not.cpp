@@ -33,7 +33,7 @@ bool isAsked(const CompileRecord::Miss& miss, const WhyNotOptions& options) {
   // "layer_norm" asks for "layer_norm-of-moments" as well.
   if (!fits(miss.pattern) && !fits(miss.pattern.substr(0, miss.pattern.find('-')))) return false;
   // The name of its root alone is no sign of a fusion.
-  return !options.at.empty() || miss.matched != 1 || miss.of <= 2;
+  return miss.meant || !options.at.empty() || miss.matched != 1 || miss.of <= 2;
 }
 
 // Asking for what cannot be there is a slip of the pen, no answer.
