@@ -485,6 +485,10 @@ bool DagPattern::checkReplaced(Match& match) const {
       match.decline("the replacement of a value is of an alternative that was not taken");
       return false;
     }
+    if (!matched.getDefiningOp()) {
+      match.decline("the replacement takes the place of an input, which no op computes");
+      return false;
+    }
     if (matched.getType() == by.getType()) continue;
     match.otherType_ = true;
     match.decline("the replacement is " + shortType(by.getType()) + ", the op is " +

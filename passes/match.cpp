@@ -90,7 +90,8 @@ bool Match::approximates() {
 static std::optional<std::string> differenceOf(Replacements replaced, ArrayRef<Operation*> matched,
                                                ArrayRef<Operation*> created,
                                                const Evaluator& evaluate, bool special) {
-  auto graph = replaced.front().first.getDefiningOp()->getParentOfType<ModuleOp>();
+  Value first = replaced.front().first;
+  auto graph = first.getParentRegion()->getParentOfType<ModuleOp>();
   std::optional<std::string> words;
   for (int reach : {0, 2, 6}) {
     words = valueDifference(cutOut(replaced, matched, created, reach), graph, evaluate, special);

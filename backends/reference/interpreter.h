@@ -21,7 +21,7 @@ namespace lathe {
 
 enum class Precision {
   /// Every op computes in double and rounds its result once to its element type, exactly as it is
-  /// stored; sums, means and matmuls accumulate in double. bf16 and f16 round through f32.
+  /// stored; sums, means and matmuls accumulate in double.
   OwnDtype,
   /// Float tensors are held as f64 and never rounded, so a cast between floats changes nothing.
   /// Integers stay exact. Bitcasts read the bits of the value rounded to the type in the IR.

@@ -261,20 +261,13 @@ class Bisection {
 
 }  // namespace
 
-// The trial that finds what the first may miss; nothing for a graph that takes long, or that does
-// not run with larger sizes.
-static std::unique_ptr<Bisection> secondTrial(const Graph& graph, const BisectOptions& options) {
+static bool takesLong(const Graph& graph) {
   constexpr int64_t kWeights = 20'000'000;
   int64_t weights = 0;
   graph.impl().finished().walk([&](WeightOp op) {
     if (auto type = tensorType(op.getY()); type.hasStaticShape()) weights += type.getNumElements();
   });
-  if (weights > kWeights) return nullptr;
-  try {
-    return std::make_unique<Bisection>(graph, options);
-  } catch (const Error&) {
-    return nullptr;
-  }
+  return weights > kWeights;
 }
 
 // One trial. Float64 does not round in casts, so a rewrite that puts some in is seen in the
@@ -292,20 +285,31 @@ static BisectResult tried(Bisection& trial, const Graph& graph, const BisectOpti
   return rounded.culprit == Culprit::Nobody ? found : rounded;
 }
 
+// Nothing for a graph that does not run with these options, such as larger sizes than a backend
+// takes.
+static std::optional<BisectResult> triedIfItRuns(const Graph& graph, const BisectOptions& options) {
+  try {
+    Bisection trial(graph, options);
+    return tried(trial, graph, options);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 BisectResult bisect(const Graph& graph, const BisectOptions& options) {
   Bisection trial(graph, options);
   BisectResult first = tried(trial, graph, options);
-  if (first.culprit != Culprit::Nobody) return first;
+  if (first.culprit != Culprit::Nobody || takesLong(graph)) return first;
+  // Larger sizes find what the first may miss.
   BisectOptions again = options;
   again.trial.seed += 1;
   again.trial.larger = true;
-  std::unique_ptr<Bisection> larger = secondTrial(graph, again);
-  if (!larger) return first;
-  BisectResult second = tried(*larger, graph, again);
-  second.runs += first.runs;
-  if (second.culprit != Culprit::Nobody) return second;
-  first.runs = second.runs;
-  first.alsoSizes = second.sizes;
+  std::optional<BisectResult> second = triedIfItRuns(graph, again);
+  if (!second) return first;
+  second->runs += first.runs;
+  if (second->culprit != Culprit::Nobody) return *second;
+  first.runs = second->runs;
+  first.alsoSizes = second->sizes;
   return first;
 }
 

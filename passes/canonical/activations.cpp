@@ -78,10 +78,12 @@ Value relu(SelectOp op, OpMaker& m) {
     return {};
   // There is no maximum of booleans.
   if (tensorType(op.getResult()).getElementType().isInteger(1)) return {};
-  // A NaN is neither above 0 nor below it, -0 is not below 0; an integer is neither.
+  // A NaN is neither above 0 nor below it; -0, of which the maximum with 0 makes 0, is taken as it
+  // is where 0 would be. An integer is neither.
+  const bool keepsZero = p == Predicate::ge || p == Predicate::lt;
   MLIRContext* c = op->getContext();
+  if (isFloat(op) && keepsZero && !weaken(c, Contract::SignedZero)) return {};
   if (isFloat(op) && above && !weaken(c, Contract::IncomingNan)) return {};
-  if (isFloat(op) && p != Predicate::gt && !weaken(c, Contract::SignedZero)) return {};
   return m.make<MaxOp>(x, scalarLike(m, op, 0));
 }
 

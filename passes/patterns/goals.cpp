@@ -237,11 +237,14 @@ bool isScaledGate(Operation* op) {
   if (!isGate(op)) return false;
   SmallVector<Value> factors;
   addFactors(factors, op->getResult(0), 5);
-  return llvm::any_of(factors, [](Value v) {
+  return llvm::any_of(factors, [&](Value v) {
     auto bend = v.getDefiningOp<SigmoidOp>();
     Operation* inner = bend ? bend.getX().getDefiningOp() : nullptr;
-    return isa_and_nonnull<MulOp, DivOp>(inner) &&
-           (splatValue(inner->getOperand(0)) || splatValue(inner->getOperand(1)));
+    if (!isa_and_nonnull<MulOp, DivOp>(inner)) return false;
+    const bool first = splatValue(inner->getOperand(0)).has_value();
+    if (!first && !splatValue(inner->getOperand(1))) return false;
+    Value x = behindMoves(inner->getOperand(first ? 1 : 0));
+    return llvm::any_of(factors, [&](Value factor) { return behindMoves(factor) == x; });
   });
 }
 

@@ -272,6 +272,16 @@ func.func @exponentials(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %b = lathe.pow %two, %t : tensor<f32>, tensor<4xf32>
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
+// In 16 bits the factor is 1.4453, which is not the logarithm.
+// CHECK-LABEL: @exponential_of_a_rounded_factor
+// CHECK: lathe.pow
+func.func @exponential_of_a_rounded_factor(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %two = lathe.constant dense<2.0> : tensor<bf16>
+  %log = lathe.constant dense<1.4453125> : tensor<bf16>
+  %s = lathe.mul %x, %log : tensor<4xbf16>, tensor<bf16>
+  %a = lathe.pow %two, %s : tensor<bf16>, tensor<4xbf16>
+  return %a : tensor<4xbf16>
+}
 // Another base, and a factor that the base does not undo.
 // CHECK-LABEL: @other_bases
 // CHECK-COUNT-2: lathe.pow
