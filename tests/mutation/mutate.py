@@ -68,6 +68,14 @@ def check(root):
     problems = [f"{m.name}: {why}" for m in MUTANTS if (why := problem_of(m, root))]
     names = [m.name for m in MUTANTS]
     problems += [f"{n}: two bugs of this name" for n in sorted(set(names)) if names.count(n) > 1]
+    known = {}  # by what the file is then
+    for m in MUTANTS:
+        if problem_of(m, root):
+            continue
+        edited = (m.file, (root / m.file).read_text().replace(m.old, m.new))
+        twin = known.setdefault(edited, m.name)
+        if twin != m.name:
+            problems.append(f"{m.name}: the same edit as {twin}")
     if len(MUTANTS) < LEAST:
         problems.append(f"{len(MUTANTS)} bugs, expected at least {LEAST}")
     for line in problems:
