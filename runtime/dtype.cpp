@@ -26,10 +26,16 @@ constexpr std::array<Info, 10> kInfo{{{"f64", 8, true},
                                       {"u8", 1, false},
                                       {"bool", 1, false}}};
 
-const Info& infoOf(DType dtype) {
-  if (size_t(dtype) < kInfo.size()) return kInfo[size_t(dtype)];
+// Apart, so that infoOf stays small: every call of a program asks for sizes of elements.
+[[noreturn, gnu::cold, gnu::noinline]] void failUnknown(DType dtype) {
   throw Error(ErrorCode::InvalidArgument,
               std::to_string(int(dtype)) + " is no dtype; lathe::DType names those there are");
+}
+
+inline const Info& infoOf(DType dtype) {
+  if (size_t(dtype) >= kInfo.size()) [[unlikely]]
+    failUnknown(dtype);
+  return kInfo[size_t(dtype)];
 }
 }  // namespace
 

@@ -70,9 +70,10 @@ void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* 
 void AttentionPack::values(const void* from, int64_t stride, int64_t count, void* tile) const {
   if (count < kTileKeys || valueColumns > valueDim) std::memset(tile, 0, valueBytes());
   if (!bf16) {
-    for (int64_t j = 0; j < count; ++j)
-      widen(static_cast<const char*>(from) + j * stride * int64_t(sizeOf(dtype)), dtype, valueDim,
-            static_cast<float*>(tile) + j * valueColumns);
+    const char* row = static_cast<const char*>(from);
+    stride *= int64_t(sizeOf(dtype));
+    for (int64_t j = 0; j < count; ++j, row += stride)
+      widen(row, dtype, valueDim, static_cast<float*>(tile) + j * valueColumns);
     return;
   }
   uint32_t* to = static_cast<uint32_t*>(tile);
