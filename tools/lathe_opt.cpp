@@ -42,8 +42,8 @@ void setNumerics(lathe::LatheDialect* dialect) {
 
 void attachLog(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
   if (!logRewrites && stopAfter == kNever && skipAttempt == kNever) return;
-  // MlirOptMain owns the contexts; the logs live as long as the process.
-  static std::vector<lathe::RewriteLog*> logs;
+  // MlirOptMain owns the contexts, which refer to their logs: none of these is ever freed.
+  static auto& logs = *new std::vector<lathe::RewriteLog*>();
   logs.push_back(new lathe::RewriteLog(
       context, dialect,
       {.stopAfter = stopAfter, .skipAttempt = skipAttempt, .print = logRewrites}));

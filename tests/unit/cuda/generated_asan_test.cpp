@@ -285,12 +285,12 @@ TEST(GeneratedKernels, PassAllChecksInRandomOrderAndAddressSanitizer) {
     missing = compiler.empty() ? "no g++" : "g++ has no libasan";
   else
     // Traces of allocations are for leaks, and cost more than the allocations.
-    asan =
-        runSelf("GeneratedKernels.DISABLED_asan",
-                {"LATHE_HOST_CXX=" + compiler, "ASAN_OPTIONS=detect_leaks=0:malloc_context_size=0",
-                 "LD_PRELOAD=" + (dlsym(RTLD_DEFAULT, "__asan_init")
-                                      ? ""
-                                      : std::filesystem::canonical(library).string())});
+    asan = runSelf("GeneratedKernels.DISABLED_asan",
+                   {"LATHE_HOST_CXX=" + compiler,
+                    "ASAN_OPTIONS=detect_leaks=0:malloc_context_size=0:allow_user_poisoning=0",
+                    "LD_PRELOAD=" + (dlsym(RTLD_DEFAULT, "__asan_init")
+                                         ? ""
+                                         : std::filesystem::canonical(library).string())});
   const host::ProcessResult checked = checking.get();
   EXPECT_EQ(checked.status, 0) << checked.output;
   EXPECT_THAT(checked.output, testing::HasSubstr("[  PASSED  ] 1 test"));
