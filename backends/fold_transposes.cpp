@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/call_attributes.h"
 #include "backends/strided_view.h"
 #include "backends/to_kernels.h"
 #include "ir/types.h"
@@ -22,7 +23,7 @@ void foldMatmul(MatmulOp op) {
   std::swap(p[rank - 1], p[rank - 2]);
   if (!llvm::equal(p, llvm::seq<int64_t>(0, int64_t(rank)))) return;
   OpBuilder b(op);
-  SmallVector<NamedAttribute> config{b.getNamedAttr("transpose_b", b.getBoolAttr(true))};
+  const CallAttributes config = attributesOf(b, MatmulConfig{.transposeB = true});
   auto kernel =
       KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), ValueRange{op.getA(), t.getX()},
                        b.getStringAttr("matmul"), FlatSymbolRefAttr(), b.getDictionaryAttr(config),
@@ -40,12 +41,12 @@ void foldAttention(AttentionOp op) {
   OpBuilder b(op);
   SmallVector<Value> inputs{op.getQ(), op.getK(), op.getV()}, operands;
   if (!allNamed(inputs) || !allNamed(op->getResults())) return;
-  SmallVector<Attribute> views;
+  std::vector<ViewTerms> views;
   for (Value v : inputs) {
     StridedView view = viewOf(v);
     if (!view.denseFrom(view.sizes.size() - 1)) view = StridedView::dense(v);
     operands.push_back(view.base);
-    views.push_back(view.toAttr(b));
+    views.push_back(view.terms());
   }
   Value result = op.getY();
   TransposeOp after;
@@ -55,17 +56,17 @@ void foldAttention(AttentionOp op) {
   }
   StridedView out = StridedView::dense(after ? Value(after.getY()) : result);
   if (after) out.permute(kSwapHeads);
-  views.push_back(out.toAttr(b));
+  views.push_back(out.terms());
   if (op.getMask()) operands.push_back(op.getMask());
   if (op.getPositions()) operands.push_back(op.getPositions());
-  SmallVector<NamedAttribute> config{
-      b.getNamedAttr("scale", op.getScaleAttr()),
-      b.getNamedAttr("softcap", op.getSoftcapAttr()),
-      b.getNamedAttr("window", op.getWindowAttr()),
-      b.getNamedAttr("causal", b.getStringAttr(stringifyCausal(op.getCausal()))),
-      b.getNamedAttr("masked_row", b.getStringAttr(stringifyMaskedRow(op.getMaskedRow()))),
-      b.getNamedAttr("mask", b.getBoolAttr(bool(op.getMask()))),
-      b.getNamedAttr("views", b.getArrayAttr(views))};
+  const CallAttributes config =
+      attributesOf(b, AttentionConfig{.scale = op.getScale().convertToDouble(),
+                                      .softcap = op.getSoftcap().convertToDouble(),
+                                      .window = int64_t(op.getWindow()),
+                                      .causal = op.getCausal(),
+                                      .maskedRow = op.getMaskedRow(),
+                                      .mask = bool(op.getMask()),
+                                      .views = std::move(views)});
   Location loc = after ? b.getFusedLoc({op.getLoc(), after.getLoc()}) : op.getLoc();
   auto kernel = KernelOp::create(b, loc, TypeRange(out.base.getType()), operands,
                                  b.getStringAttr("attention"), FlatSymbolRefAttr(),
@@ -85,9 +86,8 @@ void foldUpdate(UpdateOp op) {
   if (view.base == value || !view.denseFrom(axis + 1)) return;
   if (view.base == viewOf(op.getX()).base) return;  // it is overwritten while it is read
   OpBuilder b(op);
-  SmallVector<NamedAttribute> config{b.getNamedAttr("axis", op.getAxisAttr()),
-                                     b.getNamedAttr("view", view.toAttr(b)),
-                                     b.getNamedAttr("reuse", b.getI64IntegerAttr(0))};
+  const CallAttributes config =
+      attributesOfUpdate(b, {.axis = int64_t(op.getAxis()), .view = view.terms()});
   auto kernel = KernelOp::create(b, op.getLoc(), TypeRange(op.getType()),
                                  ValueRange{op.getX(), view.base, op.getPositions()},
                                  b.getStringAttr("update"), FlatSymbolRefAttr(),

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backends/call_attributes.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/cost.h"
@@ -198,8 +199,8 @@ class EntryBuilder {
     for (Value v : op.getInputs()) c.operands.push_back(slots.lookup(v));
     // The operand that the first result, or every result, may overwrite.
     SmallVector<int64_t> reuse(op.getOutputs().size(), -1);
-    if (auto one = op.getConfig().getAs<IntegerAttr>("reuse")) reuse[0] = one.getInt();
-    if (auto each = op.getConfig().getAs<DenseI64ArrayAttr>("reuse"))
+    if (auto one = op.getConfig().getAs<IntegerAttr>(kReuse)) reuse[0] = one.getInt();
+    if (auto each = op.getConfig().getAs<DenseI64ArrayAttr>(kReuse))
       reuse.assign(each.asArrayRef().begin(), each.asArrayRef().end());
     for (auto [i, v] : llvm::enumerate(op.getOutputs())) {
       int alias = -1;
@@ -207,7 +208,7 @@ class EntryBuilder {
         alias = slots.lookup(op.getInputs()[reuse[i]]);
       c.results.push_back(add(v, SlotKind::Arena, 0, alias));
       // A buffer that is larger than the logical type: packed weights.
-      if (auto buffer = op.getConfig().getAs<DenseI64ArrayAttr>("buffer"))
+      if (auto buffer = op.getConfig().getAs<DenseI64ArrayAttr>(kBuffer))
         entry.slots[size_t(c.results.back())].shape = {buffer.asArrayRef().begin(),
                                                        buffer.asArrayRef().end()};
     }

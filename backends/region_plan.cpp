@@ -25,7 +25,7 @@ Value centeredTwice(LayerNormOp norm, OpBuilder& b) {
   // Equal values leave a difference of rounding errors, which may be negative; squares that
   // overflow stay infinite.
   Value rest = m.make<SubOp>(squares, m.make<MulOp>(c, c));
-  Value finite = m.compare(Predicate::lt, squares, m.scalar(wide, INFINITY));
+  Value finite = m.compare(Compare::lt, squares, m.scalar(wide, INFINITY));
   Value variance = m.make<SelectOp>(finite, m.make<MaxOp>(rest, m.scalar(wide, 0)), squares);
   Value shifted = m.make<AddOp>(variance, m.scalar(wide, norm.getEpsilon().convertToDouble()));
   Value y = m.make<MulOp>(m.make<SubOp>(d, c), m.make<RsqrtOp>(shifted));

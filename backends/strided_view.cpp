@@ -90,11 +90,11 @@ bool StridedView::denseFrom(size_t axis) const {
   return true;
 }
 
-ArrayAttr StridedView::toAttr(OpBuilder& b) const {
-  SmallVector<Attribute> texts{b.getStringAttr(offset.text())};
-  for (auto* list : {&sizes, &strides})
-    for (const DimExpr& e : *list) texts.push_back(b.getStringAttr(e.text()));
-  return b.getArrayAttr(texts);
+ViewTerms StridedView::terms() const {
+  ViewTerms terms{offset};
+  terms.insert(terms.end(), sizes.begin(), sizes.end());
+  terms.insert(terms.end(), strides.begin(), strides.end());
+  return terms;
 }
 
 StridedView viewOf(Value v, Operation* inPlace) {

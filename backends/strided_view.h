@@ -2,7 +2,7 @@
 #pragma once
 // Chains of transposes, slices and reshapes as strides into the buffer at their end.
 #include "ir/types.h"
-#include "mlir/IR/Builders.h"
+#include "runtime/call_config.h"
 
 namespace lathe {
 
@@ -18,8 +18,7 @@ struct StridedView {
   void permute(llvm::ArrayRef<int64_t> permutation);
   /// The dims from `axis` on lie dense in the buffer.
   bool denseFrom(size_t axis) const;
-  /// ["offset", "size", .., "stride", ..], the form of a kernel's config (device/kernels/views.h).
-  mlir::ArrayAttr toAttr(mlir::OpBuilder& b) const;
+  ViewTerms terms() const;
 };
 
 /// Looks through as many of those ops as have a form in strides; and through `inPlace`, an op whose

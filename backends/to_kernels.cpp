@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/to_kernels.h"
 
-#include "passes/region_ops.h"
-#include "ir/types.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/cost.h"
 #include "passes/locations.h"
+#include "passes/region_ops.h"
 
 using namespace mlir;
 
@@ -101,8 +101,8 @@ class Converter {
     } else {
       f.erase();
     }
-    SmallVector<NamedAttribute> config = configOf(region);
-    if (auto reuse = reuseOf(region, pointwise)) config.push_back(b.getNamedAttr("reuse", reuse));
+    CallAttributes config = configOf(region);
+    if (auto reuse = reuseOf(region, pointwise)) config.push_back(b.getNamedAttr(kReuse, reuse));
     replace(region, "region", FlatSymbolRefAttr::get(b.getContext(), name), config);
   }
 
@@ -114,18 +114,33 @@ class Converter {
 
 }  // namespace
 
-SmallVector<NamedAttribute> plainConfig(Operation* op) {
+LinearConfig configOf(LinearOp linear) {
+  return {.activation = linear.getActivation(),
+          .bias = bool(linear.getBias()),
+          .residual = bool(linear.getResidual())};
+}
+
+CallAttributes attributesOfUpdate(Builder b, const UpdateConfig& config) {
+  CallAttributes attributes = attributesOf(b, config);
+  attributes.push_back(b.getNamedAttr(kReuse, b.getI64IntegerAttr(0)));
+  return attributes;
+}
+
+CallAttributes plainConfig(Operation* op) {
   Builder b(op->getContext());
-  if (auto linear = dyn_cast<LinearOp>(op))
-    return {
-        b.getNamedAttr("activation", b.getStringAttr(stringifyActivation(linear.getActivation()))),
-        b.getNamedAttr("bias", b.getBoolAttr(bool(linear.getBias()))),
-        b.getNamedAttr("residual", b.getBoolAttr(bool(linear.getResidual())))};
-  SmallVector<NamedAttribute> config;
-  for (NamedAttribute a : op->getAttrDictionary())
-    if (isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr>(a.getValue())) config.push_back(a);
-  if (isa<UpdateOp>(op)) config.push_back(b.getNamedAttr("reuse", b.getI64IntegerAttr(0)));
-  return config;
+  return TypeSwitch<Operation*, CallAttributes>(op)
+      .Case([&](LinearOp linear) { return attributesOf(b, configOf(linear)); })
+      .Case([&](MatmulOp) { return attributesOf(b, MatmulConfig{}); })
+      .Case([&](ConvolutionOp convolution) {
+        return attributesOf(b, ConvolutionConfig{.strides = convolution.getStrides().vec(),
+                                                 .padding = convolution.getPadding().vec()});
+      })
+      .Case([&](UpdateOp update) {
+        return attributesOfUpdate(b, {.axis = int64_t(update.getAxis())});
+      })
+      .Case([&](TopKOp topK) { return attributesOf(b, TopKConfig{int64_t(topK.getK())}); })
+      .Case([&](CumSumOp sum) { return attributesOf(b, CumSumConfig{int64_t(sum.getAxis())}); })
+      .Default(CallAttributes());  // the kernel's operands say everything
 }
 
 void toKernels(ModuleOp module, const ConfigOf& configOf) { Converter(module, configOf).run(); }

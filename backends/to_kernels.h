@@ -3,16 +3,20 @@
 // From ops to kernel calls: what every backend does alike on its way to a program.
 #include <functional>
 
+#include "backends/call_attributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace lathe {
 
 /// The `config` of the call that an op becomes, or what a region's call has in its besides.
-using ConfigOf = std::function<llvm::SmallVector<mlir::NamedAttribute>(mlir::Operation*)>;
+using ConfigOf = std::function<CallAttributes(mlir::Operation*)>;
 
-/// Numbers and lists of numbers of the op; what a linear op does besides the product; the new value
-/// of a state is written over the old one.
-llvm::SmallVector<mlir::NamedAttribute> plainConfig(mlir::Operation* op);
+/// The config of an op's family (runtime/call_config.h); the new value of a state is written over
+/// the old one.
+CallAttributes plainConfig(mlir::Operation* op);
+LinearConfig configOf(LinearOp linear);
+/// With what says that the new value of the state is written over the old one.
+CallAttributes attributesOfUpdate(mlir::Builder b, const UpdateConfig& config);
 
 /// Every op that is not a view, a weight or a constant becomes a `lathe.kernel`. The bodies of
 /// regions move into functions of a nested module @kernels; equal bodies share one function, so

@@ -34,7 +34,7 @@ install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   PATTERN "index_limits.h" EXCLUDE)
 install(FILES backends/reference/interpreter.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends/reference)
-install(FILES ir/tensor.h ir/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir)
+install(FILES ir/tensor.h ir/ops.h ir/recorded_ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir)
 install(FILES passes/pipeline.h passes/numerics.h passes/dag_pattern.h passes/match.h passes/numbers.h
   passes/pattern_node.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/passes)

@@ -9,32 +9,18 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-template <class Attr, class FromText, class FromNumber>
-Attribute keyword(MLIRContext* context, const Keyword& k, FromText fromText,
-                  FromNumber fromNumber) {
-  if (auto value = fromText(k.value)) return Attr::get(context, *value);
-  std::string choices;
-  for (uint32_t i = 0; auto value = fromNumber(i); ++i)
-    choices += (i ? ", " : "") + stringifyEnum(*value).str();
-  throw Error(ErrorCode::InvalidArgument,
-              std::string(k.enumeration) + " is one of " + choices + "; got '" + k.value + "'");
+template <class Attr, class Enum>
+Attribute keyword(MLIRContext* context, const Keyword& k) {
+  if (auto value = parseKeyword<Enum>(k.value)) return Attr::get(context, *value);
+  throw Error(ErrorCode::InvalidArgument, std::string(k.enumeration) + " is one of " +
+                                              choicesOf<Enum>() + "; got '" + k.value + "'");
 }
 
-// The two overloads of the generated symbolize functions have one name.
-#define LATHE_KEYWORD(Enum)                                             \
-  keyword<Enum##Attr>(                                                  \
-      c, k, [](llvm::StringRef text) { return symbolize##Enum(text); }, \
-      [](uint32_t number) { return symbolize##Enum(number); })
-
 Attribute fromKeyword(MLIRContext* c, const Keyword& k) {
-  if (k.enumeration == "predicate") return LATHE_KEYWORD(Predicate);
-  if (k.enumeration == "masked_row") return LATHE_KEYWORD(MaskedRow);
-  if (k.enumeration == "causal") return LATHE_KEYWORD(Causal);
-  if (k.enumeration == "pairing") return LATHE_KEYWORD(Pairing);
-  if (k.enumeration == "activation") return LATHE_KEYWORD(Activation);
-  if (k.enumeration == "weight_layout") return LATHE_KEYWORD(WeightLayout);
-  if (k.enumeration == "rounding") return LATHE_KEYWORD(GainRounding);
-  if (k.enumeration == "norm") return LATHE_KEYWORD(Norm);
+#define LATHE_KEYWORD(Enum) \
+  if (k.enumeration == Keywords<Enum>::enumeration) return keyword<Enum##Attr, Enum>(c, k);
+  LATHE_KEYWORD_ENUMS(LATHE_KEYWORD)
+#undef LATHE_KEYWORD
   throw Error(ErrorCode::InvalidArgument, "no enumeration '" + std::string(k.enumeration) + "'");
 }
 

@@ -21,44 +21,48 @@ def DimsAttr : LatheAttr<"Dims", "dims", [DeclareAttrInterfaceMethods<Verifiable
   let hasCustomAssemblyFormat = 1;
 }
 
-class LatheEnum<string name, string summary, list<I32EnumAttrCase> cases>
-    : I32EnumAttr<name, summary, cases> {
+// An enumeration of keywords. Its C++ side is runtime/enums.h, which scripts/generate_api writes from
+// this file: programs and devices know it without MLIR.
+class LatheEnum<string name, string summary, list<string> keywords>
+    : I32EnumAttr<name, summary,
+                  !foreach(i, !range(keywords), I32EnumAttrCase<keywords[i], i>)> {
   let cppNamespace = "::lathe";
   let genSpecializedAttr = 0;
+  let stringToSymbolFnName = "parseKeyword<::lathe::" # name # ">";
+  let symbolToStringFnName = "nameOf";
 }
 
-def Predicate : LatheEnum<"Predicate", "an ordered comparison; a NaN makes all but `ne` false", [
-    I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
-    I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]>;
-def PredicateAttr : EnumAttr<LatheDialect, Predicate, "predicate">;
+def Compare : LatheEnum<"Compare", "an ordered comparison; a NaN makes all but `ne` false",
+    ["eq", "ne", "lt", "le", "gt", "ge"]>;
+def CompareAttr : EnumAttr<LatheDialect, Compare, "predicate">;
 
-def MaskedRow : LatheEnum<"MaskedRow", "what a fully masked softmax row gives", [
-    I32EnumAttrCase<"nan", 0>, I32EnumAttrCase<"zero", 1>, I32EnumAttrCase<"uniform", 2>]>;
+def MaskedRow : LatheEnum<"MaskedRow", "what a fully masked softmax row gives",
+    ["nan", "zero", "uniform"]>;
 def MaskedRowAttr : EnumAttr<LatheDialect, MaskedRow, "masked_row">;
 
-def Causal : LatheEnum<"Causal", "alignment of the causal mask", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"top_left", 1>,
-    I32EnumAttrCase<"bottom_right", 2>, I32EnumAttrCase<"positions", 3>]>;
+def Causal : LatheEnum<"Causal", "alignment of the causal mask",
+    ["none", "top_left", "bottom_right", "positions"]>;
 def CausalAttr : EnumAttr<LatheDialect, Causal, "causal">;
 
-def Pairing : LatheEnum<"Pairing", "which elements RoPE rotates together", [
-    I32EnumAttrCase<"interleaved", 0>, I32EnumAttrCase<"half", 1>]>;
+def Pairing : LatheEnum<"Pairing", "which elements RoPE rotates together", ["interleaved", "half"]>;
 def PairingAttr : EnumAttr<LatheDialect, Pairing, "pairing">;
 
-def Activation : LatheEnum<"Activation", "an activation function", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"silu", 1>, I32EnumAttrCase<"gelu", 2>,
-    I32EnumAttrCase<"gelu_tanh", 3>, I32EnumAttrCase<"relu", 4>]>;
+def Activation : LatheEnum<"Activation", "an activation function: x, x sigmoid(x), x Phi(x), its approximation by tanh, max(x, 0)",
+    ["none", "silu", "gelu", "gelu_tanh", "relu"]>;
 def ActivationAttr : EnumAttr<LatheDialect, Activation, "activation">;
 
-def WeightLayout : LatheEnum<"WeightLayout", "how the weight of a linear op lies in memory", [
-    I32EnumAttrCase<"out_in", 0>, I32EnumAttrCase<"in_out", 1>, I32EnumAttrCase<"packed", 2>]>;
+def WeightLayout : LatheEnum<"WeightLayout", "how the weight of a linear op lies in memory",
+    ["out_in", "in_out", "packed"]>;
 def WeightLayoutAttr : EnumAttr<LatheDialect, WeightLayout, "weight_layout">;
 
-def GainRounding : LatheEnum<"GainRounding", "rounding of a norm to its dtype relative to the gain", [
-    I32EnumAttrCase<"after_gain", 0>, I32EnumAttrCase<"before_gain", 1>]>;
+def GainRounding : LatheEnum<"GainRounding",
+    "rounding of a norm to its dtype relative to the gain", ["after_gain", "before_gain"]>;
 def GainRoundingAttr : EnumAttr<LatheDialect, GainRounding, "gain_rounding">;
 
-def Norm : LatheEnum<"Norm", "what a norm divides by", [
-    I32EnumAttrCase<"rms", 0>, I32EnumAttrCase<"layer", 1>]>;
+def Norm : LatheEnum<"Norm", "what a norm divides by", ["rms", "layer"]>;
 def NormAttr : EnumAttr<LatheDialect, Norm, "norm">;
+
+// Builder functions take axes that count from the back, of the first operand.
+def AxisAttr : TypedSignlessIntegerAttrBase<I64, "uint64_t", "64-bit signless integer attribute">;
+def AxesAttr : DenseArrayAttrBase<"DenseI64ArrayAttr", "int64_t", "i64">;
 #endif

@@ -40,7 +40,17 @@ def AnyTensorType : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8,
 
 // In assembly formats `` in front of an enumeration takes back one of two spaces: the format and the
 // attribute both print one.
-class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits>;
+class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits> {
+  // The C++ function that records an op (ir/recorded_ops.h, written by scripts/generate_api) is named
+  // as the op in camel case and takes its operands, then its attributes, those with a default last.
+  // Where that does not serve, these are its parameters, and the rest are the fields of a struct.
+  list<string> builderParameters = [];
+  string builderOptions = "";
+}
+// A required attribute for which the C++ function has a default.
+class Given<Attr attr, string value, string text = ""> : Arg<attr, text> {
+  string builderDefault = value;
+}
 
 // Result types come from Adaptor-form inferReturnTypes: one definition serves the builder, the
 // parser (no result type in the text) and the verifier.

@@ -31,7 +31,7 @@ def ConvolutionOp : PureInferred<"convolution", [HasOwnKernel]> {
     - [C4] the kernel is not larger than the padded image.
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$w, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$padding);
+                       Arg<DenseI64ArrayAttr, "top, bottom, left, right">:$padding);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x `,` $w `strides` $strides `padding` $padding attr-dict `:` type($x) `,` type($w)";
   let extraClassDeclaration = [{

@@ -14,7 +14,7 @@ Value softmaxOf(OpMaker& m, Value x, int64_t axis, MaskedRow policy) {
   Value empty;
   if (policy != MaskedRow::nan) {
     // -inf - (-inf) is NaN: shift a fully masked row by 0, so that its exponentials are 0.
-    empty = m.compare(Predicate::eq, top, m.scalar(element, -INFINITY));
+    empty = m.compare(Compare::eq, top, m.scalar(element, -INFINITY));
     top = m.make<SelectOp>(empty, m.scalar(element, 0), top);
   }
   Value e = m.make<ExpOp>(m.make<SubOp>(x, top));
@@ -129,10 +129,10 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
       };
       i = m.make<AddOp>(i, m.make<SubOp>(sizeOfDim(keys), sizeOfDim(queries)));
     }
-    scores = masked(m, scores, m.compare(Predicate::le, j, i));
+    scores = masked(m, scores, m.compare(Compare::le, j, i));
     if (int64_t window = int64_t(getWindow())) {
       Value first = m.make<SubOp>(i, m.scalar(index, double(window)));
-      scores = masked(m, scores, m.compare(Predicate::gt, j, first));
+      scores = masked(m, scores, m.compare(Compare::gt, j, first));
     }
   }
   if (getMask()) scores = masked(m, scores, getMask());

@@ -8,7 +8,7 @@
 using namespace mlir;
 
 #include "ir/dialect.cpp.inc"
-#include "ir/enums.cpp.inc"
+
 #include "ir/interfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/attrs.cpp.inc"

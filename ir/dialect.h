@@ -15,6 +15,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "ir/facts.h"
 #include "ir/sizes.h"
+#include "runtime/enums.h"
 
 namespace lathe {
 class RewriteLog;
@@ -22,7 +23,6 @@ struct NumericsPolicy;
 }  // namespace lathe
 
 #include "ir/dialect.h.inc"
-#include "ir/enums.h.inc"
 #include "ir/interfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/attrs.h.inc"

@@ -100,7 +100,7 @@ def CompareOp : PureInferred<"compare", [IsElementwise, HasNoArithmetic]> {
     - [C1] both operands have one element type.
     - [C2] two dims are equal, or one is a literal 1.
   }];
-  let arguments = (ins AnyTensorType:$a, AnyTensorType:$b, PredicateAttr:$predicate);
+  let arguments = (ins AnyTensorType:$a, AnyTensorType:$b, CompareAttr:$predicate);
   let results = (outs BoolTensor:$y);
   let assemblyFormat = "`` $predicate $a `,` $b attr-dict `:` type($a) `,` type($b)";
 }

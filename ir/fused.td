@@ -17,9 +17,13 @@ def SoftmaxOp : Fused<"softmax", [IsRowOp, RoundsOnce]> {
     - [C2] the mask is i1 or a float and broadcasts to x.
     - [C3] the scale is a positive number, the softcap is not negative.
   }];
-  let arguments = (ins RealTensor:$x, Optional<AnyTensorType>:$mask, I64Attr:$axis,
-      DefaultValuedAttr<F64Attr, "1.0">:$scale, DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+  let arguments = (ins RealTensor:$x,
+      Arg<Optional<AnyTensorType>, "i1 (true = visible) or an added float">:$mask, AxisAttr:$axis,
+      DefaultValuedAttr<F64Attr, "1.0">:$scale,
+      Arg<DefaultValuedAttr<F64Attr, "0.0">, "0: none">:$softcap,
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
+  let builderParameters = ["x", "axis"];
+  let builderOptions = "SoftmaxOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x (`mask` $mask^)? `axis` $axis (`scale` $scale^)? (`softcap` $softcap^)?
       (`masked_row` `` $masked_row^)? attr-dict `:` type($x) (`mask` type($mask)^)?}];
@@ -71,8 +75,12 @@ def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMa
     - [C3] epsilon is not negative.
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$residual, Optional<RealTensor>:$gain,
-      Optional<RealTensor>:$bias, NormAttr:$norm, F64Attr:$epsilon,
-      DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+      Arg<Optional<RealTensor>, "of the layer norm">:$bias, Given<NormAttr, "Norm::rms">:$norm,
+      Given<F64Attr, "1e-5">:$epsilon,
+      Arg<DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">,
+          "of the rms norm">:$rounding);
+  let builderParameters = ["x", "residual"];
+  let builderOptions = "AddNormOptions";
   let results = (outs RealTensor:$sum, RealTensor:$y);
   let assemblyFormat = [{`` $norm $x `,` $residual (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon
       (`rounding` `` $rounding^)? attr-dict `:` type($x) (`gain` type($gain)^)? (`bias` type($bias)^)?}];
@@ -86,8 +94,8 @@ def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatc
     - [C1] `shift` and `scale` have one type, x's element type, and broadcast to x.
     - [C2] epsilon is not negative.
   }];
-  let arguments = (ins RealTensor:$x, RealTensor:$shift, RealTensor:$scale, NormAttr:$norm,
-      F64Attr:$epsilon);
+  let arguments = (ins RealTensor:$x, RealTensor:$shift, RealTensor:$scale,
+      Given<NormAttr, "Norm::layer">:$norm, F64Attr:$epsilon);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $norm $x `shift` $shift `scale` $scale `epsilon` $epsilon attr-dict `:` type($x) `,` type($scale)";
 }
@@ -113,7 +121,9 @@ def RopeOp : Fused<"rope", [IsRowOp, RoundsOnce]> {
     - [C1] the last dim is an even number.
     - [C2] `cos` and `sin` have one f32 type, end in at most half the last dim and broadcast to x.
   }];
-  let arguments = (ins RealTensor:$x, RealTensor:$cos, RealTensor:$sin, PairingAttr:$pairing);
+  let arguments = (ins RealTensor:$x,
+      Arg<RealTensor, "a table of fewer than d/2 angles rotates the first elements">:$cos,
+      RealTensor:$sin, PairingAttr:$pairing);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
 }
@@ -127,8 +137,10 @@ def NormRopeOp : Fused<"norm_rope", [IsRowOp]> {
     - [C2] `cos` and `sin` are those of `rope`.
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$gain, RealTensor:$cos, RealTensor:$sin,
-      PairingAttr:$pairing, F64Attr:$epsilon,
+      Given<PairingAttr, "Pairing::half">:$pairing, Given<F64Attr, "1e-6">:$epsilon,
       DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+  let builderParameters = ["x", "gain", "cos", "sin"];
+  let builderOptions = "NormRopeOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{`` $pairing $x `gain` $gain `,` $cos `,` $sin `epsilon` $epsilon
       (`rounding` `` $rounding^)? attr-dict `:` type($x) `,` type($gain) `,` type($cos) `,` type($sin)}];
@@ -143,10 +155,13 @@ def RopeAppendOp : Fused<"rope_append"> {
     - [C2] `cos` and `sin` are those of `rope`.
     - [C3] cache, x and positions are those of `update`.
   }];
-  let arguments = (ins RealTensor:$cache, RealTensor:$x, Optional<RealTensor>:$gain, RealTensor:$cos,
-      RealTensor:$sin, IdTensor:$positions, I64Attr:$axis, PairingAttr:$pairing,
-      DefaultValuedAttr<F64Attr, "0.0">:$epsilon,
+  let arguments = (ins RealTensor:$cache, RealTensor:$x,
+      Arg<Optional<RealTensor>, "norms x first where it is given">:$gain, RealTensor:$cos,
+      RealTensor:$sin, IdTensor:$positions, AxisAttr:$axis,
+      Given<PairingAttr, "Pairing::half">:$pairing, Given<DefaultValuedAttr<F64Attr, "0.0">, "1e-6">:$epsilon,
       DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
+  let builderParameters = ["cache", "x", "gain", "cos", "sin", "positions", "axis"];
+  let builderOptions = "NormRopeOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{`` $pairing $cache `,` $x (`gain` $gain^)? `,` $cos `,` $sin `,` $positions `axis` $axis
       (`epsilon` $epsilon^)? (`rounding` `` $rounding^)? attr-dict `:` type($cache) `,` type($x)
@@ -195,11 +210,15 @@ def AttentionOp : Fused<"attention", [HasOwnKernel, RoundsOnce, AttrSizedOperand
       negative.
   }];
   let arguments = (ins RealTensor:$q, RealTensor:$k, RealTensor:$v,
-      Optional<AnyTensorType>:$mask, Optional<IdTensor>:$positions, F64Attr:$scale,
-      DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+      Arg<Optional<AnyTensorType>, "i1 (true = visible) or an added float">:$mask,
+      Arg<Optional<IdTensor>, "`[batch]`, with `causal = positions`">:$positions,
+      Given<F64Attr, "1">:$scale, Arg<DefaultValuedAttr<F64Attr, "0.0">, "0: none">:$softcap,
       DefaultValuedAttr<CausalAttr, "::lathe::Causal::none">:$causal,
-      DefaultValuedAttr<I64Attr, "0">:$window,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "keys that a query sees, itself included; 0: all">:$window,
       DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
+  let builderParameters = ["q", "k", "v"];
+  let builderOptions = "AttentionOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$q `,` $k `,` $v (`mask` $mask^)? (`positions` $positions^)? `scale` $scale
       (`softcap` $softcap^)? (`causal` `` $causal^)? (`window` $window^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
@@ -225,7 +244,10 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
   let arguments = (ins RealTensor:$x, RealTensor:$w, Optional<RealTensor>:$bias,
       Optional<RealTensor>:$residual,
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
-      DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">:$layout);
+      Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
+          "`packed` is a backend's own">:$layout);
+  let builderParameters = ["x", "w"];
+  let builderOptions = "LinearOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
       (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
@@ -241,8 +263,11 @@ def EmbeddingOp : Fused<"embedding", [IsRowOp, RoundsOnce]> {
     - [C2] `positions` has the table's element type and broadcasts to the result.
     - [C3] a table of integers has neither scale nor positions.
   }];
-  let arguments = (ins IdTensor:$ids, AnyTensorType:$table, Optional<AnyTensorType>:$positions,
-      DefaultValuedAttr<F64Attr, "1.0">:$scale);
+  let arguments = (ins IdTensor:$ids, AnyTensorType:$table,
+      Arg<Optional<AnyTensorType>, "rows that are added">:$positions,
+      Arg<DefaultValuedAttr<F64Attr, "1.0">, "of the table's rows">:$scale);
+  let builderParameters = ["ids", "table"];
+  let builderOptions = "EmbeddingOptions";
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = [{$ids `,` $table (`positions` $positions^)? (`scale` $scale^)? attr-dict `:`
       type($ids) `,` type($table) (`positions` type($positions)^)?}];

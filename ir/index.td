@@ -9,7 +9,8 @@ def IotaOp : Movement<"iota"> {
     - [C1] the axis is inside the shape.
     - [C2] `dtype` is a number type.
   }];
-  let arguments = (ins DimsAttr:$shape, I64Attr:$axis, TypeAttr:$dtype);
+  let arguments = (ins DimsAttr:$shape, I64Attr:$axis,
+                       Given<TypeAttr, "DType::I64">:$dtype);
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$shape `axis` $axis `dtype` $dtype attr-dict";
 }
@@ -22,7 +23,7 @@ def GatherOp : Movement<"gather"> {
 
     - [C1] the axis is inside the rank of x.
   }];
-  let arguments = (ins AnyTensorType:$x, IdTensor:$indices, I64Attr:$axis);
+  let arguments = (ins AnyTensorType:$x, IdTensor:$indices, AxisAttr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $indices `axis` $axis attr-dict `:` type($x) `,` type($indices)";
   let extraClassDeclaration = [{
@@ -42,7 +43,7 @@ def UpdateOp : PureInferred<"update", [HasOwnKernel, HasNoArithmetic]> {
     - [C2] the axis is inside the rank and not 0.
     - [C3] `positions` is `[dim 0 of x]`.
   }];
-  let arguments = (ins AnyTensorType:$x, AnyTensorType:$value, IdTensor:$positions, I64Attr:$axis);
+  let arguments = (ins AnyTensorType:$x, AnyTensorType:$value, IdTensor:$positions, AxisAttr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $value `,` $positions `axis` $axis attr-dict `:` type($x) `,` type($value) `,` type($positions)";
   // In place: the block is written, nothing else is touched.

@@ -17,9 +17,7 @@ class OpMaker {
   /// A scalar of an element type, rounded to it.
   mlir::Value scalar(mlir::Type element, double value);
   mlir::Value cast(mlir::Value x, mlir::Type element);
-  mlir::Value compare(Predicate p, mlir::Value x, mlir::Value y) {
-    return make<CompareOp>(x, y, p);
-  }
+  mlir::Value compare(Compare p, mlir::Value x, mlir::Value y) { return make<CompareOp>(x, y, p); }
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation) {
     return make<TransposeOp>(x, permutation);
   }

@@ -12,7 +12,7 @@ class Reduce<string mnemonic, string text, Type type> : PureInferred<mnemonic, [
     - [C1] every axis is inside the rank.
     - [C2] the axes ascend without repetition.
   }];
-  let arguments = (ins type:$x, DenseI64ArrayAttr:$axes,
+  let arguments = (ins type:$x, AxesAttr:$axes,
                        DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs type:$y);
   let assemblyFormat = "$x `axes` $axes (`keep_dims` $keep_dims^)? attr-dict `:` type($x)";
@@ -46,7 +46,7 @@ class ArgReduce<string mnemonic, string text>
 
     - [C1] the axis is inside the rank, and its size is not the number 0.
   }];
-  let arguments = (ins NumberTensor:$x, I64Attr:$axis);
+  let arguments = (ins NumberTensor:$x, AxisAttr:$axis);
   let results = (outs RankedTensorOf<[I64]>:$y);
   let assemblyFormat = "$x `axis` $axis attr-dict `:` type($x)";
   let extraClassDefinition = [{
@@ -62,7 +62,7 @@ def ArgMinOp : ArgReduce<"argmin", "index of the smallest element">;
 def CumSumOp : PureInferred<"cumsum", [HasOwnKernel]> {
   let summary = "inclusive running sum along one axis";
   let description = "- [C1] the axis is inside the rank.";
-  let arguments = (ins NumberTensor:$x, I64Attr:$axis);
+  let arguments = (ins NumberTensor:$x, AxisAttr:$axis);
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$x `axis` $axis attr-dict `:` type($x)";
   let extraClassDeclaration = [{

@@ -6,7 +6,7 @@ include "attrs.td"
 def TransposeOp : Movement<"transpose"> {
   let summary = "permutes the axes: axis i of the result is axis permutation[i] of x";
   let description = "- [C1] `permutation` is a permutation of the axes.";
-  let arguments = (ins AnyTensorType:$x, DenseI64ArrayAttr:$permutation);
+  let arguments = (ins AnyTensorType:$x, AxesAttr:$permutation);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x $permutation attr-dict `:` type($x)";
   let hasFolder = 1;
@@ -55,7 +55,7 @@ def ConcatOp : Movement<"concat"> {
     - [C2] the axis is inside the rank.
     - [C3] all other dims are equal.
   }];
-  let arguments = (ins Variadic<AnyTensorType>:$inputs, I64Attr:$axis);
+  let arguments = (ins Variadic<AnyTensorType>:$inputs, AxisAttr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$inputs `axis` $axis attr-dict `:` type($inputs)";
 }
@@ -76,7 +76,7 @@ def ReverseOp : Movement<"reverse"> {
     - [C1] every axis is inside the rank.
     - [C2] the axes ascend without repetition.
   }];
-  let arguments = (ins AnyTensorType:$x, DenseI64ArrayAttr:$axes);
+  let arguments = (ins AnyTensorType:$x, AxesAttr:$axes);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `axes` $axes attr-dict `:` type($x)";
 }

@@ -12,6 +12,7 @@
 #include "runtime/array.h"
 #include "runtime/dim_expr.h"
 #include "runtime/dtype.h"
+#include "runtime/enums.h"
 
 namespace lathe {
 
@@ -52,8 +53,17 @@ class Tensor {
   size_t id_ = 0;
 };
 
-/// A keyword of one of the dialect's enumerations, for example {"causal", "top_left"}.
+/// A keyword of one of the dialect's enumerations, for example {"causal", "top_left"}. A value of
+/// the C++ enumeration converts to it; one that is none of them becomes its number, which errors
+/// show.
 struct Keyword {
+  Keyword(std::string_view enumeration, std::string value)
+      : enumeration(enumeration), value(std::move(value)) {}
+  template <KeywordEnum Enum>
+  Keyword(Enum choice)
+      : Keyword(Keywords<Enum>::enumeration, isKeyword(choice) ? std::string(nameOf(choice))
+                                                               : std::to_string(uint32_t(choice))) {
+  }
   std::string_view enumeration;
   std::string value;
 };

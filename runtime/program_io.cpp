@@ -12,7 +12,7 @@ namespace lathe {
 namespace {
 
 using nlohmann::json;
-constexpr int kProgramVersion = 1;
+constexpr int kProgramVersion = 2;
 
 json toJson(const SymbolicShape& shape) {
   json a = json::array();

@@ -76,25 +76,25 @@ int64_t quotient(int64_t a, int64_t b) {
 }
 
 template <class T>
-bool holds(Predicate p, T a, T b) {
+bool holds(Compare p, T a, T b) {
   switch (p) {
-    case Predicate::eq:
+    case Compare::eq:
       return a == b;
-    case Predicate::ne:
+    case Compare::ne:
       return a != b;
-    case Predicate::lt:
+    case Compare::lt:
       return a < b;
-    case Predicate::le:
+    case Compare::le:
       return a <= b;
-    case Predicate::gt:
+    case Compare::gt:
       return a > b;
-    case Predicate::ge:
+    case Compare::ge:
       return a >= b;
   }
   return false;
 }
 
-Dense compare(Predicate p, Operands o) {
+Dense compare(Compare p, Operands o) {
   auto [a, b] = aligned(o);
   std::vector<int64_t> y(size_t(a.size()));
   for (size_t i = 0; i < y.size(); ++i)

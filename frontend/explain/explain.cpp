@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/explain/explain.h"
 
+#include "backends/call_attributes.h"
 #include "backends/program_builder.h"
 #include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,11 +23,10 @@ void toCalls(ModuleOp module, const SymbolValues& values) {
     OpBuilder b(op);
     SmallVector<NamedAttribute> config;
     if (isa<UpdateOp, RopeAppendOp>(op))
-      config.push_back(b.getNamedAttr("reuse", b.getI64IntegerAttr(0)));
+      config.push_back(b.getNamedAttr(kReuse, b.getI64IntegerAttr(0)));
     auto call = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
-                                 b.getStringAttr(op->getName().stripDialect()),
-                                 FlatSymbolRefAttr(), b.getDictionaryAttr(config),
-                                 DenseI64ArrayAttr());
+                                 b.getStringAttr(op->getName().stripDialect()), FlatSymbolRefAttr(),
+                                 b.getDictionaryAttr(config), DenseI64ArrayAttr());
     noteCost(call, costOf(op, values));
     op->replaceAllUsesWith(call->getResults());
     op->erase();

@@ -50,18 +50,20 @@ Tensor relu(const Tensor& x, std::source_location at) { return max(x, scalarLike
 
 Tensor activate(const Tensor& x, Activation kind, SigmoidForm form, std::source_location at) {
   switch (kind) {
-    case Activation::SiLU:
+    case Activation::none:
+      return x;
+    case Activation::silu:
       return silu(x, form, at);
-    case Activation::GELU:
+    case Activation::gelu:
       return gelu(x, at);
-    case Activation::GELUTanh:
+    case Activation::gelu_tanh:
       return geluTanh(x, at);
-    case Activation::ReLU:
+    case Activation::relu:
       return relu(x, at);
   }
   throw Error(ErrorCode::InvalidArgument,
               std::to_string(int(kind)) +
-                  " is no activation; lathe::nn::Activation names those "
+                  " is no activation; lathe::Activation names those "
                   "there are",
               at);
 }

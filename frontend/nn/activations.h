@@ -9,7 +9,6 @@ enum class SigmoidForm {
   Op,       ///< the op `sigmoid`
   Spelled,  ///< 1 / (1 + exp(-x)), as CS190C writes it
 };
-enum class Activation { SiLU, GELU, GELUTanh, ReLU };
 
 /// 1 / (1 + exp(-x)). The form has no default, so that a plain `sigmoid(x)` is the op.
 Tensor sigmoid(const Tensor& x, SigmoidForm form, LATHE_AT);
@@ -23,6 +22,7 @@ Tensor gelu(const Tensor& x, LATHE_AT);
 Tensor geluTanh(const Tensor& x, LATHE_AT);
 /// max(x, 0).
 Tensor relu(const Tensor& x, LATHE_AT);
+/// Any of the above; x for `none`.
 Tensor activate(const Tensor& x, Activation kind, SigmoidForm form = SigmoidForm::Op, LATHE_AT);
 
 }  // namespace lathe::nn

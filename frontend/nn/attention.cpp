@@ -36,6 +36,11 @@ void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     fail("expected a negative maskFill, got " + std::to_string(options.maskFill) +
              "; -infinity and -1e9 are usual",
          at);
+  const bool isPlain = options.maskedRow == MaskedRow::nan || options.maskedRow == MaskedRow::zero;
+  if (!isPlain && !(options.maskedRow == MaskedRow::uniform && std::isfinite(options.maskFill)))
+    fail("expected `nan` or `zero` for masked rows, got `" +
+             std::string(nameOf(options.maskedRow)) + "`; a finite maskFill gives `uniform`",
+         at);
   if (options.scale && !std::isfinite(*options.scale))
     fail("expected a finite scale, got " + std::to_string(*options.scale), at);
   if (options.mask.defined() && options.mask.dtype(at) != DType::Bool &&
@@ -81,10 +86,10 @@ Tensor fusedAttention(const Tensor& q, const Tensor& k, const Tensor& v, double 
   o.scale = scale;
   o.mask = fusedMask(q, options, at);
   o.positions = options.positions;
-  o.causal = options.causal ? "top_left" : options.positions.defined() ? "positions" : "none";
-  o.maskedRow = std::isfinite(options.maskFill)                          ? "uniform"
-                : options.maskedRow == AttentionOptions::MaskedRow::Zero ? "zero"
-                                                                         : "nan";
+  o.causal = options.causal                ? Causal::top_left
+             : options.positions.defined() ? Causal::positions
+                                           : Causal::none;
+  o.maskedRow = std::isfinite(options.maskFill) ? MaskedRow::uniform : options.maskedRow;
   return fused::attention(q, k, v, o, at);
 }
 
@@ -130,7 +135,7 @@ Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys,
   expectDefined(like, "causalMask", at);
   Tensor i = iota(like, {queries, 1}, 0, DType::I64, at);
   Tensor j = iota(like, {1, keys}, 1, DType::I64, at);
-  return compare(j, i, "le", at);
+  return compare(j, i, Compare::le, at);
 }
 
 Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank,
@@ -144,7 +149,7 @@ Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys
   Tensor first = reshape(castTo(positions, DType::I64, at), column, at);
   Tensor i = add(first, iota(positions, {queries, 1}, 0, DType::I64, at), at);
   Tensor j = iota(positions, {1, keys}, 1, DType::I64, at);
-  return compare(j, i, "le", at);
+  return compare(j, i, Compare::le, at);
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
@@ -170,7 +175,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
   Tensor weights = softmax(masked(scores, options, at), -1, at);
   const bool anyMask = options.causal || options.positions.defined() || options.mask.defined();
-  if (anyMask && options.maskedRow == AttentionOptions::MaskedRow::Zero)
+  if (anyMask && options.maskedRow == MaskedRow::zero)
     weights = select(isNan(weights, at), scalarLike(weights, 0, at), weights, at);
   return matmul(castTo(weights, dtype, at), values, at);
 }

@@ -14,11 +14,6 @@ struct AttentionOptions {
     Multiply,  ///< scores * d^-0.5
     Query,     ///< q * d^-0.5, before the product and in q's dtype (timm, and DiT with it)
   };
-  /// What a query that sees no key gets.
-  enum class MaskedRow {
-    NaN,   ///< 0 / 0, as PyTorch's softmax gives
-    Zero,  ///< NaN weights are replaced by 0 (CS336), where there is a mask at all
-  };
   Tensor mask = {};  ///< bool (true = visible) or a float that is added; broadcasts to the scores
   Tensor bias = {};  ///< floats that are added to the scaled scores before any mask is applied
   bool causal = false;  ///< query i sees keys 0..i
@@ -26,7 +21,10 @@ struct AttentionOptions {
   Tensor positions = {};
   ScaleForm scaleForm = ScaleForm::Divide;
   std::optional<double> scale = {};  ///< a factor of the scores; 1 / sqrt(d) unless given
-  MaskedRow maskedRow = MaskedRow::NaN;
+  /// What a query that sees no key gets: `nan`, 0 / 0 as PyTorch's softmax gives, or `zero`, NaN
+  /// weights replaced by 0 (CS336) where there is a mask at all. `uniform` is what a finite
+  /// `maskFill` gives, and an error without one.
+  MaskedRow maskedRow = MaskedRow::nan;
   /// What the score of a hidden key becomes. With a finite one a query that sees no key gets the
   /// mean of all values, and `maskedRow` has nothing to do.
   double maskFill = -std::numeric_limits<double>::infinity();
@@ -34,7 +32,7 @@ struct AttentionOptions {
 
   static AttentionOptions llama() { return {.scaleForm = ScaleForm::Multiply}; }
   static AttentionOptions modern() { return {.scaleForm = ScaleForm::Multiply}; }
-  static AttentionOptions cs336() { return {.maskedRow = MaskedRow::Zero}; }
+  static AttentionOptions cs336() { return {.maskedRow = MaskedRow::zero}; }
   static AttentionOptions cs190c() { return {}; }
   static AttentionOptions rice() { return {.maskFill = -1e9}; }  ///< the encoder-decoder
   static AttentionOptions dit() { return {.scaleForm = ScaleForm::Query}; }

@@ -10,7 +10,7 @@ namespace lathe::nn {
 namespace {
 
 Tensor notPadding(const Tensor& ids, int64_t padding, const Dims& shape, std::source_location at) {
-  return reshape(compare(ids, scalarLike(ids, double(padding), at), "ne", at), shape, at);
+  return reshape(compare(ids, scalarLike(ids, double(padding), at), Compare::ne, at), shape, at);
 }
 
 // Every layer with the model's weight dtype.

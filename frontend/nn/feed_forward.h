@@ -9,14 +9,14 @@ namespace lathe::nn {
 
 struct FeedForwardOptions {
   std::string in = "fc1", out = "fc2";
-  Activation activation = Activation::ReLU;
+  Activation activation = Activation::relu;
   bool bias = true;
   LinearOptions linear = {};  ///< bias is taken from the flag above
 
   static FeedForwardOptions rice() { return {}; }  ///< the encoder-decoder
-  static FeedForwardOptions dit() { return {.activation = Activation::GELUTanh}; }
+  static FeedForwardOptions dit() { return {.activation = Activation::gelu_tanh}; }
   static FeedForwardOptions gpt() {
-    return {.in = "c_fc", .out = "c_proj", .activation = Activation::GELUTanh};
+    return {.in = "c_fc", .out = "c_proj", .activation = Activation::gelu_tanh};
   }
 };
 

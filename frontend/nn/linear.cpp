@@ -7,7 +7,7 @@ namespace lathe::nn {
 
 LinearOptions LinearOptions::cs336() { return {.weightName = "W"}; }
 LinearOptions LinearOptions::cs190c() {
-  return {.weightName = "linear_matrix", .layout = Layout::InOut};
+  return {.weightName = "linear_matrix", .layout = WeightLayout::in_out};
 }
 
 Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOptions options,
@@ -15,25 +15,24 @@ Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOp
     : Module(graph, std::move(path), at), in_(in), out_(out), options_(std::move(options)) {
   expectPositive(in_, "Linear '" + this->path() + "', input size", at);
   expectPositive(out_, "Linear '" + this->path() + "', output size", at);
-  using Layout = LinearOptions::Layout;
-  if (options_.layout != Layout::OutIn && options_.layout != Layout::InOut)
+  if (options_.layout != WeightLayout::out_in && options_.layout != WeightLayout::in_out)
     throw Error(ErrorCode::InvalidArgument,
-                "Linear '" + this->path() + "': expected a layout OutIn or InOut, got " +
-                    std::to_string(int(options_.layout)),
+                "Linear '" + this->path() + "': expected the layout out_in or in_out, got " +
+                    (isKeyword(options_.layout) ? std::string(nameOf(options_.layout))
+                                                : std::to_string(int(options_.layout))),
                 at);
 }
 
 Tensor Linear::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, in_, "Linear '" + path() + "'", at);
   const Scope scope = opened(x, at);
-  const bool outIn = options_.layout == LinearOptions::Layout::OutIn;
+  const bool outIn = options_.layout == WeightLayout::out_in;
   Tensor w = weight(options_.weightName, x.dtype(), outIn ? Shape{out_, in_} : Shape{in_, out_},
                     options_.weightDType);
   Tensor bias;
   if (options_.bias) bias = weight("bias", x.dtype(), {out_}, options_.weightDType);
   if (options_.useFused)
-    return fused::linear(x, w,
-                         {.bias = bias, .residual = {}, .layout = outIn ? "out_in" : "in_out"});
+    return fused::linear(x, w, {.bias = bias, .residual = {}, .layout = options_.layout});
 
   // A vector times a matrix: matmul wants two axes.
   Tensor rows = x.rank() == 1 ? reshape(x, {1, in_}) : x;

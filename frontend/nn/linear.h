@@ -8,13 +8,10 @@
 namespace lathe::nn {
 
 struct LinearOptions {
-  enum class Layout {
-    OutIn,  ///< weight [out, in], as PyTorch holds it
-    InOut,  ///< weight [in, out]
-  };
   bool bias = false;  ///< adds `<path>.bias` [out]
   std::string weightName = "weight";
-  Layout layout = Layout::OutIn;
+  /// `out_in`: weight [out, in], as PyTorch holds it; `in_out`: [in, out].
+  WeightLayout layout = WeightLayout::out_in;
   /// What the checkpoint holds; the input's dtype unless given. Converted to the input's dtype.
   std::optional<DType> weightDType = {};
   bool useFused = false;  ///< records the op `linear` instead of transpose, matmul and add

@@ -2,24 +2,6 @@
 #include "frontend/nn/mlp.h"
 
 namespace lathe::nn {
-namespace {
-
-std::string_view keywordOf(Activation kind) {
-  switch (kind) {
-    case Activation::SiLU:
-      return "silu";
-    case Activation::GELU:
-      return "gelu";
-    case Activation::GELUTanh:
-      return "gelu_tanh";
-    case Activation::ReLU:
-      return "relu";
-  }
-  return "none";
-}
-
-}  // namespace
-
 SwiGLUOptions SwiGLUOptions::cs336() {
   return {.gate = "W1", .up = "W3", .down = "W2", .linear = LinearOptions::cs336()};
 }
@@ -61,7 +43,7 @@ Tensor SwiGLU::operator()(const Tensor& x, std::source_location at) const {
   const Scope scope = opened(x, at);
   Tensor gate = linear(options_.gate, dModel_, dHidden_)(x, at);
   Tensor up = linear(options_.up, dModel_, dHidden_)(x, at);
-  Tensor hidden = options_.useFused ? fused::siluGate(gate, up, keywordOf(options_.activation))
+  Tensor hidden = options_.useFused ? fused::siluGate(gate, up, options_.activation)
                                     : activate(gate, options_.activation, options_.sigmoid) * up;
   return linear(options_.down, dHidden_, dModel_)(hidden, at);
 }

@@ -10,7 +10,7 @@ namespace lathe::nn {
 struct SwiGLUOptions {
   std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
   bool bias = false;
-  Activation activation = Activation::SiLU;
+  Activation activation = Activation::silu;
   SigmoidForm sigmoid = SigmoidForm::Op;
   LinearOptions linear = {};  ///< bias is taken from the flag above
   bool useFused = false;      ///< records the op `silu_gate`

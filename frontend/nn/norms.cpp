@@ -20,7 +20,7 @@ void expectEpsilon(double eps, const std::string& module, std::source_location a
 }  // namespace
 
 NormOptions NormOptions::cs336() {
-  return {.form = Form::Divide, .gain = Gain::BeforeCast, .gainName = "g"};
+  return {.form = Form::Divide, .rounding = GainRounding::after_gain, .gainName = "g"};
 }
 NormOptions NormOptions::cs190c() {
   return {.mean = Mean::SumOverCount, .form = Form::Divide, .gainName = "g"};
@@ -46,12 +46,11 @@ Tensor RMSNorm::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, size_, "RMSNorm '" + path() + "'", at);
   const Scope scope = opened(x, at);
   const DType dtype = x.dtype(), wide = computeDType(dtype);
-  const bool late = options_.gain == NormOptions::Gain::AfterCast;
+  const bool late = options_.rounding == GainRounding::before_gain;
   auto gainIn = [&](DType as) {
     return weight(options_.gainName, as, {size_}, options_.weightDType.value_or(dtype));
   };
-  if (options_.useFused)
-    return fused::rmsNorm(x, gainIn(dtype), options_.eps, late ? "before_gain" : "after_gain");
+  if (options_.useFused) return fused::rmsNorm(x, gainIn(dtype), options_.eps, options_.rounding);
 
   Tensor y = normalized(castTo(x, wide));
   return late ? castTo(y, dtype) * gainIn(dtype) : castTo(y * gainIn(wide), dtype);

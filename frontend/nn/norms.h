@@ -17,14 +17,12 @@ struct NormOptions {
     Rsqrt,   ///< x * rsqrt(mean + eps)
     Divide,  ///< x / sqrt(mean + eps)
   };
-  enum class Gain {
-    AfterCast,   ///< the normalized value is rounded to x's dtype, then multiplied
-    BeforeCast,  ///< multiplied in f32, then rounded
-  };
   double eps = 1e-5;
   Mean mean = Mean::Mean;
   Form form = Form::Rsqrt;
-  Gain gain = Gain::AfterCast;
+  /// `before_gain`: the normalized value is rounded to x's dtype, then multiplied; `after_gain`:
+  /// multiplied in f32, then rounded.
+  GainRounding rounding = GainRounding::before_gain;
   std::string gainName = "weight";
   std::optional<DType> weightDType = {};  ///< what the checkpoint holds; x's dtype unless given
   bool useFused = false;                  ///< records the op `rms_norm`

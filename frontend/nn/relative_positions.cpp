@@ -66,7 +66,7 @@ Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, 
   Tensor before = o.bothSides ? abs(distance) : atLeast(neg(distance), 0);
   Tensor bucket = gather(ladder, atMost(before, o.maxDistance), 0);
   if (o.bothSides) {
-    Tensor after = compare(distance, scalarLike(distance, 0), "gt");
+    Tensor after = compare(distance, scalarLike(distance, 0), Compare::gt);
     bucket = bucket + cast(after, DType::I64) * double(side);
   }
   Tensor bias = gather(weight(o.weightName, dtype, {o.buckets, o.heads}), bucket, 0);

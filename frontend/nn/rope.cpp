@@ -67,10 +67,10 @@ void expectValid(const RopeOptions& o, const std::string& module, std::source_lo
 }  // namespace
 
 RopeOptions RopeOptions::cs336() {
-  return {.pairing = Pairing::Interleaved, .frequencies = Frequencies::NegativePower};
+  return {.pairing = Pairing::interleaved, .frequencies = Frequencies::NegativePower};
 }
 RopeOptions RopeOptions::cs190c() {
-  return {.pairing = Pairing::Interleaved, .frequencies = Frequencies::Divide};
+  return {.pairing = Pairing::interleaved, .frequencies = Frequencies::Divide};
 }
 
 std::vector<float> ropeFrequencies(const RopeOptions& options, std::source_location at) {
@@ -116,7 +116,7 @@ RopeAngles RoPE::angles(const Tensor& positions, std::source_location at) const 
 }
 
 Tensor RoPE::rotate(const Tensor& x, const Tensor& cos, const Tensor& sin) const {
-  const bool halves = options_.pairing == RopeOptions::Pairing::Half;
+  const bool halves = options_.pairing == Pairing::half;
   const int64_t half = options_.headDim / 2;
   Tensor a = halves ? sliceAxis(x, -1, 0, half) : sliceAxis(x, -1, 0, half, 2);
   Tensor b = halves ? sliceAxis(x, -1, half, half) : sliceAxis(x, -1, 1, half, 2);
@@ -141,9 +141,7 @@ Tensor RoPE::operator()(const Tensor& x, const RopeAngles& angles, std::source_l
     cos = reshape(cos, shape);
     sin = reshape(sin, shape);
   }
-  if (options_.useFused)
-    return fused::rope(x, cos, sin,
-                       options_.pairing == RopeOptions::Pairing::Half ? "half" : "interleaved");
+  if (options_.useFused) return fused::rope(x, cos, sin, options_.pairing);
   const DType dtype = options_.tablesInDType ? x.dtype() : computeDType(x.dtype());
   return castTo(rotate(castTo(x, dtype), castTo(cos, dtype), castTo(sin, dtype)), x.dtype());
 }

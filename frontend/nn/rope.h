@@ -23,10 +23,6 @@ struct RopeScalingOptions {
 };
 
 struct RopeOptions {
-  enum class Pairing {
-    Half,         ///< elements i and i + d/2 (Llama as Hugging Face stores it)
-    Interleaved,  ///< elements 2i and 2i + 1 (CS190C, CS336)
-  };
   /// All spell one formula; in f32 arithmetic they differ in the last bit.
   enum class Frequencies {
     Reciprocal,     ///< position * (1 / theta^(2i/d)): Hugging Face
@@ -37,7 +33,9 @@ struct RopeOptions {
   int64_t maxPositions =
       2048;  ///< rows of the table; a position at or past it is an error at run time
   double theta = 10000;
-  Pairing pairing = Pairing::Half;
+  /// `half`: elements i and i + d/2 (Llama as Hugging Face stores it); `interleaved`: elements 2i
+  /// and 2i + 1 (CS190C, CS336).
+  Pairing pairing = Pairing::half;
   Frequencies frequencies = Frequencies::Reciprocal;
   RopeScalingOptions scaling = {};
   /// Rounds the table to x's dtype and rotates in it, as Hugging Face does, instead of in f32.

@@ -69,9 +69,9 @@ Value halfPlusHalf(AddOp op, OpMaker& m) {
 Value relu(SelectOp op, OpMaker& m) {
   auto compare = op.getCondition().getDefiningOp<CompareOp>();
   if (!compare || !isConstant(compare.getB(), 0)) return {};
-  const Predicate p = compare.getPredicate();
-  const bool above = p == Predicate::gt || p == Predicate::ge;
-  if (!above && p != Predicate::lt && p != Predicate::le) return {};
+  const Compare p = compare.getPredicate();
+  const bool above = p == Compare::gt || p == Compare::ge;
+  if (!above && p != Compare::lt && p != Compare::le) return {};
   Value x = above ? op.getA() : op.getB(), zero = above ? op.getB() : op.getA();
   if (compare.getA() != x || x.getType() != op.getType() || !isConstant(zero, 0) ||
       std::signbit(*constantOf(zero)))
@@ -80,7 +80,7 @@ Value relu(SelectOp op, OpMaker& m) {
   if (tensorType(op.getResult()).getElementType().isInteger(1)) return {};
   // A NaN is neither above 0 nor below it; -0, of which the maximum with 0 makes 0, is taken as it
   // is where 0 would be. An integer is neither.
-  const bool keepsZero = p == Predicate::ge || p == Predicate::lt;
+  const bool keepsZero = p == Compare::ge || p == Compare::lt;
   MLIRContext* c = op->getContext();
   if (isFloat(op) && keepsZero && !weaken(c, Contract::SignedZero)) return {};
   if (isFloat(op) && above && !weaken(c, Contract::IncomingNan)) return {};

@@ -38,19 +38,19 @@ bool sameConstant(Value a, Value b) {
   return x && x == splatElement(b);
 }
 
-std::optional<Predicate> negated(Predicate p, bool ordered) {
-  if (p == Predicate::eq) return Predicate::ne;
-  if (p == Predicate::ne) return Predicate::eq;
+std::optional<Compare> negated(Compare p, bool ordered) {
+  if (p == Compare::eq) return Compare::ne;
+  if (p == Compare::ne) return Compare::eq;
   if (!ordered) return std::nullopt;  // with a NaN neither a < b nor a >= b holds
   switch (p) {
-    case Predicate::lt:
-      return Predicate::ge;
-    case Predicate::le:
-      return Predicate::gt;
-    case Predicate::gt:
-      return Predicate::le;
+    case Compare::lt:
+      return Compare::ge;
+    case Compare::le:
+      return Compare::gt;
+    case Compare::gt:
+      return Compare::le;
     default:
-      return Predicate::lt;
+      return Compare::lt;
   }
 }
 
@@ -163,18 +163,18 @@ void addAddedMasks(RewritePatternSet& patterns) {
 
 // The condition that a comparison with `c` makes of a value which is `a` where `condition` holds
 // and `b` elsewhere; null if it does not tell them apart.
-Value conditionOf(OpMaker& m, Predicate predicate, Value condition, double a, double b, double c) {
+Value conditionOf(OpMaker& m, Compare predicate, Value condition, double a, double b, double c) {
   auto holds = [&](double v) {
     switch (predicate) {
-      case Predicate::eq:
+      case Compare::eq:
         return v == c;
-      case Predicate::ne:
+      case Compare::ne:
         return v != c;
-      case Predicate::lt:
+      case Compare::lt:
         return v < c;
-      case Predicate::le:
+      case Compare::le:
         return v <= c;
-      case Predicate::gt:
+      case Compare::gt:
         return v > c;
       default:
         return v >= c;
@@ -205,7 +205,7 @@ Value conditionOfNumbers(CastOp op, OpMaker& m) {
   if (!select || !elementOf(op).isInteger(1) || select.getCondition().getType() != op.getType())
     return {};
   auto a = constantOf(select.getA()), b = constantOf(select.getB());
-  return a && b ? conditionOf(m, Predicate::ne, select.getCondition(), *a, *b, 0) : Value();
+  return a && b ? conditionOf(m, Compare::ne, select.getCondition(), *a, *b, 0) : Value();
 }
 
 // Masks that were made of conditions by arithmetic are selections.

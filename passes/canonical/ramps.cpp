@@ -64,16 +64,16 @@ bool isRamp(Value v) { return !constantOf(v) && reachOf(v); }
 // What stands further right.
 int rankOf(Value v) { return splatElement(v) ? 2 : isRamp(v) ? 1 : 0; }
 
-Predicate mirrored(Predicate p) {
+Compare mirrored(Compare p) {
   switch (p) {
-    case Predicate::lt:
-      return Predicate::gt;
-    case Predicate::le:
-      return Predicate::ge;
-    case Predicate::gt:
-      return Predicate::lt;
-    case Predicate::ge:
-      return Predicate::le;
+    case Compare::lt:
+      return Compare::gt;
+    case Compare::le:
+      return Compare::ge;
+    case Compare::gt:
+      return Compare::lt;
+    case Compare::ge:
+      return Compare::le;
     default:
       return p;
   }
@@ -81,26 +81,24 @@ Predicate mirrored(Predicate p) {
 
 Value orderSides(CompareOp op, OpMaker& m) {
   int a = rankOf(op.getA()), b = rankOf(op.getB());
-  Predicate p = op.getPredicate();
-  bool greater = p == Predicate::gt || p == Predicate::ge;
+  Compare p = op.getPredicate();
+  bool greater = p == Compare::gt || p == Compare::ge;
   if (a < b || (a == b && !greater)) return {};
   return m.compare(mirrored(p), op.getB(), op.getA());
 }
 
 // lt with a 1 on one side is le without, and the reverse.
 Value dropOne(CompareOp op, OpMaker& m) {
-  Predicate p = op.getPredicate();
-  if ((p != Predicate::lt && p != Predicate::le) || !isRamp(op.getA()) || !isRamp(op.getB()))
-    return {};
+  Compare p = op.getPredicate();
+  if ((p != Compare::lt && p != Compare::le) || !isRamp(op.getA()) || !isRamp(op.getB())) return {};
   auto left = withConstant<AddOp>(op.getA()), right = withConstant<AddOp>(op.getB());
-  auto made = [&](Predicate q, Value a, Value b) {
+  auto made = [&](Compare q, Value a, Value b) {
     return broadcastTo(op, {a, b}) ? m.compare(q, a, b) : Value();
   };
-  if (p == Predicate::lt && right && right->c == 1) return made(Predicate::le, op.getA(), right->x);
-  if (p == Predicate::lt && left && left->c == -1) return made(Predicate::le, left->x, op.getB());
-  if (p == Predicate::le && right && right->c == -1)
-    return made(Predicate::lt, op.getA(), right->x);
-  if (p == Predicate::le && left && left->c == 1) return made(Predicate::lt, left->x, op.getB());
+  if (p == Compare::lt && right && right->c == 1) return made(Compare::le, op.getA(), right->x);
+  if (p == Compare::lt && left && left->c == -1) return made(Compare::le, left->x, op.getB());
+  if (p == Compare::le && right && right->c == -1) return made(Compare::lt, op.getA(), right->x);
+  if (p == Compare::le && left && left->c == 1) return made(Compare::lt, left->x, op.getB());
   return {};
 }
 
@@ -111,15 +109,15 @@ Value splitDifference(CompareOp op, OpMaker& m) {
   if (!difference || !c || !isRamp(difference) || !isRamp(difference.getA()) ||
       !isRamp(difference.getB()) || !broadcastTo(op, {difference.getA(), difference.getB()}))
     return {};
-  Predicate p = op.getPredicate();
-  if (*c == 1 && p == Predicate::lt)
-    p = Predicate::le;
-  else if (*c == 1 && p == Predicate::ge)
-    p = Predicate::gt;
-  else if (*c == -1 && p == Predicate::gt)
-    p = Predicate::ge;
-  else if (*c == -1 && p == Predicate::le)
-    p = Predicate::lt;
+  Compare p = op.getPredicate();
+  if (*c == 1 && p == Compare::lt)
+    p = Compare::le;
+  else if (*c == 1 && p == Compare::ge)
+    p = Compare::gt;
+  else if (*c == -1 && p == Compare::gt)
+    p = Compare::ge;
+  else if (*c == -1 && p == Compare::le)
+    p = Compare::lt;
   else if (*c != 0)
     return {};
   return m.compare(p, difference.getA(), difference.getB());
@@ -138,16 +136,16 @@ std::optional<bool> provedCondition(Value condition) {
   auto below = [](const std::optional<int64_t>& x, int64_t y) { return x && *x < y; };
   auto notAbove = [](const std::optional<int64_t>& x, int64_t y) { return x && *x <= y; };
   switch (op.getPredicate()) {
-    case Predicate::lt:
+    case Compare::lt:
       if (below(a->high, b->low)) return true;
       return notAbove(b->high, a->low) ? std::optional(false) : std::nullopt;
-    case Predicate::le:
+    case Compare::le:
       if (notAbove(a->high, b->low)) return true;
       return below(b->high, a->low) ? std::optional(false) : std::nullopt;
-    case Predicate::gt:
+    case Compare::gt:
       if (below(b->high, a->low)) return true;
       return notAbove(a->high, b->low) ? std::optional(false) : std::nullopt;
-    case Predicate::ge:
+    case Compare::ge:
       if (notAbove(b->high, a->low)) return true;
       return below(a->high, b->low) ? std::optional(false) : std::nullopt;
     default:

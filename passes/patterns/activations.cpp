@@ -74,18 +74,18 @@ Tensor relu(DagPattern& p, const Tensor& x) { return max(x, p.constant(0)); }
 
 const std::vector<ActivationForm>& activationForms() {
   static const std::vector<ActivationForm> forms{
-      {"silu", siluProduct},
-      {"silu", siluQuotient},
-      {"gelu", halfFirst<onePlusErf>},
-      {"gelu", halfLast<onePlusErf>},
-      {"gelu", halfLastDivided<onePlusErf>},
-      {"gelu", halfInside<onePlusErf>},
-      {"gelu_tanh", halfFirst<onePlusTanh>},
-      {"gelu_tanh", halfLast<onePlusTanh>},
-      {"gelu_tanh", halfLastDivided<onePlusTanh>},
-      {"gelu_tanh", halfInside<onePlusTanh>},
-      {"gelu_tanh", sigmoidOfCubic},
-      {"relu", relu},
+      {Activation::silu, siluProduct},
+      {Activation::silu, siluQuotient},
+      {Activation::gelu, halfFirst<onePlusErf>},
+      {Activation::gelu, halfLast<onePlusErf>},
+      {Activation::gelu, halfLastDivided<onePlusErf>},
+      {Activation::gelu, halfInside<onePlusErf>},
+      {Activation::gelu_tanh, halfFirst<onePlusTanh>},
+      {Activation::gelu_tanh, halfLast<onePlusTanh>},
+      {Activation::gelu_tanh, halfLastDivided<onePlusTanh>},
+      {Activation::gelu_tanh, halfInside<onePlusTanh>},
+      {Activation::gelu_tanh, sigmoidOfCubic},
+      {Activation::relu, relu},
   };
   return forms;
 }

@@ -23,7 +23,7 @@ void record(DagPattern& p, Norm kind) {
     double epsilon =
         (layer ? layer.getEpsilon() : cast<RmsNormOp>(op).getEpsilon()).convertToDouble();
     return m.make("lathe.adaln_modulate", {m[x], m[shift], m[scale]},
-                  {{"norm", Keyword{"norm", stringifyNorm(kind).str()}}, {"epsilon", epsilon}});
+                  {{"norm", kind}, {"epsilon", epsilon}});
   });
 }
 

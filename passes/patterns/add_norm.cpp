@@ -32,11 +32,10 @@ void rms(DagPattern& p, bool hasGain) {
   p.root(anyRmsNorm(p, sum, gain));
   p.replaceWith([=](Match& m) {
     auto op = cast<RmsNormOp>(m.root());
-    return build(
-        m, sum, x, residual, op.getGain(), {},
-        {{"norm", Keyword{"norm", "rms"}},
-         {"epsilon", op.getEpsilon().convertToDouble()},
-         {"rounding", Keyword{"rounding", stringifyGainRounding(op.getRounding()).str()}}});
+    return build(m, sum, x, residual, op.getGain(), {},
+                 {{"norm", Norm::rms},
+                  {"epsilon", op.getEpsilon().convertToDouble()},
+                  {"rounding", op.getRounding()}});
   });
 }
 
@@ -47,9 +46,8 @@ void layer(DagPattern& p, bool hasGain, bool hasBias) {
   p.root(anyLayerNorm(p, sum, gain, bias));
   p.replaceWith([=](Match& m) {
     auto op = cast<LayerNormOp>(m.root());
-    return build(
-        m, sum, x, residual, op.getGain(), op.getBias(),
-        {{"norm", Keyword{"norm", "layer"}}, {"epsilon", op.getEpsilon().convertToDouble()}});
+    return build(m, sum, x, residual, op.getGain(), op.getBias(),
+                 {{"norm", Norm::layer}, {"epsilon", op.getEpsilon().convertToDouble()}});
   });
 }
 

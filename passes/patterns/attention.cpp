@@ -144,14 +144,12 @@ Value build(Match& m, Value weights, Value v) {
   bool inGroups = rank == 5;
   if (inGroups) v = withoutGroupAxis(m, v);
   if (inGroups ? !joinGroups(m, query, key, v, mask) : !groupHeads(m, key, v)) return {};
-  std::string maskedRow = scores.maskedRow(softmax);
-  std::string causal = stringifyCausal(scores.causal).str();
   Value y = m.make("lathe.attention", {query, key, v, mask, scores.positions},
                    {{"scale", scale},
                     {"softcap", scores.softcap},
-                    {"causal", Keyword{"causal", causal}},
+                    {"causal", scores.causal},
                     {"window", scores.window},
-                    {"masked_row", Keyword{"masked_row", maskedRow}}});
+                    {"masked_row", scores.maskedRow(softmax)}});
   return y && (inGroups || apart || rank == 2)
              ? reshaped(m, y, dimsOf(tensorType(m.root()->getResult(0))))
              : y;

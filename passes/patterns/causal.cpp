@@ -206,15 +206,15 @@ std::optional<RampBound> readBound(Value condition, bool hidden, RankedTensorTyp
   // Visible where sign * sum + strict <= 0.
   int64_t sign = 1, strict = 0;
   switch (compare.getPredicate()) {
-    case Predicate::le:
+    case Compare::le:
       break;
-    case Predicate::lt:
+    case Compare::lt:
       strict = 1;
       break;
-    case Predicate::ge:
+    case Compare::ge:
       sign = -1;
       break;
-    case Predicate::gt:
+    case Compare::gt:
       sign = -1, strict = 1;
       break;
     default:

@@ -38,9 +38,9 @@ Tensor anyPlainSoftmax(DagPattern& p, const Tensor& x);
 Tensor anyRmsNorm(DagPattern& p, const Tensor& x, const Tensor& gain);
 Tensor anyLayerNorm(DagPattern& p, const Tensor& x, const Tensor& gain, const Tensor& bias);
 
-/// x through an activation in one of its spellings: silu, gelu, gelu_tanh, relu.
+/// x through an activation in one of its spellings.
 struct ActivationForm {
-  const char* name;
+  Activation kind;
   Tensor (*record)(DagPattern& p, const Tensor& x);
 };
 const std::vector<ActivationForm>& activationForms();

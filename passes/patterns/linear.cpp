@@ -44,13 +44,9 @@ Product anyProduct(DagPattern& p) {
   return r;
 }
 
-NamedAttr layout(const char* value) { return {"layout", Keyword{"weight_layout", value}}; }
-NamedAttr layoutOf(LinearOp op) {
-  return {"layout", Keyword{"weight_layout", stringifyWeightLayout(op.getLayout()).str()}};
-}
-NamedAttr activationOf(LinearOp op) {
-  return {"activation", Keyword{"activation", stringifyActivation(op.getActivation()).str()}};
-}
+NamedAttr layout(WeightLayout value) { return {"layout", value}; }
+NamedAttr layoutOf(LinearOp op) { return {"layout", op.getLayout()}; }
+NamedAttr activationOf(LinearOp op) { return {"activation", op.getActivation()}; }
 
 void transposed(DagPattern& p) {
   Tensor x = input(p), w = weightMatrix(p);
@@ -62,7 +58,7 @@ void transposed(DagPattern& p) {
     if (m.has(converted))
       weight = m.make("lathe.cast", {weight},
                       {{"dtype", *dtypeOf(tensorType(m[converted]).getElementType())}});
-    return m.make("lathe.linear", {m[x], weight, {}, {}}, {layout("out_in")});
+    return m.make("lathe.linear", {m[x], weight, {}, {}}, {layout(WeightLayout::out_in)});
   });
 }
 
@@ -70,7 +66,7 @@ void plain(DagPattern& p) {
   Tensor x = input(p), w = weightMatrix(p);
   p.root(matmul(x, w));
   p.replaceWith([=](Match& m) -> Value {
-    return m.make("lathe.linear", {m[x], m[w], {}, {}}, {layout("in_out")});
+    return m.make("lathe.linear", {m[x], m[w], {}, {}}, {layout(WeightLayout::in_out)});
   });
 }
 
@@ -147,10 +143,10 @@ void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
   Product product = anyProduct(p);
   Tensor active = form.record(p, widened ? roundingCast(p, product.value) : product.value);
   p.root(widened ? roundingCast(p, active) : active);
-  p.replaceWith([=, name = std::string(form.name)](Match& m) -> Value {
+  p.replaceWith([=, kind = form.kind](Match& m) -> Value {
     auto op = m[product.value].getDefiningOp<LinearOp>();
     return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), {}},
-                  {layoutOf(op), {"activation", Keyword{"activation", name}}});
+                  {layoutOf(op), {"activation", kind}});
   });
 }
 
@@ -183,7 +179,8 @@ void addLinearPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "linear-residual-bias", biasAfterResidual);
   for (const ActivationForm& form : activationForms())
     for (bool widened : {false, true})
-      addPattern(library, context, std::string("linear-") + form.name + (widened ? "-widened" : ""),
+      addPattern(library, context,
+                 "linear-" + std::string(nameOf(form.kind)) + (widened ? "-widened" : ""),
                  [&](DagPattern& p) { withActivation(p, form, widened); });
 }
 

@@ -15,12 +15,8 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-NamedAttr pairing(Pairing value) {
-  return {"pairing", Keyword{"pairing", stringifyPairing(value).str()}};
-}
-NamedAttr rounding(GainRounding value) {
-  return {"rounding", Keyword{"rounding", stringifyGainRounding(value).str()}};
-}
+NamedAttr pairing(Pairing value) { return {"pairing", value}; }
+NamedAttr rounding(GainRounding value) { return {"rounding", value}; }
 
 void normRope(DagPattern& p) {
   p.phase(kComposites);

@@ -83,9 +83,7 @@ void withBias(DagPattern& p) {
       return m.decline("the bias is not one element per feature");
     Value b = reshaped(m, m[bias], {features});
     if (!b) return {};
-    Value y =
-        m.make("lathe.linear", {m[x], m[w], b, {}},
-               {{"layout", Keyword{"weight_layout", stringifyWeightLayout(op.getLayout()).str()}}});
+    Value y = m.make("lathe.linear", {m[x], m[w], b, {}}, {{"layout", op.getLayout()}});
     if (!y) return {};
     return m.make("lathe.transpose", {y}, {{"permutation", std::vector<int64_t>{0, 3, 1, 2}}});
   });

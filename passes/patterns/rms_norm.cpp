@@ -70,7 +70,7 @@ void withGain(DagPattern& p) {
     rounds |= type.getElementType() != computeType(type.getElementType());
     return m.make("lathe.rms_norm", {input, g},
                   {{"epsilon", op.getEpsilon().convertToDouble()},
-                   {"rounding", Keyword{"rounding", rounds ? "before_gain" : "after_gain"}}});
+                   {"rounding", rounds ? GainRounding::before_gain : GainRounding::after_gain}});
   });
 }
 

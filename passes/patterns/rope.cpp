@@ -33,15 +33,14 @@ bool joinsLastAxis(Match& m, const Tensor& concat) {
          tensorType(m[concat]).getRank() - 1;
 }
 
-Value buildRope(Match& m, Value x, Value cos, Value sin, const char* pairing) {
+Value buildRope(Match& m, Value x, Value cos, Value sin, Pairing pairing) {
   // Tables in the model's dtype are read as the f32 values they have.
   auto wide = [&](Value table) {
     Type element = tensorType(table).getElementType();
     bool ok = element.isF32() || element.isF64();
     return ok ? table : m.make("lathe.cast", {table}, {{"dtype", DType::F32}});
   };
-  return m.make("lathe.rope", {x, wide(cos), wide(sin)},
-                {{"pairing", Keyword{"pairing", pairing}}});
+  return m.make("lathe.rope", {x, wide(cos), wide(sin)}, {{"pairing", pairing}});
 }
 // A reshape of the user's may have been merged into the last one of the pattern.
 Value asRoot(Match& m, Value y) {
@@ -59,20 +58,19 @@ Rotation recordRotation(DagPattern& p) {
   r.second = add(mul(r.a, r.sin), mul(r.b, r.cos));
   return r;
 }
-Value rotate(Match& m, const Rotation& r, const char* pairing) {
-  Pairing kind = *symbolizePairing(pairing);
+Value rotate(Match& m, const Rotation& r, Pairing pairing) {
   auto type = m[r.first].getType();
   Value a = m[r.a], b = m[r.b], cos = m[r.cos], sin = m[r.sin];
   Value x;
-  if (a.getType() == type) x = joinedParts(m, a, b, kind);
+  if (a.getType() == type) x = joinedParts(m, a, b, pairing);
   if (!x && cos.getType() == type) {
     std::swap(a, cos);
     std::swap(b, sin);
-    x = joinedParts(m, a, b, kind);
+    x = joinedParts(m, a, b, pairing);
   }
   if (!x)
     return m.decline(
-        kind == Pairing::half
+        pairing == Pairing::half
             ? "lathe.slice: the parts are not the two halves of the last axis"
             : "lathe.slice: the parts are not the even and the odd elements of the last "
               "axis");
@@ -94,7 +92,7 @@ void halfForm(DagPattern& p, bool partial) {
   p.replaceWith([=](Match& m) -> Value {
     if (!joinsLastAxis(m, joined))
       return m.decline("'axis' of lathe.concat: the halves are not joined along the last axis");
-    Value y = rotate(m, r, "half");
+    Value y = rotate(m, r, Pairing::half);
     if (!y || !partial) return y;
     return m.make("lathe.concat", {y, m[rest]}, {{"axis", tensorType(y).getRank() - 1}});
   });
@@ -110,7 +108,7 @@ void interleavedForm(DagPattern& p) {
     pairs.push_back(StringAttr::get(m.root()->getContext(), "1"));
     if (!joinsLastAxis(m, joined) || dimsOf(tensorType(m[first])) != pairs)
       return m.decline("'axis' of lathe.concat: the parts are not joined along a new last axis");
-    return asRoot(m, rotate(m, r, "interleaved"));
+    return asRoot(m, rotate(m, r, Pairing::interleaved));
   });
 }
 
@@ -134,7 +132,7 @@ void doubledTables(DagPattern& p) {
       if (!spansLastAxis(table, tensorType(whole)))
         return m.decline("the table " + shortType(table.getType()) +
                          " has not two angles per pair of " + shortType(whole.getType()));
-    return buildRope(m, whole, c, s, "half");
+    return buildRope(m, whole, c, s, Pairing::half);
   });
 }
 
@@ -165,7 +163,7 @@ void doubledNeighbours(DagPattern& p) {
     if (!c || !s)
       return m.decline(
           "the neighbours of the table cannot be proved equal: wanted lathe.broadcast");
-    return buildRope(m, whole, c, s, "interleaved");
+    return buildRope(m, whole, c, s, Pairing::interleaved);
   });
 }
 
@@ -186,8 +184,7 @@ void partial(DagPattern& p) {
     auto head = tensorType(m[rotated]), table = tensorType(m[cos]);
     if (2 * table.getDimSize(table.getRank() - 1) != head.getDimSize(head.getRank() - 1))
       return m.decline("only a part of the head rotates");
-    return buildRope(m, x, m[cos], m[sin],
-                     op.getPairing() == Pairing::half ? "half" : "interleaved");
+    return buildRope(m, x, m[cos], m[sin], op.getPairing());
   });
 }
 

@@ -205,9 +205,9 @@ ScoreReader::Step ScoreReader::takeFill(double fill, Type element) {
   return Step::Read;
 }
 
-std::string ScoreReader::maskedRow(SoftmaxOp softmax) const {
+MaskedRow ScoreReader::maskedRow(SoftmaxOp softmax) const {
   bool finite = fill_ && !std::isinf(*fill_);
-  return stringifyMaskedRow(finite ? MaskedRow::uniform : softmax.getMaskedRow()).str();
+  return finite ? MaskedRow::uniform : softmax.getMaskedRow();
 }
 
 ScoreReader::Step ScoreReader::addSum(AddOp sum) {

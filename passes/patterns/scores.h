@@ -24,7 +24,7 @@ class ScoreReader {
   mlir::Value mask();
   /// The row policy: that of the softmax, or `uniform` where masked scores have a finite fill, for
   /// a row of nothing but the fill has equal weights.
-  std::string maskedRow(SoftmaxOp softmax) const;
+  MaskedRow maskedRow(SoftmaxOp softmax) const;
 
  private:
   enum class Step { Read, End, Failed };

@@ -12,11 +12,11 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-void record(DagPattern& p, const std::string& activation) {
+void record(DagPattern& p, Activation activation) {
   Tensor x = p.any(), up = p.any();
   std::vector<Tensor> spellings;
   for (const ActivationForm& form : activationForms())
-    if (form.name == activation) spellings.push_back(form.record(p, x));
+    if (form.kind == activation) spellings.push_back(form.record(p, x));
   Tensor active = p.anyOf(spellings);
   Tensor rounded = roundingCast(p, active);
   p.root(mul(p.optional(rounded, active), up));
@@ -29,17 +29,17 @@ void record(DagPattern& p, const std::string& activation) {
       gate = widened.getX();
       m.consume(widened);
     }
-    return m.make("lathe.silu_gate", {gate, m[up]},
-                  {{"activation", Keyword{"activation", activation}}});
+    return m.make("lathe.silu_gate", {gate, m[up]}, {{"activation", activation}});
   });
 }
 
 }  // namespace
 
 void addSiluGatePatterns(PatternLibrary& library, MLIRContext* context) {
-  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu"})
-    addPattern(library, context, std::string(activation) + "_gate",
-               [&](DagPattern& p) { record(p, activation); });
+  for (Activation activation : valuesOf<Activation>())
+    if (activation != Activation::none)
+      addPattern(library, context, std::string(nameOf(activation)) + "_gate",
+                 [=](DagPattern& p) { record(p, activation); });
 }
 
 }  // namespace lathe

@@ -38,14 +38,13 @@ struct Reductions {
   Tensor top, sum;
 };
 
-Value buildSoftmax(Match& m, Value x, const Reductions& r, const char* maskedRow) {
+Value buildSoftmax(Match& m, Value x, const Reductions& r, MaskedRow maskedRow) {
   Attribute axes = m.attribute(r.top, "axes");
   if (axes != m.attribute(r.sum, "axes"))
     return m.decline("the maximum and the sum run over different axes");
   auto list = cast<DenseI64ArrayAttr>(axes).asArrayRef();
   if (list.size() != 1) return m.decline("the softmax runs over more than one axis");
-  return m.make("lathe.softmax", {x, {}},
-                {{"axis", list[0]}, {"masked_row", Keyword{"masked_row", maskedRow}}});
+  return m.make("lathe.softmax", {x, {}}, {{"axis", list[0]}, {"masked_row", maskedRow}});
 }
 
 // e / sum(e), as a quotient or as a product with the inverse of the sum.
@@ -60,7 +59,7 @@ void plain(DagPattern& p, RootSpelling spelling) {
   Tensor e = exp(sub(x, top));
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(normalized(p, e, sum, spelling));
-  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, MaskedRow::nan); });
 }
 
 // The exponential of a log-softmax: of x - max - log(sum), or x - (max + log(sum)).
@@ -71,7 +70,7 @@ void ofLogarithm(DagPattern& p) {
   Tensor sum = anyAxes(p, reduceSum(exp(shifted), {0}, true));
   Tensor logarithm = log(sum);
   p.root(exp(p.anyOf({sub(shifted, logarithm), sub(x, add(top, logarithm))})));
-  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, MaskedRow::nan); });
 }
 
 // The weights are divided by their sum behind the product with the values.
@@ -85,7 +84,7 @@ void behindProduct(DagPattern& p) {
     const int64_t last = tensorType(m[x]).getRank() - 1;
     if (cast<DenseI64ArrayAttr>(m.attribute(sum, "axes")).asArrayRef() != ArrayRef<int64_t>{last})
       return m.decline("'axes' of the sum are not the axis of the product");
-    Value weights = buildSoftmax(m, m[x], {top, sum}, "nan");
+    Value weights = buildSoftmax(m, m[x], {top, sum}, MaskedRow::nan);
     return weights ? m.make("lathe.matmul", {weights, m[v]}) : Value();
   });
 }
@@ -106,16 +105,16 @@ void scaledShift(DagPattern& p, RootSpelling spelling) {
       return m.decline("the factor broadcasts " + shortType(m[shifted].getType()));
     Value c = m.scalar(m.constant(factor), m[x]);
     Value scaled = m.make(m.has(times) ? "lathe.mul" : "lathe.div", {m[x], c});
-    return buildSoftmax(m, scaled, {top, sum}, "nan");
+    return buildSoftmax(m, scaled, {top, sum}, MaskedRow::nan);
   });
 }
 
 std::vector<NamedAttr> attributesOf(SoftmaxOp op, double scale, double softcap,
-                                    const std::string& maskedRow) {
+                                    MaskedRow maskedRow) {
   return {{"axis", int64_t(op.getAxis())},
           {"scale", scale},
           {"softcap", softcap},
-          {"masked_row", Keyword{"masked_row", maskedRow}}};
+          {"masked_row", maskedRow}};
 }
 
 // softmax(where=) of JAX: the condition hides scores and the terms of the sum, which are 0 there
@@ -127,7 +126,7 @@ void whereVisible(DagPattern& p, RootSpelling spelling) {
   Tensor e = exp(sub(x, top));
   Tensor sum = anyAxes(p, reduceSum(select(condition, e, p.constant(0)), {0}, true));
   p.root(normalized(p, e, sum, spelling));
-  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, "nan"); });
+  p.replaceWith([=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, MaskedRow::nan); });
 }
 // And it hides the weights, so that such a row is zeros.
 void whereVisibleToZero(DagPattern& p) {
@@ -141,20 +140,21 @@ void whereVisibleToZero(DagPattern& p) {
       return m.decline("'masked_row' of the softmax: a masked row has equal weights");
     // The NaN that a visible score makes of a row stays one at the hidden scores, too.
     if (!m.weakens(Contract::IncomingNan)) return {};
-    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, "zero"));
+    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, MaskedRow::zero));
   });
 }
 
 void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
   Tensor x = p.any();
   Tensor top = anyAxes(p, reduceMax(x, {0}, true));
-  Tensor empty = compare(top, p.constant(-INFINITY), "eq");
+  Tensor empty = compare(top, p.constant(-INFINITY), Compare::eq);
   Tensor e = exp(sub(x, select(empty, p.constant(0), top)));
   if (uniform) e = select(empty, p.constant(1), e);
   Tensor sum = anyAxes(p, reduceSum(e, {0}, true));
   p.root(normalized(p, e, uniform ? sum : select(empty, p.constant(1), sum), spelling));
-  p.replaceWith(
-      [=](Match& m) { return buildSoftmax(m, m[x], {top, sum}, uniform ? "uniform" : "zero"); });
+  p.replaceWith([=](Match& m) {
+    return buildSoftmax(m, m[x], {top, sum}, uniform ? MaskedRow::uniform : MaskedRow::zero);
+  });
 }
 
 void nanToZero(DagPattern& p, bool hasMask) {
@@ -169,7 +169,7 @@ void nanToZero(DagPattern& p, bool hasMask) {
     if (!m.weakens(Contract::IncomingNan)) return {};
     return m.make("lathe.softmax", {m[x], op.getMask()},
                   attributesOf(op, op.getScale().convertToDouble(),
-                               op.getSoftcap().convertToDouble(), "zero"));
+                               op.getSoftcap().convertToDouble(), MaskedRow::zero));
   });
 }
 
@@ -186,7 +186,7 @@ void secondMaximum(DagPattern& p) {
     // A masked row is NaN after the first subtraction, whatever the softmax's policy is.
     if (op.getMaskedRow() != MaskedRow::nan)
       return m.decline("'masked_row' of the softmax: the first maximum makes a masked row NaN");
-    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, "nan"));
+    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, MaskedRow::nan));
   });
 }
 

@@ -177,7 +177,8 @@ std::vector<BadInput> ops() {
              [](Model& m) { sliceAxis(m.x, 2, 0, 1); }),
       misuse("slice_with_stride_zero", {"lathe.slice", "[C2] stride 0"},
              [](Model& m) { sliceAxis(m.x, 1, 0, 1, 0); }),
-      misuse("concat_of_nothing", {"concat of nothing"}, [](Model&) { concat({}, 0); }),
+      misuse("concat_of_nothing", {"lathe.concat: expected at least one tensor"},
+             [](Model&) { concat({}, 0); }),
       misuse("pad_by_a_negative_size", {"lathe.pad", "[C2]"},
              [](Model& m) { pad(m.x, m.g.constant(0), {0, -1}, {0, 0}); }),
       misuse("argmax_of_a_missing_axis", {"lathe.argmax", "[C1] axis -3"},
@@ -197,12 +198,12 @@ std::vector<BadInput> ops() {
                Tensor image = m.g.input("image", DType::F32, {1, 3, 4, 4});
                convolution(image, m.g.weight("k", DType::F32, {2, 3, 5, 5}), {1, 1}, {0, 0, 0, 0});
              }),
-      misuse("unknown_predicate", {"predicate is one of eq, ne, lt, le, gt, ge; got 'less'"},
-             [](Model& m) { compare(m.x, m.x, "less"); }),
-      misuse("unknown_masked_row", {"masked_row is one of nan, zero, uniform; got 'zeros'"},
-             [](Model& m) { fused::softmax(m.x, -1, {.maskedRow = "zeros"}); }),
-      misuse("unknown_activation", {"activation is one of", "got 'swish'"},
-             [](Model& m) { fused::siluGate(m.x, m.x, "swish"); }),
+      misuse("unknown_predicate", {"predicate is one of eq, ne, lt, le, gt, ge; got '6'"},
+             [](Model& m) { compare(m.x, m.x, Compare(6)); }),
+      misuse("unknown_masked_row", {"masked_row is one of nan, zero, uniform; got '3'"},
+             [](Model& m) { fused::softmax(m.x, -1, {.maskedRow = MaskedRow(3)}); }),
+      misuse("unknown_activation", {"activation is one of", "got '9'"},
+             [](Model& m) { fused::siluGate(m.x, m.x, Activation(9)); }),
       misuse("negative_epsilon", {"lathe.rms_norm", "[C2] epsilon is negative"},
              [](Model& m) { fused::rmsNorm(m.x, m.g.weight("g", DType::F32, {4}), -1); }),
   };

@@ -49,9 +49,9 @@ OpRow binary(const char* op, Binary f, std::vector<DType> dtypes, Fill left = Fi
 
 std::vector<Sample> compareSamples(DType d) {
   std::vector<Sample> samples;
-  for (const char* predicate : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+  for (Compare predicate : valuesOf<Compare>()) {
     Record record = one([=](Ts t) { return compare(t[0], t[1], predicate); });
-    const std::string p = predicate;
+    const std::string p(nameOf(predicate));
     samples.push_back({p, {{d, matrix(), Fill::Integers}, {d, matrix(), Fill::Integers}}, record});
     samples.push_back({p + "_broadcast",
                        {{d, {rows(), 1}, Fill::Integers}, {d, {cols()}, Fill::Integers}},

@@ -11,11 +11,11 @@ constexpr double kEpsilon = 0x1p-17;
 
 Samples softmaxSamples(DType d) {
   Samples samples;
-  for (const char* row : {"nan", "zero", "uniform"}) {
+  for (MaskedRow row : valuesOf<MaskedRow>()) {
     auto over = [row](int64_t axis) {
       return one([=](Ts t) { return fused::softmax(t[0], axis, {.maskedRow = row}); });
     };
-    const std::string name = row;
+    const std::string name(nameOf(row));
     samples.push_back({name + "_last", {{d, matrix()}}, over(-1)});
     samples.push_back({name + "_first", {{d, {7, cols()}}}, over(0)});
     samples.push_back({name + "_middle", {{d, {3, 5, 7}}}, over(1)});
@@ -35,18 +35,18 @@ Samples softmaxSamples(DType d) {
   samples.push_back({"scaled", {scores}, with({.scale = 0.25})});
   samples.push_back({"capped", {scores}, with({.scale = 0.5, .softcap = 2})});
   samples.push_back({"added_mask", {scores, {f, {rows(), cols()}}}, with({.scale = 0.25})});
-  for (const char* row : {"nan", "zero", "uniform"})
-    samples.push_back({std::string("boolean_mask_") + row,
+  for (MaskedRow row : valuesOf<MaskedRow>())
+    samples.push_back({"boolean_mask_" + std::string(nameOf(row)),
                        {scores, {DType::Bool, {2, 1, rows(), cols()}, Fill::MaskedRows}},
-                       with({.maskedRow = row, .softcap = 4})});
+                       with({.softcap = 4, .maskedRow = row})});
   return samples;
 }
 
 Samples rmsNormSamples(DType d) {
   Samples samples;
-  for (const char* rounding : {"after_gain", "before_gain"}) {
+  for (GainRounding rounding : valuesOf<GainRounding>()) {
     Record norm = one([=](Ts t) { return fused::rmsNorm(t[0], t[1], kEpsilon, rounding); });
-    const std::string name = rounding;
+    const std::string name(nameOf(rounding));
     samples.push_back({name, {{d, matrix()}, {d, {cols()}}}, norm});
     samples.push_back({name + "_one_row", {{d, {1, 1, cols()}}, {d, {cols()}}}, norm});
     samples.push_back({name + "_rank4", {{d, {2, 3, 1, 33}}, {d, {33}}}, norm});
@@ -63,9 +63,9 @@ Samples rmsNormSamples(DType d) {
 
 Samples ropeSamples(DType d) {
   Samples samples;
-  for (const char* pairing : {"interleaved", "half"}) {
+  for (Pairing pairing : valuesOf<Pairing>()) {
     Record turn = one([=](Ts t) { return fused::rope(t[0], t[1], t[2], pairing); });
-    const std::string name = pairing;
+    const std::string name(nameOf(pairing));
     const DType f = DType::F32;
     auto sample = [&](const std::string& kind, Dims x, Dims table) {
       samples.push_back({name + kind, {{d, x}, {f, table}, {f, table}}, turn});
@@ -84,9 +84,9 @@ Samples ropeSamples(DType d) {
 
 Samples siluGateSamples(DType d) {
   Samples samples;
-  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu", "none"}) {
+  for (Activation activation : valuesOf<Activation>()) {
     Record gate = one([=](Ts t) { return fused::siluGate(t[0], t[1], activation); });
-    const std::string name = activation;
+    const std::string name(nameOf(activation));
     samples.push_back({name, {{d, matrix()}, {d, matrix()}}, gate});
     samples.push_back({name + "_row", {{d, {2, rows(), cols()}}, {d, {cols()}}}, gate});
     samples.push_back({name + "_special",
@@ -102,8 +102,8 @@ Record attend(fused::AttentionOptions options) {
   return one([=](Ts t) mutable {
     options.mask = options.positions = {};
     for (size_t i = 3; i < t.size(); ++i)
-      (options.causal == "positions" && i + 1 == t.size() ? options.positions : options.mask) =
-          t[i];
+      (options.causal == Causal::positions && i + 1 == t.size() ? options.positions
+                                                                : options.mask) = t[i];
     return fused::attention(t[0], t[1], t[2], options);
   });
 }
@@ -119,32 +119,33 @@ Samples attentionSamples(DType d) {
       {"one_head", {q, {d, {2, 1, cols(), 16}}, {d, {2, 1, cols(), 16}}}, attend({.scale = scale})},
       {"square",
        {{d, {1, 2, cols(), 8}}, {d, {1, 2, cols(), 8}}, {d, {1, 2, cols(), 8}}},
-       attend({.scale = scale, .causal = "top_left"})},
-      {"top_left", {q, k, v}, attend({.scale = scale, .causal = "top_left"})},
+       attend({.scale = scale, .causal = Causal::top_left})},
+      {"top_left", {q, k, v}, attend({.scale = scale, .causal = Causal::top_left})},
       {"bottom_right",
        {q, {d, {2, 2, cols() + 3, 16}}, {d, {2, 2, cols() + 3, 16}}},
-       attend({.scale = scale, .causal = "bottom_right"})},
+       attend({.scale = scale, .causal = Causal::bottom_right})},
       {"positions",
        {q, {d, {2, 2, 40, 16}}, {d, {2, 2, 40, 16}}, {DType::I64, {2}, Fill::Index, 37}},
-       attend({.scale = scale, .causal = "positions"})},
+       attend({.scale = scale, .causal = Causal::positions})},
       {"added_mask", {q, k, v, {d, {rows(), cols()}}}, attend({.scale = scale})},
       {"mask_and_causal",
        {q, k, v, {DType::Bool, {2, 1, 1, cols()}}},
-       attend({.scale = scale, .causal = "top_left"})},
+       attend({.scale = scale, .causal = Causal::top_left})},
   };
   samples.push_back({"softcap", {q, k, v}, attend({.scale = scale, .softcap = 2})});
-  samples.push_back({"window",
-                     {q, k, v},
-                     attend({.scale = scale, .softcap = 8, .causal = "top_left", .window = 2})});
+  samples.push_back(
+      {"window",
+       {q, k, v},
+       attend({.scale = scale, .softcap = 8, .causal = Causal::top_left, .window = 2})});
   samples.push_back({"window_bottom_right",
                      {q, {d, {2, 2, cols() + 3, 16}}, {d, {2, 2, cols() + 3, 16}}},
-                     attend({.scale = scale, .causal = "bottom_right", .window = 3})});
+                     attend({.scale = scale, .causal = Causal::bottom_right, .window = 3})});
   samples.push_back(
       {"window_positions",
        {q, {d, {2, 2, 40, 16}}, {d, {2, 2, 40, 16}}, {DType::I64, {2}, Fill::Index, 37}},
-       attend({.scale = scale, .causal = "positions", .window = 5})});
-  for (const char* row : {"nan", "zero", "uniform"})
-    samples.push_back({std::string("masked_rows_") + row,
+       attend({.scale = scale, .causal = Causal::positions, .window = 5})});
+  for (MaskedRow row : valuesOf<MaskedRow>())
+    samples.push_back({"masked_rows_" + std::string(nameOf(row)),
                        {q, k, v, {DType::Bool, {2, 1, rows(), cols()}, Fill::MaskedRows}},
                        attend({.scale = scale, .maskedRow = row})});
   return samples;
@@ -164,7 +165,7 @@ Samples linearSamples(DType d) {
         const Input w{d, outIn ? Dims{size.n, size.k} : Dims{size.k, size.n}, fill, 0, true};
         const std::string name = std::to_string(size.k) + "x" + std::to_string(size.n) +
                                  (outIn ? "_out_in" : "_in_out") + (exact ? "_exact" : "");
-        auto layout = [outIn] { return outIn ? "out_in" : "in_out"; };
+        auto layout = [outIn] { return outIn ? WeightLayout::out_in : WeightLayout::in_out; };
         samples.push_back(
             {name,
              {x, w},
@@ -178,15 +179,18 @@ Samples linearSamples(DType d) {
                            }),
                            exact});
       }
-  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu"}) {
+  for (Activation activation :
+       {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu}) {
     const Input x{d, {2, rows(), 33}}, w{d, {31, 33}, Fill::Normal, 0, true},
         b{d, {31}, Fill::Normal, 0, true}, r{d, {2, rows(), 31}};
-    const std::string name = activation;
-    samples.push_back(
-        {name, {x, w}, one([=](Ts t) { return fused::linear(t[0], t[1], {.activation = name}); })});
+    const std::string name(nameOf(activation));
+    samples.push_back({name, {x, w}, one([=](Ts t) {
+                         return fused::linear(t[0], t[1], {.activation = activation});
+                       })});
     samples.push_back({name + "_bias_residual", {x, w, b, r}, one([=](Ts t) {
-                         return fused::linear(t[0], t[1],
-                                              {.bias = t[2], .residual = t[3], .activation = name});
+                         return fused::linear(
+                             t[0], t[1],
+                             {.bias = t[2], .residual = t[3], .activation = activation});
                        })});
   }
   samples.push_back({"vector", {{d, {33}}, {d, {31, 33}, Fill::Normal, 0, true}}, one([](Ts t) {

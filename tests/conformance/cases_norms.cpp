@@ -31,27 +31,29 @@ Samples layerNormSamples(DType d) {
 
 Samples addNormSamples(DType d) {
   struct Kind {
-    const char *name, *norm, *rounding;
+    const char* name;
+    Norm norm;
+    GainRounding rounding;
     bool gain, bias;
   };
   Samples samples;
-  for (const Kind& k : {Kind{"rms", "rms", "after_gain", true, false},
-                        Kind{"rms_before_gain", "rms", "before_gain", true, false},
-                        Kind{"rms_plain", "rms", "after_gain", false, false},
-                        Kind{"layer", "layer", "after_gain", true, true},
-                        Kind{"layer_gain", "layer", "after_gain", true, false},
-                        Kind{"layer_bias", "layer", "after_gain", false, true},
-                        Kind{"layer_plain", "layer", "after_gain", false, false}}) {
+  for (const Kind& k : {Kind{"rms", Norm::rms, GainRounding::after_gain, true, false},
+                        Kind{"rms_before_gain", Norm::rms, GainRounding::before_gain, true, false},
+                        Kind{"rms_plain", Norm::rms, GainRounding::after_gain, false, false},
+                        Kind{"layer", Norm::layer, GainRounding::after_gain, true, true},
+                        Kind{"layer_gain", Norm::layer, GainRounding::after_gain, true, false},
+                        Kind{"layer_bias", Norm::layer, GainRounding::after_gain, false, true},
+                        Kind{"layer_plain", Norm::layer, GainRounding::after_gain, false, false}}) {
     std::vector<Input> inputs{{d, {2, rows(), cols()}}, {d, {2, rows(), cols()}}};
     for (bool given : {k.gain, k.bias})
       if (given) inputs.push_back({d, {cols()}});
     samples.push_back({k.name, inputs, [k](Graph&, Ts t) {
                          auto [sum, y] = fused::addNorm(t[0], t[1],
-                                                        {.norm = k.norm,
-                                                         .rounding = k.rounding,
+                                                        {.gain = k.gain ? t[2] : Tensor(),
+                                                         .bias = k.bias ? t.back() : Tensor(),
+                                                         .norm = k.norm,
                                                          .epsilon = kEpsilon,
-                                                         .gain = k.gain ? t[2] : Tensor(),
-                                                         .bias = k.bias ? t.back() : Tensor()});
+                                                         .rounding = k.rounding});
                          return std::vector<Tensor>{sum, y};
                        }});
   }
@@ -60,10 +62,10 @@ Samples addNormSamples(DType d) {
 
 Samples adalnSamples(DType d) {
   Samples samples;
-  for (const char* norm : {"layer", "rms"}) {
+  for (Norm norm : valuesOf<Norm>()) {
     Record modulate =
         one([=](Ts t) { return fused::adalnModulate(t[0], t[1], t[2], kEpsilon, norm); });
-    const std::string name = norm;
+    const std::string name(nameOf(norm));
     const Input perBatch{d, {2, 1, cols()}}, perHead{d, {2, 3, 1, 33}};
     samples.push_back({name, {{d, {2, rows(), cols()}}, perBatch, perBatch}, modulate});
     samples.push_back({name + "_rank4", {{d, {2, 3, rows(), 33}}, perHead, perHead}, modulate});
@@ -83,13 +85,13 @@ Samples gatedResidualSamples(DType d) {
 
 Samples normRopeSamples(DType d) {
   Samples samples;
-  for (const char* pairing : {"half", "interleaved"})
-    for (const char* rounding : {"after_gain", "before_gain"}) {
+  for (Pairing pairing : valuesOf<Pairing>())
+    for (GainRounding rounding : valuesOf<GainRounding>()) {
       Record turn = one([=](Ts t) {
         return fused::normRope(t[0], t[1], t[2], t[3],
-                               {.pairing = pairing, .rounding = rounding, .epsilon = kEpsilon});
+                               {.pairing = pairing, .epsilon = kEpsilon, .rounding = rounding});
       });
-      const std::string name = std::string(rounding) + "_" + pairing;
+      const std::string name = std::string(nameOf(rounding)) + "_" + std::string(nameOf(pairing));
       const DType f = DType::F32;
       auto sample = [&](const std::string& kind, Dims x, Dims table) {
         const Dim depth = x.back();
@@ -104,7 +106,7 @@ Samples normRopeSamples(DType d) {
 
 Samples ropeAppendSamples(DType d) {
   Samples samples;
-  for (const char* pairing : {"half", "interleaved"})
+  for (Pairing pairing : valuesOf<Pairing>())
     for (bool normed : {false, true}) {
       Record append = one([=](Ts t) {
         return fused::ropeAppend(t[0], t[1], normed ? t[5] : Tensor(), t[2], t[3], t[4], 2,
@@ -117,10 +119,10 @@ Samples ropeAppendSamples(DType d) {
                                 {f, {rows(), 17}},
                                 {DType::I64, {2}, Fill::Index, 32}};
       if (normed) inputs.push_back({d, {34}});
-      samples.push_back({std::string(normed ? "normed_" : "") + pairing, inputs, append});
+      samples.push_back({(normed ? "normed_" : "") + std::string(nameOf(pairing)), inputs, append});
       for (Input& table : {std::ref(inputs[2]), std::ref(inputs[3])}) table.shape.back() = 4;
       samples.push_back(
-          {std::string(normed ? "normed_" : "") + pairing + "_partial", inputs, append});
+          {(normed ? "normed_" : "") + std::string(nameOf(pairing)) + "_partial", inputs, append});
     }
   return samples;
 }

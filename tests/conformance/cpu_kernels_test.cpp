@@ -51,13 +51,14 @@ Tensor lastSlice(const Tensor& x, int64_t from, int64_t count) {
 
 TEST(CpuKernels, LinearTakesEveryActivationInItsEpilogue) {
   for (DType d : {f32, bf16})
-    for (const char* activation : {"relu", "silu", "gelu", "gelu_tanh"})
+    for (Activation activation :
+         {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
       for (int64_t n : {1, 33, 200}) {
         auto record = one([=](Ts t) {
           return fused::linear(t[0], t[1],
                                {.bias = t[2], .residual = t[3], .activation = activation});
         });
-        expectKernels({std::string(activation) + std::to_string(n),
+        expectKernels({std::string(nameOf(activation)) + std::to_string(n),
                        {{d, {2, rows(), 65}},
                         {d, {n, 65}, Fill::Normal, 0, true},
                         {d, {n}, Fill::Normal, 0, true},
@@ -69,11 +70,14 @@ TEST(CpuKernels, LinearTakesEveryActivationInItsEpilogue) {
 
 TEST(CpuKernels, AttentionTakesWindowAndSoftcap) {
   for (DType d : {f32, bf16})
-    for (const char* causal : {"top_left", "bottom_right", "positions"})
+    for (Causal causal : {Causal::top_left, Causal::bottom_right, Causal::positions})
       for (int64_t window : {1, 5, 130}) {
-        fused::AttentionOptions options{
-            .scale = 0.25, .softcap = 3, .causal = causal, .window = window, .maskedRow = "zero"};
-        const bool placed = options.causal == "positions";
+        fused::AttentionOptions options{.scale = 0.25,
+                                        .softcap = 3,
+                                        .causal = causal,
+                                        .window = window,
+                                        .maskedRow = MaskedRow::zero};
+        const bool placed = options.causal == Causal::positions;
         std::vector<Input> inputs{{d, {2, 4, rows(), 16}},
                                   {d, {2, 2, placed ? Dim(300) : rows() + 4, 16}},
                                   {d, {2, 2, placed ? Dim(300) : rows() + 4, 24}}};
@@ -83,7 +87,8 @@ TEST(CpuKernels, AttentionTakesWindowAndSoftcap) {
           if (placed) o.positions = t[3];
           return fused::attention(t[0], t[1], t[2], o);
         });
-        expectKernels({causal + std::to_string(window), inputs, record}, "attention", "attention");
+        expectKernels({std::string(nameOf(causal)) + std::to_string(window), inputs, record},
+                      "attention", "attention");
       }
 }
 
@@ -95,8 +100,9 @@ TEST(CpuKernels, CrossAttentionReadsAnotherLength) {
                     {d, {2, 4, cols(), 32}},
                     {DType::Bool, {2, 1, 1, cols()}}},
                    one([](Ts t) {
-                     return fused::attention(t[0], t[1], t[2],
-                                             {.scale = 0.2, .mask = t[3], .maskedRow = "zero"});
+                     return fused::attention(
+                         t[0], t[1], t[2],
+                         {.mask = t[3], .scale = 0.2, .maskedRow = MaskedRow::zero});
                    })},
                   "attention", "attention");
 }
@@ -137,13 +143,13 @@ TEST(CpuKernels, LayerNormKeepsASmallSpreadOnALargeMean) {
 
 TEST(CpuKernels, AddNormWritesBothResultsInOneRegion) {
   for (DType d : {f32, bf16})
-    for (const char* norm : {"rms", "layer"}) {
+    for (Norm norm : valuesOf<Norm>()) {
       const Input x{d, {2, rows(), cols()}};
       Record record = [=](Graph&, Ts t) {
-        auto [sum, y] = fused::addNorm(t[0], t[1], {.norm = norm, .gain = t[2]});
+        auto [sum, y] = fused::addNorm(t[0], t[1], {.gain = t[2], .norm = norm});
         return std::vector<Tensor>{sum, y};
       };
-      expectKernels({std::string("add_") + norm, {x, x, {d, {cols()}}}, record}, "region",
+      expectKernels({"add_" + std::string(nameOf(norm)), {x, x, {d, {cols()}}}, record}, "region",
                     "rms_norm");
     }
 }
@@ -153,18 +159,19 @@ TEST(CpuKernels, MaskedScaledSoftmaxIsOneRegion) {
     for (DType mask : {DType::Bool, d})
       expectKernels(
           {"softmax", {{d, {2, 3, rows(), cols()}}, {mask, {2, 1, rows(), cols()}}}, one([](Ts t) {
-             return fused::softmax(t[0], -1,
-                                   {.maskedRow = "zero", .scale = 0.5, .softcap = 4, .mask = t[1]});
+             return fused::softmax(
+                 t[0], -1,
+                 {.mask = t[1], .scale = 0.5, .softcap = 4, .maskedRow = MaskedRow::zero});
            })},
           "region", "softmax");
 }
 
 TEST(CpuKernels, RotationsAreOneRegionWithTheirNorm) {
   for (DType d : {f32, bf16})
-    for (const char* pairing : {"half", "interleaved"})
+    for (Pairing pairing : valuesOf<Pairing>())
       for (int64_t angles : {3, 16, 32}) {
         const Input x{d, {2, 3, rows(), 64}}, table{f32, {rows(), angles}};
-        const std::string name = pairing + std::to_string(angles);
+        const std::string name = std::string(nameOf(pairing)) + std::to_string(angles);
         expectKernels({"partial" + name, {x, table, table}, one([=](Ts t) {
                          return fused::rope(t[0], t[1], t[2], pairing);
                        })},
@@ -225,7 +232,7 @@ TEST(CpuKernels, SlicesOfAMergedProjectionAreReadInPlace) {
                    })},
                   "attention", "attention");
     expectKernels({"rope", {qkv, table, table}, one([=](Ts t) {
-                     return fused::rope(heads(t[0], 4, 2), t[1], t[2], "half");
+                     return fused::rope(heads(t[0], 4, 2), t[1], t[2], Pairing::half);
                    })},
                   "region", "rope");
     expectKernels({"norm_rope",

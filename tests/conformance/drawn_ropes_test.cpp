@@ -31,8 +31,8 @@ std::vector<Sample> drawnRopes() {
                            std::to_string(width) + ", " + std::to_string(tokens) + " tokens",
                        {{dtype, x}, {DType::F32, table}, {DType::F32, table}},
                        [half](Graph&, const std::vector<Tensor>& t) {
-                         return std::vector<Tensor>{
-                             fused::rope(t[0], t[1], t[2], half ? "half" : "interleaved")};
+                         return std::vector<Tensor>{fused::rope(
+                             t[0], t[1], t[2], half ? Pairing::half : Pairing::interleaved)};
                        }});
   }
   return samples;

@@ -57,7 +57,8 @@ TEST_P(LargeMeans, LayerNormKeepsTheSpread) {
       g.output("spelled_out", centered * rsqrt(variance + kEpsilon));
       g.output("gain_bias", fused::layerNorm(x, one, one - 1.0, kEpsilon));
       g.output("modulated", fused::adalnModulate(x, none, none, kEpsilon));
-      g.output("add_norm", fused::addNorm(x, zero, {.norm = "layer", .epsilon = kEpsilon}).second);
+      g.output("add_norm",
+               fused::addNorm(x, zero, {.norm = Norm::layer, .epsilon = kEpsilon}).second);
       Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
       const Array rows = offsetRows(length);
       Array ones(DType::F32, {length});

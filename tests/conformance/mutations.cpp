@@ -24,16 +24,16 @@ static Attribute otherConstant(DenseElementsAttr value) {
   return DenseElementsAttr::get(value.getType(), value.getSplatValue<APInt>() + 1);
 }
 
-template <class Attr, class Symbolize>
-static void addChoices(Operation* op, StringRef key, Attribute value, Symbolize symbolize,
-                       std::vector<Mutation>& all) {
+template <class Attr, class Enum>
+static void addChoices(Operation* op, StringRef key, Attribute value, std::vector<Mutation>& all) {
   auto mine = dyn_cast<Attr>(value);
   if (!mine) return;
-  for (uint32_t i = 0; auto other = symbolize(i); ++i)
-    if (*other != mine.getValue()) {
+  const auto& names = Keywords<Enum>::names;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (Enum(i) != mine.getValue()) {
       std::string k = key.str();
-      Attribute changed = Attr::get(op->getContext(), *other);
-      all.push_back({k + "=" + stringifyEnum(*other).str(),
+      Attribute changed = Attr::get(op->getContext(), Enum(i));
+      all.push_back({k + "=" + std::string(names[i]),
                      [k, changed](Operation* o) { o->setAttr(k, changed); }});
     }
 }
@@ -87,18 +87,9 @@ std::vector<Mutation> mutationsOf(Operation* op) {
       auto window = cast<IntegerAttr>(a.getValue());
       setAttribute("window", key, IntegerAttr::get(window.getType(), window.getInt() + 1));
     }
-    Attribute value = a.getValue();
-    addChoices<PredicateAttr>(
-        op, key, value, [](uint32_t i) { return symbolizePredicate(i); }, all);
-    addChoices<CausalAttr>(op, key, value, [](uint32_t i) { return symbolizeCausal(i); }, all);
-    addChoices<PairingAttr>(op, key, value, [](uint32_t i) { return symbolizePairing(i); }, all);
-    addChoices<ActivationAttr>(
-        op, key, value, [](uint32_t i) { return symbolizeActivation(i); }, all);
-    addChoices<NormAttr>(op, key, value, [](uint32_t i) { return symbolizeNorm(i); }, all);
-    addChoices<MaskedRowAttr>(
-        op, key, value, [](uint32_t i) { return symbolizeMaskedRow(i); }, all);
-    addChoices<WeightLayoutAttr>(
-        op, key, value, [](uint32_t i) { return symbolizeWeightLayout(i); }, all);
+#define LATHE_CHOICES(Enum) addChoices<Enum##Attr, Enum>(op, key, a.getValue(), all);
+    LATHE_KEYWORD_ENUMS(LATHE_CHOICES)
+#undef LATHE_CHOICES
   }
   bool commutes = op->hasTrait<OpTrait::IsCommutative>() || isa<AddNormOp>(op);
   for (unsigned i = 0; i + 1 < op->getNumOperands() && !(commutes && i == 0); ++i)

@@ -35,7 +35,7 @@ struct AttentionGraph {
   Dim batch = g.dim("batch", 1, 64), seq = g.dim("seq", 1, 1 << 20),
       cache = g.dim("cache", 1, 1 << 20);
 
-  void record(const std::string& causal, const Dim& queries, const Dim& keys, int64_t window = 0) {
+  void record(Causal causal, const Dim& queries, const Dim& keys, int64_t window = 0) {
     Tensor q = g.input("q", DType::F32, {batch, 8, queries, 64});
     Tensor k = g.input("k", DType::F32, {batch, 2, keys, 64});
     Tensor v = g.input("v", DType::F32, {batch, 2, keys, 64});
@@ -43,7 +43,7 @@ struct AttentionGraph {
     options.scale = 0.125;
     options.causal = causal;
     options.window = window;
-    if (causal == "positions") options.positions = g.input("positions", DType::I64, {batch});
+    if (causal == Causal::positions) options.positions = g.input("positions", DType::I64, {batch});
     g.output("y", fused::attention(q, k, v, options));
   }
 };
@@ -137,18 +137,18 @@ TEST(OpCosts, LinearReadsItsWeightOnce) {
 
 TEST(OpCosts, CausalAttentionComputesHalfOfTheScores) {
   AttentionGraph a;
-  a.record("bottom_right", a.seq, a.seq);
+  a.record(Causal::bottom_right, a.seq, a.seq);
   Cost c = costOfLast(a.g);
   // 2*64 for each product and 6 for the softmax, for seq*(seq+1)/2 scores of 8 heads.
   EXPECT_EQ(c.flops, DimExpr(8 * (64 + 64 + 3)) * a.batch * (a.seq * a.seq + a.seq));
   AttentionGraph whole;
-  whole.record("none", whole.seq, whole.seq);
+  whole.record(Causal::none, whole.seq, whole.seq);
   EXPECT_EQ(costOfLast(whole.g).flops, DimExpr(8 * 2 * (64 + 64 + 3)) * a.batch * a.seq * a.seq);
 }
 
 TEST(OpCosts, PositionsCountAsAFullCache) {
   AttentionGraph a;
-  a.record("positions", 1, a.cache);
+  a.record(Causal::positions, 1, a.cache);
   Cost c = costOfLast(a.g);
   EXPECT_EQ(c.flops, DimExpr(8 * 2 * (64 + 64 + 3)) * a.batch * a.cache);
   EXPECT_EQ(c.read,
@@ -158,7 +158,7 @@ TEST(OpCosts, PositionsCountAsAFullCache) {
 TEST(OpCosts, AWindowIsExactOnceSizesAreNumbers) {
   for (auto [seq, window] : {std::pair{100, 7}, {5, 7}, {7, 7}, {8, 7}}) {
     AttentionGraph a;
-    a.record("bottom_right", a.seq, a.seq, window);
+    a.record(Causal::bottom_right, a.seq, a.seq, window);
     int64_t pairs = 0;
     for (int i = 0; i < seq; ++i) pairs += std::min(i + 1, window);
     Cost c = costOfLast(a.g, {{"seq", seq}, {"batch", 1}});
@@ -168,7 +168,7 @@ TEST(OpCosts, AWindowIsExactOnceSizesAreNumbers) {
 
 TEST(OpCosts, QueriesThatSeeNoKeyCostNothing) {
   AttentionGraph a;
-  a.record("bottom_right", 10, 4);
+  a.record(Causal::bottom_right, 10, 4);
   EXPECT_EQ(costOfLast(a.g).flops, DimExpr(8 * (64 + 64 + 3) * (4 * 5)) * a.batch);
 }
 

@@ -148,9 +148,9 @@ class RandomGraph {
       case 4:
         return min(a, b);
       case 5:
-        return select(compare(a, b, number(0, 1) ? "lt" : "eq"), a, b + 1);
+        return select(compare(a, b, number(0, 1) ? Compare::lt : Compare::eq), a, b + 1);
       case 6:
-        return cast(compare(a, b, "ge"), DType::F32);
+        return cast(compare(a, b, Compare::ge), DType::F32);
       default:
         return cast(bitwiseXor(cast(a, DType::I64), cast(b, DType::I64)), DType::F32);
     }
@@ -171,7 +171,7 @@ class RandomGraph {
       case 3:
         return reduceMin(x, axes, keep);
       case 4:
-        return cast(reduceAny(compare(x, scalarLike(x, 2), "gt"), axes, keep), DType::F32);
+        return cast(reduceAny(compare(x, scalarLike(x, 2), Compare::gt), axes, keep), DType::F32);
       default: {
         Tensor at = cast(argmax(x, axes[0]), DType::F32);
         return at - floor(at * 0.125) * 8;

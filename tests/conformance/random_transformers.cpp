@@ -232,17 +232,17 @@ class Maker {
     Tensor i = iota(like, {seq_, 1}, 0), j = iota(like, {1, keys}, 1);
     switch (number(0, 4)) {
       case 0:
-        if (!wrong()) return compare(j, i, "le");
+        if (!wrong()) return compare(j, i, Compare::le);
         emptyRows_ = true;  // the first query sees nothing
-        return compare(j, i, "lt");
+        return compare(j, i, Compare::lt);
       case 1:
-        return compare(i, j, "ge");
+        return compare(i, j, Compare::ge);
       case 2:
-        return logicalNot(compare(j, i, "gt"));
+        return logicalNot(compare(j, i, Compare::gt));
       case 3:
-        return compare(j, i + 1.0, "lt");
+        return compare(j, i + 1.0, Compare::lt);
       default:
-        return compare(i - j, scalarLike(i, 0), "ge");
+        return compare(i - j, scalarLike(i, 0), Compare::ge);
     }
   }
   Tensor masked(Tensor scores, const Dim& keys) {
@@ -257,7 +257,7 @@ class Maker {
       Tensor mask = visible(scores, keys);
       if (kind == 2 && coin()) {
         Tensor i = iota(scores, {seq_, 1}, 0), j = iota(scores, {1, keys}, 1);
-        mask = logicalAnd(mask, compare(j, i - 2.0, "gt"));
+        mask = logicalAnd(mask, compare(j, i - 2.0, Compare::gt));
       }
       scores = hide(mask);
     }

@@ -174,10 +174,10 @@ class Speller {
     if (auto op = dyn_cast<CompareOp>(op_); op && elementOf(op.getA()).isInteger(64)) {
       Value a = op.getA(), b = op.getB();
       struct Other {
-        Predicate is, turned, negated, loose;
+        Compare is, turned, negated, loose;
         int step;
       };
-      using enum Predicate;
+      using enum Compare;
       for (const Other& o : {Other{le, ge, gt, lt, 1}, Other{gt, lt, le, ge, 1}}) {
         if (o.is != op.getPredicate()) continue;
         add([=](OpMaker& m) { return m.compare(o.turned, b, a); });

@@ -9,17 +9,17 @@ namespace lathe::conformance {
 
 std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
   const Dims cube{4, 4, 4}, deep{4, 4, 4, 4}, square{4, 4};
-  auto make = [](const char* name, std::vector<Input> inputs,
+  auto make = [](const std::string& name, std::vector<Input> inputs,
                  std::function<Tensor(const std::vector<Tensor>&)> r) {
     return Sample{name, std::move(inputs),
                   [r](Graph&, const std::vector<Tensor>& t) { return std::vector<Tensor>{r(t)}; }};
   };
   using Ts = const std::vector<Tensor>&;
   std::vector<std::pair<std::string, Sample>> all;
-  for (const char* row : {"nan", "zero", "uniform"})
-    all.push_back({"lathe.softmax", make(row, {{f, cube, Fill::MaskedRows}}, [=](Ts t) {
-                     return fused::softmax(t[0], 2, {.maskedRow = row});
-                   })});
+  for (MaskedRow row : valuesOf<MaskedRow>())
+    all.push_back(
+        {"lathe.softmax", make(std::string(nameOf(row)), {{f, cube, Fill::MaskedRows}},
+                               [=](Ts t) { return fused::softmax(t[0], 2, {.maskedRow = row}); })});
   all.push_back({"lathe.rms_norm", make("plain", {{f, cube}, {f, {4}}},
                                         [](Ts t) { return fused::rmsNorm(t[0], t[1], 0x1p-17); })});
   all.push_back({"lathe.rms_norm", make("bare", {{f, cube}}, [](Ts t) {
@@ -31,18 +31,19 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
                      return fused::layerNorm(t[0], gain ? t[1] : Tensor(), gain ? t[2] : Tensor(),
                                              0x1p-17);
                    })});
-  for (const char* norm : {"rms", "layer"}) {
-    const bool layer = norm == std::string("layer");
+  for (Norm norm : valuesOf<Norm>()) {
+    const bool layer = norm == Norm::layer;
+    const std::string name(nameOf(norm));
     all.push_back(
         {"lathe.add_norm",
-         {norm, {x, x, vector, vector}, [=](Graph&, Ts t) {
+         {name, {x, x, vector, vector}, [=](Graph&, Ts t) {
             auto [sum, y] = fused::addNorm(
                 t[0], t[1],
-                {.norm = norm, .epsilon = 0x1p-17, .gain = t[2], .bias = layer ? t[3] : Tensor()});
+                {.gain = t[2], .bias = layer ? t[3] : Tensor(), .norm = norm, .epsilon = 0x1p-17});
             return std::vector<Tensor>{sum, y};
           }}});
     const Input row{f, {4, 1, 4}};
-    all.push_back({"lathe.adaln_modulate", make(norm, {x, row, row}, [=](Ts t) {
+    all.push_back({"lathe.adaln_modulate", make(name, {x, row, row}, [=](Ts t) {
                      return fused::adalnModulate(t[0], t[1], t[2], 0x1p-17, norm);
                    })});
   }
@@ -51,14 +52,16 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
                  })});
   all.push_back(
       {"lathe.softmax", make("masked", {x, {DType::Bool, square, Fill::MaskedRows}}, [](Ts t) {
-         return fused::softmax(t[0], 2,
-                               {.maskedRow = "zero", .scale = 0.5, .softcap = 2, .mask = t[1]});
+         return fused::softmax(
+             t[0], 2, {.mask = t[1], .scale = 0.5, .softcap = 2, .maskedRow = MaskedRow::zero});
        })});
-  for (const char* pairing : {"half", "interleaved"})
+  for (Pairing pairing : valuesOf<Pairing>())
     all.push_back(
-        {"lathe.norm_rope", make(pairing, {{f, deep}, vector, {f, {4, 2}}, {f, {4, 2}}}, [=](Ts t) {
-           return fused::normRope(t[0], t[1], t[2], t[3], {.pairing = pairing, .epsilon = 0x1p-17});
-         })});
+        {"lathe.norm_rope", make(std::string(nameOf(pairing)),
+                                 {{f, deep}, vector, {f, {4, 2}}, {f, {4, 2}}}, [=](Ts t) {
+                                   return fused::normRope(t[0], t[1], t[2], t[3],
+                                                          {.pairing = pairing, .epsilon = 0x1p-17});
+                                 })});
   for (bool normed : {true, false})
     all.push_back({"lathe.rope_append", make(normed ? "normed" : "plain",
                                              {{f, {4, 4, 8, 4}},
@@ -72,45 +75,49 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
                                                    t[0], t[1], normed ? t[2] : Tensor(), t[3], t[4],
                                                    t[5], 2, {.epsilon = normed ? 0x1p-17 : 0});
                                              })});
-  all.push_back({"lathe.rope", make("partial", {{f, {4, 4, 4, 8}}, {f, {4, 2}}, {f, {4, 2}}},
-                                    [](Ts t) { return fused::rope(t[0], t[1], t[2], "half"); })});
-  for (const char* pairing : {"half", "interleaved"})
-    all.push_back({"lathe.rope", make(pairing, {{f, deep}, {f, {4, 2}}, {f, {4, 2}}}, [=](Ts t) {
-                     return fused::rope(t[0], t[1], t[2], pairing);
-                   })});
-  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu"})
-    all.push_back({"lathe.silu_gate", make(activation, {{f, square}, {f, square}}, [=](Ts t) {
-                     return fused::siluGate(t[0], t[1], activation);
-                   })});
+  all.push_back(
+      {"lathe.rope", make("partial", {{f, {4, 4, 4, 8}}, {f, {4, 2}}, {f, {4, 2}}},
+                          [](Ts t) { return fused::rope(t[0], t[1], t[2], Pairing::half); })});
+  for (Pairing pairing : valuesOf<Pairing>())
+    all.push_back(
+        {"lathe.rope", make(std::string(nameOf(pairing)), {{f, deep}, {f, {4, 2}}, {f, {4, 2}}},
+                            [=](Ts t) { return fused::rope(t[0], t[1], t[2], pairing); })});
+  for (Activation activation :
+       {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
+    all.push_back(
+        {"lathe.silu_gate", make(std::string(nameOf(activation)), {{f, square}, {f, square}},
+                                 [=](Ts t) { return fused::siluGate(t[0], t[1], activation); })});
   const Input q{f, deep};
   all.push_back({"lathe.attention", make("plain", {q, q, q}, [](Ts t) {
                    return fused::attention(t[0], t[1], t[2], {.scale = 0.5});
                  })});
   all.push_back({"lathe.attention", make("causal", {q, q, q}, [](Ts t) {
-                   return fused::attention(t[0], t[1], t[2], {.scale = 0.5, .causal = "top_left"});
+                   return fused::attention(t[0], t[1], t[2],
+                                           {.scale = 0.5, .causal = Causal::top_left});
                  })});
   all.push_back({"lathe.attention", make("window", {q, q, q}, [](Ts t) {
                    return fused::attention(
                        t[0], t[1], t[2],
-                       {.scale = 0.5, .softcap = 2, .causal = "top_left", .window = 2});
+                       {.scale = 0.5, .softcap = 2, .causal = Causal::top_left, .window = 2});
                  })});
   const Input longer{f, {4, 4, 6, 4}};
   all.push_back({"lathe.attention", make("bottom_right", {q, longer, longer}, [](Ts t) {
                    return fused::attention(t[0], t[1], t[2],
-                                           {.scale = 0.5, .causal = "bottom_right"});
+                                           {.scale = 0.5, .causal = Causal::bottom_right});
                  })});
   all.push_back({"lathe.attention", make("added_mask", {q, q, q, {f, square}}, [](Ts t) {
-                   return fused::attention(t[0], t[1], t[2], {.scale = 0.5, .mask = t[3]});
+                   return fused::attention(t[0], t[1], t[2], {.mask = t[3], .scale = 0.5});
                  })});
   all.push_back({"lathe.attention",
                  make("masked", {q, q, q, {DType::Bool, square, Fill::MaskedRows}}, [](Ts t) {
-                   return fused::attention(t[0], t[1], t[2],
-                                           {.scale = 0.5, .mask = t[3], .maskedRow = "zero"});
+                   return fused::attention(
+                       t[0], t[1], t[2],
+                       {.mask = t[3], .scale = 0.5, .maskedRow = MaskedRow::zero});
                  })});
   all.push_back(
       {"lathe.attention", make("positions", {q, q, q, {DType::I64, {4}, Fill::Index, 3}}, [](Ts t) {
          return fused::attention(t[0], t[1], t[2],
-                                 {.scale = 0.5, .positions = t[3], .causal = "positions"});
+                                 {.positions = t[3], .scale = 0.5, .causal = Causal::positions});
        })});
   const Input w{f, square, Fill::Normal, 0, true};
   // Samples with a second argument for each mask, bias and position: rules that compare two of them
@@ -119,11 +126,11 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
   all.push_back({"lathe.attention", make("position_window", {q, q, q, at, at}, [](Ts t) {
                    return fused::attention(
                        t[0], t[1], t[2],
-                       {.scale = 0.5, .positions = t[3], .causal = "positions", .window = 2});
+                       {.positions = t[3], .scale = 0.5, .causal = Causal::positions, .window = 2});
                  })});
   all.push_back({"lathe.attention", make("softcap_mask", {q, q, q, bias, bias}, [](Ts t) {
                    return fused::attention(t[0], t[1], t[2],
-                                           {.scale = 0.5, .softcap = 2, .mask = t[3]});
+                                           {.mask = t[3], .scale = 0.5, .softcap = 2});
                  })});
   all.push_back({"lathe.linear", make("residuals", {{f, cube}, w, {f, cube}, {f, cube}}, [](Ts t) {
                    return fused::linear(t[0], t[1], {.residual = t[2]});
@@ -137,11 +144,13 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
       {"lathe.linear",
        make("epilogue", {{f, cube}, w, {f, {4}, Fill::Normal, 0, true}, {f, cube}},
             [](Ts t) { return fused::linear(t[0], t[1], {.bias = t[2], .residual = t[3]}); })});
-  for (const char* activation : {"silu", "gelu", "gelu_tanh", "relu"})
-    all.push_back({"lathe.linear",
-                   make(activation, {{f, cube}, w, {f, {4}, Fill::Normal, 0, true}}, [=](Ts t) {
-                     return fused::linear(t[0], t[1], {.bias = t[2], .activation = activation});
-                   })});
+  for (Activation activation :
+       {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
+    all.push_back({"lathe.linear", make(std::string(nameOf(activation)),
+                                        {{f, cube}, w, {f, {4}, Fill::Normal, 0, true}}, [=](Ts t) {
+                                          return fused::linear(
+                                              t[0], t[1], {.bias = t[2], .activation = activation});
+                                        })});
   all.push_back(
       {"lathe.embedding",
        make("positions", {{DType::I64, square, Fill::Index, 4}, w, {f, square}},

@@ -165,8 +165,8 @@ inline std::vector<double> expectedRow(const AttentionCase& c, int64_t b, int64_
       // Hidden keys are not read, or weigh 0: a finite value either way.
       out[size_t(d)] += sum == 0 ? value / double(a.kLen) : (p[size_t(j)] / sum) * value;
     }
-    if (sum == 0 && a.maskedRow == MaskedRow::Zero) out[size_t(d)] = 0;
-    if (sum == 0 && a.maskedRow == MaskedRow::Nan) out[size_t(d)] = std::nan("");
+    if (sum == 0 && a.maskedRow == MaskedRow::zero) out[size_t(d)] = 0;
+    if (sum == 0 && a.maskedRow == MaskedRow::nan) out[size_t(d)] = std::nan("");
   }
   return out;
 }

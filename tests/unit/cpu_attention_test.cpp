@@ -88,7 +88,7 @@ TEST(Attention, Softcap) {
 
 TEST(Attention, BoolMasksAndMaskedRows) {
   for (DType dtype : {DType::F32, DType::BF16})
-    for (MaskedRow policy : {MaskedRow::Zero, MaskedRow::Nan, MaskedRow::Uniform})
+    for (MaskedRow policy : {MaskedRow::zero, MaskedRow::nan, MaskedRow::uniform})
       for (int64_t heads : {1, 4}) {
         AttentionCase c = makeCase(dtype, {2, 4, 2, 35, 150, 32, 40});
         std::mt19937 random(3);
@@ -104,7 +104,7 @@ TEST(Attention, BoolMasksAndMaskedRows) {
 TEST(Attention, MaskedRowsInDecode) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (int threads : {1, 5})
-      for (MaskedRow policy : {MaskedRow::Zero, MaskedRow::Nan, MaskedRow::Uniform}) {
+      for (MaskedRow policy : {MaskedRow::zero, MaskedRow::nan, MaskedRow::uniform}) {
         AttentionCase c = makeCase(dtype, {2, 2, 1, 1, 400, 32, 32});
         std::vector<double> mask(2 * 400, 1.0);  // all hidden but two keys of the first sequence
         mask[3] = mask[390] = 0;
@@ -267,7 +267,7 @@ TEST(Attention, ThreadsDoNotChangePrefill) {
 
 // A sum of nothing, whatever the policy for rows that are masked.
 TEST(Attention, NoKeysGiveZeros) {
-  for (MaskedRow policy : {MaskedRow::Zero, MaskedRow::Nan, MaskedRow::Uniform})
+  for (MaskedRow policy : {MaskedRow::zero, MaskedRow::nan, MaskedRow::uniform})
     for (int64_t q : {1, 40})
       for (KernelIsa isa : tiers()) {
         AttentionCase c = makeCase(DType::F32, {1, 1, 1, q, 0, 8, 8});

@@ -22,20 +22,20 @@ struct LinearCase {
   int64_t m, k, n;
   bool outIn = true, bias = false, residual = false;
   int64_t padding = 0;
-  LinearActivation activation = LinearActivation::None;
+  Activation activation = Activation::none;
 };
 
-double activated(LinearActivation kind, double x) {
+double activated(Activation kind, double x) {
   switch (kind) {
-    case LinearActivation::None:
+    case Activation::none:
       break;
-    case LinearActivation::Relu:
+    case Activation::relu:
       return std::max(x, 0.0);
-    case LinearActivation::Silu:
+    case Activation::silu:
       return x / (1 + std::exp(-x));
-    case LinearActivation::Gelu:
+    case Activation::gelu:
       return x * std::erfc(-x * M_SQRT1_2) / 2;
-    case LinearActivation::GeluTanh:
+    case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }
   return x;
@@ -121,8 +121,8 @@ TEST(Linear, BiasResidualAndStridedRows) {
 TEST(Linear, ActivationsLieBetweenBiasAndResidual) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})
-      for (LinearActivation kind : {LinearActivation::Relu, LinearActivation::Silu,
-                                    LinearActivation::Gelu, LinearActivation::GeluTanh})
+      for (Activation kind :
+           {Activation::relu, Activation::silu, Activation::gelu, Activation::gelu_tanh})
         for (int64_t m : {1, 5, 70})
           checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, kind}, isa, 2);
 }

@@ -47,16 +47,16 @@ void addAttention(std::vector<Case>& cases, DType d) {
          const Dims keys{1, kKeyHeads, kRows, kHeadSize};
          return fused::attention(g.input("q", d, {1, kHeads, kRows, kHeadSize}),
                                  g.input("k", d, keys), g.input("v", d, keys),
-                                 {.scale = kScale, .causal = "top_left"});
+                                 {.scale = kScale, .causal = Causal::top_left});
        }});
   cases.push_back(
       {{"lathe.attention", "decode" + text(" cache", kCache) + heads, d}, [=](Graph& g) {
          const Dims cache{1, kKeyHeads, kCache, kHeadSize};
          return fused::attention(g.input("q", d, {1, kHeads, 1, kHeadSize}), g.input("k", d, cache),
                                  g.input("v", d, cache),
-                                 {.scale = kScale,
-                                  .positions = g.input("positions", DType::I64, {1}),
-                                  .causal = "positions"});
+                                 {.positions = g.input("positions", DType::I64, {1}),
+                                  .scale = kScale,
+                                  .causal = Causal::positions});
        }});
 }
 
@@ -83,7 +83,7 @@ void addRowOps(std::vector<Case>& cases, DType d) {
          const Dims angles{kRows, kHeadSize / 2};
          return fused::rope(g.input("x", d, {1, kHeads, kRows, kHeadSize}),
                             g.input("cos", DType::F32, angles), g.input("sin", DType::F32, angles),
-                            "half");
+                            Pairing::half);
        }});
   cases.push_back({{"lathe.silu_gate", rows(kHidden), d}, [=](Graph& g) {
                      return fused::siluGate(g.input("gate", d, hidden), g.input("up", d, hidden));

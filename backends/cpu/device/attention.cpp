@@ -230,9 +230,8 @@ class Driver {
   // Output d of a row without visible keys.
   float hiddenRow(int64_t unit, int64_t d) const {
     // Without keys there is nothing to sum.
-    if (a_.maskedRow == MaskedRow::Zero || a_.kLen == 0) return 0.0f;
-    if (a_.maskedRow == MaskedRow::Nan)
-      return std::numeric_limits<float>::quiet_NaN();
+    if (a_.maskedRow == MaskedRow::zero || a_.kLen == 0) return 0.0f;
+    if (a_.maskedRow == MaskedRow::nan) return std::numeric_limits<float>::quiet_NaN();
     float sum = 0;
     for (int64_t j = 0; j < a_.kLen; ++j) {
       const char* at = value(unit, j);

@@ -6,12 +6,11 @@
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/scratch.h"
 #include "runtime/dtype.h"
+#include "runtime/enums.h"
 #include "runtime/thread_pool.h"
 
 namespace lathe::cpu {
 
-/// What a row without any visible key gives: zeros, NaN, or the mean of all values.
-enum class MaskedRow { Zero, Nan, Uniform };
 /// Bool: one byte per key, nonzero = visible. Additive: added to the scaled score.
 enum class MaskKind { None, Bool, AdditiveF32, AdditiveBf16 };
 
@@ -45,7 +44,7 @@ struct AttentionArgs {
   const void* mask = nullptr;
   MaskKind maskKind = MaskKind::None;
   std::array<int64_t, 4> maskStrides{};  ///< [batch, head, query, key]; 0 = broadcast
-  MaskedRow maskedRow = MaskedRow::Zero;
+  MaskedRow maskedRow = MaskedRow::zero;
 };
 
 /// Scratch bytes for these shapes on `threads`: O(kLen * headDim), never O(qLen * kLen).

@@ -91,13 +91,15 @@ const Family* familyOf(const std::string& kind) {
   static const std::map<std::string, Family, std::less<>> families{
       {"linear",
        {makeLinear, 2, 1,
-        [](const JsonValue& c) {
-          return size_t(c.at("bias").asBool()) + size_t(c.at("residual").asBool());
+        [](const JsonValue& json) {
+          const auto c = readConfig<LinearConfig>(json);
+          return size_t(c.bias) + size_t(c.residual);
         }}},
       {"attention",
        {makeAttention, 3, 1,
-        [](const JsonValue& c) {
-          return size_t(c.at("mask").asBool()) + size_t(c.at("causal").asString() == "positions");
+        [](const JsonValue& json) {
+          const auto c = readConfig<AttentionConfig>(json);
+          return size_t(c.mask) + size_t(c.causal == Causal::positions);
         }}},
       {"pack", {makePack, 1, 1}},
       {"matmul", {makeMatmul, 2, 1}},

@@ -7,6 +7,7 @@
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/panel_kernels.h"
+#include "runtime/enums.h"
 
 namespace lathe::cpu {
 
@@ -16,7 +17,7 @@ struct LinearSpec {
   DType outDType = DType::F32;  ///< F32, or the weights' dtype
   bool hasBias = false;
   DType biasDType = DType::F32;  ///< F32 or BF16
-  LinearActivation activation = LinearActivation::None;
+  Activation activation = Activation::none;
   int64_t lda = 0;  ///< elements between rows of A, >= k; 0 means k
   int64_t ldc = 0;  ///< elements between rows of C, >= n; 0 means n
 };

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/device/cpu_features.h"
 #include "runtime/dtype.h"
+#include "runtime/enums.h"
 
 namespace lathe::cpu {
 
@@ -17,14 +18,11 @@ inline constexpr int kPanelRows = 4;
 using PanelFn = void (*)(const void* a, int64_t aStride, const void* panel, int64_t blocks,
                          int64_t prefetch, float* acc);
 
-/// y(x): x sigmoid(x), x Phi(x), its approximation by tanh, max(x, 0).
-enum class LinearActivation { None, Silu, Gelu, GeluTanh, Relu };
-
 /// What happens to a finished piece of C: bias, activation, residual, one rounding.
 struct Epilogue {
   const void* bias = nullptr;
   DType biasDType = DType::F32;
-  LinearActivation activation = LinearActivation::None;
+  Activation activation = Activation::none;
   const void* residual = nullptr;
   int64_t ldr = 0;
   void* c = nullptr;

@@ -77,7 +77,7 @@ inline Vec loadAny(const void* base, DType dtype, int64_t index, int64_t count) 
   return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))};
 }
 
-template <LinearActivation activation>
+template <Activation activation>
 void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
              int64_t col0, const Epilogue& e) {
   for (int64_t r = 0; r < rows; ++r) {

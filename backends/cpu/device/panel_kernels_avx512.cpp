@@ -96,7 +96,7 @@ inline __m512 loadAny(const void* base, DType dtype, int64_t index, __mmask16 la
   return widen(_mm256_maskz_loadu_epi16(lanes, static_cast<const uint16_t*>(base) + index));
 }
 
-template <LinearActivation activation>
+template <Activation activation>
 void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
              int64_t col0, const Epilogue& e) {
   for (int64_t r = 0; r < rows; ++r) {

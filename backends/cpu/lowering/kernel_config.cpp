@@ -8,15 +8,17 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-SmallVector<NamedAttribute> kernelConfig(Operation* op) {
+CallAttributes kernelConfig(Operation* op) {
   Builder b(op->getContext());
   if (auto pack = dyn_cast<PackOp>(op)) {
     // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type says.
     auto type = tensorType(pack.getY());
     PackedShape shape{*dtypeOf(type.getElementType()), type.getDimSize(1), type.getDimSize(0)};
-    return {b.getNamedAttr("out_in", b.getBoolAttr(pack.getSource() == WeightLayout::out_in)),
-            b.getNamedAttr("buffer", b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns,
-                                                             shape.blocks() * shape.blockK()}))};
+    CallAttributes config = attributesOf(b, PackConfig{pack.getSource() == WeightLayout::out_in});
+    config.push_back(b.getNamedAttr(
+        kBuffer,
+        b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns, shape.blocks() * shape.blockK()})));
+    return config;
   }
   return plainConfig(op);
 }

@@ -5,6 +5,6 @@
 namespace lathe::cpu {
 
 /// What the CPU's kernels are told about their calls.
-llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);
+CallAttributes kernelConfig(mlir::Operation* op);
 
 }  // namespace lathe::cpu

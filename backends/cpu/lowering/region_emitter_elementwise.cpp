@@ -10,37 +10,37 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
-arith::CmpFPredicate floatPredicate(Predicate p) {
+arith::CmpFPredicate floatPredicate(Compare p) {
   switch (p) {
-    case Predicate::eq:
+    case Compare::eq:
       return arith::CmpFPredicate::OEQ;
-    case Predicate::ne:
+    case Compare::ne:
       return arith::CmpFPredicate::UNE;
-    case Predicate::lt:
+    case Compare::lt:
       return arith::CmpFPredicate::OLT;
-    case Predicate::le:
+    case Compare::le:
       return arith::CmpFPredicate::OLE;
-    case Predicate::gt:
+    case Compare::gt:
       return arith::CmpFPredicate::OGT;
-    case Predicate::ge:
+    case Compare::ge:
       return arith::CmpFPredicate::OGE;
   }
   llvm_unreachable("a predicate");
 }
-arith::CmpIPredicate integerPredicate(Predicate p, bool isUnsigned) {
+arith::CmpIPredicate integerPredicate(Compare p, bool isUnsigned) {
   using P = arith::CmpIPredicate;
   switch (p) {
-    case Predicate::eq:
+    case Compare::eq:
       return P::eq;
-    case Predicate::ne:
+    case Compare::ne:
       return P::ne;
-    case Predicate::lt:
+    case Compare::lt:
       return isUnsigned ? P::ult : P::slt;
-    case Predicate::le:
+    case Compare::le:
       return isUnsigned ? P::ule : P::sle;
-    case Predicate::gt:
+    case Compare::gt:
       return isUnsigned ? P::ugt : P::sgt;
-    case Predicate::ge:
+    case Compare::ge:
       return isUnsigned ? P::uge : P::sge;
   }
   llvm_unreachable("a predicate");
@@ -49,13 +49,13 @@ bool isFloatType(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
 }  // namespace
 
-Value Evaluator::compare(Predicate p, Value x, Value y, bool isUnsigned) {
+Value Evaluator::compare(Compare p, Value x, Value y, bool isUnsigned) {
   if (isFloatType(x)) return k.make<arith::CmpFOp>(floatPredicate(p), x, y);
   return k.make<arith::CmpIOp>(integerPredicate(p, isUnsigned), x, y);
 }
 
 Value Evaluator::larger(Value x, Value y, bool isUnsigned, bool smaller) {
-  Predicate p = smaller ? Predicate::lt : Predicate::gt;
+  Compare p = smaller ? Compare::lt : Compare::gt;
   auto isNumber = [](Value v) {
     Attribute a;
     if (!matchPattern(v, m_Constant(&a))) return false;
@@ -119,20 +119,20 @@ Value Evaluator::floatUnary(Operation* op, Value x) {
 
 Value Evaluator::integerDivide(Value x, Value y, bool isUnsigned, bool remainder) {
   Value zero = k.integer(x.getType(), 0), one = k.integer(x.getType(), 1);
-  Value byZero = compare(Predicate::eq, y, zero, true);
+  Value byZero = compare(Compare::eq, y, zero, true);
   if (isUnsigned) {
     Value safe = k.make<arith::SelectOp>(byZero, one, y);
     Value r = remainder ? Value(k.make<arith::RemUIOp>(x, safe)) : k.make<arith::DivUIOp>(x, safe);
     return k.make<arith::SelectOp>(byZero, zero, r);
   }
   // The least integer divided by -1 does not fit: -1 is a negation that wraps.
-  Value byMinusOne = compare(Predicate::eq, y, k.integer(x.getType(), -1), true);
+  Value byMinusOne = compare(Compare::eq, y, k.integer(x.getType(), -1), true);
   Value safe = k.make<arith::SelectOp>(k.make<arith::OrIOp>(byZero, byMinusOne), one, y);
   if (remainder) {
     // Floored; a divisor of 0 or -1 became 1, whose remainder is 0.
     Value r = k.make<arith::RemSIOp>(x, safe);
-    Value crosses = compare(Predicate::lt, k.make<arith::XOrIOp>(r, safe), zero, false);
-    crosses = k.make<arith::AndIOp>(crosses, compare(Predicate::ne, r, zero, true));
+    Value crosses = compare(Compare::lt, k.make<arith::XOrIOp>(r, safe), zero, false);
+    crosses = k.make<arith::AndIOp>(crosses, compare(Compare::ne, r, zero, true));
     return k.make<arith::SelectOp>(crosses, k.make<arith::AddIOp>(r, safe), r);
   }
   Value r = k.make<arith::DivSIOp>(x, safe);
@@ -143,7 +143,7 @@ Value Evaluator::integerDivide(Value x, Value y, bool isUnsigned, bool remainder
 Value Evaluator::shift(Value x, Value y, bool left) {
   int64_t bits = getElementTypeOrSelf(x).getIntOrFloatBitWidth();
   Value zero = k.integer(x.getType(), 0);
-  Value fits = compare(Predicate::lt, y, k.integer(x.getType(), bits), true);
+  Value fits = compare(Compare::lt, y, k.integer(x.getType(), bits), true);
   Value by = k.make<arith::SelectOp>(fits, y, zero);
   Value r = left ? Value(k.make<arith::ShLIOp>(x, by)) : k.make<arith::ShRUIOp>(x, by);
   return k.make<arith::SelectOp>(fits, r, zero);
@@ -167,9 +167,9 @@ Value Evaluator::numberBinary(Operation* op, Value x, Value y, bool isUnsigned) 
       .Case([&](ModOp) -> Value {
         if (!real) return integerDivide(x, y, isUnsigned, true);
         Value r = callEach("fmod", {x, y}), zero = k.number(x.getType(), 0);
-        Value crosses = k.make<arith::XOrIOp>(compare(Predicate::lt, r, zero, false),
-                                              compare(Predicate::lt, y, zero, false));
-        crosses = k.make<arith::AndIOp>(crosses, compare(Predicate::ne, r, zero, false));
+        Value crosses = k.make<arith::XOrIOp>(compare(Compare::lt, r, zero, false),
+                                              compare(Compare::lt, y, zero, false));
+        crosses = k.make<arith::AndIOp>(crosses, compare(Compare::ne, r, zero, false));
         return k.make<arith::SelectOp>(crosses, k.make<arith::AddFOp>(r, y), r);
       })
       .Case([&](PowOp) { return callEach("pow", {x, y}); })
@@ -199,15 +199,15 @@ Value Evaluator::elementwise(Operation* op, const Index& index) {
   if (isa<AbsOp>(op)) {
     if (real) return k.make<math::AbsFOp>(x);
     if (isUnsigned) return x;
-    return k.make<arith::SelectOp>(compare(Predicate::lt, x, zero, false),
+    return k.make<arith::SelectOp>(compare(Compare::lt, x, zero, false),
                                    k.make<arith::SubIOp>(zero, x), x);
   }
   if (isa<SignOp>(op)) {
     Value one = real ? k.number(x.getType(), 1) : k.integer(x.getType(), 1);
     Value minus = real ? k.number(x.getType(), -1) : k.integer(x.getType(), -1);
-    Value r = k.make<arith::SelectOp>(compare(Predicate::gt, x, zero, isUnsigned), one, x);
+    Value r = k.make<arith::SelectOp>(compare(Compare::gt, x, zero, isUnsigned), one, x);
     if (isUnsigned) return r;
-    return k.make<arith::SelectOp>(compare(Predicate::lt, x, zero, false), minus, r);
+    return k.make<arith::SelectOp>(compare(Compare::lt, x, zero, false), minus, r);
   }
   if (op->getNumOperands() == 1) return floatUnary(op, x);
   Value y = operand(op, 1, index);

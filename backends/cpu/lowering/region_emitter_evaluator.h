@@ -70,7 +70,7 @@ class Evaluator {
   mlir::Value integerDivide(mlir::Value x, mlir::Value y, bool isUnsigned, bool remainder);
   mlir::Value shift(mlir::Value x, mlir::Value y, bool left);
   mlir::Value larger(mlir::Value x, mlir::Value y, bool isUnsigned, bool smaller);
-  mlir::Value compare(Predicate p, mlir::Value x, mlir::Value y, bool isUnsigned);
+  mlir::Value compare(Compare p, mlir::Value x, mlir::Value y, bool isUnsigned);
   mlir::Value callEach(llvm::StringRef name, llvm::ArrayRef<mlir::Value> operands);
   // region_emitter_cast.cpp
   mlir::Value convert(mlir::Value x, mlir::Type from, mlir::Type to);

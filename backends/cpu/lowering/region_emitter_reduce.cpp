@@ -63,7 +63,7 @@ class Reduction {
     Value x = a[0], y = b[0];
     if (isArg(op)) return combineArg(a, b);
     if (extreme) {
-      Predicate p = least ? Predicate::lt : Predicate::gt;
+      Compare p = least ? Compare::lt : Compare::gt;
       Value best = k.make<arith::SelectOp>(e.compare(p, x, y, isUnsigned), x, y);
       if (!real) return {best};
       // The best loses a NaN (one vmaxps); the second accumulator keeps the last one seen.
@@ -96,14 +96,14 @@ class Reduction {
   Value finish(ValueRange acc, Value elements) const {
     Value x = acc[0];
     if (isArg(op)) {
-      Value none = e.compare(Predicate::eq, acc[1], k.integer(acc[1].getType(), INT64_MAX), true);
+      Value none = e.compare(Compare::eq, acc[1], k.integer(acc[1].getType(), INT64_MAX), true);
       return k.make<arith::SelectOp>(none, k.integer(acc[1].getType(), 0), acc[1]);
     }
     if (extreme && real) {
       Value nan = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, acc[1], acc[1]);
       return k.make<arith::SelectOp>(nan, acc[1], x);
     }
-    if (truth) return e.compare(Predicate::ne, x, k.integer(x.getType(), 0), true);
+    if (truth) return e.compare(Compare::ne, x, k.integer(x.getType(), 0), true);
     if (!isa<ReduceMeanOp>(op)) return x;
     Value n = k.make<arith::SIToFPOp>(compute, elements);
     if (auto vector = dyn_cast<VectorType>(x.getType())) n = k.splat(n, vector.getDimSize(0));
@@ -129,8 +129,8 @@ class Reduction {
     Value x = a[0], y = b[0];
     auto both = [&](Value p, Value q) -> Value { return k.make<arith::AndIOp>(p, q); };
     auto either = [&](Value p, Value q) -> Value { return k.make<arith::OrIOp>(p, q); };
-    Value takes = e.compare(least ? Predicate::lt : Predicate::gt, y, x, isUnsigned);
-    Value ties = e.compare(Predicate::eq, y, x, isUnsigned);
+    Value takes = e.compare(least ? Compare::lt : Compare::gt, y, x, isUnsigned);
+    Value ties = e.compare(Compare::eq, y, x, isUnsigned);
     if (real) {
       Value nanX = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x);
       Value nanY = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, y, y);
@@ -138,7 +138,7 @@ class Reduction {
       takes = either(takes, both(nanY, notX));
       ties = either(ties, both(nanX, nanY));
     }
-    takes = either(takes, both(ties, e.compare(Predicate::lt, b[1], a[1], false)));
+    takes = either(takes, both(ties, e.compare(Compare::lt, b[1], a[1], false)));
     return {k.make<arith::SelectOp>(takes, y, x), k.make<arith::SelectOp>(takes, b[1], a[1])};
   }
 

@@ -80,32 +80,6 @@ bool isAligned(const AttentionView& view) {
   return true;
 }
 
-std::string_view causalName(AttentionKernel::Causal causal) {
-  switch (causal) {
-    case AttentionKernel::Causal::None:
-      return "kCausalNone";
-    case AttentionKernel::Causal::TopLeft:
-      return "kCausalTopLeft";
-    case AttentionKernel::Causal::BottomRight:
-      return "kCausalBottomRight";
-    case AttentionKernel::Causal::Positions:
-      return "kCausalPositions";
-  }
-  return {};
-}
-
-std::string_view maskedRowName(AttentionKernel::MaskedRow row) {
-  switch (row) {
-    case AttentionKernel::MaskedRow::Nan:
-      return "kRowNan";
-    case AttentionKernel::MaskedRow::Zero:
-      return "kRowZero";
-    case AttentionKernel::MaskedRow::Uniform:
-      return "kRowUniform";
-  }
-  return {};
-}
-
 std::string configText(const AttentionKernel& a, const AttentionChoice& choice) {
   const bool wide = a.dtype == DType::F64;
   const std::string_view real = wide ? "double" : "float";
@@ -123,8 +97,8 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
       "  static constexpr {} kScale = {}, kSoftcap = {};\n"
       "  static constexpr bool kOverlaps = true;\n",
       elementType(a.dtype), elementType(a.mask.value_or(DType::Bool)), elementType(a.positions),
-      a.depth, a.valueDepth, a.keyHeads, group(a), causalName(a.causal), mask,
-      maskedRowName(a.maskedRow), a.window, real, realLiteral(a.scale, wide),
+      a.depth, a.valueDepth, a.keyHeads, group(a), "causal_" + std::string(nameOf(a.causal)), mask,
+      "masked_row_" + std::string(nameOf(a.maskedRow)), a.window, real, realLiteral(a.scale, wide),
       real == "float" ? realLiteral(a.softcap) : realLiteral(a.softcap, true));
   text += fmt::format("  static constexpr int kWarps = {};\n", choice.warps);
   switch (choice.method) {
@@ -193,7 +167,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   int next = 3;
   std::string mask = "nullptr", positions = "nullptr";
   if (a.mask) p.input(elementType(*a.mask), mask = "mask", next++);
-  if (a.causal == AttentionKernel::Causal::Positions)
+  if (a.causal == Causal::positions)
     p.input(elementType(a.positions), positions = "positions", next++);
   p.output(element, "y", next);
 
@@ -343,7 +317,7 @@ double attentionSeconds(const AttentionKernel& a, const AttentionSizes& sizes,
   const double resident = std::clamp<double>(
       double(kSharedPerProcessor / (sharedBytes(a, choice) + 1024)), 1, residentBlocks(choice));
   const double waves = std::ceil(blocks / (kMultiprocessors * resident));
-  const bool halves = a.causal != AttentionKernel::Causal::None && sizes.queries >= sizes.keys;
+  const bool halves = a.causal != Causal::none && sizes.queries >= sizes.keys;
   const double keys = double(sizes.keys) / double(splits) * (halves ? 0.5 : 1);
   // Products per processor and second: two m16 tiles per warp share one read of the keys.
   const double rate = choice.method == AttentionMethod::Simt ? 20e12

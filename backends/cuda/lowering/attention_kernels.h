@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/lowering/kernel_text.h"
+#include "runtime/enums.h"
 
 namespace lathe::cuda {
 
@@ -21,21 +22,18 @@ struct AttentionView {
 /// lathe.attention with all that its kernels are printed from. Buffers are q, k, v, then the mask
 /// and the positions if there are any, then the result.
 struct AttentionKernel {
-  enum class Causal { None, TopLeft, BottomRight, Positions };
-  enum class MaskedRow { Nan, Zero, Uniform };
-
   std::string name;  ///< what the kernels' names begin with
   DType dtype = DType::BF16;
   DimExpr batch = 1, queries = 1, keys = 1;
   int64_t queryHeads = 1, keyHeads = 1, depth = 64, valueDepth = 64;
   AttentionView q, k, v, y;
   double scale = 1, softcap = 0;  ///< 0: no softcap
-  Causal causal = Causal::None;
+  Causal causal = Causal::none;
   int64_t window = 0;  ///< 0: none
-  MaskedRow maskedRow = MaskedRow::Nan;
+  MaskedRow maskedRow = MaskedRow::nan;
   std::optional<DType> mask;           ///< Bool: nonzero is visible; a float is added
   std::array<DimExpr, 4> maskStrides;  ///< [batch, head, query, key]; 0 broadcasts
-  DType positions = DType::I64;        ///< of `positions`, with Causal::Positions
+  DType positions = DType::I64;        ///< of `positions`, with Causal::positions
 };
 
 enum class AttentionMethod { Decode, Tiled, Simt };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/call_facts.h"
 
+#include "backends/call_attributes.h"
 #include "passes/region_ops.h"
 
 using namespace mlir;
@@ -10,11 +11,9 @@ namespace {
 
 // [offset, size.., stride..] of 3 or 4 axes.
 struct View {
-  explicit View(ArrayAttr list) : rank((list.size() - 1) / 2), offset(sizeIn(list, 0)) {
-    for (size_t i = 0; i < rank; ++i) {
-      sizes.push_back(sizeIn(list, 1 + i));
-      strides.push_back(sizeIn(list, 1 + rank + i));
-    }
+  explicit View(const ViewTerms& terms) : rank((terms.size() - 1) / 2), offset(terms[0]) {
+    sizes.append(terms.begin() + 1, terms.begin() + 1 + rank);
+    strides.append(terms.begin() + 1 + rank, terms.end());
   }
   // Without heads a view is [batch, tokens, depth].
   AttentionView toAttention() const {
@@ -29,10 +28,6 @@ struct View {
 };
 
 }  // namespace
-
-DimExpr sizeIn(ArrayAttr list, size_t i) {
-  return *DimExpr::parse(cast<StringAttr>(list[i]).getValue().str());
-}
 
 DType elementOf(Value v) { return *dtypeOf(tensorType(v).getElementType()); }
 
@@ -56,11 +51,9 @@ SmallVector<DimExpr> broadcastStrides(ArrayRef<DimExpr> sizes) {
 }
 
 AttentionKernel attentionOf(KernelOp call, StringRef name) {
-  DictionaryAttr config = call.getConfig();
-  auto text = [&](StringRef key) { return config.getAs<StringAttr>(key).getValue(); };
-  auto number = [&](StringRef key) { return config.getAs<FloatAttr>(key).getValueAsDouble(); };
+  const auto config = configOf<AttentionConfig>(call);
   SmallVector<View> views;
-  for (Attribute a : config.getAs<ArrayAttr>("views")) views.emplace_back(cast<ArrayAttr>(a));
+  for (const ViewTerms& terms : config.views) views.emplace_back(terms);
   const View &q = views[0], &k = views[1], &v = views[2];
   AttentionKernel a;
   a.name = name.str();
@@ -76,22 +69,12 @@ AttentionKernel attentionOf(KernelOp call, StringRef name) {
   a.k = k.toAttention();
   a.v = v.toAttention();
   a.y = views[3].toAttention();
-  a.scale = number("scale");
-  a.softcap = number("softcap");
-  a.window = config.getAs<IntegerAttr>("window").getInt();
-  using Causal = AttentionKernel::Causal;
-  a.causal = llvm::StringSwitch<Causal>(text("causal"))
-                 .Case("top_left", Causal::TopLeft)
-                 .Case("bottom_right", Causal::BottomRight)
-                 .Case("positions", Causal::Positions)
-                 .Default(Causal::None);
-  using MaskedRow = AttentionKernel::MaskedRow;
-  a.maskedRow = llvm::StringSwitch<MaskedRow>(text("masked_row"))
-                    .Case("zero", MaskedRow::Zero)
-                    .Case("uniform", MaskedRow::Uniform)
-                    .Default(MaskedRow::Nan);
-  const bool masked = config.getAs<BoolAttr>("mask").getValue();
-  if (masked) {
+  a.scale = config.scale;
+  a.softcap = config.softcap;
+  a.window = config.window;
+  a.causal = config.causal;
+  a.maskedRow = config.maskedRow;
+  if (config.mask) {
     Value mask = call.getInputs()[3];
     a.mask = elementOf(mask);
     // Aligned at the last axis of [batch, heads, queries, keys], or of the same without heads.
@@ -103,7 +86,7 @@ AttentionKernel attentionOf(KernelOp call, StringRef name) {
       a.maskStrides[axis] = strides[strides.size() - 1 - i];
     }
   }
-  if (a.causal == Causal::Positions) a.positions = elementOf(call.getInputs()[masked ? 4 : 3]);
+  if (a.causal == Causal::positions) a.positions = elementOf(call.getInputs()[config.mask ? 4 : 3]);
   return a;
 }
 

@@ -9,8 +9,6 @@ namespace lathe::cuda {
 DType elementOf(mlir::Value v);
 /// The product of the sizes in [begin, end).
 DimExpr productOf(llvm::ArrayRef<DimExpr> sizes);
-/// Size number `i` of a list of sizes in a call's config.
-DimExpr sizeIn(mlir::ArrayAttr list, size_t i);
 /// Strides of a dense tensor in elements.
 llvm::SmallVector<DimExpr> denseStrides(llvm::ArrayRef<DimExpr> sizes);
 /// Dense strides in elements, 0 along an axis of literal size 1.

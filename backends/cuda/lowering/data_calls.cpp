@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/data_calls.h"
 
+#include "backends/call_attributes.h"
 #include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/data_kernels.h"
 #include "passes/region_ops.h"
@@ -8,14 +9,6 @@
 using namespace mlir;
 
 namespace lathe::cuda {
-namespace {
-
-int64_t number(KernelOp call, StringRef key) {
-  return call.getConfig().getAs<IntegerAttr>(key).getInt();
-}
-
-}  // namespace
-
 KernelSet updateKernels(KernelOp call, const std::string& name) {
   auto inputs = call.getInputs();
   auto sizes = dimExprs(inputs[0]);
@@ -24,14 +17,15 @@ KernelSet updateKernels(KernelOp call, const std::string& name) {
   u.dtype = elementOf(inputs[0]);
   u.positions = elementOf(inputs[2]);
   u.sizes.assign(sizes.begin(), sizes.end());
-  u.axis = size_t(number(call, "axis"));
-  if (call.getConfig().contains("check")) u.check = int(number(call, "check"));
-  if (auto view = call.getConfig().getAs<ArrayAttr>("view")) {
-    // [offset, size.., stride..]
+  const auto config = configOf<UpdateConfig>(call);
+  u.axis = size_t(config.axis);
+  if (config.check) u.check = int(*config.check);
+  if (config.view) {
+    const ViewTerms& view = *config.view;
     const size_t rank = (view.size() - 1) / 2;
-    u.offset = sizeIn(view, 0);
-    u.count = sizeIn(view, 1 + u.axis);
-    for (size_t i = 0; i < rank; ++i) u.valueStrides.push_back(sizeIn(view, 1 + rank + i));
+    u.offset = view[0];
+    u.count = view[1 + u.axis];
+    u.valueStrides.assign(view.begin() + 1 + rank, view.end());
   } else {
     u.count = dimExprs(inputs[1])[u.axis];
   }
@@ -45,13 +39,13 @@ KernelSet topKKernels(KernelOp call, const std::string& name) {
   t.dtype = elementOf(call.getInputs()[0]);
   t.rows = productOf(ArrayRef(sizes).drop_back());
   t.columns = sizes.back();
-  t.k = number(call, "k");
+  t.k = configOf<TopKConfig>(call).k;
   return topKKernels(t);
 }
 
 KernelSet cumSumKernels(KernelOp call, const std::string& name) {
   auto sizes = dimExprs(call.getInputs()[0]);
-  const size_t axis = size_t(number(call, "axis"));
+  const size_t axis = size_t(configOf<CumSumConfig>(call).axis);
   CumSumKernel c;
   c.name = name;
   c.dtype = elementOf(call.getInputs()[0]);

@@ -150,9 +150,8 @@ class FusedLinear {
       return variable;
     };
     Value bias = linear.getBias(), residual = linear.getResidual();
-    fields +=
-        fmt::format("  LinearHooks<{}, activation_{}, {}, {}> linear;\n", type,
-                    stringifyActivation(linear.getActivation()).str(), bool(bias), bool(residual));
+    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}> linear;\n", type,
+                          nameOf(linear.getActivation()), bool(bias), bool(residual));
     addValue(fmt::format("{{nullptr, {}, {}, {}, {}}}", buffer("linear_bias", bias, false),
                          buffer("linear_residual", residual, false),
                          buffer("linear_y", linear.getY(), true), *p.n.asConstant()));

@@ -267,12 +267,12 @@ ProductKernel withoutSharedBatch(ProductKernel p) {
 
 }  // namespace
 
-ProductHooks linearHooks(const ProductKernel& product, int result, std::string_view activation,
-                         int bias, int residual) {
+ProductHooks linearHooks(const ProductKernel& product, int result, Activation activation, int bias,
+                         int residual) {
   const std::string_view type = elementType(product.dtype);
   ProductHooks hooks;
   hooks.definition = fmt::format("typedef LinearHooks<{}, activation_{}, {}, {}> Hooks;\n", type,
-                                 activation, flag(bias >= 0), flag(residual >= 0));
+                                 nameOf(activation), flag(bias >= 0), flag(residual >= 0));
   KernelParameters& parameters = hooks.parameters;
   parameters.input(type, "x", product.a);
   if (bias >= 0) parameters.input(type, "bias", bias);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cuda/lowering/kernel_text.h"
+#include "runtime/enums.h"
 
 namespace lathe::cuda {
 
@@ -45,10 +46,11 @@ struct ProductKernel {
   std::optional<PlainProduct> plain = {};  ///< what the hooks make of it, if a library can do it
 };
 
-/// The epilogue of lathe.linear: activation(product + bias) + residual. `activation` is the name in
-/// the IR; buffers are numbered, -1: none.
+/// The epilogue of lathe.linear: activation(product + bias) + residual. Buffers are numbered, -1:
+/// none.
 ProductHooks linearHooks(const ProductKernel& product, int result,
-                         std::string_view activation = "none", int bias = -1, int residual = -1);
+                         Activation activation = Activation::none, int bias = -1,
+                         int residual = -1);
 
 /// Library: the vendor's, where it is installed, else the best of the others.
 enum class ProductMethod { GemvDot, GemvMma, Gemm, Simt, Library };

@@ -9,13 +9,13 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-// The attribute of numberChecks, which the config of a call then has too.
+// The attribute of numberChecks.
 constexpr const char* kCheck = "check";
 
 bool checksIndex(Operation& op) { return isa<GatherOp, EmbeddingOp, UpdateOp>(op); }
 
 int numberOf(Operation* op) {
-  if (auto noted = op->getAttrOfType<IntegerAttr>(kCheck)) return int(noted.getInt());
+  if (auto noted = notedCheck(op)) return int(*noted);
   int number = 0;
   for (Operation& other : *op->getBlock()) {
     if (&other == op) break;
@@ -43,6 +43,11 @@ void numberChecks(func::FuncOp region) {
   int64_t number = 0;
   for (Operation& op : region.getBody().front())
     if (checksIndex(op)) op.setAttr(kCheck, b.getI64IntegerAttr(number++));
+}
+
+std::optional<int64_t> notedCheck(Operation* op) {
+  if (auto noted = op->getAttrOfType<IntegerAttr>(kCheck)) return noted.getInt();
+  return std::nullopt;
 }
 
 IndexCheck checkOf(UpdateOp update) {

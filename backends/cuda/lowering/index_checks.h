@@ -13,6 +13,7 @@ mlir::ArrayAttr originsOfChecks(RegionOp region);
 
 /// Notes on every op that checks an index its place in that list, where ops are about to move.
 void numberChecks(mlir::func::FuncOp region);
+std::optional<int64_t> notedCheck(mlir::Operation* op);
 
 /// What a cache write checks.
 IndexCheck checkOf(UpdateOp update);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/kernel_builder.h"
 
+#include "backends/call_attributes.h"
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/lowering/call_facts.h"
 #include "backends/cuda/lowering/fused_linear.h"
@@ -191,7 +192,7 @@ KernelSet kernelsOfCall(KernelOp call, const std::string& name) {
   if (!region.getOps<LinearOp>().empty()) return fusedLinearKernels(region, name);
   KernelSet set = printedRegion(region, name);
   // The plan of memory has one buffer for both: what the text reads must be what it replaces.
-  const auto reuse = call.getConfig().getAs<IntegerAttr>("reuse");
+  const auto reuse = call.getConfig().getAs<IntegerAttr>(kReuse);
   if (reuse && !isEmpty(call.getOutputs()[0]) &&
       !llvm::is_contained(set.inPlace, std::pair(unsigned(reuse.getInt()), 0u)))
     throw unsupported(

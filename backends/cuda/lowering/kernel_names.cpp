@@ -15,17 +15,21 @@ bool hasConstantWeight(LinearOp linear) {
   return linear.getW().getDefiningOp<WeightOp>() || linear->hasAttr(kConstantWeight);
 }
 
-SmallVector<NamedAttribute> kernelConfig(Operation* op) {
+CallAttributes kernelConfig(Operation* op) {
   Builder b(op->getContext());
   if (auto region = dyn_cast<RegionOp>(op)) {
     ArrayAttr origins = originsOfChecks(region);
     if (origins.empty()) return {};
     return {b.getNamedAttr("origins", origins)};
   }
-  SmallVector<NamedAttribute> config = plainConfig(op);
-  if (auto linear = dyn_cast<LinearOp>(op))
-    config.push_back(b.getNamedAttr("constant", b.getBoolAttr(hasConstantWeight(linear))));
-  return config;
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    LinearConfig config = configOf(linear);
+    config.constantWeight = hasConstantWeight(linear);
+    return attributesOf(b, config);
+  }
+  if (auto update = dyn_cast<UpdateOp>(op))
+    return attributesOfUpdate(b, {.axis = int64_t(update.getAxis()), .check = notedCheck(op)});
+  return plainConfig(op);
 }
 
 void nameKernels(ModuleOp module) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ir/types.h"
+#include "backends/call_attributes.h"
 
 namespace lathe::cuda {
 
@@ -13,7 +13,7 @@ bool hasConstantWeight(LinearOp linear);
 
 /// The `config` of every call that is no region: all that its kernels are printed from, beside the
 /// types. A region's has the source lines that its errors name (index_checks.h).
-llvm::SmallVector<mlir::NamedAttribute> kernelConfig(mlir::Operation* op);
+CallAttributes kernelConfig(mlir::Operation* op);
 
 /// Gives every call but a region's its callee: calls of one kind, config and types share one, so
 /// that the layers of a model share their kernels.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/product_calls.h"
 
+#include "backends/call_attributes.h"
 #include "backends/cuda/lowering/call_facts.h"
 #include "passes/region_ops.h"
 
@@ -8,11 +9,6 @@ using namespace mlir;
 
 namespace lathe::cuda {
 namespace {
-
-bool flag(KernelOp call, StringRef key) {
-  auto value = call.getConfig().getAs<BoolAttr>(key);
-  return value && value.getValue();
-}
 
 // Strides of a matrix's batch axes, right-aligned to `rank` of them.
 std::vector<DimExpr> batchStrides(Value v, size_t rank) {
@@ -47,12 +43,12 @@ ProductKernel productOf(Value x, Value w, const std::string& name) {
 KernelSet linearKernels(KernelOp call, const std::string& name) {
   auto inputs = call.getInputs();
   ProductKernel p = productOf(inputs[0], inputs[1], name);
-  p.constantB = flag(call, "constant");
-  const std::string activation(call.getConfig().getAs<StringAttr>("activation").getValue());
-  const int result = int(inputs.size()), bias = flag(call, "bias") ? 2 : -1,
-            residual = flag(call, "residual") ? result - 1 : -1;
-  p.hooks = linearHooks(p, result, activation, bias, residual);
-  if (activation == "none") p.plain = plainProductOf(p, bias, residual, result);
+  const auto config = configOf<LinearConfig>(call);
+  p.constantB = config.constantWeight.value_or(false);
+  const int result = int(inputs.size()), bias = config.bias ? 2 : -1,
+            residual = config.residual ? result - 1 : -1;
+  p.hooks = linearHooks(p, result, config.activation, bias, residual);
+  if (config.activation == Activation::none) p.plain = plainProductOf(p, bias, residual, result);
   return productKernels(p);
 }
 
@@ -65,7 +61,7 @@ KernelSet matmulKernels(KernelOp call, const std::string& name) {
   p.dtype = elementOf(a);
   p.m = left[left.size() - 2];
   p.k = left.back();
-  p.transposedB = !flag(call, "transpose_b");
+  p.transposedB = !configOf<MatmulConfig>(call).transposeB;
   p.n = p.transposedB ? right.back() : right[right.size() - 2];
   p.batch.assign(result.begin(), result.begin() + rank);
   p.aStrides = batchStrides(a, rank);
@@ -76,9 +72,7 @@ KernelSet matmulKernels(KernelOp call, const std::string& name) {
 }
 
 KernelSet convolutionKernels(KernelOp call, const std::string& name) {
-  auto numbers = [&](StringRef key) {
-    return call.getConfig().getAs<DenseI64ArrayAttr>(key).asArrayRef();
-  };
+  const auto config = configOf<ConvolutionConfig>(call);
   auto image = dimExprs(call.getInputs()[0]), kernel = dimExprs(call.getInputs()[1]);
   auto number = [](const DimExpr& d) { return d.asConstant().value(); };
   ConvolutionKernel c;
@@ -91,12 +85,12 @@ KernelSet convolutionKernels(KernelOp call, const std::string& name) {
   c.filters = number(kernel[0]);
   c.kernelH = number(kernel[2]);
   c.kernelW = number(kernel[3]);
-  c.strideH = numbers("strides")[0];
-  c.strideW = numbers("strides")[1];
-  c.top = numbers("padding")[0];
-  c.bottom = numbers("padding")[1];
-  c.left = numbers("padding")[2];
-  c.right = numbers("padding")[3];
+  c.strideH = config.strides[0];
+  c.strideW = config.strides[1];
+  c.top = config.padding[0];
+  c.bottom = config.padding[1];
+  c.left = config.padding[2];
+  c.right = config.padding[3];
   return convolutionKernels(c);
 }
 

@@ -50,19 +50,19 @@ std::string integerLiteral(const APInt& word, Type element) {
   return "(" + storedName(element) + ")" + std::to_string(value);
 }
 
-std::string predicateText(Predicate p) {
+std::string predicateText(Compare p) {
   switch (p) {
-    case Predicate::eq:
+    case Compare::eq:
       return " == ";
-    case Predicate::ne:
+    case Compare::ne:
       return " != ";
-    case Predicate::lt:
+    case Compare::lt:
       return " < ";
-    case Predicate::le:
+    case Compare::le:
       return " <= ";
-    case Predicate::gt:
+    case Compare::gt:
       return " > ";
-    case Predicate::ge:
+    case Compare::ge:
       return " >= ";
   }
   llvm_unreachable("a predicate");

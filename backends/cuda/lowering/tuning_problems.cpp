@@ -22,11 +22,6 @@ std::vector<std::string> textsOf(const std::vector<Choice>& choices) {
   return texts;
 }
 
-const char* nameOf(AttentionKernel::Causal causal) {
-  constexpr const char* names[] = {"none", "top-left", "bottom-right", "positions"};
-  return names[int(causal)];
-}
-
 }  // namespace
 
 std::string shortHash(std::string_view text) {
@@ -95,8 +90,9 @@ TuningQuestion questionOf(const AttentionKernel& a, const AttentionSizes& sizes,
   q.problem = fmt::format(
       "attention {} batch={} queries={} keys={} heads={}/{} depth={}/{} causal={} mask={}{}{}",
       lathe::nameOf(a.dtype), sizeBucket(sizes.batch), sizeBucket(sizes.queries),
-      sizeBucket(sizes.keys), a.queryHeads, a.keyHeads, a.depth, a.valueDepth, nameOf(a.causal),
-      mask, a.window ? fmt::format(" window={}", a.window) : "", a.softcap ? " softcap" : "");
+      sizeBucket(sizes.keys), a.queryHeads, a.keyHeads, a.depth, a.valueDepth,
+      lathe::nameOf(a.causal), mask, a.window ? fmt::format(" window={}", a.window) : "",
+      a.softcap ? " softcap" : "");
   q.version = kAttentionVersion;
   q.kernel = kernel;
   q.candidates = textsOf(candidates);

@@ -57,7 +57,7 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   const long long batch = blockIdx.x / T::kHeads / tiles;
   const long long keyHead = C::kPacksHeads ? ofHeads : ofHeads / C::kGroup;
   const long long firstHead = C::kPacksHeads ? keyHead * C::kGroup : ofHeads;
-  const long long rowTile = C::kCausal == kCausalNone ? ofRows : tiles - 1 - ofRows;
+  const long long rowTile = C::kCausal == causal_none ? ofRows : tiles - 1 - ofRows;
   const long long firstRow = rowTile * T::kRows, lastRow = minOf(firstRow + T::kRows, rows) - 1;
   grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();

@@ -5,16 +5,16 @@
 //   Element, Mask, Position         types in memory; Mask and Position also where there is none
 //   kDepth, kValueDepth             of keys and of values
 //   kKeyHeads, kGroup               key heads; query heads per key head
-//   kCausal, kWindow                kCausalNone .. kCausalPositions; 0: no window
-//   kMask, kMaskedRow               kMaskNone .. kMaskAdded; kRowNan .. kRowUniform
+//   kCausal, kWindow                causal_none .. causal_positions; 0: no window
+//   kMask, kMaskedRow               kMaskNone .. kMaskAdded; masked_row_nan .. masked_row_uniform
 //   kScale, kSoftcap                float, or double for f64; no softcap: 0
 //   kOverlaps                       starts before the previous kernel has ended
 #pragma once
 #include "lathe_device.cuh"
 
-enum { kCausalNone, kCausalTopLeft, kCausalBottomRight, kCausalPositions };
+enum { causal_none, causal_top_left, causal_bottom_right, causal_positions };
 enum { kMaskNone, kMaskBool, kMaskAdded };
-enum { kRowNan, kRowZero, kRowUniform };
+enum { masked_row_nan, masked_row_zero, masked_row_uniform };
 
 struct AttentionStrides {  // in elements; the last dim is dense
   long long batch, head, token;
@@ -49,8 +49,8 @@ LT_FN float minusInfinity() { return lowest_of<float>(); }
 // as good as just beyond them.
 template <class C>
 LT_FN long long attentionOffset(const AttentionArguments<C>& a, long long batch) {
-  if (C::kCausal == kCausalBottomRight) return a.keys - a.queries;
-  if (C::kCausal != kCausalPositions) return 0;
+  if (C::kCausal == causal_bottom_right) return a.keys - a.queries;
+  if (C::kCausal != causal_positions) return 0;
   const long long position = (long long)a.positions[batch];
   return maxOf(minOf(position, a.keys + C::kWindow), -a.queries);
 }
@@ -63,7 +63,7 @@ template <class C>
 LT_FN AttentionRange attentionRange(const AttentionArguments<C>& a, long long offset,
                                     long long from, long long to) {
   AttentionRange r = {0, a.keys};
-  if (C::kCausal != kCausalNone) {
+  if (C::kCausal != causal_none) {
     r.end = maxOf(minOf(a.keys, to + offset + 1), 0);
     if (C::kWindow) r.first = minOf(maxOf(0, from + offset - C::kWindow + 1), r.end);
   }
@@ -91,7 +91,7 @@ LT_FN AttentionShare attentionShare(AttentionRange range, int step, long long le
 
 template <class C>
 LT_FN bool attentionSees(long long offset, long long query, long long key) {
-  if (C::kCausal == kCausalNone) return true;
+  if (C::kCausal == causal_none) return true;
   const long long last = query + offset;
   return key <= last && (C::kWindow == 0 || key > last - C::kWindow);
 }
@@ -126,8 +126,8 @@ template <class C>
 LT_FN typename element<typename C::Element>::compute attentionWithoutKeys(
     const AttentionArguments<C>& a, const typename C::Element* v, int dim) {
   typedef typename element<typename C::Element>::compute Real;
-  if (C::kMaskedRow == kRowZero || a.keys == 0) return 0;
-  if (C::kMaskedRow == kRowNan) return bit_cast<float>(0x7fffffffu);
+  if (C::kMaskedRow == masked_row_zero || a.keys == 0) return 0;
+  if (C::kMaskedRow == masked_row_nan) return bit_cast<float>(0x7fffffffu);
   Real sum = 0;
   for (long long j = 0; j < a.keys; ++j) sum += convert<Real>(v[j * a.vs.token + dim]);
   return sum / (Real)a.keys;

@@ -30,10 +30,10 @@ Table fusedNorms() {
       {"softmax_of_an_unknown_row",
        [] {
          Model m;
-         fused::softmax(m.x, -1, {.maskedRow = "zeros"});
+         fused::softmax(m.x, -1, {.maskedRow = MaskedRow(3)});
        },
        kArgument,
-       {"masked_row is one of nan, zero, uniform; got 'zeros'"}},
+       {"masked_row is one of nan, zero, uniform; got '3'"}},
       {"softmax_with_an_integer_mask",
        [] {
          Model m;
@@ -79,10 +79,10 @@ Table fusedNorms() {
       {"rms_norm_with_an_unknown_rounding",
        [] {
          Heads m;
-         fused::rmsNorm(m.x, m.gain, 1e-6, "late");
+         fused::rmsNorm(m.x, m.gain, 1e-6, GainRounding(2));
        },
        kArgument,
-       {"rounding is one of after_gain, before_gain; got 'late'"}},
+       {"rounding is one of after_gain, before_gain; got '2'"}},
       {"rms_norm_with_a_gain_of_another_size",
        [] {
          Model m;
@@ -128,10 +128,10 @@ Table fusedNorms() {
       {"add_norm_of_an_unknown_norm",
        [] {
          Model m;
-         fused::addNorm(m.x, m.x, {.norm = "batch"});
+         fused::addNorm(m.x, m.x, {.norm = Norm(2)});
        },
        kArgument,
-       {"norm is one of", "got 'batch'"}},
+       {"norm is one of", "got '2'"}},
       {"add_norm_with_a_nan_epsilon",
        [] {
          Model m;
@@ -142,10 +142,10 @@ Table fusedNorms() {
       {"adaln_of_an_unknown_norm",
        [] {
          Model m;
-         fused::adalnModulate(m.x, m.x, m.x, 1e-6, "group");
+         fused::adalnModulate(m.x, m.x, m.x, 1e-6, Norm(2));
        },
        kArgument,
-       {"norm is one of", "got 'group'"}},
+       {"norm is one of", "got '2'"}},
       {"adaln_of_another_shape",
        [] {
          Model m;
@@ -164,15 +164,15 @@ Table fusedNorms() {
       {"rope_of_an_unknown_pairing",
        [] {
          Heads m;
-         fused::rope(m.q, m.x, m.x, "pairs");
+         fused::rope(m.q, m.x, m.x, Pairing(2));
        },
        kArgument,
-       {"pairing is one of", "got 'pairs'"}},
+       {"pairing is one of", "got '2'"}},
       {"rope_with_wide_tables",
        [] {
          Heads m;
          Tensor t = m.g.input("t", DType::F32, {3, 4});
-         fused::rope(m.q, t, t, "half");
+         fused::rope(m.q, t, t, Pairing::half);
        },
        kArgument,
        {"lathe.rope"}},
@@ -180,7 +180,7 @@ Table fusedNorms() {
        [] {
          Heads m;
          fused::rope(m.q, m.g.input("c", DType::F32, {3, 2}), m.g.input("s", DType::F32, {3, 1}),
-                     "half");
+                     Pairing::half);
        },
        kArgument,
        {"lathe.rope"}},
@@ -188,10 +188,10 @@ Table fusedNorms() {
        [] {
          Heads m;
          Tensor t = m.g.input("t", DType::F32, {3, 2});
-         fused::normRope(m.q, m.gain, t, t, {.rounding = "never"});
+         fused::normRope(m.q, m.gain, t, t, {.rounding = GainRounding(2)});
        },
        kArgument,
-       {"rounding is one of", "got 'never'"}},
+       {"rounding is one of", "got '2'"}},
       {"rope_append_along_a_missing_axis",
        [] {
          Heads m;

@@ -23,10 +23,10 @@ Table fusedProducts() {
       {"silu_gate_of_an_unknown_activation",
        [] {
          Model m;
-         fused::siluGate(m.x, m.x, "swish");
+         fused::siluGate(m.x, m.x, Activation(5));
        },
        kArgument,
-       {"activation is one of", "got 'swish'"}},
+       {"activation is one of", "got '5'"}},
       {"silu_gate_of_integers",
        [] {
          Model m;
@@ -59,17 +59,17 @@ Table fusedProducts() {
       {"attention_of_an_unknown_causality",
        [] {
          Heads m;
-         fused::attention(m.q, m.k, m.v, {.causal = "left"});
+         fused::attention(m.q, m.k, m.v, {.causal = Causal(4)});
        },
        kArgument,
-       {"causal is one of", "got 'left'"}},
+       {"causal is one of", "got '4'"}},
       {"attention_of_an_unknown_row",
        [] {
          Heads m;
-         fused::attention(m.q, m.k, m.v, {.maskedRow = "mean"});
+         fused::attention(m.q, m.k, m.v, {.maskedRow = MaskedRow(3)});
        },
        kArgument,
-       {"masked_row is one of", "got 'mean'"}},
+       {"masked_row is one of", "got '3'"}},
       {"attention_with_a_negative_window",
        [] {
          Heads m;
@@ -80,7 +80,7 @@ Table fusedProducts() {
       {"attention_by_positions_without_them",
        [] {
          Heads m;
-         fused::attention(m.q, m.k, m.v, {.causal = "positions"});
+         fused::attention(m.q, m.k, m.v, {.causal = Causal::positions});
        },
        kArgument,
        {"lathe.attention", "positions"}},
@@ -109,17 +109,17 @@ Table fusedProducts() {
       {"linear_of_an_unknown_layout",
        [] {
          Heads m;
-         fused::linear(m.x, m.g.weight("w", DType::F32, {3, 4}), {.layout = "rows"});
+         fused::linear(m.x, m.g.weight("w", DType::F32, {3, 4}), {.layout = WeightLayout(5)});
        },
        kArgument,
-       {"is one of out_in, in_out", "got 'rows'"}},
+       {"is one of out_in, in_out", "got '5'"}},
       {"linear_of_an_unknown_activation",
        [] {
          Heads m;
-         fused::linear(m.x, m.g.weight("w", DType::F32, {3, 4}), {.activation = "tanh"});
+         fused::linear(m.x, m.g.weight("w", DType::F32, {3, 4}), {.activation = Activation(5)});
        },
        kArgument,
-       {"activation is one of", "got 'tanh'"}},
+       {"activation is one of", "got '5'"}},
       {"linear_of_unequal_depths",
        [] {
          Heads m;

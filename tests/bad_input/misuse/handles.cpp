@@ -18,14 +18,14 @@ Table emptyHandles() {
          add(Tensor(), m.x);
        },
        kArgument,
-       {"lathe.add", "empty handle as operand 0"}},
+       {"lathe.add", "empty handle as 'a'"}},
       {"empty_second_of_add",
        [] {
          Model m;
          add(m.x, Tensor());
        },
        kArgument,
-       {"lathe.add", "empty handle as operand 1"}},
+       {"lathe.add", "empty handle as 'b'"}},
       {"empty_of_operator",
        [] {
          Model m;
@@ -39,17 +39,17 @@ Table emptyHandles() {
       {"empty_compare",
        [] {
          Model m;
-         compare(m.x, Tensor(), "eq");
+         compare(m.x, Tensor(), Compare::eq);
        },
        kArgument,
-       {"lathe.compare", "operand 1"}},
+       {"lathe.compare", "as 'b'"}},
       {"empty_condition",
        [] {
          Model m;
          select(Tensor(), m.x, m.x);
        },
        kArgument,
-       {"lathe.select", "operand 0"}},
+       {"lathe.select", "as 'condition'"}},
       {"empty_cast", [] { cast(Tensor(), DType::F32); }, kArgument, {"lathe.cast"}},
       {"empty_bitcast", [] { bitcast(Tensor(), DType::I32); }, kArgument, {"lathe.bitcast"}},
       {"empty_scalar_like", [] { scalarLike(Tensor(), 1); }, kArgument, empty},
@@ -70,7 +70,7 @@ Table emptyHandles() {
          concat({m.x, Tensor()}, 0);
        },
        kArgument,
-       {"lathe.concat", "operand 1"}},
+       {"lathe.concat", "as 'inputs[1]'"}},
       {"empty_pad", [] { pad(Tensor(), Tensor(), {0}, {0}); }, kArgument, {"lathe.pad"}},
       {"empty_pad_value",
        [] {
@@ -78,7 +78,7 @@ Table emptyHandles() {
          pad(m.x, Tensor(), {0, 0}, {1, 1});
        },
        kArgument,
-       {"lathe.pad", "operand 1"}},
+       {"lathe.pad", "as 'value'"}},
       {"empty_reverse", [] { reverse(Tensor(), {0}); }, kArgument, {"lathe.reverse"}},
       {"empty_matmul",
        [] {
@@ -125,35 +125,35 @@ Table emptyHandles() {
          fused::addNorm(m.x, Tensor(), {});
        },
        kArgument,
-       {"lathe.add_norm", "operand 1"}},
+       {"lathe.add_norm", "as 'residual'"}},
       {"empty_fused_adaln",
        [] {
          Model m;
          fused::adalnModulate(m.x, m.x, Tensor(), 1e-6);
        },
        kArgument,
-       {"lathe.adaln_modulate", "operand 2"}},
+       {"lathe.adaln_modulate", "as 'scale'"}},
       {"empty_fused_gated",
        [] {
          Model m;
          fused::gatedResidual(m.x, m.x, Tensor());
        },
        kArgument,
-       {"lathe.gated_residual", "operand 2"}},
+       {"lathe.gated_residual", "as 'f'"}},
       {"empty_fused_rope",
        [] {
          Model m;
-         fused::rope(m.x, m.x, Tensor(), "half");
+         fused::rope(m.x, m.x, Tensor(), Pairing::half);
        },
        kArgument,
-       {"lathe.rope", "operand 2"}},
+       {"lathe.rope", "as 'sin'"}},
       {"empty_fused_norm_rope",
        [] {
          Model m;
          fused::normRope(m.x, Tensor(), m.x, m.x);
        },
        kArgument,
-       {"lathe.norm_rope", "operand 1"}},
+       {"lathe.norm_rope", "as 'gain'"}},
       {"empty_fused_rope_append",
        [] {
          Model m;
@@ -174,21 +174,21 @@ Table emptyHandles() {
          fused::attention(m.x, m.x, Tensor(), {});
        },
        kArgument,
-       {"lathe.attention", "operand 2"}},
+       {"lathe.attention", "as 'v'"}},
       {"empty_fused_linear",
        [] {
          Model m;
          fused::linear(m.x, Tensor());
        },
        kArgument,
-       {"lathe.linear", "operand 1"}},
+       {"lathe.linear", "as 'w'"}},
       {"empty_fused_embedding",
        [] {
          Model m;
          fused::embedding(m.ids, Tensor());
        },
        kArgument,
-       {"lathe.embedding", "operand 1"}},
+       {"lathe.embedding", "as 'table'"}},
       {"empty_output",
        [] {
          Model m;

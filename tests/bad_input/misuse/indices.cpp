@@ -6,7 +6,10 @@ namespace lathe::misuse {
 
 Table indexing() {
   return {
-      {"concat_of_nothing", [] { concat({}, 0); }, kArgument, {"concat of nothing"}},
+      {"concat_of_nothing",
+       [] { concat({}, 0); },
+       kArgument,
+       {"lathe.concat: expected at least one tensor"}},
       {"concat_of_two_shapes",
        [] {
          Model m;

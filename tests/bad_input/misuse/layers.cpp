@@ -80,9 +80,27 @@ Table linears() {
        kArgument,
        {"88 is no dtype"}},
       {"linear_of_no_layout",
-       [] { linear(DType::F32, {2, 4}, {.layout = nn::LinearOptions::Layout(7)}); },
+       [] { linear(DType::F32, {2, 4}, {.layout = WeightLayout(7)}); },
        kArgument,
        {"Linear 'fc'", "layout", "7"}},
+      {"linear_of_packed_weights",
+       [] { linear(DType::F32, {2, 4}, {.layout = WeightLayout::packed}); },
+       kArgument,
+       {"Linear 'fc': expected the layout out_in or in_out, got packed"}},
+      {"attention_with_uniform_rows_and_no_fill",
+       [] {
+         Heads m;
+         nn::attention(m.q, m.k, m.v, {.maskedRow = MaskedRow::uniform});
+       },
+       kArgument,
+       {"attention", "got `uniform`; a finite maskFill gives `uniform`"}},
+      {"attention_with_rows_of_no_kind",
+       [] {
+         Heads m;
+         nn::attention(m.q, m.k, m.v, {.maskedRow = MaskedRow(7)});
+       },
+       kArgument,
+       {"attention", "expected `nan` or `zero` for masked rows"}},
       {"swiglu_of_no_hidden_size",
        [] {
          Graph g;
@@ -150,7 +168,7 @@ Table linears() {
       {"feed_forward_of_no_activation",
        [] {
          Model m;
-         nn::FeedForward(m.g, "ff", 4, 8, {.activation = nn::Activation(6)})(m.x);
+         nn::FeedForward(m.g, "ff", 4, 8, {.activation = Activation(6)})(m.x);
        },
        kArgument,
        {"6 is no activation"}},

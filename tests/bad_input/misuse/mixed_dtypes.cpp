@@ -50,7 +50,7 @@ Table mixedDTypes() {
       {"compare_of_two_dtypes",
        [] {
          Model m;
-         compare(m.x, m.ids, "lt");
+         compare(m.x, m.ids, Compare::lt);
        },
        kArgument,
        {"[C1] element types differ"}},
@@ -162,7 +162,7 @@ Table mixedDTypes() {
       {"unknown_activation_kind",
        [] {
          Model m;
-         nn::activate(m.x, nn::Activation(9));
+         nn::activate(m.x, Activation(9));
        },
        kArgument,
        {"9 is no activation"}},

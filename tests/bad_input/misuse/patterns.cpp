@@ -191,7 +191,7 @@ Table patterns() {
        kArgument,
        {kMine, "no op 'lathe.frobnicate'"}},
       {"pattern_with_an_unknown_keyword",
-       [] { fuse([](DagPattern& p) { compare(p.any(), p.any(), "less"); }); },
+       [] { fuse([](DagPattern& p) { compare(p.any(), p.any(), Compare(6)); }); },
        kArgument,
        {kMine, "predicate is one of"}},
       {"pattern_without_name",

@@ -13,7 +13,7 @@ void fuseWith(PatternsFor patterns) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {4, 8});
   g.output("y", sqrt(x * x) + exp(x));
-  g.output("z", compare(x, x + 1.0, "lt"));
+  g.output("z", compare(x, x + 1.0, Compare::lt));
   compile(g, {.backend = "reference", .patterns = std::move(patterns)});
 }
 void fuse(const std::function<void(DagPattern&)>& record) {
@@ -192,7 +192,7 @@ Table replacements() {
        [] {
          fuse([](DagPattern& p) {
            Tensor x = p.any();
-           p.root(compare(x, x + p.constant(1), "lt"));
+           p.root(compare(x, x + p.constant(1), Compare::lt));
            p.replaceWith(exp(x));
          });
        },
@@ -203,7 +203,7 @@ Table replacements() {
          fuse([](DagPattern& p) {
            Tensor x = p.any();
            p.root(exp(x));
-           p.replaceWith(compare(x, x, "eq"));
+           p.replaceWith(compare(x, x, Compare::eq));
          });
        },
        kArgument,

@@ -112,13 +112,13 @@ KnownSpellings gateSpellings() {
            [](S& m, const Tensor& x, const Tensor& u) { return max(x, m.number(0)) * u; }),
       gate("relu_selected", "activation relu",
            [](S& m, const Tensor& x, const Tensor& u) {
-             return u * select(compare(x, m.number(0), "gt"), x, m.number(0));
+             return u * select(compare(x, m.number(0), Compare::gt), x, m.number(0));
            }),
       gate("relu_zero_first", "activation relu",
            [](S& m, const Tensor& x, const Tensor& u) { return max(m.number(0), x) * u; }),
       gate("relu_selected_not_negative", "activation relu",
            [](S& m, const Tensor& x, const Tensor& u) {
-             return select(compare(x, m.number(0), "lt"), m.number(0), x) * u;
+             return select(compare(x, m.number(0), Compare::lt), m.number(0), x) * u;
            }),
   };
 }

@@ -63,7 +63,7 @@ UnfusedSpellings unfusedSpellings() {
       {"embedding_by_one_hot_rows", "embedding", "one-hot matrix",
        [](S& m) {
          Tensor ids = reshape(m.in("ids", {2, m.s}, DType::I64), {2, m.s, 1});
-         Tensor hot = cast(compare(ids, m.ramp({1, 1, 32}, 2), "eq"), DType::F32);
+         Tensor hot = cast(compare(ids, m.ramp({1, 1, 32}, 2), Compare::eq), DType::F32);
          return m.asked(matmul(hot, m.w("table", {32, 16})));
        }},
       {"linear_of_a_scaled_weight", "linear", "wanted a weight matrix",

@@ -145,7 +145,7 @@ TEST_F(Exactness, AWrongConstantIsNot) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any(), up = p.any();
     p.root(mul(mul(x, sigmoid(x)), up));
-    p.replaceWith(fused::siluGate(x, up, "gelu"));
+    p.replaceWith(fused::siluGate(x, up, Activation::gelu));
   };
   EXPECT_NE(refusal(kSilu, NumericsMode::Strict, record).find("would not compute the same bits"),
             std::string::npos);

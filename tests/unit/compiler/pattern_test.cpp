@@ -119,7 +119,7 @@ TEST_F(PatternTest, SharedValuesAcrossCommutativeOps) {
 TEST_F(PatternTest, ThreeOperandsKeepTheirOrder) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any(), y = p.any();
-    p.root(select(compare(x, y, "lt"), exp(x), y));
+    p.root(select(compare(x, y, Compare::lt), exp(x), y));
   };
   const char* compared = "%c = lathe.compare lt %a, %b : T, T\n %e = lathe.exp %a : T\n";
   EXPECT_EQ(
@@ -193,7 +193,7 @@ TEST_F(PatternTest, ConstantsAreTheNumbersThatIntegersAre) {
             last + ">";
     const std::string text = miss(body, [wanted = wanted](DagPattern& p) {
       Tensor c = p.constant(wanted);
-      p.root(compare(c, c, "eq"));
+      p.root(compare(c, c, Compare::eq));
     });
     EXPECT_EQ(text.empty(), matches) << wanted << "\n" << body << "\n" << text;
   }
@@ -327,7 +327,7 @@ TEST_F(PatternTest, FurtherResultsAreMatchedAndReplace) {
       Tensor a = p.any(), b = p.any();
       Tensor s = p.mayEscape(add(a, b));
       p.root(exp(s));
-      auto [sum, y] = fused::addNorm(a, b, {.norm = "rms"});
+      auto [sum, y] = fused::addNorm(a, b, {.norm = Norm::rms});
       if (both) p.replaceToo(s, sum);
       p.replaceWith(y);
     });

@@ -78,8 +78,8 @@ inline std::vector<double> expectedAttention(const AttentionCase& c) {
         const double* q = &c.q[size_t(((b * heads + h) * c.queries + i) * a.depth)];
         const int64_t head = b * a.keyHeads + h / group;
         int64_t last = i;
-        if (a.causal == AttentionKernel::Causal::BottomRight) last += c.keys - c.queries;
-        if (a.causal == AttentionKernel::Causal::Positions) last += c.positions[size_t(b)];
+        if (a.causal == Causal::bottom_right) last += c.keys - c.queries;
+        if (a.causal == Causal::positions) last += c.positions[size_t(b)];
         std::vector<double> score(size_t(c.keys));
         double top = -INFINITY, sum = 0;
         for (int64_t j = 0; j < c.keys; ++j) {
@@ -88,8 +88,7 @@ inline std::vector<double> expectedAttention(const AttentionCase& c) {
             x += q[d] * c.k[size_t((head * c.keys + j) * a.depth + d)];
           x *= a.scale;
           if (a.softcap > 0) x = a.softcap * std::tanh(x / a.softcap);
-          if (a.causal != AttentionKernel::Causal::None &&
-              (j > last || (a.window && j <= last - a.window)))
+          if (a.causal != Causal::none && (j > last || (a.window && j <= last - a.window)))
             x = -INFINITY;
           if (a.mask) {
             int64_t index[] = {b, h, i, j}, at = 0;
@@ -105,9 +104,9 @@ inline std::vector<double> expectedAttention(const AttentionCase& c) {
         }
         const bool isEmpty = top == -INFINITY;
         for (double& x : score) {
-          x = isEmpty && a.maskedRow == AttentionKernel::MaskedRow::Uniform ? 1
-              : isEmpty && a.maskedRow == AttentionKernel::MaskedRow::Zero  ? 0
-                                                                            : std::exp(x - top);
+          x = isEmpty && a.maskedRow == MaskedRow::uniform ? 1
+              : isEmpty && a.maskedRow == MaskedRow::zero  ? 0
+                                                           : std::exp(x - top);
           sum += x;
         }
         if (sum == 0) sum = 1;
@@ -168,7 +167,7 @@ inline void expectAttention(const AttentionCase& c, const AttentionChoice& choic
     std::vector<RunBuffer> buffers{
         {encoded(c.q, a.dtype)}, {encoded(c.k, a.dtype)}, {encoded(c.v, a.dtype)}};
     if (a.mask) buffers.push_back({encoded(c.mask, *a.mask)});
-    if (a.causal == AttentionKernel::Causal::Positions) {
+    if (a.causal == Causal::positions) {
       std::vector<double> positions(c.positions.begin(), c.positions.end());
       buffers.push_back({encoded(positions, a.positions)});
     }

@@ -10,8 +10,6 @@
 namespace lathe::cuda {
 namespace {
 
-using Causal = AttentionKernel::Causal;
-using MaskedRow = AttentionKernel::MaskedRow;
 using testing::HasSubstr;
 
 AttentionChoice tiles(int warps, int rowTiles, int keys, bool packsHeads = false) {
@@ -41,13 +39,13 @@ TEST(TiledAttention, LengthsAndTiles) {
     Causal causal;
   };
   for (const Sizes& s : {
-           Sizes{tiles(4, 2, 64), DType::BF16, 1, 64, 64, 257, 257, Causal::TopLeft},
-           Sizes{tiles(4, 2, 32), DType::F16, 2, 128, 128, 65, 257, Causal::BottomRight},
-           Sizes{tiles(8, 1, 64), DType::BF16, 2, 128, 64, 33, 65, Causal::None},
-           Sizes{tiles(8, 1, 32), DType::BF16, 1, 256, 256, 31, 33, Causal::TopLeft},
-           Sizes{tiles(4, 1, 64, true), DType::F16, 4, 80, 40, 33, 31, Causal::BottomRight},
-           Sizes{tiles(4, 1, 64, true), DType::BF16, 8, 72, 72, 31, 65, Causal::None},
-           Sizes{tiles(4, 2, 64), DType::BF16, 4, 32, 32, 1, 1, Causal::TopLeft},
+           Sizes{tiles(4, 2, 64), DType::BF16, 1, 64, 64, 257, 257, Causal::top_left},
+           Sizes{tiles(4, 2, 32), DType::F16, 2, 128, 128, 65, 257, Causal::bottom_right},
+           Sizes{tiles(8, 1, 64), DType::BF16, 2, 128, 64, 33, 65, Causal::none},
+           Sizes{tiles(8, 1, 32), DType::BF16, 1, 256, 256, 31, 33, Causal::top_left},
+           Sizes{tiles(4, 1, 64, true), DType::F16, 4, 80, 40, 33, 31, Causal::bottom_right},
+           Sizes{tiles(4, 1, 64, true), DType::BF16, 8, 72, 72, 31, 65, Causal::none},
+           Sizes{tiles(4, 2, 64), DType::BF16, 4, 32, 32, 1, 1, Causal::top_left},
        }) {
     AttentionKernel a = groupedAttention(s.dtype, 2, s.group, s.depth, s.valueDepth);
     a.causal = s.causal;
@@ -57,16 +55,16 @@ TEST(TiledAttention, LengthsAndTiles) {
 
 TEST(TiledAttention, WithoutRaces) {
   AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 64, 64);
-  a.causal = Causal::TopLeft;
+  a.causal = Causal::top_left;
   expectAttention(attentionCase(a, 1, 150, 150), tiles(4, 2, 64), host::Mode::Check);
-  a.causal = Causal::None;
+  a.causal = Causal::none;
   expectAttention(attentionCase(a, 1, 35, 130), tiles(4, 1, 64, true), host::Mode::Check);
 }
 
 TEST(TiledAttention, ChunksOfAPromptAtPositions) {
   for (bool packs : {false, true}) {
     AttentionKernel a = groupedAttention(DType::F16, 1, 2, 64, 64);
-    a.causal = Causal::Positions;
+    a.causal = Causal::positions;
     a.window = 70;
     AttentionCase c = attentionCase(a, 3, 65, 257);
     c.positions = {0, 192, 100};
@@ -94,13 +92,13 @@ TEST(TiledAttention, MasksBroadcastAndSoftcap) {
 }
 
 TEST(TiledAttention, RowsWithoutKeysFollowThePolicy) {
-  for (MaskedRow row : {MaskedRow::Nan, MaskedRow::Zero, MaskedRow::Uniform}) {
+  for (MaskedRow row : {MaskedRow::nan, MaskedRow::zero, MaskedRow::uniform}) {
     AttentionKernel a = groupedAttention(DType::BF16, 1, 1, 32, 40);
     a.maskedRow = row;
     AttentionCase c = attentionCase(a, 1, 33, 65);
     addMask(c, DType::Bool, {1, 1, 33, 65}, someHidden(33, 65, 17));
     expectAttention(c, tiles(4, 1, 64));
-    a.causal = Causal::BottomRight;  // the first 32 queries come before the keys
+    a.causal = Causal::bottom_right;  // the first 32 queries come before the keys
     expectAttention(attentionCase(a, 1, 65, 33), tiles(4, 1, 64));
   }
 }
@@ -144,15 +142,15 @@ TEST(TiledAttention, EqualScoresOfAnySize) {
 TEST(SimtAttention, EveryOption) {
   AttentionChoice simt;
   AttentionKernel a = groupedAttention(DType::F32, 2, 3, 33, 70);
-  a.causal = Causal::BottomRight;
+  a.causal = Causal::bottom_right;
   a.window = 40;
   a.softcap = 4;
-  a.maskedRow = MaskedRow::Zero;
+  a.maskedRow = MaskedRow::zero;
   AttentionCase c = attentionCase(a, 2, 35, 67);
   addMask(c, DType::Bool, {1, 1, 35, 67}, someHidden(35, 67, 30));
   expectAttention(c, simt);
   a.dtype = DType::F64;
-  a.maskedRow = MaskedRow::Uniform;
+  a.maskedRow = MaskedRow::uniform;
   c = attentionCase(a, 1, 35, 67);
   addMask(c, DType::F64, {1, 1, 35, 67}, std::vector<double>(35 * 67, 0.5));
   expectAttention(c, simt, host::Mode::Check);

@@ -6,13 +6,10 @@
 namespace lathe::cuda {
 namespace {
 
-using Causal = AttentionKernel::Causal;
-using MaskedRow = AttentionKernel::MaskedRow;
-
 // The capacity is the key length; positions say how much of it is there.
 AttentionCase cached(AttentionKernel a, std::vector<int64_t> positions, int64_t queries,
                      int64_t capacity) {
-  a.causal = Causal::Positions;
+  a.causal = Causal::positions;
   AttentionCase c = attentionCase(a, int64_t(positions.size()), queries, capacity);
   c.positions = positions;
   return c;
@@ -62,16 +59,16 @@ TEST(DecodeAttention, WindowAndSoftcap) {
 
 TEST(DecodeAttention, EndsAlignedAndUnmasked) {
   AttentionKernel a = groupedAttention(DType::BF16, 2, 2, 64, 64);
-  a.causal = Causal::BottomRight;
+  a.causal = Causal::bottom_right;
   expectDecode(attentionCase(a, 1, 4, 131), 2);
-  a.causal = Causal::None;
+  a.causal = Causal::none;
   a.scale = -0.125;
   expectDecode(attentionCase(a, 1, 2, 65), 2);
 }
 
 TEST(DecodeAttention, RowsWithoutKeysFollowThePolicy) {
   for (DType dtype : {DType::BF16, DType::F32})
-    for (MaskedRow row : {MaskedRow::Nan, MaskedRow::Zero, MaskedRow::Uniform}) {
+    for (MaskedRow row : {MaskedRow::nan, MaskedRow::zero, MaskedRow::uniform}) {
       AttentionKernel a = groupedAttention(dtype, 1, 2, 32, 32);
       a.maskedRow = row;
       // The first batch sees nothing, the first query of the second neither.

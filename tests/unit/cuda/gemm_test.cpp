@@ -30,16 +30,18 @@ struct Way {
 // rows that do not; k shorter than the ring and no multiple of a step.
 const std::vector<Way>& ways() {
   static const std::vector<Way> all = {
-      {{DType::BF16, 64, 64, "silu", true, true}, tiles(64, 64, 4, 2, 2), {1, 17, 64}},
-      {{DType::BF16, 264, 200, "none", true, false}, tiles(64, 128, 4, 2, 2), {33, 257}},
-      {{DType::F16, 257, 264, "gelu", true, true}, tiles(64, 64, 4, 2, 2), {33}},
-      {{DType::F16, 33, 257, "none", false, true}, tiles(64, 64, 3, 2, 2), {5, 65}},
-      {{DType::BF16, 136, 328, "gelu_tanh", false, true, true}, tiles(64, 128, 3, 2, 2), {130}},
-      {{DType::BF16, 31, 33, "none", true, false, true}, tiles(64, 64, 4, 2, 2), {3, 64}},
-      {{DType::BF16, 256, 128, "relu", false, true}, tiles(128, 128, 3, 2, 2), {129}},
-      {{DType::F16, 264, 72, "none", false, false}, tiles(128, 256, 3, 2, 4), {257}},
-      {{DType::BF16, 72, 1032, "silu", true, true}, tiles(64, 64, 4, 2, 2, 4), {17, 65}},
-      {{DType::BF16, 1, 1, "none", false, false}, tiles(64, 64, 4, 2, 2), {1}},
+      {{DType::BF16, 64, 64, Activation::silu, true, true}, tiles(64, 64, 4, 2, 2), {1, 17, 64}},
+      {{DType::BF16, 264, 200, Activation::none, true, false}, tiles(64, 128, 4, 2, 2), {33, 257}},
+      {{DType::F16, 257, 264, Activation::gelu, true, true}, tiles(64, 64, 4, 2, 2), {33}},
+      {{DType::F16, 33, 257, Activation::none, false, true}, tiles(64, 64, 3, 2, 2), {5, 65}},
+      {{DType::BF16, 136, 328, Activation::gelu_tanh, false, true, true},
+       tiles(64, 128, 3, 2, 2),
+       {130}},
+      {{DType::BF16, 31, 33, Activation::none, true, false, true}, tiles(64, 64, 4, 2, 2), {3, 64}},
+      {{DType::BF16, 256, 128, Activation::relu, false, true}, tiles(128, 128, 3, 2, 2), {129}},
+      {{DType::F16, 264, 72, Activation::none, false, false}, tiles(128, 256, 3, 2, 4), {257}},
+      {{DType::BF16, 72, 1032, Activation::silu, true, true}, tiles(64, 64, 4, 2, 2, 4), {17, 65}},
+      {{DType::BF16, 1, 1, Activation::none, false, false}, tiles(64, 64, 4, 2, 2), {1}},
   };
   return all;
 }
@@ -136,7 +138,7 @@ TEST(Gemm, GpuCode) {
   Headers headers(deviceHeaders().begin(), deviceHeaders().end());
   for (const ProductChoice& choice :
        {tiles(64, 64, 4, 2, 2, 4), tiles(128, 128, 3, 2, 2), tiles(128, 256, 3, 2, 4)}) {
-    const LinearCase c{DType::BF16, 2048, 2048, "silu", true, true};
+    const LinearCase c{DType::BF16, 2048, 2048, Activation::silu, true, true};
     const KernelText text = only(c.kernel(), choice, 512).kernels[0];
     const NvrtcOutput out = Nvrtc::library().compile(text.name, text.source, headers, "sm_90a");
     const KernelReport report{readCubin(out.cubin, out.log).at(text.name), countPtx(out.ptx)};

@@ -36,16 +36,16 @@ struct Way {
 // Every way to share the work, awkward sizes, all epilogues.
 const std::vector<Way>& ways() {
   static const std::vector<Way> all = {
-      {{DType::BF16, 257, 264, "silu", true, true}, mma(2, 4, 1, 2), 16},
-      {{DType::F16, 31, 1000, "gelu", true, false}, mma(8, 1, 1, 4), 8},
-      {{DType::BF16, 33, 2048, "none", false, true}, mma(1, 8, 2, 4), 8},
-      {{DType::F16, 1, 72, "gelu_tanh", false, false}, mma(4, 2, 4, 1), 16},
-      {{DType::BF16, 257, 264, "relu", true, true}, dot(4, 2, 1, 2, 1), 4},
-      {{DType::F16, 33, 1000, "none", false, true}, dot(8, 1, 1, 4, 2), 1},
-      {{DType::F32, 31, 1032, "gelu", true, true}, dot(2, 4, 2, 2, 2), 16},
-      {{DType::F32, 33, 257, "none", true, false}, dot(4, 2, 1, 1, 4), 16},
-      {{DType::BF16, 31, 33, "silu", false, true}, dot(4, 2, 2, 2, 1), 8},
-      {{DType::F16, 5, 1, "none", false, false}, dot(8, 1, 1, 1, 1), 3},
+      {{DType::BF16, 257, 264, Activation::silu, true, true}, mma(2, 4, 1, 2), 16},
+      {{DType::F16, 31, 1000, Activation::gelu, true, false}, mma(8, 1, 1, 4), 8},
+      {{DType::BF16, 33, 2048, Activation::none, false, true}, mma(1, 8, 2, 4), 8},
+      {{DType::F16, 1, 72, Activation::gelu_tanh, false, false}, mma(4, 2, 4, 1), 16},
+      {{DType::BF16, 257, 264, Activation::relu, true, true}, dot(4, 2, 1, 2, 1), 4},
+      {{DType::F16, 33, 1000, Activation::none, false, true}, dot(8, 1, 1, 4, 2), 1},
+      {{DType::F32, 31, 1032, Activation::gelu, true, true}, dot(2, 4, 2, 2, 2), 16},
+      {{DType::F32, 33, 257, Activation::none, true, false}, dot(4, 2, 1, 1, 4), 16},
+      {{DType::BF16, 31, 33, Activation::silu, false, true}, dot(4, 2, 2, 2, 1), 8},
+      {{DType::F16, 5, 1, Activation::none, false, false}, dot(8, 1, 1, 1, 1), 3},
   };
   return all;
 }
@@ -136,7 +136,7 @@ TEST(Gemv, StagedRowsAndPairs) {
           up += row[size_t(q)] * w[size_t((j + pairs) * k + q)];
           all += std::abs(row[size_t(q)]);
         }
-        want[size_t(i * pairs + j)] = activated("silu", gate) * up;
+        want[size_t(i * pairs + j)] = activated(Activation::silu, gate) * up;
         // One rounding of a row's element may fall to the other side.
         magnitude[size_t(i * pairs + j)] = all * 100;
       }
@@ -154,7 +154,7 @@ TEST(Gemv, StagedRowsAndPairs) {
 TEST(Gemv, ChosenByTheModel) {
   for (DType dtype : {DType::BF16, DType::F32})
     for (int64_t k : {257, 512}) {
-      const LinearCase c{dtype, 65, k, "silu", true, true};
+      const LinearCase c{dtype, 65, k, Activation::silu, true, true};
       const KernelSet set = productKernels(c.kernel());
       KernelSetRun run(set, host::Mode::Fast);
       for (int64_t m : {1, 2, 3, 5, 16, 17, 33, 257}) expectLinear(run, c, m, schedule("fast"));
@@ -187,7 +187,7 @@ TEST(Gemv, GpuCode) {
   SKIP_WITHOUT_NVRTC();
   Headers headers(deviceHeaders().begin(), deviceHeaders().end());
   for (int64_t rows : {1, 4, 16}) {
-    const LinearCase c{DType::BF16, 2048, 2048, "silu", true, true};
+    const LinearCase c{DType::BF16, 2048, 2048, Activation::silu, true, true};
     for (const ProductChoice& choice : {mma(2, 4, 1, 4), dot(4, 2, 1, 2, 4)}) {
       if (choice.method == ProductMethod::GemvDot && rows > 4) continue;
       const KernelText text = only(c.kernel(), choice, rows).kernels[0];

@@ -126,7 +126,7 @@ Recorded neighbours() {
 // A thread holds a row, and reads its halves.
 Recorded rotated() {
   return recorded(DType::F32, {{6, 8}, {6, 4}, {6, 4}}, [](Graph&, In x) {
-    return fused::rope(cast(x[0], DType::BF16), x[1], x[2], "half");
+    return fused::rope(cast(x[0], DType::BF16), x[1], x[2], Pairing::half);
   });
 }
 Recorded turned() {

@@ -51,7 +51,7 @@ Graph caches(bool normed) {
     // Below the layer: a pass fuses the rotation and the write, and the error is still the write's.
     auto turned = [&](int64_t i) {
       Scope below(x.recorder(), name + ".rope", std::source_location::current());
-      return fused::rope(head(i), angles, angles, "half");
+      return fused::rope(head(i), angles, angles, Pairing::half);
     };
     append(name + ".keys", turned(1));
     append(name + ".values", head(2));

@@ -72,7 +72,8 @@ TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   Graph g;
   const Dim rows = g.dim("rows", 1, 64);
   Tensor x = g.input("x", DType::F32, {rows, 32});
-  Tensor norm = fused::rmsNorm(x, g.weight("gain", DType::F32, {32}), 1e-5, "after_gain");
+  Tensor norm =
+      fused::rmsNorm(x, g.weight("gain", DType::F32, {32}), 1e-5, GainRounding::after_gain);
   g.output("y", matmul(norm, transpose(g.weight("w", DType::F32, {48, 32}), {1, 0})));
   g.output("z", norm * 2.0);
   g.output("norm", norm);

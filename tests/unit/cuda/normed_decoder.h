@@ -15,7 +15,7 @@ struct NormedDecoder {
   bool transposedFirst = false;  ///< norms behind the transpose to heads, not in front of it
   bool projectsOnly = false;     ///< ends with the first layer's queries, as output `q`
   nn::NormOptions norm = nn::NormOptions::llama();
-  nn::RopeOptions::Pairing pairing = nn::RopeOptions::Pairing::Half;
+  Pairing pairing = Pairing::half;
 
   /// Qwen3-0.6B's sizes, with a small vocabulary.
   static NormedDecoder qwen3() {

@@ -129,11 +129,11 @@ NormedDecoder afterTranspose(NormedDecoder d) {
   return d;
 }
 NormedDecoder interleaved(NormedDecoder d) {
-  d.pairing = nn::RopeOptions::Pairing::Interleaved;
+  d.pairing = Pairing::interleaved;
   return d;
 }
 NormedDecoder gainFirst(NormedDecoder d) {
-  d.norm.gain = nn::NormOptions::Gain::BeforeCast;
+  d.norm.rounding = GainRounding::after_gain;
   return d;
 }
 

@@ -38,12 +38,12 @@ inline void expectNear(const std::vector<double>& got, const std::vector<double>
   }
 }
 
-inline double activated(const std::string& kind, double x) {
-  if (kind == "silu") return x / (1 + std::exp(-x));
-  if (kind == "gelu") return 0.5 * x * (1 + std::erf(x * M_SQRT1_2));
-  if (kind == "gelu_tanh")
+inline double activated(Activation kind, double x) {
+  if (kind == Activation::silu) return x / (1 + std::exp(-x));
+  if (kind == Activation::gelu) return 0.5 * x * (1 + std::erf(x * M_SQRT1_2));
+  if (kind == Activation::gelu_tanh)
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  if (kind == "relu") return std::isnan(x) || x > 0 ? x : 0;
+  if (kind == Activation::relu) return std::isnan(x) || x > 0 ? x : 0;
   return x;
 }
 
@@ -51,7 +51,7 @@ inline double activated(const std::string& kind, double x) {
 struct LinearCase {
   DType dtype = DType::BF16;
   int64_t n = 64, k = 64;
-  std::string activation = "none";
+  Activation activation = Activation::none;
   bool bias = false, residual = false, inOut = false;
 
   /// Buffers: x, w, bias, residual, result.

@@ -14,7 +14,7 @@ std::vector<ProductChoice> candidates(const LinearCase& c, int64_t rows) {
 }
 
 TEST(TuningCandidates, EveryTileOnTensorCores) {
-  const LinearCase c{DType::BF16, 264, 520, "silu", true, true};
+  const LinearCase c{DType::BF16, 264, 520, Activation::silu, true, true};
   std::set<std::string> seen;
   for (ProductChoice choice : candidates(c, 512)) {
     if (choice.method != ProductMethod::Gemm) continue;
@@ -27,7 +27,7 @@ TEST(TuningCandidates, EveryTileOnTensorCores) {
 }
 
 TEST(TuningCandidates, EveryWayForFewRows) {
-  const LinearCase c{DType::BF16, 33, 264, "none", true, false};
+  const LinearCase c{DType::BF16, 33, 264, Activation::none, true, false};
   std::vector<ProductChoice> all = candidates(c, 3);
   // Spread over the list: neighbours differ in one number.
   ASSERT_GE(all.size(), 12u);

@@ -222,7 +222,7 @@ TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
     return scope.asked.at(0).question.problem;
   };
   ProductKernel gelu = product(8), across = product(8), named = product(8);
-  gelu.hooks = linearHooks(gelu, 2, "gelu");
+  gelu.hooks = linearHooks(gelu, 2, Activation::gelu);
   across.transposedB = true;
   named.name = "another";
   EXPECT_NE(problemOf(product(8)), problemOf(gelu));

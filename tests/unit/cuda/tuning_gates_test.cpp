@@ -28,7 +28,7 @@ ProductKernel layer(const Layer& of, int64_t rows) {
   p.m = rows <= 16 ? DimExpr(rows) : DimExpr::symbol("rows");
   p.n = of.n;
   p.k = of.k;
-  p.hooks = linearHooks(p, 3, "none", -1, 2);
+  p.hooks = linearHooks(p, 3, Activation::none, -1, 2);
   return p;
 }
 
@@ -57,7 +57,7 @@ std::map<std::string, KernelText> chosenForAttention() {
     a.depth = a.valueDepth = depth;
     a.queries = DimExpr::symbol("queries");
     a.keys = DimExpr::symbol("keys");
-    a.causal = AttentionKernel::Causal::Positions;
+    a.causal = Causal::positions;
     a.q = a.y = AttentionView::dense(32, a.queries, depth);
     a.k = a.v = AttentionView::dense(8, a.keys, depth);
     a.maskStrides = {0, 0, 0, 0};

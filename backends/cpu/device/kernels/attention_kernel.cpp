@@ -16,28 +16,26 @@ AttentionStrides stridesOf(const View& v) {
 
 class AttentionKernel final : public Kernel {
  public:
-  explicit AttentionKernel(const CallInfo& info)
-      : pool_(info.pool), causal_(info.config.at("causal").asString()) {
+  explicit AttentionKernel(const CallInfo& info) : pool_(info.pool) {
+    const auto config = readConfig<AttentionConfig>(info.config);
+    causal_ = config.causal;
     args_.dtype = info.in(0);
-    args_.scale = float(info.config.at("scale").asDouble());
-    const std::string& row = info.config.at("masked_row").asString();
-    args_.maskedRow = row == "nan"    ? MaskedRow::Nan
-                      : row == "zero" ? MaskedRow::Zero
-                                      : MaskedRow::Uniform;
-    hasMask_ = info.config.at("mask").asBool();
+    args_.scale = float(config.scale);
+    args_.maskedRow = config.maskedRow;
+    hasMask_ = config.mask;
     if (hasMask_)
       args_.maskKind = info.in(3) == DType::Bool   ? MaskKind::Bool
                        : info.in(3) == DType::BF16 ? MaskKind::AdditiveBf16
                                                    : MaskKind::AdditiveF32;
-    args_.softcap = float(info.config.at("softcap").asDouble());
-    args_.window = info.config.at("window").asInt();
-    JsonValue views = info.config.at("views");
-    for (size_t i = 0; i < 4; ++i) {
-      views_.emplace_back(views.at(i));
-      if (views_[i].rank() != views_[0].rank() || views_[i].rank() < 3 || views_[i].rank() > 4)
-        throw Error(ErrorCode::InvalidFile, "expected views of 3 or 4 dims in an attention call");
+    args_.softcap = float(config.softcap);
+    args_.window = config.window;
+    for (const ViewTerms& view : config.views) {
+      views_.emplace_back(view);
+      if (views_.back().rank() != views_[0].rank() || views_[0].rank() < 3 || views_[0].rank() > 4)
+        throw info.config.error("expected views of 3 or 4 dims each");
     }
-    args_.causal = causal_ != "none";
+    if (views_.size() != 4) throw info.config.error("expected four views");
+    args_.causal = causal_ != Causal::none;
   }
 
   size_t bind(const KernelShapes& s) override {
@@ -58,7 +56,7 @@ class AttentionKernel final : public Kernel {
     args_.outStrides = stridesOf(out);
     const int64_t bytes = int64_t(sizeOf(args_.dtype));
     offsets_ = {q.offset * bytes, k.offset * bytes, v.offset * bytes};
-    args_.causalOffset = causal_ == "bottom_right" ? args_.kLen - args_.qLen : 0;
+    args_.causalOffset = causal_ == Causal::bottom_right ? args_.kLen - args_.qLen : 0;
     if (hasMask_) {
       // Aligned at the last axis of [b, h, q, k] (or [b, q, k]); a literal 1 broadcasts.
       const Shape& mask = s.shapes[3];
@@ -83,14 +81,15 @@ class AttentionKernel final : public Kernel {
     args_.v = operand(2);
     size_t next = 3;
     args_.mask = hasMask_ ? p[next++] : nullptr;
-    args_.positions = causal_ == "positions" ? static_cast<const int64_t*>(p[next++]) : nullptr;
+    args_.positions =
+        causal_ == Causal::positions ? static_cast<const int64_t*>(p[next++]) : nullptr;
     args_.out = p[next];
     attention(args_, pool_, {scratch, scratchBytes_});
   }
 
  private:
   ThreadPool& pool_;
-  std::string causal_;
+  Causal causal_ = Causal::none;
   bool hasMask_ = false;
   std::vector<SymbolicView> views_;   // q, k, v, result
   std::array<int64_t, 3> offsets_{};  // bytes of q, k, v

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // 2-D convolution as patches times filters: for patch embedding stride and kernel are equal, and
 // the patches are a plain re-ordering of the image.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "backends/cpu/device/kernels/kernels.h"
 #include "backends/cpu/device/matmul.h"
@@ -13,8 +15,11 @@ class ConvolutionKernel final : public Kernel {
  public:
   explicit ConvolutionKernel(const CallInfo& info)
       : pool_(info.pool), elementBytes_(sizeOf(info.in(0))) {
-    for (size_t i = 0; i < 2; ++i) stride_[i] = info.config.at("strides").at(i).asInt();
-    for (size_t i = 0; i < 4; ++i) padding_[i] = info.config.at("padding").at(i).asInt();
+    const auto config = readConfig<ConvolutionConfig>(info.config);
+    if (config.strides.size() != std::size(stride_) || config.padding.size() != std::size(padding_))
+      throw info.config.error("expected two strides and four paddings");
+    std::ranges::copy(config.strides, stride_);
+    std::ranges::copy(config.padding, padding_);
     args_.dtype = info.in(0);
     args_.outDType = info.out();
   }

@@ -38,10 +38,11 @@ class UpdateKernel final : public Kernel {
  public:
   explicit UpdateKernel(const CallInfo& info)
       : where_(at(info.call)),
-        axis_(size_t(info.config.at("axis").asInt())),
         elementBytes_(int64_t(sizeOf(info.in(0)))),
         wideIndex_(info.in(2) == DType::I64) {
-    if (info.config.has("view")) view_.emplace(info.config.at("view"));
+    auto config = readConfig<UpdateConfig>(info.config);
+    axis_ = size_t(config.axis);
+    if (config.view) view_.emplace(std::move(*config.view));
   }
 
   size_t bind(const KernelShapes& s) override {
@@ -103,7 +104,7 @@ class UpdateKernel final : public Kernel {
                       : static_cast<const int32_t*>(positions)[b];
   }
   std::string where_;
-  size_t axis_;
+  size_t axis_ = 0;
   int64_t elementBytes_;
   bool wideIndex_;
   std::optional<SymbolicView> view_;  // of the new rows, if they are not dense

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/device.h"
-#include "runtime/json_reader.h"
+#include "runtime/call_config.h"
 #include "runtime/thread_pool.h"
 
 namespace lathe::cpu {

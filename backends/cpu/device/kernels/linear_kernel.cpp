@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
-
 #include "backends/cpu/device/kernels/kernels.h"
 #include "backends/cpu/device/linear.h"
 #include "runtime/error.h"
@@ -8,30 +6,17 @@
 namespace lathe::cpu {
 namespace {
 
-LinearActivation activationOf(const std::string& name) {
-  static const std::map<std::string, LinearActivation> table{
-      {"none", LinearActivation::None},
-      {"silu", LinearActivation::Silu},
-      {"gelu", LinearActivation::Gelu},
-      {"gelu_tanh", LinearActivation::GeluTanh},
-      {"relu", LinearActivation::Relu}};
-  auto it = table.find(name);
-  if (it == table.end())
-    throw Error(ErrorCode::InvalidFile, "a linear call has no activation '" + name + "'");
-  return it->second;
-}
-
 class LinearKernel final : public Kernel {
  public:
-  explicit LinearKernel(const CallInfo& info)
-      : pool_(info.pool),
-        hasBias_(info.config.at("bias").asBool()),
-        hasResidual_(info.config.at("residual").asBool()) {
+  explicit LinearKernel(const CallInfo& info) : pool_(info.pool) {
+    const auto config = readConfig<LinearConfig>(info.config);
+    hasBias_ = config.bias;
+    hasResidual_ = config.residual;
+    spec_.activation = config.activation;
     spec_.weights.dtype = info.in(0);
     spec_.outDType = info.out();
     spec_.hasBias = hasBias_;
     spec_.biasDType = info.in(0);
-    spec_.activation = activationOf(info.config.at("activation").asString());
   }
   size_t bind(const KernelShapes& s) override {
     const Shape& x = s.shapes[0];  // the weight's buffer is padded: its shape says nothing
@@ -54,7 +39,7 @@ class LinearKernel final : public Kernel {
 
  private:
   ThreadPool& pool_;
-  bool hasBias_, hasResidual_;
+  bool hasBias_ = false, hasResidual_ = false;
   LinearSpec spec_;
   LinearArgs args_;
   size_t scratchBytes_ = 0;
@@ -63,7 +48,7 @@ class LinearKernel final : public Kernel {
 class PackKernel final : public Kernel {
  public:
   explicit PackKernel(const CallInfo& info)
-      : pool_(info.pool), dtype_(info.in(0)), outIn_(info.config.at("out_in").asBool()) {}
+      : pool_(info.pool), dtype_(info.in(0)), outIn_(readConfig<PackConfig>(info.config).outIn) {}
   size_t bind(const KernelShapes& s) override {
     const Shape& w = s.shapes[0];
     shape_ = {dtype_, w[outIn_ ? 1 : 0], w[outIn_ ? 0 : 1]};

@@ -9,8 +9,7 @@ namespace {
 class MatmulKernel final : public Kernel {
  public:
   explicit MatmulKernel(const CallInfo& info) : pool_(info.pool), where_(at(info.call)) {
-    auto flag = info.config.find("transpose_b");
-    transposeB_ = flag && flag->asBool();
+    transposeB_ = readConfig<MatmulConfig>(info.config).transposeB;
     args_.dtype = info.in(0);
     args_.outDType = info.out();
   }

@@ -60,7 +60,9 @@ void dispatch(DType dtype, Fn fn) {
 class CumSumKernel final : public Kernel {
  public:
   explicit CumSumKernel(const CallInfo& info)
-      : pool_(info.pool), dtype_(info.in(0)), axis_(size_t(info.config.at("axis").asInt())) {}
+      : pool_(info.pool),
+        dtype_(info.in(0)),
+        axis_(size_t(readConfig<CumSumConfig>(info.config).axis)) {}
   size_t bind(const KernelShapes& s) override {
     outer_ = inner_ = 1;
     for (size_t i = 0; i < axis_; ++i) outer_ *= s.shapes[0][i];
@@ -97,7 +99,7 @@ class TopKKernel final : public Kernel {
       : pool_(info.pool),
         where_(at(info.call)),
         dtype_(info.in(0)),
-        k_(info.config.at("k").asInt()) {}
+        k_(readConfig<TopKConfig>(info.config).k) {}
   size_t bind(const KernelShapes& s) override {
     columns_ = s.shapes[0].back();
     rows_ = 1;

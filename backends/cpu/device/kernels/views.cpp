@@ -5,20 +5,6 @@
 
 namespace lathe::cpu {
 
-SymbolicView::SymbolicView(const JsonValue& config) {
-  for (size_t i = 0; i < config.size(); ++i) {
-    auto term = DimExpr::parse(config.at(i).asString());
-    if (!term)
-      throw Error(ErrorCode::InvalidFile,
-                  "expected a size of a view, got '" + config.at(i).asString() + "'");
-    terms_.push_back(*term);
-  }
-  if (terms_.size() % 2 == 0)
-    throw Error(ErrorCode::InvalidFile,
-                "expected an offset, sizes and as many strides in a view, got " +
-                    std::to_string(terms_.size()) + " numbers");
-}
-
 View SymbolicView::evaluate(const SymbolValues& symbols) const {
   View view;
   for (size_t i = 0; i < terms_.size(); ++i) {

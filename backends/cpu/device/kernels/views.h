@@ -5,7 +5,7 @@
 
 #include "runtime/device.h"
 #include "runtime/dim_expr.h"
-#include "runtime/json_reader.h"
+#include "runtime/call_config.h"
 
 namespace lathe::cpu {
 
@@ -15,17 +15,16 @@ struct View {
   std::vector<int64_t> sizes, strides;
 };
 
-/// A view of a kernel's config: ["offset", "size", .., "stride", ..], texts of DimExpr.
+/// A view of a kernel's config.
 class SymbolicView {
  public:
-  /// Throws Error(InvalidFile) if the value is of another form.
-  explicit SymbolicView(const JsonValue& config);
+  explicit SymbolicView(ViewTerms terms) : terms_(std::move(terms)) {}
   size_t rank() const { return terms_.size() / 2; }
   /// Throws Error(InvalidArgument) if a symbol has no value.
   View evaluate(const SymbolValues& symbols) const;
 
  private:
-  std::vector<DimExpr> terms_;
+  ViewTerms terms_;
 };
 
 }  // namespace lathe::cpu

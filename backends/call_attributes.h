@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The configs of calls (runtime/call_config.h) as attributes of `lathe.kernel`.
+#include "ir/types.h"
+#include "mlir/IR/Builders.h"
+#include "runtime/call_config.h"
+
+namespace lathe {
+
+/// Beside the config, for the plan of memory: the operand whose buffer a result takes, or one per
+/// result (-1: none); and the dims of a buffer that is larger than its type says.
+constexpr const char* kReuse = "reuse";
+constexpr const char* kBuffer = "buffer";
+
+using CallAttributes = llvm::SmallVector<mlir::NamedAttribute>;
+
+mlir::Attribute toAttribute(mlir::Builder& b, bool value);
+mlir::Attribute toAttribute(mlir::Builder& b, int64_t value);
+mlir::Attribute toAttribute(mlir::Builder& b, double value);
+mlir::Attribute toAttribute(mlir::Builder& b, std::string_view value);
+mlir::Attribute toAttribute(mlir::Builder& b, const std::vector<int64_t>& value);
+mlir::Attribute toAttribute(mlir::Builder& b, const ViewTerms& value);
+mlir::Attribute toAttribute(mlir::Builder& b, const std::vector<ViewTerms>& value);
+template <KeywordEnum Enum>
+mlir::Attribute toAttribute(mlir::Builder& b, Enum value) {
+  return toAttribute(b, nameOf(value));
+}
+
+// False for an attribute that is null or of another kind.
+bool fromAttribute(mlir::Attribute attribute, bool& value);
+bool fromAttribute(mlir::Attribute attribute, int64_t& value);
+bool fromAttribute(mlir::Attribute attribute, double& value);
+bool fromAttribute(mlir::Attribute attribute, std::string& value);
+bool fromAttribute(mlir::Attribute attribute, std::vector<int64_t>& value);
+bool fromAttribute(mlir::Attribute attribute, ViewTerms& value);
+bool fromAttribute(mlir::Attribute attribute, std::vector<ViewTerms>& value);
+template <KeywordEnum Enum>
+bool fromAttribute(mlir::Attribute attribute, Enum& value) {
+  std::string name;
+  auto known = fromAttribute(attribute, name) ? parseKeyword<Enum>(name) : std::nullopt;
+  if (known) value = *known;
+  return known.has_value();
+}
+[[noreturn]] void failConfig(KernelOp call, std::string_view field);
+
+template <class Config>
+CallAttributes attributesOf(mlir::Builder b, const Config& config) {
+  CallAttributes attributes;
+  Config::fields(config, [&]<class T>(std::string_view name, const T& value) {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) attributes.push_back(b.getNamedAttr(name, toAttribute(b, *value)));
+    } else {
+      attributes.push_back(b.getNamedAttr(name, toAttribute(b, value)));
+    }
+  });
+  return attributes;
+}
+
+/// The config that attributesOf wrote. Throws Error (Unsupported) for a call of another pass that
+/// lacks a field, or has another kind of value there.
+template <class Config>
+Config configOf(KernelOp call) {
+  Config config;
+  Config::fields(config, [&]<class T>(std::string_view name, T& value) {
+    mlir::Attribute attribute = call.getConfig().get(name);
+    bool good;
+    if constexpr (requires { value.has_value(); })
+      good = !attribute || fromAttribute(attribute, value.emplace());
+    else
+      good = fromAttribute(attribute, value);
+    if (!good) failConfig(call, name);
+  });
+  return config;
+}
+
+}  // namespace lathe
