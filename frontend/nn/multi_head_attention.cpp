@@ -63,7 +63,7 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   if (options_.relativeDistance > 0) {
     const int64_t depth = options_.dModel / options_.heads;
     RelativePositionKeys keys(graph(), below(options_.names.relativeKeys), depth,
-                              options_.relativeDistance, at);
+                              options_.relativeDistance, options_.linear.weightDType, at);
     o.bias = keys(q, k.dim(2), at) * o.scale.value_or(1 / std::sqrt(double(depth)));
   }
   return linear(options_.names.o, options_.dModel)(mergeHeads(attention(q, k, v, o, at), at), at);

@@ -25,7 +25,7 @@ struct MultiHeadAttentionOptions {
   bool bias = true;
   /// If positive, Shaw's vectors of clipped distances are added to the keys.
   int64_t relativeDistance = 0;
-  LinearOptions linear = {};  ///< bias is taken from the flag above
+  LinearOptions linear = {};  ///< bias is taken from the flag above; weightDType is of all weights
   AttentionOptions attention = AttentionOptions::rice();
   MultiHeadAttentionNames names = {};
 

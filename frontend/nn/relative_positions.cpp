@@ -69,13 +69,17 @@ Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, 
     Tensor after = compare(distance, scalarLike(distance, 0), Compare::gt);
     bucket = bucket + cast(after, DType::I64) * double(side);
   }
-  Tensor bias = gather(weight(o.weightName, dtype, {o.buckets, o.heads}), bucket, 0);
+  Tensor bias = gather(weight(o.weightName, dtype, {o.buckets, o.heads}, o.weightDType), bucket, 0);
   return reshape(transpose(bias, {2, 0, 1}), {1, o.heads, queries, keys});
 }
 
 RelativePositionKeys::RelativePositionKeys(Graph& graph, std::string path, int64_t headDim,
-                                           int64_t maxDistance, std::source_location at)
-    : Module(graph, std::move(path), at), headDim_(headDim), maxDistance_(maxDistance) {
+                                           int64_t maxDistance, std::optional<DType> weightDType,
+                                           std::source_location at)
+    : Module(graph, std::move(path), at),
+      headDim_(headDim),
+      maxDistance_(maxDistance),
+      weightDType_(weightDType) {
   expectPositive(headDim_, "RelativePositionKeys '" + this->path() + "', headDim", at);
   expectPositive(maxDistance_, "RelativePositionKeys '" + this->path() + "', maxDistance", at);
 }
@@ -90,7 +94,7 @@ Tensor RelativePositionKeys::operator()(const Tensor& q, const Dim& keys,
   const Scope scope = opened(q, at);
   const Dim queries = q.dim(2);
   Tensor clipped = atLeast(atMost(distances(q, queries, keys), maxDistance_), -maxDistance_);
-  Tensor table = weight("weight", q.dtype(), {2 * maxDistance_ + 1, headDim_});
+  Tensor table = weight("weight", q.dtype(), {2 * maxDistance_ + 1, headDim_}, weightDType_);
   Tensor vectors = gather(table, clipped + double(maxDistance_), 0);  // [queries, keys, headDim]
   Tensor rows = reshape(q, {q.dim(0), q.dim(1), queries, 1, headDim_});
   Tensor products = matmul(rows, swapAxes(vectors, 1, 2));
