@@ -154,6 +154,10 @@ std::vector<BadInput> rows() {
       [](Program& p) { p.entries[0].statesIn.clear(); });
   add("state_given_back_by_nobody", {"entries[0].states_out[0]: no state \"memory\" to give back"},
       [](Program& p) { p.entries[0].statesOut[0].name = "memory"; });
+  add("state_taken_twice", {"entries[0].states_in[1]: slot 4 does not hold the state \"cache\""},
+      [](Program& p) { p.entries[0].statesIn.push_back(p.entries[0].statesIn[0]); });
+  add("state_given_back_twice", {"entries[0].states_out[1]: no state \"cache\" to give back"},
+      [](Program& p) { p.entries[0].statesOut.push_back(p.entries[0].statesOut[0]); });
   add("state_given_back_in_another_size", {"entries[0].states_out[0]: slot 2 is f32[4*rows]"},
       [](Program& p) { p.entries[0].statesOut[0].slot = 2; });
   add("state_given_back_in_another_dtype", {"entries[0].states_out[0]: slot 0 is i32[rows, 4]"},

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -148,6 +149,33 @@ TEST(Safetensors, AcceptsScalarsAndEmptyTensors) {
   EXPECT_EQ(h.tensors[0].name, "e");
   EXPECT_EQ(h.tensors[0].bytes, 0u);
   EXPECT_TRUE(h.tensors[1].shape.empty());
+}
+
+// The order in the header says nothing, of tensors that share their place with empty ones neither.
+TEST(Safetensors, AcceptsEmptyTensorsAtEveryPlaceInEveryOrder) {
+  const struct {
+    const char* name;
+    size_t begin, end;
+  } placed[] = {{"a", 0, 4}, {"b", 4, 6}, {"front", 0, 0}, {"between", 4, 4}, {"last", 6, 6}};
+  std::vector<size_t> order{0, 1, 2, 3, 4};
+  do {
+    std::string header;
+    for (size_t i : order)
+      header += (header.empty() ? "{\"" : ",\"") + std::string(placed[i].name) +
+                R"(":{"dtype":"U8","shape":[)" + std::to_string(placed[i].end - placed[i].begin) +
+                R"(],"data_offsets":[)" + std::to_string(placed[i].begin) + "," +
+                std::to_string(placed[i].end) + "]}";
+    header += "}";
+    SafetensorsHeader h;
+    ASSERT_NO_THROW(h = parse(file(header, 6))) << header;
+    ASSERT_EQ(h.tensors.size(), 5u);
+    for (const SafetensorsEntry& e : h.tensors)
+      for (const auto& p : placed)
+        if (e.name == p.name) {
+          EXPECT_EQ(e.offset, h.dataStart + p.begin) << header << " " << p.name;
+          EXPECT_EQ(e.bytes, p.end - p.begin) << header << " " << p.name;
+        }
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST(Safetensors, AcceptsAFileWithoutTensors) { EXPECT_TRUE(parse(file("{}", 0)).tensors.empty()); }

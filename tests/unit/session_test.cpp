@@ -367,6 +367,30 @@ TEST_P(SessionTest, AFailedRunLeavesTheSessionUsable) {
   EXPECT_EQ(s.run("forward", {{"x", floats({4}, 1)}}).at("y").at(0), 2);
 }
 
+// Sizes that only a kernel refuses leave nothing of themselves behind.
+TEST_P(SessionTest, SizesThatAKernelRefusesLeaveThoseBeforeAsTheyWere) {
+  Graph g;
+  const Dim n = g.dim("n", 1, 16);
+  auto [values, indices] = topK(g.input("x", DType::F32, {2, n}) + 1.0, 3);
+  g.output("values", values);
+  g.output("indices", indices);
+  Session s = open(g);
+  for (int64_t size : {8, 5}) {
+    const Array x = floats({2, size});
+    const Arrays before = s.run("forward", {{"x", x}});
+    for (int times = 0; times < 2; ++times) {
+      expectError(kInvalid, "at least k = 3", [&] { s.run("forward", {{"x", floats({2, 2})}}); });
+      Arrays after;
+      ASSERT_NO_THROW(after = s.run("forward", {{"x", x}})) << size;
+      for (const auto& [name, array] : before) {
+        ASSERT_EQ(after.at(name).shape(), array.shape()) << name;
+        for (int64_t i = 0; i < array.size(); ++i)
+          EXPECT_EQ(after.at(name).at(i), array.at(i)) << name << " " << i;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, ::testing::Values("reference", "cpu"),
                          [](const auto& info) { return std::string(info.param); });
 

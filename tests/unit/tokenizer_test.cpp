@@ -112,6 +112,21 @@ TEST(Tokenizer, MergesByRankThenFromTheLeft) {
   EXPECT_EQ(t.encode("aaaaaab", kPlain), (std::vector<int>{8, 0, 4}));
 }
 
+// As in the library that writes these files: a merge that is listed again has its last rank alone.
+TEST(Tokenizer, TheLastOfEqualMergesCounts) {
+  auto encoded = [](const char* merges, const char* text) {
+    json file = smallFile();
+    file["model"]["merges"] = json::parse(merges);
+    return Tokenizer::parse(file.dump(), "f").encode(text, kPlain);
+  };
+  const std::vector<int> left{4, 2}, right{0, 5};
+  EXPECT_EQ(encoded(R"(["a b", "b c"])", "abc"), left);
+  EXPECT_EQ(encoded(R"(["b c", "a b"])", "abc"), right);
+  EXPECT_EQ(encoded(R"(["a b", "b c", "a b"])", "abc"), right);
+  EXPECT_EQ(encoded(R"(["b c", "a b", ["b", "c"]])", "abc"), left);
+  EXPECT_EQ(encoded(R"(["a b", "a b", "b c", "b c", "a b"])", "abc"), right);
+}
+
 TEST(Tokenizer, NamesItsTokens) {
   Tokenizer t = smallTokenizer();
   EXPECT_EQ(t.vocabSize(), 11);
