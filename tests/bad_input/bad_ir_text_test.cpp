@@ -150,6 +150,40 @@ std::vector<BadInput> rows() {
            "lathe.state @cache : tensor<2xf32>\n"
            "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}) -> tensor<2xf32> {\n"
            "  return %x : tensor<2xf32>\n}");
+  compiled(all, "state_that_is_no_symbol", {"lathe.state names no state of the module"},
+           "func.func @forward(%x: tensor<2xf32> {lathe.state = \"cache\"}) -> tensor<2xf32> {\n"
+           "  return %x : tensor<2xf32>\n}");
+  compiled(all, "state_taken_twice", {"state 'cache' is taken twice"},
+           "lathe.state @cache : tensor<2xf32>\n"
+           "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}, %y: tensor<2xf32> "
+           "{lathe.state = @cache}) -> (tensor<2xf32> {lathe.state = @cache}) {\n"
+           "  return %x : tensor<2xf32>\n}");
+  const std::string back = "a state is given back that was not taken, or as ";
+  compiled(all, "state_given_back_as_another_type", {back + "f32[3]"},
+           "lathe.state @cache : tensor<2xf32>\n"
+           "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}, %y: tensor<3xf32>) -> "
+           "(tensor<3xf32> {lathe.state = @cache}) {\n  return %y : tensor<3xf32>\n}");
+  compiled(all, "state_given_back_as_another_dtype", {back + "bf16[2]"},
+           "lathe.state @cache : tensor<2xf32>\n"
+           "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}) -> "
+           "(tensor<2xbf16> {lathe.state = @cache}) {\n"
+           "  %y = lathe.cast %x to bf16 : tensor<2xf32>\n  return %y : tensor<2xbf16>\n}");
+  compiled(all, "state_given_back_twice", {back + "f32[2]"},
+           "lathe.state @cache : tensor<2xf32>\n"
+           "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}) -> (tensor<2xf32> "
+           "{lathe.state = @cache}, tensor<2xf32> {lathe.state = @cache}) {\n"
+           "  return %x, %x : tensor<2xf32>, tensor<2xf32>\n}");
+  compiled(all, "state_given_back_and_not_taken", {back + "f32[2]"},
+           "lathe.state @cache : tensor<2xf32>\n"
+           "func.func @forward(%x: tensor<2xf32>) -> (tensor<2xf32> {lathe.state = @cache}) {\n"
+           "  return %x : tensor<2xf32>\n}");
+  compiled(all, "output_named_twice", {"output 'y' is declared twice"},
+           "func.func @forward(%x: tensor<2xf32>) -> (tensor<2xf32> {lathe.name = \"y\"}, "
+           "tensor<2xf32> {lathe.name = \"y\"}) {\n"
+           "  return %x, %x : tensor<2xf32>, tensor<2xf32>\n}");
+  compiled(all, "input_named_by_a_number", {"lathe.name is a string"},
+           "func.func @forward(%x: tensor<2xf32> {lathe.name = 3}) -> tensor<2xf32> {\n"
+           "  return %x : tensor<2xf32>\n}");
   compiled(all, "input_named_twice", {"input 'x' is declared twice"},
            "func.func @forward(%x: tensor<2xf32> {lathe.name = \"x\"}, %y: tensor<2xf32> "
            "{lathe.name = \"x\"}) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}");

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "frontend/graph_impl.h"
 #include "ir/context.h"
 #include "ir/types.h"
@@ -164,6 +167,31 @@ TEST(OpCosts, AWindowIsExactOnceSizesAreNumbers) {
     Cost c = costOfLast(a.g, {{"seq", seq}, {"batch", 1}});
     EXPECT_EQ(c.flops, DimExpr(8 * 2 * (64 + 64 + 3) * pairs)) << seq;
   }
+}
+
+// Counted query by query: the scores that are visible, and the keys that any query sees.
+TEST(OpCosts, AttentionCostsTheScoresAndTheKeysThatItSees) {
+  for (const char* causal : {"top_left", "bottom_right"})
+    for (int64_t queries = 1; queries <= 4; ++queries)
+      for (int64_t keys = queries; keys <= 9; ++keys)
+        for (int64_t window = 0; window <= 5; ++window) {
+          SCOPED_TRACE(::testing::Message() << causal << " window " << window << ": " << queries
+                                            << " queries, " << keys << " keys");
+          const int64_t before = causal == std::string("top_left") ? 1 : keys - queries + 1;
+          int64_t pairs = 0;
+          std::set<int64_t> seen;
+          for (int64_t i = 0; i < queries; ++i)
+            for (int64_t j = 0; j < before + i; ++j) {
+              if (window > 0 && j < before + i - window) continue;
+              ++pairs;
+              seen.insert(j);
+            }
+          AttentionGraph a;
+          a.record(causal, queries, keys, window);
+          const Cost c = costOfLast(a.g, {{"batch", 1}});
+          EXPECT_EQ(c.flops, DimExpr(8 * 2 * (64 + 64 + 3) * pairs));
+          EXPECT_EQ(c.read, DimExpr(4 * 64 * (8 * queries + 2 * 2 * int64_t(seen.size()))));
+        }
 }
 
 TEST(OpCosts, QueriesThatSeeNoKeyCostNothing) {

@@ -37,6 +37,12 @@ const std::vector<std::pair<std::string, Derive>> kDerivations{
      }},
     {"reversals", [](const Tensor& w) { return std::vector{reverse(w, {0}), reverse(w, {1})}; }},
     {"sums", [](const Tensor& w) { return std::vector{reduceSum(w, {0}), reduceSum(w, {1})}; }},
+    {"results",
+     [](const Tensor& w) {
+       auto [sum, normed] = fused::addNorm(w, exp(w), {});
+       auto [values, places] = topK(w, 24);
+       return std::vector{sum, normed, values, cast(places, DType::F32)};
+     }},
     {"constants", [](const Tensor& w) { return std::vector{exp(w * 0.5), exp(w * 0.25)}; }},
 };
 

@@ -52,6 +52,22 @@ Table rotaryLayers() {
        },
        kArgument,
        {"positive scaling factor"}},
+      {"rope_of_divided_positions_with_linear_scaling",
+       [] {
+         rope({.headDim = 4,
+               .frequencies = nn::RopeOptions::Frequencies::Divide,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Linear, .factor = 2}});
+       },
+       kArgument,
+       {"scaling needs frequencies", "Reciprocal"}},
+      {"rope_of_divided_positions_with_llama3_scaling",
+       [] {
+         rope({.headDim = 4,
+               .frequencies = nn::RopeOptions::Frequencies::Divide,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Llama3, .factor = 8}});
+       },
+       kArgument,
+       {"scaling needs frequencies", "Reciprocal"}},
       {"rope_of_crossed_factors",
        [] {
          rope({.headDim = 4,

@@ -75,6 +75,35 @@ TEST(CheckNumerics, BlamesALaterStepForNothingThatAnEarlierOneDid) {
   EXPECT_FALSE(rowOf(table, "cse-fused").deviation.within);
 }
 
+const bool swappedGate = [] {
+  registerBackend(std::make_unique<test::OddBackend>(
+      "swapped-gate",
+      [](mlir::ModuleOp module) {
+        module.walk([](SiluGateOp gate) {
+          mlir::Value first = gate->getOperand(0);
+          gate->setOperand(0, gate->getOperand(1));
+          gate->setOperand(1, first);
+        });
+      },
+      nullptr));
+  return true;
+}();
+
+// What an op was is looked up in the form that the step got, where earlier steps had a say.
+TEST(CheckNumerics, TellsWhatAnOpWasJustBeforeTheStep) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4, 16}), up = g.input("up", DType::F32, {4, 16});
+  g.output("y", x * sigmoid(x) * up);
+  TrialOptions options;
+  options.compile.backend = "swapped-gate";
+  const NumericsTable table = checkNumerics(g, options);
+  EXPECT_TRUE(rowOf(table, "fuse").deviation.within);
+  const NumericsRow& row = rowOf(table, "odd-step");
+  EXPECT_FALSE(row.deviation.within);
+  EXPECT_EQ(row.op, "lathe.silu_gate");
+  EXPECT_EQ(row.was, "lathe.silu_gate");
+}
+
 TEST(CheckNumerics, OwnPrecisionAllowsTheRoundingOfTheGraphItself) {
   for (DType dtype : {DType::F32, DType::BF16}) {
     TrialOptions options;
@@ -249,6 +278,28 @@ TEST(Deviation, MeasuresInSteps) {
   EXPECT_THAT(d.where, HasSubstr("y[1] is 2.0000002"));
 }
 
+// In every float dtype and binade: one step is one, and 16 bits are allowed four at 1.
+TEST(Deviation, CountsTheStepsOfEachDType) {
+  const std::pair<DType, int> bits[] = {
+      {DType::F16, 11}, {DType::BF16, 8}, {DType::F32, 24}, {DType::F64, 53}};
+  for (auto [dtype, precision] : bits)
+    for (double scale : {0.25, 1.0, 2048.0})
+      for (double value : {1.0, 1.5, -1.75}) {
+        const double step = std::ldexp(scale, 1 - precision);
+        Array want(dtype, {1}), got(dtype, {1});
+        want.set(0, value * scale);
+        for (int steps : {1, -3, 40}) {
+          if (value == 1 && steps < 0) continue;  // half as far below a power of two
+          got.set(0, value * scale + steps * step);
+          EXPECT_EQ(deviationOf(got, want, dtype, 1, "y").ulps, std::abs(steps))
+              << nameOf(dtype) << " " << value * scale;
+        }
+      }
+  for (auto [dtype, precision] : {bits[0], bits[1]})
+    EXPECT_EQ(contractOf(dtype, Precision::OwnDtype), std::ldexp(4, 1 - precision))
+        << nameOf(dtype);
+}
+
 TEST(Deviation, TakesTheMedianForTheScaleOfWhatCancels) {
   EXPECT_TRUE(between({1, 1, 1e-7f}, {1, 1, 0}, 1e-6).within);
   EXPECT_FALSE(between({1, 1, 1e-4f}, {1, 1, 0}, 1e-6).within);
@@ -312,6 +363,23 @@ TEST(Trial, KeepsIdsAndPositionsInsideWhatTheyIndex) {
     for (int64_t i = 0; i < in[0].size(); ++i) EXPECT_LT(in[0].at(i), 3);
     for (int64_t i = 0; i < in[1].size(); ++i) EXPECT_LE(in[1].at(i), 2);
   }
+}
+
+// Each entry point begins with states of zeros, whatever those before it wrote; and so does a
+// repetition.
+TEST(Trial, EntryPointsBeginWithFreshStates) {
+  Graph g;
+  g.state("sum", DType::F32, {4});
+  for (const char* entry : {"add", "again", "third"}) {
+    g.entry(entry);
+    Tensor sum = g.readState("sum") + g.input("x", DType::F32, {4});
+    g.writeState("sum", sum);
+    g.output("y", sum * 2);
+  }
+  const NumericsTable table = checkNumerics(g);
+  EXPECT_TRUE(table.within) << table.rows.back().deviation.where;
+  for (const NumericsRow& row : table.rows)
+    EXPECT_TRUE(row.deviation.identical) << row.step << " " << row.deviation.where;
 }
 
 }  // namespace

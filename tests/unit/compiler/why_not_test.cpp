@@ -123,6 +123,44 @@ TEST(WhyNot, KnowsPatternsOfTheUser) {
   EXPECT_EQ(misses[0].constraint, "op");
 }
 
+template <bool kAttribute>
+void addNearTanh(PatternLibrary& library, mlir::MLIRContext* context, const char* name) {
+  addPattern(library, context, name, [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(tanh(exp(kAttribute ? cumsum(x, 0) : cos(x))));
+    p.replaceWith(x);
+    p.approximate();
+  });
+}
+
+// Of two patterns that are as near, the one is told that lacks an attribute: another op in its
+// place says less. Neither order nor names have a say, be it of one fusion's patterns or of two.
+TEST(WhyNot, PrefersOfEquallyNearPatternsWhatSaysMore) {
+  Graph g;
+  g.output("y", tanh(exp(cumsum(g.input("x", DType::F32, {4, 8}), 1))));
+  for (const PatternsFor& patterns :
+       {test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+          addNearTanh<false>(library, c, "mine-1");
+          addNearTanh<true>(library, c, "mine-2");
+        }}),
+        test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+          addNearTanh<true>(library, c, "mine-2");
+          addNearTanh<false>(library, c, "mine-1");
+        }}),
+        test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+          addNearTanh<false>(library, c, "a");
+          addNearTanh<true>(library, c, "b");
+        }})}) {
+    WhyNotOptions options;
+    options.compile.patterns = patterns;
+    const auto misses = whyNot(g, options);
+    ASSERT_FALSE(misses.empty());
+    EXPECT_EQ(misses[0].constraint, "attribute") << misses[0].pattern << ": " << misses[0].reason;
+    EXPECT_EQ(misses[0].matched, 2);
+    EXPECT_EQ(misses[0].of, 3);
+  }
+}
+
 // --- locations
 
 TEST(CheckLocations, CountsEveryStageUpToTheCalls) {
