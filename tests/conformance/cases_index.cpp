@@ -20,6 +20,9 @@ Samples matmulSamples(DType d) {
   pair("wide", {rows(), 31}, {31, 257});
   pair("batched", {2, 3, 5, 33}, {2, 3, 33, 7});
   pair("broadcast", {2, 1, 5, cols()}, {3, cols(), 4});
+  // An axis of 1 beside one that is not, on either side.
+  pair("broadcast_inner_right", {2, 3, 5, cols()}, {2, 1, cols(), 4});
+  pair("broadcast_inner_left", {2, 1, 5, cols()}, {2, 3, cols(), 4});
   pair("shared_right", {2, rows(), 31}, {31, 33});
   pair("shared_left", {3, 31}, {2, 31, cols()});
   // Fewer columns, or rows, than a thread's least share.
