@@ -584,6 +584,25 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
   EXPECT_GT(out.at("profile").size(), 4u);
 }
 
+// A long prompt runs in chunks, and each chunk attends to all that stand before it.
+TEST_F(CliTest, BenchCountsTheWorkOfALongPromptsChunks) {
+  std::string config = test::readFile(kModel + "/config.json");
+  const std::string most = "\"max_position_embeddings\": 128";
+  ASSERT_NE(config.find(most), config.npos);
+  std::filesystem::create_directory(file("long"));
+  std::ofstream(file("long/config.json"))
+      << config.replace(config.find(most), most.size(), "\"max_position_embeddings\": 2048");
+  const JsonValue out = jsonOf("bench " + file("long/config.json") +
+                               " --random-weights --dtype f32 -p 1100 -n 0 -r 1 -t 2 -o json");
+  const JsonValue test = out.at("tests").at(size_t(0));
+  // As above: products with weights, and 4 x 2 layers x 96 per token and key.
+  const double pairs = 1100.0 * 1101 / 2, flops = 2.0 * 1100 * 64512 + 4 * 2 * 96 * pairs;
+  const double ratio = test.at("flops_per_second").asDouble() *
+                       test.at("repetitions_s").at(size_t(0)).asDouble() / flops;
+  EXPECT_GT(ratio, 0.8);
+  EXPECT_LT(ratio, 1.1);
+}
+
 TEST_F(CliTest, BenchSaysWhatHostExecutionIsNot) {
   const std::string bench = "bench " + kModel + " -p 2 -n 1 -r 1 -t 2 --backend cuda ";
   const std::string note = "host execution checks kernels; its times say nothing about a GPU";

@@ -276,6 +276,18 @@ TEST_F(QuestionsCli, WhyNotCountsOneRefusalOfAllLayers) {
   EXPECT_THAT(text, HasSubstr(" times)"));
 }
 
+TEST_F(QuestionsCli, WhyNotCountsLayersOfOneAndOfTwoDigitsTogether) {
+  std::string config = test::readFile(kModel + "/config.json");
+  const std::string two = "\"num_hidden_layers\": 2";
+  ASSERT_NE(config.find(two), config.npos);
+  const std::string path = folder_ / "config.json";
+  std::ofstream(path) << config.replace(config.find(two), two.size(), "\"num_hidden_layers\": 12");
+  const std::string text = outputOf("why-not " + path);
+  const size_t first = text.find("lathe.rope_append refused by the backend");
+  ASSERT_NE(first, text.npos) << text;
+  EXPECT_EQ(text.find("lathe.rope_append refused", first + 1), text.npos) << text;
+}
+
 TEST_F(QuestionsCli, SizesMayBeZeroAndComeFromInputs) {
   const std::string path = folder_ / "empty.mlir";
   std::ofstream(path) << R"(module {
