@@ -66,6 +66,30 @@ TEST_P(StateStorage, OutlivesTemporariesOfItsSizeThatComeAfterIt) {
   }
 }
 
+// An output of an entry point that only reads a state may have its name: the state stays.
+TEST_P(StateStorage, StaysBesideAnOutputOfItsName) {
+  Graph g;
+  g.state("v", DType::F32, {3});
+  for (const char* entry : {"write", "read"}) {
+    g.entry(entry);
+    const bool writes = entry == std::string("write");
+    const Tensor v = g.readState("v") + g.input("x", DType::F32, {3});
+    if (writes) g.writeState("v", v * 2);
+    g.output(writes ? "sum" : "v", v);
+  }
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+  const Array one = Array::fromFloats(std::vector<float>{1, 2, 3}, {3});
+  double state = 0;  // in units of `one`
+  for (const char* entry : {"read", "write", "read", "read", "write", "write", "read"}) {
+    const bool writes = entry == std::string("write");
+    const Array v = session.run(entry, {{"x", one}}).at(writes ? "sum" : "v");
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(v.at(i), (state + 1) * one.at(i)) << entry;
+    if (writes) state = 2 * (state + 1);
+    const Array kept = session.state("v");
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(kept.at(i), state * one.at(i)) << entry;
+  }
+}
+
 // Each next value is made of another state: in place they would overwrite what the others read.
 TEST_P(StateStorage, StatesThatTakeEachOthersValues) {
   Graph g;

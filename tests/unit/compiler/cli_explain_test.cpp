@@ -13,6 +13,7 @@ namespace {
 using test::expectFailure;
 using test::outputOf;
 using test::runLathe;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -54,6 +55,45 @@ TEST(CliExplain, JsonAddsUp) {
   for (const char* part : {"weights", "states", "inputs", "outputs", "temporaries"})
     parts += memory.at(std::string(part) + "_bytes").asDouble();
   EXPECT_EQ(memory.at("peak_bytes").asDouble(), parts);
+}
+
+// A place stands for the layers of a model, however many digits their numbers have: each row counts
+// them all.
+TEST(CliExplain, LayersOfOneAndOfTwoDigitsAreOnePlace) {
+  test::TemporaryFolder folder;
+  std::string config = test::readFile(kModel + "/config.json");
+  const std::string two = "\"num_hidden_layers\": 2";
+  ASSERT_NE(config.find(two), config.npos);
+  std::ofstream(folder / "config.json")
+      << config.replace(config.find(two), two.size(), "\"num_hidden_layers\": 12");
+  const std::string numbers = outputOf("explain " + (folder / "config.json") +
+                                       " --set batch=1,seq=16 --device h100 --entry forward");
+  for (const char* place :
+       {"attention | model.layers.*.self_attn", "linear | model.layers.*.mlp.down_proj"})
+    EXPECT_THAT(numbers, HasSubstr("| " + std::string(place) + " | 12 |"));
+  EXPECT_THAT(numbers, Not(HasSubstr(".**.")));
+}
+
+// What is bound by arithmetic in one layer and by memory in another is two rows.
+TEST(CliExplain, RowsHoldOneBound) {
+  test::TemporaryFolder folder;
+  const std::string many = "tensor<4096x4096xbf16>", one = "tensor<1x4096xbf16>";
+  auto product = [&](const std::string& y, const std::string& x, const std::string& type,
+                     int layer) {
+    return "  %" + y + " = lathe.linear %" + x + ", %w : " + type + ", " + many + " loc(\"layers." +
+           std::to_string(layer) + ".proj\"(\"m.py\":1:1))\n";
+  };
+  std::ofstream(folder / "two.mlir")
+      << "func.func @forward(%x: " + many + " {lathe.name = \"x\"}, %r: " + one +
+             " {lathe.name = \"r\"}) -> (" + many + ", " + many + ", " + one + ") {\n" +
+             "  %w = lathe.weight \"w\" : " + many + "\n" + product("a", "x", many, 9) +
+             product("b", "a", many, 10) + product("c", "r", one, 11) +
+             "  return %a, %b, %c : " + many + ", " + many + ", " + one + "\n}\n";
+  const std::string rows = outputOf("explain " + (folder / "two.mlir") + " --device h100");
+  EXPECT_THAT(rows,
+              ContainsRegex("\\| linear \\| layers\\.\\*\\.proj \\| 2 \\|[^\n]*\\| compute \\|"));
+  EXPECT_THAT(rows,
+              ContainsRegex("\\| linear \\| layers\\.\\*\\.proj \\| 1 \\|[^\n]*\\| memory \\|"));
 }
 
 TEST(CliExplain, ABareConfigNeedsNoWeights) {

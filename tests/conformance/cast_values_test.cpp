@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts to narrower floats round once, to nearest, ties to even: numbers at ties and a step beside
+// them, from every dtype that holds more digits, on every backend.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lathe/lathe.h"
+#include "tests/closeness.h"
+
+namespace lathe {
+namespace {
+
+struct To {
+  DType dtype;
+  int digits;   // of a significand
+  double most;  // finite
+};
+const std::vector<To> kTo{{DType::BF16, 8, 3e38}, {DType::F16, 11, 65504}, {DType::F32, 24, 3e38}};
+
+// Nearest of `digits` digits: exact in doubles, for the numbers below are.
+double rounded(double value, int digits) {
+  int exponent;
+  std::frexp(value, &exponent);
+  const double step = std::ldexp(1.0, exponent - digits);
+  return std::nearbyint(value / step) * step;
+}
+
+// Ties of the target's digits in every binade, and what lies just beside them.
+std::vector<double> nearTies(const To& to, DType from) {
+  std::vector<double> values;
+  auto take = [&](double v) {
+    for (double s : {v, -v})
+      if (std::abs(s) <= to.most && (isFloat(from) || holds(from, s))) values.push_back(s);
+  };
+  for (int exponent = to.digits; exponent < 52; ++exponent)
+    for (int odd : {0, 1}) {
+      const double step = std::ldexp(1.0, exponent - to.digits + 1);
+      const double tie = std::ldexp(1.0, exponent) + odd * step + step / 2;
+      for (int beside : {-1, 0, 1}) take(tie + beside);
+      if (from == DType::F64)  // as near as doubles are
+        for (double beside : {0.0, 10.0}) take(std::nextafter(tie, beside * 1e300));
+    }
+  return values;
+}
+
+class CastValues : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, CastValues, ::testing::Values("cpu", "cuda", "reference"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(CastValues, RoundOnce) {
+  for (DType from : {DType::F64, DType::I64, DType::I32, DType::I16, DType::F32}) {
+    Graph g;
+    Arrays inputs, wanted;
+    for (const To& to : kTo) {
+      if (from == to.dtype) continue;
+      std::vector<double> values = nearTies(to, from);
+      if (from == DType::F32) std::erase_if(values, [](double v) { return double(float(v)) != v; });
+      if (values.empty()) continue;
+      const std::string name(nameOf(to.dtype));
+      const int64_t count = int64_t(values.size());
+      g.output(name, cast(g.input("x" + name, from, {count}), to.dtype));
+      Array x(from, {count}), y(to.dtype, {count});
+      for (int64_t i = 0; i < count; ++i) {
+        x.set(i, values[size_t(i)]);
+        ASSERT_EQ(x.at(i), values[size_t(i)]);
+        y.set(i, rounded(values[size_t(i)], to.digits));
+      }
+      inputs["x" + name] = x;
+      wanted[name] = y;
+    }
+    ASSERT_FALSE(wanted.empty());
+    Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+    const Arrays got = session.run("forward", inputs);
+    for (const auto& [name, want] : wanted) {
+      SCOPED_TRACE(std::string(nameOf(from)) + " to " + name);
+      for (int64_t i = 0; i < want.size(); ++i)
+        EXPECT_EQ(got.at(name).at(i), want.at(i)) << std::to_string(inputs.at("x" + name).at(i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lathe
