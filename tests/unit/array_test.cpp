@@ -129,6 +129,22 @@ TEST(DTypes, IntegersBecomeFloatsWithOneRounding) {
     }
 }
 
+// Where f32 has fewer digits than the integer, and f64 too.
+TEST(DTypes, IntegersBecomeF32WithOneRounding) {
+  for (int high = 25; high < 63; ++high)
+    for (int64_t mantissa : {0, 1, 2, 77, 126}) {
+      const int64_t unit = int64_t(1) << (high - 23), low = (int64_t(1) << high) + mantissa * unit;
+      const int64_t middle = low + unit / 2, even = mantissa % 2 ? low + unit : low;
+      const Array y =
+          Array::fromInts(std::vector<int64_t>{middle - 1, middle, middle + 1, -middle - 1}, {4})
+              .to(DType::F32);
+      EXPECT_EQ(y.at(0), double(low)) << high;
+      EXPECT_EQ(y.at(1), double(even)) << high;
+      EXPECT_EQ(y.at(2), double(low + unit)) << high;
+      EXPECT_EQ(y.at(3), -double(low + unit)) << high;
+    }
+}
+
 TEST(DTypes, OverflowIsInfinity) {
   EXPECT_EQ(floatToF16(65519.996f), 0x7bff);
   EXPECT_EQ(floatToF16(65520.f), 0x7c00);

@@ -88,6 +88,11 @@ TEST(WhyNot, RefusesToLookForWhatIsNowhere) {
         "no op was recorded at '" + (file + line) + "'; the graph's are at why_not_test.cpp:", [&] {
           whyNot(model.graph, {.at = file + line});
         });
+  // A line is a whole number, not the beginning of one.
+  for (size_t digits = 1; digits < line.size(); ++digits)
+    test::expectError(ErrorCode::InvalidArgument, "no op was recorded at", [&] {
+      whyNot(model.graph, {.at = "why_not_test.cpp:" + line.substr(0, digits)});
+    });
   test::expectError(ErrorCode::InvalidArgument, "no op and no pattern has a name like 'mull'",
                     [&] { whyNot(model.graph, {.op = "mull"}); });
   EXPECT_NO_THROW(whyNot(model.graph, {.op = "silu_gate"}));
