@@ -4,6 +4,27 @@ strides beside an alignment, fields that only another value than the usual one s
 from mutant import Mutant
 
 MUTANTS = [
+    Mutant("backends/view-offset", "backends/strided_view.cpp",
+           "    view.offset = view.offset + exprOf(slice.getStarts().getDims()[i]) * "
+           "view.strides[i];\n"
+           "    view.strides[i] = view.strides[i] * DimExpr(slice.getStrides()[i]);",
+           "    view.strides[i] = view.strides[i] * DimExpr(slice.getStrides()[i]);\n"
+           "    view.offset = view.offset + exprOf(slice.getStarts().getDims()[i]) * "
+           "view.strides[i];",
+           "a view of every second row from row 1 on begins at row 2",
+           ("strided_operands_test",)),
+    Mutant("canonical/difference-le", "passes/canonical/ramps.cpp",
+           "  else if (*c == -1 && p == Predicate::le)\n"
+           "    p = Predicate::lt;",
+           "  else if (*c == -1 && p == Predicate::le)\n"
+           "    p = Predicate::le;",
+           "i - j <= -1 becomes i <= j",
+           ("constant_operands_test",)),
+    Mutant("canonical/one-minus", "passes/canonical/masks.cpp",
+           "bool fits = cast && isConstant(op.getA(), 1) &&",
+           "bool fits = cast && constantOf(op.getA()) &&",
+           "2 - cast(c) becomes cast(not c)",
+           ("constant_operands_test",)),
     Mutant("cpu/abs-unsigned", "backends/cpu/lowering/region_emitter_elementwise.cpp",
            "    if (isUnsigned) return x;\n"
            "    return k.make<arith::SelectOp>(compare",
@@ -120,6 +141,11 @@ MUTANTS = [
            "if (!code_.found",
            "a result replaces an operand that a second loop over the row still reads",
            ("region_emitter_rows_test",)),
+    Mutant("cuda/kept-row", "backends/cuda/lowering/region_rows.cpp",
+           "if (slot.pass == pass_->number || slot.elsewhere != keyInFront(index) ||",
+           "if (slot.pass == pass_->number ||",
+           "a value kept of one row is taken for that of another",
+           ("other_rows_test",)),
     Mutant("cuda/mask-without-heads", "backends/cuda/lowering/call_facts.cpp",
            "if (q.rank == 3 && axis == 1) axis = 0;",
            "",
@@ -293,6 +319,12 @@ MUTANTS = [
            "return notAbove(b->high, a->low) ? std::optional(false)",
            "ramp + 4 <= ramp[5] proved false though 4 <= 4 holds",
            ("canonical_rewrites_test",)),
+    Mutant("passes/unsigned-splat", "passes/numbers.cpp",
+           "const int64_t integer = isSigned ? value.getSExtValue() : "
+           "int64_t(value.getZExtValue());",
+           "const int64_t integer = value.getSExtValue();",
+           "the constant u8 200 is -56",
+           ("constant_operands_test",)),
     Mutant("passes/value-tolerance", "passes/value_check.cpp",
            "constexpr double kTolerance = 1e-5;",
            "constexpr double kTolerance = 1e-3;",
@@ -310,6 +342,11 @@ MUTANTS = [
            "      return 10;",
            "ulps of f16 are halved and its tolerance doubled",
            ("check_numerics_test",)),
+    Mutant("questions/line-prefix", "frontend/questions/why_not.cpp",
+           "return own == wanted || own.starts_with(wanted + \":\");",
+           "return own.starts_with(wanted);",
+           "--at model.cc:4 asks for line 40, too",
+           ("why_not_test",)),
     Mutant("questions/step-before", "frontend/questions/check_numerics.cpp",
            "      before = module.clone();\n",
            "",
@@ -342,6 +379,12 @@ MUTANTS = [
            "    plan();",
            "after a run whose sizes fit nothing, the sizes before run on half of its plan",
            ("session_test",)),
+    Mutant("runtime/integer-f32", "runtime/array.cpp",
+           "const bool fromInteger = !isFloat(dtype_) && dtype != DType::F64;",
+           "const bool fromInteger = !isFloat(dtype_) && dtype != DType::F64 && dtype "
+           "!= DType::F32;",
+           "i64 to f32 rounds twice",
+           ("array_test",)),
     Mutant("runtime/length-penalty", "runtime/generation_config.cpp",
            "\"typical_p\", \"length_penalty\",",
            "\"typical_p\",",
