@@ -84,7 +84,7 @@ std::optional<CutOut> cutOut(ArrayRef<Operation*> given, const Trial& trial) {
   llvm::SmallSetVector<Operation*, 16> ops(given.begin(), given.end());
   SmallVector<Operation*> order, sources;
   SmallVector<Value> inputs, outputs;
-  for (Operation* op : ops)
+  for (Operation* op : given)
     for (Value v : op->getOperands()) {
       Operation* def = v.getDefiningOp();
       if (def && isa<ConstantOp, WeightOp>(def)) ops.insert(def);

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <functional>
 
+#include "frontend/graph_impl.h"
 #include "frontend/questions/bisect.h"
+#include "frontend/questions/reproducer.h"
 #include "lathe/lathe.h"
 #include "passes/rewrite_log.h"
 #include "tests/unit/compiler/planted.h"
@@ -264,6 +266,26 @@ TEST(Bisect, ReproducesAStepAndABackend) {
     EXPECT_TRUE(r.files->shows);
     EXPECT_EQ(r.files->ops, 1u) << backend;
     EXPECT_THAT(test::readFile(r.files->graph), HasSubstr("lathe.tanh"));
+  }
+}
+
+TEST(CutOut, TakesTheConstantsOfAnyNumberOfOps) {
+  for (size_t n = 1; n <= 64; ++n) {
+    Graph graph;
+    graph.entry("forward");
+    Tensor x = graph.input("x", DType::F32, {3});
+    for (size_t i = 0; i < n; ++i) x = x * (1 + 1.0 / double(i + 2));
+    graph.output("y", x);
+    const Trial trial(graph.impl().finished(), {});
+    llvm::SmallVector<mlir::Operation*> ops;
+    graph.impl().finished().walk([&](MulOp op) { ops.push_back(op); });
+    ASSERT_EQ(ops.size(), n);
+    const std::optional<CutOut> cut = cutOut(ops, trial);
+    ASSERT_TRUE(cut.has_value());
+    EXPECT_EQ(cut->ops, n);
+    size_t constants = 0;
+    cut->graph.impl().finished().walk([&](ConstantOp) { ++constants; });
+    EXPECT_EQ(constants, n);
   }
 }
 
