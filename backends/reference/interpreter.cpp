@@ -32,7 +32,8 @@ bool readsStored(Operation* op) {
 
 class Interpreter {
  public:
-  Interpreter(const Context& cx, const ObserveFn& observe) : cx_(cx), observe_(observe) {}
+  Interpreter(const Context& cx, const ObserveFn& observe, const Steering* steering)
+      : cx_(cx), observe_(observe), steering_(steering) {}
 
   /// Runs the ops before the terminator on values of the block's arguments.
   std::vector<Dense> runBody(Block& block, const std::vector<Dense>& arguments) {
@@ -63,6 +64,7 @@ class Interpreter {
         operands.push_back(value);
       }
       std::vector<Dense> results = runOp(op, operands, observed);
+      if (observed && steering_ && steering_->ops.count(&op)) steer(op, operands, results);
       for (Value v : op.getOperands())
         if (--usesLeft[v] == 0) values.erase(v);
       for (auto [v, value] : llvm::zip_equal(op.getResults(), results)) define(v, value);
@@ -113,7 +115,16 @@ class Interpreter {
     return run(block, arguments, copy, *wanted, false);
   }
 
-  std::vector<Array> arrays(const std::vector<Dense>& values) const {
+  void steer(Operation& op, Operands operands, std::vector<Dense>& results) const {
+    std::vector<Array> changed = arrays(results);
+    steering_->steer(&op, arrays(operands), changed);
+    for (auto [value, array] : llvm::zip_equal(results, changed)) {
+      assert(array.shape() == value.shape);
+      value = fromArray(array, value.dtype);
+    }
+  }
+
+  std::vector<Array> arrays(Operands values) const {
     std::vector<Array> result;
     for (auto& v : values) result.push_back(toArray(v, cx_.precision != Precision::OwnDtype));
     return result;
@@ -121,6 +132,7 @@ class Interpreter {
 
   const Context& cx_;
   const ObserveFn& observe_;
+  const Steering* steering_;
 };
 
 }  // namespace
@@ -128,7 +140,8 @@ class Interpreter {
 
 std::vector<Array> interpret(func::FuncOp function, const std::vector<Array>& arguments,
                              const WeightProvider& weights, Precision precision,
-                             const ObserveFn& observe, const Symbols& symbols) {
+                             const ObserveFn& observe, const Symbols& symbols,
+                             const Steering* steering) {
   using namespace reference;
   if (!function.getBody().hasOneBlock())
     throw Error(ErrorCode::Unsupported, "function '" + function.getName().str() +
@@ -137,7 +150,7 @@ std::vector<Array> interpret(func::FuncOp function, const std::vector<Array>& ar
   std::vector<Dense> values = checkedArguments(function, arguments, precision);
   Context cx{precision, weights, bindSymbols(function, arguments, symbols)};
   std::vector<Array> results;
-  for (auto& v : Interpreter(cx, observe).runBody(function.getBody().front(), values))
+  for (auto& v : Interpreter(cx, observe, steering).runBody(function.getBody().front(), values))
     results.push_back(toArray(v, precision != Precision::OwnDtype));
   return results;
 }

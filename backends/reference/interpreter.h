@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,16 @@ using WeightProvider = std::function<Array(const std::string& name)>;
 /// that a fused op decomposes into are not.
 using ObserveFn = std::function<void(mlir::Operation* op, const std::vector<Array>& results)>;
 
+/// Changes what some ops compute. Ops inside a fused op are not met.
+struct Steering {
+  std::set<mlir::Operation*> ops;
+  /// Called for each of `ops` after it ran; the run goes on with what is left in `results`, of the
+  /// same shapes. Arrays are changed by putting others in their places.
+  std::function<void(mlir::Operation* op, const std::vector<Array>& operands,
+                     std::vector<Array>& results)>
+      steer;
+};
+
 /// Runs a verified function of lathe ops and returns its results in order.
 ///
 /// Arguments have the shapes and dtypes of the function's arguments; unless it is OwnDtype a float
@@ -56,7 +67,8 @@ using ObserveFn = std::function<void(mlir::Operation* op, const std::vector<Arra
 /// Types and attributes are made in the function's context: one call at a time per context.
 std::vector<Array> interpret(mlir::func::FuncOp function, const std::vector<Array>& arguments,
                              const WeightProvider& weights, Precision precision,
-                             const ObserveFn& observe = {}, const Symbols& symbols = {});
+                             const ObserveFn& observe = {}, const Symbols& symbols = {},
+                             const Steering* steering = nullptr);
 
 /// The same in float64, of an op that is a function: an Evaluator (passes/numerics.h).
 std::vector<Array> interpretFunction(mlir::Operation* function, const std::vector<Array>& arguments,

@@ -61,7 +61,7 @@ class Bisection {
   Deviation judge(ModuleOp module, const std::string& what) {
     ++result_.runs;
     trial_.tell(what);
-    return trial_.compare(trial_.run(module, trial_.options().precision), trial_.wanted());
+    return trial_.compare(trial_.run(module, trial_.options().precision));
   }
 
   std::optional<Judged> firstWrongStep() {
@@ -178,14 +178,12 @@ class Bisection {
     bool wrong = false;
     try {
       Trial trial(cut.graph.impl().finished(), cut.trial);
-      runStages(
-          cut.graph, Stage::Lowered, trial.options().compile, {},
-          [&](Stage, const std::string&, ModuleOp module) {
-            if (!Trial::canRun(module)) return;
-            wrong =
-                !trial.compare(trial.run(module, trial.options().precision), trial.wanted()).within;
-            if (wrong) throw Enough();
-          });
+      runStages(cut.graph, Stage::Lowered, trial.options().compile, {},
+                [&](Stage, const std::string&, ModuleOp module) {
+                  if (!Trial::canRun(module)) return;
+                  wrong = !trial.compare(trial.run(module, trial.options().precision)).within;
+                  if (wrong) throw Enough();
+                });
     } catch (const Enough&) {
     } catch (const Error&) {  // a part that the backend cannot take alone shows nothing
       return false;

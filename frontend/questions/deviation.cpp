@@ -31,16 +31,6 @@ double stepAt(double value, DType dtype) {
   return std::ldexp(1.0, std::max(value == 0 ? lowest : exponent, lowest) - precisionOf(dtype));
 }
 
-double medianMagnitude(const Array& a) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (double v = std::abs(a.at(i)); v > 0 && std::isfinite(v)) values.push_back(v);
-  if (values.empty()) return 0;
-  auto middle = values.begin() + ptrdiff_t(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::string indexText(int64_t i, const Shape& shape) {
   std::string text;
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -57,6 +47,16 @@ bool sameBits(const Array& a, const Array& b, int64_t i) {
 }
 
 }  // namespace
+
+double medianMagnitude(const Array& a) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (double v = std::abs(a.at(i)); v > 0 && std::isfinite(v)) values.push_back(v);
+  if (values.empty()) return 0;
+  auto middle = values.begin() + ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 double contractOf(DType dtype, Precision precision) {
   if (precision == Precision::Float64) return dtype == DType::F64 ? 1e-9 : 1e-6;
@@ -75,6 +75,7 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
   Deviation d;
   if (got.shape() != want.shape()) {
     d.identical = d.within = false;
+    d.beyond = std::max<int64_t>(got.size(), 1);
     d.absolute = d.relative = d.share = d.ulps = INFINITY;
     d.where = name + " is " + describe(got.dtype(), got.shape()) + ", want " +
               describe(want.dtype(), want.shape());
@@ -102,7 +103,9 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
     if (w != 0) d.relative = std::max(d.relative, over(std::abs(w)));
     if (real) d.ulps = std::max(d.ulps, over(stepAt(w, dtype)));
     d.share = std::max(d.share, real ? share : INFINITY);
-    d.within &= allowed > 0 && real && share <= allowed;
+    const bool within = allowed > 0 && real && share <= allowed;
+    d.within &= within;
+    d.beyond += !within;
     if (share < worst || (!d.where.empty() && share == worst)) continue;
     worst = share;
     char line[96];
@@ -110,6 +113,26 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
     d.where = name + indexText(i, got.shape()) + line;
   }
   return d;
+}
+
+Deviation deviationOf(const TrialResults& got, const TrialResults& want,
+                      const std::vector<double>& allowed) {
+  Deviation worst;
+  for (size_t i = 0; i < want.size(); ++i) {
+    Deviation d = deviationOf(got.at(i).value, want[i].value, want[i].dtype, allowed[i],
+                              want[i].entry + ": " + want[i].name);
+    if (!d.identical && (worst.where.empty() || (worst.within && !d.within) ||
+                         (worst.within == d.within && d.ulps > worst.ulps)))
+      worst.where = d.where;
+    worst.absolute = std::max(worst.absolute, d.absolute);
+    worst.relative = std::max(worst.relative, d.relative);
+    worst.share = std::max(worst.share, d.share);
+    worst.ulps = std::max(worst.ulps, d.ulps);
+    worst.identical &= d.identical;
+    worst.within &= d.within;
+    worst.beyond += d.beyond;
+  }
+  return worst;
 }
 
 }  // namespace lathe

@@ -44,6 +44,7 @@ struct Deviation {
   double ulps = 0;         ///< largest difference in steps of the result's dtype at `want`
   bool identical = true;   ///< the same bits, NaN for NaN
   bool within = true;      ///< inside the contract
+  int64_t beyond = 0;      ///< elements that are outside of it
   std::string where = "";  ///< "forward: logits[1, 4, 7] is 0.5, want 0.25"; empty if identical
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "frontend/entry_points.h"
+#include "frontend/questions/choice_search.h"
 #include "frontend/questions/index_limits.h"
 #include "frontend/questions/meant_constants.h"
 #include "ir/types.h"
@@ -58,8 +59,8 @@ Shape shapeOf(RankedTensorType type, const Symbols& sizes, const std::string& wh
 }
 
 // How much of the contract's measure lies between two results that differ in rounding.
-double shareBetween(const TrialResult& got, const TrialResult& want) {
-  const double share = deviationOf(got.value, want.value, want.dtype, 1, "").share;
+double shareBetween(const Array& got, const Array& want, DType dtype) {
+  const double share = deviationOf(got, want, dtype, 1, "").share;
   return share <= 1 ? share : 0;  // a NaN or a jump: no measure of rounding
 }
 
@@ -70,7 +71,8 @@ std::string sourceText(Location location) {
   return text.empty() ? "unknown location" : text;
 }
 
-Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options) {
+Trial::Trial(ModuleOp recorded, const TrialOptions& options)
+    : options_(options), recorded_(recorded) {
   options_.compile.record = nullptr;
   if (!(options_.tolerance >= 0))
     throw Error(ErrorCode::InvalidArgument,
@@ -95,31 +97,62 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options) : options_(options)
     throw Error(ErrorCode::InvalidArgument,
                 "no entry point has an input '" + unused.begin()->first + "'");
 
+  choosing_ = choosingOps(recorded_);
   tell("the recorded graph in float64");
-  exact_ = run(recorded, Precision::Float64);
+  ChosenRun exact = runChoosing(recorded_, Precision::Float64);
+  // What the others are measured by is rounding alone: they choose as this one does.
+  auto asExact = [&](size_t number, Choice& choice) {
+    for (size_t i = 0; i < choice.taken.size(); ++i)
+      choice.taken[i] = exact.choices[number].taken[i].to(choice.computed[i].dtype());
+  };
   tell("the recorded graph in its own dtypes");
-  TrialResults own = run(recorded, Precision::OwnDtype);
-  const TrialResults meant = runAsMeant(recorded);
+  const ChosenRun own = runChoosing(recorded_, Precision::OwnDtype, asExact);
+  const std::optional<ChosenRun> meant = runAsMeant(asExact);
   tell("the recorded graph with sums in another order");
-  const TrialResults rough = run(recorded, Precision::RoughSums);
-  const bool strict = options_.compile.mode == NumericsMode::Strict;
-  for (size_t i = 0; i < own.size(); ++i) {
-    // Rounding as the graph spells it is no mistake: half as much again is allowed to others. Nor
-    // is a constant as fusions take it; twice its effect, where only some of the ops are fused.
-    double rounding = 1.5 * shareBetween(own[i], exact_[i]);
-    double constants = meant.empty() ? 0 : 2 * shareBetween(meant[i], exact_[i]);
-    double ownAllowed =
-        std::max({contractOf(own[i].dtype, Precision::OwnDtype), rounding, constants});
-    double sums = shareBetween(rough[i], exact_[i]);
-    allowedOfBackend_.push_back(options_.tolerance > 0 ? options_.tolerance
-                                                       : std::max(ownAllowed, sums));
-    allowed_.push_back(options_.tolerance > 0 ? options_.tolerance
-                       : strict               ? 0
-                       : options_.precision == Precision::OwnDtype
-                           ? ownAllowed
-                           : std::max(contractOf(own[i].dtype, Precision::Float64), constants));
+  const ChosenRun rough = runChoosing(recorded_, Precision::RoughSums, asExact);
+  for (size_t i = 0; i < exact.results.size(); ++i) {
+    auto value = [&](const ChosenRun& run) { return &run.results[i].value; };
+    const DType dtype = exact.results[i].dtype;
+    const Bounds bounds =
+        boundsOf(dtype, *value(exact), *value(own), *value(rough), meant ? value(*meant) : nullptr);
+    allowed_.results.push_back(bounds.interpreter);
+    allowedOfBackend_.results.push_back(bounds.backend);
   }
-  wanted_ = options_.precision == Precision::Float64 ? exact_ : std::move(own);
+  for (size_t n = 0; n < choosing_.size(); ++n) {
+    allowed_.operands.emplace_back();
+    allowedOfBackend_.operands.emplace_back();
+    for (size_t i = 0; i < exact.choices[n].operands.size(); ++i) {
+      auto value = [&](const ChosenRun& run) { return &run.choices[n].operands[i]; };
+      const DType dtype =
+          *dtypeOf(tensorType(choosing_[n]->getOperand(unsigned(i))).getElementType());
+      const Array& was = *value(exact);
+      // Numbers that nothing rounds, such as positions, are compared as they are.
+      auto same = [&](const Array& a) { return deviationOf(a, was, dtype, 0, "").share == 0; };
+      Bounds bounds;
+      if (!same(*value(own)) || !same(*value(rough)) || (meant && !same(*value(*meant))))
+        bounds = boundsOf(dtype, was, *value(own), *value(rough), meant ? value(*meant) : nullptr);
+      allowed_.operands.back().push_back(bounds.interpreter);
+      allowedOfBackend_.operands.back().push_back(bounds.backend);
+    }
+  }
+  wanted_ = options_.precision == Precision::Float64 ? exact.results
+            : choosing_.empty()                      ? own.results
+                                                     : run(recorded_, Precision::OwnDtype);
+  exact_ = std::move(exact.results);
+}
+
+Trial::Bounds Trial::boundsOf(DType dtype, const Array& exact, const Array& own, const Array& rough,
+                              const Array* meant) const {
+  if (options_.tolerance > 0) return {options_.tolerance, options_.tolerance};
+  // Rounding as the graph spells it is no mistake: half as much again is allowed to others. Nor is
+  // a constant as fusions take it; twice its effect, where only some of the ops are fused.
+  const double rounding = 1.5 * shareBetween(own, exact, dtype);
+  const double constants = meant ? 2 * shareBetween(*meant, exact, dtype) : 0;
+  const double ofOwn = std::max({contractOf(dtype, Precision::OwnDtype), rounding, constants});
+  const double backend = std::max(ofOwn, shareBetween(rough, exact, dtype));
+  if (options_.compile.mode == NumericsMode::Strict) return {0, backend};
+  if (options_.precision == Precision::OwnDtype) return {ofOwn, backend};
+  return {std::max(contractOf(dtype, Precision::Float64), constants), backend};
 }
 
 void Trial::checkEntry(ModuleOp recorded) const {
@@ -137,15 +170,16 @@ bool Trial::runs(func::FuncOp f) const {
   return isEntry(f) && (options_.entry.empty() || f.getName() == options_.entry);
 }
 
-// The recorded graph in float64 with the constants that its 16 bits only round to; empty if they
+// The recorded graph in float64 with the constants that its 16 bits only round to; nothing if they
 // hold them all.
-TrialResults Trial::runAsMeant(ModuleOp recorded) const {
-  PatternLibrary library = fusionPatterns(recorded.getContext());
-  for (auto& p : userPatterns(recorded.getContext(), options_.compile.patterns,
-                              options_.compile.patternFiles))
+std::optional<ChosenRun> Trial::runAsMeant(const TakeChoice& take) {
+  MLIRContext* context = recorded_.getContext();
+  PatternLibrary library = fusionPatterns(context);
+  for (auto& p : userPatterns(context, options_.compile.patterns, options_.compile.patternFiles))
     library.push_back(p);
-  OwningOpRef<ModuleOp> meant = withMeantConstants(recorded, library);
-  return meant ? run(*meant, Precision::Float64) : TrialResults();
+  OwningOpRef<ModuleOp> meant = withMeantConstants(recorded_, library);
+  if (!meant) return std::nullopt;
+  return runChoosing(*meant, Precision::Float64, take);
 }
 
 // The sizes of the options, and those that the given inputs have.
@@ -280,7 +314,8 @@ std::map<std::string, Array> Trial::derivedWeights(ModuleOp module, Precision pr
   return derived;
 }
 
-TrialResults Trial::run(ModuleOp module, Precision precision, const ObserveFn& observe) const {
+TrialResults Trial::run(ModuleOp module, Precision precision, const ObserveFn& observe,
+                        const Steering* steering) const {
   std::map<std::string, Array> derived = derivedWeights(module, precision);
   auto weights = [&](const std::string& name) {
     auto it = derived.find(name);
@@ -291,7 +326,7 @@ TrialResults Trial::run(ModuleOp module, Precision precision, const ObserveFn& o
     if (!runs(f)) continue;
     std::string entry = f.getName().str();
     std::vector<Array> values =
-        interpret(f, arguments_.at(entry), weights, precision, observe, sizes_);
+        interpret(f, arguments_.at(entry), weights, precision, observe, sizes_, steering);
     for (unsigned i = 0; i < values.size(); ++i)
       results.push_back({entry, nameOfResult(f, i),
                          *dtypeOf(cast<RankedTensorType>(f.getResultTypes()[i]).getElementType()),
@@ -342,30 +377,36 @@ TrialResults Trial::run(Program made) const {
   return results;
 }
 
-static Deviation compareAll(const TrialResults& got, const TrialResults& want,
-                            const std::vector<double>& allowed) {
-  Deviation worst;
-  for (size_t i = 0; i < want.size(); ++i) {
-    Deviation d = deviationOf(got.at(i).value, want[i].value, want[i].dtype, allowed[i],
-                              want[i].entry + ": " + want[i].name);
-    if (!d.identical && (worst.where.empty() || (worst.within && !d.within) ||
-                         (worst.within == d.within && d.ulps > worst.ulps)))
-      worst.where = d.where;
-    worst.absolute = std::max(worst.absolute, d.absolute);
-    worst.relative = std::max(worst.relative, d.relative);
-    worst.share = std::max(worst.share, d.share);
-    worst.ulps = std::max(worst.ulps, d.ulps);
-    worst.identical &= d.identical;
-    worst.within &= d.within;
-  }
-  return worst;
+ChosenRun Trial::runChoosing(ModuleOp module, Precision precision, const TakeChoice& take) const {
+  const std::vector<Operation*> ops = choosingOps(module);
+  ChosenRun run;
+  run.choices.resize(ops.size());
+  Steering steering;
+  steering.ops.insert(ops.begin(), ops.end());
+  steering.steer = [&](Operation* op, const std::vector<Array>& operands,
+                       std::vector<Array>& results) {
+    const auto number = size_t(llvm::find(ops, op) - ops.begin());
+    Choice& choice = run.choices[number] = {operands, results, results};
+    if (take) take(number, choice);
+    results = choice.taken;
+  };
+  run.results = this->run(module, precision, {}, &steering);
+  return run;
 }
 
-Deviation Trial::compare(const TrialResults& got, const TrialResults& want) const {
-  return compareAll(got, want, allowed_);
+Deviation Trial::compare(const TrialResults& got, const TrialResults& want,
+                         const Allowance& allowed, Precision precision) const {
+  const Deviation plain = deviationOf(got, want, allowed.results);
+  if (plain.within || choosing_.empty()) return plain;
+  return comparedByChoices(
+      choosing_, got, allowed,
+      [&](const TakeChoice& take) { return runChoosing(recorded_, precision, take); }, plain);
+}
+Deviation Trial::compare(const TrialResults& got) const {
+  return compare(got, wanted_, allowed_, options_.precision);
 }
 Deviation Trial::compareBackend(const TrialResults& got) const {
-  return compareAll(got, exact_, allowedOfBackend_);
+  return compare(got, exact_, allowedOfBackend_, Precision::Float64);
 }
 
 bool Trial::canRun(ModuleOp module) {

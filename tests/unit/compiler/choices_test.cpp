@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results that follow from another choice between numbers that are equal within rounding.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "frontend/graph_impl.h"
+#include "frontend/questions/trial_run.h"
+#include "lathe/lathe.h"
+
+namespace lathe {
+namespace {
+
+using Change = std::function<void(Array&)>;
+
+// Whether results are taken for right in which `change` changed the first. `record` makes them of
+// x[1, 6] = {3, 1, 3 + 1e-7, 2, 3 - 1e-7, 0.5}, of which a tenth is no float.
+bool accepts(const std::function<void(Graph&, const Tensor&)>& record, const Change& change,
+             const TrialOptions& more = {}) {
+  Graph graph;
+  graph.entry("forward");
+  record(graph, graph.input("x", DType::F64, {1, 6}));
+  TrialOptions options = more;
+  Array x(DType::F64, {1, 6});
+  int64_t i = 0;
+  for (double v : {3.0, 1.0, 3.0 + 1e-7, 2.0, 3.0 - 1e-7, 0.5}) x.set(i++, v);
+  options.inputs["x"] = x;
+  mlir::ModuleOp module = graph.impl().finished();
+  const Trial trial(module, options);
+  TrialResults results = trial.run(module, Precision::Float64);
+  for (TrialResult& r : results) r.value = r.value.clone();
+  change(results.at(0).value);
+  const Deviation backend = trial.compareBackend(results);
+  EXPECT_EQ(backend.within, backend.beyond == 0);
+  return backend.within;
+}
+
+Tensor tenth(const Tensor& x) { return cast(x, DType::F32) * 0.1; }
+Change put(std::vector<double> values) {
+  return [values](Array& a) {
+    for (size_t i = 0; i < values.size(); ++i) a.set(int64_t(i), values[i]);
+  };
+}
+
+TEST(Choices, TakeEitherOfTwoLargestThatRoundingMakesEqual) {
+  auto next = [](Graph& g, const Tensor& x) { g.output("y", argmax(tenth(x), -1)); };
+  for (double right : {0, 2, 4}) EXPECT_TRUE(accepts(next, put({right}))) << right;
+  for (double wrong : {1, 3, 5, 6, -1}) EXPECT_FALSE(accepts(next, put({wrong}))) << wrong;
+  auto least = [](Graph& g, const Tensor& x) { g.output("y", argmin(neg(tenth(x)), -1)); };
+  EXPECT_TRUE(accepts(least, put({4})));
+  EXPECT_FALSE(accepts(least, put({3})));
+}
+
+TEST(Choices, TakeNoOtherOfExactNumbers) {
+  auto next = [](Graph& g, const Tensor& x) { g.output("y", argmax(x, -1)); };
+  EXPECT_TRUE(accepts(next, put({2})));
+  EXPECT_FALSE(accepts(next, put({0})));
+  // A causal mask that hides the diagonal: whole numbers, equal and exact.
+  auto mask = [](Graph& g, const Tensor& x) {
+    Tensor i = cast(iota(x, {6, 1}, 0), DType::F32), j = cast(iota(x, {1, 6}, 1), DType::F32);
+    g.output("y", select(compare(j, i, "le"), x, scalarLike(x, 0)));
+  };
+  EXPECT_TRUE(accepts(mask, [](Array&) {}));
+  EXPECT_FALSE(accepts(mask, put({0})));
+}
+
+TEST(Choices, FollowAnIndexToWhatItPicks) {
+  auto row = [](Graph& g, const Tensor& x) {
+    Tensor table = cast(iota(x, {6, 2}, 0), DType::F32) * 7.0 + 0.25;
+    g.output("y", gather(table, argmax(tenth(x), -1), 0));
+  };
+  EXPECT_TRUE(accepts(row, put({0.25, 0.25})));
+  EXPECT_TRUE(accepts(row, put({14.25, 14.25})));
+  EXPECT_FALSE(accepts(row, put({7.25, 7.25})));
+  EXPECT_FALSE(accepts(row, put({0.25, 14.25})));  // of two rows
+}
+
+TEST(Choices, OrderTheLargestEitherWay) {
+  auto indices = [](Graph& g, const Tensor& x) { g.output("y", topK(tenth(x), 4).second); };
+  EXPECT_TRUE(accepts(indices, put({2, 0, 4, 3})));
+  EXPECT_TRUE(accepts(indices, put({4, 0, 2, 3})));
+  EXPECT_TRUE(accepts(indices, put({0, 4, 2, 3})));
+  EXPECT_FALSE(accepts(indices, put({2, 0, 3, 4})));
+  EXPECT_FALSE(accepts(indices, put({2, 2, 4, 3})));
+  EXPECT_FALSE(accepts(indices, put({2, 0, 4, 1})));
+  auto two = [](Graph& g, const Tensor& x) { g.output("y", topK(tenth(x), 2).second); };
+  EXPECT_TRUE(accepts(two, put({4, 2})));
+  EXPECT_FALSE(accepts(two, put({4, 3})));
+}
+
+TEST(Choices, CompareEitherWay) {
+  auto smaller = [](Graph& g, const Tensor& x) {
+    Tensor y = tenth(x);
+    g.output("y", select(compare(y, sliceAxis(y, 1, 0, 1), "lt"), y, y + 10.0));
+  };
+  EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(2, a.at(2) - 10); }));
+  EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(4, a.at(4) + 10); }));
+  EXPECT_FALSE(accepts(smaller, [](Array& a) { a.set(3, a.at(3) + 10); }));
+}
+
+TEST(Choices, StepEitherWay) {
+  auto check = [](const std::function<Tensor(const Tensor&)>& step) {
+    auto whole = [&](Graph& g, const Tensor& x) { g.output("y", step(tenth(x) * 10.0 - 0.5)); };
+    auto by = [](int64_t i, double d) { return [=](Array& a) { a.set(i, a.at(i) + d); }; };
+    const bool up = accepts(whole, by(0, 1)), down = accepts(whole, by(0, -1));
+    EXPECT_NE(up, down);
+    EXPECT_FALSE(accepts(whole, by(0, 2)));
+    EXPECT_FALSE(accepts(whole, by(0, -2)));
+  };
+  check([](const Tensor& x) { return round(x); });
+  check([](const Tensor& x) { return floor(x + 0.5); });
+  check([](const Tensor& x) { return ceil(x + 0.5); });
+  check([](const Tensor& x) { return cast(x + 0.5, DType::I32); });
+}
+
+TEST(Choices, AreNoneInStrictModeOnTheInterpreter) {
+  Graph graph;
+  graph.entry("forward");
+  Tensor x = graph.input("x", DType::F32, {1, 8});
+  graph.output("y", argmax(x * 0.1, -1));
+  TrialOptions options;
+  options.compile.mode = NumericsMode::Strict;
+  Array same(DType::F32, {1, 8});
+  for (int64_t i = 0; i < 8; ++i) same.set(i, 3);
+  options.inputs["x"] = same;
+  mlir::ModuleOp module = graph.impl().finished();
+  const Trial trial(module, options);
+  TrialResults results = trial.run(module, Precision::Float64);
+  results[0].value = results[0].value.clone();
+  results[0].value.set(0, 5);
+  EXPECT_FALSE(trial.compare(results).within);
+  EXPECT_TRUE(trial.compareBackend(results).within);
+}
+
+}  // namespace
+}  // namespace lathe
