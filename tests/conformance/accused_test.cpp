@@ -15,7 +15,7 @@
 namespace lathe::conformance {
 namespace {
 
-Seeds seeds{1, 25};
+Seeds seeds{1, 12};
 
 // Those of bf16 in f16 as well.
 std::vector<Graph> graphsOf(uint64_t seed) {
@@ -30,22 +30,21 @@ std::vector<Graph> graphsOf(uint64_t seed) {
 TEST(Accused, NobodyIsByATableOfNumbers) {
   size_t rewrites = 0;
   for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed)
-    for (const Graph& graph : graphsOf(seed))
-      for (Precision precision : {Precision::Float64, Precision::OwnDtype}) {
-        const NumericsTable table = checkNumerics(graph, {.precision = precision, .seed = seed});
-        for (const NumericsRow& row : table.rows) {
-          rewrites += row.rewrites;
-          EXPECT_TRUE(row.deviation.within)
-              << "seed " << seed << (precision == Precision::OwnDtype ? " own " : " ") << row.step
-              << ": " << row.deviation.where;
-        }
+    for (const Graph& graph : graphsOf(seed)) {
+      const Precision precision = seed % 2 ? Precision::OwnDtype : Precision::Float64;
+      const NumericsTable table = checkNumerics(graph, {.precision = precision, .seed = seed});
+      for (const NumericsRow& row : table.rows) {
+        rewrites += row.rewrites;
+        EXPECT_TRUE(row.deviation.within)
+            << "seed " << seed << " " << row.step << ": " << row.deviation.where;
       }
+    }
   EXPECT_GT(rewrites, 0u);
 }
 
 // The same by bisecting, which tries larger sizes as well: dearer, so fewer of them.
 TEST(Accused, NobodyIsByBisecting) {
-  for (uint64_t seed = seeds.first; seed < seeds.end(); seed += 8) {
+  for (uint64_t seed = seeds.first; seed < seeds.end(); seed += 5) {
     BisectOptions options;
     options.trial.seed = seed;
     const BisectResult r = bisect(randomTransformer(seed), options);

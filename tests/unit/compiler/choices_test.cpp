@@ -75,6 +75,21 @@ TEST(Choices, FollowAnIndexToWhatItPicks) {
   EXPECT_FALSE(accepts(row, put({0.25, 14.25})));  // of two rows
 }
 
+// A row of a table that rounding picks instead of another says nothing of rounding.
+TEST(Choices, AreNoMeasureOfRounding) {
+  Graph graph;
+  graph.entry("forward");
+  Tensor y = tenth(graph.input("x", DType::F64, {1, 2}));
+  Tensor table = cast(iota(y, {6, 2}, 0), DType::F32) * 7.0 + 0.3;
+  graph.output("y", gather(table, argmax(y, -1), 0));
+  TrialOptions options;
+  options.inputs["x"] = Array(DType::F64, {1, 2});
+  options.inputs["x"].set(0, 3);
+  options.inputs["x"].set(1, 3 + 1e-7);
+  mlir::ModuleOp module = graph.impl().finished();
+  EXPECT_EQ(Trial(module, options).allowedOfBackend(0), 1e-5);
+}
+
 TEST(Choices, OrderTheLargestEitherWay) {
   auto indices = [](Graph& g, const Tensor& x) { g.output("y", topK(tenth(x), 4).second); };
   EXPECT_TRUE(accepts(indices, put({2, 0, 4, 3})));
