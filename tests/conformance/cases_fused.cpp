@@ -123,7 +123,7 @@ Samples attentionSamples(DType d) {
         {d, {3, cols(), 8}},
         {d, {3, cols(), 8}},
         {DType::Bool, {3, 1, cols()}}},
-       attend({.scale = scale, .causal = "top_left"})},
+       attend({.scale = scale, .causal = Causal::top_left})},
       {"mask_of_heads", {q, k, v, {d, {4, 1, cols()}}}, attend({.scale = scale})},
       {"grouped", {q, k, v}, attend({.scale = scale})},
       {"one_head", {q, {d, {2, 1, cols(), 16}}, {d, {2, 1, cols(), 16}}}, attend({.scale = scale})},

@@ -14,8 +14,6 @@
 namespace lathe {
 namespace {
 
-const std::vector<std::string> kPredicates{"eq", "ne", "lt", "le", "gt", "ge"};
-
 // As compiled for the reference, and as the reference computes each recorded op.
 void expectAsRecorded(const Graph& g, const Arrays& inputs) {
   const Arrays got = Session(compile(g, {.backend = "reference"})).run("forward", inputs);
@@ -54,8 +52,9 @@ class Recorder {
     both("max", [](const Tensor& a, const Tensor& b) { return max(a, b); });
     both("min", [](const Tensor& a, const Tensor& b) { return min(a, b); });
     if (!isFloat(dtype_)) both("/", [](const Tensor& a, const Tensor& b) { return a / b; });
-    for (const std::string& p : kPredicates)
-      both(p, [&](const Tensor& a, const Tensor& b) { return compare(a, b, p); });
+    for (Compare p : valuesOf<Compare>())
+      both(std::string(nameOf(p)),
+           [&](const Tensor& a, const Tensor& b) { return compare(a, b, p); });
     for (DType to : {DType::F32, DType::I64, DType::I32})
       if (to != dtype_)
         output("cast " + text + " to " + std::string(nameOf(to)),
@@ -104,8 +103,8 @@ TEST(ConstantOperands, OfPositions) {
   const Tensor like = r.graph.input("x", DType::I64, {1});
   const Tensor i = iota(like, {7, 1}, 0), j = iota(like, {1, 6}, 1);
   for (double c : {-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0})
-    for (const std::string& p : kPredicates) {
-      const std::string name = p + " " + std::to_string(c);
+    for (Compare p : valuesOf<Compare>()) {
+      const std::string name = std::string(nameOf(p)) + " " + std::to_string(c);
       const Tensor number = r.number(c);
       r.output("i - j " + name, compare(i - j, number, p));
       r.output(name + " i - j", compare(number, i - j, p));

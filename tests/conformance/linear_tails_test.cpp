@@ -62,8 +62,7 @@ class LinearTails : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Backends, LinearTails, ::testing::Values("cpu", "cuda", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 
-const std::vector<std::string> kActivations{"none", "silu", "gelu", "gelu_tanh", "relu"};
-const std::vector<std::string> kLayouts{"out_in", "in_out"};
+constexpr WeightLayout out_in = WeightLayout::out_in, in_out = WeightLayout::in_out;
 
 // Each stands behind activation(x w + bias) + residual, of which the last three may be missing.
 const std::vector<std::pair<std::string, std::function<Tensor(const Parts&, const Tensor&)>>>
@@ -91,10 +90,10 @@ const std::vector<std::pair<std::string, std::function<Tensor(const Parts&, cons
     };
 
 TEST_P(LinearTails, BehindEveryForm) {
-  for (const std::string& activation : kActivations)
-    expectAsRecorded(activation, GetParam(), [&](const Parts& p) {
+  for (Activation activation : valuesOf<Activation>())
+    expectAsRecorded(std::string(nameOf(activation)), GetParam(), [&](const Parts& p) {
       std::vector<Tensor> results;
-      for (const std::string& layout : kLayouts)
+      for (WeightLayout layout : {out_in, in_out})
         for (bool biased : {false, true})
           for (bool residual : {false, true})
             for (const auto& [name, tail] : kTails) {
@@ -114,16 +113,16 @@ TEST_P(LinearTails, BehindEveryForm) {
 
 // Products of one x: joined or not, each with its own weight as it lies.
 TEST_P(LinearTails, BesideProductsOfOtherLayouts) {
-  for (const std::vector<std::string>& layouts :
-       {std::vector<std::string>{"out_in", "out_in", "out_in"},
-        {"in_out", "in_out", "in_out"},
-        {"out_in", "in_out"},
-        {"in_out", "out_in"},
-        {"out_in", "in_out", "out_in", "in_out"}})
+  for (const std::vector<WeightLayout>& layouts :
+       {std::vector<WeightLayout>{out_in, out_in, out_in},
+        {in_out, in_out, in_out},
+        {out_in, in_out},
+        {in_out, out_in},
+        {out_in, in_out, out_in, in_out}})
     for (int biases : {0, 1, 2})  // of none, of one in two, of all
       expectAsRecorded(
-          std::to_string(layouts.size()) + " from " + layouts[0] + ", biases " +
-              std::to_string(biases),
+          std::to_string(layouts.size()) + " from " + std::string(nameOf(layouts[0])) +
+              ", biases " + std::to_string(biases),
           GetParam(), [&](const Parts& p) {
             std::vector<Tensor> results;
             for (size_t i = 0; i < layouts.size(); ++i) {

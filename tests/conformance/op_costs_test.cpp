@@ -171,13 +171,13 @@ TEST(OpCosts, AWindowIsExactOnceSizesAreNumbers) {
 
 // Counted query by query: the scores that are visible, and the keys that any query sees.
 TEST(OpCosts, AttentionCostsTheScoresAndTheKeysThatItSees) {
-  for (const char* causal : {"top_left", "bottom_right"})
+  for (Causal causal : {Causal::top_left, Causal::bottom_right})
     for (int64_t queries = 1; queries <= 4; ++queries)
       for (int64_t keys = queries; keys <= 9; ++keys)
         for (int64_t window = 0; window <= 5; ++window) {
-          SCOPED_TRACE(::testing::Message() << causal << " window " << window << ": " << queries
-                                            << " queries, " << keys << " keys");
-          const int64_t before = causal == std::string("top_left") ? 1 : keys - queries + 1;
+          SCOPED_TRACE(::testing::Message() << nameOf(causal) << " window " << window << ": "
+                                            << queries << " queries, " << keys << " keys");
+          const int64_t before = causal == Causal::top_left ? 1 : keys - queries + 1;
           int64_t pairs = 0;
           std::set<int64_t> seen;
           for (int64_t i = 0; i < queries; ++i)

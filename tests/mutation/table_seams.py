@@ -14,10 +14,10 @@ MUTANTS = [
            "a view of every second row from row 1 on begins at row 2",
            ("strided_operands_test",)),
     Mutant("canonical/difference-le", "passes/canonical/ramps.cpp",
-           "  else if (*c == -1 && p == Predicate::le)\n"
-           "    p = Predicate::lt;",
-           "  else if (*c == -1 && p == Predicate::le)\n"
-           "    p = Predicate::le;",
+           "  else if (*c == -1 && p == Compare::le)\n"
+           "    p = Compare::lt;",
+           "  else if (*c == -1 && p == Compare::le)\n"
+           "    p = Compare::le;",
            "i - j <= -1 becomes i <= j",
            ("constant_operands_test",)),
     Mutant("canonical/one-minus", "passes/canonical/masks.cpp",
@@ -233,10 +233,8 @@ MUTANTS = [
            "bytes of keys that a windowed attention reads",
            ("op_costs_test",)),
     Mutant("nn/fused-gain", "frontend/nn/norms.cpp",
-           "return fused::rmsNorm(x, gainIn(dtype), options_.eps, late ? "
-           "\"before_gain\" : \"after_gain\");",
-           "return fused::rmsNorm(x, gainIn(dtype), options_.eps, late ? \"after_gain\" "
-           ": \"before_gain\");",
+           "return fused::rmsNorm(x, gainIn(dtype), options_.eps, options_.rounding);",
+           "return fused::rmsNorm(x, gainIn(dtype), options_.eps, GainRounding::before_gain);",
            "a fused RMSNorm rounds where the spelled one does not",
            ("nn_fused_test",)),
     Mutant("nn/last-bucket", "frontend/nn/relative_positions.cpp",

@@ -58,7 +58,7 @@ TEST(Choices, TakeNoOtherOfExactNumbers) {
   // A causal mask that hides the diagonal: whole numbers, equal and exact.
   auto mask = [](Graph& g, const Tensor& x) {
     Tensor i = cast(iota(x, {6, 1}, 0), DType::F32), j = cast(iota(x, {1, 6}, 1), DType::F32);
-    g.output("y", select(compare(j, i, "le"), x, scalarLike(x, 0)));
+    g.output("y", select(compare(j, i, Compare::le), x, scalarLike(x, 0)));
   };
   EXPECT_TRUE(accepts(mask, [](Array&) {}));
   EXPECT_FALSE(accepts(mask, put({0})));
@@ -106,7 +106,7 @@ TEST(Choices, OrderTheLargestEitherWay) {
 TEST(Choices, CompareEitherWay) {
   auto smaller = [](Graph& g, const Tensor& x) {
     Tensor y = tenth(x);
-    g.output("y", select(compare(y, sliceAxis(y, 1, 0, 1), "lt"), y, y + 10.0));
+    g.output("y", select(compare(y, sliceAxis(y, 1, 0, 1), Compare::lt), y, y + 10.0));
   };
   EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(2, a.at(2) - 10); }));
   EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(4, a.at(4) + 10); }));

@@ -49,20 +49,17 @@ INSTANTIATE_TEST_SUITE_P(DTypes, NnFused, ::testing::Values(DType::F32, DType::B
                          [](const auto& info) { return std::string(nameOf(info.param)); });
 
 TEST_P(NnFused, RmsNormRoundsWhereItsGainSays) {
-  using Gain = nn::NormOptions::Gain;
-  for (Gain gain : {Gain::AfterCast, Gain::BeforeCast})
-    expectSame(gain == Gain::AfterCast ? "after the cast" : "before the cast",
+  for (GainRounding rounding : valuesOf<GainRounding>())
+    expectSame(std::string(nameOf(rounding)),
                [=](Graph& g, const Tensor& x, const Tensor&, bool useFused) {
-                 return nn::RMSNorm(g, "n", 64, {.gain = gain, .useFused = useFused})(x);
+                 return nn::RMSNorm(g, "n", 64, {.rounding = rounding, .useFused = useFused})(x);
                });
 }
 
 TEST_P(NnFused, GatesOfEveryActivation) {
-  using nn::Activation;
-  for (Activation activation :
-       {Activation::SiLU, Activation::GELU, Activation::GELUTanh, Activation::ReLU})
+  for (Activation activation : valuesOf<Activation>())
     expectSame(
-        "activation " + std::to_string(int(activation)),
+        std::string(nameOf(activation)),
         [=](Graph& g, const Tensor& x, const Tensor&, bool useFused) {
           return nn::SwiGLU(g, "m", 64, 96, {.activation = activation, .useFused = useFused})(x);
         },
@@ -86,10 +83,9 @@ TEST_P(NnFused, Embedding) {
 }
 
 TEST_P(NnFused, RotationsOfBothPairings) {
-  using Pairing = nn::RopeOptions::Pairing;
-  for (Pairing pairing : {Pairing::Half, Pairing::Interleaved})
+  for (Pairing pairing : valuesOf<Pairing>())
     expectSame(
-        pairing == Pairing::Half ? "half" : "interleaved",
+        std::string(nameOf(pairing)),
         [=](Graph& g, const Tensor& x, const Tensor& ids, bool useFused) {
           const nn::RoPE rope(g, "r", {.headDim = 16, .pairing = pairing, .useFused = useFused});
           return rope(nn::splitHeads(x, 4), rope.angles(ids));
