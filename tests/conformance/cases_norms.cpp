@@ -25,7 +25,13 @@ Samples layerNormSamples(DType d) {
         {d, {257}, Fill::Normal, 0, true},
         {d, {257}, Fill::Normal, 0, true}},
        norm(true, true)},
-      {"special", {{d, {12, 5}, Fill::Special}, {d, {5}}, {d, {5}}}, norm(true, true), false, true},
+      // Without the largest numbers: the reference sums in double, where two of them do not
+      // overflow.
+      {"special",
+       {{d, {12, 5}, Fill::NonFinite}, {d, {5}}, {d, {5}}},
+       norm(true, true),
+       false,
+       true},
   };
 }
 
