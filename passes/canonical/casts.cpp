@@ -88,6 +88,7 @@ Value hoistCast(CastOp op, OpMaker& m) {
   if (!isLayout(layout) || !layout->hasOneUse() || arranged(op.getX()).getDefiningOp<ConcatOp>() ||
       (widens(op) && onlyReshapes(op.getX()) && !repeats(op.getY())))
     return {};
+  if (auto reshape = dyn_cast<ReshapeOp>(layout); reshape && movesToReduction(reshape)) return {};
   Value x = m.cast(layout->getOperand(0), op.getDtype());
   if (auto t = dyn_cast<TransposeOp>(layout)) return m.make<TransposeOp>(x, t.getPermutation());
   if (auto r = dyn_cast<ReshapeOp>(layout)) return m.make<ReshapeOp>(x, r.getShape());

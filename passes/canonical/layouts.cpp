@@ -102,32 +102,10 @@ Value keepDims(ReshapeOp op, OpMaker& m) {
 }
 
 // The same with elementwise ops between the reduction and the reshape: it moves in front of them.
-bool isReduction(Operation* op) {
-  return isa_and_nonnull<ReduceMeanOp, ReduceSumOp, ReduceMaxOp, ReduceMinOp>(op);
-}
-// The one operand of an elementwise op that is no scalar and has the result's dims.
-Value shapedOperand(Operation* op) {
-  if (!op || !isElementwise(op) || !op->hasOneUse()) return {};
-  Value shaped;
-  for (Value v : op->getOperands()) {
-    if (tensorType(v).getRank() == 0) continue;
-    if (shaped && shaped != v) return {};
-    shaped = v;
-  }
-  bool same = shaped && dimsOf(tensorType(shaped)) == dimsOf(tensorType(op->getResult(0)));
-  return same ? shaped : Value();
-}
 Value keepDimsBehind(ReshapeOp op, OpMaker& m) {
   Operation* f = op.getX().getDefiningOp();
-  Value v = shapedOperand(f);
-  while (v && !isReduction(v.getDefiningOp())) v = shapedOperand(v.getDefiningOp());
-  if (!v || !v.hasOneUse()) return {};
-  Operation* reduce = v.getDefiningOp();
-  auto dims = dimsOf(tensorType(reduce->getOperand(0)));
-  for (int64_t axis : reduce->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef())
-    dims[size_t(axis)] = m.dim(1);
-  if (reduce->getAttrOfType<BoolAttr>("keep_dims").getValue() || dims != dimsOf(op.getType()))
-    return {};
+  if (isKeepingReduction(f) || !movesToReduction(op)) return {};
+  auto dims = dimsOf(op.getType());
   SmallVector<Value> operands(f->getOperands());
   for (Value& operand : operands)
     if (tensorType(operand).getRank()) operand = m.reshape(operand, dims);

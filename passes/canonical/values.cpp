@@ -71,4 +71,33 @@ bool isNeverNegative(Value value) {
   return false;
 }
 
+bool isKeepingReduction(Operation* op) {
+  return isa_and_nonnull<ReduceMeanOp, ReduceSumOp, ReduceMaxOp, ReduceMinOp>(op);
+}
+
+// The one operand of an elementwise op that is no scalar and has the result's dims.
+static Value shapedOperand(Operation* op) {
+  if (!op || !isElementwise(op) || !op->hasOneUse()) return {};
+  Value shaped;
+  for (Value v : op->getOperands()) {
+    if (tensorType(v).getRank() == 0) continue;
+    if (shaped && shaped != v) return {};
+    shaped = v;
+  }
+  bool same = shaped && dimsOf(tensorType(shaped)) == dimsOf(tensorType(op->getResult(0)));
+  return same ? shaped : Value();
+}
+
+bool movesToReduction(ReshapeOp op) {
+  Value v = op.getX();
+  while (v && !isKeepingReduction(v.getDefiningOp())) v = shapedOperand(v.getDefiningOp());
+  if (!v || !v.hasOneUse()) return false;
+  Operation* reduce = v.getDefiningOp();
+  if (reduce->getAttrOfType<BoolAttr>("keep_dims").getValue()) return false;
+  SmallVector<StringAttr> dims(dimsOf(tensorType(reduce->getOperand(0))));
+  for (int64_t axis : reduce->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef())
+    dims[size_t(axis)] = dimAttr(op.getContext(), 1);
+  return ArrayRef(dims) == ArrayRef(dimsOf(op.getType()));
+}
+
 }  // namespace lathe

@@ -41,4 +41,10 @@ std::optional<WithConstant> withConstant(mlir::Value value) {
   return std::nullopt;
 }
 
+/// A reduction that can keep its dims in place of a reshape.
+bool isKeepingReduction(mlir::Operation* op);
+/// The reshape gives the axes of such a reduction back, behind elementwise ops or at once: it moves
+/// in front of them, and no other rewrite may move it away.
+bool movesToReduction(ReshapeOp op);
+
 }  // namespace lathe

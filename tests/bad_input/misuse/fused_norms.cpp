@@ -76,6 +76,13 @@ Table fusedNorms() {
        },
        kArgument,
        {"lathe.rms_norm", "epsilon"}},
+      {"rms_norm_with_an_infinite_epsilon",
+       [] {
+         Heads m;
+         fused::rmsNorm(m.x, m.gain, std::numeric_limits<double>::infinity());
+       },
+       kArgument,
+       {"lathe.rms_norm: expected a finite epsilon, got inf"}},
       {"rms_norm_with_an_unknown_rounding",
        [] {
          Heads m;

@@ -95,3 +95,20 @@ func.func @reshapes_and_casts(%x: tensor<2x6xbf16>) -> tensor<12xbf16> {
   %n = lathe.cast %s to bf16 : tensor<12xf32>
   return %n : tensor<12xbf16>
 }
+
+// A reshape on its way to its reduction passes casts, which do not pass it back.
+// CHECK-LABEL: @cast_between_reduction_and_reshape
+// CHECK: lathe.reduce_mean %arg0 axes [0] keep_dims true
+// CHECK-NEXT: lathe.min
+// CHECK-NEXT: lathe.cast {{.*}} to i32
+// CHECK-NEXT: lathe.cast {{.*}} to f32
+// CHECK-NEXT: return
+func.func @cast_between_reduction_and_reshape(%x: tensor<2x4xf32>) -> tensor<1x4xf32> {
+  %c = lathe.constant dense<8.0> : tensor<f32>
+  %mean = lathe.reduce_mean %x axes [0] : tensor<2x4xf32>
+  %low = lathe.min %mean, %c : tensor<4xf32>, tensor<f32>
+  %whole = lathe.cast %low to i32 : tensor<4xf32>
+  %back = lathe.cast %whole to f32 : tensor<4xi32>
+  %row = lathe.reshape %back to <1, 4> : tensor<4xf32>
+  return %row : tensor<1x4xf32>
+}

@@ -66,14 +66,15 @@ TEST_P(NnFused, GatesOfEveryActivation) {
         true);
 }
 
-TEST_P(NnFused, LinearWithAndWithoutBias) {
+TEST_P(NnFused, LinearWithAndWithoutBiasInBothLayouts) {
   for (bool bias : {false, true})
-    expectSame(
-        bias ? "bias" : "no bias",
-        [=](Graph& g, const Tensor& x, const Tensor&, bool useFused) {
-          return nn::Linear(g, "l", 64, 24, {.bias = bias, .useFused = useFused})(x);
-        },
-        true);
+    for (WeightLayout layout : {WeightLayout::out_in, WeightLayout::in_out})
+      expectSame((bias ? "bias " : "no bias ") + std::string(nameOf(layout)),
+                 [=](Graph& g, const Tensor& x, const Tensor&, bool useFused) {
+                   return nn::Linear(g, "l", 64, 24,
+                                     {.bias = bias, .layout = layout, .useFused = useFused})(x);
+                 },
+                 true);
 }
 
 TEST_P(NnFused, Embedding) {
