@@ -7,21 +7,14 @@ using namespace mlir;
 
 namespace lathe {
 
-Attribute toAttribute(Builder& b, bool value) { return b.getBoolAttr(value); }
-Attribute toAttribute(Builder& b, int64_t value) { return b.getI64IntegerAttr(value); }
-Attribute toAttribute(Builder& b, double value) { return b.getF64FloatAttr(value); }
-Attribute toAttribute(Builder& b, std::string_view value) { return b.getStringAttr(value); }
-Attribute toAttribute(Builder& b, const std::vector<int64_t>& value) {
-  return b.getDenseI64ArrayAttr(value);
-}
-Attribute toAttribute(Builder& b, const ViewTerms& value) {
+Attribute configAttribute(Builder& b, const ViewTerms& value) {
   SmallVector<Attribute> terms;
   for (const DimExpr& term : value) terms.push_back(b.getStringAttr(term.text()));
   return b.getArrayAttr(terms);
 }
-Attribute toAttribute(Builder& b, const std::vector<ViewTerms>& value) {
+Attribute configAttribute(Builder& b, const std::vector<ViewTerms>& value) {
   SmallVector<Attribute> views;
-  for (const ViewTerms& view : value) views.push_back(toAttribute(b, view));
+  for (const ViewTerms& view : value) views.push_back(configAttribute(b, view));
   return b.getArrayAttr(views);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The configs of calls (runtime/call_config.h) as attributes of `lathe.kernel`.
+#include "ir/attributes.h"
 #include "ir/types.h"
 #include "mlir/IR/Builders.h"
 #include "runtime/call_config.h"
@@ -14,16 +15,15 @@ constexpr const char* kBuffer = "buffer";
 
 using CallAttributes = llvm::SmallVector<mlir::NamedAttribute>;
 
-mlir::Attribute toAttribute(mlir::Builder& b, bool value);
-mlir::Attribute toAttribute(mlir::Builder& b, int64_t value);
-mlir::Attribute toAttribute(mlir::Builder& b, double value);
-mlir::Attribute toAttribute(mlir::Builder& b, std::string_view value);
-mlir::Attribute toAttribute(mlir::Builder& b, const std::vector<int64_t>& value);
-mlir::Attribute toAttribute(mlir::Builder& b, const ViewTerms& value);
-mlir::Attribute toAttribute(mlir::Builder& b, const std::vector<ViewTerms>& value);
-template <KeywordEnum Enum>
-mlir::Attribute toAttribute(mlir::Builder& b, Enum value) {
-  return toAttribute(b, nameOf(value));
+// Views as lists of texts, keywords as texts: programs hold them so. All else as attributes of ops.
+mlir::Attribute configAttribute(mlir::Builder& b, const ViewTerms& value);
+mlir::Attribute configAttribute(mlir::Builder& b, const std::vector<ViewTerms>& value);
+template <class T>
+mlir::Attribute configAttribute(mlir::Builder& b, const T& value) {
+  if constexpr (KeywordEnum<T>)
+    return b.getStringAttr(nameOf(value));
+  else
+    return toAttribute(b.getContext(), AttrValue(value));
 }
 
 // False for an attribute that is null or of another kind.
@@ -48,9 +48,9 @@ CallAttributes attributesOf(mlir::Builder b, const Config& config) {
   CallAttributes attributes;
   Config::fields(config, [&]<class T>(std::string_view name, const T& value) {
     if constexpr (requires { value.has_value(); }) {
-      if (value) attributes.push_back(b.getNamedAttr(name, toAttribute(b, *value)));
+      if (value) attributes.push_back(b.getNamedAttr(name, configAttribute(b, *value)));
     } else {
-      attributes.push_back(b.getNamedAttr(name, toAttribute(b, value)));
+      attributes.push_back(b.getNamedAttr(name, configAttribute(b, value)));
     }
   });
   return attributes;

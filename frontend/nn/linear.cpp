@@ -18,8 +18,7 @@ Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOp
   if (options_.layout != WeightLayout::out_in && options_.layout != WeightLayout::in_out)
     throw Error(ErrorCode::InvalidArgument,
                 "Linear '" + this->path() + "': expected the layout out_in or in_out, got " +
-                    (isKeyword(options_.layout) ? std::string(nameOf(options_.layout))
-                                                : std::to_string(int(options_.layout))),
+                    Keyword(options_.layout).value,
                 at);
 }
 
