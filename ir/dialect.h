@@ -19,6 +19,7 @@
 
 namespace lathe {
 class RewriteLog;
+class ScalarBuilder;
 struct NumericsPolicy;
 }  // namespace lathe
 

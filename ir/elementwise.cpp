@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/scalar_builder.h"
 #include "ir/types.h"
 #include "mlir/IR/Matchers.h"
 

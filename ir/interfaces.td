@@ -46,13 +46,58 @@ def CostedOp : OpInterface<"CostedOp"> {
         (ins "const ::lathe::Sizes &":$sizes), "", [{ return ::std::nullopt; }]>];
 }
 
+def ScalarOp : OpInterface<"ScalarOp"> {
+  let cppNamespace = "::lathe";
+  let description = [{
+    An elementwise op says what it does to one element. Backends that generate code emit this and
+    know no op by name.
+  }];
+  let methods = [InterfaceMethod<
+      "Emits arith and math for one element, or for a vector of them. The operands are broadcast, "
+      "of the types that their elements are computed in (ir/scalar_builder.h).",
+      "::mlir::Value", "emit",
+      (ins "::lathe::ScalarBuilder &":$k, "::mlir::ValueRange":$operands), "", [{
+        static_assert(sizeof(ConcreteOp) == 0, "the op must define emit(): what it computes");
+      }]>];
+}
+
+def ReductionOp : OpInterface<"ReductionOp"> {
+  let cppNamespace = "::lathe";
+  let description = [{
+    A reduction says what it accumulates, in one value or, where it looks for a place, in a value
+    and an i64 index. Accumulators may be combined in any order.
+  }];
+  let methods = [
+    InterfaceMethod<
+        "The accumulators of no element at all, for elements computed in `type`.",
+        "::llvm::SmallVector<::mlir::Value, 4>", "start",
+        (ins "::lathe::ScalarBuilder &":$k, "::mlir::Type":$type)>,
+    InterfaceMethod<
+        "The accumulators of one element; `position` is its i64 index along the reduced axis, "
+        "which only accumulators that hold one need.",
+        "::llvm::SmallVector<::mlir::Value, 4>", "lift",
+        (ins "::lathe::ScalarBuilder &":$k, "::mlir::Value":$x, "::mlir::Value":$position)>,
+    InterfaceMethod<
+        "The accumulators of two sets of elements together.",
+        "::llvm::SmallVector<::mlir::Value, 4>", "combine",
+        (ins "::lathe::ScalarBuilder &":$k, "::mlir::ValueRange":$a, "::mlir::ValueRange":$b)>,
+    InterfaceMethod<
+        "The result; `count` is the number of elements as a scalar of type i64.",
+        "::mlir::Value", "finish",
+        (ins "::lathe::ScalarBuilder &":$k, "::mlir::ValueRange":$accumulators,
+             "::mlir::Value":$count)>,
+    InterfaceMethod<
+        "The name of `combine`: Sum, Prod, Max, Min, Or, And, ArgMax or ArgMin.",
+        "::llvm::StringRef", "combiner", (ins)>];
+}
+
 // What passes and backends ask of an op without knowing it.
 class Fact<string name> : NativeOpTrait<name> {
   let cppNamespace = "::lathe::fact";
 }
-def IsElementwise : Fact<"IsElementwise">;
+def IsElementwise : TraitList<[Fact<"IsElementwise">, ScalarOp]>;
 def IsMovement : Fact<"IsMovement">;
-def IsReduction : Fact<"IsReduction">;
+def IsReduction : TraitList<[Fact<"IsReduction">, ReductionOp]>;
 def IsRowOp : Fact<"IsRowOp">;
 def IsTranscendental : Fact<"IsTranscendental">;
 def IsDeclaration : Fact<"IsDeclaration">;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/codegen.h"
 
+#include "backends/cpu/lowering/expansions.h"
 #include "backends/cpu/lowering/link.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/LLVMContext.h"
@@ -18,14 +19,11 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -39,20 +37,9 @@ constexpr const char* kPipeline =
     "loop-mssa(loop-simplifycfg,licm),early-cse,loop(indvars),"
     "instcombine<no-verify-fixpoint>,simplifycfg)";
 
-// f32 vectors and scalars: a rational approximation.
-LogicalResult expandErf(ModuleOp module) {
-  bool any = false;
-  module.walk([&](math::ErfOp) { any = true; });
-  if (!any) return success();
-  RewritePatternSet patterns(module.getContext());
-  populateMathPolynomialApproximationPatterns(
-      patterns, [](StringRef name) { return name == math::ErfOp::getOperationName(); });
-  return applyPatternsGreedily(module, std::move(patterns));
-}
-
-LogicalResult lowerToLlvm(ModuleOp module) {
+LogicalResult lowerToLlvm(ModuleOp module, const Tier& tier) {
   MLIRContext* context = module.getContext();
-  if (failed(expandErf(module))) return failure();
+  if (failed(expandForX86(module, tier))) return failure();
   {
     ConversionTarget target(*context);
     RewritePatternSet patterns(context);
@@ -154,7 +141,7 @@ Compiled compile(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode)
     return success();
   });
   if (onCode) tellVectors(kernels, tier, onCode);
-  if (failed(lowerToLlvm(kernels))) {
+  if (failed(lowerToLlvm(kernels, tier))) {
     if (out.failure.empty()) out.failure = "lowering to the LLVM dialect failed";
     return out;
   }

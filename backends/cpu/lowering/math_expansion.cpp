@@ -12,9 +12,9 @@ namespace lathe::cpu {
 namespace {
 
 struct Floats {
-  KernelBuilder& k;
+  ScalarBuilder& k;
   Type type, ints;
-  explicit Floats(KernelBuilder& builder, Value x)
+  explicit Floats(ScalarBuilder& builder, Value x)
       : k(builder), type(x.getType()), ints(withElementOf(type, builder.b.getI32Type())) {}
   Value c(double v) { return k.number(type, v); }
   Value i(int64_t v) { return k.integer(ints, v); }
@@ -57,7 +57,7 @@ Reduced reduceRange(Floats& f, Value x) {
 
 }  // namespace
 
-Value expandExp(KernelBuilder& k, Value x) {
+Value expandExp(ScalarBuilder& k, Value x, const Tier& tier) {
   Floats f(k, x);
   // What rounds to 0 must not get there by an underflow, which costs a microcode assist: masked
   // entries of a softmax are all -inf.
@@ -66,7 +66,7 @@ Value expandExp(KernelBuilder& k, Value x) {
   Reduced e = reduceRange(f, f.atMost(kept(x), 89));
   Value p = f.add(e.expm1, f.c(1));
   int64_t width = widthOf(f.type);
-  if (k.tier.avx512 && width >= 16) {
+  if (tier.avx512 && width >= 16) {
     // vscalefps rounds a denormal result once.
     std::string name =
         "llvm.ldexp.v" + std::to_string(width) + "f32.v" + std::to_string(width) + "i32";
@@ -79,16 +79,7 @@ Value expandExp(KernelBuilder& k, Value x) {
   return kept(f.mul(f.mul(p, f.power2(half)), f.power2(rest)));
 }
 
-Value expandSigmoid(KernelBuilder& k, Value x) {
-  // exp(-|x|) cannot overflow, and the quotient is exact into the denormals on both sides.
-  Floats f(k, x);
-  Value e = expandExp(k, k.make<arith::NegFOp>(k.make<math::AbsFOp>(x)));
-  Value negative = k.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, f.c(0));
-  Value numerator = k.make<arith::SelectOp>(negative, e, f.c(1));
-  return k.make<arith::DivFOp>(numerator, f.add(f.c(1), e));
-}
-
-Value expandTanh(KernelBuilder& k, Value x) {
+Value expandTanh(ScalarBuilder& k, Value x) {
   // tanh |x| = (e^2|x| - 1) / (e^2|x| + 1), by expm1 so that small x keep their digits.
   Floats f(k, x);
   Value t = f.atMost(k.make<math::AbsFOp>(x), 10);

@@ -8,17 +8,8 @@ using namespace mlir;
 
 namespace lathe::cpu {
 
-Type withElementOf(Type type, Type element) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
-}
-int64_t widthOf(Type type) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.getDimSize(0) : 1;
-}
-
 KernelBuilder::KernelBuilder(OpBuilder& builder, Location at, const Tier& tier, Block* entry)
-    : b(builder), loc(at), tier(tier) {
+    : ScalarBuilder(builder, at), tier(tier) {
   scopes_.push_back({entry});
   goTo(scopes_[0]);
 }
@@ -125,20 +116,6 @@ Value KernelBuilder::constant(TypedAttr attr) {
 }
 Value KernelBuilder::i64(int64_t value) { return constant(b.getI64IntegerAttr(value)); }
 
-Value KernelBuilder::number(Type type, double value) {
-  TypedAttr scalar = b.getFloatAttr(getElementTypeOrSelf(type), value);
-  if (auto vector = dyn_cast<VectorType>(type))
-    return constant(DenseElementsAttr::get(vector, scalar));
-  return constant(scalar);
-}
-Value KernelBuilder::integer(Type type, int64_t value) {
-  unsigned bits = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-  APInt word(64, uint64_t(value), true);
-  TypedAttr scalar = b.getIntegerAttr(getElementTypeOrSelf(type), word.trunc(bits));
-  if (auto vector = dyn_cast<VectorType>(type))
-    return constant(DenseElementsAttr::get(vector, scalar));
-  return constant(scalar);
-}
 Value KernelBuilder::constants(Type element, ArrayRef<int64_t> values) {
   SmallVector<APInt> words;
   for (int64_t v : values)

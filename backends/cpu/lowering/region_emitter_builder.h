@@ -8,31 +8,22 @@
 #include <set>
 
 #include "backends/cpu/lowering/tier.h"
+#include "ir/scalar_builder.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Builders.h"
 
 namespace lathe::cpu {
 
 /// Offsets of the lanes of one vector, interned: equal patterns have one address.
 using Pattern = const std::vector<int64_t>*;
 
-class KernelBuilder {
+class KernelBuilder : public ScalarBuilder {
  public:
   using Key = std::vector<const void*>;
-  using Values = llvm::SmallVector<mlir::Value, 4>;
 
   KernelBuilder(mlir::OpBuilder& builder, mlir::Location at, const Tier& tier, mlir::Block* entry);
 
-  mlir::OpBuilder& b;
-  mlir::Location loc;
   const Tier& tier;
-
-  template <class Op, class... Args>
-  Op make(Args&&... args) {
-    return Op::create(b, loc, std::forward<Args>(args)...);
-  }
 
   // Scopes: 0 is the function's entry block.
   size_t top() const { return scopes_.size() - 1; }
@@ -67,11 +58,9 @@ class KernelBuilder {
   int64_t alignOf(mlir::Value value) const;
   void setAlign(mlir::Value value, int64_t align) { aligns_[value] = align; }
 
-  // Constants and vectors. `type` may be a scalar or a vector type.
-  mlir::Value number(mlir::Type type, double value);
-  mlir::Value integer(mlir::Type type, int64_t value);
+  // Constants and vectors.
   mlir::Value constants(mlir::Type element, llvm::ArrayRef<int64_t> values);
-  mlir::Value splat(mlir::Value scalar, int64_t width);
+  mlir::Value splat(mlir::Value scalar, int64_t width) override;
   mlir::Value shuffle(mlir::Value x, mlir::Value y, llvm::ArrayRef<int32_t> lanes);
   Pattern pattern(std::vector<int64_t> offsets);
   Pattern ramp(int64_t width);
@@ -86,7 +75,7 @@ class KernelBuilder {
   void goTo(const Scope& scope);
   Values fill(mlir::Operation* op, mlir::Block* block, bool barrier,
               llvm::function_ref<Values()> body);
-  mlir::Value constant(mlir::TypedAttr attr);
+  mlir::Value constant(mlir::TypedAttr attr) override;
   template <class Op>
   mlir::Value binary(mlir::Value x, mlir::Value y, int64_t align);
 
@@ -104,9 +93,5 @@ mlir::Value KernelBuilder::binary(mlir::Value x, mlir::Value y, int64_t align) {
   aligns_[v] = align;
   return v;
 }
-
-/// The type with another element type, vector or not.
-mlir::Type withElementOf(mlir::Type type, mlir::Type element);
-int64_t widthOf(mlir::Type type);
 
 }  // namespace lathe::cpu

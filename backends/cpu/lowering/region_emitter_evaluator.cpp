@@ -38,7 +38,7 @@ SmallVector<DimExpr> Evaluator::dims(Value tensor) const {
 }
 
 Type Evaluator::typeAt(Type element, const Index& index) {
-  Type type = computeType(element);
+  Type type = computedType(element);
   return index.uniform() ? type : VectorType::get({index.width}, type);
 }
 
@@ -59,6 +59,12 @@ Index Evaluator::broadcastIndex(Value operand, const Index& index) {
 Value Evaluator::operand(Operation* op, unsigned number, const Index& index) {
   Value v = op->getOperand(number);
   return spread(eval(v, broadcastIndex(v, index)), index);
+}
+
+Value Evaluator::elementwise(Operation* op, const Index& index) {
+  KernelBuilder::Values operands;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) operands.push_back(operand(op, i, index));
+  return cast<ScalarOp>(op).emit(k, operands);
 }
 
 Value Evaluator::eval(Value tensor, const Index& index) {

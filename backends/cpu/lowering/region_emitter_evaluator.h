@@ -11,9 +11,6 @@
 
 namespace lathe::cpu {
 
-mlir::Type computeType(mlir::Type element);
-mlir::Type storageType(mlir::Type element);
-
 /// Accumulators of a loop over lanes: of full vectors, and of single elements left over.
 struct Accumulators {
   KernelBuilder::Values vectors, scalars;
@@ -63,22 +60,7 @@ class Evaluator {
   Index broadcastIndex(mlir::Value operand, const Index& index);
   mlir::Value operand(mlir::Operation* op, unsigned number, const Index& index);
 
-  // region_emitter_elementwise.cpp
   mlir::Value elementwise(mlir::Operation* op, const Index& index);
-  mlir::Value floatUnary(mlir::Operation* op, mlir::Value x);
-  mlir::Value numberBinary(mlir::Operation* op, mlir::Value x, mlir::Value y, bool isUnsigned);
-  mlir::Value integerDivide(mlir::Value x, mlir::Value y, bool isUnsigned, bool remainder);
-  mlir::Value shift(mlir::Value x, mlir::Value y, bool left);
-  mlir::Value larger(mlir::Value x, mlir::Value y, bool isUnsigned, bool smaller);
-  mlir::Value compare(Compare p, mlir::Value x, mlir::Value y, bool isUnsigned);
-  mlir::Value callEach(llvm::StringRef name, llvm::ArrayRef<mlir::Value> operands);
-  // region_emitter_cast.cpp
-  mlir::Value convert(mlir::Value x, mlir::Type from, mlir::Type to);
-  mlir::Value bitcast(mlir::Value x, mlir::Type from, mlir::Type to);
-  mlir::Value fromStorage(mlir::Value stored, mlir::Type element);
-  mlir::Value toStorage(mlir::Value value, mlir::Type element);
-  mlir::Value roundBf16(mlir::Value x);
-  mlir::Value oddFloat(mlir::Value x, mlir::Type from);
   // region_emitter_shape.cpp
   mlir::Value shape(mlir::Operation* op, const Index& index);
   mlir::Value concat(ConcatOp op, const Index& index);
@@ -116,8 +98,6 @@ class Evaluator {
   bool flat_;
   int64_t lanes_;
   std::vector<std::string> sizes_;
-  // f32 values that came from a rounding, with their 16 bits.
-  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Type>> rounded_;
   // Reductions by how many others they wait for; values worth keeping in scratch between passes.
   llvm::DenseMap<mlir::Operation*, int> depth_;
   llvm::DenseSet<mlir::Value> kept_;

@@ -16,7 +16,7 @@ std::string rawBytes(DenseElementsAttr value, Type element) {
     uint64_t bits = word.getZExtValue();
     bytes.append(reinterpret_cast<const char*>(&bits), size);
   };
-  unsigned size = bytesOf(storageType(element));
+  unsigned size = bytesOf(storedType(element));
   if (isa<FloatType>(element))
     for (APFloat v : value.getValues<APFloat>()) append(v.bitcastToAPInt(), size);
   else
@@ -111,7 +111,7 @@ Value Evaluator::argument(BlockArgument argument, const Index& index) {
 
 Value Evaluator::constant(ConstantOp op, const Index& index) {
   auto value = cast_or_null<DenseElementsAttr>(op.getValue());
-  Type element = tensorType(op.getResult()).getElementType(), type = computeType(element);
+  Type element = tensorType(op.getResult()).getElementType(), type = computedType(element);
   if (value.isSplat()) {
     if (isa<FloatType>(element))
       return k.number(type, value.getSplatValue<APFloat>().convertToDouble());
@@ -139,14 +139,14 @@ Value Evaluator::constant(ConstantOp op, const Index& index) {
 }
 
 Value Evaluator::load(Value pointer, Type element, const Coord& at, const Index& index) {
-  Type stored = storageType(element);
+  Type stored = storedType(element);
   if (at.uniform())
-    return fromStorage(
+    return k.fromStored(
         k.make<LLVM::LoadOp>(stored, address(pointer, stored, at.base), bytesOf(stored)), element);
   if (at.lanes) {
     auto [least, most] = std::minmax_element(at.lanes->begin(), at.lanes->end());
     if (*most - *least < 2 * index.width)
-      return fromStorage(loadSpan(pointer, stored, at, index), element);
+      return k.fromStored(loadSpan(pointer, stored, at, index), element);
   }
   auto type = VectorType::get({index.width}, stored);
   auto pointers = VectorType::get({index.width}, LLVM::LLVMPointerType::get(k.b.getContext()));
@@ -154,8 +154,8 @@ Value Evaluator::load(Value pointer, Type element, const Coord& at, const Index&
                                     ArrayRef<LLVM::GEPArg>{m.vector(at, index.width)});
   Value mask = index.mask ? index.mask : tailMask(k.i64(index.width), index.width);
   Value zero = isa<FloatType>(stored) ? k.number(type, 0) : k.integer(type, 0);
-  return fromStorage(k.make<LLVM::masked_gather>(type, where, mask, zero, bytesOf(stored)),
-                     element);
+  return k.fromStored(k.make<LLVM::masked_gather>(type, where, mask, zero, bytesOf(stored)),
+                      element);
 }
 
 Value Evaluator::loadSpan(Value pointer, Type stored, const Coord& at, const Index& index) {
@@ -201,9 +201,9 @@ Value Evaluator::loadSpan(Value pointer, Type stored, const Coord& at, const Ind
 void Evaluator::store(unsigned result, Value value, Value position, const Index& index) {
   Type element =
       tensorType(region_.getBody().front().getTerminator()->getOperand(result)).getElementType();
-  Type stored = storageType(element);
+  Type stored = storedType(element);
   Value where = address(pointerTo(region_.getNumArguments() + result), stored, position);
-  Value bits = toStorage(spread(value, index), element);
+  Value bits = k.toStored(spread(value, index), element);
   unsigned align = bytesOf(stored);
   if (index.mask && !index.uniform())
     k.make<LLVM::MaskedStoreOp>(bits, where, index.mask, align);

@@ -21,64 +21,48 @@ bool isExpensive(Operation* op) {
 
 }  // namespace
 
-/// How one reduction accumulates.
+/// How one reduction accumulates: as the op says, except that the largest and smallest of floats
+/// are found by one vmaxps, which loses a NaN, beside a second accumulator that keeps the last NaN.
 class Reduction {
  public:
-  Reduction(Evaluator& e, Operation* op)
-      : e(e), k(e.k), op(op), element(tensorType(op->getOperand(0)).getElementType()) {
-    compute = computeType(element);
-    real = isa<FloatType>(compute);
-    isUnsigned = element.isUnsignedInteger();
-    least = isa<ReduceMinOp, ArgMinOp>(op);
-    extreme = isArg(op) || isa<ReduceMaxOp, ReduceMinOp>(op);
-    truth = isa<ReduceAnyOp, ReduceAllOp>(op);
+  Reduction(Evaluator& e, Operation* reduction) : e(e), k(e.k), op(cast<ReductionOp>(reduction)) {
+    type = computedType(tensorType(reduction->getOperand(0)).getElementType());
+    const StringRef combiner = op.combiner();
+    beside = isa<FloatType>(type) && (combiner == "Max" || combiner == "Min");
+    better = combiner == "Min" ? Compare::lt : Compare::gt;
   }
 
-  size_t count() const { return isArg(op) || (extreme && real) ? 2 : 1; }
+  size_t count() const { return isArg(op) || beside ? 2 : 1; }
 
-  Values start(int64_t width) const {
-    auto wide = [&](Type t) { return width == 1 ? t : Type(VectorType::get({width}, t)); };
-    Value v = neutral(wide(compute));
-    if (truth) v = k.integer(wide(k.b.getI8Type()), isa<ReduceAllOp>(op));
-    if (isArg(op)) return {v, k.integer(wide(k.b.getI64Type()), INT64_MAX)};
-    if (extreme && real) return {v, v};
-    return {v};
+  Values start(int64_t width) {
+    Values none = op.start(k, width == 1 ? type : VectorType::get({width}, type));
+    if (beside) none.push_back(none[0]);
+    return none;
   }
 
   /// The accumulators of the operand's value alone.
-  Values lift(Value x, const Coord& position, Value mask, int64_t width) const {
-    if (mask) x = k.make<arith::SelectOp>(mask, x, neutral(x.getType()));
-    if (truth) x = k.make<arith::ExtUIOp>(withElementOf(x.getType(), k.b.getI8Type()), x);
+  Values lift(Value x, const Coord& position, Value mask, int64_t width) {
+    Value at;
     if (isArg(op)) {
-      Value at = e.m.values(position, width);
+      at = e.m.values(position, width);
       if (isa<VectorType>(x.getType()) && !isa<VectorType>(at.getType())) at = k.splat(at, width);
-      if (mask) at = k.make<arith::SelectOp>(mask, at, k.integer(at.getType(), INT64_MAX));
-      return {x, at};
     }
-    if (extreme && real) return {x, x};
-    return {x};
+    Values one = op.lift(k, x, at);
+    if (mask)
+      for (auto [value, none] : llvm::zip(one, op.start(k, x.getType())))
+        value = k.make<arith::SelectOp>(mask, value, none);
+    if (beside) one.push_back(one[0]);
+    return one;
   }
 
-  Values combine(ValueRange a, ValueRange b) const {
-    Value x = a[0], y = b[0];
-    if (isArg(op)) return combineArg(a, b);
-    if (extreme) {
-      Compare p = least ? Compare::lt : Compare::gt;
-      Value best = k.make<arith::SelectOp>(e.compare(p, x, y, isUnsigned), x, y);
-      if (!real) return {best};
-      // The best loses a NaN (one vmaxps); the second accumulator keeps the last one seen.
-      Value nan = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, b[1], b[1]);
-      return {best, k.make<arith::SelectOp>(nan, b[1], a[1])};
-    }
-    if (isa<ReduceAnyOp>(op)) return {k.make<arith::OrIOp>(x, y)};
-    if (isa<ReduceAllOp>(op)) return {k.make<arith::AndIOp>(x, y)};
-    if (isa<ReduceProdOp>(op))
-      return {real ? Value(k.make<arith::MulFOp>(x, y)) : k.make<arith::MulIOp>(x, y)};
-    return {real ? Value(k.make<arith::AddFOp>(x, y)) : k.make<arith::AddIOp>(x, y)};
+  Values combine(ValueRange a, ValueRange b) {
+    if (!beside) return op.combine(k, a, b);
+    Value best = k.make<arith::SelectOp>(k.compare(better, a[0], b[0]), a[0], b[0]);
+    return {best, k.make<arith::SelectOp>(k.isNan(b[1]), b[1], a[1])};
   }
 
   /// All lanes into one, halving.
-  Values fold(Values acc, int64_t width) const {
+  Values fold(Values acc, int64_t width) {
     for (; width > 1; width /= 2) {
       SmallVector<int32_t> low, high;
       for (int32_t i = 0; i < width / 2; ++i)
@@ -93,60 +77,19 @@ class Reduction {
     return acc;
   }
 
-  Value finish(ValueRange acc, Value elements) const {
-    Value x = acc[0];
-    if (isArg(op)) {
-      Value none = e.compare(Compare::eq, acc[1], k.integer(acc[1].getType(), INT64_MAX), true);
-      return k.make<arith::SelectOp>(none, k.integer(acc[1].getType(), 0), acc[1]);
-    }
-    if (extreme && real) {
-      Value nan = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, acc[1], acc[1]);
-      return k.make<arith::SelectOp>(nan, acc[1], x);
-    }
-    if (truth) return e.compare(Compare::ne, x, k.integer(x.getType(), 0), true);
-    if (!isa<ReduceMeanOp>(op)) return x;
-    Value n = k.make<arith::SIToFPOp>(compute, elements);
-    if (auto vector = dyn_cast<VectorType>(x.getType())) n = k.splat(n, vector.getDimSize(0));
-    return k.make<arith::DivFOp>(x, n);
+  Value finish(ValueRange acc, Value elements) {
+    if (!beside) return op.finish(k, acc, elements);
+    Value best = k.make<arith::SelectOp>(k.isNan(acc[1]), acc[1], acc[0]);
+    return op.finish(k, best, elements);
   }
 
  private:
-  Value neutral(Type type) const {
-    unsigned bits = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-    if (extreme && real) return k.number(type, least ? INFINITY : -INFINITY);
-    if (extreme && isUnsigned) return k.integer(type, least ? -1 : 0);
-    if (extreme) {
-      APInt limit = least ? APInt::getSignedMaxValue(bits) : APInt::getSignedMinValue(bits);
-      return k.integer(type, limit.getSExtValue());
-    }
-    if (truth) return k.integer(type, isa<ReduceAllOp>(op));
-    int64_t v = isa<ReduceProdOp>(op);
-    return real ? k.number(type, double(v)) : k.integer(type, v);
-  }
-
-  // The first of equal values; a NaN beats every number, the first NaN beats the others.
-  Values combineArg(ValueRange a, ValueRange b) const {
-    Value x = a[0], y = b[0];
-    auto both = [&](Value p, Value q) -> Value { return k.make<arith::AndIOp>(p, q); };
-    auto either = [&](Value p, Value q) -> Value { return k.make<arith::OrIOp>(p, q); };
-    Value takes = e.compare(least ? Compare::lt : Compare::gt, y, x, isUnsigned);
-    Value ties = e.compare(Compare::eq, y, x, isUnsigned);
-    if (real) {
-      Value nanX = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x);
-      Value nanY = k.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, y, y);
-      Value notX = k.make<arith::XOrIOp>(nanX, k.integer(nanX.getType(), 1));
-      takes = either(takes, both(nanY, notX));
-      ties = either(ties, both(nanX, nanY));
-    }
-    takes = either(takes, both(ties, e.compare(Compare::lt, b[1], a[1], false)));
-    return {k.make<arith::SelectOp>(takes, y, x), k.make<arith::SelectOp>(takes, b[1], a[1])};
-  }
-
   Evaluator& e;
   KernelBuilder& k;
-  Operation* op;
-  Type element, compute;
-  bool real, isUnsigned, least, extreme, truth;
+  ReductionOp op;
+  Type type;
+  bool beside;
+  Compare better;
 };
 
 void Evaluator::findReductions() {

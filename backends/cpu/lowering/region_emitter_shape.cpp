@@ -199,7 +199,7 @@ Value Evaluator::iota(IotaOp op, const Index& index) {
     at = k.make<arith::TruncIOp>(word, c.base);
     if (c.lanes) at = k.make<arith::AddIOp>(k.splat(at, index.width), k.constants(word, *c.lanes));
   }
-  return convert(at, word, element);
+  return k.convert(at, word, element);
 }
 
 Index Evaluator::reshapeIndex(ReshapeOp op, const Index& index) {
