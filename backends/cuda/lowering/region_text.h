@@ -4,18 +4,13 @@
 // that a value is computed once, as far outside as its operands allow.
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backends/cuda/lowering/region_linear.h"
+#include "backends/cuda/lowering/text_names.h"
 
 namespace lathe::cuda {
-
-/// A name for the kernel text that is like `hint`, which may be anything: letters, digits and
-/// single underscores between them, a letter in front.
-std::string identifierOf(std::string_view hint);
 
 /// A value in the text.
 struct Val {
@@ -67,7 +62,7 @@ class RegionText {
   void remember(const std::string& key, Val value);
 
   /// A name that is not yet taken in this kernel, nor by the language, CUDA or the headers.
-  std::string unique(const std::string& hint);
+  std::string unique(const std::string& hint) { return names_.unique(hint); }
   /// Declares a constant of type `type`.
   Val define(int level, const std::string& type, const std::string& hint,
              const std::string& expression, const std::string& comment = {});
@@ -86,7 +81,7 @@ class RegionText {
 
   int indent_;
   std::vector<Scope> scopes_;
-  std::set<std::string> names_;
+  Names names_;
   std::deque<Atom> atoms_;
 };
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Names of a kernel text.
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace lathe::cuda {
+
+/// A name for the kernel text that is like `hint`, which may be anything: letters, digits and
+/// single underscores between them, a letter in front.
+std::string identifierOf(std::string_view hint);
+
+/// The names that one kernel uses.
+class Names {
+ public:
+  /// A name like `hint` that is not yet taken in this kernel, nor by the language, CUDA or the
+  /// headers.
+  std::string unique(std::string_view hint);
+
+ private:
+  std::set<std::string> taken_;
+};
+
+}  // namespace lathe::cuda
