@@ -96,7 +96,7 @@ const char* defaultName(Operation* op) {
   if (it != names.end()) return it->second;
   if (op->getNumResults() && getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1))
     return "holds";
-  return "i";
+  return "index";
 }
 
 }  // namespace
@@ -443,7 +443,7 @@ void LoopPrinter::loop(scf::ForOp op, const Lane* lane) {
   // The name k is kept for this.
   const bool counter = hint == "k" && counters_ == 0;
   counters_ += counter;
-  const std::string name = counter ? "k" : names_.unique(hint.empty() ? "i" : hint);
+  const std::string name = counter ? "k" : names_.unique(hint.empty() ? "index" : hint);
   bound_[variable] = {Bound::Form::Scalar, {name}};
   if (op->hasAttr("unroll")) line("#pragma unroll");
   line("for (" + typeName(type) + " " + name + " = " + low.text + "; " + name + " < " +
@@ -497,8 +497,7 @@ void LoopPrinter::assign(ArrayRef<std::pair<std::string, Value>> pairs, const La
       all.push_back({target, assignment(target, value, lane)});
     }
   }
-  Operation* origin = nullptr;
-  for (const Assignment& a : all) line(a.text, origin);
+  for (const Assignment& a : all) line(a.text);
 }
 
 void LoopPrinter::overLanes(int64_t count, const std::function<void(const Lane&)>& statements) {

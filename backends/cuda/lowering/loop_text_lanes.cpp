@@ -48,7 +48,7 @@ bool readsLanes(Operation* op) {
   if (auto gep = dyn_cast<LLVM::GEPOp>(op)) return isa<VectorType>(gep.getType());
   if (auto extract = dyn_cast<vector::ExtractOp>(op); extract && !extract.hasDynamicPosition())
     return true;
-  return isa<scf::YieldOp>(op) || laneLoopOfExtract(op);
+  return laneLoopOfExtract(op);
 }
 
 bool isIdentity(vector::ShuffleOp op, unsigned operand) {
@@ -114,31 +114,35 @@ bool isOwnLaneOnly(Value vector, const Step& step) {
   return true;
 }
 
+// The vectors that the block yields are assigned to their variables in the last loop over lanes,
+// if nothing there still reads those variables at other lanes; else all of them in one behind it.
 void planYields(Block& block, std::vector<Step>& steps, int open) {
-  Operation* yield = block.getTerminator();
   auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
-  Step apart;
-  std::vector<Step> more;
-  for (OpOperand& operand : yield->getOpOperands()) {
-    auto type = vectorOf(operand.get().getType());
-    if (!type) continue;
+  std::vector<std::pair<unsigned, int64_t>> yields;  // operands and their lanes
+  bool together = open >= 0;
+  for (OpOperand& operand : block.getTerminator()->getOpOperands()) {
     const unsigned number = operand.getOperandNumber();
-    if (loop && operand.get() == loop.getRegionIterArg(number)) continue;
-    if (open >= 0 && steps[size_t(open)].lanes == type.getDimSize(0) &&
-        (!loop || isOwnLaneOnly(loop.getRegionIterArg(number), steps[size_t(open)]))) {
-      steps[size_t(open)].yields.push_back(number);
-      continue;
-    }
-    auto it = llvm::find_if(more, [&](Step& s) { return s.lanes == type.getDimSize(0); });
-    if (it == more.end()) {
-      more.emplace_back();
-      more.back().lanes = type.getDimSize(0);
-      more.back().block = &block;
-      it = std::prev(more.end());
+    auto type = vectorOf(operand.get().getType());
+    if (!type || (loop && operand.get() == loop.getRegionIterArg(number))) continue;
+    yields.push_back({number, type.getDimSize(0)});
+    together = together && steps[size_t(open)].lanes == type.getDimSize(0) &&
+               (!loop || isOwnLaneOnly(loop.getRegionIterArg(number), steps[size_t(open)]));
+  }
+  if (together) {
+    for (auto [number, lanes] : yields) steps[size_t(open)].yields.push_back(number);
+    return;
+  }
+  const size_t before = steps.size();
+  for (auto [number, lanes] : yields) {
+    auto it = std::find_if(steps.begin() + long(before), steps.end(),
+                           [lanes = lanes](const Step& step) { return step.lanes == lanes; });
+    if (it == steps.end()) {
+      it = steps.insert(it, Step());
+      it->lanes = lanes;
+      it->block = &block;
     }
     it->yields.push_back(number);
   }
-  for (Step& step : more) steps.push_back(std::move(step));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ Lane LoopPrinter::laneOf(ArrayRef<int64_t> values, const Lane& lane) {
   if (lane.variable.empty()) return laneAt(values[0] == kAnyElement ? 0 : values[0]);
   if (auto formula = formulaOf(values, lane.variable))
     return {formula->text, numbers, lane.variable, formula->level};
-  std::string name = names_.unique("lanes"), items;
+  std::string name = names_.unique("source_lanes"), items;
   for (int64_t value : values)
     items += (items.empty() ? "" : ", ") + std::to_string(value == kAnyElement ? 0 : value);
   inFront("constexpr int " + name + "[" + std::to_string(values.size()) + "] = {" + items + "};");

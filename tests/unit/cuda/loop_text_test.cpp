@@ -21,7 +21,7 @@ const std::string kHead = R"(
   %c8 = arith.constant 8 : i32
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : vector<8xf32>
-  %at = arith.muli %t, %c8 overflow<nsw> : i32 loc("%at")
+  %at = arith.muli %t, %c8 overflow<nsw> : i32 loc("%start")
   %px = llvm.getelementptr %x[%at] : (!llvm.ptr, i32) -> !llvm.ptr, f32
   %py = llvm.getelementptr %y[%at] : (!llvm.ptr, i32) -> !llvm.ptr, f32
   %po = llvm.getelementptr %out[%at] : (!llvm.ptr, i32) -> !llvm.ptr, f32
@@ -58,16 +58,16 @@ TEST_F(Statements, OneLoopOverTheLanesOfAChunk) {
     %d = arith.subf %p, %s : vector<8xf32>
     llvm.store %d, %po : vector<8xf32>, !llvm.ptr
   )");
-  EXPECT_EQ(text, R"(  const int at = (int)threadIdx.x * 8;
-  const vec<float, 8> x_v = load_vec_nc<8>(x + at);
-  const vec<float, 8> y_v = load_vec<8>(y + at);
+  EXPECT_EQ(text, R"(  const int start = (int)threadIdx.x * 8;
+  const vec<float, 8> x_v = load_vec_nc<8>(x + start);
+  const vec<float, 8> y_v = load_vec<8>(y + start);
   vec<float, 8> out_v;
   #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float doubled = x_v[j] + x_v[j];
     out_v[j] = doubled * y_v[j] - doubled;
   }
-  store_vec(out + at, out_v);
+  store_vec(out + start, out_v);
 )");
   expect(
       text,
@@ -132,7 +132,8 @@ TEST_F(Statements, CarriesScalarsAndVectorsThroughLoops) {
     %s = arith.mulf %r#1, %f : vector<8xf32>
     llvm.store %s, %po : vector<8xf32>, !llvm.ptr
   )");
-  EXPECT_THAT(text, HasSubstr("  #pragma unroll\n  for (int i = 0; i < 8; i += 2) {\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  #pragma unroll\n  for (int index = 0; index < 8; index += 2) {\n"));
   expect(
       text,
       [&](int64_t i) {
@@ -162,7 +163,7 @@ TEST_F(Statements, AccumulatesVectorsOverANest) {
   )");
   EXPECT_THAT(text, HasSubstr("  vec<float, 8> total;\n"));
   EXPECT_THAT(text, HasSubstr("        total[j] += x_v[j];\n"));
-  EXPECT_THAT(text, HasSubstr("  store_vec(out + at, total);\n"));
+  EXPECT_THAT(text, HasSubstr("  store_vec(out + start, total);\n"));
   expect(text, [&](int64_t i) { return 0.5 + 4 * x.at(i); }, 1e-5);
 }
 
@@ -177,6 +178,28 @@ TEST_F(Statements, ReadsOldLanesOfWhatItAssigns) {
     llvm.store %r, %po : vector<8xf32>, !llvm.ptr
   )");
   expect(text, [&](int64_t i) { return x.at(i / 8 * 8 + (i + 2) % 8); });
+}
+
+TEST_F(Statements, ChangesPlacesOfWhatAnotherReadsElsewhere) {
+  const std::string text = body(R"(
+    %a = llvm.load %px : !llvm.ptr -> vector<8xf32>
+    %b = llvm.load %py : !llvm.ptr -> vector<8xf32>
+    %r:2 = scf.for %k = %c0 to %c2 step %c1 iter_args(%u = %a, %v = %b)
+        -> (vector<8xf32>, vector<8xf32>) : i32 {
+      %n = vector.shuffle %v, %v [1, 2, 3, 4, 5, 6, 7, 0] : vector<8xf32>, vector<8xf32>
+      %m = arith.negf %n : vector<8xf32>
+      scf.yield %m, %u : vector<8xf32>, vector<8xf32>
+    }
+    %s = arith.subf %r#0, %r#1 : vector<8xf32>
+    llvm.store %s, %po : vector<8xf32>, !llvm.ptr
+  )");
+  expect(
+      text,
+      [&](int64_t i) {
+        const int64_t next = i / 8 * 8 + (i + 1) % 8;
+        return float(-x.at(next)) - float(-y.at(next));
+      },
+      1e-6);
 }
 
 TEST_F(Statements, ChoosesWithoutBranchesWhereNothingIsToBeDone) {
@@ -209,7 +232,7 @@ TEST_F(Statements, ChoosesWithoutBranchesWhereNothingIsToBeDone) {
       llvm.store %one, %po : f32, !llvm.ptr
     }
   )");
-  EXPECT_THAT(text, HasSubstr("? x[at] : 0.0f"));
+  EXPECT_THAT(text, HasSubstr("? x[start] : 0.0f"));
   EXPECT_THAT(text, HasSubstr("  if (!"));
   expect(
       text,
@@ -264,7 +287,7 @@ TEST_F(Statements, KeepsChunksInRegisters) {
     llvm.store %r, %po : vector<8xf32>, !llvm.ptr
   )");
   EXPECT_THAT(text, HasSubstr("  vec<float, 8> x_kept[2];\n"));
-  EXPECT_THAT(text, HasSubstr("      x_kept[i][j] = x_v[j] * "));
+  EXPECT_THAT(text, HasSubstr("      x_kept[index][j] = x_v[j] * "));
   expect(text, [&](int64_t i) { return 3 * x.at(i); }, 1e-5);
 }
 
@@ -287,8 +310,9 @@ TEST_F(Statements, ReducesOverTheBlock) {
     llvm.store %best#0, %p2 : f32, !llvm.ptr
   )");
   EXPECT_THAT(text, HasSubstr("const float total = block_reduce<32>(x_e, Sum{});\n"));
-  EXPECT_THAT(text, HasSubstr("const auto best = block_reduce<32>(arg_pair<float>{x_e, (i64)at}, "
-                              "ArgMax{});\n"));
+  EXPECT_THAT(text,
+              HasSubstr("const auto best = block_reduce<32>(arg_pair<float>{x_e, (i64)start}, "
+                        "ArgMax{});\n"));
   EXPECT_THAT(text,
               HasSubstr("const bool any = block_reduce<32>((u32)(x_e > 0.0f), Or{}) != 0;\n"));
   EXPECT_THAT(text, HasSubstr("  block_sync();\n"));
@@ -323,7 +347,7 @@ TEST_F(Statements, FindsFormulasOfMovedLanes) {
                          {"8, 1, 10, 3, 12, 5, 14, 7", "j % 2 != 0 ? x_v[j] : y_v[j]"},
                          {"0, 8, 1, 9, 2, 10, 3, 11", "j % 2 == 0 ? x_v[j / 2] : y_v[j / 2]"},
                          {"8, 9, 10, 11, 12, 13, 14, 15", "y_v[j]"},
-                         {"3, 1, 4, 1, 5, 2, 6, 5", "x_v[lanes[j]]"}}) {
+                         {"3, 1, 4, 1, 5, 2, 6, 5", "x_v[source_lanes[j]]"}}) {
     std::vector<int64_t> from;
     for (size_t at = 0; at < mask.size();
          at = mask.find(' ', at) == std::string::npos ? mask.size() : mask.find(' ', at) + 1)
@@ -405,7 +429,7 @@ TEST_F(Statements, StoresAndLoadsInShortLanesOfALoop) {
       }
     } {lanes}
   )");
-  EXPECT_THAT(text, HasSubstr("out[at + j] = "));
+  EXPECT_THAT(text, HasSubstr("out[start + j] = "));
   expect(text, [&](int64_t i) { return std::max(2 * x.at(i), 0.0); }, 1e-6);
 }
 
@@ -446,7 +470,7 @@ TEST_F(Statements, SaysWhatItCannotPrint) {
   };
   for (const auto& [text, why] : std::vector<Refused>{
            {"%r = math.atan %zero : f32\nllvm.store %r, %po : f32, !llvm.ptr", "math.atan"},
-           {"llvm.intr.trap() : () -> ()", "llvm.intr.trap"},
+           {"\"llvm.intr.trap\"() : () -> ()", "llvm.intr.trap"},
            {"%b = arith.constant 1.0 : bf16\n%c = arith.addf %b, %b : bf16\n"
             "llvm.store %c, %po : bf16, !llvm.ptr",
             "arith.addf on bf16"},
