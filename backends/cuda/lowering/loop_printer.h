@@ -5,7 +5,7 @@
 // A value is a name, or it has none and is written out where it is used: expressions are made when
 // they are read, for the lane that reads them.
 #include <functional>
-#include <memory>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -145,6 +145,9 @@ class LoopPrinter {
   Expr element(mlir::Operation* op, const Lane& lane);
   Expr shuffled(mlir::Value a, mlir::Value b, llvm::ArrayRef<int64_t> mask, const Lane& lane);
   Expr tabled(mlir::DenseElementsAttr values, const Lane& lane);
+  /// The name of an array of constants in front of the loop over lanes.
+  std::string table(const std::string& hint, const std::string& type, size_t count,
+                    const std::string& items);
   Lane laneAt(const Expr& position);
   Lane laneAt(int64_t position);
   Lane laneOf(llvm::ArrayRef<int64_t> values, const Lane& lane);
@@ -189,7 +192,7 @@ class LoopPrinter {
   std::string* front_ = nullptr;  // statements in front of the loop over lanes that is being made
   int frontIndent_ = 0;
   std::vector<const Lane*> laneStack_;
-  llvm::DenseMap<mlir::Attribute, std::string> tables_;  // of constants, in front of the same loop
+  std::map<std::string, std::string> tables_;  // in front of the same loop, by their declaration
   llvm::DenseMap<mlir::Value, Bound> bound_;
   llvm::DenseSet<mlir::Value> variables_;  // that may be assigned to again
   int counters_ = 0;                       // loops called k that are open

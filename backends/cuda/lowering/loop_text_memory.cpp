@@ -34,11 +34,22 @@ Lane LoopPrinter::laneOf(ArrayRef<int64_t> values, const Lane& lane) {
   if (lane.variable.empty()) return laneAt(values[0] == kAnyElement ? 0 : values[0]);
   if (auto formula = formulaOf(values, lane.variable))
     return {formula->text, numbers, lane.variable, formula->level};
-  std::string name = names_.unique("source_lanes"), items;
+  std::string items;
   for (int64_t value : values)
     items += (items.empty() ? "" : ", ") + std::to_string(value == kAnyElement ? 0 : value);
-  inFront("constexpr int " + name + "[" + std::to_string(values.size()) + "] = {" + items + "};");
+  const std::string name = table("source_lanes", "constexpr int", values.size(), items);
   return {name + "[" + lane.variable + "]", numbers, lane.variable};
+}
+
+std::string LoopPrinter::table(const std::string& hint, const std::string& type, size_t count,
+                               const std::string& items) {
+  std::string& known = tables_[type + items];
+  // Outside of loops over lanes nobody knows how long a name holds.
+  if (known.empty() || !front_) {
+    known = names_.unique(hint);
+    inFront(type + " " + known + "[" + std::to_string(count) + "] = {" + items + "};");
+  }
+  return known;
 }
 
 Expr LoopPrinter::shuffled(Value a, Value b, ArrayRef<int64_t> mask, const Lane& lane) {
@@ -95,17 +106,9 @@ Expr LoopPrinter::tabled(DenseElementsAttr values, const Lane& lane) {
       return *formula;
     }
   }
-  std::string& name = tables_[values];
-  if (name.empty()) {
-    name = names_.unique("table");
-    std::string text;
-    for (Attribute item : items) text += (text.empty() ? "" : ", ") + literal(item, type).text;
-    inFront("const " + typeName(type) + " " + name + "[" + std::to_string(items.size()) + "] = {" +
-            text + "};");
-  }
-  std::string table = name;
-  if (!front_) tables_.erase(values);
-  return {table + "[" + lane.text + "]"};
+  std::string text;
+  for (Attribute item : items) text += (text.empty() ? "" : ", ") + literal(item, type).text;
+  return {table("table", "const " + typeName(type), items.size(), text) + "[" + lane.text + "]"};
 }
 
 Expr LoopPrinter::element(Operation* op, const Lane& lane) {
