@@ -549,7 +549,10 @@ void LoopPrinter::laneStatement(Operation* op, const Step& step, const Lane& lan
     bound_[value] = {Bound::Form::Array, {name}};
     return;
   }
-  if (staysInline(op, e)) return;
+  // Where everybody makes it again there is nothing to name.
+  const bool taken =
+      llvm::any_of(value.getUses(), [&](OpOperand& use) { return isLaneUse(use, step); });
+  if (!taken || staysInline(op, e)) return;
   const std::string name = nameFor(value);
   line("const " + element + " " + name + " = " + e.text + ";", op);
   bound_[value] = {Bound::Form::InLane, {name}, lane.variable};
