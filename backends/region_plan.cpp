@@ -135,6 +135,11 @@ FailureOr<OwningOpRef<func::FuncOp>> elementaryRegion(
   return elementary;
 }
 
+bool isEmpty(Value tensor) {
+  const auto count = elementCountOf(tensorType(tensor));
+  return count && *count == DimExpr(0);
+}
+
 FailureOr<RowPlan> rowPlanOf(func::FuncOp f) {
   Block& block = f.getBody().front();
   ValueRange results = block.getTerminator()->getOperands();

@@ -17,6 +17,9 @@ std::string whyNotInRows(mlir::Operation* op);
 llvm::FailureOr<mlir::OwningOpRef<mlir::func::FuncOp>> elementaryRegion(
     mlir::func::FuncOp region, llvm::function_ref<std::string(mlir::Operation*)> whyNot);
 
+/// A tensor without elements, whatever its symbols are.
+bool isEmpty(mlir::Value tensor);
+
 struct RowPlan {
   bool flat = false;    // one long row of elements, and any part of it is a range of rows
   bool scalar = false;  // every element of the results is a row of its own

@@ -197,7 +197,7 @@ Value ScalarBuilder::isNan(Value x) { return make<arith::CmpFOp>(arith::CmpFPred
 Value ScalarBuilder::opposite(Value x) { return make<arith::XOrIOp>(x, integer(x.getType(), 1)); }
 
 Value ScalarBuilder::fromCount(Value count, Type type) {
-  Value n = make<arith::SIToFPOp>(getElementTypeOrSelf(type), count);
+  Value n = b.createOrFold<arith::SIToFPOp>(loc, getElementTypeOrSelf(type), count);
   return isa<VectorType>(type) ? splat(n, widthOf(type)) : n;
 }
 Value ScalarBuilder::noPosition(Type type) {

@@ -37,7 +37,7 @@ for backend in backends/*/; do
   [ -d "$backend/device" ] && may "$backend/device" "($backend/(device|hostexec)|cuda_headers|runtime)/"
   folder=$backend
   [ -d "$backend/lowering" ] && folder=$backend/lowering
-  may "$folder" "($backend|passes|ir|runtime|mlir|llvm|lld)/|backends/[a-z_]+\.h"
+  may "$folder" "($backend|backends/common|passes|ir|runtime|mlir|llvm|lld)/|backends/[a-z_]+\.h"
 done
 never '(mlir|llvm|lld|clang)/' runtime backends/*/device tools/lathe
 never '(dnnl|oneapi/dnnl)' runtime ir passes frontend include tools \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/region_emitter.h"
 
-#include "backends/cpu/lowering/region_emitter_evaluator.h"
+#include "backends/cpu/lowering/row_evaluator.h"
 #include "backends/region_plan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,6 +16,8 @@ using namespace mlir;
 namespace lathe::cpu {
 namespace {
 
+using Values = loops::LoopBuilder::Values;
+
 class Emitter {
  public:
   Emitter(func::FuncOp region, const RowPlan& plan, const Tier& tier, LLVM::LLVMFuncOp kernel,
@@ -23,8 +25,8 @@ class Emitter {
       : region_(region),
         plan_(plan),
         kernel_(kernel),
-        k(b, region.getLoc(), tier, entry),
-        e(k, region, kernel, plan.flat) {
+        k(b, region.getLoc(), entry, loops::IndexStyle::wide),
+        e(k, region, kernel, tier, plan.flat) {
     auto operands = region.getBody().front().getTerminator()->getOperands();
     results_.append(operands.begin(), operands.end());
   }
@@ -38,9 +40,9 @@ class Emitter {
         some,
         [&] {
           plan_.flat ? flatLoop(begin, end) : rowLoop(begin, end);
-          return KernelBuilder::Values();
+          return Values();
         },
-        [] { return KernelBuilder::Values(); });
+        [] { return Values(); });
     k.make<LLVM::ReturnOp>(ValueRange());
     DimExpr rows = 1, cost = 0;
     if (plan_.flat) {
@@ -70,15 +72,13 @@ class Emitter {
   DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
 
   // Computes results along one lane and only then stores, as a result may be an operand's buffer.
-  KernelBuilder::Values storeAll(ArrayRef<unsigned> which, const Index& index, const Coord& lane,
-                                 Value rowStart) {
-    e.storedLane = lane.base;
+  Values storeAll(ArrayRef<unsigned> which, const Index& index, const Coord& position) {
+    e.storedPosition = position;
     e.storedLevel = k.top();
-    KernelBuilder::Values values;
+    Values values;
     for (unsigned r : which) values.push_back(e.eval(results_[r], index));
-    for (auto [r, v] : llvm::zip(which, values))
-      e.store(r, v, rowStart ? k.add(rowStart, lane.base) : lane.base, index);
-    e.storedLane = {};
+    for (auto [r, v] : llvm::zip(which, values)) e.storeResult(r, v, position, index);
+    e.storedPosition.reset();
     return {};
   }
 
@@ -87,7 +87,7 @@ class Emitter {
     SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
     e.overLanes(begin, end, {}, e.widthFor(std::nullopt, {}), {},
                 [&](const Coord& lane, int64_t width, Value mask, ValueRange) {
-                  return storeAll(all, Index{{lane}, width, mask}, lane, {});
+                  return storeAll(all, Index{{lane}, width, mask}, lane);
                 });
   }
 
@@ -96,27 +96,27 @@ class Emitter {
     SmallVector<unsigned> counted;
     for (unsigned i = 0; i < plan_.rowDims.size(); ++i)
       if (!(plan_.rowDims[i] == DimExpr(1))) counted.push_back(i);
-    KernelBuilder::Values first;
+    Values first;
     if (counted.size() > 1) {
       Value rest = begin;
       for (unsigned i : llvm::reverse(counted)) {
-        Value n = e.size(plan_.rowDims[i]);
+        Value n = e.m.scalar(e.size(plan_.rowDims[i]));
         first.push_back(i == counted[0] ? rest : k.rem(rest, n));
         rest = k.div(rest, n);
       }
       std::reverse(first.begin(), first.end());
     }
     k.loop(begin, end, 1, first, [&](Value i, ValueRange digits) {
-      e.rowNumber = i;
+      e.rowNumber = e.m.of(i);
       e.rowDims = plan_.rowDims;
-      e.row.assign(plan_.rowDims.size(), IndexMath(k).constant(0));
+      e.row.assign(plan_.rowDims.size(), Coord(0));
       for (auto [n, axis] : llvm::enumerate(counted)) {
-        Coord c{counted.size() == 1 ? i : digits[n]};
-        if (auto d = plan_.rowDims[axis].asConstant()) c.hi = *d - 1;
-        e.row[axis] = c;
+        const int64_t size = plan_.rowDims[axis].asConstant().value_or(Coord::kUnbounded);
+        e.row[axis] = counted.size() == 1 ? e.m.clip(*e.rowNumber, 0, size - 1)
+                                          : e.m.of(digits[n], 1, 0, size - 1);
       }
       emitRow();
-      KernelBuilder::Values next(digits);
+      Values next(digits);
       Value carry = k.i64(1);
       for (size_t n = digits.size(); n-- > 0;) {
         Value up = k.make<arith::AddIOp>(digits[n], carry);
@@ -124,8 +124,8 @@ class Emitter {
           next[n] = up;
           break;
         }
-        Value over =
-            k.make<arith::CmpIOp>(arith::CmpIPredicate::sge, up, e.size(plan_.rowDims[counted[n]]));
+        Value over = k.make<arith::CmpIOp>(arith::CmpIPredicate::sge, up,
+                                           e.m.scalar(e.size(plan_.rowDims[counted[n]])));
         next[n] = k.make<arith::SelectOp>(over, k.i64(0), up);
         carry = k.make<arith::ExtUIOp>(k.b.getI64Type(), over);
       }
@@ -153,22 +153,22 @@ class Emitter {
         for (int64_t cut : e.cutsOf(results_[r])) all.insert(cut);
       SmallVector<int64_t> cuts(all.begin(), all.end());
       int64_t width = e.widthFor(n.asConstant(), cuts);
-      Value columns = e.size(n), rowStart = k.mul(e.rowNumber, columns);
-      e.overLanes(k.i64(0), columns, cuts, width, {},
+      const Coord columns = e.size(n), rowStart = e.m.times(*e.rowNumber, columns, 1);
+      e.overLanes(k.i64(0), e.m.scalar(columns), cuts, width, {},
                   [&, &which = which](const Coord& lane, int64_t w, Value mask, ValueRange) {
                     Index index{e.row, w, mask};
                     index.coords.push_back(lane);
-                    return storeAll(which, index, lane, rowStart);
+                    return storeAll(which, index, e.m.sum(rowStart, lane, w));
                   });
     }
-    for (auto [r, v] : scalars) e.store(r, v, e.rowNumber, Index{e.row});
+    for (auto [r, v] : scalars) e.storeResult(r, v, *e.rowNumber, Index{e.row});
   }
 
   func::FuncOp region_;
   const RowPlan& plan_;
   LLVM::LLVMFuncOp kernel_;
-  KernelBuilder k;
-  Evaluator e;
+  loops::LoopBuilder k;
+  RowEvaluator e;
   SmallVector<Value> results_;
   int loops_ = 0;
 };

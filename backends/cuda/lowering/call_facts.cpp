@@ -109,9 +109,4 @@ std::string whyNotAttention(AttentionOp op) {
   return whyNotAttention(a);
 }
 
-bool isEmpty(Value tensor) {
-  const auto count = elementCountOf(tensorType(tensor));
-  return count && *count == DimExpr(0);
-}
-
 }  // namespace lathe::cuda

@@ -20,7 +20,4 @@ AttentionKernel attentionOf(KernelOp call, llvm::StringRef name);
 /// Empty if there are kernels for the op, else what stands against them.
 std::string whyNotAttention(AttentionOp op);
 
-/// A tensor without elements, whatever its symbols are.
-bool isEmpty(mlir::Value tensor);
-
 }  // namespace lathe::cuda

@@ -82,11 +82,10 @@ class FusedLinear {
   // fields of the hooks, whose names begin with `role`. Returns them as the call's arguments.
   std::string carry(const PrintedFunction& f, const std::string& role, ArrayRef<Value> operands) {
     std::string call;
-    for (auto [declared, given] : llvm::zip(f.parameters, f.arguments)) {
-      const size_t at = declared.find_last_of(" *&") + 1;
-      const std::string variable = role + "_" + declared.substr(at);
-      std::string field = declared.substr(0, at) + variable;
-      Argument argument = given;
+    for (const PrintedFunction::Parameter& parameter : f.parameters) {
+      const std::string variable = role + "_" + parameter.name;
+      std::string field = parameter.type + variable;
+      Argument argument = parameter.argument;
       if (argument.kind == Argument::Kind::Buffer)
         argument.index = buffers.lookup(operands[size_t(argument.index)]);
       p.hooks.parameters.add(field, argument);

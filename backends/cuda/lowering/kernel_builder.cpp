@@ -11,6 +11,7 @@
 #include "backends/cuda/lowering/product_calls.h"
 #include "backends/cuda/lowering/region_head.h"
 #include "backends/cuda/lowering/region_printer.h"
+#include "backends/region_plan.h"
 #include "backends/cuda/lowering/tuning_regions.h"
 #include "backends/cuda/lowering/variant_pruning.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -295,11 +295,25 @@ void LoopPrinter::call(Operation* op) {
   text += "(" + items + ")" + (truth && op->getNumResults() == 1 ? " != 0" : "");
   if (op->getNumResults() == 0 || op->use_empty()) return line(text + ";", op);
   const std::string name = nameFor(op->getResult(0));
+  const auto form = vectorOf(op->getResult(0).getType()) ? Bound::Form::Array : Bound::Form::Scalar;
   const std::string type = pair ? "auto" : typeName(op->getResult(0).getType());
   if (type.empty()) return fail(op, "with a result of another type than numbers");
   line("const " + type + " " + name + " = " + text + ";", op);
-  bound_[op->getResult(0)] = {Bound::Form::Scalar, {name + (pair ? ".value" : "")}};
+  bound_[op->getResult(0)] = {form, {name + (pair ? ".value" : "")}};
   if (pair) bound_[op->getResult(1)] = {Bound::Form::Scalar, {name + ".index"}};
+}
+
+// What the loop around a branch carries, if the branch only goes on with it where its condition
+// holds: both are one variable.
+static Value carriedBy(scf::IfOp op, unsigned i) {
+  Value result = op.getResult(i);
+  if (!result.hasOneUse() || op.getElseRegion().empty()) return {};
+  OpOperand& use = *result.use_begin();
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  Value old = op.elseYield()->getOperand(i);
+  const bool same = loop && use.getOwner() == loop.getBody()->getTerminator() &&
+                    old == loop.getRegionIterArg(use.getOperandNumber());
+  return same && op.getElseRegion().front().getOperations().size() == 1 ? old : Value();
 }
 
 void LoopPrinter::branch(scf::IfOp op) {
@@ -308,6 +322,14 @@ void LoopPrinter::branch(scf::IfOp op) {
       llvm::any_of(op.getResultTypes(), [](Type type) { return bool(vectorOf(type)); });
   std::vector<std::string> targets;
   auto target = [&](Value result) {
+    const Value old = carriedBy(op, cast<OpResult>(result).getResultNumber());
+    if (auto it = old ? bound_.find(old) : bound_.end();
+        it != bound_.end() && variables_.contains(old) && !vectors) {
+      targets.push_back(it->second.expr.text);
+      bound_[result] = it->second;
+      variables_.insert(result);
+      return;
+    }
     std::string hint = hintOf(op.getLoc());
     targets.push_back(names_.unique(hint.empty() ? "picked" : hint));
     const std::string type = typeName(result.getType());
@@ -401,8 +423,14 @@ std::vector<std::string> LoopPrinter::startLoop(scf::ForOp op, const Lane* lane)
     BlockArgument carried = op.getRegionIterArg(unsigned(i));
     const auto form = vectorOf(start.getType()) ? Bound::Form::Array : Bound::Form::Scalar;
     // What nobody else reads goes on in its own variable.
+    auto branching = dyn_cast<scf::IfOp>(op->getParentOp());
+    const bool inBranch =
+        branching && start.hasNUses(2) && llvm::any_of(branching.getResults(), [&](OpResult r) {
+          return carriedBy(branching, r.getResultNumber()) == start;
+        });
     const bool goesOn =
-        variables_.contains(start) && start.hasOneUse() && start.getParentBlock() == op->getBlock();
+        variables_.contains(start) &&
+        (inBranch || (start.hasOneUse() && start.getParentBlock() == op->getBlock()));
     std::string name;
     if (goesOn) {
       name = bound_[start].expr.text;
@@ -530,6 +558,10 @@ void LoopPrinter::laneStatement(Operation* op, const Step& step, const Lane& lan
   if (auto looping = dyn_cast<scf::ForOp>(op)) return loop(looping, &lane);
   if (op->getNumResults() == 0) return storeLane(op, lane);
   Value value = op->getResult(0);
+  // Others build it again where they read it.
+  if (!needsVector(value, step) &&
+      llvm::none_of(value.getUses(), [&](OpOperand& use) { return isLaneUse(use, step); }))
+    return;
   const Expr e = build(op, &lane);
   if (!failure.empty()) return;
   const std::string element = typeName(getElementTypeOrSelf(value.getType()));

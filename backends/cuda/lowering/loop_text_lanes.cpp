@@ -222,8 +222,8 @@ int64_t lanesOf(Operation* op) {
     return vectorOf(store.getValue().getType()).getDimSize(0);
   if (auto scatter = dyn_cast<LLVM::masked_scatter>(op))
     return vectorOf(scatter.getValue().getType()).getDimSize(0);
-  if (op->getNumResults() != 1 || op->getNumRegions() || isa<LLVM::LoadOp>(op) ||
-      isa<vector::FromElementsOp>(op))
+  if (op->getNumResults() != 1 || op->getNumRegions() ||
+      isa<LLVM::LoadOp, vector::FromElementsOp, emitc::CallOpaqueOp>(op))
     return 0;
   auto type = vectorOf(op->getResult(0).getType());
   return type ? type.getDimSize(0) : 0;

@@ -3,6 +3,7 @@
 #include "backends/cuda/lowering/region_code.h"
 #include "backends/cuda/lowering/region_names.h"
 #include "backends/cuda/lowering/region_printer.h"
+#include "backends/region_plan.h"
 
 using namespace mlir;
 
@@ -26,16 +27,17 @@ FailureOr<Hook> hookOf(func::FuncOp region) {
   return Hook{std::move(*elementary), namesOf(region)};
 }
 
-PrintedFunction functionOf(RegionCode& code, const std::string& name, const std::string& fixed,
-                           const std::string& body) {
+FailureOr<PrintedFunction> functionOf(func::FuncOp region, RegionCode& code,
+                                      const std::string& name, const std::string& fixed) {
+  const std::string body = code.text();
+  if (!code.e.failure.empty()) return region.emitError(code.e.failure);
   PrintedFunction out;
   std::string list = fixed;
-  for (auto& [text, argument] : code.parameters()) {
-    list += ", " + text;
-    out.parameters.push_back(text);
-    out.arguments.push_back(argument);
+  for (const Frame::Parameter& p : code.e.parameters()) {
+    list += ", " + p.declaration + p.name;
+    out.parameters.push_back({p.declaration, p.name, p.argument});
   }
-  for (const std::string& g : code.globals) out.text += g + "\n";
+  for (const std::string& g : code.e.globals) out.text += g + "\n";
   out.text += "LT_FN void " + name + "(" + list + ") {\n" + body + "}\n";
   return out;
 }
@@ -48,36 +50,33 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
   const Value first = f.getArgument(accumulators[0]);
   const auto shape = dimExprs(first);
   if (shape.empty()) return region.emitError("an epilogue's accumulator has an axis");
-  RegionText text(1);
-  Findings known;
-  text.unique("row");
-  text.unique("column");
-  for (const std::string& n : hook->names) text.unique(n);
-  RegionCode code(f, false, text, hook->names, known);
-  code.accumulators.insert(accumulators.begin(), accumulators.end());
-  const int64_t columns = shape.back().asConstant().value_or(Atom::kUnbounded);
-  code.setRow(Linear(text.atom({.text = "row"})), ArrayRef<DimExpr>(shape).drop_back());
-  Linear lane(text.atom({.text = "column", .align = width, .hi = columns - width}));
-  if (width > 1) lane = code.openLanes(lane, width);
-  Index index = code.row;
-  index.push_back(lane);
-  code.storedPosition = code.linear(shape, index);
+  RegionCode code(f, false, hook->names, {"row", "column"});
+  ThreadEvaluator& e = code.e;
+  std::string fixed = "i64 row, i64 column";
+  Type type = code.k.b.getF32Type();
+  if (width > 1) type = VectorType::get({width}, type);
+  for (unsigned a : accumulators) {
+    const std::string& called = hook->names[a];
+    e.accumulators[a] = code.parameter(type, called);
+    fixed += width == 1 ? ", float " + called
+                        : ", const float (&" + called + ")[" + std::to_string(width) + "]";
+  }
+  const int64_t columns = shape.back().asConstant().value_or(Coord::kUnbounded);
+  Type i64 = code.k.b.getI64Type();
+  e.setRow(e.m.of(code.parameter(i64, "row")), ArrayRef<DimExpr>(shape).drop_back());
+  Coord column = e.m.of(code.parameter(i64, "column"), width, 0, columns - width);
+  Index index{e.row, width, {}};
+  index.coords.push_back(e.m.ramp(column, width));
+  const Coord position = e.linear(shape, index);
   for (auto [i, v] : llvm::enumerate(hook->results())) {
     if (!(*elementCountOf(tensorType(v)) == *elementCountOf(tensorType(first))))
       return region.emitError("an epilogue's results have the accumulator's elements: ")
              << shortType(v.getType()) << " does not fit " << shortType(first.getType());
     auto own = dimExprs(v);
-    code.store({{unsigned(i), *code.storedPosition}},
-               own == shape ? index : code.split(*code.storedPosition, own));
+    Index at = own == shape ? index : index.with(e.split(position, own, width));
+    e.storeResults({unsigned(i)}, at, position);
   }
-  if (width > 1) text.close();
-  code.finishStores();
-  if (!code.failure.empty()) return region.emitError(code.failure);
-  std::string fixed = "i64 row, i64 column";
-  for (unsigned a : accumulators)
-    fixed += width == 1 ? ", float " + hook->names[a]
-                        : ", const float (&" + hook->names[a] + ")[" + std::to_string(width) + "]";
-  return functionOf(code, name, fixed, text.str());
+  return functionOf(region, code, name, fixed);
 }
 
 }  // namespace
@@ -101,35 +100,33 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
     return region.emitError("a row function has one result, of rows");
   const auto shape = dimExprs(results[0]);
   const Type element = tensorType(results[0]).getElementType();
-  Findings known;
-  for (int round = 0;; ++round) {
-    RegionText text(1);
-    for (const char* word : {"row", "to", "lane"}) text.unique(word);
-    for (const std::string& n : hook->names) text.unique(n);
-    RegionCode code(hook->region(), false, text, hook->names, known);
-    code.sharedTarget = "to";
-    code.width = 16 * 8 / int(std::max(16u, element.getIntOrFloatBitWidth()));
-    code.registers = 64;
-    code.setRow(Linear(text.atom({.text = "row"})), ArrayRef<DimExpr>(shape).drop_back());
-    text.line(0, "const int lane = threadIdx.x;");
-    code.team = {.kind = Team::Kind::Block,
-                 .threads = threads,
-                 .rank = Linear(text.atom({.text = "lane", .hi = threads - 1, .wide = false})),
-                 .suffix = "<" + std::to_string(threads) + ">"};
-    code.reduceFirst();
-    code.overRow(
-        shape.back(), RegionCode::widthFor(shape.back(), code.width),
-        [&](const Linear& lane) {
-          Index index = code.row;
-          index.push_back(lane);
-          code.store({{0, lane}}, index);
-        },
-        [&] { code.finishStores(); });
-    if (!code.failure.empty()) return region.emitError(code.failure);
-    if (round == 2)
-      return functionOf(code, name, "i64 row, " + storedName(element) + "* to", text.str());
-    known = code.forNextRound(round);
-  }
+  llvm::SetVector<Operation*> together;
+  auto fill = [&](RegionCode& code) {
+    ThreadEvaluator& e = code.e;
+    e.sharedTarget = "to";
+    e.width = 16 * 8 / int(std::max(16u, element.getIntOrFloatBitWidth()));
+    e.team = {.kind = Team::Kind::Block,
+              .threads = threads,
+              .ofBlock = threads,
+              .rank = code.variable("lane", "threadIdx.x", false, threads - 1)};
+    e.setRow(e.m.of(code.parameter(code.k.b.getI64Type(), "row")),
+             ArrayRef<DimExpr>(shape).drop_back());
+    e.reduceFirst(together);
+    e.overRow(shape.back(), ThreadEvaluator::widthFor(shape.back(), e.width), {},
+              [&](const Coord& lane, int64_t w, Value, ValueRange) {
+                Index index{e.row, w, {}};
+                index.coords.push_back(lane);
+                e.storeResults({0}, index, lane);
+                return loops::LoopBuilder::Values();
+              });
+  };
+  const std::initializer_list<const char*> words{"row", "to", "lane"};
+  RegionCode draft(hook->region(), false, hook->names, words);
+  fill(draft);
+  together = draft.e.together;
+  RegionCode code(hook->region(), false, hook->names, words);
+  fill(code);
+  return functionOf(region, code, name, "i64 row, " + storedName(element) + "* to");
 }
 
 }  // namespace lathe::cuda

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region_names.h"
 
-#include "backends/cuda/lowering/region_text.h"
+#include <map>
+
+#include "backends/cuda/lowering/text_names.h"
 #include "ir/types.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -64,9 +66,59 @@ std::string pathName(Location location) {
 
 }  // namespace
 
+std::string nameOf(Operation* op) {
+  static const std::map<std::string, std::string> words{{"add", "sum"},
+                                                        {"sub", "difference"},
+                                                        {"mul", "product"},
+                                                        {"div", "quotient"},
+                                                        {"exp", "power"},
+                                                        {"log", "logarithm"},
+                                                        {"neg", "negated"},
+                                                        {"abs", "magnitude"},
+                                                        {"sqrt", "root"},
+                                                        {"rsqrt", "inverse_root"},
+                                                        {"reciprocal", "inverse"},
+                                                        {"sin", "sine"},
+                                                        {"cos", "cosine"},
+                                                        {"tanh", "bent"},
+                                                        {"erf", "error"},
+                                                        {"sigmoid", "sigmoid"},
+                                                        {"select", "chosen"},
+                                                        {"compare", "holds"},
+                                                        {"max", "larger"},
+                                                        {"min", "smaller"},
+                                                        {"pow", "raised"},
+                                                        {"mod", "remainder"},
+                                                        {"cast", "as"},
+                                                        {"bitcast", "bits"},
+                                                        {"reduce_sum", "total"},
+                                                        {"reduce_mean", "mean"},
+                                                        {"reduce_max", "largest"},
+                                                        {"reduce_min", "smallest"},
+                                                        {"reduce_prod", "all_product"},
+                                                        {"reduce_any", "any"},
+                                                        {"reduce_all", "all"},
+                                                        {"argmax", "best"},
+                                                        {"argmin", "least"},
+                                                        {"floor", "below"},
+                                                        {"ceil", "above"},
+                                                        {"round", "nearest"},
+                                                        {"gather", "picked"},
+                                                        {"random_bits", "random"},
+                                                        {"concat", "joined"},
+                                                        {"pad", "padded"},
+                                                        {"iota", "counted"}};
+  auto it = words.find(op->getName().stripDialect().str());
+  std::string name = it == words.end() ? op->getName().stripDialect().str() : it->second;
+  if (name == "as")
+    name += "_" + std::string(nameOf(*dtypeOf(tensorType(op->getResult(0)).getElementType())));
+  return name;
+}
+
 std::vector<std::string> namesOf(func::FuncOp region) {
-  RegionText taken(0);
-  for (const char* word : {"row", "lane", "c", "t", "i"}) taken.unique(word);
+  Names taken;
+  for (const char* word : {"row", "lane", "c", "t", "i", "place", "warp", "piece"})
+    taken.unique(word);
   Block& block = region.getBody().front();
   llvm::DenseMap<Value, std::string> roles;
   for (Operation& op : block)

@@ -5,6 +5,7 @@
 #include "backends/cuda/lowering/region_code.h"
 #include "backends/cuda/lowering/region_head.h"
 #include "backends/cuda/lowering/region_names.h"
+#include "backends/region_plan.h"
 
 using namespace mlir;
 
@@ -17,24 +18,20 @@ class Printer {
  public:
   Printer(func::FuncOp region, const RowPlan& plan, const RegionSchedule& schedule,
           const std::string& name, const std::vector<std::string>& names, const Spread& spread,
-          const Findings& known)
+          const llvm::SetVector<Operation*>& together)
       : region_(region),
         plan_(plan),
         schedule_(schedule),
         name_(name),
-        text_(1),
-        code_(region, plan.flat, text_, names, known),
-        names_(names) {
+        together_(together),
+        code_(region, plan.flat, names) {
     auto operands = region.getBody().front().getTerminator()->getOperands();
     results_.append(operands.begin(), operands.end());
-    // Names of operands are not for variables.
-    for (const std::string& n : names_) text_.unique(n);
-    code_.width = lanesFor(schedule.vectorBytes);
-    code_.team.spread = spread;
+    code_.e.width = lanesFor(schedule.vectorBytes);
+    code_.e.team.spread = spread;
   }
 
   void print() {
-    code_.registers = 64;
     if (schedule_.kind == Kind::Flat)
       plan_.flat ? printFlat() : printElements();
     else if (schedule_.kind == Kind::BlockPerColumns)
@@ -43,25 +40,29 @@ class Printer {
       printRows();
   }
 
-  RegionCode& code() { return code_; }
+  ThreadEvaluator& evaluator() { return code_.e; }
 
   PrintedKernel kernel(const std::string& head) {
+    llvm::DenseSet<unsigned> replaced;
+    for (auto [operand, result] : inPlace()) replaced.insert(operand);
+    code_.e.replace(replaced);
+    const std::string body = code_.text();
     PrintedKernel out;
     out.launch = launch_;
     out.launch.kernel = out.kernel.name = name_;
     out.launch.threads = schedule_.threads;
     std::string parameters;
-    for (auto& [text, argument] : code_.parameters()) {
-      parameters += (parameters.empty() ? "" : ", ") + text;
-      out.launch.arguments.push_back(argument);
+    for (const Frame::Parameter& p : code_.e.parameters()) {
+      parameters += (parameters.empty() ? "" : ", ") + p.declaration + p.name;
+      out.launch.arguments.push_back(p.argument);
     }
     bool random = false;
     region_.walk([&](RandomBitsOp) { random = true; });
     out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
                         (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
-    for (const std::string& g : code_.globals) out.kernel.source += g + "\n";
+    for (const std::string& g : code_.e.globals) out.kernel.source += g + "\n";
     out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) + "\n" +
-                         name_ + "(" + parameters + ") {\n" + text_.str() + "}\n";
+                         name_ + "(" + parameters + ") {\n" + body + "}\n";
     return out;
   }
 
@@ -69,7 +70,7 @@ class Printer {
     std::vector<std::pair<unsigned, unsigned>> pairs;
     for (unsigned r = 0; r < results_.size(); ++r)
       for (unsigned a = 0; a < region_.getNumArguments(); ++a)
-        if (loops_ == 1 && !code_.found.scattered.contains(a) && code_.found.operands.count(a) &&
+        if (loops_ == 1 && !code_.e.scattered.contains(a) && code_.e.read.count(a) &&
             region_.getArgument(a).getType() == results_[r].getType() &&
             (schedule_.kind == Kind::Flat || !isRowScalar(results_[r])))
           pairs.push_back({a, r});
@@ -79,11 +80,10 @@ class Printer {
  private:
   // Elements in a vector of the narrowest type that the region touches.
   int lanesFor(int bytes) {
-    int64_t widest = 8, narrowest = 64;
+    int64_t narrowest = 64;
     auto look = [&](Value v) {
       int64_t bits = std::max<int64_t>(8, tensorType(v).getElementType().getIntOrFloatBitWidth());
       narrowest = std::min(narrowest, bits);
-      widest = std::max(widest, bits);
     };
     for (Value v : region_.getArguments())
       if (tensorType(v).getRank() > 0) look(v);
@@ -97,6 +97,9 @@ class Printer {
   }
   DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
   DimExpr rows() const { return productOf(plan_.rowDims); }
+  SmallVector<unsigned> all() const {
+    return llvm::to_vector(llvm::seq<unsigned>(0, unsigned(results_.size())));
+  }
 
   // Number of this thread in the grid as an i64, or an int where that is enough.
   std::string threadNumber(bool wide) const {
@@ -105,88 +108,70 @@ class Printer {
                 : "int(blockIdx.x * " + threads + " + threadIdx.x)";
   }
 
-  void computeAt(ArrayRef<unsigned> which, const Index& index, const Linear& position) {
-    code_.storedPosition = position;
-    SmallVector<RegionCode::Store> stores;
-    for (unsigned r : which) stores.push_back({r, position});
-    code_.store(stores, index);
-    code_.storedPosition.reset();
-  }
-
-  Linear openLanes(const Linear& first, int lanes) {
-    return lanes == 1 ? first : code_.openLanes(first, lanes);
-  }
-  void closeLanes(int lanes) {
-    if (lanes > 1) text_.close();
-    code_.finishStores();
-  }
-
   // One long row of elements: a vector per thread, the rest one by one.
   void printFlat() {
     loops_ = 1;
     const DimExpr count = *elementCountOf(tensorType(results_[0]));
     auto number = count.asConstant();
-    const int lanes = code_.width;
+    const int lanes = code_.e.width;
     const bool wide = !number || *number > (int64_t(1) << 30);
-    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
     launch_.grid[0] = {count, int64_t(schedule_.threads) * lanes};
-    std::string n = code_.size(count).text();
     std::string start = threadNumber(wide);
     if (lanes > 1) start = (wide ? "(" + start + ")" : start) + " * " + std::to_string(lanes);
-    const int64_t hi = number ? *number - lanes : Atom::kUnbounded;
-    text_.unique("c");
-    text_.line(0, "const " + std::string(wide ? "i64" : "int") + " c = " + start + ";");
-    text_.openWork("if (c" + (lanes > 1 ? " + " + std::to_string(lanes) + " <= " : " < ") + n +
-                   ")");
-    Linear first(
-        text_.atom({.text = "c", .level = text_.top(), .align = lanes, .hi = hi, .wide = wide}));
-    Linear at = openLanes(first, lanes);
-    computeAt(all, {at}, at);
-    closeLanes(lanes);
-    const std::string whole = text_.take();
-    if (lanes == 1 || RegionCode::widthFor(count, lanes) == lanes) return text_.paste(whole);
+    const int64_t block = int64_t(schedule_.threads) * lanes;
+    const Coord c =
+        code_.variable("c", start, wide, number ? *number + block : Coord::kUnbounded, lanes);
+    const Coord n = code_.e.size(count);
+    auto vector = [&] {
+      const Coord lane = m().clip(m().ramp(c, lanes), 0, number.value_or(Coord::kUnbounded) - 1);
+      code_.e.storeResults(all(), Index{{lane}, lanes, {}}, lane);
+    };
+    if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
     // What a last vector would reach beyond.
-    text_.openWork("else");
-    text_.unique("i");
-    text_.open("for (" + std::string(wide ? "i64" : "int") + " i = c; i < " + n + "; ++i)");
-    Linear single(text_.atom({.text = "i",
-                              .level = text_.top(),
-                              .hi = number.value_or(Atom::kUnbounded) - 1,
-                              .wide = wide}));
-    computeAt(all, {single}, single);
-    text_.close();
-    const std::string rest = text_.take();
-    text_.paste(whole + rest);
+    auto rest = [&] {
+      Value from = m().scalar(c), to = m().scalar(n);
+      if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
+      k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
+        const Coord at = m().of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
+        code_.e.storeResults(all(), Index{{at}}, at);
+        return loops::LoopBuilder::Values();
+      });
+    };
+    const bool even = ThreadEvaluator::widthFor(count, lanes) == lanes;
+    const Coord end = m().sum(c, lanes, 1);
+    if (even)
+      code_.work(end, Predicate::sle, n, vector);
+    else
+      code_.work(end, Predicate::sle, n, vector, rest);
   }
 
   // Every thread computes a chunk of one row.
   void printElements() {
     loops_ = 1;
     const DimExpr cols = columns(results_[0]);
-    const bool serial = hasLaneReductions();
-    const int lanes = serial ? 1 : RegionCode::widthFor(cols, code_.width);
+    const int lanes = hasReductions() ? 1 : ThreadEvaluator::widthFor(cols, code_.e.width);
     DimExpr chunks = 1;
     if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
     const DimExpr count = rows() * chunks;
     auto number = count.asConstant();
     const bool wide = !number || *number * lanes > (int64_t(1) << 30);
     launch_.grid[0] = {count, schedule_.threads};
-    text_.unique("t");
-    text_.line(0,
-               "const " + std::string(wide ? "i64" : "int") + " t = " + threadNumber(wide) + ";");
-    text_.openWork("if (t < " + code_.size(count).text() + ")");
-    const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
-    Linear t(text_.atom({.text = "t", .level = text_.top(), .hi = hi, .wide = wide}));
-    auto [row, chunk] = code_.divide(t, chunks, "row", "vector");
-    code_.setRow(row, plan_.rowDims);
-    Linear lane = openLanes(chunk * lanes, lanes);
-    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
-    Index index = code_.row;
-    if (!isRowScalar(results_[0])) index.push_back(lane);
-    computeAt(all, index, code_.linear(code_.dims(results_[0]), index));
-    closeLanes(lanes);
-    text_.close();
+    const Coord t =
+        code_.variable("t", threadNumber(wide), wide, number.value_or(Coord::kUnbounded) - 1);
+    code_.work(t, Predicate::slt, code_.e.size(count), [&] {
+      auto [row, chunk] = m().divide(t, code_.e.size(chunks), 1);
+      for (auto [name, c] : {std::pair("row", row), std::pair("vector", chunk)})
+        if (c.terms.size() == 1) k().named(name, c.terms[0].first);
+      code_.e.setRow(row, plan_.rowDims);
+      Index index{code_.e.row, lanes, {}};
+      if (!isRowScalar(results_[0])) {
+        const int64_t hi = cols.asConstant().value_or(Coord::kUnbounded) - 1;
+        index.coords.push_back(m().clip(m().ramp(m().times(chunk, lanes, 1), lanes), 0, hi));
+      }
+      code_.e.storeResults(all(), index, code_.e.linear(code_.e.dims(results_[0]), index));
+    });
   }
+
   // Every warp of a block computes its share of the same elements, one per lane.
   void printColumns() {
     loops_ = 0;  // warps read what one of them replaces: nothing is in place
@@ -194,30 +179,33 @@ class Printer {
     auto number = count.asConstant();
     const bool wide = !number || *number > (int64_t(1) << 30);
     launch_.grid[0] = {count, 32};
-    Team& team = code_.team;
-    team.kind = Team::Kind::Columns;
-    team.threads = schedule_.threads / 32;
-    team.suffix = "<" + std::to_string(schedule_.threads) + ">";
-    for (const char* name : {"place", "t", "warp"}) text_.unique(name);
-    const std::string type = wide ? "i64" : "int", n = code_.size(count).text();
-    text_.line(0, "const int warp = warp_id();");
-    text_.line(0, "const " + type + " place = " + (wide ? "(i64)blockIdx.x" : "int(blockIdx.x)") +
-                      " * 32 + lane_id();");
+    const std::string n = code_.sizeText(count);
+    const Coord warp = code_.variable("warp", "warp_id()", false, schedule_.threads / 32 - 1);
+    const Coord place = code_.variable(
+        "place", (wide ? "(i64)blockIdx.x" : "int(blockIdx.x)") + std::string(" * 32 + lane_id()"),
+        wide);
     // Nobody may leave: lanes beyond the end repeat the last element.
-    text_.line(0, "const " + type + " t = place < " + n + " ? place : " + n + " - 1;");
-    team.rank = Linear(text_.atom({.text = "warp", .hi = team.threads - 1, .wide = false}));
-    const int64_t hi = number.value_or(Atom::kUnbounded) - 1;
-    const Linear t(text_.atom({.text = "t", .hi = hi, .wide = wide}));
-    code_.setRow(t, code_.dims(results_[0]));
-    code_.reduceFirst();
-    text_.openWork("if (warp == 0 && place < " + n + ")");
-    computeAt(llvm::to_vector(llvm::seq<unsigned>(0, results_.size())), code_.row, t);
-    text_.close();
+    const Coord t = code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide,
+                                   number.value_or(Coord::kUnbounded) - 1);
+    code_.e.team = {.kind = Team::Kind::Columns,
+                    .threads = schedule_.threads / 32,
+                    .ofBlock = schedule_.threads,
+                    .rank = warp};
+    code_.e.setRow(t, code_.e.dims(results_[0]));
+    code_.e.reduceFirst(together_);
+    Value first = m().compare(Predicate::eq, warp, 0, 1);
+    Value inside = m().compare(Predicate::slt, place, code_.e.size(count), 1);
+    k().branch(
+        k().make<arith::AndIOp>(first, inside),
+        [&] {
+          code_.e.storeResults(all(), Index{code_.e.row}, *code_.e.rowNumber);
+          return loops::LoopBuilder::Values();
+        },
+        [] { return loops::LoopBuilder::Values(); });
   }
-  bool hasLaneReductions() {
-    bool any = false;
-    for (Operation& op : region_.getBody().front()) any |= isReduction(&op);
-    return any;
+
+  bool hasReductions() {
+    return llvm::any_of(region_.getBody().front(), [](Operation& op) { return isReduction(&op); });
   }
 
   // A team of threads per row.
@@ -227,7 +215,7 @@ class Printer {
     const bool cluster = schedule_.kind == Kind::ClusterPerRow;
     const bool blocks = schedule_.kind == Kind::BlocksPerRow;
     const std::string threads = std::to_string(schedule_.threads);
-    Team& team = code_.team;
+    Team& team = code_.e.team;
     team.kind = warp      ? Team::Kind::Warp
                 : cluster ? Team::Kind::Cluster
                 : blocks  ? Team::Kind::Blocks
@@ -239,52 +227,45 @@ class Printer {
         !(team.spread.last && llvm::all_of(results_, [&](Value v) { return isRowScalar(v); }));
     const int perRow = cluster || spread ? schedule_.blocks : 1;
     team.threads = warp ? 32 : schedule_.threads * perRow;
-    if (!warp) team.suffix = "<" + threads + ">";
+    team.ofBlock = warp ? 0 : schedule_.threads;
     launch_.cluster = cluster ? schedule_.blocks : 1;
     launch_.grid[0] = {count * perRow, warp ? schedule_.threads / 32 : 1};
     auto number = count.asConstant();
     const bool wide = !number || *number >= (int64_t(1) << 31);
-    const std::string type = wide ? "i64" : "int";
     std::string row = "blockIdx.x";
     if (warp) row = "(i64)blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id()";
     if (perRow > 1) row += " / " + std::to_string(perRow);
     if (warp && !wide)
       row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
-    const bool one = number && *number == 1 && !warp;
-    text_.unique("row");
-    text_.unique("lane");
-    if (!one) text_.line(0, "const " + type + " row = " + row + ";");
+    Coord rowNumber = 0;
+    if (!(number && *number == 1 && !warp))
+      rowNumber = code_.variable("row", row, wide, number.value_or(Coord::kUnbounded) - 1);
     std::string rank = warp ? "lane_id()" : "threadIdx.x";
     if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
     if (spread) {
-      const std::string piece = text_.unique("piece");
-      text_.line(0, "const int " + piece + " = blockIdx.x % " + std::to_string(perRow) + ";");
-      team.piece = Linear(text_.atom({.text = piece, .hi = perRow - 1, .wide = false}));
-      rank = piece + " * " + threads + " + threadIdx.x";
+      team.piece =
+          code_.variable("piece", "blockIdx.x % " + std::to_string(perRow), false, perRow - 1);
+      rank = "piece * " + threads + " + threadIdx.x";
     }
-    text_.line(0, "const int lane = " + rank + ";");
+    team.rank = code_.variable("lane", rank, false, team.threads - 1);
+    auto body = [&] {
+      team.level = k().top();
+      code_.e.setRow(rowNumber, plan_.rowDims);
+      blocks && !team.spread.last ? code_.e.reducePass() : printRow();
+    };
+    if (!warp) return body();
     // A warp is inside or outside as a whole.
-    if (warp) text_.openWork("if (row < " + code_.size(count).text() + ")");
-    team.rowLevel = text_.top();
-    team.rank = Linear(
-        text_.atom({.text = "lane", .level = text_.top(), .hi = team.threads - 1, .wide = false}));
-    code_.setRow(Linear(text_.atom({.text = "row",
-                                    .level = text_.top(),
-                                    .hi = number.value_or(Atom::kUnbounded) - 1,
-                                    .wide = wide})),
-                 plan_.rowDims);
-    blocks && !team.spread.last ? code_.reducePass() : printRow();
-    if (warp) text_.close();
+    code_.work(rowNumber, Predicate::slt, code_.e.size(count), body);
   }
 
   void printRow() {
-    code_.reduceFirst();
-    SmallVector<std::pair<unsigned, Val>> scalars;
+    code_.e.reduceFirst(together_);
+    SmallVector<std::pair<unsigned, Value>> scalars;
     SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
     for (unsigned r = 0; r < results_.size(); ++r) {
       if (isEmpty(results_[r])) continue;
       if (isRowScalar(results_[r])) {
-        scalars.push_back({r, code_.eval(results_[r], code_.row)});
+        scalars.push_back({r, code_.e.eval(results_[r], Index{code_.e.row})});
         continue;
       }
       DimExpr n = columns(results_[r]);
@@ -293,34 +274,37 @@ class Printer {
       it->second.push_back(r);
     }
     loops_ = int(loops.size());
-    for (auto& [n, which] : loops) {
-      const int lanes = RegionCode::widthFor(n, code_.width);
-      code_.overRow(
-          n, lanes,
-          [&, &which = which](const Linear& lane) {
-            Index index = code_.row;
-            index.push_back(lane);
-            computeAt(which, index, code_.linear(code_.dims(results_[which[0]]), index));
-          },
-          [&] { code_.finishStores(); });
-    }
+    for (auto& [n, which] : loops)
+      code_.e.overRow(n, ThreadEvaluator::widthFor(n, code_.e.width), {},
+                      [&, &which = which](const Coord& lane, int64_t w, Value, ValueRange) {
+                        Index index{code_.e.row, w, {}};
+                        index.coords.push_back(lane);
+                        code_.e.storeResults(
+                            which, index, code_.e.linear(code_.e.dims(results_[which[0]]), index));
+                        return loops::LoopBuilder::Values();
+                      });
     if (scalars.empty()) return;
-    text_.open("if (lane == 0)");
-    for (auto& [r, v] : scalars) {
-      Type element = tensorType(results_[r]).getElementType();
-      text_.line(text_.top(), names_[region_.getNumArguments() + r] + "[" + code_.rowNumber.text() +
-                                  "] = " + code_.stored(element, v) + ";");
-    }
-    text_.close();
+    Value first = m().compare(Predicate::eq, code_.e.team.rank, 0, 1);
+    k().branch(
+        first,
+        [&] {
+          for (auto& [r, v] : scalars)
+            code_.e.storeValue(r, v, *code_.e.rowNumber, Index{code_.e.row});
+          return loops::LoopBuilder::Values();
+        },
+        [] { return loops::LoopBuilder::Values(); });
   }
+
+  using Predicate = arith::CmpIPredicate;
+  loops::LoopBuilder& k() { return code_.k; }
+  loops::IndexMath& m() { return code_.e.m; }
 
   func::FuncOp region_;
   const RowPlan& plan_;
   RegionSchedule schedule_;
   std::string name_;
-  RegionText text_;
+  const llvm::SetVector<Operation*>& together_;  // found when the code was made before
   RegionCode code_;
-  const std::vector<std::string>& names_;
   SmallVector<Value> results_;
   Launch launch_;
   int loops_ = 0;
@@ -329,27 +313,28 @@ class Printer {
 struct Made {
   PrintedKernel kernel;
   std::vector<std::pair<unsigned, unsigned>> inPlace;
-  Findings found;
+  llvm::SetVector<Operation*> together;
 };
 
 // A kernel of the elementary form `f` of a region.
 FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
                      const std::string& name, const RegionSchedule& schedule,
                      const std::string& title, const Spread& spread = {}) {
-  Findings known;
-  const std::vector<std::string> names = namesOf(region);
-  for (int round = 0;; ++round) {
-    Printer printer(f, plan, schedule, name, names, spread, known);
-    printer.print();
-    RegionCode& code = printer.code();
-    if (!code.failure.empty()) return region.emitError(code.failure);
-    if (round == 2)
-      return Made{printer.kernel(headOf(region, name + ": " + title)), printer.inPlace(),
-                  std::move(code.found)};
-    Findings next = code.forNextRound(round);
-    for (auto [operand, result] : printer.inPlace()) next.replaced.insert(operand);
-    known = std::move(next);
+  // Which reductions the whole team makes is known only when the code has been made; they come
+  // before all else, so that what they read stays in registers.
+  llvm::SetVector<Operation*> together;
+  if (schedule.kind != Kind::Flat) {
+    Printer draft(f, plan, schedule, name, namesOf(region), spread, {});
+    draft.print();
+    together = draft.evaluator().together;
   }
+  Printer printer(f, plan, schedule, name, namesOf(region), spread, together);
+  printer.print();
+  Made made{printer.kernel(headOf(region, name + ": " + title)), printer.inPlace(),
+            printer.evaluator().together};
+  if (const std::string& failure = printer.evaluator().failure; !failure.empty())
+    return region.emitError(failure);
+  return made;
 }
 
 // A kernel for each depth of reductions, and one that writes the results.
@@ -359,7 +344,7 @@ FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const 
   alone.kind = Kind::BlockPerRow;
   auto whole = make(region, f, plan, name, alone, "");
   if (failed(whole)) return failure();
-  Spread spread{.reductions = whole->found.together};
+  Spread spread{.reductions = whole->together};
   std::set<int> depths;
   const auto depthOf = depthsOf(f);
   for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));

@@ -65,9 +65,13 @@ llvm::FailureOr<PrintedRegion> printRegion(mlir::func::FuncOp region, const std:
 
 /// A device function for a hook of a kernel template.
 struct PrintedFunction {
-  std::string text;                     ///< definitions in front of the kernel
-  std::vector<std::string> parameters;  ///< "const bf16* __restrict__ bias", behind the fixed ones
-  std::vector<Argument> arguments;  ///< of the parameters, in the order of the region's operands
+  struct Parameter {
+    std::string type;  ///< "const bf16* "
+    std::string name;  ///< "bias"
+    Argument argument;
+  };
+  std::string text;                   ///< definitions in front of the kernel
+  std::vector<Parameter> parameters;  ///< behind the fixed ones
 };
 
 /// `name(i64 row, i64 column, const float (&NAME)[8], parameters)`, or of `float` for width 1: the

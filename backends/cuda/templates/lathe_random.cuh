@@ -17,6 +17,10 @@ LT_FN uint4 philox(u64 counter, u64 key) {
   return c;
 }
 
+LT_FN vec<i32, 4> random_words(i64 block, i64 seed) {
+  return bit_cast<vec<i32, 4>>(philox((u64)block, (u64)seed));
+}
+
 LT_FN void randomBits(i32* y, const i64* seed, i64 count) {
   const i64 step = (i64)gridDim.x * blockDim.x;
   const u64 key = (u64)*seed;

@@ -32,9 +32,9 @@ class RegionHooks : public ::testing::Test {
   void run(const PrintedFunction& f, const std::string& head, std::string body, int blocks,
            int threads, const std::vector<Array>& inputs, std::vector<Array*> buffers) {
     std::string parameters = head, call;
-    for (const std::string& p : f.parameters) {
-      parameters += (parameters.empty() ? "" : ", ") + p;
-      call += ", " + p.substr(p.find_last_of(" *") + 1);
+    for (const PrintedFunction::Parameter& p : f.parameters) {
+      parameters += (parameters.empty() ? "" : ", ") + p.type + p.name;
+      call += ", " + p.name;
     }
     body.replace(body.find("CALL"), 4, call);
     const std::string source = "#include \"lathe_device.cuh\"\n" + f.text +
@@ -51,17 +51,17 @@ class RegionHooks : public ::testing::Test {
     };
     for (const Array& a : inputs) upload(a);
     const size_t fixed = words.size();
-    for (const Argument& a : f.arguments) {
-      ASSERT_EQ(a.kind, Argument::Kind::Buffer);
-      upload(*buffers[size_t(a.index)]);
+    for (const PrintedFunction::Parameter& p : f.parameters) {
+      ASSERT_EQ(p.argument.kind, Argument::Kind::Buffer);
+      upload(*buffers[size_t(p.argument.index)]);
     }
     std::vector<void*> arguments;
     for (void*& w : words) arguments.push_back(&w);
     driver->launch(functions[0], {.grid = {uint32_t(blocks), 1, 1}, .threads = uint32_t(threads)},
                    arguments.data());
     driver->synchronize();
-    for (size_t i = 0; i < f.arguments.size(); ++i) {
-      Array& a = *buffers[size_t(f.arguments[i].index)];
+    for (size_t i = 0; i < f.parameters.size(); ++i) {
+      Array& a = *buffers[size_t(f.parameters[i].argument.index)];
       driver->download(a.data(), words[fixed + i], a.bytes());
     }
     for (void* w : words) driver->release(w);
@@ -146,8 +146,8 @@ TEST_F(RegionHooks, NormalizesARowIntoSharedMemory) {
     Array unused(DType::BF16, {1});
     // What the row function writes, the kernel copies into a buffer of its own.
     PrintedFunction copying = *f;
-    copying.parameters.push_back("bf16* copied");
-    copying.arguments.push_back({.kind = Argument::Kind::Buffer, .index = 2, .value = 0});
+    copying.parameters.push_back(
+        {"bf16* ", "copied", {.kind = Argument::Kind::Buffer, .index = 2, .value = 0}});
     Array out(DType::BF16, {3, n});
     std::string body = "  LATHE_SHARED(bf16, row, " + width +
                        ");\n  normRow(blockIdx.x, rowCALL);\n" +

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "backends/cuda/lowering/region_printer.h"
-#include "backends/cuda/lowering/region_text.h"
+#include "backends/cuda/lowering/text_names.h"
 #include "ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -30,7 +30,7 @@ TEST(RegionNames, AreIdentifiers) {
 }
 
 TEST(RegionNames, AreTakenOnce) {
-  RegionText text(0);
+  Names text;
   EXPECT_EQ(text.unique("x"), "x");
   EXPECT_EQ(text.unique("x"), "x2");
   EXPECT_EQ(text.unique("x2"), "x22");
@@ -40,7 +40,7 @@ TEST(RegionNames, AreTakenOnce) {
 
 // A macro, a type, a template, a function of the headers, a built-in, words of the language.
 TEST(RegionNames, HideNothingThatTextsUse) {
-  RegionText text(0);
+  Names text;
   for (const char* word : {"LT_FN",
                            "memcpy",
                            "i64",

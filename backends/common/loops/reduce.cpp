@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions: accumulators in registers; lanes along the reduced axis when the result is one
+// scalar, else along the result's own lanes; or all threads that share a row together.
+#include "backends/common/loops/reduction.h"
+#include "passes/region_ops.h"
+
+using namespace mlir;
+
+namespace lathe::loops {
+
+using Values = LoopBuilder::Values;
+
+// Others of the same box that wait for no more than the first of the group share its pass.
+void Evaluator::addPassMates(ArrayRef<Coord> coords, SmallVectorImpl<Member>& group) {
+  Operation* op = group.front().op;
+  auto shape = dims(op->getOperand(0));
+  auto axes = reducedAxes(op);
+  for (Operation& other : region_.getBody().front()) {
+    if (&other == op || !isReduction(&other) || depthOf(&other) != depthOf(op)) continue;
+    if (dims(other.getOperand(0)) != shape || reducedAxes(&other) != axes || !mayJoin(&other))
+      continue;
+    Index place = group.front().place;
+    place.coords.clear();
+    for (int64_t i = 0; i < int64_t(shape.size()); ++i)
+      if (!llvm::is_contained(axes, i) || keepsDims(&other)) place.coords.push_back(coords[i]);
+    if (!k.find(keyOf(other.getResult(0), place))) group.push_back({&other, place});
+  }
+}
+
+Value Evaluator::reduce(Operation* op, const Index& index) {
+  const bool together = isShared(op, index);
+  // Threads come together in the scope of their row, whoever asks first.
+  if (together && k.top() > sharedLevel())
+    return k.at(sharedLevel(), [&] { return reduceHere(op, index, true); });
+  return reduceHere(op, index, together);
+}
+
+Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
+  auto shape = dims(op->getOperand(0));
+  SmallVector<int64_t> axes = reducedAxes(op);
+  SmallVector<bool> reduced(shape.size());
+  for (int64_t axis : axes) reduced[axis] = true;
+  // The free coordinates, under either spelling of the result.
+  SmallVector<Coord, 4> coords(shape.size(), Coord(0));
+  size_t next = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!reduced[i]) coords[i] = index.coords[next];
+    if (!reduced[i] || keepsDims(op)) ++next;
+  }
+  llvm::erase_if(axes, [&](int64_t axis) { return shape[axis] == DimExpr(1); });
+  const bool uniform = index.uniform();
+  DimExpr elements = 1;
+  for (int64_t axis : axes) elements = elements * shape[axis];
+
+  SmallVector<Member, 2> group{{op, index}};
+  if (together ? !isMadeBefore(op) : uniform && spreadsLanes() && k.barrier() <= k.ground())
+    addPassMates(coords, group);
+  SmallVector<Reduction, 2> kinds;
+  for (Member& member : group) kinds.emplace_back(*this, member.op);
+
+  const int64_t laneAxis = uniform && spreadsLanes() && !axes.empty() ? axes.back() : -1;
+  const int64_t width = laneAxis >= 0 && !together ? laneWidth(op, laneAxis)
+                        : uniform                  ? 1
+                                                   : index.width;
+  Accumulators acc;
+  for (Reduction& r : kinds) {
+    if (width > 1) acc.vectors.append(r.start(width));
+    acc.scalars.append(r.start(1));
+  }
+  const Values startVectors = acc.vectors, startScalars = acc.scalars;
+
+  auto step = [&](const Index& at, int64_t w, ValueRange a) {
+    Values out;
+    size_t n = 0;
+    for (auto [r, member] : llvm::zip(kinds, group)) {
+      Value x = eval(member.op->getOperand(0), at);
+      if (w > 1 && !isa<VectorType>(x.getType())) x = k.splat(x, w);
+      Coord position = r.wantsPosition() ? at.coords[reducedAxes(member.op)[0]] : Coord();
+      k.loc = r.location;
+      Values lifted = r.lift(x, position, laneAxis >= 0 ? at.mask : Value(), w);
+      out.append(r.combine(a.slice(n, r.count()), lifted));
+      n += r.count();
+    }
+    return out;
+  };
+  // The same, lane after lane into accumulators of one element.
+  auto fold = [&](const Index& at, int64_t w, ValueRange a) {
+    if (w == 1) return step(at, 1, a);
+    Values xs;
+    SmallVector<Coord, 2> positions;
+    for (auto [r, member] : llvm::zip(kinds, group)) {
+      xs.push_back(eval(member.op->getOperand(0), at));
+      positions.push_back(r.wantsPosition() ? at.coords[reducedAxes(member.op)[0]] : Coord());
+    }
+    return k.loop(
+        k.index(0), k.index(w), 1, a,
+        [&](Value j, ValueRange a) {
+          Values out;
+          size_t n = 0;
+          for (auto [r, x, position] : llvm::zip(kinds, xs, positions)) {
+            Value one = isa<VectorType>(x.getType()) ? k.extract(x, j) : x;
+            if (position.vec)
+              position = m.of(k.extract(position.vec, j));
+            else if (position.lanes)
+              position = position.lanes == k.ramp(w)
+                             ? m.sum(position.base(), m.of(j, 1, 0, w - 1), 1)
+                             : m.of(k.extract(m.vector(position, w), j));
+            k.loc = r.location;
+            out.append(r.combine(a.slice(n, r.count()), r.lift(one, position, {}, 1)));
+            n += r.count();
+          }
+          return out;
+        },
+        "lanes");
+  };
+  // A pass in front of the loop that stores may read any of the row; of threads that share a row,
+  // only a pass that all of them end before any of them stores.
+  const auto storing = storedPosition;
+  if (together || (!sharesRows() && k.top() < storedLevel)) storedPosition.reset();
+  if (!together && sharesRows() && !storedPosition) storedPosition = Coord(-1);
+  Pass pass;
+  if (axes.size() == 1 && laneAxis + 1 == int64_t(shape.size())) pass.length = shape.back();
+  Pass* outerPass = std::exchange(pass_, &pass);
+
+  std::function<Accumulators(size_t, Accumulators)> nest = [&](size_t n, Accumulators a) {
+    if (n == axes.size()) {
+      Index at{coords, width, uniform ? Value() : index.mask};
+      if (width > 1)
+        a.vectors = step(at, width, a.vectors);
+      else
+        a.scalars = step(at, 1, a.scalars);
+      return a;
+    }
+    const Coord length = size(shape[axes[n]]);
+    if (n + 1 == axes.size() && laneAxis >= 0)
+      return overLanes(op, length, a, [&](const Coord& lane, int64_t w, Value mask, ValueRange v) {
+        Index at{coords, w, mask};
+        at.coords[laneAxis] = lane;
+        pass.lane = lane;
+        pass.level = k.top();
+        pass.done.clear();
+        ++pass.bodies;
+        return step(at, w, v);
+      });
+    Values all = a.vectors;
+    size_t vectors = all.size();
+    all.append(a.scalars);
+    const auto number = shape[axes[n]].asConstant();
+    Value end = m.scalar(length);
+    all = k.loop(k.integer(end.getType(), 0), end, 1, all, [&](Value i, ValueRange v) {
+      Coord saved = coords[axes[n]];
+      coords[axes[n]] = m.of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
+      Accumulators inner{Values(v.take_front(vectors)), Values(v.drop_front(vectors))};
+      inner = nest(n + 1, inner);
+      coords[axes[n]] = saved;
+      Values out = inner.vectors;
+      out.append(inner.scalars);
+      return out;
+    });
+    return Accumulators{Values(ValueRange(all).take_front(vectors)),
+                        Values(ValueRange(all).drop_front(vectors))};
+  };
+  if (!together) {
+    acc = nest(0, acc);
+  } else if (isMadeBefore(op)) {
+    acc.scalars = madeBefore(op, acc.scalars);
+  } else if (!(elements == DimExpr(0))) {
+    SmallVector<DimExpr> box;
+    for (int64_t axis : axes) box.push_back(shape[axis]);
+    const bool isLast = !axes.empty() && axes.back() + 1 == int64_t(shape.size());
+    acc.scalars = overThreads(elements, isLast ? shape.back() : DimExpr(1), acc.scalars,
+                              [&](const Coord& lane, int64_t w, Value, ValueRange v) {
+                                Index at{coords, w, {}};
+                                auto inner = split(lane, box, w);
+                                for (auto [axis, c] : llvm::zip(axes, inner)) at.coords[axis] = c;
+                                pass.lane = lane;
+                                pass.level = k.top();
+                                pass.done.clear();
+                                ++pass.bodies;
+                                return fold(at, w, v);
+                              });
+  }
+  pass_ = outerPass;
+  storedPosition = storing;
+  for (auto [tensor, bodies] : pass.stores)
+    if (bodies == pass.bodies) keptInRow(tensor);
+  if (uniform) reducedElements = reducedElements + elements;
+
+  Value mine;
+  size_t n = 0;
+  for (auto [r, member] : llvm::zip(kinds, group)) {
+    Values result;
+    const bool single = ValueRange(acc.scalars) != ValueRange(startScalars);
+    if (width > 1 && !uniform) {
+      result.append(acc.vectors.begin() + n, acc.vectors.begin() + n + r.count());
+    } else {
+      if (ValueRange(acc.vectors) != ValueRange(startVectors)) {
+        Values part(acc.vectors.begin() + n, acc.vectors.begin() + n + r.count());
+        result = r.fold(part, width);
+      }
+      if (single || result.empty()) {
+        ValueRange rest = ValueRange(acc.scalars).slice(n, r.count());
+        result = result.empty() ? Values(rest) : r.combine(result, rest);
+      }
+    }
+    k.loc = r.location;
+    if (together) result = combineThreads(member.op, result);
+    Value v = r.finish(result, k.widened(m.scalar(size(elements))));
+    n += r.count();
+    if (member.op == op)
+      mine = v;
+    else
+      k.remember(keyOf(member.op->getResult(0), member.place), v);
+  }
+  return mine;
+}
+
+}  // namespace lathe::loops
