@@ -14,6 +14,7 @@
 #include "passes/rewrite_log.h"
 #include "passes/user_patterns.h"
 #include "passes/why_not.h"
+#include "runtime/backend_plugin.h"
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
@@ -108,6 +109,7 @@ void expectValid(NumericsMode mode, Stage until) {
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep) {
   expectValid(options.mode, until);
+  loadBackendPlugins(options.backendPlugins);
   const Backend& backend = findBackend(options.backend);
   BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target};
   if (std::string problem = backend.whyNotWith(forBackend); !problem.empty())

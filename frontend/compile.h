@@ -31,6 +31,8 @@ struct CompileOptions {
   std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files
   std::vector<std::string> plugins = {};       ///< shared libraries with MLIR passes: programs!
   std::string passes = {};                     ///< textual pass pipeline that runs after fusion
+  /// Shared libraries with backends to load first (runtime/backend_plugin.h): programs!
+  std::vector<std::string> backendPlugins = {};
 
   uint64_t stopAfterRewrite = ~uint64_t(0);  ///< apply so many rewrites and no more
   uint64_t skipAttempt = ~uint64_t(0);       ///< leave out the rewrite that this attempt would make

@@ -38,8 +38,11 @@ std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
     if (it != registry().factories.end()) factory = it->second;
   }
   if (!factory)
-    throw Error(ErrorCode::Unsupported, "the program is for backend '" + program->backend +
-                                            "', this process has: " + known);
+    throw Error(ErrorCode::Unsupported,
+                "the program is for backend '" + program->backend +
+                    "', this process has: " + known +
+                    "; --load-backend-plugin (SessionOptions::backendPlugins) loads another from "
+                    "a shared library");
   return factory(std::move(program), options);
 }
 

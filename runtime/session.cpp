@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/backend_plugin.h"
 #include "runtime/bound_weights.h"
 #include "runtime/error.h"
 #include "runtime/executor.h"
@@ -139,6 +140,7 @@ Session::Session(std::shared_ptr<const Program> program, const SessionOptions& o
     throw Error(ErrorCode::InvalidArgument,
                 "Session: expected a program, got a null pointer; compile one or open an artifact");
   impl_->program = std::move(program);
+  loadBackendPlugins(options.backendPlugins);
   impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->states.resize(impl_->program->states.size());
   for (const EntryPoint& e : impl_->program->entries)

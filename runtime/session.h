@@ -35,6 +35,8 @@ struct SessionOptions {
   /// For programs of the cuda backend: "gpu", "host" (the kernels run on this CPU) or, by default,
   /// what LATHE_CUDA_DEVICE says, else "gpu".
   std::string device = {};
+  /// Shared libraries with backends to load first (runtime/backend_plugin.h): programs!
+  std::vector<std::string> backendPlugins = {};
 };
 
 struct CallProfile {
