@@ -31,6 +31,7 @@ CompileOptions optionsOf(const ModelRequest& r) {
   o.patternFiles = r.patternFiles;
   o.plugins = r.plugins;
   o.passes = r.passes;
+  o.backendPlugins = r.backendPlugins;
   return o;
 }
 

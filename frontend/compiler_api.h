@@ -32,6 +32,7 @@ struct ModelRequest {
   std::string mode;  ///< "strict", "relaxed" or "fast"; empty for the default
   std::vector<std::string> patternFiles, plugins;
   std::string passes;
+  std::vector<std::string> backendPlugins;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
 };
 

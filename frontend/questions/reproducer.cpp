@@ -219,6 +219,8 @@ static std::string flagsOf(const TrialOptions& trial) {
   for (const std::string& file : c.patternFiles) flags += " --patterns " + shellWord(file);
   for (const std::string& file : c.plugins) flags += " --load-pass-plugin " + shellWord(file);
   if (!c.passes.empty()) flags += " --passes " + shellWord(c.passes);
+  for (const std::string& file : c.backendPlugins)
+    flags += " --load-backend-plugin " + shellWord(file);
   return flags;
 }
 

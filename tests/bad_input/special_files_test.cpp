@@ -15,6 +15,7 @@
 #include "ir/context.h"
 #include "passes/pdl_patterns.h"
 #include "passes/plugins.h"
+#include "runtime/backend_plugin.h"
 #include "runtime/checkpoint.h"
 #include "runtime/container.h"
 #include "runtime/generator.h"
@@ -47,6 +48,7 @@ std::vector<Reader> readers() {
       {"pdll_patterns", ".pdll", 0,
        [](auto& path) { loadPatternFile(createContext().get(), path); }},
       {"pass_plugin", ".so", 0, [](auto& path) { loadPassPlugin(path); }},
+      {"backend_plugin", ".so", 0, [](auto& path) { loadBackendPlugin(path); }},
       {"config", ".json", kConfigFile.maxBytes, [](auto& path) { loadLlamaConfig(path); }},
       {"generation_config", ".json", kConfigFile.maxBytes,
        [](auto& path) { loadGenerationConfig(path); }},

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "runtime/backend_plugin.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
@@ -152,6 +153,13 @@ static void addRewriteFlags(CLI::App& parser, CompileFlags& flags) {
       ->check(WholeNumber{0});
 }
 
+void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files) {
+  parser
+      .add_option("--load-backend-plugin", files,
+                  "shared library with a backend, which runs as code; may be repeated")
+      ->allow_extra_args(false);
+}
+
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
   parser.add_option("--mode", flags.mode,
                     "what fusions may change about rounding: strict, relaxed (default) or fast");
@@ -164,6 +172,7 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
                   "shared library with MLIR passes, which runs as code; may be repeated")
       ->allow_extra_args(false);
   parser.add_option("--passes", flags.passes, "passes to run after the fusions: my-pass,cse");
+  addBackendPlugins(parser, flags.backendPlugins);
   addRewriteFlags(parser, flags);
 }
 
@@ -206,6 +215,7 @@ std::string flagsText(const CompileFlags& flags) {
   for (const std::string& file : flags.patternFiles) add("--patterns", file);
   for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
   add("--passes", flags.passes);
+  for (const std::string& file : flags.backendPlugins) add("--load-backend-plugin", file);
   if (flags.skipAttempt != ~uint64_t(0)) add("--skip-attempt", std::to_string(flags.skipAttempt));
   return text;
 }
@@ -240,12 +250,14 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.patternFiles = flags.patternFiles;
   request.plugins = flags.plugins;
   request.passes = flags.passes;
+  request.backendPlugins = flags.backendPlugins;
   request.bareConfig = model.kind == ModelKind::BareConfig ||
                        (model.kind == ModelKind::Folder && flags.randomWeights);
   return request;
 }
 
 std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags) {
+  loadBackendPlugins(flags.backendPlugins);
   if (model.program) {
     const std::string& backend = model.program->backend;
     refuse(!flags.backend.empty() && flags.backend != backend, "--backend", model,

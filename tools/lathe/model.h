@@ -52,9 +52,12 @@ struct CompileFlags {
   int64_t maxSeq = 0, layers = 0;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, passes;
-  std::vector<std::string> patternFiles, plugins;
+  std::vector<std::string> patternFiles, plugins, backendPlugins;
 };
-/// Adds --mode, --patterns, --load-pass-plugin, --passes, --stop-after-rewrite and --skip-attempt.
+/// Adds --load-backend-plugin.
+void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
+/// Adds --mode, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
+/// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 
 /// Adds --layers.
@@ -71,7 +74,7 @@ std::string shellWord(const std::string& text);
 /// The request for a folder or an .mlir file: flag, then LATHE_BACKEND, then cpu. Throws
 /// Error(InvalidArgument) for flags that do not apply to this kind of model.
 ModelRequest requestFor(const Model& model, const CompileFlags& flags);
-/// The artifact's program, or a fresh compilation.
+/// The artifact's program, or a fresh compilation. Loads backends in plugins.
 std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags);
 /// The text of a stage; artifacts hold none and are refused.
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage);

@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/backend_plugin.h"
 #include "runtime/error.h"
 #include "runtime/thread_pool.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/host_roofs.h"
 #include "tools/lathe/json_output.h"
+#include "tools/lathe/model.h"
 #include "tools/lathe/nearest.h"
 #include "tools/lathe/selftest_report.h"
 #include "tools/lathe/shared_library.h"
@@ -24,6 +26,7 @@ constexpr double kMostFlushBytes = double(1 << 30);
 
 struct SelftestFlags {
   std::string mode, backend, op;
+  std::vector<std::string> backendPlugins;
   bool json = false;
   int threads = 0;
 };
@@ -166,10 +169,12 @@ int selftestVerb(const ArgumentList& arguments) {
       ->check(CLI::IsMember({"support", "test", "perf"}));
   parser->add_option("--backend", flags.backend,
                      "one backend alone (default: all but the reference)");
+  addBackendPlugins(*parser, flags.backendPlugins);
   parser->add_option("--op", flags.op, "only ops whose name matches this glob");
   addThreads(*parser, flags.threads);
   parser->add_flag("--json", flags.json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
+  loadBackendPlugins(flags.backendPlugins);
   if (flags.mode == "perf") {
     if (flags.backend == "reference")
       throw Error(ErrorCode::InvalidArgument,
