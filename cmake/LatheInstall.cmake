@@ -25,7 +25,8 @@ foreach(target lathe-opt lathe-lsp-server)
 endforeach()
 
 # Headers keep their folders below include/lathe, which is on the targets' include path. Those of
-# the compiler's inside, which show MLIR, stay at home.
+# the dialect, the passes and the steps that backends share show MLIR: they are for backends in
+# plugins, and nothing that lathe.h includes needs them.
 install(FILES include/lathe/lathe.h include/lathe/match.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
 install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   FILES_MATCHING PATTERN "*.h"
@@ -34,11 +35,12 @@ install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   PATTERN "index_limits.h" EXCLUDE)
 install(FILES backends/reference/interpreter.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends/reference)
-install(FILES ir/tensor.h ir/ops.h ir/recorded_ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir)
-install(FILES passes/pipeline.h passes/numerics.h passes/dag_pattern.h passes/match.h passes/numbers.h
-  passes/pattern_node.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/passes)
-install(FILES backends/backend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
+install(DIRECTORY ir passes DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
+  FILES_MATCHING PATTERN "*.h" PATTERN "pch.h" EXCLUDE)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/ir/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir
+  FILES_MATCHING PATTERN "*.h.inc" PATTERN "CMakeFiles" EXCLUDE)
+file(GLOB shared_steps CONFIGURE_DEPENDS backends/*.h)
+install(FILES ${shared_steps} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
 
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LatheConfigVersion.cmake

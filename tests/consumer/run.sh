@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the build tree into a temporary prefix, builds the project in this folder against it with
-# find_package(Lathe), and runs it: a compiler of graphs and a runner that never sees LLVM.
-# Usage: run.sh CMAKE BUILD_DIR CXX_COMPILER
+# find_package(Lathe), and runs it: a compiler of graphs and a runner that never sees LLVM. Then the
+# example backend, as a project of its own whose library the installed `lathe` loads.
+# Usage: run.sh CMAKE BUILD_DIR CXX_COMPILER MLIR_DIR
 set -euo pipefail
-cmake=$1 build=$2 cxx=$3
+cmake=$1 build=$2 cxx=$3 mlir=$4
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,3 +33,26 @@ mv "$work/moved" "$work/prefix"
 "$work/build/run_program" "$work/softmax.lathe"
 "$work/prefix/bin/lathe" run "$work/softmax.lathe" --input x=2x16xf32=1.0 --output "$work/y.npy"
 "$work/prefix/bin/lathe" selftest --mode test --op softmax
+
+"$cmake" -S "$here/../../examples/backends/table" -B "$work/table" -G Ninja \
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DMLIR_DIR="$mlir" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release >"$work/table.log" ||
+  { cat "$work/table.log"; exit 1; }
+"$cmake" --build "$work/table"
+"$here/no_llvm.sh" "$work/table/table_device.so"
+table=(--backend table --load-backend-plugin "$work/table/table_backend.so")
+"$work/prefix/bin/lathe" selftest --mode test "${table[@]}"
+# The same numbers as the reference's, from a program that a machine without LLVM runs.
+cat >"$work/gate.mlir" <<'IR'
+func.func @forward(%x: tensor<2x4xf32> {lathe.name = "x"}) -> (tensor<2x4xf32> {lathe.name = "y"}) {
+  %s = lathe.softmax %x axis 1 : tensor<2x4xf32>
+  %y = lathe.mul %s, %x : tensor<2x4xf32>, tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+IR
+input=(--input x=2x4xf32=1,2,3,4,5,6,7,8)
+"$work/prefix/bin/lathe" compile "$work/gate.mlir" "${table[@]}" -o "$work/gate.lathe"
+"$work/prefix/bin/lathe" run "$work/gate.mlir" --backend reference "${input[@]}" >"$work/want"
+"$work/prefix/bin/lathe" run "$work/gate.lathe" "${input[@]}" \
+  --load-backend-plugin "$work/table/table_device.so" >"$work/got"
+diff "$work/want" "$work/got"
