@@ -3,6 +3,24 @@
 from mutant import Mutant
 
 MUTANTS = [
+    # --- backends in shared libraries
+    Mutant("runtime/plugin-version", "runtime/backend_plugin.cpp",
+           "if (plugin->version != kBackendPluginVersion)",
+           "if (plugin->version > kBackendPluginVersion)",
+           "a backend built for an older Lathe is taken",
+           ("backend_plugin_test",)),
+    Mutant("runtime/plugin-built-in", "runtime/backend_plugin.cpp",
+           'kBuiltIn[] = {"cpu", "cuda", "reference"}', 'kBuiltIn[] = {"cuda", "reference"}',
+           "a plugin may take the name of the cpu backend",
+           ("backend_plugin_test",)),
+    Mutant("runtime/plugin-sides", "runtime/backend_plugin.cpp",
+           "(plugin.makeDevice && other.plugin->makeDevice);", "false;",
+           "of two libraries with devices of one name the later one is told to register",
+           ("backend_plugin_test",)),
+    Mutant("tools/plugin-of-artifact", "tools/lathe/model.cpp",
+           "  loadBackendPlugins(flags.backendPlugins);\n", "",
+           "--load-backend-plugin does nothing for a compiled program",
+           ("backend_plugins_test",)),
     # --- programs and sessions
     Mutant("runtime/plan-states", "runtime/memory_plan.cpp",
            "for (auto* ports : {&entry.outputs, &entry.statesOut})",

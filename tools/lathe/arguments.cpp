@@ -183,7 +183,8 @@ void addThreads(CLI::App& parser, int& threads) {
 }
 
 void addBackend(CLI::App& parser, std::string& backend) {
-  parser.add_option("--backend", backend, "cpu (default; LATHE_BACKEND), cuda or reference");
+  parser.add_option("--backend", backend,
+                    "cpu (default; LATHE_BACKEND), cuda, reference or one of a plugin");
 }
 
 void addTarget(CLI::App& parser, std::string& target) {

@@ -108,6 +108,7 @@ TEST_F(BackendPluginCli, AnArtifactSaysThatItNeedsOne) {
   EXPECT_EQ(outputOf(run + kLoad), want);
   EXPECT_EQ(outputOf(run + " --load-backend-plugin " + kDevice), want);
   EXPECT_THAT(outputOf("inspect " + program), HasSubstr("for backend table"));
+  EXPECT_THAT(outputOf("run --help"), HasSubstr("--load-backend-plugin"));
 }
 
 TEST_F(BackendPluginCli, SelftestJudgesIt) {
