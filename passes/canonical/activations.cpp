@@ -106,8 +106,9 @@ Value halfOnePlus(MulOp op, OpMaker& m) {
         bounded = half->x, x = op->getOperand(1 - i);
     }
   }
-  if (!x || constantOf(x) || x.getType() != op.getType() || bounded.getType() != op.getType() ||
-      !weaken(op->getContext(), Contract::ScalePlacement))
+  // Two factors of the kind would hand the half to each other for ever.
+  if (!x || constantOf(x) || isOnePlusBounded(x) || x.getType() != op.getType() ||
+      bounded.getType() != op.getType() || !weaken(op->getContext(), Contract::ScalePlacement))
     return {};
   return m.make<MulOp>(m.make<MulOp>(x, scalarLike(m, x, 0.5)), bounded);
 }

@@ -80,7 +80,9 @@ Value signOfPart(MulOp op, OpMaker& m) {
     Value s = table.getInputs()[1], first = parts.getInputs()[0], second = parts.getInputs()[1];
     auto negated = table.getInputs()[0].getDefiningOp<NegOp>();
     int64_t fromBack = tensorType(table).getRank() - int64_t(table.getAxis());
-    bool fits = negated && negated.getX() == s && !first.getDefiningOp<NegOp>() &&
+    // Equal parts are a table, too, once one of them is turned: the sign would come back for ever.
+    bool fits = negated && negated.getX() == s && first != second &&
+                !first.getDefiningOp<NegOp>() &&
                 tensorType(parts).getRank() - int64_t(parts.getAxis()) == fromBack &&
                 dimOf(tensorType(s), int64_t(table.getAxis())) &&
                 dimOf(tensorType(s), int64_t(table.getAxis())) ==
