@@ -5,21 +5,18 @@
 // of constants.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "backends/reference/interpreter.h"
 #include "ir/context.h"
-#include "ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/numerics_scope.h"
 #include "passes/rewrite_log.h"
 #include "runtime/error.h"
+#include "tests/conformance/function_values.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"
 
@@ -27,78 +24,6 @@ namespace lathe::conformance {
 namespace {
 
 using namespace mlir;
-namespace fs = std::filesystem;
-
-const Symbols kSizes{{"batch", 2}, {"seq", 3}, {"past", 2}};
-
-const std::vector<double>& specialValues() {
-  using Limits = std::numeric_limits<float>;
-  static const std::vector<double> values{0.0,
-                                          -0.0,
-                                          1.0,
-                                          -1.0,
-                                          Limits::quiet_NaN(),
-                                          Limits::infinity(),
-                                          -Limits::infinity(),
-                                          0.3,
-                                          -2.5,
-                                          1e-3,
-                                          7.0,
-                                          Limits::max(),
-                                          Limits::lowest(),
-                                          Limits::denorm_min(),
-                                          -1e-40,
-                                          88.0,
-                                          -88.0,
-                                          1e30,
-                                          -3.0,
-                                          0x1p-126};
-  return values;
-}
-
-Array valuesOf(Type type, bool special, uint64_t& state) {
-  auto tensor = cast<RankedTensorType>(type);
-  Shape shape;
-  for (int64_t i = 0; i < tensor.getRank(); ++i)
-    shape.push_back(dimExprOf(tensor, i)->evaluate(kSizes).value());
-  Array array(*dtypeOf(tensor.getElementType()), shape);
-  for (int64_t i = 0; i < array.size(); ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const uint64_t r = state >> 33;
-    if (array.dtype() == DType::Bool)
-      array.set(i, double(r % 2));
-    else if (!isFloat(array.dtype()))
-      array.set(i, double(r % 8));
-    else if (special)
-      array.set(i, specialValues()[r % specialValues().size()]);
-    else
-      array.set(i, double(r % 2001) / 500 - 2);
-  }
-  return array;
-}
-
-std::vector<Array> run(func::FuncOp function, bool special, Precision precision, uint64_t seed) {
-  std::vector<Array> arguments;
-  for (Type t : function.getArgumentTypes()) arguments.push_back(valuesOf(t, special, seed));
-  auto weight = [&](const std::string&) {
-    Array w;
-    function.walk([&](WeightOp op) {
-      uint64_t fixed = 7;
-      w = valuesOf(op.getType(), false, fixed);
-    });
-    return w;
-  };
-  return interpret(function, arguments, weight, precision, {}, kSizes);
-}
-
-std::vector<std::string> files() {
-  std::vector<std::string> names;
-  for (auto& entry : fs::directory_iterator(LATHE_TEST_DATA "/lit/passes"))
-    if (std::string name = entry.path().stem(); name.starts_with("canonical_"))
-      names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class CanonicalRewrites : public ::testing::TestWithParam<std::string> {
  protected:
@@ -115,8 +40,8 @@ class CanonicalRewrites : public ::testing::TestWithParam<std::string> {
     for (auto function : plain_->getOps<func::FuncOp>())
       for (uint64_t seed : {1, 2, 3}) {
         auto other = rewritten_->lookupSymbol<func::FuncOp>(function.getName());
-        EXPECT_EQ(difference(run(function, special, precision, seed),
-                             run(other, special, precision, seed)),
+        EXPECT_EQ(difference(runOn(function, special, precision, seed),
+                             runOn(other, special, precision, seed)),
                   "")
             << function.getName().str();
       }
@@ -151,7 +76,7 @@ TEST_P(CanonicalRewrites, ReachAFixedPoint) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, CanonicalRewrites, ::testing::ValuesIn(files()),
+INSTANTIATE_TEST_SUITE_P(Conformance, CanonicalRewrites, ::testing::ValuesIn(canonicalFiles()),
                          [](const auto& info) { return info.param.substr(10); });
 
 // Ramps that meet, touch and miss each other by one: what is proved of all elements holds for each.
@@ -175,8 +100,8 @@ TEST(ProvedConditions, HoldForEveryElement) {
       Module plain = parseModule(*context, text, "ramps.mlir"), canonical(plain->clone());
       canonicalize(*canonical);
       auto function = [](Module& m) { return m->lookupSymbol<func::FuncOp>("f"); };
-      EXPECT_EQ(firstOtherBits(run(function(plain), false, Precision::OwnDtype, 1),
-                               run(function(canonical), false, Precision::OwnDtype, 1)),
+      EXPECT_EQ(firstOtherBits(runOn(function(plain), false, Precision::OwnDtype, 1),
+                               runOn(function(canonical), false, Precision::OwnDtype, 1)),
                 "")
           << predicate << " " << offset;
       bool selects = false;
@@ -200,7 +125,7 @@ std::set<std::string> codesIn(const std::string& text) {
 // the other way round.
 TEST(CanonicalForm, HasATestAndALineForEveryRewrite) {
   std::map<std::string, std::set<std::string>> applied, written;
-  for (const std::string& name : files()) {
+  for (const std::string& name : canonicalFiles()) {
     auto context = createContext();
     std::ifstream in(LATHE_TEST_DATA "/lit/passes/" + name + ".mlir");
     std::stringstream text;

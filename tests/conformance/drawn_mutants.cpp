@@ -163,7 +163,7 @@ class Drawing {
     if (isa<WeightOp>(op)) return;
     if (!op->getResults().back().use_empty())
       add("one more user of " + name, [&](ModuleOp m) {
-        returnToo(m, at(m));
+        returnToo(at(m));
         return true;
       });
     for (auto& [to, type] : detours())

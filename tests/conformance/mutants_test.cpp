@@ -92,7 +92,7 @@ TEST(Mutants, WithOneMoreUserAreNotTaken) {
       const bool taken = mayEscape(op, target), step = isStep(op, target);
       const std::string where = op + " " + sample.name + ": " +
                                 target->getName().getStringRef().str() + " " + std::to_string(i);
-      returnToo(*mutant, target);
+      returnToo(target);
       ASSERT_TRUE(isValid(*mutant)) << where;
       const std::vector<Array> before = evaluate(*mutant, sample, op);
       canonicalizeAndFuse(*mutant);

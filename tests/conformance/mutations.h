@@ -29,7 +29,7 @@ std::vector<Mutation> allMutations(mlir::Operation* op);
 
 /// Verifies without a word: most mutants are no valid modules.
 bool isValid(mlir::ModuleOp module);
-/// Returns the results of `op` from `forward` as well: one more user.
-void returnToo(mlir::ModuleOp module, mlir::Operation* op);
+/// Returns the results of `op` from its function as well: one more user.
+void returnToo(mlir::Operation* op);
 
 }  // namespace lathe::conformance

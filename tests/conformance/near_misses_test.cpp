@@ -75,7 +75,7 @@ class NearMisses : public ::testing::TestWithParam<std::string> {
       Module mutant(spelling.clone());
       Operation* op = opsOf(*mutant)[i];
       if (i + 1 == count || isa<ConstantOp, WeightOp>(op)) continue;
-      returnToo(*mutant, op);
+      returnToo(op);
       checkOne(*mutant, sample, plain, "one more user of op " + std::to_string(i), true);
     }
   }
