@@ -14,8 +14,10 @@
 #include <sstream>
 
 #include "ir/context.h"
+#include "ir/op_builder.h"
 #include "ir/types.h"
 #include "passes/numerics_scope.h"
+#include "passes/region_ops.h"
 #include "runtime/error.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/mutations.h"
@@ -101,11 +103,32 @@ void addOtherValues(Operation* op, std::vector<Mutation>& all) {
                        }});
 }
 
+// The first place of one axis, stretched by the op, in the place of each operand.
+void addStretched(Operation* op, std::vector<Mutation>& all) {
+  if (!isElementwise(op) || op->getNumOperands() < 2) return;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    for (auto [axis, dim] : llvm::enumerate(dimsOf(tensorType(op->getOperand(i)))))
+      if (dim && !isOne(dim))
+        all.push_back({"stretched", [i, axis = axis](Operation* o) {
+                         OpBuilder b(o);
+                         OpMaker m(b, o->getLoc());
+                         Value whole = o->getOperand(i);
+                         auto sizes = dimsOf(tensorType(whole));
+                         SmallVector<StringAttr> starts(sizes.size(), m.dim(0));
+                         SmallVector<int64_t> strides(sizes.size(), 1);
+                         sizes[axis] = m.dim(1);
+                         MLIRContext* c = o->getContext();
+                         o->setOperand(i, m.make<SliceOp>(whole, DimsAttr::get(c, starts),
+                                                          DimsAttr::get(c, sizes), strides));
+                       }});
+}
+
 std::vector<Mutation> neighboursOf(Operation* op) {
   std::vector<Mutation> all = allMutations(op);
   if (auto constant = dyn_cast<ConstantOp>(op)) addConstants(constant, all);
   addOtherOps(op, all);
   addOtherValues(op, all);
+  addStretched(op, all);
   if (op->hasTrait<OpTrait::IsCommutative>())
     all.push_back({"turned operands", [](Operation* o) {
                      Value a = o->getOperand(0);
