@@ -3,6 +3,7 @@
 // constants that a rewrite looks for and for their neighbours, in every dtype's whole range.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
@@ -80,6 +81,46 @@ TEST(ConstantOperands, OfEveryIntegerDType) {
     for (int64_t i = 0; i < count; ++i) values.set(i, numbers[size_t(i)]);
     for (double c : numbers) r.operations(x, c);
     expectAsRecorded(r.graph, {{"x", values}});
+  }
+}
+
+// Ops on numbers alone, which are folded: the number is what the op makes of it in its own dtype.
+TEST(ConstantOperands, OfNothingElse) {
+  using Unary = Tensor (*)(const Tensor&);
+  const std::vector<std::pair<std::string, Unary>> ofAll{
+      {"neg", [](const Tensor& x) { return neg(x); }},
+      {"abs", [](const Tensor& x) { return abs(x); }}};
+  const std::vector<std::pair<std::string, Unary>> ofFloats{
+      {"sqrt", [](const Tensor& x) { return sqrt(x); }},
+      {"rsqrt", [](const Tensor& x) { return rsqrt(x); }},
+      {"reciprocal", [](const Tensor& x) { return reciprocal(x); }},
+      {"exp", [](const Tensor& x) { return exp(x); }},
+      {"tanh", [](const Tensor& x) { return tanh(x); }}};
+  for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64, DType::I32,
+                      DType::I8, DType::U8}) {
+    SCOPED_TRACE(std::string(nameOf(dtype)));
+    Recorder r(dtype);
+    std::vector<double> numbers;
+    for (double c :
+         {0.0, 1.0, -1.0, 2.0, 3.0, 7.0, -0.0, 0.5, 0.1, -2.5, 127.0, -128.0, 200.0, 2147483647.0})
+      if (isFloat(dtype) || (c == std::floor(c) && holds(dtype, c))) numbers.push_back(c);
+    for (double c : numbers) {
+      const std::string text = std::to_string(c);
+      for (const auto& [name, make] : ofAll) r.output(name + " " + text, make(r.number(c)));
+      if (isFloat(dtype))
+        for (const auto& [name, make] : ofFloats) r.output(name + " " + text, make(r.number(c)));
+      for (double d : numbers) {
+        const std::string both = text + " " + std::to_string(d);
+        r.output("+ " + both, r.number(c) + r.number(d));
+        r.output("- " + both, r.number(c) - r.number(d));
+        r.output("* " + both, r.number(c) * r.number(d));
+        if (isFloat(dtype) || d != 0) r.output("/ " + both, r.number(c) / r.number(d));
+        if (isFloat(dtype)) r.output("^ " + both, pow(r.number(c), r.number(d)));
+      }
+      for (DType to : {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64, DType::I32})
+        if (to != dtype) r.output("cast " + text + std::string(nameOf(to)), cast(r.number(c), to));
+    }
+    expectAsRecorded(r.graph, {});
   }
 }
 
