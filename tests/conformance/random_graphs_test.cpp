@@ -32,7 +32,7 @@ class RandomGraph {
     const int64_t steps = number(4, 22);
     for (int64_t i = 0; i < steps; ++i) grow();
     graph_.writeState("kept", clamp(state + clamp(fit(pick(), kept))));
-    for (int i = 0; i < 3; ++i) graph_.output("y" + std::to_string(i), i ? pick() : values_.back());
+    for (int i = 0; i < 3; ++i) output("y" + std::to_string(i), i ? pick() : values_.back());
   }
 
   const Graph& graph() const { return graph_; }
@@ -40,10 +40,10 @@ class RandomGraph {
 
   Arrays inputs(int64_t m, int64_t n) {
     Arrays all;
-    for (auto& [name, shape] : inputs_) {
+    for (auto& [name, dtype, shape] : inputs_) {
       Shape sizes;
       for (const Dim& d : shape) sizes.push_back(d.evaluate({{"m", m}, {"n", n}}).value());
-      all[name] = data(sizes);
+      all[name] = data(sizes, dtype);
     }
     return all;
   }
@@ -65,19 +65,37 @@ class RandomGraph {
     for (int64_t rank = number(0, 3); rank > 0; --rank) shape.push_back(randomDim());
     return shape;
   }
-  Array data(const Shape& shape) {
-    Array a(DType::F32, shape);
+  Array data(const Shape& shape, DType dtype = DType::F32) {
+    Array a(dtype, shape);
     for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(number(-3, 3)));
     return a;
   }
   void add(const Tensor& t) {
     if (t.rank() <= 4) values_.push_back(t);
   }
+  DType randomDType() {
+    const DType choices[] = {DType::F32, DType::F32, DType::BF16,
+                             DType::F16, DType::I32, DType::I8};
+    return choices[number(0, 5)];
+  }
+  // Another order of the same elements, or some of them: of any dtype.
+  Tensor moved(const Tensor& x) {
+    if (!x.rank()) return x;
+    const int64_t kind = number(0, 3);
+    return kind == 0 ? permuted(x) : kind == 1 ? reshaped(x) : kind == 2 ? part(x) : x;
+  }
+  // Kernels read and write other dtypes than they compute in, and through views.
   void input() {
     const std::string name = "x" + std::to_string(inputs_.size());
     const Dims shape = randomShape();
-    inputs_.push_back({name, shape});
-    add(graph_.input(name, DType::F32, shape));
+    const DType dtype = randomDType();
+    inputs_.push_back({name, dtype, shape});
+    Tensor x = moved(moved(graph_.input(name, dtype, shape)));
+    add(dtype == DType::F32 ? x : cast(x, DType::F32));
+  }
+  void output(const std::string& name, const Tensor& x) {
+    const DType dtype = randomDType();
+    graph_.output(name, moved(dtype == DType::F32 ? x : cast(clamp(x), dtype)));
   }
   Tensor clamp(const Tensor& t) {
     return min(max(t, scalarLike(t, -kLargest)), scalarLike(t, kLargest));
@@ -207,7 +225,7 @@ class RandomGraph {
       const int64_t start = number(0, *size - 1), stride = number(1, 2);
       return sliceAxis(x, axis, start, number(1, (*size - 1 - start) / stride + 1), stride);
     }
-    return sliceAxis(x, axis, 0, 1);
+    return sliceAxis(x, axis, number(0, 1) ? x.dim(axis) - Dim(1) : Dim(0), 1);
   }
   Tensor padded(const Tensor& x) {
     Axes low, high;
@@ -292,7 +310,12 @@ class RandomGraph {
   Graph graph_;
   Dim m_, n_;
   std::vector<Tensor> values_;
-  std::vector<std::pair<std::string, Dims>> inputs_;
+  struct Input {
+    std::string name;
+    DType dtype;
+    Dims shape;
+  };
+  std::vector<Input> inputs_;
   Arrays weights_;
 };
 
