@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that a session refuses leave nothing behind: whatever was refused between two steps, the
+// second gives what it gives in a session that was never asked; after an index that only a kernel
+// sees, from clean states on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lathe/lathe.h"
+#include "runtime/error.h"
+
+namespace lathe::conformance {
+namespace {
+
+Array numbers(Shape shape, double first = 0, DType dtype = DType::F32) {
+  Array a(dtype, std::move(shape));
+  for (int64_t i = 0; i < a.size(); ++i) a.set(i, first + double(i % 7));
+  return a;
+}
+
+// Rows of a table and a product go into a cache, a sum of it comes out; a count of the steps and
+// the largest k besides.
+Graph model() {
+  Graph g;
+  g.entry("step");
+  const Dim rows = g.dim("rows", 1, 6), capacity = g.dim("capacity", 8, 32, 4);
+  g.state("cache", DType::F32, {1, capacity, 4});
+  g.state("steps", DType::I32, {1});
+  const Tensor table = g.weight("table", DType::F32, {10, 4}),
+               product = g.weight("product", DType::F32, {4, 4});
+  const Tensor x = g.input("x", DType::F32, {rows, 4}), ids = g.input("ids", DType::I64, {rows}),
+               at = g.input("at", DType::I64, {1});
+  const Tensor added = matmul(x, product) + gather(table, ids, 0);
+  const Tensor cache = update(g.readState("cache"), reshape(added, {1, rows, 4}), at, 1);
+  g.writeState("cache", cache);
+  const Tensor steps = g.readState("steps") + scalarLike(g.readState("steps"), 1);
+  g.writeState("steps", steps);
+  g.output("sum", reduceSum(cache, {1}));
+  g.output("count", steps);
+  g.output("largest", topK(x, 3).first);
+  return g;
+}
+
+Arrays inputs(int64_t rows, double first) {
+  return {{"x", numbers({rows, 4}, first)},
+          {"ids", numbers({rows}, 1, DType::I64)},
+          {"at", numbers({1}, first, DType::I64)}};
+}
+Arrays weights(double first = 0) {
+  return {{"table", numbers({10, 4}, first)}, {"product", numbers({4, 4}, 1)}};
+}
+Arrays with(Arrays all, const std::string& name, const Array& other) {
+  all[name] = other;
+  return all;
+}
+Arrays without(Arrays all, const std::string& name) {
+  all.erase(all.find(name));
+  return all;
+}
+
+struct Mistake {
+  std::string name;
+  std::function<void(Session&)> make;
+  /// Seen by a kernel of a run that began: states keep what was written before (docs/limits.md).
+  bool inRun = false;
+};
+
+std::vector<Mistake> mistakes() {
+  auto run = [](const Arrays& given, const char* entry = "step") {
+    return [given, entry](Session& s) { s.run(entry, given); };
+  };
+  auto bind = [](const Arrays& given) { return [given](Session& s) { s.bindWeights(given); }; };
+  const Arrays good = inputs(3, 2);
+  auto index = [](double value) {
+    Array a(DType::I64, {3});
+    a.set(2, value);
+    return a;
+  };
+  auto place = [](double value) {
+    Array a(DType::I64, {1});
+    a.set(0, value);
+    return a;
+  };
+  return {
+      {"an input is missing", run(without(good, "ids"))},
+      {"an input too many", run(with(good, "y", numbers({1})))},
+      {"another entry point", run(good, "stop")},
+      {"another rank", run(with(good, "x", numbers({12})))},
+      {"another width", run(with(good, "x", numbers({3, 5})))},
+      {"another dtype", run(with(good, "x", numbers({3, 4}, 0, DType::F64)))},
+      {"rows that differ", run(with(good, "ids", numbers({2}, 0, DType::I64)))},
+      {"more rows than the range has", run(inputs(7, 0))},
+      {"no rows", run(inputs(0, 0))},
+      {"no array", run(with(good, "x", Array()))},
+      {"an index behind the table", run(with(good, "ids", index(10))), true},
+      {"an index before the table", run(with(good, "ids", index(-1))), true},
+      {"a place behind the cache", run(with(good, "at", place(10))), true},
+      {"a place before the cache", run(with(good, "at", place(-1))), true},
+      {"an entry point by number",
+       [=](Session& s) {
+         std::vector<Array> outputs;
+         s.run(1, std::vector<Array>{good.at("x"), good.at("ids"), good.at("at")}, outputs);
+       }},
+      {"too few by position",
+       [=](Session& s) {
+         std::vector<Array> outputs;
+         s.run(0, std::vector<Array>{good.at("x"), good.at("ids")}, outputs);
+       }},
+      {"a weight is missing", bind(without(weights(5), "table"))},
+      {"a weight too many", bind(with(weights(5), "other", numbers({1})))},
+      {"a weight of another shape", bind(with(weights(5), "product", numbers({4, 5})))},
+      {"a weight of another dtype",
+       bind(with(weights(5), "table", numbers({10, 4}, 0, DType::I64)))},
+      {"weights that fail",
+       [](Session& s) {
+         s.bindWeights([](const std::string& name) -> Array {
+           if (name == "product") throw Error(ErrorCode::InvalidFile, "torn");
+           return numbers({10, 4}, 5);
+         });
+       }},
+      {"no source of weights", [](Session& s) { s.bindWeights(WeightSource()); }},
+      {"a symbol that is not there", [](Session& s) { s.setSymbol("columns", 4); }},
+      {"a symbol below its range", [](Session& s) { s.setSymbol("capacity", 4); }},
+      {"a symbol above its range", [](Session& s) { s.setSymbol("capacity", 36); }},
+      {"a symbol between its multiples", [](Session& s) { s.setSymbol("capacity", 14); }},
+      {"a symbol of the inputs", [](Session& s) { s.setSymbol("rows", 3); }},
+      {"a state that is not there", [](Session& s) { s.state("rows"); }},
+  };
+}
+
+class RefusedCalls : public ::testing::TestWithParam<const char*> {
+ protected:
+  Session open() const {
+    Session s(program_, {.threads = 1, .device = "host"});
+    s.bindWeights(weights());
+    s.setSymbol("capacity", 12);
+    return s;
+  }
+  static void expectEqual(const Array& got, const Array& want, const std::string& what) {
+    ASSERT_EQ(got.shape(), want.shape()) << what;
+    ASSERT_EQ(got.dtype(), want.dtype()) << what;
+    for (int64_t i = 0; i < want.size(); ++i) EXPECT_EQ(got.at(i), want.at(i)) << what << " " << i;
+  }
+
+  std::shared_ptr<const Program> program_ =
+      std::make_shared<const Program>(compile(model(), {.backend = GetParam()}));
+};
+
+TEST_P(RefusedCalls, LeaveWeightsStatesAndSizesAsTheyWere) {
+  Session plain = open();
+  const Arrays first = plain.run("step", inputs(2, 1)), second = plain.run("step", inputs(3, 4));
+  ASSERT_EQ(second.at("count").at(0), 2);
+  for (const Mistake& mistake : mistakes()) {
+    SCOPED_TRACE(mistake.name);
+    Session s = open();
+    EXPECT_THROW(mistake.make(s), Error) << "before the first run";
+    s.resetStates();
+    const Arrays again = s.run("step", inputs(2, 1));
+    for (const auto& [name, want] : first) expectEqual(again.at(name), want, name);
+    const std::vector<Array> states{s.state("cache"), s.state("steps")};
+    for (int times = 0; times < 2; ++times) EXPECT_THROW(mistake.make(s), Error);
+    if (mistake.inRun) {
+      s.resetStates();
+      s.run("step", inputs(2, 1));
+    }
+    expectEqual(s.state("cache"), states[0], "cache");
+    expectEqual(s.state("steps"), states[1], "steps");
+    const Arrays got = s.run("step", inputs(3, 4));
+    for (const auto& [name, want] : second) expectEqual(got.at(name), want, name);
+    for (const char* state : {"cache", "steps"})
+      expectEqual(s.state(state), plain.state(state), state);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, RefusedCalls, ::testing::Values("reference", "cpu", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace lathe::conformance
