@@ -138,8 +138,14 @@ std::vector<BadInput> rows() {
       [](Program& p) { p.weights.push_back(p.weights[0]); });
   add("weight_of_a_symbol", {"weights[0].shape: expected numbers, got \"rows\""},
       [](Program& p) { p.weights[0].shape = {DimExpr::symbol("rows")}; });
-  add("state_of_an_undeclared_symbol", {"states[0].shape: the size \"cols\""},
-      [](Program& p) { p.states[0].shape = {DimExpr::symbol("cols")}; });
+  add("state_of_an_undeclared_symbol",
+      {"states[0].shape: the size \"2*cols\" has the undeclared symbol \"cols\""},
+      [](Program& p) { p.states[0].shape = {DimExpr::symbol("cols") * DimExpr(2)}; });
+  add("symbol_one_short_of_its_multiple",
+      {"symbols[0]: the range from 5 to 7 has no multiple of 8"},
+      [](Program& p) { p.symbols[0] = {"rows", 5, 7, 8}; });
+  add("symbol_without_a_name", {"symbols[0].name: expected a new name, got \"\""},
+      [](Program& p) { p.symbols[0].name = ""; });
   add("entry_point_twice", {"entries[1].name: a second entry point \"forward\""},
       [](Program& p) { p.entries.push_back(p.entries[0]); });
   add("input_in_another_slot", {"entries[0].slots[1].index: item 0 is in another slot"},
@@ -187,6 +193,41 @@ TEST(Programs, OfEveryKindOfBufferOpen) {
   TemporaryFolder folder;
   everyKind().save(folder / "good.lathe");
   EXPECT_EQ(Program::open(folder / "good.lathe")->load->slots.size(), 6u);
+}
+
+// The last that each rule allows.
+TEST(Programs, AtTheEdgesOfTheRulesOpen) {
+  const std::vector<std::pair<const char*, Change>> changes{
+      {"a symbol from 0", [](Program& p) { p.symbols[0] = {"rows", 0, 0, 1}; }},
+      {"a symbol of one value", [](Program& p) { p.symbols[0] = {"rows", 8, 8, 8}; }},
+      {"a multiple that ends the range", [](Program& p) { p.symbols[0] = {"rows", 5, 8, 8}; }},
+      {"a multiple that begins it", [](Program& p) { p.symbols[0] = {"rows", 8, 15, 8}; }},
+      {"a symbol that nothing has", [](Program& p) { p.symbols.push_back({"cols", 1, 2, 1}); }},
+      {"memory of the last slot", [](Program& p) { p.entries[0].slots[0].alias = 6; }},
+      {"memory through three slots",
+       [](Program& p) {
+         auto& slots = p.entries[0].slots;
+         for (int owner : {6, 7})
+           slots.push_back({SlotKind::Arena, DType::F32, slots[0].shape, 0, owner});
+       }},
+      {"a call without operands", [](Program& p) { p.entries[0].calls[0].operands.clear(); }},
+      {"a call of the last slot", [](Program& p) { p.entries[0].calls[0].operands = {6}; }},
+      {"no calls", [](Program& p) { p.entries[0].calls.clear(); }},
+      {"an unread constant", [](Program& p) { p.constants.push_back(Array(DType::F32, {0})); }},
+      {"another entry point",
+       [](Program& p) {
+         p.entries.push_back(p.entries[0]);
+         p.entries[1].name = "again";
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    SCOPED_TRACE(name);
+    TemporaryFolder folder;
+    Program program = everyKind();
+    change(program);
+    program.save(folder / "edge.lathe");
+    EXPECT_NO_THROW(Program::open(folder / "edge.lathe"));
+  }
 }
 
 // Sizes may have symbols, so that only a run knows them.

@@ -213,6 +213,22 @@ TEST(Arrays, BadShapesAreErrors) {
   EXPECT_EQ(elementCount(std::vector<int64_t>{int64_t(1) << 62, 8, 0}), 0);
 }
 
+TEST(Arrays, EndAtTheirLastElement) {
+  for (const Shape& shape : std::vector<Shape>{{}, {1}, {3}, {2, 3}, {0}, {3, 0}}) {
+    Array a(DType::F32, shape);
+    for (int64_t i : {int64_t(-1), a.size(), a.size() + 1, INT64_MIN, INT64_MAX}) {
+      const std::string words = "element " + std::to_string(i) + " is outside " +
+                                describe(DType::F32, shape) + ", which has " +
+                                std::to_string(a.size()) + " elements";
+      test::expectError(ErrorCode::InvalidArgument, words, [&] { a.at(i); });
+      test::expectError(ErrorCode::InvalidArgument, words, [&] { a.set(i, 1); });
+    }
+    if (!a.size()) continue;
+    a.set(a.size() - 1, 7);
+    EXPECT_EQ(a.at(a.size() - 1), 7);
+  }
+}
+
 TEST(Arrays, AreDescribed) {
   EXPECT_EQ(describe(DType::F32, std::vector<int64_t>{2, 3}), "f32[2, 3]");
   EXPECT_EQ(describe(DType::Bool, {}), "bool[]");

@@ -227,5 +227,59 @@ TEST_F(GeneratorTest, ProgramsWithOtherEntryPointsAreRefused) {
               [&] { Generator(noCache, {kVocab, 70}); });
 }
 
+// Each of the two entry points by itself, in everything that the generator relies on.
+TEST_F(GeneratorTest, EachEntryPointIsChecked) {
+  struct Row {
+    const char* name;
+    void (*change)(EntryPoint&);
+    const char* words;
+  };
+  const char *inputs = "expected the inputs input_ids", *output = "expected the one output logits",
+             *logits = "expected logits to be f32 [batch, vocab]";
+  const std::vector<Row> rows{
+      {"ids", [](EntryPoint& e) { e.inputs[0].name = "tokens"; }, inputs},
+      {"positions", [](EntryPoint& e) { e.inputs[1].name = "places"; }, inputs},
+      {"ids of i32", [](EntryPoint& e) { e.slots[0].dtype = DType::I32; }, inputs},
+      {"positions of i32", [](EntryPoint& e) { e.slots[1].dtype = DType::I32; }, inputs},
+      {"ids in a row", [](EntryPoint& e) { e.slots[0].shape.pop_back(); }, inputs},
+      {"a position per token", [](EntryPoint& e) { e.slots[1].shape.push_back(DimExpr(1)); },
+       inputs},
+      {"ids alone", [](EntryPoint& e) { e.inputs.pop_back(); }, inputs},
+      {"another output", [](EntryPoint& e) { e.outputs[0].name = "hidden"; }, output},
+      {"two outputs", [](EntryPoint& e) { e.outputs.push_back({"more", 3}); }, output},
+      {"no output", [](EntryPoint& e) { e.outputs.clear(); }, output},
+      {"logits of i32", [](EntryPoint& e) { e.slots[3].dtype = DType::I32; }, logits},
+      {"logits per token", [](EntryPoint& e) { e.slots[3].shape.push_back(DimExpr(1)); }, logits},
+      {"more logits", [](EntryPoint& e) { e.slots[3].shape[1] = DimExpr(kVocab + 1); },
+       "it has logits for 12 tokens, the model has 11"},
+      {"fewer logits", [](EntryPoint& e) { e.slots[3].shape[1] = DimExpr(kVocab - 1); },
+       "it has logits for 10 tokens, the model has 11"},
+  };
+  for (size_t entry : {0, 1})
+    for (const Row& row : rows) {
+      SCOPED_TRACE(std::string(entry ? "decode: " : "prefill: ") + row.name);
+      Program program = makeProgram();
+      row.change(program.entries[entry]);
+      Session session(std::move(program));
+      expectError(ErrorCode::InvalidArgument, row.words, [&] { Generator(session, {kVocab, 70}); });
+      expectError(ErrorCode::InvalidArgument, entry ? "decode" : "prefill",
+                  [&] { Generator(session, {kVocab, 70}); });
+    }
+}
+
+TEST_F(GeneratorTest, InputsMayStandInEitherOrder) {
+  for (size_t entry : {0, 1}) {
+    Program program = makeProgram();
+    EntryPoint& e = program.entries[entry];
+    std::swap(e.inputs[0], e.inputs[1]);
+    std::swap(e.slots[0].index, e.slots[1].index);
+    Session session(std::move(program));
+    Generator generator(session, {kVocab, 70});
+    generator.reserve(10);
+    EXPECT_EQ(likeliest(generator.prefill(ids(4))), (3 + 3) % kVocab);
+    EXPECT_EQ(likeliest(generator.next(5)), (5 + 4) % kVocab);
+  }
+}
+
 }  // namespace
 }  // namespace lathe
