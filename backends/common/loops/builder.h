@@ -33,7 +33,7 @@ class LoopBuilder : public ScalarBuilder {
   size_t levelOf(mlir::Value value) const;
   /// The innermost scope that runs under a condition: loads must not be put in front of it.
   size_t barrier() const;
-  /// The innermost such scope is where the work of a thread begins, and no condition of its own.
+  /// Where the work begins: the condition of this scope is none for what is inside.
   void setGround(size_t level) { ground_ = level; }
   size_t ground() const { return ground_; }
   /// Emits into an outer scope, in front of the loop that is being filled there.

@@ -39,6 +39,7 @@ class Emitter {
     k.branch(
         some,
         [&] {
+          k.setGround(k.top());
           plan_.flat ? flatLoop(begin, end) : rowLoop(begin, end);
           return Values();
         },

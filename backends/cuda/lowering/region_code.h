@@ -21,7 +21,8 @@ class RegionCode {
   }
   /// The text of a size: a number or its parameter.
   std::string sizeText(const DimExpr& size);
-  /// What is computed from here on is the threads' work where the condition holds.
+  /// `body` is the threads' work where the condition holds, else `otherwise`: nothing of either is
+  /// put in front of the question.
   void work(
       const Coord& x, mlir::arith::CmpIPredicate predicate, const Coord& y,
       llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = [] {});

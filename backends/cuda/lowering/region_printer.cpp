@@ -303,7 +303,7 @@ class Printer {
   const RowPlan& plan_;
   RegionSchedule schedule_;
   std::string name_;
-  const llvm::SetVector<Operation*>& together_;  // found when the code was made before
+  llvm::SetVector<Operation*> together_;  // found when the code was made before
   RegionCode code_;
   SmallVector<Value> results_;
   Launch launch_;
