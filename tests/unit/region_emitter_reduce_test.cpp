@@ -172,6 +172,33 @@ TEST_P(RegionReduce, SharesOnePassBetweenIndependentReductions) {
 }
 
 // A pass over a row serves the reductions of its axes alone.
+// One pass over a row makes all reductions that wait for nothing else.
+TEST_P(RegionReduce, MakesTwoMomentsOfARowInOnePass) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 640]) -> (f32[m], f32[m]) {
+    %square = lathe.mul %x, %x : f32[m, 640], f32[m, 640]
+    %0 = lathe.reduce_mean %x axes [1] : f32[m, 640]
+    %1 = lathe.reduce_mean %square axes [1] : f32[m, 640]
+    return %0, %1 : f32[m], f32[m]
+  })");
+  if (GetParam().tier) {
+    EXPECT_EQ(DimExpr::parse(k.kernel().costPerRow)->evaluate({}), 642);
+  } else {
+    const std::string& text = k.printed().kernels[0].kernel.source;
+    const size_t first = text.find("(x + ");
+    EXPECT_EQ(first == std::string::npos, k.schedule().kind == cuda::RegionSchedule::Kind::Flat);
+    if (first != std::string::npos) EXPECT_EQ(text.find("(x + ", first + 1), std::string::npos);
+  }
+  const Array x = floats({5, 640});
+  auto y = k.run({x}, {{"m", 5}});
+  auto sum = [&](int64_t row, int power) {
+    double total = 0;
+    for (int64_t i = 0; i < 640; ++i) total += std::pow(x.at(row * 640 + i), power);
+    return total / 640;
+  };
+  expectNear(y[0], [&](int64_t row) { return sum(row, 1); }, 1e-5, 1e-6);
+  expectNear(y[1], [&](int64_t row) { return sum(row, 2); }, 1e-5, 1e-6);
+}
+
 TEST_P(RegionReduce, KeepsReductionsOfOtherAxesApart) {
   auto k = compile(R"(func.func @f(%x: f32[m, 3, 5]) -> (f32[m], f32[m]) {
     %0 = lathe.reduce_max %x axes [1, 2] : f32[m, 3, 5]
