@@ -151,6 +151,64 @@ TEST_F(GeneratorTest, CapacityIsAMultipleOf64UpToTheModelsLength) {
   EXPECT_EQ(steps[1].capacity, 100);
 }
 
+TEST_F(GeneratorTest, CapacityKeepsToTheMultipleOfTheProgram) {
+  struct Row {
+    int64_t multiple, most, positions;
+    int64_t capacity;  // 0: refused
+  };
+  for (const Row& row : std::vector<Row>{{1, 4096, 1, 64},
+                                         {32, 4096, 1, 64},
+                                         {64, 4096, 65, 128},
+                                         {48, 4096, 1, 48},
+                                         {48, 4096, 48, 48},
+                                         {48, 4096, 49, 96},
+                                         {128, 4096, 1, 128},
+                                         {48, 100, 96, 96},
+                                         {48, 100, 97, 0},
+                                         {64, 130, 128, 128},
+                                         {64, 130, 129, 0},
+                                         {1, 130, 130, 130}}) {
+    SCOPED_TRACE(std::to_string(row.positions) + " positions in multiples of " +
+                 std::to_string(row.multiple) + " up to " + std::to_string(row.most));
+    steps.clear();
+    Program program = makeProgram();
+    program.symbols[2].multiple = row.multiple;
+    Session session(std::move(program));
+    Generator generator(session, {kVocab, row.most});
+    if (!row.capacity) {
+      expectError(ErrorCode::InvalidArgument,
+                  "expected at most " + std::to_string(row.most / row.multiple * row.multiple) +
+                      " positions, got " + std::to_string(row.positions),
+                  [&] { generator.reserve(row.positions); });
+      continue;
+    }
+    generator.reserve(row.positions);
+    generator.next(1);
+    EXPECT_EQ(steps[0].capacity, row.capacity);
+  }
+}
+
+TEST_F(GeneratorTest, OnePositionIsTheLeast) {
+  Session session(makeProgram());
+  expectError(ErrorCode::InvalidArgument, "expected at least 1 of the model's positions, got 0",
+              [&] { Generator(session, {kVocab, 0}); });
+  Generator generator(session, {kVocab, 1});
+  expectError(ErrorCode::InvalidArgument, "expected from 1 to 1 positions",
+              [&] { generator.reserve(0); });
+  generator.reserve(1);
+  EXPECT_EQ(likeliest(generator.next(3)), 3);
+}
+
+TEST_F(GeneratorTest, EntryPointsMayStandInEitherOrder) {
+  Program program = makeProgram();
+  std::swap(program.entries[0], program.entries[1]);
+  Session session(std::move(program));
+  Generator generator(session, {kVocab, 70});
+  generator.reserve(10);
+  EXPECT_EQ(likeliest(generator.prefill(ids(4))), (3 + 3) % kVocab);
+  EXPECT_EQ(likeliest(generator.next(5)), (5 + 4) % kVocab);
+}
+
 TEST_F(GeneratorTest, AProgramCompiledForLessLowersTheMaximum) {
   Session session(makeProgram({.maxCache = 50}));
   Generator generator(session, {kVocab, 100});
