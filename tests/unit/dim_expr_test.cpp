@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <random>
+#include <string>
 
 namespace lathe {
 namespace {
@@ -86,6 +89,63 @@ TEST(DimExpr, DividesExactlyOrNotAtAll) {
 
 TEST(DimExpr, ListsItsSymbolsOnce) {
   EXPECT_EQ(parsed("seq*seq+cache*seq").symbols(), (std::vector<std::string>{"cache", "seq"}));
+}
+
+// Drawn polynomials: what is computed of the expressions is computed of their values.
+TEST(DimExpr, AgreesWithItsValues) {
+  std::mt19937_64 random(11);
+  auto number = [&](int64_t lo, int64_t hi) {
+    return lo + int64_t(random() % uint64_t(hi - lo + 1));
+  };
+  auto term = [&] {
+    DimExpr product(number(-4, 4));
+    for (int64_t factors = number(0, 3); factors > 0; --factors)
+      product = product * DimExpr::symbol(std::string(1, char('a' + number(0, 2))));
+    return product;
+  };
+  auto sum = [&] {
+    DimExpr all(number(-3, 3));
+    for (int64_t terms = number(0, 3); terms > 0; --terms) all = all + term();
+    return all;
+  };
+  int quotients = 0, proved = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const DimExpr x = sum(), y = sum(), divisor = number(0, 1) ? term() : sum();
+    SCOPED_TRACE(x.text() + " and " + y.text() + " and " + divisor.text());
+    ASSERT_EQ(DimExpr::parse(x.text()), x);
+    EXPECT_EQ(x.text() == y.text(), x == y);
+    EXPECT_EQ((x - y).text() == "0", x == y);
+    EXPECT_EQ(x * y, y * x);
+    EXPECT_EQ((x + y) * divisor, x * divisor + y * divisor);
+    const auto whole = (x * divisor).dividedBy(divisor), part = x.dividedBy(divisor);
+    if (divisor.terms().size() == 1) EXPECT_EQ(whole, x);
+    if (part) EXPECT_EQ(*part * divisor, x);
+    quotients += part.has_value();
+    const bool never = x.provablyNonNegative(),
+               neverFrom = x.provablyNonNegative({{"a", 0}, {"b", 3}});
+    proved += never;
+    for (int values = 0; values < 4; ++values) {
+      const std::map<std::string, int64_t, std::less<>> at{
+          {"a", number(1, 5)}, {"b", number(1, 5)}, {"c", number(1, 5)}};
+      const int64_t a = x.evaluate(at).value(), b = y.evaluate(at).value();
+      EXPECT_EQ((x + y).evaluate(at), a + b);
+      EXPECT_EQ((x - y).evaluate(at), a - b);
+      EXPECT_EQ((x * y).evaluate(at), a * b);
+      if (auto c = x.asConstant()) EXPECT_EQ(*c, a);
+      if (never) EXPECT_GE(a, 0);
+      auto from = at;
+      from["a"] -= 1;
+      from["b"] += 2;
+      if (neverFrom) EXPECT_GE(x.evaluate(from).value(), 0);
+      for (const std::string& name : x.symbols()) {
+        auto less = at;
+        less.erase(name);
+        EXPECT_FALSE(x.evaluate(less)) << "without " << name;
+      }
+    }
+  }
+  EXPECT_GE(quotients, 300);
+  EXPECT_GE(proved, 300);
 }
 
 }  // namespace
