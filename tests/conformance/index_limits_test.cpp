@@ -88,6 +88,16 @@ std::vector<Reader> readers() {
                                iota(i, {2}, 0) * 0));
        }},
       {"only a number", 7, [](Graph&, const Tensor& i) { return i + 1; }},
+      {"only what is written", 7,
+       [](Graph& g, const Tensor& i) {
+         return update(g.input("ids", DType::I64, {2, 16}), reshape(i, {2, 1}),
+                       g.input("at", DType::I64, {2}), 1);
+       }},
+      {"only what is overwritten", 7,
+       [](Graph& g, const Tensor& i) {
+         return update(reshape(i, {1, 2}), g.input("one", DType::I64, {1, 1}),
+                       g.input("at", DType::I64, {1}), 1);
+       }},
       {"only what is read", 7,
        [](Graph& g, const Tensor& i) { return gather(i, g.input("j", DType::I64, {3}), 0); }},
   };
