@@ -58,6 +58,7 @@ def ScalarOp : OpInterface<"ScalarOp"> {
       "::mlir::Value", "emit",
       (ins "::lathe::ScalarBuilder &":$k, "::mlir::ValueRange":$operands), "", [{
         static_assert(sizeof(ConcreteOp) == 0, "the op must define emit(): what it computes");
+        return {};
       }]>];
 }
 

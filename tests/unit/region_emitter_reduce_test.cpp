@@ -199,6 +199,17 @@ TEST_P(RegionReduce, MakesTwoMomentsOfARowInOnePass) {
   expectNear(y[1], [&](int64_t row) { return sum(row, 2); }, 1e-5, 1e-6);
 }
 
+// All threads of a row read its only element: none of them may have written it.
+TEST_P(RegionReduce, LeavesTheOnlyElementOfARow) {
+  auto k = compile(R"(func.func @f(%x: f64[5, 1]) -> f64[5, 1] {
+    %0 = lathe.reduce_min %x axes [1] keep_dims true : f64[5, 1]
+    %1 = lathe.sub %x, %0 : f64[5, 1], f64[5, 1]
+    return %1 : f64[5, 1]
+  })");
+  const Array x = floats({5, 1}, DType::F64);
+  expectNear(k.run({x}, {}, true)[0], [](int64_t) { return 0; }, 0);
+}
+
 TEST_P(RegionReduce, KeepsReductionsOfOtherAxesApart) {
   auto k = compile(R"(func.func @f(%x: f32[m, 3, 5]) -> (f32[m], f32[m]) {
     %0 = lathe.reduce_max %x axes [1, 2] : f32[m, 3, 5]

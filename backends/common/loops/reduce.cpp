@@ -117,7 +117,8 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   // only a pass that all of them end before any of them stores.
   const auto storing = storedPosition;
   if (together || (!sharesRows() && k.top() < storedLevel)) storedPosition.reset();
-  if (!together && sharesRows() && !storedPosition) storedPosition = Coord(-1);  // of no element
+  // The position of no element: a row of one element is read by all threads, one of which stores.
+  if (sharesRows() && !storedPosition && (!together || axes.empty())) storedPosition = Coord(-1);
   Pass pass;
   if (axes.size() == 1 && laneAxis + 1 == int64_t(shape.size())) pass.length = shape.back();
   Pass* outerPass = std::exchange(pass_, &pass);

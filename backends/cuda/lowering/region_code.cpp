@@ -17,17 +17,19 @@ namespace {
 
 // Arrays that are written and never read: a second pass wanted something else of the row.
 void eraseUnread(func::FuncOp f) {
-  f.walk([&](LLVM::AllocaOp array) {
-    auto isStore = [](Operation* address) {
-      return llvm::all_of(address->getUsers(), [](Operation* u) { return isa<LLVM::StoreOp>(u); });
-    };
-    if (!llvm::all_of(array->getUsers(), isStore)) return;
+  SmallVector<LLVM::AllocaOp> arrays;
+  f.walk([&](LLVM::AllocaOp array) { arrays.push_back(array); });
+  auto isWritten = [](Operation* address) {
+    return llvm::all_of(address->getUsers(), [](Operation* u) { return isa<LLVM::StoreOp>(u); });
+  };
+  for (LLVM::AllocaOp array : arrays) {
+    if (!llvm::all_of(array->getUsers(), isWritten)) continue;
     for (Operation* address : llvm::make_early_inc_range(array->getUsers())) {
       for (Operation* store : llvm::make_early_inc_range(address->getUsers())) store->erase();
       address->erase();
     }
     array->erase();
-  });
+  }
 }
 
 }  // namespace
