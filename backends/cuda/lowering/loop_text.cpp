@@ -325,8 +325,10 @@ void LoopPrinter::branch(scf::IfOp op) {
     const Value old = carriedBy(op, cast<OpResult>(result).getResultNumber());
     if (auto it = old ? bound_.find(old) : bound_.end();
         it != bound_.end() && variables_.contains(old) && !vectors) {
-      targets.push_back(it->second.expr.text);
-      bound_[result] = it->second;
+      // A copy: the map may grow.
+      const Bound same = it->second;
+      targets.push_back(same.expr.text);
+      bound_[result] = same;
       variables_.insert(result);
       return;
     }
