@@ -163,6 +163,78 @@ return %4 : tensor<9x5xf32> })");
       0);
 }
 
+TEST_P(RegionPieces, ReadsNoPieceForLanesThatAreHidden) {
+  // The last lane lies in the padding, and it alone would read the second piece.
+  auto high = compile(R"(func.func @f(%x: f32[m, 6], %y: f32[m, 1], %v: f32[]) -> f32[m, 4] {
+%0 = lathe.concat %x, %y axis 1 : f32[m, 6], f32[m, 1]
+%1 = lathe.pad %0, %v low [0, 0] high [0, 1] : f32[m, 7], f32[]
+%2 = lathe.slice %1 starts <0, 1> sizes <m, 4> strides [1, 2] : f32[m, 8]
+return %2 : f32[m, 4] })");
+  // The first lane.
+  auto low = compile(R"(func.func @f(%x: f32[m, 6], %y: f32[m, 1], %v: f32[]) -> f32[m, 4] {
+%0 = lathe.concat %y, %x axis 1 : f32[m, 1], f32[m, 6]
+%1 = lathe.pad %0, %v low [0, 1] high [0, 0] : f32[m, 7], f32[]
+%2 = lathe.slice %1 starts <0, 0> sizes <m, 4> strides [1, 2] : f32[m, 8]
+return %2 : f32[m, 4] })");
+  for (int64_t m : {1, 3}) {
+    const Array x = floats({m, 6}), y = floats({m, 1});
+    Array v(DType::F32, {});
+    v.set(0, 7);
+    expectNear(
+        high.run({x, y, v}, {{"m", m}})[0],
+        [&](int64_t i) { return i % 4 == 3 ? 7 : x.at(i / 4 * 6 + 2 * (i % 4) + 1); }, 0);
+    expectNear(
+        low.run({x, y, v}, {{"m", m}})[0],
+        [&](int64_t i) { return i % 4 == 0 ? 7 : x.at(i / 4 * 6 + 2 * (i % 4) - 2); }, 0);
+  }
+}
+
+TEST_P(RegionPieces, ReducesRowsOfPiecesWhereTheyHaveThem) {
+  // Rows 3 and 4 of the result are not rows of the first operand.
+  auto k = compile(R"(func.func @f(%x: f32[3, 16], %y: f32[2, 16], %z: f32[5, 16]) -> f32[5, 16] {
+%0 = lathe.reduce_sum %x axes [1] keep_dims true : f32[3, 16]
+%1 = lathe.reduce_sum %y axes [1] keep_dims true : f32[2, 16]
+%2 = lathe.concat %0, %1 axis 0 : f32[3, 1], f32[2, 1]
+%3 = lathe.reduce_max %z axes [1] keep_dims true : f32[5, 16]
+%4 = lathe.add %2, %3 : f32[5, 1], f32[5, 1]
+%5 = lathe.mul %z, %4 : f32[5, 16], f32[5, 1]
+return %5 : f32[5, 16] })");
+  const Array x = floats({3, 16}), y = floats({2, 16}), z = floats({5, 16});
+  expectNear(
+      k.run({x, y, z})[0],
+      [&](int64_t i) {
+        const int64_t row = i / 16;
+        double sum = 0, largest = -kInf;
+        for (int64_t j = 0; j < 16; ++j) {
+          sum += row < 3 ? x.at(row * 16 + j) : y.at((row - 3) * 16 + j);
+          largest = std::max(largest, z.at(row * 16 + j));
+        }
+        return z.at(i) * (sum + largest);
+      },
+      1e-5, 1e-4);
+}
+
+// x - max(x - x[:, :1]) in x's place: all threads of a row read its first element.
+TEST_P(RegionPieces, ReplacesNothingThatOtherThreadsMayStillRead) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 33]) -> f32[m, 33] {
+%0 = lathe.slice %x starts <0, 0> sizes <m, 1> strides [1, 1] : f32[m, 33]
+%1 = lathe.sub %x, %0 : f32[m, 33], f32[m, 1]
+%2 = lathe.reduce_max %1 axes [1] keep_dims true : f32[m, 33]
+%3 = lathe.sub %x, %2 : f32[m, 33], f32[m, 1]
+return %3 : f32[m, 33] })");
+  const Array x = floats({9, 33});
+  for (bool inPlace : {false, true})
+    expectNear(
+        k.run({x}, {{"m", 9}}, inPlace)[0],
+        [&](int64_t i) {
+          double largest = -kInf;
+          for (int64_t j = 0; j < 33; ++j)
+            largest = std::max(largest, x.at(i / 33 * 33 + j) - x.at(i / 33 * 33));
+          return x.at(i) - largest;
+        },
+        1e-6, 1e-5);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionPieces, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 

@@ -45,6 +45,24 @@ TEST_P(RegionRows, TakesSoftmaxOfRowsWithMaskedEntries) {
   }
 }
 
+// Like a softmax, but shifted by the largest of all rows: a row far below has a sum so small that
+// its reciprocal is no number.
+TEST_P(RegionRows, DividesBySumsThatAreNearZero) {
+  auto k = compile(R"(func.func @f(%x: f32[m, n]) -> f32[m, n] {
+    %top = lathe.reduce_max %x axes [0, 1] keep_dims true : f32[m, n]
+    %d = lathe.sub %x, %top : f32[m, n], f32[1, 1]
+    %e = lathe.exp %d : f32[m, n]
+    %sum = lathe.reduce_sum %e axes [1] keep_dims true : f32[m, n]
+    %y = lathe.div %e, %sum : f32[m, n], f32[m, 1]
+    return %y : f32[m, n]
+  })");
+  for (int64_t n : {1, 7, 33}) {
+    Array x(DType::F32, {4, n});
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, i < 3 * n ? double(i / n) : -90);
+    expectNear(k.run({x}, {{"m", 4}, {"n", n}})[0], [&](int64_t) { return 1 / double(n); }, 1e-4);
+  }
+}
+
 TEST_P(RegionRows, LetsANanReachEveryElementOfItsSoftmaxRow) {
   auto k = compile(
       "func.func @f(%x: f32[2, n]) -> f32[2, n] { %0 = lathe.softmax %x axis 1 : f32[2, n]\n "

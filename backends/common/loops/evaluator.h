@@ -130,6 +130,9 @@ class Evaluator {
   /// Whether the mask holds in any lane.
   virtual mlir::Value anyLane(mlir::Value mask);
   bool inOwnRow(const Index& index) const;
+  /// All threads that read there in front of the loop that stores have read before any of them
+  /// stores.
+  virtual bool endsBeforeStores(const Index& index) const { return inOwnRow(index); }
   LoopBuilder::Key keyOf(mlir::Value tensor, const Index& index) const;
   Index broadcastIndex(mlir::Value operand, const Index& index);
   mlir::Value operand(mlir::Operation* op, unsigned number, const Index& index);

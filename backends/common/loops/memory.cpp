@@ -36,7 +36,8 @@ Value Evaluator::argument(BlockArgument argument, const Index& index) {
   const Coord at = linear(dims(argument), index);
   // Only a read at the element that is stored, or of the own row before anything is stored, leaves
   // an operand replaceable by a result.
-  if (!(storedPosition ? at.sameAs(*storedPosition) : inOwnRow(index))) scattered.insert(number);
+  if (!(storedPosition ? at.sameAs(*storedPosition) : endsBeforeStores(index)))
+    scattered.insert(number);
   read.insert(number);
   int64_t divisor = 0;
   const DimExpr count = *elementCountOf(type);

@@ -73,7 +73,20 @@ Value Evaluator::concat(ConcatOp op, const Index& index) {
       while (k.style == IndexStyle::narrow && !llvm::isPowerOf2_64(lanes.size()))
         lanes.push_back(lanes.back());
       const int64_t count = int64_t(lanes.size());
-      Value part = piece(i, m.pick(index, lanes));
+      const Index picked = m.pick(index, lanes);
+      Value part;
+      if (index.mask && picked.uniform()) {
+        // One element for all of these lanes, which none of them may want.
+        Value wanted = count > 1 ? anyLane(k.shuffle(index.mask, index.mask, lanes))
+                                 : k.extract(index.mask, lanes[0]);
+        part = k.branch(
+            wanted, [&] { return Values{spread(piece(i, picked), picked)}; },
+            [&] {
+              return Values{k.none(typeAt(tensorType(op.getResult()).getElementType(), picked))};
+            })[0];
+      } else {
+        part = piece(i, picked);
+      }
       if (!isa<VectorType>(part.getType())) part = k.splat(part, count);
       for (auto [n, lane] : llvm::enumerate(chosen[i])) taken[lane] = int32_t(have + n);
       result = result ? k.shuffle(result, part, taken) : part;

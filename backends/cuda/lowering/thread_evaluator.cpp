@@ -410,19 +410,45 @@ Value ThreadEvaluator::ownWay(Operation* op, const Index& index) {
   return {};
 }
 
-// Looks through what a softmax does for fully masked rows.
-static Value behindSelect(Value v) {
-  while (auto select = v.getDefiningOp<SelectOp>()) v = select.getB();
-  return v;
+// Looks through what a softmax does for rows in which `empty` holds: they have 0 or 1 instead.
+static Value behindSelect(Value v, Value empty) {
+  auto select = v.getDefiningOp<SelectOp>();
+  auto literal = select ? select.getA().getDefiningOp<ConstantOp>() : ConstantOp();
+  if (!literal || select.getCondition() != empty) return v;
+  auto value = cast<DenseElementsAttr>(literal.getValue());
+  if (!value.isSplat()) return v;
+  const auto number = value.getSplatValue<APFloat>();
+  return number.isZero() || number.isExactlyValue(1) ? select.getB() : v;
+}
+
+// Whether it is sum(exp(x - max(x))) over one row, or 0 or 1 where all of the row is -inf.
+static bool isSoftmaxSum(Value v) {
+  auto outer = v.getDefiningOp<SelectOp>();
+  Value empty = outer ? outer.getCondition() : Value();
+  auto sum = behindSelect(v, empty).getDefiningOp<ReduceSumOp>();
+  if (!sum) return false;
+  if (auto inner = sum.getX().getDefiningOp<SelectOp>(); inner && !empty)
+    empty = inner.getCondition();
+  auto power = behindSelect(sum.getX(), empty).getDefiningOp<ExpOp>();
+  auto shifted = power ? power.getX().getDefiningOp<SubOp>() : SubOp();
+  if (!shifted) return false;
+  if (auto shift = shifted.getB().getDefiningOp<SelectOp>(); shift && !empty)
+    empty = shift.getCondition();
+  auto largest = behindSelect(shifted.getB(), empty).getDefiningOp<ReduceMaxOp>();
+  if (!largest || largest.getX() != shifted.getA() || largest.getAxes() != sum.getAxes())
+    return false;
+  if (!empty) return true;
+  auto test = empty.getDefiningOp<CompareOp>();
+  auto lowest = test ? test.getB().getDefiningOp<ConstantOp>() : ConstantOp();
+  if (!lowest || test.getPredicate() != Compare::eq || test.getA() != largest.getY()) return false;
+  auto value = cast<DenseElementsAttr>(lowest.getValue());
+  return value.isSplat() && value.getSplatValue<APFloat>().isNegInfinity();
 }
 
 // exp(x - max) / sum of exp(x - max): the sum is at least 1 (or NaN), and the same for a whole row.
 Value ThreadEvaluator::softmaxQuotient(DivOp op, const Index& index) {
-  auto sum = behindSelect(op.getB()).getDefiningOp<ReduceSumOp>();
-  auto power = sum ? behindSelect(sum.getX()).getDefiningOp<ExpOp>() : ExpOp();
-  auto shifted = power ? power.getX().getDefiningOp<SubOp>() : SubOp();
-  if (!shifted || !behindSelect(shifted.getB()).getDefiningOp<ReduceMaxOp>() || index.uniform() ||
-      !tensorType(op.getY()).getElementType().isF32())
+  if (index.uniform() || !tensorType(op.getY()).getElementType().isF32() ||
+      !isSoftmaxSum(op.getB()))
     return {};
   Value x = operand(op, 0, index), y = eval(op.getB(), broadcastIndex(op.getB(), index));
   if (isa<VectorType>(y.getType()) || k.levelOf(y) > team.level) return {};
@@ -455,19 +481,28 @@ Value ThreadEvaluator::randomBits(RandomBitsOp op, const Index& index) {
   return k.make<vector::FromElementsOp>(VectorType::get({index.width}, k.b.getI32Type()), all);
 }
 
+// Lanes of a warp meet in shuffles, which order no memory: one must not replace what another reads.
+bool ThreadEvaluator::endsBeforeStores(const Index& index) const {
+  return Evaluator::endsBeforeStores(index) &&
+         (team.kind != Team::Kind::Warp || (chunk_ && index.coords.back().sameAs(chunk_->lane)));
+}
+
 // ---- reductions ---------------------------------------------------------------------------------
 
-bool ThreadEvaluator::isOwnPlace(const Index& index) const {
+// The result of a reduction has the own row, and at that it is wanted: of a piece of fewer rows
+// only some lie under a number of a row.
+bool ThreadEvaluator::isOwnPlace(Operation* op, const Index& index) const {
   if (index.coords.size() < row.size() || index.coords.size() > row.size() + 1) return false;
-  for (auto [c, own] : llvm::zip(index.coords, row))
-    if (!c.sameAs(own)) return false;
+  auto shape = dims(op->getResult(0));
+  for (auto [dim, rows, c, own] : llvm::zip(shape, rowDims, index.coords, row))
+    if (!(dim == rows) || !c.sameAs(own)) return false;
   return index.coords.size() == row.size() || index.coords.back().number() == 0;
 }
 
 // All threads of the team come to its scope together, and the value is the same for all of them.
 bool ThreadEvaluator::isShared(Operation* op, const Index& index) {
   if (team.kind == Team::Kind::Thread || !index.uniform()) return false;
-  const bool own = isOwnPlace(index);
+  const bool own = isOwnPlace(op, index);
   if (own) together.insert(op);
   // Blocks have left parts of their own row alone.
   if (team.kind == Team::Kind::Blocks) return own && team.spread.reductions.contains(op);

@@ -142,7 +142,8 @@ class ThreadEvaluator : public loops::Evaluator {
   /// Where the blocks of all rows leave their parts of accumulator `number` of a reduction.
   mlir::Value partsOf(mlir::Operation* op, unsigned number, mlir::Type type);
 
-  bool isOwnPlace(const Index& index) const;
+  bool endsBeforeStores(const Index& index) const override;
+  bool isOwnPlace(mlir::Operation* op, const Index& index) const;
   void reduceInOwnRow(mlir::Operation* op);
   /// The text is part of a template's kernel, which may start before its operands are written: no
   /// load may be taken for one of constants.
