@@ -116,5 +116,30 @@ TEST(RegionNames, CompileWhateverTheModelCallsThem) {
   EXPECT_EQ(compiler.compile(texts).size(), texts.size());
 }
 
+// However many values a kernel has, each has a name where it is used.
+TEST(RegionNames, AreThereInKernelsOfAnySize) {
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const std::string type = "tensor<40x192xf32>";
+  std::string ops = "%x0 = lathe.exp %x : " + type + "\n";
+  for (int n = 1; n < 80; ++n) {
+    const std::string last = "%x" + std::to_string(n - 1), next = "%x" + std::to_string(n);
+    ops += next + " = lathe.mul " + last + ", %x : " + type + ", " + type + "\n";
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        "func.func @f(%x: " + type + ") -> tensor<40xf32> {\n" + ops + "%sum = lathe.reduce_sum " +
+            next + " axes [1] : " + type + "\nreturn %sum : tensor<40xf32> }",
+        &context);
+    ASSERT_TRUE(module);
+    auto region = *module->getOps<mlir::func::FuncOp>().begin();
+    auto printed = printRegion(region, "region", schedulesOf(region)[0]);
+    ASSERT_TRUE(llvm::succeeded(printed)) << n;
+    const std::string& text = printed->kernels[0].kernel.source;
+    for (const char* hole : {"= ;", "( ", " )", ", )", "(,", "  = "})
+      EXPECT_EQ(text.find(hole), std::string::npos) << n << ": '" << hole << "' in\n" << text;
+  }
+}
+
 }  // namespace
 }  // namespace lathe::cuda
