@@ -122,14 +122,16 @@ TEST(RegionNames, AreThereInKernelsOfAnySize) {
   registry.insert<LatheDialect, mlir::func::FuncDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  const std::string type = "tensor<40x192xf32>";
-  std::string ops = "%x0 = lathe.exp %x : " + type + "\n";
+  const std::string type = "tensor<40x192xf32>", one = "tensor<40x1xf32>";
+  std::string operands = "%x0: " + type, ops;
   for (int n = 1; n < 80; ++n) {
-    const std::string last = "%x" + std::to_string(n - 1), next = "%x" + std::to_string(n);
-    ops += next + " = lathe.mul " + last + ", %x : " + type + ", " + type + "\n";
+    const std::string i = std::to_string(n), last = "%x" + std::to_string(n - 1);
+    operands += ", %r" + i + ": " + one;
+    ops += "%x" + i + " = lathe.mul " + last + ", %r" + i + " : " + type + ", " + one + "\n";
     auto module = mlir::parseSourceString<mlir::ModuleOp>(
-        "func.func @f(%x: " + type + ") -> tensor<40xf32> {\n" + ops + "%sum = lathe.reduce_sum " +
-            next + " axes [1] : " + type + "\nreturn %sum : tensor<40xf32> }",
+        "func.func @f(" + operands + ") -> tensor<40xf32> {\n" + ops +
+            "%sum = lathe.reduce_sum %x" + i + " axes [1] : " + type +
+            "\nreturn %sum : tensor<40xf32> }",
         &context);
     ASSERT_TRUE(module);
     auto region = *module->getOps<mlir::func::FuncOp>().begin();
