@@ -250,7 +250,7 @@ void LoopPrinter::statement(Operation* op) {
 }
 
 void LoopPrinter::call(Operation* op) {
-  auto function = cast<emitc::CallOpaqueOp>(op);
+  auto function = llvm::cast<emitc::CallOpaqueOp>(op);
   const bool pair = op->getNumResults() == 2, truth = op->hasAttr("truth");
   if (op->getNumResults() > 2) return fail(op, "with more than two results");
   auto operandText = [&](unsigned i) {
@@ -322,7 +322,7 @@ void LoopPrinter::branch(scf::IfOp op) {
       llvm::any_of(op.getResultTypes(), [](Type type) { return bool(vectorOf(type)); });
   std::vector<std::string> targets;
   auto target = [&](Value result) {
-    const Value old = carriedBy(op, cast<OpResult>(result).getResultNumber());
+    const Value old = carriedBy(op, llvm::cast<OpResult>(result).getResultNumber());
     if (auto it = old ? bound_.find(old) : bound_.end();
         it != bound_.end() && variables_.contains(old) && !vectors) {
       // A copy: the map may grow.

@@ -31,7 +31,7 @@ Operation* laneLoopOf(Value position) {
     if (!isConversion(op)) return nullptr;
     position = op->getOperand(0);
   }
-  auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(position).getOwner()->getParentOp());
+  auto loop = dyn_cast<scf::ForOp>(llvm::cast<BlockArgument>(position).getOwner()->getParentOp());
   return loop && loop.getInductionVar() == position && laneLoop(loop) ? loop : nullptr;
 }
 

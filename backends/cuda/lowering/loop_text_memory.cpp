@@ -95,9 +95,9 @@ Expr LoopPrinter::tabled(DenseElementsAttr values, const Lane& lane) {
   if (type.isIntOrIndex()) {
     std::vector<int64_t> numbers;
     for (int64_t i : elements) {
-      const int64_t bits = i == kAnyElement
-                               ? kAnyElement
-                               : cast<IntegerAttr>(items[size_t(i)]).getValue().getSExtValue();
+      const int64_t bits =
+          i == kAnyElement ? kAnyElement
+                           : llvm::cast<IntegerAttr>(items[size_t(i)]).getValue().getSExtValue();
       numbers.push_back(type.isInteger(1) && bits != kAnyElement ? bits & 1 : bits);
     }
     if (type.isInteger(1)) return conditionOf(numbers, at);
@@ -173,7 +173,7 @@ LoopPrinter::Place LoopPrinter::place(Value pointer, const Lane* lane, Type acce
     }
     Place p{wrapped(it->second.expr, kUnary).text, {}, access, localArray(pointer)};
     if (p.local) {
-      p.element = cast<LLVM::AllocaOp>(p.local).getElemType();
+      p.element = llvm::cast<LLVM::AllocaOp>(p.local).getElemType();
       while (auto array = dyn_cast<LLVM::LLVMArrayType>(p.element))
         p.element = array.getElementType();
     }
@@ -188,12 +188,12 @@ LoopPrinter::Place LoopPrinter::place(Value pointer, const Lane* lane, Type acce
       e.type = Expr::Type::Narrow;
       return e;
     }
-    Value value = cast<Value>(index);
+    Value value = llvm::cast<Value>(index);
     return valued(read(value, lane), value.getType());
   };
   size_t last = 0;
   if (indices.size() == 2 && isa<LLVM::LLVMArrayType>(element) && indexAt(0).text == "0") {
-    element = cast<LLVM::LLVMArrayType>(element).getElementType();
+    element = llvm::cast<LLVM::LLVMArrayType>(element).getElementType();
     last = 1;
   } else if (indices.size() != 1) {
     fail(gep, "with several indices");

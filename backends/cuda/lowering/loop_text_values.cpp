@@ -198,7 +198,7 @@ Expr LoopPrinter::compare(Operation* op, const Lane* lane) {
     return binary(a, signs[int(p)], b, p <= P::ne ? kEqual : kLess);
   }
   using P = arith::CmpFPredicate;
-  const P p = cast<arith::CmpFOp>(op).getPredicate();
+  const P p = llvm::cast<arith::CmpFOp>(op).getPredicate();
   auto both = [&](const char* sign, int level) { return binary(a, sign, b, level); };
   auto negated = [&](const Expr& e) {
     return Expr{"!(" + e.text + ")", kUnary, Expr::Type::Exact, e.reads};

@@ -135,21 +135,19 @@ Value ThreadEvaluator::sizeValue(const DimExpr& dim) {
   });
 }
 
-// In memory as bits: small tables, whose loads the cache serves.
+// Small tables, whose loads the cache serves: as bits, which need no code to come into being.
 Value ThreadEvaluator::tableOf(ConstantOp op) {
   auto value = cast<DenseElementsAttr>(op.getValue());
   Type element = tensorType(op.getResult()).getElementType();
-  const std::string name = frame_.names().unique("table");
+  const std::string name = frame_.names().unique("table"), type = storedName(element);
   std::string items;
   auto append = [&](const std::string& item) { items += (items.empty() ? "" : ", ") + item; };
-  if (isa<FloatType>(element)) {
-    for (APFloat v : value.getValues<APFloat>()) {
-      const std::string bits = llvm::utohexstr(v.bitcastToAPInt().getZExtValue(), true);
-      const bool small = element.isBF16() || element.isF16();
-      append(small ? "{0x" + bits + "}"
-                   : "bit_cast<" + storedName(element) + ">(0x" + bits +
-                         (element.isF64() ? "ull)" : "u)"));
-    }
+  const bool real = isa<FloatType>(element);
+  const unsigned bits = element.getIntOrFloatBitWidth();
+  if (real) {
+    for (APFloat v : value.getValues<APFloat>())
+      append("0x" + llvm::utohexstr(v.bitcastToAPInt().getZExtValue(), true) +
+             (bits == 64 ? "ull" : "u"));
   } else {
     for (APInt v : value.getValues<APInt>())
       append(element.isInteger(64) && v.getSExtValue() == INT64_MIN
@@ -158,9 +156,10 @@ Value ThreadEvaluator::tableOf(ConstantOp op) {
                                       ? int64_t(v.getZExtValue())
                                       : v.getSExtValue()));
   }
-  globals.push_back("static __device__ const " + storedName(element) + " " + name + "[" +
-                    std::to_string(value.getNumElements()) + "] = {" + items + "};");
-  return frame_.variable(LLVM::LLVMPointerType::get(k.b.getContext()), name);
+  globals.push_back("static __device__ const " + (real ? "u" + std::to_string(bits) : type) + " " +
+                    name + "[" + std::to_string(value.getNumElements()) + "] = {" + items + "};");
+  return frame_.variable(LLVM::LLVMPointerType::get(k.b.getContext()),
+                         real ? "((const " + type + "*)" + name + ")" : name);
 }
 
 void ThreadEvaluator::report(GatherOp op, Value bad, Value index, const Index&) {
