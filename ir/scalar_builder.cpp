@@ -48,6 +48,23 @@ arith::CmpIPredicate integerPredicate(Compare p, bool isUnsigned) {
   llvm_unreachable("a predicate");
 }
 
+/// A divisor that no division is undefined for: 1 in place of 0, and of -1, by which the least
+/// integer does not fit.
+struct Divisor {
+  Value byZero, byMinusOne, safe;
+};
+Divisor divisorOf(ScalarBuilder& k, Value y, bool isUnsigned) {
+  Divisor d;
+  Value one = k.integer(y.getType(), 1), replaced;
+  replaced = d.byZero = k.compare(Compare::eq, y, k.integer(y.getType(), 0));
+  if (!isUnsigned) {
+    d.byMinusOne = k.compare(Compare::eq, y, k.integer(y.getType(), -1));
+    replaced = k.make<arith::OrIOp>(d.byZero, d.byMinusOne);
+  }
+  d.safe = k.make<arith::SelectOp>(replaced, one, y);
+  return d;
+}
+
 }  // namespace
 
 Type withElementOf(Type type, Type element) {
@@ -139,33 +156,20 @@ Value ScalarBuilder::flooredRemainder(Value x, Value y, bool isUnsigned) {
   return make<arith::SelectOp>(isZero, make<math::CopySignOp>(zero, y), floored);
 }
 Value ScalarBuilder::integerQuotient(Value x, Value y, bool isUnsigned) {
-  Value zero = integer(x.getType(), 0), one = integer(x.getType(), 1);
-  Value byZero = compare(Compare::eq, y, zero);
-  if (isUnsigned) {
-    Value safe = make<arith::SelectOp>(byZero, one, y);
-    return make<arith::SelectOp>(byZero, zero, make<arith::DivUIOp>(x, safe));
-  }
-  // The least integer divided by -1 does not fit: -1 is a negation that wraps.
-  Value byMinusOne = compare(Compare::eq, y, integer(x.getType(), -1));
-  Value safe = make<arith::SelectOp>(make<arith::OrIOp>(byZero, byMinusOne), one, y);
-  Value q = make<arith::DivSIOp>(x, safe);
-  q = make<arith::SelectOp>(byMinusOne, negative(x), q);
-  return make<arith::SelectOp>(byZero, zero, q);
+  Value zero = integer(x.getType(), 0);
+  const Divisor d = divisorOf(*this, y, isUnsigned);
+  Value q = isUnsigned ? Value(make<arith::DivUIOp>(x, d.safe)) : make<arith::DivSIOp>(x, d.safe);
+  if (!isUnsigned) q = make<arith::SelectOp>(d.byMinusOne, negative(x), q);
+  return make<arith::SelectOp>(d.byZero, zero, q);
 }
 Value ScalarBuilder::integerRemainder(Value x, Value y, bool isUnsigned) {
-  Value zero = integer(x.getType(), 0), one = integer(x.getType(), 1);
-  Value byZero = compare(Compare::eq, y, zero);
-  if (isUnsigned) {
-    Value safe = make<arith::SelectOp>(byZero, one, y);
-    return make<arith::SelectOp>(byZero, zero, make<arith::RemUIOp>(x, safe));
-  }
-  // A divisor of 0 or -1 becomes 1, whose remainder is 0.
-  Value byMinusOne = compare(Compare::eq, y, integer(x.getType(), -1));
-  Value safe = make<arith::SelectOp>(make<arith::OrIOp>(byZero, byMinusOne), one, y);
-  Value r = make<arith::RemSIOp>(x, safe);
-  Value crosses = compare(Compare::lt, make<arith::XOrIOp>(r, safe), zero);
+  Value zero = integer(x.getType(), 0);
+  const Divisor d = divisorOf(*this, y, isUnsigned);
+  if (isUnsigned) return make<arith::SelectOp>(d.byZero, zero, make<arith::RemUIOp>(x, d.safe));
+  Value r = make<arith::RemSIOp>(x, d.safe);
+  Value crosses = compare(Compare::lt, make<arith::XOrIOp>(r, d.safe), zero);
   crosses = make<arith::AndIOp>(crosses, compare(Compare::ne, r, zero));
-  return make<arith::SelectOp>(crosses, sum(r, safe), r);
+  return make<arith::SelectOp>(crosses, sum(r, d.safe), r);
 }
 Value ScalarBuilder::shifted(Value x, Value count, bool left) {
   Value zero = integer(x.getType(), 0);

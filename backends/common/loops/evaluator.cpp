@@ -145,17 +145,23 @@ bool Evaluator::inOwnRow(const Index& index) const {
   return true;
 }
 
-void Evaluator::plan() {
-  DenseMap<Value, int> waits;
-  SmallVector<std::pair<Value, int>> passes;
-  for (Operation& op : region_.getBody().front()) {
+llvm::DenseMap<Operation*, int> depthsOf(func::FuncOp region) {
+  llvm::DenseMap<Operation*, int> depths;
+  llvm::DenseMap<Value, int> waits;
+  for (Operation& op : region.getBody().front()) {
     int depth = 0;
     for (Value v : op.getOperands()) depth = std::max(depth, waits.lookup(v));
-    if (isReduction(&op)) {
-      depth_[&op] = ++depth;
-      passes.push_back({op.getOperand(0), depth});
-    }
+    if (isReduction(&op)) depths[&op] = ++depth;
     for (Value v : op.getResults()) waits[v] = depth;
+  }
+  return depths;
+}
+
+void Evaluator::plan() {
+  depth_ = depthsOf(region_);
+  SmallVector<std::pair<Value, int>> passes;
+  for (Operation& op : region_.getBody().front()) {
+    if (isReduction(&op)) passes.push_back({op.getOperand(0), depthOf(&op)});
     if (op.hasTrait<OpTrait::IsTerminator>())
       for (Value v : op.getOperands()) passes.push_back({v, INT_MAX});
   }

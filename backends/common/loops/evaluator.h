@@ -18,9 +18,9 @@ namespace lathe::loops {
 /// Elements in memory.
 struct Source {
   mlir::Value pointer;
-  mlir::Type element;                    ///< of the tensor
-  int64_t divisor = 1;                   ///< of the number of elements
-  std::optional<unsigned> operand = {};  ///< of the region, if it is one
+  mlir::Type element;      ///< of the tensor
+  int64_t divisor = 1;     ///< of the number of elements
+  bool isOperand = false;  ///< of the region
 };
 
 /// Accumulators of a loop over lanes: of full vectors, and of single elements.
@@ -70,7 +70,7 @@ class Evaluator {
   virtual mlir::Value pointerTo(unsigned number) = 0;
   virtual mlir::Value sizeValue(const DimExpr& dim) = 0;
   virtual mlir::Value tableOf(ConstantOp op) = 0;
-  virtual void report(GatherOp op, mlir::Value bad, mlir::Value index, const Index& where) = 0;
+  virtual void report(GatherOp op, mlir::Value bad, mlir::Value index) = 0;
   /// An operand that is not in memory; null if it is.
   virtual mlir::Value heldOperand(mlir::BlockArgument, const Index&) { return {}; }
   /// Lanes of constant offsets in as few accesses as the machine allows; null if there are none.
@@ -96,7 +96,9 @@ class Evaluator {
   virtual bool spreadsLanes() const { return true; }
   virtual int64_t laneWidth(mlir::Operation*, int64_t) { return 1; }
   virtual Accumulators overLanes(mlir::Operation* op, const Coord& length, Accumulators acc,
-                                 LaneBody body) = 0;
+                                 LaneBody body) {
+    return acc;
+  }
   // Threads that share a row, in a scope in which all of them are together.
   virtual bool sharesRows() const { return false; }
   virtual bool isShared(mlir::Operation*, const Index&) { return false; }
@@ -170,10 +172,11 @@ class Evaluator {
   mlir::Value reduceHere(mlir::Operation* op, const Index& index, bool together);
   void addPassMates(llvm::ArrayRef<Coord> coords, llvm::SmallVectorImpl<Member>& group);
 
-  // Reductions by how many others they wait for.
   llvm::DenseMap<mlir::Operation*, int> depth_;
 };
 
+/// The length of the longest chain of reductions that ends with each of them.
+llvm::DenseMap<mlir::Operation*, int> depthsOf(mlir::func::FuncOp region);
 unsigned bytesOf(mlir::Type stored);
 /// Elements of a constant as they lie in memory.
 std::string rawBytes(mlir::DenseElementsAttr value, mlir::Type element);

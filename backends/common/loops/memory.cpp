@@ -42,7 +42,7 @@ Value Evaluator::argument(BlockArgument argument, const Index& index) {
   int64_t divisor = 0;
   const DimExpr count = *elementCountOf(type);
   for (auto& [symbols, factor] : count.terms()) divisor = std::gcd(divisor, factor);
-  return load({pointerTo(number), type.getElementType(), divisor, number}, at, index);
+  return load({pointerTo(number), type.getElementType(), divisor, true}, at, index);
 }
 
 Value Evaluator::constant(ConstantOp op, const Index& index) {

@@ -173,7 +173,7 @@ Value Evaluator::gather(GatherOp op, const Index& index) {
     if (vector) bound = k.splat(bound, index.width);
     Value bad = k.make<arith::CmpIOp>(arith::CmpIPredicate::uge, at, bound);
     if (vector && index.mask) bad = k.make<arith::AndIOp>(bad, index.mask);
-    report(op, bad, at, index);
+    report(op, bad, at);
     return k.make<arith::SelectOp>(bad, k.integer(wide, 0), at);
   });
   const int64_t hi = dim.asConstant().value_or(Coord::kUnbounded) - 1;

@@ -174,10 +174,6 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
                                 Index at{coords, w, {}};
                                 auto inner = split(lane, box, w);
                                 for (auto [axis, c] : llvm::zip(axes, inner)) at.coords[axis] = c;
-                                pass.lane = lane;
-                                pass.level = k.top();
-                                pass.done.clear();
-                                ++pass.bodies;
                                 return fold(at, w, v);
                               });
   }

@@ -211,7 +211,7 @@ Value RowEvaluator::tableOf(ConstantOp op) {
   return k.make<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(k.b.getContext()), name);
 }
 
-void RowEvaluator::report(GatherOp, Value bad, Value index, const Index&) {
+void RowEvaluator::report(GatherOp, Value bad, Value index) {
   auto vector = isa<VectorType>(bad.getType());
   Value word = k.make<arith::OrIOp>(index, k.integer(index.getType(), int64_t(1) << 62));
   k.branch(

@@ -32,7 +32,7 @@ class RowEvaluator : public loops::Evaluator {
   mlir::Value pointerTo(unsigned number) override;
   mlir::Value sizeValue(const DimExpr& dim) override;
   mlir::Value tableOf(ConstantOp op) override;
-  void report(GatherOp op, mlir::Value bad, mlir::Value index, const Index& where) override;
+  void report(GatherOp op, mlir::Value bad, mlir::Value index) override;
   mlir::Value loadSpan(const loops::Source& source, mlir::Type stored, const Coord& at,
                        const Index& index) override;
   bool isWorthKeeping(mlir::Value v) const override;

@@ -346,7 +346,7 @@ FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const 
   if (failed(whole)) return failure();
   Spread spread{.reductions = whole->together};
   std::set<int> depths;
-  const auto depthOf = depthsOf(f);
+  const auto depthOf = loops::depthsOf(f);
   for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));
   PrintedRegion out;
   const std::string passes = std::to_string(depths.size() + 1);

@@ -51,18 +51,6 @@ Frame::Parameter* Frame::find(Value value) {
   return it == parameters_.end() ? nullptr : &*it;
 }
 
-llvm::DenseMap<Operation*, int> depthsOf(func::FuncOp region) {
-  llvm::DenseMap<Operation*, int> depths;
-  llvm::DenseMap<Value, int> waits;
-  for (Operation& op : region.getBody().front()) {
-    int depth = 0;
-    for (Value v : op.getOperands()) depth = std::max(depth, waits.lookup(v));
-    if (isReduction(&op)) depths[&op] = ++depth;
-    for (Value v : op.getResults()) waits[v] = depth;
-  }
-  return depths;
-}
-
 ThreadEvaluator::ThreadEvaluator(LoopBuilder& builder, func::FuncOp region, bool flat, Frame& frame,
                                  std::vector<std::string> names)
     : Evaluator(builder, region, flat), frame_(frame), names_(std::move(names)) {
@@ -162,7 +150,7 @@ Value ThreadEvaluator::tableOf(ConstantOp op) {
                          real ? "((const " + type + "*)" + name + ")" : name);
 }
 
-void ThreadEvaluator::report(GatherOp op, Value bad, Value index, const Index&) {
+void ThreadEvaluator::report(GatherOp op, Value bad, Value index) {
   const auto gathers = region_.getOps<GatherOp>();
   const int check = int(std::distance(gathers.begin(), llvm::find(gathers, op)));
   static const char kind = 0;
@@ -247,7 +235,7 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
     auto load = k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
                                      address(source.pointer, stored, m.scalar(base)),
                                      unsigned(loops::bytesOf(stored)));
-    load.setInvariant(source.operand && !isHook());
+    load.setInvariant(source.isOperand && !isHook());
     return load;
   });
   if (plain && width == chunk) return vector;
@@ -255,6 +243,7 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
 }
 
 void ThreadEvaluator::replace(const llvm::DenseSet<unsigned>& operands) {
+  if (operands.empty()) return;
   for (unsigned number : operands) {
     Value pointer = pointerTo(number);
     frame_.find(pointer)->declaration =
@@ -263,10 +252,9 @@ void ThreadEvaluator::replace(const llvm::DenseSet<unsigned>& operands) {
       for (Operation* user : address->getUsers())
         if (auto load = dyn_cast<LLVM::LoadOp>(user)) load.setInvariant(false);
   }
-  if (operands.empty()) return;
   for (auto [r, v] : llvm::enumerate(region_.getBody().front().getTerminator()->getOperands()))
-    if (auto* p = frame_.find(pointerTo(region_.getNumArguments() + unsigned(r))))
-      p->declaration = storedName(tensorType(v).getElementType()) + "* ";
+    frame_.find(pointerTo(region_.getNumArguments() + unsigned(r)))->declaration =
+        storedName(tensorType(v).getElementType()) + "* ";
 }
 
 void ThreadEvaluator::storeValue(unsigned result, Value value, const Coord& position,
@@ -542,11 +530,14 @@ Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
   });
 }
 
-LoopBuilder::Values ThreadEvaluator::madeBefore(Operation* op, Values acc) {
+Coord ThreadEvaluator::threadOfBlock() {
   static const char kind = 0;
-  Value thread =
-      k.shared(0, {&kind}, [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); });
-  const Coord number = m.of(thread, 1, 0, team.blocks - 1);
+  return m.of(
+      k.shared(0, {&kind}, [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); }));
+}
+
+LoopBuilder::Values ThreadEvaluator::madeBefore(Operation* op, Values acc) {
+  const Coord number = m.clip(threadOfBlock(), 0, team.blocks - 1);
   Value some = m.compare(arith::CmpIPredicate::slt, number, team.blocks, 1);
   const Coord at = m.sum(m.times(*rowNumber, team.blocks, 1), number, 1);
   return k.branch(
@@ -586,10 +577,7 @@ LoopBuilder::Values ThreadEvaluator::combineThreads(Operation* op, Values acc) {
   Values all(call.getResults());
   if (widens) all[0] = k.make<arith::TruncIOp>(narrow, all[0]);
   if (team.kind != Team::Kind::Blocks || isMadeBefore(op)) return all;
-  static const char kind = 0;
-  Value thread =
-      k.shared(0, {&kind}, [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); });
-  Value first = m.compare(arith::CmpIPredicate::eq, m.of(thread), 0, 1);
+  Value first = m.compare(arith::CmpIPredicate::eq, threadOfBlock(), 0, 1);
   const Coord at = m.sum(m.times(*rowNumber, team.blocks, 1), team.piece, 1);
   k.branch(
       first,

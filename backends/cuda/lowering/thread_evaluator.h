@@ -68,8 +68,6 @@ class Frame {
 
 /// "float", "bf16", "u8": an element type in memory.
 std::string storedName(mlir::Type element);
-/// The length of the longest chain of reductions that ends with each of them.
-llvm::DenseMap<mlir::Operation*, int> depthsOf(mlir::func::FuncOp region);
 
 class ThreadEvaluator : public loops::Evaluator {
  public:
@@ -93,7 +91,7 @@ class ThreadEvaluator : public loops::Evaluator {
   void storeValue(unsigned result, mlir::Value value, const Coord& position, const Index& index);
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
-  /// The text may read these operands as constants, or a result is written where they lie.
+  /// Results may be written where these operands lie: no load of them is one of constants.
   void replace(const llvm::DenseSet<unsigned>& operands);
   std::vector<Frame::Parameter> parameters() const { return frame_.parameters(); }
 
@@ -110,7 +108,7 @@ class ThreadEvaluator : public loops::Evaluator {
   mlir::Value pointerTo(unsigned number) override;
   mlir::Value sizeValue(const DimExpr& dim) override;
   mlir::Value tableOf(ConstantOp op) override;
-  void report(GatherOp op, mlir::Value bad, mlir::Value index, const Index& where) override;
+  void report(GatherOp op, mlir::Value bad, mlir::Value index) override;
   mlir::Value heldOperand(mlir::BlockArgument argument, const Index& index) override;
   mlir::Value loadSpan(const loops::Source& source, mlir::Type stored, const Coord& at,
                        const Index& index) override;
@@ -126,10 +124,6 @@ class ThreadEvaluator : public loops::Evaluator {
   bool isInChunk(const Index& index) const;
 
   bool spreadsLanes() const override { return false; }
-  loops::Accumulators overLanes(mlir::Operation*, const Coord&, loops::Accumulators acc,
-                                LaneBody) override {
-    return acc;
-  }
   bool sharesRows() const override { return team.kind != Team::Kind::Thread; }
   bool isShared(mlir::Operation* op, const Index& index) override;
   size_t sharedLevel() const override { return team.level; }
@@ -142,6 +136,7 @@ class ThreadEvaluator : public loops::Evaluator {
   /// Where the blocks of all rows leave their parts of accumulator `number` of a reduction.
   mlir::Value partsOf(mlir::Operation* op, unsigned number, mlir::Type type);
 
+  Coord threadOfBlock();
   bool endsBeforeStores(const Index& index) const override;
   bool isOwnPlace(mlir::Operation* op, const Index& index) const;
   void reduceInOwnRow(mlir::Operation* op);
