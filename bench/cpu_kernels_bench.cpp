@@ -18,7 +18,7 @@
 #include "backends/cpu/device/attention.h"
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/roofs.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace {
 

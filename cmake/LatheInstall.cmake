@@ -24,23 +24,11 @@ foreach(target lathe-opt lathe-lsp-server)
   endif()
 endforeach()
 
-# Headers keep their folders below include/lathe, which is on the targets' include path. Those of
-# the dialect, the passes and the steps that backends share show MLIR: they are for backends in
-# plugins, and nothing that lathe.h includes needs them.
-install(FILES include/lathe/lathe.h include/lathe/match.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe)
-install(DIRECTORY frontend runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
-  FILES_MATCHING PATTERN "*.h"
-  PATTERN "graph_impl.h" EXCLUDE PATTERN "entry_points.h" EXCLUDE PATTERN "observe.h" EXCLUDE
-  PATTERN "trial_run.h" EXCLUDE PATTERN "reproducer.h" EXCLUDE PATTERN "divergence.h" EXCLUDE
-  PATTERN "index_limits.h" EXCLUDE)
-install(FILES backends/reference/interpreter.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends/reference)
-install(DIRECTORY ir passes DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
-  FILES_MATCHING PATTERN "*.h" PATTERN "pch.h" EXCLUDE)
-install(DIRECTORY ${PROJECT_BINARY_DIR}/ir/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/ir
-  FILES_MATCHING PATTERN "*.h.inc" PATTERN "CMakeFiles" EXCLUDE)
-file(GLOB shared_steps CONFIGURE_DEPENDS backends/*.h)
-install(FILES ${shared_steps} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe/backends)
+# include/lathe is the public tree. Headers of the dialect, the passes and the steps that backends
+# share show MLIR: they are for plug-ins, and nothing that lathe.h includes needs them.
+install(DIRECTORY include/lathe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_BINARY_DIR}/ir/lathe/ir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
+  FILES_MATCHING PATTERN "*.h.inc")
 
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LatheConfigVersion.cmake

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/compile.h"
+#include "lathe/frontend/compile.h"
 
 #include <filesystem>
 
-#include "backends/backend.h"
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/backend.h"
+#include "lathe/backends/interpreter.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
 #include "frontend/observe.h"
-#include "ir/dialect.h"
+#include "lathe/ir/dialect.h"
 #include "passes/patterns/library.h"
-#include "passes/pipeline.h"
-#include "passes/rewrite_log.h"
+#include "lathe/passes/pipeline.h"
+#include "passes/rewrite/rewrite_log.h"
 #include "passes/user_patterns.h"
 #include "passes/why_not.h"
-#include "runtime/backend_plugin.h"
+#include "lathe/runtime/backend_plugin.h"
 #include "runtime/bound_weights.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/entry_points.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/graph.h"
+#include "lathe/frontend/graph.h"
 
 #include "frontend/graph_impl.h"
-#include "ir/graphviz.h"
-#include "ir/types.h"
-#include "runtime/error.h"
+#include "lathe/ir/graphviz.h"
+#include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "lathe/frontend/graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/observe.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/BitVector.h"
-#include "passes/cost.h"
+#include "passes/rewrite/cost.h"
 #include "passes/observe.h"
 
 using namespace mlir;

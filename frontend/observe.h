@@ -3,7 +3,7 @@
 // How each observed value is kept: whichever moves fewer bytes.
 #include <functional>
 
-#include "frontend/compile.h"
+#include "lathe/frontend/compile.h"
 
 namespace mlir {
 class ModuleOp;

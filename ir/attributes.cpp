@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/attributes.h"
+#include "lathe/ir/attributes.h"
 
-#include "ir/types.h"
-#include "runtime/error.h"
+#include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -21,7 +21,7 @@ def DimsAttr : LatheAttr<"Dims", "dims", [DeclareAttrInterfaceMethods<Verifiable
   let hasCustomAssemblyFormat = 1;
 }
 
-// An enumeration of keywords. Its C++ side is runtime/enums.h, which scripts/generate_api writes from
+// An enumeration of keywords. Its C++ side is lathe/runtime/enums.h, which scripts/generate_api writes from
 // this file: programs and devices know it without MLIR.
 class LatheEnum<string name, string summary, list<string> keywords>
     : I32EnumAttr<name, summary,

@@ -26,7 +26,7 @@ def LatheDialect : Dialect {
   let extraClassDeclaration = [{
     // Set by a driver that numbers rewrites; every lathe pass uses it as its listener.
     ::lathe::RewriteLog *rewriteLog = nullptr;
-    // What rewrites may do to rounding and special values (passes/numerics_scope.h).
+    // What rewrites may do to rounding and special values (passes/rewrite/numerics_scope.h).
     ::lathe::NumericsPolicy *numerics = nullptr;
   }];
 }
@@ -41,7 +41,7 @@ def AnyTensorType : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8,
 // In assembly formats `` in front of an enumeration takes back one of two spaces: the format and the
 // attribute both print one.
 class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits> {
-  // The C++ function that records an op (ir/recorded_ops.h, written by scripts/generate_api) is named
+  // The C++ function that records an op (lathe/ir/recorded_ops.h, written by scripts/generate_api) is named
   // as the op in camel case and takes its operands, then its attributes, those with a default last.
   // Where that does not serve, these are its parameters, and the rest are the fields of a struct.
   list<string> builderParameters = [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/context.h"
+#include "lathe/ir/context.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/thread.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,7 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ops cost whose arithmetic is more than one operation an element.
-#include "ir/types.h"
-#include "runtime/cost.h"
+#include "lathe/ir/types.h"
+#include "lathe/runtime/cost.h"
 
 using namespace mlir;
 

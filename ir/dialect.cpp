@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/dialect.h"
+#include "lathe/ir/dialect.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
 

@@ -3,7 +3,7 @@
 // decompose.cpp gives their meaning.
 #include <cmath>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result types and constraints of the norms, of what surrounds them in a block, and of the rotary
 // embedding; decompose_norms.cpp gives their meaning.
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/graphviz.h"
+#include "lathe/ir/graphviz.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

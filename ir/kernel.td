@@ -41,7 +41,7 @@ def KernelOp : LatheOp<"kernel", [Pure, HasOwnKernel]> {
   let summary = "one call of a backend's kernel";
   let description = [{
     `kind` names the kernel family (`region`, `linear`, `attention`, ...), `callee` the generated
-    function for `region`; `config` is what the kernel is told (runtime/call_config.h). After planning, `slots` holds one
+    function for `region`; `config` is what the kernel is told (lathe/runtime/call_config.h). After planning, `slots` holds one
     slot number per operand and result.
   }];
   let arguments = (ins Variadic<AnyTensorType>:$inputs, StrAttr:$kind,

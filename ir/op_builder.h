@@ -2,7 +2,7 @@
 #pragma once
 // Short spellings of elementary ops at one location: decompositions and rewrites read like
 // formulas.
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 namespace lathe {
 

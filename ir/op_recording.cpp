@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

@@ -3,7 +3,7 @@
 // What the generated builder functions (ir/recorded_ops.cpp) do with their parameters.
 #include <utility>
 
-#include "ir/recorded_ops.h"
+#include "lathe/ir/recorded_ops.h"
 
 namespace lathe {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/scalar_builder.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 using namespace mlir;
 

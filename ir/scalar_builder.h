@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "runtime/enums.h"
+#include "lathe/runtime/enums.h"
 
 namespace lathe {
 
@@ -100,7 +100,7 @@ class ScalarBuilder {
   mlir::Value integerQuotient(mlir::Value x, mlir::Value y, bool isUnsigned);
   mlir::Value integerRemainder(mlir::Value x, mlir::Value y, bool isUnsigned);
   mlir::Value shifted(mlir::Value x, mlir::Value count, bool left);
-  /// runtime/odd_rounding.h for a value of f64, i32 or i64.
+  /// lathe/runtime/odd_rounding.h for a value of f64, i32 or i64.
   mlir::Value oddFloat(mlir::Value x, mlir::Type from);
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/tensor.h"
+#include "lathe/ir/tensor.h"
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

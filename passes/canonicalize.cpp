@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "passes/canonical/canonical.h"
-#include "passes/greedy.h"
-#include "passes/passes.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/types.h"
-#include "passes/locations.h"
-#include "passes/passes.h"
+#include "lathe/ir/types.h"
+#include "passes/rewrite/locations.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/greedy.h"
-#include "passes/passes.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

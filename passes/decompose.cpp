@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/types.h"
-#include "passes/greedy.h"
-#include "passes/passes.h"
+#include "lathe/ir/types.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

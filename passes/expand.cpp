@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/expand.h"
+#include "lathe/passes/expand.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/rewrite_log.h"
-#include "runtime/error.h"
+#include "passes/rewrite/rewrite_log.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

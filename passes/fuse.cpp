@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/PDL/IR/PDL.h"
 #include "mlir/IR/Diagnostics.h"
-#include "passes/greedy.h"
-#include "passes/passes.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/passes/passes.h"
 #include "passes/patterns/library.h"
 #include "passes/user_patterns.h"
 

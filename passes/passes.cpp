@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/passes.h"
+#include "lathe/passes/passes.h"
 
 namespace lathe {
 

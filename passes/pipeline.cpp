@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/pipeline.h"
+#include "lathe/passes/pipeline.h"
 
 #include <array>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/locations.h"
-#include "passes/numerics_scope.h"
+#include "passes/rewrite/locations.h"
+#include "passes/rewrite/numerics_scope.h"
 #include "passes/observe.h"
-#include "passes/passes.h"
-#include "passes/plugins.h"
-#include "passes/rewrite_log.h"
+#include "lathe/passes/passes.h"
+#include "lathe/passes/plugins.h"
+#include "passes/rewrite/rewrite_log.h"
 #include "passes/user_patterns.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

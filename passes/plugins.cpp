@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/plugins.h"
+#include "lathe/passes/plugins.h"
 
 #include <filesystem>
 #include <mutex>
@@ -12,8 +12,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/passes.h"
-#include "runtime/error.h"
+#include "lathe/passes/passes.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/IR/AttrTypeSubElements.h"
-#include "passes/passes.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/user_patterns.h"
 
-#include "ir/dialect.h"
+#include "lathe/ir/dialect.h"
 #include "mlir/IR/MLIRContext.h"
-#include "passes/dag_types.h"
-#include "passes/numerics_scope.h"
-#include "passes/pattern_trial.h"
-#include "passes/pattern_node.h"
-#include "passes/pdl_patterns.h"
-#include "runtime/error.h"
+#include "passes/rewrite/dag_types.h"
+#include "passes/rewrite/numerics_scope.h"
+#include "passes/rewrite/pattern_trial.h"
+#include "lathe/passes/pattern_node.h"
+#include "passes/pdl/pdl_patterns.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "passes/dag_pattern.h"
-#include "passes/pipeline.h"
+#include "lathe/passes/dag_pattern.h"
+#include "lathe/passes/pipeline.h"
 
 namespace lathe {
 

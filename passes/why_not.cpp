@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "ir/types.h"
-#include "passes/locations.h"
-#include "passes/passes.h"
+#include "lathe/ir/types.h"
+#include "passes/rewrite/locations.h"
+#include "lathe/passes/passes.h"
 #include "passes/patterns/library.h"
 
 using namespace mlir;

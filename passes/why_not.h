@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "passes/match.h"
+#include "lathe/passes/match.h"
 #include "passes/patterns/goals.h"
 
 namespace lathe {

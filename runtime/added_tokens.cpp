@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/utf8.h"
 
 namespace lathe {

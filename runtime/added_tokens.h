@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/text_normalizer.h"
 
 namespace lathe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/error.h"
-#include "runtime/odd_rounding.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/odd_rounding.h"
 
 namespace lathe {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backend_plugin.h"
+#include "lathe/runtime/backend_plugin.h"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 

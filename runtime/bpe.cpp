@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/text_normalizer.h"
 #include "runtime/utf8.h"
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 
 namespace lathe {
 

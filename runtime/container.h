@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 
 namespace lathe {
 

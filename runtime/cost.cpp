@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cost.h"
+#include "lathe/runtime/cost.h"
 
 #include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/memory_plan.h"
 
 namespace lathe {

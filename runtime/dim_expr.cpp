@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/dim_expr.h"
+#include "lathe/runtime/dim_expr.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 #include <array>
 #include <charconv>
 #include <cmath>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

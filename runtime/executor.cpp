@@ -8,7 +8,7 @@
 #include <set>
 
 #include "runtime/bound_weights.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

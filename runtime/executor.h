@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
+#include "lathe/runtime/device.h"
 #include "runtime/memory_plan.h"
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 

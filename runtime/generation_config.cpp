@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
-#include "runtime/model_config.h"
+#include "lathe/runtime/model_config.h"
 
 namespace lathe {
 namespace {

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

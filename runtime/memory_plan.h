@@ -3,7 +3,7 @@
 // Where the temporaries of an entry point live: one arena, reused as lifetimes end.
 #include <vector>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe {
 

@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "runtime/byte_level.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/text_normalizer.h"
 #include "runtime/utf8.h"
 

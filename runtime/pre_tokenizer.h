@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/regex.h"
 
 namespace lathe {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/memory_plan.h"
 
 namespace lathe {

@@ -3,7 +3,7 @@
 // What an executor trusts about a program that came from a file.
 #include <string>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe {
 

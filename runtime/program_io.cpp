@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/container.h"
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
-#include "runtime/program.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
+#include "lathe/runtime/program.h"
 #include "runtime/program_check.h"
 
 namespace lathe {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <oniguruma.h>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/utf8.h"
 
 namespace lathe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 
 #include <set>
 #include <atomic>
 #include <thread>
 
-#include "runtime/backend_plugin.h"
+#include "lathe/runtime/backend_plugin.h"
 #include "runtime/bound_weights.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/executor.h"
 #include "runtime/mapped_file.h"
 

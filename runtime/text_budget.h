@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

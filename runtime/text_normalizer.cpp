@@ -7,7 +7,7 @@
 
 #include <utf8proc.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/utf8.h"
 
 namespace lathe {

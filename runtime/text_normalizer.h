@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/regex.h"
 
 namespace lathe {

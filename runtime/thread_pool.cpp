@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 #include <immintrin.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tokenizer.h"
+#include "lathe/runtime/tokenizer.h"
 
 #include <filesystem>
 
@@ -8,8 +8,8 @@
 #include "runtime/added_tokens.h"
 #include "runtime/bpe.h"
 #include "runtime/byte_level.h"
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"

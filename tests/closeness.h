@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 namespace lathe {
 

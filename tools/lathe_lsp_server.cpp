@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe-lsp-server: hover, definitions and diagnostics for `.mlir` files in editors (docs/lsp.md).
-#include "ir/dialect.h"
+#include "lathe/ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"

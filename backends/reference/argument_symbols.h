@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/reference/dense.h"
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 
 namespace lathe::reference {
 

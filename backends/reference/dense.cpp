@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "backends/reference/strided.h"
-#include "runtime/odd_rounding.h"
+#include "lathe/runtime/odd_rounding.h"
 
 namespace lathe::reference {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 namespace lathe::reference {
 

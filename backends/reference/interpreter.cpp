@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 
 #include <cassert>
 
@@ -9,7 +9,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "backends/reference/interpreter_ops.h"
-#include "runtime/odd_rounding.h"
+#include "lathe/runtime/odd_rounding.h"
 
 using namespace mlir;
 

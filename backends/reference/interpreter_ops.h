@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "backends/reference/dense.h"
-#include "backends/reference/interpreter.h"
-#include "ir/types.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::reference {
 

@@ -2,7 +2,7 @@
 // Constants and weights, and what all families need to make and check values.
 #include "backends/reference/interpreter_ops.h"
 #include "backends/reference/sum_rounding.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

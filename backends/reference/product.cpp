@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/reference/strided.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::reference {
 namespace {

@@ -3,15 +3,15 @@
 
 #include <cstring>
 
-#include "backends/program_builder.h"
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/backends/program_builder.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/locations.h"
-#include "passes/cost.h"
-#include "runtime/device.h"
-#include "runtime/error.h"
+#include "passes/rewrite/locations.h"
+#include "passes/rewrite/cost.h"
+#include "lathe/runtime/device.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::reference {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::reference {
 

@@ -12,7 +12,7 @@
 #include "backends/cuda/device/tuning_measure.h"
 #include "bench/gpu/held_gpu.h"
 #include "bench/gpu/isolated.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace {
 

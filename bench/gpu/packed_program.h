@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/program.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/program.h"
+#include "lathe/runtime/safetensors.h"
 
 namespace lathe::cuda {
 

@@ -11,9 +11,9 @@
 #include "bench/gpu/held_gpu.h"
 #include "bench/gpu/isolated.h"
 #include "bench/gpu/packed_program.h"
-#include "runtime/error.h"
-#include "runtime/safetensors.h"
-#include "runtime/session.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/safetensors.h"
+#include "lathe/runtime/session.h"
 #include "tests/conformance/tolerance.h"
 
 namespace {

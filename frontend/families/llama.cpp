@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/families/llama.h"
+#include "lathe/frontend/families/llama.h"
 
 #include <algorithm>
 
-#include "frontend/nn/transformer.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/transformer.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

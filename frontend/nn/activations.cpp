@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/activations.h"
+#include "lathe/frontend/nn/activations.h"
 
 #include <numbers>
 
-#include "frontend/nn/module.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/module.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/attention.h"
+#include "lathe/frontend/nn/attention.h"
 
 #include <cmath>
 
-#include "frontend/nn/module.h"
-#include "frontend/nn/softmax.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/module.h"
+#include "lathe/frontend/nn/softmax.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/dit.h"
+#include "lathe/frontend/nn/dit.h"
 
-#include "frontend/nn/embedding.h"
-#include "frontend/nn/positions.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/embedding.h"
+#include "lathe/frontend/nn/positions.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

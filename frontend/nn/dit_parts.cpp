@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/dit_parts.h"
+#include "lathe/frontend/nn/dit_parts.h"
 
 #include <cmath>
 
-#include "frontend/nn/activations.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/activations.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

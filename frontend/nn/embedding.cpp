@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/embedding.h"
+#include "lathe/frontend/nn/embedding.h"
 
 namespace lathe::nn {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/encoder_decoder.h"
+#include "lathe/frontend/nn/encoder_decoder.h"
 
 #include <cmath>
 
-#include "frontend/nn/positions.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/positions.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

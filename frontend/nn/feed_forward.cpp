@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/feed_forward.h"
+#include "lathe/frontend/nn/feed_forward.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/gpt.h"
+#include "lathe/frontend/nn/gpt.h"
 
-#include "frontend/nn/positions.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/positions.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

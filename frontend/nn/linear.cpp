@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/linear.h"
+#include "lathe/frontend/nn/linear.h"
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 

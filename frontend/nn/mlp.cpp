@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/mlp.h"
+#include "lathe/frontend/nn/mlp.h"
 
 namespace lathe::nn {
 SwiGLUOptions SwiGLUOptions::cs336() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/module.h"
+#include "lathe/frontend/nn/module.h"
 
 #include "frontend/graph_impl.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 

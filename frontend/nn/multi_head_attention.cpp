@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/multi_head_attention.h"
+#include "lathe/frontend/nn/multi_head_attention.h"
 
 #include <cmath>
 
-#include "frontend/nn/relative_positions.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/relative_positions.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/norms.h"
+#include "lathe/frontend/nn/norms.h"
 
 #include <cmath>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/relative_positions.h"
+#include "lathe/frontend/nn/relative_positions.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/rope.h"
+#include "lathe/frontend/nn/rope.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

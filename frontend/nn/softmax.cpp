@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/softmax.h"
+#include "lathe/frontend/nn/softmax.h"
 
-#include "frontend/nn/module.h"
+#include "lathe/frontend/nn/module.h"
 
 namespace lathe::nn {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/tiled_attention.h"
+#include "lathe/frontend/nn/tiled_attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "frontend/nn/module.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/module.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn/transformer.h"
+#include "lathe/frontend/nn/transformer.h"
 
-#include "frontend/nn/softmax.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/softmax.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::nn {
 namespace {

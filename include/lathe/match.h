@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // For fusions whose conditions or replacements are functions of mlir::Value. Needs MLIR's headers.
-#include "passes/match.h"
+#include "lathe/passes/match.h"

@@ -3,7 +3,7 @@
 // What a chain of reshapes and transposes does to axes, whatever it is spelled with.
 #include <optional>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace lathe {

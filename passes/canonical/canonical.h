@@ -2,15 +2,12 @@
 #pragma once
 // The canonical form: one spelling per idea (docs/canonical-form.md). Every rewrite is exact, that
 // is bit-identical on the interpreter in the op's own dtype, or asks with `weaken` for the contract
-// it gives up.
+// it gives up. addCanonicalPatterns (lathe/passes/passes.h) adds them all.
 #include "ir/op_builder.h"
 #include "mlir/IR/PatternMatch.h"
-#include "passes/numerics_scope.h"
+#include "passes/rewrite/numerics_scope.h"
 
 namespace lathe {
-
-/// All of them, with the folds of the dialect.
-void addCanonicalPatterns(mlir::RewritePatternSet& patterns);
 
 void addConstantPatterns(mlir::RewritePatternSet& patterns);
 void addConstantFolding(mlir::RewritePatternSet& patterns);

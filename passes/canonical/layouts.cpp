@@ -4,8 +4,8 @@
 #include "passes/canonical/axis_map.h"
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
-#include "passes/region_ops.h"
-#include "passes/weight_only.h"
+#include "lathe/passes/region_ops.h"
+#include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
 

@@ -10,7 +10,7 @@
 
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
-#include "passes/weight_only.h"
+#include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
 

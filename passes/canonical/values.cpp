@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "passes/region_ops.h"
+#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ir/op_builder.h"
-#include "passes/numbers.h"
+#include "lathe/passes/numbers.h"
 
 namespace lathe {
 

@@ -6,7 +6,7 @@
 //   relu        max(x, 0)
 #include <numbers>
 
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/library.h"
 
 namespace lathe {

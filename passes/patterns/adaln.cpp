@@ -4,7 +4,7 @@
 //   c ── add 1 ───────────────┘         s ┘
 //
 // The norm has neither gain nor bias. shift and scale broadcast over the tokens.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

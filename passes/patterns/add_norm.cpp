@@ -4,7 +4,7 @@
 //   r ────┘   └─ rms_norm|layer_norm ── y
 //
 // A late phase: a linear op that the sum may go into as its residual takes it first.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

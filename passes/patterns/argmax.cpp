@@ -8,7 +8,7 @@
 // taken instead of the first of the rounded ones (weakens intermediate-rounding). A NaN or an
 // infinity in x is found at its own place, where the softmax makes the whole row NaN (weakens
 // incoming-nan). Not where somebody else reads the probabilities.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

@@ -10,7 +10,7 @@
 //   ranks    of 2 are a batch of one; scores [b h, s, t] may be [b, h, s, t] where they are masked
 //   k, v     heads repeated by a broadcast, or stretched by the product of q [b, g, r, s, d] and
 //            k [b, g, 1, t, d], are grouped heads (grouped_heads.h)
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/grouped_heads.h"
 #include "passes/patterns/library.h"

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "passes/match.h"
-#include "runtime/dim_expr.h"
+#include "lathe/passes/match.h"
+#include "lathe/runtime/dim_expr.h"
 
 using namespace mlir;
 

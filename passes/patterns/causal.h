@@ -3,7 +3,7 @@
 // Reads the conditions of an attention mask: which keys do they let a query see?
 #include <optional>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace lathe {

@@ -4,7 +4,7 @@
 //   ids ───────────────┘              c ┘    p ┘
 //
 // One pattern per step. Of two embeddings that are added the first is the tokens'.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

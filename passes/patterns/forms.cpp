@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 
 using namespace mlir;
 

@@ -3,9 +3,9 @@
 // Spellings that several fusions share.
 #include <optional>
 
-#include "ir/types.h"
-#include "passes/dag_pattern.h"
-#include "passes/match.h"
+#include "lathe/ir/types.h"
+#include "lathe/passes/dag_pattern.h"
+#include "lathe/passes/match.h"
 
 namespace lathe {
 

@@ -5,7 +5,7 @@
 //
 // The gate has one element per feature and is the same for all tokens. A phase in which rotations
 // have been found: they have the same products and sums.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/patterns/goals.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/DenseSet.h"
-#include "passes/match.h"
-#include "passes/weight_only.h"
+#include "lathe/passes/match.h"
+#include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/patterns/grouped_heads.h"
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 
 using namespace mlir;

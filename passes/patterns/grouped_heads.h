@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keys and values whose heads are repeated for the query heads that share them.
-#include "passes/match.h"
+#include "lathe/passes/match.h"
 
 namespace lathe {
 

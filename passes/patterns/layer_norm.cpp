@@ -11,7 +11,7 @@
 // One pattern per step. The variance is the mean of the squared differences. E[x^2] - E[x]^2
 // cancels in f32 where the mean is large against the spread: it keeps its own meaning and is
 // refused by name.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

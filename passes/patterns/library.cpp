@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/patterns/library.h"
 
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fusions that are built in; one file per fused op.
-#include "passes/match.h"
+#include "lathe/passes/match.h"
 
 namespace lathe {
 

@@ -7,11 +7,11 @@
 //
 // One pattern per step: the product, then the bias, the activation, the residual. Activations wait
 // for a phase of their own: a gate takes its activation first (silu_gate.cpp).
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
-#include "passes/weight_only.h"
+#include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
 

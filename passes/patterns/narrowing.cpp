@@ -7,8 +7,8 @@
 // with its gain after the rounding does not, nor do the composites of it). So casts of all operands
 // from one narrow type and back are the op on that type: the values are the same, and half the
 // bytes move.
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

@@ -6,7 +6,7 @@
 //                           cache, positions ┘                          positions)
 //
 // A late phase: a projection's own fusions come first. Tables are shared by layers and escape.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

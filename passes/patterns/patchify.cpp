@@ -7,7 +7,7 @@
 //
 //   image ── reshape [n, c, h/kh, kh, w/kw, kw] ── transpose ── reshape [n, h/kh, w/kw, c kh kw] ──
 //   linear w [o, c kh kw] ── transpose [n, o, h/kh, w/kw]
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

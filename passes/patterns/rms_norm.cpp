@@ -10,7 +10,7 @@
 // mean is reduce_mean, or reduce_sum divided by the size or multiplied by its inverse. With the
 // cast, the value is rounded before the gain is applied; without it in f32, casts around the whole
 // become part of the op (narrowing.cpp), and a gain after that is one after the rounding.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

@@ -17,8 +17,8 @@
 //
 //   x ─┬─ slice :r ── rope ── concat                                           partial, r < d
 //      └─ slice r: ───────────┘
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 #include "passes/patterns/rope_parts.h"

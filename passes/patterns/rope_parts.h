@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The values that a rotation is spelled with: parts of the last axis and doubled tables.
-#include "ir/types.h"
-#include "passes/match.h"
+#include "lathe/ir/types.h"
+#include "lathe/passes/match.h"
 
 namespace lathe {
 

@@ -4,7 +4,7 @@
 //
 // Rows are independent there: what is cut off (all tokens but the last in front of a head) is not
 // computed. The op must have no other reader.
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

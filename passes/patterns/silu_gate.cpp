@@ -2,8 +2,8 @@
 //
 //   x ─── (cast) ─ activation ─ (cast) ── mul ──        silu_gate(x, u)
 //   u ────────────────────────────────────┘
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
 #include "passes/patterns/library.h"
 

@@ -25,7 +25,7 @@
 // takes what it can first.
 #include <cmath>
 
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 #include "passes/patterns/library.h"
 #include "passes/patterns/scores.h"
 

@@ -4,8 +4,8 @@
 
 #include <lathe/lathe.h>
 
-#include "frontend/compiler_api.h"
-#include "runtime/checkpoint.h"
+#include "lathe/inspect/compiler_api.h"
+#include "lathe/runtime/checkpoint.h"
 #include "runtime/container.h"
 #include "tests/bad_input/bad_input.h"
 #include "tests/unit/test_files.h"

@@ -7,8 +7,8 @@
 
 #include <regex>
 
-#include "frontend/questions/bisect.h"
-#include "frontend/questions/check_numerics.h"
+#include "lathe/inspect/bisect.h"
+#include "lathe/inspect/check_numerics.h"
 #include "tests/conformance/random_transformers.h"
 #include "tests/conformance/seeds.h"
 

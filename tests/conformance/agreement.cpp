@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/agreement.h"
 
-#include "frontend/compile.h"
+#include "lathe/frontend/compile.h"
 #include "tests/conformance/support.h"
 #include "tests/conformance/tolerance.h"
 

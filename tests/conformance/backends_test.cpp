@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 #include "tests/conformance/agreement.h"
 #include "tests/conformance/support.h"
 

@@ -3,11 +3,11 @@
 // is updated in its place.
 #include <gtest/gtest.h>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/session.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe::conformance {
 namespace {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <set>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
-#include "runtime/error.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/support.h"
 

@@ -10,12 +10,12 @@
 #include <set>
 #include <sstream>
 
-#include "ir/context.h"
+#include "lathe/ir/context.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/numerics_scope.h"
-#include "passes/rewrite_log.h"
-#include "runtime/error.h"
+#include "passes/rewrite/numerics_scope.h"
+#include "passes/rewrite/rewrite_log.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"

@@ -3,11 +3,11 @@
 // it may not weaken it leaves bit by bit, and a fusion in strict mode computes what it replaced.
 #include <gtest/gtest.h>
 
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/numerics_scope.h"
+#include "passes/rewrite/numerics_scope.h"
 #include "tests/conformance/cases_build.h"
 #include "tests/conformance/rewriting.h"
 

@@ -13,18 +13,18 @@
 #include <set>
 #include <sstream>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
 #include "ir/op_builder.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "passes/canonical/canonical.h"
-#include "passes/greedy.h"
-#include "passes/numerics_scope.h"
-#include "passes/retype.h"
-#include "runtime/error.h"
+#include "lathe/passes/greedy.h"
+#include "passes/rewrite/numerics_scope.h"
+#include "passes/rewrite/retype.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/session.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe::conformance {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "lathe/lathe.h"
 #include "tests/conformance/cases.h"
 

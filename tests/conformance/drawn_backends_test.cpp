@@ -10,13 +10,13 @@
 #include <cmath>
 #include <random>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "passes/retype.h"
+#include "passes/rewrite/retype.h"
 #include "tests/conformance/drawn_mutants.h"
 #include "tests/conformance/seeds.h"
 

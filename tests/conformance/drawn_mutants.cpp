@@ -3,14 +3,14 @@
 
 #include <set>
 
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 #include "frontend/graph_impl.h"
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/pipeline.h"
-#include "passes/retype.h"
+#include "lathe/passes/pipeline.h"
+#include "passes/rewrite/retype.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/respell.h"
 #include "tests/conformance/square_samples.h"

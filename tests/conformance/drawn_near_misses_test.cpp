@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thousands of near misses, drawn from what every pattern matches: whatever the pipeline makes of
 // one, it computes what the graph says. With the samples that hold patterns to their values
-// (passes/value_check.h) and, for most of them, by the patterns' own conditions.
+// (passes/rewrite/value_check.h) and, for most of them, by the patterns' own conditions.
 //
 //   drawn_near_misses_test SEED COUNT    tries another draw, or with a large count all there are
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <random>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/pipeline.h"
-#include "passes/value_check.h"
-#include "runtime/error.h"
+#include "lathe/passes/pipeline.h"
+#include "passes/rewrite/value_check.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/drawn_mutants.h"
 #include "tests/conformance/seeds.h"
 

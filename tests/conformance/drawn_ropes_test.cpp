@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/tolerance.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 using namespace mlir;
 

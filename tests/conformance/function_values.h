@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe::conformance {

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"

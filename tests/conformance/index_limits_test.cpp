@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest index that every reader of an input allows: what a trial run may draw for it.
-#include "frontend/questions/index_limits.h"
+#include "inspect/questions/index_limits.h"
 
 #include <gtest/gtest.h>
 

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <set>
 
-#include "backends/reference/interpreter.h"
-#include "frontend/questions/why_not.h"
-#include "ir/types.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/inspect/why_not.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/numerics_scope.h"
+#include "passes/rewrite/numerics_scope.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/spellings/spellings.h"
 #include "tests/conformance/tolerance.h"

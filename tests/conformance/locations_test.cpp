@@ -4,12 +4,12 @@
 
 #include <set>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 #include "frontend/graph_impl.h"
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/locations.h"
-#include "passes/pipeline.h"
+#include "passes/rewrite/locations.h"
+#include "lathe/passes/pipeline.h"
 #include "tests/conformance/rewriting.h"
 
 using namespace mlir;

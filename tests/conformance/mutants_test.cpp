@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/square_samples.h"
 

@@ -4,10 +4,10 @@
 // another count.
 #include "ir/checked_create.h"
 #include "ir/op_builder.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "passes/region_ops.h"
+#include "lathe/passes/region_ops.h"
 #include "tests/conformance/mutations.h"
 
 using namespace mlir;

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/passes.h"
-#include "runtime/error.h"
+#include "lathe/passes/passes.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/respell.h"
 #include "tests/conformance/square_samples.h"

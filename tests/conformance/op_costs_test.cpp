@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of every op: the walk over the dialect, and the rules of passes/cost.h one by one.
-#include "passes/cost.h"
+// The cost of every op: the walk over the dialect, and the rules of passes/rewrite/cost.h one by
+// one.
+#include "passes/rewrite/cost.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +9,8 @@
 #include <string>
 
 #include "frontend/graph_impl.h"
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/conformance/cases.h"
 

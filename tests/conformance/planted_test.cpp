@@ -8,12 +8,12 @@
 #include <set>
 
 #include "frontend/graph_impl.h"
-#include "frontend/questions/bisect.h"
-#include "frontend/questions/trial_run.h"
-#include "ir/types.h"
+#include "lathe/inspect/bisect.h"
+#include "inspect/questions/trial_run.h"
+#include "lathe/ir/types.h"
 #include "lathe/lathe.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/rewrite_log.h"
+#include "passes/rewrite/rewrite_log.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/random_transformers.h"
 #include "tests/golden/seed_models.h"

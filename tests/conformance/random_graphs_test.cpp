@@ -8,7 +8,7 @@
 
 #include <random>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 #include "lathe/lathe.h"
 #include "tests/conformance/tolerance.h"
 #include "tests/conformance/seeds.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "ir/ops.h"
+#include "lathe/ir/ops.h"
 
 namespace lathe::conformance {
 namespace {

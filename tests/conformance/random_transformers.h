@@ -5,7 +5,7 @@
 // then with a mistake in it (another axis, a second user, a missing cast) that a fusion must see.
 #include <cstdint>
 
-#include "frontend/graph.h"
+#include "lathe/frontend/graph.h"
 
 namespace lathe::conformance {
 

@@ -9,11 +9,11 @@
 #include <random>
 
 #include "frontend/graph_impl.h"
-#include "frontend/questions/trial_run.h"
+#include "inspect/questions/trial_run.h"
 #include "lathe/lathe.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/passes.h"
+#include "lathe/passes/passes.h"
 #include "tests/conformance/random_transformers.h"
 #include "tests/conformance/rounding.h"
 #include "tests/conformance/seeds.h"

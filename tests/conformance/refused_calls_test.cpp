@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lathe/lathe.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::conformance {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "ir/op_builder.h"
 #include "mlir/IR/IRMapping.h"
-#include "passes/match.h"
+#include "lathe/passes/match.h"
 
 using namespace mlir;
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <random>
 
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "tests/closeness.h"
 
 using namespace mlir;

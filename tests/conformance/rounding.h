@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "frontend/questions/trial_run.h"
+#include "inspect/questions/trial_run.h"
 
 namespace lathe::conformance {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
 #include "tests/closeness.h"
 #include "tests/conformance/cases.h"
 

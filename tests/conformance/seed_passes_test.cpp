@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/graph_impl.h"
-#include "frontend/questions/trial_run.h"
+#include "inspect/questions/trial_run.h"
 #include "lathe/lathe.h"
 #include "tests/golden/seed_models.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lathe/lathe.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

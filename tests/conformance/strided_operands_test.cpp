@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/compile.h"
+#include "lathe/frontend/compile.h"
 #include "tests/closeness.h"
 #include "tests/conformance/cases.h"
 

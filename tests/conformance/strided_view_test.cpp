@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of transposes, slices and reshapes as strides: every element of the view is where its
 // strides say that it lies in the base, at every size of the symbols.
-#include "backends/strided_view.h"
+#include "lathe/backends/strided_view.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/region_ops.h"
+#include "lathe/passes/region_ops.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/rewriting.h"
 

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
 #include "frontend/graph_impl.h"
-#include "ir/types.h"
-#include "runtime/error.h"
+#include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::conformance {
 namespace {

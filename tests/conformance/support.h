@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 #include "tests/conformance/cases.h"
 
 namespace lathe::conformance {

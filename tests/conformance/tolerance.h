@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 #include "tests/closeness.h"
 #include "tests/observed_errors.h"
 

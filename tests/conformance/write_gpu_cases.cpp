@@ -19,9 +19,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "frontend/compile.h"
-#include "runtime/error.h"
-#include "runtime/safetensors.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/conformance/cases.h"
 
 namespace lathe::conformance {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/backend.h"
-#include "frontend/compile.h"
-#include "runtime/error.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/support.h"
 #include "tests/conformance/tolerance.h"

@@ -3,7 +3,7 @@
 // The kernel texts of tests/cuda_kernels, and what a test that compiles begins with.
 #include <string>
 
-#include "backends/cuda/lowering/nvrtc.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe::test {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backends/cuda/device/cublaslt_api.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace {
 

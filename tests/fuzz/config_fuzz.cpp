@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes give configurations within their limits or an error that names the file.
-#include "runtime/model_config.h"
+#include "lathe/runtime/model_config.h"
 #include "tests/fuzz/fuzz_target.h"
 
 std::vector<std::string> lathe::fuzz::seeds() { return {}; }

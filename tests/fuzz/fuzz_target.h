@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "runtime/npy.h"
+#include "lathe/runtime/npy.h"
 #include "tests/fuzz/fuzz_target.h"
 
 std::vector<std::string> lathe::fuzz::seeds() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes give patterns or an error that names the file.
-#include "ir/context.h"
-#include "passes/pdl_patterns.h"
+#include "lathe/ir/context.h"
+#include "passes/pdl/pdl_patterns.h"
 #include "tests/fuzz/fuzz_target.h"
 
 std::vector<std::string> lathe::fuzz::seeds() { return {}; }

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "runtime/container.h"
-#include "runtime/cost.h"
+#include "lathe/runtime/cost.h"
 #include "runtime/memory_plan.h"
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

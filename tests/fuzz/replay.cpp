@@ -15,7 +15,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/sampler.h"
+#include "lathe/runtime/sampler.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

@@ -2,7 +2,7 @@
 // Any bytes give a checked header or an error that names the file.
 #include <span>
 
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes give a tokenizer or an error that names the file, and the tokenizer takes any text: its
 // ids are its own, and what the file asks for on the way ends.
-#include "runtime/tokenizer.h"
+#include "lathe/runtime/tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
 
 std::vector<std::string> lathe::fuzz::seeds() { return {}; }

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "lathe/lathe.h"
-#include "runtime/checkpoint.h"
-#include "runtime/model_config.h"
+#include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/model_config.h"
 #include "tests/closeness.h"
 
 namespace lathe {

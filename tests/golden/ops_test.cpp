@@ -9,8 +9,8 @@
 #include <set>
 
 #include "lathe/lathe.h"
-#include "runtime/json_reader.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/json_reader.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/closeness.h"
 
 namespace lathe {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/lathe.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/closeness.h"
 
 namespace lathe::seeds {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <map>
 
-#include "frontend/compile.h"
+#include "lathe/frontend/compile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "tests/golden/seed_models.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "frontend/nn/nn.h"
+#include "lathe/frontend/nn/nn.h"
 
 namespace lathe::seeds {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
-#include "runtime/array.h"
-#include "runtime/session.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/runtime/array.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe::seeds {
 

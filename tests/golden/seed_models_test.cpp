@@ -4,7 +4,7 @@
 #include "tests/golden/seed_models.h"
 
 #include "frontend/graph_impl.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "tests/golden/seed_golden.h"
 #include "tests/observed_errors.h"
 

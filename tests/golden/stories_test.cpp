@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "lathe/lathe.h"
-#include "runtime/checkpoint.h"
-#include "runtime/model_config.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/model_config.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/closeness.h"
 
 namespace lathe {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "backends/cpu/device/cpu_features.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cpu {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "runtime/odd_rounding.h"
+#include "lathe/runtime/odd_rounding.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

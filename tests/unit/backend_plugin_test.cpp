@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader of backends in shared libraries: what it refuses, and what a program needs one for.
-#include "runtime/backend_plugin.h"
+#include "lathe/runtime/backend_plugin.h"
 
 #include <filesystem>
 
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/call_config.h"
+#include "lathe/runtime/call_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/checkpoint.h"
+#include "lathe/runtime/checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::test {
 namespace {

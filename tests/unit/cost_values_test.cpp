@@ -2,9 +2,9 @@
 // Costs as numbers, their way through a program, and the roofs that turn them into times.
 #include <gmock/gmock.h>
 
-#include "runtime/cost.h"
-#include "runtime/error.h"
-#include "runtime/machine.h"
+#include "lathe/runtime/cost.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/machine.h"
 
 namespace lathe {
 namespace {

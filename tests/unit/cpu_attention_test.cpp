@@ -2,7 +2,7 @@
 #include "backends/cpu/device/attention.h"
 
 #include "backends/cpu/device/attention_pack.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cpu_attention_case.h"
 
 namespace lathe::cpu {

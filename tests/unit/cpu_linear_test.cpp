@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/closeness.h"
 #include "tests/unit/cpu_product_values.h"
 #include "tests/unit/kernel_tiers.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/device/scratch.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cpu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
 
 #include <gtest/gtest.h>

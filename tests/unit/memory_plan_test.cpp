@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/model_config.h"
+#include "lathe/runtime/model_config.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/npy.h"
+#include "lathe/runtime/npy.h"
 
 #include <cstring>
 

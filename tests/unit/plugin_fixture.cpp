@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small plugins, most of them with a mistake; tests/CMakeLists.txt says which is which.
-#include "backends/backend.h"
-#include "runtime/backend_plugin.h"
+#include "lathe/backends/backend.h"
+#include "lathe/runtime/backend_plugin.h"
 
 #ifndef FIXTURE_VERSION
 #define FIXTURE_VERSION lathe::kBackendPluginVersion

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 
 namespace lathe {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "lathe/lathe.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

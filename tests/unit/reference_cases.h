@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/reference/interpreter.h"
+#include "lathe/backends/interpreter.h"
 #include "frontend/graph_impl.h"
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

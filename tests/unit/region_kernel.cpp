@@ -13,7 +13,7 @@
 
 #include "backends/cpu/lowering/codegen.h"
 #include "backends/cuda/hostexec/host_driver.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

@@ -16,8 +16,8 @@
 
 #include "backends/cpu/lowering/region_emitter.h"
 #include "backends/cuda/device/driver.h"
-#include "backends/cuda/lowering/region_printer.h"
-#include "runtime/array.h"
+#include "backends/cuda/lowering/region/region_printer.h"
+#include "lathe/runtime/array.h"
 #include "tests/closeness.h"
 
 namespace lathe::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/safetensors.h"
+#include "lathe/runtime/safetensors.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

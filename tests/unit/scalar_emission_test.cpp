@@ -8,10 +8,10 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
 #include "ir/scalar_builder.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

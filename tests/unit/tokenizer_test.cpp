@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tokenizer.h"
+#include "lathe/runtime/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/nearest.h"
 

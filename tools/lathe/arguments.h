@@ -13,7 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cli {
 

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/generator.h"
-#include "runtime/sampler.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/generator.h"
+#include "lathe/runtime/sampler.h"
+#include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/bench_profile.h"
 #include "tools/lathe/bench_report.h"
 #include "tools/lathe/bench_work.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/device/roofs.h"
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe::cli {
 

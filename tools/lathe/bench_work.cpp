@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/generator.h"
+#include "lathe/runtime/generator.h"
 
 namespace lathe::cli {
 namespace {

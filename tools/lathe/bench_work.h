@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cost.h"
-#include "runtime/machine.h"
+#include "lathe/runtime/cost.h"
+#include "lathe/runtime/machine.h"
 
 namespace lathe::cli {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"

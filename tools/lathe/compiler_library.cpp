@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/compiler_library.h"
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/shared_library.h"
 
 namespace lathe::cli {

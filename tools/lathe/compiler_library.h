@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The compiler, loaded when a verb first needs it.
-#include "frontend/compiler_api.h"
+#include "lathe/inspect/compiler_api.h"
 
 namespace lathe::cli {
 

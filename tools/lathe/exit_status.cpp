@@ -8,7 +8,7 @@
 #include <new>
 #include <system_error>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/console.h"
 
 namespace lathe::cli {

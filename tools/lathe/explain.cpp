@@ -2,7 +2,7 @@
 // lathe explain: what a model would cost at given sizes on a given machine, without running it.
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cost.h"
-#include "runtime/machine.h"
-#include "runtime/program.h"
+#include "lathe/runtime/cost.h"
+#include "lathe/runtime/machine.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cli {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/generator.h"
-#include "runtime/sampler.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/generator.h"
+#include "lathe/runtime/sampler.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"

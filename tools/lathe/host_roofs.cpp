@@ -13,10 +13,10 @@
 #include "backends/cpu/device/machine_load.h"
 #include "backends/cpu/device/roofs.h"
 #include "runtime/cache_folder.h"
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/console.h"
 
 namespace lathe::cli {

@@ -3,7 +3,7 @@
 // This machine's roofs, measured once and kept.
 #include <string>
 
-#include "runtime/machine.h"
+#include "lathe/runtime/machine.h"
 
 namespace lathe::cli {
 

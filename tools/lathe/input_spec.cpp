@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/npy.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/npy.h"
+#include "lathe/runtime/safetensors.h"
 
 namespace lathe::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 namespace lathe::cli {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/checkpoint.h"
+#include "lathe/runtime/checkpoint.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/inspect_pipeline.h"
 #include "tools/lathe/console.h"

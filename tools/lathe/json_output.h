@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cli {
 

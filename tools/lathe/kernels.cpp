@@ -5,7 +5,7 @@
 
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/device/program_code.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe::cli {

@@ -3,7 +3,7 @@
 // The kernels of a CUDA program as files to read, compile or disassemble.
 #include <string>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cli {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/exit_status.h"
 #include "tools/lathe/nearest.h"
 #include "tools/lathe/verbs.h"

@@ -8,8 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "runtime/backend_plugin.h"
-#include "runtime/error.h"
+#include "lathe/runtime/backend_plugin.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"

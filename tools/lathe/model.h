@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "frontend/compiler_api.h"
-#include "runtime/model_config.h"
-#include "runtime/program.h"
-#include "runtime/tokenizer.h"
+#include "lathe/inspect/compiler_api.h"
+#include "lathe/runtime/model_config.h"
+#include "lathe/runtime/program.h"
+#include "lathe/runtime/tokenizer.h"
 
 namespace CLI {
 class App;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "runtime/checkpoint.h"
-#include "runtime/error.h"
+#include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
 

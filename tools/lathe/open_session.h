@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 #include "tools/lathe/model.h"
 
 namespace lathe::cli {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/exit_status.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tokenizer.h"
+#include "lathe/runtime/tokenizer.h"
 
 namespace lathe::cli {
 

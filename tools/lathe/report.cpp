@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"

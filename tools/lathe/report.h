@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // --report FILE.html of the verbs that compile: the compilation, and after a run its times, as one
-// page (frontend/report/report.h).
+// page (lathe/inspect/report.h).
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "frontend/report/report.h"
+#include "lathe/inspect/report.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/model.h"
 

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/error.h"
-#include "runtime/npy.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/npy.h"
+#include "lathe/runtime/safetensors.h"
 #include "tools/lathe/input_spec.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"

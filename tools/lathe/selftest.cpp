@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/backend_plugin.h"
-#include "runtime/error.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/backend_plugin.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/host_roofs.h"
 #include "tools/lathe/json_output.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/machine.h"
+#include "lathe/runtime/machine.h"
 #include "tools/selftest/selftest_api.h"
 
 namespace lathe::cli {

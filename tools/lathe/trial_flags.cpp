@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/checkpoint.h"
-#include "runtime/error.h"
+#include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/error.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/input_spec.h"
 

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "frontend/questions/trial.h"
+#include "lathe/inspect/trial.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/model.h"
 

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <functional>
 
-#include "frontend/compile.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
-#include "runtime/sampler.h"
-#include "runtime/session.h"
-#include "runtime/thread_pool.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/sampler.h"
+#include "lathe/runtime/session.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::selftest {
 namespace {

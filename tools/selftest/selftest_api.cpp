@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/selftest/selftest_api.h"
 
-#include "backends/backend.h"
-#include "runtime/error.h"
+#include "lathe/backends/backend.h"
+#include "lathe/runtime/error.h"
 #include "tests/conformance/agreement.h"
 #include "tests/conformance/support.h"
 #include "tools/selftest/kernels.h"

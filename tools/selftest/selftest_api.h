@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cost.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/cost.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::selftest {
 

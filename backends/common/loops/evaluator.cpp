@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/common/loops/evaluator.h"
 
-#include "backends/region_plan.h"
+#include "lathe/backends/region_plan.h"
 #include "llvm/ADT/SetOperations.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 // a kernel's frame and its machine decide (where operands lie, how vectors are loaded, who shares a
 // row) is left to a class per backend.
 #include "backends/common/loops/index.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that only move elements: the operand is read at another index.
 #include "backends/common/loops/evaluator.h"
-#include "backends/region_plan.h"
+#include "lathe/backends/region_plan.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

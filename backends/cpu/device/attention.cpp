@@ -9,7 +9,7 @@
 
 #include "backends/cpu/device/attention_kernels.h"
 #include "backends/cpu/device/attention_pack.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 // The rows of a group, queries x query heads that share a key head, are numbered query-major, so
 // that a tile of 32 rows spans few queries (little causal waste) and uses each key tile for the

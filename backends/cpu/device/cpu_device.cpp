@@ -2,10 +2,10 @@
 // The CPU backend's run side: it turns the calls of a program into kernels.
 #include <map>
 
-#include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/loaded_code.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

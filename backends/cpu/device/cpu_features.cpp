@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

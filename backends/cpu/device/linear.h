@@ -7,7 +7,7 @@
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/panel_kernels.h"
-#include "runtime/enums.h"
+#include "lathe/runtime/enums.h"
 
 namespace lathe::cpu {
 

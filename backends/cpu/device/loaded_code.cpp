@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "backends/cpu/device/cpu_features.h"
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 
 namespace lathe::cpu {
 namespace {

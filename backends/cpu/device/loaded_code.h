@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cpu {
 

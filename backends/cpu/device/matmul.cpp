@@ -6,7 +6,7 @@
 
 #include "backends/cpu/device/matmul_loops.h"
 #include "backends/cpu/device/primitives.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/scratch.h"
-#include "runtime/dtype.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/dtype.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
 

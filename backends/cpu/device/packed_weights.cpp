@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "backends/cpu/device/word_transpose.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

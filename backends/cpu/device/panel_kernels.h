@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "backends/cpu/device/cpu_features.h"
-#include "runtime/dtype.h"
-#include "runtime/enums.h"
+#include "lathe/runtime/dtype.h"
+#include "lathe/runtime/enums.h"
 
 namespace lathe::cpu {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "backends/cpu/device/linear.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/scratch.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

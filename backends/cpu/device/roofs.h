@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/device/cpu_features.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
 

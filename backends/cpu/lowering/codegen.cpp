@@ -24,7 +24,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 #include "backends/cpu/lowering/kernel_config.h"
 
 #include "backends/cpu/device/packed_weights.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 
 using namespace mlir;
 

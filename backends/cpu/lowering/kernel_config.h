@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "backends/to_kernels.h"
+#include "lathe/backends/to_kernels.h"
 
 namespace lathe::cpu {
 

@@ -10,7 +10,7 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 LLD_HAS_DRIVER(elf)
 

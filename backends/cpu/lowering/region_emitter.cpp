@@ -2,7 +2,7 @@
 #include "backends/cpu/lowering/region_emitter.h"
 
 #include "backends/cpu/lowering/row_evaluator.h"
-#include "backends/region_plan.h"
+#include "lathe/backends/region_plan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/row_evaluator.h"
 
-#include "passes/region_ops.h"
+#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

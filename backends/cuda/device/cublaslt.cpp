@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cuda/device/driver_api_library.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 namespace {

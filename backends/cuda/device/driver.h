@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/device/library_product.h"
-#include "runtime/device.h"
+#include "lathe/runtime/device.h"
 
 namespace lathe::cuda {
 

@@ -2,7 +2,7 @@
 #include "backends/cuda/device/driver_api.h"
 
 #include "backends/cuda/device/driver_api_library.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda::api {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products through cuBLASLt, where it is installed.
 #include "backends/cuda/device/gpu_driver.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 

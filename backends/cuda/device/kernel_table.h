@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/dim_expr.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dim_expr.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cuda {
 

@@ -3,7 +3,7 @@
 // A product that a vendor's library computes as well.
 #include <cstdint>
 
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/kernel_table.h"
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cuda {
 

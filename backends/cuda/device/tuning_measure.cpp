@@ -9,10 +9,10 @@
 
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/program_code.h"
-#include "runtime/array.h"
-#include "runtime/device.h"
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
+#include "lathe/runtime/array.h"
+#include "lathe/runtime/device.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 
 namespace lathe::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cuda/device/tuning_record.h"
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cuda {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 namespace {

@@ -20,7 +20,7 @@
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
 #include "runtime/cache_folder.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
 

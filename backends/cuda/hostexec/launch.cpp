@@ -8,8 +8,8 @@
 
 #include "backends/cuda/hostexec/executor.h"
 #include "backends/cuda/hostexec/faults.h"
-#include "runtime/error.h"
-#include "runtime/thread_pool.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cuda::host {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "backends/cuda/hostexec/sanitizer.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda::host {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "backends/cuda/hostexec/process.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda::host {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda::host {
 namespace {

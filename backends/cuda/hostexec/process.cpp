@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 extern char** environ;
 

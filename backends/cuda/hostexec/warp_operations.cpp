@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/cuda/hostexec/checks.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cuda::host {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 
 namespace lathe {
 

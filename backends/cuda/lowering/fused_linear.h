@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "backends/cuda/lowering/kernel_text.h"
+#include "backends/cuda/lowering/kernel/kernel_text.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe::cuda {

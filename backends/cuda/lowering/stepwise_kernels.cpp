@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/stepwise_kernels.h"
 
-#include "backends/cuda/lowering/call_facts.h"
-#include "backends/cuda/lowering/index_checks.h"
+#include "backends/cuda/lowering/kernel/call_facts.h"
+#include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/kernel_builder.h"
-#include "backends/cuda/lowering/kernel_names.h"
-#include "backends/cuda/lowering/kernel_sequence.h"
-#include "backends/to_kernels.h"
-#include "passes/form_regions.h"
-#include "passes/region_ops.h"
+#include "backends/cuda/lowering/kernel/kernel_names.h"
+#include "backends/cuda/lowering/kernel/kernel_sequence.h"
+#include "lathe/backends/to_kernels.h"
+#include "passes/regions/form_regions.h"
+#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

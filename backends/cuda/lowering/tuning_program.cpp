@@ -7,9 +7,9 @@
 
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/lowering/kernel_builder.h"
-#include "backends/cuda/lowering/kernel_cache.h"
-#include "backends/cuda/lowering/tuning_choice.h"
-#include "backends/cuda/lowering/tuning_database.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
+#include "backends/cuda/lowering/tuning/tuning_choice.h"
+#include "backends/cuda/lowering/tuning/tuning_database.h"
 
 using namespace mlir;
 

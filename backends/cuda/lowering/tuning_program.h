@@ -5,7 +5,7 @@
 #include <string>
 
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/program.h"
+#include "lathe/runtime/program.h"
 
 namespace lathe::cuda {
 

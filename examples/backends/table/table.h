@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime/device.h"
+#include "lathe/runtime/device.h"
 
 namespace lathe {
 class Backend;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compile side: every op that the table has becomes one kernel call, every fused op its
 // decomposition, and what is left is refused with the reason.
-#include "backends/backend.h"
-#include "backends/program_builder.h"
-#include "backends/to_kernels.h"
-#include "ir/dialect.h"
-#include "ir/types.h"
-#include "passes/expand.h"
-#include "passes/hoist_weights.h"
+#include "lathe/backends/backend.h"
+#include "lathe/backends/program_builder.h"
+#include "lathe/backends/to_kernels.h"
+#include "lathe/ir/dialect.h"
+#include "lathe/ir/types.h"
+#include "lathe/passes/expand.h"
+#include "lathe/passes/hoist_weights.h"
 #include "table.h"
 
 using namespace lathe;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/error.h"
-#include "runtime/json_reader.h"
-#include "runtime/odd_rounding.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
+#include "lathe/runtime/odd_rounding.h"
 #include "table.h"
 
 using namespace lathe;

@@ -2,8 +2,8 @@
 // Arrays: nothing in them, too much asked of them, other dtypes than they hold.
 #include <limits>
 
-#include "runtime/npy.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/npy.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {

@@ -2,10 +2,10 @@
 // Tokenizers, configurations, sampling and generation.
 #include <cmath>
 
-#include "runtime/generator.h"
-#include "runtime/model_config.h"
-#include "runtime/sampler.h"
-#include "runtime/tokenizer.h"
+#include "lathe/runtime/generator.h"
+#include "lathe/runtime/model_config.h"
+#include "lathe/runtime/sampler.h"
+#include "lathe/runtime/tokenizer.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {

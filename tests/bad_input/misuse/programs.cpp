@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "runtime/checkpoint.h"
+#include "lathe/runtime/checkpoint.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {

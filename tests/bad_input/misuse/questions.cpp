@@ -2,10 +2,10 @@
 // The questions about a graph.
 #include <cmath>
 
-#include "frontend/questions/bisect.h"
-#include "frontend/questions/check_numerics.h"
-#include "frontend/questions/graph_diff.h"
-#include "frontend/questions/why_not.h"
+#include "lathe/inspect/bisect.h"
+#include "lathe/inspect/check_numerics.h"
+#include "lathe/inspect/graph_diff.h"
+#include "lathe/inspect/why_not.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 #include "tests/unit/compiler/cli_runner.h"
 
 namespace lathe {

@@ -6,10 +6,10 @@
 #include <functional>
 
 #include "frontend/graph_impl.h"
-#include "frontend/questions/bisect.h"
-#include "frontend/questions/reproducer.h"
+#include "lathe/inspect/bisect.h"
+#include "inspect/questions/reproducer.h"
 #include "lathe/lathe.h"
-#include "passes/rewrite_log.h"
+#include "passes/rewrite/rewrite_log.h"
 #include "tests/unit/compiler/planted.h"
 #include "tests/unit/test_files.h"
 

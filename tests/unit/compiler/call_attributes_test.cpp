@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/call_attributes.h"
+#include "lathe/backends/call_attributes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/context.h"
-#include "runtime/error.h"
+#include "lathe/ir/context.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "frontend/graph_impl.h"
-#include "frontend/questions/trial_run.h"
+#include "inspect/questions/trial_run.h"
 #include "lathe/lathe.h"
 
 namespace lathe {

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "tests/unit/compiler/cli_runner.h"
 
 namespace lathe {

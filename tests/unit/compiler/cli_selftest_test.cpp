@@ -2,7 +2,7 @@
 // lathe selftest as a user's shell runs it.
 #include <gmock/gmock.h>
 
-#include "runtime/json_reader.h"
+#include "lathe/runtime/json_reader.h"
 #include "tests/unit/compiler/cli_runner.h"
 
 namespace lathe {

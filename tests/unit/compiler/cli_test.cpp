@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
-#include "runtime/json_reader.h"
-#include "runtime/npy.h"
-#include "runtime/safetensors.h"
+#include "lathe/runtime/json_reader.h"
+#include "lathe/runtime/npy.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/unit/compiler/cli_runner.h"
 
 namespace lathe {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "frontend/questions/graph_diff.h"
+#include "lathe/inspect/graph_diff.h"
 #include "lathe/lathe.h"
 
 namespace lathe {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // explain(): programs without code, and the same costs in programs with code.
-#include "frontend/explain/explain.h"
+#include "lathe/inspect/explain.h"
 
 #include <gmock/gmock.h>
 
-#include "frontend/families/llama.h"
-#include "frontend/nn/nn.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/frontend/nn/nn.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

@@ -3,11 +3,11 @@
 #include <map>
 
 #include "frontend/graph_impl.h"
-#include "frontend/nn/nn.h"
+#include "lathe/frontend/nn/nn.h"
 #include "gtest/gtest.h"
-#include "ir/types.h"
+#include "lathe/ir/types.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/passes.h"
+#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // What SwiGLU, blocks, whole models and the Llama family record.
 #include <map>
 
-#include "frontend/families/llama.h"
+#include "lathe/frontend/families/llama.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {

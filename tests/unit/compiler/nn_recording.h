@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "frontend/nn/nn.h"
-#include "runtime/error.h"
+#include "lathe/frontend/nn/nn.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 

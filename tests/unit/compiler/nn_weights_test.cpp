@@ -2,7 +2,7 @@
 // The dtype of a model's weights: the checkpoint's, whatever the model computes in.
 #include <sstream>
 
-#include "frontend/families/llama.h"
+#include "lathe/frontend/families/llama.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {

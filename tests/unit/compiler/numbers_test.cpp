@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which number a constant is: at the ends of every type's range, behind layouts, behind casts that
 // round and casts that do more.
-#include "passes/numbers.h"
+#include "lathe/passes/numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/context.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts, modes, and the proof that a replacement computes the same bits.
-#include "passes/numerics.h"
+#include "lathe/passes/numerics.h"
 
 #include <fstream>
 #include <sstream>
 
 #include "gtest/gtest.h"
-#include "ir/context.h"
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "lathe/lathe.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/exactness.h"
-#include "passes/match.h"
-#include "passes/passes.h"
-#include "passes/rewrite_log.h"
-#include "runtime/error.h"
+#include "passes/rewrite/exactness.h"
+#include "lathe/passes/match.h"
+#include "lathe/passes/passes.h"
+#include "passes/rewrite/rewrite_log.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

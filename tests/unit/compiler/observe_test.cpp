@@ -4,11 +4,11 @@
 
 #include <gmock/gmock.h>
 
-#include "frontend/compile.h"
-#include "frontend/nn/nn.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
-#include "runtime/session.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/nn/nn.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/session.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

@@ -2,10 +2,10 @@
 // Passes that a user brings: by name, from the program and from shared libraries.
 #include <lathe/lathe.h>
 
-#include "backends/backend.h"
+#include "lathe/backends/backend.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/plugins.h"
+#include "lathe/passes/plugins.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

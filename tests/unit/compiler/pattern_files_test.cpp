@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusions from PDL text: what they find, and every way in which a file can be wrong.
-#include "ir/context.h"
-#include "ir/dialect.h"
-#include "ir/types.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/dialect.h"
+#include "lathe/ir/types.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/match.h"
-#include "passes/passes.h"
-#include "passes/pdl_natives.h"
-#include "passes/pdl_patterns.h"
-#include "passes/pdll.h"
-#include "passes/rewrite_log.h"
+#include "lathe/passes/match.h"
+#include "lathe/passes/passes.h"
+#include "passes/pdl/pdl_natives.h"
+#include "passes/pdl/pdl_patterns.h"
+#include "passes/pdl/pdll.h"
+#include "passes/rewrite/rewrite_log.h"
 #include "tests/unit/test_files.h"
 
 using namespace mlir;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Mistakes on purpose, for tests of what finds them: wrong fusions, and backends that are wrong.
-#include "backends/backend.h"
-#include "frontend/compile.h"
-#include "ir/ops.h"
-#include "ir/types.h"
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/ir/ops.h"
+#include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "passes/dag_pattern.h"
+#include "lathe/passes/dag_pattern.h"
 
 namespace lathe::test {
 

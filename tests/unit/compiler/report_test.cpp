@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the report's page holds: every step, rewrite and kernel, links between them, and no way out
 // of the element that holds the data.
-#include "frontend/report/report.h"
+#include "lathe/inspect/report.h"
 
 #include <regex>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "frontend/families/llama.h"
-#include "ir/ops.h"
-#include "runtime/session.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/session.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What running both sides of a match sees that a pattern overlooks: broadcasts, casts through
 // integers, constants, symbols, large sizes.
-#include "passes/value_check.h"
+#include "passes/rewrite/value_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/reference/interpreter.h"
-#include "ir/context.h"
-#include "ir/types.h"
-#include "passes/numbers.h"
-#include "passes/retype.h"
-#include "runtime/error.h"
+#include "lathe/backends/interpreter.h"
+#include "lathe/ir/context.h"
+#include "lathe/ir/types.h"
+#include "lathe/passes/numbers.h"
+#include "passes/rewrite/retype.h"
+#include "lathe/runtime/error.h"
 
 using namespace mlir;
 using testing::HasSubstr;

@@ -2,10 +2,10 @@
 // Why an op was not fused, or not kept fused; and which ops still know their line.
 #include <gmock/gmock.h>
 
-#include "frontend/questions/check_locations.h"
-#include "frontend/questions/why_not.h"
+#include "lathe/inspect/check_locations.h"
+#include "lathe/inspect/why_not.h"
 #include "lathe/lathe.h"
-#include "passes/match.h"
+#include "lathe/passes/match.h"
 #include "tests/unit/compiler/planted.h"
 #include "tests/unit/test_files.h"
 

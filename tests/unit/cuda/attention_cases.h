@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "backends/cuda/lowering/attention_kernels.h"
+#include "backends/cuda/lowering/attention/attention_kernels.h"
 #include "tests/closeness.h"
 #include "tests/conformance/tolerance.h"
 #include "tests/unit/cuda/element_bytes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/gemm_kernels.h"
+#include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "tests/unit/cuda/product_cases.h"
 
 namespace lathe::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/cubin_report.h"
+#include "backends/cuda/lowering/nvrtc/cubin_report.h"
 
 #include <elf.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/data_kernels.h"
+#include "backends/cuda/lowering/data/data_kernels.h"
 
 #include <array>
 #include <cmath>

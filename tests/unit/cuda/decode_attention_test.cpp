@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of few queries over split keys: on tensor cores, and without for f32 and f64.
-#include "backends/cuda/lowering/attention_kernels.h"
+#include "backends/cuda/lowering/attention/attention_kernels.h"
 #include "tests/unit/cuda/attention_cases.h"
 
 namespace lathe::cuda {

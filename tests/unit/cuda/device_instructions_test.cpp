@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/lowering/nvrtc.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 
 namespace lathe::cuda {

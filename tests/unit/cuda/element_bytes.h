@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 
 namespace lathe::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
 
 namespace lathe::cuda {

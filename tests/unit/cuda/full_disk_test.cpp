@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/hostexec/host_compiler.h"
-#include "backends/cuda/lowering/kernel_cache_entry.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache_entry.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/unit/test_files.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/device/headers.h"
-#include "backends/cuda/lowering/nvrtc.h"
-#include "backends/cuda/lowering/ptx_gates.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc.h"
+#include "backends/cuda/lowering/nvrtc/ptx_gates.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/unit/cuda/product_cases.h"
 

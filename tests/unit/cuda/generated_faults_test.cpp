@@ -12,11 +12,11 @@
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/hostexec/host_compiler.h"
-#include "frontend/compile.h"
-#include "frontend/families/llama.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_program.h"
 
 namespace lathe::cuda {

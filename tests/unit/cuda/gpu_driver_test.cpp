@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/cuda_mocks/mock_library.h"
 #include "tests/unit/test_files.h"
 

@@ -11,13 +11,13 @@
 
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/device/program_code.h"
-#include "backends/cuda/lowering/cubin_report.h"
-#include "backends/cuda/lowering/kernel_cache.h"
-#include "backends/cuda/lowering/nvrtc.h"
-#include "frontend/compile.h"
-#include "frontend/families/llama.h"
-#include "runtime/error.h"
-#include "runtime/model_config.h"
+#include "backends/cuda/lowering/nvrtc/cubin_report.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/model_config.h"
 #include "tests/golden/seed_models.h"
 
 namespace lathe::cuda {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/cuda/hostexec/host_driver.h"
-#include "runtime/dtype.h"
+#include "lathe/runtime/dtype.h"
 #include "tests/closeness.h"
 
 namespace lathe::cuda {

@@ -10,7 +10,7 @@
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
 
 namespace lathe::cuda {

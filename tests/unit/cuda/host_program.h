@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backends/cuda/hostexec/host_driver.h"
-#include "runtime/session.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe::cuda {
 

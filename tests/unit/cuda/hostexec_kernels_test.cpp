@@ -2,7 +2,7 @@
 // The same kernel text under every mode, order of threads and time of asynchronous copies.
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
 
 namespace lathe::cuda {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
 
 namespace lathe::cuda {

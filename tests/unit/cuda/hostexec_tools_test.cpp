@@ -8,7 +8,7 @@
 
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
 #include "tests/unit/test_files.h"
 

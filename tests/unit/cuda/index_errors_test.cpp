@@ -8,11 +8,11 @@
 
 #include "backends/cuda/device/kernel_table.h"
 #include "backends/cuda/device/program_code.h"
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
-#include "runtime/session.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/kernel_cache.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/kernel_cache_entry.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache_entry.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/cuda_mocks/mock_library.h"
 

@@ -12,7 +12,7 @@
 
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "backends/cuda/hostexec/launch.h"
-#include "backends/cuda/lowering/kernel_text.h"
+#include "backends/cuda/lowering/kernel/kernel_text.h"
 
 namespace lathe::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe::cuda {

@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "backends/cuda/device/program_code.h"
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/session.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/session.h"
 #include "tests/cuda_mocks/mock_library.h"
 #include "tests/unit/test_files.h"
 

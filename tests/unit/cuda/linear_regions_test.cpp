@@ -2,10 +2,10 @@
 // Projections that the rotating kernel has no form for run as their parts.
 #include <gtest/gtest.h>
 
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/session.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/hostexec/host_driver.h"
-#include "backends/cuda/lowering/loop_text.h"
+#include "backends/cuda/lowering/text/loop_text.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +19,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 namespace lathe::cuda {
 

@@ -3,7 +3,7 @@
 // A decoder whose queries and keys have norms of their own (Qwen3), recorded op by op.
 #include <string>
 
-#include "frontend/nn/nn.h"
+#include "lathe/frontend/nn/nn.h"
 
 namespace lathe {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/nvrtc.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/nvrtc_errors.h"
+#include "backends/cuda/lowering/nvrtc/nvrtc_errors.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/cuda_mocks/mock_library.h"
 

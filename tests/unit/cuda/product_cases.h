@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "backends/cuda/lowering/gemm_kernels.h"
+#include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "tests/closeness.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/ptx_gates.h"
+#include "backends/cuda/lowering/nvrtc/ptx_gates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

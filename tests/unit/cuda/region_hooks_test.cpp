@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "backends/cuda/hostexec/host_driver.h"
-#include "backends/cuda/lowering/region_printer.h"
-#include "ir/dialect.h"
+#include "backends/cuda/lowering/region/region_printer.h"
+#include "lathe/ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/array.h"
+#include "lathe/runtime/array.h"
 
 namespace lathe::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "backends/cuda/hostexec/host_compiler.h"
-#include "backends/cuda/lowering/region_printer.h"
-#include "backends/cuda/lowering/text_names.h"
-#include "ir/dialect.h"
+#include "backends/cuda/lowering/region/region_printer.h"
+#include "backends/cuda/lowering/kernel/text_names.h"
+#include "lathe/ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -13,10 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/hostexec/host_compiler.h"
-#include "backends/cuda/lowering/kernel_cache_entry.h"
-#include "runtime/npy.h"
-#include "runtime/program.h"
-#include "runtime/safetensors.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache_entry.h"
+#include "lathe/runtime/npy.h"
+#include "lathe/runtime/program.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/unit/test_files.h"
 

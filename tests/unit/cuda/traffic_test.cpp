@@ -9,9 +9,9 @@
 #include <map>
 
 #include "backends/cuda/device/program_code.h"
-#include "frontend/compile.h"
-#include "frontend/families/llama.h"
-#include "runtime/cost.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/runtime/cost.h"
 #include "tests/unit/cuda/host_program.h"
 
 namespace lathe::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/tuning_choice.h"
+#include "backends/cuda/lowering/tuning/tuning_choice.h"
 
 #include <unistd.h>
 
@@ -9,9 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/tuning_database.h"
-#include "backends/cuda/lowering/tuning_problems.h"
-#include "runtime/error.h"
+#include "backends/cuda/lowering/tuning/tuning_database.h"
+#include "backends/cuda/lowering/attention/attention_kernels.h"
+#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/tuning_database.h"
+#include "backends/cuda/lowering/tuning/tuning_database.h"
 
 #include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe::cuda {

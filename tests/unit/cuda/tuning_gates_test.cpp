@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/gemm_choices.h"
-#include "backends/cuda/lowering/kernel_cache.h"
-#include "backends/cuda/lowering/tuning_problems.h"
+#include "backends/cuda/lowering/product/gemm_choices.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
+#include "backends/cuda/lowering/attention/attention_kernels.h"
+#include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 
 namespace lathe::cuda {

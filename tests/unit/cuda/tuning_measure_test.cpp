@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/device/program_code.h"
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "runtime/error.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
 #include "tests/cuda_mocks/mock_library.h"
 
 namespace lathe::cuda {

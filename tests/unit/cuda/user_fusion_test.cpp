@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "frontend/compile.h"
-#include "frontend/graph.h"
-#include "ir/ops.h"
-#include "passes/dag_pattern.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/passes/dag_pattern.h"
 #include "tests/closeness.h"
 #include "tests/observed_errors.h"
 #include "tests/unit/cuda/host_program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/variant_pruning.h"
+#include "backends/cuda/lowering/tuning/variant_pruning.h"
 
 #include <gtest/gtest.h>
 

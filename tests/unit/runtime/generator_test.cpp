@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generator on a device of the test's own, which notes what each step was asked.
-#include "runtime/generator.h"
+#include "lathe/runtime/generator.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include <gmock/gmock.h>
 
-#include "runtime/device.h"
+#include "lathe/runtime/device.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

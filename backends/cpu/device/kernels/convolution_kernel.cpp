@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/matmul.h"
 
 namespace lathe::cpu {

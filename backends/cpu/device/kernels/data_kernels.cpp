@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/kernels/views.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

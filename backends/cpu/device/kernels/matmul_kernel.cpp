@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/device/kernels/kernels.h"
+#include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/matmul.h"
-#include "runtime/error.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "backends/cpu/device/kernels/kernels.h"
-#include "runtime/error.h"
+#include "backends/cpu/device/kernels.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {

@@ -82,7 +82,7 @@ LT_FN T highest_of() {
 
 // ---- conversions ------------------------------------------------------------------------------
 // The f32 through which a number becomes bf16 or f16 with one rounding: where f32 does not hold it,
-// the neighbour with an odd last bit, which is no tie of 16 bits (runtime/odd_rounding.h).
+// the neighbour with an odd last bit, which is no tie of 16 bits (lathe/runtime/odd_rounding.h).
 LT_FN float odd_f32(double x) {
   const float near = (float)x;
   const u32 bits = bit_cast<u32>(near);

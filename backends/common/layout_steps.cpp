@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/backends/layout_steps.h"
+
+#include "lathe/passes/expand.h"
+#include "passes/layout/fold_norm_gain.h"
+#include "lathe/passes/hoist_weights.h"
+#include "passes/layout/merge_linears.h"
+
+namespace lathe {
+
+std::vector<Step> layoutSteps(const BackendOptions& options,
+                              std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
+                              Step weightLayout,
+                              std::function<std::string(mlir::Operation*)> whyNot) {
+  std::vector<Step> steps;
+  // Gains first: a merged layer has several weights that would each take the gain.
+  if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
+  steps.push_back({"merge-linears",
+                   [merges = std::move(merges)](mlir::ModuleOp m) { mergeLinears(m, merges); }});
+  steps.push_back(std::move(weightLayout));
+  steps.push_back({"expand",
+                   [whyNot = std::move(whyNot)](mlir::ModuleOp m) { expandDeclined(m, whyNot); },
+                   true});
+  steps.push_back({"hoist-weights", hoistWeights});
+  return steps;
+}
+
+}  // namespace lathe

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which way a product is run: candidates, and a model of their time on an H200.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cuda/lowering/product/gemm_choices.h"
+#include "backends/cuda/lowering/kernel/hopper_facts.h"
+#include "backends/cuda/templates/lathe_product_plan.cuh"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr double kClock = 1.7e9;
+// A cluster stays within a group of processors; so many have all groups.
+constexpr int64_t kGroups = 8, kGroupProcessors = 16;
+constexpr double kLatency = 8e-7;       // of a load that misses every cache
+constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
+constexpr int64_t kSharedPerProcessor = 227 * 1024;
+constexpr int kRegisters = 65536;        // of a processor
+constexpr int kMostGemmRegisters = 250;  // of a thread, as gemmRegisters estimates them
+
+double ceilOf(double a, double b) { return std::ceil(a / b); }
+
+// Products of a warp's sums that GemvDot keeps, and 16-byte loads of a batch.
+constexpr int kDotSums = 32, kBatchLoads = 8;
+
+double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
+  const double bytes = double(sizeOf(p.dtype)), columns = s.n * (p.hooks.pairs ? 2 : 1);
+  const bool mma = c.method == ProductMethod::GemvMma;
+  const GemvPlan plan = gemvPlan(p, s, c);
+  const double resident = plan.resident, warps = c.warpsN * c.warpsK;
+  const double blocks = double(plan.blocks) * c.splits;
+  const double blockBytes = double(plan.groupColumns) * c.warpsN * plan.coveredK * bytes / c.splits;
+  // The busiest processor: whole blocks.
+  const double perProcessor = ceilOf(blocks, kMultiprocessors) * blockBytes;
+  const double busy = std::min(resident, ceilOf(blocks, kMultiprocessors));
+  const double width = gemvWidth(int(s.k), int(bytes));
+  const double flight = busy * warps * 32 * 1.5 * plan.loads * width * bytes;
+  const double rate = std::min({kOneProcessor, flight / kLatency});
+  // Warp instructions for the 512 bytes of one load.
+  const double tiles = ceilOf(double(s.rows), 8);
+  const double perLoad =
+      mma ? 4 + 3 * tiles
+          : 4 + width * (1 + double(s.rows)) + double(s.rows) * (2 + width) / c.columns;
+  const double issue = perProcessor / (32 * width * bytes) * perLoad / (4 * kClock);
+  const double memory = columns * double(s.k) * bytes / kMemoryBandwidth;
+  // Rows are staged once per block; a norm needs them twice. Rows from L2 cost like weights there.
+  const double rowBytes = double(s.rows) * double(s.k) * bytes;
+  const double residentRows =
+      plan.source == GemvSource::Global
+          ? rowBytes * ceilOf(blocks, kMultiprocessors) / c.splits / kOneProcessor
+          : rowBytes / (2 * kOneProcessor) + 1e-6;
+  double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 3e-7 : 0;
+  if (p.hooks.sumPairs) joins += plan.cluster > 1 ? 6e-7 + 1e-7 * plan.cluster : 3e-7;
+  return kLaunchSeconds + std::max({memory, perProcessor / rate, issue}) + residentRows + joins;
+}
+
+double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
+  const double halves = p.hooks.pairs ? 2 : 1, bytes = double(sizeOf(p.dtype));
+  const double tiles =
+      ceilOf(double(s.rows), c.tileM) * ceilOf(double(s.n), c.tileN) * double(s.batch) * c.splits;
+  const double steps = ceilOf(ceilOf(double(s.k), kGemmTileK), c.splits);
+  double step = 0;  // clocks of a processor for a step of one tile
+  int64_t resident = 4;
+  if (c.method == ProductMethod::Gemm) {
+    const int64_t shared = gemmSharedBytes(c.tileM, c.tileN, c.stages, p.hooks.pairs);
+    const int threads = 32 * c.warpsM * c.warpsN;
+    resident = std::min<int64_t>(kSharedPerProcessor / (shared + 1024), 512 / threads);
+    const double tileN = halves * c.tileN;
+    const double multiply = c.tileM * tileN * kGemmTileK / 1270.0;
+    // Every warp reads its rows of both tiles; the tiles are written once.
+    const double shuffled = (c.tileM * c.warpsN + tileN * c.warpsM + c.tileM + tileN) * 128.0;
+    const double fetched = (c.tileM + tileN) * 128.0;
+    step = std::max({multiply, shuffled / 128, fetched / 40});
+  } else {
+    step = double(c.tileM) * c.tileN * kGemmTileK / (p.dtype == DType::F32 ? 60.0 : 25.0);
+  }
+  // Fewer tiles than places share a processor with nobody: the ring must cover the latency alone.
+  const double waves = ceilOf(tiles, kMultiprocessors);
+  const double alone = (c.tileM + halves * c.tileN) * 128.0 * std::max(1, c.stages - 1);
+  const double together = std::min<double>(double(std::max<int64_t>(resident, 1)), waves);
+  const double stepSeconds =
+      std::max(step / kClock, (c.tileM + halves * c.tileN) * 128.0 / (together * alone / kLatency));
+  const double epilogue =
+      c.tileM * c.tileN * halves * (c.splits > 1 ? 24.0 : 8.0) / 100 / kClock + 5e-7;
+  // Every tile begins with an empty ring: its neighbours on the processor work meanwhile.
+  const double fill = 1.5 * kLatency / together;
+  const double moved = bytes * double(s.batch) *
+                       (double(s.rows) * double(s.k) + halves * double(s.n) * double(s.k) +
+                        double(s.rows) * double(s.n));
+  return kLaunchSeconds + (c.splits > 1 ? 1.5e-6 : 0) +
+         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemoryBandwidth) +
+         waves * fill;
+}
+
+// As NVIDIA's library does: wgmma at the rate that a chip sustains at its power limit, less for
+// smaller tiles, of which it takes those that fill the chip best.
+double librarySeconds(const ProductKernel& p, const ProductSizes& s) {
+  struct Tile {
+    double m, n, share;
+  };
+  constexpr Tile kTiles[] = {{128, 256, 1}, {128, 128, 0.85}, {64, 128, 0.7}, {64, 64, 0.5}};
+  const double rate = (p.dtype == DType::F32 ? 45e12 : 700e12) / kMultiprocessors;
+  double compute = std::numeric_limits<double>::infinity();
+  for (const Tile& t : kTiles)
+    for (double splits : {1, 2, 4}) {
+      const double tiles = ceilOf(double(s.rows), t.m) * ceilOf(double(s.n), t.n) * splits;
+      const double each = 2 * t.m * t.n * double(s.k) / splits / (t.share * rate);
+      compute =
+          std::min(compute, ceilOf(tiles, kMultiprocessors) * each + (splits > 1 ? 1.5e-6 : 0));
+    }
+  const double moved =
+      double(sizeOf(p.dtype)) *
+      (double(s.rows) * double(s.k) + double(s.n) * double(s.k) + double(s.rows) * double(s.n));
+  return kLaunchSeconds + 1.5e-6 + std::max(compute, moved / (0.8 * kMemoryBandwidth));
+}
+
+bool isSmall(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
+
+// Weights that lie row by row, of constant sizes.
+bool canStream(const ProductKernel& p, const ProductSizes& s) {
+  auto n = p.n.asConstant(), k = p.k.asConstant();
+  return p.batch.empty() && !p.transposedB && n && k && *n >= 1 && *k >= 1 && *k < 1 << 24 &&
+         s.rows <= 16 && (isSmall(p.dtype) || p.dtype == DType::F32);
+}
+
+void addGemv(std::vector<ProductChoice>& out, const ProductKernel& p, const ProductSizes& s) {
+  const int bytes = int(sizeOf(p.dtype)), width = gemvWidth(int(s.k), bytes);
+  for (ProductMethod method : {ProductMethod::GemvDot, ProductMethod::GemvMma}) {
+    const bool mma = method == ProductMethod::GemvMma;
+    if (mma && !(isSmall(p.dtype) && width == 8)) continue;
+    for (int columns : {1, 2, 4}) {
+      if (mma ? columns != 2 : columns * s.rows > kDotSums) continue;
+      if (p.hooks.pairs && columns % 2) continue;
+      for (int warpsK : {1, 2, 4, 8})
+        for (int splits : {1, 2, 4})
+          for (int steps : {1, 2, 4, 8}) {
+            if (steps * columns > kBatchLoads) continue;
+            ProductChoice c;
+            c.method = method;
+            c.warpsN = 8 / warpsK;
+            c.warpsK = warpsK;
+            c.splits = splits;
+            c.columns = columns;
+            c.steps = steps;
+            const GemvPlan plan = gemvPlan(p, s, c);
+            // No more than a fifth of the loads beyond the end of k.
+            const int64_t least = (s.k + plan.step - 1) / plan.step * plan.step;
+            const bool wasteful = plan.coveredK * 4 > least * 5 && warpsK * splits * steps > 1;
+            if (!wasteful && plan.resident >= 1) out.push_back(c);
+          }
+    }
+  }
+}
+
+void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const ProductSizes& s) {
+  auto add = [&](int tileM, int tileN, int stages, int warpsM, int warpsN) {
+    for (int splits : {1, 2, 4, 8}) {
+      // Partial sums need room that is known when compiling.
+      const bool bounded = s.rows <= 512 && p.n.asConstant() && p.batch.empty();
+      if (splits > 1 && (!bounded || s.k < 256 * splits)) continue;
+      ProductChoice c;
+      c.method = ProductMethod::Gemm;
+      c.tileM = tileM;
+      c.tileN = tileN;
+      c.stages = stages;
+      c.warpsM = warpsM;
+      c.warpsN = warpsN;
+      c.splits = splits;
+      if (gemmRegisters(c, p.hooks.pairs) <= kMostGemmRegisters) out.push_back(c);
+    }
+  };
+  add(64, 64, 4, 2, 2);
+  add(64, 128, 4, 2, 2);
+  add(64, 128, 4, 2, 4);
+  if (!p.hooks.pairs) {
+    add(128, 128, 3, 2, 2);
+    add(128, 128, 3, 2, 4);
+    add(128, 128, 4, 2, 4);
+    add(128, 256, 3, 2, 4);
+  } else {
+    add(128, 64, 3, 2, 4);
+    add(128, 128, 3, 2, 4);
+  }
+}
+
+}  // namespace
+
+GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
+  const bool mma = c.method == ProductMethod::GemvMma;
+  const int bytes = int(sizeOf(p.dtype)), k = int(s.k);
+  GemvPlan plan;
+  plan.step = mma ? 32 : 32 * gemvWidth(k, bytes);
+  plan.groupColumns = mma ? 16 : c.columns;
+  plan.loads = c.steps * (mma ? 2 : c.columns);
+  plan.coveredK = gemvCoveredK(k, plan.step, c.warpsK * c.splits, c.steps);
+  const int64_t here = p.hooks.pairs ? plan.groupColumns / 2 : plan.groupColumns;
+  plan.blocks = (s.n + here * c.warpsN - 1) / (here * c.warpsN);
+  plan.rows = mma ? (s.rows + 7) / 8 * 8 : s.rows;
+  const int64_t stride = mma ? gemvMmaStride(plan.coveredK) : gemvDotStride(plan.coveredK, bytes);
+  plan.sharedBytes = s.rows * stride * bytes;
+  plan.source = p.hooks.staged ? GemvSource::Staged : GemvSource::Copied;
+  if (plan.sharedBytes > kGemvSharedLimit && !p.hooks.staged) {
+    plan.source = GemvSource::Global;
+    plan.sharedBytes = 0;
+  }
+  const int64_t terms = p.hooks.sumPairs ? 4 * c.warpsN * here * plan.rows : 0;
+  const int64_t joined = 2 * 4 * c.warpsN * c.warpsK * plan.groupColumns * plan.rows + terms;
+  const int64_t shared = plan.sharedBytes + joined + 2048;
+  // Two batches of loads, the sums (and what adds them up over a warp), one column's weights and
+  // the row's values as floats, addresses.
+  const int width = gemvWidth(k, bytes),
+            sums = mma ? int(plan.rows) / 8 * 4 : c.columns * int(s.rows);
+  const int widened = mma ? 8 : width * (c.columns + 1);
+  plan.registers = 2 * 4 * plan.loads + sums * 3 / 2 + widened + 24;
+  const int64_t byRegisters = std::max(1, kRegisters / (plan.registers * 32 * c.warpsN * c.warpsK));
+  plan.resident = int(std::min<int64_t>({kSharedPerProcessor / shared, byRegisters, 2}));
+  const int cluster = gemvCluster(int(here) * c.warpsN, p.hooks.sumPairs);
+  plan.cluster = std::max(cluster, 1);
+  plan.together = int64_t(kMultiprocessors) * plan.resident;
+  if (cluster > 1) plan.together = kGroups * (kGroupProcessors * plan.resident / cluster) * cluster;
+  if (cluster == 0 || (p.hooks.sumPairs && c.splits > 1)) plan.resident = 0;
+  return plan;
+}
+
+int gemmRegisters(const ProductChoice& c, bool pairs) {
+  const int halves = pairs ? 2 : 1, threads = 32 * c.warpsM * c.warpsN;
+  const int tilesM = c.tileM / c.warpsM / 16, tilesN = halves * c.tileN / c.warpsN / 8;
+  // Sums; the fragments of two steps of k; addresses of the 16-byte words that a thread copies, at
+  // most four of them at a time for each operand.
+  const int copies = std::min((c.tileM + halves * c.tileN) * kGemmTileK / 8 / threads, 8);
+  return 4 * tilesM * tilesN + 2 * (4 * tilesM + 2 * tilesN) + 4 * copies;
+}
+
+double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
+                      const ProductChoice& choice) {
+  switch (choice.method) {
+    case ProductMethod::GemvDot:
+    case ProductMethod::GemvMma:
+      return gemvSeconds(product, sizes, choice);
+    case ProductMethod::Gemm:
+    case ProductMethod::Simt:
+      return gemmSeconds(product, sizes, choice);
+    case ProductMethod::Library:
+      return librarySeconds(product, sizes);
+  }
+  return 0;
+}
+
+std::vector<ProductChoice> productCandidates(const ProductKernel& product,
+                                             const ProductSizes& sizes) {
+  std::vector<ProductChoice> out;
+  if (canStream(product, sizes)) addGemv(out, product, sizes);
+  if (!product.hooks.staged && product.hooks.vectors) {
+    if (isSmall(product.dtype)) {
+      addGemm(out, product, sizes);
+    } else if (!product.hooks.pairs) {
+      ProductChoice simt;
+      simt.warpsM = 8;
+      out.push_back(simt);
+    }
+    // Below, the launches of a decode step overlap, which a library's do not.
+    constexpr int64_t kLibraryRows = 128;
+    ProductChoice library;
+    library.method = ProductMethod::Library;
+    if (product.plain && sizes.rows > kLibraryRows &&
+        (isSmall(product.dtype) || product.dtype == DType::F32))
+      out.push_back(library);
+  }
+  std::vector<std::pair<double, size_t>> ranked;
+  for (size_t i = 0; i < out.size(); ++i)
+    ranked.emplace_back(productSeconds(product, sizes, out[i]), i);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<ProductChoice> sorted;
+  for (const auto& [seconds, index] : ranked) sorted.push_back(out[index]);
+  return sorted;
+}
+
+}  // namespace lathe::cuda

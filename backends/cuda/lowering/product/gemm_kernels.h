@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The kernels of lathe.linear, lathe.matmul and lathe.convolution: streams over the weights for few
+// rows (lathe_gemv.cuh), tensor-core tiles (lathe_gemm.cuh), and tiles without tensor cores for
+// every other type (lathe_simt_gemm.cuh).
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/cuda/lowering/kernel/kernel_text.h"
+#include "backends/cuda/lowering/tuning/tuning_choice.h"
+#include "lathe/runtime/enums.h"
+
+namespace lathe::cuda {
+
+/// What happens to a product on its way in and out, as text that the templates call.
+struct ProductHooks {
+  /// Defines `struct Hooks`, whose members lathe_gemv.cuh and lathe_gemm.cuh describe. May use
+  /// `kThreads`, the threads of a block.
+  std::string definition;
+  /// If set, makes `definition` for a number of threads per block.
+  std::function<std::string(int threads)> definitionFor;
+  /// An expression of type Hooks. Names come from `parameters`; `batch` is the number of the matrix
+  /// (0 without batch axes).
+  std::string construction;
+  KernelParameters parameters;
+  bool staged = false;  ///< has `stage`: rows of the input are computed, not read
+  bool pairs = false;   ///< `storePair` instead of `store`
+  int sumPairs = 0;     ///< `storePair` takes the sum of `term` over so many adjacent pairs
+  bool vectors = true;  ///< has `store8` or `storePair8`; without, only few rows are served
+};
+
+/// c[batch, m, n] = sum over k of a[batch, m, k] b[batch, n, k], a and b dense but for broadcast
+/// batch axes.
+struct ProductKernel {
+  std::string name;  ///< what the kernels' names begin with
+  DType dtype = DType::BF16;
+  DimExpr m = 1, n = 1, k = 1;  ///< n: columns, or pairs of columns
+  std::vector<DimExpr> batch;
+  std::vector<DimExpr> aStrides, bStrides;  ///< in elements per batch axis; 0 broadcasts
+  int a = 0, b = 1;                         ///< numbers of the buffers
+  bool transposedB = false;                 ///< b lies as [k, n]
+  bool constantB = true;  ///< no kernel of the program writes b: it may be read ahead
+  ProductHooks hooks;
+  std::optional<PlainProduct> plain = {};  ///< what the hooks make of it, if a library can do it
+};
+
+/// The epilogue of lathe.linear: activation(product + bias) + residual. Buffers are numbered, -1:
+/// none.
+ProductHooks linearHooks(const ProductKernel& product, int result,
+                         Activation activation = Activation::none, int bias = -1,
+                         int residual = -1);
+
+/// Library: the vendor's, where it is installed, else the best of the others.
+enum class ProductMethod { GemvDot, GemvMma, Gemm, Simt, Library };
+
+/// How a method is run.
+struct ProductChoice {
+  ProductMethod method = ProductMethod::Simt;
+  int warpsM = 1, warpsN = 1;  ///< Gemv: warps side by side (N)
+  int warpsK = 1;              ///< Gemv: warps that share k
+  int splits = 1;              ///< blocks that share k
+  int columns = 2;             ///< GemvDot: columns of a warp
+  int steps = 4;               ///< Gemv: loads of a lane and column that are under way at least
+  int tileM = 64, tileN = 64, stages = 4;
+  bool operator==(const ProductChoice&) const = default;
+};
+
+/// Sizes that stand for all when choices are ranked; `rows` is the most that the kernel is for.
+struct ProductSizes {
+  int64_t rows = 1, n = 1, k = 1, batch = 1;
+};
+/// Choices that serve up to `sizes.rows` rows, the best by the model first.
+std::vector<ProductChoice> productCandidates(const ProductKernel& product,
+                                             const ProductSizes& sizes);
+/// Seconds on an H200 by the model.
+double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
+                      const ProductChoice& choice);
+
+/// Raised when a template of products changes so much that measurements of its choices say nothing.
+constexpr int kProductVersion = 1;
+/// "gemv-dot warps=8x1 splits=1 columns=2 steps=4": every number that the method uses.
+std::string textOf(const ProductChoice& choice);
+/// For `low` to `high` rows; `sizes` are those by which the candidates were ranked.
+TuningQuestion questionOf(const ProductKernel& product, const ProductSizes& sizes,
+                          const std::vector<ProductChoice>& candidates, const std::string& kernel,
+                          int64_t low, int64_t high);
+
+/// One kernel of the call and its launch, for up to `rows` rows; conditions are the caller's.
+struct ProductVariant {
+  KernelText text;
+  Variant variant;
+};
+ProductVariant printProduct(const ProductKernel& product, const ProductChoice& choice, int64_t rows,
+                            const std::string& name);
+
+/// Kernels for every number of rows that the hooks allow, chosen by what was measured, else by the
+/// model (tuning_choice.h).
+KernelSet productKernels(const ProductKernel& product);
+
+/// y[images, filters, outH, outW] = x[images, channels, height, width] correlated with
+/// w[filters, channels, kernelH, kernelW]; buffers in this order.
+struct ConvolutionKernel {
+  std::string name;
+  DType dtype = DType::BF16;
+  DimExpr images = 1;
+  int64_t channels = 1, height = 1, width = 1, filters = 1, kernelH = 1, kernelW = 1;
+  int64_t strideH = 1, strideW = 1;
+  int64_t top = 0, bottom = 0, left = 0, right = 0;  ///< zeros around the image
+
+  int64_t outH() const { return (height + top + bottom - kernelH) / strideH + 1; }
+  int64_t outW() const { return (width + left + right - kernelW) / strideW + 1; }
+};
+KernelSet convolutionKernels(const ConvolutionKernel& convolution);
+
+}  // namespace lathe::cuda

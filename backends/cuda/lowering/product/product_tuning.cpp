@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and their candidates as text: what tuning records are found by.
+#include <fmt/format.h>
+
+#include "backends/cuda/lowering/product/gemm_kernels.h"
+
+namespace lathe::cuda {
+namespace {
+
+// Of the text that the templates call, which names no buffer numbers.
+std::string epilogueHash(const ProductHooks& hooks) {
+  return shortHash(hooks.definitionFor ? hooks.definitionFor(256) : hooks.definition);
+}
+
+}  // namespace
+
+std::string textOf(const ProductChoice& c) {
+  switch (c.method) {
+    case ProductMethod::GemvDot:
+      return fmt::format("gemv-dot warps={}x{} splits={} columns={} steps={}", c.warpsN, c.warpsK,
+                         c.splits, c.columns, c.steps);
+    case ProductMethod::GemvMma:
+      return fmt::format("gemv-mma warps={}x{} splits={} steps={}", c.warpsN, c.warpsK, c.splits,
+                         c.steps);
+    case ProductMethod::Gemm:
+      return fmt::format("gemm tile={}x{} stages={} warps={}x{} splits={}", c.tileM, c.tileN,
+                         c.stages, c.warpsM, c.warpsN, c.splits);
+    case ProductMethod::Simt:
+      return fmt::format("simt tile={}x{}", c.tileM, c.tileN);
+    case ProductMethod::Library:
+      return "library";
+  }
+  return {};
+}
+
+TuningQuestion questionOf(const ProductKernel& p, const ProductSizes& sizes,
+                          const std::vector<ProductChoice>& candidates, const std::string& kernel,
+                          int64_t low, int64_t high) {
+  std::string layout = p.transposedB ? "kn" : "nk";
+  if (p.hooks.pairs) layout += "+pairs";
+  if (p.hooks.sumPairs) layout += "+sums";
+  if (p.hooks.staged) layout += "+staged";
+  if (!p.constantB) layout += "+computed";
+  std::string batch = p.batch.empty() ? "" : fmt::format(" batch={}", sizeBucket(sizes.batch));
+  TuningQuestion q;
+  q.problem =
+      fmt::format("product {} m={} n={} k={}{} layout={} epilogue={}", lathe::nameOf(p.dtype),
+                  sizeBucket(sizes.rows), sizes.n, sizes.k, batch, layout, epilogueHash(p.hooks));
+  q.version = kProductVersion;
+  q.kernel = kernel;
+  for (const ProductChoice& c : candidates) {
+    q.candidates.push_back(textOf(c));
+    q.seconds.push_back(productSeconds(p, sizes, c));
+  }
+  q.sizes = {{p.m, low, std::min(high, sizes.rows)}};
+  return q;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/region/region_head.h"
+
+#include "backends/cuda/lowering/kernel/hopper_facts.h"
+#include "backends/cuda/lowering/region/region_names.h"
+#include "lathe/ir/types.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/rewrite/cost.h"
+#include "passes/rewrite/locations.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+std::optional<Cost> costOfRegion(func::FuncOp region) {
+  OpBuilder b(region.getContext());
+  Block operands;
+  IRMapping map;
+  Block& body = region.getBody().front();
+  for (BlockArgument a : body.getArguments()) operands.addArgument(a.getType(), a.getLoc());
+  b.setInsertionPointToEnd(&operands);
+  auto op = RegionOp::create(b, region.getLoc(), region.getResultTypes(),
+                             ValueRange(operands.getArguments()));
+  Block* inner = b.createBlock(&op.getBody());
+  for (BlockArgument a : body.getArguments())
+    map.map(a, inner->addArgument(a.getType(), a.getLoc()));
+  for (Operation& one : body.without_terminator()) b.clone(one, map);
+  SmallVector<Value> results;
+  for (Value v : body.getTerminator()->getOperands()) results.push_back(map.lookup(v));
+  YieldOp::create(b, region.getLoc(), results);
+  auto cost = costOf(op);
+  op->erase();
+  return cost;
+}
+
+// "768 bytes, 192 flops, at least 0.00 us at 4.3 TB/s"
+std::string costLine(const std::optional<Cost>& cost) {
+  if (!cost) return "";
+  DimExpr bytes = cost->read + cost->written;
+  std::string text = bytes.text() + " bytes, " + cost->flops.text() + " flops";
+  if (auto number = bytes.asConstant()) {
+    char time[64];
+    std::snprintf(time, sizeof time, ", at least %.2f us at 4.3 TB/s",
+                  double(*number) / kMemoryBandwidth * 1e6);
+    text += time;
+  }
+  return "// " + text + "\n";
+}
+
+}  // namespace
+
+std::string headOf(func::FuncOp region, const std::string& name, const RegionSchedule& schedule) {
+  return headOf(region, name + ": " + schedule.text());
+}
+
+std::string headOf(KernelOp call, const std::string& title) {
+  std::string types, text = "// " + title + "\n";
+  for (Value v : call.getInputs()) types += (types.empty() ? "" : ", ") + shortType(v.getType());
+  types += " ->";
+  for (Value v : call.getOutputs()) types += " " + shortType(v.getType());
+  text += "// " + call.getKind().str() + " " + types + "\n";
+  llvm::raw_string_ostream(text) << "// " << call.getConfig() << "\n";
+  if (std::string origin = originText(call.getLoc()); !origin.empty())
+    text += "// from " + origin + "\n";
+  return text + costLine(costOf(call));
+}
+
+std::string headOf(func::FuncOp region, const std::string& title) {
+  std::string head;
+  auto line = [&](const std::string& text) { head += "// " + text + "\n"; };
+  line(title);
+  auto names = namesOf(region);
+  Block& body = region.getBody().front();
+  std::string shapes;
+  auto shape = [&](Value v, const std::string& called) {
+    shapes += (shapes.empty() ? "" : ", ") + called + " " + shortType(v.getType());
+  };
+  for (BlockArgument a : body.getArguments()) shape(a, names[a.getArgNumber()]);
+  for (auto [i, v] : llvm::enumerate(body.getTerminator()->getOperands()))
+    shape(v, names[region.getNumArguments() + i]);
+  line(shapes);
+  // Values are called as in the IR's text, operands as in the kernel's.
+  llvm::DenseMap<Value, std::string> called;
+  for (BlockArgument a : body.getArguments()) called[a] = names[a.getArgNumber()];
+  std::string origin;
+  int number = 0;
+  for (Operation& op : body) {
+    std::string text;
+    if (!op.hasTrait<OpTrait::IsTerminator>()) {
+      for (Value v : op.getResults()) {
+        called[v] = "%" + std::to_string(number++);
+        text += (text.empty() ? "" : ", ") + called[v];
+      }
+      text += " = " + op.getName().stripDialect().str();
+    } else {
+      text = "return";
+    }
+    for (Value v : op.getOperands()) text += " " + called[v];
+    std::string from = originText(op.getLoc());
+    if (from != origin && !op.hasTrait<OpTrait::IsTerminator>()) {
+      origin = from;
+      if (!origin.empty()) text += "  (" + origin + ")";
+    }
+    line("  " + text);
+  }
+  return head + costLine(costOfRegion(region));
+}
+
+}  // namespace lathe::cuda

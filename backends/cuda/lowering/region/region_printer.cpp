@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lowering/region/region_printer.h"
+
+#include "backends/cuda/lowering/kernel/call_facts.h"
+#include "backends/cuda/lowering/region/region_code.h"
+#include "backends/cuda/lowering/region/region_head.h"
+#include "backends/cuda/lowering/region/region_names.h"
+#include "lathe/backends/region_plan.h"
+
+using namespace mlir;
+
+namespace lathe::cuda {
+namespace {
+
+using Kind = RegionSchedule::Kind;
+
+class Printer {
+ public:
+  Printer(func::FuncOp region, const RowPlan& plan, const RegionSchedule& schedule,
+          const std::string& name, const std::vector<std::string>& names, const Spread& spread,
+          const llvm::SetVector<Operation*>& together)
+      : region_(region),
+        plan_(plan),
+        schedule_(schedule),
+        name_(name),
+        together_(together),
+        code_(region, plan.flat, names) {
+    auto operands = region.getBody().front().getTerminator()->getOperands();
+    results_.append(operands.begin(), operands.end());
+    code_.e.width = lanesFor(schedule.vectorBytes);
+    code_.e.team.spread = spread;
+  }
+
+  void print() {
+    if (schedule_.kind == Kind::Flat)
+      plan_.flat ? printFlat() : printElements();
+    else if (schedule_.kind == Kind::BlockPerColumns)
+      printColumns();
+    else
+      printRows();
+  }
+
+  ThreadEvaluator& evaluator() { return code_.e; }
+
+  PrintedKernel kernel(const std::string& head) {
+    llvm::DenseSet<unsigned> replaced;
+    for (auto [operand, result] : inPlace()) replaced.insert(operand);
+    code_.e.replace(replaced);
+    const std::string body = code_.text();
+    PrintedKernel out;
+    out.launch = launch_;
+    out.launch.kernel = out.kernel.name = name_;
+    out.launch.threads = schedule_.threads;
+    std::string parameters;
+    for (const Frame::Parameter& p : code_.e.parameters()) {
+      parameters += (parameters.empty() ? "" : ", ") + p.declaration + p.name;
+      out.launch.arguments.push_back(p.argument);
+    }
+    bool random = false;
+    region_.walk([&](RandomBitsOp) { random = true; });
+    out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
+                        (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
+    for (const std::string& g : code_.e.globals) out.kernel.source += g + "\n";
+    out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) + "\n" +
+                         name_ + "(" + parameters + ") {\n" + body + "}\n";
+    return out;
+  }
+
+  std::vector<std::pair<unsigned, unsigned>> inPlace() {
+    std::vector<std::pair<unsigned, unsigned>> pairs;
+    for (unsigned r = 0; r < results_.size(); ++r)
+      for (unsigned a = 0; a < region_.getNumArguments(); ++a)
+        if (loops_ == 1 && !code_.e.scattered.contains(a) && code_.e.read.count(a) &&
+            region_.getArgument(a).getType() == results_[r].getType() &&
+            (schedule_.kind == Kind::Flat || !isRowScalar(results_[r])))
+          pairs.push_back({a, r});
+    return pairs;
+  }
+
+ private:
+  // Elements in a vector of the narrowest type that the region touches.
+  int lanesFor(int bytes) {
+    int64_t narrowest = 64;
+    auto look = [&](Value v) {
+      int64_t bits = std::max<int64_t>(8, tensorType(v).getElementType().getIntOrFloatBitWidth());
+      narrowest = std::min(narrowest, bits);
+    };
+    for (Value v : region_.getArguments())
+      if (tensorType(v).getRank() > 0) look(v);
+    for (Value v : results_) look(v);
+    // Registers for eight lanes are enough.
+    return int(std::clamp<int64_t>(bytes * 8 / narrowest, 1, 8));
+  }
+
+  bool isRowScalar(Value v) const {
+    return plan_.scalar || (!plan_.flat && dimExprs(v).size() == plan_.rowDims.size());
+  }
+  DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
+  DimExpr rows() const { return productOf(plan_.rowDims); }
+  SmallVector<unsigned> all() const {
+    return llvm::to_vector(llvm::seq<unsigned>(0, unsigned(results_.size())));
+  }
+
+  // Number of this thread in the grid as an i64, or an int where that is enough.
+  std::string threadNumber(bool wide) const {
+    std::string threads = std::to_string(schedule_.threads);
+    return wide ? "(i64)blockIdx.x * " + threads + " + threadIdx.x"
+                : "int(blockIdx.x * " + threads + " + threadIdx.x)";
+  }
+
+  // One long row of elements: a vector per thread, the rest one by one.
+  void printFlat() {
+    loops_ = 1;
+    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    auto number = count.asConstant();
+    const int lanes = code_.e.width;
+    const bool wide = !number || *number > (int64_t(1) << 30);
+    launch_.grid[0] = {count, int64_t(schedule_.threads) * lanes};
+    std::string start = threadNumber(wide);
+    if (lanes > 1) start = (wide ? "(" + start + ")" : start) + " * " + std::to_string(lanes);
+    const int64_t block = int64_t(schedule_.threads) * lanes;
+    const Coord c =
+        code_.variable("c", start, wide, number ? *number + block : Coord::kUnbounded, lanes);
+    const Coord n = code_.e.size(count);
+    auto vector = [&] {
+      const Coord lane = m().clip(m().ramp(c, lanes), 0, number.value_or(Coord::kUnbounded) - 1);
+      code_.e.storeResults(all(), Index{{lane}, lanes, {}}, lane);
+    };
+    if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
+    // What a last vector would reach beyond.
+    auto rest = [&] {
+      Value from = m().scalar(c), to = m().scalar(n);
+      if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
+      k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
+        const Coord at = m().of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
+        code_.e.storeResults(all(), Index{{at}}, at);
+        return loops::LoopBuilder::Values();
+      });
+    };
+    const bool even = ThreadEvaluator::widthFor(count, lanes) == lanes;
+    const Coord end = m().sum(c, lanes, 1);
+    if (even)
+      code_.work(end, Predicate::sle, n, vector);
+    else
+      code_.work(end, Predicate::sle, n, vector, rest);
+  }
+
+  // Every thread computes a chunk of one row.
+  void printElements() {
+    loops_ = 1;
+    const DimExpr cols = columns(results_[0]);
+    const int lanes = hasReductions() ? 1 : ThreadEvaluator::widthFor(cols, code_.e.width);
+    DimExpr chunks = 1;
+    if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
+    const DimExpr count = rows() * chunks;
+    auto number = count.asConstant();
+    const bool wide = !number || *number * lanes > (int64_t(1) << 30);
+    launch_.grid[0] = {count, schedule_.threads};
+    const Coord t =
+        code_.variable("t", threadNumber(wide), wide, number.value_or(Coord::kUnbounded) - 1);
+    code_.work(t, Predicate::slt, code_.e.size(count), [&] {
+      auto [row, chunk] = m().divide(t, code_.e.size(chunks), 1);
+      for (auto [name, c] : {std::pair("row", row), std::pair("vector", chunk)})
+        if (c.terms.size() == 1) k().named(name, c.terms[0].first);
+      code_.e.setRow(row, plan_.rowDims);
+      Index index{code_.e.row, lanes, {}};
+      if (!isRowScalar(results_[0])) {
+        const int64_t hi = cols.asConstant().value_or(Coord::kUnbounded) - 1;
+        index.coords.push_back(m().clip(m().ramp(m().times(chunk, lanes, 1), lanes), 0, hi));
+      }
+      code_.e.storeResults(all(), index, code_.e.linear(code_.e.dims(results_[0]), index));
+    });
+  }
+
+  // Every warp of a block computes its share of the same elements, one per lane.
+  void printColumns() {
+    loops_ = 0;  // warps read what one of them replaces: nothing is in place
+    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    auto number = count.asConstant();
+    const bool wide = !number || *number > (int64_t(1) << 30);
+    launch_.grid[0] = {count, 32};
+    const std::string n = code_.sizeText(count);
+    const Coord warp = code_.variable("warp", "warp_id()", false, schedule_.threads / 32 - 1);
+    const Coord place = code_.variable(
+        "place", (wide ? "(i64)blockIdx.x" : "int(blockIdx.x)") + std::string(" * 32 + lane_id()"),
+        wide);
+    // Nobody may leave: lanes beyond the end repeat the last element.
+    const Coord t = code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide,
+                                   number.value_or(Coord::kUnbounded) - 1);
+    code_.e.team = {.kind = Team::Kind::Columns,
+                    .threads = schedule_.threads / 32,
+                    .ofBlock = schedule_.threads,
+                    .rank = warp};
+    code_.e.setRow(t, code_.e.dims(results_[0]));
+    code_.e.reduceFirst(together_);
+    Value first = m().compare(Predicate::eq, warp, 0, 1);
+    Value inside = m().compare(Predicate::slt, place, code_.e.size(count), 1);
+    k().branch(
+        k().make<arith::AndIOp>(first, inside),
+        [&] {
+          code_.e.storeResults(all(), Index{code_.e.row}, *code_.e.rowNumber);
+          return loops::LoopBuilder::Values();
+        },
+        [] { return loops::LoopBuilder::Values(); });
+  }
+
+  bool hasReductions() {
+    return llvm::any_of(region_.getBody().front(), [](Operation& op) { return isReduction(&op); });
+  }
+
+  // A team of threads per row.
+  void printRows() {
+    const DimExpr count = rows();
+    const bool warp = schedule_.kind == Kind::WarpPerRow;
+    const bool cluster = schedule_.kind == Kind::ClusterPerRow;
+    const bool blocks = schedule_.kind == Kind::BlocksPerRow;
+    const std::string threads = std::to_string(schedule_.threads);
+    Team& team = code_.e.team;
+    team.kind = warp      ? Team::Kind::Warp
+                : cluster ? Team::Kind::Cluster
+                : blocks  ? Team::Kind::Blocks
+                          : Team::Kind::Block;
+    team.blocks = schedule_.blocks;
+    // One value per row needs no more than what combines the parts.
+    const bool spread =
+        blocks &&
+        !(team.spread.last && llvm::all_of(results_, [&](Value v) { return isRowScalar(v); }));
+    const int perRow = cluster || spread ? schedule_.blocks : 1;
+    team.threads = warp ? 32 : schedule_.threads * perRow;
+    team.ofBlock = warp ? 0 : schedule_.threads;
+    launch_.cluster = cluster ? schedule_.blocks : 1;
+    launch_.grid[0] = {count * perRow, warp ? schedule_.threads / 32 : 1};
+    auto number = count.asConstant();
+    const bool wide = !number || *number >= (int64_t(1) << 31);
+    std::string row = "blockIdx.x";
+    if (warp) row = "(i64)blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id()";
+    if (perRow > 1) row += " / " + std::to_string(perRow);
+    if (warp && !wide)
+      row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
+    Coord rowNumber = 0;
+    if (!(number && *number == 1 && !warp))
+      rowNumber = code_.variable("row", row, wide, number.value_or(Coord::kUnbounded) - 1);
+    std::string rank = warp ? "lane_id()" : "threadIdx.x";
+    if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
+    if (spread) {
+      team.piece =
+          code_.variable("piece", "blockIdx.x % " + std::to_string(perRow), false, perRow - 1);
+      rank = "piece * " + threads + " + threadIdx.x";
+    }
+    team.rank = code_.variable("lane", rank, false, team.threads - 1);
+    auto body = [&] {
+      team.level = k().top();
+      code_.e.setRow(rowNumber, plan_.rowDims);
+      blocks && !team.spread.last ? code_.e.reducePass() : printRow();
+    };
+    if (!warp) return body();
+    // A warp is inside or outside as a whole.
+    code_.work(rowNumber, Predicate::slt, code_.e.size(count), body);
+  }
+
+  void printRow() {
+    code_.e.reduceFirst(together_);
+    SmallVector<std::pair<unsigned, Value>> scalars;
+    SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
+    for (unsigned r = 0; r < results_.size(); ++r) {
+      if (isEmpty(results_[r])) continue;
+      if (isRowScalar(results_[r])) {
+        scalars.push_back({r, code_.e.eval(results_[r], Index{code_.e.row})});
+        continue;
+      }
+      DimExpr n = columns(results_[r]);
+      auto it = llvm::find_if(loops, [&](auto& group) { return group.first == n; });
+      if (it == loops.end()) it = loops.insert(loops.end(), {n, {}});
+      it->second.push_back(r);
+    }
+    loops_ = int(loops.size());
+    for (auto& [n, which] : loops)
+      code_.e.overRow(n, ThreadEvaluator::widthFor(n, code_.e.width), {},
+                      [&, &which = which](const Coord& lane, int64_t w, Value, ValueRange) {
+                        Index index{code_.e.row, w, {}};
+                        index.coords.push_back(lane);
+                        code_.e.storeResults(
+                            which, index, code_.e.linear(code_.e.dims(results_[which[0]]), index));
+                        return loops::LoopBuilder::Values();
+                      });
+    if (scalars.empty()) return;
+    Value first = m().compare(Predicate::eq, code_.e.team.rank, 0, 1);
+    k().branch(
+        first,
+        [&] {
+          for (auto& [r, v] : scalars)
+            code_.e.storeValue(r, v, *code_.e.rowNumber, Index{code_.e.row});
+          return loops::LoopBuilder::Values();
+        },
+        [] { return loops::LoopBuilder::Values(); });
+  }
+
+  using Predicate = arith::CmpIPredicate;
+  loops::LoopBuilder& k() { return code_.k; }
+  loops::IndexMath& m() { return code_.e.m; }
+
+  func::FuncOp region_;
+  const RowPlan& plan_;
+  RegionSchedule schedule_;
+  std::string name_;
+  llvm::SetVector<Operation*> together_;  // found when the code was made before
+  RegionCode code_;
+  SmallVector<Value> results_;
+  Launch launch_;
+  int loops_ = 0;
+};
+
+struct Made {
+  PrintedKernel kernel;
+  std::vector<std::pair<unsigned, unsigned>> inPlace;
+  llvm::SetVector<Operation*> together;
+};
+
+// A kernel of the elementary form `f` of a region.
+FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
+                     const std::string& name, const RegionSchedule& schedule,
+                     const std::string& title, const Spread& spread = {}) {
+  // Which reductions the whole team makes is known only when the code has been made; they come
+  // before all else, so that what they read stays in registers.
+  llvm::SetVector<Operation*> together;
+  if (schedule.kind != Kind::Flat) {
+    Printer draft(f, plan, schedule, name, namesOf(region), spread, {});
+    draft.print();
+    together = draft.evaluator().together;
+  }
+  Printer printer(f, plan, schedule, name, namesOf(region), spread, together);
+  printer.print();
+  Made made{printer.kernel(headOf(region, name + ": " + title)), printer.inPlace(),
+            printer.evaluator().together};
+  if (const std::string& failure = printer.evaluator().failure; !failure.empty())
+    return region.emitError(failure);
+  return made;
+}
+
+// A kernel for each depth of reductions, and one that writes the results.
+FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
+                                     const std::string& name, const RegionSchedule& schedule) {
+  RegionSchedule alone = schedule;
+  alone.kind = Kind::BlockPerRow;
+  auto whole = make(region, f, plan, name, alone, "");
+  if (failed(whole)) return failure();
+  Spread spread{.reductions = whole->together};
+  std::set<int> depths;
+  const auto depthOf = loops::depthsOf(f);
+  for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));
+  PrintedRegion out;
+  const std::string passes = std::to_string(depths.size() + 1);
+  auto add = [&](const std::string& suffix) -> LogicalResult {
+    const std::string number = std::to_string(out.kernels.size() + 1);
+    auto made = make(region, f, plan, name + suffix, schedule,
+                     schedule.text() + ", pass " + number + " of " + passes, spread);
+    if (failed(made)) return failure();
+    out.kernels.push_back(std::move(made->kernel));
+    out.inPlace = made->inPlace;
+    return success();
+  };
+  for (int depth : depths) {
+    spread.pass = depth;
+    if (failed(add("_pass" + std::to_string(out.kernels.size() + 1)))) return failure();
+  }
+  ++spread.pass;
+  spread.last = true;
+  if (failed(add(""))) return failure();
+  out.scratchBytes = productOf(plan.rowDims) *
+                     (int64_t(spread.reductions.size()) * schedule.blocks * Spread::kPartBytes);
+  return out;
+}
+
+}  // namespace
+
+std::string whyNotPrintable(Operation* op) {
+  if (isa<RandomBitsOp>(op))
+    return elementCountOf(tensorType(op->getResult(0)))
+               ? std::string()
+               : "lathe.random_bits has a dim without a name";
+  return whyNotInRows(op);
+}
+
+FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& name,
+                                     const RegionSchedule& schedule) {
+  auto elementary = elementaryRegion(region, whyNotPrintable);
+  if (failed(elementary)) return failure();
+  func::FuncOp f = **elementary;
+  if (llvm::all_of(f.getBody().front().getTerminator()->getOperands(), isEmpty))
+    return PrintedRegion{};
+  auto plan = rowPlanOf(f);
+  if (failed(plan)) return failure();
+  if (plan->flat && schedule.kind != RegionSchedule::Kind::Flat) {
+    plan->flat = false;
+    plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
+    if (!plan->rowDims.empty()) plan->rowDims.pop_back();
+  }
+  if (schedule.kind == RegionSchedule::Kind::BlocksPerRow)
+    return printPasses(region, f, *plan, name, schedule);
+  auto made = make(region, f, *plan, name, schedule, schedule.text());
+  if (failed(made)) return failure();
+  return PrintedRegion{.kernels = {std::move(made->kernel)}, .inPlace = made->inPlace};
+}
+
+}  // namespace lathe::cuda

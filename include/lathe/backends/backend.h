@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The compile side of a backend. A backend is one folder; it registers itself by name.
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/passes/pipeline.h"
+#include "lathe/runtime/program.h"
+
+namespace mlir {
+class ModuleOp;
+class Operation;
+}  // namespace mlir
+
+namespace lathe {
+
+struct BackendOptions {
+  /// Code for every ISA tier, for artifacts that travel; else for this machine alone.
+  bool allTiers = false;
+  /// Reference backend: hold every float as f64 and never round.
+  bool float64 = false;
+  NumericsMode mode = NumericsMode::Relaxed;
+  /// CompileOptions::target.
+  std::string target = {};
+  /// If set: told the text of every generated kernel (CompileRecord::Code has the fields). Must not
+  /// throw.
+  std::function<void(std::string kernel, std::string tier, std::string language, std::string text)>
+      onCode = {};
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// Why it cannot compile with these options, or an empty string. Without an override it has
+  /// neither `float64` nor a `target`.
+  virtual std::string whyNotWith(const BackendOptions& options) const;
+  /// Why this op cannot run here, or an empty string. A "no" for a fused op expands it through its
+  /// decomposition; for an elementary op it is an error of compilation.
+  virtual std::string whyNot(mlir::Operation* op) const = 0;
+  /// Layouts and weight-only arithmetic: `fused` to `laid-out`.
+  virtual std::vector<Step> layOut(const BackendOptions& options) const = 0;
+  /// `laid-out` to `lowered`: kernel calls and generated functions, before buffers.
+  virtual std::vector<Step> lower(const BackendOptions& options) const = 0;
+  /// `lowered` to `program`: buffers, code. Annotates the module with the slots.
+  virtual Program build(mlir::ModuleOp module, const BackendOptions& options) const = 0;
+};
+
+void registerBackend(std::unique_ptr<Backend> backend);
+/// Throws Error (Unsupported) naming the backends of this process.
+const Backend& findBackend(std::string_view name);
+std::vector<std::string> backendNames();
+
+}  // namespace lathe

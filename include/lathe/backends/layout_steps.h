@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From `fused` to `laid-out`: what every backend with kernels for linear ops does alike.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lathe/backends/backend.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace lathe {
+
+class LinearOp;
+
+/// Gains folded (fast mode only), sibling linears merged where `merges` says so, weights laid out
+/// by `weightLayout`, ops that `whyNot` declines expanded, weight-only arithmetic hoisted.
+std::vector<Step> layoutSteps(const BackendOptions& options,
+                              std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
+                              Step weightLayout,
+                              std::function<std::string(mlir::Operation*)> whyNot);
+
+}  // namespace lathe

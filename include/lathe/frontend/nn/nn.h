@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All modules.
+#include "lathe/frontend/nn/activations.h"
+#include "lathe/frontend/nn/attention.h"
+#include "lathe/frontend/nn/dit.h"
+#include "lathe/frontend/nn/dit_parts.h"
+#include "lathe/frontend/nn/embedding.h"
+#include "lathe/frontend/nn/encoder_decoder.h"
+#include "lathe/frontend/nn/feed_forward.h"
+#include "lathe/frontend/nn/gpt.h"
+#include "lathe/frontend/nn/linear.h"
+#include "lathe/frontend/nn/mlp.h"
+#include "lathe/frontend/nn/module.h"
+#include "lathe/frontend/nn/multi_head_attention.h"
+#include "lathe/frontend/nn/norms.h"
+#include "lathe/frontend/nn/positions.h"
+#include "lathe/frontend/nn/relative_positions.h"
+#include "lathe/frontend/nn/rope.h"
+#include "lathe/frontend/nn/self_attention.h"
+#include "lathe/frontend/nn/softmax.h"
+#include "lathe/frontend/nn/tiled_attention.h"
+#include "lathe/frontend/nn/transformer.h"

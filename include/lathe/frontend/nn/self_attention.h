@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Causal self-attention with its projections, rotary positions and key/value cache.
+#include <optional>
+#include <string>
+
+#include "lathe/frontend/nn/attention.h"
+#include "lathe/frontend/nn/linear.h"
+#include "lathe/frontend/nn/rope.h"
+
+namespace lathe::nn {
+
+/// Names of the modules below a CausalSelfAttention.
+struct SelfAttentionNames {
+  std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
+  std::string qkv = "qkv";  ///< where one weight makes all three
+
+  static SelfAttentionNames llama() { return {}; }
+  static SelfAttentionNames cs336() { return {.q = "W_q", .k = "W_k", .v = "W_v", .o = "W_o"}; }
+  static SelfAttentionNames cs190c() { return {}; }
+  static SelfAttentionNames modern() { return {.o = "o"}; }
+};
+
+struct SelfAttentionOptions {
+  enum class Projections {
+    Separate,  ///< q, k and v of their own
+    Fused,     ///< one weight; its rows are those of q, then k, then v
+    /// "Modern Transformers": the fused result [batch, seq, 3 d] is read as
+    /// [3, batch, seq, headDim, heads], which mixes tokens and heads. Kept literally.
+    FusedOddView,
+  };
+  int64_t dModel = 0;
+  int64_t heads = 0;
+  int64_t kvHeads = 0;  ///< divides heads; 0: heads
+  int64_t headDim = 0;  ///< 0: dModel / heads
+  Projections projections = Projections::Separate;
+  bool qkvBias = false, outputBias = false;
+  bool applyOutput = true;  ///< "Modern Transformers" declares `o` and never applies it
+  std::optional<RopeOptions> rope = {};  ///< headDim is filled in
+  LinearOptions linear = {};             ///< bias is taken from the two flags above
+  AttentionOptions attention = AttentionOptions::llama();
+  SelfAttentionNames names = {};
+
+  static SelfAttentionOptions llama() { return {}; }
+  static SelfAttentionOptions cs336();
+  static SelfAttentionOptions cs190c();
+  static SelfAttentionOptions modern();
+  static SelfAttentionOptions gpt();  ///< one weight `c_attn`, `c_proj`, biases
+};
+
+/// Names of the two states [batch, kvHeads, capacity, headDim] that hold past keys and values.
+struct KvCache {
+  std::string keys, values;
+  bool defined() const { return !keys.empty(); }
+};
+
+/// What a layer needs beside its input.
+struct LayerContext {
+  RopeAngles angles = {};  ///< at the tokens' positions; empty without RoPE
+  KvCache cache = {};      ///< empty: tokens see each other only
+  /// With a cache: integers [batch], the position of the first token.
+  Tensor positions = {};
+};
+
+/// x [batch, seq, dModel] -> [batch, seq, dModel]; token i sees tokens 0..i and, with a cache, what
+/// earlier calls stored. Positions past the capacity of the cache or the rotation table are errors
+/// when the program runs.
+class CausalSelfAttention : public Module {
+ public:
+  CausalSelfAttention(Graph& graph, std::string path, SelfAttentionOptions options, LATHE_AT);
+  /// tokenPositions: integers [seq] or [batch, seq], for RoPE; 0, 1, 2, ... unless given.
+  Tensor operator()(const Tensor& x, const Tensor& tokenPositions = {}, LATHE_AT) const;
+  /// Appends to the cache at positions [batch] and attends to all of it.
+  Tensor operator()(const Tensor& x, const Tensor& positions, const KvCache& cache, LATHE_AT) const;
+  /// The form for models, which share the angles between layers.
+  Tensor operator()(const Tensor& x, const LayerContext& context, LATHE_AT) const;
+
+  /// Cosines and sines for x's tokens; empty without RoPE.
+  RopeAngles angles(const Tensor& tokenPositions, LATHE_AT) const;
+  const SelfAttentionOptions& options() const { return options_; }
+
+ private:
+  struct Heads {
+    Tensor q, k, v;
+  };
+  Linear linear(const std::string& name, int64_t in, int64_t out, bool bias) const;
+  Heads project(const Tensor& x, std::source_location at) const;
+  Heads oddView(const Tensor& mixed) const;
+  SelfAttentionOptions options_;
+};
+
+/// integers i64 [batch, seq]: positions[b] + 0, 1, 2, ...
+Tensor tokenPositions(const Tensor& positions, const Dim& seq, LATHE_AT);
+
+}  // namespace lathe::nn

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the `lathe` command asks of the compiler library, which it loads only when a verb compiles:
+// running an artifact starts no LLVM.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/inspect/bisect.h"
+#include "lathe/inspect/check_locations.h"
+#include "lathe/inspect/check_numerics.h"
+#include "lathe/inspect/graph_diff.h"
+#include "lathe/inspect/why_not.h"
+#include "lathe/inspect/report.h"
+#include "lathe/runtime/program.h"
+
+namespace lathe {
+
+struct ModelRequest {
+  std::string path;  ///< Hugging Face folder, or an .mlir file
+  std::string backend = "cpu";
+  DType dtype = DType::F32;  ///< of the arithmetic, for folders
+  bool allTiers = false, float64 = false;
+  std::string target;  ///< as in CompileOptions
+  std::string saveIrDir;
+  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as LlamaGraphOptions
+  int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
+  bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
+
+  // What the user changes about the pipeline, as in CompileOptions.
+  std::string mode;  ///< "strict", "relaxed" or "fast"; empty for the default
+  std::vector<std::string> patternFiles, plugins;
+  std::string passes;
+  std::vector<std::string> backendPlugins;
+  uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
+};
+
+struct CompilerApi {
+  /// Compiles; the model's config.json, generation_config.json and tokenizer.json (whichever exist)
+  /// go into Program::files.
+  std::shared_ptr<const Program> (*compile)(const ModelRequest& request);
+  /// The IR at a stage, with locations.
+  std::string (*irAt)(const ModelRequest& request, const std::string& stage);
+  /// The graph at a stage for dot(1).
+  std::string (*graphviz)(const ModelRequest& request, const std::string& stage);
+  std::vector<std::string> (*backends)();
+  /// The model at a stage from `fused` on as a program without code, whose calls have costs
+  /// (lathe/inspect/explain.h, lathe/runtime/cost.h). `values` are symbols that are known.
+  std::shared_ptr<const Program> (*explain)(const ModelRequest& request, const std::string& stage,
+                                            const SymbolValues& values);
+
+  // Questions (inspect/questions); `trial.compile` and `options.compile` are taken from the
+  // request.
+  /// The rewrites of the pipeline up to `lowered`.
+  CompileRecord (*rewrites)(const ModelRequest& request);
+  NumericsTable (*checkNumerics)(const ModelRequest& request, const TrialOptions& trial);
+  BisectResult (*bisect)(const ModelRequest& request, const BisectOptions& options);
+  std::vector<CompileRecord::Miss> (*whyNot)(const ModelRequest& request,
+                                             const WhyNotOptions& options);
+  LocationTable (*checkLocations)(const ModelRequest& request);
+  GraphDiff (*diff)(const ModelRequest& a, const ModelRequest& b, const GraphDiffOptions& options);
+
+  /// compile() that keeps what the report shows (lathe/inspect/report.h): `report` is set.
+  std::shared_ptr<const Program> (*compileReported)(const ModelRequest& request,
+                                                    std::shared_ptr<const Report>& report);
+  void (*writeReport)(const Report& report, const std::string& path, const Program& program,
+                      const ReportOptions& options, const std::vector<ReportRun>& runs);
+};
+
+/// Name of the one C symbol of liblathe.so that gives the table.
+inline constexpr char kCompilerApiSymbol[] = "latheCompilerApi";
+
+}  // namespace lathe
+
+extern "C" const lathe::CompilerApi* latheCompilerApi();

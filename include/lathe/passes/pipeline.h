@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one pipeline: which passes run between the stages of a graph, and in which order.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/passes/numerics.h"
+
+namespace mlir {
+class MLIRContext;
+class ModuleOp;
+}  // namespace mlir
+
+namespace lathe {
+
+class DagPattern;
+/// The user's fusions, made for a context (passes.h).
+using PatternsFor =
+    std::function<std::vector<std::shared_ptr<const DagPattern>>(mlir::MLIRContext*)>;
+
+enum class Stage { Recorded, Canonical, Fused, LaidOut, Lowered, Program };
+/// "recorded", "canonical", "fused", "laid-out", "lowered", "program"
+std::string_view nameOf(Stage stage);
+/// Throws Error (InvalidArgument) naming the stages.
+Stage parseStage(std::string_view name);
+
+/// One step between two stages: what rewrite numbers, the numerics ledger and the report speak of.
+struct Step {
+  std::string name;  ///< "hoist-weights"
+  std::function<void(mlir::ModuleOp)> run;
+  /// Nothing runs without it: it has no number and is never refused.
+  bool required = false;
+};
+/// What a backend does to a module, stage by stage.
+struct BackendSteps {
+  std::vector<Step> layOut, lower;
+  std::function<void(mlir::ModuleOp)> build;
+};
+
+using StageObserver = std::function<void(Stage, mlir::ModuleOp)>;
+/// Sees the module after every step; `stage` is the one that the step belongs to.
+using StepObserver = std::function<void(Stage stage, const std::string& step, mlir::ModuleOp)>;
+
+/// What a user changes about the pipeline, and who looks on.
+struct PipelineOptions {
+  NumericsMode mode = NumericsMode::Relaxed;
+  bool audit = false;         ///< also find out what a fusion weakens that does not say so itself
+  Evaluator evaluate = {};    ///< runs both sides of every match; without it they are not compared
+  PatternsFor patterns = {};  ///< fusions beside the built-in ones
+  std::vector<std::string> patternFiles;  ///< PDL (.mlir) or PDLL (.pdll) text, see pdl_patterns.h
+  std::vector<std::string> plugins;       ///< pass plugins to load
+  std::string passes;                     ///< textual pipeline that runs after the fusions
+  StageObserver observe = {};
+  StepObserver observeStep = {};
+};
+
+/// Takes a recorded module to `until`, calling `observe` at every stage reached, the recorded one
+/// included. Throws Error for what a pass or the backend refuses, with the diagnostics.
+void runPipeline(mlir::ModuleOp module, Stage until, const BackendSteps& backend,
+                 const PipelineOptions& options = {});
+
+}  // namespace lathe

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The run side of a backend: it turns a program's calls into kernels.
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/runtime/program.h"
+
+namespace lathe {
+
+/// The concrete shapes of a call's operands and results, in this order.
+struct KernelShapes {
+  std::vector<Shape> shapes;
+  const SymbolValues* symbols = nullptr;
+};
+
+/// One call of a program, ready to run. Belongs to one session.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Called when the symbols' values change and before the first run. Returns the bytes of scratch
+  /// memory that `run` needs.
+  virtual size_t bind(const KernelShapes& shapes) = 0;
+  /// `pointers`: operands, then results, dense row-major; `scratch` is 64-byte aligned. Throws
+  /// Error for values that the op's definition forbids (an index out of range).
+  virtual void run(void* const* pointers, std::byte* scratch) = 0;
+};
+
+/// Memory that is not the host's. Work on it is in order and may be asynchronous until
+/// `synchronize`; host memory may be reused as soon as a call returns.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  /// Aligned to 256 bytes; throws Error (OutOfMemory) with the sizes. `name` is for reports.
+  virtual void* allocate(size_t bytes, std::string_view name) = 0;
+  virtual void release(void* memory) = 0;
+  /// Host to device, device to host, device to device.
+  virtual void upload(void* to, const void* from, size_t bytes) = 0;
+  virtual void download(void* to, const void* from, size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// Sets bytes to zero.
+  virtual void zero(void* to, size_t bytes) = 0;
+  /// Waits; throws Error for what went wrong since the last call.
+  virtual void synchronize() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// Where operands and results must be; null: in host memory.
+  virtual DeviceMemory* memory() { return nullptr; }
+  /// Runs the calls of an entry point, which `launch` starts. `entry` tells entry points apart;
+  /// `same` says that nothing but the contents of buffers has changed since its last run, so that
+  /// the launches may be recorded and played again.
+  virtual void run(const void* entry, bool same, const std::function<void()>& launch) { launch(); }
+  /// After `run`: waits, and throws Error for what went wrong on the device.
+  virtual void finish() {}
+  virtual std::unique_ptr<Kernel> makeKernel(const Program& program, const EntryPoint& entry,
+                                             const Call& call) = 0;
+  /// Lines for the compile report: implementations chosen, fall-backs taken.
+  virtual std::vector<std::string> report() const { return {}; }
+};
+
+/// Options of a session that devices see.
+struct DeviceOptions {
+  int threads = 0;          ///< 0: all
+  std::string device = {};  ///< SessionOptions::device
+};
+
+using DeviceFactory =
+    std::function<std::unique_ptr<Device>(std::shared_ptr<const Program>, const DeviceOptions&)>;
+/// Backends call it once at start-up.
+void registerDevice(std::string name, DeviceFactory factory);
+bool hasDevice(std::string_view name);
+/// Throws Error (Unsupported) naming the devices that this process has.
+std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
+                                   const DeviceOptions& options);
+
+}  // namespace lathe

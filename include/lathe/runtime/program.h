@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Program: what a backend makes and a session runs. Entry points are flat lists of kernel calls
+// over slots; sizes are polynomials of the symbols. Immutable once built, shared by threads.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/runtime/array.h"
+#include "lathe/runtime/dim_expr.h"
+
+namespace lathe {
+
+using SymbolValues = std::map<std::string, int64_t, std::less<>>;
+using SymbolicShape = std::vector<DimExpr>;
+
+/// A named dimension: inclusive range, values are multiples of `multiple`.
+struct SymbolInfo {
+  std::string name;
+  int64_t lo = 1, hi = 1, multiple = 1;
+};
+
+enum class SlotKind { Arena, Argument, Result, Weight, State, Constant };
+
+/// A buffer of an entry point.
+struct Slot {
+  SlotKind kind = SlotKind::Arena;
+  DType dtype = DType::F32;
+  SymbolicShape shape;
+  /// Position among the entry's inputs or outputs, or the program's weights, states, constants.
+  int index = 0;
+  /// Another slot of this entry whose storage it shares (a view, an update in place); -1: its own.
+  int alias = -1;
+};
+
+/// One kernel launch. `config` is a JSON object of the kernel's attributes.
+struct Call {
+  std::string kind;    ///< "region", "linear", "attention", ...
+  std::string callee;  ///< generated function, for "region"
+  std::string config;
+  std::vector<int> operands, results;  ///< slots
+  std::string origin;                  ///< module path and source line, for profiles and errors
+};
+
+struct Port {
+  std::string name;
+  int slot = 0;
+};
+
+struct EntryPoint {
+  std::string name;
+  std::vector<Port> inputs, outputs;
+  /// States taken and given back: slot before and after, `name` is the state's.
+  std::vector<Port> statesIn, statesOut;
+  std::vector<Slot> slots;
+  std::vector<Call> calls;
+};
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::F32;
+  SymbolicShape shape;
+};
+
+struct Program {
+  std::string backend;
+  std::vector<SymbolInfo> symbols;
+  std::vector<TensorInfo> weights;  ///< from the checkpoint
+  std::vector<TensorInfo> derived;  ///< computed by `load`, in the order of its outputs
+  std::vector<TensorInfo> states;
+  std::vector<Array> constants;
+  std::vector<EntryPoint> entries;
+  /// Runs once when weights are bound; its inputs are none, its outputs are `derived`.
+  std::unique_ptr<EntryPoint> load;
+  std::map<std::string, std::string> blobs;     ///< code and IR, by name
+  std::map<std::string, std::string> files;     ///< config.json, tokenizer.json, ... of the model
+  std::map<std::string, std::string> metadata;  ///< free text: compiler version, numerics mode
+
+  /// Throws Error naming the entry points that exist.
+  const EntryPoint& entry(std::string_view name) const;
+
+  /// Writes an artifact; `weights` are embedded if given.
+  void save(const std::string& path) const;
+  /// Throws Error (InvalidFile) for anything that is not a sound artifact of this version.
+  static std::shared_ptr<const Program> open(const std::string& path);
+};
+
+}  // namespace lathe

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Session: a program with weights bound, states and memory of its own. One thread at a time.
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/runtime/device.h"
+#include "lathe/runtime/program.h"
+
+namespace lathe {
+
+/// Arrays by name: inputs, outputs, weights.
+struct Arrays : std::map<std::string, Array, std::less<>> {
+  using map::map;
+  /// Throws Error (InvalidArgument) naming those that are there.
+  const Array& at(std::string_view name) const;
+  Array& at(std::string_view name) {
+    return const_cast<Array&>(static_cast<const Arrays*>(this)->at(name));
+  }
+};
+/// Gives a checkpoint tensor by name; an undefined Array if there is none.
+using WeightSource = std::function<Array(const std::string& name)>;
+
+/// Weights after the program's `load` function has run: shared by sessions of one program.
+class BoundWeights;
+
+struct SessionOptions {
+  /// 0: what the latest session with a count asked for, else LATHE_NUM_THREADS, else every CPU.
+  int threads = 0;
+  bool profile = false;  ///< time every call
+  /// For programs of the cuda backend: "gpu", "host" (the kernels run on this CPU) or, by default,
+  /// what LATHE_CUDA_DEVICE says, else "gpu".
+  std::string device = {};
+  /// Shared libraries with backends to load first (lathe/runtime/backend_plugin.h): programs!
+  std::vector<std::string> backendPlugins = {};
+};
+
+struct CallProfile {
+  std::string kind, origin;
+  double seconds = 0;
+  int64_t runs = 0;
+};
+
+/// It can be moved; a moved-from session throws Error wherever it is used.
+class Session {
+ public:
+  /// Throws Error (InvalidArgument) for a null program and options without meaning.
+  explicit Session(std::shared_ptr<const Program> program, const SessionOptions& options = {});
+  explicit Session(Program program, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  /// Checks names, dtypes and shapes of all weights, reporting every mistake at once, then runs the
+  /// `load` function. Arrays that the program reads as they are stay referenced, not copied.
+  void bindWeights(const WeightSource& source);
+  /// Throws Error (InvalidArgument) for names too that the graph did not declare. A weight that it
+  /// declared and no output depends on may be there, and is not looked at.
+  void bindWeights(const Arrays& weights);
+  /// Uniform in +-1/sqrt(last dim), the same everywhere for a seed: for benchmarks and examples.
+  void bindRandomWeights(uint64_t seed);
+
+  /// Runs an entry point. Symbols take their values from the shapes of the inputs; those that only
+  /// states have keep the value of setSymbol or take the lowest of their range. An output stays
+  /// valid after later runs; its memory is reused once no copy of the Array is left.
+  /// Throws Error (InvalidArgument) for missing, extra or misshaped inputs, and for sizes outside a
+  /// symbol's range: nothing has run then. Errors of a run (an index or position out of range) come
+  /// when some of its calls are done: states may hold parts of it, until resetStates().
+  Arrays run(std::string_view entry, const Arrays& inputs);
+  /// The same by position, without building maps: for decode loops.
+  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs);
+  size_t entryIndex(std::string_view name) const;
+
+  /// Fixes a symbol that only states have (the cache's capacity). Clears the states that use it.
+  void setSymbol(std::string_view name, int64_t value);
+  /// Sets every state back to zero.
+  void resetStates();
+  /// A copy of a state's present value.
+  Array state(std::string_view name) const;
+
+  /// Bytes of arena, states, scratch and derived weights.
+  struct Memory {
+    int64_t arena = 0, states = 0, scratch = 0, derived = 0;
+  };
+  Memory memory() const;
+  /// Allocations made by sessions of this process so far: arena, outputs, states, plans. Constant
+  /// over a steady state.
+  static uint64_t allocations();
+
+  const Program& program() const;
+  Device& device();
+  std::vector<CallProfile> profile(std::string_view entry) const;
+
+ private:
+  struct Impl;
+  Impl& impl() const {
+    if (!impl_) [[unlikely]]
+      failMoved();
+    return *impl_;
+  }
+  [[noreturn]] static void failMoved();
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/inspect/compiler_api.h"
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "lathe/backends/backend.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/inspect/explain.h"
+#include "lathe/frontend/families/llama.h"
+#include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/error.h"
+#include "runtime/mapped_file.h"
+
+namespace lathe {
+namespace {
+
+namespace fs = std::filesystem;
+
+CompileOptions optionsOf(const ModelRequest& r) {
+  CompileOptions o;
+  o.backend = r.backend;
+  o.allTiers = r.allTiers;
+  o.float64 = r.float64;
+  o.target = r.target;
+  o.saveIrDir = r.saveIrDir;
+  o.stopAfterRewrite = r.stopAfterRewrite;
+  o.skipAttempt = r.skipAttempt;
+  if (!r.mode.empty()) o.mode = parseNumericsMode(r.mode);
+  o.patternFiles = r.patternFiles;
+  o.plugins = r.plugins;
+  o.passes = r.passes;
+  o.backendPlugins = r.backendPlugins;
+  return o;
+}
+
+// The dtype of the floating-point weights: one graph takes one, as checkpoints have it.
+DType weightDType(const std::string& folder, const LlamaConfig& config) {
+  Checkpoint checkpoint = Checkpoint::open(folder);
+  auto embedding = checkpoint.find("model.embed_tokens.weight");
+  return embedding ? embedding->dtype() : config.dtype;
+}
+
+Graph graphOf(const ModelRequest& r) {
+  if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
+  LlamaConfig config = loadLlamaConfig(r.path);
+  if (r.layers > config.layers)
+    throw Error(ErrorCode::InvalidArgument, r.path + ": expected 1 to " +
+                                                std::to_string(config.layers) + " layers, got " +
+                                                std::to_string(r.layers));
+  if (r.layers) config.layers = r.layers;
+  LlamaGraphOptions options;
+  options.dtype = r.dtype;
+  options.weightDType = r.bareConfig ? DType::BF16 : weightDType(r.path, config);
+  options.maxBatch = r.maxBatch;
+  options.maxSeq = r.maxSeq;
+  options.cacheCapacity = r.cacheCapacity;
+  return buildLlama(config, options);
+}
+
+// With the model's small files inside.
+std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r) {
+  auto program = std::make_shared<Program>(std::move(compiled));
+  fs::path folder = fs::is_directory(r.path) ? fs::path(r.path) : fs::path();
+  if (r.bareConfig && folder.empty())
+    program->files["config.json"] = readWholeFile(r.path, kConfigFile);
+  for (const ModelFile& file : kModelFiles)
+    if (!folder.empty() && fs::exists(folder / file.name))
+      program->files[file.name] = readWholeFile((folder / file.name).string(), file.kind);
+  return program;
+}
+
+std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
+  return completed(compile(graphOf(r), optionsOf(r)), r);
+}
+std::shared_ptr<const Program> compileReported(const ModelRequest& r,
+                                               std::shared_ptr<const Report>& report) {
+  auto made = std::make_shared<Report>();
+  std::shared_ptr<const Program> program = completed(made->compile(graphOf(r), optionsOf(r)), r);
+  report = made;
+  return program;
+}
+void writeReport(const Report& report, const std::string& path, const Program& program,
+                 const ReportOptions& options, const std::vector<ReportRun>& runs) {
+  report.write(path, program, options, runs);
+}
+
+std::string modelIr(const ModelRequest& r, const std::string& stage) {
+  return irAt(graphOf(r), stage, optionsOf(r), /*withLocations=*/true);
+}
+std::shared_ptr<const Program> explainModel(const ModelRequest& r, const std::string& stage,
+                                            const SymbolValues& values) {
+  return std::make_shared<Program>(explain(graphOf(r), stage, values, optionsOf(r)));
+}
+std::string modelGraphviz(const ModelRequest& r, const std::string& stage) {
+  return Graph::parse(modelIr(r, stage), r.path).graphviz();
+}
+
+CompileRecord rewritesOf(const ModelRequest& r) {
+  CompileRecord record;
+  CompileOptions options = optionsOf(r);
+  options.record = &record;
+  runStages(graphOf(r), Stage::Lowered, options, {});
+  return record;
+}
+NumericsTable checkModelNumerics(const ModelRequest& r, const TrialOptions& trial) {
+  TrialOptions own = trial;
+  own.compile = optionsOf(r);
+  return checkNumerics(graphOf(r), own);
+}
+BisectResult bisectModel(const ModelRequest& r, const BisectOptions& options) {
+  BisectOptions own = options;
+  own.trial.compile = optionsOf(r);
+  return bisect(graphOf(r), own);
+}
+std::vector<CompileRecord::Miss> whyNotInModel(const ModelRequest& r,
+                                               const WhyNotOptions& options) {
+  WhyNotOptions own = options;
+  own.compile = optionsOf(r);
+  return whyNot(graphOf(r), own);
+}
+LocationTable checkModelLocations(const ModelRequest& r) {
+  return checkLocations(graphOf(r), optionsOf(r));
+}
+GraphDiff diffModels(const ModelRequest& a, const ModelRequest& b,
+                     const GraphDiffOptions& options) {
+  return diff(graphOf(a), graphOf(b), options);
+}
+
+// Errors about a graph that came from a file name the file; those of a call of C++ name its line.
+template <auto function>
+struct InFile;
+template <class Result, class... Rest, Result (*function)(const ModelRequest&, Rest...)>
+struct InFile<function> {
+  static Result call(const ModelRequest& r, Rest... rest) {
+    try {
+      return function(r, std::forward<Rest>(rest)...);
+    } catch (const Error& e) {
+      const bool named =
+          !e.file().empty() || std::string_view(e.what()).find(r.path) != std::string_view::npos;
+      if (named) throw;
+      throw Error(e.code(), r.path + ": " + e.what());
+    }
+  }
+};
+
+}  // namespace
+}  // namespace lathe
+
+const lathe::CompilerApi* latheCompilerApi() {
+  static const lathe::CompilerApi api{lathe::InFile<lathe::compileModel>::call,
+                                      lathe::InFile<lathe::modelIr>::call,
+                                      lathe::InFile<lathe::modelGraphviz>::call,
+                                      lathe::backendNames,
+                                      lathe::InFile<lathe::explainModel>::call,
+                                      lathe::InFile<lathe::rewritesOf>::call,
+                                      lathe::InFile<lathe::checkModelNumerics>::call,
+                                      lathe::InFile<lathe::bisectModel>::call,
+                                      lathe::InFile<lathe::whyNotInModel>::call,
+                                      lathe::InFile<lathe::checkModelLocations>::call,
+                                      lathe::diffModels,
+                                      lathe::InFile<lathe::compileReported>::call,
+                                      lathe::writeReport};
+  return &api;
+}

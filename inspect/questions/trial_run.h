@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Running modules of any stage on one set of data, and comparing what they give.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect/questions/choices.h"
+#include "lathe/inspect/trial.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace lathe {
+
+/// A result of an entry point: an output, or a state's next value.
+struct TrialResult {
+  std::string entry, name;
+  DType dtype = DType::F32;  ///< in the IR; the array is f64 under Float64
+  Array value;
+};
+using TrialResults = std::vector<TrialResult>;
+
+/// A run, and what every choosing op of the module met in it.
+struct ChosenRun {
+  TrialResults results;
+  std::vector<Choice> choices;  ///< empty ones for entry points that are not run
+};
+/// Sees what the choosing op of a number met, and may change what it takes.
+using TakeChoice = std::function<void(size_t number, Choice& choice)>;
+
+/// How far right results may be from those wanted (`allowed` of deviationOf).
+struct Allowance {
+  std::vector<double> results;
+  std::vector<std::vector<double>> operands;  ///< of every choosing op; 0: exact numbers
+};
+
+/// Compares one array with another. `dtype` is the IR's; `allowed` as TrialOptions::tolerance, 0:
+/// the bits must agree. Integers and booleans are exact in any case.
+Deviation deviationOf(const Array& got, const Array& want, DType dtype, double allowed,
+                      const std::string& name);
+/// The largest deviations of all results; `allowed` of each.
+Deviation deviationOf(const TrialResults& got, const TrialResults& want,
+                      const std::vector<double>& allowed);
+/// The median of |a| over the elements that are neither 0 nor infinite nor NaN; 0 if there is none.
+double medianMagnitude(const Array& a);
+/// The contract of docs/questions.md for a float dtype.
+double contractOf(DType dtype, Precision precision);
+/// "model.cc:40:3", with the module path in front if there is one.
+std::string sourceText(mlir::Location location);
+
+class Trial {
+ public:
+  /// Chooses sizes and data for a recorded module, which outlives the trial. Throws Error
+  /// (InvalidArgument) for an unknown size or input and a value outside a symbol's range.
+  Trial(mlir::ModuleOp recorded, const TrialOptions& options);
+
+  /// All entry points on the interpreter, `@load` first. `observe` sees ops of entry points.
+  TrialResults run(mlir::ModuleOp module, Precision precision, const ObserveFn& observe = {},
+                   const Steering* steering = nullptr) const;
+  /// The same on the program's own backend.
+  TrialResults run(Program program) const;
+  /// One function that takes what `entry` takes.
+  std::vector<Array> run(mlir::func::FuncOp function, const std::string& entry, Precision precision,
+                         const ObserveFn& observe = {}) const;
+
+  /// Against wanted(), the results of the recorded graph in `options.precision`, by the contract.
+  /// Where the graph chooses between numbers that are equal within what they may be off, what
+  /// follows from the other choice is right, too.
+  Deviation compare(const TrialResults& got) const;
+  /// A backend's results against the recorded graph's in float64, likewise.
+  Deviation compareBackend(const TrialResults& got) const;
+
+  /// True if the interpreter knows every op of the module.
+  static bool canRun(mlir::ModuleOp module);
+  /// True for the entry points that are run: results are theirs, in order.
+  bool runs(mlir::func::FuncOp function) const;
+  /// Tells `options.progress`.
+  void tell(const std::string& what) const {
+    if (options_.progress) options_.progress(what);
+  }
+
+  const TrialResults& wanted() const { return wanted_; }
+  const TrialOptions& options() const { return options_; }
+  const Symbols& sizes() const { return sizes_; }
+  /// Arguments of an entry point in the dtypes of the IR.
+  const std::vector<Array>& arguments(const std::string& entry) const {
+    return arguments_.at(entry);
+  }
+  /// A checkpoint tensor, in the dtype of the IR.
+  Array weight(const std::string& name) const;
+  /// Largest allowed difference of result `i`.
+  double allowed(size_t i) const { return allowed_.results[i]; }
+  /// The same of a backend's result.
+  double allowedOfBackend(size_t i) const { return allowedOfBackend_.results[i]; }
+
+ private:
+  struct Bounds {
+    double interpreter = 0, backend = 0;
+  };
+  Bounds boundsOf(DType dtype, const Array& exact, const Array& own, const Array& rough,
+                  const Array* meant) const;
+  ChosenRun runChoosing(mlir::ModuleOp module, Precision precision,
+                        const TakeChoice& take = {}) const;
+  Deviation compare(const TrialResults& got, const TrialResults& want, const Allowance& allowed,
+                    Precision precision) const;
+  void checkEntry(mlir::ModuleOp recorded) const;
+  SymbolValues sizesAsked(mlir::ModuleOp recorded) const;
+  void chooseSizes(mlir::ModuleOp recorded);
+  std::optional<ChosenRun> runAsMeant(const TakeChoice& take);
+  void makeArguments(mlir::func::FuncOp function);
+  std::map<std::string, Array> derivedWeights(mlir::ModuleOp module, Precision precision) const;
+
+  TrialOptions options_;
+  mlir::ModuleOp recorded_;
+  std::vector<mlir::Operation*> choosing_;  // in recorded_
+  Symbols sizes_;
+  std::map<std::string, std::vector<Array>> arguments_;
+  std::map<std::string, std::vector<size_t>> inputs_;  // which arguments are no states
+  std::map<std::string, TensorInfo> weightInfo_;
+  mutable std::map<std::string, Array> weights_;
+  TrialResults wanted_, exact_;  // of the recorded graph: in options_.precision, in float64
+  Allowance allowed_, allowedOfBackend_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/layout/choose_weight_layout.h"
+
+#include "lathe/ir/types.h"
+#include "lathe/passes/greedy.h"
+#include "passes/rewrite/weight_only.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+struct PackWeight : OpRewritePattern<LinearOp> {
+  PackWeight(MLIRContext* context, std::function<bool(LinearOp)> wants)
+      : OpRewritePattern(context), wants(std::move(wants)) {
+    setDebugName("pack-weight");
+  }
+  LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
+    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW()) || !wants(op))
+      return failure();
+    Value packed = PackOp::create(rewriter, op.getLoc(), op.getW(), op.getLayout());
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getWMutable().assign(packed);
+      op.setLayout(WeightLayout::packed);
+    });
+    return success();
+  }
+  std::function<bool(LinearOp)> wants;
+};
+
+}  // namespace
+
+void chooseWeightLayout(ModuleOp module, const std::function<bool(LinearOp)>& wants) {
+  RewritePatternSet patterns(module.getContext());
+  patterns.add<PackWeight>(module.getContext(), wants);
+  (void)applyPatterns(module, std::move(patterns));
+}
+
+}  // namespace lathe
