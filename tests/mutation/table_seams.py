@@ -153,7 +153,7 @@ MUTANTS = [
            "if (open_.count(slot.chunk.pass) ||",
            "a value kept of one row is taken for that of another",
            ("other_rows_test",)),
-    Mutant("cuda/mask-without-heads", "backends/cuda/lowering/kernel/call_facts.cpp",
+    Mutant("cuda/mask-without-heads", "backends/cuda/lowering/attention/attention_calls.cpp",
            "if (q.rank == 3 && axis == 1) axis = 0;",
            "",
            "attention without heads takes the first batch's mask for all",
