@@ -3,20 +3,20 @@
 
 #include <filesystem>
 
-#include "lathe/backends/backend.h"
-#include "lathe/backends/interpreter.h"
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
 #include "frontend/observe.h"
+#include "lathe/backends/backend.h"
+#include "lathe/backends/interpreter.h"
 #include "lathe/ir/dialect.h"
-#include "passes/patterns/library.h"
 #include "lathe/passes/pipeline.h"
+#include "lathe/runtime/backend_plugin.h"
+#include "lathe/runtime/error.h"
+#include "passes/patterns/library.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/user_patterns.h"
 #include "passes/why_not.h"
-#include "lathe/runtime/backend_plugin.h"
 #include "runtime/bound_weights.h"
-#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

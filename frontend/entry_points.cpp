@@ -2,11 +2,11 @@
 #include "frontend/entry_points.h"
 
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/graph_impl.h"
 
-#include "lathe/ir/attributes.h"
 #include "ir/checked_create.h"
+#include "lathe/ir/attributes.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/program.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/observe.h"
-#include "lathe/runtime/error.h"
-#include "lathe/runtime/program.h"
 #include "runtime/utf8.h"
 
 using namespace mlir;

@@ -3,8 +3,8 @@
 
 #include "lathe/ir/types.h"
 #include "llvm/ADT/BitVector.h"
-#include "passes/rewrite/cost.h"
 #include "passes/observe.h"
+#include "passes/rewrite/cost.h"
 
 using namespace mlir;
 

@@ -7,8 +7,8 @@
 
 #include "lathe/backends/backend.h"
 #include "lathe/frontend/compile.h"
-#include "lathe/inspect/explain.h"
 #include "lathe/frontend/families/llama.h"
+#include "lathe/inspect/explain.h"
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"

@@ -4,9 +4,9 @@
 #include "lathe/backends/call_attributes.h"
 #include "lathe/backends/program_builder.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/cost.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -2,6 +2,7 @@
 #include "lathe/ir/context.h"
 
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/thread.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,7 +14,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -5,11 +5,11 @@
 // A value is a scalar or a vector of one axis. Values are computed in the type of their elements,
 // with f32 for bf16 and f16, and i8 for ui8; in memory i1 and ui8 are i8, and others are
 // themselves.
+#include "lathe/runtime/enums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "lathe/runtime/enums.h"
 
 namespace lathe {
 

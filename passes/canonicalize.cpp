@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/types.h"
-#include "passes/canonical/canonical.h"
 #include "lathe/passes/greedy.h"
 #include "lathe/passes/passes.h"
+#include "passes/canonical/canonical.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/types.h"
-#include "passes/rewrite/locations.h"
 #include "lathe/passes/passes.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

@@ -2,9 +2,9 @@
 #include "lathe/passes/expand.h"
 
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/rewrite_log.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -2,10 +2,10 @@
 #include <set>
 
 #include "lathe/ir/types.h"
-#include "mlir/Dialect/PDL/IR/PDL.h"
-#include "mlir/IR/Diagnostics.h"
 #include "lathe/passes/greedy.h"
 #include "lathe/passes/passes.h"
+#include "mlir/Dialect/PDL/IR/PDL.h"
+#include "mlir/IR/Diagnostics.h"
 #include "passes/patterns/library.h"
 #include "passes/user_patterns.h"
 

@@ -4,19 +4,19 @@
 #include <array>
 
 #include "lathe/ir/types.h"
+#include "lathe/passes/passes.h"
+#include "lathe/passes/plugins.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/observe.h"
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
-#include "passes/observe.h"
-#include "lathe/passes/passes.h"
-#include "lathe/passes/plugins.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/user_patterns.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

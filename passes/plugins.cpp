@@ -5,6 +5,8 @@
 #include <mutex>
 #include <set>
 
+#include "lathe/passes/passes.h"
+#include "lathe/runtime/error.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -12,8 +14,6 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
-#include "lathe/passes/passes.h"
-#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 using namespace mlir;

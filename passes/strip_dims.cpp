@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/types.h"
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "lathe/passes/passes.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 
 using namespace mlir;
 

@@ -2,13 +2,13 @@
 #include "passes/user_patterns.h"
 
 #include "lathe/ir/dialect.h"
+#include "lathe/passes/pattern_node.h"
+#include "lathe/runtime/error.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/pdl/pdl_patterns.h"
 #include "passes/rewrite/dag_types.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/pattern_trial.h"
-#include "lathe/passes/pattern_node.h"
-#include "passes/pdl/pdl_patterns.h"
-#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "lathe/ir/types.h"
-#include "passes/rewrite/locations.h"
 #include "lathe/passes/passes.h"
 #include "passes/patterns/library.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

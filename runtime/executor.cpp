@@ -7,8 +7,8 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/bound_weights.h"
 #include "lathe/runtime/error.h"
+#include "runtime/bound_weights.h"
 
 namespace lathe {
 namespace {

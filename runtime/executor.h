@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lathe/runtime/device.h"
-#include "runtime/memory_plan.h"
 #include "lathe/runtime/session.h"
+#include "runtime/memory_plan.h"
 
 namespace lathe {
 

@@ -8,8 +8,8 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/mapped_file.h"
 #include "lathe/runtime/model_config.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <utf8proc.h>
 
-#include "runtime/byte_level.h"
 #include "lathe/runtime/error.h"
+#include "runtime/byte_level.h"
 #include "runtime/text_normalizer.h"
 #include "runtime/utf8.h"
 

@@ -2,10 +2,10 @@
 // Programs as artifacts: the JSON header of a container and its sections.
 #include <nlohmann/json.hpp>
 
-#include "runtime/container.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/program.h"
+#include "runtime/container.h"
 #include "runtime/program_check.h"
 
 namespace lathe {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "lathe/runtime/backend_plugin.h"
-#include "runtime/bound_weights.h"
 #include "lathe/runtime/error.h"
+#include "runtime/bound_weights.h"
 #include "runtime/executor.h"
 #include "runtime/mapped_file.h"
 

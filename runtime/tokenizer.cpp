@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/added_tokens.h"
 #include "runtime/bpe.h"
 #include "runtime/byte_level.h"
-#include "lathe/runtime/error.h"
-#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"

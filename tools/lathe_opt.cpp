@@ -6,13 +6,13 @@
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/dialect.h"
+#include "lathe/passes/passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "passes/rewrite/numerics_scope.h"
-#include "lathe/passes/passes.h"
 #include "passes/rewrite/rewrite_log.h"
 
 namespace {

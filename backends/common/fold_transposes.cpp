@@ -3,9 +3,9 @@
 #include "lathe/backends/strided_view.h"
 #include "lathe/backends/to_kernels.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/region_ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/cost.h"
-#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

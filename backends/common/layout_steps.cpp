@@ -2,8 +2,8 @@
 #include "lathe/backends/layout_steps.h"
 
 #include "lathe/passes/expand.h"
-#include "passes/layout/fold_norm_gain.h"
 #include "lathe/passes/hoist_weights.h"
+#include "passes/layout/fold_norm_gain.h"
 #include "passes/layout/merge_linears.h"
 
 namespace lathe {

@@ -5,11 +5,11 @@
 
 #include "lathe/backends/call_attributes.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
+#include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/cost.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/runtime/error.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/backends/to_kernels.h"
 
+#include "lathe/passes/region_ops.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/rewrite/cost.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

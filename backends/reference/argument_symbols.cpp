@@ -2,9 +2,9 @@
 #include "backends/reference/argument_symbols.h"
 
 #include "backends/reference/interpreter_ops.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -6,10 +6,10 @@
 #include "backends/reference/argument_symbols.h"
 #include "backends/reference/interpreter_ops.h"
 #include "backends/reference/strided.h"
+#include "lathe/runtime/error.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

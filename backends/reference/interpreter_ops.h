@@ -9,8 +9,8 @@
 #include "backends/reference/dense.h"
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/types.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "lathe/runtime/error.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace lathe::reference {
 

@@ -3,15 +3,15 @@
 
 #include <cstring>
 
-#include "lathe/backends/program_builder.h"
 #include "lathe/backends/interpreter.h"
+#include "lathe/backends/program_builder.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/rewrite/locations.h"
-#include "passes/rewrite/cost.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/rewrite/cost.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

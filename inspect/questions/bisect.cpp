@@ -4,9 +4,9 @@
 #include "frontend/graph_impl.h"
 #include "inspect/questions/reproducer.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/rewrite/rewrite_log.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/inspect/check_locations.h"
 
+#include "lathe/runtime/error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lathe/runtime/array.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Operation.h"
-#include "lathe/runtime/array.h"
 
 namespace lathe {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "lathe/frontend/compile.h"
 #include "inspect/questions/trial_run.h"
+#include "lathe/frontend/compile.h"
 #include "lathe/ir/types.h"
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "lathe/runtime/error.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 
 using namespace mlir;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The constants that a graph of 16-bit floats could not write down.
+#include "lathe/passes/dag_pattern.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "lathe/passes/dag_pattern.h"
 
 namespace lathe {
 

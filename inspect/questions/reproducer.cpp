@@ -6,12 +6,12 @@
 
 #include "frontend/graph_impl.h"
 #include "lathe/ir/types.h"
-#include "mlir/IR/AttrTypeSubElements.h"
-#include "mlir/IR/IRMapping.h"
 #include "lathe/runtime/error.h"
-#include "runtime/mapped_file.h"
 #include "lathe/runtime/npy.h"
 #include "lathe/runtime/safetensors.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/IRMapping.h"
+#include "runtime/mapped_file.h"
 
 using namespace mlir;
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lathe/frontend/graph.h"
 #include "inspect/questions/trial_run.h"
+#include "lathe/frontend/graph.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace lathe {

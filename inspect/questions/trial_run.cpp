@@ -8,12 +8,12 @@
 #include "inspect/questions/index_limits.h"
 #include "inspect/questions/meant_constants.h"
 #include "lathe/ir/types.h"
-#include "passes/rewrite/locations.h"
-#include "passes/patterns/library.h"
 #include "lathe/passes/region_ops.h"
+#include "lathe/runtime/error.h"
+#include "passes/patterns/library.h"
+#include "passes/rewrite/locations.h"
 #include "passes/user_patterns.h"
 #include "runtime/bound_weights.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -8,9 +8,9 @@
 
 #include "inspect/questions/choices.h"
 #include "lathe/inspect/trial.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Operation.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe {
 

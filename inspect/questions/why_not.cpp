@@ -6,11 +6,11 @@
 #include <map>
 
 #include "frontend/graph_impl.h"
-#include "passes/rewrite/locations.h"
+#include "lathe/runtime/error.h"
 #include "passes/patterns/goals.h"
 #include "passes/patterns/library.h"
+#include "passes/rewrite/locations.h"
 #include "passes/user_patterns.h"
-#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {

@@ -8,9 +8,9 @@
 #include "inspect/report/page.h"
 #include "inspect/report/program_facts.h"
 #include "inspect/report/source_text.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "lathe/passes/numerics.h"
 #include "lathe/runtime/error.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

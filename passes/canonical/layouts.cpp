@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshapes and transposes as axis maps (axis_map.h): head split and merge, views of merged
 // projections and their transposes have one spelling. All rewrites are exact.
+#include "lathe/passes/region_ops.h"
 #include "passes/canonical/axis_map.h"
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
-#include "lathe/passes/region_ops.h"
 #include "passes/rewrite/weight_only.h"
 
 using namespace mlir;

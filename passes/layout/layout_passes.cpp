@@ -2,14 +2,14 @@
 // The layout steps as passes, for lathe-opt: a backend calls the same functions with its own
 // answers to what it packs and what it generates.
 #include "lathe/ir/types.h"
+#include "lathe/passes/hoist_weights.h"
+#include "lathe/passes/passes.h"
+#include "lathe/passes/region_ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/layout/choose_weight_layout.h"
 #include "passes/layout/fold_norm_gain.h"
-#include "passes/regions/form_regions.h"
-#include "lathe/passes/hoist_weights.h"
 #include "passes/layout/merge_linears.h"
-#include "lathe/passes/passes.h"
-#include "lathe/passes/region_ops.h"
+#include "passes/regions/form_regions.h"
 
 using namespace mlir;
 

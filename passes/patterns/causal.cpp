@@ -79,10 +79,11 @@ std::optional<int64_t> uniform(Value v, SmallVectorImpl<Operation*>& ops) {
   if (!isa<IntegerType>(tensorType(v).getElementType())) return std::nullopt;
   if (auto number = smallNumber(v)) return number;
   Operation* def = v.getDefiningOp();
-  if (!isa_and_nonnull<MulOp, AddOp, SubOp, BroadcastOp, ReshapeOp>(def)) return std::nullopt;
+  const bool moves = isa_and_nonnull<BroadcastOp, ReshapeOp, SliceOp, TransposeOp>(def);
+  if (!moves && !isa_and_nonnull<MulOp, AddOp, SubOp>(def)) return std::nullopt;
   ops.push_back(def);
   auto a = uniform(def->getOperand(0), ops);
-  if (def->getNumOperands() == 1) return a;
+  if (moves) return a;
   auto b = uniform(def->getOperand(1), ops);
   // 0 times anything finite; an integer is.
   if (isa<MulOp>(def) && ((a && *a == 0) || (b && *b == 0))) {

@@ -2,8 +2,8 @@
 #include "passes/patterns/goals.h"
 
 #include "lathe/ir/types.h"
-#include "llvm/ADT/DenseSet.h"
 #include "lathe/passes/match.h"
+#include "llvm/ADT/DenseSet.h"
 #include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
@@ -33,9 +33,11 @@ bool dependsOn(Value v, Value on, int depth = kNear) {
                       [&](Value operand) { return dependsOn(operand, on, depth - 1); });
 }
 
+// One value's elements, moved or rounded.
 bool movesElements(Operation* op) {
-  return isa<CastOp, ReshapeOp, TransposeOp, BroadcastOp, SliceOp>(op);
+  return isa<CastOp>(op) || (op->hasTrait<fact::IsMovement>() && op->getNumOperands() == 1);
 }
+bool isElementwise(Operation* op) { return op->hasTrait<fact::IsElementwise>(); }
 Value behindMoves(Value v) {
   while (Operation* op = v.getDefiningOp()) {
     if (!movesElements(op)) break;
@@ -53,9 +55,7 @@ bool isSum(Operation* op) { return isa<ReduceSumOp>(op); }
 bool isQuotientOfExp(Operation* op) {
   if (!isa<DivOp, MulOp>(op)) return false;
   auto keeps = [](Operation* o) { return movesElements(o) || isa<SelectOp, MulOp>(o); };
-  auto inverts = [](Operation* o) {
-    return movesElements(o) || isa<SelectOp, ReciprocalOp, DivOp, AddOp, MaxOp>(o);
-  };
+  auto inverts = [](Operation* o) { return movesElements(o) || isElementwise(o); };
   for (auto [e, sum] : {std::pair(0, 1), std::pair(1, 0)}) {
     Operation* exponential = findBelow(op->getOperand(unsigned(e)), isExp, keeps);
     Operation* total = findBelow(op->getOperand(unsigned(sum)), isSum, inverts);
@@ -77,8 +77,7 @@ bool isAttentionWith(Operation* op, ValueRange weightsIn) {
   auto scales = [](Operation* o) { return movesElements(o) || isa<SelectOp, MulOp, DivOp>(o); };
   auto isProduct = [](Operation* o) { return isa<MatmulOp, LinearOp>(o); };
   auto leads = [](Operation* o) {
-    return movesElements(o) ||
-           isa<SelectOp, MulOp, DivOp, AddOp, SubOp, TanhOp, ExpOp, MaxOp, MinOp, ConcatOp>(o);
+    return movesElements(o) || isElementwise(o) || isa<ConcatOp>(o);
   };
   for (Value operand : weightsIn)
     if (Operation* weights = findBelow(operand, isWeights, scales))
@@ -107,7 +106,7 @@ bool isSquare(Operation* op) { return bool(squared(op)); }
 bool isMean(Operation* op) { return isa<ReduceMeanOp, ReduceSumOp>(op); }
 bool isRoot(Operation* op) { return isa<SqrtOp, RsqrtOp>(op); }
 bool adjusts(Operation* op) {
-  return movesElements(op) || isa<AddOp, SubOp, MulOp, DivOp, MaxOp, ReciprocalOp>(op);
+  return movesElements(op) || (isElementwise(op) && !isRoot(op) && !isSquare(op));
 }
 // x - mean(x)
 bool isCentred(Operation* op) {
@@ -215,7 +214,7 @@ bool isGate(Operation* op) {
   SmallVector<Value> factors;
   addFactors(factors, op->getResult(0), 5);
   auto bends = [](Operation* o) { return isa<SigmoidOp, ErfOp, TanhOp, ExpOp>(o); };
-  auto shapes = [](Operation* o) { return isa<AddOp, NegOp, CastOp, MulOp, DivOp>(o); };
+  auto shapes = [&](Operation* o) { return isElementwise(o) && !bends(o); };
   for (Value active : factors) {
     Operation* bend = findBelow(active, bends, shapes, 3);
     if (!bend) continue;

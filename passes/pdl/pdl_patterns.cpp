@@ -3,12 +3,12 @@
 
 #include "lathe/ir/context.h"
 #include "lathe/ir/dialect.h"
+#include "lathe/runtime/error.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
-#include "passes/rewrite/spelled_op.h"
 #include "passes/pdl/pdl_reader.h"
 #include "passes/pdl/pdll.h"
-#include "lathe/runtime/error.h"
+#include "passes/rewrite/spelled_op.h"
 #include "runtime/mapped_file.h"
 
 using namespace mlir;

@@ -7,8 +7,8 @@
 // the process on an unknown native name or a replacement whose types cannot be inferred.
 #include <string>
 
-#include "llvm/ADT/StringRef.h"
 #include "lathe/passes/dag_pattern.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace lathe {
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "lathe/passes/match.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/PDL/IR/PDL.h"
 #include "mlir/Dialect/PDL/IR/PDLOps.h"
 #include "mlir/Dialect/PDL/IR/PDLTypes.h"
-#include "lathe/passes/match.h"
 #include "passes/pdl/pdl_natives.h"
 
 namespace lathe {

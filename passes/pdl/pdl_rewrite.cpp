@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of a pdl.rewrite becomes a list of steps that run on a match.
 #include "lathe/ir/types.h"
-#include "passes/rewrite/spelled_op.h"
-#include "passes/pdl/pdl_reader.h"
 #include "lathe/runtime/error.h"
+#include "passes/pdl/pdl_reader.h"
+#include "passes/rewrite/spelled_op.h"
 
 using namespace mlir;
 

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <optional>
 
+#include "lathe/runtime/error.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include "passes/pdl/pdl_natives.h"
-#include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

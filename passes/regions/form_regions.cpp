@@ -5,10 +5,10 @@
 #include <set>
 
 #include "lathe/ir/types.h"
+#include "lathe/passes/region_ops.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 

@@ -6,15 +6,15 @@
 
 #include "lathe/ir/attributes.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/passes/match.h"
+#include "lathe/runtime/error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/rewrite/dag_placement.h"
-#include "lathe/passes/greedy.h"
-#include "lathe/passes/match.h"
-#include "passes/rewrite/spelled_op.h"
 #include "passes/rewrite/rewrite_log.h"
-#include "lathe/runtime/error.h"
+#include "passes/rewrite/spelled_op.h"
 
 using namespace mlir;
 

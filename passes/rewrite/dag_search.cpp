@@ -3,11 +3,11 @@
 #include <exception>
 
 #include "lathe/ir/types.h"
+#include "lathe/passes/dag_pattern.h"
+#include "lathe/passes/match.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "lathe/passes/dag_pattern.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/passes/match.h"
 
 using namespace mlir;
 

@@ -7,9 +7,9 @@
 
 #include "ir/checked_create.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/pattern_node.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
-#include "lathe/passes/pattern_node.h"
 
 using namespace mlir;
 

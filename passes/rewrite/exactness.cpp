@@ -4,9 +4,9 @@
 #include <map>
 
 #include "lathe/ir/types.h"
-#include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "lathe/passes/greedy.h"
 #include "lathe/passes/passes.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
 
 using namespace mlir;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/passes/match.h"
 
-#include "lathe/ir/attributes.h"
 #include "ir/checked_create.h"
+#include "lathe/ir/attributes.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/rewrite/exactness.h"
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/value_check.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

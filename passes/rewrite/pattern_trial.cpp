@@ -6,14 +6,14 @@
 
 #include "ir/checked_create.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/match.h"
+#include "lathe/passes/numbers.h"
+#include "lathe/passes/pattern_node.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/PatternMatch.h"
-#include "lathe/passes/match.h"
-#include "lathe/passes/numbers.h"
 #include "passes/rewrite/numerics_scope.h"
-#include "lathe/passes/pattern_node.h"
 #include "passes/rewrite/value_check.h"
 
 using namespace mlir;

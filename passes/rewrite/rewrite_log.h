@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "lathe/passes/numerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/Action.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/passes/numerics.h"
 
 namespace mlir {
 class PassExecutionAction;

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include "passes/rewrite/cost.h"
 #include "passes/rewrite/retype.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "passes/rewrite/cut_out.h"
 #include "lathe/passes/numerics.h"
+#include "passes/rewrite/cut_out.h"
 
 namespace lathe {
 

@@ -13,12 +13,12 @@
 #include <random>
 #include <sstream>
 
-#include "lathe/ir/context.h"
 #include "ir/op_builder.h"
+#include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
-#include "passes/rewrite/numerics_scope.h"
 #include "lathe/passes/region_ops.h"
 #include "lathe/runtime/error.h"
+#include "passes/rewrite/numerics_scope.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/rewriting.h"

@@ -11,11 +11,11 @@
 #include <sstream>
 
 #include "lathe/ir/context.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
-#include "lathe/runtime/error.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"

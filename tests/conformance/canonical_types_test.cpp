@@ -13,18 +13,18 @@
 #include <set>
 #include <sstream>
 
+#include "ir/op_builder.h"
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
-#include "ir/op_builder.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/greedy.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "passes/canonical/canonical.h"
-#include "lathe/passes/greedy.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/retype.h"
-#include "lathe/runtime/error.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/tolerance.h"
 

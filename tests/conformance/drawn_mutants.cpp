@@ -3,13 +3,13 @@
 
 #include <set>
 
-#include "lathe/backends/interpreter.h"
 #include "frontend/graph_impl.h"
+#include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
-#include "lathe/passes/pipeline.h"
 #include "passes/rewrite/retype.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/respell.h"

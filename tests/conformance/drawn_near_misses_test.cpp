@@ -11,10 +11,10 @@
 
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "lathe/passes/pipeline.h"
-#include "passes/rewrite/value_check.h"
 #include "lathe/runtime/error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/rewrite/value_check.h"
 #include "tests/conformance/drawn_mutants.h"
 #include "tests/conformance/seeds.h"
 

@@ -4,12 +4,12 @@
 
 #include <set>
 
-#include "lathe/backends/backend.h"
 #include "frontend/graph_impl.h"
+#include "lathe/backends/backend.h"
 #include "lathe/lathe.h"
+#include "lathe/passes/pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/passes/pipeline.h"
 #include "tests/conformance/rewriting.h"
 
 using namespace mlir;

@@ -5,9 +5,9 @@
 #include "ir/checked_create.h"
 #include "ir/op_builder.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/region_ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "lathe/passes/region_ops.h"
 #include "tests/conformance/mutations.h"
 
 using namespace mlir;

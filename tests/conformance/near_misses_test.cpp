@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "lathe/ir/types.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassManager.h"
 #include "lathe/passes/passes.h"
 #include "lathe/runtime/error.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
 #include "tests/conformance/mutations.h"
 #include "tests/conformance/respell.h"
 #include "tests/conformance/square_samples.h"

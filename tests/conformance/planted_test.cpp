@@ -8,8 +8,8 @@
 #include <set>
 
 #include "frontend/graph_impl.h"
-#include "lathe/inspect/bisect.h"
 #include "inspect/questions/trial_run.h"
+#include "lathe/inspect/bisect.h"
 #include "lathe/ir/types.h"
 #include "lathe/lathe.h"
 #include "mlir/IR/Verifier.h"

@@ -10,8 +10,8 @@
 
 #include "lathe/backends/backend.h"
 #include "lathe/lathe.h"
-#include "tests/conformance/tolerance.h"
 #include "tests/conformance/seeds.h"
+#include "tests/conformance/tolerance.h"
 
 namespace lathe::conformance {
 namespace {

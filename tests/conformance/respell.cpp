@@ -7,8 +7,8 @@
 #include <random>
 
 #include "ir/op_builder.h"
-#include "mlir/IR/IRMapping.h"
 #include "lathe/passes/match.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 

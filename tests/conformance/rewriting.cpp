@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "lathe/backends/interpreter.h"
 #include "frontend/graph_impl.h"
+#include "lathe/backends/interpreter.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/rewrite/locations.h"
-#include "lathe/passes/passes.h"
 
 using namespace mlir;
 

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "lathe/lathe.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "lathe/passes/region_ops.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/conformance/function_values.h"
 #include "tests/conformance/rewriting.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "frontend/graph_impl.h"
 #include "lathe/backends/backend.h"
 #include "lathe/frontend/compile.h"
-#include "frontend/graph_impl.h"
 #include "lathe/ir/types.h"
 #include "lathe/runtime/error.h"
 

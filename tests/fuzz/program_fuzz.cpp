@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include "runtime/container.h"
 #include "lathe/runtime/cost.h"
-#include "runtime/memory_plan.h"
 #include "lathe/runtime/program.h"
+#include "runtime/container.h"
+#include "runtime/memory_plan.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

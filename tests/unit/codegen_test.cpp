@@ -5,10 +5,10 @@
 
 #include "backends/cpu/lowering/link.h"
 #include "backends/cpu/lowering/region_emitter.h"
+#include "lathe/runtime/error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "lathe/runtime/error.h"
 
 namespace lathe::test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "lathe/runtime/error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "lathe/backends/interpreter.h"
 #include "frontend/graph_impl.h"
+#include "lathe/backends/interpreter.h"
 #include "lathe/lathe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/closeness.h"

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/scalar_builder.h"
 #include "lathe/backends/interpreter.h"
 #include "lathe/ir/context.h"
-#include "ir/scalar_builder.h"
 #include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"

@@ -12,11 +12,11 @@
 
 #include "backends/cpu/device/machine_load.h"
 #include "backends/cpu/device/roofs.h"
-#include "runtime/cache_folder.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/mapped_file.h"
 #include "lathe/runtime/thread_pool.h"
+#include "runtime/cache_folder.h"
+#include "runtime/mapped_file.h"
 #include "tools/lathe/console.h"
 
 namespace lathe::cli {

@@ -6,8 +6,8 @@
 
 #include "lathe/runtime/checkpoint.h"
 #include "tools/lathe/compiler_library.h"
-#include "tools/lathe/inspect_pipeline.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/inspect_pipeline.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/kernels.h"
 #include "tools/lathe/model.h"

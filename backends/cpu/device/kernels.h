@@ -3,8 +3,8 @@
 // The kernels of a CPU program, one factory per family of calls.
 #include <memory>
 
-#include "lathe/runtime/device.h"
 #include "lathe/runtime/call_config.h"
+#include "lathe/runtime/device.h"
 #include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {

@@ -3,8 +3,9 @@
 
 #include "backends/cpu/lowering/expansions.h"
 #include "backends/cpu/lowering/link.h"
-#include "llvm/IR/LegacyPassManager.h"
+#include "lathe/runtime/error.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -24,7 +25,6 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -9,14 +9,14 @@
 #include "lathe/backends/program_builder.h"
 #include "lathe/backends/to_kernels.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/region_ops.h"
+#include "lathe/runtime/error.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "passes/rewrite/locations.h"
 #include "passes/layout/choose_weight_layout.h"
 #include "passes/regions/form_regions.h"
-#include "lathe/passes/region_ops.h"
-#include "lathe/runtime/error.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "lathe/runtime/error.h"
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -10,7 +11,6 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-#include "lathe/runtime/error.h"
 
 LLD_HAS_DRIVER(elf)
 

@@ -19,8 +19,8 @@
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
-#include "runtime/cache_folder.h"
 #include "lathe/runtime/error.h"
+#include "runtime/cache_folder.h"
 #include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
 

@@ -3,17 +3,17 @@
 
 #include "backends/cuda/lowering/attention/attention_calls.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
-#include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
+#include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/product/linear_regions.h"
+#include "backends/cuda/lowering/product/weight_layout.h"
 #include "backends/cuda/lowering/region/region_printer.h"
 #include "backends/cuda/lowering/tuning_program.h"
-#include "backends/cuda/lowering/product/weight_layout.h"
 #include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"
 #include "lathe/backends/to_kernels.h"
-#include "passes/regions/form_regions.h"
 #include "lathe/passes/region_ops.h"
+#include "passes/regions/form_regions.h"
 
 using namespace mlir;
 

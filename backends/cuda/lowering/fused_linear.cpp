@@ -3,17 +3,17 @@
 
 #include <fmt/format.h>
 
-#include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/data/data_kernels.h"
-#include "backends/cuda/lowering/kernel_builder.h"
+#include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel/kernel_sequence.h"
+#include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/product/product_calls.h"
-#include "backends/cuda/lowering/region/region_printer.h"
 #include "backends/cuda/lowering/product/rotated_projection.h"
+#include "backends/cuda/lowering/region/region_printer.h"
 #include "backends/cuda/lowering/stepwise_kernels.h"
-#include "mlir/IR/IRMapping.h"
 #include "lathe/passes/region_ops.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 

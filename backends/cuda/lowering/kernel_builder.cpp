@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/kernel_builder.h"
 
-#include "lathe/backends/call_attributes.h"
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/lowering/attention/attention_calls.h"
-#include "backends/cuda/lowering/kernel/call_facts.h"
-#include "backends/cuda/lowering/fused_linear.h"
 #include "backends/cuda/lowering/data/data_calls.h"
+#include "backends/cuda/lowering/fused_linear.h"
+#include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/product/product_calls.h"
 #include "backends/cuda/lowering/region/region_head.h"
 #include "backends/cuda/lowering/region/region_printer.h"
-#include "lathe/backends/region_plan.h"
 #include "backends/cuda/lowering/tuning/variant_pruning.h"
-#include "llvm/ADT/StringSwitch.h"
-#include "passes/rewrite/locations.h"
+#include "lathe/backends/call_attributes.h"
+#include "lathe/backends/region_plan.h"
 #include "lathe/passes/region_ops.h"
 #include "lathe/runtime/error.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From the calls of a lowered module to the kernels of its program.
-#include "lathe/backends/backend.h"
 #include "backends/cuda/lowering/kernel/kernel_text.h"
+#include "lathe/backends/backend.h"
 #include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

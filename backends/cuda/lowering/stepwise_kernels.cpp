@@ -3,12 +3,12 @@
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
-#include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel/kernel_sequence.h"
+#include "backends/cuda/lowering/kernel_builder.h"
 #include "lathe/backends/to_kernels.h"
-#include "passes/regions/form_regions.h"
 #include "lathe/passes/region_ops.h"
+#include "passes/regions/form_regions.h"
 
 using namespace mlir;
 

@@ -4,8 +4,8 @@
 // a model, and whose calls are the candidates of each, all over the same operands.
 #include <string>
 
-#include "mlir/IR/BuiltinOps.h"
 #include "lathe/runtime/program.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace lathe::cuda {
 

@@ -32,7 +32,7 @@ struct AttentionTiles {
 template <int kThreads, int kRows, int kDepth, class Element>
 LT_FN void copyRows(u32 to, const Element* from, long long stride, long long count) {
   constexpr int kChunks = (kDepth + 15) / 16 * 2, kPitch = kChunks * 16 + 16;
-  #pragma unroll
+#pragma unroll
   for (int i = 0; i < (kRows * kChunks + kThreads - 1) / kThreads; ++i) {
     const int at = (int)threadIdx.x + i * kThreads, row = at / kChunks, chunk = at % kChunks;
     if (kRows * kChunks % kThreads != 0 && at >= kRows * kChunks) break;
@@ -66,8 +66,7 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   const Element* k = a.k + batch * a.ks.batch + keyHead * a.ks.head;
   const Element* v = a.v + batch * a.vs.batch + keyHead * a.vs.head;
   const long long offset = attentionOffset(a, batch);
-  const AttentionRange range =
-      attentionRange(a, offset, firstRow / T::kPack, lastRow / T::kPack);
+  const AttentionRange range = attentionRange(a, offset, firstRow / T::kPack, lastRow / T::kPack);
   if (T::kPack == 1) {
     copyRows<T::kThreads, T::kRows, C::kDepth>(queryAt, q + firstRow * a.qs.token, a.qs.token,
                                                rows - firstRow);
@@ -83,12 +82,10 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
     }
   }
   auto loadTile = [&](long long first, int stage) {
-    copyRows<T::kThreads, C::kKeys, C::kDepth>(keyAt + stage * T::kKeyBytes,
-                                               k + first * a.ks.token, a.ks.token,
-                                               range.end - first);
-    copyRows<T::kThreads, C::kKeys, C::kValueDepth>(valueAt + stage * T::kValueBytes,
-                                                    v + first * a.vs.token, a.vs.token,
-                                                    range.end - first);
+    copyRows<T::kThreads, C::kKeys, C::kDepth>(keyAt + stage * T::kKeyBytes, k + first * a.ks.token,
+                                               a.ks.token, range.end - first);
+    copyRows<T::kThreads, C::kKeys, C::kValueDepth>(
+        valueAt + stage * T::kValueBytes, v + first * a.vs.token, a.vs.token, range.end - first);
   };
   if (range.first < range.end) loadTile(range.first, 0);
   cp_async_commit();
@@ -97,9 +94,9 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   frag_c acc[C::kRowTiles][T::kValueSteps * 2];
   float top[C::kRowTiles][2], sum[C::kRowTiles][2];
   const int warpRow = warp * C::kRowTiles * 16;
-  #pragma unroll
+#pragma unroll
   for (int r = 0; r < C::kRowTiles; ++r) {
-    #pragma unroll
+#pragma unroll
     for (int d = 0; d < T::kValueSteps * 2; ++d) acc[r][d] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
     top[r][0] = top[r][1] = minusInfinity();
     sum[r][0] = sum[r][1] = 0.0f;
@@ -111,10 +108,10 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   // What the rows of this warp see at most.
   const long long warpFirst = minOf(firstRow + warpRow, lastRow),
                   warpLast = minOf(warpFirst + C::kRowTiles * 16 - 1, lastRow);
-  const AttentionRange seen =
-      attentionRange(a, offset, warpFirst / T::kPack, warpLast / T::kPack);
+  const AttentionRange seen = attentionRange(a, offset, warpFirst / T::kPack, warpLast / T::kPack);
   // Keys in [everyFirst, everyEnd) are seen by all of them.
-  const AttentionRange byFirst = attentionRange(a, offset, warpFirst / T::kPack, warpFirst / T::kPack);
+  const AttentionRange byFirst =
+      attentionRange(a, offset, warpFirst / T::kPack, warpFirst / T::kPack);
   const AttentionRange byLast = attentionRange(a, offset, warpLast / T::kPack, warpLast / T::kPack);
 
   int stage = 0;
@@ -124,34 +121,34 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
     if (tile + C::kKeys < range.end) loadTile(tile + C::kKeys, stage ^ 1);
     cp_async_commit();
     if (T::kQueryInRegisters && tile == range.first) {
-      #pragma unroll
+#pragma unroll
       for (int r = 0; r < C::kRowTiles; ++r)
-        #pragma unroll
+#pragma unroll
         for (int i = 0; i < T::kSteps; ++i)
           ldmatrix_x4(qa[r][i].r, queryRow + r * 16 * T::kPitch + i * 32);
     }
     if (tile >= seen.end || tile + C::kKeys <= seen.first) continue;
 
     frag_c s[C::kRowTiles][C::kKeys / 8];
-    #pragma unroll
+#pragma unroll
     for (int r = 0; r < C::kRowTiles; ++r)
-      #pragma unroll
+#pragma unroll
       for (int n = 0; n < C::kKeys / 8; ++n) s[r][n] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < T::kSteps; ++i) {
       frag_a now[C::kRowTiles];
-      #pragma unroll
+#pragma unroll
       for (int r = 0; r < C::kRowTiles; ++r) {
         if (T::kQueryInRegisters)
           now[r] = qa[T::kQueryInRegisters ? r : 0][T::kQueryInRegisters ? i : 0];
         else
           ldmatrix_x4(now[r].r, queryRow + r * 16 * T::kPitch + i * 32);
       }
-      #pragma unroll
+#pragma unroll
       for (int n = 0; n < C::kKeys / 16; ++n) {
         u32 b[4];
         ldmatrix_x4(b, keyRow + stage * T::kKeyBytes + n * 16 * T::kPitch + i * 32);
-        #pragma unroll
+#pragma unroll
         for (int r = 0; r < C::kRowTiles; ++r) {
           mma(Element(), s[r][2 * n], now[r], b[0], b[1]);
           mma(Element(), s[r][2 * n + 1], now[r], b[2], b[3]);
@@ -159,26 +156,26 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
       }
     }
 
-    const bool someHidden = C::kMask != kMaskNone || tile + C::kKeys > byFirst.end ||
-                            tile < byLast.first;
-    #pragma unroll
+    const bool someHidden =
+        C::kMask != kMaskNone || tile + C::kKeys > byFirst.end || tile < byLast.first;
+#pragma unroll
     for (int r = 0; r < C::kRowTiles; ++r) {
       if (!Units::kRaw) {
-        #pragma unroll
+#pragma unroll
         for (int n = 0; n < C::kKeys / 8; ++n)
-          #pragma unroll
+#pragma unroll
           for (int e = 0; e < 4; ++e) s[r][n].r[e] = Units::ofDot(s[r][n].r[e]);
       }
       if (someHidden) {
-        #pragma unroll
+#pragma unroll
         for (int h = 0; h < 2; ++h) {
           const long long row = minOf(firstRow + warpRow + r * 16 + g + 8 * h, lastRow);
           const long long i = row / T::kPack, head = firstHead + row % T::kPack;
           const typename C::Mask* maskRow =
               a.mask + batch * a.maskBatch + head * a.maskHead + i * a.maskQuery;
-          #pragma unroll
+#pragma unroll
           for (int n = 0; n < C::kKeys / 8; ++n)
-            #pragma unroll
+#pragma unroll
             for (int e = 2 * h; e < 2 * h + 2; ++e) {
               const long long key = tile + n * 8 + 2 * t + (e & 1);
               float& x = s[r][n].r[e];
@@ -190,10 +187,10 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
         }
       }
       float shift[2], rescale[2];
-      #pragma unroll
+#pragma unroll
       for (int h = 0; h < 2; ++h) {
         float highest = top[r][h];
-        #pragma unroll
+#pragma unroll
         for (int n = 0; n < C::kKeys / 8; ++n)
           highest = fmaxf(highest, fmaxf(s[r][n].r[2 * h], s[r][n].r[2 * h + 1]));
         highest = fmaxf(highest, shfl_xor(highest, 1));
@@ -204,23 +201,23 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
       }
       // Maxima settle soon.
       if (warp_any(rescale[0] != 1.0f || rescale[1] != 1.0f)) {
-        #pragma unroll
+#pragma unroll
         for (int h = 0; h < 2; ++h) {
           sum[r][h] *= rescale[h];
-          #pragma unroll
+#pragma unroll
           for (int d = 0; d < T::kValueSteps * 2; ++d) {
             acc[r][d].r[2 * h] *= rescale[h];
             acc[r][d].r[2 * h + 1] *= rescale[h];
           }
         }
       }
-      #pragma unroll
+#pragma unroll
       for (int h = 0; h < 2; ++h) {
-        // The maximum is subtracted before the scale: one multiply-add of both would leave an error
-        // in the exponent that grows with the scores.
-        #pragma unroll
+// The maximum is subtracted before the scale: one multiply-add of both would leave an error
+// in the exponent that grows with the scores.
+#pragma unroll
         for (int n = 0; n < C::kKeys / 8; ++n)
-          #pragma unroll
+#pragma unroll
           for (int e = 2 * h; e < 2 * h + 2; ++e) {
             float& x = s[r][n].r[e];
             x = Units::exponential(x, shift[h]);
@@ -229,10 +226,10 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
       }
     }
 
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < C::kKeys / 16; ++i) {
       frag_a p[C::kRowTiles];
-      #pragma unroll
+#pragma unroll
       for (int r = 0; r < C::kRowTiles; ++r) {
         const frag_c &low = s[r][2 * i], &high = s[r][2 * i + 1];
         p[r].r[0] = pack2(Element(), low.r[0], low.r[1]);
@@ -240,11 +237,11 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
         p[r].r[2] = pack2(Element(), high.r[0], high.r[1]);
         p[r].r[3] = pack2(Element(), high.r[2], high.r[3]);
       }
-      #pragma unroll
+#pragma unroll
       for (int d = 0; d < T::kValueSteps; ++d) {
         u32 b[4];
         ldmatrix_x4_trans(b, valueRow + stage * T::kValueBytes + i * 16 * T::kValuePitch + d * 32);
-        #pragma unroll
+#pragma unroll
         for (int r = 0; r < C::kRowTiles; ++r) {
           mma(Element(), acc[r][2 * d], p[r], b[0], b[1]);
           mma(Element(), acc[r][2 * d + 1], p[r], b[2], b[3]);
@@ -257,25 +254,25 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   // their rows may be shorter than those of the results.
   cp_async_wait<0>();
   block_sync();
-  #pragma unroll
+#pragma unroll
   for (int r = 0; r < C::kRowTiles; ++r) {
-    #pragma unroll
+#pragma unroll
     for (int h = 0; h < 2; ++h) {
       float total = sum[r][h];
       total += shfl_xor(total, 1);
       total += shfl_xor(total, 2);
       u32* to = (u32*)(shared + (warpRow + r * 16 + g + 8 * h) * T::kValuePitch) + t;
       if (total == 0.0f) {
-        #pragma unroll 1
+#pragma unroll 1
         for (int d = 2 * t; d < C::kValueDepth; d += 8)
-          to[d / 8 * 4] = pack2(Element(), attentionWithoutKeys(a, v, d),
-                                attentionWithoutKeys(a, v, d + 1));
+          to[d / 8 * 4] =
+              pack2(Element(), attentionWithoutKeys(a, v, d), attentionWithoutKeys(a, v, d + 1));
       } else {
         const float inverse = 1.0f / total;
-        #pragma unroll
+#pragma unroll
         for (int d = 0; d < T::kValueSteps * 2; ++d)
-          to[d * 4] = pack2(Element(), acc[r][d].r[2 * h] * inverse,
-                            acc[r][d].r[2 * h + 1] * inverse);
+          to[d * 4] =
+              pack2(Element(), acc[r][d].r[2 * h] * inverse, acc[r][d].r[2 * h + 1] * inverse);
       }
     }
   }
@@ -286,8 +283,8 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
     const long long row = firstRow + r;
     if (row > lastRow) break;
     const long long head = firstHead + row % T::kPack;
-    st_global_16(a.y + batch * a.ys.batch + head * a.ys.head + row / T::kPack * a.ys.token +
-                     chunk * 8,
-                 ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
+    st_global_16(
+        a.y + batch * a.ys.batch + head * a.ys.head + row / T::kPack * a.ys.token + chunk * 8,
+        ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
   }
 }

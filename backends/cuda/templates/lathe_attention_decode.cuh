@@ -57,10 +57,9 @@ template <class C>
 LT_FN void decodeStore(const AttentionArguments<C>& a, long long batch, long long keyHead,
                        long long row, int dim, float4 acc, float sum) {
   const long long query = row / C::kGroup, head = keyHead * C::kGroup + row % C::kGroup;
-  typename C::Element* y =
-      a.y + batch * a.ys.batch + head * a.ys.head + query * a.ys.token + dim;
+  typename C::Element* y = a.y + batch * a.ys.batch + head * a.ys.head + query * a.ys.token + dim;
   float r[4] = {acc.x, acc.y, acc.z, acc.w};
-  #pragma unroll
+#pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (sum == 0.0f)
       r[i] = attentionWithoutKeys(a, a.v + batch * a.vs.batch + keyHead * a.vs.head, dim + i);
@@ -99,7 +98,7 @@ LT_FN void decodeCombine(const AttentionArguments<C>& a, const float* partial, f
     if (dim >= C::kValueDepth) continue;
     const float* words = partial + r * pitch + slot * 4;
     float4 acc = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    #pragma unroll 4
+#pragma unroll 4
     for (int s = 0; s < splits; ++s)
       acc = addScaled(acc, *(const float4*)(words + (long long)s * D::kPartial),
                       weights[r * C::kMostSplits + s]);
@@ -121,8 +120,8 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
 
   // This block's share of the keys. What does not exist ends here, all threads of it.
   const long long offset = attentionOffset(a, batch);
-  const AttentionRange range = attentionRange(a, offset, firstRow / C::kGroup,
-                                              (firstRow + count - 1) / C::kGroup);
+  const AttentionRange range =
+      attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
   const AttentionShare share = attentionShare(range, C::kWarps * 16, C::kLeastKeys);
   if ((int)blockIdx.z >= share.splits) return;
   const int splits = share.splits;
@@ -137,11 +136,11 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   const uint4 zero = make_uint4(0, 0, 0, 0);
   uint4 q[D::kQueryInShared ? 1 : D::kChunks][2];
   uint4* sharedQuery = (uint4*)(shared + D::kQueryAt);
-  #pragma unroll
+#pragma unroll
   for (int h = 0; h < 2; ++h) {
     maskRow[h] = a.mask + batch * a.maskBatch + head[h] * a.maskHead + query[h] * a.maskQuery;
     const Element* from = a.q + batch * a.qs.batch + head[h] * a.qs.head + query[h] * a.qs.token;
-    #pragma unroll
+#pragma unroll
     for (int c = 0; c < D::kChunks; ++c) {
       const int dim = c * 32 + t * 8;
       if (D::kQueryInShared) {
@@ -157,24 +156,24 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   const Element* keys = a.k + batch * a.ks.batch + keyHead * a.ks.head + t * 8;
   const Element* values = a.v + batch * a.vs.batch + keyHead * a.vs.head + g * 8;
   frag_c acc[D::kValueChunks * 8];
-  #pragma unroll
+#pragma unroll
   for (int i = 0; i < D::kValueChunks * 8; ++i) acc[i] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
   float top[2] = {minusInfinity(), minusInfinity()}, sum[2] = {0.0f, 0.0f};
 
   uint4 k[2][D::kChunks], v[4][D::kLoadsAhead ? D::kValueChunks : 1];
   // Keys n * 8 + g of a tile of 16; the last one again where there are no more.
   auto loadKeys = [&](long long tile) {
-    #pragma unroll
+#pragma unroll
     for (int n = 0; n < 2; ++n) {
       const Element* from = keys + minOf(tile + n * 8 + g, end - 1) * a.ks.token;
-      #pragma unroll
+#pragma unroll
       for (int c = 0; c < D::kChunks; ++c)
         k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_16(from + c * 32) : zero;
     }
   };
   // Chunk c of the values of the keys 2t, 2t + 1, 2t + 8, 2t + 9.
   auto loadValues = [&](long long tile, int c, int to) {
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < 4; ++i) {
       const long long key = tile + 2 * t + (i & 1) + (i >> 1) * 8;
       v[i][to] = key < end && c * 64 + g * 8 < C::kValueDepth
@@ -188,16 +187,18 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     if (!D::kLoadsAhead) {
       loadKeys(tile);
     } else {
-      #pragma unroll
+#pragma unroll
       for (int c = 0; c < D::kValueChunks; ++c) loadValues(tile, c, c);
     }
     frag_c s[2] = {frag_c{{0.0f, 0.0f, 0.0f, 0.0f}}, frag_c{{0.0f, 0.0f, 0.0f, 0.0f}}};
-    #pragma unroll
+#pragma unroll
     for (int c = 0; c < D::kChunks; ++c) {
-      const uint4 q0 = D::kQueryInShared ? sharedQuery[c * 64 + lane] : q[D::kQueryInShared ? 0 : c][0];
-      const uint4 q1 = D::kQueryInShared ? sharedQuery[c * 64 + 32 + lane] : q[D::kQueryInShared ? 0 : c][1];
+      const uint4 q0 =
+          D::kQueryInShared ? sharedQuery[c * 64 + lane] : q[D::kQueryInShared ? 0 : c][0];
+      const uint4 q1 =
+          D::kQueryInShared ? sharedQuery[c * 64 + 32 + lane] : q[D::kQueryInShared ? 0 : c][1];
       const frag_a low = {{q0.x, q1.x, q0.y, q1.y}}, high = {{q0.z, q1.z, q0.w, q1.w}};
-      #pragma unroll
+#pragma unroll
       for (int n = 0; n < 2; ++n) {
         mma(Element(), s[n], low, k[n][c].x, k[n][c].y);
         mma(Element(), s[n], high, k[n][c].z, k[n][c].w);
@@ -206,10 +207,10 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     if (D::kLoadsAhead && tile + C::kWarps * 16 < end) loadKeys(tile + C::kWarps * 16);
 
     u32 p[2][2];  // [row][keys 2t.. | 2t + 8..]
-    #pragma unroll
+#pragma unroll
     for (int h = 0; h < 2; ++h) {
       float highest = top[h];
-      #pragma unroll
+#pragma unroll
       for (int e = 0; e < 4; ++e) {
         float& x = s[e >> 1].r[2 * h + (e & 1)];
         const long long key = tile + (e >> 1) * 8 + 2 * t + (e & 1);
@@ -225,26 +226,26 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
       const float shift = shiftOf(highest), rescale = D::Score::exponential(top[h], shift);
       top[h] = highest;
       sum[h] *= rescale;
-      #pragma unroll
+#pragma unroll
       for (int n = 0; n < 2; ++n) {
         const float e0 = D::Score::exponential(s[n].r[2 * h], shift);
         const float e1 = D::Score::exponential(s[n].r[2 * h + 1], shift);
         sum[h] += e0 + e1;
         p[h][n] = pack2(Element(), e0, e1);
       }
-      #pragma unroll
+#pragma unroll
       for (int i = 0; i < D::kValueChunks * 8; ++i) {
         acc[i].r[2 * h] *= rescale;
         acc[i].r[2 * h + 1] *= rescale;
       }
     }
     const frag_a weights = {{p[0][0], p[1][0], p[0][1], p[1][1]}};
-    #pragma unroll
+#pragma unroll
     for (int c = 0; c < D::kValueChunks; ++c) {
       const int held = D::kLoadsAhead ? c : 0;
       if (!D::kLoadsAhead) loadValues(tile, c, 0);
       const u32* w[4] = {&v[0][held].x, &v[1][held].x, &v[2][held].x, &v[3][held].x};
-      #pragma unroll
+#pragma unroll
       for (int i = 0; i < 8; ++i) {
         // Dim i of two keys side by side.
         const int word = i >> 1;
@@ -258,8 +259,8 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     }
   }
 
-  // Over the warps: everybody's maxima and sums first, then the scaled accumulators.
-  #pragma unroll
+// Over the warps: everybody's maxima and sums first, then the scaled accumulators.
+#pragma unroll
   for (int h = 0; h < 2; ++h) {
     sum[h] += shfl_xor(sum[h], 1);
     sum[h] += shfl_xor(sum[h], 2);
@@ -269,16 +270,16 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     }
   }
   block_sync();
-  #pragma unroll
+#pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int row = g + 8 * h;
     float highest = shared[D::kTopAt + row];
-    #pragma unroll
+#pragma unroll
     for (int w = 1; w < C::kWarps; ++w) highest = fmaxf(highest, shared[D::kTopAt + w * 16 + row]);
     const float w = D::Score::exponential(top[h], shiftOf(highest));
-    #pragma unroll
+#pragma unroll
     for (int c = 0; c < D::kValueChunks; ++c)
-      #pragma unroll
+#pragma unroll
       for (int j = 0; j < 4; ++j) {
         // Columns 2t (j = 0, 1) and 2t + 1 of the products are 8 neighbouring dims each.
         const int first = c * 8 + (j & 1) * 4, column = 2 * h + (j >> 1);
@@ -293,14 +294,14 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   for (int i = threadIdx.x; i < count * D::kSlots; i += D::kThreads) {
     const int row = i / D::kSlots, slot = i % D::kSlots, dim = D::dimOfSlot(slot);
     float highest = minusInfinity(), total = 0.0f;
-    #pragma unroll
-    for (int w = 0; w < C::kWarps; ++w)
-      highest = fmaxf(highest, shared[D::kTopAt + w * 16 + row]);
+#pragma unroll
+    for (int w = 0; w < C::kWarps; ++w) highest = fmaxf(highest, shared[D::kTopAt + w * 16 + row]);
     float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    #pragma unroll
+#pragma unroll
     for (int w = 0; w < C::kWarps; ++w) {
-      total = fmaf(shared[D::kSumAt + w * 16 + row],
-                   D::Score::exponential(shared[D::kTopAt + w * 16 + row], shiftOf(highest)), total);
+      total =
+          fmaf(shared[D::kSumAt + w * 16 + row],
+               D::Score::exponential(shared[D::kTopAt + w * 16 + row], shiftOf(highest)), total);
       x = addScaled(x, *(const float4*)(shared + (w * 16 + row) * D::kPitch + slot * 4), 1.0f);
     }
     if (splits == 1) {
@@ -323,7 +324,6 @@ template <class C>
 LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32* counters) {
   grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();
-  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads, [&](long long pair) {
-    attentionDecodeTile(a, partials, counters, pair);
-  });
+  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads,
+               [&](long long pair) { attentionDecodeTile(a, partials, counters, pair); });
 }

@@ -108,8 +108,7 @@ LT_FN Real attentionScore(Real dot) {
 template <class C, class Real>
 LT_FN Real attentionMasked(const AttentionArguments<C>& a, const typename C::Mask* row, Real score,
                            long long key) {
-  if (C::kMask == kMaskBool)
-    return to_bool(row[key * a.maskKey]) ? score : lowest_of<Real>();
+  if (C::kMask == kMaskBool) return to_bool(row[key * a.maskKey]) ? score : lowest_of<Real>();
   if (C::kMask == kMaskAdded) return score + convert<Real>(row[key * a.maskKey]);
   return score;
 }

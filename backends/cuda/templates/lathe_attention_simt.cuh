@@ -12,7 +12,8 @@
 template <class C>
 struct AttentionSimt {
   typedef typename element<typename C::Element>::compute Real;
-  static constexpr int kThreads = C::kWarps * 32, kRowsPerWarp = 4, kRows = C::kWarps * kRowsPerWarp;
+  static constexpr int kThreads = C::kWarps * 32, kRowsPerWarp = 4,
+                       kRows = C::kWarps * kRowsPerWarp;
   static constexpr int kWords = (C::kValueDepth + 31) / 32;  // results per lane and row
   // Lanes read 32 rows of the keys at one dim: an odd distance takes them to different banks.
   static constexpr int kKeyPitch = C::kDepth | 1;
@@ -49,26 +50,26 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
   const int count = (int)minOf(S::kRows, rows - firstRow);
 
   const long long offset = attentionOffset(a, batch);
-  const AttentionRange range = attentionRange(a, offset, firstRow / C::kGroup,
-                                              (firstRow + count - 1) / C::kGroup);
+  const AttentionRange range =
+      attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
   const AttentionShare share = attentionShare(range, 32, C::kLeastKeys);
   if ((int)blockIdx.z >= share.splits) return;
 
   for (int i = threadIdx.x; i < S::kRows * C::kDepth; i += S::kThreads) {
     const long long row = firstRow + minOf(i / C::kDepth, count - 1);
     const long long head = keyHead * C::kGroup + row % C::kGroup;
-    shared[i] = convert<Real>(a.q[batch * a.qs.batch + head * a.qs.head +
-                                  row / C::kGroup * a.qs.token + i % C::kDepth]);
+    shared[i] = convert<Real>(
+        a.q[batch * a.qs.batch + head * a.qs.head + row / C::kGroup * a.qs.token + i % C::kDepth]);
   }
   const Real* query = shared + warp * S::kRowsPerWarp * C::kDepth;
   Real* weights = shared + S::kWeightsAt + warp * S::kRowsPerWarp * 32;
 
   Real acc[S::kRowsPerWarp][S::kWords], top[S::kRowsPerWarp], sum[S::kRowsPerWarp];
-  #pragma unroll
+#pragma unroll
   for (int r = 0; r < S::kRowsPerWarp; ++r) {
     top[r] = lowest_of<Real>();
     sum[r] = 0;
-    #pragma unroll
+#pragma unroll
     for (int w = 0; w < S::kWords; ++w) acc[r][w] = 0;
   }
 
@@ -79,13 +80,13 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
         a.k + batch * a.ks.batch + keyHead * a.ks.head + tile * a.ks.token;
     const typename C::Element* v =
         a.v + batch * a.vs.batch + keyHead * a.vs.head + tile * a.vs.token;
-    #pragma unroll 8
+#pragma unroll 8
     for (int i = threadIdx.x; i < 32 * C::kDepth; i += S::kThreads) {
       const int key = i / C::kDepth, dim = i % C::kDepth;
       keys[key * S::kKeyPitch + dim] =
           key < tileKeys ? convert<Real>(k[key * a.ks.token + dim]) : (Real)0;
     }
-    #pragma unroll 8
+#pragma unroll 8
     for (int i = threadIdx.x; i < 32 * C::kValueDepth; i += S::kThreads) {
       const int key = i / C::kValueDepth, dim = i % C::kValueDepth;
       values[i] = key < tileKeys ? convert<Real>(v[key * a.vs.token + dim]) : (Real)0;
@@ -93,52 +94,51 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
     block_sync();
 
     Real dot[S::kRowsPerWarp] = {};
-    #pragma unroll 4
+#pragma unroll 4
     for (int d = 0; d < C::kDepth; ++d) {
       const Real x = keys[lane * S::kKeyPitch + d];
-      #pragma unroll
+#pragma unroll
       for (int r = 0; r < S::kRowsPerWarp; ++r)
         dot[r] = math_fma(query[r * C::kDepth + d], x, dot[r]);
     }
-    #pragma unroll
+#pragma unroll
     for (int r = 0; r < S::kRowsPerWarp; ++r) {
       const long long row = firstRow + minOf(warp * S::kRowsPerWarp + r, count - 1);
       const long long i = row / C::kGroup, head = keyHead * C::kGroup + row % C::kGroup;
       Real x = lowest_of<Real>();
       if (lane < tileKeys && attentionSees<C>(offset, i, tile + lane))
-        x = attentionMasked<C>(
-            a, a.mask + batch * a.maskBatch + head * a.maskHead + i * a.maskQuery,
-            attentionScore<C>(dot[r]), tile + lane);
+        x = attentionMasked<C>(a,
+                               a.mask + batch * a.maskBatch + head * a.maskHead + i * a.maskQuery,
+                               attentionScore<C>(dot[r]), tile + lane);
       const Real highest = max_nan(top[r], warp_max(x)), shift = shiftOf(highest);
       const Real rescale = math_exp(top[r] - shift), weight = math_exp(x - shift);
       top[r] = highest;
       sum[r] = sum[r] * rescale + weight;
       weights[r * 32 + lane] = weight;
-      #pragma unroll
+#pragma unroll
       for (int w = 0; w < S::kWords; ++w) acc[r][w] *= rescale;
     }
     warp_sync();
-    #pragma unroll 4
+#pragma unroll 4
     for (int j = 0; j < 32; ++j) {
-      #pragma unroll
+#pragma unroll
       for (int w = 0; w < S::kWords; ++w) {
         const int dim = w * 32 + lane;
         const Real x = dim < C::kValueDepth ? values[j * C::kValueDepth + dim] : (Real)0;
-        #pragma unroll
+#pragma unroll
         for (int r = 0; r < S::kRowsPerWarp; ++r)
           acc[r][w] = math_fma(weights[r * 32 + j], x, acc[r][w]);
       }
     }
   }
 
-  Real* partial =
-      partials + (pair * rows + firstRow) * gridDim.z * S::kPartial;
-  #pragma unroll
+  Real* partial = partials + (pair * rows + firstRow) * gridDim.z * S::kPartial;
+#pragma unroll
   for (int r = 0; r < S::kRowsPerWarp; ++r) {
     const int row = warp * S::kRowsPerWarp + r;
     const Real total = warp_sum(sum[r]);
     Real* to = partial + ((long long)row * gridDim.z + blockIdx.z) * S::kPartial;
-    #pragma unroll
+#pragma unroll
     for (int w = 0; w < S::kWords; ++w) {
       const int dim = w * 32 + lane;
       if (row >= count || dim >= C::kValueDepth) continue;
@@ -175,7 +175,6 @@ template <class C, class Real>
 LT_FN void attentionSimt(const AttentionArguments<C>& a, Real* partials, u32* counters) {
   grid_dep_launch();
   if (C::kOverlaps) grid_dep_wait();
-  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads, [&](long long pair) {
-    attentionSimtTile(a, partials, counters, pair);
-  });
+  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads,
+               [&](long long pair) { attentionSimtTile(a, partials, counters, pair); });
 }

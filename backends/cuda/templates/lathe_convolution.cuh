@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2-D cross-correlation as a product: filters [o, c kh kw] times patches [c kh kw, pixels], image by
-// image. The patches are never stored; an element is fetched where a product's tile needs it.
+// 2-D cross-correlation as a product: filters [o, c kh kw] times patches [c kh kw, pixels], image
+// by image. The patches are never stored; an element is fetched where a product's tile needs it.
 //
 // Config: Input; all sizes and kStrideH, kStrideW, kTop, kLeft as numbers.
 #pragma once
@@ -10,7 +10,8 @@
 template <class C>
 struct ConvolutionPatches {
   typedef typename C::Input Input;
-  static constexpr int kPixels = C::kOutH * C::kOutW, kDepth = C::kChannels * C::kKernelH * C::kKernelW;
+  static constexpr int kPixels = C::kOutH * C::kOutW,
+                       kDepth = C::kChannels * C::kKernelH * C::kKernelW;
   const Input* image;
 
   LT_MEMBER Input patch(int pixel, int depth) const {

@@ -38,7 +38,7 @@ LT_FN void cumsumLines(T* y, const T* x, i64 outer, i64 length, i64 inner) {
   for (i64 line = (i64)blockIdx.x * blockDim.x + threadIdx.x; line < outer * inner; line += step) {
     const i64 base = line / inner * length * inner + line % inner;
     typename R::Type sum = 0;
-    #pragma unroll 4
+#pragma unroll 4
     for (i64 i = 0; i < length; ++i) {
       sum += R::wide(x[base + i * inner]);
       y[base + i * inner] = R::narrow(sum);
@@ -59,7 +59,7 @@ LT_FN void cumsumRows(T* y, const T* x, i64 rows, i64 length) {
     for (i64 first = 0; first < length; first += kThreads) {
       const i64 i = first + threadIdx.x;
       Sum sum = i < length ? R::wide(x[row * length + i]) : (Sum)0;
-      #pragma unroll
+#pragma unroll
       for (int d = 1; d < 32; d <<= 1) {
         const Sum lower = shfl_up(sum, d);
         if (lane >= d) sum = lower + sum;
@@ -67,7 +67,7 @@ LT_FN void cumsumRows(T* y, const T* x, i64 rows, i64 length) {
       if (lane == 31) totals[warp] = sum;
       block_sync();
       Sum offset = before;
-      #pragma unroll
+#pragma unroll
       for (int w = 0; w < kThreads / 32; ++w) {
         if (w < warp) offset = offset + totals[w];
         before = before + totals[w];

@@ -2,15 +2,15 @@
 // c[m, n] = sum over k of a[m, k] b[n, k] (or b[k, n]) on tensor cores, for bf16 and f16.
 //
 // A block computes a tile of kTileM x kTileN; a ring of kStages tiles of kTileK = 64 flows through
-// shared memory by cp.async. A row of a tile is 8 (or kTileN / 8) chunks of 16 bytes; chunk c of row
-// r lies at c ^ (r % 8), so that the 8 rows which ldmatrix reads together fall into different banks.
-// Edges are zeros in shared memory and masked stores.
+// shared memory by cp.async. A row of a tile is 8 (or kTileN / 8) chunks of 16 bytes; chunk c of
+// row r lies at c ^ (r % 8), so that the 8 rows which ldmatrix reads together fall into different
+// banks. Edges are zeros in shared memory and masked stores.
 //
 // With kSplits > 1, blocks that share k hand their sums to the last of them.
 //
-// Config: Input; kTileM, kTileN, kStages, kWarpsM, kWarpsN; kSplits; kTransposedB (b is [k, n]); kPairs (two
-// tiles of b: rows Hooks::firstColumn and secondColumn of each pair; n counts pairs); kConstantB (b
-// is not written by an earlier kernel of the program).
+// Config: Input; kTileM, kTileN, kStages, kWarpsM, kWarpsN; kSplits; kTransposedB (b is [k, n]);
+// kPairs (two tiles of b: rows Hooks::firstColumn and secondColumn of each pair; n counts pairs);
+// kConstantB (b is not written by an earlier kernel of the program).
 #pragma once
 #include "lathe_product.cuh"
 #include "lathe_product_plan.cuh"
@@ -146,8 +146,8 @@ LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][
   }
 }
 
-/// Where the blocks along k of one tile meet: room for kSplits * kHalves tiles of sums, and a zeroed
-/// counter. Used only with kSplits > 1.
+/// Where the blocks along k of one tile meet: room for kSplits * kHalves tiles of sums, and a
+/// zeroed counter. Used only with kSplits > 1.
 struct GemmMeeting {
   float* sums;
   u32* counter;
@@ -171,7 +171,8 @@ LT_FN vec<float, 8> gemmSums(const float* from) {
 
 template <class C>
 LT_FN void gemmToShared(
-    const frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][GemmShape<C>::kN], float* shared) {
+    const frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][GemmShape<C>::kN],
+    float* shared) {
   typedef GemmShape<C> S;
   const int lane = (int)lane_id(), warp = (int)warp_id();
   float* own = shared + (warp / C::kWarpsN * S::kM * 16 + (lane >> 2)) * S::kStride +
@@ -183,7 +184,7 @@ LT_FN void gemmToShared(
 #pragma unroll
       for (int j = 0; j < S::kN; ++j) {
         float* to = own + (h * C::kTileM + i * 16) * S::kStride + j * 8;
-        const float(&r)[4] = sums[h][i][j].r;
+        const float (&r)[4] = sums[h][i][j].r;
         store_vec_shared(to, vec<float, 2>{{r[0], r[1]}});
         store_vec_shared(to + 8 * S::kStride, vec<float, 2>{{r[2], r[3]}});
       }

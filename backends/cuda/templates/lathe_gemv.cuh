@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // y[m, n] = sum over k of x[m, k] w[n, k] for few rows m: bound by reading w once.
 //
-// A warp works on a group of columns and a slice of k. It holds two batches of weights in registers:
-// while one is multiplied, the other is on its way, across the borders of groups, so that a warp
-// always has kBatch to 2 * kBatch loads of 16 bytes per lane under way. Blocks stride over the
-// groups (gridDim.x may be smaller than their number), gridDim.y blocks share k. The first batch is
-// requested before the input exists (griddepcontrol.wait).
+// A warp works on a group of columns and a slice of k. It holds two batches of weights in
+// registers: while one is multiplied, the other is on its way, across the borders of groups, so
+// that a warp always has kBatch to 2 * kBatch loads of 16 bytes per lane under way. Blocks stride
+// over the groups (gridDim.x may be smaller than their number), gridDim.y blocks share k. The first
+// batch is requested before the input exists (griddepcontrol.wait).
 //
 // Two ways to multiply: `GemvDot` (a lane per 16 bytes of a column, f32 fused multiply-adds) and
 // `GemvMma` (weights as the 16-row operand of mma.sync, rows of x as its 8 columns: one pass over
@@ -72,7 +72,7 @@ struct GemvDot {
   // Rows whose length is no multiple of 16 bytes are read element by element.
   static constexpr int kWidth = gemvWidth(C::kK, (int)sizeof(Input));
   static constexpr int kColumns = C::kColumns, kRows = C::kRows, kStep = 32 * kWidth;
-  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK * C::kSplits, C::kBatch);
+  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK* C::kSplits, C::kBatch);
   static constexpr int kStride = gemvDotStride(kCovered, (int)sizeof(Input));
   static_assert(kColumns * kRows <= 32 || (C::kPairs && kColumns * kRows <= 64),
                 "a lane for every result");
@@ -167,7 +167,7 @@ template <class C>
 struct GemvMma {
   typedef typename C::Input Input;
   static constexpr int kColumns = 16, kTiles = ceilDiv(C::kRows, 8), kRows = 8 * kTiles, kStep = 32;
-  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK * C::kSplits, C::kBatch);
+  static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK* C::kSplits, C::kBatch);
   static constexpr int kStride = gemvMmaStride(kCovered);
   struct Batch {
     uint4 low[C::kBatch], high[C::kBatch];
@@ -180,8 +180,8 @@ struct GemvMma {
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) sums.v[i] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
   }
-  // Lane (g, t) reads 8 neighbours of k at 8 t in rows g and g + 8. The fragments want other k, but a
-  // sum over k may be taken in any order: the two operands are permuted alike.
+  // Lane (g, t) reads 8 neighbours of k at 8 t in rows g and g + 8. The fragments want other k, but
+  // a sum over k may be taken in any order: the two operands are permuted alike.
   template <class Hooks>
   LT_FN void load(Batch& batch, const Input* w, long long group, int k) {
     const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
@@ -226,9 +226,9 @@ struct GemvMma {
   }
 };
 
-/// The sums of a group meet in shared memory: those of all lanes of a warp, of the warps that share k,
-/// and through `partial` of the blocks that do. From there the hooks take them, in one copy of their
-/// code.
+/// The sums of a group meet in shared memory: those of all lanes of a warp, of the warps that share
+/// k, and through `partial` of the blocks that do. From there the hooks take them, in one copy of
+/// their code.
 template <class C, class Way, class Hooks>
 struct GemvJoin {
   static constexpr int kHere = C::kPairs ? Way::kColumns / 2 : Way::kColumns;
@@ -244,8 +244,8 @@ struct GemvJoin {
   static_assert(!kSumPairs || (C::kPairs && C::kSplits == 1 && kCluster > 0), "no whole sums");
   static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
 
-  // Called by all threads of the block for the groups of block number `block`. Two calls in a row use
-  // different `parts` of kShared: the second may write while the first is still read.
+  // Called by all threads of the block for the groups of block number `block`. Two calls in a row
+  // use different `parts` of kShared: the second may write while the first is still read.
   LT_FN void join(const Hooks& hooks, typename Way::Sums& sums, float* parts, long long block,
                   long long rows, float* partial, u32* counters) {
     // A warp that shares its columns with nobody needs no barrier of the block.
@@ -303,7 +303,7 @@ struct GemvJoin {
   LT_FN void finishWithSums(const Hooks& hooks, float* parts, int begin, int end, long long block,
                             long long rows) {
     constexpr int kRows = Way::kRows;
-    LATHE_SHARED(float, terms, C::kWarpsN * kSlots);
+    LATHE_SHARED(float, terms, C::kWarpsN* kSlots);
     float* totals = parts + kFloats;
 #pragma unroll 1
     for (int i = begin; i < end; i += kThreads) {
@@ -413,7 +413,9 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   const int k0 = ((int)blockIdx.y * C::kWarpsK + warp / C::kWarpsN) * kBatches * kBatchK;
   const int mine = (int)((kBlocks - (long long)blockIdx.x + gridDim.x - 1) / gridDim.x);
   const int total = rows > 0 ? mine * kBatches : 0;
-  auto blockOf = [&](int number) { return blockIdx.x + (long long)(number / kBatches) * gridDim.x; };
+  auto blockOf = [&](int number) {
+    return blockIdx.x + (long long)(number / kBatches) * gridDim.x;
+  };
   auto fetch = [&](typename Way::Batch& batch, int number) {
     if (number < total)
       Way::template load<Hooks>(batch, w, blockOf(number) * C::kWarpsN + warp % C::kWarpsN,

@@ -9,8 +9,8 @@ constexpr Int ceilDiv(Int a, Int b) {
   return (a + b - 1) / b;
 }
 
-/// How an element type accumulates: floats up to 32 bits in f32, f64 in f64, integers modulo 2^32 or
-/// 2^64 (after narrowing, their own wrap-around).
+/// How an element type accumulates: floats up to 32 bits in f32, f64 in f64, integers modulo 2^32
+/// or 2^64 (after narrowing, their own wrap-around).
 template <class T>
 struct ProductElement {
   typedef typename lt_if<element<T>::is_integer, typename lt_if<sizeof(T) == 8, u64, u32>::type,

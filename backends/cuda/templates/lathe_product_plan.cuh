@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that the templates of products and the compiler, which launches them, have to agree on: plain
-// C++, included by both.
+// Sizes that the templates of products and the compiler, which launches them, have to agree on:
+// plain C++, included by both.
 #pragma once
 
 /// Elements of a load: 16 bytes where rows keep that alignment, else one.
@@ -35,7 +35,8 @@ constexpr int gemvCluster(int blockPairs, int sumPairs) {
 }
 
 constexpr int kGemmTileK = 64;
-/// Floats from one row of the sums to the next, when they meet in shared memory before the epilogue.
+/// Floats from one row of the sums to the next, when they meet in shared memory before the
+/// epilogue.
 constexpr int gemmSumStride(int tileN) { return tileN + 8; }
 /// Shared memory of a block: the ring of 16-bit tiles, afterwards the sums.
 constexpr int gemmSharedBytes(int tileM, int tileN, int stages, bool pairs) {

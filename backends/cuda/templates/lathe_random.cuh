@@ -7,7 +7,7 @@
 LT_FN uint4 philox(u64 counter, u64 key) {
   uint4 c = make_uint4((u32)counter, (u32)(counter >> 32), 0, 0);
   u32 k0 = (u32)key, k1 = (u32)(key >> 32);
-  #pragma unroll
+#pragma unroll
   for (int round = 0; round < 10; ++round) {
     const u64 a = (u64)0xD2511F53u * c.x, b = (u64)0xCD9E8D57u * c.z;
     c = make_uint4((u32)(b >> 32) ^ c.y ^ k0, (u32)b, (u32)(a >> 32) ^ c.w ^ k1, (u32)a);

@@ -4,8 +4,8 @@
 // A block computes a tile of kTileM x kTileN, a thread kThreadM x kThreadN of it, k in ascending
 // order. The operands are anything with `at(row, column)`.
 //
-// Config: Input; kTileM, kTileN, kTileK, kThreadM, kThreadN; kColumnsFirst (neighbouring threads read
-// neighbouring n of b, else neighbouring k).
+// Config: Input; kTileM, kTileN, kTileK, kThreadM, kThreadN; kColumnsFirst (neighbouring threads
+// read neighbouring n of b, else neighbouring k).
 #pragma once
 #include "lathe_product.cuh"
 

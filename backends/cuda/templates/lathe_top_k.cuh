@@ -44,7 +44,7 @@ LT_FN void topKByWarp(T* values, i64* indices, const T* x, i64 rows) {
   if (row >= rows) return;  // the whole warp
   Key key[kPerLane];
   u32 open = 0;  // bit i: element i * 32 + lane is there, and not yet taken
-  #pragma unroll
+#pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     const int column = i * 32 + lane;
     key[i] = 0;
@@ -56,20 +56,19 @@ LT_FN void topKByWarp(T* values, i64* indices, const T* x, i64 rows) {
   for (int n = 0; n < kTaken; ++n) {
     Key best = 0;
     int at = kColumns;  // none
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < kPerLane; ++i)
       if ((open >> i & 1) && (at == kColumns || key[i] > best)) {
         best = key[i];
         at = i * 32 + lane;
       }
     int first = at;
-    #pragma unroll
+#pragma unroll
     for (int m = 16; m; m >>= 1) {
       const Key other = shfl_xor(best, m);
       const int otherAt = shfl_xor(first, m);
-      const bool isBetter =
-          otherAt != kColumns &&
-          (first == kColumns || other > best || (other == best && otherAt < first));
+      const bool isBetter = otherAt != kColumns && (first == kColumns || other > best ||
+                                                    (other == best && otherAt < first));
       best = isBetter ? other : best;
       first = isBetter ? otherAt : first;
     }
@@ -109,7 +108,7 @@ LT_FN void topKOfRow(T* values, i64* indices, const T* x, i64 columns, i64 k, i6
   i64 wanted = k;
   constexpr int kTop = (K::kBits + 3) / 4 * 4 - 4;
   for (int shift = kTop; shift >= 0; shift -= 4) {
-    #pragma unroll
+#pragma unroll
     for (int d = 0; d < 16; ++d) counts[d * kThreads + threadIdx.x] = 0;
     for (i64 i = threadIdx.x; i < columns; i += kThreads) {
       const Key key = K::of(x[i]);
@@ -146,7 +145,7 @@ LT_FN void topKOfRow(T* values, i64* indices, const T* x, i64 columns, i64 k, i6
     if (lane == 0) warpCounts[warp] = (u32)(bitCount(largerLanes) | bitCount(equalLanes) << 16);
     block_sync();
     u32 before = 0, all = 0;
-    #pragma unroll
+#pragma unroll
     for (int w = 0; w < kThreads / 32; ++w) {
       if (w < warp) before += warpCounts[w];
       all += warpCounts[w];

@@ -6,8 +6,8 @@
 #include "lathe_device.cuh"
 
 template <class Hooks, class Word, class Position>
-LT_FN void updateRows(Word* y, const Word* value, const Position* positions, i64* status,
-                      i64 batch, i64 outer, i64 length, i64 count, i64 rowWords, i64 stride,
+LT_FN void updateRows(Word* y, const Word* value, const Position* positions, i64* status, i64 batch,
+                      i64 outer, i64 length, i64 count, i64 rowWords, i64 stride,
                       const Hooks& hooks) {
   const i64 total = batch * outer * count * rowWords, step = (i64)gridDim.x * blockDim.x;
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += step) {

@@ -3,8 +3,8 @@
 // The configs of calls (lathe/runtime/call_config.h) as attributes of `lathe.kernel`.
 #include "lathe/ir/attributes.h"
 #include "lathe/ir/types.h"
-#include "mlir/IR/Builders.h"
 #include "lathe/runtime/call_config.h"
+#include "mlir/IR/Builders.h"
 
 namespace lathe {
 

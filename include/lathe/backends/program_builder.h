@@ -2,8 +2,8 @@
 #pragma once
 // From a lowered module to a Program: slots, aliases, calls. The same for every backend whose
 // lowered form is `lathe.kernel` ops.
-#include "mlir/IR/BuiltinOps.h"
 #include "lathe/runtime/program.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace lathe {
 

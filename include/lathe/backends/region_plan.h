@@ -4,8 +4,8 @@
 // elementary form of a region, and how its results are cut into rows.
 #include <string>
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "lathe/passes/region_ops.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe {
 

@@ -11,8 +11,8 @@
 #include "lathe/inspect/check_locations.h"
 #include "lathe/inspect/check_numerics.h"
 #include "lathe/inspect/graph_diff.h"
-#include "lathe/inspect/why_not.h"
 #include "lathe/inspect/report.h"
+#include "lathe/inspect/why_not.h"
 #include "lathe/runtime/program.h"
 
 namespace lathe {

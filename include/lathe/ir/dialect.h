@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The lathe dialect: attributes, interfaces and the ops of every family.
+#include "lathe/ir/facts.h"
+#include "lathe/ir/sizes.h"
+#include "lathe/runtime/enums.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -13,9 +16,6 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "lathe/ir/facts.h"
-#include "lathe/ir/sizes.h"
-#include "lathe/runtime/enums.h"
 
 namespace lathe {
 class RewriteLog;

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "mlir/IR/Value.h"
 #include "lathe/runtime/dim_expr.h"
+#include "mlir/IR/Value.h"
 
 namespace lathe {
 

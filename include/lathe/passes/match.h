@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "llvm/ADT/SetVector.h"
-#include "mlir/IR/PatternMatch.h"
 #include "lathe/passes/dag_pattern.h"
 #include "lathe/passes/numbers.h"
 #include "lathe/passes/numerics.h"
 #include "lathe/passes/pattern_node.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace lathe {
 

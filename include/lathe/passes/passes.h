@@ -5,9 +5,9 @@
 #include <functional>
 #include <memory>
 
-#include "mlir/Pass/Pass.h"
 #include "lathe/passes/dag_pattern.h"
 #include "lathe/passes/pipeline.h"
+#include "mlir/Pass/Pass.h"
 
 namespace lathe {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "lathe/runtime/dtype.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
-#include "lathe/runtime/dtype.h"
 
 namespace lathe {
 

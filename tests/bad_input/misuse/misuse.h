@@ -77,17 +77,16 @@ void fuse(const std::function<void(DagPattern&)>& record);
 inline const std::string kMine = "pattern 'mine'";
 
 // Every table, as LATHE_MISUSE_TABLES(X) applies X to its name: one suite each.
-#define LATHE_MISUSE_TABLES(X)                                                                    \
-  X(emptyHandles)                                                                                 \
-  X(deadTensors)                                                                                  \
-  X(movedGraphs)                                                                                  \
-  X(deadModules)                                                                                  \
-  X(spelling) X(takenNames) X(unknownNames) X(sizes) X(unaryDTypes) X(mixedDTypes) X(axes)        \
-      X(views) X(indexing) X(contractions) X(fusedNorms) X(fusedProducts) X(scalars) X(arrays)    \
-          X(linears) X(normLayers) X(positionLayers) X(attentionFunctions) X(rotaryLayers)        \
-              X(attentionLayers) X(models) X(families) X(diffusion) X(compilation) X(parsedTexts) \
-                  X(questions) X(madeSessions) X(boundSessions) X(runs) X(programs) X(patterns)   \
-                      X(throwingPatterns) X(replacements) X(texts) X(generation)
+// clang-format off: it stacks the calls
+#define LATHE_MISUSE_TABLES(X) \
+  X(emptyHandles) X(deadTensors) X(movedGraphs) X(deadModules) X(spelling) X(takenNames) \
+  X(unknownNames) X(sizes) X(unaryDTypes) X(mixedDTypes) X(axes) X(views) X(indexing) \
+  X(contractions) X(fusedNorms) X(fusedProducts) X(scalars) X(arrays) X(linears) X(normLayers) \
+  X(positionLayers) X(attentionFunctions) X(rotaryLayers) X(attentionLayers) X(models) \
+  X(families) X(diffusion) X(compilation) X(parsedTexts) X(questions) X(madeSessions) \
+  X(boundSessions) X(runs) X(programs) X(patterns) X(throwingPatterns) X(replacements) \
+  X(texts) X(generation)
+// clang-format on
 #define LATHE_DECLARE(table) Table table();
 LATHE_MISUSE_TABLES(LATHE_DECLARE)
 #undef LATHE_DECLARE

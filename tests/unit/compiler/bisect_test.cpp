@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "frontend/graph_impl.h"
-#include "lathe/inspect/bisect.h"
 #include "inspect/questions/reproducer.h"
+#include "lathe/inspect/bisect.h"
 #include "lathe/lathe.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "tests/unit/compiler/planted.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "frontend/graph_impl.h"
-#include "lathe/inspect/check_numerics.h"
 #include "inspect/questions/trial_run.h"
+#include "lathe/inspect/check_numerics.h"
 #include "lathe/lathe.h"
 #include "tests/unit/compiler/planted.h"
 

@@ -3,11 +3,11 @@
 #include <map>
 
 #include "frontend/graph_impl.h"
-#include "lathe/frontend/nn/nn.h"
 #include "gtest/gtest.h"
+#include "lathe/frontend/nn/nn.h"
 #include "lathe/ir/types.h"
-#include "mlir/Pass/PassManager.h"
 #include "lathe/passes/passes.h"
+#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 

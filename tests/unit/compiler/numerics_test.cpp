@@ -10,12 +10,12 @@
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "lathe/lathe.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "passes/rewrite/exactness.h"
 #include "lathe/passes/match.h"
 #include "lathe/passes/passes.h"
-#include "passes/rewrite/rewrite_log.h"
 #include "lathe/runtime/error.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/rewrite/exactness.h"
+#include "passes/rewrite/rewrite_log.h"
 
 using namespace mlir;
 

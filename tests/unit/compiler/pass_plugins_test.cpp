@@ -3,9 +3,9 @@
 #include <lathe/lathe.h>
 
 #include "lathe/backends/backend.h"
+#include "lathe/passes/plugins.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/Pass.h"
-#include "lathe/passes/plugins.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matcher behind fusion patterns, and the numbering of rewrites.
-#include "lathe/ir/ops.h"
 #include "gtest/gtest.h"
 #include "lathe/ir/context.h"
+#include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
 #include "lathe/passes/match.h"
 #include "lathe/passes/passes.h"
+#include "lathe/runtime/error.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "passes/patterns/library.h"
 #include "passes/rewrite/rewrite_log.h"
-#include "lathe/runtime/error.h"
 
 using namespace mlir;
 

@@ -5,9 +5,9 @@
 #include "lathe/frontend/compile.h"
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/dag_pattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "lathe/passes/dag_pattern.h"
 
 namespace lathe::test {
 

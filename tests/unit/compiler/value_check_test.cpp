@@ -10,8 +10,8 @@
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/numbers.h"
-#include "passes/rewrite/retype.h"
 #include "lathe/runtime/error.h"
+#include "passes/rewrite/retype.h"
 
 using namespace mlir;
 using testing::HasSubstr;

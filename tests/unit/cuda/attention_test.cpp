@@ -3,8 +3,8 @@
 // are chosen.
 #include <gmock/gmock.h>
 
-#include "lathe/runtime/error.h"
 #include "backends/cuda/lowering/attention/attention_calls.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/attention_cases.h"
 
 namespace lathe::cuda {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/device/headers.h"
-#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/nvrtc/nvrtc.h"
 #include "backends/cuda/lowering/nvrtc/ptx_gates.h"
+#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 #include "tests/unit/cuda/product_cases.h"
 

@@ -10,6 +10,7 @@
 
 #include "backends/cuda/hostexec/host_driver.h"
 #include "backends/cuda/lowering/text/loop_text.h"
+#include "lathe/runtime/array.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +20,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "lathe/runtime/array.h"
 
 namespace lathe::cuda {
 

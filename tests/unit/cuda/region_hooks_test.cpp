@@ -7,10 +7,10 @@
 #include "backends/cuda/hostexec/host_driver.h"
 #include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/ir/dialect.h"
+#include "lathe/runtime/array.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "lathe/runtime/array.h"
 
 namespace lathe::cuda {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "backends/cuda/hostexec/host_compiler.h"
-#include "backends/cuda/lowering/region/region_printer.h"
 #include "backends/cuda/lowering/kernel/text_names.h"
+#include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

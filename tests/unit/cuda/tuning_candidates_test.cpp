@@ -2,8 +2,8 @@
 // Whatever a record may choose computes the same: every candidate of a product against float64.
 #include <set>
 
-#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/attention/attention_kernels.h"
+#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "tests/unit/cuda/product_cases.h"
 

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/tuning/tuning_database.h"
 #include "backends/cuda/lowering/attention/attention_kernels.h"
 #include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/tuning/tuning_database.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cuda {

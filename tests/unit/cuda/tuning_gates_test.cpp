@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/lowering/product/gemm_choices.h"
-#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/attention/attention_kernels.h"
+#include "backends/cuda/lowering/nvrtc/kernel_cache.h"
+#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 

@@ -3,9 +3,9 @@
 // Operands that a kernel reads or writes through strides.
 #include <vector>
 
+#include "lathe/runtime/call_config.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/dim_expr.h"
-#include "lathe/runtime/call_config.h"
 
 namespace lathe::cpu {
 

@@ -100,8 +100,8 @@ template <class T>
 LT_FN float odd_f32(T x) {
   return (float)x;
 }
-// Between any two element types: to floats round to nearest even, once; to integers toward zero with
-// NaN as 0 and the type's ends for what it cannot hold; integers wrap.
+// Between any two element types: to floats round to nearest even, once; to integers toward zero
+// with NaN as 0 and the type's ends for what it cannot hold; integers wrap.
 template <class To, class From>
 LT_FN To convert(From x) {
   if constexpr (lt_same<To, From>::value)
@@ -514,7 +514,8 @@ LT_FN void store_bf16x8(bf16* p, const f32x8& f LT_FROM) {
   st_global_16(p, pack_bf16x8(f) LT_PASS);
 }
 
-// Reduces over the threads of a block that have the same lane, warps in order; each gets the result.
+// Reduces over the threads of a block that have the same lane, warps in order; each gets the
+// result.
 template <int NT, class T, class Op>
 LT_FN T columns_reduce(T v, Op op LT_FROM) {
   LATHE_SHARED(T, part, NT);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/data/data_calls.h"
 
-#include "lathe/backends/call_attributes.h"
-#include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/data/data_kernels.h"
+#include "backends/cuda/lowering/kernel/call_facts.h"
+#include "lathe/backends/call_attributes.h"
 #include "lathe/passes/region_ops.h"
 
 using namespace mlir;

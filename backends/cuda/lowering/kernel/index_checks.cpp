@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/kernel/index_checks.h"
 
-#include "passes/rewrite/locations.h"
 #include "lathe/passes/region_ops.h"
+#include "passes/rewrite/locations.h"
 
 using namespace mlir;
 

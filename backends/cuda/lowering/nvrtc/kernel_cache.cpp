@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "backends/cuda/lowering/nvrtc/kernel_cache_entry.h"
-#include "runtime/cache_folder.h"
 #include "lathe/runtime/error.h"
+#include "runtime/cache_folder.h"
 #include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
 

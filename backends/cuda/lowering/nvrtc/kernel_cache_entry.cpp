@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/cache_folder.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
+#include "runtime/cache_folder.h"
 #include "runtime/mapped_file.h"
 #include "runtime/sha256.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/kernel/hopper_facts.h"
+#include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/templates/lathe_product_plan.cuh"
 
 namespace lathe::cuda {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/product/product_calls.h"
 
-#include "lathe/backends/call_attributes.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
+#include "lathe/backends/call_attributes.h"
 #include "lathe/passes/region_ops.h"
 
 using namespace mlir;

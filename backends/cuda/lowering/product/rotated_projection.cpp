@@ -3,8 +3,8 @@
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "lathe/backends/strided_view.h"
-#include "llvm/Support/MathExtras.h"
 #include "lathe/passes/region_ops.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 

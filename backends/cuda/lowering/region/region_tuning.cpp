@@ -2,8 +2,8 @@
 #include "backends/cuda/lowering/region/region_printer.h"
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "lathe/passes/region_ops.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
