@@ -207,14 +207,14 @@ void addFactors(SmallVectorImpl<Value>& factors, Value v, int depth) {
     factors.push_back(v);
   }
 }
+bool bends(Operation* op) { return isa<SigmoidOp, ErfOp, TanhOp, ExpOp>(op); }
 bool isGate(Operation* op) {
   if (!isa<MulOp>(op)) return false;
   for (Operation* user : op->getUsers())
     if (isa<MulOp>(user)) return false;  // the last product of several is the gate
   SmallVector<Value> factors;
   addFactors(factors, op->getResult(0), 5);
-  auto bends = [](Operation* o) { return isa<SigmoidOp, ErfOp, TanhOp, ExpOp>(o); };
-  auto shapes = [&](Operation* o) { return isElementwise(o) && !bends(o); };
+  auto shapes = [](Operation* o) { return isElementwise(o) && !bends(o); };
   for (Value active : factors) {
     Operation* bend = findBelow(active, bends, shapes, 3);
     if (!bend) continue;

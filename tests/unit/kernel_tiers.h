@@ -10,9 +10,9 @@
 
 namespace lathe::cpu {
 
-/// The tiers of this machine, with and without bf16 dot products. In a program of the AMX twin the
-/// AMX tier alone, on the twin's tiles; it ends as skipped on a machine that lacks what the rest of
-/// these kernels needs. The first call prints what runs.
+/// The tiers of this machine, with and without bf16 dot products, and with slow ones. In a program
+/// of the AMX twin the AMX tier alone, on the twin's tiles; it ends as skipped on a machine that
+/// lacks what the rest of these kernels needs. The first call prints what runs.
 inline const std::vector<KernelIsa>& tiers() {
   static const std::vector<KernelIsa> all = [] {
     std::vector<KernelIsa> out;
@@ -27,7 +27,10 @@ inline const std::vector<KernelIsa>& tiers() {
     out.push_back(KernelIsa::of(Isa::Avx2));
     if (machineIsa() >= Isa::Avx512) {
       out.push_back({Isa::Avx512, false});
-      if (cpuFeatures().avx512Bf16) out.push_back(KernelIsa::of(Isa::Avx512));
+      if (cpuFeatures().avx512Bf16) {
+        out.push_back(KernelIsa::of(Isa::Avx512));
+        out.push_back({Isa::Avx512, true, Bf16Arithmetic::Widened});
+      }
     }
     if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
     std::printf("tiers up to %s%s\n", std::string(nameOf(machineIsa())).c_str(),
@@ -38,9 +41,10 @@ inline const std::vector<KernelIsa>& tiers() {
   return all;
 }
 
-/// "avx512+bf16"
+/// "avx512+bf16 dot"
 inline std::string label(KernelIsa isa) {
-  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "");
+  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "") + " " +
+         std::string(nameOf(isa.arithmetic));
 }
 
 }  // namespace lathe::cpu

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/driver.h"
@@ -42,6 +43,43 @@ std::string isaTier() {
     if (e.code() != ErrorCode::Unsupported) throw;
     return "none";
   }
+}
+
+// What was measured of the processor, and what follows; null on one without kernels.
+Json processorRates() {
+  try {
+    const cpu::Calibration& c = cpu::calibration();
+    return {{"bf16", cpu::nameOf(cpu::KernelIsa::current().arithmetic)},
+            {"f32_fma_flops", c.f32Fma},
+            {"bf16_dot_flops", c.bf16Dot},
+            {"amx_bf16_flops", c.amxBf16},
+            {"read_streams", c.reading.streams},
+            {"read_prefetch_bytes", c.reading.prefetch},
+            {"read_bytes_per_second", c.reading.bytesPerSecond},
+            {"busy", c.busy}};
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::Unsupported) throw;
+    return nullptr;
+  }
+}
+// "bf16 by dot; f32 fma 512, bf16 dot 1020 GFLOP/s; 4 streams with prefetch, 29.5 GB/s"
+std::string rateText(const Json& rates) {
+  if (rates.is_null()) return "none";
+  std::string text = "bf16 by " + rates.at("bf16").get<std::string>() + ";";
+  const char* sign = " ";
+  for (auto [key, name] : {std::pair("f32_fma_flops", "f32 fma"),
+                           {"bf16_dot_flops", "bf16 dot"},
+                           {"amx_bf16_flops", "amx bf16"}})
+    if (const double flops = rates.at(key).get<double>(); flops > 0) {
+      text += fmt::format("{}{} {:.0f}", sign, name, flops * 1e-9);
+      sign = ", ";
+    }
+  const int streams = rates.at("read_streams").get<int>();
+  return text + fmt::format(" GFLOP/s; reads in {} stream{}{}, {:.1f} GB/s{}", streams,
+                            streams == 1 ? "" : "s",
+                            rates.at("read_prefetch_bytes").get<int>() ? " with prefetch" : "",
+                            rates.at("read_bytes_per_second").get<double>() * 1e-9,
+                            rates.at("busy").get<bool>() ? " (beside other programs)" : "");
 }
 
 // "none: " and the first line of why.
@@ -101,6 +139,7 @@ Json caches() {
       all.push_back({{"path", path.string()}, {"bytes", bytes}, {"complete", files < kMostFiles}});
   };
   if (const std::string path = hostRoofsPath(); !path.empty()) add(path);
+  if (const std::string path = cpu::calibrationPath(); !path.empty()) add(path);
   if (const std::string folder = cacheFolder(); !folder.empty())
     for (const char* kernels : {"cuda", "cuda-host"}) add(fs::path(folder) / kernels);
   return all;
@@ -121,6 +160,7 @@ Json collect() {
   out["system"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   out["cpu_isa"] = isaTier();
   out["cpu_features"] = cpu::cpuFeatures().names();
+  out["cpu_rates"] = processorRates();
   out["threads"] = ThreadPool::global().threads();
   struct sysinfo memory{};
   sysinfo(&memory);
@@ -138,6 +178,7 @@ Json collect() {
 }
 
 std::string textOf(const std::string& key, const Json& value) {
+  if (key == "cpu_rates") return rateText(value);
   if (key.ends_with("_bytes")) return byteText(value.get<double>());
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "found" : "not found: runs programs only";

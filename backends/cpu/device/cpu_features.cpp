@@ -147,9 +147,32 @@ KernelIsa KernelIsa::of(Isa tier) {
   return {tier, tier >= Isa::Avx512 && cpuFeatures().avx512Bf16};
 }
 
-KernelIsa KernelIsa::current() {
-  static const KernelIsa isa = of(detectIsa());
-  return isa;
+std::string_view nameOf(Bf16Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Bf16Arithmetic::Widened:
+      return "widened";
+    case Bf16Arithmetic::Dot:
+      return "dot";
+    case Bf16Arithmetic::Tiles:
+      return "tiles";
+  }
+  return "widened";
+}
+
+std::optional<Bf16Arithmetic> pinnedArithmetic(const KernelIsa& isa) {
+  const char* text = std::getenv("LATHE_CPU_BF16");
+  if (!text || !*text) return std::nullopt;
+  std::string known;
+  for (auto arithmetic : {Bf16Arithmetic::Widened, Bf16Arithmetic::Dot, Bf16Arithmetic::Tiles}) {
+    if (arithmetic == Bf16Arithmetic::Dot && !isa.bf16) continue;
+    if (arithmetic == Bf16Arithmetic::Tiles && isa.tier < Isa::Amx) continue;
+    if (nameOf(arithmetic) == text) return arithmetic;
+    known += (known.empty() ? "" : ", ") + std::string(nameOf(arithmetic));
+  }
+  throw Error(ErrorCode::InvalidArgument, "expected LATHE_CPU_BF16 to be one of what the tier " +
+                                              std::string(nameOf(isa.tier)) + " has here (" +
+                                              known + "), got \"" + text +
+                                              "\"; unset it for what was measured to be fastest");
 }
 
 }  // namespace lathe::cpu

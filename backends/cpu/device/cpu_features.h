@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What this processor can run, from its feature bits and never from its name.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +34,39 @@ Isa detectIsa();
 /// "avx2", "avx512", "amx"
 std::string_view nameOf(Isa isa);
 
-/// What kernels are chosen by: a tier and the AVX-512 extras that count on it.
+/// How products of bf16 data are made where they, and not memory, are the limit. All are exact
+/// products summed in f32.
+enum class Bf16Arithmetic {
+  Widened,  ///< to f32, by f32 multiply-adds
+  Dot,      ///< AVX512_BF16 dot products
+  Tiles,    ///< AMX
+};
+/// "widened", "dot", "tiles"
+std::string_view nameOf(Bf16Arithmetic arithmetic);
+
+/// What kernels are chosen by: a tier, the AVX-512 extras that count on it, and how bf16 data are
+/// multiplied.
 struct KernelIsa {
   Isa tier = Isa::Avx2;
-  bool bf16 = false;  ///< AVX512_BF16 dot products may be used
+  bool bf16 = false;  ///< AVX512_BF16 instructions may be used
+  Bf16Arithmetic arithmetic = bestByFeatures();
 
-  /// The extras that `tier` may use on this machine. Throws if the tier is above the machine's.
+  /// The extras that `tier` may use on this machine, and the arithmetic of the newest. Throws if
+  /// the tier is above the machine's.
   static KernelIsa of(Isa tier);
-  /// of(detectIsa()), computed once.
+  /// of(detectIsa()) with the arithmetic that was measured to be fastest (calibration.h), or that
+  /// LATHE_CPU_BF16=widened|dot|tiles names. Computed once.
   static KernelIsa current();
+
+ private:
+  constexpr Bf16Arithmetic bestByFeatures() const {
+    return tier == Isa::Amx ? Bf16Arithmetic::Tiles
+           : bf16           ? Bf16Arithmetic::Dot
+                            : Bf16Arithmetic::Widened;
+  }
 };
+/// What LATHE_CPU_BF16 names; nothing if it is not set. Throws Error(InvalidArgument) for another
+/// word, and for an arithmetic that `isa` does not have.
+std::optional<Bf16Arithmetic> pinnedArithmetic(const KernelIsa& isa);
 
 }  // namespace lathe::cpu

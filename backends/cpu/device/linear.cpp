@@ -19,18 +19,30 @@ constexpr int64_t kMinRowsPerThread = 64;
 // Columns of one primitive call at most: its weights stay in the L2 cache over all row chunks.
 constexpr int64_t kBlockPanels = 8;
 
-enum class Path { Panels, Amx, OneDnn };
+// Rows of A that are widened at a time, and panels of weights: the latter stay in the L2 cache.
+constexpr int64_t kWidenedRows = 512, kWidenedPanels = 4;
+
+enum class Path { Panels, Amx, OneDnn, Widened };
 
 Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   const PackedShape& w = spec.weights;
   if (w.k == 0) return Path::Panels;
-  // VDPBF16PS runs at half rate on cores with tiles: from 3 rows on it would be the limit there,
-  // and no longer memory.
-  if (w.dtype == DType::BF16 && isa.tier == Isa::Amx) return m <= 2 ? Path::Panels : Path::Amx;
-  if (m <= kPanelRows) return Path::Panels;
-  if (w.dtype == DType::BF16) return isa.bf16 ? Path::OneDnn : Path::Panels;
+  // Few rows wait for memory, whatever multiplies. Where dot products are slow they, and no longer
+  // memory, would be the limit from 3 rows on.
+  const bool slowDot = w.dtype == DType::BF16 && isa.bf16 && isa.arithmetic != Bf16Arithmetic::Dot;
+  if (m <= (slowDot ? 2 : kPanelRows)) return Path::Panels;
   // oneDNN 3.2 reads packed weights only on AVX-512.
-  return isa.tier == Isa::Avx2 ? Path::Panels : Path::OneDnn;
+  if (isa.tier == Isa::Avx2) return Path::Panels;
+  if (w.dtype == DType::F32) return Path::OneDnn;
+  switch (isa.arithmetic) {
+    case Bf16Arithmetic::Tiles:
+      return Path::Amx;
+    case Bf16Arithmetic::Dot:
+      return Path::OneDnn;
+    case Bf16Arithmetic::Widened:
+      break;
+  }
+  return m < kRowBuckets.back() ? Path::Panels : Path::Widened;
 }
 
 // Columns of the blocks that a column split deals out: equal shares, at most kBlockPanels each.
@@ -40,13 +52,14 @@ int64_t columnBlock(const PackedShape& w, int threads) {
 }
 
 // Products go to a dense f32 block in the cache, so that layers of any output share primitives.
-MatmulKey chunkKey(const LinearSpec& spec, int64_t m, int64_t n) {
+// `dtype` and `aRow` are those of A as the primitive sees it.
+MatmulKey chunkKey(const LinearSpec& spec, DType dtype, int64_t aRow, int64_t m, int64_t n) {
   MatmulKey key;
-  key.dtype = spec.weights.dtype;
+  key.dtype = dtype;
   key.m = m;
   key.k = spec.weights.k;
   key.n = n;
-  key.aRow = spec.lda;
+  key.aRow = aRow;
   key.packedB = true;
   key.cRow = n;
   return key;
@@ -86,13 +99,40 @@ OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
   for (int64_t n : {std::min(block, spec.weights.n), spec.weights.n % block}) {
     if (n == 0) continue;
     for (int64_t m : kRowBuckets)
-      slice.scratchpad =
-          std::max(slice.scratchpad, matmulPrimitive(chunkKey(spec, m, n))->scratchBytes());
+      slice.scratchpad = std::max(
+          slice.scratchpad,
+          matmulPrimitive(chunkKey(spec, spec.weights.dtype, spec.lda, m, n))->scratchBytes());
   }
   slice.scratchpad = alignUp64(slice.scratchpad);
   slice.sums = alignUp64(size_t(kRowBuckets[0] * block) * 4);
   slice.rows = panelRowsBytes(spec.weights, kRowBuckets.back());
   return slice;
+}
+
+// What the widened path needs: A as f32 for all, and each worker's panels.
+struct WidenedScratch {
+  size_t a = 0;
+  size_t scratchpad = 0, sums = 0, panels = 0;
+  size_t slice() const { return scratchpad + sums + panels; }
+  size_t bytes(int threads) const { return a + slice() * size_t(threads); }
+};
+
+WidenedScratch widenedScratch(const LinearSpec& spec) {
+  const PackedShape& w = spec.weights;
+  WidenedScratch s;
+  s.a = panelRowsBytes(w, kWidenedRows);
+  const int64_t block = kWidenedPanels * kPanelColumns, rowLength = w.blocks() * w.blockK();
+  for (int64_t n : {std::min(block, w.n), w.n % block}) {
+    if (n == 0) continue;
+    for (int64_t m : kRowBuckets)
+      s.scratchpad =
+          std::max(s.scratchpad,
+                   matmulPrimitive(chunkKey(spec, DType::F32, rowLength, m, n))->scratchBytes());
+  }
+  s.scratchpad = alignUp64(s.scratchpad);
+  s.sums = alignUp64(size_t(kRowBuckets[0] * block) * 4);
+  s.panels = size_t(kWidenedPanels) * PackedShape{DType::F32, w.k, w.n}.panelBytes();
+  return s;
 }
 
 size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
@@ -103,6 +143,8 @@ size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
       return amxGemmScratchBytes(spec.weights, threads);
     case Path::OneDnn:
       return oneDnnSlice(spec, threads).bytes() * size_t(threads);
+    case Path::Widened:
+      return std::max(widenedScratch(spec).bytes(threads), panelGemmScratchBytes(spec.weights));
   }
   return panelGemmScratchBytes(spec.weights);
 }
@@ -127,7 +169,8 @@ void runOneDnn(const LinearSpec& spec, const LinearArgs& args, const Epilogue& e
                 ceilDiv(col1, kPanelColumns), epilogue);
       return;
     }
-    matmulPrimitive(chunkKey(spec, *bucket, col1 - col0))->execute(from, panels, sums, slice);
+    matmulPrimitive(chunkKey(spec, w.dtype, spec.lda, *bucket, col1 - col0))
+        ->execute(from, panels, sums, slice);
     kernels.store(sums, col1 - col0, *bucket, col1 - col0, row0, col0, epilogue);
     row0 += *bucket;
   }
@@ -158,13 +201,61 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
   }
 }
 
+// bf16 data as f32: each block of weights is widened once for many rows, which costs little, and
+// f32 multiply-adds do the rest.
+void widenedGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
+                 KernelIsa isa, ThreadPool& pool, Scratch scratch) {
+  const PackedShape& w = spec.weights;
+  const PackedShape wide{DType::F32, w.k, w.n};
+  const PanelKernels& kernels = panelKernels(isa);
+  const WidenedScratch sizes = widenedScratch(spec);
+  const int64_t rowLength = w.blocks() * w.blockK(), rest = args.m % kRowBuckets.back();
+  const uint16_t* from = static_cast<const uint16_t*>(args.a);
+  char* base = static_cast<char*>(scratch.data);
+  float* a = reinterpret_cast<float*>(base);
+  for (int64_t row0 = 0; row0 < args.m - rest; row0 += kWidenedRows) {
+    const int64_t rows = std::min(kWidenedRows, args.m - rest - row0);
+    pool.parallelFor(0, rows, 1, [&](int64_t begin, int64_t end, int) {
+      preparePanelRows(w, kPanelKernelsAvx512, from + (row0 + begin) * spec.lda, spec.lda,
+                       end - begin, a + begin * rowLength);
+    });
+    pool.run(ceilDiv(w.panels(), kWidenedPanels), [&](int64_t index, int worker) {
+      char* slice = base + sizes.a + size_t(worker) * sizes.slice();
+      float* sums = reinterpret_cast<float*>(slice + sizes.scratchpad);
+      char* panels = slice + sizes.scratchpad + sizes.sums;
+      const int64_t panel0 = index * kWidenedPanels;
+      const int64_t panel1 = std::min(w.panels(), panel0 + kWidenedPanels);
+      for (int64_t p = panel0; p < panel1; ++p)
+        widenPanel(static_cast<const char*>(args.weights) + p * w.panelBytes(), wide.blocks(),
+                   panels + (p - panel0) * wide.panelBytes());
+      const int64_t col0 = panel0 * kPanelColumns;
+      const int64_t columns = std::min(w.n, panel1 * kPanelColumns) - col0;
+      for (int64_t row = 0; row < rows;) {
+        const int64_t bucket = *std::find_if(kRowBuckets.begin(), kRowBuckets.end(),
+                                             [&](int64_t count) { return count <= rows - row; });
+        matmulPrimitive(chunkKey(spec, DType::F32, rowLength, bucket, columns))
+            ->execute(a + row * rowLength, panels, sums, slice);
+        kernels.store(sums, columns, bucket, columns, row0 + row, col0, epilogue);
+        row += bucket;
+      }
+    });
+  }
+  if (rest == 0) return;
+  const int64_t done = args.m - rest, size = int64_t(sizeOf(spec.outDType));
+  Epilogue last = epilogue;
+  last.c = static_cast<char*>(epilogue.c) + done * epilogue.ldc * size;
+  if (epilogue.residual)
+    last.residual = static_cast<const char*>(epilogue.residual) + done * epilogue.ldr * size;
+  panelGemm(w, isa, rest, from + done * spec.lda, spec.lda, args.weights, last, pool, scratch);
+}
+
 }  // namespace
 
 size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
   const LinearSpec spec = withDefaults(given);
   if (spec.weights.n == 0) return 0;
   size_t few = pathScratchBytes(choosePath(spec, 1, isa), spec, threads);
-  size_t many = pathScratchBytes(choosePath(spec, kPanelRows + 1, isa), spec, threads);
+  size_t many = pathScratchBytes(choosePath(spec, kRowBuckets.back(), isa), spec, threads);
   return std::max(few, many);
 }
 
@@ -199,6 +290,9 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
       break;
     case Path::OneDnn:
       oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
+      break;
+    case Path::Widened:
+      widenedGemm(spec, args, epilogue, isa, pool, scratch);
       break;
   }
 }

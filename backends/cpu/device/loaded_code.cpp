@@ -14,7 +14,7 @@ namespace {
 
 // Best first; a name is a blob "code.<name>".
 std::vector<std::string> usableTiers() {
-  KernelIsa isa = KernelIsa::current();
+  const KernelIsa isa = KernelIsa::of(detectIsa());
   std::vector<std::string> tiers;
   if (isa.tier != Isa::Avx2 && isa.bf16) tiers.push_back("avx512bf16");
   if (isa.tier != Isa::Avx2) tiers.push_back("avx512");

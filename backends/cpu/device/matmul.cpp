@@ -70,7 +70,8 @@ Plan makePlan(const MatmulArgs& given, int threads, KernelIsa isa) {
 
   const bool floats = x.dtype == DType::F32 || x.dtype == DType::BF16 || x.dtype == DType::F16;
   if (floats && x.k > 0 && x.m * x.n * x.k >= kTinyWork) {
-    const bool native = x.dtype == DType::F32 || (x.dtype == DType::BF16 && isa.bf16);
+    const bool native = x.dtype == DType::F32 ||
+                        (x.dtype == DType::BF16 && isa.arithmetic != Bf16Arithmetic::Widened);
     const bool plain = isPlain(x.m, x.k, x.aRowStride, x.aColStride) &&
                        isPlain(x.k, x.n, x.bRowStride, x.bColStride);
     plan.path = native && plain ? Path::Direct : Path::Staged;

@@ -4,30 +4,21 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/device/calibration.h"
+
 namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kChunkRows = 256;
-constexpr int kMaxStreams = 8;
 
-// How one thread reads weights from memory fastest. Cores with AMX need several streams hundreds
-// of KiB apart and fetching ahead (+55 to 75 % over one stream); elsewhere the hardware follows
-// one stream at full speed and both measures cost.
-struct ReadPattern {
-  int streams;
-  int64_t prefetch;
-};
-ReadPattern readPattern() {
-  static const ReadPattern pattern =
-      machineIsa() == Isa::Amx ? ReadPattern{kMaxStreams, 1024} : ReadPattern{1, 0};
-  return pattern;
-}
+// How one thread reads weights from memory fastest, as it was measured.
+const ReadPattern& readPattern() { return calibration().reading; }
 
 // One group of panels `stride` apart, a K block of each in turn.
 void runGroup(const PackedShape& shape, PanelFn kernel, int64_t blockK, size_t aBytes,
               const PanelRows& x, int64_t row0, int rows, const char* weights, int64_t first,
               int64_t stride, int count, const PanelKernels& kernels, const Epilogue& epilogue) {
-  alignas(64) float acc[kMaxStreams][kPanelRows * kPanelColumns];
+  alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
   std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
   const int64_t panelBytes = shape.panelBytes(), prefetch = readPattern().prefetch;
   const char* a = static_cast<const char*>(x.a);

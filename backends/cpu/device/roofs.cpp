@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "backends/cpu/device/amx_tiles.h"
@@ -29,13 +31,15 @@ double fmaAvx2(int64_t rounds, float* sink) {
   return double(rounds) * 10 * 8 * 2;
 }
 
-// Reads `lines` cache lines from each of `streams` places `gap` bytes apart, in turns of 1 KiB.
-uint64_t readAvx2(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch) {
+// Reads `lines` cache lines from each of `streams` places `gap` bytes apart, in turns of `turn`
+// lines.
+uint64_t readAvx2(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch,
+                  int turn = 16) {
   __m256i sum[4] = {};
-  for (int64_t line = 0; line < lines; line += 16) {
+  for (int64_t line = 0; line < lines; line += turn) {
     for (int s = 0; s < streams; ++s) {
       const char* p = base + s * gap + line * 64;
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < turn; ++i) {
         if (prefetch) _mm_prefetch(p + prefetch + i * 64, _MM_HINT_T0);
         const __m256i* at = reinterpret_cast<const __m256i*>(p + i * 64);
         sum[i & 1] = _mm256_xor_si256(sum[i & 1], _mm256_load_si256(at));
@@ -137,6 +141,19 @@ PeakLoop peakLoop(PeakKind kind) {
   return fmaAvx2;
 }
 
+// Bytes that the system could give to programs: unused ones, and what it keeps of files.
+int64_t availableBytes() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:")) return std::atoll(line.c_str() + 13) * 1024;
+  return int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+// What a buffer has to exceed so that reading it is reading memory.
+int64_t twiceLastCache() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return 2 * (bytes > 0 ? int64_t(bytes) : int64_t(32) << 20);
+}
+
 // Page-aligned memory that is given back to the system at once.
 class Pages {
  public:
@@ -146,6 +163,7 @@ class Pages {
       throw Error(ErrorCode::OutOfMemory, "could not map " + std::to_string(bytes) +
                                               " bytes to measure the read bandwidth");
     data_ = static_cast<char*>(at);
+    madvise(at, bytes_, MADV_HUGEPAGE);  // fewer faults; a system without them goes on
   }
   ~Pages() { munmap(data_, bytes_); }
   Pages(const Pages&) = delete;
@@ -185,18 +203,24 @@ double measurePeak(PeakKind kind, ThreadPool& pool, int repeats) {
 
 PeakKind bestPeakKind(bool bf16, KernelIsa isa) {
   if (!bf16) return PeakKind::F32Fma;
-  if (isa.tier == Isa::Amx) return PeakKind::AmxBf16;
-  return isa.bf16 ? PeakKind::Bf16Dot : PeakKind::F32Fma;
+  switch (isa.arithmetic) {
+    case Bf16Arithmetic::Tiles:
+      return PeakKind::AmxBf16;
+    case Bf16Arithmetic::Dot:
+      return PeakKind::Bf16Dot;
+    case Bf16Arithmetic::Widened:
+      return PeakKind::F32Fma;
+  }
+  return PeakKind::F32Fma;
 }
 
 ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
-  constexpr int64_t kMinBytes = int64_t(64) << 20, kPage = 4096;
+  constexpr int64_t kPage = 4096;
   // Every share is a whole number of pages for each of 1, 2, 4, 8 and 16 streams.
   const int64_t unit = pool.threads() * 16 * kPage;
-  int64_t freeBytes = int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   ReadRoofs roofs;
-  roofs.bufferBytes =
-      std::max(unit, std::max(kMinBytes, std::min(bytes, freeBytes / 4)) / unit * unit);
+  roofs.bufferBytes = std::max(
+      unit, std::max(twiceLastCache(), std::min(bytes, availableBytes() / 4)) / unit * unit);
   Pages pages(roofs.bufferBytes + 2 * kPage);  // the tail keeps prefetches inside the mapping
   const int64_t share = roofs.bufferBytes / pool.threads();
   pool.run(pool.threads(), [&](int64_t index, int) {
@@ -222,6 +246,38 @@ ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
     return a.bytesPerSecond > b.bytesPerSecond;
   });
   return roofs;
+}
+
+ReadPattern measureReadPattern(ThreadPool& pool, double gain) {
+  constexpr int kRepeats = 3, kBlockLines = 64;  // a block of a packed panel is 4 KiB
+  constexpr int64_t kPage = 4096, kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
+  const int64_t unit = pool.threads() * kMaxReadStreams * kPage;
+  const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost) / unit * unit + unit;
+  Pages pages(bytes + 2 * kPage);  // the tail keeps prefetches inside the mapping
+  const int64_t share = bytes / pool.threads();
+  pool.run(pool.threads(), [&](int64_t index, int) {
+    std::memset(pages.data() + index * share, int(index) + 1, size_t(share));
+  });
+  // From the simplest on. In turns, so that what slows the machine meanwhile slows them all.
+  std::vector<ReadPattern> tried;
+  for (int streams : {1, 4, kMaxReadStreams})
+    for (int64_t prefetch : {0, 1024}) tried.push_back({streams, prefetch});
+  for (int i = 0; i < kRepeats; ++i) {
+    for (ReadPattern& p : tried) {
+      const double start = now();
+      pool.run(pool.threads(), [&](int64_t index, int) {
+        const int64_t gap = share / p.streams;
+        const uint64_t sum = readAvx2(pages.data() + index * share, gap, p.streams, gap / 64,
+                                      p.prefetch, kBlockLines);
+        keep(&sum);
+      });
+      p.bytesPerSecond = std::max(p.bytesPerSecond, double(bytes) / (now() - start));
+    }
+  }
+  double best = 0;
+  for (const ReadPattern& p : tried) best = std::max(best, p.bytesPerSecond);
+  return *std::find_if(tried.begin(), tried.end(),
+                       [&](const ReadPattern& p) { return p.bytesPerSecond * gain >= best; });
 }
 
 }  // namespace lathe::cpu

@@ -30,7 +30,7 @@ bool isF32OrBf16(Value v) {
 
 // The tiers that this machine picks from when it loads code: the best one is enough.
 std::vector<cpu::Tier> hostTiers() {
-  cpu::KernelIsa isa = cpu::KernelIsa::current();
+  const cpu::KernelIsa isa = cpu::KernelIsa::of(cpu::detectIsa());
   std::string best = isa.tier == cpu::Isa::Avx2 ? "avx2" : isa.bf16 ? "avx512bf16" : "avx512";
   std::vector<cpu::Tier> tiers = cpu::codegenTiers();
   std::erase_if(tiers, [&](const cpu::Tier& t) { return t.name != best; });
