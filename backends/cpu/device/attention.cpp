@@ -14,7 +14,8 @@
 // The rows of a group, queries x query heads that share a key head, are numbered query-major, so
 // that a tile of 32 rows spans few queries (little causal waste) and uses each key tile for the
 // whole group. With more than one row tile, keys and values are packed once per key head, then the
-// row tiles are dealt out; with one (decode), each part of the key range packs what it reads.
+// row tiles are dealt out; with one (decode), each part of the key range packs what it reads, and
+// with few rows it reads keys and values where they lie.
 
 namespace lathe::cpu {
 namespace {
@@ -26,10 +27,11 @@ struct Geometry {
   AttentionPack pack;
   int64_t group, rows, rowTiles, units, keyTiles;
   bool oneTile;   ///< decode: one row tile per key head
+  bool inPlace;   ///< few rows: keys and values are not packed
   int64_t parts;  ///< of the key range, more than 1 only with oneTile
   size_t packedTile;
   size_t resultBytes;  ///< sums, maxima and sums of weights of one part
-  size_t workerBytes, sharedBytes;
+  size_t queryBytes, workerBytes, sharedBytes;
 
   Geometry(const AttentionArgs& a, const AttentionKernels& kernels, int threads)
       : pack(a, kernels) {
@@ -39,15 +41,17 @@ struct Geometry {
     units = a.batch * a.kvHeads;
     keyTiles = ceilDiv(a.kLen, kTileKeys);
     oneTile = rowTiles == 1;
+    inPlace = rows <= kernels.inPlaceRows && a.headDim % kInPlaceLanes == 0 &&
+              a.valueDim % kInPlaceLanes == 0 && a.headDim > 0;
     parts = 1;
     if (oneTile && units < threads && keyTiles > 0)
       parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
     packedTile = alignUp64(pack.keyBytes()) + alignUp64(pack.valueBytes());
     resultBytes = alignUp64(size_t(kTileRows * pack.valueColumns) * 4) +
                   alignUp64(sizeof(RowState) * kTileRows);
-    workerBytes = alignUp64(pack.queryBytes()) + resultBytes +
-                  2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
-                  alignUp64(sizeof(float) * kTileKeys) + (oneTile ? packedTile : 0);
+    queryBytes = alignUp64(inPlace ? size_t(rows * a.headDim) * 4 : pack.queryBytes());
+    workerBytes = queryBytes + resultBytes + 2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
+                  alignUp64(sizeof(float) * kTileKeys) + (oneTile && !inPlace ? packedTile : 0);
     sharedBytes = oneTile ? (parts > 1 ? size_t(units * parts) * resultBytes : 0)
                           : size_t(units * keyTiles) * packedTile;
   }
@@ -74,7 +78,7 @@ struct Worker {
   Worker(char* at, const Geometry& g) {
     constexpr size_t scoreBytes = alignUp64(sizeof(float) * kTileRows * kTileKeys);
     query = at;
-    result = query + alignUp64(g.pack.queryBytes());
+    result = query + g.queryBytes;
     scores = reinterpret_cast<float*>(result + g.resultBytes);
     weights = reinterpret_cast<char*>(scores) + scoreBytes;
     bias = reinterpret_cast<float*>(weights + scoreBytes);
@@ -170,17 +174,21 @@ class Driver {
     return true;
   }
 
+  const char* query(int64_t unit, int64_t row) const {
+    return element(a_.q, unit / a_.kvHeads * a_.qStrides.batch +
+                             head(unit, row) * a_.qStrides.head +
+                             row / g_.group * a_.qStrides.token);
+  }
+
   void beginRows(int64_t unit, int64_t row0, int count, const Worker& w, Result& result) const {
-    const int64_t batch = unit / a_.kvHeads;
-    for (int r = 0; r < count; ++r)
-      g_.pack.query(
-          element(a_.q, batch * a_.qStrides.batch + head(unit, row0 + r) * a_.qStrides.head +
-                            (row0 + r) / g_.group * a_.qStrides.token),
-          r, w.query);
+    for (int r = 0; r < count; ++r) g_.pack.query(query(unit, row0 + r), r, w.query);
     // The blocks of the products read whole tiles: rows beyond `count` must hold numbers.
     const size_t rowBytes = size_t(g_.pack.innerDim) * g_.pack.elementBytes();
     std::fill(w.query + size_t(count) * rowBytes, w.query + g_.pack.queryBytes(), char(0));
     std::fill_n(w.weights, sizeof(float) * kTileRows * kTileKeys, char(0));
+    clear(result);
+  }
+  void clear(Result& result) const {
     std::fill_n(result.sums, kTileRows * g_.pack.valueColumns, 0.0f);
     std::fill_n(result.states, kTileRows, RowState{-kInf, 0.0f});
   }
@@ -191,6 +199,16 @@ class Driver {
     const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
     kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
                      false, w.scores);
+    weigh(unit, row0, count, tile, kernels_.bf16Operands, w, result);
+    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
+    kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), kTileKeys,
+                     columns, count, true, result.sums);
+  }
+
+  // The tile's scores become weights, and earlier sums shrink accordingly.
+  void weigh(int64_t unit, int64_t row0, int count, int64_t tile, bool bf16, const Worker& w,
+             Result& result) const {
+    const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
     ScoreRow row;
     row.scale = a_.scale;
     row.softcap = a_.softcap;
@@ -199,16 +217,36 @@ class Driver {
       const int64_t query = (row0 + r) / g_.group;
       const KeyRange range = visible(batch, query);
       row.scores = w.scores + r * kTileKeys;
-      if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
+      if (bf16) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
       row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
       row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
       row.bias = maskRow(batch, head(unit, row0 + r), query, tile, w.bias) ? w.bias : nullptr;
       float factor = kernels_.softmaxRow(row, result.states[r]);
       if (factor != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, factor);
     }
-    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
-    kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), kTileKeys,
-                     columns, count, true, result.sums);
+  }
+
+  // The same on keys and values where they lie, of which those outside `seen` are not read.
+  void addTileInPlace(int64_t unit, int count, int64_t tile, KeyRange seen, const Worker& w,
+                      Result& result) const {
+    const int64_t j0 = tile * kTileKeys;
+    const int first = int(std::max<int64_t>(0, seen.lo - j0));
+    const int end = int(std::min<int64_t>(kTileKeys, seen.hi - j0));
+    const bool bf16 = a_.dtype == DType::BF16;
+    kernels_.scoresInPlace(reinterpret_cast<const float*>(w.query), a_.headDim, key(unit, j0),
+                           a_.kStrides.token, bf16, end, count, w.scores);
+    weigh(unit, 0, count, tile, false, w, result);
+    kernels_.sumInPlace(w.scores, value(unit, j0), a_.vStrides.token, bf16, first, end, count,
+                        a_.valueDim, g_.pack.valueColumns, result.sums);
+  }
+  void queriesInPlace(int64_t unit, int count, const Worker& w) const {
+    float* to = reinterpret_cast<float*>(w.query);
+    for (int r = 0; r < count; ++r, to += a_.headDim) {
+      const char* from = query(unit, r);
+      for (int64_t d = 0; d < a_.headDim; ++d)
+        to[d] = a_.dtype == DType::F32 ? reinterpret_cast<const float*>(from)[d]
+                                       : bf16ToFloat(reinterpret_cast<const uint16_t*>(from)[d]);
+    }
   }
 
   void finishRow(int64_t unit, int64_t row, float* sums, const RowState& state) const {
@@ -278,12 +316,21 @@ class Driver {
     char* at = g_.parts > 1 ? shared_ + size_t(unit * g_.parts + part) * g_.resultBytes : w.result;
     Result result(at, g_);
     const int count = int(g_.rows);
-    beginRows(unit, 0, count, w, result);
+    if (g_.inPlace) {
+      queriesInPlace(unit, count, w);
+      clear(result);
+    } else {
+      beginRows(unit, 0, count, w, result);
+    }
     const KeyRange keys = visibleToRows(unit / a_.kvHeads, 0, g_.rows);
     const int64_t first = keys.lo / kTileKeys;
     const int64_t tiles = std::max<int64_t>(0, ceilDiv(keys.hi, kTileKeys) - first);
     for (int64_t t = first + tiles * part / g_.parts; t < first + tiles * (part + 1) / g_.parts;
          ++t) {
+      if (g_.inPlace) {
+        addTileInPlace(unit, count, t, keys, w, result);
+        continue;
+      }
       packTile(unit, t, keys.hi, w.tile);
       addTile(unit, 0, count, t, w.tile, w, result);
     }
@@ -315,10 +362,11 @@ class Driver {
   }
 
   void runDecode(ThreadPool& pool) {
+    const bool tiles = kernels_.tiles && !g_.inPlace;
     pool.run(g_.units * g_.parts, [&](int64_t index, int workerIndex) {
-      if (kernels_.tiles) amxBegin();
+      if (tiles) amxBegin();
       decodePart(index / g_.parts, index % g_.parts, workerIndex);
-      if (kernels_.tiles) amxEnd();
+      if (tiles) amxEnd();
     });
     if (g_.parts > 1)
       pool.run(g_.units * g_.rows,
@@ -351,12 +399,18 @@ bool isEmpty(const AttentionArgs& a) {
 }  // namespace
 
 const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
-  static const AttentionKernels amx{
-      true,    true, amxProduct, kAttentionAvx512Bf16.softmaxRow, kAttentionAvx512Bf16.scaleRow,
-      Isa::Amx};
+  static const AttentionKernels amx{true,
+                                    true,
+                                    amxProduct,
+                                    kAttentionAvx512Bf16.softmaxRow,
+                                    kAttentionAvx512Bf16.scaleRow,
+                                    kAttentionAvx512Bf16.scoresInPlace,
+                                    kAttentionAvx512Bf16.sumInPlace,
+                                    kAttentionAvx512Bf16.inPlaceRows,
+                                    Isa::Amx};
   if (isa.tier == Isa::Avx2) return kAttentionAvx2;
-  if (!bf16 || !isa.bf16) return kAttentionAvx512;
-  return isa.tier == Isa::Amx ? amx : kAttentionAvx512Bf16;
+  if (!bf16 || isa.arithmetic == Bf16Arithmetic::Widened) return kAttentionAvx512;
+  return isa.arithmetic == Bf16Arithmetic::Tiles ? amx : kAttentionAvx512Bf16;
 }
 
 size_t attentionScratchBytes(const AttentionArgs& args, int threads, KernelIsa isa) {

@@ -11,11 +11,13 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 #include "backends/cpu/device/attention_product_f32.inc"
+#include "backends/cpu/device/attention_in_place.inc"
 
 LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx2 = {false, false, productF32, softmaxRow, scaleRow, Isa::Avx2};
+const AttentionKernels kAttentionAvx2 = {
+    false, false, productF32, softmaxRow, scaleRow, scoresInPlace, sumInPlace, 8, Isa::Avx2};
 
 }  // namespace lathe::cpu

@@ -14,6 +14,7 @@ inline void narrowTo(uint16_t*, __m512) { __builtin_unreachable(); }
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 #include "backends/cpu/device/attention_product_f32.inc"
+#include "backends/cpu/device/attention_in_place.inc"
 
 }  // namespace plain
 LATHE_ISA_END
@@ -64,9 +65,23 @@ LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx512 = {
-    false, false, plain::productF32, plain::softmaxRow, plain::scaleRow, Isa::Avx512};
-const AttentionKernels kAttentionAvx512Bf16 = {
-    true, false, dot::productBf16, dot::softmaxRow, dot::scaleRow, Isa::Avx512};
+const AttentionKernels kAttentionAvx512 = {false,
+                                           false,
+                                           plain::productF32,
+                                           plain::softmaxRow,
+                                           plain::scaleRow,
+                                           plain::scoresInPlace,
+                                           plain::sumInPlace,
+                                           16,
+                                           Isa::Avx512};
+const AttentionKernels kAttentionAvx512Bf16 = {true,
+                                               false,
+                                               dot::productBf16,
+                                               dot::softmaxRow,
+                                               dot::scaleRow,
+                                               plain::scoresInPlace,
+                                               plain::sumInPlace,
+                                               16,
+                                               Isa::Avx512};
 
 }  // namespace lathe::cpu

@@ -21,6 +21,9 @@ struct ScoreRow {
   bool hideInfinite = false;    ///< a bias of -inf hides its key whatever the score is
 };
 
+/// Head dims that are multiples of it can be read in place.
+inline constexpr int64_t kInPlaceLanes = 16;
+
 /// Running maximum and sum of one row of online softmax.
 struct RowState {
   float max;
@@ -41,6 +44,17 @@ struct AttentionKernels {
   float (*softmaxRow)(const ScoreRow& row, RowState& state);
   /// row[0..count) *= factor, count a multiple of 16.
   void (*scaleRow)(float* row, int64_t count, float factor);
+  /// scores[r][0..count) = query[r] . keys[j], where keys lie `stride` elements apart; `query` is
+  /// f32 [rows][headDim], headDim a multiple of kInPlaceLanes. Rows of scores are kTileKeys apart;
+  /// what is behind `count` in them is undefined.
+  void (*scoresInPlace)(const float* query, int64_t headDim, const void* keys, int64_t stride,
+                        bool bf16, int count, int rows, float* scores);
+  /// sums[r][0..columns) += weights[r][j] x values[j] for the keys [first, count); `columns` is a
+  /// multiple of kInPlaceLanes.
+  void (*sumInPlace)(const float* weights, const void* values, int64_t stride, bool bf16, int first,
+                     int count, int rows, int64_t columns, int64_t sumStride, float* sums);
+  /// So many rows read keys and values where they lie; more are faster on packed copies.
+  int inPlaceRows;
   /// Whose transpose packs the keys.
   Isa tier;
 };
