@@ -196,7 +196,7 @@ class Driver {
   // Adds one tile of keys to the rows' results.
   void addTile(int64_t unit, int64_t row0, int count, int64_t tile, const char* packedTile,
                const Worker& w, Result& result) const {
-    const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
+    const int64_t columns = g_.pack.valueColumns;
     kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
                      false, w.scores);
     weigh(unit, row0, count, tile, kernels_.bf16Operands, w, result);
