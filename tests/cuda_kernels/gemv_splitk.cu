@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// y[n] = sum_k w[n,k] * x[k]; bf16 weights and input, f32 out. One warp per row, 8 rows per block,
-// grid = (n / 8, splits). Partial sums go to ws[split][n]; the last block of a row group adds them
-// in split order (deterministic). counter[] must be zero.
+// y[n] = sum_k w[n,k] * x[k]; bf16 weights and input, f32 out. One warp per row, 8 rows per block, grid = (n / 8, splits).
+// Partial sums go to ws[split][n]; the last block of a row group adds them in split order (deterministic). counter[] must be zero.
 #include "lathe_device.cuh"
 extern "C" __global__ void __launch_bounds__(256)
-    gemv_splitk(const bf16* __restrict__ w, const bf16* __restrict__ x, float* y, float* ws,
-                u32* counter, int n, int k) {
+gemv_splitk(const bf16* __restrict__ w, const bf16* __restrict__ x, float* y, float* ws, u32* counter, int n, int k) {
   LATHE_SHARED(u32, last, 1);
-  const int lane = threadIdx.x & 31, row = (int)(blockIdx.x * 8 + (threadIdx.x >> 5)),
-            per = k / (int)gridDim.y;
+  const int lane = threadIdx.x & 31, row = (int)(blockIdx.x * 8 + (threadIdx.x >> 5)), per = k / (int)gridDim.y;
   const bf16* wr = w + (u64)row * k;
   const int k1 = ((int)blockIdx.y + 1) * per;
   float s = 0.0f;
   for (int c = (int)blockIdx.y * per + lane * 8; c < k1; c += 256) {
     const f32x8 a = load_bf16x8(wr + c), b = load_bf16x8(x + c);
-#pragma unroll
+    #pragma unroll
     for (int j = 0; j < 8; ++j) s = fmaf(a.v[j], b.v[j], s);
   }
   s = warp_sum(s);

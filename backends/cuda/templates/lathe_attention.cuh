@@ -283,8 +283,7 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
     const long long row = firstRow + r;
     if (row > lastRow) break;
     const long long head = firstHead + row % T::kPack;
-    st_global_16(
-        a.y + batch * a.ys.batch + head * a.ys.head + row / T::kPack * a.ys.token + chunk * 8,
-        ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
+    const long long to = batch * a.ys.batch + head * a.ys.head + row / T::kPack * a.ys.token;
+    st_global_16(a.y + to + chunk * 8, ld_shared_16(shared + r * T::kValuePitch + chunk * 16));
   }
 }
