@@ -93,12 +93,12 @@ Value pullNegation(Op op, OpMaker& m) {
 }
 
 void addSelects(RewritePatternSet& patterns) {
-  addRewrite<SelectOp>(patterns, "select-proved", [](SelectOp op, OpMaker&) -> Value {
+  addRewrite<SelectOp>(patterns, "select-proved", [](SelectOp op, OpMaker& m) -> Value {
     if (op.getA() == op.getB() && op.getA().getType() == op.getType()) return op.getA();
     auto proved = provedCondition(op.getCondition());
     if (!proved) return {};
     Value taken = *proved ? op.getA() : op.getB();
-    return taken.getType() == op.getType() ? taken : Value();
+    return taken.getType() == op.getType() ? taken : m.broadcast(taken, dimsOf(op.getType()));
   });
   addRewrite<SelectOp>(patterns, "select-negated", [](SelectOp op, OpMaker& m) -> Value {
     auto n = op.getCondition().getDefiningOp<LogicalNotOp>();

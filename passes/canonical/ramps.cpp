@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons. All rewrites are exact.
+// Comparisons and tables of indices. All rewrites are exact.
 //
 //   c < x, ramp < x         x > c, x > ramp            constants and index ramps on the right
 //   a > b, a >= b           b < a, b <= a              where both sides are of one kind
 //   i < j + 1, i - j <= 0   i <= j                     of integers made of index ramps
+//   gather(table, i)        a ramp or a number         where its elements follow from their places
 #include "passes/canonical/ramps.h"
 
 #include <array>
 #include <cmath>
 
 #include "passes/canonical/canonical.h"
+#include "passes/canonical/index_values.h"
 #include "passes/canonical/values.h"
 
 using namespace mlir;
@@ -123,12 +125,11 @@ Value splitDifference(CompareOp op, OpMaker& m) {
   return m.compare(p, difference.getA(), difference.getB());
 }
 
-}  // namespace
-
-std::optional<bool> provedCondition(Value condition) {
+// Of ramps inside and outside their range.
+std::optional<bool> provedByRange(Value condition) {
   if (auto c = constantOf(condition)) return *c != 0;
   if (auto stretched = condition.getDefiningOp<BroadcastOp>())
-    return provedCondition(stretched.getX());
+    return provedByRange(stretched.getX());
   auto op = condition.getDefiningOp<CompareOp>();
   if (!op) return std::nullopt;
   auto a = rangeOf(op.getA()), b = rangeOf(op.getB());
@@ -153,7 +154,48 @@ std::optional<bool> provedCondition(Value condition) {
   }
 }
 
+// A gather of indices that are known by their places, such as a table of positions flattened and
+// read row by row, is an index ramp or a number.
+Value knownGather(GatherOp op, OpMaker& m) {
+  auto integer = dyn_cast<IntegerType>(elementOf(op));
+  if (!integer || integer.getWidth() < 32) return {};
+  auto known = indexValueOf(op);
+  if (!known) return {};
+  std::optional<size_t> along;
+  int64_t offset = 0;
+  for (auto& [symbols, factor] : known->value.terms()) {
+    auto axis = symbols.size() == 1 ? llvm::find(known->axes, symbols[0]) : known->axes.end();
+    if (symbols.empty()) {
+      offset = factor;
+    } else if (axis == known->axes.end() || factor != 1 || along) {
+      return {};
+    } else {
+      along = size_t(axis - known->axes.begin());
+    }
+  }
+  auto dims = dimsOf(op.getType());
+  Value value = scalarLike(m, op, double(offset));
+  if (along) {
+    SmallVector<StringAttr> shape(dims.size(), m.dim(DimExpr(1)));
+    shape[*along] = dims[*along];
+    Value ramp = m.reshape(m.iota({dims[*along]}, 0, integer), shape);
+    value = offset ? m.make<AddOp>(ramp, value) : ramp;
+  }
+  return m.broadcast(value, dims);
+}
+
+}  // namespace
+
+std::optional<bool> provedCondition(Value condition) {
+  if (auto proved = provedByRange(condition)) return proved;
+  if (!elementOf(condition).isInteger(1)) return std::nullopt;
+  auto known = indexValueOf(condition);
+  auto number = known ? known->value.asConstant() : std::nullopt;
+  return number ? std::optional(*number != 0) : std::nullopt;
+}
+
 void addRampPatterns(RewritePatternSet& patterns) {
+  addRewrite<GatherOp>(patterns, "known-gather", knownGather);
   addRewrite<CompareOp>(patterns, "order-sides", orderSides);
   addRewrite<CompareOp>(patterns, "drop-one", dropOne);
   addRewrite<CompareOp>(patterns, "split-difference", splitDifference);
