@@ -142,6 +142,23 @@ Value weightMatrix(MatmulOp op, OpMaker& m) {
   return m.make<MatmulOp>(op.getA(), m.reshape(op.getB(), ArrayRef(dims).take_back(2)));
 }
 
+// Every product with the same matrix is the product with that matrix.
+Value stretchedMatrix(MatmulOp op, OpMaker& m) {
+  auto stretched = op.getB().getDefiningOp<BroadcastOp>();
+  if (!stretched || tensorType(stretched.getX()).getRank() < 2) return {};
+  auto from = ArrayRef(dimsOf(tensorType(stretched.getX()))).take_back(2).vec();
+  if (from != ArrayRef(dimsOf(tensorType(stretched))).take_back(2).vec()) return {};
+  Value matrices = stretched.getX();
+  auto dims = dimsOf(tensorType(matrices));
+  if (!llvm::all_of(ArrayRef(dims).drop_back(2), isOne)) return {};
+  // The leading axes are those of the left side alone.
+  auto left = dimsOf(tensorType(op.getA())), result = dimsOf(op.getType());
+  if (left.size() != result.size() || ArrayRef(left).drop_back(2) != ArrayRef(result).drop_back(2))
+    return {};
+  if (dims.size() > 2) matrices = m.reshape(matrices, ArrayRef(dims).take_back(2));
+  return m.make<MatmulOp>(op.getA(), matrices);
+}
+
 }  // namespace
 
 void addAxisMapPatterns(RewritePatternSet& patterns) {
@@ -156,6 +173,7 @@ void addAxisMapPatterns(RewritePatternSet& patterns) {
   });
   addRewrite<TransposeOp>(patterns, "transpose-of-product", transposeOfProduct);
   addRewrite<MatmulOp>(patterns, "weight-matrix", weightMatrix);
+  addRewrite<MatmulOp>(patterns, "stretched-matrix", stretchedMatrix);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDimsBehind);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceMeanOp>);
   addRewrite<ReshapeOp>(patterns, "keep-dims", keepDims<ReduceSumOp>);

@@ -4,7 +4,8 @@
 //   reshape [.., g, ..] to [.., g, 1, ..] ── broadcast [.., g, n, ..] ── reshape [.., g*n, ..]
 //
 // from a gather by 0 0 1 1 .. and from a concat of slices 0 0 1 1 .. . The order a b a b is another
-// value and stays. A transpose that moves the axis comes before the repetition. All are exact.
+// value and stays. A transpose that moves the axis comes before the repetition. Attention takes the
+// heads before they are repeated. All are exact.
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/values.h"
 
@@ -138,12 +139,44 @@ Value transposeFirst(TransposeOp op, OpMaker& m) {
   return swaps ? m.swapLastTwo(x) : x;
 }
 
+// The heads [b, g, 1, t, d] of which [b, g n, t, d] has each n times in a row; null if it has not.
+Value copiedHeads(Value v) {
+  auto merge = v.getDefiningOp<ReshapeOp>();
+  auto stretch = merge ? merge.getX().getDefiningOp<BroadcastOp>() : BroadcastOp();
+  if (!stretch || tensorType(v).getRank() != 4 || tensorType(stretch.getX()).getRank() != 5)
+    return {};
+  auto one = dimsOf(tensorType(stretch.getX())), many = dimsOf(tensorType(stretch));
+  if (!isOne(one[2]) || isOne(many[2]) || !many[1] || !many[2]) return {};
+  one[2] = many[2];
+  auto merged = many;
+  merged.erase(merged.begin() + 2);
+  merged[1] = dimAttr(v.getContext(), exprOf(many[1]) * exprOf(many[2]));
+  return one == many && merged == dimsOf(tensorType(v)) ? stretch.getX() : Value();
+}
+
+// A query head of attention finds its key head itself.
+Value headsOfAttention(AttentionOp op, OpMaker& m) {
+  Value k = copiedHeads(op.getK()), v = copiedHeads(op.getV());
+  if (!k || !v || dimOf(tensorType(k), 1) != dimOf(tensorType(v), 1)) return {};
+  auto heads = [&](Value copied) {
+    auto dims = dimsOf(tensorType(copied));
+    dims.erase(dims.begin() + 2);
+    return m.reshape(copied, dims);
+  };
+  Value key = heads(k), value = heads(v);
+  auto grouped = cast<AttentionOp>(m.b.clone(*op));
+  grouped.getKMutable().assign(key);
+  grouped.getVMutable().assign(value);
+  return grouped.getY();
+}
+
 }  // namespace
 
 void addRepeatPatterns(RewritePatternSet& patterns) {
   addRewrite<GatherOp>(patterns, "repeat-from-gather", fromGather);
   addRewrite<ConcatOp>(patterns, "repeat-from-concat", fromConcat);
   addRewrite<TransposeOp>(patterns, "transpose-before-repeat", transposeFirst);
+  addRewrite<AttentionOp>(patterns, "heads-of-attention", headsOfAttention);
 }
 
 }  // namespace lathe

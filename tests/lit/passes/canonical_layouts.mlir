@@ -156,3 +156,29 @@ func.func @weight_matrix(%x: tensor<2x3x4xf32>, %k: tensor<1x4x6xf32>) -> (tenso
   %z = lathe.matmul %x, %k : tensor<2x3x4xf32>, tensor<1x4x6xf32>
   return %y, %z : tensor<2x3x6xf32>, tensor<2x3x6xf32>
 }
+
+// A matrix stretched over the batch is the matrix, with an axis of 1 too.
+// CHECK-LABEL: @stretched_matrix
+// CHECK-NEXT: lathe.matmul %arg0, %arg1 : tensor<2x3x4xf32>, tensor<4x6xf32>
+// CHECK-NEXT: %[[M:.*]] = lathe.reshape %arg2 to <4, 6>
+// CHECK-NEXT: lathe.matmul %arg0, %[[M]] : tensor<2x3x4xf32>, tensor<4x6xf32>
+func.func @stretched_matrix(%x: tensor<2x3x4xf32>, %w: tensor<4x6xf32>, %v: tensor<1x4x6xf32>) -> (tensor<2x3x6xf32>, tensor<2x3x6xf32>) {
+  %a = lathe.broadcast %w to <2, 4, 6> : tensor<4x6xf32>
+  %y = lathe.matmul %x, %a : tensor<2x3x4xf32>, tensor<2x4x6xf32>
+  %b = lathe.broadcast %v to <2, 4, 6> : tensor<1x4x6xf32>
+  %z = lathe.matmul %x, %b : tensor<2x3x4xf32>, tensor<2x4x6xf32>
+  return %y, %z : tensor<2x3x6xf32>, tensor<2x3x6xf32>
+}
+
+// The batch comes from the matrix; a vector is stretched to one; the matrices differ.
+// CHECK-LABEL: @stretched_and_needed
+// CHECK-COUNT-2: lathe.broadcast
+// CHECK: lathe.matmul %{{.*}}, %arg3
+func.func @stretched_and_needed(%x: tensor<1x3x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %m: tensor<2x4x6xf32>) -> (tensor<2x3x6xf32>, tensor<1x3x6xf32>, tensor<2x3x6xf32>) {
+  %a = lathe.broadcast %w to <2, 4, 6> : tensor<4x6xf32>
+  %y = lathe.matmul %x, %a : tensor<1x3x4xf32>, tensor<2x4x6xf32>
+  %b = lathe.broadcast %v to <1, 4, 6> : tensor<6xf32>
+  %z = lathe.matmul %x, %b : tensor<1x3x4xf32>, tensor<1x4x6xf32>
+  %u = lathe.matmul %x, %m : tensor<1x3x4xf32>, tensor<2x4x6xf32>
+  return %y, %z, %u : tensor<2x3x6xf32>, tensor<1x3x6xf32>, tensor<2x3x6xf32>
+}

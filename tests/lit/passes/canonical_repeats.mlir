@@ -67,3 +67,36 @@ func.func @repeat_then_transpose(%q: !r, %k: !early) -> tensor<2x4x?x?xf32, #lat
   %5 = lathe.matmul %q, %4 : !r, tensor<2x4x8x?xf32, #lathe.dims<2, 4, 8, seq>>
   return %5 : tensor<2x4x?x?xf32, #lathe.dims<2, 4, seq, seq>>
 }
+
+// Query heads find the key heads themselves, whatever stood in front of the repetition.
+// CHECK-LABEL: @heads_of_attention
+// CHECK-NEXT: %[[V:.*]] = lathe.reshape %arg2 to <2, 2, seq, 8>
+// CHECK-NEXT: lathe.attention %arg0, %arg1, %[[V]]
+// CHECK-SAME: causal top_left
+!five = tensor<2x2x1x?x8xf32, #lathe.dims<2, 2, 1, seq, 8>>
+!copies = tensor<2x2x2x?x8xf32, #lathe.dims<2, 2, 2, seq, 8>>
+func.func @heads_of_attention(%q: !r, %k: !k, %v: !five) -> !r {
+  %0 = lathe.reshape %k to <2, 2, 1, seq, 8> : !k
+  %1 = lathe.broadcast %0 to <2, 2, 2, seq, 8> : !five
+  %2 = lathe.reshape %1 to <2, 4, seq, 8> : !copies
+  %3 = lathe.broadcast %v to <2, 2, 2, seq, 8> : !five
+  %4 = lathe.reshape %3 to <2, 4, seq, 8> : !copies
+  %5 = lathe.attention %q, %2, %4 scale 0.5 causal top_left : !r, !r, !r
+  return %5 : !r
+}
+
+// The whole list again pairs other heads; values that are not repeated keep the keys' copies.
+// CHECK-LABEL: @other_heads_of_attention
+// CHECK-COUNT-2: lathe.broadcast
+!list = tensor<2x1x2x?x8xf32, #lathe.dims<2, 1, 2, seq, 8>>
+func.func @other_heads_of_attention(%q: !r, %k: !k, %v: !r) -> (!r, !r) {
+  %0 = lathe.reshape %k to <2, 1, 2, seq, 8> : !k
+  %1 = lathe.broadcast %0 to <2, 2, 2, seq, 8> : !list
+  %2 = lathe.reshape %1 to <2, 4, seq, 8> : !copies
+  %4 = lathe.attention %q, %2, %2 scale 0.5 : !r, !r, !r
+  %5 = lathe.reshape %k to <2, 2, 1, seq, 8> : !k
+  %6 = lathe.broadcast %5 to <2, 2, 2, seq, 8> : !five
+  %7 = lathe.reshape %6 to <2, 4, seq, 8> : !copies
+  %9 = lathe.attention %q, %7, %v scale 0.5 : !r, !r, !r
+  return %4, %9 : !r, !r
+}
