@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   x ── rms_norm gain ── rope ──                           norm_rope(x, gain, cos, sin)
+//   x ── rms_norm gain ── transpose ── rope ──              the same of transpose(x), whose last
+//                                                           axis is that of x
 //
 //   x ── (rms_norm gain) ── rope ── update ──               rope_append(cache, x, gain, cos, sin,
 //                           cache, positions ┘                          positions)
@@ -26,6 +28,25 @@ void normRope(DagPattern& p) {
   p.replaceWith([=](Match& m) -> Value {
     auto op = m[norm].getDefiningOp<RmsNormOp>();
     return m.make("lathe.norm_rope", {m[x], m[gain], m[cos], m[sin]},
+                  {pairing(cast<RopeOp>(m.root()).getPairing()),
+                   {"epsilon", op.getEpsilon().convertToDouble()},
+                   rounding(op.getRounding())});
+  });
+}
+
+void normTurnedRope(DagPattern& p) {
+  p.phase(kComposites);
+  Tensor x = p.any(), gain = p.any(), cos = p.any(), sin = p.any();
+  Tensor norm = anyRmsNorm(p, x, gain);
+  Tensor turned = p.anyAttribute(transpose(norm, {0}), "permutation");
+  p.root(p.emit("lathe.rope", {turned, cos, sin}, {}, std::source_location::current()));
+  p.replaceWith([=](Match& m) -> Value {
+    auto permutation = m[turned].getDefiningOp<TransposeOp>().getPermutation();
+    if (permutation.back() != int64_t(permutation.size()) - 1)
+      return m.decline("'permutation' of lathe.transpose: the normed axis does not stay the last");
+    auto op = m[norm].getDefiningOp<RmsNormOp>();
+    Value first = m.make("lathe.transpose", {m[x]}, {{"permutation", permutation.vec()}});
+    return m.make("lathe.norm_rope", {first, m[gain], m[cos], m[sin]},
                   {pairing(cast<RopeOp>(m.root()).getPairing()),
                    {"epsilon", op.getEpsilon().convertToDouble()},
                    rounding(op.getRounding())});
@@ -60,6 +81,7 @@ void append(DagPattern& p, bool normed) {
 
 void addNormRopePatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "norm_rope", normRope);
+  addPattern(library, context, "norm_rope-turned", normTurnedRope);
   addPattern(library, context, "rope_append", [](DagPattern& p) { append(p, false); });
   addPattern(library, context, "rope_append-normed", [](DagPattern& p) { append(p, true); });
 }

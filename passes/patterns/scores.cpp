@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "passes/rewrite/weight_only.h"
+
 using namespace mlir;
 
 namespace lathe {
@@ -34,6 +36,20 @@ std::optional<Additive> readAdditive(Value bias) {
   double fill = hidden ? *a : *b;
   if (fill > kAbsorbingFill || (hidden ? *b : *a) != 0) return std::nullopt;
   return Additive{select.getCondition(), hidden, fill};
+}
+
+// Rows of a table of weights, laid out anew: a learnt bias, no mask.
+bool isLearntBias(Value v) {
+  while (Operation* op = v.getDefiningOp()) {
+    if (isLoadedWeight(v)) return true;
+    if (auto rows = dyn_cast<EmbeddingOp>(op))
+      v = rows.getTable();
+    else if (isa<GatherOp>(op) || (op->hasTrait<fact::IsMovement>() && op->getNumOperands() == 1))
+      v = op->getOperand(0);
+    else
+      return false;
+  }
+  return false;
 }
 
 bool leadsToProduct(Value v) {
@@ -227,8 +243,15 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   }
   if (left == right) return stop("one operand of lathe.add must come from lathe.matmul");
   Value bias = left ? sum.getB() : sum.getA();
+  // The exponential of a score does not tell -0 from 0.
+  if (auto number = splatValue(bias); number && *number == 0) {
+    base = left ? sum.getA() : sum.getB();
+    return base.getType() == sum.getType() ? Step::Read : stop("lathe.add stretches the scores");
+  }
   // What the sum hides lies below the fill: a row of both is not uniform.
-  if (fill_ && !std::isinf(*fill_)) return stop("lathe.add: a mask is added under a finite fill");
+  // A learnt bias is lost in a fill that was added.
+  if (fill_ && !std::isinf(*fill_) && !(addsFill_ && isLearntBias(bias)))
+    return stop("lathe.add: a mask is added under a finite fill");
   if (auto additive = readAdditive(bias);
       additive && (until_ == Until::Product || std::isinf(additive->fill))) {
     if (Step s = takeFill(additive->fill, tensorType(sum).getElementType()); s != Step::Read)

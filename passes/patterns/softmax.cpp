@@ -6,6 +6,8 @@
 //   p = softmax(x) ──┬──── select ──                      masked_row zero
 //                    └ is_nan ┘ (0 where true)
 //
+//   select(reduce_any(x != -inf), softmax(x), 0)          masked_row zero
+//
 //   exp(d - log(reduce_sum(exp(d))))                      softmax(x), d = x - reduce_max(x)
 //
 //   matmul(exp(d), v) / reduce_sum(exp(d))                matmul(softmax(x), v)
@@ -144,6 +146,25 @@ void whereVisibleToZero(DagPattern& p) {
   });
 }
 
+// PyTorch's own guard: where any score of the row is not -inf the softmax counts, else zeros.
+void whereAnyVisible(DagPattern& p) {
+  Tensor x = p.any();
+  Tensor soft = anyPlainSoftmax(p, x);
+  Tensor seen = anyAxes(p, reduceAny(compare(x, p.constant(-INFINITY), Compare::ne), {0}, true));
+  p.root(select(seen, soft, p.constant(0)));
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = m[soft].getDefiningOp<SoftmaxOp>();
+    if (op.getMaskedRow() == MaskedRow::uniform)
+      return m.decline("'masked_row' of the softmax: a masked row has equal weights");
+    auto axes = cast<DenseI64ArrayAttr>(m.attribute(seen, "axes")).asArrayRef();
+    if (axes != ArrayRef<int64_t>{int64_t(op.getAxis())})
+      return m.decline("'axes' of the test are not the softmax's");
+    // A row of NaN and -inf is empty for the one and not for the other.
+    if (!m.weakens(Contract::IncomingNan)) return {};
+    return m.make("lathe.softmax", {m[x], {}}, attributesOf(op, 1, 0, MaskedRow::zero));
+  });
+}
+
 void emptyRows(DagPattern& p, bool uniform, RootSpelling spelling) {
   Tensor x = p.any();
   Tensor top = anyAxes(p, reduceMax(x, {0}, true));
@@ -230,6 +251,7 @@ void addSoftmaxPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "softmax-of-logarithm", ofLogarithm);
   addPattern(library, context, "softmax-behind-product", behindProduct);
   addPattern(library, context, "softmax-where-zero", whereVisibleToZero);
+  addPattern(library, context, "softmax-where-any", whereAnyVisible);
   addPattern(library, context, "softmax-nan-to-zero", [](DagPattern& p) { nanToZero(p, false); });
   addPattern(library, context, "softmax-masked-nan-to-zero",
              [](DagPattern& p) { nanToZero(p, true); });

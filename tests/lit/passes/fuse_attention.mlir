@@ -283,3 +283,46 @@ func.func @window(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>) -> tensor<2x
   %y = lathe.matmul %w, %k : tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>
   return %y : tensor<2x3x4x8xf32>
 }
+
+// A learnt bias, as T5's, is lost where the fill is added; a mask of zeros is none.
+// CHECK-LABEL: @bias_under_added_fill
+// CHECK: lathe.attention %arg0, %arg1, %arg1 mask {{.*}} masked_row uniform
+// CHECK: lathe.attention %arg4, %arg1, %arg1 scale 1.000000e+00 : tensor
+func.func @bias_under_added_fill(%q: tensor<2x4x3x8xf32>, %k: tensor<2x4x5x8xf32>, %ids: tensor<3x5xi64>, %m: tensor<2x1x3x5xi1>, %other: tensor<2x4x3x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>) {
+  %table = lathe.weight "bias" : tensor<32x4xf32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %lowest = lathe.constant dense<-3.40282347e+38> : tensor<f32>
+  %rows = lathe.gather %table, %ids axis 0 : tensor<32x4xf32>, tensor<3x5xi64>
+  %turned = lathe.transpose %rows [2, 0, 1] : tensor<3x5x4xf32>
+  %bias = lathe.reshape %turned to <1, 4, 3, 5> : tensor<4x3x5xf32>
+  %fill = lathe.select %m, %zero, %lowest : tensor<2x1x3x5xi1>, tensor<f32>, tensor<f32>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x5x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>
+  %a = lathe.add %s, %bias : tensor<2x4x3x5xf32>, tensor<1x4x3x5xf32>
+  %b = lathe.add %a, %fill : tensor<2x4x3x5xf32>, tensor<2x1x3x5xf32>
+  %p = lathe.softmax %b axis 3 : tensor<2x4x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>
+  %none = lathe.broadcast %zero to <2, 1, 3, 5> : tensor<f32>
+  %s2 = lathe.matmul %other, %t : tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>
+  %c = lathe.add %s2, %none : tensor<2x4x3x5xf32>, tensor<2x1x3x5xf32>
+  %p2 = lathe.softmax %c axis 3 : tensor<2x4x3x5xf32>
+  %z = lathe.matmul %p2, %k : tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>
+  return %y, %z : tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>
+}
+
+// A mask of the caller's may hold -inf, which lies below the fill.
+// CHECK-LABEL: @mask_under_added_fill
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @mask_under_added_fill(%q: tensor<2x4x3x8xf32>, %k: tensor<2x4x5x8xf32>, %bias: tensor<1x4x3x5xf32>, %m: tensor<2x1x3x5xi1>) -> tensor<2x4x3x8xf32> {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %lowest = lathe.constant dense<-3.40282347e+38> : tensor<f32>
+  %fill = lathe.select %m, %zero, %lowest : tensor<2x1x3x5xi1>, tensor<f32>, tensor<f32>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x5x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>
+  %a = lathe.add %s, %bias : tensor<2x4x3x5xf32>, tensor<1x4x3x5xf32>
+  %b = lathe.add %a, %fill : tensor<2x4x3x5xf32>, tensor<2x1x3x5xf32>
+  %p = lathe.softmax %b axis 3 : tensor<2x4x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x3x8xf32>
+}

@@ -41,3 +41,29 @@ func.func @rotated_is_read(%cache: tensor<2x3x9x8xf32>, %x: tensor<2x3x1x8xf32>,
   %y = lathe.update %cache, %r, %p axis 2 : tensor<2x3x9x8xf32>, tensor<2x3x1x8xf32>, tensor<2xi64>
   return %y, %r : tensor<2x3x9x8xf32>, tensor<2x3x1x8xf32>
 }
+
+// The heads are turned behind their norm: the turn comes first.
+// CHECK-LABEL: @norm_turned_rope
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg0 [0, 2, 1, 3]
+// CHECK-NEXT: lathe.norm_rope half %[[T]] gain %arg1, %arg2, %arg2
+// CHECK-NEXT: return
+func.func @norm_turned_rope(%x: tensor<2x5x3x8xf32>, %g: tensor<8xf32>, %t: tensor<5x4xf32>) -> tensor<2x3x5x8xf32> {
+  %n = lathe.rms_norm %x, %g epsilon 0.001 : tensor<2x5x3x8xf32>, tensor<8xf32>
+  %h = lathe.transpose %n [0, 2, 1, 3] : tensor<2x5x3x8xf32>
+  %r = lathe.rope half %h, %t, %t : tensor<2x3x5x8xf32>, tensor<5x4xf32>, tensor<5x4xf32>
+  return %r : tensor<2x3x5x8xf32>
+}
+
+// The normed axis does not stay the last, or the norm has another reader.
+// CHECK-LABEL: @norm_turned_away
+// CHECK-NOT: lathe.norm_rope
+// CHECK: return
+func.func @norm_turned_away(%x: tensor<2x8x8x8xf32>, %g: tensor<8xf32>, %t: tensor<8x4xf32>) -> (tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>) {
+  %n = lathe.rms_norm %x, %g epsilon 0.001 : tensor<2x8x8x8xf32>, tensor<8xf32>
+  %h = lathe.transpose %n [0, 1, 3, 2] : tensor<2x8x8x8xf32>
+  %r = lathe.rope half %h, %t, %t : tensor<2x8x8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>
+  %m = lathe.rms_norm %x, %g epsilon 0.002 : tensor<2x8x8x8xf32>, tensor<8xf32>
+  %i = lathe.transpose %m [0, 2, 1, 3] : tensor<2x8x8x8xf32>
+  %s = lathe.rope half %i, %t, %t : tensor<2x8x8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>
+  return %r, %s, %m : tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>
+}

@@ -85,3 +85,40 @@ func.func @nan_to_one(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %q = lathe.select %n, %one, %p : tensor<4x8xi1>, tensor<f32>, tensor<4x8xf32>
   return %q : tensor<4x8xf32>
 }
+
+// PyTorch's guard for rows without a visible score.
+// CHECK-LABEL: @where_any
+// CHECK-NEXT: lathe.softmax %arg0 axis 1 masked_row zero : tensor<4x8xf32>
+// CHECK-NEXT: return
+func.func @where_any(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %p = lathe.softmax %x axis 1 : tensor<4x8xf32>
+  %v = lathe.compare ne %x, %lowest : tensor<4x8xf32>, tensor<f32>
+  %a = lathe.reduce_any %v axes [1] keep_dims true : tensor<4x8xi1>
+  %y = lathe.select %a, %p, %zero : tensor<4x1xi1>, tensor<4x8xf32>, tensor<f32>
+  return %y : tensor<4x8xf32>
+}
+
+// Another axis, another number, another value: not the guard.
+// CHECK-LABEL: @where_another
+// CHECK-COUNT-3: lathe.softmax %arg0 axis 1 : tensor<8x8xf32>
+// CHECK: return
+func.func @where_another(%x: tensor<8x8xf32>, %z: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %low = lathe.constant dense<-3.0e38> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %v = lathe.compare ne %x, %lowest : tensor<8x8xf32>, tensor<f32>
+  %p0 = lathe.softmax %x axis 1 : tensor<8x8xf32>
+  %a0 = lathe.reduce_any %v axes [0] keep_dims true : tensor<8x8xi1>
+  %y0 = lathe.select %a0, %p0, %zero : tensor<1x8xi1>, tensor<8x8xf32>, tensor<f32>
+  %w = lathe.compare ne %x, %low : tensor<8x8xf32>, tensor<f32>
+  %p1 = lathe.softmax %x axis 1 : tensor<8x8xf32>
+  %a1 = lathe.reduce_any %w axes [1] keep_dims true : tensor<8x8xi1>
+  %y1 = lathe.select %a1, %p1, %zero : tensor<8x1xi1>, tensor<8x8xf32>, tensor<f32>
+  %u = lathe.compare ne %z, %lowest : tensor<8x8xf32>, tensor<f32>
+  %p2 = lathe.softmax %x axis 1 : tensor<8x8xf32>
+  %a2 = lathe.reduce_any %u axes [1] keep_dims true : tensor<8x8xi1>
+  %y2 = lathe.select %a2, %p2, %zero : tensor<8x1xi1>, tensor<8x8xf32>, tensor<f32>
+  return %y0, %y1, %y2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
