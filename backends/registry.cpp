@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The backends of this process, by name.
 #include "lathe/backends/backend.h"
 
 #include <map>
@@ -51,16 +52,6 @@ void takePlugins(Registry& r) {
   }
 }
 }  // namespace
-
-std::string Backend::whyNotWith(const BackendOptions& options) const {
-  if (options.float64)
-    return "float64 is not supported on backend '" + std::string(name()) +
-           "'; it is an option of the backend reference";
-  if (!options.target.empty())
-    return "the target '" + options.target + "' is not supported on backend '" +
-           std::string(name()) + "'; it is an option of the backend cuda";
-  return "";
-}
 
 void registerBackend(std::unique_ptr<Backend> backend) {
   std::lock_guard lock(registry().mutex);
