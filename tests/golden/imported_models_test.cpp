@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models as others spell them: small modules of transformers 5.23.0, exported by torch 2.15.0
 // (torch.export, decomposed to core ATen) and written as IR text, one op of the dialect for each of
-// ATen's. `_eager` has the attention of transformers, the others that of PyTorch. What their authors
-// wrote as one thing is found as one thing again, and the numbers stay.
+// ATen's. `_eager` has the attention of transformers, the others that of PyTorch. What their
+// authors wrote as one thing is found as one thing again, and the numbers stay.
 #include <gtest/gtest.h>
 
 #include <regex>
