@@ -17,6 +17,8 @@
 //
 //   x ─┬─ slice :r ── rope ── concat                                           partial, r < d
 //      └─ slice r: ───────────┘
+#include <array>
+
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
@@ -112,6 +114,13 @@ void interleavedForm(DagPattern& p) {
   });
 }
 
+// Of two factors the one beside the elements of a and b together; null if neither is them.
+Value besideRotated(Match& m, std::array<Tensor, 2> factors, const Tensor& a, const Tensor& b) {
+  for (int i : {0, 1})
+    if (isSamePart(m[factors[i]], m[a], m[b])) return m[factors[1 - i]];
+  return {};
+}
+
 void doubledTables(DagPattern& p) {
   Tensor x = p.any(), cos = p.any(), sin = p.any(), a = p.any(), b = p.any();
   Tensor rotated = anyConcat(p, {neg(b), a});
@@ -121,9 +130,7 @@ void doubledTables(DagPattern& p) {
       return m.decline("'axis' of lathe.concat: the halves are not joined along the last axis");
     Value whole = joinedParts(m, m[a], m[b], Pairing::half);
     if (!whole) return m.decline("lathe.slice: the parts are not the two halves of the last axis");
-    Value other;
-    if (isSamePart(m[x], m[a], m[b])) other = m[cos];
-    if (!other && isSamePart(m[cos], m[a], m[b])) other = m[x];
+    Value other = besideRotated(m, {x, cos}, a, b);
     if (!other) return m.decline("lathe.mul: another value is scaled than the one that is rotated");
     Value c = halfOfTable(m, other, Pairing::half), s = halfOfTable(m, m[sin], Pairing::half);
     if (!c || !s)
@@ -152,7 +159,7 @@ void doubledNeighbours(DagPattern& p) {
     if (!whole || whole.getType() != m[rotated].getType())
       return m.decline(
           "lathe.slice: the parts are not the even and the odd elements of the last axis");
-    Value other = m[x] == whole ? m[cos] : m[cos] == whole ? m[x] : Value();
+    Value other = besideRotated(m, {x, cos}, a, b);
     if (!other) return m.decline("lathe.mul: another value is scaled than the one that is rotated");
     for (Value table : {other, m[sin]})
       if (!spansLastAxis(table, tensorType(whole)))

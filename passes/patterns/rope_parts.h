@@ -16,7 +16,7 @@ mlir::Value joinedParts(Match& m, mlir::Value a, mlir::Value b, Pairing pairing)
 /// if there is none.
 mlir::Value headAndRest(Match& m, mlir::Value head, mlir::Value rest);
 
-/// True if `whole` is exactly the elements of a followed by those of b.
+/// True if `whole` is exactly the elements of a and of b, which joinedParts took for its parts.
 bool isSamePart(mlir::Value whole, mlir::Value a, mlir::Value b);
 
 /// The angles of a table whose last axis holds each of them twice: the same half twice (`half`), a

@@ -104,3 +104,52 @@ func.func @wrong_axis(%x: tensor<4x8xf32>, %c: tensor<4x4xf32>, %s: tensor<4x4xf
   %y = lathe.concat %f, %g axis 0 : tensor<4x4xf32>, tensor<4x4xf32>
   return %y : tensor<8x4xf32>
 }
+
+// Partial rotation of neighbours with doubled tables, each part cut out of the value itself.
+// CHECK-LABEL: @partial_neighbours
+// CHECK: lathe.rope interleaved %arg0
+// CHECK-NEXT: return
+func.func @partial_neighbours(%x: tensor<2x3x4x12xf32>, %c: tensor<3x1x4xf32>, %s: tensor<3x1x4xf32>) -> tensor<2x3x4x12xf32> {
+  %head = lathe.slice %x starts <0, 0, 0, 0> sizes <2, 3, 4, 8> strides [1, 1, 1, 1] : tensor<2x3x4x12xf32>
+  %rest = lathe.slice %x starts <0, 0, 0, 8> sizes <2, 3, 4, 4> strides [1, 1, 1, 1] : tensor<2x3x4x12xf32>
+  %a = lathe.slice %x starts <0, 0, 0, 0> sizes <2, 3, 4, 4> strides [1, 1, 1, 2] : tensor<2x3x4x12xf32>
+  %b = lathe.slice %x starts <0, 0, 0, 1> sizes <2, 3, 4, 4> strides [1, 1, 1, 2] : tensor<2x3x4x12xf32>
+  %c0 = lathe.reshape %c to <3, 1, 4, 1> : tensor<3x1x4xf32>
+  %c1 = lathe.broadcast %c0 to <3, 1, 4, 2> : tensor<3x1x4x1xf32>
+  %c2 = lathe.reshape %c1 to <3, 1, 8> : tensor<3x1x4x2xf32>
+  %s0 = lathe.reshape %s to <3, 1, 4, 1> : tensor<3x1x4xf32>
+  %s1 = lathe.broadcast %s0 to <3, 1, 4, 2> : tensor<3x1x4x1xf32>
+  %s2 = lathe.reshape %s1 to <3, 1, 8> : tensor<3x1x4x2xf32>
+  %n = lathe.neg %b : tensor<2x3x4x4xf32>
+  %p = lathe.reshape %n to <2, 3, 4, 4, 1> : tensor<2x3x4x4xf32>
+  %q = lathe.reshape %a to <2, 3, 4, 4, 1> : tensor<2x3x4x4xf32>
+  %j = lathe.concat %p, %q axis 4 : tensor<2x3x4x4x1xf32>, tensor<2x3x4x4x1xf32>
+  %r = lathe.reshape %j to <2, 3, 4, 8> : tensor<2x3x4x4x2xf32>
+  %u = lathe.mul %head, %c2 : tensor<2x3x4x8xf32>, tensor<3x1x8xf32>
+  %v = lathe.mul %r, %s2 : tensor<2x3x4x8xf32>, tensor<3x1x8xf32>
+  %w = lathe.add %u, %v : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>
+  %y = lathe.concat %w, %rest axis 3 : tensor<2x3x4x8xf32>, tensor<2x3x4x4xf32>
+  return %y : tensor<2x3x4x12xf32>
+}
+
+// The other factor is the same width of another place.
+// CHECK-LABEL: @other_neighbours
+// CHECK-NOT: lathe.rope
+// CHECK: return
+func.func @other_neighbours(%x: tensor<2x3x4x12xf32>, %c: tensor<3x1x4xf32>) -> tensor<2x3x4x8xf32> {
+  %late = lathe.slice %x starts <0, 0, 0, 4> sizes <2, 3, 4, 8> strides [1, 1, 1, 1] : tensor<2x3x4x12xf32>
+  %a = lathe.slice %x starts <0, 0, 0, 0> sizes <2, 3, 4, 4> strides [1, 1, 1, 2] : tensor<2x3x4x12xf32>
+  %b = lathe.slice %x starts <0, 0, 0, 1> sizes <2, 3, 4, 4> strides [1, 1, 1, 2] : tensor<2x3x4x12xf32>
+  %c0 = lathe.reshape %c to <3, 1, 4, 1> : tensor<3x1x4xf32>
+  %c1 = lathe.broadcast %c0 to <3, 1, 4, 2> : tensor<3x1x4x1xf32>
+  %c2 = lathe.reshape %c1 to <3, 1, 8> : tensor<3x1x4x2xf32>
+  %n = lathe.neg %b : tensor<2x3x4x4xf32>
+  %p = lathe.reshape %n to <2, 3, 4, 4, 1> : tensor<2x3x4x4xf32>
+  %q = lathe.reshape %a to <2, 3, 4, 4, 1> : tensor<2x3x4x4xf32>
+  %j = lathe.concat %p, %q axis 4 : tensor<2x3x4x4x1xf32>, tensor<2x3x4x4x1xf32>
+  %r = lathe.reshape %j to <2, 3, 4, 8> : tensor<2x3x4x4x2xf32>
+  %u = lathe.mul %late, %c2 : tensor<2x3x4x8xf32>, tensor<3x1x8xf32>
+  %v = lathe.mul %r, %c2 : tensor<2x3x4x8xf32>, tensor<3x1x8xf32>
+  %w = lathe.add %u, %v : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>
+  return %w : tensor<2x3x4x8xf32>
+}
