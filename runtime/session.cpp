@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/runtime/session.h"
 
-#include <set>
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <ranges>
+#include <set>
 #include <thread>
 
 #include "lathe/runtime/backend_plugin.h"
@@ -19,6 +22,18 @@ static std::string namesOf(const List& list, NameOf nameOf) {
   std::string names;
   for (const auto& item : list) names += (names.empty() ? "" : ", ") + nameOf(item);
   return names.empty() ? "none" : names;
+}
+
+// Of these names, those that the graph did not declare.
+template <class Names>
+static std::vector<std::string> unknownWeights(const Program& program, const Names& names) {
+  const std::set<std::string> unread = unreadWeights(program);
+  std::set<std::string> read;
+  for (const TensorInfo& info : program.weights) read.insert(info.name);
+  std::vector<std::string> unknown;
+  for (const std::string& name : names)
+    if (!read.contains(name) && !unread.contains(name)) unknown.push_back(name);
+  return unknown;
 }
 
 struct Session::Impl {
@@ -176,19 +191,28 @@ void Session::bindWeights(const WeightSource& source) {
   impl().load();
 }
 void Session::bindWeights(const Arrays& weights) {
-  const std::set<std::string> unread = unreadWeights(*impl().program);
-  std::string extra;
-  for (auto& [name, array] : weights) {
-    bool known = unread.contains(name);
-    for (const TensorInfo& info : impl().program->weights) known |= info.name == name;
-    if (!known) extra += (extra.empty() ? "" : ", ") + name;
-  }
+  const std::vector<std::string> extra = unknownWeights(*impl().program, std::views::keys(weights));
   if (!extra.empty())
-    throw Error(ErrorCode::InvalidArgument, "the program has no weights named " + extra);
+    throw Error(ErrorCode::InvalidArgument,
+                "the program has no weights named " + namesOf(extra, std::identity()));
   bindWeights([&](const std::string& name) {
     auto it = weights.find(name);
     return it == weights.end() ? Array() : it->second;
   });
+}
+void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay) {
+  std::vector<std::string> extra = unknownWeights(*impl().program, checkpoint.names());
+  std::erase_if(extra, [&](const std::string& name) {
+    return std::ranges::any_of(
+        mayStay, [&](const std::string& end) { return name == end || name.ends_with("." + end); });
+  });
+  if (!extra.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                checkpoint.path() + " holds tensors that the program does not read: " +
+                    namesOf(extra, std::identity()) +
+                    "; declare them in the graph (a module may have a bias that its options leave "
+                    "out), or name them in `mayStay` if they are not meant to be read");
+  bindWeights([&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
 }
 void Session::bindRandomWeights(uint64_t seed) {
   bindWeights([&](const std::string& name) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "lathe/lathe.h"
+#include "lathe/runtime/safetensors.h"
 #include "runtime/memory_plan.h"
 #include "tests/unit/test_files.h"
 
@@ -311,6 +312,22 @@ TEST_P(SessionTest, WeightMistakesAreToldAllAtOnce) {
     s.bindWeights(
         Arrays{{"layer.weight", floats({3, 4})}, {"layer.bias", floats({3}).to(DType::F64)}});
   });
+}
+
+TEST_P(SessionTest, TensorsOfACheckpointThatNobodyReadsAreTold) {
+  const test::TemporaryFolder folder;
+  saveSafetensors(folder / "model.safetensors", {{"layer.weight", floats({3, 4})},
+                                                 {"layer.bias", floats({3})},
+                                                 {"head.bias", floats({3})},
+                                                 {"rotary.inv_freq", floats({2})}});
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  Session s = open(weighted());
+  expectError(kInvalid, "holds tensors that the program does not read: head.bias, rotary.inv_freq",
+              [&] { s.bindWeights(checkpoint); });
+  expectError(kInvalid, "does not read: head.bias; declare them in the graph",
+              [&] { s.bindWeights(checkpoint, {"inv_freq", "bias_of_nothing"}); });
+  s.bindWeights(checkpoint, {"head.bias", "inv_freq"});
+  EXPECT_EQ(s.run("forward", {{"x", floats({2, 4})}}).at("y").at(0), 14);
 }
 
 TEST_P(SessionTest, DeclaredWeightsMayBeGivenThoughNoOutputDependsOnThem) {

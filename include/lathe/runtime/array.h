@@ -63,6 +63,13 @@ class Array {
   /// Copies `values`; their count must equal the product of `shape`.
   static Array fromFloats(std::span<const float> values, Shape shape);
   static Array fromInts(std::span<const int64_t> values, Shape shape);
+  /// The same of numbers in braces: Array::fromFloats({1, 2, 3}, {3}).
+  static Array fromFloats(std::initializer_list<float> values, Shape shape) {
+    return fromFloats(std::span(values.begin(), values.size()), std::move(shape));
+  }
+  static Array fromInts(std::initializer_list<int64_t> values, Shape shape) {
+    return fromInts(std::span(values.begin(), values.size()), std::move(shape));
+  }
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

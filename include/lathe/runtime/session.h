@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/program.h"
 
@@ -56,11 +57,16 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   /// Checks names, dtypes and shapes of all weights, reporting every mistake at once, then runs the
-  /// `load` function. Arrays that the program reads as they are stay referenced, not copied.
+  /// `load` function. Arrays that the program reads as they are stay referenced, not copied. Nobody
+  /// can tell which other tensors a function knows: give a Checkpoint or Arrays to have them told.
   void bindWeights(const WeightSource& source);
   /// Throws Error (InvalidArgument) for names too that the graph did not declare. A weight that it
   /// declared and no output depends on may be there, and is not looked at.
   void bindWeights(const Arrays& weights);
+  /// The same from a file or folder. Throws Error (InvalidArgument), too, that names every tensor
+  /// of the checkpoint that the graph did not declare, such as the bias of a Linear without one.
+  /// What a name of `mayStay` names or ends ("rotary_emb.inv_freq") may be left over.
+  void bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay = {});
   /// Uniform in +-1/sqrt(last dim), the same everywhere for a seed: for benchmarks and examples.
   void bindRandomWeights(uint64_t seed);
 
