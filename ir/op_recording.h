@@ -27,6 +27,12 @@ class OpRecording {
   OpRecording& axes(std::string_view name, Axes axes);
   /// Throws Error (InvalidArgument) for none: PyTorch reduces all axes then, which nobody means.
   OpRecording& reducedAxes(std::string_view name, Axes axes);
+  /// Throws Error (InvalidArgument) for {0, 1} and for two of more axes: they are meant as
+  /// PyTorch's transpose(0, 1), which swapAxes is.
+  OpRecording& permutation(std::string_view name, Axes axes);
+  /// The dims of the first operand's elements under another shape; one of them may be -1: what the
+  /// others leave.
+  OpRecording& reshaped(std::string_view name, Dims dims);
 
   Tensor record();
   std::pair<Tensor, Tensor> recordPair();
@@ -34,6 +40,7 @@ class OpRecording {
  private:
   void expectThere(std::string_view name, const Tensor& x) const;
   int64_t fromFront(int64_t axis) const;
+  Dim remaining(const Dims& dims) const;
 
   std::string_view op_;
   std::source_location at_;

@@ -237,12 +237,12 @@ std::pair<Tensor, Tensor> topK(const Tensor& x, int64_t k, std::source_location 
 Tensor transpose(const Tensor& x, Axes permutation, std::source_location at) {
   return OpRecording("lathe.transpose", at)
       .operand("x", x)
-      .axes("permutation", permutation)
+      .permutation("permutation", permutation)
       .record();
 }
 
 Tensor reshape(const Tensor& x, const Dims& shape, std::source_location at) {
-  return OpRecording("lathe.reshape", at).operand("x", x).attribute("shape", shape).record();
+  return OpRecording("lathe.reshape", at).operand("x", x).reshaped("shape", shape).record();
 }
 
 Tensor broadcast(const Tensor& x, const Dims& shape, std::source_location at) {

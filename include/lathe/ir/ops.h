@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All that records ops: the functions of lathe/ir/recorded_ops.h, what is spelled with them, and
+// All that records ops: the functions of lathe/ir/recorded_ops.h and lathe/ir/composed_ops.h, and
 // operators.
+#include "lathe/ir/composed_ops.h"
 #include "lathe/ir/recorded_ops.h"
 
 namespace lathe {
@@ -49,5 +50,35 @@ inline Tensor operator*(double a, const Operand& b) {
 inline Tensor operator/(double a, const Operand& b) {
   return div(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
 }
+
+// Comparisons give bool tensors, elementwise. A tensor is no condition of C++: `if (a == b)` does
+// not compile.
+#define LATHE_COMPARISON(op, predicate)                                                \
+  inline Tensor operator op(const Operand& a, const Operand& b) {                      \
+    return compare(a.tensor, b.tensor, Compare::predicate, a.at);                      \
+  }                                                                                    \
+  inline Tensor operator op(const Operand& a, double b) {                              \
+    return compare(a.tensor, scalarLike(a.tensor, b, a.at), Compare::predicate, a.at); \
+  }                                                                                    \
+  inline Tensor operator op(double a, const Operand& b) {                              \
+    return compare(scalarLike(b.tensor, a, b.at), b.tensor, Compare::predicate, b.at); \
+  }
+LATHE_COMPARISON(==, eq)
+LATHE_COMPARISON(!=, ne)
+LATHE_COMPARISON(<, lt)
+LATHE_COMPARISON(<=, le)
+LATHE_COMPARISON(>, gt)
+LATHE_COMPARISON(>=, ge)
+#undef LATHE_COMPARISON
+// Logical for bool tensors, of the bits for integers.
+inline Tensor operator&(const Operand& a, const Tensor& b) {
+  return a.tensor.dtype(a.at) == DType::Bool ? logicalAnd(a.tensor, b, a.at)
+                                             : bitwiseAnd(a.tensor, b, a.at);
+}
+inline Tensor operator|(const Operand& a, const Tensor& b) {
+  return a.tensor.dtype(a.at) == DType::Bool ? logicalOr(a.tensor, b, a.at)
+                                             : bitwiseOr(a.tensor, b, a.at);
+}
+inline Tensor operator!(const Operand& x) { return logicalNot(x.tensor, x.at); }
 
 }  // namespace lathe

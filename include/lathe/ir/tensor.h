@@ -3,6 +3,7 @@
 // Tensor: a value of a graph under construction. A cheap handle; copies name the same value.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -100,6 +101,8 @@ class Recorder {
   /// Ops recorded while a scope is open carry its path, and the line of the outermost call.
   virtual void pushScope(std::string_view path, std::source_location at) = 0;
   virtual void popScope() = 0;
+  /// The number of a value's axes; nothing where it is unknown, as in a pattern.
+  virtual std::optional<int64_t> rankOf(size_t id) const { return int64_t(shapeOf(id).size()); }
 
  private:
   std::shared_ptr<RecorderLink> link_;

@@ -85,7 +85,7 @@ inline const std::string kMine = "pattern 'mine'";
   X(positionLayers) X(attentionFunctions) X(rotaryLayers) X(attentionLayers) X(models) \
   X(families) X(diffusion) X(compilation) X(parsedTexts) X(questions) X(madeSessions) \
   X(boundSessions) X(runs) X(programs) X(patterns) X(throwingPatterns) X(replacements) \
-  X(texts) X(generation)
+  X(texts) X(generation) X(composedShapes) X(composedValues) X(einsums)
 // clang-format on
 #define LATHE_DECLARE(table) Table table();
 LATHE_MISUSE_TABLES(LATHE_DECLARE)

@@ -13,6 +13,41 @@ Table views() {
        },
        kArgument,
        {"lathe.transpose", "[C1]"}},
+      {"transpose_that_is_meant_to_swap",
+       [] {
+         Model m;
+         transpose(m.x, {0, 1});
+       },
+       kArgument,
+       {"lathe.transpose", "{0, 1} is the permutation that changes nothing", "swapAxes(x, 0, 1)"}},
+      {"transpose_of_two_of_four_axes",
+       [] {
+         Heads m;
+         transpose(m.q, {1, 2});
+       },
+       kArgument,
+       {"lathe.transpose", "{1, 2} names two of 4 axes", "swapAxes(x, 1, 2)"}},
+      {"reshape_with_two_left_open",
+       [] {
+         Model m;
+         reshape(m.x, {-1, -1});
+       },
+       kArgument,
+       {"lathe.reshape", "at most one size of -1, got 2"}},
+      {"reshape_that_leaves_a_fraction",
+       [] {
+         Model m;
+         reshape(m.x, {-1, 3});
+       },
+       kArgument,
+       {"lathe.reshape", "[-1, 3]", "[batch, 4]", "write the size instead of -1"}},
+      {"reshape_beside_zero",
+       [] {
+         Model m;
+         reshape(m.x, {-1, 0});
+       },
+       kArgument,
+       {"lathe.reshape", "so -1 has no value"}},
       {"transpose_of_too_few_axes",
        [] {
          Model m;

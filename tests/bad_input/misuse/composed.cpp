@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that record several ops: einsum, sort, split and the like.
+#include <cctype>
+
+#include "tests/bad_input/misuse/misuse.h"
+
+namespace lathe::misuse {
+
+Table composedShapes() {
+  return {
+      {"squeeze_of_a_wide_axis",
+       [] {
+         Model m;
+         squeeze(m.x, 1);
+       },
+       kArgument,
+       {"squeeze", "of size 1, got f32[batch, 4]"}},
+      {"squeeze_of_a_symbol",
+       [] {
+         Model m;
+         squeeze(m.x, 0);
+       },
+       kArgument,
+       {"squeeze", "axis 0 of size 1"}},
+      {"squeeze_of_a_missing_axis",
+       [] {
+         Model m;
+         squeeze(m.x, 2);
+       },
+       kArgument,
+       {"squeeze", "axis 2 is outside rank 2"}},
+      {"unsqueeze_too_far",
+       [] {
+         Model m;
+         unsqueeze(m.x, 3);
+       },
+       kArgument,
+       {"unsqueeze", "from -3 to 2", "got 3"}},
+      {"flatten_backwards",
+       [] {
+         Heads m;
+         flatten(m.q, 2, 1);
+       },
+       kArgument,
+       {"flatten", "2 and 1 of f32[batch, 2, 3, 4]"}},
+      {"split_into_nothing",
+       [] {
+         Model m;
+         split(m.x, 0, 1);
+       },
+       kArgument,
+       {"split", "size 1 or more, got 0"}},
+      {"split_of_a_symbol",
+       [] {
+         Model m;
+         split(m.x, 2);
+       },
+       kArgument,
+       {"split", "axis 0 whose size is a number", "splitSizes"}},
+      {"split_sizes_that_do_not_add_up",
+       [] {
+         Model m;
+         splitSizes(m.x, {1, 2}, 1);
+       },
+       kArgument,
+       {"splitSizes", "add up to 4", "got {1, 2}"}},
+      {"chunk_into_nothing",
+       [] {
+         Model m;
+         chunk(m.x, 0, 1);
+       },
+       kArgument,
+       {"chunk", "got 0"}},
+      {"stack_of_nothing", [] { stack({}); }, kArgument, {"stack", "got none"}},
+      {"stack_of_two_shapes",
+       [] {
+         Heads m;
+         stack({m.q, m.k});
+       },
+       kArgument,
+       {"stack", "one shape", "f32[batch, 2, 3, 4] and f32[batch, 2, 5, 4]"}},
+      {"stack_of_empty", [] { stack({Tensor()}); }, kArgument, {"stack", "empty handle"}},
+      {"full_of_what_bytes_cannot_hold",
+       [] {
+         Model m;
+         full(m.x, {2}, 300, DType::U8);
+       },
+       kArgument,
+       {"full", "u8 holds, got 300"}},
+      {"ones_of_empty", [] { ones(Tensor(), {2}); }, kArgument, {"full", "empty handle"}},
+      {"graph_full_of_a_fraction",
+       [] {
+         Graph g;
+         g.full({2}, 0.5, DType::I64);
+       },
+       kArgument,
+       {"i64 holds, got 0.5"}},
+      {"one_hot_of_floats",
+       [] {
+         Model m;
+         oneHot(m.x, 4);
+       },
+       kArgument,
+       {"oneHot", "expected integers, got f32[batch, 4]"}},
+      {"one_hot_of_no_depth",
+       [] {
+         Model m;
+         oneHot(m.ids, 0);
+       },
+       kArgument,
+       {"oneHot", "got 0"}},
+  };
+}
+
+Table composedValues() {
+  return {
+      {"where_of_integers",
+       [] {
+         Model m;
+         where(m.ids, m.x, 0.0);
+       },
+       kArgument,
+       {"where", "bool mask, got i64[batch, 4]", "`mask != 0`"}},
+      {"masked_fill_with_floats",
+       [] {
+         Model m;
+         maskedFill(m.x, m.x, -1);
+       },
+       kArgument,
+       {"maskedFill", "bool mask", "`mask != 0`"}},
+      {"masked_fill_that_stretches_x",
+       [] {
+         Heads m;
+         maskedFill(m.x, m.in(DType::Bool, {3, m.batch, 4}), -1);
+       },
+       kArgument,
+       {"maskedFill", "broadcasts to f32[batch, 4], got bool[3, batch, 4]"}},
+      {"clamp_of_no_bound",
+       [] {
+         Model m;
+         clamp(m.x, {});
+       },
+       kArgument,
+       {"clamp", "got none"}},
+      {"clamp_of_integers_at_a_fraction",
+       [] {
+         Model m;
+         clamp(m.ids, 0.5);
+       },
+       kArgument,
+       {"i64 holds, got 0.5"}},
+      {"integers_times_a_fraction",
+       [] {
+         Model m;
+         m.ids * 0.5;
+       },
+       kArgument,
+       {"i64 holds, got 0.5", "cast the tensor"}},
+      {"integers_less_than_a_fraction",
+       [] {
+         Model m;
+         (void)(m.ids < 0.5);
+       },
+       kArgument,
+       {"i64 holds, got 0.5"}},
+      {"equal_to_empty",
+       [] {
+         Model m;
+         (void)(m.x == Tensor());
+       },
+       kArgument,
+       {"lathe.compare", "empty handle"}},
+      {"tril_of_a_vector",
+       [] {
+         Heads m;
+         tril(m.gain);
+       },
+       kArgument,
+       {"tril", "[..., rows, columns], got f32[4]"}},
+      {"logsumexp_of_integers",
+       [] {
+         Model m;
+         logsumexp(m.ids, {1});
+       },
+       kArgument,
+       {"logsumexp", "expected floats"}},
+      {"logsumexp_over_nothing",
+       [] {
+         Model m;
+         logsumexp(m.x, {});
+       },
+       kArgument,
+       {"no axes are given"}},
+      {"variance_of_a_negative_correction",
+       [] {
+         Model m;
+         var(m.x, {1}, false, -1);
+       },
+       kArgument,
+       {"var", "correction of 0 or more, got -1"}},
+      {"sort_of_a_symbol",
+       [] {
+         Model m;
+         sort(m.x, 0);
+       },
+       kArgument,
+       {"sort", "axis 0 whose size is a number", "fixed when the graph is recorded"}},
+      {"sort_of_bools",
+       [] {
+         Model m;
+         argsort(m.flags);
+       },
+       kArgument,
+       {"sort", "expected numbers", "cast"}},
+      {"take_with_floats",
+       [] {
+         Model m;
+         takeAlongAxis(m.x, m.x, 1);
+       },
+       kArgument,
+       {"takeAlongAxis", "expected integers"}},
+      {"take_with_other_rows",
+       [] {
+         Heads m;
+         takeAlongAxis(m.x, m.in(DType::I64, {3, 2}), 1);
+       },
+       kArgument,
+       {"takeAlongAxis", "but for axis 1", "i64[3, 2]"}},
+      {"scatter_of_another_dtype",
+       [] {
+         Model m;
+         scatter(m.x, m.ids, m.ids, 1);
+       },
+       kArgument,
+       {"scatter", "x's dtype", "i64[batch, 4]"}},
+      {"scatter_add_to_flags",
+       [] {
+         Model m;
+         scatterAdd(m.flags, m.ids, m.flags, 1);
+       },
+       kArgument,
+       {"scatterAdd", "expected numbers"}},
+  };
+}
+
+Table einsums() {
+  static auto over = [](const char* equation, const ErrorCode code,
+                        std::vector<std::string> words) {
+    words.push_back("einsum");
+    std::string name = equation;
+    for (char& c : name)
+      if (!std::isalpha(c)) c = '_';
+    return Misuse{"einsum_" + name,
+                  [equation] {
+                    Heads m;
+                    einsum(equation, {m.q, m.k});
+                  },
+                  code, words};
+  };
+  return {
+      over("bhqd->bhq", kArgument, {"names 1 operands, got 2"}),
+      over("bhqd,bhk->bhqk", kArgument, {"names 3 axes of f32[batch, 2, 5, 4]"}),
+      over("bhqd,bhqd->bhq", kArgument, {"two sizes of axis 'q': 3 and 5"}),
+      over("bhqd,bhkd->bhqx", kArgument, {"an axis 'x' that no operand has"}),
+      over("bhqd,bhkd->bhqkk", kUnsupported, {"'k' twice"}),
+      over("bhqd,bbkd->bqk", kUnsupported, {"'b' twice", "takeAlongAxis"}),
+      over("...qd,...kd->...qk", kUnsupported, {"ellipsis", "name every axis"}),
+      over("bhq1,bhk1->bhqk", kArgument, {"'1' where a letter is expected"}),
+      {"einsum_of_empty",
+       [] {
+         Model m;
+         einsum("ij,jk", {m.x, Tensor()});
+       },
+       kArgument,
+       {"einsum", "empty handle"}},
+  };
+}
+
+}  // namespace lathe::misuse
