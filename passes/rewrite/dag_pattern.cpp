@@ -13,6 +13,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/rewrite/dag_placement.h"
+#include "passes/rewrite/pattern_dtypes.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/rewrite/spelled_op.h"
 
@@ -373,7 +374,8 @@ Tensor DagPattern::emit(std::string_view op, const std::vector<Tensor>& operands
   return first;
 }
 
-DType DagPattern::dtypeOf(size_t) const {
+DType DagPattern::dtypeOf(size_t id) const {
+  if (auto dtype = dtypeOfNode(context_, nodes_, id)) return *dtype;
   throw Error(ErrorCode::InvalidArgument,
               "pattern '" + name_ +
                   "': a dtype is unknown in a pattern; ask for one with any(DType) or dtype(), and "

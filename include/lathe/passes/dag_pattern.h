@@ -110,9 +110,12 @@ class DagPattern final : public Recorder {
   // --- Recorder
   Tensor emit(std::string_view op, const std::vector<Tensor>& operands,
               const std::vector<NamedAttr>& attributes, std::source_location at) override;
-  /// A pattern has neither: both throw Error.
+  /// What any(DType), dtype() or an op that makes a dtype of its own say, through the ops between:
+  /// so that functions of nn:: can be called. Throws Error where nothing does.
   DType dtypeOf(size_t id) const override;
+  /// Shapes are unknown in a pattern: throws Error.
   Dims shapeOf(size_t id) const override;
+  std::optional<int64_t> rankOf(size_t) const override { return std::nullopt; }
   void expectValue(size_t id, std::source_location at) const override;
   /// `x * 0.5` looks for the constant 0.5 before `root`, and makes one after it.
   Tensor scalar(double value, size_t like, std::source_location at) override;
