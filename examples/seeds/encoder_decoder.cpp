@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoder-decoder of "Attention Is All You Need": LayerNorm after each residual sum, sine
 // positions, cross attention, and masks made of the padding id 0.
+#include "presets.h"
 #include "run_seed.h"
 
 using namespace lathe;
@@ -10,8 +11,11 @@ namespace {
 Graph buildModel() {
   Graph g("encoder_decoder");
   Dim batch = g.dim("batch", 1, 4), s = g.dim("source", 1, 64), t = g.dim("target", 1, 64);
-  nn::EncoderDecoderOptions options{
-      .sourceVocab = 96, .targetVocab = 80, .layers = 2, .maxPositions = 64};
+  nn::EncoderDecoderOptions options = seeds::rice::encoderDecoder();
+  options.sourceVocab = 96;
+  options.targetVocab = 80;
+  options.layers = 2;
+  options.maxPositions = 64;
   options.layer.attention.dModel = 48;
   options.layer.attention.heads = 4;
   options.layer.dHidden = 100;

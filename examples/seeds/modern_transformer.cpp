@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Modern Transformers": its CausalAttention, whose one linear layer gives q, k and v through an
 // odd view, its MLP and RMSNorm, put together with learnt positions.
+#include "presets.h"
 #include "run_seed.h"
 
 using namespace lathe;
@@ -18,7 +19,7 @@ Graph buildModel() {
                            .heads = 4,
                            .maxPositions = 64,
                            .positions = nn::TransformerLMOptions::Positions::Learnt,
-                           .style = nn::ModelStyle::modern()});
+                           .style = seeds::modern::style()});
   g.output("out", model.forward(g.input("ids", DType::I64, {batch, seq})));
   return g;
 }

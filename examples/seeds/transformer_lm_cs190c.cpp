@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CS190C's Transformer_LM: weights held as [in, out], the spelled sigmoid, positions divided by
 // theta^(2i/d). It returns logits.
+#include "presets.h"
 #include "run_seed.h"
 
 using namespace lathe;
@@ -13,11 +14,11 @@ Graph buildModel() {
   nn::TransformerLM model(g, "",
                           {.vocabSize = 96,
                            .dModel = 40,
-                           .dHidden = nn::SwiGLU::hiddenSizeCs190c(40),
+                           .dHidden = seeds::cs190c::hiddenSize(40),
                            .layers = 2,
                            .heads = 2,
                            .maxPositions = 64,
-                           .style = nn::ModelStyle::cs190c()});
+                           .style = seeds::cs190c::style()});
   g.output("out", model.forward(g.input("ids", DType::I64, {batch, seq})));
   return g;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stanford CS336's TransformerLM: RMSNorm before each part, RoPE of neighbouring pairs, SwiGLU; it
 // returns probabilities.
+#include "presets.h"
 #include "run_seed.h"
 
 using namespace lathe;
@@ -13,11 +14,11 @@ Graph buildModel() {
   nn::TransformerLM model(g, "",
                           {.vocabSize = 96,
                            .dModel = 48,
-                           .dHidden = nn::SwiGLU::hiddenSizeCs336(48),
+                           .dHidden = seeds::cs336::hiddenSize(48),
                            .layers = 2,
                            .heads = 4,
                            .maxPositions = 64,
-                           .style = nn::ModelStyle::cs336()});
+                           .style = seeds::cs336::style()});
   g.output("out", model.forward(g.input("ids", DType::I64, {batch, seq})));
   return g;
 }

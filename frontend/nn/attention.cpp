@@ -14,6 +14,29 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, "attention: " + text, at);
 }
 
+// A mask of fewer axes than the scores lies along the last of them. One of as many rows as there
+// are sequences may be meant for their keys, and where both fit nothing would tell.
+void expectOneReading(const Tensor& q, const Tensor& k, const Tensor& mask,
+                      std::source_location at) {
+  if (!mask.defined() || mask.rank() < 2 || mask.rank() >= q.rank()) return;
+  const Dim batch = q.dim(0), rows = mask.dim(0);
+  const bool isMatrix = mask.rank() == 2;
+  // What the mask's first axis is laid along.
+  const Dim along = q.dim(-mask.rank());
+  if (!(rows == batch) || batch == Dim(1) || !(mask.dim(-1) == k.dim(-2))) return;
+  const std::string other = isMatrix ? "[batch, keys]" : "[batch, queries, keys]";
+  const std::string here = isMatrix ? "[queries, keys]" : "[heads, queries, keys]";
+  const bool fits = along == batch;
+  fail("a mask " + typeText(mask) +
+           (fits ? " can be read as " + other + " and as " + here
+                 : " looks like " + other + ", but its axes are those of " + here) +
+           "; reshape it: " +
+           (q.rank() == 3 ? std::string("[batch, 1, keys] or [1, queries, keys]")
+            : isMatrix    ? "[batch, 1, 1, keys] or [1, 1, queries, keys]"
+                          : "[batch, 1, queries, keys] or [1, heads, queries, keys]"),
+       at);
+}
+
 void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  std::source_location at) {
   expectDefined(q, "attention, q", at);
@@ -46,8 +69,10 @@ void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (options.mask.defined() && options.mask.dtype(at) != DType::Bool &&
       !isFloat(options.mask.dtype()))
     fail("expected a mask of bool (true = visible) or of floats that are added, got " +
-             typeText(options.mask) + "; compare it with 0 for a mask of ones and zeros",
+             typeText(options.mask) +
+             "; compare it with 0 for a mask of ones and zeros (mask != 0)",
          at);
+  expectOneReading(q, k, options.mask, at);
   if (options.positions.defined()) expectIntegers(options.positions, "attention, positions", at);
   if (options.bias.defined() && !isFloat(options.bias.dtype()))
     fail("expected a float bias, got " + typeText(options.bias) + "; a bool belongs into `mask`",

@@ -110,7 +110,7 @@ Tensor DiT::operator()(const Tensor& image, const Tensor& timesteps, const Tenso
   const Scope scope = opened(image, at);
   const int64_t width = options_.dModel;
   Tensor x = PatchEmbedding(graph(), below("x_embedder"), options_.channels, options_.patch, width,
-                            options_.weightDType)(image, at);
+                            {.weightDType = options_.weightDType})(image, at);
   x = addPositions(x, at);
   Tensor time = TimestepEmbedding(graph(), below("t_embedder"), width, options_.timestep)(
       timesteps, options_.dtype, at);

@@ -35,13 +35,12 @@ Tensor modulate(const Tensor& x, const Tensor& shift, const Tensor& scale,
 }
 
 PatchEmbedding::PatchEmbedding(Graph& graph, std::string path, int64_t channels, int64_t patch,
-                               int64_t size, std::optional<DType> weightDType,
-                               std::source_location at)
+                               int64_t size, PatchEmbeddingOptions options, std::source_location at)
     : Module(graph, std::move(path), at),
       channels_(channels),
       patch_(patch),
       size_(size),
-      weightDType_(weightDType) {
+      options_(std::move(options)) {
   expectPositive(channels_, "PatchEmbedding '" + this->path() + "', channels", at);
   expectPositive(patch_, "PatchEmbedding '" + this->path() + "', patch", at);
   expectPositive(size_, "PatchEmbedding '" + this->path() + "', size", at);
@@ -59,12 +58,13 @@ Tensor PatchEmbedding::operator()(const Tensor& image, std::source_location at) 
              std::to_string(patch_) + ", got " + typeText(image),
          at);
   const Scope scope = opened(image, at);
-  Tensor kernel =
-      weight("proj.weight", image.dtype(), {size_, channels_, patch_, patch_}, weightDType_);
-  Tensor bias = weight("proj.bias", image.dtype(), {size_}, weightDType_);
+  auto parameter = [&](const char* name, const Shape& shape) {
+    return weight(joinPath(options_.projection, name), image.dtype(), shape, options_.weightDType);
+  };
+  Tensor kernel = parameter("weight", {size_, channels_, patch_, patch_});
   Tensor grid = convolution(image, kernel, {patch_, patch_}, {0, 0, 0, 0});
   const int64_t tokens = (*height / patch_) * (*width / patch_);
-  grid = grid + reshape(bias, {1, size_, 1, 1});
+  if (options_.bias) grid = grid + reshape(parameter("bias", {size_}), {1, size_, 1, 1});
   return swapAxes(reshape(grid, {image.dim(0), size_, tokens}), 1, 2);
 }
 

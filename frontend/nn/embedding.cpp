@@ -3,9 +3,6 @@
 
 namespace lathe::nn {
 
-EmbeddingOptions EmbeddingOptions::cs336() { return {.weightName = "embeddings"}; }
-EmbeddingOptions EmbeddingOptions::cs190c() { return {.weightName = "embedding_matrix"}; }
-
 Embedding::Embedding(Graph& graph, std::string path, int64_t count, int64_t size,
                      EmbeddingOptions options, std::source_location at)
     : Module(graph, std::move(path), at), count_(count), size_(size), options_(std::move(options)) {

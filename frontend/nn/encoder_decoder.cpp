@@ -41,8 +41,8 @@ EncoderLayer::EncoderLayer(Graph& graph, std::string path, PostNormOptions o,
       attention_(graph, joinPath(path, o.names.selfAttention), o.attention, at),
       feedForward_(graph, joinPath(path, o.names.feedForward), o.attention.dModel, o.dHidden,
                    o.feedForward, at),
-      norm1_(graph, joinPath(path, o.names.norm + "1"), o.attention.dModel, o.norm, at),
-      norm2_(graph, joinPath(path, o.names.norm + "2"), o.attention.dModel, o.norm, at) {}
+      norm1_(graph, joinPath(path, o.names.norm1), o.attention.dModel, o.norm, at),
+      norm2_(graph, joinPath(path, o.names.norm2), o.attention.dModel, o.norm, at) {}
 
 Tensor EncoderLayer::operator()(const Tensor& x, const Tensor& mask,
                                 std::source_location at) const {
@@ -59,9 +59,9 @@ DecoderLayer::DecoderLayer(Graph& graph, std::string path, PostNormOptions o,
       crossAttention_(graph, joinPath(path, o.names.crossAttention), o.attention, at),
       feedForward_(graph, joinPath(path, o.names.feedForward), o.attention.dModel, o.dHidden,
                    o.feedForward, at),
-      norm1_(graph, joinPath(path, o.names.norm + "1"), o.attention.dModel, o.norm, at),
-      norm2_(graph, joinPath(path, o.names.norm + "2"), o.attention.dModel, o.norm, at),
-      norm3_(graph, joinPath(path, o.names.norm + "3"), o.attention.dModel, o.norm, at) {}
+      norm1_(graph, joinPath(path, o.names.norm1), o.attention.dModel, o.norm, at),
+      norm2_(graph, joinPath(path, o.names.norm2), o.attention.dModel, o.norm, at),
+      norm3_(graph, joinPath(path, o.names.norm3), o.attention.dModel, o.norm, at) {}
 
 Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& encoded, const Tensor& sourceMask,
                                 const Tensor& targetMask, std::source_location at) const {

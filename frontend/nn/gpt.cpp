@@ -67,7 +67,7 @@ Tensor Gpt::logits(const Tensor& x, std::source_location at) const {
   Tensor y =
       LayerNorm(graph(), below(options_.names.norm), options_.dModel, options_.block.norm)(x, at);
   if (options_.tiedHead) return castTo(tokens_.unembed(y, at), DType::F32);
-  const LinearOptions head{.weightDType = options_.weightDType};
+  const LinearOptions head{.bias = false, .weightDType = options_.weightDType};
   return castTo(
       Linear(graph(), below(options_.names.head), options_.dModel, options_.vocabSize, head)(y, at),
       DType::F32);

@@ -5,11 +5,6 @@
 
 namespace lathe::nn {
 
-LinearOptions LinearOptions::cs336() { return {.weightName = "W"}; }
-LinearOptions LinearOptions::cs190c() {
-  return {.weightName = "linear_matrix", .layout = WeightLayout::in_out};
-}
-
 Linear::Linear(Graph& graph, std::string path, int64_t in, int64_t out, LinearOptions options,
                std::source_location at)
     : Module(graph, std::move(path), at), in_(in), out_(out), options_(std::move(options)) {

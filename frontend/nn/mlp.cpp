@@ -2,25 +2,6 @@
 #include "lathe/frontend/nn/mlp.h"
 
 namespace lathe::nn {
-SwiGLUOptions SwiGLUOptions::cs336() {
-  return {.gate = "W1", .up = "W3", .down = "W2", .linear = LinearOptions::cs336()};
-}
-SwiGLUOptions SwiGLUOptions::cs190c() {
-  return {.gate = "linear_w1",
-          .up = "linear_w3",
-          .down = "linear_w2",
-          .sigmoid = SigmoidForm::Spelled,
-          .linear = LinearOptions::cs190c()};
-}
-SwiGLUOptions SwiGLUOptions::modern() { return {.gate = "w1", .up = "w3", .down = "w2"}; }
-
-int64_t SwiGLU::hiddenSizeCs190c(int64_t dModel, std::source_location at) {
-  expectPositive(dModel, "SwiGLU, dModel", at);
-  return int64_t(8.0 / 3 * double(dModel));
-}
-int64_t SwiGLU::hiddenSizeCs336(int64_t dModel, std::source_location at) {
-  return (hiddenSizeCs190c(dModel, at) + 31) / 64 * 64;
-}
 
 SwiGLU::SwiGLU(Graph& graph, std::string path, int64_t dModel, int64_t dHidden,
                SwiGLUOptions options, std::source_location at)

@@ -19,13 +19,6 @@ void expectEpsilon(double eps, const std::string& module, std::source_location a
 
 }  // namespace
 
-NormOptions NormOptions::cs336() {
-  return {.form = Form::Divide, .rounding = GainRounding::after_gain, .gainName = "g"};
-}
-NormOptions NormOptions::cs190c() {
-  return {.mean = Mean::SumOverCount, .form = Form::Divide, .gainName = "g"};
-}
-
 RMSNorm::RMSNorm(Graph& graph, std::string path, int64_t size, NormOptions options,
                  std::source_location at)
     : Module(graph, std::move(path), at), size_(size), options_(std::move(options)) {

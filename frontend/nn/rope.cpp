@@ -66,13 +66,6 @@ void expectValid(const RopeOptions& o, const std::string& module, std::source_lo
 
 }  // namespace
 
-RopeOptions RopeOptions::cs336() {
-  return {.pairing = Pairing::interleaved, .frequencies = Frequencies::NegativePower};
-}
-RopeOptions RopeOptions::cs190c() {
-  return {.pairing = Pairing::interleaved, .frequencies = Frequencies::Divide};
-}
-
 std::vector<float> ropeFrequencies(const RopeOptions& options, std::source_location at) {
   expectValid(options, "ropeFrequencies", at);
   std::vector<float> values(size_t(options.headDim / 2));

@@ -37,29 +37,6 @@ void complete(SelfAttentionOptions& o, const std::string& module, std::source_lo
 
 }  // namespace
 
-SelfAttentionOptions SelfAttentionOptions::cs336() {
-  SelfAttentionOptions o;
-  o.linear = LinearOptions::cs336();
-  o.attention = AttentionOptions::cs336();
-  o.names = SelfAttentionNames::cs336();
-  return o;
-}
-SelfAttentionOptions SelfAttentionOptions::cs190c() {
-  SelfAttentionOptions o;
-  o.linear = LinearOptions::cs190c();
-  o.attention = AttentionOptions::cs190c();
-  o.names = SelfAttentionNames::cs190c();
-  return o;
-}
-SelfAttentionOptions SelfAttentionOptions::modern() {
-  SelfAttentionOptions o;
-  o.projections = Projections::FusedOddView;
-  o.qkvBias = o.outputBias = true;
-  o.applyOutput = false;
-  o.attention = AttentionOptions::modern();
-  o.names = SelfAttentionNames::modern();
-  return o;
-}
 SelfAttentionOptions SelfAttentionOptions::gpt() {
   SelfAttentionOptions o;
   o.projections = Projections::Fused;

@@ -13,6 +13,8 @@ using Positions = TransformerLMOptions::Positions;
 void complete(TransformerLMOptions& o, std::source_location at) {
   expectPositive(o.vocabSize, "TransformerLM, vocabSize", at);
   expectPositive(o.dModel, "TransformerLM, dModel", at);
+  if (std::holds_alternative<FeedForwardOptions>(o.style.mlp) && o.dHidden == 0)
+    o.dHidden = 4 * o.dModel;
   expectPositive(o.dHidden, "TransformerLM, dHidden", at);
   expectPositive(o.layers, "TransformerLM, layers", at, kMostLayers);
   expectPositive(o.maxPositions, "TransformerLM, maxPositions", at);
@@ -20,18 +22,29 @@ void complete(TransformerLMOptions& o, std::source_location at) {
     throw Error(ErrorCode::InvalidArgument,
                 "TransformerLM: expected a float dtype, got " + std::string(nameOf(o.dtype)), at);
   ModelStyle& s = o.style;
-  for (LinearOptions* linear : {&s.attention.linear, &s.mlp.linear, &s.head}) {
-    linear->weightDType = o.weightDType;
-    linear->useFused |= o.useFused;
-  }
-  s.norm.weightDType = o.weightDType;
-  s.norm.useFused |= o.useFused;
-  if (o.normEps) s.norm.eps = *o.normEps;
+  auto completeLinear = [&](LinearOptions& linear) {
+    linear.weightDType = o.weightDType;
+    linear.useFused |= o.useFused;
+  };
+  completeLinear(s.attention.linear);
+  completeLinear(s.head);
+  std::visit(
+      [&](auto& mlp) {
+        completeLinear(mlp.linear);
+        mlp.bias |= o.mlpBias;
+        if constexpr (requires { mlp.useFused; }) mlp.useFused |= o.useFused;
+      },
+      s.mlp);
+  std::visit(
+      [&](auto& norm) {
+        norm.weightDType = o.weightDType;
+        if (o.normEps) norm.eps = *o.normEps;
+        if constexpr (requires { norm.useFused; }) norm.useFused |= o.useFused;
+      },
+      s.norm);
   s.embedding.weightDType = o.weightDType;
   s.embedding.dtype = o.dtype;
   s.embedding.useFused |= o.useFused;
-  s.mlp.bias = o.mlpBias;
-  s.mlp.useFused |= o.useFused;
 
   SelfAttentionOptions& a = s.attention;
   a.dModel = o.dModel;
@@ -50,6 +63,27 @@ void complete(TransformerLMOptions& o, std::source_location at) {
   a.rope = s.rope;
 }
 
+std::variant<RMSNorm, LayerNorm> normOf(Graph& graph, std::string path, int64_t size,
+                                        const NormChoice& choice, std::source_location at) {
+  if (auto* layer = std::get_if<LayerNormOptions>(&choice))
+    return LayerNorm(graph, std::move(path), size, *layer, at);
+  return RMSNorm(graph, std::move(path), size, std::get<NormOptions>(choice), at);
+}
+
+std::variant<SwiGLU, FeedForward> mlpOf(Graph& graph, std::string path, const BlockOptions& o,
+                                        std::source_location at) {
+  const int64_t size = o.attention.dModel;
+  if (auto* plain = std::get_if<FeedForwardOptions>(&o.mlp))
+    return FeedForward(graph, std::move(path), size, o.dHidden ? o.dHidden : 4 * size, *plain, at);
+  return SwiGLU(graph, std::move(path), size, o.dHidden, std::get<SwiGLUOptions>(o.mlp), at);
+}
+
+// What a norm or an MLP of either kind makes of x.
+template <class... Kinds>
+Tensor apply(const std::variant<Kinds...>& module, const Tensor& x, std::source_location at) {
+  return std::visit([&](const auto& m) { return m(x, at); }, module);
+}
+
 TransformerLMOptions completed(TransformerLMOptions options, std::source_location at) {
   complete(options, at);
   return options;
@@ -60,80 +94,29 @@ TransformerLMOptions completed(TransformerLMOptions options, std::source_locatio
 TransformerBlock::TransformerBlock(Graph& graph, std::string path, BlockOptions options,
                                    std::source_location at)
     : Module(graph, path, at),
-      attentionNorm_(graph, joinPath(path, options.names.attentionNorm), options.attention.dModel,
-                     options.norm, at),
-      mlpNorm_(graph, joinPath(path, options.names.mlpNorm), options.attention.dModel, options.norm,
-               at),
+      attentionNorm_(normOf(graph, joinPath(path, options.names.attentionNorm),
+                            options.attention.dModel, options.norm, at)),
+      mlpNorm_(normOf(graph, joinPath(path, options.names.mlpNorm), options.attention.dModel,
+                      options.norm, at)),
       attention_(graph, joinPath(path, options.names.attention), options.attention, at),
-      mlp_(graph, joinPath(path, options.names.mlp), options.attention.dModel, options.dHidden,
-           options.mlp, at) {}
+      mlp_(mlpOf(graph, joinPath(path, options.names.mlp), options, at)) {}
 
 Tensor TransformerBlock::addMlp(const Tensor& x, std::source_location at) const {
-  return x + mlp_(mlpNorm_(x, at), at);
+  return x + apply(mlp_, apply(mlpNorm_, x, at), at);
 }
 
 Tensor TransformerBlock::operator()(const Tensor& x, const LayerContext& context,
                                     std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "TransformerBlock '" + path() + "'", at);
   const Scope scope = opened(x, at);
-  return addMlp(x + attention_(attentionNorm_(x, at), context, at), at);
+  return addMlp(x + attention_(apply(attentionNorm_, x, at), context, at), at);
 }
 
 Tensor TransformerBlock::operator()(const Tensor& x, const Tensor& tokenPositions,
                                     std::source_location at) const {
   expectFeatures(x, attention_.options().dModel, "TransformerBlock '" + path() + "'", at);
   const Scope scope = opened(x, at);
-  return addMlp(x + attention_(attentionNorm_(x, at), tokenPositions, at), at);
-}
-
-ModelStyle ModelStyle::cs336() {
-  ModelStyle s;
-  s.attention = SelfAttentionOptions::cs336();
-  s.rope = RopeOptions::cs336();
-  s.mlp = SwiGLUOptions::cs336();
-  s.norm = NormOptions::cs336();
-  s.head = LinearOptions::cs336();
-  s.embedding = EmbeddingOptions::cs336();
-  s.block = {.attentionNorm = "ln1", .attention = "attn", .mlpNorm = "ln2", .mlp = "ffn"};
-  s.embeddingName = "token_embeddings";
-  s.positionsName = "position_embeddings";
-  s.layersName = "layers";
-  s.normName = "ln_f";
-  s.probabilities = true;
-  return s;
-}
-
-ModelStyle ModelStyle::cs190c() {
-  ModelStyle s;
-  s.attention = SelfAttentionOptions::cs190c();
-  s.rope = RopeOptions::cs190c();
-  s.mlp = SwiGLUOptions::cs190c();
-  s.norm = NormOptions::cs190c();
-  s.head = LinearOptions::cs190c();
-  s.embedding = EmbeddingOptions::cs190c();
-  s.block = {.attentionNorm = "RMSNorm_Attn",
-             .attention = "Multihead_Attn",
-             .mlpNorm = "RMSNorm_FF",
-             .mlp = "Feed_Forward"};
-  s.embeddingName = "embeddings";
-  s.positionsName = "position_embeddings";
-  s.layersName = "transformer_blocks";
-  s.normName = "final_norm";
-  s.headName = "final_layer";
-  return s;
-}
-
-ModelStyle ModelStyle::modern() {
-  ModelStyle s;
-  s.attention = SelfAttentionOptions::modern();
-  s.mlp = SwiGLUOptions::modern();
-  s.norm = NormOptions::modern();
-  s.block = {.attentionNorm = "norm1", .attention = "attn", .mlpNorm = "norm2", .mlp = "mlp"};
-  s.embeddingName = "token_embeddings";
-  s.positionsName = "position_embeddings";
-  s.layersName = "layers";
-  s.normName = "norm";
-  return s;
+  return addMlp(x + attention_(apply(attentionNorm_, x, at), tokenPositions, at), at);
 }
 
 TransformerLM::TransformerLM(Graph& graph, std::string path, TransformerLMOptions options,
@@ -170,7 +153,7 @@ RopeAngles TransformerLM::angles(const Tensor& where, std::source_location at) c
 
 Tensor TransformerLM::logits(const Tensor& x, std::source_location at) const {
   const ModelStyle& s = options_.style;
-  Tensor y = RMSNorm(graph(), below(s.normName), options_.dModel, s.norm)(x, at);
+  Tensor y = apply(normOf(graph(), below(s.normName), options_.dModel, s.norm, at), x, at);
   y = options_.tiedHead
           ? tokens_.unembed(y, at)
           : Linear(graph(), below(s.headName), options_.dModel, options_.vocabSize, s.head)(y, at);

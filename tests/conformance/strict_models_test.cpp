@@ -2,6 +2,7 @@
 // Whole models: the pipeline in strict mode gives the interpreter's bits of the recorded graph.
 #include <gtest/gtest.h>
 
+#include "examples/seeds/presets.h"
 #include "lathe/lathe.h"
 #include "tests/conformance/rewriting.h"
 
@@ -72,10 +73,10 @@ INSTANTIATE_TEST_SUITE_P(
     Conformance, StrictModels,
     ::testing::Values(Model{"llama_f32", nn::ModelStyle::llama(), DType::F32, 2},
                       Model{"llama_bf16", nn::ModelStyle::llama(), DType::BF16, 2},
-                      Model{"cs336_f32", nn::ModelStyle::cs336(), DType::F32, 4},
-                      Model{"cs336_bf16", nn::ModelStyle::cs336(), DType::BF16, 4},
-                      Model{"cs190c_f32", nn::ModelStyle::cs190c(), DType::F32, 4},
-                      Model{"cs190c_bf16", nn::ModelStyle::cs190c(), DType::BF16, 4}),
+                      Model{"cs336_f32", seeds::cs336::style(), DType::F32, 4},
+                      Model{"cs336_bf16", seeds::cs336::style(), DType::BF16, 4},
+                      Model{"cs190c_f32", seeds::cs190c::style(), DType::F32, 4},
+                      Model{"cs190c_bf16", seeds::cs190c::style(), DType::BF16, 4}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

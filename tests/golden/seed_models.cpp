@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "examples/seeds/presets.h"
 #include "tests/golden/seed_models.h"
 
 #include <cmath>
@@ -121,7 +122,8 @@ Graph cachedGpt(DType dtype) {
 }
 
 nn::PostNormOptions postNorm() {
-  nn::PostNormOptions o{.dHidden = 50};
+  nn::PostNormOptions o = seeds::rice::layer();
+  o.dHidden = 50;
   o.attention.dModel = 24;
   o.attention.heads = 3;
   return o;
@@ -231,16 +233,16 @@ std::vector<SeedModel> seedModels() {
   using Positions = nn::TransformerLMOptions::Positions;
   using nn::ModelStyle;
   return {
-      languageModel("cs336_lm", sizes(ModelStyle::cs336(), 24, 3, 50)),
+      languageModel("cs336_lm", sizes(seeds::cs336::style(), 24, 3, 50)),
       languageModel("cs336_learnt_positions",
-                    withPositions(sizes(ModelStyle::cs336(), 24, 3, 50), Positions::Learnt)),
-      languageModel("cs190c_lm", sizes(ModelStyle::cs190c(), 40, 2, 64)),
+                    withPositions(sizes(seeds::cs336::style(), 24, 3, 50), Positions::Learnt)),
+      languageModel("cs190c_lm", sizes(seeds::cs190c::style(), 40, 2, 64)),
       languageModel("cs190c_no_positions",
-                    withPositions(sizes(ModelStyle::cs190c(), 40, 2, 64), Positions::None)),
+                    withPositions(sizes(seeds::cs190c::style(), 40, 2, 64), Positions::None)),
       languageModel("llama", sizes(ModelStyle::llama(), 48, 4, 100)),
       cachedModel("llama_cached", cachedLlama),
       languageModel("modern_lm",
-                    withPositions(sizes(ModelStyle::modern(), 24, 3, 24), Positions::Learnt)),
+                    withPositions(sizes(seeds::modern::style(), 24, 3, 24), Positions::Learnt)),
       ofIds("gpt", gpt),
       cachedModel("gpt_cached", cachedGpt),
       encoderDecoder("encoder_decoder", nn::EncoderDecoderOptions::Positions::Sine),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoder-decoder of nn::, its parts and every kind of positions against PyTorch: every file of
 // tests/golden/seeds/encoder_decoder, in f32 and bf16, on each backend.
+#include "examples/seeds/presets.h"
 #include "lathe/lathe.h"
 #include "tests/golden/seed_golden.h"
 
@@ -8,7 +9,7 @@ namespace lathe::seeds {
 namespace {
 
 nn::MultiHeadAttentionOptions heads(int64_t dModel, int64_t count) {
-  nn::MultiHeadAttentionOptions o = nn::MultiHeadAttentionOptions::rice();
+  nn::MultiHeadAttentionOptions o = seeds::rice::multiHeadAttention();
   o.dModel = dModel;
   o.heads = count;
   return o;
@@ -18,7 +19,7 @@ nn::PostNormOptions layer(int64_t dModel = 24, int64_t count = 3) {
 }
 nn::EncoderDecoderOptions model(DType dtype, int64_t dModel, int64_t count, int64_t layers,
                                 int64_t maxPositions) {
-  nn::EncoderDecoderOptions o = nn::EncoderDecoderOptions::rice();
+  nn::EncoderDecoderOptions o = seeds::rice::encoderDecoder();
   o.sourceVocab = 31;
   o.targetVocab = 37;
   o.layers = layers;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The language models of nn:: and their parts against the courses' PyTorch classes: every file of
 // tests/golden/seeds, in f32 and bf16, on each backend.
+#include "examples/seeds/presets.h"
 #include "lathe/lathe.h"
 #include "tests/golden/seed_golden.h"
 
@@ -100,18 +101,18 @@ Record layerNormOf(int64_t size, double eps, bool bias) {
 
 const std::map<std::string, Record>& records() {
   using namespace nn;
-  const auto cs336 = SelfAttentionOptions::cs336(), cs190c = SelfAttentionOptions::cs190c();
+  const auto heads336 = seeds::cs336::selfAttention(), heads190 = seeds::cs190c::selfAttention();
   static const std::map<std::string, Record> table = {
-      {"linear_cs336", linearOf(LinearOptions::cs336())},
-      {"linear_cs190c", linearOf(LinearOptions::cs190c())},
-      {"embedding_cs336", embeddingOf(EmbeddingOptions::cs336())},
-      {"embedding_cs190c", embeddingOf(EmbeddingOptions::cs190c())},
-      {"rms_norm_cs336", normOf(NormOptions::cs336(), 40, 1e-5)},
-      {"rms_norm_cs336_tiny_values", normOf(NormOptions::cs336(), 24, 1e-6)},
-      {"rms_norm_cs190c", normOf(NormOptions::cs190c(), 40, 1e-5)},
-      {"rms_norm_cs190c_tiny_values", normOf(NormOptions::cs190c(), 24, 1e-6)},
-      {"rms_norm_modern", normOf(NormOptions::modern(), 40, 1e-5)},
-      {"rms_norm_modern_tiny_values", normOf(NormOptions::modern(), 24, 1e-6)},
+      {"linear_cs336", linearOf(seeds::cs336::linear())},
+      {"linear_cs190c", linearOf(seeds::cs190c::linear())},
+      {"embedding_cs336", embeddingOf(seeds::cs336::embedding())},
+      {"embedding_cs190c", embeddingOf(seeds::cs190c::embedding())},
+      {"rms_norm_cs336", normOf(seeds::cs336::norm(), 40, 1e-5)},
+      {"rms_norm_cs336_tiny_values", normOf(seeds::cs336::norm(), 24, 1e-6)},
+      {"rms_norm_cs190c", normOf(seeds::cs190c::norm(), 40, 1e-5)},
+      {"rms_norm_cs190c_tiny_values", normOf(seeds::cs190c::norm(), 24, 1e-6)},
+      {"rms_norm_modern", normOf(seeds::modern::norm(), 40, 1e-5)},
+      {"rms_norm_modern_tiny_values", normOf(seeds::modern::norm(), 24, 1e-6)},
       {"layer_norm", layerNormOf(40, 1e-5, true)},
       {"layer_norm_no_bias", layerNormOf(24, 1e-6, false)},
       {"sigmoid_cs190c", [](const Case& c) { return nn::sigmoid(c.x(), SigmoidForm::Spelled); }},
@@ -126,40 +127,40 @@ const std::map<std::string, Record>& records() {
       {"softmax_cs190c_dim0", softmaxOf(0)},
       {"softmax_cs190c_dim1", softmaxOf(1)},
       {"softmax_cs190c_last", softmaxOf(-1)},
-      {"rope_cs336", ropeOf(RopeOptions::cs336(), 32, "token_positions")},
-      {"rope_cs336_far", ropeOf(RopeOptions::cs336(), 8192, "token_positions")},
-      {"rope_cs190c_3d", ropeOf(RopeOptions::cs190c(), 32, "token_positions")},
-      {"rope_cs190c_4d", ropeOf(RopeOptions::cs190c(), 32, "token_positions")},
-      {"rope_cs190c_far", ropeOf(RopeOptions::cs190c(), 8192, "token_positions")},
+      {"rope_cs336", ropeOf(seeds::cs336::rope(), 32, "token_positions")},
+      {"rope_cs336_far", ropeOf(seeds::cs336::rope(), 8192, "token_positions")},
+      {"rope_cs190c_3d", ropeOf(seeds::cs190c::rope(), 32, "token_positions")},
+      {"rope_cs190c_4d", ropeOf(seeds::cs190c::rope(), 32, "token_positions")},
+      {"rope_cs190c_far", ropeOf(seeds::cs190c::rope(), 8192, "token_positions")},
       {"rope_half", ropeOf(RopeOptions::llama(), 32, "positions")},
-      {"mha_cs336", selfAttentionOf(cs336, 24, 3)},
-      {"mha_cs336_rope", selfAttentionOf(cs336, 40, 2, rows(RopeOptions::cs336(), 32))},
-      {"mha_cs190c", selfAttentionOf(cs190c, 24, 3)},
-      {"mha_cs190c_rope", selfAttentionOf(cs190c, 40, 2, rows(RopeOptions::cs190c(), 32))},
+      {"mha_cs336", selfAttentionOf(heads336, 24, 3)},
+      {"mha_cs336_rope", selfAttentionOf(heads336, 40, 2, rows(seeds::cs336::rope(), 32))},
+      {"mha_cs190c", selfAttentionOf(heads190, 24, 3)},
+      {"mha_cs190c_rope", selfAttentionOf(heads190, 40, 2, rows(seeds::cs190c::rope(), 32))},
       {"gqa", groupedOf(40, 6, 2, 12, 10000, false)},
       {"gqa_one_kv_head_bias", groupedOf(24, 3, 1, 8, 500000, true)},
-      {"causal_attention_modern", selfAttentionOf(SelfAttentionOptions::modern(), 24, 3)},
-      {"causal_attention_modern_batch3", selfAttentionOf(SelfAttentionOptions::modern(), 40, 2)},
-      {"swiglu_cs336", swigluOf(SwiGLUOptions::cs336(), 24, 50)},
+      {"causal_attention_modern", selfAttentionOf(seeds::modern::selfAttention(), 24, 3)},
+      {"causal_attention_modern_batch3", selfAttentionOf(seeds::modern::selfAttention(), 40, 2)},
+      {"swiglu_cs336", swigluOf(seeds::cs336::swiglu(), 24, 50)},
       {"swiglu_cs336_default_d_ff",
-       swigluOf(SwiGLUOptions::cs336(), 40, SwiGLU::hiddenSizeCs336(40))},
-      {"swiglu_cs190c", swigluOf(SwiGLUOptions::cs190c(), 24, 50)},
-      {"swiglu_modern", swigluOf(SwiGLUOptions::modern(), 40, 40)},
-      {"block_cs336", blockOf(ModelStyle::cs336(), 24, 3, 50, {})},
-      {"block_cs336_rope", blockOf(ModelStyle::cs336(), 40, 2, 64, rows(RopeOptions::cs336(), 32))},
-      {"block_cs190c", blockOf(ModelStyle::cs190c(), 24, 3, 50, rows(RopeOptions::cs190c(), 32))},
+       swigluOf(seeds::cs336::swiglu(), 40, seeds::cs336::hiddenSize(40))},
+      {"swiglu_cs190c", swigluOf(seeds::cs190c::swiglu(), 24, 50)},
+      {"swiglu_modern", swigluOf(seeds::modern::swiglu(), 40, 40)},
+      {"block_cs336", blockOf(seeds::cs336::style(), 24, 3, 50, {})},
+      {"block_cs336_rope", blockOf(seeds::cs336::style(), 40, 2, 64, rows(seeds::cs336::rope(), 32))},
+      {"block_cs190c", blockOf(seeds::cs190c::style(), 24, 3, 50, rows(seeds::cs190c::rope(), 32))},
       {"lm_cs336_logits",
-       modelOf(ModelStyle::cs336(), 24, 3, 50, Positions::Rotary, false, "input_ids")},
+       modelOf(seeds::cs336::style(), 24, 3, 50, Positions::Rotary, false, "input_ids")},
       {"lm_cs336_probabilities",
-       modelOf(ModelStyle::cs336(), 24, 3, 50, Positions::Rotary, true, "input_ids")},
+       modelOf(seeds::cs336::style(), 24, 3, 50, Positions::Rotary, true, "input_ids")},
       {"lm_learnt_positions",
-       modelOf(ModelStyle::cs336(), 24, 3, 50, Positions::Learnt, false, "input_ids")},
-      {"lm_cs190c", modelOf(ModelStyle::cs190c(), 40, 2, 64, Positions::None, false, "token_ids")},
+       modelOf(seeds::cs336::style(), 24, 3, 50, Positions::Learnt, false, "input_ids")},
+      {"lm_cs190c", modelOf(seeds::cs190c::style(), 40, 2, 64, Positions::None, false, "token_ids")},
       {"lm_cs190c_rope",
-       modelOf(ModelStyle::cs190c(), 40, 2, 64, Positions::Rotary, false, "token_ids")},
-      {"block_modern", blockOf(ModelStyle::modern(), 40, 2, 40, {})},
+       modelOf(seeds::cs190c::style(), 40, 2, 64, Positions::Rotary, false, "token_ids")},
+      {"block_modern", blockOf(seeds::modern::style(), 40, 2, 40, {})},
       {"lm_modern",
-       modelOf(ModelStyle::modern(), 24, 3, 24, Positions::Learnt, false, "token_ids")},
+       modelOf(seeds::modern::style(), 24, 3, 24, Positions::Learnt, false, "token_ids")},
       {"mha_gpt", selfAttentionOf(SelfAttentionOptions::gpt(), 40, 2)},
       {"block_gpt",
        [](const Case& c) {
@@ -186,8 +187,8 @@ const std::map<std::string, Record>& records() {
 
 // SDPA has one recording for all its masks.
 const Record& recordOf(const std::string& name) {
-  static const Record sdpa336 = attentionOf(nn::AttentionOptions::cs336());
-  static const Record sdpa190 = attentionOf(nn::AttentionOptions::cs190c());
+  static const Record sdpa336 = attentionOf(seeds::cs336::attention());
+  static const Record sdpa190 = attentionOf(seeds::cs190c::attention());
   if (name.starts_with("sdpa_cs336")) return sdpa336;
   if (name.starts_with("sdpa_cs190c")) return sdpa190;
   return records().at(name);

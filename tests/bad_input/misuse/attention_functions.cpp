@@ -110,7 +110,40 @@ Table attentionFunctions() {
       {"attention_with_a_mask_of_integers",
        [] { attend([](Heads& m, nn::AttentionOptions& o) { o.mask = m.in(DType::I64, {3, 5}); }); },
        kArgument,
-       {"mask", "bool", "i64[3, 5]"}},
+       {"mask", "bool", "i64[3, 5]", "mask != 0"}},
+      {"attention_with_a_padding_mask",
+       [] {
+         attend(
+             [](Heads& m, nn::AttentionOptions& o) { o.mask = m.in(DType::Bool, {m.batch, 5}); });
+       },
+       kArgument,
+       {"bool[batch, 5] looks like [batch, keys], but its axes are those of [queries, keys]",
+        "reshape it: [batch, 1, 1, keys]"}},
+      {"attention_with_a_padding_mask_of_as_many_queries",
+       [] {
+         Heads m;
+         Tensor q = m.in(DType::F32, {3, 2, 3, 4}), k = m.g.input("k2", DType::F32, {3, 2, 5, 4});
+         nn::attention(q, k, k, {.mask = m.g.input("mask", DType::Bool, {3, 5})});
+       },
+       kArgument,
+       {"bool[3, 5] can be read as [batch, keys] and as [queries, keys]",
+        "[batch, 1, 1, keys] or [1, 1, queries, keys]"}},
+      {"attention_with_a_mask_of_as_many_heads",
+       [] {
+         Heads m;
+         Tensor q = m.in(DType::F32, {2, 2, 3, 4}), k = m.g.input("k2", DType::F32, {2, 2, 5, 4});
+         nn::attention(q, k, k, {.mask = m.g.input("mask", DType::Bool, {2, 3, 5})});
+       },
+       kArgument,
+       {"[batch, queries, keys]", "[heads, queries, keys]", "[batch, 1, queries, keys]"}},
+      {"attention_without_heads_with_a_padding_mask",
+       [] {
+         Heads m;
+         Tensor q = m.in(DType::F32, {3, 3, 4}), k = m.g.input("k2", DType::F32, {3, 5, 4});
+         nn::attention(q, k, k, {.mask = m.g.input("mask", DType::Bool, {3, 5})});
+       },
+       kArgument,
+       {"bool[3, 5]", "[batch, 1, keys] or [1, queries, keys]"}},
       {"attention_with_a_mask_of_another_shape",
        [] {
          attend([](Heads& m, nn::AttentionOptions& o) { o.mask = m.in(DType::Bool, {3, 6}); });

@@ -136,14 +136,6 @@ Table linears() {
        },
        kArgument,
        {"SwiGLU 'mlp'", "i64"}},
-      {"swiglu_hidden_of_no_width",
-       [] { nn::SwiGLU::hiddenSizeCs336(-8); },
-       kArgument,
-       {"SwiGLU", "got -8"}},
-      {"swiglu_hidden_of_the_largest",
-       [] { nn::SwiGLU::hiddenSizeCs190c(kMost); },
-       kArgument,
-       {"SwiGLU", "at most 2147483647"}},
       {"feed_forward_of_no_size",
        [] {
          Graph g;

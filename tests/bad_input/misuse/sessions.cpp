@@ -9,7 +9,7 @@ std::shared_ptr<const Program> linearProgram(const std::string& backend) {
   Dim batch = g.dim("batch", 1, 8);
   Tensor x = g.input("x", DType::F32, {batch, 4}), more = g.input("more", DType::I64, {batch});
   g.state("kept", DType::F32, {batch, g.dim("room", 2, 16, 2)});
-  g.output("y", nn::Linear(g, "fc", 4, 3)(x));
+  g.output("y", nn::Linear(g, "fc", 4, 3, {.bias = false})(x));
   g.output("sum", more + more);
   g.readState("kept");
   return std::make_shared<const Program>(compile(g, {.backend = backend}));

@@ -2,6 +2,7 @@
 // Every spelling that the nn modules record is found by the fusions.
 #include <map>
 
+#include "examples/seeds/presets.h"
 #include "frontend/graph_impl.h"
 #include "gtest/gtest.h"
 #include "lathe/frontend/nn/nn.h"
@@ -99,14 +100,14 @@ nn::ModelStyle logits(nn::ModelStyle style) {
 
 INSTANTIATE_TEST_SUITE_P(
     Styles, FuseModels,
-    testing::Values(
-        Case{"llama_f32", small(nn::ModelStyle::llama(), DType::F32, 2), 2, 2},
-        Case{"llama_bf16", small(nn::ModelStyle::llama(), DType::BF16, 2), 2, 2},
-        Case{"llama_mqa_bf16", small(nn::ModelStyle::llama(), DType::BF16, 1), 2, 2},
-        Case{"cs336_f32", small(logits(nn::ModelStyle::cs336()), DType::F32, 4), 2, 2},
-        Case{"cs336_bf16", small(logits(nn::ModelStyle::cs336()), DType::BF16, 4), 2, 2},
-        Case{"cs190c_f32", small(logits(nn::ModelStyle::cs190c()), DType::F32, 4), 2, 2},
-        Case{"cs190c_bf16", small(logits(nn::ModelStyle::cs190c()), DType::BF16, 4), 2, 2}),
+    testing::Values(Case{"llama_f32", small(nn::ModelStyle::llama(), DType::F32, 2), 2, 2},
+                    Case{"llama_bf16", small(nn::ModelStyle::llama(), DType::BF16, 2), 2, 2},
+                    Case{"llama_mqa_bf16", small(nn::ModelStyle::llama(), DType::BF16, 1), 2, 2},
+                    Case{"cs336_f32", small(logits(seeds::cs336::style()), DType::F32, 4), 2, 2},
+                    Case{"cs336_bf16", small(logits(seeds::cs336::style()), DType::BF16, 4), 2, 2},
+                    Case{"cs190c_f32", small(logits(seeds::cs190c::style()), DType::F32, 4), 2, 2},
+                    Case{"cs190c_bf16", small(logits(seeds::cs190c::style()), DType::BF16, 4), 2,
+                         2}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

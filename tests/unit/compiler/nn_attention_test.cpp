@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What attention and CausalSelfAttention record.
+#include "examples/seeds/presets.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {
@@ -50,7 +51,7 @@ TEST(NnAttention, FullyMaskedRowsBecomeZeroOnlyWhereAsked) {
   for (bool zero : {false, true}) {
     Recording r;
     Tensor mask = r.g.input("mask", DType::Bool, {r.seq, r.seq});
-    auto o = zero ? nn::AttentionOptions::cs336() : nn::AttentionOptions::cs190c();
+    auto o = zero ? seeds::cs336::attention() : seeds::cs190c::attention();
     o.mask = mask;
     std::string t = r.text(nn::attention(r.x, r.x, r.x, o));
     EXPECT_EQ(ops(t, "is_nan"), zero);
@@ -110,7 +111,7 @@ TEST(NnSelfAttention, FusedQkvIsSplitByRows) {
 
 TEST(NnSelfAttention, ModernTransformersReadsTheFusedResultByAnOddView) {
   Recording r;
-  nn::SelfAttentionOptions o = nn::SelfAttentionOptions::modern();
+  nn::SelfAttentionOptions o = seeds::modern::selfAttention();
   o.dModel = 64;
   o.heads = 4;
   Tensor y = nn::CausalSelfAttention(r.g, "attn", o)(r.x);

@@ -19,17 +19,27 @@ TEST(NnMultiHeadAttention, ReadsKeysOfAnotherLength) {
   EXPECT_EQ(nn::typeText(y), "f32[batch, seq, 64]");
   const std::string text = r.text(y);
   EXPECT_TRUE(has(text, "tensor<?x4x?x7xf32, #lathe.dims<batch, 4, seq, 7>>"));
-  for (const char* name : {"W_q", "W_k", "W_v", "W_o"})
+  for (const char* name : {"q_proj", "k_proj", "v_proj", "out_proj"})
     EXPECT_TRUE(has(text, "\"cross." + std::string(name) + ".weight\""));
 }
 
 TEST(NnMultiHeadAttention, HidesWithItsOwnNumberNotWithInfinity) {
   Recording r;
   Tensor ids = r.g.input("ids", DType::I64, {r.batch, r.seq});
+  nn::MultiHeadAttentionOptions o = heads(4);
+  o.attention.maskFill = -1e9;
   const std::string text =
-      r.text(nn::MultiHeadAttention(r.g, "a", heads(4))(r.x, nn::paddingMask(ids, /*padding=*/0)));
+      r.text(nn::MultiHeadAttention(r.g, "a", o)(r.x, nn::paddingMask(ids, /*padding=*/0)));
   EXPECT_TRUE(has(text, "dense<-1.000000e+09>"));
   EXPECT_FALSE(has(text, "0xFF800000"));
+}
+
+TEST(NnMultiHeadAttention, HidesWithInfinityAsPyTorchDoes) {
+  Recording r;
+  Tensor ids = r.g.input("ids", DType::I64, {r.batch, r.seq});
+  const std::string text =
+      r.text(nn::MultiHeadAttention(r.g, "a", heads(4))(r.x, nn::paddingMask(ids, /*padding=*/0)));
+  EXPECT_TRUE(has(text, "0xFF800000"));
 }
 
 TEST(NnMultiHeadAttention, RelativeKeysTakeTheScaleOfTheScores) {

@@ -2,6 +2,7 @@
 // What Linear, Embedding, norms, activations, softmax and RoPE record.
 #include <numbers>
 
+#include "examples/seeds/presets.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {
@@ -13,7 +14,7 @@ LATHE_NN_DTYPES(NnLayers);
 
 TEST_P(NnLayers, LinearTransposesItsWeight) {
   Recording r(GetParam());
-  Tensor y = nn::Linear(r.g, "proj", 64, 96)(r.x);
+  Tensor y = nn::Linear(r.g, "proj", 64, 96, {.bias = false})(r.x);
   EXPECT_EQ(y.dtype(), GetParam());
   EXPECT_EQ(y.shape(), (Dims{r.batch, r.seq, 96}));
   std::string t = r.text(y);
@@ -23,17 +24,18 @@ TEST_P(NnLayers, LinearTransposesItsWeight) {
   EXPECT_EQ(ops(t, "add"), 0);
 }
 
+// The default is PyTorch's: a bias in the checkpoint must not be left out silently.
 TEST(NnLinear, BiasIsAdded) {
   Recording r;
-  std::string t = r.text(nn::Linear(r.g, "proj", 64, 96, {.bias = true})(r.x));
+  std::string t = r.text(nn::Linear(r.g, "proj", 64, 96)(r.x));
   EXPECT_TRUE(has(t, "\"proj.bias\" : tensor<96xf32>"));
   EXPECT_EQ(ops(t, "add"), 1);
 }
 
 TEST(NnLinear, SeedsNameAndHoldTheWeightDifferently) {
   Recording r;
-  Tensor a = nn::Linear(r.g, "a", 64, 96, nn::LinearOptions::cs336())(r.x);
-  Tensor b = nn::Linear(r.g, "b", 64, 96, nn::LinearOptions::cs190c())(r.x);
+  Tensor a = nn::Linear(r.g, "a", 64, 96, seeds::cs336::linear())(r.x);
+  Tensor b = nn::Linear(r.g, "b", 64, 96, seeds::cs190c::linear())(r.x);
   std::string t = r.text(a + b);
   EXPECT_TRUE(has(t, "\"a.W\" : tensor<96x64xf32>"));
   EXPECT_TRUE(has(t, "\"b.linear_matrix\" : tensor<64x96xf32>"));
@@ -42,7 +44,8 @@ TEST(NnLinear, SeedsNameAndHoldTheWeightDifferently) {
 
 TEST(NnLinear, StoredWeightsAreConverted) {
   Recording r;
-  std::string t = r.text(nn::Linear(r.g, "p", 64, 8, {.weightDType = DType::BF16})(r.x));
+  std::string t =
+      r.text(nn::Linear(r.g, "p", 64, 8, {.bias = false, .weightDType = DType::BF16})(r.x));
   EXPECT_TRUE(has(t, "\"p.weight\" : tensor<8x64xbf16>"));
   EXPECT_EQ(ops(t, "cast"), 1);
 }
@@ -57,7 +60,7 @@ TEST(NnEmbedding, GathersRowsByIdAndConvertsThem) {
   Graph g;
   Dim seq = g.dim("seq", 1, 128);
   Tensor ids = g.input("ids", DType::I32, {2, seq});
-  nn::EmbeddingOptions options = nn::EmbeddingOptions::cs336();
+  nn::EmbeddingOptions options = seeds::cs336::embedding();
   options.weightDType = DType::BF16;
   Tensor y = nn::Embedding(g, "tok", 100, 64, options)(ids);
   EXPECT_EQ(y.dtype(), DType::F32);
@@ -82,7 +85,7 @@ TEST_P(NnLayers, RmsNormMultipliesByTheInverseRoot) {
 
 TEST_P(NnLayers, RmsNormOfCs190cDividesByTheRootOfSumOverCount) {
   Recording r(GetParam());
-  std::string t = r.text(nn::RMSNorm(r.g, "norm", 64, nn::NormOptions::cs190c())(r.x));
+  std::string t = r.text(nn::RMSNorm(r.g, "norm", 64, seeds::cs190c::norm())(r.x));
   EXPECT_TRUE(has(t, "\"norm.g\""));
   EXPECT_EQ(ops(t, "reduce_sum"), 1);
   EXPECT_EQ(ops(t, "reduce_mean"), 0);
@@ -93,8 +96,8 @@ TEST_P(NnLayers, RmsNormOfCs190cDividesByTheRootOfSumOverCount) {
 // The gain's place is what tells CS336 from the others in bf16.
 TEST(NnRmsNorm, GainBeforeOrAfterTheCastBack) {
   Recording late(DType::BF16), early(DType::BF16);
-  std::string after = late.text(nn::RMSNorm(late.g, "n", 64, nn::NormOptions::modern())(late.x));
-  std::string before = early.text(nn::RMSNorm(early.g, "n", 64, nn::NormOptions::cs336())(early.x));
+  std::string after = late.text(nn::RMSNorm(late.g, "n", 64, seeds::modern::norm())(late.x));
+  std::string before = early.text(nn::RMSNorm(early.g, "n", 64, seeds::cs336::norm())(early.x));
   EXPECT_TRUE(after.rfind("lathe.cast") < after.rfind("lathe.mul"));
   EXPECT_TRUE(before.rfind("lathe.cast") > before.rfind("lathe.mul"));
   EXPECT_EQ(ops(before, "cast"), 3);  // x, gain, result
@@ -103,7 +106,7 @@ TEST(NnRmsNorm, GainBeforeOrAfterTheCastBack) {
 // A gain stored in f32 keeps its bits when it is applied in f32.
 TEST(NnRmsNorm, StoredGainIsNotRoundedOnTheWay) {
   Recording r(DType::BF16);
-  nn::NormOptions options = nn::NormOptions::cs336();
+  nn::NormOptions options = seeds::cs336::norm();
   options.weightDType = DType::F32;
   std::string t = r.text(nn::RMSNorm(r.g, "n", 64, options)(r.x));
   EXPECT_TRUE(has(t, "\"n.g\" : tensor<64xf32>"));
@@ -160,7 +163,7 @@ TEST_P(NnLayers, SoftmaxOverAnyAxis) {
 
 TEST(NnRope, FrequenciesAreThoseOfEachSource) {
   nn::RopeOptions hf{.headDim = 8, .theta = 10000};
-  nn::RopeOptions cs336 = nn::RopeOptions::cs336(), cs190c = nn::RopeOptions::cs190c();
+  nn::RopeOptions cs336 = seeds::cs336::rope(), cs190c = seeds::cs190c::rope();
   cs336.headDim = cs190c.headDim = 8;
   const std::vector<float> expected = {1, 0.1f, 0.01f, 0.001f};
   for (size_t i = 0; i < 4; ++i) {
@@ -216,7 +219,7 @@ TEST_P(NnLayers, RopeRotatesHalves) {
 
 TEST(NnRope, InterleavedPairsAreStridedAndJoinedOnANewAxis) {
   Recording r;
-  nn::RopeOptions o = nn::RopeOptions::cs190c();
+  nn::RopeOptions o = seeds::cs190c::rope();
   o.headDim = 64;
   Tensor positions = iota(r.x, {r.seq}, 0);
   std::string t = r.text(nn::RoPE(r.g, "rope", o)(r.x, positions));

@@ -2,6 +2,7 @@
 // What SwiGLU, blocks, whole models and the Llama family record.
 #include <map>
 
+#include "examples/seeds/presets.h"
 #include "lathe/frontend/families/llama.h"
 #include "tests/unit/compiler/nn_recording.h"
 
@@ -19,9 +20,9 @@ TEST_P(NnModel, SwiGluOfEachSeed) {
   };
   const std::vector<Case> cases = {
       {nn::SwiGLUOptions::llama(), "gate_proj.weight", "up_proj.weight", "down_proj.weight"},
-      {nn::SwiGLUOptions::modern(), "w1.weight", "w3.weight", "w2.weight"},
-      {nn::SwiGLUOptions::cs336(), "W1.W", "W3.W", "W2.W"},
-      {nn::SwiGLUOptions::cs190c(), "linear_w1.linear_matrix", "linear_w3.linear_matrix",
+      {seeds::modern::swiglu(), "w1.weight", "w3.weight", "w2.weight"},
+      {seeds::cs336::swiglu(), "W1.W", "W3.W", "W2.W"},
+      {seeds::cs190c::swiglu(), "linear_w1.linear_matrix", "linear_w3.linear_matrix",
        "linear_w2.linear_matrix"}};
   for (const Case& c : cases) {
     Recording r(GetParam());
@@ -35,9 +36,9 @@ TEST_P(NnModel, SwiGluOfEachSeed) {
 }
 
 TEST(NnSwiGlu, HiddenSizesOfTheSeeds) {
-  EXPECT_EQ(nn::SwiGLU::hiddenSizeCs190c(512), 1365);
-  EXPECT_EQ(nn::SwiGLU::hiddenSizeCs336(512), 1344);
-  EXPECT_EQ(nn::SwiGLU::hiddenSizeCs336(64), 192);
+  EXPECT_EQ(seeds::cs190c::hiddenSize(512), 1365);
+  EXPECT_EQ(seeds::cs336::hiddenSize(512), 1344);
+  EXPECT_EQ(seeds::cs336::hiddenSize(64), 192);
 }
 
 TEST_P(NnModel, BlockAddsTwoResiduals) {
@@ -73,7 +74,7 @@ TEST(NnTransformerLm, NamesOfLlama) {
 }
 
 TEST(NnTransformerLm, NamesOfCs336AndItsSoftmax) {
-  std::string t = forwardText(small(nn::ModelStyle::cs336()));
+  std::string t = forwardText(small(seeds::cs336::style()));
   for (const char* name : {"token_embeddings.embeddings", "layers.1.ln1.g", "layers.1.attn.W_q.W",
                            "layers.0.ffn.W2.W", "ln_f.g", "lm_head.W"})
     EXPECT_TRUE(has(t, std::string("\"") + name + "\"")) << name;
@@ -82,7 +83,7 @@ TEST(NnTransformerLm, NamesOfCs336AndItsSoftmax) {
 }
 
 TEST(NnTransformerLm, NamesOfCs190c) {
-  std::string t = forwardText(small(nn::ModelStyle::cs190c()));
+  std::string t = forwardText(small(seeds::cs190c::style()));
   for (const char* name : {"embeddings.embedding_matrix", "transformer_blocks.1.RMSNorm_Attn.g",
                            "transformer_blocks.0.Multihead_Attn.q_proj.linear_matrix",
                            "transformer_blocks.0.Feed_Forward.linear_w1.linear_matrix",

@@ -2,6 +2,7 @@
 // The dtype of a model's weights: the checkpoint's, whatever the model computes in.
 #include <sstream>
 
+#include "examples/seeds/presets.h"
 #include "lathe/frontend/families/llama.h"
 #include "tests/unit/compiler/nn_recording.h"
 
@@ -21,8 +22,8 @@ void expectWeights(const std::string& text, const std::string& model) {
 }
 
 TEST(NnWeights, OfALanguageModelHaveTheCheckpointsDType) {
-  const nn::ModelStyle styles[] = {nn::ModelStyle::llama(), nn::ModelStyle::cs336(),
-                                   nn::ModelStyle::cs190c(), nn::ModelStyle::modern()};
+  const nn::ModelStyle styles[] = {nn::ModelStyle::llama(), seeds::cs336::style(),
+                                   seeds::cs190c::style(), seeds::modern::style()};
   for (bool learnt : {false, true})
     for (bool useFused : {false, true})
       for (size_t i = 0; i < std::size(styles); ++i) {

@@ -26,8 +26,10 @@ Graph attentionGraph(const Options& observe) {
   Graph g;
   Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 512);
   Tensor x = g.input("x", DType::F32, {batch, seq, 64});
-  Tensor q = nn::Linear(g, "q", 64, 64)(x), k = nn::Linear(g, "k", 64, 64)(x),
-         v = nn::Linear(g, "v", 64, 64)(x);
+  auto projected = [&](const char* name) {
+    return nn::Linear(g, name, 64, 64, {.bias = false})(x);
+  };
+  Tensor q = projected("q"), k = projected("k"), v = projected("v");
   Tensor p = nn::softmax(matmul(q, swapAxes(k, 1, 2)) * 0.125);
   Tensor y = matmul(p, v);
   if (observe.probabilities) g.observe("probs", p);

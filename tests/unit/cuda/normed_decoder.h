@@ -43,7 +43,7 @@ struct NormedDecoder {
     for (int64_t i = 0; i < layers; ++i) {
       const std::string path = "layers." + std::to_string(i) + ".";
       auto linear = [&](const char* name, const Tensor& in, int64_t from, int64_t to) {
-        return nn::Linear(g, path + name, from, to)(in);
+        return nn::Linear(g, path + name, from, to, {.bias = false})(in);
       };
       const Tensor in = nn::RMSNorm(g, path + "norm1", hidden, norm)(x);
       auto heads = [&](const char* name, int64_t count, bool isNormed) {
@@ -75,8 +75,8 @@ struct NormedDecoder {
       const nn::SwiGLU mlp(g, path + "mlp", hidden, intermediate);
       x = x + mlp(inner);
     }
-    g.output("logits",
-             nn::Linear(g, "head", hidden, vocabulary)(nn::RMSNorm(g, "norm", hidden, norm)(x)));
+    g.output("logits", nn::Linear(g, "head", hidden, vocabulary,
+                                  {.bias = false})(nn::RMSNorm(g, "norm", hidden, norm)(x)));
     return g;
   }
 };

@@ -7,7 +7,7 @@ namespace lathe::nn {
 
 enum class SigmoidForm {
   Op,       ///< the op `sigmoid`
-  Spelled,  ///< 1 / (1 + exp(-x)), as CS190C writes it
+  Spelled,  ///< 1 / (1 + exp(-x))
 };
 
 /// 1 / (1 + exp(-x)). The form has no default, so that a plain `sigmoid(x)` is the op.

@@ -14,15 +14,17 @@ struct AttentionOptions {
     Multiply,  ///< scores * d^-0.5
     Query,     ///< q * d^-0.5, before the product and in q's dtype (timm, and DiT with it)
   };
-  Tensor mask = {};  ///< bool (true = visible) or a float that is added; broadcasts to the scores
-  Tensor bias = {};  ///< floats that are added to the scaled scores before any mask is applied
+  /// Bool (true = visible) or a float that is added; broadcasts to the scores. Throws Error for one
+  /// of fewer axes that could be read in two ways: a [batch, keys] mask is [batch, 1, 1, keys].
+  Tensor mask = {};
+  Tensor bias = {};     ///< floats that are added to the scaled scores before any mask is applied
   bool causal = false;  ///< query i sees keys 0..i
   /// Integers [batch]: query i sees keys 0..positions[batch] + i. Excludes `causal`.
   Tensor positions = {};
   ScaleForm scaleForm = ScaleForm::Divide;
   std::optional<double> scale = {};  ///< a factor of the scores; 1 / sqrt(d) unless given
   /// What a query that sees no key gets: `nan`, 0 / 0 as PyTorch's softmax gives, or `zero`, NaN
-  /// weights replaced by 0 (CS336) where there is a mask at all. `uniform` is what a finite
+  /// weights replaced by 0 where there is a mask at all. `uniform` is what a finite
   /// `maskFill` gives, and an error without one.
   MaskedRow maskedRow = MaskedRow::nan;
   /// What the score of a hidden key becomes. With a finite one a query that sees no key gets the
@@ -31,10 +33,6 @@ struct AttentionOptions {
   bool useFused = false;  ///< records the op `attention`
 
   static AttentionOptions llama() { return {.scaleForm = ScaleForm::Multiply}; }
-  static AttentionOptions modern() { return {.scaleForm = ScaleForm::Multiply}; }
-  static AttentionOptions cs336() { return {.maskedRow = MaskedRow::zero}; }
-  static AttentionOptions cs190c() { return {}; }
-  static AttentionOptions rice() { return {.maskFill = -1e9}; }  ///< the encoder-decoder
   static AttentionOptions dit() { return {.scaleForm = ScaleForm::Query}; }
 };
 

@@ -19,19 +19,25 @@ struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
+struct PatchEmbeddingOptions {
+  std::string projection = "proj";  ///< the convolution: "" for the module's own path
+  bool bias = true;
+  std::optional<DType> weightDType = {};  ///< what the checkpoint holds; the image's unless given
+};
+
 /// A convolution whose stride is its size: image [batch, channels, height, width] ->
-/// [batch, tokens, d], tokens row by row. Weights `<path>.proj.weight` [d, channels, patch, patch]
-/// and `<path>.proj.bias` [d].
+/// [batch, tokens, d], tokens row by row. Weights `<path>.<projection>.weight`
+/// [d, channels, patch, patch] and `<path>.<projection>.bias` [d].
 class PatchEmbedding : public Module {
  public:
   PatchEmbedding(Graph& graph, std::string path, int64_t channels, int64_t patch, int64_t size,
-                 std::optional<DType> weightDType = {}, LATHE_AT);
+                 PatchEmbeddingOptions options = {}, LATHE_AT);
   /// The image's height and width are numbers and multiples of the patch.
   Tensor operator()(const Tensor& image, LATHE_AT) const;
 
  private:
   int64_t channels_, patch_, size_;
-  std::optional<DType> weightDType_;
+  PatchEmbeddingOptions options_;
 };
 
 /// Tokens [batch, rows * columns, patch * patch * channels] back to an image

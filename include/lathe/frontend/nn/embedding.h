@@ -14,8 +14,6 @@ struct EmbeddingOptions {
   bool useFused = false;                  ///< records the op `embedding` instead of `gather`
 
   static EmbeddingOptions llama() { return {}; }
-  static EmbeddingOptions cs336();   ///< parameter `embeddings`
-  static EmbeddingOptions cs190c();  ///< `embedding_matrix`: a plain attribute there, no parameter
 };
 
 /// Rows of a table [count, size] by integer ids: [...] -> [..., size]. An id outside [0, count) is

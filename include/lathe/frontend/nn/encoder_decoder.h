@@ -23,13 +23,14 @@ Tensor targetMask(const Tensor& ids, int64_t padding, LATHE_AT);
 struct PostNormNames {
   std::string selfAttention = "self_attn", crossAttention = "cross_attn";
   std::string feedForward = "feed_forward";
-  std::string norm = "norm";  ///< followed by 1, 2 and 3
+  /// The norms behind the parts, in the order in which they are applied.
+  std::string norm1 = "norm1", norm2 = "norm2", norm3 = "norm3";
 };
 
 struct PostNormOptions {
-  MultiHeadAttentionOptions attention = MultiHeadAttentionOptions::rice();
+  MultiHeadAttentionOptions attention = {};
   int64_t dHidden = 0;  ///< inner size of the feed-forward
-  FeedForwardOptions feedForward = FeedForwardOptions::rice();
+  FeedForwardOptions feedForward = {};
   LayerNormOptions norm = {};
   PostNormNames names = {};
 };
@@ -79,14 +80,12 @@ struct EncoderDecoderOptions {
   int64_t layers = 0;  ///< of the encoder, and of the decoder
   int64_t maxPositions = 512;
   Positions positions = Positions::Sine;
-  /// Token embeddings are multiplied with it: sqrt(dModel) in the paper, 1 in the course.
+  /// Token embeddings are multiplied with it: sqrt(dModel) in the paper.
   double embeddingScale = 1;
   PostNormOptions layer = {};
   DType dtype = DType::F32;               ///< of activations
   std::optional<DType> weightDType = {};  ///< what the checkpoint holds; `dtype` unless given
   EncoderDecoderNames names = {};
-
-  static EncoderDecoderOptions rice() { return {}; }
 };
 
 /// Source ids and target ids to logits of the next target token.
@@ -97,8 +96,8 @@ class EncoderDecoder : public Module {
   /// source: integers [batch, s] -> [batch, s, dModel].
   Tensor encode(const Tensor& source, const Tensor& sourceMask = {}, LATHE_AT) const;
   /// target: integers [batch, t]; encoded [batch, s, dModel] -> logits [batch, t, targetVocab] in
-  /// the model's dtype. Without a target mask every token sees all others, as in the course:
-  /// causalMask or targetMask make one.
+  /// the model's dtype. Without a target mask every token sees all others: causalMask or targetMask
+  /// make one.
   Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& sourceMask,
                 const Tensor& targetMask, LATHE_AT) const;
   Tensor forward(const Tensor& source, const Tensor& target, const Tensor& sourceMask,

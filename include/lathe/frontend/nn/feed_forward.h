@@ -13,7 +13,6 @@ struct FeedForwardOptions {
   bool bias = true;
   LinearOptions linear = {};  ///< bias is taken from the flag above
 
-  static FeedForwardOptions rice() { return {}; }  ///< the encoder-decoder
   static FeedForwardOptions dit() { return {.activation = Activation::gelu_tanh}; }
   static FeedForwardOptions gpt() {
     return {.in = "c_fc", .out = "c_proj", .activation = Activation::gelu_tanh};

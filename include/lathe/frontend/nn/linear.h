@@ -8,7 +8,7 @@
 namespace lathe::nn {
 
 struct LinearOptions {
-  bool bias = false;  ///< adds `<path>.bias` [out]
+  bool bias = true;  ///< adds `<path>.bias` [out]
   std::string weightName = "weight";
   /// `out_in`: weight [out, in], as PyTorch holds it; `in_out`: [in, out].
   WeightLayout layout = WeightLayout::out_in;
@@ -16,11 +16,7 @@ struct LinearOptions {
   std::optional<DType> weightDType = {};
   bool useFused = false;  ///< records the op `linear` instead of transpose, matmul and add
 
-  static LinearOptions llama() { return {}; }
-  /// Stanford CS336: parameter `W`.
-  static LinearOptions cs336();
-  /// CS190C: parameter `linear_matrix`, held as a transposed view, that is `[in, out]`.
-  static LinearOptions cs190c();
+  static LinearOptions llama() { return {.bias = false}; }
 };
 
 /// x W^T + b over the last axis: [..., in] -> [..., out], in x's dtype.

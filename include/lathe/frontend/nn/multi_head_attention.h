@@ -11,7 +11,7 @@ namespace lathe::nn {
 
 /// Names of the modules below a MultiHeadAttention.
 struct MultiHeadAttentionNames {
-  std::string q = "W_q", k = "W_k", v = "W_v", o = "W_o";
+  std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "out_proj";
   std::string qkv = "qkv";                     ///< where one weight makes all three
   std::string relativeKeys = "relative_keys";  ///< of a RelativePositionKeys
 };
@@ -26,11 +26,10 @@ struct MultiHeadAttentionOptions {
   /// If positive, Shaw's vectors of clipped distances are added to the keys.
   int64_t relativeDistance = 0;
   LinearOptions linear = {};  ///< bias is taken from the flag above; weightDType is of all weights
-  AttentionOptions attention = AttentionOptions::rice();
+  AttentionOptions attention = {};
   MultiHeadAttentionNames names = {};
 
-  static MultiHeadAttentionOptions rice() { return {}; }  ///< the encoder-decoder
-  static MultiHeadAttentionOptions dit();                 ///< `qkv` and `proj`, q scaled
+  static MultiHeadAttentionOptions dit();  ///< `qkv` and `proj`, q scaled
 };
 
 /// [batch, queries, dModel] from queries, keys and values of that width.

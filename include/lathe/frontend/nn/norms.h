@@ -28,9 +28,6 @@ struct NormOptions {
   bool useFused = false;                  ///< records the op `rms_norm`
 
   static NormOptions llama() { return {.eps = 1e-6}; }
-  static NormOptions modern() { return {}; }  ///< "Modern Transformers"
-  static NormOptions cs336();                 ///< x / rms, gain in f32, parameter `g`
-  static NormOptions cs190c();                ///< sum / n, x / rms, cast back, gain `g`
 };
 
 /// x / sqrt(mean(x^2) + eps) * gain over the last axis. Zhang and Sennrich, "Root Mean Square Layer

@@ -26,15 +26,15 @@ struct RopeOptions {
   /// All spell one formula; in f32 arithmetic they differ in the last bit.
   enum class Frequencies {
     Reciprocal,     ///< position * (1 / theta^(2i/d)): Hugging Face
-    NegativePower,  ///< position * theta^(-2i/d): CS336
-    Divide,         ///< position / theta^(2i/d): CS190C
+    NegativePower,  ///< position * theta^(-2i/d)
+    Divide,         ///< position / theta^(2i/d)
   };
   int64_t headDim = 0;  ///< d: even
   int64_t maxPositions =
       2048;  ///< rows of the table; a position at or past it is an error at run time
   double theta = 10000;
   /// `half`: elements i and i + d/2 (Llama as Hugging Face stores it); `interleaved`: elements 2i
-  /// and 2i + 1 (CS190C, CS336).
+  /// and 2i + 1.
   Pairing pairing = Pairing::half;
   Frequencies frequencies = Frequencies::Reciprocal;
   RopeScalingOptions scaling = {};
@@ -43,8 +43,6 @@ struct RopeOptions {
   bool useFused = false;  ///< records the op `rope`
 
   static RopeOptions llama() { return {}; }
-  static RopeOptions cs336();
-  static RopeOptions cs190c();
 };
 
 /// The d/2 numbers that positions are multiplied with (for Frequencies::Divide: divided by), in

@@ -14,19 +14,14 @@ namespace lathe::nn {
 struct SelfAttentionNames {
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
   std::string qkv = "qkv";  ///< where one weight makes all three
-
-  static SelfAttentionNames llama() { return {}; }
-  static SelfAttentionNames cs336() { return {.q = "W_q", .k = "W_k", .v = "W_v", .o = "W_o"}; }
-  static SelfAttentionNames cs190c() { return {}; }
-  static SelfAttentionNames modern() { return {.o = "o"}; }
 };
 
 struct SelfAttentionOptions {
   enum class Projections {
     Separate,  ///< q, k and v of their own
     Fused,     ///< one weight; its rows are those of q, then k, then v
-    /// "Modern Transformers": the fused result [batch, seq, 3 d] is read as
-    /// [3, batch, seq, headDim, heads], which mixes tokens and heads. Kept literally.
+    /// The fused result [batch, seq, 3 d] is read as [3, batch, seq, headDim, heads], which mixes
+    /// tokens and heads.
     FusedOddView,
   };
   int64_t dModel = 0;
@@ -35,16 +30,13 @@ struct SelfAttentionOptions {
   int64_t headDim = 0;  ///< 0: dModel / heads
   Projections projections = Projections::Separate;
   bool qkvBias = false, outputBias = false;
-  bool applyOutput = true;  ///< "Modern Transformers" declares `o` and never applies it
+  bool applyOutput = true;               ///< without it the merged heads are the result
   std::optional<RopeOptions> rope = {};  ///< headDim is filled in
   LinearOptions linear = {};             ///< bias is taken from the two flags above
   AttentionOptions attention = AttentionOptions::llama();
   SelfAttentionNames names = {};
 
   static SelfAttentionOptions llama() { return {}; }
-  static SelfAttentionOptions cs336();
-  static SelfAttentionOptions cs190c();
-  static SelfAttentionOptions modern();
   static SelfAttentionOptions gpt();  ///< one weight `c_attn`, `c_proj`, biases
 };
 

@@ -3,9 +3,11 @@
 // A pre-norm transformer: blocks, and the language model made of them.
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "lathe/frontend/nn/embedding.h"
+#include "lathe/frontend/nn/feed_forward.h"
 #include "lathe/frontend/nn/mlp.h"
 #include "lathe/frontend/nn/norms.h"
 #include "lathe/frontend/nn/self_attention.h"
@@ -18,11 +20,15 @@ struct BlockNames {
   std::string mlpNorm = "post_attention_layernorm", mlp = "mlp";
 };
 
+/// RMSNorm or LayerNorm, and a gated MLP or a plain one: `.norm = nn::LayerNormOptions{}`.
+using NormChoice = std::variant<NormOptions, LayerNormOptions>;
+using MlpChoice = std::variant<SwiGLUOptions, FeedForwardOptions>;
+
 struct BlockOptions {
   SelfAttentionOptions attention = {};
-  int64_t dHidden = 0;  ///< inner size of the MLP
-  SwiGLUOptions mlp = {};
-  NormOptions norm = NormOptions::llama();
+  int64_t dHidden = 0;  ///< inner size of the MLP; 0: 4 dModel for a FeedForward
+  MlpChoice mlp = SwiGLUOptions::llama();
+  NormChoice norm = NormOptions::llama();
   BlockNames names = {};
 };
 
@@ -37,17 +43,17 @@ class TransformerBlock : public Module {
 
  private:
   Tensor addMlp(const Tensor& x, std::source_location at) const;
-  RMSNorm attentionNorm_, mlpNorm_;
+  std::variant<RMSNorm, LayerNorm> attentionNorm_, mlpNorm_;
   CausalSelfAttention attention_;
-  SwiGLU mlp_;
+  std::variant<SwiGLU, FeedForward> mlp_;
 };
 
 /// How a family of models spells and names things: everything but sizes.
 struct ModelStyle {
   SelfAttentionOptions attention = SelfAttentionOptions::llama();
   RopeOptions rope = RopeOptions::llama();
-  SwiGLUOptions mlp = SwiGLUOptions::llama();
-  NormOptions norm = NormOptions::llama();
+  MlpChoice mlp = SwiGLUOptions::llama();
+  NormChoice norm = NormOptions::llama();
   LinearOptions head = LinearOptions::llama();
   EmbeddingOptions embedding = EmbeddingOptions::llama();
   BlockNames block = {};
@@ -56,19 +62,13 @@ struct ModelStyle {
   bool probabilities = false;  ///< results are softmax(logits)
 
   static ModelStyle llama() { return {}; }
-  /// Stanford CS336, where the model returns probabilities unless told otherwise.
-  static ModelStyle cs336();
-  static ModelStyle cs190c();
-  /// "Modern Transformers", which spells attention, MLP and norm; how they are put together and
-  /// the names of that are ours. Its MLP has dHidden = dModel.
-  static ModelStyle modern();
 };
 
 struct TransformerLMOptions {
   enum class Positions {
     Rotary,
     Learnt,  ///< a table [maxPositions, dModel] is added to the token embeddings
-    None,    ///< only the causal mask tells tokens apart, as CS190C without `theta`
+    None,    ///< only the causal mask tells tokens apart
   };
   int64_t vocabSize = 0, dModel = 0, dHidden = 0, layers = 0, heads = 0;
   int64_t kvHeads = 0;  ///< 0: heads
