@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/compile.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "frontend/entry_points.h"
@@ -64,6 +65,8 @@ class Recording {
       record_->rewrites.push_back({e.number, e.attempt, step, e.what, firstLine(e.at),
                                    std::move(weakened), firstPath(e.at)});
     }
+    // Canonicalization is done: what the user's patterns refuse now a built-in one may take next.
+    if (step == "cse") noteDeclined(module);
     if (record_->wantMisses && step == "fuse") addMisses(module);
     for (; record_->wantMisses && declined_ < log.declined().size(); ++declined_) {
       const RewriteLog::Declined& d = log.declined()[declined_];
@@ -71,6 +74,18 @@ class Recording {
                                  "backend", d.reason, firstPath(d.at), "backend"});
     }
     snapshot(stage, step, module);
+  }
+  /// The user's patterns that match and decline: they are told even if another pattern then takes
+  /// the op.
+  void noteDeclined(mlir::ModuleOp module) {
+    if (!record_ || !record_->wantMisses || (!options_.patterns && options_.patternFiles.empty()))
+      return;
+    const PatternLibrary own =
+        userPatterns(module.getContext(), options_.patterns, options_.patternFiles);
+    for (const NearMiss& near : findMisses(module, own, /*evenFar=*/true))
+      if (near.pattern && near.miss.why == Miss::Why::Declined)
+        if (CompileRecord::Miss miss = missOf(near); !isTold(refused_, miss))
+          refused_.push_back(std::move(miss));
   }
   void snapshot(Stage stage, const std::string& step, mlir::ModuleOp module) {
     if (record_ && record_->wantSnapshots)
@@ -81,16 +96,39 @@ class Recording {
   void addMisses(mlir::ModuleOp module) {
     for (const NearMiss& near :
          findMisses(module, allPatterns(module.getContext(), options_), record_->wantFarMisses))
-      record_->misses.push_back(
-          {near.op->getName().getStringRef().str(), firstLine(near.op->getLoc()), near.name(),
-           std::max(near.miss.matched, 0), near.pattern ? near.pattern->opCount() : 0,
-           near.pattern ? std::string(nameOf(near.miss.why)) : "op", near.explain(),
-           firstPath(near.op->getLoc()), "pattern", near.goal != nullptr});
+      record_->misses.push_back(missOf(near));
+    for (CompileRecord::Miss& miss : refused_)
+      if (!isTold(record_->misses, miss)) record_->misses.push_back(std::move(miss));
+    refused_.clear();
+  }
+  static CompileRecord::Miss missOf(const NearMiss& near) {
+    return {near.op->getName().getStringRef().str(),
+            firstLine(near.op->getLoc()),
+            near.name(),
+            std::max(near.miss.matched, 0),
+            near.pattern ? near.pattern->opCount() : 0,
+            near.pattern ? std::string(nameOf(near.miss.why)) : "op",
+            near.explain(),
+            firstPath(near.op->getLoc()),
+            "pattern",
+            near.goal != nullptr};
+  }
+  // A pattern is told once of a place: as a miss, or as the rewrite that it came to in the end.
+  bool isTold(const std::vector<CompileRecord::Miss>& misses,
+              const CompileRecord::Miss& miss) const {
+    auto isSame = [&](const CompileRecord::Miss& m) {
+      return m.pattern == miss.pattern && m.at == miss.at;
+    };
+    auto isApplied = [&](const CompileRecord::Rewrite& r) {
+      return r.what == miss.pattern && r.at == miss.at;
+    };
+    return std::ranges::any_of(misses, isSame) || std::ranges::any_of(record_->rewrites, isApplied);
   }
 
   const CompileOptions& options_;
   CompileRecord* record_;
   size_t seen_ = 0, declined_ = 0;
+  std::vector<CompileRecord::Miss> refused_;  // by the user's patterns, so far
 };
 
 // Values outside the enumerations.
@@ -121,7 +159,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
           {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
     };
   const auto lock = graph.impl().lock();
-  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().finished().clone();
+  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
   checkEntryPoints(*module);
   if (until > Stage::Fused) checkBeforeLayout(*module);
   mlir::MLIRContext* context = module->getContext();
@@ -148,7 +186,10 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   Program program;
   steps.build = [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); };
   pipeline.observe = [&](Stage stage, mlir::ModuleOp m) {
-    if (stage == Stage::Recorded) recording.snapshot(stage, "recorded", m);
+    if (stage == Stage::Recorded) {
+      recording.snapshot(stage, "recorded", m);
+      recording.noteDeclined(m);
+    }
     if (!options.saveIrDir.empty()) {
       std::error_code problem;
       std::filesystem::create_directories(options.saveIrDir, problem);

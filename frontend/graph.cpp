@@ -3,6 +3,7 @@
 
 #include "frontend/graph_impl.h"
 #include "lathe/ir/graphviz.h"
+#include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "lathe/runtime/error.h"
 
@@ -82,18 +83,33 @@ Tensor Graph::constant(const Array& value, std::source_location at) {
   return impl(at).emit("lathe.constant", {}, {{"value", value}}, at);
 }
 
+Tensor Graph::full(const Dims& shape, double value, DType dtype, std::source_location at) {
+  Tensor x = constant(value, dtype, at);
+  return shape.empty() ? x : broadcast(x, shape, at);
+}
+Tensor Graph::zeros(const Dims& shape, DType dtype, std::source_location at) {
+  return full(shape, 0, dtype, at);
+}
+Tensor Graph::ones(const Dims& shape, DType dtype, std::source_location at) {
+  return full(shape, 1, dtype, at);
+}
+Tensor Graph::arange(const Dim& size, DType dtype, std::source_location at) {
+  return impl(at).emit("lathe.iota", {},
+                       {{"shape", Dims{size}}, {"axis", int64_t(0)}, {"dtype", dtype}}, at);
+}
+
 std::string Graph::text(bool withLocations) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   mlir::OpPrintingFlags flags;
   if (withLocations) flags.enableDebugInfo();
   const auto lock = impl().lock();
-  impl().finished().print(os, flags);
+  impl().copy()->print(os, flags);
   return text;
 }
 std::string Graph::graphviz() const {
   const auto lock = impl().lock();
-  return toGraphviz(impl().finished());
+  return toGraphviz(*impl().copy());
 }
 Recorder* Graph::recorder() const { return &impl(); }
 

@@ -7,6 +7,7 @@
 #include "lathe/ir/types.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/program.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/observe.h"
@@ -72,8 +73,8 @@ void GraphImpl::expectValue(size_t id, std::source_location at) const {
 void GraphImpl::failClosed(std::source_location at) const {
   auto last = func::FuncOp(entries_.back().function);
   fail("no entry point is open: '" + last.getName().str() +
-           "' was closed when the graph was printed or compiled, and cannot be recorded in again; "
-           "start another one with Graph::entry",
+           "' was read from a text or closed when a question was asked of the graph, and cannot be "
+           "recorded in again; start another one with Graph::entry",
        at);
 }
 
@@ -455,6 +456,26 @@ ModuleOp GraphImpl::finished() {
   if (entries_.empty())
     throw Error(ErrorCode::InvalidArgument, "the graph is empty; record an input and an output");
   for (OpenEntry& e : entries_) close(e);
+  return verified();
+}
+
+OwningOpRef<ModuleOp> GraphImpl::copy() {
+  if (entries_.empty() || entries_.back().closed) return finished().clone();
+  OpenEntry& last = entries_.back();
+  const size_t results = last.results.size();
+  const llvm::scope_exit reopen([&] {
+    if (!last.closed) return;
+    last.function.getBody().front().getTerminator()->erase();
+    last.function.removeArgAttrsAttr();
+    last.function.removeResAttrsAttr();
+    last.results.erase(last.results.begin() + ptrdiff_t(results), last.results.end());
+    last.returned.resize(results);
+    last.closed = false;
+  });
+  return finished().clone();
+}
+
+ModuleOp GraphImpl::verified() {
   std::string text;
   {
     ScopedDiagnosticHandler collect(context_.get(), [&](Diagnostic& d) {

@@ -58,6 +58,8 @@ class GraphImpl final : public Recorder {
   /// The module with every entry point closed; checks that each has an output and that every state
   /// read is also written. Throws Error.
   mlir::ModuleOp finished();
+  /// A copy of that module; this one can be recorded in as before.
+  mlir::OwningOpRef<mlir::ModuleOp> copy();
   mlir::Value value(const Tensor& tensor) const { return values_[tensor.id()]; }
 
  private:
@@ -92,6 +94,7 @@ class GraphImpl final : public Recorder {
     bool closed = false;
   };
   void close(OpenEntry& entry);
+  mlir::ModuleOp verified();
 
   std::unique_ptr<mlir::MLIRContext> context_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;

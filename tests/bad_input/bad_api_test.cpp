@@ -66,12 +66,6 @@ std::vector<BadInput> handles() {
                m.g.entry("second");
                exp(m.x);
              }),
-      misuse("op_after_the_text_was_taken", {"no entry point is open: 'forward' was closed"},
-             [](Model& m) {
-               m.g.output("y", m.x);
-               m.g.text();
-               exp(m.x);
-             }),
       misuse("dtype_of_an_empty_handle", {"dtype() of an empty tensor handle"},
              [](Model&) { Tensor().dtype(); }),
       misuse("axis_outside_the_rank", {"axis -3 is outside rank 2"}, [](Model& m) { m.x.dim(-3); }),

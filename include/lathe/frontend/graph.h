@@ -65,6 +65,13 @@ class Graph {
   Tensor constant(double value, DType dtype = DType::F32, LATHE_AT);
   Tensor constant(const Array& value, LATHE_AT);
 
+  /// The functions of the same names (lathe/ir/composed_ops.h) where there is no tensor yet.
+  Tensor full(const Dims& shape, double value, DType dtype = DType::F32, LATHE_AT);
+  Tensor zeros(const Dims& shape, DType dtype = DType::F32, LATHE_AT);
+  Tensor ones(const Dims& shape, DType dtype = DType::F32, LATHE_AT);
+  /// Integers 0, 1, ... size - 1, as PyTorch's.
+  Tensor arange(const Dim& size, DType dtype = DType::I64, LATHE_AT);
+
   /// The module's text: parses back with Graph::parse. Locations are printed on request.
   std::string text(bool withLocations = false) const;
   /// Graphviz form: one node per op with its type, module path and source line; clusters per

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of graphs that are gone, ids that name nothing, entry points that are closed.
+#include "lathe/inspect/why_not.h"
 #include "tests/bad_input/misuse/misuse.h"
 
 namespace lathe::misuse {
@@ -157,51 +158,21 @@ Table deadTensors() {
        },
        kArgument,
        {"belongs to an earlier entry point"}},
-      {"op_after_text",
+      {"input_of_a_parsed_graph",
        [] {
-         Model m;
-         m.g.output("y", m.x);
-         m.g.text();
-         exp(m.x);
+         Finished m;
+         Graph::parse(m.g.text()).input("z", DType::F32, {4});
        },
        kArgument,
-       {"'forward' was closed", "Graph::entry"}},
-      {"output_after_compile",
+       {"no entry point is open: 'forward' was read from a text", "Graph::entry"}},
+      {"weight_after_a_question",
        [] {
-         Model m;
-         m.g.output("y", m.x);
-         compile(m.g, {.backend = "reference"});
-         m.g.output("z", m.x);
-       },
-       kArgument,
-       {"'forward' was closed"}},
-      {"input_after_compile",
-       [] {
-         Model m;
-         m.g.output("y", m.x);
-         compile(m.g, {.backend = "reference"});
-         m.g.input("z", DType::F32, {4});
-       },
-       kArgument,
-       {"'forward' was closed", "Graph::entry"}},
-      {"constant_after_ir_at",
-       [] {
-         Model m;
-         m.g.output("y", m.x);
-         irAt(m.g, "fused");
-         m.g.constant(1.0);
-       },
-       kArgument,
-       {"'forward' was closed"}},
-      {"weight_after_graphviz",
-       [] {
-         Model m;
-         m.g.output("y", m.x);
-         m.g.graphviz();
+         Finished m;
+         whyNot(m.g, {});
          m.g.weight("w", DType::F32, {4});
        },
        kArgument,
-       {"'forward' was closed"}},
+       {"closed when a question was asked of the graph", "Graph::entry"}},
   };
 }
 

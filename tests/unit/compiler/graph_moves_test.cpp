@@ -13,7 +13,7 @@ namespace {
 // The way in which PyTorch and MLX users keep a model.
 struct Model {
   Graph g;
-  nn::Linear fc{g, "fc", 4, 3};
+  nn::Linear fc{g, "fc", 4, 3, {.bias = false}};
   Tensor x = g.input("x", DType::F32, {2, 4});
   explicit Model(const char* name = "model") : g(name) {}
 };
@@ -35,6 +35,20 @@ TEST(GraphMoves, ModulesAndTensorsFollowAStruct) {
   EXPECT_EQ(output(second, 2), 8);
 }
 
+Model made(bool moved) {
+  Model local("local");
+  if (moved) return std::move(local);
+  return Model("other");
+}
+
+TEST(GraphMoves, AModelIsReturnedFromAFunction) {
+  for (bool moved : {false, true}) {
+    Model m = made(moved);
+    EXPECT_EQ(&m.fc.graph(), &m.g);
+    EXPECT_EQ(output(m, 3), 12);
+  }
+}
+
 TEST(GraphMoves, ModulesFollowThroughAGrowingVector) {
   std::vector<Model> models;
   for (int i = 0; i < 5; ++i) models.emplace_back();
@@ -51,6 +65,29 @@ TEST(GraphMoves, ModulesFollowASwap) {
   EXPECT_EQ(&b.fc.graph(), &a.g);
   b.g.output("y", a.fc(a.x));
   EXPECT_NE(b.g.text().find("module @a"), std::string::npos);
+}
+
+// Looking at a graph or compiling it does not end it.
+TEST(GraphGoesOn, AfterItsTextAProgramAndAStage) {
+  Graph g;
+  g.state("kept", DType::F32, {4});
+  Tensor x = g.input("x", DType::F32, {4});
+  g.readState("kept");
+  EXPECT_THROW(g.text(), Error);  // no output yet, and that can be mended
+  g.output("y", exp(x));
+  const std::string first = g.text();
+  irAt(g, "fused");
+  Program program = compile(g, {.backend = "reference"});
+  EXPECT_EQ(g.text(), first);
+  Tensor more = g.input("more", DType::F32, {4});
+  g.output("z", x + more + g.weight("w", DType::F32, {4}));
+  EXPECT_EQ(program.entries[0].outputs.size(), 1u);
+  Session session(compile(g, {.backend = "reference"}));
+  session.bindWeights(Arrays{{"w", Array::fromFloats({1, 2, 3, 4}, {4})}});
+  const Array values = Array::fromFloats({0, 0, 1, 1}, {4});
+  const Arrays out = session.run("forward", {{"x", values}, {"more", values}});
+  EXPECT_EQ(out.at("z").at(3), 6);
+  EXPECT_EQ(out.at("y").at(0), 1);
 }
 
 TEST(GraphMoves, AGraphThatIsMovedIntoItselfStays) {

@@ -233,6 +233,92 @@ TEST_F(UserPatternsTest, WhatIsRightElsewhereIsHeldToEveryMatch) {
       << told.misses[0].reason;
 }
 
+// The author of a pattern hears of what it declined, even where the op is then taken by another.
+TEST_F(UserPatternsTest, WhatIsDeclinedIsToldThoughABuiltInFusionTakesTheOp) {
+  auto declines = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(mul(x * sigmoid(x), y));
+    p.replaceWith([](Match& m) { return m.decline("not on a Monday"); });
+  };
+  auto otherType = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(mul(x * sigmoid(x), y));
+    p.replaceWith(cast(x, DType::F64));
+    p.approximate();
+  };
+  auto gated = [](Graph&, const Tensor& x, const Tensor&) { return nn::silu(x) * exp(x); };
+  for (bool declared : {true, false}) {
+    CompileRecord told;
+    told.wantMisses = true;
+    const PatternsFor mine = declared ? one(declines) : one(otherType);
+    text_ = ir(gated, {.backend = "reference", .patterns = mine, .record = &told});
+    EXPECT_TRUE(has("lathe.silu_gate")) << text_;
+    std::vector<std::string> reasons;
+    for (const CompileRecord::Miss& miss : told.misses)
+      if (miss.pattern == "mine") reasons.push_back(miss.reason);
+    ASSERT_EQ(reasons.size(), 1u);
+    const char* words = declared ? "not on a Monday" : "the replacement is f64[rows, 4]";
+    EXPECT_NE(reasons[0].find(words), std::string::npos) << reasons[0];
+  }
+}
+
+// A pattern is written as the model is: with the functions of nn::.
+TEST_F(UserPatternsTest, FunctionsOfNnAreMatched) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any(DType::F32);
+    p.root(nn::gelu(x * 2.0));
+    p.replaceWith(nn::relu(x));
+    p.approximate();
+  };
+  EXPECT_EQ(
+      applied([](Graph&, const Tensor& x, const Tensor&) { return nn::gelu(x * 2.0); }, record), 1);
+  // What is cast to f32 in between is f32, whatever comes in; softmax asks only for a dtype.
+  auto cast32 = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(nn::softmax(nn::geluTanh(cast(x, DType::F32))));
+    p.replaceWith(cast(x, DType::F32));
+    p.approximate();
+  };
+  EXPECT_EQ(applied(
+                [](Graph&, const Tensor& x, const Tensor&) {
+                  return cast(nn::softmax(nn::geluTanh(cast(cast(x, DType::F64), DType::F32))),
+                              DType::F32);
+                },
+                cast32),
+            1);
+  expectError(ErrorCode::InvalidArgument, "a dtype is unknown in a pattern; ask for one with", [&] {
+    applied([](Graph&, const Tensor& x, const Tensor&) { return exp(x); },
+            [](DagPattern& p) { p.root(nn::gelu(p.any())); });
+  });
+}
+
+TEST_F(UserPatternsTest, DTypesFollowThroughOps) {
+  std::vector<std::string> dtypes;
+  applied([](Graph&, const Tensor& x, const Tensor&) { return x + 1.0; },
+          [&](DagPattern& p) {
+            Tensor x = p.any(DType::BF16), any = p.any(), mask = p.any(DType::Bool);
+            auto tell = [&](const Tensor& t) {
+              try {
+                dtypes.emplace_back(nameOf(t.dtype()));
+              } catch (const Error&) {
+                dtypes.emplace_back("unknown");
+              }
+            };
+            dtypes.clear();
+            for (const Tensor& t :
+                 {x * 2.0, any * 2.0, compare(any, any, Compare::lt), select(any, x, x),
+                  select(mask, any, x), reduceMax(x, {-1}), argmax(any, -1), topK(x, 2).second,
+                  matmul(x, any), cast(any, DType::F16), p.optional(exp(x), x),
+                  p.optional(cast(x, DType::F32), x), reshape(x, {4}), gather(x, any, 0)})
+              tell(t);
+            p.root(exp(x));
+            p.replaceWith(exp(x));
+          });
+  EXPECT_EQ(dtypes,
+            (std::vector<std::string>{"bf16", "unknown", "bool", "bf16", "bf16", "bf16", "i64",
+                                      "i64", "bf16", "f16", "bf16", "unknown", "bf16", "bf16"}));
+}
+
 TEST_F(UserPatternsTest, WhatIsRightNowhereIsRefusedWhereverItWouldMatch) {
   auto body = [](Graph&, const Tensor& x, const Tensor&) { return x + 1.0; };  // no match
   auto refused = [&](const std::string& words, const Record& record) {
