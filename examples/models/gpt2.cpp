@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2 under Hugging Face's names: TransformerLM with LayerNorm, a plain MLP, learnt positions and
+// one weight for q, k and v. Its linear weights are [in, out].
+#include "run_golden.h"
+
+using namespace lathe;
+
+int main(int argc, char** argv) {
+  nn::ModelStyle style;
+  style.attention = nn::SelfAttentionOptions::gpt();
+  style.attention.linear.layout = WeightLayout::in_out;
+  nn::FeedForwardOptions mlp = nn::FeedForwardOptions::gpt();
+  mlp.linear.layout = WeightLayout::in_out;
+  style.mlp = mlp;
+  style.norm = nn::LayerNormOptions{};
+  style.block = {.attentionNorm = "ln_1", .attention = "attn", .mlpNorm = "ln_2", .mlp = "mlp"};
+  style.embeddingName = "transformer.wte";
+  style.positionsName = "transformer.wpe";
+  style.layersName = "transformer.h";
+  style.normName = "transformer.ln_f";
+
+  Graph g("gpt2");
+  Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 16);
+  nn::TransformerLM model(g, "",
+                          {.vocabSize = 50,
+                           .dModel = 24,
+                           .layers = 2,
+                           .heads = 3,
+                           .maxPositions = 16,
+                           .positions = nn::TransformerLMOptions::Positions::Learnt,
+                           .tiedHead = true,
+                           .style = style});
+  g.output("out", model.forward(g.input("ids", DType::I64, {batch, seq})));
+  return runGolden(argc, argv, g);
+}
