@@ -2,6 +2,7 @@
 #include "runtime/bpe.h"
 
 #include <algorithm>
+#include <iterator>
 #include <queue>
 #include <tuple>
 
@@ -31,23 +32,30 @@ using Candidate = std::tuple<uint32_t, int, int>;  // rank, position, id of the 
 }  // namespace
 
 Bpe::Bpe(const JsonValue& json) {
-  refuseUnknownKeys(
-      json, {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-             "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+  // First of all: models of other kinds have other keys.
   if (auto type = json.find("type"); type && type->asString() != "BPE")
     throw type->error("model " + inQuotes(type->asString()) + " is not supported, expected BPE",
                       ErrorCode::Unsupported);
+  refuseUnknownKeys(
+      json, {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+             "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
   auto refuse = [&](const JsonValue& value) {
     throw value.error("not supported, got " + value.show(), ErrorCode::Unsupported);
   };
   if (auto dropout = json.find("dropout"); dropout && dropout->asDouble() != 0) refuse(*dropout);
-  if (auto fallback = json.find("byte_fallback"); fallback && fallback->asBool()) refuse(*fallback);
   for (std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (auto affix = json.find(key); affix && !affix->asString().empty()) refuse(*affix);
   if (auto flag = json.find("fuse_unk")) fuseUnknown_ = flag->asBool();
   if (auto flag = json.find("ignore_merges")) ignoreMerges_ = flag->asBool();
   readVocabulary(json.at("vocab"));
   readMerges(json.at("merges"));
+  if (auto flag = json.find("byte_fallback"); flag && flag->asBool()) {
+    bytes_.emplace();
+    for (size_t byte = 0; byte < 256; ++byte) {
+      auto it = vocabulary_.find(fmt::format("<0x{:02X}>", byte));
+      (*bytes_)[byte] = it == vocabulary_.end() ? -1 : it->second;
+    }
+  }
   if (auto token = json.find("unk_token")) {
     auto it = vocabulary_.find(token->asString());
     if (it == vocabulary_.end())
@@ -114,29 +122,51 @@ const Bpe::Merge* Bpe::findMerge(int left, int right) const {
   return it == merges_.end() ? nullptr : &it->second;
 }
 
+bool Bpe::appendBytes(std::string_view character, std::vector<int>& ids) const {
+  auto idOf = [&](char byte) { return (*bytes_)[uint8_t(byte)]; };
+  if (!bytes_ || std::ranges::any_of(character, [&](char byte) { return idOf(byte) < 0; }))
+    return false;
+  std::ranges::transform(character, std::back_inserter(ids), idOf);
+  return true;
+}
+
+std::vector<int> Bpe::characters(std::string_view word) const {
+  std::vector<int> ids;
+  ids.reserve(word.size());
+  // As in the library that writes these files, an unknown token waits for the next character that
+  // is known: the bytes of one between them stand in front of it.
+  bool waiting = false;
+  for (size_t i = 0; i < word.size();) {
+    const size_t begin = i;
+    nextCodePoint(word, i);
+    const std::string_view character = word.substr(begin, i - begin);
+    if (auto it = vocabulary_.find(character); it != vocabulary_.end()) {
+      if (waiting) ids.push_back(*unknown_);
+      waiting = false;
+      ids.push_back(it->second);
+      continue;
+    }
+    if (appendBytes(character, ids)) continue;
+    if (!unknown_)
+      throw Error(
+          ErrorCode::InvalidArgument,
+          fmt::format("the tokenizer has no token for the character {} and no unknown token",
+                      inQuotes(character)));
+    if (waiting && !fuseUnknown_) ids.push_back(*unknown_);
+    waiting = true;
+  }
+  if (waiting) ids.push_back(*unknown_);
+  return ids;
+}
+
 void Bpe::encode(std::string_view word, std::vector<int>& ids) const {
   if (ignoreMerges_) {
     if (auto it = vocabulary_.find(word); it != vocabulary_.end()) return ids.push_back(it->second);
   }
   std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
-  bool afterUnknown = false;
-  for (size_t i = 0; i < word.size();) {
-    const size_t begin = i;
-    nextCodePoint(word, i);
-    std::string_view character = word.substr(begin, i - begin);
-    auto it = vocabulary_.find(character);
-    const bool isUnknown = it == vocabulary_.end();
-    if (isUnknown && !unknown_)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("the tokenizer has no token for the character {} and no unknown token",
-                      inQuotes(character)));
-    if (!(isUnknown && afterUnknown && fuseUnknown_)) {
-      int n = int(symbols.size());
-      symbols.push_back({isUnknown ? *unknown_ : it->second, n - 1, n + 1});
-    }
-    afterUnknown = isUnknown;
+  for (int id : characters(word)) {
+    const int n = int(symbols.size());
+    symbols.push_back({id, n - 1, n + 1});
   }
   if (symbols.empty()) return;
   symbols.back().next = -1;

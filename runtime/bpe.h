@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The BPE "model" of tokenizer.json: a word to token ids by merging neighbours, best rank first.
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,8 +24,8 @@ class Bpe {
  public:
   Bpe() = default;
   /// Throws Error(InvalidFile) for ids that are negative or used twice, merges of pieces that are
-  /// not in the vocabulary, and tokens that are empty or huge; Error(Unsupported) for dropout, byte
-  /// fallback, and prefixes or suffixes within words.
+  /// not in the vocabulary, and tokens that are empty or huge; Error(Unsupported) for other models,
+  /// dropout, and prefixes or suffixes within words.
   explicit Bpe(const JsonValue& json);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -40,10 +41,13 @@ class Bpe {
   void readVocabulary(const JsonValue& vocab);
   void readMerges(const JsonValue& merges);
   const Merge* findMerge(int left, int right) const;
+  std::vector<int> characters(std::string_view word) const;
+  bool appendBytes(std::string_view character, std::vector<int>& ids) const;
 
   Vocabulary vocabulary_;
   std::unordered_map<uint64_t, Merge> merges_;  // key: left id, right id
   std::optional<int> unknown_;
+  std::optional<std::array<int, 256>> bytes_;  // ids of "<0x00>" to "<0xFF>", -1 for none
   bool fuseUnknown_ = false;
   bool ignoreMerges_ = false;
 };

@@ -64,8 +64,10 @@ void PreTokenizer::add(const JsonValue& json) {
   } else if (type == "ByteLevel") {
     // trim_offsets concerns character offsets, which are not computed here.
     refuseUnknownKeys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    Step step{.kind = Step::Kind::ByteLevel, .addPrefixSpace = flag("add_prefix_space", true)};
-    if (flag("use_regex", true)) step.regex.emplace(kGpt2Pattern, json.where());
+    Step step{.kind = Step::Kind::ByteLevel};
+    if (flag("add_prefix_space", true)) step.prefix = Prefix::Always;
+    step.cuts = flag("use_regex", true);
+    if (step.cuts) step.regex.emplace(kGpt2Pattern, json.where());
     addStep(std::move(step), json);
   } else if (type == "Digits") {
     refuseUnknownKeys(json, {"type", "individual_digits"});
@@ -75,10 +77,12 @@ void PreTokenizer::add(const JsonValue& json) {
   } else if (type == "Split") {
     refuseUnknownKeys(json, {"type", "pattern", "behavior", "invert"});
     addSplit(json);
+  } else if (type == "Metaspace") {
+    addMetaspace(json);
   } else {
     throw json.at("type").error("pre-tokenizer " + inQuotes(type) +
-                                    " is not supported, expected ByteLevel, Split, Digits or "
-                                    "Sequence",
+                                    " is not supported, expected ByteLevel, Split, Digits, "
+                                    "Metaspace or Sequence",
                                 ErrorCode::Unsupported);
   }
 }
@@ -107,6 +111,33 @@ void PreTokenizer::addSplit(const JsonValue& json) {
     step.literal = pattern.at("String").asString();
     if (step.literal.empty()) throw pattern.error("expected a pattern that is not empty");
   }
+  addStep(std::move(step), json);
+}
+
+// Files before 2024 say `add_prefix_space`, which is on unless it is false.
+void PreTokenizer::addMetaspace(const JsonValue& json) {
+  refuseUnknownKeys(
+      json, {"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"});
+  Step step{.kind = Step::Kind::Metaspace, .behavior = Behavior::MergedWithNext};
+  step.literal = json.at("replacement").asString();
+  size_t end = 0;
+  if (step.literal.empty() || (nextCodePoint(step.literal, end), end != step.literal.size()))
+    throw json.at("replacement").error("expected one character, got " + inQuotes(step.literal));
+  step.prefix = Prefix::Always;
+  if (auto scheme = json.find("prepend_scheme")) {
+    const std::string& name = scheme->asString();
+    if (name != "always" && name != "first" && name != "never")
+      throw scheme->error("expected always, first or never, got " + inQuotes(name));
+    step.prefix = name == "always"  ? Prefix::Always
+                  : name == "first" ? Prefix::First
+                                    : Prefix::Never;
+  }
+  if (auto flag = json.find("add_prefix_space"); flag && !flag->asBool()) {
+    if (json.find("prepend_scheme") && step.prefix != Prefix::Never)
+      throw flag->error("expected what prepend_scheme says, got false");
+    step.prefix = Prefix::Never;
+  }
+  if (auto flag = json.find("split")) step.cuts = flag->asBool();
   addStep(std::move(step), json);
 }
 
@@ -152,30 +183,54 @@ std::vector<TextRange> PreTokenizer::merge(std::vector<TextRange> matches, Behav
   return merged;
 }
 
-void PreTokenizer::apply(const Step& step, std::string word, TextBudget& budget,
-                         std::vector<std::string>& out) {
+// The word with its prefix, and with spaces as the vocabulary has them.
+std::string PreTokenizer::spell(const Step& step, Word word, TextBudget& budget) {
+  const bool isMetaspace = step.kind == Step::Kind::Metaspace;
+  const std::string space = isMetaspace ? step.literal : " ";
+  if (isMetaspace) {
+    std::string text;
+    for (char c : word.text) {
+      if (c == ' ')
+        text += space;
+      else
+        text += c;
+    }
+    budget.makeBytes(text.size(), step.where);
+    word.text = std::move(text);
+  }
+  const bool wanted = step.prefix == Prefix::Always || (step.prefix == Prefix::First && word.first);
+  if (wanted && !word.text.starts_with(space)) word.text.insert(0, space);
+  return std::move(word.text);
+}
+
+void PreTokenizer::apply(const Step& step, Word word, TextBudget& budget, std::vector<Word>& out) {
   const bool byteLevel = step.kind == Step::Kind::ByteLevel;
   // A space in front, and at most two bytes in the alphabet of bytes for each.
-  budget.makeBytes((word.size() + 1) * (byteLevel ? 2 : 1), step.where);
-  if (step.addPrefixSpace && !word.starts_with(' ')) word.insert(0, 1, ' ');
-  if (byteLevel && !step.regex) return out.push_back(spellBytes(word));
-  for (const TextRange& range : merge(findMatches(step, word, budget), step.behavior)) {
+  budget.makeBytes((word.text.size() + 1) * (byteLevel ? 2 : 1), step.where);
+  const bool first = word.first;
+  const std::string text = spell(step, std::move(word), budget);
+  if (!step.cuts) return out.push_back({byteLevel ? spellBytes(text) : text, first});
+  for (const TextRange& range : merge(findMatches(step, text, budget), step.behavior)) {
     if (range.matched || range.begin == range.end) continue;
-    std::string piece = word.substr(range.begin, range.end - range.begin);
-    out.push_back(byteLevel ? spellBytes(piece) : std::move(piece));
+    std::string piece = text.substr(range.begin, range.end - range.begin);
+    out.push_back({byteLevel ? spellBytes(piece) : std::move(piece), first && range.begin == 0});
   }
 }
 
-std::vector<std::string> PreTokenizer::split(std::string text, TextBudget& budget) const {
-  std::vector<std::string> words;
-  if (text.empty()) return words;
-  words.push_back(std::move(text));
+std::vector<std::string> PreTokenizer::split(std::string text, bool first,
+                                             TextBudget& budget) const {
+  std::vector<std::string> pieces;
+  if (text.empty()) return pieces;
+  std::vector<Word> words;
+  words.push_back({std::move(text), first});
   for (const Step& step : steps_) {
-    std::vector<std::string> next;
-    for (std::string& word : words) apply(step, std::move(word), budget, next);
+    std::vector<Word> next;
+    for (Word& word : words) apply(step, std::move(word), budget, next);
     words = std::move(next);
   }
-  return words;
+  pieces.reserve(words.size());
+  for (Word& word : words) pieces.push_back(std::move(word.text));
+  return pieces;
 }
 
 }  // namespace lathe

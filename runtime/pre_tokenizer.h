@@ -14,29 +14,37 @@ class PreTokenizer {
  public:
   /// One word: the whole text.
   PreTokenizer() = default;
-  /// ByteLevel, Split, Digits and Sequence; another stage is Error(Unsupported).
+  /// ByteLevel, Split, Digits, Metaspace and Sequence; another stage is Error(Unsupported).
   explicit PreTokenizer(const JsonValue& json) { add(json); }
 
-  /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them. Throws
-  /// Error(InvalidFile) naming the stage that spends more than the budget has.
-  std::vector<std::string> split(std::string text, TextBudget& budget) const;
+  /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them. `first`:
+  /// nothing stands in front of it. Throws Error(InvalidFile) naming the stage that spends more
+  /// than the budget has.
+  std::vector<std::string> split(std::string text, bool first, TextBudget& budget) const;
 
  private:
   enum class Behavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
+  enum class Prefix { Never, First, Always };
+  struct Word {
+    std::string text;
+    bool first;  // nothing stands in front of it
+  };
   struct Step {
-    enum class Kind { ByteLevel, Split, Digits } kind;
+    enum class Kind { ByteLevel, Split, Digits, Metaspace } kind;
     Behavior behavior = Behavior::Isolated;
     bool invert = false;
-    bool addPrefixSpace = false;
+    Prefix prefix = Prefix::Never;  // a space, or what stands for one
+    bool cuts = true;
     std::optional<Regex> regex;
-    std::string literal;
-    std::string where;  // "FILE: KEY.PATH", for errors
+    std::string literal;  // of Metaspace: what stands for a space
+    std::string where;    // "FILE: KEY.PATH", for errors
   };
   void add(const JsonValue& json);
   void addSplit(const JsonValue& json);
+  void addMetaspace(const JsonValue& json);
   void addStep(Step step, const JsonValue& json);
-  static void apply(const Step& step, std::string word, TextBudget& budget,
-                    std::vector<std::string>& out);
+  static std::string spell(const Step& step, Word word, TextBudget& budget);
+  static void apply(const Step& step, Word word, TextBudget& budget, std::vector<Word>& out);
   static std::vector<TextRange> findMatches(const Step& step, std::string_view word,
                                             TextBudget& budget);
   static std::vector<TextRange> merge(std::vector<TextRange> matches, Behavior behavior);

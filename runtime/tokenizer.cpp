@@ -9,10 +9,10 @@
 #include "lathe/runtime/json_reader.h"
 #include "runtime/added_tokens.h"
 #include "runtime/bpe.h"
-#include "runtime/byte_level.h"
 #include "runtime/mapped_file.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"
+#include "runtime/token_decoder.h"
 #include "runtime/utf8.h"
 
 namespace lathe {
@@ -25,35 +25,17 @@ struct Tokenizer::Data {
   std::vector<int> prefix, suffix;  // what the template puts around a text
   Vocabulary ids;                   // model and added tokens together
   std::vector<std::string> tokens;
-  std::vector<std::string> bytes;  // what each token decodes to
+  TokenDecoder decoder;
+  std::vector<TokenDecoder::Spelling> spellings;  // what each token decodes to
   std::vector<bool> special;
-  bool joinWithSpaces = false;  // a file without a decoder
 
   void addVocabulary(const JsonValue& model, const JsonValue& added,
                      const std::vector<AddedToken>& addedTokens);
   void readPostProcessor(const JsonValue& json);
   void readTemplate(const JsonValue& json);
+  void readSpellings(const std::vector<AddedToken>& addedTokens);
   void checkId(int id) const;
 };
-
-namespace {
-
-// True if the decoder maps the byte alphabet back to bytes.
-bool readDecoder(const JsonValue& json) {
-  const std::string& type = json.at("type").asString();
-  if (type == "ByteLevel") return true;
-  if (type == "Fuse") return false;
-  if (type != "Sequence")
-    throw json.at("type").error(
-        "decoder " + inQuotes(type) + " is not supported, expected ByteLevel, Fuse or Sequence",
-        ErrorCode::Unsupported);
-  bool byteLevel = false;
-  JsonValue list = json.at("decoders");
-  for (size_t i = 0; i < list.size(); ++i) byteLevel |= readDecoder(list.at(i));
-  return byteLevel;
-}
-
-}  // namespace
 
 void Tokenizer::Data::addVocabulary(const JsonValue& model, const JsonValue& added,
                                     const std::vector<AddedToken>& addedTokens) {
@@ -125,6 +107,17 @@ void Tokenizer::Data::readPostProcessor(const JsonValue& json) {
   for (size_t i = 0; i < list.size(); ++i) readPostProcessor(list.at(i));
 }
 
+void Tokenizer::Data::readSpellings(const std::vector<AddedToken>& addedTokens) {
+  std::vector<std::string> contents = tokens;
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  TextBudget budget(2 * bytes);
+  for (const AddedToken& token : addedTokens)
+    if (token.normalized) contents[size_t(token.id)] = normalizer.apply(token.content, budget);
+  spellings.reserve(contents.size());
+  for (const std::string& token : contents) spellings.push_back(decoder.spell(token, budget));
+}
+
 void Tokenizer::Data::checkId(int id) const {
   if (id < 0 || size_t(id) >= tokens.size())
     throw Error(ErrorCode::InvalidArgument,
@@ -164,15 +157,8 @@ Tokenizer Tokenizer::read(const JsonValue& root) {
   data->rawTokens = AddedTokenFinder(added, false, data->normalizer, budget);
   data->normalizedTokens = AddedTokenFinder(added, true, data->normalizer, budget);
   if (auto stage = root.find("post_processor")) data->readPostProcessor(*stage);
-  auto decoder = root.find("decoder");
-  data->joinWithSpaces = !decoder;
-  const bool byteLevel = decoder && readDecoder(*decoder);
-  data->bytes = data->tokens;
-  for (const AddedToken& token : added)
-    if (token.normalized)
-      data->bytes[size_t(token.id)] = data->normalizer.apply(token.content, budget);
-  if (byteLevel)
-    for (std::string& token : data->bytes) token = unspellBytes(token);
+  if (auto stage = root.find("decoder")) data->decoder = TokenDecoder(*stage);
+  data->readSpellings(added);
   return Tokenizer(std::move(data));
 }
 
@@ -185,8 +171,10 @@ std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& o
   TextBudget budget(text.size());
   std::vector<int> ids;
   if (options.addSpecialTokens) ids = d.prefix;
+  bool first = true;
   for (const TextOrToken& raw : d.rawTokens.split(text, options.allowSpecialText)) {
     if (raw.token >= 0) {
+      first = false;
       ids.push_back(raw.token);
       continue;
     }
@@ -195,10 +183,12 @@ std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& o
          d.normalizedTokens.split(normalized, options.allowSpecialText)) {
       if (piece.token >= 0) {
         ids.push_back(piece.token);
+        first = false;
         continue;
       }
-      for (const std::string& word : d.preTokenizer.split(std::string(piece.text), budget))
+      for (const std::string& word : d.preTokenizer.split(std::string(piece.text), first, budget))
         d.bpe.encode(word, ids);
+      first = false;
     }
   }
   if (options.addSpecialTokens) ids.insert(ids.end(), d.suffix.begin(), d.suffix.end());
@@ -244,9 +234,7 @@ std::string StreamDecoder::push(int id) {
   const Tokenizer::Data& d = tokenizer_.data();
   d.checkId(id);
   if (skipSpecial_ && d.special[size_t(id)]) return "";
-  if (started_ && d.joinWithSpaces) pending_ += ' ';
-  started_ = true;
-  pending_ += d.bytes[size_t(id)];
+  d.decoder.push(d.spellings[size_t(id)], place_, pending_);
   const size_t ready = pending_.size() - unfinishedUtf8(pending_);
   std::string text = replaceInvalidUtf8(std::string_view(pending_).substr(0, ready));
   pending_.erase(0, ready);
@@ -254,9 +242,10 @@ std::string StreamDecoder::push(int id) {
 }
 
 std::string StreamDecoder::finish() {
+  tokenizer_.data().decoder.finish(place_, pending_);
   std::string text = replaceInvalidUtf8(pending_);
   pending_.clear();
-  started_ = false;
+  place_ = {};
   return text;
 }
 

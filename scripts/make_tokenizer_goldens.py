@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/tokenizer/: two small byte-level BPE tokenizers trained on generated text, and
-what Hugging Face's `tokenizers` makes of several hundred strings with them.
+"""Writes tests/golden/tokenizer/: two small byte-level BPE tokenizers and one of SentencePiece's kind,
+trained on generated text, and what Hugging Face's `tokenizers` makes of several hundred strings with them.
 
-  gpt2.json, llama3.json   tokenizer files
+  gpt2.json, llama3.json, llama2.json   tokenizer files
   gpt2_cases.json, ...     {"encode": [{text, ids, plain, decoded}], "decode": [{ids, text, full}]}
                            ids: special text allowed, template applied; plain: neither (left out if
                            equal to ids); decoded: of ids without special tokens (left out if equal
                            to text)
-  stage_cases.json         [{patch, cases: [[text, ids]]}]: gpt2.json with other stages put in
+  stage_cases.json         [{patch, cases: [[text, ids, decoded]]}]: gpt2.json with other stages put in
+  metaspace_cases.json     the same of llama2.json
 
 Needs the packages `tokenizers` (0.23.3 made the stored files). Same files on every run.
 """
@@ -107,6 +108,27 @@ def llama3():
     return tokenizer
 
 
+def llama2():
+    """As the files of Llama 1 and 2: spaces are U+2581, characters without a token are bytes."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=420, limit_alphabet=70, show_progress=False)
+    tokenizer.train_from_iterator(training_text(random.Random(7)), trainer)
+    trained = json.loads(tokenizer.to_str())["model"]
+    control = ["<unk>", "<s>", "</s>"]
+    tokens = control + [f"<0x{byte:02X}>" for byte in range(256)] + list(trained["vocab"])
+    tokenizer = Tokenizer(models.BPE(
+        vocab={token: i for i, token in enumerate(tokens)}, merges=[tuple(m) for m in trained["merges"]],
+        unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in control])
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
+    tokenizer.decoder = decoders.Sequence([
+        decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return tokenizer
+
+
 def cases(tokenizer, specials, seed):
     rng = random.Random(seed)
     encode = []
@@ -158,14 +180,56 @@ def stages(base):
                            {"type": "NFKC"}, {"type": "Replace", "pattern": {"String": "fi"}, "content": "FI"}]}]:
         patches.append({"normalizer": normalizer})
     patches.append({"decoder": None})
+    return patched(base, patches)
+
+
+def metaspaces(base):
+    data = json.loads(base.to_str())
+    patches = []
+    for scheme in ["always", "first", "never"]:
+        for split in [True, False]:
+            patches.append({"normalizer": None, "pre_tokenizer": {
+                "type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": split}})
+        patches.append({"decoder": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme,
+                                    "split": True}})
+    # As older releases wrote the stage, and in a sequence, where later words are not the first.
+    old = {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True}
+    first = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+    patches += [{"normalizer": None, "pre_tokenizer": old, "decoder": old},
+                {"normalizer": None, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+                    {"type": "Digits", "individual_digits": True}, first]}},
+                # Gemma's
+                {"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                 "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
+                                   "invert": False},
+                 "decoder": {"type": "Sequence", "decoders": [
+                     {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                     {"type": "ByteFallback"}, {"type": "Fuse"}]}}]
+    for decoder in [[{"type": "Strip", "content": "\u2581", "start": 1, "stop": 0}],
+                    [{"type": "Fuse"}, {"type": "Strip", "content": "\u2581", "start": 3, "stop": 0}],
+                    [{"type": "ByteFallback"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]]:
+        patches.append({"decoder": {"type": "Sequence", "decoders": decoder}})
+    # Bytes without a token leave the unknown token for the characters that need them.
+    for fuse in [True, False]:
+        model = dict(data["model"], fuse_unk=fuse)
+        model["vocab"] = {("?" * (i - 240) if token.startswith("<0xF") else token): i
+                          for i, token in enumerate(data["model"]["vocab"])}
+        patches.append({"model": model})
+    patches.append({"model": dict(data["model"], byte_fallback=False)})
+    return patched(base, patches)
+
+
+def patched(base, patches):
     texts = ["", " ", "It's 12 345, don't. ", "a  b,, c..\n1 22", "ﬁne e\u0301 Å ½ Ⅷ 日本語", "x<left> caf\u00e9 word wordy",
              "  lead trail  ", "7", "..  ,", "Ünïcödé\u00a0٣٤ 42abc"]
+    if json.loads(base.to_str())["model"]["byte_fallback"]:
+        texts += ["<s>a <s> b", "\u2581a\u2581 b", "😀a😀😀 é😀x", "\n\n a\n", "日本 語"]
     result = []
     for patch in patches:
         data = json.loads(base.to_str())
         data.update(patch)
         tokenizer = Tokenizer.from_str(json.dumps(data))
-        alphabet_safe = data["pre_tokenizer"] is not None
+        alphabet_safe = data["pre_tokenizer"] is not None or data["model"]["unk_token"] is not None
         rows = []
         for text in texts:
             # Without ByteLevel, characters outside the vocabulary are dropped in silence there and
@@ -188,11 +252,14 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for name, tokenizer, specials, seed in [
             ("gpt2", gpt2(), ["<|endoftext|>", "<strip>", "<left>", "<right>", "word", "wordy", "café", "<|pad|>"], 1),
+            ("llama2", llama2(), ["<s>", "</s>", "<unk>", "<0x41>", "\u2581", "<0xE2><0x82><0xAC>"], 3),
             ("llama3", llama3(), ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "unmergeable"], 2)]:
         dump(f"{name}.json", json.loads(tokenizer.to_str()))
         dump(f"{name}_cases.json", cases(tokenizer, specials, seed))
         if name == "gpt2":
             dump("stage_cases.json", stages(tokenizer))
+        if name == "llama2":
+            dump("metaspace_cases.json", metaspaces(tokenizer))
 
 
 if __name__ == "__main__":

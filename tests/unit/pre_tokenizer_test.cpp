@@ -28,7 +28,7 @@ TEST_P(SplitBehavior, OfMatchesInARow) {
     const PreTokenizer splitter(JsonValue::parse(json, "tokenizer.json"));
     const std::string text = "the-final--countdown";
     TextBudget budget(text.size());
-    EXPECT_EQ(splitter.split(text, budget), GetParam().words) << pattern;
+    EXPECT_EQ(splitter.split(text, true, budget), GetParam().words) << pattern;
   }
 }
 

@@ -25,7 +25,7 @@ class GoldenTokenizer : public testing::TestWithParam<const char*> {
   Tokenizer tokenizer_ = Tokenizer::load(goldenPath(std::string(GetParam()) + ".json"));
   json cases_ = golden(std::string(GetParam()) + "_cases.json");
 };
-INSTANTIATE_TEST_SUITE_P(Files, GoldenTokenizer, testing::Values("gpt2", "llama3"));
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTokenizer, testing::Values("gpt2", "llama2", "llama3"));
 
 TEST_P(GoldenTokenizer, EncodesAsTheLibraryDoes) {
   ASSERT_GE(cases_["encode"].size(), 500u);
@@ -68,10 +68,11 @@ TEST_P(GoldenTokenizer, StreamsOnlyWholeCharactersAndNothingIsLost) {
   }
 }
 
-TEST(Tokenizer, EveryStageEncodesAsTheLibraryDoes) {
-  const json base = golden("gpt2.json");
+// Cases of a file with other stages put in; their number.
+size_t checkStages(const char* file, const char* cases) {
+  const json base = golden(file);
   size_t checked = 0;
-  for (auto& variant : golden("stage_cases.json")) {
+  for (auto& variant : golden(cases)) {
     json file = base;
     for (auto& [key, value] : variant["patch"].items()) file[key] = value;
     Tokenizer tokenizer = Tokenizer::parse(file.dump(), "variant");
@@ -83,7 +84,28 @@ TEST(Tokenizer, EveryStageEncodesAsTheLibraryDoes) {
       ++checked;
     }
   }
-  EXPECT_GT(checked, 400u);
+  return checked;
+}
+TEST(Tokenizer, EveryStageEncodesAsTheLibraryDoes) {
+  EXPECT_GT(checkStages("gpt2.json", "stage_cases.json"), 400u);
+}
+TEST(Tokenizer, EveryStageOfSentencePieceEncodesAsTheLibraryDoes) {
+  EXPECT_GT(checkStages("llama2.json", "metaspace_cases.json"), 250u);
+}
+
+// A run of bytes is text only as a whole, so nothing of it is given before it ends.
+TEST(Tokenizer, BytesWaitForTheEndOfTheirRun) {
+  const Tokenizer t = Tokenizer::load(goldenPath("llama2.json"));
+  auto byte = [&](int value) { return 3 + value; };
+  const int a = *t.tokenToId("a");
+  StreamDecoder stream(t);
+  EXPECT_EQ(stream.push(byte(0xc3)), "");
+  EXPECT_EQ(stream.push(byte(0xa9)), "");
+  EXPECT_EQ(stream.push(a), "\u00e9a");
+  EXPECT_EQ(stream.push(byte(0xc3)), "");
+  EXPECT_EQ(stream.finish(), "\ufffd");
+  EXPECT_EQ(t.decode(std::vector<int>{byte(0xc3), byte(0xa9), byte(0xff), a}),
+            "\ufffd\ufffd\ufffda");
 }
 
 // A small file to break: the alphabet a b c d, four merges.
@@ -347,17 +369,37 @@ const BadFile kBad[] = {
     {"MergeThreePieces", "/model/merges/1", R"(["a","b","c"])", kFile, "expected two pieces, got"},
     {"MergeNumber", "/model/merges/1", "3", kFile, "expected two pieces, got 3"},
     {"MergesMissing", "/model", R"({"vocab": {"a": 0}})", kFile, "the key \"merges\" is missing"},
-    {"UnknownModel", "/model/type", "\"Unigram\"", kUnsupported,
-     "model \"Unigram\" is not supported"},
+    {"UnknownModel", "/model", R"({"type":"Unigram","unk_id":0,"vocab":[["a",-1.5]]})",
+     kUnsupported, "model.type: model \"Unigram\" is not supported, expected BPE"},
+    {"WordPiece", "/model", R"({"type":"WordPiece","max_input_chars_per_word":100})", kUnsupported,
+     "model \"WordPiece\" is not supported, expected BPE"},
     {"Dropout", "/model/dropout", "0.1", kUnsupported, "model.dropout: not supported, got 0.1"},
-    {"ByteFallback", "/model/byte_fallback", "true", kUnsupported, "model.byte_fallback: not"},
     {"Suffix", "/model/end_of_word_suffix", "\"</w>\"", kUnsupported, "model.end_of_word_suffix"},
     {"UnkMissing", "/model/unk_token", "\"<unk>\"", kFile, "\"<unk>\" is not in the vocabulary"},
     {"ModelUnknownKey", "/model/novel", "1", kFile, "model.novel: unknown key"},
     {"UnknownNormalizer", "/normalizer", R"({"type":"BertNormalizer"})", kUnsupported,
      "normalizer \"BertNormalizer\" is not supported"},
-    {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"Metaspace"})", kUnsupported,
-     "pre-tokenizer \"Metaspace\" is not supported"},
+    {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"BertPreTokenizer"})", kUnsupported,
+     "pre-tokenizer \"BertPreTokenizer\" is not supported"},
+    {"MetaspaceOfTwo", "/pre_tokenizer", R"({"type":"Metaspace","replacement":"__"})", kFile,
+     "pre_tokenizer.replacement: expected one character, got \"__\""},
+    {"MetaspaceScheme", "/pre_tokenizer",
+     R"({"type":"Metaspace","replacement":"_","prepend_scheme":"last"})", kFile,
+     "pre_tokenizer.prepend_scheme: expected always, first or never, got \"last\""},
+    {"MetaspaceTwice", "/pre_tokenizer",
+     R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false})",
+     kFile, "pre_tokenizer.add_prefix_space: expected what prepend_scheme says, got false"},
+    {"StripAtTheEnd", "/decoder", R"({"type":"Strip","content":" ","start":0,"stop":1})",
+     kUnsupported, "decoder.stop: not supported, got 1"},
+    {"StripOfTwo", "/decoder", R"({"type":"Strip","content":"ab","start":1,"stop":0})", kFile,
+     "decoder.content: expected one character"},
+    {"ReplaceBehindFuse", "/decoder",
+     R"({"type":"Sequence","decoders":[{"type":"Fuse"},
+         {"type":"Replace","pattern":{"String":"_"},"content":" "}]})",
+     kUnsupported, "decoders[1]: decoder \"Replace\" is supported in front of other decoders only"},
+    {"ByteFallbackBehindFuse", "/decoder",
+     R"({"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"ByteFallback"}]})", kUnsupported,
+     "decoder \"ByteFallback\" is supported in front of Fuse and Strip only"},
     {"UnknownPostProcessor", "/post_processor", R"({"type":"BertProcessing"})", kUnsupported,
      "post-processor \"BertProcessing\" is not supported"},
     {"UnknownDecoder", "/decoder", R"({"type":"WordPiece"})", kUnsupported,

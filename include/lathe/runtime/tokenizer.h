@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Byte-level BPE tokenizers as Hugging Face's tokenizer.json describes them.
+// BPE tokenizers, byte-level and of SentencePiece's kind, as Hugging Face's tokenizer.json
+// describes them.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,8 +52,17 @@ class Tokenizer {
   std::shared_ptr<const Data> data_;
 };
 
-/// Decodes token by token and holds back the bytes of an unfinished UTF-8 sequence. The pieces and
-/// finish() joined equal Tokenizer::decode of all ids.
+/// Where in a text a decoder is: what depends on the tokens in front.
+struct DecoderPlace {
+  bool started = false;
+  bool textBegun = false;  ///< a character that is not stripped was met
+  size_t stripped = 0;     ///< characters taken away at the beginning
+  std::string run;         ///< bytes of tokens that stand for one byte each
+};
+
+/// Decodes token by token and holds back the bytes of an unfinished UTF-8 sequence, and of a run of
+/// tokens that stand for one byte each. The pieces and finish() joined equal Tokenizer::decode of
+/// all ids.
 class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skipSpecial = true);
@@ -64,7 +74,7 @@ class StreamDecoder {
  private:
   Tokenizer tokenizer_;
   bool skipSpecial_;
-  bool started_ = false;
+  DecoderPlace place_;
   std::string pending_;
 };
 
