@@ -21,6 +21,7 @@ inline constexpr FileKind kIrTextFile{"IR text", size_t(64) << 20};
 inline constexpr FileKind kPatternFile{"a pattern file", size_t(16) << 20};
 inline constexpr FileKind kConfigFile{"a configuration", size_t(16) << 20};
 inline constexpr FileKind kTokenizerFile{"a tokenizer", size_t(256) << 20};
+inline constexpr FileKind kChatTemplateFile{"a chat template", size_t(1) << 20};
 inline constexpr FileKind kShardIndexFile{"an index of shards", size_t(256) << 20};
 inline constexpr FileKind kPromptFile{"a prompt", size_t(64) << 20};
 inline constexpr FileKind kTuningFile{"tuning records", size_t(16) << 20};
@@ -34,7 +35,9 @@ struct ModelFile {
 };
 inline constexpr ModelFile kModelFiles[] = {{"config.json", kConfigFile},
                                             {"generation_config.json", kConfigFile},
-                                            {"tokenizer.json", kTokenizerFile}};
+                                            {"tokenizer.json", kTokenizerFile},
+                                            {"tokenizer_config.json", kConfigFile},
+                                            {"chat_template.jinja", kChatTemplateFile}};
 
 /// The bytes of a regular file of at most `kind.maxBytes`. Refuses directories, FIFOs, sockets,
 /// devices and longer files (InvalidFile), whatever size the system says they have, and reports

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/runtime/chat_template.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/jinja/interpreter.h"
+#include "runtime/jinja/parser.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using json = nlohmann::ordered_json;
+using test::expectError;
+
+const std::string kFile = "t.jinja";
+
+std::string render(const std::string& source, const json& variables,
+                   const jinja::Limits& limits = {}) {
+  const jinja::NodePtr root = jinja::Parser::parse(source, kFile);
+  jinja::Dict given;
+  for (auto& [name, value] : variables.items())
+    given.set(name, jinja::Value::fromJson(JsonValue::parse(value.dump(), "v")));
+  return jinja::Interpreter(kFile, limits, 0).render(*root, std::move(given));
+}
+
+class ChatGolden : public testing::Test {
+ protected:
+  static const json& golden() {
+    static const json file = json::parse(
+        test::readFile(std::string(LATHE_SOURCE_DIR) + "/tests/golden/chat/cases.json"));
+    return file;
+  }
+  static json variablesOf(const json& c) {
+    if (c.contains("source")) return golden()["values"];
+    return {{"messages", golden()["talks"][c["talk"].get<size_t>()]},
+            {"add_generation_prompt", c["prompt"]},
+            {"tools", c["tools"].get<bool>() ? golden()["tools"] : json()},
+            {"bos_token", "<s>"},
+            {"eos_token", "</s>"}};
+  }
+};
+
+TEST_F(ChatGolden, RendersAsPythonsJinjaDoes) {
+  size_t texts = 0, refused = 0;
+  for (const json& c : golden()["cases"]) {
+    const std::string source = c.contains("source")
+                                   ? c["source"]
+                                   : golden()["templates"][c["template"].get<std::string>()];
+    if (c.contains("text")) {
+      ++texts;
+      try {
+        EXPECT_EQ(render(source, variablesOf(c)), c["text"].get<std::string>()) << c;
+      } catch (const Error& e) {
+        ADD_FAILURE() << c << "\n" << e.what();
+      }
+    } else {
+      ++refused;
+      EXPECT_THROW(render(source, variablesOf(c)), Error) << c;
+    }
+  }
+  EXPECT_GT(texts, 700u);
+  EXPECT_GT(refused, 100u);
+}
+
+struct Refused {
+  const char* source;
+  ErrorCode code;
+  const char* message;
+};
+constexpr ErrorCode kBad = ErrorCode::InvalidFile, kUnsupported = ErrorCode::Unsupported;
+const Refused kRefused[] = {
+    {"\n\n{% include 'x' %}", kUnsupported,
+     "t.jinja line 3: {% include %} is not supported in chat templates"},
+    {"{% import 'x' as y %}", kUnsupported, "{% import %} is not supported"},
+    {"{{ [2, 1] | sort }}", kUnsupported, "the filter sort is not supported"},
+    {"{{ 1 is sameas 1 }}", kUnsupported, "the test sameas is not supported"},
+    {"{{ 'a'.zfill(3) }}", kUnsupported, "the method zfill of str is not supported"},
+    {"{{ '%d' % 3 }}", kUnsupported, "formatting by % is not supported"},
+    {"{{ f(*x) }}", kUnsupported, "f(*arguments) is not supported"},
+    {"{% for x in [1] recursive %}{% endfor %}", kUnsupported, "a recursive loop is not supported"},
+    {"{% for x in [1] %}{% macro m() %}{% endmacro %}{% endfor %}", kUnsupported,
+     "a macro inside of a loop or a macro is not supported"},
+    {"{% set n = namespace() %}{{ [n] }}", kUnsupported, "a namespace inside of another value"},
+    {"{{ {1: 2} }}", kUnsupported, "a key that is no text is not supported"},
+    {"a\n{% if x %}", kBad, "t.jinja line 2: expected {% endif %}, got the end of the template"},
+    {"{{ 1 +", kBad, "expected }} at the end of the tag"},
+    {"{{ x.y.z }}", kBad, "line 1: 'x' is undefined"},
+    {"{{ 'a' + 1 }}", kBad, "expected two of a kind for +, got str and int"},
+    {"{{ 9223372036854775807 + 1 }}", kBad, "the number is too large"},
+    {"{{ (0 - 9223372036854775807 - 1) // -1 }}", kBad, "the number is too large"},
+    {"{{ 9223372036854775808 }}", kBad, "the number 9223372036854775808 is too large"},
+    {"{{ 2 ** 63 }}", kBad, "the number is too large"},
+    {"{{ raise_exception('roles must alternate') }}", ErrorCode::InvalidArgument,
+     "line 1: the chat template refuses this conversation: roles must alternate"},
+};
+TEST(ChatTemplate, NamesWhatItRefuses) {
+  for (const Refused& bad : kRefused) {
+    SCOPED_TRACE(bad.source);
+    expectError(bad.code, bad.message, [&] { render(bad.source, json::object()); });
+  }
+}
+
+std::string repeated(const std::string& text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+// Whatever a file asks for, it ends, in bounded memory and on a bounded stack.
+TEST(ChatTemplate, HasLimits) {
+  auto expectLimit = [](const std::string& source, const char* message) {
+    SCOPED_TRACE(source.substr(0, 80));
+    expectError(kBad, message, [&] { render(source, json::object()); });
+  };
+  const std::string loop = "{% for x in range(100000) %}";
+  expectLimit(loop + loop + "{% endfor %}{% endfor %}", "takes more than 5000000 steps");
+  expectLimit("{% for x in range(100001) %}{% endfor %}", "range of more than 100000");
+  expectLimit("{{ range(9223372036854775807) }}", "range of more than 100000");
+  expectLimit(loop + "{{ 'x' * 1000 }}{% endfor %}", "writes more than 16777216 bytes");
+  expectLimit("{{ 'x' * 9223372036854775807 }}", "makes more than 268435456 bytes");
+  expectLimit("{{ [1] * 4611686018427387904 }}", "makes more than 268435456 bytes");
+  expectLimit(
+      "{% set n = namespace(t='x') %}{% for i in range(99) %}{% set n.t = n.t + n.t %}"
+      "{% endfor %}",
+      "makes more than 268435456 bytes");
+  expectLimit(
+      "{% set n = namespace(t='x') %}{% for i in range(99) %}{% set n.t = "
+      "n.t.replace('x', 'xxxxxxxx') %}{% endfor %}",
+      "makes more than 268435456 bytes");
+  expectLimit(
+      "{% set n = namespace(l=[]) %}{% for i in range(99) %}{% set n.l = [n.l] %}"
+      "{% endfor %}",
+      "lists and dicts deeper than 64 levels");
+  expectLimit("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "call each other more than 40");
+  expectLimit("{{ " + repeated("(", 100'000) + "1" + repeated(")", 100'000) + " }}",
+              "nested deeper than 60 levels");
+  expectLimit("{{ " + repeated("- ", 100'000) + "1 }}", "nested deeper than 60 levels");
+  expectLimit("{{ " + repeated("not ", 100'000) + "1 }}", "deeper than 200 operations");
+  expectLimit("{{ 1" + repeated(" + 1", 100'000) + " }}", "deeper than 200 operations");
+  expectLimit("{{ x" + repeated(".x", 100'000) + " }}", "deeper than 200 operations");
+  expectLimit("{{ x" + repeated("|trim", 100'000) + " }}", "deeper than 200 operations");
+  expectLimit(repeated("{% if x %}", 100'000), "nested deeper than 60 levels");
+  expectError(kBad, "a chat template of 2000000 bytes, expected at most 1048576",
+              [] { ChatTemplate::parse(std::string(2'000'000, 'x'), kFile); });
+  expectError(kBad, "t.jinja: expected valid UTF-8, got the byte 0xff at position 1",
+              [] { ChatTemplate::parse("a\xff", kFile); });
+}
+
+// A text of a conversation is data: what looks like a tag stays as it is.
+TEST(ChatTemplate, MessagesAreNoTemplates) {
+  const ChatTemplate t = ChatTemplate::parse(
+      "{% for m in messages %}[{{ m.role }}|{{ m['content'] }}]{% endfor %}{{ eos_token }}"
+      "{% if add_generation_prompt %}>{% endif %}",
+      kFile, {{"eos_token", "</s>"}});
+  const std::vector<ChatMessage> talk = {{"user", "{{ eos_token }} {% if %}"}, {"bot", "<b>'\""}};
+  EXPECT_EQ(t.render(talk), "[user|{{ eos_token }} {% if %}][bot|<b>'\"]</s>>");
+  EXPECT_EQ(t.render(talk, {.addGenerationPrompt = false}),
+            "[user|{{ eos_token }} {% if %}][bot|<b>'\"]</s>");
+  expectError(ErrorCode::InvalidArgument, "message 0: expected valid UTF-8",
+              [&] { t.render(std::vector<ChatMessage>{{"user", "\xff"}}); });
+  EXPECT_EQ(t.renderJson(R"([{"role": "a", "content": 5}])", "m.json"), "[a|5]</s>>");
+  expectError(kBad, "m.json: expected a list of messages, got an object",
+              [&] { t.renderJson("{}", "m.json"); });
+  expectError(kBad, "the key \"role\" is missing", [&] { t.renderJson("[{}]", "m.json"); });
+}
+
+TEST(ChatTemplate, TellsTheDateThatItIsGiven) {
+  const ChatTemplate t = ChatTemplate::parse("{{ strftime_now('%d %b %Y') }}", kFile);
+  EXPECT_EQ(t.render({}, {.date = 86400}), "02 Jan 1970");
+  EXPECT_EQ(t.render({}).size(), 11u);
+}
+
+TEST(ChatTemplate, IsFoundInAFolder) {
+  test::TemporaryFolder folder;
+  EXPECT_FALSE(ChatTemplate::load(folder.path()));
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+  EXPECT_FALSE(ChatTemplate::load(folder.path()));
+  folder.write("tokenizer_config.json",
+               R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null,
+                   "chat_template": "{{ bos_token }}a{{ eos_token }}{{ pad_token }}"})");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s>a</s>");
+  folder.write("chat_template.jinja", "{{ bos_token }}b");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s>b");
+  auto find = [](const char* config) { return ChatTemplate::find(config, "", "m"); };
+  EXPECT_EQ(find(R"({"chat_template": [{"name": "rag", "template": "r"},
+                                       {"name": "default", "template": "d"}]})")
+                ->render({}),
+            "d");
+  expectError(kBad, "m/tokenizer_config.json: chat_template: expected a template named \"default\"",
+              [&] { find(R"({"chat_template": [{"name": "rag", "template": "r"}]})"); });
+  expectError(kUnsupported, "m/tokenizer_config.json: chat_template line 1: {% extends %}",
+              [&] { find(R"({"chat_template": "{% extends 'x' %}"})"); });
+}
+
+}  // namespace
+}  // namespace lathe
