@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -41,8 +42,8 @@ struct Geometry {
     units = a.batch * a.kvHeads;
     keyTiles = ceilDiv(a.kLen, kTileKeys);
     oneTile = rowTiles == 1;
-    inPlace = rows <= kernels.inPlaceRows && a.headDim % kInPlaceLanes == 0 &&
-              a.valueDim % kInPlaceLanes == 0 && a.headDim > 0;
+    inPlace = rows <= kernels.inPlaceRows && a.headDim % kernels.inPlaceLanes == 0 &&
+              a.valueDim % kernels.inPlaceLanes == 0 && a.headDim > 0;
     parts = 1;
     if (oneTile && units < threads && keyTiles > 0)
       parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
@@ -233,16 +234,22 @@ class Driver {
     const int first = int(std::max<int64_t>(0, seen.lo - j0));
     const int end = int(std::min<int64_t>(kTileKeys, seen.hi - j0));
     const bool bf16 = a_.dtype == DType::BF16;
-    kernels_.scoresInPlace(reinterpret_cast<const float*>(w.query), a_.headDim, key(unit, j0),
-                           a_.kStrides.token, bf16, end, count, w.scores);
-    weigh(unit, 0, count, tile, false, w, result);
-    kernels_.sumInPlace(w.scores, value(unit, j0), a_.vStrides.token, bf16, first, end, count,
+    kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0), a_.kStrides.token, bf16, end, count,
+                           w.scores);
+    weigh(unit, 0, count, tile, kernels_.bf16Operands, w, result);
+    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
+    kernels_.sumInPlace(weights, value(unit, j0), a_.vStrides.token, bf16, first, end, count,
                         a_.valueDim, g_.pack.valueColumns, result.sums);
   }
   void queriesInPlace(int64_t unit, int count, const Worker& w) const {
     float* to = reinterpret_cast<float*>(w.query);
     for (int r = 0; r < count; ++r, to += a_.headDim) {
       const char* from = query(unit, r);
+      if (kernels_.bf16Operands) {
+        const size_t bytes = size_t(a_.headDim) * 2;
+        std::memcpy(w.query + size_t(r) * bytes, from, bytes);
+        continue;
+      }
       for (int64_t d = 0; d < a_.headDim; ++d)
         to[d] = a_.dtype == DType::F32 ? reinterpret_cast<const float*>(from)[d]
                                        : bf16ToFloat(reinterpret_cast<const uint16_t*>(from)[d]);
@@ -406,6 +413,7 @@ const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
                                     kAttentionAvx512Bf16.scaleRow,
                                     kAttentionAvx512Bf16.scoresInPlace,
                                     kAttentionAvx512Bf16.sumInPlace,
+                                    kAttentionAvx512Bf16.inPlaceLanes,
                                     kAttentionAvx512Bf16.inPlaceRows,
                                     Isa::Amx};
   if (isa.tier == Isa::Avx2) return kAttentionAvx2;

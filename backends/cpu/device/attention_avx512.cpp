@@ -30,6 +30,8 @@ inline void narrowTo(uint16_t* at, __m512 value) {
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 
+#include "backends/cpu/device/attention_in_place_dot.inc"
+
 // Blocks of 8 rows x 32 columns of VDPBF16PS sums.
 void productBf16(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
                  int rows, bool accumulate, float* c) {
@@ -73,14 +75,16 @@ const AttentionKernels kAttentionAvx512 = {false,
                                            plain::scoresInPlace,
                                            plain::sumInPlace,
                                            16,
+                                           16,
                                            Isa::Avx512};
 const AttentionKernels kAttentionAvx512Bf16 = {true,
                                                false,
                                                dot::productBf16,
                                                dot::softmaxRow,
                                                dot::scaleRow,
-                                               plain::scoresInPlace,
-                                               plain::sumInPlace,
+                                               dot::scoresInPlace,
+                                               dot::sumInPlace,
+                                               32,
                                                16,
                                                Isa::Avx512};
 

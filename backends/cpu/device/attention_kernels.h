@@ -21,9 +21,6 @@ struct ScoreRow {
   bool hideInfinite = false;    ///< a bias of -inf hides its key whatever the score is
 };
 
-/// Head dims that are multiples of it can be read in place.
-inline constexpr int64_t kInPlaceLanes = 16;
-
 /// Running maximum and sum of one row of online softmax.
 struct RowState {
   float max;
@@ -45,14 +42,16 @@ struct AttentionKernels {
   /// row[0..count) *= factor, count a multiple of 16.
   void (*scaleRow)(float* row, int64_t count, float factor);
   /// scores[r][0..count) = query[r] . keys[j], where keys lie `stride` elements apart; `query` is
-  /// f32 [rows][headDim], headDim a multiple of kInPlaceLanes. Rows of scores are kTileKeys apart;
-  /// what is behind `count` in them is undefined.
-  void (*scoresInPlace)(const float* query, int64_t headDim, const void* keys, int64_t stride,
+  /// [rows][headDim], headDim a multiple of inPlaceLanes, in bf16 where the operands of products
+  /// are, else in f32. Rows of scores are kTileKeys apart; what is behind `count` in them is
+  /// undefined.
+  void (*scoresInPlace)(const void* query, int64_t headDim, const void* keys, int64_t stride,
                         bool bf16, int count, int rows, float* scores);
   /// sums[r][0..columns) += weights[r][j] x values[j] for the keys [first, count); `columns` is a
-  /// multiple of kInPlaceLanes.
-  void (*sumInPlace)(const float* weights, const void* values, int64_t stride, bool bf16, int first,
+  /// multiple of inPlaceLanes. Weights are [rows][kTileKeys] of the queries' dtype.
+  void (*sumInPlace)(const void* weights, const void* values, int64_t stride, bool bf16, int first,
                      int count, int rows, int64_t columns, int64_t sumStride, float* sums);
+  int64_t inPlaceLanes;
   /// So many rows read keys and values where they lie; more are faster on packed copies.
   int inPlaceRows;
   /// Whose transpose packs the keys.

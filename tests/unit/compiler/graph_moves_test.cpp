@@ -37,7 +37,7 @@ TEST(GraphMoves, ModulesAndTensorsFollowAStruct) {
 
 Model made(bool moved) {
   Model local("local");
-  if (moved) return std::move(local);
+  if (moved) return local;  // moved: there is another return
   return Model("other");
 }
 
