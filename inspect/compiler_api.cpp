@@ -72,7 +72,10 @@ std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r
 }
 
 std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
-  return completed(compile(graphOf(r), optionsOf(r)), r);
+  auto tell = [&](Stage, const std::string& step, mlir::ModuleOp) {
+    if (r.progress) r.progress(step);
+  };
+  return completed(runStages(graphOf(r), Stage::Program, optionsOf(r), {}, tell), r);
 }
 std::shared_ptr<const Program> compileReported(const ModelRequest& r,
                                                std::shared_ptr<const Report>& report) {

@@ -38,22 +38,13 @@ int64_t bounded(int64_t value, int64_t limit, const char* name, std::source_loca
               at);
 }
 
-}  // namespace
-
-Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options,
-                 std::source_location at) {
-  nn::expectPositive(config.maxPositions, "buildLlama, maxPositions", at);
-  nn::expectPositive(options.maxBatch, "buildLlama, maxBatch", at);
-  const int64_t maxSeq = bounded(options.maxSeq, config.maxPositions, "maxSeq", at);
-  const int64_t capacity = bounded(options.cacheCapacity, config.maxPositions, "cacheCapacity", at);
-  if (config.hiddenAct != "silu")
-    throw Error(ErrorCode::Unsupported,
-                "buildLlama: expected hidden_act silu, got " + config.hiddenAct, at);
-
-  Graph g("llama", at);
-  const Dim batch = g.dim("batch", 1, options.maxBatch, 1, at);
-  const Dim seq = g.dim("seq", 1, maxSeq, 1, at);
-  const Dim cache = g.dim("cache", 1, capacity, 1, at);
+// Ops have the lines of this function: a folder has no source of its own.
+Graph record(const LlamaConfig& config, const LlamaGraphOptions& options, int64_t maxSeq,
+             int64_t capacity) {
+  Graph g("llama");
+  const Dim batch = g.dim("batch", 1, options.maxBatch);
+  const Dim seq = g.dim("seq", 1, maxSeq);
+  const Dim cache = g.dim("cache", 1, capacity);
   const nn::TransformerLM model(g, "",
                                 {.vocabSize = config.vocabSize,
                                  .dModel = config.hiddenSize,
@@ -73,22 +64,44 @@ Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options,
                                  .mlpBias = config.mlpBias,
                                  .dtype = options.dtype,
                                  .weightDType = options.weightDType,
-                                 .style = nn::ModelStyle::llama()},
-                                at);
-  model.declareCache(batch, cache, at);
+                                 .style = nn::ModelStyle::llama()});
+  model.declareCache(batch, cache);
 
-  g.entry("forward", at);
-  g.output("logits", model.forward(g.input("input_ids", DType::I64, {batch, seq}, at), {}, at), at);
+  g.entry("forward");
+  g.output("logits", model.forward(g.input("input_ids", DType::I64, {batch, seq})));
 
   auto cached = [&](std::string_view name, const Dim& tokens) {
-    g.entry(name, at);
-    Tensor ids = g.input("input_ids", DType::I64, {batch, tokens}, at);
-    Tensor positions = g.input("positions", DType::I64, {batch}, at);
-    g.output("logits", model.step(ids, positions, at), at);
+    g.entry(name);
+    Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
+    Tensor positions = g.input("positions", DType::I64, {batch});
+    g.output("logits", model.step(ids, positions));
   };
   cached("prefill", seq);
   cached("decode", 1);
   return g;
+}
+
+}  // namespace
+
+Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options,
+                 std::source_location at) {
+  nn::expectPositive(config.maxPositions, "buildLlama, maxPositions", at);
+  nn::expectPositive(options.maxBatch, "buildLlama, maxBatch", at);
+  const int64_t maxSeq = bounded(options.maxSeq, config.maxPositions, "maxSeq", at);
+  const int64_t capacity = bounded(options.cacheCapacity, config.maxPositions, "cacheCapacity", at);
+  if (config.hiddenAct != "silu")
+    throw Error(ErrorCode::Unsupported,
+                "buildLlama: expected hidden_act silu, got " + config.hiddenAct, at);
+
+  try {
+    return record(config, options, maxSeq, capacity);
+  } catch (const Error& e) {
+    // A mistake in the config is the caller's.
+    const std::string place = e.file() + ":" + std::to_string(e.line()) + ": ";
+    const std::string_view message = e.what();
+    throw Error(e.code(),
+                std::string(message.substr(message.starts_with(place) ? place.size() : 0)), at);
+  }
 }
 
 }  // namespace lathe

@@ -65,7 +65,14 @@ std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string&
   return parser;
 }
 
+static std::function<void(const CLI::App&)> parserReader;
+void describeOnly(std::function<void(const CLI::App&)> reader) { parserReader = std::move(reader); }
+
 bool parseArguments(CLI::App& parser, const ArgumentList& arguments) {
+  if (parserReader) {
+    parserReader(parser);
+    throw DescribedOnly{};
+  }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   auto setUpConsole = [&] {
     const auto& color = parser.get_option("--color")->results();

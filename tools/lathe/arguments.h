@@ -22,6 +22,9 @@ using ArgumentList = std::vector<std::string>;
 /// A parser with --help, --color, --quiet and --verbose.
 std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string& summary,
                                      const std::string& example);
+/// From now on parseArguments hands each parser to `reader` and throws DescribedOnly; null ends it.
+void describeOnly(std::function<void(const CLI::App&)> reader);
+struct DescribedOnly {};
 /// Parses and sets up the console. False: help was printed and there is nothing left to do. Throws
 /// Error(InvalidArgument) with the nearest flag for one that is unknown.
 bool parseArguments(CLI::App& parser, const ArgumentList& arguments);

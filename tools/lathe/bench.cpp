@@ -86,7 +86,7 @@ class Bench {
     }
     Progress progress("measuring");
     for (int r = 0; r < flags_.repetitions; ++r) {
-      progress.stage(fmt::format("repetition {} of {}", r + 1, flags_.repetitions));
+      progress.at(size_t(r), size_t(flags_.repetitions));
       repetition(&prefill, &decode, flags_.tokens);
     }
     std::vector<BenchTest> tests;

@@ -50,7 +50,7 @@ int compileVerb(const ArgumentList& arguments) {
   flags.allTiers = !hostOnly && !output.empty();
   flags.randomWeights = lacksWeights(model);
   if (!stage.empty()) {
-    fmt::print("{}\n", irOf(model, flags, stage));
+    printGraphText("compile", stage, "mlir", irOf(model, flags, stage), json);
     return kOk;
   }
   // Fresh from the compiler and shared with nobody yet.

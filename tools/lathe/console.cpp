@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -75,8 +76,8 @@ double steadySeconds() {
 struct Progress::Ticker {
   std::mutex lock;
   std::condition_variable wake;
-  std::string text;
-  bool done = false, shown = false;
+  std::string text, bar;
+  bool done = false, shown = false, hidden = false;
   std::thread thread;
 
   void run() {
@@ -85,7 +86,9 @@ struct Progress::Ticker {
     std::unique_lock guard(lock);
     while (!wake.wait_for(guard, shown ? milliseconds(100) : milliseconds(500),
                           [&] { return done; })) {
-      fmt::print(stderr, "\r\033[K{} {:.1f} s", text, steadySeconds() - start);
+      if (hidden) continue;
+      fmt::print(stderr, "\r\033[K{} {}{}{:.1f} s", text, bar, bar.empty() ? "" : " ",
+                 steadySeconds() - start);
       std::fflush(stderr);
       shown = true;
     }
@@ -114,6 +117,28 @@ void Progress::stage(std::string text) {
   if (!ticker_) return;
   std::lock_guard guard(ticker_->lock);
   ticker_->text = std::move(text);
+  ticker_->hidden = false;
+}
+
+void Progress::at(size_t done, size_t total) {
+  if (!ticker_) return;
+  std::lock_guard guard(ticker_->lock);
+  ticker_->bar = progressBar(done, total);
+}
+
+void Progress::clear() {
+  if (!ticker_) return;
+  std::lock_guard guard(ticker_->lock);
+  if (ticker_->shown && !ticker_->hidden) fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  ticker_->hidden = true;
+}
+
+std::string progressBar(size_t done, size_t total) {
+  constexpr size_t kWidth = 20;
+  const size_t filled = total ? std::min(done, total) * kWidth / total : 0;
+  return fmt::format("[{}{}] {}/{}", std::string(filled, '#'), std::string(kWidth - filled, '-'),
+                     done, total);
 }
 
 }  // namespace lathe::cli

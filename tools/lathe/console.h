@@ -40,8 +40,11 @@ Console& console();
 /// Of a clock that never goes back.
 double steadySeconds();
 
-/// Shows a stage and its seconds on the terminal once it has lasted half a second; the line is
-/// erased at the end of its life.
+/// "[####----] 3/6": at most as wide as the count needs.
+std::string progressBar(size_t done, size_t total);
+
+/// Shows a stage, how far it is and its seconds on the terminal once it has lasted half a second;
+/// the line is erased at the end of its life, and where nobody watches there is none.
 class Progress {
  public:
   explicit Progress(std::string stage);
@@ -49,6 +52,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void stage(std::string text);
+  /// `done` of `total` are behind; a bar shows it.
+  void at(size_t done, size_t total);
+  /// Takes the line away, for a line of data, until the next stage.
+  void clear();
 
  private:
   struct Ticker;

@@ -10,6 +10,7 @@
 
 #include "lathe/runtime/error.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/json_output.h"
 
 namespace lathe::cli {
 namespace {
@@ -31,6 +32,24 @@ int statusOf(ErrorCode code) {
   return kInternal;
 }
 
+const char* wordOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::InvalidFile:
+      return "invalid_file";
+    case ErrorCode::Io:
+      return "io";
+    case ErrorCode::Unsupported:
+      return "unsupported";
+    case ErrorCode::Numeric:
+      return "numeric";
+    case ErrorCode::OutOfMemory:
+      return "out_of_memory";
+  }
+  return "internal";
+}
+
 }  // namespace
 
 void writeOutput(const std::string& path, const std::function<void()>& write) {
@@ -47,27 +66,40 @@ void flushOutput() {
     throw OutputError(std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 
-int guarded(const std::function<int()>& command) {
+static int tellFailure(const std::string& message, const char* kind, int status, bool json) {
+  console().error(message);
+  if (!json || hasPrintedJson()) return status;
+  Json out = {{"schema_version", kSchemaVersion},
+              {"error", {{"kind", kind}, {"message", message}, {"exit_status", status}}}};
+  try {
+    printJson(out);
+    flushOutput();
+  } catch (const std::exception&) {  // nobody reads: the status says it
+  }
+  return status;
+}
+
+int guarded(const std::function<int()>& command, bool json) {
+  auto fail = [&](const std::string& message, const char* kind, int status) {
+    return tellFailure(message, kind, status, json);
+  };
   try {
     int status = command();
     flushOutput();
     return status;
   } catch (const Error& e) {
-    console().error(e.what());
-    return statusOf(e.code());
+    return fail(e.what(), wordOf(e.code()), statusOf(e.code()));
   } catch (const OutputError& e) {
-    console().error(e.what());
-    return kFailed;
+    return fail(e.what(), "output", kFailed);
   } catch (const std::bad_alloc&) {
-    console().error("out of memory; close other programs or use a smaller model or context");
-    return kOutOfMemory;
+    return fail("out of memory; close other programs or use a smaller model or context",
+                "out_of_memory", kOutOfMemory);
   } catch (const std::system_error& e) {  // a full disk or closed terminal under fmt::print
-    console().error(e.what());
-    return kFailed;
+    return fail(e.what(), "output", kFailed);
   } catch (const std::exception& e) {
-    console().error(std::string("internal error: ") + e.what() +
-                    "; this is a bug of Lathe, please report it with the output of `lathe env`");
-    return kInternal;
+    return fail(std::string("internal error: ") + e.what() +
+                    "; this is a bug of Lathe, please report it with the output of `lathe env`",
+                "internal", kInternal);
   }
 }
 

@@ -30,7 +30,8 @@ void writeOutput(const std::string& path, const std::function<void()>& write);
 /// which streams fails at once.
 void flushOutput();
 
-/// Runs a command and turns what it throws into one `error:` line and a status.
-int guarded(const std::function<int()>& command);
+/// Runs a command and turns what it throws into one `error:` line and a status; with `json` into a
+/// document on standard output, too, unless the command has printed one.
+int guarded(const std::function<int()>& command, bool json = false);
 
 }  // namespace lathe::cli

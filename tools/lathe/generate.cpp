@@ -82,13 +82,11 @@ Result generate(Generator& generator, const Prompt& prompt, const SamplingOption
 
 void addFlags(CLI::App& parser, GenerateFlags& flags) {
   parser.add_option("MODEL", flags.path, "Hugging Face folder or .lathe program")->required();
-  auto* prompt = parser.add_option("-p,--prompt", flags.prompt.text, "the text to continue");
-  auto* file =
-      parser.add_option("-f,--file", flags.prompt.file, "read the text from a file; - is stdin")
-          ->excludes(prompt);
+  addPromptFlags(parser, flags.prompt, "continue");
   parser.add_option("--ids", flags.prompt.ids, "token ids instead of text: 1,2,3")
-      ->excludes(prompt)
-      ->excludes(file);
+      ->excludes(parser.get_option("--prompt"))
+      ->excludes(parser.get_option("--file"))
+      ->excludes(parser.get_option("--messages"));
   parser
       .add_option(
           "-n,--new-tokens", flags.newTokens,
@@ -145,10 +143,11 @@ int generateVerb(const ArgumentList& arguments) {
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
-  flags.prompt.hasText = parser->get_option("--prompt")->count() > 0;
-  if (!flags.prompt.hasText && flags.prompt.file.empty() && flags.prompt.ids.empty())
+  finishPromptFlags(*parser, flags.prompt);
+  if (!flags.prompt.isGiven())
     throw Error(ErrorCode::InvalidArgument,
-                "expected a prompt: -p TEXT, -f FILE or --ids 1,2,3; see `lathe generate --help`");
+                "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids 1,2,3; see `lathe "
+                "generate --help`");
 
   Model model = openModel(flags.path);
   if (model.kind == ModelKind::Mlir)
@@ -159,7 +158,7 @@ int generateVerb(const ArgumentList& arguments) {
   const LlamaConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  const Prompt prompt = readPrompt(flags.prompt, flags.path, tokenizer, config.vocabSize);
+  const Prompt prompt = readPrompt(flags.prompt, model, tokenizer, config.vocabSize);
   const SamplingOptions sampling = samplingOf(flags, generation);
   Sampler checked(sampling);  // bad options are told before anything is compiled
 

@@ -184,14 +184,22 @@ int inspectVerb(const ArgumentList& arguments) {
   if (questions.asked()) return answer(questions, model, flags, json);
   if (!stage.empty() || graphviz) {
     if (graphviz) requireGraph(model, "--graphviz");
-    std::string text =
-        graphviz ? compiler().graphviz(requestFor(model, flags), stage.empty() ? "recorded" : stage)
-                 : irOf(model, flags, stage);
-    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    if (stage.empty()) stage = "recorded";
+    printGraphText(
+        "inspect", stage, graphviz ? "dot" : "mlir",
+        graphviz ? compiler().graphviz(requestFor(model, flags), stage) : irOf(model, flags, stage),
+        json);
     return kOk;
   }
   if (!kernels.empty()) {
     const size_t count = writeKernels(*programOf(model, flags), kernels);
+    if (json) {
+      Json out = document("inspect");
+      out["folder"] = kernels;
+      out["kernels"] = count;
+      printJson(out);
+      return kOk;
+    }
     console().note(fmt::format("wrote {} kernels to {}", count, kernels));
     return kOk;
   }

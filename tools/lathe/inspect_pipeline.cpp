@@ -81,8 +81,8 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
   }
   fmt::print("{}: {} results, interpreter in {}, mode {}, {}, seed {}\n\n", model.path,
              table.results, precision, mode, sizesText(table.sizes), trial.seed);
-  fmt::print("{:<10} {:<21} {:>8}  {:>9} {:>9} {:>9}  first diverging op\n", "stage", "step",
-             "rewrites", "absolute", "relative", "ulps");
+  fmt::print("{:<10} {:<21} {:>8}  {:<9} {:>9} {:>9} {:>9}  first diverging op\n", "stage", "step",
+             "rewrites", "contract", "absolute", "relative", "ulps");
   for (const NumericsRow& row : table.rows) {
     if (!row.ran) {
       fmt::print("{:<10} {:<21} {:>8}  kernel calls, which only the backend runs\n", row.stage,
@@ -92,8 +92,12 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
     const Deviation& d = row.deviation;
     std::string first = row.op.empty() ? "" : row.op + " at " + row.at;
     if (!row.was.empty() && row.was != row.op) first += " (was " + row.was + ")";
-    fmt::print("{:<10} {:<21} {:>8}  {:>9.3g} {:>9.3g} {:>9.3g}  {}\n", row.stage, row.step,
-               row.rewrites, d.absolute, d.relative, d.ulps, first);
+    fmt::print("{:<10} {:<21} {:>8}  {:<9} {:>9.3g} {:>9.3g} {:>9.3g}  {}\n", row.stage, row.step,
+               row.rewrites,
+               d.identical ? "same bits"
+               : d.within  ? "inside"
+                           : "beyond",
+               d.absolute, d.relative, d.ulps, first);
     if (!d.within) fmt::print("{:>12}beyond the contract: {}\n", "", d.where);
   }
   if (table.within)

@@ -27,7 +27,20 @@ Json shapeJson(const SymbolicShape& shape) {
   return dims;
 }
 
+void printGraphText(const std::string& verb, const std::string& stage, const std::string& form,
+                    const std::string& text, bool json) {
+  if (!json) return fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+  Json out = document(verb);
+  out["stage"] = stage;
+  out[form] = text;
+  printJson(out);
+}
+
+static bool hasPrinted = false;
+bool hasPrintedJson() { return hasPrinted; }
+
 void printJson(const Json& document) {
+  hasPrinted = true;
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 

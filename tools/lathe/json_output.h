@@ -20,6 +20,11 @@ Json document(const std::string& verb);
 Json numberOrText(double value);
 /// Numbers for constant sizes, text for the others.
 Json shapeJson(const SymbolicShape& shape);
+/// The text of a graph at a stage, in `form` "mlir" or "dot": as it is, or within a document.
+void printGraphText(const std::string& verb, const std::string& stage, const std::string& form,
+                    const std::string& text, bool json);
+/// Whether a document was printed.
+bool hasPrintedJson();
 /// Indented, with a line end, on standard output. Bytes that are no UTF-8 become U+FFFD.
 void printJson(const Json& document);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "lathe/runtime/error.h"
+#include "tools/lathe/describe.h"
 #include "tools/lathe/exit_status.h"
 #include "tools/lathe/nearest.h"
 #include "tools/lathe/verbs.h"
@@ -12,17 +13,13 @@
 namespace lathe::cli {
 namespace {
 
-struct Verb {
-  std::string name, summary;
-  int (*run)(const ArgumentList& arguments);
-};
-
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list{
       {"inspect", "show entry points, sizes, weights and the IR of a model", inspectVerb},
       {"compile", "write a model as a .lathe program", compileVerb},
       {"run", "run an entry point on named inputs", runVerb},
       {"generate", "continue a text", generateVerb},
+      {"tokenize", "show a text's token ids, or the text of ids", tokenizeVerb},
       {"bench", "measure prefill and decode against the machine's limits", benchVerb},
       {"explain", "predict work, memory and time at given sizes without running", explainVerb},
       {"bisect", "name the rewrite that made a result wrong, and write a reproducer", bisectVerb},
@@ -71,23 +68,28 @@ int dispatch(const ArgumentList& arguments) {
   if (at == arguments.size())
     throw Error(ErrorCode::InvalidArgument, "expected a verb; see `lathe --help`");
   const std::string& name = arguments[at];
-  if (name == "help") return printHelp(), kOk;
+  const bool asksForHelp = name == "help" && at + 1 < arguments.size();
+  if (name == "help" && !asksForHelp) return printHelp(), kOk;
+  if (name == "describe") return describeCommand(verbs(), arguments, at + 1);
+  const std::string& wanted = asksForHelp ? arguments[at + 1] : name;
   for (const Verb& verb : verbs()) {
-    if (verb.name != name) continue;
+    if (verb.name != wanted) continue;
+    if (asksForHelp) return verb.run({"--help"});
     leading.insert(leading.end(), arguments.begin() + ptrdiff_t(at) + 1, arguments.end());
     return verb.run(leading);
   }
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) names.push_back(verb.name);
-  std::string hint = didYouMean(name, names);
+  std::string hint = didYouMean(wanted, names);
   throw Error(ErrorCode::InvalidArgument,
-              "unknown verb '" + name + "'" + (hint.empty() ? "; see `lathe --help`" : hint));
+              "unknown verb '" + wanted + "'" + (hint.empty() ? "; see `lathe --help`" : hint));
 }
 
 }  // namespace
 }  // namespace lathe::cli
 
 int main(int argc, char** argv) {
-  return lathe::cli::guarded(
-      [&] { return lathe::cli::dispatch(lathe::cli::ArgumentList(argv + 1, argv + argc)); });
+  const lathe::cli::ArgumentList arguments(argv + 1, argv + argc);
+  return lathe::cli::guarded([&] { return lathe::cli::dispatch(arguments); },
+                             std::ranges::find(arguments, "--json") != arguments.end());
 }

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -122,8 +123,10 @@ void requireGraph(const Model& model, const std::string& flag) {
 LlamaConfig configOf(const Model& model) {
   LlamaConfig config =
       parseLlamaConfig(fileOf(model, "config.json"), nameInside(model, "config.json"));
+  static std::set<std::string> told;
   for (const std::string& field : config.unknownFields)
-    console().note("config.json: the field '" + field + "' is not known and was not obeyed");
+    if (told.insert(model.path + "\n" + field).second)
+      console().note("config.json: the field '" + field + "' is not known and was not obeyed");
   return config;
 }
 
@@ -140,6 +143,14 @@ std::optional<Tokenizer> tokenizerOf(const Model& model) {
   const char* name = "tokenizer.json";
   if (!model.files.contains(name)) return std::nullopt;
   return Tokenizer::parse(model.files.at(name), nameInside(model, name));
+}
+
+std::optional<ChatTemplate> chatTemplateOf(const Model& model) {
+  auto text = [&](const char* name) -> std::string_view {
+    auto it = model.files.find(name);
+    return it == model.files.end() ? std::string_view() : it->second;
+  };
+  return ChatTemplate::find(text("tokenizer_config.json"), text("chat_template.jinja"), model.path);
 }
 
 static void addRewriteFlags(CLI::App& parser, CompileFlags& flags) {
@@ -276,7 +287,11 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     return model.program;
   }
   ModelRequest request = requestFor(model, flags);
+  if (model.files.contains("config.json")) configOf(model);  // tells what it does not obey
   Progress progress("compiling " + model.path);
+  request.progress = [&](const std::string& step) {
+    progress.stage("compiling " + model.path + ", after " + step);
+  };
   return compiler().compile(request);
 }
 

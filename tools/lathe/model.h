@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lathe/inspect/compiler_api.h"
+#include "lathe/runtime/chat_template.h"
 #include "lathe/runtime/model_config.h"
 #include "lathe/runtime/program.h"
 #include "lathe/runtime/tokenizer.h"
@@ -44,6 +45,8 @@ LlamaConfig configOf(const Model& model);
 GenerationConfig generationConfigOf(const Model& model);
 /// Nothing where the model brings no tokenizer.json.
 std::optional<Tokenizer> tokenizerOf(const Model& model);
+/// Nothing where the model brings no chat template.
+std::optional<ChatTemplate> chatTemplateOf(const Model& model);
 
 /// Flags of the verbs that compile; an empty text where the flag was not given.
 struct CompileFlags {

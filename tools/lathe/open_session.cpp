@@ -94,8 +94,13 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   } else if (std::string path = weightsPath(model, *program, flags.weights); !path.empty()) {
     Checkpoint checkpoint = Checkpoint::open(path);
     checkAgainst(*program, checkpoint);
-    session.bindWeights(
-        [&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
+    // What follows the last one packs and merges them.
+    size_t read = 0;
+    session.bindWeights([&](const std::string& name) {
+      progress.at(++read, program->weights.size());
+      if (read == program->weights.size()) progress.stage("arranging weights");
+      return checkpoint.find(name).value_or(Array());
+    });
   }
   for (const std::string& line : session.device().report()) console().detail(line);
   return session;

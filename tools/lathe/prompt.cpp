@@ -2,10 +2,13 @@
 #include "tools/lathe/prompt.h"
 
 #include <cstdio>
+#include <map>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/exit_status.h"
@@ -18,9 +21,93 @@ std::string readText(const std::string& path) {
                      : readWholeFile(path, kPromptFile);
 }
 
+// What a person or a program says must not end its own turn or begin another.
+void refuseControlTokens(const Tokenizer& tokenizer, const std::string& text) {
+  std::map<int, int64_t> surplus;
+  for (int id : tokenizer.encode(text, {.addSpecialTokens = false, .allowSpecialText = true}))
+    ++surplus[id];
+  for (int id : tokenizer.encode(text, {.addSpecialTokens = false, .allowSpecialText = false}))
+    --surplus[id];
+  for (auto [id, count] : surplus)
+    if (count > 0 && tokenizer.isSpecial(id))
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("the message spells the control token {}; add --special if it is "
+                              "meant as one",
+                              tokenizer.idToToken(id)));
+}
+
+std::string renderChat(const PromptFlags& flags, const Model& model, const Tokenizer& tokenizer) {
+  const std::optional<ChatTemplate> chat = chatTemplateOf(model);
+  if (!chat)
+    throw Error(ErrorCode::InvalidFile,
+                model.path +
+                    ": expected a model with a chat template (chat_template.jinja, or "
+                    "chat_template in tokenizer_config.json), this one has none; give the text "
+                    "as the model was trained on it, with --special");
+  auto check = [&](const std::string& text) {
+    if (!flags.special) refuseControlTokens(tokenizer, text);
+  };
+  if (!flags.messages.empty()) {
+    const std::string text = readText(flags.messages);
+    const JsonValue json = JsonValue::parse(text, flags.messages);
+    for (size_t i = 0; json.isArray() && i < json.size(); ++i)
+      if (auto content = json.at(i).find("content"); content && content->isString())
+        check(content->asString());
+    return chat->renderJson(text, flags.messages);
+  }
+  std::vector<ChatMessage> messages;
+  if (!flags.system.empty()) messages.push_back({"system", flags.system});
+  messages.push_back({"user", flags.hasText ? flags.text : readText(flags.file)});
+  for (const ChatMessage& message : messages) check(message.content);
+  return chat->render(messages);
+}
+
 }  // namespace
 
-Prompt readPrompt(const PromptFlags& flags, const std::string& model,
+void addPromptFlags(CLI::App& parser, PromptFlags& flags, const std::string& verb) {
+  auto* prompt = parser.add_option("-p,--prompt", flags.text, "the text to " + verb);
+  auto* file = parser.add_option("-f,--file", flags.file, "read the text from a file; - is stdin")
+                   ->excludes(prompt);
+  parser.add_flag("--chat", flags.chat,
+                  "the text is what a user says: put it into the model's chat template");
+  auto* system =
+      parser.add_option("--system", flags.system, "what the system says before (--chat)");
+  parser
+      .add_option("--messages", flags.messages,
+                  "a conversation as JSON, [{\"role\": .., \"content\": ..}]; - is stdin")
+      ->excludes(prompt)
+      ->excludes(file)
+      ->excludes(system);
+  parser.add_flag("--special", flags.special,
+                  "control tokens that are spelled in the text count as such");
+}
+
+void finishPromptFlags(const CLI::App& parser, PromptFlags& flags) {
+  flags.hasText = parser.get_option("--prompt")->count() > 0;
+  if (flags.isChat() && !flags.ids.empty())
+    throw Error(ErrorCode::InvalidArgument, "--ids are no conversation; leave out --chat");
+}
+
+Prompt encodePrompt(const PromptFlags& flags, const Model& model,
+                    const std::optional<Tokenizer>& tokenizer) {
+  if (!tokenizer)
+    throw Error(ErrorCode::InvalidFile,
+                model.path +
+                    ": expected a model with tokenizer.json, this one has none; give token ids "
+                    "with --ids");
+  Prompt prompt;
+  if (flags.isChat()) {
+    prompt.text = renderChat(flags, model, *tokenizer);
+    prompt.ids =
+        tokenizer->encode(prompt.text, {.addSpecialTokens = false, .allowSpecialText = true});
+  } else {
+    prompt.text = flags.hasText ? flags.text : readText(flags.file);
+    prompt.ids = tokenizer->encode(prompt.text, {.allowSpecialText = flags.special});
+  }
+  return prompt;
+}
+
+Prompt readPrompt(const PromptFlags& flags, const Model& model,
                   const std::optional<Tokenizer>& tokenizer, int64_t vocab) {
   Prompt prompt;
   if (!flags.ids.empty()) {
@@ -32,20 +119,14 @@ Prompt readPrompt(const PromptFlags& flags, const std::string& model,
                                 prompt.ids[i]));
     return prompt;
   }
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                model +
-                    ": expected a model with tokenizer.json, this one has none; give token ids "
-                    "with --ids");
-  prompt.text = flags.hasText ? flags.text : readText(flags.file);
-  prompt.ids = tokenizer->encode(prompt.text);
+  prompt = encodePrompt(flags, model, tokenizer);
   if (prompt.ids.empty())
     throw Error(ErrorCode::InvalidArgument, "the prompt has no tokens; write some text");
   for (int id : prompt.ids)
     if (id >= vocab)
       throw Error(ErrorCode::InvalidFile,
                   fmt::format("{}: the tokenizer gives the id {}, the model's vocabulary has {}",
-                              model, id, vocab));
+                              model.path, id, vocab));
   return prompt;
 }
 

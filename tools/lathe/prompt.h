@@ -7,23 +7,40 @@
 #include <vector>
 
 #include "lathe/runtime/tokenizer.h"
+#include "tools/lathe/model.h"
 
 namespace lathe::cli {
 
 struct PromptFlags {
   std::string text, file, ids;
   bool hasText = false;  ///< an empty text is a prompt where the tokenizer adds a first token
+  bool chat = false;     ///< the text is what a user says, put into the model's chat template
+  bool special = false;  ///< control tokens that are spelled in the text count as such
+  std::string system, messages;
+  /// A conversation: --chat, --system or --messages.
+  bool isChat() const { return chat || !system.empty() || !messages.empty(); }
+  /// Whether there is anything to read.
+  bool isGiven() const { return hasText || !file.empty() || !ids.empty() || !messages.empty(); }
 };
 
 struct Prompt {
-  std::string text;  ///< empty where ids were given
+  std::string text;  ///< what was encoded; empty where ids were given
   std::vector<int> ids;
 };
 
-/// Reads and encodes the prompt; text gets what the tokenizer's template adds (BOS), ids are taken
-/// as they are. Throws Error for text without a tokenizer, a prompt without tokens and ids outside
+/// Adds -p, -f, --chat, --system, --messages and --special; `verb` is what the text is for.
+void addPromptFlags(CLI::App& parser, PromptFlags& flags, const std::string& verb);
+/// Sets what the parser alone knows; called after parsing.
+void finishPromptFlags(const CLI::App& parser, PromptFlags& flags);
+
+/// Encodes the text of the flags. Plain text gets what the tokenizer's template adds (BOS); a
+/// conversation has it from its chat template. Throws Error for a model without the file that is
+/// needed, and for messages that spell control tokens, unless --special allows it.
+Prompt encodePrompt(const PromptFlags& flags, const Model& model,
+                    const std::optional<Tokenizer>& tokenizer);
+/// The same, or the ids that were given. Throws Error for a prompt without tokens and ids outside
 /// [0, vocab).
-Prompt readPrompt(const PromptFlags& flags, const std::string& model,
+Prompt readPrompt(const PromptFlags& flags, const Model& model,
                   const std::optional<Tokenizer>& tokenizer, int64_t vocab);
 
 /// Collects and prints tokens as they come: text where there is a tokenizer, else ids.

@@ -86,13 +86,19 @@ std::vector<SelftestRow> walk(const SelftestFlags& flags) {
       api.ops(), flags.op, [](const selftest::Op& op) -> const std::string& { return op.name; });
   const std::vector<DType> columns = api.dtypes();
   std::vector<SelftestRow> all;
-  for (const std::string& backend : api.backends(flags.backend)) {
+  const std::vector<std::string> backends = api.backends(flags.backend);
+  Progress progress(flags.mode == "test" ? "testing" : "asking");
+  size_t done = 0;
+  for (const std::string& backend : backends) {
+    progress.clear();
     if (!flags.json) fmt::print("{}", all.empty() ? "" : "\n");
     if (!flags.json) printSelftestHeading(backend, columns);
     std::vector<SelftestRow> rows;
     for (const selftest::Op& op : ops) {
-      Progress progress(flags.mode == "test" ? "testing " + op.name : "asking about " + op.name);
+      progress.stage((flags.mode == "test" ? "testing " : "asking about ") + op.name);
+      progress.at(done++, ops.size() * backends.size());
       rows.push_back(askedOf(backend, op, flags.mode == "test"));
+      progress.clear();
       if (!flags.json) printSelftestRow(rows.back(), columns);
     }
     if (!flags.json) printSelftestDetails(rows);
@@ -133,9 +139,11 @@ void measureKernels(const SelftestFlags& flags) {
   MachineRoofs machine = hostRoofs(true);
   const int64_t flush = int64_t(std::min(2 * lastCacheBytes(), kMostFlushBytes));
   std::vector<MeasuredKernel> measured;
+  Progress progress("measuring");
   for (const std::string& backend : backends)
     for (size_t i : asked) {
-      Progress progress("measuring " + kernels[i].op + " " + kernels[i].shape);
+      progress.stage("measuring " + kernels[i].op + " " + kernels[i].shape);
+      progress.at(measured.size(), asked.size() * backends.size());
       measured.push_back({backend, kernels[i], api.measure(backend, i, flush)});
     }
   // The machine's speed drifts, above all a virtual one's: the better of two measurements counts.

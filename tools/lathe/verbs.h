@@ -7,10 +7,16 @@
 
 namespace lathe::cli {
 
+struct Verb {
+  std::string name, summary;
+  int (*run)(const ArgumentList& arguments);
+};
+
 int inspectVerb(const ArgumentList& arguments);
 int compileVerb(const ArgumentList& arguments);
 int runVerb(const ArgumentList& arguments);
 int generateVerb(const ArgumentList& arguments);
+int tokenizeVerb(const ArgumentList& arguments);
 int benchVerb(const ArgumentList& arguments);
 int explainVerb(const ArgumentList& arguments);
 int bisectVerb(const ArgumentList& arguments);

@@ -3,6 +3,7 @@
 // What the `lathe` command asks of the compiler library, which it loads only when a verb compiles:
 // running an artifact starts no LLVM.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct ModelRequest {
   std::string passes;
   std::vector<std::string> backendPlugins;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
+
+  /// Told the steps of compile() as they end: "fuse".
+  std::function<void(const std::string& step)> progress = {};
 };
 
 struct CompilerApi {

@@ -24,6 +24,7 @@ struct LlamaGraphOptions {
 ///   decode:  input_ids i64 [batch, 1], positions i64 [batch] -> logits f32 [batch, vocab]
 /// `positions` says where in the cache the first id goes; states k_cache.<layer> and
 /// v_cache.<layer> are [batch, kvHeads, cache, headDim]. Weights have the names of Hugging Face.
+/// Ops have the lines of frontend/families/llama.cpp, errors that of the call.
 /// Throws Error(InvalidArgument) for sizes that make no model or options beyond the config's
 /// maxPositions.
 Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options = {}, LATHE_AT);
