@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the build tree into a temporary prefix, builds the project in this folder against it with
 # find_package(Lathe), and runs it: a compiler of graphs and a runner that never sees LLVM. Then the
-# example backend, as a project of its own whose library the installed `lathe` loads.
+# example backend, as a project of its own whose library the installed `lathe` loads; then what the pages
+# say, by pages.py.
 # Usage: run.sh CMAKE BUILD_DIR CXX_COMPILER MLIR_DIR
 set -euo pipefail
 cmake=$1 build=$2 cxx=$3 mlir=$4
@@ -15,6 +16,20 @@ unset LD_LIBRARY_PATH
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release >"$work/configure.log" ||
   { cat "$work/configure.log"; exit 1; }
 "$cmake" --build "$work/build"
+
+# What a user meets besides the libraries.
+for file in bin/lathe share/man/man1/lathe.1 share/bash-completion/completions/lathe \
+    share/doc/lathe/{LICENSE,THIRD_PARTY_NOTICES,README.md,docs/limits.md,examples/fusions/trial.h}; do
+  [ -s "$work/prefix/$file" ] || { echo "$file is not installed"; exit 1; }
+done
+# A compiler whose headers are too old is told, with one that is not.
+if "$cmake" -S "$here" -B "$work/old" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DCMAKE_CXX_FLAGS=-nostdinc++ >"$work/old.log" 2>&1 ||
+  ! tr '\n' ' ' <"$work/old.log" | tr -s ' ' | grep -q 'need a C++20 compiler with <source_location>: gcc 12, clang 16 or newer'
+then
+  cat "$work/old.log"
+  exit 1
+fi
 
 # A second prefix: what is installed does not lean on the build tree or on where it was installed.
 mv "$work/prefix" "$work/moved"
@@ -56,3 +71,5 @@ input=(--input x=2x4xf32=1,2,3,4,5,6,7,8)
 "$work/prefix/bin/lathe" run "$work/gate.lathe" "${input[@]}" \
   --load-backend-plugin "$work/table/table_device.so" >"$work/got"
 diff "$work/want" "$work/got"
+
+python3 "$here/pages.py" "$work/prefix" "$work" "$cmake" "$cxx" "$mlir"
