@@ -119,7 +119,9 @@ struct Session::Impl {
           if (!kept[w]) weights.raw[w] = Array();
         }
       });
-      load.run({}, weights, states, arena, scratch, weights.derived, true);
+      // Of its own: what loading needs goes back at its end.
+      GrowingBuffer loadArena, loadScratch;
+      load.run({}, weights, states, loadArena, loadScratch, weights.derived, true);
     }
     haveWeights = true;
   }

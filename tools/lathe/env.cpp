@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe env: what a bug report needs to say about the machine and the build.
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -116,18 +118,20 @@ std::string hostCompiler() {
   }
 }
 
-// Files and folders that hold something, with what they take on the disk.
+// Files and folders that hold something, with what they take on the disk: a file of several names
+// counts once.
 Json caches() {
   namespace fs = std::filesystem;
   constexpr int kMostFiles = 20000;  // what is looked at: a folder of many more takes seconds
   Json all = Json::array();
   auto add = [&](const fs::path& path) {
     uint64_t bytes = 0;
+    std::set<std::pair<dev_t, ino_t>> linked;
     auto count = [&](const fs::directory_entry& file) {
-      std::error_code gone;  // others may work in the folder meanwhile
-      const bool isFile = file.is_regular_file(gone);
-      const uintmax_t size = isFile ? file.file_size(gone) : 0;
-      if (!gone) bytes += size;
+      struct stat info;  // others may work in the folder meanwhile: what is gone counts nothing
+      if (lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+      if (info.st_nlink > 1 && !linked.emplace(info.st_dev, info.st_ino).second) return;
+      bytes += uint64_t(info.st_size);
     };
     std::error_code over;
     count(fs::directory_entry(path, over));

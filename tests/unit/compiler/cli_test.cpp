@@ -142,6 +142,7 @@ TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
   std::filesystem::create_directories(cache / "cuda/ab");
   cache.write("cuda/ab/kernel.cubin", std::string(1000, 'x'));
   cache.write("cuda/kernel.cubin", std::string(500, 'x'));
+  std::filesystem::create_hard_link(cache / "cuda/kernel.cubin", cache / "cuda/twin.cubin");
   const std::string own = "LATHE_CACHE_DIR=" + cache.path();
   const std::string broken = own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so";
   const JsonValue env = JsonValue::parse(outputOf("env --json", broken), "env");

@@ -27,6 +27,19 @@ TEST(CompileGrowth, WeightArithmeticIsHoistedOnce) {
   EXPECT_EQ(session.memory().derived, 16);
 }
 
+// Loading merges two weights by way of their product: memory that no later call needs.
+TEST(CompileGrowth, LoadingKeepsNoMemoryOfItsOwn) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {1, 64});
+  Tensor a = g.weight("a", DType::F32, {64, 256}), b = g.weight("b", DType::F32, {256, 64});
+  g.output("y", matmul(x, matmul(exp(matmul(a, b)), matmul(a, b))));
+  Session session(compile(g));
+  session.bindRandomWeights(1);
+  EXPECT_GT(session.memory().derived, 0);
+  EXPECT_EQ(session.memory().arena, 0);
+  EXPECT_EQ(session.memory().scratch, 0);
+}
+
 TEST(CompileGrowth, ShiftedCopiesAreStoredBeforeTheyMultiply) {
   constexpr int64_t kLength = 64;
   Graph g;
