@@ -63,7 +63,10 @@ int main() {{
 #include <lathe/runtime/backend_plugin.h>
 #include <lathe/runtime/device.h>
 static std::unique_ptr<lathe::Backend> makeBackend() {{ return nullptr; }}
-static std::unique_ptr<lathe::Device> makeDevice() {{ return nullptr; }}
+static std::unique_ptr<lathe::Device> makeDevice(std::shared_ptr<const lathe::Program>,
+                                                 const lathe::DeviceOptions&) {{
+  return nullptr;
+}}
 {body}
 int main() {{ return lathe_backend_plugin()->name == std::string("table") ? 0 : 1; }}
 """,
@@ -146,7 +149,7 @@ def main():
     (source / "CMakeLists.txt").write_text("\n".join(lists) + "\n")
     build = WORK / "pages-build"
     run([CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DMLIR_DIR={MLIR}",
-         f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS=-O0"])
+         f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_BUILD_TYPE=None"])
     run([CMAKE, "--build", build])
 
     # A folder as the pages have it: the examples beside the reader, the installed programs on the path.

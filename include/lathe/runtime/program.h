@@ -80,7 +80,7 @@ struct Program {
   /// Throws Error naming the entry points that exist.
   const EntryPoint& entry(std::string_view name) const;
 
-  /// Writes an artifact; `weights` are embedded if given.
+  /// Writes an artifact: code, constants and files; weights stay where they are.
   void save(const std::string& path) const;
   /// Throws Error (InvalidFile) for anything that is not a sound artifact of this version.
   static std::shared_ptr<const Program> open(const std::string& path);
