@@ -18,6 +18,6 @@ LATHE_ISA_END
 }  // namespace
 
 const AttentionKernels kAttentionAvx2 = {
-    false, false, productF32, softmaxRow, scaleRow, scoresInPlace, sumInPlace, 8, 8, Isa::Avx2};
+    false, false, productF32, softmaxRow, scaleRow, scoresInPlace, sumInPlace, 16, 8, Isa::Avx2};
 
 }  // namespace lathe::cpu
