@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/checked_create.h"
+#include "lathe/ir/facts.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/match.h"
 #include "mlir/IR/Builders.h"
@@ -63,6 +64,10 @@ class DTypes {
     for (int64_t rank = 0; rank <= 4; ++rank)
       for (DType kind : kinds)
         if (auto dtype = trial(node, result, rank, kind)) found.insert(*dtype);
+    // Of no shape that was tried: elements that are moved stay what they are.
+    if (found.empty() && !node.operands.empty() &&
+        OperationName(node.op, context_).hasTrait<fact::IsMovement>())
+      return of(*node.operands[0]);
     return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
   }
 
@@ -72,14 +77,15 @@ class DTypes {
     builder.setInsertionPointToStart(&block);
     const Location at = UnknownLoc::get(context_);
     OperationState state(at, node.op);
-    const SmallVector<int64_t> ones(size_t(rank), 1);
+    // Large enough for a `k` or a slice of a pattern.
+    const SmallVector<int64_t> sizes(size_t(rank), 64);
     SmallVector<int32_t> segments;
     for (auto operand : node.operands) {
       segments.push_back(operand.has_value());
       if (!operand) continue;
       const DType dtype = of(*operand).value_or(kind);
       state.addOperands(
-          block.addArgument(RankedTensorType::get(ones, elementTypeOf(context_, dtype)), at));
+          block.addArgument(RankedTensorType::get(sizes, elementTypeOf(context_, dtype)), at));
     }
     for (NamedAttribute a : node.attributes)
       state.addAttribute(a.getName(), axesFromFront(a, state.operands));

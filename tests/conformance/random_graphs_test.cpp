@@ -200,7 +200,8 @@ class RandomGraph {
     Axes p;
     for (int64_t i = 0; i < x.rank(); ++i) p.push_back(i);
     std::shuffle(p.begin(), p.end(), random_);
-    return transpose(x, p);
+    // {0, 1} is refused: it is meant to swap.
+    return p == Axes{0, 1} ? x : transpose(x, p);
   }
   Tensor reshaped(const Tensor& x) {
     Dims shape = x.shape();

@@ -40,7 +40,8 @@ class Chain {
       Axes order;
       for (int64_t i = 0; i < x.rank(); ++i) order.push_back(i);
       std::shuffle(order.begin(), order.end(), random_);
-      return transpose(x, order);
+      // {0, 1} is refused: it is meant to swap.
+      return order == Axes{0, 1} ? x : transpose(x, order);
     }
     return kind == 1 ? part(x) : reshaped(x);
   }

@@ -118,13 +118,13 @@ Table views() {
        },
        kArgument,
        {"lathe.reshape", "[C1]"}},
-      {"reshape_by_minus_one",
+      {"reshape_by_minus_two",
        [] {
          Model m;
-         reshape(m.x, {-1});
+         reshape(m.x, {-2});
        },
        kArgument,
-       {"negative dim -1"}},
+       {"negative dim -2"}},
       {"broadcast_to_a_smaller_rank",
        [] {
          Model m;
