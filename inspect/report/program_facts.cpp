@@ -178,7 +178,9 @@ SymbolValues settingFor(const Program& program, const SymbolValues& given) {
   SymbolValues setting = given;
   for (const SymbolInfo& s : program.symbols) {
     int64_t usual = s.name == "batch" ? s.lo : std::clamp(kUsualSize, s.lo, s.hi);
-    usual = std::max(s.lo, usual / s.multiple * s.multiple);
+    // The lowest size need not be a multiple itself.
+    const int64_t least = (s.lo + s.multiple - 1) / s.multiple * s.multiple;
+    usual = std::max(least, usual / s.multiple * s.multiple);
     setting.try_emplace(s.name, usual);
   }
   return setting;

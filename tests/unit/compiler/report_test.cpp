@@ -4,6 +4,7 @@
 #include "lathe/inspect/report.h"
 
 #include <regex>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -46,12 +47,16 @@ Graph largeGraph() {
   return buildLlama(config, options);
 }
 
-// The texts of all steps, as the page puts them together.
-std::vector<std::vector<std::string>> textsOf(const Json& data) {
-  std::vector<std::vector<std::string>> steps;
-  std::vector<std::string> before;
+struct Line {
+  std::string text;
+  size_t set;  // of its origins
+};
+// The lines of all steps, as the page puts them together.
+std::vector<std::vector<Line>> linesOf(const Json& data) {
+  std::vector<std::vector<Line>> steps;
+  std::vector<Line> before;
   for (const Json& step : data["steps"]) {
-    std::vector<std::string> now;
+    std::vector<Line> now;
     size_t at = 0;
     for (const Json& edit : step["edits"]) {
       size_t begin = edit[0], removed = edit[1];
@@ -63,13 +68,21 @@ std::vector<std::vector<std::string>> textsOf(const Json& data) {
         for (char c : data["forms"][size_t(flat[i])].get<std::string>())
           text += c == kHole ? std::to_string(flat[hole++].get<int>()) : std::string(1, c);
         EXPECT_LT(size_t(flat[i + 1]), data["sets"].size());
-        now.push_back(text);
+        now.push_back({text, size_t(flat[i + 1])});
         i = hole;
       }
       at = begin + removed;
     }
     now.insert(now.end(), before.begin() + long(at), before.end());
     steps.push_back(before = now);
+  }
+  return steps;
+}
+std::vector<std::vector<std::string>> textsOf(const Json& data) {
+  std::vector<std::vector<std::string>> steps;
+  for (const std::vector<Line>& lines : linesOf(data)) {
+    steps.emplace_back();
+    for (const Line& line : lines) steps.back().push_back(line.text);
   }
   return steps;
 }
@@ -95,18 +108,22 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
+// Names may hold numbers of any spelling.
 TEST(Report, EditsGiveTheTextOfEveryStep) {
-  CompileRecord record;
-  record.wantSnapshots = true;
-  CompileOptions options;
-  options.record = &record;
-  Report report;
-  Program program = report.compile(smallGraph(), options);
-  auto texts = textsOf(Json::parse(report.json(program, {})));
-  ASSERT_EQ(texts.size(), record.snapshots.size() + 1);  // the program is no step
-  ASSERT_GT(texts.size(), 8u);
-  for (size_t i = 0; i < record.snapshots.size(); ++i)
-    EXPECT_EQ(opsOf(texts[i]), opsOf(split(record.snapshots[i].text))) << record.snapshots[i].step;
+  for (const char* scope : {"blocks", "b007.x00f.9999999999999999999999"}) {
+    CompileRecord record;
+    record.wantSnapshots = true;
+    CompileOptions options;
+    options.record = &record;
+    Report report;
+    Program program = report.compile(smallGraph(scope), options);
+    auto texts = textsOf(Json::parse(report.json(program, {})));
+    ASSERT_EQ(texts.size(), record.snapshots.size() + 1);  // the program is no step
+    ASSERT_GT(texts.size(), 8u);
+    for (size_t i = 0; i < record.snapshots.size(); ++i)
+      EXPECT_EQ(opsOf(texts[i]), opsOf(split(record.snapshots[i].text)))
+          << record.snapshots[i].step;
+  }
 }
 
 TEST(Report, ValueKeepsItsNameWhileItsOpStays) {
@@ -201,6 +218,36 @@ TEST(Report, LinesComeFromTheUsersSource) {
   EXPECT_TRUE(path);
 }
 
+// A line that reads as before while a rewrite gives it another op's origin, too.
+TEST(Report, LinesThatStayGetTheOriginsOfWhatTheyReplace) {
+  Graph g("twice");
+  Tensor x = g.input("x", DType::F32, {3, 32});
+  const int first = int(std::source_location::current().line()) + 1;
+  Tensor a = exp(x);
+  Tensor b = exp(x);
+  g.output("y", reduceSum(a, {1}) + reduceMax(b, {1}));
+  Report report;
+  Program program = report.compile(g);
+  Json data = Json::parse(report.json(program, {}));
+  const auto steps = linesOf(data);
+  // The source lines of what each step calls lathe.exp.
+  auto origins = [&](const std::string& name) {
+    std::vector<std::set<int>> all;
+    for (size_t i = 0; i < steps.size(); ++i)
+      for (const Line& line : steps[i]) {
+        if (data["steps"][i]["step"] != name || line.text.find("= lathe.exp ") == line.text.npos)
+          continue;
+        std::set<int>& lines = all.emplace_back();
+        for (const Json& id : data["sets"][line.set])
+          lines.insert(data["origins"][size_t(id)][1].get<int>());
+      }
+    return all;
+  };
+  EXPECT_EQ(origins("recorded"), (std::vector<std::set<int>>{{first}, {first + 1}}));
+  EXPECT_EQ(origins("cse"), (std::vector<std::set<int>>{{first, first + 1}}));
+  EXPECT_EQ(origins("fuse"), (std::vector<std::set<int>>{{first, first + 1}}));
+}
+
 TEST(Report, ReadsNothingButSources) {
   TemporaryFolder folder;
   std::ofstream(folder / "secret.key") << "do not print\n";
@@ -271,6 +318,36 @@ TEST(Report, RunsStandBesideTheirSizes) {
   for (const Json& call : data["runs"][0]["calls"]) {
     EXPECT_EQ(call[0], 1);
     EXPECT_GT(call[1].get<double>(), 0);
+  }
+}
+
+// 512, or as near to it as the range and its multiples allow; a batch as small as it may be.
+TEST(Report, UsualSizesAreSizesOfTheRange) {
+  struct Row {
+    const char* name;
+    int64_t lo, hi, multiple, usual;
+  };
+  for (const Row& row : std::vector<Row>{{"rows", 1, 4096, 1, 512},
+                                         {"rows", 1, 64, 1, 64},
+                                         {"rows", 600, 4096, 1, 600},
+                                         {"rows", 0, 0, 1, 0},
+                                         {"rows", 1, 100, 8, 96},
+                                         {"rows", 1, 515, 100, 500},
+                                         {"rows", 1, 512, 512, 512},
+                                         {"rows", 600, 4096, 64, 640},
+                                         {"rows", 513, 1040, 520, 520},
+                                         {"batch", 1, 8, 1, 1},
+                                         {"batch", 3, 8, 1, 3},
+                                         {"batch", 1, 8, 4, 4}}) {
+    Graph g("small");
+    const Dim rows = g.dim(row.name, row.lo, row.hi, row.multiple);
+    g.output("y", exp(g.input("x", DType::F32, {rows, 4})));
+    Report report;
+    Program program = report.compile(g);
+    Json data = Json::parse(report.json(program, {}));
+    ASSERT_EQ(data["settings"].size(), 1u);
+    EXPECT_EQ(data["settings"][0]["symbols"][row.name], row.usual)
+        << row.name << " from " << row.lo << " to " << row.hi << " by " << row.multiple;
   }
 }
 
