@@ -88,38 +88,47 @@ bool holds(const std::string& predicate, int a, int b) {
   return a >= b;
 }
 
-// Ramps that meet, touch and miss each other by one: what is proved of all elements holds for each.
-// What holds of all or of none of them is proved.
+// Ramps that rise and fall, and meet, touch and miss each other by one: what is proved of all
+// elements holds for each. What holds of all or of none of them is proved.
 TEST(ProvedConditions, HoldForEveryElement) {
+  struct Side {
+    const char* text;
+    int (*value)(int i, int k);
+  };
+  const Side sides[] = {
+      {"lathe.add %i, %k : tensor<4x1xi64>, tensor<i64>", [](int i, int k) { return i + k; }},
+      {"lathe.sub %i, %k : tensor<4x1xi64>, tensor<i64>", [](int i, int k) { return i - k; }},
+      {"lathe.sub %k, %i : tensor<i64>, tensor<4x1xi64>", [](int i, int k) { return k - i; }}};
   auto context = createContext();
-  for (const char* predicate : {"eq", "ne", "lt", "le", "gt", "ge"})
-    for (int offset = -5; offset <= 5; ++offset) {
-      const std::string text = R"(func.func @f(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>)
+  for (const Side& side : sides)
+    for (const char* predicate : {"eq", "ne", "lt", "le", "gt", "ge"})
+      for (int offset = -6; offset <= 6; ++offset) {
+        const std::string text = R"(func.func @f(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>)
           -> tensor<4x3xf32> {
         %i = lathe.iota <4, 1> axis 0 dtype i64
         %j = lathe.iota <1, 3> axis 1 dtype i64
         %k = lathe.constant dense<)" +
-                               std::to_string(offset) + R"(> : tensor<i64>
-        %a = lathe.add %i, %k : tensor<4x1xi64>, tensor<i64>
+                                 std::to_string(offset) + R"(> : tensor<i64>
+        %a = )" + side.text + R"(
         %c = lathe.compare )" + predicate +
-                               R"( %a, %j : tensor<4x1xi64>, tensor<1x3xi64>
+                                 R"( %a, %j : tensor<4x1xi64>, tensor<1x3xi64>
         %s = lathe.select %c, %x, %y : tensor<4x3xi1>, tensor<4x3xf32>, tensor<4x3xf32>
         return %s : tensor<4x3xf32>
       })";
-      Module plain = parseModule(*context, text, "ramps.mlir"), canonical(plain->clone());
-      canonicalize(*canonical);
-      auto function = [](Module& m) { return m->lookupSymbol<func::FuncOp>("f"); };
-      EXPECT_EQ(firstOtherBits(runOn(function(plain), false, Precision::OwnDtype, 1),
-                               runOn(function(canonical), false, Precision::OwnDtype, 1)),
-                "")
-          << predicate << " " << offset;
-      bool selects = false;
-      canonical->walk([&](SelectOp) { selects = true; });
-      int holding = 0;
-      for (int i = 0; i < 4; ++i)
-        for (int j = 0; j < 3; ++j) holding += holds(predicate, i + offset, j);
-      EXPECT_EQ(selects, holding != 0 && holding != 12) << predicate << " " << offset;
-    }
+        SCOPED_TRACE(text);
+        Module plain = parseModule(*context, text, "ramps.mlir"), canonical(plain->clone());
+        canonicalize(*canonical);
+        auto function = [](Module& m) { return m->lookupSymbol<func::FuncOp>("f"); };
+        EXPECT_EQ(firstOtherBits(runOn(function(plain), false, Precision::OwnDtype, 1),
+                                 runOn(function(canonical), false, Precision::OwnDtype, 1)),
+                  "");
+        bool selects = false;
+        canonical->walk([&](SelectOp) { selects = true; });
+        int holding = 0;
+        for (int i = 0; i < 4; ++i)
+          for (int j = 0; j < 3; ++j) holding += holds(predicate, side.value(i, offset), j);
+        EXPECT_EQ(selects, holding != 0 && holding != 12);
+      }
 }
 
 std::set<std::string> codesIn(const std::string& text) {

@@ -32,6 +32,15 @@ func.func @reshape_multiplies(%a: tensor<?x?x4x16xf32, #lathe.dims<batch, seq, 4
 func.func @signs(%a: tensor<?xf32, #lathe.dims<seq-1+2*cache>>,
                  %b: tensor<?xf32, #lathe.dims<seq-2*cache - 3>>) { return }
 
+// Without a term to begin with, a difference begins with 0.
+// CHECK-LABEL: @nothing_but_differences
+// CHECK-SAME: #lathe.dims<0 minus seq+8, 4>
+// CHECK-SAME: #lathe.dims<0 minus 2*cache minus seq minus 3>
+// CHECK-SAME: #lathe.dims<0 minus cache*seq>
+func.func @nothing_but_differences(%a: tensor<?x4xf32, #lathe.dims<8 minus seq, 4>>,
+                                   %b: tensor<?xf32, #lathe.dims<0 minus seq-3 minus 2*cache>>,
+                                   %c: tensor<?xf32, #lathe.dims<0 minus seq*cache>>) { return }
+
 // A difference is printed with the word, which symbols need: their sign cannot be read.
 // CHECK-LABEL: @difference
 func.func @difference(%a: tensor<?xf32, #lathe.dims<seq>>) {

@@ -112,3 +112,25 @@ func.func @cast_between_reduction_and_reshape(%x: tensor<2x4xf32>) -> tensor<1x4
   %row = lathe.reshape %back to <1, 4> : tensor<4xf32>
   return %row : tensor<1x4xf32>
 }
+
+// What a narrower or an unsigned type makes of a number is not undone; a wider one of its sign
+// holds all.
+// CHECK-LABEL: @integers_between
+// CHECK: lathe.cast %arg0 to ui8
+// CHECK: lathe.cast %{{.*}} to i32
+// CHECK: lathe.cast %arg1 to i8
+// CHECK: lathe.cast %{{.*}} to f32
+// CHECK: lathe.cast %arg1 to i64
+// CHECK: lathe.cast %arg0 to f32
+// CHECK-NOT: lathe.cast
+func.func @integers_between(%i: tensor<4xi8>, %u: tensor<4xui8>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xi64>, tensor<4xf32>) {
+  %0 = lathe.cast %i to ui8 : tensor<4xi8>
+  %1 = lathe.cast %0 to i32 : tensor<4xui8>
+  %2 = lathe.cast %u to i8 : tensor<4xui8>
+  %3 = lathe.cast %2 to f32 : tensor<4xi8>
+  %4 = lathe.cast %u to i16 : tensor<4xui8>
+  %5 = lathe.cast %4 to i64 : tensor<4xi16>
+  %6 = lathe.cast %i to i16 : tensor<4xi8>
+  %7 = lathe.cast %6 to f32 : tensor<4xi16>
+  return %1, %3, %5, %7 : tensor<4xi32>, tensor<4xf32>, tensor<4xi64>, tensor<4xf32>
+}

@@ -182,3 +182,31 @@ func.func @stretched_and_needed(%x: tensor<1x3x4xf32>, %w: tensor<4x6xf32>, %v: 
   %u = lathe.matmul %x, %m : tensor<1x3x4xf32>, tensor<2x4x6xf32>
   return %y, %z, %u : tensor<2x3x6xf32>, tensor<1x3x6xf32>, tensor<2x3x6xf32>
 }
+
+// Three axes turned around and back; turned around twice they are a third order.
+// CHECK-LABEL: @cancel_turns
+// CHECK-DAG: %[[E:.*]] = lathe.exp %arg0
+// CHECK-DAG: %[[T:.*]] = lathe.transpose {{.*}} [1, 2, 0]
+// CHECK: lathe.transpose
+// CHECK: return %[[E]],
+func.func @cancel_turns(%x: tensor<3x3x3xf32>) -> (tensor<3x3x3xf32>, tensor<3x3x3xf32>) {
+  %0 = lathe.transpose %x [1, 2, 0] : tensor<3x3x3xf32>
+  %1 = lathe.exp %0 : tensor<3x3x3xf32>
+  %2 = lathe.transpose %1 [2, 0, 1] : tensor<3x3x3xf32>
+  %3 = lathe.transpose %x [1, 2, 0] : tensor<3x3x3xf32>
+  %4 = lathe.tanh %3 : tensor<3x3x3xf32>
+  %5 = lathe.transpose %4 [1, 2, 0] : tensor<3x3x3xf32>
+  return %2, %5 : tensor<3x3x3xf32>, tensor<3x3x3xf32>
+}
+
+// Where the weight has more axes than what it is multiplied with, the product has them from it.
+// CHECK-LABEL: @weight_with_an_axis
+// CHECK: lathe.matmul %arg0, %{{.*}} : tensor<3x4xf32>, tensor<1x4x5xf32>
+// CHECK: lathe.matmul %arg1, %{{.*}} : tensor<2x3x4xf32>, tensor<4x5xf32>
+// CHECK: return %{{.*}}, %{{.*}} : tensor<1x3x5xf32>, tensor<2x3x5xf32>
+func.func @weight_with_an_axis(%x: tensor<3x4xf32>, %y: tensor<2x3x4xf32>) -> (tensor<1x3x5xf32>, tensor<2x3x5xf32>) {
+  %w = lathe.weight "w" : tensor<1x4x5xf32>
+  %0 = lathe.matmul %x, %w : tensor<3x4xf32>, tensor<1x4x5xf32>
+  %1 = lathe.matmul %y, %w : tensor<2x3x4xf32>, tensor<1x4x5xf32>
+  return %0, %1 : tensor<1x3x5xf32>, tensor<2x3x5xf32>
+}

@@ -100,3 +100,17 @@ func.func @other_heads_of_attention(%q: !r, %k: !k, %v: !r) -> (!r, !r) {
   %9 = lathe.attention %q, %7, %v scale 0.5 : !r, !r, !r
   return %4, %9 : !r, !r
 }
+
+// Indices that wrapped are no longer in order.
+// CHECK-LABEL: @wrapped_indices
+// CHECK: lathe.gather
+// CHECK-NOT: lathe.broadcast
+func.func @wrapped_indices(%x: tensor<2x3xf32>) -> tensor<300x3xf32> {
+  %half = lathe.constant dense<150> : tensor<ui8>
+  %ramp = lathe.iota <300> axis 0 dtype i32
+  %bytes = lathe.cast %ramp to ui8 : tensor<300xi32>
+  %copies = lathe.div %bytes, %half : tensor<300xui8>, tensor<ui8>
+  %i = lathe.cast %copies to i64 : tensor<300xui8>
+  %y = lathe.gather %x, %i axis 0 : tensor<2x3xf32>, tensor<300xi64>
+  return %y : tensor<300x3xf32>
+}

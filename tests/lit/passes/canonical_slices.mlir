@@ -63,3 +63,35 @@ func.func @merged_projection(%x: !qkv) -> (!h, !h) {
   %b = lathe.transpose %4 [0, 2, 1, 3] : tensor<?x?x4x8xf32, #lathe.dims<batch, seq, 4, 8>>
   return %a, %b : !h, !h
 }
+
+// Every second element of joined parts: inside of one part it is read there, across both it is not,
+// nor where its last element alone lies in the next part.
+// CHECK-LABEL: @strided_slice_of_concat
+// CHECK: %[[C:.*]] = lathe.concat %arg0, %arg1
+// CHECK-DAG: %[[A:.*]] = lathe.slice %arg0 starts <1> sizes <2> strides [2]
+// CHECK-DAG: %[[B:.*]] = lathe.slice %arg1 starts <0> sizes <2> strides [3]
+// CHECK-DAG: %[[D:.*]] = lathe.slice %[[C]] starts <1> sizes <3> strides [2]
+// CHECK-DAG: %[[E:.*]] = lathe.slice %[[C]] starts <2> sizes <2> strides [2]
+// CHECK: return %[[A]], %[[B]], %[[D]], %[[E]]
+func.func @strided_slice_of_concat(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<3xf32>, tensor<2xf32>) {
+  %c = lathe.concat %a, %b axis 0 : tensor<4xf32>, tensor<4xf32>
+  %0 = lathe.slice %c starts <1> sizes <2> strides [2] : tensor<8xf32>
+  %1 = lathe.slice %c starts <4> sizes <2> strides [3] : tensor<8xf32>
+  %2 = lathe.slice %c starts <1> sizes <3> strides [2] : tensor<8xf32>
+  %3 = lathe.slice %c starts <2> sizes <2> strides [2] : tensor<8xf32>
+  return %0, %1, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<3xf32>, tensor<2xf32>
+}
+
+// Parts that skip elements of another axis alike are one slice; parts that skip others are not.
+// CHECK-LABEL: @strided_parts
+// CHECK-DAG: %[[A:.*]] = lathe.slice %arg0 starts <0, 0> sizes <4, 2> strides [1, 2]
+// CHECK-DAG: %[[B:.*]] = lathe.concat
+// CHECK: return %[[A]], %[[B]]
+func.func @strided_parts(%x: tensor<4x4xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+  %a = lathe.slice %x starts <0, 0> sizes <2, 2> strides [1, 2] : tensor<4x4xf32>
+  %b = lathe.slice %x starts <2, 0> sizes <2, 2> strides [1, 2] : tensor<4x4xf32>
+  %c = lathe.slice %x starts <2, 0> sizes <2, 2> strides [1, 1] : tensor<4x4xf32>
+  %0 = lathe.concat %a, %b axis 0 : tensor<2x2xf32>, tensor<2x2xf32>
+  %1 = lathe.concat %a, %c axis 0 : tensor<2x2xf32>, tensor<2x2xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
+}

@@ -72,3 +72,24 @@ func.func @heads_of_a_slice(%qkv: tensor<1x5x24xf32>, %g: tensor<4xf32>, %c: ten
   %y = lathe.rope half %n, %c, %c : tensor<1x2x5x4xf32>, tensor<5x2xf32>, tensor<5x2xf32>
   return %y : tensor<1x2x5x4xf32>
 }
+
+// A row that is read as a column, or from another place on, would be reduced anew for each of its
+// elements: it is computed before.
+// CHECK-LABEL: func.func @rows_of_others
+// CHECK: %[[S:.*]] = lathe.region
+// CHECK: lathe.softmax
+// CHECK: %[[N:.*]] = lathe.region
+// CHECK: lathe.rms_norm
+// CHECK: lathe.region({{.*}}%[[S]]
+// CHECK: lathe.transpose
+// CHECK: lathe.region({{.*}}%[[N]]
+// CHECK: lathe.reverse
+func.func @rows_of_others(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %s = lathe.softmax %x axis 1 : tensor<4x4xf32>
+  %n = lathe.rms_norm %x epsilon 1.000000e-05 : tensor<4x4xf32>
+  %t = lathe.transpose %s [1, 0] : tensor<4x4xf32>
+  %y = lathe.add %t, %x : tensor<4x4xf32>, tensor<4x4xf32>
+  %r = lathe.reverse %n axes [0] : tensor<4x4xf32>
+  %z = lathe.mul %r, %x : tensor<4x4xf32>, tensor<4x4xf32>
+  return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
+}
