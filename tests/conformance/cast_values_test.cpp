@@ -82,5 +82,50 @@ TEST_P(CastValues, RoundOnce) {
   }
 }
 
+// Integers that doubles do not hold: one bit, at any place below a tie, takes the number to one
+// side.
+TEST_P(CastValues, RoundIntegersOfManyDigitsOnce) {
+  Graph g;
+  Arrays inputs, wanted;
+  for (const To& to : kTo) {
+    std::vector<int64_t> values;
+    std::vector<double> rounded;
+    auto take = [&](int64_t value, double nearest) {
+      for (int sign : {1, -1}) {
+        values.push_back(sign * value);
+        rounded.push_back(sign * nearest);
+      }
+    };
+    for (int exponent = 53; exponent < 63 && std::ldexp(1, exponent + 1) < to.most; ++exponent)
+      for (int64_t odd : {0, 1}) {
+        const int64_t half = int64_t(1) << (exponent - to.digits), step = 2 * half;
+        const int64_t below = (int64_t(1) << exponent) + odd * step;
+        take(below + half, double(below + odd * step));  // to the even one
+        for (int64_t bit = 1; bit < half; bit *= 2) {
+          take(below + half + bit, double(below + step));
+          take(below + half - bit, double(below));
+        }
+      }
+    if (values.empty()) continue;  // f16
+    const std::string name(nameOf(to.dtype));
+    const int64_t count = int64_t(values.size());
+    g.output(name, cast(g.input("x" + name, DType::I64, {count}), to.dtype));
+    inputs["x" + name] = Array::fromInts(values, {count});
+    Array y(to.dtype, {count});
+    for (int64_t i = 0; i < count; ++i) {
+      y.set(i, rounded[size_t(i)]);
+      ASSERT_EQ(y.at(i), rounded[size_t(i)]);
+    }
+    wanted[name] = y;
+  }
+  ASSERT_EQ(wanted.size(), 2u);
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+  const Arrays got = session.run("forward", inputs);
+  for (const auto& [name, want] : wanted)
+    for (int64_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(got.at(name).at(i), want.at(i))
+          << name << " of " << inputs.at("x" + name).as<int64_t>()[size_t(i)];
+}
+
 }  // namespace
 }  // namespace lathe

@@ -141,5 +141,43 @@ TEST(FusedLocations, AreThoseOfTheOps) {
   EXPECT_EQ(lines, expected);
 }
 
+// What is told of an op: the first line behind it, or one that lies deeper in that one's module.
+TEST(OriginTexts, NameTheDeepestLineOfTheFirstOnesModule) {
+  MLIRContext context;
+  using Lines = std::vector<const char*>;  // module paths, of lines 1, 2, ...
+  struct Row {
+    Lines paths;
+    const char* text;
+  };
+  for (const Row& row : std::vector<Row>{
+           {{}, ""},
+           {{""}, "a.cpp:1"},
+           {{"head"}, "head a.cpp:1"},
+           {{"", "head"}, "head a.cpp:2"},
+           {{"head", ""}, "head a.cpp:1"},
+           {{"blocks.1", "blocks.1.mlp"}, "blocks.1.mlp a.cpp:2"},
+           {{"blocks.1.mlp", "blocks.1"}, "blocks.1.mlp a.cpp:1"},
+           {{"blocks.1", "blocks.1"}, "blocks.1 a.cpp:1"},
+           {{"blocks.1", "blocks.10"}, "blocks.1 a.cpp:1"},
+           {{"blocks.1", "blocks.10.mlp"}, "blocks.1 a.cpp:1"},
+           {{"blocks.1", "blocks.2.mlp"}, "blocks.1 a.cpp:1"},
+           {{"blocks.1", "blocks.1.mlp", "blocks.1.attn"}, "blocks.1.mlp a.cpp:2"},
+           {{"blocks.1", "blocks.10", "blocks.1.mlp", "blocks.1.mlp.up"},
+            "blocks.1.mlp.up a.cpp:4"},
+       }) {
+    Origins origins;
+    for (size_t i = 0; i < row.paths.size(); ++i) {
+      Location at = FileLineColLoc::get(&context, "/src/a.cpp", unsigned(i) + 1, 7);
+      if (*row.paths[i]) at = NameLoc::get(StringAttr::get(&context, row.paths[i]), at);
+      origins.insert(at);
+    }
+    const Location whole = fuseOrigins(&context, origins, "some-rewrite");
+    EXPECT_EQ(originText(whole), row.text);
+    const std::string column = *row.text ? ":7" : "";
+    EXPECT_EQ(originText(whole, true), row.text + column);
+    EXPECT_EQ(hasRecordedOrigin(whole), !row.paths.empty());
+  }
+}
+
 }  // namespace
 }  // namespace lathe::conformance

@@ -212,6 +212,35 @@ TEST(OpCosts, AGatherReadsRowsAndNotTheTable) {
   EXPECT_EQ(c.held, DimExpr(64 * 4) * seq);
 }
 
+// What is read back of a state is held in memory between calls, however it was written into it;
+// what was computed from it is not.
+TEST(OpCosts, WhatIsReadBackOfAStateIsHeld) {
+  enum class Way { Read, Updated, Appended, AppendedWithNorm, Reshaped, Computed };
+  for (Way way : {Way::Read, Way::Updated, Way::Appended, Way::AppendedWithNorm, Way::Reshaped,
+                  Way::Computed}) {
+    Graph g;
+    Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
+    g.state("k", DType::F32, {batch, 2, cache, 64});
+    g.entry("forward");
+    Tensor value = g.input("value", DType::F32, {batch, 2, 1, 64});
+    Tensor positions = g.input("positions", DType::I64, {batch});
+    Tensor angles = g.input("angles", DType::F32, {batch, 1, 1, 32});
+    Tensor gain = way == Way::AppendedWithNorm ? g.weight("gain", DType::F32, {64}) : Tensor();
+    Tensor k = g.readState("k");
+    if (way == Way::Updated || way == Way::Reshaped) k = update(k, value, positions, 2);
+    if (way == Way::Appended || way == Way::AppendedWithNorm)
+      k = fused::ropeAppend(k, value, gain, angles, angles, positions, 2);
+    g.writeState("k", k);
+    if (way == Way::Reshaped) k = reshape(k, {batch * Dim(2), cache, 64});
+    if (way == Way::Computed) k = exp(k);
+    g.output("y", reduceMax(k, {-1}));
+    const Cost cost = costOfLast(g);
+    const DimExpr whole = DimExpr(2 * 64 * 4) * batch * cache;
+    EXPECT_EQ(cost.read, whole) << int(way);
+    EXPECT_EQ(cost.held, way == Way::Computed ? DimExpr(0) : whole) << int(way);
+  }
+}
+
 TEST(OpCosts, AnUpdateWritesItsBlockAndAReshapeNothing) {
   Graph g;
   Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);

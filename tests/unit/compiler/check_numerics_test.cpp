@@ -382,5 +382,45 @@ TEST(Trial, EntryPointsBeginWithFreshStates) {
     EXPECT_TRUE(row.deviation.identical) << row.step << " " << row.deviation.where;
 }
 
+// Units in the last place are those of the dtype, whatever the arrays hold; where a dtype's numbers
+// lie evenly, below its smallest normal one, those of that one.
+TEST(Deviations, CountUnitsOfTheDtype) {
+  struct Row {
+    DType dtype;
+    double want, unit;
+  };
+  for (const Row& row : std::vector<Row>{
+           {DType::F64, 1, 0x1p-52},
+           {DType::F64, 3, 0x1p-51},
+           {DType::F64, 0x1p-1022, 0x1p-1074},
+           {DType::F64, 0x1p-1040, 0x1p-1074},
+           {DType::F32, 1, 0x1p-23},
+           {DType::F32, -5, 0x1p-21},
+           {DType::F32, 0x1p-126, 0x1p-149},
+           {DType::F32, 0x1p-140, 0x1p-149},
+           {DType::F32, 0, 0x1p-149},
+           {DType::BF16, 1, 0x1p-7},
+           {DType::BF16, 0x1p-126, 0x1p-133},
+           {DType::BF16, 0x1p-130, 0x1p-133},
+           {DType::BF16, 0, 0x1p-133},
+           {DType::F16, 1, 0x1p-10},
+           {DType::F16, 1000, 0x1p-1},
+           {DType::F16, 0x1p-14, 0x1p-24},
+           {DType::F16, 0x1p-20, 0x1p-24},
+           {DType::F16, 0, 0x1p-24},
+       }) {
+    Array want(DType::F64, {2}), got(DType::F64, {2});
+    want.set(1, row.want);
+    for (double units : {1.0, 3.0}) {
+      got.set(1, row.want + units * row.unit);
+      const Deviation d = deviationOf(got, want, row.dtype, 0, "y");
+      EXPECT_EQ(d.ulps, units) << nameOf(row.dtype) << " " << row.want;
+      EXPECT_FALSE(d.identical);
+      EXPECT_EQ(d.beyond, 1);
+    }
+    EXPECT_TRUE(deviationOf(want, want, row.dtype, 0, "y").identical);
+  }
+}
+
 }  // namespace
 }  // namespace lathe

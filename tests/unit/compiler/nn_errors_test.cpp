@@ -25,6 +25,40 @@ TEST(NnErrors, MistakesInsideABlockAreReportedAtTheCall) {
   expectError([&] { block(r.x, wrong); }, "lathe.mul");
 }
 
+// However deep modules call each other, the user's own line is that of the outermost.
+TEST(NnErrors, MistakesInNestedScopesAreToldAtTheOutermost) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {2, 3}), y = g.input("y", DType::F32, {4, 5});
+  auto lineOf = [&] {
+    try {
+      add(x, y);
+    } catch (const Error& e) {
+      return e.line();
+    }
+    return 0u;
+  };
+  const unsigned own = lineOf();
+  EXPECT_NE(own, 0u);
+  for (int again = 0; again < 2; ++again) {  // a second module has a line of its own
+    const auto call = std::source_location::current();
+    {
+      Scope model(g.recorder(), "model", call);
+      EXPECT_EQ(lineOf(), call.line());
+      {
+        Scope block(g.recorder(), "model.block", std::source_location::current());
+        EXPECT_EQ(lineOf(), call.line());
+        Scope layer(g.recorder(), "model.block.layer", std::source_location::current());
+        EXPECT_EQ(lineOf(), call.line());
+      }
+      EXPECT_EQ(lineOf(), call.line());
+    }
+    EXPECT_EQ(lineOf(), own);
+  }
+  const auto other = std::source_location::current();
+  Scope scope(g.recorder(), "other", other);
+  EXPECT_EQ(lineOf(), other.line());
+}
+
 TEST(NnErrors, HeadsMustDivide) {
   Graph g;
   expectError([&] { nn::CausalSelfAttention(g, "a", {.dModel = 64, .heads = 5}); },

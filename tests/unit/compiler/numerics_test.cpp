@@ -151,6 +151,38 @@ TEST_F(Exactness, AWrongConstantIsNot) {
             std::string::npos);
 }
 
+// The same ops with other attributes: another number, as near as two constants of a match are, the
+// other axis, the other order.
+TEST_F(Exactness, OtherAttributesAreNot) {
+  struct Row {
+    const char* body;
+    std::function<Tensor(Tensor)> was, is;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"%c = lathe.constant dense<0.3> : tensor<f32>\n %y = lathe.mul %x, %c : T, tensor<f32>",
+            [](Tensor x) { return x * 0.3; }, [](Tensor x) { return x * 0.3000001; }},
+           {"%m = lathe.reduce_max %x axes [1] keep_dims true : T\n"
+            "%y = lathe.mul %x, %m : T, tensor<4x1xf32>",
+            [](Tensor x) { return x * reduceMax(x, {1}, true); },
+            [](Tensor x) { return x * reduceMax(x, {0}, true); }},
+           {"%n = lathe.neg %x : T\n %c = lathe.compare lt %x, %n : T, T\n"
+            "%y = lathe.select %c, %x, %n : tensor<4x8xi1>, T, T",
+            [](Tensor x) { return select(compare(x, neg(x), Compare::lt), x, neg(x)); },
+            [](Tensor x) { return select(compare(x, neg(x), Compare::le), x, neg(x)); }},
+       }) {
+    for (bool same : {true, false}) {
+      auto record = [&](DagPattern& p) {
+        Tensor x = p.any();
+        p.root(row.was(x));
+        p.replaceWith(same ? row.was(x) : row.is(x));
+      };
+      const std::string told = refusal(row.body, NumericsMode::Strict, record);
+      EXPECT_EQ(told.find("would not compute the same bits") == told.npos, same) << row.body << "\n"
+                                                                                 << told;
+    }
+  }
+}
+
 TEST_F(Exactness, ADeclaredContractIsRefusedByName) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any();
@@ -236,6 +268,28 @@ TEST(WeakenedContracts, NameNansThatAPatternDoesNotSpeakOf) {
   };
   EXPECT_EQ(weakened(true), (std::vector<std::string>{"spelling", "incoming-nan"}));
   EXPECT_EQ(weakened(false), std::vector<std::string>{"spelling"});
+}
+
+// A pattern that would have weakened a contract and gave up.
+TEST(WeakenedContracts, AreNotThoseOfAnAttemptThatWasGivenUp) {
+  CompileRecord record;
+  CompileOptions options{.backend = "reference", .record = &record};
+  int attempts = 0;
+  options.patterns = [&](MLIRContext* context) {
+    PatternLibrary library;
+    addPattern(library, context, "gives-up", [&](DagPattern& p) {
+      p.root(mul(p.any(), p.any()));
+      p.replaceWith([&](Match& m) -> Value {
+        attempts += m.weakens(Contract::MaskFill);
+        return m.decline("not this one");
+      });
+    });
+    return library;
+  };
+  compile(siluGate(DType::F32, false), options);
+  EXPECT_GT(attempts, 0);
+  ASSERT_FALSE(record.rewrites.empty());
+  for (const CompileRecord::Rewrite& r : record.rewrites) EXPECT_TRUE(r.weakened.empty()) << r.what;
 }
 
 // Trials are no rewrites: with and without an audit the numbers are the same.

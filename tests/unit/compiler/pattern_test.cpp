@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matcher behind fusion patterns, and the numbering of rewrites.
+#include <map>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/ops.h"
@@ -344,6 +347,40 @@ TEST_F(PatternTest, FurtherResultsAreMatchedAndReplace) {
   EXPECT_TRUE(
       has(miss(top("%v : tensor<?x2xf32, #lathe.dims<seq, 2>>"), ofIndices), "wanted lathe.top_k"));
 }
+// Every reader of one of the root's results gets what replaces that one.
+TEST_F(PatternTest, ReadersGetWhatReplacesTheirResult) {
+  parse(
+      "%s, %y = lathe.add_norm rms %a, %b epsilon 1.0e-05 : T\n %u = lathe.exp %s : T\n"
+      "%w = lathe.neg %y : T\n %z = lathe.tanh %s : T");
+  Operation* root = nullptr;
+  module_->walk([&](AddNormOp op) { root = op; });
+  DagPattern pattern(context_.get(), "p");
+  Tensor a = pattern.any(), b = pattern.any();
+  Tensor sum = fused::addNorm(a, b, {.norm = Norm::rms}).first;
+  pattern.anyAttribute(sum, "epsilon");
+  pattern.root(sum);
+  pattern.replaceWith([a = a, b = b](Match& m) -> Value {
+    Value other = m.make("lathe.layer_norm", {m[a], Value(), Value()}, {{"epsilon", 1e-5}});
+    m.replaceToo(m.root()->getResult(1), other);
+    return m.make("lathe.mul", {m[a], m[b]});
+  });
+  Match match;
+  Miss miss;
+  ASSERT_TRUE(pattern.match(root, match, miss)) << pattern.explain(miss);
+  IRRewriter rewriter(context_.get());
+  Value made = pattern.build(rewriter, match);
+  ASSERT_TRUE(made) << match.reason();
+  pattern.commit(rewriter, match, made);
+  std::map<std::string, std::string> madeBy;
+  module_->walk([&](Operation* op) {
+    if (isa<ExpOp, NegOp, TanhOp>(op))
+      if (Operation* def = op->getOperand(0).getDefiningOp())
+        madeBy[op->getName().stripDialect().str()] = def->getName().stripDialect().str();
+  });
+  EXPECT_EQ(madeBy, (std::map<std::string, std::string>{
+                        {"exp", "mul"}, {"neg", "layer_norm"}, {"tanh", "mul"}}));
+}
+
 TEST_F(PatternTest, AReplacementWithoutAValueSaysSo) {
   EXPECT_EQ(built("%y = lathe.exp %a : T",
                   [](DagPattern& p) {

@@ -396,6 +396,15 @@ TEST_F(UserPatternsTest, WhatIsRightForSomeSizesOrTypesIsNotRefused) {
                       });
                     }),
             0);
+  // Of either of two alternatives, in whatever order they are given.
+  for (bool turned : {false, true})
+    EXPECT_EQ(applied(body,
+                      [=](DagPattern& p) {
+                        Tensor wide = cast(p.any(), DType::F32), whole = cast(p.any(), DType::I32);
+                        p.root(neg(turned ? p.anyOf({whole, wide}) : p.anyOf({wide, whole})));
+                        p.replaceWith(neg(wide));
+                      }),
+              0);
 }
 
 TEST_F(UserPatternsTest, OtherValuesAreNotPutInPlaceUnlessOnPurpose) {

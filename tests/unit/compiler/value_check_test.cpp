@@ -80,6 +80,28 @@ TEST_F(ValueCheck, ACastThroughIntegersIsNoRounding) {
             "");
 }
 
+// Whole numbers and conditions have no rounding: every difference counts, in every dtype.
+TEST_F(ValueCheck, WholeNumbersAndConditionsAgreeExactly) {
+  auto type = [](const std::string& dtype) { return "tensor<3x4x" + dtype + ">"; };
+  for (const char* dtype : {"i64", "i32", "i16", "i8", "ui8", "i1"}) {
+    const bool condition = dtype == std::string("i1");
+    const std::string was = condition ? "logical_and" : "add",
+                      is = condition ? "logical_or" : "sub";
+    auto body = [](const std::string& op) { return "%y = lathe." + op + " %a, %b : T, T"; };
+    EXPECT_EQ(difference(type(dtype), body(was), body(was)), "") << dtype;
+    EXPECT_THAT(difference(type(dtype), body(was), body(is)), HasSubstr("and would be")) << dtype;
+  }
+  for (const char* dtype : {"f64", "f32", "bf16", "i64", "i32", "ui8"}) {
+    auto compares = [&](const std::string& predicate) {
+      return difference(type(dtype), "%y = lathe.compare lt %a, %b : T, T",
+                        "%y = lathe.compare " + predicate + " %a, %b : T, T", "%a: T, %b: T",
+                        type("i1"));
+    };
+    EXPECT_EQ(compares("lt"), "") << dtype;
+    EXPECT_THAT(compares("gt"), HasSubstr("and would be")) << dtype;
+  }
+}
+
 TEST_F(ValueCheck, SymbolsAreDifferentSizesAndOne) {
   // Equal only where rows is 1: mean over rows against the row itself.
   const char* mean =

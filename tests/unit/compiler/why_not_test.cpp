@@ -166,6 +166,38 @@ TEST(WhyNot, PrefersOfEquallyNearPatternsWhatSaysMore) {
   }
 }
 
+// How near a pattern came is a share of it: two ops of three are nearer than three of eight, be it
+// of one fusion's patterns or of two, whichever comes first.
+TEST(WhyNot, PrefersTheLargerShareOfAPattern) {
+  Graph g;
+  g.output("y", tanh(exp(neg(abs(g.input("x", DType::F32, {4, 8}))))));
+  auto add = [](PatternLibrary& library, mlir::MLIRContext* context, const char* name,
+                bool isLong) {
+    addPattern(library, context, name, [=](DagPattern& p) {
+      Tensor x = p.any();
+      p.root(isLong ? tanh(exp(neg(sqrt(exp(exp(exp(exp(x)))))))) : tanh(exp(cos(x))));
+      p.replaceWith(x);
+      p.approximate();
+    });
+  };
+  for (bool longFirst : {false, true})
+    for (bool oneFusion : {false, true}) {
+      WhyNotOptions options;
+      options.compile.patterns = [=](mlir::MLIRContext* context) {
+        PatternLibrary library;
+        for (bool isLong : {longFirst, !longFirst})
+          add(library, context,
+              oneFusion ? (isLong ? "mine-2" : "mine-1") : (isLong ? "long" : "short"), isLong);
+        return library;
+      };
+      const auto misses = whyNot(g, options);
+      ASSERT_EQ(misses.size(), 1u) << longFirst << oneFusion;
+      EXPECT_EQ(misses[0].pattern, oneFusion ? "mine-1" : "short");
+      EXPECT_EQ(misses[0].matched, 2);
+      EXPECT_EQ(misses[0].of, 3);
+    }
+}
+
 // --- locations
 
 TEST(CheckLocations, CountsEveryStageUpToTheCalls) {
