@@ -110,6 +110,28 @@ TEST(CheckWeights, AcceptsWhatFits) {
                                {{"c", std::nullopt, {4, 5}}, {"absent", std::nullopt, {1}}}));
 }
 
+// A weight of the checkpoint's choice is of floats; one of a given dtype is of that alone.
+TEST(CheckWeights, TakesEveryPairOfDtypesThatFits) {
+  for (DType stored : {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64, DType::I32,
+                       DType::I16, DType::I8, DType::U8, DType::Bool}) {
+    TemporaryFolder folder;
+    const std::string path = folder.path() + "/model.safetensors";
+    saveSafetensors(path, {{"w", Array(stored, {2})}});
+    const Checkpoint c = Checkpoint::open(path);
+    auto fits = [&](std::optional<DType> wanted) {
+      try {
+        checkWeights({{"w", wanted, {2}}}, c);
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    EXPECT_EQ(fits(std::nullopt), isFloat(stored)) << nameOf(stored);
+    for (DType wanted : {DType::F32, DType::BF16, DType::I64, DType::U8, DType::Bool})
+      EXPECT_EQ(fits(wanted), wanted == stored) << nameOf(wanted) << " of " << nameOf(stored);
+  }
+}
+
 TEST(CheckWeights, ReportsEverythingAtOnce) {
   Sharded s;
   Checkpoint c = Checkpoint::open(s.folder.path());

@@ -91,6 +91,31 @@ TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   }
 }
 
+// The halves of a gate that lie side by side, and those that take turns.
+TEST(GatedLayers, HalvesLieWhereverTheirSlicesSay) {
+  for (int64_t stride : {1, 2}) {
+    Graph g;
+    const Dim rows = g.dim("rows", 1, 64);
+    Tensor x = g.input("x", DType::F32, {rows, 16});
+    Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
+    Tensor gate = sliceAxis(y, -1, 0, 16, stride),
+           up = sliceAxis(y, -1, stride == 1 ? 16 : 1, 16, stride);
+    g.output("y", fused::siluGate(gate, up));
+    Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+    Session reference(compile(g, {.backend = "reference"}));
+    cuda.bindRandomWeights(3);
+    reference.bindRandomWeights(3);
+    for (int64_t count : {1, 33}) {
+      Array a(DType::F32, {count, 16});
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+      const Array got = cuda.run("forward", {{"x", a}}).at("y"),
+                  want = reference.run("forward", {{"x", a}}).at("y");
+      for (int64_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << "stride " << stride << ", element " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Forms, RotatedParts,
     ::testing::Values(
