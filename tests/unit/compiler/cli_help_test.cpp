@@ -101,7 +101,7 @@ TEST(ConfigCli, UnknownFieldsAreTold) {
   folder.write("config.json", config);
   const std::string note =
       "note: config.json: the field 'norm_type' is not known and was not obeyed\n";
-  for (const std::string arguments :
+  for (const std::string& arguments :
        {"compile " + folder.path() + " -o " + (folder / "m.lathe"),
         "run " + folder.path() + " --input input_ids=1x2xi64=1,2", "inspect " + folder.path()}) {
     const std::string err = runLathe(arguments).err;
