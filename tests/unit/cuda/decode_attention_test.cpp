@@ -46,6 +46,14 @@ TEST(DecodeAttention, ACacheThatHoldsMoreThanAnySplitCount) {
   expectDecode(cached(a, {4000}, 1, 4096), 3);
 }
 
+// Only checked memory ends where the launch says that it ends.
+TEST(DecodeAttention, SharedMemoryHoldsUnevenDepths) {
+  for (int64_t depth : {136, 200}) {
+    AttentionKernel a = groupedAttention(DType::BF16, 1, 2, depth, 64);
+    expectDecode(cached(a, {64, 3}, 2, 66), 2, host::Mode::Check);
+  }
+}
+
 TEST(DecodeAttention, WindowAndSoftcap) {
   for (DType dtype : {DType::BF16, DType::F32}) {
     AttentionKernel a = groupedAttention(dtype, 2, 4, 64, 64);
