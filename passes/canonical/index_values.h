@@ -8,10 +8,10 @@
 
 namespace lathe {
 
-/// The element of an integer tensor, or of a condition (0 or 1), at every place as one polynomial of
-/// the sizes and of the place, read through any chain of layouts, arithmetic, gathers, running and
-/// whole sums. `axes` are the symbols that stand for the place, one per axis; each is at least 0 and
-/// below its dim.
+/// The element of an integer tensor, or of a condition (0 or 1), at every place as one polynomial
+/// of the sizes and of the place, read through any chain of layouts, arithmetic, gathers, running
+/// and whole sums. `axes` are the symbols that stand for the place, one per axis; each is at least
+/// 0 and below its dim.
 struct IndexValue {
   DimExpr value;
   llvm::SmallVector<std::string> axes;

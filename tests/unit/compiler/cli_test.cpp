@@ -535,7 +535,8 @@ TEST_F(CliTest, GenerateEndsAtTheModelsLastPosition) {
 }
 
 TEST_F(CliTest, BadPromptsAreToldPrecisely) {
-  expectFailure(2, "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids", "generate " + kModel);
+  expectFailure(2, "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids",
+                "generate " + kModel);
   expectFailure(3, "expected a model with tokenizer.json", "generate " + kModel + " -p hi -n 1");
   expectFailure(2, "--ids: item 1: expected an id from 0 to 96, got 97",
                 "generate " + kModel + " --ids 1,97 -n 1");
