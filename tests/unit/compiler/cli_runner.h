@@ -50,12 +50,16 @@ inline CliResult runLathe(const std::string& arguments, const std::string& befor
   return result;
 }
 
-/// A command that must fail with `status`, one line `error: ...` with `text`, and no data.
+/// A command that must fail with `status`, one line `error: ...` with `text`, and no data; with
+/// --json the error is a document, too.
 inline void expectFailure(int status, const std::string& text, const std::string& arguments,
                           const std::string& before = "") {
   CliResult r = runLathe(arguments, before);
   EXPECT_EQ(r.status, status) << arguments << "\n" << r.err;
-  EXPECT_EQ(r.out, "") << arguments;
+  if (arguments.find("--json") == std::string::npos)
+    EXPECT_EQ(r.out, "") << arguments;
+  else
+    EXPECT_NE(r.out.find("\"error\": {"), std::string::npos) << arguments << "\n" << r.out;
   EXPECT_TRUE(r.err.starts_with("error: ")) << arguments << "\n" << r.err;
   EXPECT_NE(r.err.find(text), std::string::npos)
       << arguments << "\nexpected \"" << text << "\" in: " << r.err;
