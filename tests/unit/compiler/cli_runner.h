@@ -56,7 +56,8 @@ inline void expectFailure(int status, const std::string& text, const std::string
                           const std::string& before = "") {
   CliResult r = runLathe(arguments, before);
   EXPECT_EQ(r.status, status) << arguments << "\n" << r.err;
-  if (arguments.find("--json") == std::string::npos)
+  const bool redirected = arguments.find('>') != std::string::npos;
+  if (arguments.find("--json") == std::string::npos || redirected)
     EXPECT_EQ(r.out, "") << arguments;
   else
     EXPECT_NE(r.out.find("\"error\": {"), std::string::npos) << arguments << "\n" << r.out;
