@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/machine_load.h"
 #include "backends/cpu/device/roofs.h"
 #include "lathe/runtime/error.h"
@@ -26,15 +26,8 @@ namespace fs = std::filesystem;
 
 // Another processor, tier or number of threads has other roofs.
 std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string model = "unknown", line;
-  while (std::getline(info, line))
-    if (line.starts_with("model name")) {
-      model = line.substr(std::min(line.size(), line.find(':') + 2));
-      break;
-    }
-  return fmt::format("{}, {}, {} threads", model, cpu::nameOf(cpu::KernelIsa::current().tier),
-                     ThreadPool::global().threads());
+  return fmt::format("{}, {}, {} threads", cpu::processorName(),
+                     cpu::nameOf(cpu::KernelIsa::current().tier), ThreadPool::global().threads());
 }
 
 MachineRoofs named(double narrow, double wide, double bytes, bool busy) {

@@ -73,17 +73,19 @@ Calibration calibrate() {
   return c;
 }
 
-std::string processorIdentity() {
+std::string processorName() {
   std::ifstream info("/proc/cpuinfo");
-  std::string model = "unknown", line;
-  while (std::getline(info, line))
-    if (line.starts_with("model name")) {
-      model = line.substr(std::min(line.size(), line.find(':') + 2));
-      break;
-    }
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "unknown";
+}
+
+std::string processorIdentity() {
   std::string features;
   for (const std::string& name : cpuFeatures().names()) features += " " + name;
-  return fmt::format("{},{}, {} threads", model, features, ThreadPool::global().threads());
+  return fmt::format("{},{}, {} threads", processorName(), features,
+                     ThreadPool::global().threads());
 }
 
 std::string textOf(const Calibration& c, const std::string& processor) {

@@ -27,6 +27,8 @@ Calibration calibrate();
 /// One line of JSON, and back. Nothing if it is not of this form or of another processor.
 std::string textOf(const Calibration& calibration, const std::string& processor);
 std::optional<Calibration> calibrationFrom(const std::string& text, const std::string& processor);
+/// As the system calls it; "unknown" where it does not.
+std::string processorName();
 /// What a calibration is kept under: the processor's name, its feature bits, and the threads.
 std::string processorIdentity();
 
