@@ -342,4 +342,9 @@ MUTANTS = [
            "  ",
            "the commands that questions print forget the passes",
            ("questions_cli_test",)),
+    Mutant("cuda/unsigned-words", "backends/cuda/lowering/region/thread_evaluator.cpp",
+           "widens && isUnsigned(op->getOperand(0).getType())",
+           "false",
+           "threads compare u8 as if it had a sign",
+           ("region_emitter_reduce_test",)),
 ]

@@ -117,6 +117,37 @@ TEST_P(RegionReduce, ReducesTruthValues) {
   }
 }
 
+// What is handed from thread to thread in wider words has the sign of its own dtype.
+TEST_P(RegionReduce, FindsExtremesOfWholeNarrowRanges) {
+  for (auto [t, lowest, highest] :
+       {std::tuple("ui8", 0, 255), {"i8", -128, 127}, {"i16", -300, 300}})
+    for (int64_t axis : {0, 1}) {
+      const std::string a = std::to_string(axis), kept = axis ? "m" : "n";
+      const std::string x = t + std::string("[m, n]"), y = t + ("[" + kept + "]");
+      auto k = compile("func.func @f(%x: " + x + ") -> (" + y + ", " + y +
+                       ") { %0 = lathe.reduce_max %x axes [" + a + "] : " + x +
+                       "\n%1 = lathe.reduce_min %x axes [" + a + "] : " + x +
+                       "\n return %0, %1 : " + y + ", " + y + " }");
+      for (int64_t n : {1, 33, 257}) {
+        Array v =
+            integers({5, n}, *parseDType(t == std::string("ui8") ? "u8" : t), lowest, highest);
+        v.set(0, lowest), v.set(n - 1, highest);
+        auto got = k.run({v}, {{"m", 5}, {"n", n}});
+        for (int most : {1, 0})
+          expectNear(
+              got[1 - most],
+              [&](int64_t i) {
+                auto at = [&](int64_t j) { return v.at(axis ? i * n + j : j * n + i); };
+                double best = at(0);
+                for (int64_t j = 1; j < (axis ? n : 5); ++j)
+                  best = most ? std::max(best, at(j)) : std::min(best, at(j));
+                return best;
+              },
+              0);
+      }
+    }
+}
+
 TEST_P(RegionReduce, FindsTheFirstOfEqualExtremesAndNans) {
   for (int64_t axis : {0, 1})
     for (std::string t : {"f32", "bf16", "i64", "ui8"}) {
