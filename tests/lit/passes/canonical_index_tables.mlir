@@ -84,6 +84,20 @@ func.func @not_known(%t: tensor<8xi64>) -> (tensor<8xi64>, tensor<8xi64>, tensor
   return %b, %c, %d : tensor<8xi64>, tensor<8xi64>, tensor<8xi64>
 }
 
+// A row number read as a column would be another number; a running sum of a ramp is no ramp.
+// CHECK-LABEL: @other_places
+// CHECK-COUNT-2: lathe.gather
+func.func @other_places() -> (tensor<12xi64>, tensor<8xi64>) {
+  %columns = lathe.iota <3, 4> axis 1 dtype i64
+  %flat = lathe.reshape %columns to <12> : tensor<3x4xi64>
+  %twelve = lathe.iota <12> axis 0 dtype i64
+  %a = lathe.gather %flat, %twelve axis 0 : tensor<12xi64>, tensor<12xi64>
+  %i = lathe.iota <8> axis 0 dtype i64
+  %sums = lathe.cumsum %i axis 0 : tensor<8xi64>
+  %b = lathe.gather %sums, %i axis 0 : tensor<8xi64>, tensor<8xi64>
+  return %a, %b : tensor<12xi64>, tensor<8xi64>
+}
+
 // Conditions that hold everywhere or nowhere, and one that does not.
 // CHECK-LABEL: @conditions
 // CHECK: %[[E:.*]] = lathe.compare

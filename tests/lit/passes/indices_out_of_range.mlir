@@ -19,3 +19,16 @@ func.func @stays() -> (tensor<7xi64>, tensor<8xi64>, tensor<?xi64, #lathe.dims<m
   %d = lathe.gather %named, %next axis 0 : tensor<?xi64, #lathe.dims<more>>, tensor<?xi64, #lathe.dims<more>>
   return %a, %b, %c, %d : tensor<7xi64>, tensor<8xi64>, tensor<?xi64, #lathe.dims<more>>, tensor<?xi64, #lathe.dims<more>>
 }
+
+// A cache may be empty: its length is not known to be more than 0, nor a ramp's end from it.
+// CHECK-LABEL: @empty_cache
+// CHECK: lathe.select
+func.func @empty_cache(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {
+  %one = lathe.constant dense<1> : tensor<i64>
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %ones = lathe.broadcast %one to <more> : tensor<i64>
+  %length = lathe.reduce_sum %ones axes [0] : tensor<?xi64, #lathe.dims<more>>
+  %some = lathe.compare gt %length, %zero : tensor<i64>, tensor<i64>
+  %s = lathe.select %some, %x, %y : tensor<i1>, tensor<3xf32>, tensor<3xf32>
+  return %s : tensor<3xf32>
+}
