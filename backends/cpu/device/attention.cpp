@@ -200,15 +200,15 @@ class Driver {
     const int64_t columns = g_.pack.valueColumns;
     kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
                      false, w.scores);
-    weigh(unit, row0, count, tile, kernels_.bf16Operands, w, result);
-    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
+    const void* weights = weigh(unit, row0, count, tile, w, result);
     kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), kTileKeys,
                      columns, count, true, result.sums);
   }
 
-  // The tile's scores become weights, and earlier sums shrink accordingly.
-  void weigh(int64_t unit, int64_t row0, int count, int64_t tile, bool bf16, const Worker& w,
-             Result& result) const {
+  // The tile's scores become weights, in the dtype of the products' operands, and earlier sums
+  // shrink accordingly.
+  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, const Worker& w,
+                    Result& result) const {
     const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
     ScoreRow row;
     row.scale = a_.scale;
@@ -218,13 +218,14 @@ class Driver {
       const int64_t query = (row0 + r) / g_.group;
       const KeyRange range = visible(batch, query);
       row.scores = w.scores + r * kTileKeys;
-      if (bf16) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
+      if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
       row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
       row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
       row.bias = maskRow(batch, head(unit, row0 + r), query, tile, w.bias) ? w.bias : nullptr;
       float factor = kernels_.softmaxRow(row, result.states[r]);
       if (factor != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, factor);
     }
+    return kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
   }
 
   // The same on keys and values where they lie, of which those outside `seen` are not read.
@@ -236,8 +237,7 @@ class Driver {
     const bool bf16 = a_.dtype == DType::BF16;
     kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0), a_.kStrides.token, bf16, end, count,
                            w.scores);
-    weigh(unit, 0, count, tile, kernels_.bf16Operands, w, result);
-    const void* weights = kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
+    const void* weights = weigh(unit, 0, count, tile, w, result);
     kernels_.sumInPlace(weights, value(unit, j0), a_.vStrides.token, bf16, first, end, count,
                         a_.valueDim, g_.pack.valueColumns, result.sums);
   }
