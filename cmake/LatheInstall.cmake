@@ -27,7 +27,8 @@ endforeach()
 # include/lathe is the public tree. Headers of the dialect, the passes and the steps that backends
 # share show MLIR: they are for plug-ins, and nothing that lathe.h includes needs them.
 install(DIRECTORY include/lathe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY ${PROJECT_BINARY_DIR}/ir/lathe/ir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
+install(DIRECTORY ${PROJECT_BINARY_DIR}/ir/lathe/ir ${PROJECT_BINARY_DIR}/passes/lathe/passes
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lathe
   FILES_MATCHING PATTERN "*.h.inc")
 
 install(EXPORT LatheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lathe)

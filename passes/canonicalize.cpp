@@ -7,11 +7,12 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_CANONICALIZEPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
-class CanonicalizePass : public PassWrapper<CanonicalizePass, OperationPass<>> {
+class CanonicalizePass : public impl::CanonicalizePassBase<CanonicalizePass> {
  public:
-  LATHE_PASS(CanonicalizePass, "lathe-canonicalize", "one spelling per idea, numbered")
   LogicalResult initialize(MLIRContext* context) final {
     RewritePatternSet patterns(context);
     addCanonicalPatterns(patterns);
@@ -47,7 +48,5 @@ void addCanonicalPatterns(RewritePatternSet& patterns) {
   addNormPatterns(patterns);
   addActivationPatterns(patterns);
 }
-
-std::unique_ptr<Pass> createCanonicalizePass() { return std::make_unique<CanonicalizePass>(); }
 
 }  // namespace lathe

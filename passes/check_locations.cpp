@@ -6,11 +6,11 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_CHECKLOCATIONSPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
-class CheckLocationsPass : public PassWrapper<CheckLocationsPass, OperationPass<>> {
- public:
-  LATHE_PASS(CheckLocationsPass, "lathe-check-locations", "fails if an op lost its origin")
+struct CheckLocationsPass : impl::CheckLocationsPassBase<CheckLocationsPass> {
   void runOnOperation() final {
     Operation* first = nullptr;
     int64_t lost = 0;
@@ -31,7 +31,4 @@ class CheckLocationsPass : public PassWrapper<CheckLocationsPass, OperationPass<
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createCheckLocationsPass() { return std::make_unique<CheckLocationsPass>(); }
-
 }  // namespace lathe

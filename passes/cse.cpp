@@ -5,16 +5,13 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_CSEPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
-class CsePass : public PassWrapper<CsePass, OperationPass<>> {
- public:
-  LATHE_PASS(CsePass, "lathe-cse", "equal ops become one that carries all origins")
+struct CsePass : impl::CsePassBase<CsePass> {
   void runOnOperation() final { mergeCommonSubexpressions(getOperation()); }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createCsePass() { return std::make_unique<CsePass>(); }
-
 }  // namespace lathe

@@ -6,6 +6,8 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_DECOMPOSEPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
 using Filter = std::function<bool(Operation*)>;
@@ -26,9 +28,8 @@ struct DecomposePattern : OpInterfaceRewritePattern<DecomposableOp> {
   Filter decomposes_;
 };
 
-class DecomposePass : public PassWrapper<DecomposePass, OperationPass<>> {
+class DecomposePass : public impl::DecomposePassBase<DecomposePass> {
  public:
-  LATHE_PASS(DecomposePass, "lathe-decompose", "fused ops become elementary ops")
   explicit DecomposePass(Filter decomposes = {}) : decomposes_(std::move(decomposes)) {}
   void runOnOperation() final {
     RewritePatternSet patterns(&getContext());
@@ -46,7 +47,6 @@ void addDecomposePattern(RewritePatternSet& patterns) {
   patterns.add<DecomposePattern>(patterns.getContext(), Filter());
 }
 
-std::unique_ptr<Pass> createDecomposePass() { return std::make_unique<DecomposePass>(); }
 std::unique_ptr<Pass> createDecomposePass(Filter decomposes) {
   return std::make_unique<DecomposePass>(std::move(decomposes));
 }

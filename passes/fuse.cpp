@@ -12,6 +12,8 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_FUSEPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
 // False if the driver gave up or a pattern's function threw: the pattern has said so, and the
@@ -27,19 +29,16 @@ bool applyAll(Operation* root, ArrayRef<FrozenRewritePatternSet> stages) {
   });
 }
 
-class FusePass : public PassWrapper<FusePass, OperationPass<>> {
+class FusePass : public impl::FusePassBase<FusePass> {
  public:
-  LATHE_PASS(FusePass, "lathe-fuse", "elementary ops become fused ops")
-  explicit FusePass(PatternsFor more = {}) : more_(std::move(more)) {}
-  FusePass(const FusePass& other) : PassWrapper(other), more_(other.more_) {}
+  using FusePassBase::FusePassBase;
+  FusePass() = default;
+  explicit FusePass(PatternsFor more) : more_(std::move(more)) {}
 
-  void getDependentDialects(DialectRegistry& registry) const final {
-    registry.insert<pdl::PDLDialect>();
-  }
   LogicalResult initialize(MLIRContext* context) final {
     PatternLibrary own;
     try {
-      own = userPatterns(context, more_, files_);
+      own = userPatterns(context, more_, files);
     } catch (const std::exception& e) {
       return emitError(UnknownLoc::get(context), e.what());
     }
@@ -68,17 +67,15 @@ class FusePass : public PassWrapper<FusePass, OperationPass<>> {
   }
 
  private:
-  ListOption<std::string> files_{
-      *this, "patterns", llvm::cl::desc("files of more patterns, PDL (.mlir) or PDLL (.pdll)")};
   PatternsFor more_;
   // A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
   std::vector<FrozenRewritePatternSet> stages_;
 };
 
-// The user's fusions alone.
+// The user's fusions alone. It has no name for lathe-opt, where there are no patterns of a program.
 class UserFusionsPass : public PassWrapper<UserFusionsPass, OperationPass<>> {
  public:
-  LATHE_PASS(UserFusionsPass, "lathe-user-fusions", "the user's patterns on the graph as recorded")
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UserFusionsPass)
   explicit UserFusionsPass(PatternLibrary own) : own_(std::move(own)) {}
   void runOnOperation() final {
     RewritePatternSet patterns(&getContext());
@@ -96,7 +93,6 @@ class UserFusionsPass : public PassWrapper<UserFusionsPass, OperationPass<>> {
 std::unique_ptr<Pass> createUserFusionsPass(PatternLibrary own) {
   return std::make_unique<UserFusionsPass>(std::move(own));
 }
-std::unique_ptr<Pass> createFusePass() { return std::make_unique<FusePass>(); }
 std::unique_ptr<Pass> createFusePass(PatternsFor more) {
   return std::make_unique<FusePass>(std::move(more));
 }

@@ -6,11 +6,11 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_STRIPDIMSPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
-class StripDimsPass : public PassWrapper<StripDimsPass, OperationPass<>> {
- public:
-  LATHE_PASS(StripDimsPass, "lathe-strip-dims", "tensor types lose their named dims")
+struct StripDimsPass : impl::StripDimsPassBase<StripDimsPass> {
   void runOnOperation() final {
     AttrTypeReplacer replacer;
     replacer.addReplacement([](RankedTensorType type) -> std::optional<Type> {
@@ -23,7 +23,4 @@ class StripDimsPass : public PassWrapper<StripDimsPass, OperationPass<>> {
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createStripDimsPass() { return std::make_unique<StripDimsPass>(); }
-
 }  // namespace lathe

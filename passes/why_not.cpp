@@ -13,6 +13,8 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_WHYNOTPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
 // How near a pattern came, as a share: a short pattern must not win by being short.
@@ -77,9 +79,8 @@ std::vector<NearMiss> nearest(Operation* op, const PatternLibrary& library) {
   return misses;
 }
 
-class WhyNotPass : public PassWrapper<WhyNotPass, OperationPass<>> {
+class WhyNotPass : public impl::WhyNotPassBase<WhyNotPass> {
  public:
-  LATHE_PASS(WhyNotPass, "lathe-why-not", "says which fusion nearly took an op and what stopped it")
   explicit WhyNotPass(PatternsFor more = {}) : more_(std::move(more)) {}
 
   void runOnOperation() final {
@@ -172,7 +173,6 @@ std::string_view nameOf(Miss::Why why) {
   }
 }
 
-std::unique_ptr<Pass> createWhyNotPass() { return std::make_unique<WhyNotPass>(); }
 std::unique_ptr<Pass> createWhyNotPass(PatternsFor more) {
   return std::make_unique<WhyNotPass>(std::move(more));
 }

@@ -14,51 +14,39 @@
 using namespace mlir;
 
 namespace lathe {
+#define GEN_PASS_DEF_CHOOSEWEIGHTLAYOUTPASS
+#define GEN_PASS_DEF_MERGELINEARSPASS
+#define GEN_PASS_DEF_FOLDNORMGAINPASS
+#define GEN_PASS_DEF_HOISTWEIGHTSPASS
+#define GEN_PASS_DEF_FORMREGIONSPASS
+#include "lathe/passes/passes.h.inc"
 namespace {
 
-struct ChooseWeightLayoutPass : PassWrapper<ChooseWeightLayoutPass, OperationPass<ModuleOp>> {
-  LATHE_PASS(ChooseWeightLayoutPass, "lathe-choose-weight-layout",
-             "linear ops on checkpoint weights read them packed")
+struct ChooseWeightLayoutPass : impl::ChooseWeightLayoutPassBase<ChooseWeightLayoutPass> {
   void runOnOperation() final {
     chooseWeightLayout(getOperation(), [](LinearOp) { return true; });
   }
 };
 
-struct MergeLinearsPass : PassWrapper<MergeLinearsPass, OperationPass<ModuleOp>> {
-  LATHE_PASS(MergeLinearsPass, "lathe-merge-linears",
-             "linear ops on one input become one wider linear op (qkv, gate and up)")
+struct MergeLinearsPass : impl::MergeLinearsPassBase<MergeLinearsPass> {
   void runOnOperation() final {
     mergeLinears(getOperation(), [](ArrayRef<LinearOp>) { return true; });
   }
 };
 
-struct FoldNormGainPass : PassWrapper<FoldNormGainPass, OperationPass<ModuleOp>> {
-  LATHE_PASS(FoldNormGainPass, "lathe-fold-norm-gain",
-             "a norm's gain moves into the weights that follow (mode fast)")
+struct FoldNormGainPass : impl::FoldNormGainPassBase<FoldNormGainPass> {
   void runOnOperation() final { foldNormGain(getOperation()); }
 };
 
-struct HoistWeightsPass : PassWrapper<HoistWeightsPass, OperationPass<ModuleOp>> {
-  LATHE_PASS(HoistWeightsPass, "lathe-hoist-weights", "weight-only arithmetic moves to @load")
+struct HoistWeightsPass : impl::HoistWeightsPassBase<HoistWeightsPass> {
   void runOnOperation() final { hoistWeights(getOperation()); }
 };
 
-struct FormRegionsPass : PassWrapper<FormRegionsPass, OperationPass<ModuleOp>> {
-  LATHE_PASS(FormRegionsPass, "lathe-form-regions",
-             "what is no contraction, scan or update becomes lathe.region ops")
+struct FormRegionsPass : impl::FormRegionsPassBase<FormRegionsPass> {
   void runOnOperation() final {
     formRegions(getOperation(), {.canEmit = [](Operation* op) { return !hasOwnKernel(op); }});
   }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createChooseWeightLayoutPass() {
-  return std::make_unique<ChooseWeightLayoutPass>();
-}
-std::unique_ptr<Pass> createMergeLinearsPass() { return std::make_unique<MergeLinearsPass>(); }
-std::unique_ptr<Pass> createFoldNormGainPass() { return std::make_unique<FoldNormGainPass>(); }
-std::unique_ptr<Pass> createHoistWeightsPass() { return std::make_unique<HoistWeightsPass>(); }
-std::unique_ptr<Pass> createFormRegionsPass() { return std::make_unique<FormRegionsPass>(); }
-
 }  // namespace lathe
