@@ -1,8 +1,17 @@
-# Joins text files into one C++ string literal: cmake -DINPUTS=a,b -DOUTPUT=x.inc -P EmbedText.cmake
+# Text files as C++: cmake -DINPUTS=a,b -DOUTPUT=x.inc [-DTABLE=ON] -P EmbedText.cmake
+# They become one string literal, or a table of {"name", "text"}.
 string(REPLACE "," ";" inputs "${INPUTS}")
 set(text "")
 foreach(file IN LISTS inputs)
   file(READ ${file} part)
-  string(APPEND text "${part}\n")
+  get_filename_component(name ${file} NAME)
+  if(TABLE)
+    string(APPEND text "{\"${name}\", R\"lathe(${part})lathe\"},\n")
+  else()
+    string(APPEND text "${part}\n")
+  endif()
 endforeach()
-file(WRITE ${OUTPUT} "R\"lathe(${text})lathe\"\n")
+if(NOT TABLE)
+  set(text "R\"lathe(${text})lathe\"\n")
+endif()
+file(WRITE ${OUTPUT} "${text}")

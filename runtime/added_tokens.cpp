@@ -15,7 +15,6 @@ namespace {
 // A search costs up to this per byte of text, so it is far below the limit for vocabulary tokens.
 constexpr size_t kMaxContentBytes = 1024;
 constexpr size_t kMaxTokens = 1'000'000;
-constexpr int64_t kMaxId = 2147483646;
 
 // The White_Space property of Unicode.
 bool isSpace(char32_t c) {
@@ -64,7 +63,7 @@ std::vector<AddedToken> parseAddedTokens(const JsonValue& json) {
       return value ? value->asBool() : otherwise;
     };
     AddedToken token;
-    token.id = int(item.at("id").asInt(0, kMaxId));
+    token.id = int(item.at("id").asInt(0, kMaxTokenId));
     token.content = item.at("content").asString();
     if (token.content.empty()) throw item.at("content").error("expected a token, got empty text");
     if (token.content.size() > kMaxContentBytes)

@@ -16,7 +16,6 @@ namespace lathe {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 65536;
-constexpr int64_t kMaxId = 2147483646;
 
 uint64_t pairKey(int left, int right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
 
@@ -75,7 +74,7 @@ void Bpe::readVocabulary(const JsonValue& vocab) {
     if (token.size() > kMaxTokenBytes)
       throw vocab.error(
           fmt::format("a token of {} bytes, expected at most {}", token.size(), kMaxTokenBytes));
-    int id = int(value.asInt(0, kMaxId));
+    int id = int(value.asInt(0, kMaxTokenId));
     auto [it, isNew] = tokenOf.emplace(id, token);
     if (!isNew)
       throw vocab.error(fmt::format("tokens {} and {} have the same id {}", inQuotes(it->second),

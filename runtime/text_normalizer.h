@@ -40,6 +40,9 @@ class TextNormalizer {
 /// Sequences of stages may be nested; what is listed together is applied one after the other.
 inline constexpr size_t kMaxStages = 32;
 
+/// The largest id of a token: ids are held in an int, and their number too.
+inline constexpr int64_t kMaxTokenId = 2147483646;
+
 /// Throws Error(InvalidFile) naming the first key of `json` that is not in `known`: a key that is
 /// not understood could change the tokens.
 void refuseUnknownKeys(const JsonValue& json, std::initializer_list<std::string_view> known);

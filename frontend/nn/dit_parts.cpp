@@ -9,7 +9,7 @@
 namespace lathe::nn {
 namespace {
 
-[[noreturn]] void fail(const std::string& text, std::source_location at) {
+[[noreturn]] void refuse(const std::string& text, std::source_location at) {
   throw Error(ErrorCode::InvalidArgument, text, at);
 }
 
@@ -26,9 +26,9 @@ Tensor modulate(const Tensor& x, const Tensor& shift, const Tensor& scale,
   for (const Tensor& y : {shift, scale}) {
     expectDefined(y, "modulate, shift and scale", at);
     if (x.rank() != 3 || y.rank() != 2 || !(y.dim(1) == x.dim(2)))
-      fail("modulate: expected x [batch, tokens, d] and shift and scale [batch, d], got " +
-               typeText(x) + " and " + typeText(y),
-           at);
+      refuse("modulate: expected x [batch, tokens, d] and shift and scale [batch, d], got " +
+                 typeText(x) + " and " + typeText(y),
+             at);
   }
   Tensor factor = add(scalarLike(x, 1, at), forTokens(scale, at), at);
   return add(mul(x, factor, at), forTokens(shift, at), at);
@@ -53,10 +53,10 @@ Tensor PatchEmbedding::operator()(const Tensor& image, std::source_location at) 
   const auto height = pixels ? image.dim(2).asConstant() : std::nullopt;
   const auto width = pixels ? image.dim(3).asConstant() : std::nullopt;
   if (!height || !width || *height % patch_ || *width % patch_)
-    fail(module + ": expected floats [batch, " + std::to_string(channels_) +
-             ", height, width] whose height and width are numbers and multiples of " +
-             std::to_string(patch_) + ", got " + typeText(image),
-         at);
+    refuse(module + ": expected floats [batch, " + std::to_string(channels_) +
+               ", height, width] whose height and width are numbers and multiples of " +
+               std::to_string(patch_) + ", got " + typeText(image),
+           at);
   const Scope scope = opened(image, at);
   auto parameter = [&](const char* name, const Shape& shape) {
     return weight(joinPath(options_.projection, name), image.dtype(), shape, options_.weightDType);
@@ -76,9 +76,10 @@ Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
   expectPositive(patch, "unpatchify, patch", at);
   const auto width = x.rank() == 3 ? x.dim(2).asConstant() : std::nullopt;
   if (!width || *width % (patch * patch) || !(x.dim(1) == Dim(rows * columns)))
-    fail("unpatchify: expected [batch, " + std::to_string(rows) + " * " + std::to_string(columns) +
-             ", " + std::to_string(patch * patch) + " * channels], got " + typeText(x),
-         at);
+    refuse("unpatchify: expected [batch, " + std::to_string(rows) + " * " +
+               std::to_string(columns) + ", " + std::to_string(patch * patch) +
+               " * channels], got " + typeText(x),
+           at);
   const int64_t channels = *width / (patch * patch);
   Tensor parts = reshape(x, {x.dim(0), rows, columns, patch, patch, channels}, at);
   parts = transpose(parts, {0, 5, 1, 3, 2, 4}, at);
@@ -88,14 +89,14 @@ Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
 static void expectValid(const TimestepOptions& options, const std::string& module,
                         std::source_location at) {
   if (options.frequencies < 2 || options.frequencies % 2)
-    fail(module + ": expected an even number of frequencies, got " +
-             std::to_string(options.frequencies) + "; each angle has a cosine and a sine",
-         at);
+    refuse(module + ": expected an even number of frequencies, got " +
+               std::to_string(options.frequencies) + "; each angle has a cosine and a sine",
+           at);
   expectPositive(options.frequencies, module + ", frequencies", at, kMostTable);
   if (!(options.maxPeriod > 0) || !std::isfinite(options.maxPeriod))
-    fail(module + ": expected a positive maxPeriod, got " + std::to_string(options.maxPeriod) +
-             "; 10000 is usual",
-         at);
+    refuse(module + ": expected a positive maxPeriod, got " + std::to_string(options.maxPeriod) +
+               "; 10000 is usual",
+           at);
 }
 
 std::vector<float> timestepFrequencies(const TimestepOptions& options, std::source_location at) {
@@ -120,7 +121,7 @@ Tensor TimestepEmbedding::operator()(const Tensor& timesteps, DType dtype,
   expectDefined(timesteps, module, at);
   expectFloatDType(dtype, module + ", dtype", at);
   if (timesteps.rank() != 1 || timesteps.dtype() == DType::Bool)
-    fail(module + ": expected timesteps [batch], got " + typeText(timesteps), at);
+    refuse(module + ": expected timesteps [batch], got " + typeText(timesteps), at);
   const Scope scope = opened(timesteps, at);
   const std::vector<float> values = timestepFrequencies(options_);
   Tensor factors = graph().constant(Array::fromFloats(values, {int64_t(values.size())}));
@@ -142,9 +143,9 @@ Modulation::Modulation(Graph& graph, std::string path, int64_t size, int64_t cou
 std::vector<Tensor> Modulation::operator()(const Tensor& condition, std::source_location at) const {
   expectFeatures(condition, size_, "Modulation '" + path() + "'", at);
   if (condition.rank() != 2)
-    fail("Modulation '" + path() + "': expected a condition [batch, " + std::to_string(size_) +
-             "], got " + typeText(condition),
-         at);
+    refuse("Modulation '" + path() + "': expected a condition [batch, " + std::to_string(size_) +
+               "], got " + typeText(condition),
+           at);
   const Scope scope = opened(condition, at);
   const LinearOptions linear{.bias = true, .weightDType = weightDType_};
   Tensor all = Linear(graph(), below("1"), size_, count_ * size_, linear)(

@@ -133,13 +133,13 @@ class Function {
   llvm::DenseMap<Value, int> ids;
 };
 
-std::string nameOfArgument(func::FuncOp f, unsigned i) {
+std::string labelOfArgument(func::FuncOp f, unsigned i) {
   if (auto s = f.getArgAttrOfType<FlatSymbolRefAttr>(i, "lathe.state"))
     return "state " + s.getValue().str();
   auto name = f.getArgAttrOfType<StringAttr>(i, "lathe.name");
   return name ? name.getValue().str() : "arg" + std::to_string(i);
 }
-std::string nameOfResult(func::FuncOp f, unsigned i) {
+std::string labelOfResult(func::FuncOp f, unsigned i) {
   if (auto s = f.getResultAttrOfType<FlatSymbolRefAttr>(i, "lathe.state"))
     return "state '" + s.getValue().str() + "'";
   auto name = f.getResultAttrOfType<StringAttr>(i, "lathe.name");
@@ -154,7 +154,7 @@ Side describe(Value v) {
     auto argument = cast<BlockArgument>(v);
     auto f = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     side.op = "an input";
-    side.text = nameOfArgument(f, argument.getArgNumber()) + ": " + shortType(v.getType());
+    side.text = labelOfArgument(f, argument.getArgNumber()) + ": " + shortType(v.getType());
     return side;
   }
   side.op = op->getName().getStringRef().str();
@@ -203,8 +203,8 @@ class Comparison {
   }
 
   void matchArguments(std::vector<std::string>& a, std::vector<std::string>& b) {
-    for (unsigned i = 0; i < a_.f.getNumArguments(); ++i) a.push_back(nameOfArgument(a_.f, i));
-    for (unsigned i = 0; i < b_.f.getNumArguments(); ++i) b.push_back(nameOfArgument(b_.f, i));
+    for (unsigned i = 0; i < a_.f.getNumArguments(); ++i) a.push_back(labelOfArgument(a_.f, i));
+    for (unsigned i = 0; i < b_.f.getNumArguments(); ++i) b.push_back(labelOfArgument(b_.f, i));
     std::vector<std::string> x = a, y = b;
     std::sort(x.begin(), x.end());
     std::sort(y.begin(), y.end());
@@ -230,7 +230,7 @@ class Comparison {
     auto results = [](func::FuncOp f) {
       std::vector<std::pair<std::string, Value>> all;
       for (auto [i, v] : llvm::enumerate(f.getBody().front().getTerminator()->getOperands()))
-        all.push_back({nameOfResult(f, unsigned(i)), v});
+        all.push_back({labelOfResult(f, unsigned(i)), v});
       return all;
     };
     auto a = results(a_.f), b = results(b_.f);

@@ -155,7 +155,7 @@ Value build(Match& m, Value weights, Value v) {
              : y;
 }
 
-void record(DagPattern& p) {
+void recordAttention(DagPattern& p) {
   Tensor x = p.any(), v = p.any();
   Tensor weights = anyPlainSoftmax(p, x);
   p.root(matmul(p.optional(roundingCast(p, weights), weights), v));
@@ -179,7 +179,7 @@ void recordFolded(DagPattern& p) {
 }  // namespace
 
 void addAttentionPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "attention", record);
+  addPattern(library, context, "attention", recordAttention);
   addPattern(library, context, "attention-folded", recordFolded);
 }
 

@@ -23,7 +23,7 @@ bool isSharedByTokens(Value gate, RankedTensorType x) {
   return d && dimOf(type, rank - 1) == d && (rank == 1 || isOne(dimOf(type, rank - 2)));
 }
 
-void record(DagPattern& p) {
+void recordGatedResidual(DagPattern& p) {
   p.phase(kComposites);
   Tensor x = p.any(), gate = p.any(), f = p.any();
   Tensor gated = p.where(mul(gate, f), "a product with a gate that all tokens share", [](Value v) {
@@ -42,7 +42,7 @@ void record(DagPattern& p) {
 }  // namespace
 
 void addGatedResidualPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "gated_residual", record);
+  addPattern(library, context, "gated_residual", recordGatedResidual);
 }
 
 }  // namespace lathe

@@ -112,7 +112,7 @@ void withGain(DagPattern& p) {
   });
 }
 
-void withBias(DagPattern& p) {
+void normWithBias(DagPattern& p) {
   Tensor x = p.any(), gain = p.any(), bias = p.any();
   Tensor with = anyLayerNorm(p, x, gain, {}), without = anyLayerNorm(p, x, {}, {});
   Tensor norm = p.anyOf({with, without});
@@ -144,7 +144,7 @@ void addLayerNormPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "layer_norm-factor", gainInFactor);
   addPattern(library, context, "layer_norm-mean-behind-factor", meanBehindFactor);
   addPattern(library, context, "layer_norm-gain", withGain);
-  addPattern(library, context, "layer_norm-bias", withBias);
+  addPattern(library, context, "layer_norm-bias", normWithBias);
 }
 
 }  // namespace lathe

@@ -70,7 +70,7 @@ void plain(DagPattern& p) {
   });
 }
 
-void withBias(DagPattern& p) {
+void linearWithBias(DagPattern& p) {
   Product product = anyProduct(p);
   Tensor bias = p.any();
   p.root(add(product.without, bias));
@@ -172,7 +172,7 @@ void withResidual(DagPattern& p) {
 void addLinearPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "linear", transposed);
   addPattern(library, context, "linear-in-out", plain);
-  addPattern(library, context, "linear-bias", withBias);
+  addPattern(library, context, "linear-bias", linearWithBias);
   addPattern(library, context, "linear-bias-subtracted", withoutBias);
   addPattern(library, context, "linear-bias-of-parts", biasOfParts);
   addPattern(library, context, "linear-residual", withResidual);

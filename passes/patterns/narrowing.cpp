@@ -47,7 +47,7 @@ Value narrowed(Match& m, Value wide, Type narrow) {
                     SmallVector<NamedAttribute>(op->getAttrDictionary().getValue()));
 }
 
-void record(DagPattern& p) {
+void recordNarrowing(DagPattern& p) {
   Tensor inner = p.where(p.any(), "a fused op that computes in f32", isFusedInF32);
   Tensor outer = roundingCast(p, inner);
   p.root(outer);
@@ -88,7 +88,7 @@ void record(DagPattern& p) {
 }  // namespace
 
 void addNarrowingPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "narrowing", record);
+  addPattern(library, context, "narrowing", recordNarrowing);
 }
 
 }  // namespace lathe

@@ -66,7 +66,7 @@ void bare(DagPattern& p) {
 }
 
 // The bias follows as what the first step left: the linear op's transposed result.
-void withBias(DagPattern& p) {
+void patchesWithBias(DagPattern& p) {
   Tensor x = p.any(), w = p.any(), bias = p.any();
   Tensor product =
       p.emit("lathe.linear", {x, w, Tensor(), Tensor()}, {}, std::source_location::current());
@@ -93,7 +93,7 @@ void withBias(DagPattern& p) {
 
 void addPatchifyPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "patchify", bare);
-  addPattern(library, context, "patchify-bias", withBias);
+  addPattern(library, context, "patchify-bias", patchesWithBias);
 }
 
 }  // namespace lathe

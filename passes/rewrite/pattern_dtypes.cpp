@@ -17,9 +17,9 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-class DTypes {
+class NodeDTypes {
  public:
-  DTypes(MLIRContext* context, const std::vector<PatternNode>& nodes)
+  NodeDTypes(MLIRContext* context, const std::vector<PatternNode>& nodes)
       : context_(context), nodes_(nodes) {}
 
   std::optional<DType> of(size_t id) {
@@ -107,7 +107,7 @@ class DTypes {
 
 std::optional<DType> dtypeOfNode(MLIRContext* context, const std::vector<PatternNode>& nodes,
                                  size_t id) {
-  return DTypes(context, nodes).of(id);
+  return NodeDTypes(context, nodes).of(id);
 }
 
 }  // namespace lathe

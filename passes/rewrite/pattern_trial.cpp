@@ -33,7 +33,7 @@ const Sizes kShapes[] = {
 const double kNumbers[] = {1,  0.5,  2,     1e-5, 0,    -1,    0.125,     3,   1e-6,
                            -2, 0.25, -1e30, -1e9, 16.0, 100.0, -INFINITY, 8.0, 1e-12};
 
-struct Draw {
+struct PatternDraw {
   DType dtype = DType::F32;      // of most values
   const Sizes* equal = nullptr;  // the shape of all placeholders; without it each has its own
   bool otherSpelling = false;    // choices take their last alternative
@@ -42,7 +42,7 @@ struct Draw {
 
 class Sample {
  public:
-  Sample(const DagPattern& pattern, const Draw& draw)
+  Sample(const DagPattern& pattern, const PatternDraw& draw)
       : pattern_(pattern),
         draw_(draw),
         state_(draw.seed * 2 + 1),
@@ -157,7 +157,7 @@ class Sample {
   }
 
   const DagPattern& pattern_;
-  const Draw draw_;
+  const PatternDraw draw_;
   uint64_t state_;
   OpBuilder b_;
 
@@ -171,8 +171,8 @@ class Sample {
   SmallVector<Type> leaves_;
 };
 
-std::vector<Draw> allDraws() {
-  std::vector<Draw> all;
+std::vector<PatternDraw> allDraws() {
+  std::vector<PatternDraw> all;
   for (const Sizes& sizes : kEqual)
     for (bool other : {false, true}) all.push_back({DType::F32, &sizes, other, 0});
   for (DType dtype : {DType::I64, DType::Bool, DType::BF16})
@@ -187,7 +187,7 @@ struct Found {
   std::string words;
 };
 
-Found tried(const DagPattern& pattern, const Draw& draw, const Evaluator& evaluate) {
+Found tried(const DagPattern& pattern, const PatternDraw& draw, const Evaluator& evaluate) {
   Sample sample(pattern, draw);
   Operation* root = sample.make();
   Match match;
@@ -223,7 +223,7 @@ std::string whyNeverRight(const DagPattern& pattern, const Evaluator& evaluate) 
   Found first;
   int wrong = 0;
   try {
-    for (const Draw& draw : allDraws()) {
+    for (const PatternDraw& draw : allDraws()) {
       Found found = tried(pattern, draw, evaluate);
       if (found.outcome == Outcome::Right) {
         wrong = 0;

@@ -6,6 +6,7 @@
 namespace lathe::conformance {
 
 using Rows = std::vector<OpRow>;
+using Samples = std::vector<Sample>;
 void addElementwise(Rows& table);
 void addReductions(Rows& table);
 void addShapes(Rows& table);
@@ -35,6 +36,8 @@ using One = std::function<Tensor(Ts)>;
 inline Record one(One f) {
   return [f = std::move(f)](Graph&, Ts t) { return std::vector<Tensor>{f(t)}; };
 }
+/// Of norms. An f32 constant of a decomposition holds it exactly.
+inline constexpr double kEpsilon = 0x1p-17;
 inline Dims matrix() { return {rows(), cols()}; }
 
 }  // namespace lathe::conformance

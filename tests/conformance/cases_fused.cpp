@@ -4,11 +4,6 @@
 namespace lathe::conformance {
 namespace {
 
-using Samples = std::vector<Sample>;
-
-// An f32 constant of a decomposition holds it exactly.
-constexpr double kEpsilon = 0x1p-17;
-
 Samples softmaxSamples(DType d) {
   Samples samples;
   for (MaskedRow row : valuesOf<MaskedRow>()) {

@@ -5,8 +5,6 @@
 namespace lathe::conformance {
 namespace {
 
-using Samples = std::vector<Sample>;
-
 Samples matmulSamples(DType d) {
   Record product = one([](Ts t) { return matmul(t[0], t[1]); });
   Samples samples;

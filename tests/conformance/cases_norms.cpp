@@ -5,9 +5,6 @@
 namespace lathe::conformance {
 namespace {
 
-using Samples = std::vector<Sample>;
-constexpr double kEpsilon = 0x1p-17;  // an f32 constant holds it
-
 Samples layerNormSamples(DType d) {
   const Input vector{d, {cols()}};
   auto norm = [](bool gain, bool bias) {

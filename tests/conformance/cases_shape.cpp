@@ -4,8 +4,6 @@
 namespace lathe::conformance {
 namespace {
 
-using Samples = std::vector<Sample>;
-
 Samples transposeSamples(DType d) {
   Samples samples;
   for (Axes p :

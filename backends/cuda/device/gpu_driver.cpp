@@ -15,8 +15,6 @@ constexpr int kSharedWithoutAsking = 48 << 10;  // bytes per block, static and d
 
 api::DevicePointer address(const void* p) { return reinterpret_cast<api::DevicePointer>(p); }
 
-std::string sized(size_t bytes) { return std::to_string(bytes) + " bytes"; }
-
 // After these the context is of no use to anybody in the process.
 bool isSticky(api::Result result) {
   return result == api::kEccUncorrectable || result == api::kContained ||
@@ -138,9 +136,9 @@ void* GpuDriver::allocate(size_t bytes, std::string_view name) {
   api::Result result = api_.memAlloc(&memory, std::max<size_t>(bytes, 1));
   if (result != api::kSuccess) {
     size_t free = 0, total = 0;
-    std::string details = sized(bytes) + " for " + std::string(name);
+    std::string details = inBytes(bytes) + " for " + std::string(name);
     if (api_.memGetInfo(&free, &total) == api::kSuccess)
-      details += "; " + sized(free) + " of " + sized(total) + " are free";
+      details += "; " + inBytes(free) + " of " + inBytes(total) + " are free";
     check(result, "cuMemAlloc", details);
   }
   return reinterpret_cast<void*>(memory);
@@ -166,13 +164,13 @@ void GpuDriver::copy(void* to, const void* from, size_t bytes) {
   enter("copy", true);
   if (bytes)
     check(api_.memcpyDtoDAsync(address(to), address(from), bytes, stream_), "cuMemcpyDtoDAsync",
-          sized(bytes));
+          inBytes(bytes));
 }
 
 void GpuDriver::zero(void* to, size_t bytes) {
   enter("zero", true);
   if (bytes)
-    check(api_.memsetD8Async(address(to), 0, bytes, stream_), "cuMemsetD8Async", sized(bytes));
+    check(api_.memsetD8Async(address(to), 0, bytes, stream_), "cuMemsetD8Async", inBytes(bytes));
 }
 
 void GpuDriver::loadOne(const KernelCode& code, Kernel& kernel) {
@@ -194,7 +192,7 @@ void GpuDriver::loadOne(const KernelCode& code, Kernel& kernel) {
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
   api::Result loaded =
       api_.libraryLoadData(&kernel.library, image.c_str(), options, values, 2, nullptr, nullptr, 0);
-  std::string details = "kernel '" + code.name + "', " + form + ", " + sized(image.size());
+  std::string details = "kernel '" + code.name + "', " + form + ", " + inBytes(image.size());
   if (log[0]) details += "; the driver says: " + std::string(log.data());
   check(loaded, "cuLibraryLoadData", details);
   details = "kernel '" + code.name + "'";
@@ -242,13 +240,13 @@ void GpuDriver::launch(Function function, const LaunchConfig& config, void** arg
     return "kernel '" + kernel.name + "', grid " + std::to_string(grid[0]) + " x " +
            std::to_string(grid[1]) + " x " + std::to_string(grid[2]) + ", " +
            std::to_string(config.threads) + " threads, clusters of " +
-           std::to_string(config.cluster) + ", " + sized(config.sharedBytes) + " dynamic and " +
-           sized(size_t(kernel.staticShared)) + " static shared memory";
+           std::to_string(config.cluster) + ", " + inBytes(config.sharedBytes) + " dynamic and " +
+           inBytes(size_t(kernel.staticShared)) + " static shared memory";
   };
   if (config.sharedBytes > size_t(kernel.dynamicShared)) {
     if (config.sharedBytes + size_t(kernel.staticShared) > size_t(sharedLimit_))
       throw Error(ErrorCode::Unsupported, details() + ": a block of " + facts_.name + " has " +
-                                              sized(size_t(sharedLimit_)));
+                                              inBytes(size_t(sharedLimit_)));
     check(api_.funcSetAttribute(kernel.function, api::kMaxDynamicSharedSizeBytes,
                                 int(config.sharedBytes)),
           "cuFuncSetAttribute", details());

@@ -7,18 +7,13 @@
 #include <utility>
 
 namespace lathe::cuda {
-namespace {
-
-std::string sized(size_t bytes) { return std::to_string(bytes) + " bytes"; }
-
-}  // namespace
 
 StagingBuffer::StagingBuffer(const api::DriverApi& api, api::Stream stream, Check check)
     : api_(api), stream_(stream), check_(std::move(check)) {
   try {
     for (Half& half : halves_) {
       void* memory = nullptr;
-      check_(api_.memHostAlloc(&memory, kHalf, 0), "cuMemHostAlloc", "pinned " + sized(kHalf));
+      check_(api_.memHostAlloc(&memory, kHalf, 0), "cuMemHostAlloc", "pinned " + inBytes(kHalf));
       half.memory = static_cast<std::byte*>(memory);
       check_(api_.eventCreate(&half.copied, api::kEventDisableTiming), "cuEventCreate", {});
     }
@@ -65,7 +60,7 @@ void StagingBuffer::upload(void* to, const void* from, size_t bytes) {
     std::memcpy(pinned, source + done, piece);
     check_(api_.memcpyHtoDAsync(reinterpret_cast<api::DevicePointer>(to) + done, pinned, piece,
                                 stream_),
-           "cuMemcpyHtoDAsync", sized(piece) + " of " + sized(bytes));
+           "cuMemcpyHtoDAsync", inBytes(piece) + " of " + inBytes(bytes));
     done += piece;
   }
 }
@@ -88,7 +83,7 @@ void StagingBuffer::download(void* to, const void* from, size_t bytes) {
     pending[turn] = std::min(kHalf, bytes - asked);
     check_(api_.memcpyDtoHAsync(half.memory, reinterpret_cast<api::DevicePointer>(from) + asked,
                                 pending[turn], stream_),
-           "cuMemcpyDtoHAsync", sized(pending[turn]) + " of " + sized(bytes));
+           "cuMemcpyDtoHAsync", inBytes(pending[turn]) + " of " + inBytes(bytes));
     check_(api_.eventRecord(half.copied, stream_), "cuEventRecord", {});
     asked += pending[turn];
   }

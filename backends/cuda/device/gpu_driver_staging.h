@@ -5,11 +5,15 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "backends/cuda/device/driver_api.h"
 
 namespace lathe::cuda {
+
+/// For error messages.
+inline std::string inBytes(size_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 class StagingBuffer {
  public:

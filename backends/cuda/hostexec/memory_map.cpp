@@ -14,7 +14,7 @@ namespace lathe::cuda::host {
 namespace {
 
 constexpr size_t kPage = 4096, kAlign = 256;
-constexpr unsigned char kZone = 0xa5;
+constexpr unsigned char kUntouched = 0xa5;
 
 size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 size_t slack(const Buffer& b) { return roundUp(b.bytes, kAlign) - b.bytes; }
@@ -34,7 +34,7 @@ bool overran(const Buffer& b) {
   unpoison(b.base + b.bytes, slack(b));
   const auto* zone = reinterpret_cast<const unsigned char*>(b.base + b.bytes);
   const bool changed =
-      std::any_of(zone, zone + slack(b), [](unsigned char c) { return c != kZone; });
+      std::any_of(zone, zone + slack(b), [](unsigned char c) { return c != kUntouched; });
   poison(b.base + b.bytes, slack(b));
   return changed;
 }
@@ -77,7 +77,7 @@ void* MemoryMap::allocate(size_t bytes, std::string_view name) {
     b.oddCells = b.cells + cellCount(b);
   }
   std::memset(b.base, 0xff, bytes);  // NaN in every float format, a huge index
-  std::memset(b.base + bytes, kZone, slack(b));
+  std::memset(b.base + bytes, kUntouched, slack(b));
   poison(b.base + bytes, slack(b));
   buffers_.insert(std::upper_bound(buffers_.begin(), buffers_.end(), b.base, below), b);
   return b.base;

@@ -9,8 +9,6 @@
 namespace lathe::cuda {
 namespace {
 
-bool inWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 // Words of C++20, of CUDA and of the printers that a name would hide or break.
 constexpr std::string_view kWords =
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
@@ -32,18 +30,18 @@ std::set<std::string, std::less<>> definedIn(const Headers& headers) {
     bool isType = false;  // in the words from "struct" or "typedef" on
     for (size_t at = 0; at < text.size();) {
       if (text.compare(at, 2, "//") == 0) at = std::min(text.find('\n', at), text.size());
-      if (at >= text.size() || !inWord(text[at])) {
+      if (at >= text.size() || !isWordCharacter(text[at])) {
         ++at;
         continue;
       }
       size_t end = at;
-      while (end < text.size() && inWord(text[end])) ++end;
+      while (end < text.size() && isWordCharacter(text[end])) ++end;
       const std::string word = text.substr(at, end - at);
       const char next = charAt(end), ahead = charAt(end + 1);
       // "float name(": behind a type.
-      const bool isFunction =
-          next == '(' && at > 1 && text[at - 1] == ' ' &&
-          (inWord(text[at - 2]) || std::string_view(">*&").find(text[at - 2]) != std::string::npos);
+      const bool isFunction = next == '(' && at > 1 && text[at - 1] == ' ' &&
+                              (isWordCharacter(text[at - 2]) ||
+                               std::string_view(">*&").find(text[at - 2]) != std::string::npos);
       const bool isGiven = before.rfind("LT_", 0) == 0 && at > 0 && text[at - 1] == '(';
       isType |= word == "struct" || word == "typedef";
       const bool endsType = next == ';' || (next == ' ' && (ahead == '{' || ahead == ':'));
@@ -76,7 +74,7 @@ std::string identifierOf(std::string_view hint) {
   constexpr size_t kMost = 48;
   std::string name;
   for (char c : hint.substr(0, kMost)) {
-    if (!inWord(c)) c = '_';
+    if (!isWordCharacter(c)) c = '_';
     // Names with two underscores, or with one in front, belong to compilers.
     if (c == '_' && (name.empty() || name.back() == '_')) continue;
     name += c;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Names of a kernel text.
+#include <cctype>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +11,11 @@ namespace lathe::cuda {
 /// A name for the kernel text that is like `hint`, which may be anything: letters, digits and
 /// single underscores between them, a letter in front.
 std::string identifierOf(std::string_view hint);
+
+/// Whether `c` may stand within an identifier of C++.
+inline bool isWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
 /// The names that one kernel uses.
 class Names {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kHopper = "sm_90a";
 constexpr const char* kPortable = "compute_90";
-constexpr size_t kThreads = 2;  // NVRTC takes turns inside for about half of its time
+constexpr size_t kCompilers = 2;  // NVRTC takes turns inside for about half of its time
 
 using Shared = std::shared_ptr<const CompiledKernel>;
 
@@ -151,7 +151,7 @@ std::vector<CompiledKernel> compileKernels(const std::vector<KernelText>& kernel
   const auto missing =
       size_t(std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return !job.result; }));
   std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min(kThreads, missing); ++i) helpers.emplace_back(work);
+  for (size_t i = 1; i < std::min(kCompilers, missing); ++i) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   for (const Job& job : jobs)

@@ -2,9 +2,9 @@
 #include "backends/cuda/lowering/text/loop_text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
+#include "backends/cuda/lowering/kernel/text_names.h"
 #include "backends/cuda/lowering/text/loop_printer.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
@@ -17,9 +17,7 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-bool inWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-bool isName(llvm::StringRef text) { return !text.empty() && llvm::all_of(text, inWord); }
+bool isName(llvm::StringRef text) { return !text.empty() && llvm::all_of(text, isWordCharacter); }
 
 // A name, a literal or an element: as good as a name of its own.
 bool isTrivial(const Expr& e) {
@@ -29,7 +27,8 @@ bool isTrivial(const Expr& e) {
 bool mentions(llvm::StringRef text, llvm::StringRef name) {
   for (size_t at = 0; (at = text.find(name, at)) != llvm::StringRef::npos; at += name.size()) {
     const size_t end = at + name.size();
-    if ((at == 0 || !inWord(text[at - 1])) && (end == text.size() || !inWord(text[end])))
+    if ((at == 0 || !isWordCharacter(text[at - 1])) &&
+        (end == text.size() || !isWordCharacter(text[end])))
       return true;
   }
   return false;
