@@ -21,6 +21,9 @@ struct Equation {
   std::string output;
 };
 
+constexpr char kEllipsis = '.';
+constexpr unsigned char kFirstUnderEllipsis = 128;
+
 bool has(const std::string& letters, char c) { return letters.find(c) != letters.npos; }
 
 std::string only(const std::string& letters, const auto& keep) {
@@ -38,6 +41,7 @@ class Einsum {
     if (e_.inputs.size() != operands.size())
       fail("names " + std::to_string(e_.inputs.size()) + " operands, got " +
            std::to_string(operands.size()));
+    spellEllipses(operands);
     for (size_t i = 0; i < operands.size(); ++i) name(operands[i], e_.inputs[i]);
   }
 
@@ -66,46 +70,123 @@ class Einsum {
       e_.inputs.push_back(left.substr(from, comma - from));
       from = comma + 1;
     }
-    if (text.find("...") != text.npos)
-      fail("has an ellipsis, which is not taken; name every axis with a letter",
-           ErrorCode::Unsupported);
     std::map<char, int> count;
-    for (const std::string& letters : e_.inputs) {
-      expectLetters(letters);
-      for (char c : letters) ++count[c];
+    bool anyEllipsis = false;
+    for (std::string& letters : e_.inputs) {
+      anyEllipsis |= markEllipsis(letters);
+      for (char c : letters) count[c] += c != kEllipsis;
     }
     if (arrow == text.npos) {
+      if (anyEllipsis) e_.output += kEllipsis;
       for (auto [c, times] : count)
         if (times == 1) e_.output += c;
       return;
     }
     e_.output = text.substr(arrow + 2);
-    expectLetters(e_.output);
-    for (char c : e_.output)
-      if (!count.count(c)) fail("has an axis '" + std::string(1, c) + "' that no operand has");
-  }
-
-  void expectLetters(const std::string& letters) const {
-    for (size_t i = 0; i < letters.size(); ++i) {
-      const char c = letters[i];
-      if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
-        fail("has '" + std::string(1, c) + "' where a letter is expected: \"bij,bjk->bik\"");
-      if (letters.find(c, i + 1) != letters.npos)
-        fail("names the axis '" + std::string(1, c) +
-                 "' twice in one tensor, which is not taken; take the diagonal with takeAlongAxis",
-             ErrorCode::Unsupported);
+    markEllipsis(e_.output);
+    for (size_t i = 0; i < e_.output.size(); ++i) {
+      const char c = e_.output[i];
+      if (!count.count(c))
+        fail("has " + (c == kEllipsis ? "an ellipsis" : "an axis '" + std::string(1, c) + "'") +
+             " that no operand has");
+      if (has(e_.output.substr(i + 1), c))
+        fail("names the axis '" + std::string(1, c) + "' twice in the result");
     }
   }
 
-  void name(const Tensor& x, const std::string& axes) {
-    expectTensor("einsum", x, at_);
+  // "..." becomes one character; everything else is a letter. Returns whether there was one.
+  bool markEllipsis(std::string& letters) const {
+    const size_t dots = letters.find("...");
+    if (dots != letters.npos) letters.replace(dots, 3, 1, kEllipsis);
+    for (size_t i = 0; i < letters.size(); ++i) {
+      const char c = letters[i];
+      if (i != dots && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+        fail("has '" + std::string(1, c) +
+             "' where a letter or one \"...\" is expected: \"...ij,...jk->...ik\"");
+    }
+    return dots != letters.npos;
+  }
+
+  // The axes below an ellipsis are named by characters that are no letters, the last axis by the
+  // first of them, so that the shorter of two ellipses lies along the last axes of the longer one.
+  void spellEllipses(const std::vector<Tensor>& operands) {
+    size_t longest = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      expectTensor("einsum", operands[i], at_);
+      std::string& letters = e_.inputs[i];
+      const size_t rank = size_t(operands[i].rank(at_)), dots = letters.find(kEllipsis);
+      if (dots == letters.npos) continue;
+      if (rank + 1 < letters.size())
+        fail("names at least " + std::to_string(letters.size() - 1) + " axes of " +
+             typeTextOf(operands[i]));
+      const size_t under = rank + 1 - letters.size();
+      letters.replace(dots, 1, underEllipsis(under));
+      longest = std::max(longest, under);
+      for (size_t axis = 0; axis < under; ++axis) {
+        const Dim size = operands[i].dim(int64_t(dots + axis));
+        auto [known, isNew] = broadcast_.emplace(letters[dots + axis], size);
+        if (!isNew && known->second == Dim(1)) known->second = size;
+      }
+    }
+    if (size_t dots = e_.output.find(kEllipsis); dots != e_.output.npos)
+      e_.output.replace(dots, 1, underEllipsis(longest));
+    else if (longest)
+      fail("has an ellipsis in front of the arrow and none behind it");
+  }
+
+  static std::string underEllipsis(size_t axes) {
+    std::string names;
+    for (size_t i = axes; i-- > 0;) names += char(kFirstUnderEllipsis + i);
+    return names;
+  }
+
+  // Along an axis below an ellipsis a tensor of size 1 is that of any size: it has no such axis.
+  void dropBroadcastAxes(Tensor& x, std::string& axes) const {
+    Dims kept;
+    std::string names;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      auto under = broadcast_.find(axes[i]);
+      if (under != broadcast_.end() && x.dim(int64_t(i)) == Dim(1) && !(under->second == Dim(1)))
+        continue;
+      kept.push_back(x.dim(int64_t(i)));
+      names += axes[i];
+    }
+    x = shaped(x, kept);
+    axes = names;
+  }
+
+  // x[.., t, .., t, ..] without its axis `second`.
+  Tensor diagonal(const Tensor& x, int64_t first, int64_t second, char axis) const {
+    if (!(x.dim(first) == x.dim(second)))
+      fail("has two sizes of " + nameOf(axis) + ": " + x.dim(first).text() + " and " +
+           x.dim(second).text() + " in " + typeTextOf(x));
+    Dims dims = x.shape(at_);
+    dims[size_t(second)] = Dim(1);
+    Tensor y = takeAlongAxis(x, iota(x, dims, first, DType::I64, at_), second, at_);
+    dims.erase(dims.begin() + second);
+    return reshape(y, dims, at_);
+  }
+
+  static std::string nameOf(char axis) {
+    const auto code = static_cast<unsigned char>(axis);
+    if (code < kFirstUnderEllipsis) return "axis '" + std::string(1, axis) + "'";
+    return "axis " + std::to_string(kFirstUnderEllipsis - 1 - code) + " below the ellipsis";
+  }
+
+  void name(Tensor x, std::string axes) {
     if (x.rank(at_) != int64_t(axes.size()))
       fail("names " + std::to_string(axes.size()) + " axes of " + typeTextOf(x));
+    dropBroadcastAxes(x, axes);
+    for (size_t i = 0; i < axes.size(); ++i)
+      for (size_t j = axes.find(axes[i], i + 1); j != axes.npos; j = axes.find(axes[i], i + 1)) {
+        x = diagonal(x, int64_t(i), int64_t(j), axes[i]);
+        axes.erase(j, 1);
+      }
     for (size_t i = 0; i < axes.size(); ++i) {
       auto [known, isNew] = sizes_.emplace(axes[i], x.dim(int64_t(i)));
       if (!isNew && !(known->second == x.dim(int64_t(i))))
-        fail("has two sizes of axis '" + std::string(1, axes[i]) + "': " + known->second.text() +
-             " and " + x.dim(int64_t(i)).text() + " in " + typeTextOf(x));
+        fail("has two sizes of " + nameOf(axes[i]) + ": " + known->second.text() + " and " +
+             x.dim(int64_t(i)).text() + " in " + typeTextOf(x));
     }
     operands_.push_back({x, axes});
   }
@@ -171,6 +252,7 @@ class Einsum {
   Equation e_;
   std::vector<Named> operands_;
   std::map<char, Dim> sizes_;
+  std::map<char, Dim> broadcast_;  // the sizes below ellipses
 };
 
 }  // namespace

@@ -95,8 +95,9 @@ Tensor scatterAdd(const Tensor& x, const Tensor& indices, const Tensor& values, 
 
 /// Einstein summation: einsum("bhqd,bhkd->bhqk", {q, k}). Letters name axes; one that the result
 /// does not have is summed over. Without "->" the result has the letters that occur once, in
-/// alphabetical order. Operands are contracted from the left. A letter twice in one operand and
-/// "..." are errors (Unsupported).
+/// alphabetical order. A letter twice in one operand takes the diagonal. "..." stands for the axes
+/// that are not named, in the result too: they are laid along each other from the last one, and a
+/// size of 1 is repeated. Operands are contracted from the left.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, LATHE_AT);
 
 }  // namespace lathe

@@ -262,10 +262,14 @@ Table einsums() {
       over("bhqd,bhk->bhqk", kArgument, {"names 3 axes of f32[batch, 2, 5, 4]"}),
       over("bhqd,bhqd->bhq", kArgument, {"two sizes of axis 'q': 3 and 5"}),
       over("bhqd,bhkd->bhqx", kArgument, {"an axis 'x' that no operand has"}),
-      over("bhqd,bhkd->bhqkk", kUnsupported, {"'k' twice"}),
-      over("bhqd,bbkd->bqk", kUnsupported, {"'b' twice", "takeAlongAxis"}),
-      over("...qd,...kd->...qk", kUnsupported, {"ellipsis", "name every axis"}),
-      over("bhq1,bhk1->bhqk", kArgument, {"'1' where a letter is expected"}),
+      over("bhqd,bhkd->bhqkk", kArgument, {"'k' twice in the result"}),
+      over("bhqd,bhkk->bhqk", kArgument, {"two sizes of axis 'k': 5 and 4"}),
+      over("...qd,...kd->qk", kArgument, {"an ellipsis in front of the arrow and none behind"}),
+      over("bhqd,bhkd->...qk", kArgument, {"an ellipsis that no operand has"}),
+      over("...d,...->...d", kArgument, {"two sizes of axis -3 below the ellipsis: batch and 2"}),
+      over("b...hqkd,bhkd->b...q", kArgument, {"names at least 5 axes of f32[batch, 2, 3, 4]"}),
+      over("...q...d,bhkd->bq", kArgument, {"'.' where a letter or one \"...\" is expected"}),
+      over("bhq1,bhk1->bhqk", kArgument, {"'1' where a letter"}),
       {"einsum_of_empty",
        [] {
          Model m;

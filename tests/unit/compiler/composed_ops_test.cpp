@@ -256,6 +256,43 @@ TEST(Einsum, ProductsSumsAndOrders) {
          {}, {11});
 }
 
+TEST(Einsum, Diagonals) {
+  const Array a = floats({0, 1, 2, 3, 4, 5, 6, 7, 8}, {3, 3});
+  expect({a}, [](T t) { return einsum("ii->i", {t[0]}); }, {3}, {0, 4, 8});
+  expect({a}, [](T t) { return einsum("ii", {t[0]}); }, {}, {12});
+  const Array v = floats({1, 2, 3}, {3});
+  expect({a, v}, [](T t) { return einsum("ii,i->i", {t[0], t[1]}); }, {3}, {0, 8, 24});
+  // The two axes need not be neighbours, and three may be one.
+  const Array cube = floats({0, 1, 2, 3, 4, 5, 6, 7}, {2, 2, 2});
+  expect({cube}, [](T t) { return einsum("iji->ji", {t[0]}); }, {2, 2}, {0, 5, 2, 7});
+  expect({cube}, [](T t) { return einsum("iii->i", {t[0]}); }, {2}, {0, 7});
+  // The first axis is a symbol here.
+  expectBoth({cube}, [](T t) { return einsum("bii->b", {t[0]}); }, {2}, {3, 11});
+}
+
+TEST(Einsum, Ellipses) {
+  const Array a = floats({0, 1, 2, 3, 4, 5, 6, 7}, {2, 2, 2}), b = floats({1, 2}, {2});
+  expect({a, b}, [](T t) { return einsum("...i,i->...", {t[0], t[1]}); }, {2, 2}, {2, 8, 14, 20});
+  expectBoth({a}, [](T t) { return einsum("...ij->...ji", {t[0]}); }, {2, 2, 2},
+             {0, 2, 1, 3, 4, 6, 5, 7});
+  // Without an arrow the axes below the ellipsis come first.
+  expectBoth({a}, [](T t) { return einsum("i...", {t[0]}); }, {2, 2, 2}, {0, 4, 1, 5, 2, 6, 3, 7});
+  // It may stand for nothing.
+  expect({b, b}, [](T t) { return einsum("...i,...i->...", {t[0], t[1]}); }, {}, {5});
+  // The shorter lies along the last axes of the longer, and a size of 1 is repeated.
+  const Array column = floats({1, 10}, {2, 1});
+  expect({a, b}, [](T t) { return einsum("i...,...->i...", {t[0], t[1]}); }, {2, 2, 2},
+         {0, 2, 2, 6, 4, 10, 6, 14});
+  expect({column, a}, [](T t) { return einsum("...,i...->...i", {t[0], t[1]}); }, {2, 2, 2},
+         {0, 4, 1, 5, 20, 60, 30, 70});
+  const Array rows = floats({1, 2}, {1, 2}), matrix = floats({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
+  expect({rows, matrix}, [](T t) { return einsum("...d,...kd->...k", {t[0], t[1]}); }, {2, 2},
+         {5, 11, 17, 23});
+  // Each of the two is repeated along one axis.
+  expect({column, rows}, [](T t) { return einsum("...,...->...", {t[0], t[1]}); }, {2, 2},
+         {1, 2, 10, 20});
+}
+
 TEST(Einsum, AttentionOverSymbols) {
   Values q, k;
   for (int i = 0; i < 2 * 2 * 3 * 2; ++i) {
