@@ -15,7 +15,7 @@ namespace lathe::jinja {
 struct Limits {
   uint64_t steps = 5'000'000;        ///< operations
   size_t output = size_t(16) << 20;  ///< bytes
-  size_t made = size_t(256) << 20;   ///< bytes of values made on the way
+  size_t made = size_t(64) << 20;    ///< bytes of values made on the way
   int calls = 40;                    ///< macros within each other
   uint32_t depth = 64;               ///< lists and dicts within each other
 };

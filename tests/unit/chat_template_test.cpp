@@ -115,20 +115,23 @@ TEST(ChatTemplate, HasLimits) {
     expectError(kBad, message, [&] { render(source, json::object()); });
   };
   const std::string loop = "{% for x in range(100000) %}";
-  expectLimit(loop + loop + "{% endfor %}{% endfor %}", "takes more than 5000000 steps");
+  expectLimit("{% set r = range(100000) %}{% for x in r %}{% for x in r %}{% endfor %}{% endfor %}",
+              "takes more than 5000000 steps");
+  expectLimit(loop + loop + "{% endfor %}{% endfor %}", "makes more than 67108864 bytes");
+  expectLimit("{{ [] " + repeated("| tojson ", 40) + "}}", "makes more than 67108864 bytes");
   expectLimit("{% for x in range(100001) %}{% endfor %}", "range of more than 100000");
   expectLimit("{{ range(9223372036854775807) }}", "range of more than 100000");
   expectLimit(loop + "{{ 'x' * 1000 }}{% endfor %}", "writes more than 16777216 bytes");
-  expectLimit("{{ 'x' * 9223372036854775807 }}", "makes more than 268435456 bytes");
-  expectLimit("{{ [1] * 4611686018427387904 }}", "makes more than 268435456 bytes");
+  expectLimit("{{ 'x' * 9223372036854775807 }}", "makes more than 67108864 bytes");
+  expectLimit("{{ [1] * 4611686018427387904 }}", "makes more than 67108864 bytes");
   expectLimit(
       "{% set n = namespace(t='x') %}{% for i in range(99) %}{% set n.t = n.t + n.t %}"
       "{% endfor %}",
-      "makes more than 268435456 bytes");
+      "makes more than 67108864 bytes");
   expectLimit(
       "{% set n = namespace(t='x') %}{% for i in range(99) %}{% set n.t = "
       "n.t.replace('x', 'xxxxxxxx') %}{% endfor %}",
-      "makes more than 268435456 bytes");
+      "makes more than 67108864 bytes");
   expectLimit(
       "{% set n = namespace(l=[]) %}{% for i in range(99) %}{% set n.l = [n.l] %}"
       "{% endfor %}",
