@@ -202,9 +202,9 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     }
     if (observe) observe(stage, m);
   };
-  pipeline.observeStep = [&](Stage stage, const std::string& step, mlir::ModuleOp m) {
-    recording.after(stage, step, m, log);
-    if (observeStep) observeStep(stage, step, m);
+  pipeline.observeStep = [&](const StepDone& step, mlir::ModuleOp m) {
+    recording.after(step.stage, step.name, m, log);
+    if (observeStep) observeStep(step, m);
   };
   const std::vector<std::string> declared = weightNames(*module);
   runPipeline(*module, until, steps, pipeline);

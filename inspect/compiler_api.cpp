@@ -72,8 +72,8 @@ std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r
 }
 
 std::shared_ptr<const Program> compileModel(const ModelRequest& r) {
-  auto tell = [&](Stage, const std::string& step, mlir::ModuleOp) {
-    if (r.progress) r.progress(step);
+  auto tell = [&](const StepDone& step, mlir::ModuleOp) {
+    if (r.progress) r.progress(step.name, step.number, step.of + 1);  // and one for the code
   };
   return completed(runStages(graphOf(r), Stage::Program, optionsOf(r), {}, tell), r);
 }

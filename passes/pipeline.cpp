@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/passes/pipeline.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lathe/ir/types.h"
@@ -42,18 +43,6 @@ void guarded(ModuleOp module, const char* what, Fn fn) {
   if (failed(result)) throw Error(ErrorCode::InvalidArgument, std::string(what) + ": " + text);
 }
 
-void runPass(ModuleOp module, const char* what, std::unique_ptr<Pass> pass) {
-  guarded(module, what, [&] {
-    PassManager manager(module.getContext());
-    manager.addPass(std::move(pass));
-    return manager.run(module);
-  });
-}
-
-void check(ModuleOp module, const char* what) {
-  guarded(module, what, [&] { return verify(module); });
-}
-
 // Backends know the ops of one dialect; a user's pass may have left others.
 void checkDialect(ModuleOp module) {
   module.walk([](Operation* op) {
@@ -75,6 +64,61 @@ void runStep(ModuleOp module, const Step& step) {
   log->asOne(step.name, module, [&] { step.run(module); });
 }
 
+// The steps to a stage, in order. They are all known before the first runs, so that who looks on
+// can tell how far it is.
+class Plan {
+ public:
+  explicit Plan(ModuleOp module) : module_(module) {}
+
+  void pass(Stage stage, const char* name, std::unique_ptr<Pass> pass) {
+    auto manager = std::make_shared<PassManager>(module_.getContext());
+    manager->addPass(std::move(pass));
+    add(stage, name, std::move(manager));
+  }
+  void add(Stage stage, const char* name, std::shared_ptr<PassManager> passes) {
+    steps_.push_back({stage, name, [module = module_, name, passes] {
+                        guarded(module, name, [&] { return passes->run(module); });
+                      }});
+  }
+  void add(Stage stage, const Step& step) {
+    steps_.push_back({stage, step.name, [module = module_, step] {
+                        runStep(module, step);
+                        guarded(module, step.name.c_str(), [&] { return verify(module); });
+                      }});
+  }
+  void add(Stage stage, const std::vector<Step>& steps) {
+    for (const Step& step : steps) add(stage, step);
+  }
+  // What changes nothing in the module: nobody is told.
+  void check(Stage stage, std::function<void()> run) {
+    steps_.push_back({stage, "", std::move(run)});
+  }
+
+  void run(Stage until, const PipelineOptions& options) const {
+    const size_t of = size_t(std::ranges::count_if(
+        steps_, [&](const Planned& s) { return !s.name.empty() && s.stage <= until; }));
+    size_t number = 0;
+    auto step = steps_.begin();
+    for (int i = int(Stage::Recorded); i <= int(until); ++i) {
+      for (; step != steps_.end() && step->stage == Stage(i); ++step) {
+        step->run();
+        if (!step->name.empty() && options.observeStep)
+          options.observeStep({step->stage, step->name, ++number, of}, module_);
+      }
+      if (options.observe) options.observe(Stage(i), module_);
+    }
+  }
+
+ private:
+  struct Planned {
+    Stage stage;
+    std::string name;  // none of what is not told
+    std::function<void()> run;
+  };
+  ModuleOp module_;
+  std::vector<Planned> steps_;  // in the order of their stages
+};
+
 }  // namespace
 
 std::string_view nameOf(Stage stage) { return kStages[size_t(stage)]; }
@@ -90,77 +134,52 @@ Stage parseStage(std::string_view name) {
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
                  const PipelineOptions& options) {
-  NumericsScope numerics(
-      module.getContext(),
-      {.mode = options.mode, .audit = options.audit, .evaluate = options.evaluate});
-  auto reached = [&](Stage stage) {
-    if (options.observe) options.observe(stage, module);
-    return stage == until;
-  };
-  auto after = [&](Stage stage, const std::string& step) {
-    if (options.observeStep) options.observeStep(stage, step, module);
-  };
-  auto pass = [&](Stage stage, const char* step, std::unique_ptr<Pass> p) {
-    runPass(module, step, std::move(p));
-    after(stage, step);
-  };
-  auto steps = [&](Stage stage, const std::vector<Step>& list) {
-    for (const Step& step : list) {
-      runStep(module, step);
-      check(module, step.name.c_str());
-      after(stage, step.name);
-    }
-  };
-  // Before anything runs: mistakes in what the user brings are told as they are, and first.
   MLIRContext* context = module.getContext();
+  NumericsScope numerics(
+      context, {.mode = options.mode, .audit = options.audit, .evaluate = options.evaluate});
+  // Before anything runs: mistakes in what the user brings are told as they are, and first.
   PatternLibrary own = userPatterns(context, options.patterns, options.patternFiles);
   for (const std::string& plugin : options.plugins) loadPassPlugin(plugin);
-  auto passes = options.passes.empty() ? nullptr : parsePasses(context, options.passes);
-  if (reached(Stage::Recorded)) return;
+  std::shared_ptr<PassManager> passes =
+      options.passes.empty() ? nullptr : parsePasses(context, options.passes);
 
+  Plan plan(module);
   // Before any rewrite: from here on nothing connects an observed value that is computed again with
   // the graph that it was taken from.
   const bool observed = !observedResults(module).empty();
-  if (observed) steps(Stage::Canonical, {{"isolate-observed", isolateObserved, true}});
+  if (observed) plan.add(Stage::Canonical, {"isolate-observed", isolateObserved, true});
 
   // The user writes patterns as models are written: they are tried before canonicalization changes
   // the spelling, and again with the built-in fusions.
-  if (!own.empty()) pass(Stage::Canonical, "user-fusions", createUserFusionsPass(own));
+  if (!own.empty()) plan.pass(Stage::Canonical, "user-fusions", createUserFusionsPass(own));
 
   // CSE after canonicalization: equal spellings first, then equal values.
-  pass(Stage::Canonical, "canonicalize", createCanonicalizePass());
-  pass(Stage::Canonical, "cse", createCsePass());
-  if (reached(Stage::Canonical)) return;
+  plan.pass(Stage::Canonical, "canonicalize", createCanonicalizePass());
+  plan.pass(Stage::Canonical, "cse", createCsePass());
 
   // One pass holds all fusions: the greedy driver finds the small ones first, and attention is
   // matched on fused softmax.
-  pass(Stage::Fused, "fuse", createFusePass([&](MLIRContext*) { return own; }));
+  plan.pass(Stage::Fused, "fuse", createFusePass([&](MLIRContext*) { return own; }));
   // The user's passes see fused ops, and what they leave is cleaned up like the fusions' rests.
-  if (passes) {
-    guarded(module, "passes", [&] { return passes->run(module); });
-    after(Stage::Fused, "passes");
-  }
+  if (passes) plan.add(Stage::Fused, "passes", passes);
   // After the fusions and the user's passes, before the CSE that merges what is the same twice.
-  if (observed) steps(Stage::Fused, {{"inline-observed", inlineObserved, true}});
-  pass(Stage::Fused, "canonicalize-fused", createCanonicalizePass());
-  pass(Stage::Fused, "cse-fused", createCsePass());
-  if (reached(Stage::Fused)) return;
+  if (observed) plan.add(Stage::Fused, {"inline-observed", inlineObserved, true});
+  plan.pass(Stage::Fused, "canonicalize-fused", createCanonicalizePass());
+  plan.pass(Stage::Fused, "cse-fused", createCsePass());
 
-  checkDialect(module);
   // Layouts before hoisting: packing is weight-only arithmetic and moves into `load` with the rest.
-  steps(Stage::LaidOut, backend.layOut);
-  if (reached(Stage::LaidOut)) return;
+  plan.check(Stage::LaidOut, [&] { checkDialect(module); });
+  plan.add(Stage::LaidOut, backend.layOut);
 
-  steps(Stage::Lowered, backend.lower);
-  pass(Stage::Lowered, "check-locations", createCheckLocationsPass());
-  if (reached(Stage::Lowered)) return;
+  plan.add(Stage::Lowered, backend.lower);
+  plan.pass(Stage::Lowered, "check-locations", createCheckLocationsPass());
 
   // Code generation has patterns of its own.
-  if (RewriteLog* log = rewriteLogOf(context))
-    log->unnumbered([&] { backend.build(module); });
-  else
-    backend.build(module);
-  reached(Stage::Program);
+  plan.check(Stage::Program, [&] {
+    RewriteLog* log = rewriteLogOf(context);
+    log ? log->unnumbered([&] { backend.build(module); }) : backend.build(module);
+  });
+  plan.run(until, options);
 }
 
 }  // namespace lathe

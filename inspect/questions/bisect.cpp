@@ -49,11 +49,10 @@ class Bisection {
                 const std::function<void(size_t, Stage, const std::string&, ModuleOp)>& see) const {
     size_t index = 0;
     try {
-      runStages(graph_, Stage::Lowered, options, {},
-                [&](Stage stage, const std::string& step, ModuleOp module) {
-                  if (Trial::canRun(module)) see(index, stage, step, module);
-                  ++index;
-                });
+      runStages(graph_, Stage::Lowered, options, {}, [&](const StepDone& step, ModuleOp module) {
+        if (Trial::canRun(module)) see(index, step.stage, step.name, module);
+        ++index;
+      });
     } catch (const Enough&) {
     }
   }
@@ -179,7 +178,7 @@ class Bisection {
     try {
       Trial trial(cut.graph.impl().finished(), cut.trial);
       runStages(cut.graph, Stage::Lowered, trial.options().compile, {},
-                [&](Stage, const std::string&, ModuleOp module) {
+                [&](const StepDone&, ModuleOp module) {
                   if (!Trial::canRun(module)) return;
                   wrong = !trial.compare(trial.run(module, trial.options().precision)).within;
                   if (wrong) throw Enough();

@@ -36,7 +36,7 @@ LocationTable checkLocations(const Graph& graph, const CompileOptions& options) 
         [&](Stage stage, ModuleOp module) {
           if (stage == Stage::Recorded) count(stage, "recorded", module);
         },
-        count);
+        [&](const StepDone& step, ModuleOp module) { count(step.stage, step.name, module); });
   } catch (const Error& e) {
     // The pipeline's own check ends it where an op has lost its line.
     if (table.complete) throw;

@@ -30,8 +30,10 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
   CompileOptions compile = trial.options().compile;
   compile.record = &record;
   size_t rewritesBefore = 0;
-  auto afterStep = [&](Stage stage, const std::string& step, ModuleOp module) {
-    NumericsRow row{std::string(nameOf(stage)), step};
+  size_t runs = 1;  // the program's
+  auto afterStep = [&](const StepDone& step, ModuleOp module) {
+    NumericsRow row{std::string(nameOf(step.stage)), step.name};
+    runs = step.of + 1;
     row.rewrites = record.rewrites.size() - rewritesBefore;
     rewritesBefore = record.rewrites.size();
     row.ran = Trial::canRun(module);
@@ -40,7 +42,7 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
     if (row.ran && now == seen) {
       row.deviation = lastDeviation;
     } else if (row.ran) {
-      trial.tell("step " + step);
+      trial.tell("step " + step.name, step.number - 1, runs);
       TrialResults results = trial.run(module, trial.options().precision);
       row.deviation = trial.compare(results);
       // A step that mends nothing is not blamed for what came before it.
@@ -65,7 +67,7 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
   Program program = runStages(graph, Stage::Program, compile, {}, afterStep);
   NumericsRow row{"program", compile.backend};
   row.ran = true;
-  trial.tell("the program of backend " + compile.backend);
+  trial.tell("the program of backend " + compile.backend, runs - 1, runs);
   row.deviation = trial.compareBackend(trial.run(std::move(program)));
   table.within &= row.deviation.within;
   table.rows.push_back(std::move(row));

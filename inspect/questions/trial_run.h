@@ -77,8 +77,8 @@ class Trial {
   /// True for the entry points that are run: results are theirs, in order.
   bool runs(mlir::func::FuncOp function) const;
   /// Tells `options.progress`.
-  void tell(const std::string& what) const {
-    if (options_.progress) options_.progress(what);
+  void tell(const std::string& what, size_t done = 0, size_t total = 0) const {
+    if (options_.progress) options_.progress(what, done, total);
   }
 
   const TrialResults& wanted() const { return wanted_; }

@@ -45,8 +45,8 @@ Program Report::compile(const Graph& graph, CompileOptions options) {
         if (stage == Stage::Recorded || stage == Stage::Program)
           impl_->history.add(nameOf(stage), nameOf(stage), module);
       },
-      [&](Stage stage, const std::string& step, mlir::ModuleOp module) {
-        impl_->history.add(nameOf(stage), step, module);
+      [&](const StepDone& step, mlir::ModuleOp module) {
+        impl_->history.add(nameOf(step.stage), step.name, module);
       });
   if (callers) *callers = record;
   return program;

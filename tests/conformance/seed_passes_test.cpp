@@ -32,13 +32,13 @@ class SeedPasses : public ::testing::TestWithParam<Parameter> {
   static int compareSteps(const Graph& graph, const Trial& trial, NumericsMode mode,
                           bool identical) {
     int steps = 0;
-    runStages(graph, Stage::Lowered, {.mode = mode}, {},
-              [&](Stage, const std::string& step, ModuleOp module) {
-                if (!Trial::canRun(module)) return;
-                ++steps;
-                Deviation d = trial.compare(trial.run(module, trial.options().precision));
-                EXPECT_TRUE(d.within && (d.identical || !identical)) << step << ": " << d.where;
-              });
+    runStages(
+        graph, Stage::Lowered, {.mode = mode}, {}, [&](const StepDone& step, ModuleOp module) {
+          if (!Trial::canRun(module)) return;
+          ++steps;
+          Deviation d = trial.compare(trial.run(module, trial.options().precision));
+          EXPECT_TRUE(d.within && (d.identical || !identical)) << step.name << ": " << d.where;
+        });
     return steps;
   }
 };

@@ -88,11 +88,11 @@ TEST_P(ImportedModels, KeepTheirNumbers) {
   for (NumericsMode mode : {NumericsMode::Strict, NumericsMode::Relaxed, NumericsMode::Fast}) {
     int steps = 0;
     runStages(g, Stage::Lowered, {.mode = mode}, {},
-              [&](Stage, const std::string& step, mlir::ModuleOp module) {
+              [&](const StepDone& step, mlir::ModuleOp module) {
                 if (!Trial::canRun(module)) return;
                 ++steps;
                 const Deviation d = trial.compare(trial.run(module, Precision::Float64));
-                EXPECT_TRUE(d.within) << nameOf(mode) << " " << step << ": " << d.where;
+                EXPECT_TRUE(d.within) << nameOf(mode) << " " << step.name << ": " << d.where;
               });
     EXPECT_GE(steps, 6);
     const Deviation d = own.compare(own.run(compile(g, {.backend = "cpu", .mode = mode})));

@@ -128,7 +128,7 @@ int bisectVerb(const ArgumentList& arguments) {
   {
     keepFreedMemory();
     Progress progress("searching " + path);
-    options.trial.progress = [&](const std::string& what) {
+    options.trial.progress = [&](const std::string& what, size_t, size_t) {
       progress.stage("searching " + path + ": " + what);
     };
     result = compiler().bisect(request, options);

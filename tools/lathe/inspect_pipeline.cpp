@@ -53,7 +53,10 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
                   const std::string& bisection, bool json) {
   keepFreedMemory();
   Progress progress("running every step of " + model.path);
-  trial.progress = [&](const std::string& what) { progress.stage(model.path + ": " + what); };
+  trial.progress = [&](const std::string& what, size_t done, size_t total) {
+    progress.stage(model.path + ": " + what);
+    if (total) progress.at(done, total);
+  };
   const NumericsTable table = compiler().checkNumerics(request, trial);
   const char* precision = trial.precision == Precision::Float64 ? "float64" : "own";
   const std::string mode = request.mode.empty() ? "relaxed" : request.mode;

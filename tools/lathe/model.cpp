@@ -289,8 +289,9 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
   ModelRequest request = requestFor(model, flags);
   if (model.files.contains("config.json")) configOf(model);  // tells what it does not obey
   Progress progress("compiling " + model.path);
-  request.progress = [&](const std::string& step) {
+  request.progress = [&](const std::string& step, size_t done, size_t total) {
     progress.stage("compiling " + model.path + ", after " + step);
+    progress.at(done, total);
   };
   return compiler().compile(request);
 }

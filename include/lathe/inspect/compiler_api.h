@@ -36,8 +36,8 @@ struct ModelRequest {
   std::vector<std::string> backendPlugins;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
 
-  /// Told the steps of compile() as they end: "fuse".
-  std::function<void(const std::string& step)> progress = {};
+  /// Told the steps of compile() as they end, "fuse", and how many of how many are done.
+  std::function<void(const std::string& step, size_t done, size_t total)> progress = {};
 };
 
 struct CompilerApi {

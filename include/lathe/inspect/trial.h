@@ -29,8 +29,9 @@ struct TrialOptions {
   uint64_t seed = 0;
   std::string entry = {};   ///< the only entry point that is run; empty: all
   std::string device = {};  ///< where programs run, as SessionOptions::device
-  /// Told what is about to be run: "step fuse".
-  std::function<void(const std::string& what)> progress = {};
+  /// Told what is about to be run, "step fuse", and how many of how many are behind; of 0 where
+  /// nobody knows.
+  std::function<void(const std::string& what, size_t done, size_t total)> progress = {};
   /// Largest |got - want| / (|want| + median of |want|) of a result; 0: the contract of
   /// docs/questions.md.
   double tolerance = 0;

@@ -42,8 +42,15 @@ struct BackendSteps {
 };
 
 using StageObserver = std::function<void(Stage, mlir::ModuleOp)>;
-/// Sees the module after every step; `stage` is the one that the step belongs to.
-using StepObserver = std::function<void(Stage stage, const std::string& step, mlir::ModuleOp)>;
+/// A step that has run.
+struct StepDone {
+  Stage stage;       ///< the one that it belongs to
+  std::string name;  ///< "fuse"
+  size_t number;     ///< from 1
+  size_t of;         ///< how many there are on the way to the last stage that is asked for
+};
+/// Sees the module after every step.
+using StepObserver = std::function<void(const StepDone&, mlir::ModuleOp)>;
 
 /// What a user changes about the pipeline, and who looks on.
 struct PipelineOptions {
