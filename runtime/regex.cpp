@@ -18,11 +18,11 @@ constexpr size_t kMaxPatternBytes = 16384;
 constexpr unsigned long kMaxCalls = 100'000;
 // A match of n characters pushes up to n stack entries: there is room for a megabyte in one match.
 constexpr size_t kMaxStackEntries = 4'000'000, kMinStackEntries = 65'536, kStackPerByte = 4;
-// The engine counts steps back within a search, and tells neither how many there were nor how far
-// it went forward between them. So a search begins with few and gets twice as many when they were
-// not enough, over few starting positions at a time: between the calls the budget is asked.
+// The engine counts steps back within a match, and tells neither how many there were nor how far it
+// went forward between them. So each position is tried by itself, with few of them first and with
+// twice as many when they were not enough: between the calls the budget is asked. A search over a
+// part of the positions would not do: it takes the end of the part for the end of the text.
 constexpr unsigned long kFirstRetries = 256;
-constexpr size_t kStartsPerSearch = 64;
 
 std::string errorText(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
@@ -74,42 +74,36 @@ class Search {
 
   /// The next match at or after `from`, false if there is none. What stops it is in `problem`.
   bool next(size_t from, TextBudget& budget, std::string& problem) {
-    unsigned long retries = kFirstRetries;
-    setRetries(retries);
     while (true) {
-      if (++calls_ % 8 == 0 && budget.isLate()) {
-        problem = "it takes too long";
-        return false;
-      }
-      size_t last = std::min(from + kStartsPerSearch, text_.size());
-      while (last < text_.size() && (uint8_t(text_[last]) & 0xc0) == 0x80) ++last;
-      onig_region_clear(region_.get());
-      const OnigUChar* start = bytes(text_);
-      const int at =
-          onig_search_with_param(regex_, start, start + text_.size(), start + from, start + last,
-                                 region_.get(), ONIG_OPTION_NONE, limits_.get());
-      if (at >= 0) return true;
-      if (at == ONIG_MISMATCH) {
-        if (last == text_.size()) return false;
-        from = last;
-        continue;
-      }
-      const bool early =
-          at == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || at == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
-      if (!early || !budget.retry(retries)) {
-        problem = errorText(at, nullptr);
-        return false;
-      }
-      setRetries(retries *= 2);
+      const int length = matchAt(from, budget, problem);
+      if (length >= 0) return true;
+      if (length != ONIG_MISMATCH || from == text_.size()) return false;
+      nextCodePoint(text_, from);
     }
   }
   size_t begin() const { return size_t(region_->beg[0]); }
   size_t end() const { return size_t(region_->end[0]); }
 
  private:
-  void setRetries(unsigned long count) {
-    onig_set_retry_limit_in_match_of_match_param(limits_.get(), count);
-    onig_set_retry_limit_in_search_of_match_param(limits_.get(), count);
+  // Its length, ONIG_MISMATCH, or what else the engine says, which is in `problem` then.
+  int matchAt(size_t position, TextBudget& budget, std::string& problem) {
+    const OnigUChar* start = bytes(text_);
+    for (unsigned long retries = kFirstRetries;; retries *= 2) {
+      if (++calls_ % 8 == 0 && budget.isLate()) {
+        problem = "it takes too long";
+        return ONIG_ABORT;
+      }
+      onig_set_retry_limit_in_match_of_match_param(limits_.get(), retries);
+      onig_region_clear(region_.get());
+      const int length =
+          onig_match_with_param(regex_, start, start + text_.size(), start + position,
+                                region_.get(), ONIG_OPTION_NONE, limits_.get());
+      if (length >= 0 || length == ONIG_MISMATCH) return length;
+      if (length != ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || !budget.retry(retries)) {
+        problem = errorText(length, nullptr);
+        return length;
+      }
+    }
   }
 
   regex_t* regex_;
