@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include "lathe/runtime/error.h"
+#include "runtime/unicode_classes.h"
 #include "runtime/utf8.h"
 
 namespace lathe {
@@ -15,36 +15,6 @@ namespace {
 // A search costs up to this per byte of text, so it is far below the limit for vocabulary tokens.
 constexpr size_t kMaxContentBytes = 1024;
 constexpr size_t kMaxTokens = 1'000'000;
-
-// The White_Space property of Unicode.
-bool isSpace(char32_t c) {
-  return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
-         c == 0x3000;
-}
-
-// \w of Unicode regular expressions (UTS 18, annex C): letters, marks, digits, connectors, joiners,
-// and the circled letters, which are alphabetic though their category is "symbol".
-bool isWordCharacter(char32_t c) {
-  switch (utf8proc_category(utf8proc_int32_t(c))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:
-      return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
-             (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
-             (c >= 0x1f170 && c <= 0x1f189);
-  }
-}
 
 }  // namespace
 
@@ -86,14 +56,7 @@ AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool n
     const std::string content =
         normalized ? normalizer.apply(token.content, budget) : token.content;
     if (content.empty()) continue;  // normalization left nothing to look for
-    uint32_t node = 0;
-    for (char byte : content) {
-      auto [edge, isNew] =
-          edges_.emplace(uint64_t(node) << 8 | uint8_t(byte), uint32_t(tokenOfNode_.size()));
-      if (isNew) tokenOfNode_.push_back(-1);
-      node = edge->second;
-    }
-    tokenOfNode_[node] = int(tokens_.size());
+    trie_.add(content, int(tokens_.size()));
     tokens_.push_back(token);
   }
 }
@@ -101,15 +64,10 @@ AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool n
 const AddedToken* AddedTokenFinder::longestAt(std::string_view text, size_t position,
                                               size_t& end) const {
   const AddedToken* found = nullptr;
-  uint32_t node = 0;
-  for (size_t i = position; i < text.size(); ++i) {
-    auto edge = edges_.find(uint64_t(node) << 8 | uint8_t(text[i]));
-    if (edge == edges_.end()) break;
-    node = edge->second;
-    if (tokenOfNode_[node] < 0) continue;
-    found = &tokens_[size_t(tokenOfNode_[node])];
-    end = i + 1;
-  }
+  trie_.match(text, position, [&](size_t tokenEnd, int token) {
+    found = &tokens_[size_t(token)];
+    end = tokenEnd;
+  });
   return found;
 }
 
@@ -128,11 +86,11 @@ std::vector<TextOrToken> AddedTokenFinder::split(std::string_view text, bool all
     if (token->special && !allowSpecial) continue;
     if (token->singleWord) {
       size_t next = end;
-      if (begin > 0 && isWordCharacter(codePointBefore(text, begin))) continue;
-      if (end < text.size() && isWordCharacter(nextCodePoint(text, next))) continue;
+      if (begin > 0 && unicode::isWord(codePointBefore(text, begin))) continue;
+      if (end < text.size() && unicode::isWord(nextCodePoint(text, next))) continue;
     }
     if (token->lstrip) {
-      while (begin > done && isSpace(codePointBefore(text, begin))) do
+      while (begin > done && unicode::isWhiteSpace(codePointBefore(text, begin))) do
           --begin;
         while ((uint8_t(text[begin]) & 0xc0) == 0x80);
     }
@@ -140,7 +98,8 @@ std::vector<TextOrToken> AddedTokenFinder::split(std::string_view text, bool all
       // Tokens that are space themselves end in the same run again and again.
       if (end < spaceBegin || end > spaceEnd) {
         spaceBegin = spaceEnd = end;
-        for (size_t next = end; next < text.size() && isSpace(nextCodePoint(text, next));)
+        for (size_t next = end;
+             next < text.size() && unicode::isWhiteSpace(nextCodePoint(text, next));)
           spaceEnd = next;
       }
       end = spaceEnd;

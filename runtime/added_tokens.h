@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The "added_tokens" of tokenizer.json: tokens that are found in the text before anything else.
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lathe/runtime/json_reader.h"
+#include "runtime/byte_trie.h"
 #include "runtime/text_normalizer.h"
 
 namespace lathe {
@@ -46,8 +45,7 @@ class AddedTokenFinder {
   const AddedToken* longestAt(std::string_view text, size_t position, size_t& end) const;
 
   std::vector<AddedToken> tokens_;
-  std::unordered_map<uint64_t, uint32_t> edges_;  // trie: node * 256 + byte to node
-  std::vector<int> tokenOfNode_ = {-1};           // index into tokens_
+  ByteTrie trie_;  // to indices into tokens_
 };
 
 }  // namespace lathe

@@ -2,7 +2,6 @@
 #include "runtime/bpe.h"
 
 #include <algorithm>
-#include <iterator>
 #include <queue>
 #include <tuple>
 
@@ -31,56 +30,19 @@ using Candidate = std::tuple<uint32_t, int, int>;  // rank, position, id of the 
 }  // namespace
 
 Bpe::Bpe(const JsonValue& json) {
-  // First of all: models of other kinds have other keys.
-  if (auto type = json.find("type"); type && type->asString() != "BPE")
-    throw type->error("model " + inQuotes(type->asString()) + " is not supported, expected BPE",
-                      ErrorCode::Unsupported);
   refuseUnknownKeys(
       json, {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
              "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
-  auto refuse = [&](const JsonValue& value) {
-    throw value.error("not supported, got " + value.show(), ErrorCode::Unsupported);
-  };
-  if (auto dropout = json.find("dropout"); dropout && dropout->asDouble() != 0) refuse(*dropout);
-  for (std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (auto affix = json.find(key); affix && !affix->asString().empty()) refuse(*affix);
+  if (auto dropout = json.find("dropout"); dropout && dropout->asDouble() != 0)
+    throw dropout->error("not supported, got " + dropout->show(), ErrorCode::Unsupported);
+  if (auto prefix = json.find("continuing_subword_prefix")) continuingPrefix_ = prefix->asString();
+  if (auto suffix = json.find("end_of_word_suffix")) endSuffix_ = suffix->asString();
   if (auto flag = json.find("fuse_unk")) fuseUnknown_ = flag->asBool();
   if (auto flag = json.find("ignore_merges")) ignoreMerges_ = flag->asBool();
-  readVocabulary(json.at("vocab"));
+  readVocabulary(json.at("vocab"), kMaxTokenBytes);
   readMerges(json.at("merges"));
-  if (auto flag = json.find("byte_fallback"); flag && flag->asBool()) {
-    bytes_.emplace();
-    for (size_t byte = 0; byte < 256; ++byte) {
-      auto it = vocabulary_.find(fmt::format("<0x{:02X}>", byte));
-      (*bytes_)[byte] = it == vocabulary_.end() ? -1 : it->second;
-    }
-  }
-  if (auto token = json.find("unk_token")) {
-    auto it = vocabulary_.find(token->asString());
-    if (it == vocabulary_.end())
-      throw token->error(inQuotes(token->asString()) + " is not in the vocabulary");
-    unknown_ = it->second;
-  }
-}
-
-void Bpe::readVocabulary(const JsonValue& vocab) {
-  if (!vocab.isObject()) throw vocab.error("expected an object of tokens, got " + vocab.show());
-  vocabulary_.reserve(vocab.size());
-  std::unordered_map<int, std::string_view> tokenOf;
-  tokenOf.reserve(vocab.size());
-  for (size_t i = 0; i < vocab.size(); ++i) {
-    auto [token, value] = vocab.member(i);
-    if (token.empty()) throw vocab.error("the vocabulary has an empty token");
-    if (token.size() > kMaxTokenBytes)
-      throw vocab.error(
-          fmt::format("a token of {} bytes, expected at most {}", token.size(), kMaxTokenBytes));
-    int id = int(value.asInt(0, kMaxTokenId));
-    auto [it, isNew] = tokenOf.emplace(id, token);
-    if (!isNew)
-      throw vocab.error(fmt::format("tokens {} and {} have the same id {}", inQuotes(it->second),
-                                    inQuotes(token), id));
-    vocabulary_.emplace(token, id);
-  }
+  if (auto flag = json.find("byte_fallback"); flag && flag->asBool()) bytes_ = byteTokens();
+  if (auto token = json.find("unk_token")) unknown_ = idOfToken(*token);
 }
 
 void Bpe::readMerges(const JsonValue& merges) {
@@ -110,7 +72,8 @@ void Bpe::readMerges(const JsonValue& merges) {
       return it->second;
     };
     int leftId = idOf(left), rightId = idOf(right);
-    int id = idOf(std::string(left) += right);
+    int id =
+        idOf(std::string(left) += right.substr(std::min(right.size(), continuingPrefix_.size())));
     // As in the library that writes these files, the last of equal merges counts.
     merges_.insert_or_assign(pairKey(leftId, rightId), Merge{uint32_t(i), id});
   }
@@ -121,12 +84,13 @@ const Bpe::Merge* Bpe::findMerge(int left, int right) const {
   return it == merges_.end() ? nullptr : &it->second;
 }
 
-bool Bpe::appendBytes(std::string_view character, std::vector<int>& ids) const {
-  auto idOf = [&](char byte) { return (*bytes_)[uint8_t(byte)]; };
-  if (!bytes_ || std::ranges::any_of(character, [&](char byte) { return idOf(byte) < 0; }))
-    return false;
-  std::ranges::transform(character, std::back_inserter(ids), idOf);
-  return true;
+std::optional<int> Bpe::findCharacter(std::string_view character, bool isFirst, bool isLast) const {
+  if ((isFirst || continuingPrefix_.empty()) && (!isLast || endSuffix_.empty()))
+    return find(character);
+  std::string spelling = isFirst ? "" : continuingPrefix_;
+  spelling += character;
+  if (isLast) spelling += endSuffix_;
+  return find(spelling);
 }
 
 std::vector<int> Bpe::characters(std::string_view word) const {
@@ -139,18 +103,14 @@ std::vector<int> Bpe::characters(std::string_view word) const {
     const size_t begin = i;
     nextCodePoint(word, i);
     const std::string_view character = word.substr(begin, i - begin);
-    if (auto it = vocabulary_.find(character); it != vocabulary_.end()) {
+    if (auto id = findCharacter(character, begin == 0, i == word.size())) {
       if (waiting) ids.push_back(*unknown_);
       waiting = false;
-      ids.push_back(it->second);
+      ids.push_back(*id);
       continue;
     }
-    if (appendBytes(character, ids)) continue;
-    if (!unknown_)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("the tokenizer has no token for the character {} and no unknown token",
-                      inQuotes(character)));
+    if (bytes_ && appendByteTokens(*bytes_, character, ids)) continue;
+    if (!unknown_) failWithoutToken("character", character);
     if (waiting && !fuseUnknown_) ids.push_back(*unknown_);
     waiting = true;
   }
@@ -160,7 +120,7 @@ std::vector<int> Bpe::characters(std::string_view word) const {
 
 void Bpe::encode(std::string_view word, std::vector<int>& ids) const {
   if (ignoreMerges_) {
-    if (auto it = vocabulary_.find(word); it != vocabulary_.end()) return ids.push_back(it->second);
+    if (auto id = find(word)) return ids.push_back(*id);
   }
   std::vector<Symbol> symbols;
   for (int id : characters(word)) {

@@ -3,51 +3,40 @@
 // The BPE "model" of tokenizer.json: a word to token ids by merging neighbours, best rank first.
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "lathe/runtime/json_reader.h"
+#include "runtime/tokenizer_model.h"
 
 namespace lathe {
 
-struct StringHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-};
-using Vocabulary = std::unordered_map<std::string, int, StringHash, std::equal_to<>>;
-
-class Bpe {
+class Bpe final : public TokenizerModel {
  public:
-  Bpe() = default;
-  /// Throws Error(InvalidFile) for ids that are negative or used twice, merges of pieces that are
-  /// not in the vocabulary, and tokens that are empty or huge; Error(Unsupported) for other models,
-  /// dropout, and prefixes or suffixes within words.
+  /// Throws Error(InvalidFile) for merges of pieces that are not in the vocabulary, and
+  /// Error(Unsupported) for dropout, which makes the ids of a text random.
   explicit Bpe(const JsonValue& json);
 
-  const Vocabulary& vocabulary() const { return vocabulary_; }
-  /// Appends the ids of `word`. O(n log n) in its length. Error(InvalidArgument) for a character
-  /// that is not in the vocabulary of a model without an unknown token.
-  void encode(std::string_view word, std::vector<int>& ids) const;
+  /// O(n log n) in the word's length.
+  void encode(std::string_view word, std::vector<int>& ids) const override;
 
  private:
   struct Merge {
     uint32_t rank;
     int id;
   };
-  void readVocabulary(const JsonValue& vocab);
   void readMerges(const JsonValue& merges);
   const Merge* findMerge(int left, int right) const;
+  std::optional<int> findCharacter(std::string_view character, bool isFirst, bool isLast) const;
   std::vector<int> characters(std::string_view word) const;
-  bool appendBytes(std::string_view character, std::vector<int>& ids) const;
 
-  Vocabulary vocabulary_;
   std::unordered_map<uint64_t, Merge> merges_;  // key: left id, right id
+  // What characters carry in the vocabulary that do not begin a word, or end one ("</w>").
+  std::string continuingPrefix_, endSuffix_;
   std::optional<int> unknown_;
-  std::optional<std::array<int, 256>> bytes_;  // ids of "<0x00>" to "<0xFF>", -1 for none
+  std::optional<std::array<int, 256>> bytes_;
   bool fuseUnknown_ = false;
   bool ignoreMerges_ = false;
 };

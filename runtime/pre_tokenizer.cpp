@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
-#include <utf8proc.h>
-
 #include "lathe/runtime/error.h"
 #include "runtime/byte_level.h"
 #include "runtime/text_normalizer.h"
+#include "runtime/unicode_classes.h"
 #include "runtime/utf8.h"
 
 namespace lathe {
@@ -17,23 +16,71 @@ namespace {
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-bool isNumeric(char32_t c) {
-  utf8proc_category_t category = utf8proc_category(utf8proc_int32_t(c));
-  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
-         category == UTF8PROC_CATEGORY_NO;
-}
-
-std::vector<TextRange> findDigits(std::string_view text) {
+std::vector<TextRange> findCharacters(std::string_view text, bool (*isMatch)(char32_t)) {
   std::vector<TextRange> ranges;
   size_t done = 0;
   for (size_t i = 0; i < text.size();) {
     const size_t begin = i;
-    if (!isNumeric(nextCodePoint(text, i))) continue;
+    if (!isMatch(nextCodePoint(text, i))) continue;
     if (begin > done) ranges.push_back({done, begin, false});
     ranges.push_back({begin, i, true});
     done = i;
   }
   if (done < text.size()) ranges.push_back({done, text.size(), false});
+  return ranges;
+}
+
+// \w+ and [^\w\s]+ apart; what matches is the space between them.
+std::vector<TextRange> findWords(std::string_view text) {
+  std::vector<TextRange> ranges;
+  int previous = -1;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
+    const char32_t c = nextCodePoint(text, i);
+    const int kind = unicode::isWord(c) ? 0 : unicode::isWhiteSpace(c) ? 1 : 2;
+    if (kind == previous)
+      ranges.back().end = i;
+    else
+      ranges.push_back({begin, i, kind == 1});
+    previous = kind;
+  }
+  return ranges;
+}
+
+// As the library that writes these files: kana belongs to Han, and what has no script to the text
+// before it; in front of the first text it is left out.
+std::vector<TextRange> findScripts(std::string_view text) {
+  static const std::optional<uint8_t> han = unicode::scriptOf(0x4e00),
+                                      hiragana = unicode::scriptOf(0x3042),
+                                      katakana = unicode::scriptOf(0x30a2);
+  std::vector<TextRange> ranges;
+  std::optional<uint8_t> previous;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
+    const char32_t c = nextCodePoint(text, i);
+    std::optional<uint8_t> script = unicode::scriptOf(c);
+    if (script == hiragana || script == katakana || c == 0x30fc) script = han;
+    if (ranges.empty() && !script) {
+      ranges.push_back({begin, i, true});
+    } else if (script && script != previous) {
+      ranges.push_back({begin, i, false});
+    } else {
+      ranges.back().end = i;
+    }
+    if (script) previous = script;
+  }
+  return ranges;
+}
+
+std::vector<TextRange> findPieces(std::string_view text, size_t characters) {
+  std::vector<TextRange> ranges;
+  size_t count = 0, begin = 0;
+  for (size_t i = 0; i < text.size();) {
+    nextCodePoint(text, i);
+    if (++count % characters != 0 && i < text.size()) continue;
+    ranges.push_back({begin, i, false});
+    begin = i;
+  }
   return ranges;
 }
 
@@ -69,39 +116,71 @@ void PreTokenizer::add(const JsonValue& json) {
     step.cuts = flag("use_regex", true);
     if (step.cuts) step.regex.emplace(kGpt2Pattern, json.where());
     addStep(std::move(step), json);
-  } else if (type == "Digits") {
-    refuseUnknownKeys(json, {"type", "individual_digits"});
-    Behavior behavior =
-        flag("individual_digits", false) ? Behavior::Isolated : Behavior::Contiguous;
-    addStep({.kind = Step::Kind::Digits, .behavior = behavior}, json);
   } else if (type == "Split") {
     refuseUnknownKeys(json, {"type", "pattern", "behavior", "invert"});
     addSplit(json);
   } else if (type == "Metaspace") {
     addMetaspace(json);
-  } else {
-    throw json.at("type").error("pre-tokenizer " + inQuotes(type) +
-                                    " is not supported, expected ByteLevel, Split, Digits, "
-                                    "Metaspace or Sequence",
-                                ErrorCode::Unsupported);
+  } else if (!addClass(type, json)) {
+    throw json.at("type").error(
+        "pre-tokenizer " + inQuotes(type) +
+            " is not supported, expected BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, "
+            "FixedLength, Metaspace, Punctuation, Sequence, Split, UnicodeScripts, Whitespace or "
+            "WhitespaceSplit",
+        ErrorCode::Unsupported);
   }
 }
 
+// Stages that look at characters one by one.
+bool PreTokenizer::addClass(const std::string& type, const JsonValue& json) {
+  auto refuseOtherKeys = [&](std::string_view key) { refuseUnknownKeys(json, {"type", key}); };
+  auto addOf = [&](Behavior behavior, bool (*isMatch)(char32_t)) {
+    addStep({.behavior = behavior, .isMatch = isMatch}, json);
+  };
+  if (type == "Digits") {
+    refuseOtherKeys("individual_digits");
+    auto flag = json.find("individual_digits");
+    addOf(flag && flag->asBool() ? Behavior::Isolated : Behavior::Contiguous, unicode::isNumeric);
+  } else if (type == "Punctuation") {
+    refuseOtherKeys("behavior");
+    auto behavior = json.find("behavior");
+    addOf(behavior ? behaviorOf(*behavior) : Behavior::Isolated, unicode::isPunctuation);
+  } else if (type == "WhitespaceSplit") {
+    refuseOtherKeys("type");
+    addOf(Behavior::Removed, unicode::isWhiteSpace);
+  } else if (type == "BertPreTokenizer") {
+    refuseOtherKeys("type");
+    addOf(Behavior::Removed, unicode::isWhiteSpace);
+    addOf(Behavior::Isolated, unicode::isPunctuation);
+  } else if (type == "Whitespace" || type == "UnicodeScripts") {
+    refuseOtherKeys("type");
+    addStep({.behavior = Behavior::Removed, .find = type == "Whitespace" ? findWords : findScripts},
+            json);
+  } else if (type == "CharDelimiterSplit") {
+    refuseOtherKeys("delimiter");
+    const JsonValue delimiter = json.at("delimiter");
+    addStep({.behavior = Behavior::Removed, .literal = oneCharacter(delimiter)}, json);
+  } else if (type == "FixedLength") {
+    refuseOtherKeys("length");
+    addStep({.length = size_t(json.at("length").asInt(1))}, json);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+PreTokenizer::Behavior PreTokenizer::behaviorOf(const JsonValue& json) {
+  const std::string& name = json.asString();
+  if (name == "Isolated") return Behavior::Isolated;
+  if (name == "Removed") return Behavior::Removed;
+  if (name == "MergedWithPrevious") return Behavior::MergedWithPrevious;
+  if (name == "MergedWithNext") return Behavior::MergedWithNext;
+  if (name == "Contiguous") return Behavior::Contiguous;
+  throw json.error("unknown behavior " + inQuotes(name));
+}
+
 void PreTokenizer::addSplit(const JsonValue& json) {
-  Step step{.kind = Step::Kind::Split};
-  const std::string& behavior = json.at("behavior").asString();
-  if (behavior == "Isolated")
-    step.behavior = Behavior::Isolated;
-  else if (behavior == "Removed")
-    step.behavior = Behavior::Removed;
-  else if (behavior == "MergedWithPrevious")
-    step.behavior = Behavior::MergedWithPrevious;
-  else if (behavior == "MergedWithNext")
-    step.behavior = Behavior::MergedWithNext;
-  else if (behavior == "Contiguous")
-    step.behavior = Behavior::Contiguous;
-  else
-    throw json.at("behavior").error("unknown behavior " + inQuotes(behavior));
+  Step step{.behavior = behaviorOf(json.at("behavior"))};
   if (auto invert = json.find("invert")) step.invert = invert->asBool();
   JsonValue pattern = json.at("pattern");
   refuseUnknownKeys(pattern, {"String", "Regex"});
@@ -119,10 +198,7 @@ void PreTokenizer::addMetaspace(const JsonValue& json) {
   refuseUnknownKeys(
       json, {"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"});
   Step step{.kind = Step::Kind::Metaspace, .behavior = Behavior::MergedWithNext};
-  step.literal = json.at("replacement").asString();
-  size_t end = 0;
-  if (step.literal.empty() || (nextCodePoint(step.literal, end), end != step.literal.size()))
-    throw json.at("replacement").error("expected one character, got " + inQuotes(step.literal));
+  step.literal = oneCharacter(json.at("replacement"));
   step.prefix = Prefix::Always;
   if (auto scheme = json.find("prepend_scheme")) {
     const std::string& name = scheme->asString();
@@ -150,9 +226,11 @@ void PreTokenizer::addStep(Step step, const JsonValue& json) {
 
 std::vector<TextRange> PreTokenizer::findMatches(const Step& step, std::string_view word,
                                                  TextBudget& budget) {
-  std::vector<TextRange> ranges = step.kind == Step::Kind::Digits ? findDigits(word)
-                                  : step.regex                    ? step.regex->split(word, budget)
-                                                                  : findLiteral(word, step.literal);
+  std::vector<TextRange> ranges = step.find      ? step.find(word)
+                                  : step.isMatch ? findCharacters(word, step.isMatch)
+                                  : step.length  ? findPieces(word, step.length)
+                                  : step.regex   ? step.regex->split(word, budget)
+                                                 : findLiteral(word, step.literal);
   if (step.invert)
     for (TextRange& range : ranges) range.matched = !range.matched;
   return ranges;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The "pre_tokenizer" stage of tokenizer.json: cuts text into the words that BPE merges within.
+// The "pre_tokenizer" stage of tokenizer.json: cuts text into the words that the model
+// sees one by one.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ class PreTokenizer {
  public:
   /// One word: the whole text.
   PreTokenizer() = default;
-  /// ByteLevel, Split, Digits, Metaspace and Sequence; another stage is Error(Unsupported).
+  /// Every stage of Hugging Face's tokenizers 0.23; another is Error(Unsupported).
   explicit PreTokenizer(const JsonValue& json) { add(json); }
 
   /// The words of valid UTF-8 `text`, none empty, spelled as the vocabulary spells them. `first`:
@@ -30,17 +31,23 @@ class PreTokenizer {
     bool first;  // nothing stands in front of it
   };
   struct Step {
-    enum class Kind { ByteLevel, Split, Digits, Metaspace } kind;
+    enum class Kind { ByteLevel, Split, Metaspace } kind = Kind::Split;
     Behavior behavior = Behavior::Isolated;
     bool invert = false;
     Prefix prefix = Prefix::Never;  // a space, or what stands for one
     bool cuts = true;
-    std::optional<Regex> regex;
-    std::string literal;  // of Metaspace: what stands for a space
-    std::string where;    // "FILE: KEY.PATH", for errors
+    // Where to cut, one of these.
+    std::optional<Regex> regex = {};
+    std::string literal = {};             // of Metaspace: what stands for a space
+    bool (*isMatch)(char32_t) = nullptr;  // each such character
+    std::vector<TextRange> (*find)(std::string_view) = nullptr;
+    size_t length = 0;       // every so many characters
+    std::string where = {};  // "FILE: KEY.PATH", for errors
   };
   void add(const JsonValue& json);
+  bool addClass(const std::string& type, const JsonValue& json);
   void addSplit(const JsonValue& json);
+  static Behavior behaviorOf(const JsonValue& json);
   void addMetaspace(const JsonValue& json);
   void addStep(Step step, const JsonValue& json);
   static std::string spell(const Step& step, Word word, TextBudget& budget);

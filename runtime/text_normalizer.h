@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The "normalizer" stage of tokenizer.json.
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lathe/runtime/json_reader.h"
+#include "runtime/charsmap.h"
 #include "runtime/regex.h"
 
 namespace lathe {
@@ -15,7 +17,7 @@ class TextNormalizer {
  public:
   /// Does nothing.
   TextNormalizer() = default;
-  /// NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence; another stage is Error(Unsupported).
+  /// Every stage of Hugging Face's tokenizers 0.23; another is Error(Unsupported).
   explicit TextNormalizer(const JsonValue& json) { add(json); }
 
   /// Valid UTF-8 in, valid UTF-8 out. Throws Error(InvalidFile) naming the stage that spends more
@@ -24,14 +26,19 @@ class TextNormalizer {
 
  private:
   struct Step {
-    enum class Kind { Unicode, Prepend, Replace } kind;
-    std::string where;           // "FILE: KEY.PATH", for errors
-    int unicodeOptions = 0;      // of utf8proc
-    std::string text;            // to prepend or to put in place
-    std::string literal;         // to replace
-    std::optional<Regex> regex;  // to replace
+    enum class Kind { Unicode, Prepend, Replace, Characters, Strip, Charsmap, Bytes } kind;
+    std::string where;                                 // "FILE: KEY.PATH", for errors
+    int unicodeOptions = 0;                            // of utf8proc
+    std::string text = {};                             // to prepend or to put in place
+    std::string literal = {};                          // to replace
+    std::optional<Regex> regex = {};                   // to replace
+    void (*change)(std::string&, char32_t) = nullptr;  // appends what a character becomes
+    bool left = false, right = false;                  // where to strip
+    std::shared_ptr<const Charsmap> charsmap = {};
   };
   void add(const JsonValue& json);
+  void addBert(const JsonValue& json);
+  void addStep(Step step, const JsonValue& json);
   static std::string replace(const Step& step, const std::string& text, TextBudget& budget);
 
   std::vector<Step> steps_;
@@ -46,5 +53,7 @@ inline constexpr int64_t kMaxTokenId = 2147483646;
 /// Throws Error(InvalidFile) naming the first key of `json` that is not in `known`: a key that is
 /// not understood could change the tokens.
 void refuseUnknownKeys(const JsonValue& json, std::initializer_list<std::string_view> known);
+/// The text, if it is one character.
+const std::string& oneCharacter(const JsonValue& json);
 
 }  // namespace lathe

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The "decoder" stage of tokenizer.json: tokens back to bytes, one after the other.
-#include <cstdint>
+// The "decoder" stage of tokenizer.json: tokens back to text, one after the other.
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,38 +11,63 @@
 
 namespace lathe {
 
+/// A chain of steps. Each takes the tokens of the one before it as they come, gives on what no
+/// later token can change, and holds back the rest.
 class TokenDecoder {
  public:
   /// Of a file without the stage: tokens as they are, a space between two.
-  TokenDecoder() = default;
-  /// ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and sequences of them in an order
-  /// that can be followed token by token; another is Error(Unsupported).
+  TokenDecoder();
+  /// Every stage of Hugging Face's tokenizers 0.23; another is Error(Unsupported), and so are
+  /// stages that need single tokens behind ByteLevel or Fuse, which make one token of all.
   explicit TokenDecoder(const JsonValue& json);
 
-  /// What a token stands for, wherever it stands.
-  struct Spelling {
-    std::string text;
-    std::optional<uint8_t> byte;  ///< "<0x0A>": one byte of a character that has no token
-  };
-  Spelling spell(const std::string& token, TextBudget& budget) const;
+  /// What a token is to the first step that depends on where it stands.
+  std::string spell(const std::string& token, TextBudget& budget) const;
 
-  /// Appends to `out` what is certain once `token` is there.
-  void push(const Spelling& token, DecoderPlace& place, std::string& out) const;
-  /// Appends what the end makes certain.
+  /// Appends to `out`, which stays valid UTF-8, what is certain once a token that was spelled
+  /// `text` is there.
+  void push(const std::string& text, DecoderPlace& place, std::string& out) const;
+  /// Appends what the end makes certain; `place` is then as new.
   void finish(DecoderPlace& place, std::string& out) const;
 
  private:
-  void add(const JsonValue& json);
-  void addText(std::string text, DecoderPlace& place, std::string& out) const;
+  struct Step {
+    enum class Kind {
+      Spaces,        // between tokens
+      Replace,       // in each token, or in the one that was fused
+      Bytes,         // ByteLevel
+      ByteFallback,  // "<0x0A>"
+      Fuse,
+      Metaspace,
+      WordPiece,
+      Suffix,  // BPEDecoder
+      Ctc,
+      Strip
+    } kind;
+    bool fused = false;  // what comes are pieces of one token
+    std::string where = {};
+    std::optional<TextNormalizer> replace = {};
+    std::string text = {};     // what is looked for
+    std::string content = {};  // what it becomes
+    size_t start = 0, stop = 0;
+    bool flag = false;  // Metaspace: the first token's goes; WordPiece, CTC: tidy up
+  };
+  using State = DecoderPlace::Step;
 
-  bool spaces_ = true;  // between tokens
-  bool byteLevel_ = false, byteFallback_ = false, fused_ = false;
-  std::vector<TextNormalizer> replacements_;
-  std::string metaspace_;  // stands for a space; of the first token it is dropped
-  bool dropFirst_ = false;
-  std::string strip_;  // the character that is taken away at the beginning of each text
-  size_t stripCount_ = 0;
-  bool stripFused_ = false;  // of the whole text, else of each token
+  void add(const JsonValue& json);
+  void addStrip(const JsonValue& json);
+  bool readKind(const std::string& type, const JsonValue& json, Step& step) const;
+  void addStep(Step step, const JsonValue& json);
+  bool isFused() const;
+
+  void feed(size_t step, std::string piece, DecoderPlace& place, std::string& out) const;
+  // Gives on what a step holds.
+  void end(size_t step, DecoderPlace& place, std::string& out) const;
+  static std::string replaceFused(const Step& step, std::string piece, State& state);
+  static std::string stripFused(const Step& step, std::string piece, State& state);
+
+  std::vector<Step> steps_;
+  size_t spelled_ = 0;  // steps at the beginning that `spell` has done
 };
 
 }  // namespace lathe

@@ -8,38 +8,38 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "runtime/added_tokens.h"
-#include "runtime/bpe.h"
 #include "runtime/mapped_file.h"
+#include "runtime/post_processor.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"
 #include "runtime/token_decoder.h"
+#include "runtime/tokenizer_model.h"
 #include "runtime/utf8.h"
 
 namespace lathe {
 
 struct Tokenizer::Data {
-  Bpe bpe;
+  std::unique_ptr<const TokenizerModel> model;
   TextNormalizer normalizer;
   PreTokenizer preTokenizer;
   AddedTokenFinder rawTokens, normalizedTokens;
-  std::vector<int> prefix, suffix;  // what the template puts around a text
-  Vocabulary ids;                   // model and added tokens together
+  PostProcessor postProcessor;
+  Vocabulary ids;  // model and added tokens together
   std::vector<std::string> tokens;
   TokenDecoder decoder;
-  std::vector<TokenDecoder::Spelling> spellings;  // what each token decodes to
+  std::vector<std::string> spellings;  // of each token for the decoder
   std::vector<bool> special;
 
   void addVocabulary(const JsonValue& model, const JsonValue& added,
                      const std::vector<AddedToken>& addedTokens);
-  void readPostProcessor(const JsonValue& json);
-  void readTemplate(const JsonValue& json);
   void readSpellings(const std::vector<AddedToken>& addedTokens);
   void checkId(int id) const;
+  std::vector<int> encode(std::string_view text, bool allowSpecialText) const;
 };
 
 void Tokenizer::Data::addVocabulary(const JsonValue& model, const JsonValue& added,
                                     const std::vector<AddedToken>& addedTokens) {
-  ids = bpe.vocabulary();
+  ids = this->model->vocabulary();
   std::unordered_map<int, std::string_view> tokenOf;
   tokenOf.reserve(ids.size());
   for (auto& [token, id] : ids) tokenOf.emplace(id, token);
@@ -66,45 +66,6 @@ void Tokenizer::Data::addVocabulary(const JsonValue& model, const JsonValue& add
   }
   special.resize(tokens.size());
   for (const AddedToken& token : addedTokens) special[size_t(token.id)] = token.special;
-}
-
-void Tokenizer::Data::readTemplate(const JsonValue& json) {
-  refuseUnknownKeys(json, {"type", "single", "pair", "special_tokens"});
-  JsonValue single = json.at("single");
-  std::vector<int> before, after;
-  bool text = false;
-  for (size_t i = 0; i < single.size(); ++i) {
-    JsonValue piece = single.at(i);
-    if (auto sequence = piece.find("Sequence")) {
-      if (text || sequence->at("id").asString() != "A")
-        throw piece.error("expected the sequence A exactly once");
-      text = true;
-      continue;
-    }
-    const std::string& name = piece.at("SpecialToken").at("id").asString();
-    auto entry = json.at("special_tokens").find(name);
-    if (!entry)
-      throw piece.error("special token " + inQuotes(name) + " is not listed in special_tokens");
-    JsonValue list = entry->at("ids");
-    for (size_t k = 0; k < list.size(); ++k)
-      (text ? after : before).push_back(int(list.at(k).asInt(0, int64_t(tokens.size()) - 1)));
-  }
-  if (!text) throw single.error("expected the sequence A exactly once");
-  prefix.insert(prefix.begin(), before.begin(), before.end());
-  suffix.insert(suffix.end(), after.begin(), after.end());
-}
-
-void Tokenizer::Data::readPostProcessor(const JsonValue& json) {
-  const std::string& type = json.at("type").asString();
-  if (type == "ByteLevel") return;  // concerns character offsets, which are not computed here
-  if (type == "TemplateProcessing") return readTemplate(json);
-  if (type != "Sequence")
-    throw json.at("type").error("post-processor " + inQuotes(type) +
-                                    " is not supported, expected ByteLevel, TemplateProcessing or "
-                                    "Sequence",
-                                ErrorCode::Unsupported);
-  JsonValue list = json.at("processors");
-  for (size_t i = 0; i < list.size(); ++i) readPostProcessor(list.at(i));
 }
 
 void Tokenizer::Data::readSpellings(const std::vector<AddedToken>& addedTokens) {
@@ -144,7 +105,7 @@ Tokenizer Tokenizer::read(const JsonValue& root) {
                            "pre_tokenizer", "post_processor", "decoder", "model"});
   JsonValue model = root.at("model");
   auto data = std::make_shared<Data>();
-  data->bpe = Bpe(model);
+  data->model = readTokenizerModel(model);
   if (auto stage = root.find("normalizer")) data->normalizer = TextNormalizer(*stage);
   if (auto stage = root.find("pre_tokenizer")) data->preTokenizer = PreTokenizer(*stage);
   std::vector<AddedToken> added;
@@ -156,43 +117,54 @@ Tokenizer Tokenizer::read(const JsonValue& root) {
   TextBudget budget(2 * contents);
   data->rawTokens = AddedTokenFinder(added, false, data->normalizer, budget);
   data->normalizedTokens = AddedTokenFinder(added, true, data->normalizer, budget);
-  if (auto stage = root.find("post_processor")) data->readPostProcessor(*stage);
+  if (auto stage = root.find("post_processor"))
+    data->postProcessor = PostProcessor(*stage, int64_t(data->tokens.size()));
   if (auto stage = root.find("decoder")) data->decoder = TokenDecoder(*stage);
   data->readSpellings(added);
   return Tokenizer(std::move(data));
 }
 
-std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+std::vector<int> Tokenizer::Data::encode(std::string_view text, bool allowSpecialText) const {
   if (size_t at = findInvalidUtf8(text); at != text.npos)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("expected valid UTF-8, got the byte 0x{:02x} at position {}",
                             uint8_t(text[at]), at));
-  const Data& d = data();
   TextBudget budget(text.size());
-  std::vector<int> ids;
-  if (options.addSpecialTokens) ids = d.prefix;
+  std::vector<int> result;
   bool first = true;
-  for (const TextOrToken& raw : d.rawTokens.split(text, options.allowSpecialText)) {
+  for (const TextOrToken& raw : rawTokens.split(text, allowSpecialText)) {
     if (raw.token >= 0) {
       first = false;
-      ids.push_back(raw.token);
+      result.push_back(raw.token);
       continue;
     }
-    const std::string normalized = d.normalizer.apply(std::string(raw.text), budget);
-    for (const TextOrToken& piece :
-         d.normalizedTokens.split(normalized, options.allowSpecialText)) {
+    const std::string normalized = normalizer.apply(std::string(raw.text), budget);
+    for (const TextOrToken& piece : normalizedTokens.split(normalized, allowSpecialText)) {
       if (piece.token >= 0) {
-        ids.push_back(piece.token);
+        result.push_back(piece.token);
         first = false;
         continue;
       }
-      for (const std::string& word : d.preTokenizer.split(std::string(piece.text), first, budget))
-        d.bpe.encode(word, ids);
+      for (const std::string& word : preTokenizer.split(std::string(piece.text), first, budget))
+        model->encode(word, result);
       first = false;
     }
   }
-  if (options.addSpecialTokens) ids.insert(ids.end(), d.suffix.begin(), d.suffix.end());
-  return ids;
+  return result;
+}
+
+std::vector<int> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  const Data& d = data();
+  std::vector<int> ids = d.encode(text, options.allowSpecialText);
+  return options.addSpecialTokens ? d.postProcessor.wrap(ids) : ids;
+}
+
+PairEncoding Tokenizer::encodePair(std::string_view first, std::string_view second,
+                                   const EncodeOptions& options) const {
+  const Data& d = data();
+  return (options.addSpecialTokens ? d.postProcessor : PostProcessor())
+      .wrapPair(d.encode(first, options.allowSpecialText),
+                d.encode(second, options.allowSpecialText));
 }
 
 std::string Tokenizer::decode(std::span<const int> ids, bool skipSpecial) const {
@@ -234,18 +206,14 @@ std::string StreamDecoder::push(int id) {
   const Tokenizer::Data& d = tokenizer_.data();
   d.checkId(id);
   if (skipSpecial_ && d.special[size_t(id)]) return "";
-  d.decoder.push(d.spellings[size_t(id)], place_, pending_);
-  const size_t ready = pending_.size() - unfinishedUtf8(pending_);
-  std::string text = replaceInvalidUtf8(std::string_view(pending_).substr(0, ready));
-  pending_.erase(0, ready);
+  std::string text;
+  d.decoder.push(d.spellings[size_t(id)], place_, text);
   return text;
 }
 
 std::string StreamDecoder::finish() {
-  tokenizer_.data().decoder.finish(place_, pending_);
-  std::string text = replaceInvalidUtf8(pending_);
-  pending_.clear();
-  place_ = {};
+  std::string text;
+  tokenizer_.data().decoder.finish(place_, text);
   return text;
 }
 

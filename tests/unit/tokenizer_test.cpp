@@ -25,7 +25,8 @@ class GoldenTokenizer : public testing::TestWithParam<const char*> {
   Tokenizer tokenizer_ = Tokenizer::load(goldenPath(std::string(GetParam()) + ".json"));
   json cases_ = golden(std::string(GetParam()) + "_cases.json");
 };
-INSTANTIATE_TEST_SUITE_P(Files, GoldenTokenizer, testing::Values("gpt2", "llama2", "llama3"));
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTokenizer,
+                         testing::Values("gpt2", "llama2", "llama3", "bert", "t5"));
 
 TEST_P(GoldenTokenizer, EncodesAsTheLibraryDoes) {
   ASSERT_GE(cases_["encode"].size(), 500u);
@@ -93,6 +94,36 @@ TEST(Tokenizer, EveryStageOfSentencePieceEncodesAsTheLibraryDoes) {
   EXPECT_GT(checkStages("llama2.json", "metaspace_cases.json"), 250u);
 }
 
+TEST(Tokenizer, EveryStageThatLooksAtCharactersEncodesAsTheLibraryDoes) {
+  EXPECT_GT(checkStages("gpt2.json", "character_cases.json"), 350u);
+}
+TEST(Tokenizer, EveryDecoderDecodesAsTheLibraryDoes) {
+  EXPECT_GT(checkStages("bert.json", "decoder_cases.json"), 150u);
+}
+
+TEST(Tokenizer, EncodesPairsAsTheLibraryDoes) {
+  size_t pairs = 0;
+  for (auto& variant : golden("pair_cases.json")) {
+    json file = golden(variant["file"].get<std::string>() + ".json");
+    for (auto& [key, value] : variant["patch"].items()) file[key] = value;
+    const Tokenizer tokenizer = Tokenizer::parse(file.dump(), "variant");
+    for (auto& c : variant["cases"]) {
+      const std::string first = c[0].get<std::string>();
+      const auto ids = c[2].get<std::vector<int>>();
+      if (c[1].is_null()) {
+        EXPECT_EQ(tokenizer.encode(first, kLikeTheLibrary), ids) << variant["patch"];
+        continue;
+      }
+      const PairEncoding both =
+          tokenizer.encodePair(first, c[1].get<std::string>(), kLikeTheLibrary);
+      EXPECT_EQ(both.ids, ids) << variant["patch"];
+      EXPECT_EQ(both.typeIds, c[3].get<std::vector<int>>()) << variant["patch"];
+      ++pairs;
+    }
+  }
+  EXPECT_GE(pairs, 25u);
+}
+
 // A run of bytes is text only as a whole, so nothing of it is given before it ends.
 TEST(Tokenizer, BytesWaitForTheEndOfTheirRun) {
   const Tokenizer t = Tokenizer::load(goldenPath("llama2.json"));
@@ -125,6 +156,18 @@ json smallFile() {
 }
 
 Tokenizer smallTokenizer() { return Tokenizer::parse(smallFile().dump(), "small"); }
+
+// A match may be longer than any step of the search for it.
+TEST(Tokenizer, CutsNoLongMatch) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {
+      {"type", "Split"}, {"pattern", {{"Regex", "[ab]+(?!b)"}}}, {"behavior", "Isolated"}};
+  file["model"]["ignore_merges"] = true;
+  const std::string word = std::string(5000, 'a') + "b";
+  file["model"]["vocab"][word] = 11;
+  const Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode("c" + word + "c", kPlain), (std::vector<int>{2, 11, 2}));
+}
 
 TEST(Tokenizer, MergesByRankThenFromTheLeft) {
   Tokenizer t = smallTokenizer();
@@ -208,6 +251,84 @@ TEST(Tokenizer, RefusesInvalidUtf8) {
 TEST(Tokenizer, RefusesACharacterWithoutAToken) {
   expectError(ErrorCode::InvalidArgument, "no token for the character \"x\"",
               [] { smallTokenizer().encode("abx"); });
+}
+
+// What a piece carries at the beginning or the end of a word.
+TEST(Tokenizer, MergesPiecesWithPrefixesAndSuffixes) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  json& model = file["model"];
+  model["continuing_subword_prefix"] = "#";
+  model["end_of_word_suffix"] = ".";
+  model["vocab"] =
+      json::parse(R"({"a": 0, "#b": 1, "#c.": 2, "a.": 3, "ab": 4, "#bc.": 5, "abc.": 6,
+                                   "x": 7, "y": 8})");
+  model["merges"] = json::parse(R"(["a #b", "ab #c."])");
+  const Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode("abc a", kPlain), (std::vector<int>{6, 3}));
+  expectError(ErrorCode::InvalidArgument, "no token for the character \"b\"",
+              [&] { t.encode("ab", kPlain); });
+}
+
+json wordPieceFile() {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  file["model"] =
+      json::parse(R"({"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 6, "vocab": {"a": 0, "ab": 1, "##b": 2, "##bc": 3, "?": 4, "##a": 5,
+    "##": 6, "\u00e9": 7, "##\u00e9": 8}})");
+  return file;
+}
+
+TEST(Tokenizer, TakesTheLongestPieceOfAWord) {
+  const Tokenizer t = Tokenizer::parse(wordPieceFile().dump(), "f");
+  EXPECT_EQ(t.encode("ab abc abbc", kPlain), (std::vector<int>{1, 4, 1, 3}));
+  EXPECT_EQ(t.encode("aaaaaa aaaaaaa", kPlain), (std::vector<int>{0, 5, 5, 5, 5, 5, 4}));
+  EXPECT_EQ(t.encode("\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9", kPlain),
+            (std::vector<int>{7, 8, 8, 8, 8, 8}));
+  EXPECT_EQ(t.encode("ab##", kPlain), (std::vector<int>{4}));
+}
+
+// Older files do not say which model it is.
+TEST(Tokenizer, KnowsAModelByItsKeys) {
+  json file = wordPieceFile();
+  file["model"].erase("type");
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("ab", kPlain), (std::vector<int>{1}));
+  file["model"] =
+      json::parse(R"({"unk_id": 8, "vocab": [["a",-1],["b",-1],["ab",-1.5],["c",-9],["d",-9],
+    ["e",-9],["f",-9],["g",-9],["?",0]]})");
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("abba", kPlain), (std::vector<int>{2, 1, 0}));
+}
+
+// Scores add up: -2.5 for "ab" + "c" is more than -3 for "a" + "bc", -4 for three letters.
+TEST(Tokenizer, TakesTheLikeliestTokensOfAWord) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  file["model"] =
+      json::parse(R"({"type": "Unigram", "unk_id": 8, "vocab": [["a",-1],["b",-2],["c",-1],
+    ["ab",-1.5],["bc",-2],["ca",-9],["<0x78>",-9],["<0xC3>",-9],["?",0]], "byte_fallback": false})");
+  Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode("abc", kPlain), (std::vector<int>{3, 2}));
+  EXPECT_EQ(t.encode("axx\u00e9b x", kPlain), (std::vector<int>{0, 8, 1, 8}));
+  file["model"]["byte_fallback"] = true;
+  t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode("axxb \u00e9", kPlain), (std::vector<int>{0, 6, 6, 1, 8}));
+  file["model"]["unk_id"] = nullptr;
+  expectError(ErrorCode::InvalidArgument, "no token for the character \"x\" and no unknown token",
+              [&] { Tokenizer::parse(file.dump(), "f").encode("ax", kPlain); });
+}
+
+TEST(Tokenizer, LooksWholeWordsUp) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "Whitespace"}};
+  file["model"] =
+      json::parse(R"({"type": "WordLevel", "unk_token": "?", "vocab": {"a": 0, "ab": 1, "?": 2,
+    "-": 3, "e": 4, "f": 5, "g": 6, "h": 7, "i": 8}})");
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("ab-a abc", kPlain),
+            (std::vector<int>{1, 3, 0, 2}));
+  file["model"]["unk_token"] = "none";
+  expectError(ErrorCode::InvalidArgument, "no token for the word \"abc\"",
+              [&] { Tokenizer::parse(file.dump(), "f").encode("abc", kPlain); });
 }
 
 TEST(Tokenizer, UsesTheUnknownTokenWhereThereIsOne) {
@@ -369,18 +490,36 @@ const BadFile kBad[] = {
     {"MergeThreePieces", "/model/merges/1", R"(["a","b","c"])", kFile, "expected two pieces, got"},
     {"MergeNumber", "/model/merges/1", "3", kFile, "expected two pieces, got 3"},
     {"MergesMissing", "/model", R"({"vocab": {"a": 0}})", kFile, "the key \"merges\" is missing"},
-    {"UnknownModel", "/model", R"({"type":"Unigram","unk_id":0,"vocab":[["a",-1.5]]})",
-     kUnsupported, "model.type: model \"Unigram\" is not supported, expected BPE"},
-    {"WordPiece", "/model", R"({"type":"WordPiece","max_input_chars_per_word":100})", kUnsupported,
-     "model \"WordPiece\" is not supported, expected BPE"},
+    {"UnknownModel", "/model", R"({"type":"Char","vocab":{"a":0}})", kUnsupported,
+     "model.type: model \"Char\" is not supported, expected BPE, WordPiece, Unigram or WordLevel"},
+    {"UnigramTwice", "/model", R"({"type":"Unigram","vocab":[["a",-1],["a",-2]]})", kFile,
+     "model.vocab: the token \"a\" is there twice, as 0 and 1"},
+    {"UnigramUnknown", "/model", R"({"type":"Unigram","unk_id":1,"vocab":[["a",-1]]})", kFile,
+     "model.unk_id: expected an integer from 0 to 0, got 1"},
+    {"UnigramScore", "/model", R"({"type":"Unigram","vocab":[["a"]]})", kFile,
+     "model.vocab[0]: expected a token and its score"},
+    {"UnigramEmpty", "/model", R"({"type":"Unigram","vocab":[]})", kFile,
+     "model.vocab: expected an array of tokens and scores"},
+    {"WordPieceUnknown", "/model", R"({"type":"WordPiece","unk_token":"?","vocab":{"a":0},
+       "continuing_subword_prefix":"#","max_input_chars_per_word":9})",
+     kFile, "model.unk_token: \"?\" is not in the vocabulary"},
     {"Dropout", "/model/dropout", "0.1", kUnsupported, "model.dropout: not supported, got 0.1"},
-    {"Suffix", "/model/end_of_word_suffix", "\"</w>\"", kUnsupported, "model.end_of_word_suffix"},
+    {"Suffix", "/model/end_of_word_suffix", "1", kFile,
+     "model.end_of_word_suffix: expected a string"},
     {"UnkMissing", "/model/unk_token", "\"<unk>\"", kFile, "\"<unk>\" is not in the vocabulary"},
     {"ModelUnknownKey", "/model/novel", "1", kFile, "model.novel: unknown key"},
-    {"UnknownNormalizer", "/normalizer", R"({"type":"BertNormalizer"})", kUnsupported,
-     "normalizer \"BertNormalizer\" is not supported"},
-    {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"BertPreTokenizer"})", kUnsupported,
-     "pre-tokenizer \"BertPreTokenizer\" is not supported"},
+    {"UnknownNormalizer", "/normalizer", R"({"type":"Uppercase"})", kUnsupported,
+     "normalizer \"Uppercase\" is not supported"},
+    {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"Sentences"})", kUnsupported,
+     "pre-tokenizer \"Sentences\" is not supported"},
+    {"CharsmapNoBase64", "/normalizer", R"({"type":"Precompiled","precompiled_charsmap":"AA!="})",
+     kFile, "normalizer.precompiled_charsmap: expected base64, got the character \"!\""},
+    {"CharsmapShort", "/normalizer", R"({"type":"Precompiled","precompiled_charsmap":"CAAAAAAA"})",
+     kFile, "expected a trie within its 6 bytes, got one of 8"},
+    {"DelimiterOfTwo", "/pre_tokenizer", R"({"type":"CharDelimiterSplit","delimiter":"ab"})", kFile,
+     "pre_tokenizer.delimiter: expected one character"},
+    {"LengthZero", "/pre_tokenizer", R"({"type":"FixedLength","length":0})", kFile,
+     "pre_tokenizer.length: expected an integer"},
     {"MetaspaceOfTwo", "/pre_tokenizer", R"({"type":"Metaspace","replacement":"__"})", kFile,
      "pre_tokenizer.replacement: expected one character, got \"__\""},
     {"MetaspaceScheme", "/pre_tokenizer",
@@ -389,21 +528,27 @@ const BadFile kBad[] = {
     {"MetaspaceTwice", "/pre_tokenizer",
      R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false})",
      kFile, "pre_tokenizer.add_prefix_space: expected what prepend_scheme says, got false"},
-    {"StripAtTheEnd", "/decoder", R"({"type":"Strip","content":" ","start":0,"stop":1})",
-     kUnsupported, "decoder.stop: not supported, got 1"},
     {"StripOfTwo", "/decoder", R"({"type":"Strip","content":"ab","start":1,"stop":0})", kFile,
      "decoder.content: expected one character"},
-    {"ReplaceBehindFuse", "/decoder",
+    {"PatternBehindFuse", "/decoder",
      R"({"type":"Sequence","decoders":[{"type":"Fuse"},
-         {"type":"Replace","pattern":{"String":"_"},"content":" "}]})",
-     kUnsupported, "decoders[1]: decoder \"Replace\" is supported in front of other decoders only"},
+         {"type":"Replace","pattern":{"Regex":"_"},"content":" "}]})",
+     kUnsupported,
+     "decoders[1]: decoder \"Replace\" behind Fuse or ByteLevel is supported for a text"},
     {"ByteFallbackBehindFuse", "/decoder",
      R"({"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"ByteFallback"}]})", kUnsupported,
-     "decoder \"ByteFallback\" is supported in front of Fuse and Strip only"},
-    {"UnknownPostProcessor", "/post_processor", R"({"type":"BertProcessing"})", kUnsupported,
-     "post-processor \"BertProcessing\" is not supported"},
-    {"UnknownDecoder", "/decoder", R"({"type":"WordPiece"})", kUnsupported,
-     "decoder \"WordPiece\" is not supported"},
+     "decoder \"ByteFallback\" is supported in front of Fuse and ByteLevel only"},
+    {"UnknownPostProcessor", "/post_processor", R"({"type":"Wrap"})", kUnsupported,
+     "post-processor \"Wrap\" is not supported"},
+    {"TwoPostProcessors", "/post_processor",
+     R"({"type":"Sequence","processors":[{"type":"BertProcessing","sep":["<s>",9],"cls":["<s>",9]},
+         {"type":"BertProcessing","sep":["<s>",9],"cls":["<s>",9]}]})",
+     kUnsupported, "processors[1]: a second post-processor that adds tokens is not supported"},
+    {"BertIdPastVocabulary", "/post_processor",
+     R"({"type":"BertProcessing","sep":["<s>",11],"cls":["<s>",9]})", kFile,
+     "post_processor.sep[1]: expected an integer from 0 to 10, got 11"},
+    {"UnknownDecoder", "/decoder", R"({"type":"Letters"})", kUnsupported,
+     "decoder \"Letters\" is not supported"},
     {"BadPattern", "/pre_tokenizer",
      R"({"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})", kFile,
      "pre_tokenizer.pattern.Regex: "},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// BPE tokenizers, byte-level and of SentencePiece's kind, as Hugging Face's tokenizer.json
-// describes them.
+// Tokenizers as Hugging Face's tokenizer.json describes them: BPE (byte-level and of
+// SentencePiece's kind), Unigram, WordPiece and WordLevel.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +22,12 @@ struct EncodeOptions {
   bool allowSpecialText = false;
 };
 
+/// Two texts in one sequence, as cross-encoders read them.
+struct PairEncoding {
+  std::vector<int> ids;
+  std::vector<int> typeIds;  ///< of each id: which text it belongs to, as the file's template says
+};
+
 /// Immutable and safe to share between threads; copies share the tables.
 class Tokenizer {
  public:
@@ -32,6 +38,9 @@ class Tokenizer {
 
   /// Ids of UTF-8 `text`; invalid UTF-8 is Error(InvalidArgument).
   std::vector<int> encode(std::string_view text, const EncodeOptions& options = {}) const;
+  /// Ids of two texts with what the file's template for pairs adds around and between them.
+  PairEncoding encodePair(std::string_view first, std::string_view second,
+                          const EncodeOptions& options = {}) const;
   /// Text of `ids`, valid UTF-8: bytes that form no character become U+FFFD. An id outside
   /// [0, vocabSize) is Error(InvalidArgument).
   std::string decode(std::span<const int> ids, bool skipSpecial = true) const;
@@ -52,17 +61,20 @@ class Tokenizer {
   std::shared_ptr<const Data> data_;
 };
 
-/// Where in a text a decoder is: what depends on the tokens in front.
+/// What the steps of a decoder remember of the tokens in front.
 struct DecoderPlace {
-  bool started = false;
-  bool textBegun = false;  ///< a character that is not stripped was met
-  size_t stripped = 0;     ///< characters taken away at the beginning
-  std::string run;         ///< bytes of tokens that stand for one byte each
+  struct Step {
+    bool started = false;    ///< a token has come
+    bool textBegun = false;  ///< a character that is not stripped has come
+    size_t count = 0;        ///< characters that were stripped at the beginning
+    std::string held;        ///< what the next token may change
+  };
+  std::vector<Step> steps;
 };
 
-/// Decodes token by token and holds back the bytes of an unfinished UTF-8 sequence, and of a run of
-/// tokens that stand for one byte each. The pieces and finish() joined equal Tokenizer::decode of
-/// all ids.
+/// Decodes token by token and holds back what the next token may change: the bytes of an unfinished
+/// UTF-8 sequence, a run of tokens that stand for one byte each. Each piece is valid UTF-8. The
+/// pieces and finish() joined equal Tokenizer::decode of all ids.
 class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skipSpecial = true);
@@ -75,7 +87,6 @@ class StreamDecoder {
   Tokenizer tokenizer_;
   bool skipSpecial_;
   DecoderPlace place_;
-  std::string pending_;
 };
 
 }  // namespace lathe

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/unigram.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "runtime/text_normalizer.h"
+#include "runtime/utf8.h"
+
+namespace lathe {
+namespace {
+
+constexpr size_t kMaxTokenBytes = 1024;  // as long as that may a search take at each place
+constexpr double kUnknownPenalty = 10;
+
+}  // namespace
+
+Unigram::Unigram(const JsonValue& json) {
+  refuseUnknownKeys(json, {"type", "unk_id", "vocab", "byte_fallback"});
+  const JsonValue vocab = json.at("vocab");
+  if (!vocab.isArray() || vocab.size() == 0)
+    throw vocab.error("expected an array of tokens and scores, got " + vocab.show());
+  double lowest = std::numeric_limits<double>::infinity();
+  scores_.reserve(vocab.size());
+  vocabulary_.reserve(vocab.size());
+  for (size_t i = 0; i < vocab.size(); ++i) {
+    const JsonValue entry = vocab.at(i);
+    if (!entry.isArray() || entry.size() != 2)
+      throw entry.error("expected a token and its score, got " + entry.show());
+    const std::string& token = entry.at(0).asString();
+    checkToken(token, vocab, kMaxTokenBytes);
+    auto [known, isNew] = vocabulary_.emplace(token, int(i));
+    if (!isNew)
+      throw vocab.error(fmt::format("the token {} is there twice, as {} and {}", inQuotes(token),
+                                    known->second, i));
+    tokens_.add(token, int(i));
+    scores_.push_back(entry.at(1).asDouble());
+    lowest = std::min(lowest, scores_.back());
+  }
+  unknownScore_ = lowest - kUnknownPenalty;
+  if (auto id = json.find("unk_id")) unknown_ = int(id->asInt(0, int64_t(vocab.size()) - 1));
+  if (auto flag = json.find("byte_fallback"); flag && flag->asBool()) bytes_ = byteTokens();
+}
+
+// The unknown text, which is no token, or a token.
+void Unigram::appendText(std::string_view text, std::vector<int>& ids) const {
+  if (auto id = find(text)) return ids.push_back(*id);
+  if (bytes_ && appendByteTokens(*bytes_, text, ids)) return;
+  ids.push_back(*unknown_);
+}
+
+void Unigram::encode(std::string_view word, std::vector<int>& ids) const {
+  struct Node {
+    double score = 0;
+    size_t begin = std::string_view::npos;  // where the last token of the best way begins
+    int id = -1;
+  };
+  std::vector<Node> best(word.size() + 1);  // of the ways to write the text in front of a position
+  auto offer = [&](size_t begin, size_t end, double score, int id) {
+    Node& node = best[end];
+    if (node.begin != std::string_view::npos && score <= node.score) return;
+    node = {score, begin, id};
+  };
+  for (size_t at = 0; at < word.size();) {
+    size_t next = at;
+    nextCodePoint(word, next);
+    const double score = best[at].score;
+    bool hasCharacter = false;
+    tokens_.match(word, at, [&](size_t end, int id) {
+      offer(at, end, scores_[size_t(id)] + score, id);
+      hasCharacter |= end == next;
+    });
+    if (!hasCharacter) {
+      if (!unknown_) failWithoutToken("character", word.substr(at, next - at));
+      offer(at, next, unknownScore_ + score, *unknown_);
+    }
+    at = next;
+  }
+  std::vector<size_t> ends;  // of tokens, from the last to the first
+  for (size_t end = word.size(); end > 0; end = best[end].begin) ends.push_back(end);
+  size_t unknownBegin = std::string_view::npos;
+  for (size_t i = ends.size(); i-- > 0;) {
+    const Node& node = best[ends[i]];
+    if (unknown_ && node.id == *unknown_) {
+      if (unknownBegin == std::string_view::npos) unknownBegin = node.begin;
+      continue;
+    }
+    if (unknownBegin != std::string_view::npos) {
+      appendText(word.substr(unknownBegin, node.begin - unknownBegin), ids);
+      unknownBegin = std::string_view::npos;
+    }
+    ids.push_back(node.id);
+  }
+  if (unknownBegin != std::string_view::npos) appendText(word.substr(unknownBegin), ids);
+}
+
+}  // namespace lathe
