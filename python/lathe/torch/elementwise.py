@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowerings of elementwise ops, comparisons and choices."""
+import math
+
+import lathe
+
+from .lowering import FLOATS, Unsupported, op
+
+BOOLEAN = {"add": "logical_or", "mul": "logical_and", "bitwise_and": "logical_and", "bitwise_or": "logical_or"}
+
+
+def _binary(function, aten):
+    def lower(L, node, self_, other, alpha=1):
+        dtype = L.dtype(node)
+        if dtype == "bool":
+            if aten == "bitwise_xor":
+                return lathe.compare(L.value(self_, "bool"), L.value(other, "bool"), "ne")
+            if aten not in BOOLEAN:
+                raise Unsupported("on booleans")
+            return getattr(lathe, BOOLEAN[aten])(L.value(self_, "bool"), L.value(other, "bool"))
+        y = L.value(other, dtype)
+        if alpha != 1:
+            y = lathe.mul(y, L.scalar(alpha, dtype))
+        return function(L.value(self_, dtype), y)
+    return lower
+
+
+for _aten, _name in {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max", "minimum": "min",
+                     "remainder": "mod", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or",
+                     "bitwise_xor": "bitwise_xor"}.items():
+    for _overload in ("Tensor", "Scalar", "default"):
+        op(f"aten.{_aten}.{_overload}")(_binary(getattr(lathe, _name), _aten))
+
+
+def _floor_divide(x, y):
+    if x.dtype in FLOATS:
+        return lathe.floor(lathe.div(x, y))
+    return lathe.div(lathe.sub(x, lathe.mod(x, y)), y)
+
+
+@op("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def divide(L, node, self_, other, rounding_mode=None):
+    dtype = L.dtype(node)
+    x, y = L.value(self_, dtype), L.value(other, dtype)
+    if rounding_mode == "floor":
+        return _floor_divide(x, y)
+    if rounding_mode == "trunc" and dtype in FLOATS:
+        q = lathe.div(x, y)
+        return lathe.where(lathe.compare(q, L.scalar(0, dtype), "lt"), lathe.ceil(q), lathe.floor(q))
+    return lathe.div(x, y)
+
+
+@op("aten.floor_divide.default", "aten.floor_divide.Scalar")
+def floor_divide(L, node, self_, other):
+    return _floor_divide(L.value(self_, L.dtype(node)), L.value(other, L.dtype(node)))
+
+
+@op("aten.rsub.Scalar", "aten.rsub.Tensor")
+def reversed_sub(L, node, self_, other):
+    return lathe.sub(L.value(other, L.dtype(node)), L.value(self_, L.dtype(node)))
+
+
+@op("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
+def power(L, node, self_, exponent):
+    dtype = L.dtype(node)
+    x = L.value(self_, dtype)
+    if dtype not in FLOATS:
+        if exponent not in (2, 3):
+            raise Unsupported(f"the integer power {exponent}")
+        y = lathe.mul(x, x)
+        return y if exponent == 2 else lathe.mul(y, x)
+    return lathe.pow(x, L.value(exponent, dtype))
+
+
+def _unary(function, result=True):
+    return lambda L, node, self_: function(L.value(self_, L.dtype(node) if result else None))
+
+
+for _name in "neg abs sign exp log sqrt rsqrt reciprocal sin cos tanh erf sigmoid floor ceil round".split():
+    op(f"aten.{_name}.default")(_unary(getattr(lathe, _name)))
+op("aten.isnan.default")(_unary(lathe.is_nan, result=False))
+
+
+@op("aten.isinf.default")
+def is_infinite(L, self_):
+    x = L.value(self_)
+    return lathe.compare(lathe.abs(x), L.scalar(math.inf, x.dtype), "eq")
+
+
+@op("aten.square.default")
+def square(L, self_):
+    x = L.value(self_)
+    return lathe.mul(x, x)
+
+
+@op("aten.logical_not.default")
+def logical_not(L, self_):
+    return lathe.logical_not(L.value(self_, "bool"))
+
+
+@op("aten.bitwise_not.default")
+def bitwise_not(L, self_):
+    x = L.value(self_)
+    if x.dtype == "bool":
+        return lathe.logical_not(x)
+    return lathe.sub(L.scalar(-1, x.dtype), x)
+
+
+@op("aten.logical_and.default")
+def logical_and(L, self_, other):
+    return lathe.logical_and(L.value(self_, "bool"), L.value(other, "bool"))
+
+
+@op("aten.logical_or.default")
+def logical_or(L, self_, other):
+    return lathe.logical_or(L.value(self_, "bool"), L.value(other, "bool"))
+
+
+def _comparison(predicate):
+    def lower(L, self_, other):
+        dtype = L.promoted(self_, other)
+        return lathe.compare(L.value(self_, dtype), L.value(other, dtype), predicate)
+    return lower
+
+
+for _predicate in ("eq", "ne", "lt", "le", "gt", "ge"):
+    op(f"aten.{_predicate}.Tensor", f"aten.{_predicate}.Scalar")(_comparison(_predicate))
+
+
+@op("aten.where.self", "aten.where.ScalarOther", "aten.where.Scalar", "aten.where.ScalarSelf")
+def where(L, node, condition, self_, other):
+    return lathe.where(L.value(condition, "bool"), L.value(self_, L.dtype(node)), L.value(other, L.dtype(node)))
+
+
+@op("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(L, node, self_, mask, value):
+    return lathe.where(L.value(mask, "bool"), L.value(value, L.dtype(node)), L.value(self_, L.dtype(node)))
+
+
+def _bounded(L, node, x, low, high):
+    dtype = L.dtype(node)
+    x = L.value(x, dtype)
+    if low is not None:
+        x = lathe.max(x, L.value(low, dtype))
+    return x if high is None else lathe.min(x, L.value(high, dtype))
+
+
+@op("aten.clamp.default", "aten.clamp.Tensor", "aten.clamp_min.default", "aten.clamp_max.default")
+def clamp(L, node, self_, min=None, max=None):
+    return _bounded(L, node, self_, min, max)
+
+
+@op("aten.hardtanh.default")
+def hardtanh(L, node, self_, min_val, max_val):
+    return _bounded(L, node, self_, min_val, max_val)
+
+
+@op("aten.relu.default")
+def relu(L, self_):
+    return lathe.nn.relu(L.value(self_))
+
+
+@op("aten.silu.default")
+def silu(L, self_):
+    return lathe.nn.silu(L.value(self_))
+
+
+@op("aten.gelu.default")
+def gelu(L, self_, approximate="none"):
+    x = L.value(self_)
+    return lathe.nn.gelu_tanh(x) if approximate == "tanh" else lathe.nn.gelu(x)
+
+
+@op("aten.softplus.default")
+def softplus(L, self_, beta=1, threshold=20):
+    x = L.value(self_)
+    scaled = lathe.mul(x, L.scalar(beta, x.dtype))
+    y = lathe.log(lathe.add(L.scalar(1, x.dtype), lathe.exp(scaled)))
+    y = lathe.div(y, L.scalar(beta, x.dtype))
+    return lathe.where(lathe.compare(scaled, L.scalar(threshold, x.dtype), "gt"), x, y)
+
+
+def _same(L, self_, **_):
+    return L.value(self_)
+
+
+for _name in ("clone", "alias", "detach", "contiguous", "lift_fresh_copy", "lift_fresh"):
+    op(f"aten.{_name}.default")(_same)
+
+
+@op("aten.dropout.default")
+def dropout(L, input, p, train):
+    if train and p:
+        raise Unsupported("dropout while training")
+    return L.value(input)
+
+
+@op("aten._to_copy.default", "aten.to.dtype", "aten.type_as.default", "aten.to.dtype_layout", "aten.to.device",
+    "prims.convert_element_type.default")
+def cast(L, node, **given):
+    return L.value(given.get("self_", given.get("a")), L.dtype(node))
+
+

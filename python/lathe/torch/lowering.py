@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a graph of ATen ops (torch.fx, every node with `meta["val"]`) to a lathe.Graph, op by op.
+
+Each ATen op has one function in a table. What is not in it, and an argument that a function does not know, is
+`Unsupported` with the op's name: nothing is passed over.
+"""
+import inspect
+import operator
+
+import sympy
+import torch
+
+import lathe
+
+DTYPES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16",
+          torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
+          torch.uint8: "u8", torch.bool: "bool"}
+FLOATS = ("f64", "f32", "bf16", "f16")
+
+
+class Unsupported(Exception):
+    """An op, or a use of one, that has no lowering."""
+
+
+OPS = {}
+
+
+def op(*names):
+    """Registers a lowering for overloads "aten.add.Tensor". It is called with the lowering and the op's
+    arguments by name; those that it does not name must have the schema's default."""
+    def add(function):
+        taken = inspect.signature(function).parameters
+        free = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        for name in names:
+            OPS[name] = (function, None if free else list(taken)[1:])
+        return function
+    return add
+
+
+# Say nothing about a value, or only what memory it has.
+IGNORED = {"aten._assert_scalar.default", "aten._assert_async.msg", "aten._assert_tensor_metadata.default",
+           "aten.sym_constrain_range_for_size.default", "aten.sym_constrain_range.default"}
+MEMORY = {"memory_format", "pin_memory", "device", "layout", "non_blocking", "copy"}
+
+
+def name_of(target):
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
+    return getattr(target, "__module__", "") + "." + getattr(target, "__name__", str(target))
+
+
+def line_of(node):
+    """(module path, file, line) of the user's code that a node came from."""
+    path = ""
+    if stack := node.meta.get("nn_module_stack"):
+        path = list(stack.values())[-1][0].removeprefix("L['self'].").removeprefix("L['self']")
+    frames = [f.strip() for f in (node.meta.get("stack_trace") or "").splitlines() if f.strip().startswith("File ")]
+    frames = [f for f in frames if "/torch/" not in f] or frames
+    if not frames:
+        return path or "graph", "<torch>", 1
+    parts = frames[-1].split('"')
+    return path or "graph", parts[1], int(parts[2].split("line")[1].split(",")[0])
+
+
+class Lowering:
+    """The values of one graph under construction. `symbols` gives names to torch's symbols."""
+
+    def __init__(self, graph, symbols):
+        self.graph, self.symbols, self.values = graph, symbols, {}
+
+    # --- sizes
+    def dim(self, size):
+        """An int, SymInt, node of one, or sympy expression as a number or a Dim."""
+        if isinstance(size, torch.fx.Node):
+            size = size.meta["val"]
+        if isinstance(size, torch.SymInt):
+            size = size.node.expr
+        if not isinstance(size, sympy.Basic):
+            return int(size)
+        expression = sympy.expand(size)
+        if expression.is_Integer:
+            return int(expression)
+        free = sorted(expression.free_symbols, key=str)
+        if not expression.is_polynomial(*free):
+            raise Unsupported(f"the size {size}: sizes are polynomials of symbols")
+        total = lathe.Dim(0)
+        for powers, factor in sympy.Poly(expression, *free).terms():
+            if not factor.is_Integer:
+                raise Unsupported(f"the size {size}: its factors are no whole numbers")
+            term = lathe.Dim(int(factor))
+            for symbol, power in zip(free, powers):
+                for _ in range(power):
+                    term = term * lathe.Dim(self.symbols[symbol])
+            total = total + term
+        return total
+
+    def shape(self, fake):
+        return [self.dim(d) for d in fake.shape]
+
+    def dims(self, sizes):
+        return [self.dim(d) for d in sizes]
+
+    # --- values
+    def fake(self, node):
+        return node.meta["val"] if isinstance(node, torch.fx.Node) else node
+
+    def dtype(self, node):
+        return DTYPES[self.fake(node).dtype]
+
+    def scalar(self, value, dtype):
+        if isinstance(value, bool):
+            value = int(value)
+        return self.graph.constant(float(value), dtype)
+
+    def size_value(self, size, dtype="i64"):
+        """A size as a value. There is no op for it: the sum of that many ones."""
+        size = self.dim(size)
+        if isinstance(size, int):
+            return self.scalar(size, dtype)
+        return self.cast(lathe.reduce_sum(self.graph.full([size], 1, "i64"), [0]), dtype)
+
+    def value(self, argument, dtype=None):
+        """An argument as a Tensor, converted to `dtype`."""
+        if isinstance(argument, lathe.Tensor):
+            return self.cast(argument, dtype)
+        if isinstance(argument, torch.fx.Node) and isinstance(argument.meta.get("val"), torch.Tensor):
+            if argument not in self.values:
+                raise Unsupported(f"the value of {argument.name}")
+            return self.cast(self.values[argument], dtype)
+        if isinstance(argument, (torch.fx.Node, torch.SymInt)):
+            if not isinstance(self.fake(argument), (torch.SymInt, int)):
+                raise Unsupported(f"the number {argument}, which depends on values")
+            return self.size_value(argument, dtype or "i64")
+        return self.scalar(argument, dtype or ("f32" if isinstance(argument, float) else "i64"))
+
+    def cast(self, x, dtype):
+        return x if dtype is None or x.dtype == dtype else lathe.cast(x, dtype)
+
+    def promoted(self, *arguments):
+        """The dtype that PyTorch computes in for these operands together."""
+        fakes = [self.fake(a) for a in arguments]
+        return DTYPES[torch.result_type(*[1 if isinstance(f, torch.SymInt) else f for f in fakes])]
+
+    def reshape(self, x, shape):
+        shape = self.dims(shape)
+        return x if list(x.shape) == shape else lathe.reshape(x, shape)
+
+    def broadcast(self, x, shape):
+        shape = self.dims(shape)
+        return x if list(x.shape) == shape else lathe.broadcast(x, shape)
+
+    def slice(self, x, axis, start, size, step=1):
+        if start == 0 and step == 1 and x.shape[axis] == size:
+            return x
+        starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        starts[axis], sizes[axis], steps[axis] = start, size, step
+        return lathe.slice(x, starts, sizes, steps)
+
+    # --- graphs
+    def run(self, graph):
+        """Records every node; returns the nodes (and numbers) of the output."""
+        for node in graph.nodes:
+            if node.op == "output":
+                return node.args[0]
+            if node.op == "call_function":
+                path, file, line = line_of(node)
+                try:
+                    with self.graph.scope(path, file, line):
+                        self.node(node)
+                except (Unsupported, lathe.Error) as e:
+                    raise Unsupported(f"{name_of(node.target)} at {file}:{line} ({path}): {e}") from e
+        raise Unsupported("a graph without an output")
+
+    def node(self, node):
+        if node.target is operator.getitem:
+            source = self.values.get(node.args[0])
+            if source is not None:
+                self.values[node] = source[node.args[1]]
+            return
+        name = name_of(node.target)
+        if name in IGNORED or not node.users and name not in OPS:
+            return
+        value = node.meta.get("val")
+        if isinstance(value, (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)):
+            return  # sizes are read from the shapes where they are used
+        if name not in OPS:
+            raise Unsupported("there is no lowering of this op")
+        function, taken = OPS[name]
+        y = function(self, **self.arguments(node, taken))
+        if isinstance(y, lathe.Tensor):
+            y = self.broadcast(self.cast(y, self.dtype(node)), value.shape)
+        self.values[node] = y
+
+    def arguments(self, node, taken):
+        """The op's arguments by the names of its schema, checked against those that its lowering takes."""
+        schema = node.target._schema.arguments
+        given = {a.name: v for a, v in zip(schema, node.args)} | dict(node.kwargs)
+        for argument in schema:
+            if argument.name in given or not argument.has_default_value():
+                continue
+            given[argument.name] = argument.default_value
+        given["self_" if "self" in given else "node"] = given.pop("self", node)
+        if taken is None:
+            return given | {"node": node}
+        defaults = {a.name: a.default_value for a in schema if a.has_default_value()}
+        arguments = {}
+        for name, value in given.items():
+            if name in taken:
+                arguments[name] = value
+            elif name not in MEMORY and name in defaults and value != defaults[name]:
+                raise Unsupported(f"{name}={value}")
+            elif name not in MEMORY and name not in defaults and name != "node":
+                raise Unsupported(f"the argument {name}")
+        if "node" in taken:
+            arguments["node"] = node
+        return arguments

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/ir/tensor.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "lathe/ir/ops.h"
+#include "python/src/caller.h"
+#include "python/src/dtypes.h"
+#include "python/src/recording.h"
+
+namespace lathe::python {
+namespace {
+
+using Function = Tensor (*)(const Tensor&, const Tensor&, std::source_location);
+
+template <Compare predicate>
+Tensor compared(const Tensor& a, const Tensor& b, std::source_location at) {
+  return compare(a, b, predicate, at);
+}
+template <Function logical, Function bits>
+Tensor ofBits(const Tensor& a, const Tensor& b, std::source_location at) {
+  return a.dtype(at) == DType::Bool ? logical(a, b, at) : bits(a, b, at);
+}
+
+/// `__add__`, and where it has a name `__radd__`.
+template <Function function>
+void bindOperator(nb::class_<Tensor>& type, const char* name, const char* reflected = nullptr) {
+  std::string signature =
+      std::string("def ") + name + "(self, other: Tensor | float, /) -> Tensor";
+  type.def(
+      name,
+      [](const Tensor& a, nb::handle b) -> nb::object {
+        std::optional<Tensor> other = operandLike(a, b);
+        if (!other) return nb::borrow(Py_NotImplemented);
+        return nb::cast(function(a, *other, here()));
+      },
+      nb::sig(signature.c_str()));
+  if (!reflected) return;
+  signature = std::string("def ") + reflected + "(self, other: Tensor | float, /) -> Tensor";
+  type.def(
+      reflected,
+      [](const Tensor& a, nb::handle b) -> nb::object {
+        std::optional<Tensor> other = operandLike(a, b);
+        if (!other) return nb::borrow(Py_NotImplemented);
+        return nb::cast(function(*other, a, here()));
+      },
+      nb::sig(signature.c_str()));
+}
+
+// x[1:3], x[..., 0], x[:, None]: constants and Dims; steps are positive numbers.
+Tensor indexed(Tensor x, nb::handle key) {
+  const std::source_location at = here();
+  nb::list parts;
+  if (nb::isinstance<nb::tuple>(key))
+    for (nb::handle part : key) parts.append(part);
+  else
+    parts.append(key);
+  int64_t named = 0;
+  for (nb::handle part : parts) named += !part.is_none() && part.ptr() != Py_Ellipsis;
+  int64_t axis = 0;
+  bool elided = false;
+  for (nb::handle part : parts) {
+    if (part.is_none()) {
+      x = unsqueeze(x, axis++, at);
+    } else if (part.ptr() == Py_Ellipsis) {
+      if (elided) throw Error(ErrorCode::InvalidArgument, "an index has one ellipsis at most", at);
+      elided = true;
+      axis += x.rank(at) - axis - named;
+    } else if (PySlice_Check(part.ptr())) {
+      --named;
+      auto bound = [&](const char* name, Dim otherwise) {
+        nb::object given = part.attr(name);
+        if (given.is_none()) return otherwise;
+        Dim dim = dimFrom(given);
+        auto number = dim.asConstant();
+        return number && *number < 0 ? x.dim(axis, at) + dim : dim;
+      };
+      const Dim size = x.dim(axis, at), start = bound("start", 0);
+      Dim stop = bound("stop", size);
+      if (auto have = size.asConstant(), want = stop.asConstant(); have && want && *want > *have)
+        stop = size;  // as Python's sequences do
+      nb::object step = part.attr("step");
+      const int64_t stride = step.is_none() ? 1 : nb::cast<int64_t>(step);
+      Dim count = stop - start;
+      if (stride != 1) {
+        auto number = count.asConstant();
+        if (!number || stride < 1)
+          throw Error(ErrorCode::InvalidArgument,
+                      "a slice with a step needs a step of at least 1 and a range whose size is a "
+                      "number",
+                      at);
+        count = (*number + stride - 1) / stride;
+      }
+      if (!(start == Dim(0)) || !(count == size) || stride != 1)
+        x = sliceAxis(x, axis, start, count, stride, at);
+      ++axis;
+    } else {
+      --named;
+      Dim place = dimFrom(part);
+      if (auto number = place.asConstant(); number && *number < 0) place = x.dim(axis, at) + place;
+      x = squeeze(sliceAxis(x, axis, place, 1, 1, at), axis, at);
+    }
+  }
+  return x;
+}
+
+std::string textOf(const Tensor& t) {
+  if (!t.defined()) return "lathe.Tensor(empty)";
+  std::string sizes;
+  for (const Dim& d : t.shape()) sizes += (sizes.empty() ? "" : ", ") + d.text();
+  return "lathe.Tensor(" + std::string(nameOf(t.dtype())) + "[" + sizes + "])";
+}
+
+}  // namespace
+
+std::optional<Tensor> operandLike(const Tensor& first, nb::handle other) {
+  if (nb::isinstance<Tensor>(other)) return nb::cast<Tensor>(other);
+  if (PyFloat_Check(other.ptr()) || PyLong_Check(other.ptr()))
+    return scalarLike(first, nb::cast<double>(other), here());
+  return std::nullopt;
+}
+
+void bindTensor(nb::module_& m) {
+  nb::class_<Tensor> type(m, "Tensor",
+                          "A symbolic value of a graph under construction: a cheap handle. Made by "
+                          "Graph.input, Graph.weight and the functions that record ops.");
+  type.def_prop_ro(
+          "shape", [](const Tensor& t) { return shapeToPython(t.shape(here())); },
+          nb::sig("def shape(self) -> tuple[int | Dim, ...]"),
+          "Sizes: numbers, and Dims where they depend on symbols.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& t) { return std::string(nameOf(t.dtype(here()))); },
+          "\"f32\", \"bf16\", \"i64\", ...")
+      .def_prop_ro("ndim", [](const Tensor& t) { return t.rank(here()); }, "Number of axes.")
+      .def(
+          "astype", [](const Tensor& t, nb::handle dtype) { return cast(t, dtypeFrom(dtype), here()); },
+          nb::arg("dtype"), nb::sig("def astype(self, dtype: DTypeLike) -> Tensor"),
+          "Converts the elements, as cast does.")
+      .def_prop_ro(
+          "T", [](const Tensor& t) { return swapAxes(t, -2, -1, here()); },
+          "The last two axes exchanged.")
+      .def("__getitem__", indexed, nb::arg("key"),
+           nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
+           "Slices, places, None for a new axis and one ellipsis; sizes may be Dims.")
+      .def("__neg__", [](const Tensor& t) { return neg(t, here()); })
+      .def("__abs__", [](const Tensor& t) { return abs(t, here()); })
+      .def("__invert__", [](const Tensor& t) { return logicalNot(t, here()); })
+      .def("__bool__",
+           [](const Tensor&) -> bool {
+             throw nb::type_error(
+                 "a Tensor has no value while a graph is recorded: use where(), not `if`");
+           })
+      .def("__hash__", [](const Tensor& t) {
+        return nb::hash(nb::make_tuple(reinterpret_cast<uintptr_t>(t.recorder(here())), t.id()));
+      })
+      .def("__repr__", textOf);
+  bindOperator<add>(type, "__add__", "__radd__");
+  bindOperator<sub>(type, "__sub__", "__rsub__");
+  bindOperator<mul>(type, "__mul__", "__rmul__");
+  bindOperator<div>(type, "__truediv__", "__rtruediv__");
+  bindOperator<mod>(type, "__mod__", "__rmod__");
+  bindOperator<pow>(type, "__pow__", "__rpow__");
+  bindOperator<matmul>(type, "__matmul__");
+  bindOperator<ofBits<logicalAnd, bitwiseAnd>>(type, "__and__");
+  bindOperator<ofBits<logicalOr, bitwiseOr>>(type, "__or__");
+  bindOperator<compared<Compare::eq>>(type, "__eq__");
+  bindOperator<compared<Compare::ne>>(type, "__ne__");
+  bindOperator<compared<Compare::lt>>(type, "__lt__");
+  bindOperator<compared<Compare::le>>(type, "__le__");
+  bindOperator<compared<Compare::gt>>(type, "__gt__");
+  bindOperator<compared<Compare::ge>>(type, "__ge__");
+}
+
+}  // namespace lathe::python

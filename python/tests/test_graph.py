@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs recorded in Python, compiled and run; every number is checked against NumPy."""
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import lathe
+
+
+def line():
+    return inspect.currentframe().f_back.f_lineno
+
+
+def mlp():
+    g = lathe.Graph("mlp")
+    x = g.input("x", "f32", [g.dim("batch", 1, 64), 64])
+    g.output("y", lathe.nn.SwiGLU(g, "mlp", 64, 172)(x))
+    return g
+
+
+def silu_gate(x, weights):
+    gate, up, down = (weights[f"mlp.{n}_proj.weight"].astype("f8") for n in ("gate", "up", "down"))
+    a = x @ gate.T
+    return (a / (1 + np.exp(-a)) * (x @ up.T)) @ down.T
+
+
+def test_a_module_agrees_with_numpy_at_every_batch():
+    program = lathe.compile(mlp())
+    rng = np.random.default_rng(0)
+    weights = {n: rng.standard_normal(shape).astype("f4") * 0.1 for n, (_, shape) in program.weights.items()}
+    session = lathe.Session(program, weights)
+    for batch in (1, 3, 64):
+        x = rng.standard_normal((batch, 64)).astype("f4")
+        y = np.asarray(session.run(x=x)["y"])
+        assert y.shape == (batch, 64)
+        np.testing.assert_allclose(y, silu_gate(x.astype("f8"), weights), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(np.asarray(session(x)), y)
+
+
+def test_operators_indices_and_numbers():
+    g = lathe.Graph()
+    x = g.input("x", "f32", [4, 6])
+    g.output("a", 1 - x * 2 + x / 4)
+    g.output("b", x[1:3, ::2])
+    g.output("c", x[..., -1])
+    g.output("d", lathe.where(x > 0, x, 0.0))
+    g.output("e", x @ x.T)
+    g.output("f", (x[:, None] ** 2)[:, 0])
+    values = np.linspace(-2, 2, 24, dtype="f4").reshape(4, 6)
+    out = {k: np.asarray(v) for k, v in lathe.Session(lathe.compile(g, backend="reference")).run(x=values).items()}
+    np.testing.assert_allclose(out["a"], 1 - values * 2 + values / 4, rtol=1e-6)
+    np.testing.assert_array_equal(out["b"], values[1:3, ::2])
+    np.testing.assert_array_equal(out["c"], values[..., -1])
+    np.testing.assert_array_equal(out["d"], np.where(values > 0, values, 0))
+    np.testing.assert_allclose(out["e"], values @ values.T, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(out["f"], values**2, rtol=1e-6)
+
+
+def test_a_mistake_names_the_line_of_python():
+    g = lathe.Graph()
+    x = g.input("x", "f32", [4, 6])
+    with pytest.raises(lathe.Error) as caught:
+        expected = line() + 1
+        lathe.matmul(x, x)
+    assert caught.value.code == "InvalidArgument"
+    assert pathlib.Path(caught.value.file).name == "test_graph.py"
+    assert caught.value.line == expected
+    assert f"test_graph.py:{expected}: " in str(caught.value)
+
+
+def test_ops_carry_the_line_and_path_of_python():
+    g = mlp()
+    text = lathe.ir(g, "recorded", locations=True)
+    assert "test_graph.py" in text and '"mlp' in text
+    assert lathe.Graph.parse(text)._text() == g._text()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "?"])
+def test_numpy_goes_in_and_comes_out_without_a_copy(dtype):
+    values = np.ones((2, 3), dtype)
+    array = lathe.Array(values)
+    assert array.shape == (2, 3)
+    back = np.asarray(array)
+    assert back.dtype == values.dtype
+    assert back.ctypes.data == values.ctypes.data
+    assert np.from_dlpack(array).ctypes.data == values.ctypes.data
+
+
+def test_arrays_of_rank_0_and_without_elements():
+    assert lathe.Array(np.float32(3)).shape == ()
+    assert lathe.Array(np.array(3, "f4")).item() == 3
+    assert lathe.Array(np.zeros((0, 2), "f4")).shape == (0, 2)
+
+
+def test_memory_of_results_is_not_used_again_while_they_live():
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", [3]) * 2)
+    session = lathe.Session(lathe.compile(g))
+    first = np.asarray(session(np.array([1, 2, 3], "f4")))
+    session(np.array([7, 8, 9], "f4"))
+    np.testing.assert_array_equal(first, [2, 4, 6])
+
+
+def test_runs_do_not_hold_memory():
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", [1024]) * 2)
+    session = lathe.Session(lathe.compile(g))
+    x = np.ones(1024, "f4")
+    for _ in range(10):
+        session(x)
+    before = lathe.allocations()
+    for _ in range(2000):
+        np.asarray(session(x))
+    assert lathe.allocations() == before
+
+
+def test_mistakes_of_a_call():
+    session = lathe.Session(lathe.compile(mlp()))
+    session.bind_random_weights(1)
+    with pytest.raises(lathe.Error, match="input 'x' is missing; it takes x"):
+        session.run()
+    with pytest.raises(lathe.Error, match="has no input 'z'"):
+        session.run(x=np.zeros((1, 64), "f4"), z=np.zeros(1, "f4"))
+    with pytest.raises(lathe.Error, match="numpy.asarray"):
+        session.run(x=[[1.0] * 64])
+    with pytest.raises(lathe.Error, match="there is no option"):
+        lathe.compile(mlp(), bakend="cpu")
+    with pytest.raises(lathe.Error, match="expected one of none, silu"):
+        lathe.nn.activate(lathe.Graph().input("x", "f32", [2]), "swish")
+    with pytest.raises(lathe.Error, match="LinearOptions has no field 'bais'; it has bias"):
+        lathe.nn.Linear(lathe.Graph(), "l", 2, 2, bais=False)
+    with pytest.raises(TypeError, match="where"):
+        bool(lathe.Graph().input("x", "f32", [2]) > 0)
+
+
+def test_a_pattern_is_a_function():
+    def square_root(p):
+        x = p.any()
+        p.root(lathe.sqrt(x * x))
+        p.replace_with(lathe.abs(x))
+
+    g = lathe.Graph()
+    x = g.input("x", "f32", [8])
+    g.output("y", lathe.sqrt(x * x))
+    fused = lathe.ir(g, "fused", patterns=[square_root])
+    assert "lathe.abs" in fused and "lathe.sqrt" not in fused
+    y = lathe.Session(lathe.compile(g, patterns=[square_root]))(np.array([-3] * 8, "f4"))
+    np.testing.assert_array_equal(np.asarray(y), [3] * 8)
+
+
+def test_what_a_pattern_raises_comes_through():
+    def broken(p):
+        raise ValueError("my mistake")
+
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", [8]) * 2)
+    with pytest.raises(ValueError, match="my mistake"):
+        lathe.compile(g, patterns=[broken])
+
+
+def test_states_live_across_runs():
+    g = lathe.Graph()
+    g.state("total", "f32", [2])
+    total = g.read_state("total") + g.input("x", "f32", [2])
+    g.write_state("total", total)
+    g.output("y", total)
+    session = lathe.Session(lathe.compile(g))
+    for n in (1, 2, 3):
+        assert np.asarray(session(np.ones(2, "f4"))).tolist() == [n, n]
+    assert np.asarray(session.state("total")).tolist() == [3, 3]
+    session.reset_states()
+    assert np.asarray(session(np.ones(2, "f4"))).tolist() == [1, 1]
+
+
+def test_a_program_is_saved_and_opened(tmp_path):
+    program = lathe.compile(mlp())
+    program.save(str(tmp_path / "mlp.lathe"))
+    again = lathe.Program.open(str(tmp_path / "mlp.lathe"))
+    assert again.inputs() == program.inputs() == {"x": ("f32", (lathe.Dim("batch"), 64))}
+    x = np.ones((2, 64), "f4")
+    results = []
+    for p in (program, again):
+        s = lathe.Session(p)
+        s.bind_random_weights(1)
+        results.append(np.asarray(s(x)))
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_language_model_of_nn():
+    g = lathe.Graph()
+    batch, seq = g.dim("batch", 1, 4), g.dim("seq", 1, 32)
+    lm = lathe.nn.TransformerLM(g, "", vocab_size=50, d_model=16, d_hidden=32, layers=2, heads=4, kv_heads=2,
+                                max_positions=32, style=lathe.nn.ModelStyle.llama())
+    g.output("logits", lm.forward(g.input("ids", "i64", [batch, seq])))
+    fused = lathe.ir(g, "fused")
+    assert fused.count("lathe.attention") == 2 and fused.count("lathe.silu_gate") == 2
+    ids = np.arange(10).reshape(2, 5)
+    results = []
+    for backend in ("cpu", "reference"):
+        session = lathe.Session(lathe.compile(g, backend=backend))
+        session.bind_random_weights(3)
+        results.append(np.asarray(session.run(ids=ids)["logits"]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
