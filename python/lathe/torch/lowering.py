@@ -70,11 +70,13 @@ class Lowering:
 
     # --- sizes
     def dim(self, size):
-        """An int, SymInt, node of one, or sympy expression as a number or a Dim."""
+        """An int, Dim, SymInt, node of one, or sympy expression as a number or a Dim."""
         if isinstance(size, torch.fx.Node):
             size = size.meta["val"]
         if isinstance(size, torch.SymInt):
             size = size.node.expr
+        if isinstance(size, lathe.Dim):
+            return size
         if not isinstance(size, sympy.Basic):
             return int(size)
         expression = sympy.expand(size)
@@ -199,7 +201,8 @@ class Lowering:
             if argument.name in given or not argument.has_default_value():
                 continue
             given[argument.name] = argument.default_value
-        given["self_" if "self" in given else "node"] = given.pop("self", node)
+        if "self" in given:
+            given["self_"] = given.pop("self")
         if taken is None:
             return given | {"node": node}
         defaults = {a.name: a.default_value for a in schema if a.has_default_value()}
@@ -209,7 +212,7 @@ class Lowering:
                 arguments[name] = value
             elif name not in MEMORY and name in defaults and value != defaults[name]:
                 raise Unsupported(f"{name}={value}")
-            elif name not in MEMORY and name not in defaults and name != "node":
+            elif name not in MEMORY and name not in defaults:
                 raise Unsupported(f"the argument {name}")
         if "node" in taken:
             arguments["node"] = node

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(model, backend="lathe"): AOTAutograd's graphs of ATen ops, in process, without copies.
+
+Parameters become weights, bound (and packed) at the first call; other inputs pass by DLPack. A graph with an op
+that has no lowering is cut around it: the op runs in PyTorch, the rest in Lathe, and `fallbacks` counts the reason.
+"""
+import collections
+import logging
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+import lathe
+
+from .export import _table, declare_symbols
+from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, name_of
+
+log = logging.getLogger("lathe.torch")
+fallbacks = collections.Counter()  # reason to count, since the process began or reset()
+compiled = []  # the lathe.Graphs that were compiled, in order
+LARGEST = 1 << 20
+
+
+def reset():
+    """Forgets what was counted and compiled."""
+    fallbacks.clear()
+    compiled.clear()
+
+
+def _static_inputs():
+    """Positions of inputs that stay the same from call to call: parameters and buffers."""
+    context = torch._guards.TracingContext.try_get()
+    meta = getattr(context, "fw_metadata", None)
+    return set(getattr(meta, "static_input_indices", None) or ())
+
+
+def _ranges(nodes):
+    for node in nodes:
+        value = node.meta.get("val")
+        for size in getattr(value, "shape", ()):
+            if isinstance(size, torch.SymInt):
+                return size.node.shape_env.var_to_range
+    return {}
+
+
+class _Compiled:
+    """One graph, recorded and compiled; called with a list of inputs, which it empties."""
+    _boxed_call = True
+
+    def __init__(self, module, static, options):
+        places = [n for n in module.graph.nodes if n.op == "placeholder"]
+        free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
+                for s in d.node.expr.free_symbols}
+        graph = lathe.Graph("compiled")
+        named = {s: str(s) for s in sorted(free, key=str)}
+        lowering = Lowering(graph, declare_symbols(graph, named, _ranges(places), LARGEST))
+        self.weights, self.feeds = {}, []
+        for i, node in enumerate(places):
+            fake = node.meta.get("val")
+            if not isinstance(fake, torch.Tensor) or not node.users:
+                continue  # a size is known from the shapes of the tensors
+            if fake.device.type != "cpu":
+                raise Unsupported(f"an input on {fake.device}")
+            dtype, shape = DTYPES[fake.dtype], lowering.shape(fake)
+            if i in static and all(isinstance(d, int) for d in shape):
+                self.weights[node.name] = i
+                lowering.values[node] = graph.weight(node.name, dtype, shape)
+            else:
+                lowering.values[node] = graph.input(node.name, dtype, shape)
+                self.feeds.append(i)
+        results = lowering.run(module.graph)
+        self.kinds, seen = [], {}
+        for k, node in enumerate(results):
+            if node is None or isinstance(node, int):
+                self.kinds.append((False, node))
+                continue
+            if not isinstance(lowering.values.get(node), lathe.Tensor):
+                raise Unsupported(f"the output {node}, which is no tensor")
+            if node not in seen:
+                seen[node] = len(seen)
+                graph.output(f"o{k:04}", lowering.values[node])
+            self.kinds.append((True, seen[node]))
+        if not seen:
+            raise Unsupported("a graph without results")
+        self.plain = all(t for t, _ in self.kinds) and [k for _, k in self.kinds] == list(range(len(self.kinds)))
+        self.session = lathe.Session(lathe.compile(graph, **options))
+        self.run, self.bound = self.session._run_torch, not self.weights
+        compiled.append(graph)
+
+    def __call__(self, args):
+        if not self.bound:
+            self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()})
+            self.bound = True
+        inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
+        args.clear()
+        results = self.run(inputs)
+        return results if self.plain else [results[k] if tensor else k for tensor, k in self.kinds]
+
+
+class _Supported(OperatorSupportBase):
+    def __init__(self, refused):
+        self.refused = refused
+
+    def is_node_supported(self, submodules, node):
+        if node.op != "call_function" or node.name in self.refused:
+            return False
+        name = name_of(node.target)
+        return name in OPS or name in IGNORED or name == "_operator.getitem"
+
+
+def _note(reason):
+    fallbacks[reason] += 1
+    log.warning("runs in PyTorch: %s", reason)
+
+
+def _compile(module, static, options):
+    """Compiles the whole graph, else all that lies between the ops that have no lowering."""
+    try:
+        return _Compiled(module, static, options)
+    except (Unsupported, lathe.Error, KeyError) as e:
+        first = str(e)
+    refused = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function" and name_of(node.target) not in OPS and name_of(node.target) not in IGNORED \
+                and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)) and node.users:
+            refused[node.name] = f"{name_of(node.target)}: there is no lowering of this op"
+    if not refused:
+        _note(first)
+        return make_boxed_func(module.forward)
+    for reason in refused.values():
+        _note(reason)
+    parts = CapabilityBasedPartitioner(module, _Supported(refused), allows_single_node_partition=True)
+    whole = parts.fuse_partitions(parts.propose_partitions())
+    for name, part in list(whole.named_children()):
+        if name.startswith("fused_"):
+            setattr(whole, name, _Part(part, options))
+    whole.recompile()
+    return make_boxed_func(whole.forward)
+
+
+class _Part(torch.nn.Module):
+    """A part of a graph that was cut."""
+
+    def __init__(self, part, options):
+        super().__init__()
+        try:
+            self.run = _Compiled(part, set(), options)
+        except (Unsupported, lathe.Error, KeyError) as e:
+            _note(str(e))
+            self.run = make_boxed_func(part.forward)
+
+    def forward(self, *args):
+        results = self.run(list(args))
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def lathe_backend(module, example_inputs, options=None, **_):
+    """What torch.compile calls. `options` are those of lathe.compile: options={"mode": "strict"}."""
+    given = dict(options or {})
+
+    def compile_fx(graph_module, inputs):
+        return _compile(graph_module, _static_inputs(), given)
+
+    return aot_autograd(fw_compiler=compile_fx, inference_compiler=compile_fx, decompositions=_table("named"))(
+        module, example_inputs)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lathe.torch.export: a module of PyTorch as a lathe.Graph."""
+import contextlib
+
+import numpy
+import torch
+from torch.utils import _pytree as pytree
+
+import lathe
+
+from . import elementwise, products, reductions, shapes  # noqa: F401: they register their lowerings
+from .lowering import DTYPES, OPS, Lowering, Unsupported
+from .transformers import attention_of
+
+LEVELS = ("named", "core")
+INLINE = 64  # elements of a constant that goes into the IR; larger ones are weights
+LARGEST = 4096  # of a symbol without an upper end
+
+
+class Exported:
+    """A graph with what belongs to it: weights (PyTorch's memory, not copied), inputs and outputs by entry."""
+
+    def __init__(self, name):
+        self.graph, self.weights, self.entries = lathe.Graph(name), {}, {}
+        self._states = set()
+
+    def compile(self, **options):
+        """lathe.compile of the graph."""
+        return lathe.compile(self.graph, **options)
+
+    def session(self, threads=0, **options):
+        """A Runner: a session with the weights bound. Options are those of lathe.compile."""
+        return Runner(self, lathe.Session(self.compile(**options), arrays(self.weights), threads=threads))
+
+    def __repr__(self):
+        entries = ", ".join(f"{e}({', '.join(i)})" for e, (i, _) in self.entries.items())
+        return f"lathe.torch.Exported({entries}; {len(self.weights)} weights)"
+
+
+class Runner:
+    """Calls entry points with tensors in the order of the module's inputs."""
+
+    def __init__(self, exported, session):
+        self.exported, self.session = exported, session
+
+    def __call__(self, *inputs, entry="forward"):
+        """The entry's result, or a tuple of several."""
+        names, outputs = self.exported.entries[entry]
+        tensors = pytree.tree_leaves(inputs)
+        if len(tensors) != len(names):
+            raise TypeError(f"{entry} takes {', '.join(names)}, got {len(tensors)} inputs")
+        given = {n: t.detach() for n, t in zip(names, tensors) if n is not None}
+        results = self.session.run(entry, **given)
+        found = tuple(torch.from_dlpack(results[o]) for o in outputs)
+        return found[0] if len(found) == 1 else found
+
+
+def arrays(weights):
+    """Tensors as DLPack producers: without gradients, in rows."""
+    return {name: tensor.detach().contiguous() for name, tensor in weights.items()}
+
+
+def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", entry="forward", into=None,
+           name=None, strict=False):
+    """A module (or a torch.export.ExportedProgram) as an Exported.
+
+    args, kwargs: example inputs, as torch.export.export takes them.
+    dynamic_shapes: as there; a torch.export.Dim gives its name and range to a symbol.
+    level: "named" keeps attention, norms and activations whole, and takes attention and masks of transformers
+        through its hooks; "core" records core ATen and leaves it to the compiler to find them. With the hooks
+        every row is taken to hold one sequence: a model that packs several into a row needs level "core".
+    into, entry: adds an entry point to an Exported; weights and states are shared by name.
+    Buffers that the module changes become states, which start at zero.
+    Raises lathe.Error (Unsupported) that names the op, its line and its module.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
+    exported = Exported(name or type(model).__name__) if into is None else into
+    program = model
+    if not isinstance(model, torch.export.ExportedProgram):
+        hooks = attention_of(model) if level == "named" else contextlib.nullcontext()
+        with torch.no_grad(), hooks:
+            program = torch.export.export(model, tuple(args), kwargs or {}, dynamic_shapes=dynamic_shapes,
+                                          strict=strict)
+    names = _dim_names(program, args, kwargs or {}, dynamic_shapes)
+    program = program.run_decompositions(_table(level))
+    try:
+        _record(program, exported, entry, names)
+    except Unsupported as e:
+        raise unsupported(str(e)) from e
+    return exported
+
+
+def unsupported(text):
+    error = lathe.Error(text)
+    error.code = "Unsupported"
+    return error
+
+
+def _table(level):
+    """The decompositions: at level "named" no op is taken apart that has a lowering."""
+    table = torch.export.default_decompositions()
+    if level == "named":
+        for op in list(table):
+            if str(op) in OPS:
+                table.pop(op)
+    return table
+
+
+def _dim_names(program, args, kwargs, dynamic_shapes):
+    """The caller's names of sizes: (position of the input, axis) to a name."""
+    names = {}
+    if dynamic_shapes is None:
+        return names
+    if isinstance(dynamic_shapes, dict):
+        given = list(args) + list(kwargs.values())
+        shapes = list(dynamic_shapes.values()) if len(dynamic_shapes) == len(given) else []
+    else:
+        given, shapes = list(args), list(dynamic_shapes)
+    position = 0
+
+    def walk(value, shape):
+        nonlocal position
+        if isinstance(value, torch.Tensor):
+            axes = shape.items() if isinstance(shape, dict) else enumerate(shape or ())
+            for axis, dim in axes:
+                # Derived ones ("2*batch") follow from their roots.
+                if str(getattr(dim, "__name__", "")).isidentifier():
+                    names[position, axis] = dim.__name__
+            position += 1
+        elif isinstance(value, (list, tuple)):
+            for i, v in enumerate(value):
+                walk(v, shape[i] if shape else None)
+        elif isinstance(value, dict):
+            for k, v in value.items():
+                walk(v, shape[k] if shape else None)
+        else:
+            position += 1
+
+    for value, shape in zip(given, shapes):
+        walk(value, shape)
+    return names
+
+
+def declare_symbols(graph, named, ranges, largest=LARGEST):
+    """Declares torch's symbols with their ranges; symbol to name."""
+    for symbol, name in named.items():
+        known = ranges.get(symbol)
+        low = int(known.lower) if known is not None and known.lower.is_finite else 1
+        high = int(known.upper) if known is not None and known.upper.is_finite and known.upper < 1 << 31 else largest
+        graph.dim(name, max(1, low), max(high, low))
+    return named
+
+
+def _record(program, exported, entry, dim_names):
+    graph, signature = exported.graph, program.graph_signature
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    symbols, inputs = {}, []
+    for spec in signature.input_specs:
+        if spec.kind.name == "USER_INPUT":
+            inputs.append(spec)
+            node = nodes.get(getattr(spec.arg, "name", None))
+            fake = None if node is None else node.meta.get("val")
+            for axis, size in enumerate(fake.shape if isinstance(fake, torch.Tensor) else ()):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    name = dim_names.get((len(inputs) - 1, axis), str(size.node.expr))
+                    symbols.setdefault(size.node.expr, name)
+    declare_symbols(graph, symbols, program.range_constraints)
+    lowering = Lowering(graph, symbols)
+    mutated = set(signature.buffers_to_mutate.values())
+    if getattr(signature, "user_inputs_to_mutate", None):
+        raise Unsupported("the module writes into its inputs "
+                          f"{', '.join(signature.user_inputs_to_mutate.values())}; a buffer can be a state")
+    for target in sorted(mutated):
+        _declare_state(program, exported, target)
+    graph.entry(entry)
+    names = []
+    for spec in signature.input_specs:
+        node, kind = nodes.get(getattr(spec.arg, "name", None)), spec.kind.name
+        if node is None or not isinstance(node.meta.get("val"), torch.Tensor):
+            if kind == "USER_INPUT":
+                names.append(None)  # a number, which the graph holds
+            continue
+        if kind == "USER_INPUT":
+            names.append(node.name if node.users else None)
+        if not node.users:
+            continue
+        fake = node.meta["val"]
+        if kind == "USER_INPUT":
+            lowering.values[node] = graph.input(node.name, DTYPES[fake.dtype], lowering.shape(fake))
+        elif spec.target in mutated:
+            lowering.values[node] = graph.read_state(spec.target)
+        elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            lowering.values[node] = _weight(program, exported, spec.target)
+        else:
+            raise Unsupported(f"the input {node.name} of kind {kind}")
+    results, outputs = lowering.run(program.graph), []
+    for spec, node in zip(signature.output_specs, results):
+        if spec.kind.name == "BUFFER_MUTATION":
+            graph.write_state(spec.target, lowering.values[node])
+        elif isinstance(node, torch.fx.Node) and isinstance(lowering.values.get(node), lathe.Tensor):
+            outputs.append(f"out{len(outputs)}")
+            graph.output(outputs[-1], lowering.values[node])
+    exported.entries[entry] = (names, outputs)
+
+
+def _tensor(program, target):
+    tensor = program.state_dict.get(target)
+    return program.constants[target] if tensor is None else tensor
+
+
+def _weight(program, exported, target):
+    tensor = _tensor(program, target).detach()
+    if not isinstance(tensor, torch.nn.Parameter) and (tensor.dim() == 0 or tensor.numel() <= INLINE) \
+            and target not in dict(program.named_parameters()) and tensor.dtype != torch.bfloat16:
+        return exported.graph.constant(numpy.array(tensor))
+    known = exported.weights.setdefault(target, tensor)
+    if known is not tensor and known.data_ptr() != tensor.data_ptr() and not torch.equal(known, tensor):
+        raise Unsupported(f"the weight {target}, which another entry point has with other values")
+    return exported.graph.weight(target, DTYPES[tensor.dtype], list(tensor.shape))
+
+
+def _declare_state(program, exported, target):
+    if target in exported._states:
+        return
+    tensor = _tensor(program, target)
+    if tensor.count_nonzero():
+        raise Unsupported(f"the buffer {target} is changed by the module and does not start at zero")
+    exported.graph.state(target, DTYPES[tensor.dtype], list(tensor.shape))
+    exported._states.add(target)

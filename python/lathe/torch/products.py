@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowerings of matrix products, convolutions, norms and attention."""
+import math
+
+import lathe
+
+from .lowering import Unsupported, op
+
+
+@op("aten.mm.default", "aten.bmm.default")
+def matrix_product(L, self_, mat2):
+    return lathe.matmul(L.value(self_), L.value(mat2))
+
+
+@op("aten.matmul.default")
+def matmul(L, self_, other):
+    a, b = L.value(self_), L.value(other)
+    if a.ndim < 2 or b.ndim < 2:
+        raise Unsupported("of a vector")
+    return lathe.matmul(a, b)
+
+
+@op("aten.addmm.default")
+def addmm(L, self_, mat1, mat2, beta=1, alpha=1):
+    return _added(L, self_, mat1, mat2, beta, alpha)
+
+
+@op("aten.baddbmm.default")
+def baddbmm(L, self_, batch1, batch2, beta=1, alpha=1):
+    return _added(L, self_, batch1, batch2, beta, alpha)
+
+
+def _added(L, c, a, b, beta, alpha):
+    y = lathe.matmul(L.value(a), L.value(b))
+    if alpha != 1:
+        y = lathe.mul(y, L.scalar(alpha, y.dtype))
+    if beta == 0:
+        return y  # PyTorch does not read c then
+    c = L.value(c)
+    return lathe.add(y, c if beta == 1 else lathe.mul(c, L.scalar(beta, c.dtype)))
+
+
+@op("aten.linear.default")
+def linear(L, node, input, weight, bias=None):
+    x, w = L.value(input), L.value(weight)
+    rows = L.reshape(x, [1, x.shape[0]]) if x.ndim == 1 else x
+    y = lathe.matmul(rows, lathe.transpose(w, [1, 0]))
+    y = L.reshape(y, L.fake(node).shape)
+    return y if bias is None else lathe.add(y, L.value(bias))
+
+
+@op("aten.convolution.default")
+def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    x, w = L.value(input), L.value(weight)
+    spatial = x.ndim - 2
+    if transposed or groups != 1 or any(d != 1 for d in dilation) or spatial not in (1, 2):
+        raise Unsupported(f"transposed={transposed}, groups={groups}, dilation={list(dilation)}, {spatial} axes")
+    stride, padding = list(stride), list(padding)
+    if spatial == 1:  # an image of height 1
+        x, w = lathe.unsqueeze(x, 2), lathe.unsqueeze(w, 2)
+        stride, padding = [1] + stride, [0] + padding
+    y = lathe.convolution(x, w, stride, [padding[0], padding[0], padding[1], padding[1]])
+    if bias is not None:
+        b = L.value(bias)
+        y = lathe.add(y, L.reshape(b, [b.shape[0], 1, 1]))
+    return L.reshape(y, L.fake(node).shape)
+
+
+@op("aten.conv2d.default")
+def conv2d(L, node, input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
+    return convolution(L, node, input, weight, bias, stride, padding, dilation, False, (0, 0), groups)
+
+
+@op("aten.conv1d.default")
+def conv1d(L, node, input, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
+    return convolution(L, node, input, weight, bias, stride, padding, dilation, False, (0,), groups)
+
+
+def _of_last_axis(shape):
+    if len(shape) != 1:
+        raise Unsupported(f"over the {len(shape)} axes {list(shape)}")
+
+
+def _optional(L, argument):
+    return None if argument is None else L.value(argument)
+
+
+@op("aten.layer_norm.default")
+def layer_norm(L, input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    _of_last_axis(normalized_shape)
+    return lathe.fused.layer_norm(L.value(input), _optional(L, weight), _optional(L, bias), eps)
+
+
+@op("aten.native_layer_norm.default")
+def native_layer_norm(L, input, normalized_shape, weight, bias, eps):
+    """The mean and the reciprocal deviation beside the result are for gradients."""
+    return [layer_norm(L, input, normalized_shape, weight, bias, eps)]
+
+
+@op("aten.rms_norm.default")
+def rms_norm(L, input, normalized_shape, weight=None, eps=None):
+    _of_last_axis(normalized_shape)
+    x = L.value(input)
+    smallest = {"f64": 2.0**-52, "f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
+    return lathe.fused.rms_norm(x, _optional(L, weight), smallest[x.dtype] if eps is None else eps)
+
+
+@op("aten.native_group_norm.default")
+def native_group_norm(L, input, weight, bias, N, C, HxW, group, eps):
+    x = L.value(input)
+    flat = L.reshape(x, [x.shape[0], group, math.prod(x.shape[1:], start=1) // group])
+    y = L.reshape(lathe.fused.layer_norm(flat, None, None, eps), x.shape)
+    channels = [x.shape[1]] + [1] * (x.ndim - 2)
+    if weight is not None:
+        y = lathe.mul(y, L.reshape(L.value(weight), channels))
+    if bias is not None:
+        y = lathe.add(y, L.reshape(L.value(bias), channels))
+    return [y]
+
+
+def _attention(L, query, key, value, mask, scale, **options):
+    q, k, v = (L.value(a) for a in (query, key, value))
+    if q.ndim not in (3, 4):
+        raise Unsupported(f"attention of rank {q.ndim}")
+    m = _optional(L, mask)
+    if m is not None and m.dtype not in ("bool", q.dtype):
+        m = L.cast(m, q.dtype)
+    # A query that sees no key gets zeros: PyTorch's _safe_softmax.
+    return lathe.fused.attention(q, k, v, mask=m, scale=scale, masked_row="nan" if m is None else "zero", **options)
+
+
+@op("aten.scaled_dot_product_attention.default")
+def scaled_dot_product_attention(L, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    if dropout_p:
+        raise Unsupported("dropout")
+    if scale is None:
+        scale = 1 / math.sqrt(L.value(query).shape[-1])
+    return _attention(L, query, key, value, attn_mask, scale, causal="top_left" if is_causal else "none")
+
+
+@op("lathe.attention.default")
+def attention(L, q, k, v, mask, positions, scale, causal, window, softcap):
+    """What transformers' models call under attn_implementation="lathe" (transformers.py)."""
+    kind = "none" if not causal else "bottom_right" if positions is None else "positions"
+    return _attention(L, q, k, v, mask, scale, causal=kind, positions=_optional(L, positions), window=window,
+                      softcap=softcap)
