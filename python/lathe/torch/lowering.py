@@ -96,6 +96,13 @@ class Lowering:
             total = total + term
         return total
 
+    def place(self, size, end):
+        """A place of an axis of size `end`; negative ones, -1 or -seq, count from the back."""
+        value = self.fake(size)
+        expression = value.node.expr if isinstance(value, torch.SymInt) else sympy.Integer(value)
+        dim = self.dim(size)
+        return end + dim if expression.is_negative else dim
+
     def shape(self, fake):
         return [self.dim(d) for d in fake.shape]
 

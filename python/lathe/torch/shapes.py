@@ -46,9 +46,7 @@ def matrix_transpose(L, self_):
 def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
     x = L.value(self_)
     axis = dim % x.ndim
-    first = L.dim(0 if start is None else start)
-    if isinstance(first, int) and first < 0:
-        first = x.shape[axis] + first
+    first = L.place(0 if start is None else start, x.shape[axis])
     size = L.shape(L.fake(node))[axis]
     if isinstance(x.shape[axis], int) and not isinstance(size, int) and step == 1:
         # table[:seq]: that a symbol's range keeps the slice inside is not looked at; a gather of a ramp
@@ -61,9 +59,8 @@ def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
 @op("aten.select.int")
 def select(L, self_, dim, index):
     x = L.value(self_)
-    axis, at = dim % x.ndim, L.dim(index)
-    if isinstance(at, int) and at < 0:
-        at = x.shape[axis] + at
+    axis = dim % x.ndim
+    at = L.place(index, x.shape[axis])
     return L.reshape(L.slice(x, axis, at, 1), x.shape[:axis] + x.shape[axis + 1:])
 
 
@@ -137,7 +134,8 @@ def pad(L, node, self_, pad, value=0, mode="constant"):
 @op("aten.slice_scatter.default")
 def slice_scatter(L, self_, src, dim=0, start=None, end=None, step=1):
     x, s = L.value(self_), L.value(src)
-    axis, first = dim % x.ndim, L.dim(start or 0)
+    axis = dim % x.ndim
+    first = L.place(start or 0, x.shape[axis])
     if step != 1:
         raise Unsupported(f"step={step}")
     last = first + s.shape[axis]

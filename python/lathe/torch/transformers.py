@@ -96,7 +96,7 @@ def mask_hook(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_fun
     known = parts <= CAUSAL | PACKED or parts <= BIDIRECTIONAL
     if known and isinstance(q_offset, torch.Tensor) and attention_mask is None and isinstance(kv_offset, int) \
             and kv_offset == 0:
-        return q_offset
+        return q_offset.clone()  # a cache counts on in the same memory before attention reads it
     if known and not isinstance(q_offset, torch.Tensor):
         return None if attention_mask is None else attention_mask.to(torch.bool)[:, -kv_length:]
     options["allow_is_causal_skip"] = options["allow_is_bidirectional_skip"] = False

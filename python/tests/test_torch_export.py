@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lathe.torch.export on models of many families against eager PyTorch."""
+import collections
+import re
+
+import pytest
+import torch
+import torch_models as models
+import transformers as tf
+
+import lathe
+import lathe.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def error(got, want):
+    return ((got - want).abs().max() / want.abs().max()).item()
+
+
+def fused(exported):
+    """Fused ops by group at the stage `fused`, and the text."""
+    text = lathe.ir(exported.graph, "fused")
+    found = collections.Counter(re.findall(r"= lathe\.(\w+)", text))
+    return {g: sum(found[x] for x in names) for g, names in models.GROUPS.items()}, text
+
+
+@pytest.mark.parametrize("level", ["core", "named"])
+@pytest.mark.parametrize("name", models.MODELS)
+def test_a_model_keeps_its_fusions_and_numbers(name, level):
+    # Core ATen of the attention that is spelled out; the hooks' attention at level "named".
+    model, args, shapes = models.made(name, "eager" if level == "core" else None)
+    exported = lathe.torch.export(model, args, dynamic_shapes=shapes, level=level)
+    found, text = fused(exported)
+    want = models.expected(model, args)
+    assert found == {group: want[group] for group in found}
+    with torch.no_grad():
+        assert error(exported.session()(*args), model(*args)) < 1e-6
+    if "CausalLM" in repr(model) or name == "clip-text":
+        # Nothing of the size of the scores: causality, windows and soft caps are attributes.
+        assert "seq, seq>" not in text
+        assert text.count("causal") == want["attention"]
+
+
+@pytest.mark.parametrize("level", ["core", "named"])
+def test_windows_and_soft_caps_are_attributes(level):
+    model, args, shapes = models.made("gemma2", "eager" if level == "core" else None)
+    _, text = fused(lathe.torch.export(model, args, dynamic_shapes=shapes, level=level))
+    assert text.count("softcap 5.000000e+01") == 2
+    assert text.count("window 5") == 1
+
+
+def test_one_graph_serves_other_lengths():
+    model, args, shapes = models.made("llama")
+    run = lathe.torch.export(model, args, dynamic_shapes=shapes).session()
+    for n, s in ((1, 2), (8, 64), (3, 7)):
+        x = models.ids(n, s)
+        with torch.no_grad():
+            assert error(run(x), model(x)) < 1e-6
+
+
+def test_weights_are_shared_not_copied():
+    model, args, shapes = models.made("llama")
+    exported = lathe.torch.export(model, args, dynamic_shapes=shapes)
+    own = {p.data_ptr() for p in model.parameters()}
+    assert sum(t.data_ptr() in own for t in exported.weights.values()) >= 20
+
+
+def test_ops_carry_the_lines_and_paths_of_the_model():
+    model, args, shapes = models.made("llama")
+    exported = lathe.torch.export(model, args, dynamic_shapes=shapes)
+    text = lathe.ir(exported.graph, "recorded", locations=True)
+    assert "modeling_llama.py" in text and "model.model.layers.1.mlp.down_proj" in text
+
+
+def test_an_op_without_a_lowering_is_named():
+    class Bessel(torch.nn.Module):
+        def forward(self, x):
+            return torch.special.bessel_j0(x)
+
+    with pytest.raises(lathe.Error, match=r"aten.special_bessel_j0.default at .*test_torch_export.py:\d+ .*no lowering") as e:
+        lathe.torch.export(Bessel(), (torch.ones(3),))
+    assert e.value.code == "Unsupported"
+
+
+def test_an_argument_that_a_lowering_does_not_know_is_named():
+    class Grouped(torch.nn.Module):
+        def forward(self, x, w):
+            return torch.nn.functional.conv2d(x, w, groups=2)
+
+    with pytest.raises(lathe.Error, match="groups=2"):
+        lathe.torch.export(Grouped(), (torch.zeros(1, 4, 5, 5), torch.zeros(4, 2, 3, 3)))
+
+
+def test_a_write_into_an_input_is_named():
+    class Writes(torch.nn.Module):
+        def forward(self, x):
+            return x.add_(1)
+
+    with pytest.raises(lathe.Error, match="writes into its inputs x"):
+        lathe.torch.export(Writes(), (torch.zeros(3),))
+
+
+class Counter(torch.nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        self.register_buffer("total", torch.full((2,), float(start)))
+
+    def forward(self, x):
+        self.total += x
+        return self.total * 2
+
+
+def test_a_buffer_that_changes_is_a_state():
+    run = lathe.torch.export(Counter(0), (torch.ones(2),)).session()
+    assert [run(torch.ones(2)).tolist() for _ in range(3)] == [[2, 2], [4, 4], [6, 6]]
+    run.session.reset_states()
+    assert run(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_a_state_starts_at_zero():
+    with pytest.raises(lathe.Error, match="total is changed by the module and does not start at zero"):
+        lathe.torch.export(Counter(3), (torch.ones(2),))
+
+
+class Step(torch.nn.Module):
+    """Tokens at given positions on transformers' StaticCache, whose tensors are buffers of the module."""
+
+    def __init__(self, model, length):
+        super().__init__()
+        self.model, self.layers = model, model.config.num_hidden_layers
+        heads, width = model.config.num_key_value_heads, model.config.head_dim
+        for i in range(self.layers):
+            for kind in ("keys", "values"):
+                self.register_buffer(f"{kind}_{i}", torch.zeros(1, heads, length, width))
+            self.register_buffer(f"length_{i}", torch.zeros((), dtype=torch.int64))
+        self.cache = tf.StaticCache(config=model.config, max_cache_len=length)
+        self.cache.early_initialization(1, heads, width, torch.float32, torch.device("cpu"))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.cache.layers):
+            layer.keys, layer.values = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}")
+            layer.cumulative_length = getattr(self, f"length_{i}")
+        return self.model(input_ids=x, past_key_values=self.cache, use_cache=True).logits[:, -1]
+
+
+@pytest.mark.parametrize("level", ["named"])
+def test_a_static_cache_is_states_of_one_graph(level):
+    model = models.made("llama")[0].model
+    step = Step(model, 32)
+    prompt = models.ids(1, 5)
+    exported = lathe.torch.export(step, (prompt,), entry="prefill", level=level)
+    lathe.torch.export(step, (prompt[:, :1],), entry="decode", into=exported, level=level)
+    assert list(exported.entries) == ["prefill", "decode"]
+    run = exported.session()
+    ids, token = prompt, run(prompt, entry="prefill").argmax(-1, keepdim=True)
+    for _ in range(20):
+        with torch.no_grad():
+            full = model(input_ids=ids, use_cache=False).logits[:, -1]
+        assert token.item() == full.argmax(-1).item()
+        memory = run.session.memory["states"]
+        ids = torch.cat([ids, token], 1)
+        token = run(token, entry="decode").argmax(-1, keepdim=True)
+        assert run.session.memory["states"] == memory
