@@ -7,10 +7,11 @@
 
 #include "lathe/backends/backend.h"
 #include "lathe/frontend/compile.h"
-#include "lathe/frontend/families/llama.h"
+#include "lathe/frontend/families/family.h"
 #include "lathe/inspect/explain.h"
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/model_config.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -36,27 +37,29 @@ CompileOptions optionsOf(const ModelRequest& r) {
 }
 
 // The dtype of the floating-point weights: one graph takes one, as checkpoints have it.
-DType weightDType(const std::string& folder, const LlamaConfig& config) {
-  Checkpoint checkpoint = Checkpoint::open(folder);
-  auto embedding = checkpoint.find("model.embed_tokens.weight");
-  return embedding ? embedding->dtype() : config.dtype;
+DType weightDType(const Checkpoint& checkpoint, DType otherwise) {
+  const SafetensorsEntry* largest = nullptr;
+  for (const std::string& name : checkpoint.names()) {
+    const SafetensorsEntry* entry = checkpoint.entry(name);
+    if (entry->dtype && isFloat(*entry->dtype) && (!largest || entry->bytes > largest->bytes))
+      largest = entry;
+  }
+  return largest ? *largest->dtype : otherwise;
 }
 
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
-  LlamaConfig config = loadLlamaConfig(r.path);
-  if (r.layers > config.layers)
-    throw Error(ErrorCode::InvalidArgument, r.path + ": expected 1 to " +
-                                                std::to_string(config.layers) + " layers, got " +
-                                                std::to_string(r.layers));
-  if (r.layers) config.layers = r.layers;
-  LlamaGraphOptions options;
-  options.dtype = r.dtype;
-  options.weightDType = r.bareConfig ? DType::BF16 : weightDType(r.path, config);
-  options.maxBatch = r.maxBatch;
-  options.maxSeq = r.maxSeq;
-  options.cacheCapacity = r.cacheCapacity;
-  return buildLlama(config, options);
+  FamilyOptions options{.dtype = r.dtype,
+                        .weightDType = DType::BF16,
+                        .maxBatch = r.maxBatch,
+                        .maxSeq = r.maxSeq,
+                        .cacheCapacity = r.cacheCapacity,
+                        .layers = r.layers};
+  if (r.bareConfig) return loadModel(r.path, options);
+  const Checkpoint checkpoint = Checkpoint::open(r.path);
+  options.weightDType = weightDType(checkpoint, loadModelConfig(r.path).dtype);
+  options.hasWeight = [&](std::string_view name) { return checkpoint.entry(name) != nullptr; };
+  return loadModel(r.path, options);
 }
 
 // With the model's small files inside.

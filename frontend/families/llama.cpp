@@ -2,32 +2,16 @@
 #include "lathe/frontend/families/llama.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "frontend/families/builders.h"
+#include "lathe/frontend/families/decoder_config.h"
 #include "lathe/frontend/nn/transformer.h"
 #include "lathe/runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
-
-nn::RopeScalingOptions scalingOf(const RopeScaling& scaling) {
-  using Type = nn::RopeScalingOptions::Type;
-  nn::RopeScalingOptions o{.factor = scaling.factor,
-                           .lowFreqFactor = scaling.lowFreqFactor,
-                           .highFreqFactor = scaling.highFreqFactor,
-                           .originalMaxPositions = scaling.originalMaxPositions};
-  switch (scaling.type) {
-    case RopeScaling::Type::Default:
-      o.type = Type::Default;
-      break;
-    case RopeScaling::Type::Linear:
-      o.type = Type::Linear;
-      break;
-    case RopeScaling::Type::Llama3:
-      o.type = Type::Llama3;
-      break;
-  }
-  return o;
-}
 
 int64_t bounded(int64_t value, int64_t limit, const char* name, std::source_location at) {
   if (value == 0) return limit;
@@ -38,8 +22,16 @@ int64_t bounded(int64_t value, int64_t limit, const char* name, std::source_loca
               at);
 }
 
+nn::ModelStyle styleOf(const LlamaConfig& config) {
+  nn::ModelStyle style = nn::ModelStyle::llama();
+  nn::SwiGLUOptions mlp = nn::SwiGLUOptions::llama();
+  mlp.activation = config.activation;
+  style.mlp = mlp;
+  return style;
+}
+
 // Ops have the lines of this function: a folder has no source of its own.
-Graph record(const LlamaConfig& config, const LlamaGraphOptions& options, int64_t maxSeq,
+Graph record(const LlamaConfig& config, const FamilyOptions& options, int64_t maxSeq,
              int64_t capacity) {
   Graph g("llama");
   const Dim batch = g.dim("batch", 1, options.maxBatch);
@@ -56,7 +48,7 @@ Graph record(const LlamaConfig& config, const LlamaGraphOptions& options, int64_
                                  // The table of angles needs no rows that no call can reach.
                                  .maxPositions = std::max(maxSeq, capacity),
                                  .ropeTheta = config.ropeTheta,
-                                 .ropeScaling = scalingOf(config.ropeScaling),
+                                 .ropeScaling = config.ropeScaling,
                                  .normEps = config.rmsNormEps,
                                  .tiedHead = config.tieWordEmbeddings,
                                  .qkvBias = config.attentionBias,
@@ -64,7 +56,7 @@ Graph record(const LlamaConfig& config, const LlamaGraphOptions& options, int64_
                                  .mlpBias = config.mlpBias,
                                  .dtype = options.dtype,
                                  .weightDType = options.weightDType,
-                                 .style = nn::ModelStyle::llama()});
+                                 .style = styleOf(config)});
   model.declareCache(batch, cache);
 
   g.entry("forward");
@@ -81,18 +73,63 @@ Graph record(const LlamaConfig& config, const LlamaGraphOptions& options, int64_
   return g;
 }
 
+LlamaConfig read(ConfigReader& config, const FamilyOptions& options) {
+  const DecoderConfig c = readDecoder(config, options);
+  readWindows(config, c.layers, 0, [](int64_t) { return false; });  // refuses windows
+  return {.vocabSize = c.vocabSize,
+          .hiddenSize = c.hiddenSize,
+          .intermediateSize = c.intermediateSize,
+          .layers = c.layers,
+          .heads = c.heads,
+          .kvHeads = c.kvHeads,
+          .headDim = c.headDim,
+          .maxPositions = c.maxPositions,
+          .rmsNormEps = c.normEps,
+          .ropeTheta = c.rope.theta,
+          .ropeScaling = c.rope.scaling,
+          .tieWordEmbeddings = c.tiedHead,
+          .attentionBias = config.flag("attention_bias", false),
+          .mlpBias = config.flag("mlp_bias", false),
+          .activation = c.activation};
+}
+
+LlamaConfig readWhole(const JsonValue& root) {
+  const std::string& name = familyOf(root).architecture;
+  if (name != "LlamaForCausalLM")
+    throw root.error("expected \"LlamaForCausalLM\", got \"" + name + "\"; buildModel takes others",
+                     ErrorCode::Unsupported);
+  ConfigReader config(root);
+  LlamaConfig c = read(config, {});
+  config.finish(name);
+  return c;
+}
+
 }  // namespace
 
-Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options,
-                 std::source_location at) {
+LlamaConfig loadLlamaConfig(const std::string& path) {
+  std::error_code ignored;
+  bool folder = std::filesystem::is_directory(path, ignored);
+  return readWhole(JsonValue::load(
+      folder ? (std::filesystem::path(path) / "config.json").string() : path, kConfigFile));
+}
+
+LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file) {
+  return readWhole(JsonValue::parse(json, file));
+}
+
+Graph builders::llama(ConfigReader& config, const FamilyOptions& options) {
+  return buildLlama(read(config, options), options);
+}
+
+Graph buildLlama(const LlamaConfig& config, const FamilyOptions& options, std::source_location at) {
   nn::expectPositive(config.maxPositions, "buildLlama, maxPositions", at);
   nn::expectPositive(options.maxBatch, "buildLlama, maxBatch", at);
-  const int64_t maxSeq = bounded(options.maxSeq, config.maxPositions, "maxSeq", at);
-  const int64_t capacity = bounded(options.cacheCapacity, config.maxPositions, "cacheCapacity", at);
-  if (config.hiddenAct != "silu")
-    throw Error(ErrorCode::Unsupported,
-                "buildLlama: expected hidden_act silu, got " + config.hiddenAct, at);
-
+  DecoderConfig sizes;
+  sizes.maxPositions = config.maxPositions;
+  sizes.rope.scaling = config.ropeScaling;
+  const int64_t longest = longestSequence(sizes);
+  const int64_t maxSeq = bounded(options.maxSeq, longest, "maxSeq", at);
+  const int64_t capacity = bounded(options.cacheCapacity, longest, "cacheCapacity", at);
   try {
     return record(config, options, maxSeq, capacity);
   } catch (const Error& e) {

@@ -79,6 +79,14 @@ void expectValid(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
          at);
   if (options.causal && options.positions.defined())
     fail("expected `causal` or `positions`, got both; positions alone are causal", at);
+  if (options.window < 0 || (options.window && !options.causal && !options.positions.defined()))
+    fail("expected a window of 0 (none) or more with `causal` or `positions`, got " +
+             std::to_string(options.window),
+         at);
+  if (!(options.softcap >= 0) || std::isinf(options.softcap))
+    fail("expected a softcap of 0 (none) or more, got " + std::to_string(options.softcap), at);
+  if (options.softcap > 0 && options.bias.defined())
+    fail("expected a bias or a softcap, got both", at);
   if (rank == 3 || q.dim(1) == k.dim(1)) return;
   auto heads = q.dim(1).asConstant(), groups = k.dim(1).asConstant();
   if (!heads || !groups || *groups < 1 || *heads % *groups || !(k.dim(1) == v.dim(1)))
@@ -109,6 +117,8 @@ Tensor fusedAttention(const Tensor& q, const Tensor& k, const Tensor& v, double 
                       const AttentionOptions& options, std::source_location at) {
   fused::AttentionOptions o;
   o.scale = scale;
+  o.softcap = options.softcap;
+  o.window = options.window;
   o.mask = fusedMask(q, options, at);
   o.positions = options.positions;
   o.causal = options.causal                ? Causal::top_left
@@ -121,12 +131,24 @@ Tensor fusedAttention(const Tensor& q, const Tensor& k, const Tensor& v, double 
 // The bias and the masks on scaled scores.
 Tensor masked(Tensor scores, const AttentionOptions& options, std::source_location at) {
   const Dim queries = scores.dim(-2), keys = scores.dim(-1);
+  auto inWindow = [&](const Tensor& visible) {
+    if (!options.window) return visible;
+    return logicalAnd(visible,
+                      windowMask(scores, options.positions, queries, keys, options.window,
+                                 scores.rank(), at),
+                      at);
+  };
+  if (options.softcap > 0) {
+    Tensor cap = scalarLike(scores, options.softcap, at);
+    scores = mul(tanh(div(scores, cap, at), at), cap, at);
+  }
   if (options.bias.defined()) scores = add(scores, castTo(options.bias, scores.dtype(), at), at);
   Tensor lowest = scalarLike(scores, options.maskFill, at);
-  if (options.causal) scores = select(causalMask(scores, queries, keys, at), scores, lowest, at);
+  if (options.causal)
+    scores = select(inWindow(causalMask(scores, queries, keys, at)), scores, lowest, at);
   if (options.positions.defined())
-    scores = select(positionMask(options.positions, queries, keys, scores.rank(), at), scores,
-                    lowest, at);
+    scores = select(inWindow(positionMask(options.positions, queries, keys, scores.rank(), at)),
+                    scores, lowest, at);
   if (!options.mask.defined()) return scores;
   if (options.mask.dtype() == DType::Bool) return select(options.mask, scores, lowest, at);
   return add(scores, castTo(options.mask, scores.dtype(), at), at);
@@ -163,18 +185,34 @@ Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys,
   return compare(j, i, Compare::le, at);
 }
 
-Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank,
-                    std::source_location at) {
-  expectDefined(positions, "positionMask", at);
+// Absolute positions of the queries: i64 [batch, 1, .., queries, 1].
+static Tensor queryPositions(const Tensor& positions, const Dim& queries, int64_t rank,
+                             std::source_location at) {
   if (positions.rank() != 1) fail("expected positions [batch], got " + typeText(positions), at);
   if (rank < 1 || rank > 8)
     fail("positionMask: expected scores of rank 1 to 8, got rank " + std::to_string(rank), at);
   Dims column(size_t(rank), Dim(1));
   column[0] = positions.dim(0);
   Tensor first = reshape(castTo(positions, DType::I64, at), column, at);
-  Tensor i = add(first, iota(positions, {queries, 1}, 0, DType::I64, at), at);
+  return add(first, iota(positions, {queries, 1}, 0, DType::I64, at), at);
+}
+
+Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank,
+                    std::source_location at) {
+  expectDefined(positions, "positionMask", at);
+  Tensor i = queryPositions(positions, queries, rank, at);
   Tensor j = iota(positions, {1, keys}, 1, DType::I64, at);
   return compare(j, i, Compare::le, at);
+}
+
+Tensor windowMask(const Tensor& like, const Tensor& positions, const Dim& queries, const Dim& keys,
+                  int64_t window, int64_t rank, std::source_location at) {
+  expectDefined(like, "windowMask", at);
+  expectPositive(window, "windowMask, window", at);
+  Tensor i = positions.defined() ? queryPositions(positions, queries, rank, at)
+                                 : iota(like, {queries, 1}, 0, DType::I64, at);
+  Tensor j = iota(like, {1, keys}, 1, DType::I64, at);
+  return compare(j, sub(i, scalarLike(i, double(window), at), at), Compare::gt, at);
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,

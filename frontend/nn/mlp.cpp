@@ -22,8 +22,15 @@ Linear SwiGLU::linear(const std::string& name, int64_t in, int64_t out) const {
 Tensor SwiGLU::operator()(const Tensor& x, std::source_location at) const {
   expectFeatures(x, dModel_, "SwiGLU '" + path() + "'", at);
   const Scope scope = opened(x, at);
-  Tensor gate = linear(options_.gate, dModel_, dHidden_)(x, at);
-  Tensor up = linear(options_.up, dModel_, dHidden_)(x, at);
+  Tensor gate, up;
+  if (options_.gateUp.empty()) {
+    gate = linear(options_.gate, dModel_, dHidden_)(x, at);
+    up = linear(options_.up, dModel_, dHidden_)(x, at);
+  } else {
+    Tensor both = linear(options_.gateUp, dModel_, 2 * dHidden_)(x, at);
+    gate = sliceAxis(both, -1, 0, dHidden_);
+    up = sliceAxis(both, -1, dHidden_, dHidden_);
+  }
   Tensor hidden = options_.useFused ? fused::siluGate(gate, up, options_.activation)
                                     : activate(gate, options_.activation, options_.sigmoid) * up;
   return linear(options_.down, dHidden_, dModel_)(hidden, at);

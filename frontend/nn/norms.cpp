@@ -41,7 +41,10 @@ Tensor RMSNorm::operator()(const Tensor& x, std::source_location at) const {
   const DType dtype = x.dtype(), wide = computeDType(dtype);
   const bool late = options_.rounding == GainRounding::before_gain;
   auto gainIn = [&](DType as) {
-    return weight(options_.gainName, as, {size_}, options_.weightDType.value_or(dtype));
+    // 1 + w in f32: near 1 bf16 has three digits.
+    Tensor gain = weight(options_.gainName, options_.unitOffset ? wide : as, {size_},
+                         options_.weightDType.value_or(dtype));
+    return options_.unitOffset ? castTo(gain + 1, as) : gain;
   };
   if (options_.useFused) return fused::rmsNorm(x, gainIn(dtype), options_.eps, options_.rounding);
 

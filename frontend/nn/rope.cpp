@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/nn/rope.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "lathe/runtime/error.h"
 
@@ -12,82 +10,47 @@ namespace {
 
 using Frequencies = RopeOptions::Frequencies;
 
-// Llama 3.1's frequency ramp as transformers computes it: f32 throughout, one rounding per step.
-// PyTorch evaluates number / tensor as the tensor's reciprocal times the number.
-void stretchLlama3(std::vector<float>& frequencies, const RopeScalingOptions& s) {
-  const double length = double(s.originalMaxPositions);
-  const float longest = float(length / s.lowFreqFactor);
-  const float shortest = float(length / s.highFreqFactor);
-  const float turn = float(2 * std::numbers::pi), factor = float(s.factor);
-  const float low = float(s.lowFreqFactor), span = float(s.highFreqFactor - s.lowFreqFactor);
-  for (float& f : frequencies) {
-    const float wavelength = (1 / f) * turn;
-    if (wavelength < shortest) continue;
-    if (wavelength > longest) {
-      f = f / factor;
-      continue;
-    }
-    const float smooth = ((1 / wavelength) * float(length) - low) / span;
-    const float stretched = (1 - smooth) * f / factor;
-    const float kept = smooth * f;
-    f = stretched + kept;
-  }
+int64_t rotated(const RopeOptions& o) { return o.rotaryDim ? o.rotaryDim : o.headDim; }
+
+std::vector<float> powersOf(const RopeOptions& o) {
+  std::vector<float> values(size_t(rotated(o) / 2));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = std::pow(float(o.theta), 2 * float(i) / float(rotated(o)));
+  return values;
 }
 
 void expectValid(const RopeOptions& o, const std::string& module, std::source_location at) {
   auto fail = [&](const std::string& text) {
     throw Error(ErrorCode::InvalidArgument, module + ": " + text, at);
   };
-  if (o.headDim < 2 || o.headDim % 2)
+  if (o.rotaryDim < 0 || o.rotaryDim % 2 || o.rotaryDim > o.headDim)
+    fail("expected an even rotaryDim up to headDim " + std::to_string(o.headDim) + ", got " +
+         std::to_string(o.rotaryDim));
+  if (!o.rotaryDim && (o.headDim < 2 || o.headDim % 2))
     fail("expected an even head size to pair its elements, got " + std::to_string(o.headDim) +
          "; choose dModel and heads so that headDim is even");
   expectPositive(o.headDim, module + ", headDim", at, kMostTable);
   expectPositive(o.maxPositions, module + ", maxPositions", at);
   if (!(o.theta > 0) || !std::isfinite(o.theta))
     fail("expected a positive theta, got " + std::to_string(o.theta) + "; 10000 is usual");
-  const RopeScalingOptions& s = o.scaling;
-  if (s.type == RopeScalingOptions::Type::Default) return;
-  if (s.type != RopeScalingOptions::Type::Linear && s.type != RopeScalingOptions::Type::Llama3)
-    fail(std::to_string(int(s.type)) +
-         " is no scaling; lathe::nn::RopeScalingOptions names those "
-         "there are");
-  if (o.frequencies == Frequencies::Divide)
+  expectValid(o.scaling, rotated(o) / 2, module, at);
+  if (o.scaling.type != RopeScalingOptions::Type::Default && o.frequencies == Frequencies::Divide)
     fail("scaling needs frequencies, but Frequencies::Divide divides positions; use Reciprocal");
-  if (!(s.factor > 0) || !std::isfinite(s.factor))
-    fail("expected a positive scaling factor, got " + std::to_string(s.factor));
-  if (s.type == RopeScalingOptions::Type::Llama3 &&
-      (!(s.lowFreqFactor > 0) || !(s.highFreqFactor > s.lowFreqFactor) ||
-       s.originalMaxPositions < 1))
-    fail(
-        "expected 0 < lowFreqFactor < highFreqFactor and originalMaxPositions of at least 1, got " +
-        std::to_string(s.lowFreqFactor) + ", " + std::to_string(s.highFreqFactor) + ", " +
-        std::to_string(s.originalMaxPositions));
 }
 
 }  // namespace
 
 std::vector<float> ropeFrequencies(const RopeOptions& options, std::source_location at) {
   expectValid(options, "ropeFrequencies", at);
-  std::vector<float> values(size_t(options.headDim / 2));
-  const float theta = float(options.theta), size = float(options.headDim);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float exponent = 2 * float(i) / size;
-    switch (options.frequencies) {
-      case Frequencies::Reciprocal:
-        values[i] = 1 / std::pow(theta, exponent);
-        break;
-      case Frequencies::NegativePower:
-        values[i] = std::pow(theta, -exponent);
-        break;
-      case Frequencies::Divide:
-        values[i] = std::pow(theta, exponent);
-        break;
-    }
-  }
-  if (options.scaling.type == RopeScalingOptions::Type::Linear)
-    for (float& f : values) f /= float(options.scaling.factor);
-  if (options.scaling.type == RopeScalingOptions::Type::Llama3)
-    stretchLlama3(values, options.scaling);
+  const std::vector<float> powers = powersOf(options);
+  if (options.frequencies == Frequencies::Divide) return powers;
+  std::vector<float> values(powers.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        options.frequencies == Frequencies::Reciprocal
+            ? 1 / powers[i]
+            : std::pow(float(options.theta), -(2 * float(i) / float(rotated(options))));
+  stretch(values, powers, options.scaling, options.theta);
   return values;
 }
 
@@ -99,18 +62,33 @@ RoPE::RoPE(Graph& graph, std::string path, RopeOptions options, std::source_loca
 RopeAngles RoPE::angles(const Tensor& positions, std::source_location at) const {
   expectIntegers(positions, "RoPE '" + path() + "', positions", at);
   const Scope scope = opened(positions, at);
-  const int64_t rows = options_.maxPositions;
   const std::vector<float> values = ropeFrequencies(options_);
+  // Yarn's and LongRope's temperature.
+  auto scaled = [&](const Tensor& table) {
+    const double factor = options_.scaling.attentionFactor;
+    return factor == 1 ? table : table * factor;
+  };
+  if (options_.scaling.isDynamic()) {
+    Tensor frequencies = dynamicFrequencies(graph(), positions, values, powersOf(options_),
+                                            options_.scaling, options_.theta);
+    Tensor angles = unsqueeze(castTo(positions, DType::F32), -1) * frequencies;
+    return {scaled(cos(angles)), scaled(sin(angles))};
+  }
+  const int64_t rows = options_.maxPositions;
   Tensor factors = graph().constant(Array::fromFloats(values, {int64_t(values.size())}));
   // Of constants and sizes alone: a pass moves both tables into the load function.
   Tensor row = iota(positions, {rows, 1}, 0, DType::F32);
   Tensor angles = options_.frequencies == Frequencies::Divide ? row / factors : row * factors;
-  return {gather(cos(angles), positions, 0), gather(sin(angles), positions, 0)};
+  return {gather(scaled(cos(angles)), positions, 0), gather(scaled(sin(angles)), positions, 0)};
 }
 
 Tensor RoPE::rotate(const Tensor& x, const Tensor& cos, const Tensor& sin) const {
+  const int64_t size = rotated(options_), half = size / 2;
+  if (size < *x.dim(-1).asConstant())
+    return concat({rotate(sliceAxis(x, -1, 0, size), cos, sin),
+                   sliceAxis(x, -1, size, options_.headDim - size)},
+                  -1);
   const bool halves = options_.pairing == Pairing::half;
-  const int64_t half = options_.headDim / 2;
   Tensor a = halves ? sliceAxis(x, -1, 0, half) : sliceAxis(x, -1, 0, half, 2);
   Tensor b = halves ? sliceAxis(x, -1, half, half) : sliceAxis(x, -1, 1, half, 2);
   Tensor first = a * cos - b * sin;

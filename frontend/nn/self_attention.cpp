@@ -7,6 +7,7 @@ namespace lathe::nn {
 namespace {
 
 using Projections = SelfAttentionOptions::Projections;
+using QkNorm = SelfAttentionOptions::QkNorm;
 
 void complete(SelfAttentionOptions& o, const std::string& module, std::source_location at) {
   auto fail = [&](const std::string& text) {
@@ -23,6 +24,8 @@ void complete(SelfAttentionOptions& o, const std::string& module, std::source_lo
   if (o.kvHeads < 1 || o.heads % o.kvHeads)
     fail("expected kvHeads that divide heads, got " + std::to_string(o.kvHeads) + " for " +
          std::to_string(o.heads) + " heads");
+  if (o.projections == Projections::FusedByHead && o.kvHeads != o.heads)
+    fail("a projection whose rows lie head by head needs kvHeads = heads");
   if (o.projections == Projections::FusedOddView &&
       (o.kvHeads != o.heads || o.heads * o.headDim != o.dModel))
     fail("the odd view of a fused projection needs kvHeads = heads and heads * headDim = dModel");
@@ -81,6 +84,20 @@ CausalSelfAttention::Heads CausalSelfAttention::oddView(const Tensor& mixed) con
   return {part(0), part(1), part(2)};
 }
 
+// [batch, seq, heads * 3 headDim], of which each head has its q, its k and its v.
+CausalSelfAttention::Heads CausalSelfAttention::byHead(const Tensor& mixed,
+                                                       std::source_location at) const {
+  const Tensor all = splitHeads(mixed, options_.heads, at);
+  auto part = [&](int64_t i) {
+    return sliceAxis(all, -1, i * options_.headDim, options_.headDim, 1, at);
+  };
+  return {part(0), part(1), part(2)};
+}
+
+RMSNorm CausalSelfAttention::norm(const std::string& name, int64_t size) const {
+  return RMSNorm(graph(), below(name), size, options_.norm);
+}
+
 CausalSelfAttention::Heads CausalSelfAttention::project(const Tensor& x,
                                                         std::source_location at) const {
   const SelfAttentionOptions& o = options_;
@@ -93,9 +110,14 @@ CausalSelfAttention::Heads CausalSelfAttention::project(const Tensor& x,
   } else {
     Tensor mixed = linear(o.names.qkv, o.dModel, wide + 2 * narrow, o.qkvBias)(x, at);
     if (o.projections == Projections::FusedOddView) return oddView(mixed);
+    if (o.projections == Projections::FusedByHead) return byHead(mixed, at);
     q = sliceAxis(mixed, -1, 0, wide);
     k = sliceAxis(mixed, -1, wide, narrow);
     v = sliceAxis(mixed, -1, wide + narrow, narrow);
+  }
+  if (o.qkNorm == QkNorm::Projection) {
+    q = norm(o.names.qNorm, wide)(q, at);
+    k = norm(o.names.kNorm, narrow)(k, at);
   }
   return {splitHeads(q, o.heads, at), splitHeads(k, o.kvHeads, at), splitHeads(v, o.kvHeads, at)};
 }
@@ -117,6 +139,10 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& cont
                 at);
   const Scope scope = opened(x, at);
   Heads h = project(x, at);
+  if (options_.qkNorm == QkNorm::Head) {
+    h.q = norm(options_.names.qNorm, options_.headDim)(h.q, at);
+    h.k = norm(options_.names.kNorm, options_.headDim)(h.k, at);
+  }
   if (options_.rope) {
     RoPE rope(graph(), below("rope"), *options_.rope);
     h.q = rope(h.q, context.angles, at);

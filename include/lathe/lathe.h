@@ -2,6 +2,7 @@
 #pragma once
 // Everything a user needs: build a graph, compile it, run it.
 #include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/family.h"
 #include "lathe/frontend/families/llama.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/frontend/nn/nn.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes give configurations within their limits or an error that names the file.
+#include "lathe/frontend/families/llama.h"
 #include "lathe/runtime/model_config.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -15,7 +16,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           "heads");
     check(c.maxPositions >= 1 && c.maxPositions <= 1 << 24, "positions within their limit");
     check(c.rmsNormEps > 0 && c.ropeTheta > 0, "positive numbers");
-    for (int64_t id : c.eosIds) check(id >= 0 && id < c.vocabSize, "ids in the vocabulary");
+  } catch (const lathe::Error& e) {
+    lathe::fuzz::checkNamed(e, "config.json: ");
+  }
+  try {
+    const lathe::ModelConfig c = lathe::parseModelConfig(text, "config.json");
+    check(c.layers >= 0 && c.layers <= 1000 && c.maxPositions >= 0, "sizes within their limits");
+    for (int64_t id : c.eosIds)
+      check(id >= 0 && (!c.vocabSize || id < c.vocabSize), "ids in the vocabulary");
   } catch (const lathe::Error& e) {
     lathe::fuzz::checkNamed(e, "config.json: ");
   }

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lathe/frontend/families/llama.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
 
 using nlohmann::json;
+using nn::RopeScalingOptions;
 using test::expectError;
 
 constexpr ErrorCode kFile = ErrorCode::InvalidFile, kUnsupported = ErrorCode::Unsupported;
@@ -28,6 +30,7 @@ json version4() {
 }
 
 LlamaConfig parse(const json& file) { return parseLlamaConfig(file.dump(), "config.json"); }
+ModelConfig facts(const json& file) { return parseModelConfig(file.dump(), "config.json"); }
 
 TEST(LlamaConfig, ReadsTransformers4) {
   LlamaConfig c = parse(version4());
@@ -41,15 +44,43 @@ TEST(LlamaConfig, ReadsTransformers4) {
   EXPECT_EQ(c.maxPositions, 512);
   EXPECT_EQ(c.rmsNormEps, 1e-5);
   EXPECT_EQ(c.ropeTheta, 500000);
-  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Default);
+  EXPECT_EQ(c.ropeScaling.type, RopeScalingOptions::Type::Default);
   EXPECT_TRUE(c.tieWordEmbeddings);
   EXPECT_FALSE(c.attentionBias);
   EXPECT_TRUE(c.mlpBias);
+  EXPECT_EQ(c.activation, Activation::silu);
+}
+
+TEST(ModelConfig, TellsWhatRunsAModel) {
+  ModelConfig c = facts(version4());
+  EXPECT_EQ(c.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(c.modelType, "llama");
+  EXPECT_EQ(c.vocabSize, 512);
+  EXPECT_EQ(c.hiddenSize, 64);
+  EXPECT_EQ(c.intermediateSize, 172);
+  EXPECT_EQ(c.layers, 4);
+  EXPECT_EQ(c.heads, 6);
+  EXPECT_EQ(c.kvHeads, 2);
+  EXPECT_EQ(c.headDim, 16);
+  EXPECT_EQ(c.maxPositions, 512);
+  EXPECT_TRUE(c.tieWordEmbeddings);
   EXPECT_EQ(c.bosId, 1);
   EXPECT_EQ(c.eosIds, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(c.padId, std::nullopt);
   EXPECT_EQ(c.dtype, DType::BF16);
-  EXPECT_TRUE(c.unknownFields.empty());
+}
+
+TEST(ModelConfig, KnowsOtherNamesOfSizes) {
+  ModelConfig c = facts(json::parse(R"({"model_type": "gpt2", "vocab_size": 99, "n_embd": 24,
+    "n_layer": 3, "n_head": 4, "n_inner": 50, "n_positions": 77})"));
+  EXPECT_EQ(c.hiddenSize, 24);
+  EXPECT_EQ(c.layers, 3);
+  EXPECT_EQ(c.kvHeads, 4);
+  EXPECT_EQ(c.headDim, 6);
+  EXPECT_EQ(c.intermediateSize, 50);
+  EXPECT_EQ(c.maxPositions, 77);
+  EXPECT_EQ(c.bosId, std::nullopt);
+  EXPECT_TRUE(c.eosIds.empty());
 }
 
 TEST(LlamaConfig, ReadsTransformers5) {
@@ -66,51 +97,55 @@ TEST(LlamaConfig, ReadsTransformers5) {
                              {"original_max_position_embeddings", 128}};
   LlamaConfig c = parse(file);
   EXPECT_EQ(c.ropeTheta, 10000);
-  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Llama3);
+  EXPECT_EQ(c.ropeScaling.type, RopeScalingOptions::Type::Llama3);
   EXPECT_EQ(c.ropeScaling.factor, 8);
   EXPECT_EQ(c.ropeScaling.lowFreqFactor, 1);
   EXPECT_EQ(c.ropeScaling.highFreqFactor, 4);
   EXPECT_EQ(c.ropeScaling.originalMaxPositions, 128);
-  EXPECT_EQ(c.dtype, DType::F16);
+  EXPECT_EQ(facts(file).dtype, DType::F16);
 }
 
 TEST(LlamaConfig, ReadsTheOldSpellingOfLinearScaling) {
   json file = version4();
   file["rope_scaling"] = {{"type", "linear"}, {"factor", 2.5}};
   LlamaConfig c = parse(file);
-  EXPECT_EQ(c.ropeScaling.type, RopeScaling::Type::Linear);
+  EXPECT_EQ(c.ropeScaling.type, RopeScalingOptions::Type::Linear);
   EXPECT_EQ(c.ropeScaling.factor, 2.5);
 }
 
 TEST(LlamaConfig, FillsInTheFamilysDefaults) {
-  LlamaConfig c = parse(json::parse(R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 48,
-    "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 3})"));
+  const json file = json::parse(R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 48,
+    "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 3})");
+  LlamaConfig c = parse(file);
   EXPECT_EQ(c.kvHeads, 3);
   EXPECT_EQ(c.headDim, 16);
   EXPECT_EQ(c.maxPositions, 2048);
   EXPECT_EQ(c.rmsNormEps, 1e-6);
   EXPECT_EQ(c.ropeTheta, 10000);
   EXPECT_FALSE(c.tieWordEmbeddings);
-  EXPECT_EQ(c.bosId, 1);
-  EXPECT_EQ(c.eosIds, std::vector<int64_t>{2});
-  EXPECT_EQ(c.dtype, DType::F32);
+  EXPECT_EQ(facts(file).bosId, 1);
+  EXPECT_EQ(facts(file).eosIds, std::vector<int64_t>{2});
+  EXPECT_EQ(facts(file).dtype, DType::F32);
 }
 
-TEST(LlamaConfig, NullTokenMeansNone) {
+TEST(ModelConfig, NullTokenMeansNone) {
   json file = version4();
   file["bos_token_id"] = nullptr;
   file["eos_token_id"] = nullptr;
   file["pad_token_id"] = -1;
-  LlamaConfig c = parse(file);
+  ModelConfig c = facts(file);
   EXPECT_EQ(c.bosId, std::nullopt);
   EXPECT_TRUE(c.eosIds.empty());
   EXPECT_EQ(c.padId, std::nullopt);
 }
 
-TEST(LlamaConfig, RecordsFieldsThatItDoesNotKnow) {
-  json file = version4();
-  file["novel_gate"] = true;
-  EXPECT_EQ(parse(file).unknownFields, std::vector<std::string>{"novel_gate"});
+TEST(LlamaConfig, RefusesFieldsThatItDoesNotKnow) {
+  for (const char* value : {"true", "2", "\"x\"", "[1]", "{\"a\": 1}"}) {
+    json file = version4();
+    file["novel_gate"] = json::parse(value);
+    expectError(kUnsupported, "novel_gate: not supported by LlamaForCausalLM: expected no such field",
+                [&] { parse(file); });
+  }
 }
 
 TEST(LlamaConfig, AcceptsNeutralValuesOfOtherMathematics) {
@@ -119,10 +154,13 @@ TEST(LlamaConfig, AcceptsNeutralValuesOfOtherMathematics) {
                {"use_sliding_window", false},
                {"partial_rotary_factor", 1.0},
                {"pruned_heads", json::object()},
-               {"layer_types", {"full_attention", "full_attention"}},
+               {"layer_types", json(std::vector<std::string>(4, "full_attention"))},
                {"is_encoder_decoder", false},
-               {"quantization_config", nullptr}});
-  EXPECT_TRUE(parse(file).unknownFields.empty());
+               {"quantization_config", nullptr},
+               {"novel_gate", false},
+               {"novel_list", json::array()},
+               {"resid_pdrop", 0.1}});
+  EXPECT_EQ(parse(file).layers, 4);
 }
 
 struct BadField {
@@ -143,7 +181,11 @@ TEST_P(BadConfig, IsRefusedByName) {
     file[bad.key] = json::parse(bad.value);
   else
     file.erase(bad.key);
-  expectError(bad.code, bad.message, [&] { parse(file); });
+  // What runs a model reads tokens and dtypes, the family what it computes.
+  expectError(bad.code, bad.message, [&] {
+    facts(file);
+    parse(file);
+  });
 }
 
 constexpr const char* kLlama3 = R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
@@ -189,26 +231,38 @@ const BadField kBad[] = {
     {"EosNegative", "eos_token_id", "[-1]", kFile, "eos_token_id[0]: expected an integer from 0"},
     {"EosText", "eos_token_id", "\"</s>\"", kFile, "eos_token_id: expected an integer, got"},
     {"PadBelowMinusOne", "pad_token_id", "-2", kFile, "pad_token_id: expected an integer from -1"},
-    {"NoArchitecture", "architectures", "[]", kUnsupported, "expected [\"LlamaForCausalLM\"]"},
+    {"NoArchitecture", "architectures", "[]", kFile, "expected a list of one architecture"},
     {"OtherArchitecture", "architectures", "[\"MixtralForCausalLM\"]", kUnsupported,
-     "expected [\"LlamaForCausalLM\"], got \"MixtralForCausalLM\""},
-    {"OtherModelType", "model_type", "\"mistral\"", kUnsupported, "model_type: expected \"llama\""},
-    {"OtherActivation", "hidden_act", "\"gelu\"", kUnsupported, "hidden_act: expected \"silu\""},
+     "expected \"LlamaForCausalLM\", got \"MixtralForCausalLM\""},
+    {"UnknownArchitecture", "architectures", "[\"NovelForCausalLM\"]", kUnsupported,
+     "expected an architecture of LlamaForCausalLM, MistralForCausalLM, "},
+    {"OtherActivation", "hidden_act", "\"mish\"", kUnsupported,
+     "hidden_act: expected an activation of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, "
+     "gelu_fast, relu, got \"mish\""},
     {"OtherDtype", "torch_dtype", "\"float8_e4m3fn\"", kUnsupported,
      "torch_dtype: expected float32"},
     {"PretrainingTp", "pretraining_tp", "2", kUnsupported,
-     "pretraining_tp: not supported: expected 1"},
+     "pretraining_tp: not supported by"},
     {"SlidingWindow", "sliding_window", "4096", kUnsupported, "sliding_window: not supported"},
     {"Quantised", "quantization_config", R"({"bits": 4})", kUnsupported,
      "quantization_config: not"},
     {"PartialRotary", "partial_rotary_factor", "0.5", kUnsupported, "partial_rotary_factor: not"},
-    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported, "auto_map: not supported"},
+    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported, "auto_map: not supported by LlamaForCausalLM"},
     {"EncoderDecoder", "is_encoder_decoder", "true", kUnsupported, "is_encoder_decoder: not"},
-    {"SlidingLayers", "layer_types", R"(["full_attention", "sliding_attention"])", kUnsupported,
-     "layer_types[1]: not supported"},
+    {"SlidingLayers", "layer_types",
+     R"(["full_attention", "sliding_attention", "full_attention", "full_attention"])", kFile,
+     "layer_types[1]: a sliding layer needs a sliding_window"},
+    {"UnknownLayers", "layer_types", R"(["linear_attention", "", "", ""])", kUnsupported,
+     "layer_types[0]: expected \"full_attention\" or \"sliding_attention\""},
+    {"FewLayerTypes", "layer_types", R"(["full_attention"])", kFile,
+     "layer_types: expected a type for each of 4 layers, got 1"},
     {"RopeText", "rope_scaling", "\"linear\"", kFile, "rope_scaling: expected an object or null"},
-    {"RopeYarn", "rope_scaling", R"({"rope_type": "yarn", "factor": 2})", kUnsupported,
-     "rope_scaling.rope_type: expected rope type default, linear or llama3, got \"yarn\""},
+    {"RopeNovel", "rope_scaling", R"({"rope_type": "novel", "factor": 2})", kUnsupported,
+     "rope_scaling.rope_type: expected a rope type of default, linear, dynamic, yarn, llama3, "
+     "longrope, got \"novel\""},
+    {"LongRopeFactors", "rope_scaling",
+     R"({"rope_type": "longrope", "factor": 2, "short_factor": [1], "long_factor": [2]})", kFile,
+     "rope_scaling.short_factor: expected 8 factors, one for each frequency, got 1"},
     {"RopeNoFactor", "rope_scaling", R"({"type": "linear"})", kFile,
      "the key \"factor\" is missing"},
     {"RopeSmallFactor", "rope_scaling", R"({"type": "linear", "factor": 0.5})", kFile,
@@ -218,7 +272,7 @@ const BadField kBad[] = {
     {"RopeUnusedFactor", "rope_scaling", R"({"rope_type": "default", "factor": 2})", kFile,
      "rope type default has no factor"},
     {"RopeUnknownKey", "rope_scaling", R"({"type": "linear", "factor": 2, "mscale": 1})",
-     kUnsupported, "rope_scaling.mscale: not supported with rope type linear"},
+     kUnsupported, "rope_scaling.mscale: not supported by rope type linear"},
     {"RopeEqualFrequencies", "rope_scaling", kLlama3, kFile, "high_freq_factor 4 is not above"},
     {"RopeThetaTwice", "rope_parameters", R"({"rope_type": "default", "rope_theta": 1e4})", kFile,
      "rope_parameters.rope_theta: 10000 contradicts rope_theta 500000"},

@@ -57,11 +57,11 @@ struct Roofs {
 
 class Bench {
  public:
-  Bench(Session& session, const LlamaConfig& config, const BenchFlags& flags)
+  Bench(Session& session, const ModelConfig& config, const BenchFlags& flags)
       : flags_(flags),
         config_(config),
         program_(session.program()),
-        generator_(session, {config.vocabSize, config.maxPositions}),
+        generator_(session, {config.vocabSize, maxPositionsOf(config)}),
         random_(flags.seed),
         prefillRuns_(prefillRuns(program_, startOfDecode())),
         decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens)) {
@@ -121,7 +121,7 @@ class Bench {
   }
 
   const BenchFlags& flags_;
-  const LlamaConfig& config_;
+  const ModelConfig& config_;
   const Program& program_;
   Generator generator_;
   RandomGenerator random_;
@@ -221,12 +221,12 @@ int benchVerb(const ArgumentList& arguments) {
                 flags.path + ": bench needs a model's config.json; time IR text with lathe run");
   compileFlags.randomWeights = sessionFlags.randomWeights;
   if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
-  const LlamaConfig config = configOf(model);
-  if (flags.prompt + flags.tokens > config.maxPositions)
+  const ModelConfig config = configOf(model);
+  if (flags.prompt + flags.tokens > maxPositionsOf(config))
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("-p {} and -n {} make {} positions, the model takes at most {}", flags.prompt,
-                    flags.tokens, flags.prompt + flags.tokens, config.maxPositions));
+                    flags.tokens, flags.prompt + flags.tokens, maxPositionsOf(config)));
   ReportedProgram compiled = reportedProgramOf(model, compileFlags, reportFlags);
   std::shared_ptr<const Program> program = compiled.program;
   const bool showProfile = sessionFlags.profile;

@@ -155,7 +155,7 @@ int generateVerb(const ArgumentList& arguments) {
                 flags.path +
                     ": IR text has no tokenizer and no end-of-text token; give a Hugging "
                     "Face folder or a program compiled from one");
-  const LlamaConfig config = configOf(model);
+  const ModelConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
   const Prompt prompt = readPrompt(flags.prompt, model, tokenizer, config.vocabSize);
@@ -170,10 +170,10 @@ int generateVerb(const ArgumentList& arguments) {
                               length, maxPositions));
     return maxPositions - length + 1;  // the last token is not fed back
   };
-  positionsFor(config.maxPositions);
+  positionsFor(maxPositionsOf(config));
   std::shared_ptr<const Program> program = programOf(model, compileFlags);
   Session session = openSession(model, program, sessionFlags);
-  Generator generator(session, {config.vocabSize, config.maxPositions});
+  Generator generator(session, {config.vocabSize, maxPositionsOf(config)});
   const int64_t wanted =
       flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
   const int64_t room = positionsFor(generator.maxPositions());

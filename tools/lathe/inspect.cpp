@@ -53,7 +53,7 @@ Json portsJson(const EntryPoint& entry, const std::vector<Port>& ports) {
   return list;
 }
 
-Json configJson(const LlamaConfig& c) {
+Json configJson(const ModelConfig& c) {
   return {{"vocab_size", c.vocabSize},
           {"hidden_size", c.hiddenSize},
           {"intermediate_size", c.intermediateSize},
@@ -110,7 +110,7 @@ void printHeader(const Model& model, const Program& program) {
   if (model.program) fmt::print(" for backend {}", program.backend);
   fmt::print("\n");
   if (model.files.contains("config.json")) {
-    LlamaConfig c = configOf(model);
+    ModelConfig c = configOf(model);
     fmt::print(
         "model: {} layers, hidden {}, intermediate {}, {} heads of {}, {} KV heads, vocabulary {}, "
         "{} positions{}\n",

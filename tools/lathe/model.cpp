@@ -3,13 +3,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "lathe/runtime/backend_plugin.h"
+#include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
@@ -120,14 +120,12 @@ void requireGraph(const Model& model, const std::string& flag) {
                     " is a compiled program without IR; give the model that it was compiled from");
 }
 
-LlamaConfig configOf(const Model& model) {
-  LlamaConfig config =
-      parseLlamaConfig(fileOf(model, "config.json"), nameInside(model, "config.json"));
-  static std::set<std::string> told;
-  for (const std::string& field : config.unknownFields)
-    if (told.insert(model.path + "\n" + field).second)
-      console().note("config.json: the field '" + field + "' is not known and was not obeyed");
-  return config;
+ModelConfig configOf(const Model& model) {
+  return parseModelConfig(fileOf(model, "config.json"), nameInside(model, "config.json"));
+}
+
+int64_t maxPositionsOf(const ModelConfig& config) {
+  return config.maxPositions ? config.maxPositions : kMaxPositions;
 }
 
 GenerationConfig generationConfigOf(const Model& model) {
@@ -196,13 +194,13 @@ CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags) {
   constexpr int64_t kLayers = 2, kManyParameters = 400'000'000;
   CompileFlags own = flags;
   if (flags.layers || !model.files.contains("config.json") || model.program) return own;
-  const LlamaConfig c = configOf(model);
+  const ModelConfig c = configOf(model);
   const int64_t parameters =
       c.layers * c.hiddenSize * (3 * c.intermediateSize + 2 * (c.heads + c.kvHeads) * c.headDim);
   if (c.layers <= kLayers || parameters < kManyParameters) return own;
   own.layers = kLayers;
   console().note(
-      fmt::format("{}: {} of {} layers, which are all of one shape; --layers {} runs all",
+      fmt::format("{}: the first {} of {} layers; --layers {} runs all",
                   model.path, kLayers, c.layers, c.layers));
   return own;
 }
@@ -287,7 +285,6 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     return model.program;
   }
   ModelRequest request = requestFor(model, flags);
-  if (model.files.contains("config.json")) configOf(model);  // tells what it does not obey
   Progress progress("compiling " + model.path);
   request.progress = [&](const std::string& step, size_t done, size_t total) {
     progress.stage("compiling " + model.path + ", after " + step);

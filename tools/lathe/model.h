@@ -41,7 +41,9 @@ bool lacksWeights(const Model& model);
 /// any, is what asks.
 void requireGraph(const Model& model, const std::string& flag = {});
 
-LlamaConfig configOf(const Model& model);
+ModelConfig configOf(const Model& model);
+/// The tokens of a sequence that config.json allows; where it does not say, what its reader allows.
+int64_t maxPositionsOf(const ModelConfig& config);
 GenerationConfig generationConfigOf(const Model& model);
 /// Nothing where the model brings no tokenizer.json.
 std::optional<Tokenizer> tokenizerOf(const Model& model);
@@ -66,8 +68,8 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 /// Adds --layers.
 void addLayers(CLI::App& parser, int64_t& layers);
 /// With --layers 2 for a model so large that running it on the interpreter takes minutes, unless
-/// the flag was given; a note says so. Layers of these models have one shape: two of them have all
-/// that a rewrite can meet, borders between layers included.
+/// the flag was given; a note says so. Two layers have what most rewrites can meet, borders between
+/// layers included; layers with a window may only come later.
 CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags);
 /// The flags that change what is compiled, for a command that is printed: " --mode strict".
 std::string flagsText(const CompileFlags& flags);

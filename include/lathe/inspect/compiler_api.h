@@ -25,7 +25,7 @@ struct ModelRequest {
   bool allTiers = false, float64 = false;
   std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
-  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as LlamaGraphOptions
+  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
 

@@ -11,47 +11,35 @@
 
 namespace lathe {
 
-/// How RoPE frequencies are stretched beyond the trained length.
-struct RopeScaling {
-  enum class Type { Default, Linear, Llama3 };
-  Type type = Type::Default;
-  double factor = 1;                 ///< linear, llama3: every (low) frequency is divided by it
-  double lowFreqFactor = 1;          ///< llama3
-  double highFreqFactor = 4;         ///< llama3
-  int64_t originalMaxPositions = 0;  ///< llama3: the length before stretching
-};
-
-/// A `LlamaForCausalLM` config.json. Sizes count elements.
-struct LlamaConfig {
+/// What config.json says of a model of any family, for those who run and show it: the families
+/// (lathe/frontend/families/family.h) read what they compute from. Sizes count elements; 0 where
+/// the file does not say.
+struct ModelConfig {
+  std::string architecture;  ///< "LlamaForCausalLM"; empty where the file names its type alone
+  std::string modelType;     ///< "llama"; empty where the file names its class alone
   int64_t vocabSize = 0;
   int64_t hiddenSize = 0;
   int64_t intermediateSize = 0;
   int64_t layers = 0;
   int64_t heads = 0;
-  int64_t kvHeads = 0;  ///< divides heads
-  int64_t headDim = 0;  ///< even; hiddenSize / heads unless the file says otherwise
-  int64_t maxPositions = 2048;
-  double rmsNormEps = 1e-6;
-  double ropeTheta = 10000;
-  RopeScaling ropeScaling;
+  int64_t kvHeads = 0;       ///< heads unless the file says otherwise
+  int64_t headDim = 0;       ///< hiddenSize / heads unless the file says otherwise
+  int64_t maxPositions = 0;  ///< tokens of a sequence
   bool tieWordEmbeddings = false;
-  bool attentionBias = false;
-  bool mlpBias = false;
-  std::string hiddenAct = "silu";
   std::optional<int64_t> bosId;
   std::vector<int64_t> eosIds;
   std::optional<int64_t> padId;
   DType dtype = DType::F32;  ///< what the weights were saved in; F32 if the file does not say
-  /// Keys that this reader does not know: worth a note, as they may change the model.
-  std::vector<std::string> unknownFields;
 };
 
-/// Reads config.json as transformers 4 (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`)
-/// writes it. `path` is the file or its folder. A field that changes the mathematics is honoured or
-/// refused by name: Error(InvalidFile) for values that make no model, Error(Unsupported) for models
-/// that are not of this family (other activation, rope type, sliding window, quantisation).
-LlamaConfig loadLlamaConfig(const std::string& path);
-LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file);
+/// Reads config.json, under the names that the families give these fields (`hidden_size`, `n_embd`,
+/// `d_model`). `path` is the file or its folder. Throws Error(InvalidFile) for values that make no
+/// model and Error(Unsupported) for a dtype that weights cannot have.
+ModelConfig loadModelConfig(const std::string& path);
+ModelConfig parseModelConfig(std::string_view json, const std::string& file);
+/// The same of a document that is parsed already.
+class JsonValue;
+ModelConfig readModelConfig(const JsonValue& root);
 
 /// The defaults of generation that a model brings along; what the file does not say is empty.
 struct GenerationConfig {

@@ -5,10 +5,12 @@ Parameters become weights, bound (and packed) at the first call; other inputs pa
 that has no lowering is cut around it: the op runs in PyTorch, the rest in Lathe, and `fallbacks` counts the reason.
 """
 import collections
+import importlib.metadata
 import logging
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.registry import register_backend
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
@@ -166,3 +168,8 @@ def lathe_backend(module, example_inputs, options=None, **_):
 
     return aot_autograd(fw_compiler=compile_fx, inference_compiler=compile_fx, decompositions=_table("named"))(
         module, example_inputs)
+
+
+# An installed package says the name in its metadata, so that torch.compile finds it without this import.
+if not any(e.name == "lathe" for e in importlib.metadata.entry_points(group="torch_dynamo_backends")):
+    register_backend(lathe_backend, name="lathe")

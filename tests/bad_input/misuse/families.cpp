@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kBillion = 1000000000;
 
-void llama(const std::function<void(LlamaConfig&, LlamaGraphOptions&)>& set) {
+void llama(const std::function<void(LlamaConfig&, FamilyOptions&)>& set) {
   LlamaConfig config;
   config.vocabSize = 8;
   config.hiddenSize = 8;
@@ -19,9 +19,17 @@ void llama(const std::function<void(LlamaConfig&, LlamaGraphOptions&)>& set) {
   config.heads = config.kvHeads = 2;
   config.headDim = 4;
   config.maxPositions = 16;
-  LlamaGraphOptions options;
+  FamilyOptions options;
   set(config, options);
   buildLlama(config, options);
+}
+
+void modelOf(const std::string& fields, const FamilyOptions& options) {
+  buildModel(JsonValue::parse(R"({"model_type": "qwen2", "vocab_size": 8, "hidden_size": 8,
+      "intermediate_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1, )" +
+                                  fields + "}",
+                              "config.json"),
+             options);
 }
 
 }  // namespace
@@ -30,39 +38,59 @@ Table families() {
   return {
       {"llama_of_nothing", [] { buildLlama({}); }, kArgument, {"got 0"}},
       {"llama_of_a_billion_layers",
-       [] { llama([](LlamaConfig& c, LlamaGraphOptions&) { c.layers = kBillion; }); },
+       [] { llama([](LlamaConfig& c, FamilyOptions&) { c.layers = kBillion; }); },
        kArgument,
        {"layers", "at most 10000"}},
       {"llama_of_the_most_positions",
-       [] { llama([](LlamaConfig& c, LlamaGraphOptions&) { c.maxPositions = kMost; }); },
+       [] { llama([](LlamaConfig& c, FamilyOptions&) { c.maxPositions = kMost; }); },
        kArgument,
        {"maxPositions", "at most 2147483647"}},
       {"llama_of_no_positions",
-       [] { llama([](LlamaConfig& c, LlamaGraphOptions&) { c.maxPositions = 0; }); },
+       [] { llama([](LlamaConfig& c, FamilyOptions&) { c.maxPositions = 0; }); },
        kArgument,
        {"maxPositions", "got 0"}},
       {"llama_of_no_batch",
-       [] { llama([](LlamaConfig&, LlamaGraphOptions& o) { o.maxBatch = 0; }); },
+       [] { llama([](LlamaConfig&, FamilyOptions& o) { o.maxBatch = 0; }); },
        kArgument,
        {"maxBatch", "got 0"}},
       {"llama_of_a_longer_cache",
-       [] { llama([](LlamaConfig&, LlamaGraphOptions& o) { o.cacheCapacity = 17; }); },
+       [] { llama([](LlamaConfig&, FamilyOptions& o) { o.cacheCapacity = 17; }); },
        kArgument,
        {"cacheCapacity", "16 positions, got 17"}},
       {"llama_of_longer_calls",
-       [] { llama([](LlamaConfig&, LlamaGraphOptions& o) { o.maxSeq = 17; }); },
+       [] { llama([](LlamaConfig&, FamilyOptions& o) { o.maxSeq = 17; }); },
        kArgument,
        {"maxSeq", "got 17"}},
       {"llama_of_another_activation",
-       [] { llama([](LlamaConfig& c, LlamaGraphOptions&) { c.hiddenAct = "gelu"; }); },
-       kUnsupported,
-       {"hidden_act silu, got gelu"}},
+       [] { llama([](LlamaConfig& c, FamilyOptions&) { c.activation = Activation(9); }); },
+       kArgument,
+       {"9 is no activation"}},
+      {"llama_of_more_layers_than_it_has",
+       [] { modelOf(R"("num_hidden_layers": 2)", {.layers = 3}); },
+       kArgument,
+       {"expected 1 to 2 layers, got 3"}},
+      {"model_of_a_longer_cache",
+       [] { modelOf(R"("num_hidden_layers": 2)", {.cacheCapacity = 40000}); },
+       kArgument,
+       {"cacheCapacity", "32768 positions, got 40000"}},
+      {"model_of_no_batch",
+       [] { modelOf(R"("num_hidden_layers": 2)", {.maxBatch = 0}); },
+       kArgument,
+       {"maxBatch", "got 0"}},
+      {"model_without_layers",
+       [] { modelOf(R"("num_hidden_layers": null)", {}); },
+       kFile,
+       {"num_hidden_layers"}},
+      {"family_of_nothing",
+       [] { registerFamily({}); },
+       kArgument,
+       {"registerFamily", "architecture"}},
       {"llama_of_integers",
-       [] { llama([](LlamaConfig&, LlamaGraphOptions& o) { o.dtype = DType::I64; }); },
+       [] { llama([](LlamaConfig&, FamilyOptions& o) { o.dtype = DType::I64; }); },
        kArgument,
        {"float dtype", "i64"}},
       {"llama_of_no_dtype",
-       [] { llama([](LlamaConfig&, LlamaGraphOptions& o) { o.weightDType = DType(50); }); },
+       [] { llama([](LlamaConfig&, FamilyOptions& o) { o.weightDType = DType(50); }); },
        kArgument,
        {"50 is no dtype"}},
   };

@@ -42,7 +42,7 @@ Graph smallGraph(const std::string& scope = "blocks") {
 Graph largeGraph() {
   LlamaConfig config = loadLlamaConfig(LATHE_SOURCE_DIR "/bench/configs/llama-0.5b.json");
   EXPECT_EQ(config.layers, 24);
-  LlamaGraphOptions options;
+  FamilyOptions options;
   options.dtype = options.weightDType = DType::BF16;
   return buildLlama(config, options);
 }

@@ -120,7 +120,7 @@ Subject stories(DType dtype) {
   Subject s;
   s.name = "stories_" + std::string(nameOf(dtype));
   // Room for what is run: kernels for more rows are not made.
-  const LlamaGraphOptions room{
+  const FamilyOptions room{
       .dtype = dtype, .weightDType = DType::BF16, .maxBatch = 1, .maxSeq = 5, .cacheCapacity = 64};
   s.program = std::make_shared<Program>(
       compile(buildLlama(loadLlamaConfig(folder), room), {.backend = "cuda"}));

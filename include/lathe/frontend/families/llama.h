@@ -1,32 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Graphs of `LlamaForCausalLM` checkpoints.
+// Llama 2 and 3, SmolLM: Touvron et al., "Llama 2: Open Foundation and Fine-Tuned Chat Models",
+// 2023. `LlamaForCausalLM` checkpoints.
 #include <cstdint>
+#include <string>
+#include <string_view>
 
-#include "lathe/frontend/graph.h"
-#include "lathe/runtime/model_config.h"
+#include "lathe/frontend/families/family.h"
+#include "lathe/frontend/nn/rope_scaling.h"
+#include "lathe/runtime/enums.h"
 
 namespace lathe {
 
-struct LlamaGraphOptions {
-  DType dtype = DType::F32;        ///< of the arithmetic and the caches
-  DType weightDType = DType::F32;  ///< what the checkpoint holds; converted once when loading
-  int64_t maxBatch = 64;
-  int64_t maxSeq = 0;         ///< tokens of one call; 0: the config's maxPositions
-  int64_t cacheCapacity = 0;  ///< largest value of the symbol `cache`; 0: the config's maxPositions
+/// A `LlamaForCausalLM` config.json. Sizes count elements.
+struct LlamaConfig {
+  int64_t vocabSize = 0;
+  int64_t hiddenSize = 0;
+  int64_t intermediateSize = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t kvHeads = 0;  ///< divides heads
+  int64_t headDim = 0;  ///< even; hiddenSize / heads unless the file says otherwise
+  int64_t maxPositions = 2048;
+  double rmsNormEps = 1e-6;
+  double ropeTheta = 10000;
+  nn::RopeScalingOptions ropeScaling;
+  bool tieWordEmbeddings = false;
+  bool attentionBias = false;
+  bool mlpBias = false;
+  Activation activation = Activation::silu;
 };
 
-/// Records three entry points that share weights and caches. Symbols: `batch` (1 to maxBatch),
-/// `seq` (1 to maxSeq), `cache` (1 to cacheCapacity).
-///   forward: input_ids i64 [batch, seq] -> logits f32 [batch, seq, vocab]
-///   prefill: input_ids i64 [batch, seq], positions i64 [batch] -> logits f32 [batch, vocab] of the
-///            last token
-///   decode:  input_ids i64 [batch, 1], positions i64 [batch] -> logits f32 [batch, vocab]
-/// `positions` says where in the cache the first id goes; states k_cache.<layer> and
-/// v_cache.<layer> are [batch, kvHeads, cache, headDim]. Weights have the names of Hugging Face.
-/// Ops have the lines of frontend/families/llama.cpp, errors that of the call.
-/// Throws Error(InvalidArgument) for sizes that make no model or options beyond the config's
+/// Reads config.json as transformers 4 (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`)
+/// writes it. `path` is the file or its folder. A field that changes the mathematics is honoured or
+/// refused by name: Error(InvalidFile) for values that make no model, Error(Unsupported) for models
+/// that are not of this family.
+LlamaConfig loadLlamaConfig(const std::string& path);
+LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file);
+
+/// Records the entry points of recordCausalLm (lathe/frontend/families/causal_lm.h). Weights have
+/// the names of Hugging Face. Ops have the lines of frontend/families/llama.cpp, errors that of the
+/// call. Throws Error(InvalidArgument) for sizes that make no model or options beyond the config's
 /// maxPositions.
-Graph buildLlama(const LlamaConfig& config, const LlamaGraphOptions& options = {}, LATHE_AT);
+Graph buildLlama(const LlamaConfig& config, const FamilyOptions& options = {}, LATHE_AT);
 
 }  // namespace lathe

@@ -21,6 +21,11 @@ struct AttentionOptions {
   bool causal = false;  ///< query i sees keys 0..i
   /// Integers [batch]: query i sees keys 0..positions[batch] + i. Excludes `causal`.
   Tensor positions = {};
+  /// If positive, a query sees that many keys at most: its own and those before it. It goes with
+  /// `causal` or `positions`. A cache may hold more keys than that; the others are skipped.
+  int64_t window = 0;
+  /// If positive, c: scaled scores s become c tanh(s / c), before any mask (Gemma 2).
+  double softcap = 0;
   ScaleForm scaleForm = ScaleForm::Divide;
   std::optional<double> scale = {};  ///< a factor of the scores; 1 / sqrt(d) unless given
   /// What a query that sees no key gets: `nan`, 0 / 0 as PyTorch's softmax gives, or `zero`, NaN
@@ -42,6 +47,11 @@ Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys, LATHE
 /// key <= positions[batch] + query.
 Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank = 4,
                     LATHE_AT);
+
+/// Bool, in the shapes of the two above: true where key > query - window, or > positions + query -
+/// window. `positions` may be empty.
+Tensor windowMask(const Tensor& like, const Tensor& positions, const Dim& queries, const Dim& keys,
+                  int64_t window, int64_t rank = 4, LATHE_AT);
 
 /// x [batch, seq, heads * d] -> [batch, heads, seq, d]. Throws Error(InvalidArgument) unless x has
 /// rank 3 and `heads` divides its last axis.

@@ -9,6 +9,8 @@ namespace lathe::nn {
 
 struct SwiGLUOptions {
   std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+  /// Of one weight [2 dHidden, dModel] that makes both, the gate's rows first; empty: two weights.
+  std::string gateUp = {};
   bool bias = false;
   Activation activation = Activation::silu;
   SigmoidForm sigmoid = SigmoidForm::Op;

@@ -23,11 +23,16 @@ struct NormOptions {
   /// `before_gain`: the normalized value is rounded to x's dtype, then multiplied; `after_gain`:
   /// multiplied in f32, then rounded.
   GainRounding rounding = GainRounding::before_gain;
+  /// The gain is 1 + weight: checkpoints of Gemma hold what it differs from 1 by.
+  bool unitOffset = false;
   std::string gainName = "weight";
   std::optional<DType> weightDType = {};  ///< what the checkpoint holds; x's dtype unless given
   bool useFused = false;                  ///< records the op `rms_norm`
 
   static NormOptions llama() { return {.eps = 1e-6}; }
+  static NormOptions gemma() {
+    return {.eps = 1e-6, .rounding = GainRounding::after_gain, .unitOffset = true};
+  }
 };
 
 /// x / sqrt(mean(x^2) + eps) * gain over the last axis. Zhang and Sennrich, "Root Mean Square Layer

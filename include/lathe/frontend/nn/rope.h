@@ -6,21 +6,9 @@
 #include <vector>
 
 #include "lathe/frontend/nn/module.h"
+#include "lathe/frontend/nn/rope_scaling.h"
 
 namespace lathe::nn {
-
-/// Stretches a model beyond the length that it was trained for.
-struct RopeScalingOptions {
-  enum class Type {
-    Default,  ///< as trained
-    Linear,   ///< every frequency divided by `factor`
-    Llama3,   ///< low frequencies divided by `factor`, high ones kept, a ramp between
-  };
-  Type type = Type::Default;
-  double factor = 1;
-  double lowFreqFactor = 1, highFreqFactor = 4;
-  int64_t originalMaxPositions = 8192;
-};
 
 struct RopeOptions {
   /// All spell one formula; in f32 arithmetic they differ in the last bit.
@@ -29,7 +17,9 @@ struct RopeOptions {
     NegativePower,  ///< position * theta^(-2i/d)
     Divide,         ///< position / theta^(2i/d)
   };
-  int64_t headDim = 0;  ///< d: even
+  int64_t headDim = 0;
+  /// d, even: the first elements of a head that are rotated, the others stay; 0: all of them.
+  int64_t rotaryDim = 0;
   int64_t maxPositions =
       2048;  ///< rows of the table; a position at or past it is an error at run time
   double theta = 10000;
@@ -46,7 +36,7 @@ struct RopeOptions {
 };
 
 /// The d/2 numbers that positions are multiplied with (for Frequencies::Divide: divided by), in
-/// the f32 arithmetic of PyTorch.
+/// the f32 arithmetic of PyTorch. Of a dynamic scaling those of a short call.
 std::vector<float> ropeFrequencies(const RopeOptions& options, LATHE_AT);
 
 /// Cosines and sines at given positions: f32 [seq, d/2] or [batch, seq, d/2].
@@ -63,7 +53,7 @@ class RoPE : public Module {
   RoPE(Graph& graph, std::string path, RopeOptions options, LATHE_AT);
   /// positions: integers [seq] or [batch, seq]. Record it once and share it between layers.
   RopeAngles angles(const Tensor& positions, LATHE_AT) const;
-  /// x [batch, heads, seq, d] or [batch, seq, d], in x's shape and dtype.
+  /// x [batch, heads, seq, headDim] or [batch, seq, headDim], in x's shape and dtype.
   Tensor operator()(const Tensor& x, const RopeAngles& angles, LATHE_AT) const;
   Tensor operator()(const Tensor& x, const Tensor& positions, LATHE_AT) const;
 

@@ -6,6 +6,7 @@
 
 #include "lathe/frontend/nn/attention.h"
 #include "lathe/frontend/nn/linear.h"
+#include "lathe/frontend/nn/norms.h"
 #include "lathe/frontend/nn/rope.h"
 
 namespace lathe::nn {
@@ -14,6 +15,7 @@ namespace lathe::nn {
 struct SelfAttentionNames {
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
   std::string qkv = "qkv";  ///< where one weight makes all three
+  std::string qNorm = "q_norm", kNorm = "k_norm";
 };
 
 struct SelfAttentionOptions {
@@ -23,12 +25,21 @@ struct SelfAttentionOptions {
     /// The fused result [batch, seq, 3 d] is read as [3, batch, seq, headDim, heads], which mixes
     /// tokens and heads.
     FusedOddView,
+    FusedByHead,  ///< one weight; its rows are q, k and v of the first head, then of the second
+  };
+  /// A norm of queries and of keys in front of their rotation.
+  enum class QkNorm {
+    None,
+    Head,        ///< of each head: gains [headDim]
+    Projection,  ///< of all heads together: gains [heads * headDim] and [kvHeads * headDim]
   };
   int64_t dModel = 0;
   int64_t heads = 0;
   int64_t kvHeads = 0;  ///< divides heads; 0: heads
   int64_t headDim = 0;  ///< 0: dModel / heads
   Projections projections = Projections::Separate;
+  QkNorm qkNorm = QkNorm::None;
+  NormOptions norm = NormOptions::llama();  ///< of `qkNorm`
   bool qkvBias = false, outputBias = false;
   bool applyOutput = true;               ///< without it the merged heads are the result
   std::optional<RopeOptions> rope = {};  ///< headDim is filled in
@@ -78,6 +89,8 @@ class CausalSelfAttention : public Module {
   Linear linear(const std::string& name, int64_t in, int64_t out, bool bias) const;
   Heads project(const Tensor& x, std::source_location at) const;
   Heads oddView(const Tensor& mixed) const;
+  Heads byHead(const Tensor& mixed, std::source_location at) const;
+  RMSNorm norm(const std::string& name, int64_t size) const;
   SelfAttentionOptions options_;
 };
 

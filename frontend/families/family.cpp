@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/frontend/families/family.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <ranges>
+
+#include "frontend/families/builders.h"
+#include "lathe/runtime/error.h"
+#include "runtime/mapped_file.h"
+
+namespace lathe {
+namespace {
+
+std::vector<Family>& registry() {
+  using enum ModelTask;
+  static std::vector<Family> all = {
+      {"LlamaForCausalLM", "llama", Generate, builders::llama},
+      {"MistralForCausalLM", "mistral", Generate, builders::mistral},
+      {"Qwen2ForCausalLM", "qwen2", Generate, builders::qwen2},
+      {"Qwen3ForCausalLM", "qwen3", Generate, builders::qwen3},
+      {"GemmaForCausalLM", "gemma", Generate, builders::gemma},
+      {"Gemma2ForCausalLM", "gemma2", Generate, builders::gemma2},
+      {"Gemma3ForCausalLM", "gemma3_text", Generate, builders::gemma3},
+      {"Phi3ForCausalLM", "phi3", Generate, builders::phi3},
+      {"GPT2LMHeadModel", "gpt2", Generate, builders::gpt2},
+      {"GPTNeoXForCausalLM", "gpt_neox", Generate, builders::gptNeoX},
+      {"Olmo2ForCausalLM", "olmo2", Generate, builders::olmo2},
+      {"GraniteForCausalLM", "granite", Generate, builders::granite},
+      {"MixtralForCausalLM", "mixtral", Generate, builders::mixtral},
+      {"Qwen3MoeForCausalLM", "qwen3_moe", Generate, builders::qwen3Moe},
+      {"BertModel", "bert", Embed, builders::bert},
+      {"BertForMaskedLM", "bert", Other, builders::bertMaskedLm},
+      {"RobertaModel", "roberta", Embed, builders::roberta},
+      {"RobertaForMaskedLM", "roberta", Other, builders::robertaMaskedLm},
+  };
+  return all;
+}
+
+std::string architecturesText() {
+  std::string text;
+  for (const Family& family : registry())
+    text += (text.empty() ? "" : ", ") + family.architecture;
+  return text;
+}
+
+// The message without the place in a family's file: what was wrong is the config's or the caller's.
+std::string messageOf(const Error& e) {
+  const std::string place = e.file() + ":" + std::to_string(e.line()) + ": ";
+  const std::string_view message = e.what();
+  return std::string(message.substr(
+      !e.file().empty() && message.starts_with(place) ? place.size() : 0));
+}
+
+}  // namespace
+
+const std::vector<Family>& families() { return registry(); }
+
+void registerFamily(Family family) {
+  if (family.architecture.empty() || !family.build)
+    throw Error(ErrorCode::InvalidArgument,
+                "registerFamily: expected an architecture and a function that builds it");
+  registry().push_back(std::move(family));
+}
+
+const Family& familyOf(const JsonValue& config) {
+  if (!config.isObject()) throw config.error("expected an object, got " + config.show());
+  auto architectures = config.find("architectures");
+  auto type = config.find("model_type");
+  if (!architectures && !type)
+    throw config.error("neither \"architectures\" nor \"model_type\" says what model this is");
+  if (architectures) {
+    if (!architectures->isArray() || architectures->size() != 1)
+      throw architectures->error("expected one architecture of " + architecturesText() + ", got " +
+                                     architectures->show(),
+                                 ErrorCode::Unsupported);
+    const JsonValue name = architectures->at(0);
+    for (const Family& family : std::views::reverse(registry()))
+      if (family.architecture == name.asString()) return family;
+    throw name.error("expected an architecture of " + architecturesText() + ", got " + name.show(),
+                     ErrorCode::Unsupported);
+  }
+  for (const Family& family : registry())
+    if (family.modelType == type->asString()) return family;
+  throw type->error("expected the type of an architecture of " + architecturesText() + ", got " +
+                        type->show(),
+                    ErrorCode::Unsupported);
+}
+
+Graph buildModel(const JsonValue& config, const FamilyOptions& options) {
+  const Family& family = familyOf(config);
+  if (auto type = config.find("model_type"); type && type->asString() != family.modelType)
+    throw type->error("expected \"" + family.modelType + "\" for " + family.architecture + ", got " +
+                          type->show(),
+                      ErrorCode::Unsupported);
+  ConfigReader reader(config);
+  try {
+    Graph graph = family.build(reader, options);
+    reader.finish(family.architecture);
+    return graph;
+  } catch (const Error& e) {
+    if (e.file().empty()) throw;
+    throw Error(e.code(), config.file() + ": " + family.architecture + ": " + messageOf(e));
+  }
+}
+
+Graph loadModel(const std::string& path, const FamilyOptions& options) {
+  std::error_code ignored;
+  const bool isFolder = std::filesystem::is_directory(path, ignored);
+  return buildModel(
+      JsonValue::load(isFolder ? (std::filesystem::path(path) / "config.json").string() : path,
+                      kConfigFile),
+      options);
+}
+
+}  // namespace lathe

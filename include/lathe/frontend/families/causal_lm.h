@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the decoder-only families share: entry points over a key/value cache, and the parts that
+// most of them have under the same names.
+#include <string>
+#include <vector>
+
+#include "lathe/frontend/families/decoder_config.h"
+#include "lathe/frontend/nn/embedding.h"
+#include "lathe/frontend/nn/feed_forward.h"
+#include "lathe/frontend/nn/linear.h"
+#include "lathe/frontend/nn/mlp.h"
+#include "lathe/frontend/nn/norms.h"
+#include "lathe/frontend/nn/self_attention.h"
+
+namespace lathe {
+
+/// A language model layer by layer. Modules and tensors are of one graph.
+class CausalLm {
+ public:
+  virtual ~CausalLm() = default;
+  /// ids: integers [batch, seq]; where: their positions, integers [seq] or [batch, seq]. Returns
+  /// [batch, seq, hidden].
+  virtual Tensor embed(const Tensor& ids, const Tensor& where) const = 0;
+  /// The rotations that layers share; empty without rotary positions.
+  virtual std::vector<nn::RopeAngles> angles(const Tensor& where) const = 0;
+  /// Which of them a layer takes.
+  virtual size_t anglesOf(int64_t /*layer*/) const { return 0; }
+  virtual Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const = 0;
+  /// x [..., hidden] -> f32 [..., vocabulary], the last norm included.
+  virtual Tensor logits(const Tensor& x) const = 0;
+};
+
+/// Records three entry points that share weights and caches. Symbols: `batch` (1 to maxBatch),
+/// `seq` (1 to maxSeq), `cache` (1 to cacheCapacity).
+///   forward: input_ids i64 [batch, seq] -> logits f32 [batch, seq, vocab]
+///   prefill: input_ids i64 [batch, seq], positions i64 [batch] -> logits f32 [batch, vocab] of the
+///            last token
+///   decode:  input_ids i64 [batch, 1], positions i64 [batch] -> logits f32 [batch, vocab]
+/// `positions` says where in the cache the first id goes; states k_cache.<layer> and
+/// v_cache.<layer> are [batch, kvHeads, cache, headDim], of windowed layers too.
+/// Throws Error(InvalidArgument) for options beyond the model's positions (longestSequence).
+void recordCausalLm(Graph& graph, const CausalLm& model, const DecoderConfig& sizes,
+                    const FamilyOptions& options);
+
+/// A decoder whose parts have the names that most checkpoints give them: `model.embed_tokens`,
+/// `model.layers.<i>`, `model.norm`, `lm_head`. A family says what a layer is.
+class DecoderLm : public CausalLm {
+ public:
+  DecoderLm(Graph& graph, const DecoderConfig& config, const FamilyOptions& options);
+
+  Tensor embed(const Tensor& ids, const Tensor& where) const override;
+  std::vector<nn::RopeAngles> angles(const Tensor& where) const override;
+  Tensor logits(const Tensor& x) const override;
+
+ protected:
+  static std::string layerPath(int64_t index) { return "model.layers." + std::to_string(index); }
+  /// Options with the config's sizes, rotation and dtypes: a family adds what is its own.
+  nn::SelfAttentionOptions attentionOptions() const;
+  nn::SwiGLUOptions mlpOptions() const;
+  nn::CausalSelfAttention attention(const std::string& path,
+                                    const nn::SelfAttentionOptions& options) const;
+  nn::RMSNorm norm(const std::string& path) const;
+  nn::SwiGLU mlp(const std::string& path) const;
+  nn::Linear linear(const std::string& path, int64_t in, int64_t out, bool bias) const;
+  nn::Embedding table(const std::string& path, int64_t rows) const;
+
+  Graph& graph_;
+  const DecoderConfig config_;
+  const FamilyOptions options_;
+  nn::NormOptions norm_;  ///< of all norms; a family may change it in its constructor
+};
+
+/// The graph of a family whose model is `Model(graph, config, options)`.
+template <class Model, class Config>
+Graph recordFamily(std::string_view name, const Config& config, const FamilyOptions& options) {
+  Graph graph(name);
+  recordCausalLm(graph, Model(graph, config, options), config, options);
+  return graph;
+}
+
+}  // namespace lathe

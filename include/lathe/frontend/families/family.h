@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Families of models: from the architecture that a config.json names to a graph.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/frontend/graph.h"
+#include "lathe/runtime/config_reader.h"
+
+namespace lathe {
+
+struct FamilyOptions {
+  DType dtype = DType::F32;        ///< of the arithmetic and the caches
+  DType weightDType = DType::F32;  ///< what the checkpoint holds; converted once when loading
+  int64_t maxBatch = 64;
+  int64_t maxSeq = 0;         ///< tokens of one call; 0: the config's maxPositions
+  int64_t cacheCapacity = 0;  ///< largest value of the symbol `cache`; 0: the config's maxPositions
+  int64_t layers = 0;         ///< only so many of the config's layers; 0: all
+  /// Whether the checkpoint has a tensor: for families whose checkpoints come under two sets of
+  /// names. Without it the usual names are taken.
+  std::function<bool(std::string_view name)> hasWeight = {};
+};
+
+/// What a family's models are for.
+enum class ModelTask {
+  Generate,  ///< entry points forward, prefill and decode over a cache: `lathe generate`
+  Embed,     ///< `forward` from token ids to vectors
+  Other,     ///< entry points of its own: `lathe run`
+};
+
+/// A family: what its config.json is called, and the function that reads the config and records the
+/// entry points. A build function reads every field that changes what the model computes; what it
+/// left over is refused afterwards, by name.
+struct Family {
+  std::string architecture;  ///< "LlamaForCausalLM"
+  std::string modelType;     ///< "llama"
+  ModelTask task = ModelTask::Generate;
+  std::function<Graph(ConfigReader& config, const FamilyOptions& options)> build;
+};
+
+/// All families that there are, the library's first.
+const std::vector<Family>& families();
+/// Adds one; of two for one architecture the later counts. Not while models are built.
+void registerFamily(Family family);
+
+/// The family of a config.json: `architectures`, or where that is missing `model_type`. Throws
+/// Error(Unsupported) that lists the architectures there are.
+const Family& familyOf(const JsonValue& config);
+
+/// Reads config.json and records the model. Weights have the names of the checkpoint. Throws
+/// Error(Unsupported) for architectures, activations and kinds of rotary positions that there are
+/// not and for fields of other mathematics, Error(InvalidFile) for values that make no model, and
+/// Error(InvalidArgument) for options beyond the model's.
+Graph buildModel(const JsonValue& config, const FamilyOptions& options = {});
+/// The same from a file or its folder.
+Graph loadModel(const std::string& path, const FamilyOptions& options = {});
+
+}  // namespace lathe

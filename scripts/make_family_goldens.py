@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the logits of small random models of every family, by transformers, into tests/golden.
+
+    python scripts/make_family_goldens.py [--out tests/golden/families] [--only LlamaForCausalLM]
+
+Each architecture has one file ARCHITECTURE.safetensors. Metadata "cases" is a JSON list with, for
+each case, its config.json ("config"), the seed of its weights ("seed", see
+family_goldens/weights.py) and whether decoding with a cache gives what one full pass does
+("decodes": rotations that depend on the length of a call do not, once they have changed).
+Tensors of case i: "<i>.<input>" and "<i>.<output>".
+
+Written with torch 2.15.0 and transformers 5.23.0, f32 weights and arithmetic, eager attention.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import random
+
+import torch
+import transformers
+from family_goldens.decoders import DECODERS
+from family_goldens.encoders import ENCODERS
+from family_goldens.weights import weight
+from golden_file import write_golden
+
+CASES, BATCH = 20, 2
+# Fields that may be left out of a config.json where they have the family's default.
+OPTIONAL = {
+    "num_key_value_heads", "head_dim", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
+    "tie_word_embeddings", "hidden_act", "hidden_activation", "activation_function",
+    "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window", "max_window_layers",
+    "n_inner", "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "embedding_multiplier",
+    "attention_multiplier", "residual_multiplier", "logits_scaling", "use_parallel_residual",
+    "attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
+    "type_vocab_size", "pad_token_id", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
+}  # fmt: skip
+# Not of the model.
+LEFT_OUT = {"transformers_version", "dtype", "torch_dtype", "_name_or_path", "attn_implementation"}
+
+
+def checkpoint_tensors(architecture, name, tensor):
+    """Pieces of one of transformers' tensors under the names of published checkpoints."""
+    if architecture == "GPTNeoXForCausalLM" and name == "lm_head.weight":
+        return [("embed_out.weight", ...)]
+    if ".mlp.experts." in name:
+        first, down = ("w1", "w2") if architecture == "MixtralForCausalLM" else ("gate_proj", "down_proj")
+        up = "w3" if architecture == "MixtralForCausalLM" else "up_proj"
+        stem = name.rsplit(".", 1)[0]
+        if architecture == "MixtralForCausalLM":
+            stem = stem.replace(".mlp.", ".block_sparse_moe.")
+        pieces = []
+        for e in range(tensor.shape[0]):
+            if name.endswith("down_proj"):
+                pieces.append((f"{stem}.{e}.{down}.weight", e))
+            else:
+                half = tensor.shape[1] // 2
+                pieces.append((f"{stem}.{e}.{first}.weight", (e, slice(0, half))))
+                pieces.append((f"{stem}.{e}.{up}.weight", (e, slice(half, None))))
+        return pieces
+    if architecture == "MixtralForCausalLM":
+        name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
+    return [(name, ...)]
+
+
+def fill(model, architecture, seed):
+    """Every parameter of the model, from its name; tied ones once, under their first name."""
+    seen = set()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.data_ptr() in seen:
+                continue
+            seen.add(p.data_ptr())
+            for piece, where in checkpoint_tensors(architecture, name, p):
+                part = p[where]
+                part.copy_(torch.from_numpy(weight(piece, tuple(part.shape), seed)))
+
+
+def as_version_4(r, config):
+    """rope_theta and rope_scaling beside each other, as transformers 4 writes them."""
+    p = config.get("rope_parameters")
+    if not p or r.random() < 0.5:
+        return config
+    config = dict(config)
+    del config["rope_parameters"]
+    if "full_attention" in p:
+        config["rope_theta"] = p["full_attention"].pop("rope_theta")
+        config["rope_local_base_freq"] = p["sliding_attention"]["rope_theta"]
+        p = p["full_attention"]
+    else:
+        p = dict(p)
+        theta = p.pop("rope_theta")
+        part = p.pop("partial_rotary_factor", None)
+        if config["model_type"] == "gpt_neox":
+            config.update(rotary_emb_base=theta, rotary_pct=part)
+        else:
+            config["rope_theta"] = theta
+            if part is not None and config["model_type"] == "phi3":
+                config["partial_rotary_factor"] = part
+    if p["rope_type"] != "default":
+        p[r.choice(["rope_type", "type"])] = p.pop("rope_type")
+        config["rope_scaling"] = p
+    return config
+
+
+def config_json(r, config, architecture):
+    fields = json.loads(config.to_json_string(use_diff=True))
+    defaults = type(config)().to_dict()
+    for key in list(fields):
+        is_default = key in OPTIONAL and fields[key] == defaults.get(key)
+        if key in LEFT_OUT or (is_default and r.random() < 0.7):
+            del fields[key]
+    fields["architectures"] = [architecture]
+    return as_version_4(r, fields)
+
+
+def decodes(config, length):
+    """Whether keys in a cache were rotated as the last call rotates."""
+    p = getattr(config, "rope_parameters", None) or {}
+    kind = p.get("rope_type", "default")
+    if kind == "dynamic":
+        return length <= config.max_position_embeddings
+    if kind == "longrope":
+        return length <= p["original_max_position_embeddings"]
+    return True
+
+
+def decoder_case(r, architecture, index):
+    cls = getattr(transformers, architecture)
+    fields = DECODERS[architecture](r)
+    config = cls.config_class(**copy.deepcopy(fields))
+    written = config_json(r, config, architecture)
+    config._attn_implementation = "eager"
+    model = cls(config).eval()
+    fill(model, architecture, index)
+    limit = getattr(config, "max_position_embeddings", 32)
+    dynamic = (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "dynamic"
+    length = r.randint(7, 9) if not dynamic else min(8, int(limit * config.rope_parameters["factor"]))
+    ids = torch.tensor([[r.randrange(config.vocab_size) for _ in range(length)] for _ in range(BATCH)])
+    with torch.no_grad():
+        logits = model(ids, use_cache=False).logits
+    assert torch.isfinite(logits).all() and logits.std() > 1e-3
+    case = {"config": written, "seed": index, "decodes": decodes(config, length)}
+    return case, {"input_ids": ids, "logits": logits}
+
+
+def encoder_case(r, architecture, index):
+    cls = getattr(transformers, architecture)
+    fields, inputs = ENCODERS[architecture](r)
+    config = cls.config_class(**copy.deepcopy(fields))
+    written = config_json(r, config, architecture)
+    config._attn_implementation = "eager"
+    model = cls(config).eval()
+    fill(model, architecture, index)
+    with torch.no_grad():
+        result = model(**inputs)
+    outputs = {k: result[k] for k in ("last_hidden_state", "pooler_output", "logits") if k in result}
+    assert outputs and all(torch.isfinite(x).all() for x in outputs.values())
+    if "pooler_output" in outputs:
+        outputs["embeddings"] = mean_pooled(outputs["last_hidden_state"], inputs["attention_mask"])
+    return {"config": written, "seed": index}, {**inputs, **outputs}
+
+
+def mean_pooled(x, mask):
+    """As sentence-transformers' modules Pooling (mean) and Normalize."""
+    shares = mask.unsqueeze(-1).float()
+    mean = (x * shares).sum(1) / shares.sum(1).clamp(min=1e-9)
+    return torch.nn.functional.normalize(mean, p=2, dim=1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = pathlib.Path(__file__).resolve().parent.parent
+    parser.add_argument("--out", type=pathlib.Path, default=root / "tests/golden/families")
+    parser.add_argument("--only", nargs="*")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for architecture in arguments.only or [*DECODERS, *ENCODERS]:
+        r = random.Random(architecture)
+        cases, tensors = [], {}
+        for i in range(CASES):
+            draw = decoder_case if architecture in DECODERS else encoder_case
+            case, arrays = draw(r, architecture, i)
+            cases.append(case)
+            tensors.update({f"{i}.{name}": a for name, a in arrays.items()})
+        write_golden(arguments.out / f"{architecture}.safetensors", tensors,
+                     {"cases": json.dumps(cases, sort_keys=True)})
+        print(architecture, len(cases))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small random models of every family (scripts/make_family_goldens.py) against the logits of
+// transformers: one full pass, decoding token by token, and what the fusions find.
+#include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "lathe/inspect/why_not.h"
+#include "lathe/lathe.h"
+#include "lathe/runtime/model_config.h"
+#include "lathe/runtime/safetensors.h"
+#include "tests/closeness.h"
+#include "tests/golden/family_weights.h"
+
+namespace lathe {
+namespace {
+
+// Of what range the logits have.
+constexpr double kTolerance = 1e-4;
+// Host execution compiles each kernel with a compiler of C++.
+constexpr size_t kCasesOnCuda = 3;
+
+struct Parameter {
+  std::string architecture, backend;
+};
+void PrintTo(const Parameter& p, std::ostream* os) { *os << p.architecture << ", " << p.backend; }
+
+std::string goldenPath(const std::string& architecture) {
+  return LATHE_TEST_DATA "/golden/families/" + architecture + ".safetensors";
+}
+
+// Largest minus smallest.
+double rangeOf(const Array& a) {
+  double low = a.at(0), high = a.at(0);
+  for (int64_t i = 0; i < a.size(); ++i) {
+    low = std::min(low, a.at(i));
+    high = std::max(high, a.at(i));
+  }
+  return high - low;
+}
+
+// ids [batch, seq] -> columns first..first + count.
+Array columns(const Array& ids, int64_t first, int64_t count) {
+  const int64_t batch = ids.shape()[0], seq = ids.shape()[1];
+  Array part(DType::I64, {batch, count});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < count; ++i) part.set(b * count + i, ids.at(b * seq + first + i));
+  return part;
+}
+
+class Families : public ::testing::TestWithParam<Parameter> {
+ protected:
+  Families()
+      : file_(SafetensorsFile::open(goldenPath(GetParam().architecture))),
+        cases_(JsonValue::parse(file_.metadata().at("cases"), GetParam().architecture)) {}
+
+  size_t count() const {
+    return GetParam().backend == "cuda" ? std::min(kCasesOnCuda, cases_.size()) : cases_.size();
+  }
+  JsonValue config(size_t i) const { return cases_.at(i).at("config"); }
+  Array array(size_t i, const std::string& name) const {
+    return file_.array(std::to_string(i) + "." + name);
+  }
+  Session session(size_t i) const {
+    auto program = std::make_shared<const Program>(
+        compile(buildModel(config(i)), {.backend = GetParam().backend}));
+    Session s(program, {.device = "host"});
+    s.bindWeights(goldenWeights(*program, cases_.at(i).at("seed").asUint()));
+    return s;
+  }
+
+  SafetensorsFile file_;
+  JsonValue cases_;
+};
+
+TEST_P(Families, LogitsEqualThoseOfTransformers) {
+  ASSERT_GE(cases_.size(), 20u);
+  for (size_t i = 0; i < count(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i) + ": " + config(i).show());
+    const Array truth = array(i, "logits");
+    const Array logits =
+        session(i).run("forward", {{"input_ids", array(i, "input_ids")}}).at("logits");
+    EXPECT_LE(largestError(logits, truth), kTolerance * rangeOf(truth));
+  }
+}
+
+TEST_P(Families, DecodingEqualsTheFullPassAtEveryPosition) {
+  for (size_t i = 0; i < count(); ++i) {
+    if (!cases_.at(i).at("decodes").asBool()) continue;
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Array ids = array(i, "input_ids"), truth = array(i, "logits");
+    const int64_t batch = ids.shape()[0], seq = ids.shape()[1], vocab = truth.shape()[2];
+    const int64_t prompt = 3;
+    Session s = session(i);
+    s.setSymbol("cache", seq + 3);
+    for (int64_t at = prompt - 1; at < seq; ++at) {
+      const bool first = at == prompt - 1;
+      Array positions(DType::I64, {batch});
+      for (int64_t b = 0; b < batch; ++b) positions.set(b, first ? 0 : double(at));
+      const Array logits =
+          s.run(first ? "prefill" : "decode",
+                {{"input_ids", first ? columns(ids, 0, prompt) : columns(ids, at, 1)},
+                 {"positions", positions}})
+              .at("logits");
+      for (int64_t b = 0; b < batch; ++b)
+        EXPECT_LE(largestError(elements(logits, b * vocab, vocab),
+                               elements(truth, (b * seq + at) * vocab, vocab)),
+                  kTolerance * rangeOf(truth))
+            << "row " << b << " position " << at;
+    }
+  }
+}
+
+std::vector<Parameter> everyFamily() {
+  std::vector<Parameter> all;
+  for (const Family& family : families())
+    if (family.task == ModelTask::Generate)
+      for (const char* backend : {"reference", "cpu", "cuda"})
+        all.push_back({family.architecture, backend});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Transformers, Families, ::testing::ValuesIn(everyFamily()),
+                         [](const auto& info) {
+                           return info.param.architecture + "_" + info.param.backend;
+                         });
+
+// --- what is found ---
+
+class FamilyFusions : public ::testing::TestWithParam<std::string> {};
+
+int countOf(const std::string& text, const std::string& pattern) {
+  const std::regex line(pattern);
+  return int(std::distance(std::sregex_iterator(text.begin(), text.end(), line), {}));
+}
+
+TEST_P(FamilyFusions, OneAttentionPerLayerAndNothingNearlyTaken) {
+  const SafetensorsFile file = SafetensorsFile::open(goldenPath(GetParam()));
+  const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), GetParam());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const JsonValue config = cases.at(i).at("config");
+    SCOPED_TRACE("case " + std::to_string(i) + ": " + config.show());
+    const int64_t layers = readModelConfig(config).layers;
+    const std::string text = irAt(buildModel(config), "fused");
+    // Three entry points.
+    EXPECT_EQ(countOf(text, "lathe\\.attention "), 3 * layers);
+    EXPECT_EQ(countOf(text, "lathe\\.(erf|rsqrt|sigmoid|exp) "), 0) << text;
+    for (const CompileRecord::Miss& miss : whyNot(buildModel(config)))
+      ADD_FAILURE() << miss.pattern << " at " << miss.op << ": " << miss.reason;
+  }
+}
+
+std::vector<std::string> everyArchitecture() {
+  std::vector<std::string> all;
+  for (const Family& family : families())
+    if (family.task == ModelTask::Generate) all.push_back(family.architecture);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Transformers, FamilyFusions, ::testing::ValuesIn(everyArchitecture()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace lathe

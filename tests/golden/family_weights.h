@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The weights of goldens, as scripts/family_goldens/weights.py makes them.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lathe/runtime/array.h"
+#include "lathe/runtime/program.h"
+
+namespace lathe {
+
+inline uint64_t fnv1a(std::string_view name) {
+  uint64_t h = 0xCBF29CE484222325u;
+  for (unsigned char byte : name) h = (h ^ byte) * 0x100000001B3u;
+  return h;
+}
+
+/// Number `index` of a tensor's, in [-1, 1).
+inline double uniformWeight(uint64_t start, uint64_t index) {
+  uint64_t z = start + (index + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z ^= z >> 31;
+  return double(z >> 40) / double(1 << 23) - 1;
+}
+
+/// f32: gains lie around 1, biases around 0, matrices keep the size of what they multiply.
+inline Array goldenWeight(const std::string& name, const Shape& shape, uint64_t seed) {
+  Array values(DType::F32, shape);
+  int64_t inputs = 1;
+  for (size_t i = 1; i < shape.size(); ++i) inputs *= shape[i];
+  const bool isMatrix = shape.size() > 1, isGain = !isMatrix && name.ends_with("weight");
+  const double scale = isMatrix ? 1.5 / std::sqrt(double(inputs)) : 0.3;
+  const uint64_t start = fnv1a(name) ^ (seed * 0x9E3779B97F4A7C15u);
+  for (int64_t i = 0; i < values.size(); ++i)
+    values.set(i, float((isGain ? 1 : 0) + scale * uniformWeight(start, uint64_t(i))));
+  return values;
+}
+
+/// All that a program asks for.
+inline Arrays goldenWeights(const Program& program, uint64_t seed) {
+  Arrays weights;
+  for (const TensorInfo& info : program.weights) {
+    Shape shape;
+    for (const DimExpr& d : info.shape) shape.push_back(d.asConstant().value());
+    weights.emplace(info.name, goldenWeight(info.name, shape, seed));
+  }
+  return weights;
+}
+
+}  // namespace lathe
