@@ -9,7 +9,7 @@ namespace lathe {
 namespace {
 
 // A search goes through up to this for each token that it finds.
-constexpr size_t kMaxTokenBytes = 1024;
+constexpr size_t kMaxWordTokenBytes = 1024;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ WordPiece::WordPiece(const JsonValue& json) {
                            "max_input_chars_per_word", "vocab"});
   const std::string& prefix = json.at("continuing_subword_prefix").asString();
   maxCharacters_ = json.at("max_input_chars_per_word").asInt(0);
-  readVocabulary(json.at("vocab"), kMaxTokenBytes);
+  readVocabulary(json.at("vocab"), kMaxWordTokenBytes);
   unknown_ = idOfToken(json.at("unk_token"));
   for (auto& [token, id] : vocabulary_) {
     beginnings_.add(token, id);
