@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 // Enough for any tensor; it keeps a hostile header from growing into gigabytes of dims.
-constexpr size_t kMaxRank = 64;
+constexpr size_t kMostDims = 64;
 
 struct FormatDType {
   std::string_view name;
@@ -92,8 +92,8 @@ SafetensorsEntry parseEntry(const std::string& name, const JsonValue& value, siz
 
   JsonValue shape = value.at("shape");
   if (!shape.isArray()) throw shape.error("expected an array of dims, got " + shape.show());
-  if (shape.size() > kMaxRank)
-    throw shape.error(fmt::format("expected at most {} dims, got {}", kMaxRank, shape.size()));
+  if (shape.size() > kMostDims)
+    throw shape.error(fmt::format("expected at most {} dims, got {}", kMostDims, shape.size()));
   for (size_t i = 0; i < shape.size(); ++i)
     entry.shape.push_back(shape.at(i).asInt(0, std::numeric_limits<int64_t>::max()));
   entry.bytes = byteSize(shape, *format, entry.shape);

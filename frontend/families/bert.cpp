@@ -33,7 +33,8 @@ Symbols declare(Graph& g, const EncoderConfig& c, const FamilyOptions& options) 
 }  // namespace
 
 // forward: input_ids, attention_mask, token_type_ids i64 [batch, seq] -> last_hidden_state [batch,
-// seq, hidden] and pooler_output [batch, hidden]; embed: the same -> embeddings f32 [batch, hidden].
+// seq, hidden] and pooler_output [batch, hidden]; embed: the same -> embeddings f32 [batch,
+// hidden].
 Graph builders::bert(ConfigReader& config, const FamilyOptions& options) {
   const EncoderConfig c = readEncoder(config, options, bertDefaults());
   Graph g("bert");

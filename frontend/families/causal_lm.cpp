@@ -13,10 +13,10 @@ Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, co
                  const Tensor& positions) {
   const std::vector<nn::RopeAngles> angles = model.angles(where);
   for (int64_t i = 0; i < sizes.layers; ++i) {
-    nn::LayerContext context{.angles = angles.empty() ? nn::RopeAngles{}
-                                                      : angles.at(model.anglesOf(i)),
-                             .cache = {},
-                             .positions = positions};
+    nn::LayerContext context{
+        .angles = angles.empty() ? nn::RopeAngles{} : angles.at(model.anglesOf(i)),
+        .cache = {},
+        .positions = positions};
     if (positions.defined()) context.cache = {cacheName("k", i), cacheName("v", i)};
     x = model.layer(i, x, context);
   }
@@ -31,7 +31,8 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
   const int64_t longest = longestSequence(sizes);
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   const Dim seq = g.dim("seq", 1, sequenceLimit(options.maxSeq, longest, "maxSeq"));
-  const Dim cache = g.dim("cache", 1, sequenceLimit(options.cacheCapacity, longest, "cacheCapacity"));
+  const Dim cache =
+      g.dim("cache", 1, sequenceLimit(options.cacheCapacity, longest, "cacheCapacity"));
   for (int64_t i = 0; i < sizes.layers; ++i)
     for (const char* kind : {"k", "v"})
       g.state(cacheName(kind, i), options.dtype, {batch, sizes.kvHeads, cache, sizes.headDim});

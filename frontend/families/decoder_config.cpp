@@ -16,14 +16,14 @@ struct NamedActivation {
   Activation kind;
 };
 // Three spellings of one approximation by tanh, and two of x sigmoid(x).
-constexpr auto kActivations = std::to_array<NamedActivation>({{"silu", Activation::silu},
-                                                              {"swish", Activation::silu},
-                                                              {"gelu", Activation::gelu},
-                                                              {"gelu_new", Activation::gelu_tanh},
-                                                              {"gelu_pytorch_tanh",
-                                                               Activation::gelu_tanh},
-                                                              {"gelu_fast", Activation::gelu_tanh},
-                                                              {"relu", Activation::relu}});
+constexpr auto kActivations =
+    std::to_array<NamedActivation>({{"silu", Activation::silu},
+                                    {"swish", Activation::silu},
+                                    {"gelu", Activation::gelu},
+                                    {"gelu_new", Activation::gelu_tanh},
+                                    {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                    {"gelu_fast", Activation::gelu_tanh},
+                                    {"relu", Activation::relu}});
 
 void readHeads(ConfigReader& config, const DecoderDefaults& defaults, DecoderConfig& c) {
   c.heads = config.size("num_attention_heads", kMaxHeads);

@@ -39,8 +39,7 @@ std::vector<Family>& registry() {
 
 std::string architecturesText() {
   std::string text;
-  for (const Family& family : registry())
-    text += (text.empty() ? "" : ", ") + family.architecture;
+  for (const Family& family : registry()) text += (text.empty() ? "" : ", ") + family.architecture;
   return text;
 }
 
@@ -48,8 +47,8 @@ std::string architecturesText() {
 std::string messageOf(const Error& e) {
   const std::string place = e.file() + ":" + std::to_string(e.line()) + ": ";
   const std::string_view message = e.what();
-  return std::string(message.substr(
-      !e.file().empty() && message.starts_with(place) ? place.size() : 0));
+  return std::string(
+      message.substr(!e.file().empty() && message.starts_with(place) ? place.size() : 0));
 }
 
 }  // namespace
@@ -71,9 +70,9 @@ const Family& familyOf(const JsonValue& config) {
     throw config.error("neither \"architectures\" nor \"model_type\" says what model this is");
   if (architectures) {
     if (!architectures->isArray() || architectures->size() != 1)
-      throw architectures->error("expected one architecture of " + architecturesText() + ", got " +
-                                     architectures->show(),
-                                 ErrorCode::Unsupported);
+      throw architectures->error(
+          "expected one architecture of " + architecturesText() + ", got " + architectures->show(),
+          ErrorCode::Unsupported);
     const JsonValue name = architectures->at(0);
     for (const Family& family : std::views::reverse(registry()))
       if (family.architecture == name.asString()) return family;
@@ -82,16 +81,16 @@ const Family& familyOf(const JsonValue& config) {
   }
   for (const Family& family : registry())
     if (family.modelType == type->asString()) return family;
-  throw type->error("expected the type of an architecture of " + architecturesText() + ", got " +
-                        type->show(),
-                    ErrorCode::Unsupported);
+  throw type->error(
+      "expected the type of an architecture of " + architecturesText() + ", got " + type->show(),
+      ErrorCode::Unsupported);
 }
 
-Graph buildModel(const JsonValue& config, const FamilyOptions& options) {
+Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options) {
   const Family& family = familyOf(config);
   if (auto type = config.find("model_type"); type && type->asString() != family.modelType)
-    throw type->error("expected \"" + family.modelType + "\" for " + family.architecture + ", got " +
-                          type->show(),
+    throw type->error("expected \"" + family.modelType + "\" for " + family.architecture +
+                          ", got " + type->show(),
                       ErrorCode::Unsupported);
   ConfigReader reader(config);
   try {
@@ -107,7 +106,7 @@ Graph buildModel(const JsonValue& config, const FamilyOptions& options) {
 Graph loadModel(const std::string& path, const FamilyOptions& options) {
   std::error_code ignored;
   const bool isFolder = std::filesystem::is_directory(path, ignored);
-  return buildModel(
+  return buildFromConfig(
       JsonValue::load(isFolder ? (std::filesystem::path(path) / "config.json").string() : path,
                       kConfigFile),
       options);

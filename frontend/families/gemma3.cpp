@@ -65,7 +65,8 @@ void readRotations(ConfigReader& config, const DecoderDefaults& defaults,
   if (auto parameters = config.find("rope_parameters")) {
     ConfigReader kinds(*parameters);
     const double theta = config.positive("rope_theta", defaults.ropeTheta);
-    c.rope = readRopeObject(kinds.find("full_attention").value_or(none), config, c, defaults, theta);
+    c.rope =
+        readRopeObject(kinds.find("full_attention").value_or(none), config, c, defaults, theta);
     c.localRope =
         readRopeObject(kinds.find("sliding_attention").value_or(none), config, c, defaults, local);
     kinds.finish("Gemma3ForCausalLM");
@@ -94,8 +95,8 @@ Graph builders::gemma3(ConfigReader& config, const FamilyOptions& options) {
   const int64_t window = config.size("sliding_window", kMaxPositions, 4096);
   int64_t pattern = config.size("sliding_window_pattern", kMaxLayers, 6);
   pattern = config.size("_sliding_window_pattern", kMaxLayers, pattern);
-  c.windows = readWindows(config, c.layers, window,
-                          [&](int64_t i) { return (i + 1) % pattern != 0; });
+  c.windows =
+      readWindows(config, c.layers, window, [&](int64_t i) { return (i + 1) % pattern != 0; });
   return recordFamily<Gemma3>("gemma3", c, options);
 }
 

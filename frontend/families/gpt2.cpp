@@ -38,8 +38,8 @@ class Gpt2 : public CausalLm {
     nn::FeedForwardOptions f = nn::FeedForwardOptions::gpt();
     f.activation = c_.activation;
     f.linear = linear();
-    Tensor y = x + nn::CausalSelfAttention(graph_, path + ".attn", o)(norm(path + ".ln_1")(x),
-                                                                      context);
+    Tensor y =
+        x + nn::CausalSelfAttention(graph_, path + ".attn", o)(norm(path + ".ln_1")(x), context);
     const nn::FeedForward mlp(graph_, path + ".mlp", c_.hiddenSize, c_.intermediateSize, f);
     return y + mlp(norm(path + ".ln_2")(y));
   }

@@ -96,8 +96,9 @@ LlamaConfig read(ConfigReader& config, const FamilyOptions& options) {
 LlamaConfig readWhole(const JsonValue& root) {
   const std::string& name = familyOf(root).architecture;
   if (name != "LlamaForCausalLM")
-    throw root.error("expected \"LlamaForCausalLM\", got \"" + name + "\"; buildModel takes others",
-                     ErrorCode::Unsupported);
+    throw root.error(
+        "expected \"LlamaForCausalLM\", got \"" + name + "\"; buildFromConfig takes others",
+        ErrorCode::Unsupported);
   ConfigReader config(root);
   LlamaConfig c = read(config, {});
   config.finish(name);

@@ -46,9 +46,9 @@ class Mixtral : public DecoderLm {
 }  // namespace
 
 Graph builders::mixtral(ConfigReader& config, const FamilyOptions& options) {
-  MixtralConfig c{readDecoder(
-      config, options,
-      {.kvHeads = 8, .maxPositions = 4096 * 32, .normEps = 1e-5, .ropeTheta = 1e6})};
+  MixtralConfig c{
+      readDecoder(config, options,
+                  {.kvHeads = 8, .maxPositions = 4096 * 32, .normEps = 1e-5, .ropeTheta = 1e6})};
   if (auto window = config.find("sliding_window")) c.window = window->asInt(1, kMaxPositions);
   c.experts = config.size("num_local_experts", kMaxExperts, 8);
   c.chosen = config.size("num_experts_per_tok", c.experts, std::min<int64_t>(2, c.experts));

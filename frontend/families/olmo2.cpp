@@ -23,8 +23,8 @@ class Olmo2 : public DecoderLm {
     nn::SelfAttentionOptions o = attentionOptions();
     o.qkNorm = nn::SelfAttentionOptions::QkNorm::Projection;
     o.qkvBias = o.outputBias = attentionBias_;
-    Tensor y = x + norm(path + ".post_attention_layernorm")(
-                       attention(path + ".self_attn", o)(x, context));
+    Tensor y =
+        x + norm(path + ".post_attention_layernorm")(attention(path + ".self_attn", o)(x, context));
     return y + norm(path + ".post_feedforward_layernorm")(mlp(path + ".mlp")(y));
   }
 

@@ -37,11 +37,9 @@ class Phi3 : public DecoderLm {
 }  // namespace
 
 Graph builders::phi3(ConfigReader& config, const FamilyOptions& options) {
-  Phi3Config c{readDecoder(config, options,
-                           {.maxPositions = 4096,
-                            .trainedPositions = 4096,
-                            .normEps = 1e-5,
-                            .mayRotatePartly = true})};
+  Phi3Config c{readDecoder(
+      config, options,
+      {.maxPositions = 4096, .trainedPositions = 4096, .normEps = 1e-5, .mayRotatePartly = true})};
   if (auto window = config.find("sliding_window")) c.window = window->asInt(1, kMaxPositions);
   return recordFamily<Phi3>("phi3", c, options);
 }

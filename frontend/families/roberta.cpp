@@ -11,8 +11,8 @@ Tensor encode(Graph& g, const BertEncoder& encoder, const EncoderConfig& c,
               const FamilyOptions& options, Tensor& mask) {
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   // The table's first rows are of the padding and of what is before it.
-  const Dim seq = g.dim(
-      "seq", 1, sequenceLimit(options.maxSeq, c.maxPositions - c.padId - 1, "maxSeq"));
+  const Dim seq =
+      g.dim("seq", 1, sequenceLimit(options.maxSeq, c.maxPositions - c.padId - 1, "maxSeq"));
   Tensor ids = g.input("input_ids", DType::I64, {batch, seq});
   mask = g.input("attention_mask", DType::I64, {batch, seq});
   Tensor isToken = cast(ids != double(c.padId), DType::I64);
@@ -27,8 +27,7 @@ Tensor encode(Graph& g, const BertEncoder& encoder, const EncoderConfig& c,
 Graph builders::roberta(ConfigReader& config, const FamilyOptions& options) {
   const EncoderConfig c = readEncoder(config, options, robertaDefaults());
   Graph g("roberta");
-  const bool isBare =
-      !options.hasWeight || options.hasWeight("embeddings.word_embeddings.weight");
+  const bool isBare = !options.hasWeight || options.hasWeight("embeddings.word_embeddings.weight");
   const BertEncoder encoder(g, isBare ? "" : "roberta.", c, options);
   Tensor mask;
   g.entry("forward");

@@ -88,10 +88,9 @@ void readYarn(ConfigReader& rope, Scaling& scaling, int64_t maxPositions) {
   scaling.betaSlow = rope.positive("beta_slow", 1);
   scaling.truncate = rope.flag("truncate", true);
   const double part = rope.number("mscale", 0), all = rope.number("mscale_all_dim", 0);
-  const double otherwise =
-      part != 0 && all != 0 ? nn::yarnAttentionFactor(scaling.factor, part) /
-                                  nn::yarnAttentionFactor(scaling.factor, all)
-                            : nn::yarnAttentionFactor(scaling.factor);
+  const double otherwise = part != 0 && all != 0 ? nn::yarnAttentionFactor(scaling.factor, part) /
+                                                       nn::yarnAttentionFactor(scaling.factor, all)
+                                                 : nn::yarnAttentionFactor(scaling.factor);
   scaling.attentionFactor = rope.positive("attention_factor", otherwise);
 }
 
@@ -193,8 +192,9 @@ nn::RopeOptions readRope(ConfigReader& config, const DecoderConfig& sizes,
     throw config.json().error(
         "both \"rope_scaling\" and \"rope_parameters\" are given, expected one");
   const double theta = config.positive("rope_theta", defaults.ropeTheta);
-  const JsonValue object =
-      old ? *old : parameters ? *parameters : JsonValue::parse("{}", config.json().file());
+  const JsonValue object = old          ? *old
+                           : parameters ? *parameters
+                                        : JsonValue::parse("{}", config.json().file());
   nn::RopeOptions o = readRopeObject(object, config, sizes, defaults, theta);
   DecoderConfig scaled = sizes;
   scaled.rope = o;

@@ -66,7 +66,7 @@ class Families : public ::testing::TestWithParam<Parameter> {
   }
   Session session(size_t i) const {
     auto program = std::make_shared<const Program>(
-        compile(buildModel(config(i)), {.backend = GetParam().backend}));
+        compile(buildFromConfig(config(i)), {.backend = GetParam().backend}));
     Session s(program, {.device = "host"});
     s.bindWeights(goldenWeights(*program, cases_.at(i).at("seed").asUint()));
     return s;
@@ -143,11 +143,11 @@ TEST_P(FamilyFusions, OneAttentionPerLayerAndNothingNearlyTaken) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i) + ": " + config.show());
     const int64_t layers = readModelConfig(config).layers;
-    const std::string text = irAt(buildModel(config), "fused");
+    const std::string text = irAt(buildFromConfig(config), "fused");
     // Three entry points.
     EXPECT_EQ(countOf(text, "lathe\\.attention "), 3 * layers);
     EXPECT_EQ(countOf(text, "lathe\\.(erf|rsqrt|sigmoid|exp) "), 0) << text;
-    for (const CompileRecord::Miss& miss : whyNot(buildModel(config)))
+    for (const CompileRecord::Miss& miss : whyNot(buildFromConfig(config)))
       ADD_FAILURE() << miss.pattern << " at " << miss.op << ": " << miss.reason;
   }
 }

@@ -37,19 +37,21 @@ double rangeOf(const Array& a) {
 
 TEST_P(FamilyEncoders, ResultsEqualThoseOfTransformers) {
   const auto& [architecture, backend] = GetParam();
-  const SafetensorsFile file = SafetensorsFile::open(LATHE_TEST_DATA "/golden/families/" +
-                                                     architecture + ".safetensors");
+  const SafetensorsFile file =
+      SafetensorsFile::open(LATHE_TEST_DATA "/golden/families/" + architecture + ".safetensors");
   const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), architecture);
   ASSERT_GE(cases.size(), 20u);
   const size_t count = backend == "cuda" ? std::min(kCasesOnCuda, cases.size()) : cases.size();
   for (size_t i = 0; i < count; ++i) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i) + ": " + config.show());
-    auto program = std::make_shared<const Program>(
-        compile(buildModel(config), {.backend = backend}));
+    auto program =
+        std::make_shared<const Program>(compile(buildFromConfig(config), {.backend = backend}));
     Session session(program, {.device = "host"});
     session.bindWeights(goldenWeights(*program, cases.at(i).at("seed").asUint()));
-    auto array = [&](const std::string& name) { return file.array(std::to_string(i) + "." + name); };
+    auto array = [&](const std::string& name) {
+      return file.array(std::to_string(i) + "." + name);
+    };
     for (const EntryPoint& entry : program->entries) {
       Arrays inputs;
       for (const Port& port : entry.inputs) inputs.emplace(port.name, array(port.name));

@@ -25,11 +25,11 @@ void llama(const std::function<void(LlamaConfig&, FamilyOptions&)>& set) {
 }
 
 void modelOf(const std::string& fields, const FamilyOptions& options) {
-  buildModel(JsonValue::parse(R"({"model_type": "qwen2", "vocab_size": 8, "hidden_size": 8,
+  buildFromConfig(JsonValue::parse(R"({"model_type": "qwen2", "vocab_size": 8, "hidden_size": 8,
       "intermediate_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1, )" +
-                                  fields + "}",
-                              "config.json"),
-             options);
+                                       fields + "}",
+                                   "config.json"),
+                  options);
 }
 
 }  // namespace

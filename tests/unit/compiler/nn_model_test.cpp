@@ -180,7 +180,7 @@ TEST_P(NnModel, LlamaHasThreeEntryPoints) {
 TEST(NnLlama, OptionsOfTheConfigAreHonoured) {
   LlamaConfig config = tinyConfig();
   config.tieWordEmbeddings = config.attentionBias = config.mlpBias = true;
-  config.ropeScaling = {.type = RopeScaling::Type::Linear, .factor = 2};
+  config.ropeScaling = {.type = nn::RopeScalingOptions::Type::Linear, .factor = 2};
   std::string t = buildLlama(config, {.maxSeq = 32, .cacheCapacity = 64}).text();
   EXPECT_FALSE(has(t, "lm_head"));
   EXPECT_TRUE(has(t, "self_attn.o_proj.bias"));

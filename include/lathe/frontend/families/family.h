@@ -54,7 +54,7 @@ const Family& familyOf(const JsonValue& config);
 /// Error(Unsupported) for architectures, activations and kinds of rotary positions that there are
 /// not and for fields of other mathematics, Error(InvalidFile) for values that make no model, and
 /// Error(InvalidArgument) for options beyond the model's.
-Graph buildModel(const JsonValue& config, const FamilyOptions& options = {});
+Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options = {});
 /// The same from a file or its folder.
 Graph loadModel(const std::string& path, const FamilyOptions& options = {});
 
