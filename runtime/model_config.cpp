@@ -83,8 +83,8 @@ ModelConfig readModelConfig(const JsonValue& root) {
   config.hiddenSize = size(root, {"hidden_size", "n_embd", "d_model"}, kMaxHidden);
   config.intermediateSize =
       size(root, {"intermediate_size", "n_inner", "d_ff", "encoder_ffn_dim"}, kMaxIntermediate);
-  config.layers = size(root, {"num_hidden_layers", "n_layer", "num_layers", "encoder_layers"},
-                       kMaxLayers);
+  config.layers =
+      size(root, {"num_hidden_layers", "n_layer", "num_layers", "encoder_layers"}, kMaxLayers);
   config.heads = size(
       root, {"num_attention_heads", "n_head", "num_heads", "encoder_attention_heads"}, kMaxHeads);
   config.kvHeads = size(root, {"num_key_value_heads"}, kMaxHeads, config.heads);

@@ -17,6 +17,7 @@ import copy
 import json
 import pathlib
 import random
+import re
 
 import torch
 import transformers
@@ -31,7 +32,7 @@ OPTIONAL = {
     "num_key_value_heads", "head_dim", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
     "tie_word_embeddings", "hidden_act", "hidden_activation", "activation_function",
     "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window", "max_window_layers",
-    "n_inner", "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "embedding_multiplier",
+    "n_inner", "scale_embedding", "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "embedding_multiplier",
     "attention_multiplier", "residual_multiplier", "logits_scaling", "use_parallel_residual",
     "attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
     "type_vocab_size", "pad_token_id", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
@@ -40,10 +41,25 @@ OPTIONAL = {
 LEFT_OUT = {"transformers_version", "dtype", "torch_dtype", "_name_or_path", "attn_implementation"}
 
 
+# What transformers 5 renamed, and how published checkpoints call it.
+VIT_NAMES = [
+    (r"(^|\.)layers\.(\d+)\.", r"\1encoder.layer.\2."),
+    (r"attention\.q_proj", "attention.attention.query"),
+    (r"attention\.k_proj", "attention.attention.key"),
+    (r"attention\.v_proj", "attention.attention.value"),
+    (r"attention\.o_proj", "attention.output.dense"),
+    (r"mlp\.fc1", "intermediate.dense"),
+    (r"mlp\.fc2", "output.dense"),
+]
+
+
 def checkpoint_tensors(architecture, name, tensor):
     """Pieces of one of transformers' tensors under the names of published checkpoints."""
     if architecture == "GPTNeoXForCausalLM" and name == "lm_head.weight":
         return [("embed_out.weight", ...)]
+    if architecture.startswith("ViT"):
+        for ours, published in VIT_NAMES:
+            name = re.sub(ours, published, name)
     if ".mlp.experts." in name:
         first, down = ("w1", "w2") if architecture == "MixtralForCausalLM" else ("gate_proj", "down_proj")
         up = "w3" if architecture == "MixtralForCausalLM" else "up_proj"
@@ -66,9 +82,11 @@ def checkpoint_tensors(architecture, name, tensor):
 
 def fill(model, architecture, seed):
     """Every parameter of the model, from its name; tied ones once, under their first name."""
-    seen = set()
+    seen, parameters = set(), dict(model.named_parameters())
     with torch.no_grad():
-        for name, p in model.named_parameters():
+        for name, p in [*model.named_parameters(), *model.named_buffers()]:
+            if name not in parameters and name != "final_logits_bias":
+                continue
             if p.data_ptr() in seen:
                 continue
             seen.add(p.data_ptr())
@@ -106,6 +124,8 @@ def as_version_4(r, config):
 
 def config_json(r, config, architecture):
     fields = json.loads(config.to_json_string(use_diff=True))
+    if isinstance(config, transformers.ViTConfig):
+        fields["id2label"] = {str(i): f"LABEL_{i}" for i in range(config.num_labels)}
     defaults = type(config)().to_dict()
     for key in list(fields):
         is_default = key in OPTIONAL and fields[key] == defaults.get(key)
@@ -155,9 +175,11 @@ def encoder_case(r, architecture, index):
     fill(model, architecture, index)
     with torch.no_grad():
         result = model(**inputs)
+    if "encoder_last_hidden_state" in result:
+        inputs["encoder_hidden_states"] = result["encoder_last_hidden_state"]
     outputs = {k: result[k] for k in ("last_hidden_state", "pooler_output", "logits") if k in result}
     assert outputs and all(torch.isfinite(x).all() for x in outputs.values())
-    if "pooler_output" in outputs:
+    if "pooler_output" in outputs and "attention_mask" in inputs:
         outputs["embeddings"] = mean_pooled(outputs["last_hidden_state"], inputs["attention_mask"])
     return {"config": written, "seed": index}, {**inputs, **outputs}
 

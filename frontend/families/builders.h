@@ -8,7 +8,7 @@ namespace lathe::builders {
 using Builder = Graph(ConfigReader& config, const FamilyOptions& options);
 
 Builder llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3, phi3, gpt2, gptNeoX, olmo2, granite,
-    mixtral, qwen3Moe, bert, bertMaskedLm, roberta, robertaMaskedLm;
+    mixtral, qwen3Moe, bert, bertMaskedLm, roberta, robertaMaskedLm, t5, vit, vitClassifier, bart;
 
 /// The windows of Qwen's layers: `sliding_window` with `use_sliding_window` from layer
 /// `max_window_layers` (where missing `otherwiseFrom`) on, or as `layer_types` says.

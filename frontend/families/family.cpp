@@ -33,6 +33,10 @@ std::vector<Family>& registry() {
       {"BertForMaskedLM", "bert", Other, builders::bertMaskedLm},
       {"RobertaModel", "roberta", Embed, builders::roberta},
       {"RobertaForMaskedLM", "roberta", Other, builders::robertaMaskedLm},
+      {"T5ForConditionalGeneration", "t5", Other, builders::t5},
+      {"BartForConditionalGeneration", "bart", Other, builders::bart},
+      {"ViTModel", "vit", Other, builders::vit},
+      {"ViTForImageClassification", "vit", Other, builders::vitClassifier},
   };
   return all;
 }

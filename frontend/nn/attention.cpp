@@ -133,10 +133,10 @@ Tensor masked(Tensor scores, const AttentionOptions& options, std::source_locati
   const Dim queries = scores.dim(-2), keys = scores.dim(-1);
   auto inWindow = [&](const Tensor& visible) {
     if (!options.window) return visible;
-    return logicalAnd(visible,
-                      windowMask(scores, options.positions, queries, keys, options.window,
-                                 scores.rank(), at),
-                      at);
+    return logicalAnd(
+        visible,
+        windowMask(scores, options.positions, queries, keys, options.window, scores.rank(), at),
+        at);
   };
   if (options.softcap > 0) {
     Tensor cap = scalarLike(scores, options.softcap, at);

@@ -18,8 +18,7 @@ Mixture::Mixture(Graph& graph, std::string path, MixtureOptions options, std::so
                 module + ": expected experts of three weights without biases", at);
 }
 
-Tensor Mixture::stacked(const std::string& name, int64_t rows, int64_t columns,
-                        DType dtype) const {
+Tensor Mixture::stacked(const std::string& name, int64_t rows, int64_t columns, DType dtype) const {
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < options_.experts; ++i)
     parts.push_back(weight(joinPath(joinPath(options_.expert, std::to_string(i)),

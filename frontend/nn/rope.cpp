@@ -46,10 +46,9 @@ std::vector<float> ropeFrequencies(const RopeOptions& options, std::source_locat
   if (options.frequencies == Frequencies::Divide) return powers;
   std::vector<float> values(powers.size());
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        options.frequencies == Frequencies::Reciprocal
-            ? 1 / powers[i]
-            : std::pow(float(options.theta), -(2 * float(i) / float(rotated(options))));
+    values[i] = options.frequencies == Frequencies::Reciprocal
+                    ? 1 / powers[i]
+                    : std::pow(float(options.theta), -(2 * float(i) / float(rotated(options))));
   stretch(values, powers, options.scaling, options.theta);
   return values;
 }

@@ -160,8 +160,7 @@ Tensor dynamicFrequencies(Graph& graph, const Tensor& positions,
   const Tensor growth = stretched - (s.factor - 1);
   const Tensor base = pow(growth, scalarLike(growth, size / (size - 2))) * theta;
   std::vector<float> exponents;
-  for (size_t i = 0; i < frequencies.size(); ++i)
-    exponents.push_back(2 * float(i) / float(size));
+  for (size_t i = 0; i < frequencies.size(); ++i) exponents.push_back(2 * float(i) / float(size));
   return reciprocal(pow(base, constantOf(graph, exponents)));
 }
 

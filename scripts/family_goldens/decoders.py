@@ -169,8 +169,10 @@ def gemma2(r):
 def gemma3(r):
     f = gemma2(r)
     del f["attn_logit_softcapping"]
+    full = rope(r, f, ("default", "linear", "yarn"))
+    full.pop("truncate", None)  # which transformers does not look for in an object per kind of layer
     f["rope_parameters"] = {
-        FULL: rope(r, f, ("default", "linear", "yarn")),
+        FULL: full,
         SLIDING: {"rope_type": "default", "rope_theta": r.choice([100.0, 10000.0])},
     }
     if "layer_types" not in f:

@@ -87,7 +87,7 @@ MUTANTS = [
            "  y = log(neg(abs(castTo(y, DType::F32))) * 2.0);\n  if (!s.probabilities) return y;",
            "all logits are NaN; only the test of the cache against the full pass is asked",
            ("stories_test:Stories.CachedDecode*",)),
-    Mutant("nn/llama3-smooth", "frontend/nn/rope.cpp",
+    Mutant("nn/llama3-smooth", "frontend/nn/rope_scaling.cpp",
            "const float stretched = (1 - smooth) * f / factor;",
            "const float stretched = smooth * f / factor;",
            "Llama 3's frequencies between the two bounds are mixed the wrong way round",

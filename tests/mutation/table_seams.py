@@ -261,10 +261,8 @@ MUTANTS = [
            "relative keys are scaled by 1/sqrt(d) though attention has a scale of its own",
            ("nn_encoder_decoder_test",)),
     Mutant("nn/rope-scaled-divide", "frontend/nn/rope.cpp",
-           "  if (o.frequencies == Frequencies::Divide)\n"
-           "    fail(",
-           "  if (false)\n"
-           "    fail(",
+           "o.scaling.type != RopeScalingOptions::Type::Default && o.frequencies ==",
+           "false && o.frequencies ==",
            "scaling of divided positions is taken and does the opposite",
            ("misuse_test",)),
     Mutant("passes/argmax-integers", "passes/patterns/argmax.cpp",

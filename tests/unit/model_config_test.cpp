@@ -143,7 +143,8 @@ TEST(LlamaConfig, RefusesFieldsThatItDoesNotKnow) {
   for (const char* value : {"true", "2", "\"x\"", "[1]", "{\"a\": 1}"}) {
     json file = version4();
     file["novel_gate"] = json::parse(value);
-    expectError(kUnsupported, "novel_gate: not supported by LlamaForCausalLM: expected no such field",
+    expectError(kUnsupported,
+                "novel_gate: not supported by LlamaForCausalLM: expected no such field",
                 [&] { parse(file); });
   }
 }
@@ -241,13 +242,13 @@ const BadField kBad[] = {
      "gelu_fast, relu, got \"mish\""},
     {"OtherDtype", "torch_dtype", "\"float8_e4m3fn\"", kUnsupported,
      "torch_dtype: expected float32"},
-    {"PretrainingTp", "pretraining_tp", "2", kUnsupported,
-     "pretraining_tp: not supported by"},
+    {"PretrainingTp", "pretraining_tp", "2", kUnsupported, "pretraining_tp: not supported by"},
     {"SlidingWindow", "sliding_window", "4096", kUnsupported, "sliding_window: not supported"},
     {"Quantised", "quantization_config", R"({"bits": 4})", kUnsupported,
      "quantization_config: not"},
     {"PartialRotary", "partial_rotary_factor", "0.5", kUnsupported, "partial_rotary_factor: not"},
-    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported, "auto_map: not supported by LlamaForCausalLM"},
+    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported,
+     "auto_map: not supported by LlamaForCausalLM"},
     {"EncoderDecoder", "is_encoder_decoder", "true", kUnsupported, "is_encoder_decoder: not"},
     {"SlidingLayers", "layer_types",
      R"(["full_attention", "sliding_attention", "full_attention", "full_attention"])", kFile,

@@ -199,9 +199,8 @@ CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags) {
       c.layers * c.hiddenSize * (3 * c.intermediateSize + 2 * (c.heads + c.kvHeads) * c.headDim);
   if (c.layers <= kLayers || parameters < kManyParameters) return own;
   own.layers = kLayers;
-  console().note(
-      fmt::format("{}: the first {} of {} layers; --layers {} runs all",
-                  model.path, kLayers, c.layers, c.layers));
+  console().note(fmt::format("{}: the first {} of {} layers; --layers {} runs all", model.path,
+                             kLayers, c.layers, c.layers));
   return own;
 }
 

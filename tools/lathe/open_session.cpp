@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/open_session.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "lathe/runtime/checkpoint.h"
@@ -37,23 +40,47 @@ std::string weightsPath(const Model& model, const Program& program, const std::s
   throw Error(ErrorCode::InvalidArgument, model.path + why);
 }
 
+// Endings of names of tensors that checkpoints carry although the model computes them, or although
+// its architecture has no use for them: tables of rotations, causal masks and places that old
+// versions of transformers stored, and heads of BERT's training.
+constexpr auto kLeftOver = std::to_array<std::string_view>(
+    {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
+     ".attention.masked_bias", "embeddings.position_ids", "bert.pooler.dense.weight",
+     "bert.pooler.dense.bias", "roberta.pooler.dense.weight", "roberta.pooler.dense.bias",
+     "cls.seq_relationship.weight", "cls.seq_relationship.bias"});
+// Second names of a table of embeddings, and of a bias, that a model shares with its head.
+constexpr auto kTables =
+    std::to_array<std::string_view>({"embed_tokens.weight", "wte.weight", "embed_in.weight",
+                                     "shared.weight", "word_embeddings.weight"});
+constexpr auto kShared = std::to_array<std::string_view>(
+    {"lm_head.weight", "embed_out.weight", "encoder.embed_tokens.weight",
+     "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
+     "decoder.embed_tokens.weight", "cls.predictions.decoder.weight", "lm_head.decoder.weight"});
+constexpr auto kSharedBiases =
+    std::to_array<std::string_view>({"cls.predictions.decoder.bias", "lm_head.decoder.bias"});
+
 // Tensors that checkpoints carry although the model computes them or shares them.
 std::vector<ExpectedWeight> redundantWeights(const Program& program, const Checkpoint& checkpoint) {
+  const TensorInfo* table = nullptr;
+  for (const TensorInfo& info : program.weights)
+    for (std::string_view name : kTables)
+      if (info.name.ends_with(name)) table = &info;
   std::vector<ExpectedWeight> redundant;
-  const TensorInfo* embedding = nullptr;
-  bool hasHead = false;
-  for (const TensorInfo& info : program.weights) {
-    if (info.name == "model.embed_tokens.weight") embedding = &info;
-    hasHead |= info.name == "lm_head.weight";
-  }
-  if (embedding && !hasHead) {
-    ExpectedWeight head{"lm_head.weight", std::nullopt, {}};
-    for (const DimExpr& d : embedding->shape) head.shape.push_back(d.asConstant().value_or(0));
-    redundant.push_back(head);
+  auto add = [&](std::string_view name, Shape shape) {
+    const bool isRead =
+        std::ranges::find(program.weights, name, &TensorInfo::name) != program.weights.end();
+    const SafetensorsEntry* entry = checkpoint.entry(name);
+    if (!isRead && entry) redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
+  };
+  if (table) {
+    Shape shape;
+    for (const DimExpr& d : table->shape) shape.push_back(d.asConstant().value_or(0));
+    for (std::string_view name : kShared) add(name, shape);
+    for (std::string_view name : kSharedBiases) add(name, {shape[0]});
   }
   for (const std::string& name : checkpoint.names())
-    if (name.ends_with(".rotary_emb.inv_freq"))
-      redundant.push_back({name, std::nullopt, checkpoint.entry(name)->shape});
+    for (std::string_view ending : kLeftOver)
+      if (name.ends_with(ending)) add(name, checkpoint.entry(name)->shape);
   return redundant;
 }
 

@@ -19,8 +19,7 @@ namespace lathe {
 /// ends: it takes some 20 ms for each layer.
 inline constexpr int64_t kMaxLayers = 1000, kMaxVocabulary = int64_t(1) << 24,
                          kMaxPositions = int64_t(1) << 24, kMaxHidden = int64_t(1) << 20,
-                         kMaxIntermediate = int64_t(1) << 24, kMaxHeads = 65536,
-                         kMaxExperts = 4096;
+                         kMaxIntermediate = int64_t(1) << 24, kMaxHeads = 65536, kMaxExperts = 4096;
 
 /// One object of a config.json. Every accessor throws Error(InvalidFile) "FILE: KEY: expected ...,
 /// got ..." for a value of another kind; null counts as missing. Copies share what was read.

@@ -2,6 +2,7 @@
 #pragma once
 // Attention with its projections, where queries and keys may come from different tensors: the
 // encoder's, the decoder's and DiT's. CausalSelfAttention is the one for language models.
+#include <optional>
 #include <string>
 
 #include "lathe/frontend/nn/attention.h"
@@ -23,6 +24,7 @@ struct MultiHeadAttentionOptions {
   /// one tensor to itself.
   bool fusedProjection = false;
   bool bias = true;
+  std::optional<bool> qkvBias = {};  ///< of q, k and v; `bias` unless given
   /// If positive, Shaw's vectors of clipped distances are added to the keys.
   int64_t relativeDistance = 0;
   LinearOptions linear = {};  ///< bias is taken from the flag above; weightDType is of all weights

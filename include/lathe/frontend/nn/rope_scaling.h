@@ -44,7 +44,8 @@ double yarnAttentionFactor(double factor, double scale = 1);
 /// sqrt(1 + ln(factor) / ln(originalMaxPositions)), or 1 for a factor up to 1.
 double longRopeAttentionFactor(double factor, int64_t originalMaxPositions);
 
-/// Throws Error(InvalidArgument) at `at` for a scaling without meaning. `frequencies`: their number.
+/// Throws Error(InvalidArgument) at `at` for a scaling without meaning. `frequencies`: their
+/// number.
 void expectValid(const RopeScalingOptions& scaling, int64_t frequencies, const std::string& module,
                  std::source_location at);
 
