@@ -55,11 +55,13 @@ Graph graphOf(const ModelRequest& r) {
                         .maxSeq = r.maxSeq,
                         .cacheCapacity = r.cacheCapacity,
                         .layers = r.layers};
-  if (r.bareConfig) return loadModel(r.path, options);
+  const JsonValue config = loadConfig(r.path);
+  familyOf(config);  // an architecture that there is not is told before its weights are missed
+  if (r.bareConfig) return buildFromConfig(config, options);
   const Checkpoint checkpoint = Checkpoint::open(r.path);
-  options.weightDType = weightDType(checkpoint, loadModelConfig(r.path).dtype);
+  options.weightDType = weightDType(checkpoint, readModelConfig(config).dtype);
   options.hasWeight = [&](std::string_view name) { return checkpoint.entry(name) != nullptr; };
-  return loadModel(r.path, options);
+  return buildFromConfig(config, options);
 }
 
 // With the model's small files inside.

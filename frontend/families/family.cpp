@@ -107,13 +107,11 @@ Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options) {
   }
 }
 
-Graph loadModel(const std::string& path, const FamilyOptions& options) {
+JsonValue loadConfig(const std::string& path) {
   std::error_code ignored;
   const bool isFolder = std::filesystem::is_directory(path, ignored);
-  return buildFromConfig(
-      JsonValue::load(isFolder ? (std::filesystem::path(path) / "config.json").string() : path,
-                      kConfigFile),
-      options);
+  return JsonValue::load(isFolder ? (std::filesystem::path(path) / "config.json").string() : path,
+                         kConfigFile);
 }
 
 }  // namespace lathe

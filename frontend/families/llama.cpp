@@ -2,13 +2,11 @@
 #include "lathe/frontend/families/llama.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "frontend/families/builders.h"
 #include "lathe/frontend/families/decoder_config.h"
 #include "lathe/frontend/nn/transformer.h"
 #include "lathe/runtime/error.h"
-#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
@@ -107,12 +105,7 @@ LlamaConfig readWhole(const JsonValue& root) {
 
 }  // namespace
 
-LlamaConfig loadLlamaConfig(const std::string& path) {
-  std::error_code ignored;
-  bool folder = std::filesystem::is_directory(path, ignored);
-  return readWhole(JsonValue::load(
-      folder ? (std::filesystem::path(path) / "config.json").string() : path, kConfigFile));
-}
+LlamaConfig loadLlamaConfig(const std::string& path) { return readWhole(loadConfig(path)); }
 
 LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file) {
   return readWhole(JsonValue::parse(json, file));

@@ -23,7 +23,7 @@ void expectValid(const RopeOptions& o, const std::string& module, std::source_lo
   auto fail = [&](const std::string& text) {
     throw Error(ErrorCode::InvalidArgument, module + ": " + text, at);
   };
-  if (o.rotaryDim < 0 || o.rotaryDim % 2 || o.rotaryDim > o.headDim)
+  if (o.rotaryDim && (o.rotaryDim < 0 || o.rotaryDim % 2 || o.rotaryDim > o.headDim))
     fail("expected an even rotaryDim up to headDim " + std::to_string(o.headDim) + ", got " +
          std::to_string(o.rotaryDim));
   if (!o.rotaryDim && (o.headDim < 2 || o.headDim % 2))

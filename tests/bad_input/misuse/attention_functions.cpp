@@ -28,6 +28,32 @@ Table attentionFunctions() {
        },
        kArgument,
        {"attention: expected three operands of rank 3 or of rank 4"}},
+      {"attention_of_a_window_without_an_order",
+       [] { attend([](Heads&, nn::AttentionOptions& o) { o.window = 2; }); },
+       kArgument,
+       {"window of 0 (none) or more with `causal` or `positions`, got 2"}},
+      {"attention_of_a_negative_window",
+       [] {
+         attend([](Heads&, nn::AttentionOptions& o) {
+           o.causal = true;
+           o.window = -1;
+         });
+       },
+       kArgument,
+       {"window of 0", "got -1"}},
+      {"attention_of_a_negative_softcap",
+       [] { attend([](Heads&, nn::AttentionOptions& o) { o.softcap = -1; }); },
+       kArgument,
+       {"softcap of 0 (none) or more"}},
+      {"attention_of_a_softcap_and_a_bias",
+       [] {
+         attend([](Heads& m, nn::AttentionOptions& o) {
+           o.softcap = 2;
+           o.bias = m.q;
+         });
+       },
+       kArgument,
+       {"a bias or a softcap, got both"}},
       {"attention_of_two_ranks",
        [] {
          Heads m;

@@ -82,6 +82,69 @@ Table rotaryLayers() {
        [] { rope({.headDim = 4, .scaling = {.type = nn::RopeScalingOptions::Type(9)}}); },
        kArgument,
        {"9 is no scaling"}},
+      {"rope_of_an_odd_part",
+       [] { rope({.headDim = 8, .rotaryDim = 3}); },
+       kArgument,
+       {"even rotaryDim up to headDim 8, got 3"}},
+      {"rope_of_more_than_a_head",
+       [] { rope({.headDim = 8, .rotaryDim = 10}); },
+       kArgument,
+       {"even rotaryDim up to headDim 8, got 10"}},
+      {"rope_of_yarn_without_a_length",
+       [] {
+         rope({.headDim = 8,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                           .factor = 2,
+                           .originalMaxPositions = 0}});
+       },
+       kArgument,
+       {"originalMaxPositions of at least 1, got 0"}},
+      {"rope_of_a_yarn_ramp_turned_around",
+       [] {
+         rope({.headDim = 8,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                           .factor = 2,
+                           .betaFast = 1,
+                           .betaSlow = 32}});
+       },
+       kArgument,
+       {"betaSlow <= betaFast"}},
+      {"rope_of_few_long_factors",
+       [] {
+         rope({.headDim = 8,
+               .scaling = {.type = nn::RopeScalingOptions::Type::LongRope,
+                           .shortFactor = {1, 1, 1, 1},
+                           .longFactor = {1}}});
+       },
+       kArgument,
+       {"each of 4 frequencies, got 1"}},
+      {"rope_of_a_negative_long_factor",
+       [] {
+         rope({.headDim = 4,
+               .scaling = {.type = nn::RopeScalingOptions::Type::LongRope,
+                           .shortFactor = {1, 1},
+                           .longFactor = {1, -2}}});
+       },
+       kArgument,
+       {"positive factors", "-2"}},
+      {"rope_of_one_dynamic_pair",
+       [] { rope({.headDim = 2, .scaling = {.type = nn::RopeScalingOptions::Type::Dynamic}}); },
+       kArgument,
+       {"dynamic scaling needs at least 4"}},
+      {"mixture_of_more_experts_than_there_are",
+       [] {
+         Graph g;
+         nn::Mixture(g, "moe", {.dModel = 4, .dHidden = 8, .experts = 2, .chosen = 3});
+       },
+       kArgument,
+       {"Mixture 'moe', chosen", "at most 2"}},
+      {"mixture_of_a_matrix",
+       [] {
+         Heads m;
+         nn::Mixture(m.g, "moe", {.dModel = 4, .dHidden = 8, .experts = 2, .chosen = 1})(m.q);
+       },
+       kArgument,
+       {"Mixture 'moe'"}},
       {"frequencies_of_odd_heads",
        [] { nn::ropeFrequencies({.headDim = -6}); },
        kArgument,

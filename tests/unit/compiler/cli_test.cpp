@@ -196,9 +196,10 @@ TEST_F(CliTest, BadFilesAreStatusThree) {
 }
 
 TEST_F(CliTest, UnsupportedIsStatusFour) {
-  std::filesystem::create_directory(file("mistral"));
-  std::ofstream(file("mistral/config.json")) << R"({"architectures": ["MistralForCausalLM"]})";
-  expectFailure(4, "MistralForCausalLM", "generate " + file("mistral") + " --ids 1 -n 1");
+  std::filesystem::create_directory(file("novel"));
+  std::ofstream(file("novel/config.json"))
+      << R"({"architectures": ["NovelForCausalLM"], "vocab_size": 9})";
+  expectFailure(4, "NovelForCausalLM", "generate " + file("novel") + " --ids 1 -n 1");
   expectFailure(4, "nope", "run " + kModel + " --backend nope --input input_ids=1x1xi64=1");
   expectFailure(4, "nope", "run " + kModel + " --input input_ids=1x1xi64=1", "LATHE_BACKEND=nope");
 }

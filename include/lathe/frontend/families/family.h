@@ -55,7 +55,7 @@ const Family& familyOf(const JsonValue& config);
 /// not and for fields of other mathematics, Error(InvalidFile) for values that make no model, and
 /// Error(InvalidArgument) for options beyond the model's.
 Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options = {});
-/// The same from a file or its folder.
-Graph loadModel(const std::string& path, const FamilyOptions& options = {});
+/// A config.json, or that of a folder, as buildFromConfig takes it.
+JsonValue loadConfig(const std::string& path);
 
 }  // namespace lathe
