@@ -7,6 +7,7 @@
 
 #include "frontend/families/builders.h"
 #include "lathe/frontend/families/decoder_config.h"
+#include "lathe/frontend/nn/embedding.h"
 #include "lathe/frontend/nn/feed_forward.h"
 #include "lathe/frontend/nn/mlp.h"
 #include "lathe/frontend/nn/norms.h"
