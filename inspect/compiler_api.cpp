@@ -54,6 +54,7 @@ Graph graphOf(const ModelRequest& r) {
                         .maxBatch = r.maxBatch,
                         .maxSeq = r.maxSeq,
                         .cacheCapacity = r.cacheCapacity,
+                        .verify = r.verify,
                         .layers = r.layers};
   const JsonValue config = loadConfig(r.path);
   familyOf(config);  // an architecture that there is not is told before its weights are missed

@@ -42,17 +42,18 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
   Tensor where = iota(ids, {seq}, 0);
   g.output("logits", model.logits(runLayers(model, sizes, model.embed(ids, where), where, {})));
 
-  auto cached = [&](std::string_view name, const Dim& tokens) {
+  auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
     g.entry(name);
     Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
     Tensor positions = g.input("positions", DType::I64, {batch});
     Tensor where = nn::tokenPositions(positions, tokens);
     Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions);
-    Tensor last = sliceAxis(x, 1, tokens - Dim(1), 1);
-    g.output("logits", model.logits(reshape(last, {batch, sizes.hiddenSize})));
+    if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
+    g.output("logits", model.logits(x));
   };
-  cached("prefill", seq);
-  cached("decode", 1);
+  cached("prefill", seq, false);
+  cached("decode", 1, false);
+  if (options.verify) cached("verify", seq, true);
 }
 
 DecoderLm::DecoderLm(Graph& graph, const DecoderConfig& config, const FamilyOptions& options)

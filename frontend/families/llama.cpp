@@ -60,14 +60,15 @@ Graph record(const LlamaConfig& config, const FamilyOptions& options, int64_t ma
   g.entry("forward");
   g.output("logits", model.forward(g.input("input_ids", DType::I64, {batch, seq})));
 
-  auto cached = [&](std::string_view name, const Dim& tokens) {
+  auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
     g.entry(name);
     Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
     Tensor positions = g.input("positions", DType::I64, {batch});
-    g.output("logits", model.step(ids, positions));
+    g.output("logits", all ? model.stepAll(ids, positions) : model.step(ids, positions));
   };
-  cached("prefill", seq);
-  cached("decode", 1);
+  cached("prefill", seq, false);
+  cached("decode", 1, false);
+  if (options.verify) cached("verify", seq, true);
   return g;
 }
 

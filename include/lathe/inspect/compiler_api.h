@@ -26,6 +26,7 @@ struct ModelRequest {
   std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions
+  bool verify = false;                                   ///< as FamilyOptions
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
 

@@ -31,12 +31,13 @@ class CausalLm {
   virtual Tensor logits(const Tensor& x) const = 0;
 };
 
-/// Records three entry points that share weights and caches. Symbols: `batch` (1 to maxBatch),
+/// Records entry points that share weights and caches. Symbols: `batch` (1 to maxBatch),
 /// `seq` (1 to maxSeq), `cache` (1 to cacheCapacity).
 ///   forward: input_ids i64 [batch, seq] -> logits f32 [batch, seq, vocab]
 ///   prefill: input_ids i64 [batch, seq], positions i64 [batch] -> logits f32 [batch, vocab] of the
 ///            last token
 ///   decode:  input_ids i64 [batch, 1], positions i64 [batch] -> logits f32 [batch, vocab]
+///   verify:  with FamilyOptions::verify, as prefill -> logits f32 [batch, seq, vocab] of every token
 /// `positions` says where in the cache the first id goes; states k_cache.<layer> and
 /// v_cache.<layer> are [batch, kvHeads, cache, headDim], of windowed layers too.
 /// Throws Error(InvalidArgument) for options beyond the model's positions (longestSequence).
