@@ -24,6 +24,9 @@ constexpr auto kKnown = std::to_array<std::string_view>({"bos_token_id",
                                                          "temperature",
                                                          "top_k",
                                                          "top_p",
+                                                         "min_p",
+                                                         "repetition_penalty",
+                                                         "stop_strings",
                                                          "max_new_tokens",
                                                          "max_length",
                                                          "transformers_version",
@@ -47,7 +50,7 @@ bool isOff(const std::string& key, const JsonValue& value) {
   if (!value.isNumber()) return false;
   constexpr auto offAtOne = std::to_array<std::string_view>(
       {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p", "length_penalty",
-       "encoder_repetition_penalty", "repetition_penalty", "guidance_scale"});
+       "encoder_repetition_penalty", "guidance_scale"});
   bool one = std::ranges::find(offAtOne, key) != offAtOne.end();
   return value.asDouble() == (one ? 1 : 0);
 }
@@ -75,6 +78,23 @@ GenerationConfig readConfig(const JsonValue& root) {
     config.topP = topP->asDouble();
     if (!(*config.topP > 0 && *config.topP <= 1))
       throw topP->error("expected a top-p in (0, 1], got " + topP->show());
+  }
+  if (auto minP = root.find("min_p")) {
+    config.minP = minP->asDouble();
+    if (!(*config.minP >= 0 && *config.minP <= 1))
+      throw minP->error("expected a min-p in [0, 1], got " + minP->show());
+  }
+  if (auto penalty = root.find("repetition_penalty")) {
+    config.repetitionPenalty = penalty->asDouble();
+    if (!(*config.repetitionPenalty > 0))
+      throw penalty->error("expected a repetition penalty > 0, got " + penalty->show());
+  }
+  if (auto stop = root.find("stop_strings")) {
+    if (stop->isString())
+      config.stopStrings = {stop->asString()};
+    else
+      for (size_t i = 0; i < stop->size(); ++i)
+        config.stopStrings.push_back(stop->at(i).asString());
   }
   if (auto count = root.find("max_new_tokens")) config.maxNewTokens = count->asInt(1, kMaxId);
   if (auto count = root.find("max_length")) config.maxLength = count->asInt(1, kMaxId);

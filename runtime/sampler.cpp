@@ -75,15 +75,71 @@ uint64_t RandomGenerator::next() {
   return result;
 }
 
+double logProbability(std::span<const float> logits, int64_t id) {
+  const int64_t best = indexOfLargest(logits);
+  if (best < 0) throw Error(ErrorCode::Numeric, "expected finite logits for log-probabilities");
+  const double largest = logits[size_t(best)];
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(double(logit) - largest);
+  return double(logits[size_t(id)]) - largest - std::log(sum);
+}
+
+std::vector<Choice> likeliestLogProbabilities(std::span<const float> logits, int64_t count) {
+  std::vector<int64_t> order(logits.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
+  const auto end = order.begin() + std::min<int64_t>(count, int64_t(order.size()));
+  std::partial_sort(order.begin(), end, order.end(), [&](int64_t a, int64_t b) {
+    return logits[size_t(a)] != logits[size_t(b)] ? logits[size_t(a)] > logits[size_t(b)] : a < b;
+  });
+  std::vector<Choice> likeliest;
+  if (count == 0) return likeliest;
+  const double first = logProbability(logits, order[0]);
+  for (auto it = order.begin(); it != end; ++it)
+    likeliest.push_back(
+        {*it, first + double(logits[size_t(*it)]) - double(logits[size_t(order[0])])});
+  return likeliest;
+}
+
 Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {
   require(std::isfinite(options.temperature) && options.temperature >= 0,
           "a finite temperature >= 0", options.temperature);
   require(options.topK >= 0, "top-k >= 0 (0 keeps every token)", double(options.topK));
   require(options.topP > 0 && options.topP <= 1, "top-p in (0, 1]", options.topP);
+  require(options.minP >= 0 && options.minP <= 1, "min-p in [0, 1]", options.minP);
+  require(std::isfinite(options.repetitionPenalty) && options.repetitionPenalty > 0,
+          "a finite repetition penalty > 0", options.repetitionPenalty);
+  require(std::isfinite(options.presencePenalty), "a finite presence penalty",
+          options.presencePenalty);
+  require(std::isfinite(options.frequencyPenalty), "a finite frequency penalty",
+          options.frequencyPenalty);
 }
 
-int64_t Sampler::sample(std::span<const float> logits) {
+void Sampler::notePrompt(std::span<const int> ids) {
+  for (int id : ids) uses_[id].inPrompt = true;
+}
+
+void Sampler::accept(int64_t id) { ++uses_[id].generated; }
+
+std::span<const float> Sampler::penalized(std::span<const float> logits) {
+  const SamplingOptions& o = options_;
+  if (uses_.empty() ||
+      (o.repetitionPenalty == 1 && o.presencePenalty == 0 && o.frequencyPenalty == 0))
+    return logits;
+  adjusted_.assign(logits.begin(), logits.end());
+  for (auto& [id, uses] : uses_) {
+    if (id < 0 || size_t(id) >= adjusted_.size()) continue;
+    double logit = adjusted_[size_t(id)];
+    logit = logit > 0 ? logit / o.repetitionPenalty : logit * o.repetitionPenalty;
+    if (uses.generated > 0)
+      logit -= o.presencePenalty + o.frequencyPenalty * double(uses.generated);
+    adjusted_[size_t(id)] = float(logit);
+  }
+  return adjusted_;
+}
+
+void Sampler::weigh(std::span<const float> raw) {
   constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+  const std::span<const float> logits = penalized(raw);
   const int64_t best = indexOfLargest(logits);
   for (size_t i = 0; best < 0 && i < logits.size(); ++i)
     if (const float logit = logits[i]; std::isnan(logit) || logit == -kExcluded)
@@ -93,7 +149,9 @@ int64_t Sampler::sample(std::span<const float> logits) {
   if (best < 0)
     throw Error(ErrorCode::Numeric, "no token to choose from: " + std::to_string(logits.size()) +
                                         " logits, all of them -inf");
-  if (options_.temperature == 0 || options_.topK == 1) return best;
+  choices_.assign(1, {best, 1});
+  sum_ = 1;
+  if (options_.temperature == 0 || options_.topK == 1) return;
 
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i)
@@ -108,27 +166,54 @@ int64_t Sampler::sample(std::span<const float> logits) {
   }
   // The order fixes which token a draw means, and top-p needs it.
   std::ranges::sort(candidates_, before);
-  weights_.clear();
-  double sum = 0;
+  choices_.clear();
+  sum_ = 0;
   for (auto& [logit, id] : candidates_) {
     // The difference is in double: at a tiny temperature logit / temperature would overflow.
-    weights_.push_back(
-        std::exp((double(logit) - double(candidates_[0].first)) / options_.temperature));
-    sum += weights_.back();
+    const double weight =
+        std::exp((double(logit) - double(candidates_[0].first)) / options_.temperature);
+    choices_.push_back({id, weight});
+    sum_ += weight;
   }
-  size_t kept = weights_.size();
+  size_t kept = choices_.size();
   if (options_.topP < 1) {
     double mass = 0;
-    for (kept = 0; kept < weights_.size() && mass < options_.topP * sum; ++kept)
-      mass += weights_[kept];
-    sum = mass;
+    for (kept = 0; kept < choices_.size() && mass < options_.topP * sum_; ++kept)
+      mass += choices_[kept].probability;
+    sum_ = mass;
   }
+  if (options_.minP > 0) {
+    // The likeliest has the weight 1.
+    while (choices_[kept - 1].probability < options_.minP) sum_ -= choices_[--kept].probability;
+  }
+  choices_.resize(kept);
+}
+
+int64_t Sampler::draw(std::span<const Choice> choices) {
+  double sum = 0;
+  for (const Choice& choice : choices) sum += choice.probability;
   double target = random_.uniform() * sum;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    if (target < weights_[i]) return candidates_[i].second;
-    target -= weights_[i];
+  for (const Choice& choice : choices.first(choices.size() - 1)) {
+    if (target < choice.probability) return choice.id;
+    target -= choice.probability;
   }
-  return candidates_[kept - 1].second;
+  return choices.back().id;
+}
+
+bool Sampler::decide(double probability) {
+  if (probability >= 1) return true;
+  return probability > 0 && random_.uniform() < probability;
+}
+
+int64_t Sampler::sample(std::span<const float> logits) {
+  weigh(logits);
+  return options_.temperature == 0 || options_.topK == 1 ? choices_[0].id : draw(choices_);
+}
+
+std::span<const Choice> Sampler::distribution(std::span<const float> logits) {
+  weigh(logits);
+  for (Choice& choice : choices_) choice.probability /= sum_;
+  return choices_;
 }
 
 }  // namespace lathe

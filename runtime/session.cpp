@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <ranges>
 #include <set>
@@ -128,6 +129,14 @@ struct Session::Impl {
 
   void resetStates() {
     for (Array& a : states) a = Array();
+  }
+
+  size_t stateIndex(std::string_view name) const {
+    for (size_t i = 0; i < states.size(); ++i)
+      if (program->states[i].name == name) return i;
+    throw Error(ErrorCode::InvalidArgument,
+                "the program has no state '" + std::string(name) + "'; it has " +
+                    namesOf(program->states, [](const TensorInfo& s) { return s.name; }));
   }
 
   void prepareStates(const Executor& executor) {
@@ -302,13 +311,60 @@ void Session::resetStates() {
 }
 
 Array Session::state(std::string_view name) const {
-  for (size_t i = 0; i < impl().states.size(); ++i)
-    if (impl().program->states[i].name == name)
-      return impl().states[i].defined() ? copyToHost(impl().device->memory(), impl().states[i])
-                                        : Array();
-  throw Error(ErrorCode::InvalidArgument,
-              "the program has no state '" + std::string(name) + "'; it has " +
-                  namesOf(impl().program->states, [](const TensorInfo& s) { return s.name; }));
+  const Array& state = impl().states[impl().stateIndex(name)];
+  return state.defined() ? copyToHost(impl().device->memory(), state) : Array();
+}
+
+void Session::setState(std::string_view name, const Array& value) {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  const size_t index = s.stateIndex(name);
+  const TensorInfo& info = s.program->states[index];
+  if (!value.defined() || value.dtype() != info.dtype || value.shape().size() != info.shape.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "state '" + info.name + "': expected " + std::string(nameOf(info.dtype)) +
+                    " of rank " + std::to_string(info.shape.size()) + ", got " +
+                    (value.defined() ? describe(value.dtype(), value.shape()) : "nothing"));
+  DeviceMemory* memory = s.device->memory();
+  Array state = arrayOn(memory, info.dtype, value.shape(), info.name);
+  noteAllocation();
+  if (memory)
+    memory->upload(state.data(), value.data(), value.bytes());
+  else
+    std::memcpy(state.data(), value.data(), value.bytes());
+  s.states[index] = std::move(state);
+}
+
+void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  DeviceMemory* memory = s.device->memory();
+  const DimExpr first = DimExpr::symbol(std::string(symbol));
+  for (size_t i = 0; i < s.states.size(); ++i) {
+    Array& state = s.states[i];
+    const TensorInfo& info = s.program->states[i];
+    if (!state.defined() || info.shape.empty() || info.shape[0] != first) continue;
+    const int64_t count = state.shape()[0];
+    const bool inside =
+        std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < count; });
+    if (int64_t(rows.size()) != count || !inside)
+      throw Error(ErrorCode::InvalidArgument, "gatherStateRows: expected " + std::to_string(count) +
+                                                  " rows from 0 to " + std::to_string(count - 1) +
+                                                  " for the state '" + info.name + "'");
+    // Back into the same memory, whose address recorded launches hold.
+    const size_t bytes = state.bytes() / size_t(count);
+    const Array old = arrayOn(memory, info.dtype, state.shape(), info.name);
+    auto copy = [&](void* to, const void* from, size_t size) {
+      memory ? memory->copy(to, from, size) : void(std::memcpy(to, from, size));
+    };
+    auto* to = static_cast<std::byte*>(const_cast<void*>(state.data()));
+    auto* from = static_cast<std::byte*>(const_cast<void*>(old.data()));
+    copy(from, to, state.bytes());
+    for (size_t row = 0; row < rows.size(); ++row)
+      if (rows[row] != int64_t(row))
+        copy(to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
+    if (memory) memory->synchronize();
+  }
 }
 
 Session::Memory Session::memory() const {

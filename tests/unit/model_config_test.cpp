@@ -314,7 +314,8 @@ TEST(GenerationConfig, ReadsWhatItObeysAndNotesTheRest) {
   GenerationConfig c = parseGenerationConfig(R"({"bos_token_id": 1, "eos_token_id": [2, 7],
     "pad_token_id": 0, "do_sample": true, "temperature": 0.6, "top_k": 50, "top_p": 0.9,
     "max_new_tokens": 64, "max_length": 4096, "transformers_version": "4.46.0", "num_beams": 1,
-    "repetition_penalty": 1.1, "no_repeat_ngram_size": 0, "suppress_tokens": []})",
+    "repetition_penalty": 1.1, "min_p": 0.05, "stop_strings": ["a", "b"], "typical_p": 0.9,
+    "no_repeat_ngram_size": 0, "suppress_tokens": []})",
                                              "generation_config.json");
   EXPECT_EQ(c.bosId, 1);
   EXPECT_EQ(c.eosIds, (std::vector<int64_t>{2, 7}));
@@ -325,7 +326,19 @@ TEST(GenerationConfig, ReadsWhatItObeysAndNotesTheRest) {
   EXPECT_EQ(c.topP, 0.9);
   EXPECT_EQ(c.maxNewTokens, 64);
   EXPECT_EQ(c.maxLength, 4096);
-  EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"repetition_penalty"});
+  EXPECT_EQ(c.repetitionPenalty, 1.1);
+  EXPECT_EQ(c.minP, 0.05);
+  EXPECT_EQ(c.stopStrings, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"typical_p"});
+}
+
+TEST(GenerationConfig, RefusesPenaltiesAndSharesOutOfRange) {
+  auto parse = [](const char* json) { return [json] { parseGenerationConfig(json, "g.json"); }; };
+  expectError(kFile, "g.json: min_p: expected a min-p in [0, 1], got 2", parse(R"({"min_p": 2})"));
+  expectError(kFile, "g.json: repetition_penalty: expected a repetition penalty > 0, got 0",
+              parse(R"({"repetition_penalty": 0})"));
+  EXPECT_EQ(parseGenerationConfig(R"({"stop_strings": "end"})", "g.json").stopStrings,
+            std::vector<std::string>{"end"});
 }
 
 TEST(GenerationConfig, NotesASettingUnlessItsNumberSwitchesItOff) {
@@ -334,7 +347,7 @@ TEST(GenerationConfig, NotesASettingUnlessItsNumberSwitchesItOff) {
   };
   for (std::string key :
        {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p", "length_penalty",
-        "encoder_repetition_penalty", "repetition_penalty", "guidance_scale"}) {
+        "encoder_repetition_penalty", "guidance_scale"}) {
     EXPECT_TRUE(ignored(key, "1").empty()) << key;
     EXPECT_TRUE(ignored(key, "1.0").empty()) << key;
     EXPECT_TRUE(ignored(key, "null").empty()) << key;

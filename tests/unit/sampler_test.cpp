@@ -139,6 +139,69 @@ TEST(Sampler, SurvivesExtremeTemperatures) {
   EXPECT_EQ(drawn({.temperature = 1e300}, {1e30f, 3e38f}), (std::set<int64_t>{0, 1}));
 }
 
+TEST(Sampler, MinPIsAShareOfTheLikeliest) {
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.26f), std::log(0.24f)};
+  EXPECT_EQ(drawn({.temperature = 1, .minP = 0.5}, logits), (std::set<int64_t>{0, 1}));
+  EXPECT_EQ(drawn({.temperature = 1, .minP = 1}, logits), (std::set<int64_t>{0}));
+  EXPECT_EQ(drawn({.temperature = 1, .minP = 0.4}, logits), (std::set<int64_t>{0, 1, 2}));
+  EXPECT_EQ(drawn({.temperature = 1, .topP = 0.4, .minP = 0.1}, logits), (std::set<int64_t>{0}));
+}
+
+TEST(Sampler, ARepetitionPenaltyTakesOffWhatTheTextHas) {
+  Sampler sampler({.repetitionPenalty = 2});
+  sampler.notePrompt(std::vector<int>{1});
+  EXPECT_EQ(sampler.sample(std::vector<float>{1.6f, 3, -1}), 0);  // 3 / 2 < 1.6
+  EXPECT_EQ(sampler.sample(std::vector<float>{1.4f, 3, -1}), 1);
+  EXPECT_EQ(sampler.sample(std::vector<float>{-1.9f, -1, -1.8f}), 2);  // -1 * 2 < -1.8
+  sampler.accept(2);
+  EXPECT_EQ(sampler.sample(std::vector<float>{-1.9f, -1, -1}), 0);
+}
+
+TEST(Sampler, PresenceAndFrequencyCountWhatWasGenerated) {
+  Sampler presence({.presencePenalty = 1}), frequency({.frequencyPenalty = 1});
+  for (Sampler* sampler : {&presence, &frequency}) {
+    sampler->notePrompt(std::vector<int>{0});
+    EXPECT_EQ(sampler->sample(std::vector<float>{3, 2.5f}), 0);  // the prompt does not count
+    sampler->accept(0);
+    EXPECT_EQ(sampler->sample(std::vector<float>{3, 2.5f}), 1);
+    EXPECT_EQ(sampler->sample(std::vector<float>{3, 1.5f}), 0);
+    sampler->accept(0);
+  }
+  EXPECT_EQ(presence.sample(std::vector<float>{3, 1.5f}), 0);
+  EXPECT_EQ(frequency.sample(std::vector<float>{3, 1.5f}), 1);
+}
+
+TEST(Sampler, TellsTheDistributionThatItDrawsFrom) {
+  Sampler sampler({.temperature = 1, .topK = 2});
+  const std::vector<float> logits = {std::log(0.2f), std::log(0.6f), std::log(0.2f)};
+  const std::span<const Choice> choices = sampler.distribution(logits);
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0].id, 1);
+  EXPECT_NEAR(choices[0].probability, 0.75, 1e-7);
+  EXPECT_EQ(choices[1].id, 0);
+  EXPECT_NEAR(choices[1].probability, 0.25, 1e-7);
+  EXPECT_EQ(Sampler().distribution(logits).size(), 1u);
+  for (const SamplingOptions& options :
+       {SamplingOptions{.temperature = 1, .topP = 0.7}, {.temperature = 1, .minP = 0.3}}) {
+    double sum = 0;
+    Sampler kept(options);
+    for (const Choice& choice : kept.distribution(logits)) sum += choice.probability;
+    EXPECT_NEAR(sum, 1, 1e-12);
+  }
+}
+
+TEST(Sampler, TellsLogProbabilities) {
+  const std::vector<float> logits = {std::log(0.2f) + 5, std::log(0.6f) + 5, std::log(0.2f) + 5};
+  EXPECT_NEAR(logProbability(logits, 2), std::log(0.2), 1e-6);
+  const std::vector<Choice> likeliest = likeliestLogProbabilities(logits, 2);
+  ASSERT_EQ(likeliest.size(), 2u);
+  EXPECT_EQ(likeliest[0].id, 1);
+  EXPECT_NEAR(likeliest[0].probability, std::log(0.6), 1e-6);
+  EXPECT_EQ(likeliest[1].id, 0);
+  EXPECT_EQ(likeliestLogProbabilities(logits, 9).size(), 3u);
+  EXPECT_TRUE(likeliestLogProbabilities(logits, 0).empty());
+}
+
 TEST(Sampler, RefusesBadOptions) {
   auto make = [](SamplingOptions options) { return [options] { Sampler s(options); }; };
   constexpr ErrorCode kArgument = ErrorCode::InvalidArgument;
@@ -148,6 +211,13 @@ TEST(Sampler, RefusesBadOptions) {
   expectError(kArgument, "expected top-k >= 0", make({.topK = -1}));
   for (double p : {0.0, -0.5, 1.5, double(kNan)})
     expectError(kArgument, "expected top-p in (0, 1], got", make({.topP = p}));
+  for (double p : {-0.5, 1.5, double(kNan)})
+    expectError(kArgument, "expected min-p in [0, 1], got", make({.minP = p}));
+  for (double p : {0.0, -1.0, double(kInf), double(kNan)})
+    expectError(kArgument, "expected a finite repetition penalty > 0, got",
+                make({.repetitionPenalty = p}));
+  expectError(kArgument, "a finite presence penalty, got nan", make({.presencePenalty = kNan}));
+  expectError(kArgument, "a finite frequency penalty, got inf", make({.frequencyPenalty = kInf}));
 }
 
 TEST(Sampler, RefusesBadLogits) {

@@ -2,7 +2,9 @@
 #pragma once
 // Token by token: the entry points `prefill` and `decode` of a language model over one KV cache.
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lathe/runtime/session.h"
@@ -19,7 +21,9 @@ struct GeneratorLimits {
 ///
 /// The program's entry points are `prefill` (input_ids i64 [batch, seq], positions i64 [batch])
 /// and `decode` (input_ids i64 [batch, 1], positions i64 [batch]); each gives logits f32
-/// [batch, vocab] of the last token. `positions` says where in the cache the first id goes.
+/// [batch, vocab] of the last token. `positions` says where in the cache the first id goes. A
+/// program may have `verify` too, as `prefill` with the logits of every token, f32
+/// [batch, seq, vocab].
 class Generator {
  public:
   /// Tokens of one `prefill` call at most: longer prompts run in chunks, so that the shapes that
@@ -40,7 +44,7 @@ class Generator {
   /// maxPositions().
   void reserve(int64_t positions);
   /// Back to position 0, keeping the cache's memory.
-  void restart() { position_ = 0; }
+  void restart() { rewind(0); }
   /// Tokens in the cache.
   int64_t position() const { return position_; }
 
@@ -50,10 +54,34 @@ class Generator {
   std::span<const float> prefill(std::span<const int> ids);
   /// The same for one token, through `decode`.
   std::span<const float> next(int id);
+  /// Whether the program has `verify`.
+  bool canVerify() const { return verifyEntry_.has_value(); }
+  /// Throws Error(InvalidArgument) for a program without `verify`.
+  void requireVerify() const;
+  /// The most tokens of one verify call.
+  int64_t maxVerified() const { return chunk_; }
+  /// Appends 1 to maxVerified() ids and gives the logits after each, f32 [ids, vocab], row by row.
+  std::span<const float> verify(std::span<const int> ids);
+  /// Drops the tokens from `position` on, which is at most position().
+  void rewind(int64_t position);
+  /// The tokens in the cache.
+  std::span<const int> ids() const { return ids_; }
+  /// As reserve(), but keeps what the cache holds of `prompt` where there is room: the tokens of
+  /// `prompt` that are left to append begin at position(), and there is at least one.
+  void resume(std::span<const int> prompt, int64_t positions);
+
+  /// Writes the tokens in the cache and the states that they left. Throws Error(InvalidArgument)
+  /// for an empty one.
+  void saveCache(const std::string& path);
+  /// Makes room for `positions` tokens and reads such a file: position() and ids() are as when it
+  /// was written. The last token is computed again, and must get the logits that are in the file:
+  /// Error(InvalidFile) for a cache of another model, of other weights or of another dtype.
+  void loadCache(const std::string& path, int64_t positions = 1);
 
  private:
   void check(std::span<const int> ids) const;
   std::span<const float> logits(const std::vector<Array>& outputs) const;
+  static void put(Array& input, std::span<const int> ids);
 
   Session& session_;
   GeneratorLimits limits_;
@@ -61,7 +89,11 @@ class Generator {
   int64_t maxPositions_ = 0, cacheStep_ = 1, capacity_ = 0, position_ = 0, chunk_ = kChunk;
   // Inputs by position; an entry point may name them in either order.
   size_t prefillIds_ = 0, decodeIds_ = 0;
+  std::vector<int> ids_;
+  std::optional<size_t> verifyEntry_;
+  size_t verifyIds_ = 0;
   std::vector<Array> prefillInputs_, decodeInputs_, prefillOutputs_, decodeOutputs_;
+  std::vector<Array> verifyInputs_, verifyOutputs_;
 };
 
 }  // namespace lathe

@@ -50,10 +50,13 @@ struct GenerationConfig {
   std::optional<double> temperature;
   std::optional<int64_t> topK;
   std::optional<double> topP;
+  std::optional<double> minP;
+  std::optional<double> repetitionPenalty;
+  std::vector<std::string> stopStrings;
   std::optional<int64_t> maxNewTokens;
   std::optional<int64_t> maxLength;
-  /// Keys that are present, not null, not at their neutral value and not obeyed (beam search,
-  /// penalties, forced tokens): worth a note to the user.
+  /// Keys that are present, not null, not at their neutral value and not obeyed (forced tokens,
+  /// guidance, typical sampling): worth a note to the user.
   std::vector<std::string> ignoredFields;
 };
 

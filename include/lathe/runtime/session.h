@@ -87,6 +87,13 @@ class Session {
   void resetStates();
   /// A copy of a state's present value.
   Array state(std::string_view name) const;
+  /// Gives a state the values of a host array, which has its dtype and the shape that the next run
+  /// needs. Throws Error(InvalidArgument) for another dtype or rank, or an unknown name.
+  void setState(std::string_view name, const Array& value);
+  /// Row i of every state whose first size is the symbol becomes what its row `rows[i]` was: the
+  /// caches of a batch in another order, some of them several times. Throws Error(InvalidArgument)
+  /// unless there is a row for each and all are there.
+  void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows);
 
   /// Bytes of arena, states, scratch and derived weights.
   struct Memory {

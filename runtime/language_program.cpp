@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/language_program.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lathe/runtime/error.h"
+
+namespace lathe {
+namespace {
+
+constexpr const char *kIds = "input_ids", *kPositions = "positions", *kLogits = "logits";
+
+Error misfit(const EntryPoint& entry, const std::string& message) {
+  return Error(ErrorCode::InvalidArgument,
+               "entry point '" + entry.name + "' cannot generate text: " + message);
+}
+
+// Where `input_ids` is among the two inputs.
+size_t findInputs(const EntryPoint& entry) {
+  if (entry.inputs.size() == 2)
+    for (size_t ids : {0, 1}) {
+      const Port &first = entry.inputs[ids], &second = entry.inputs[1 - ids];
+      auto fits = [&](const Port& port, const char* name, size_t rank) {
+        const Slot& slot = entry.slots[size_t(port.slot)];
+        return port.name == name && slot.dtype == DType::I64 && slot.shape.size() == rank;
+      };
+      if (fits(first, kIds, 2) && fits(second, kPositions, 1)) return ids;
+    }
+  throw misfit(entry, "expected the inputs input_ids i64 [batch, seq] and positions i64 [batch]");
+}
+
+void checkLogits(const EntryPoint& entry, int64_t vocab, bool ofEveryToken) {
+  if (entry.outputs.size() != 1 || entry.outputs[0].name != kLogits)
+    throw misfit(entry, "expected the one output logits");
+  const Slot& slot = entry.slots[size_t(entry.outputs[0].slot)];
+  if (slot.dtype != DType::F32 || slot.shape.size() != (ofEveryToken ? 3 : 2))
+    throw misfit(entry, ofEveryToken ? "expected logits to be f32 [batch, seq, vocab]"
+                                     : "expected logits to be f32 [batch, vocab]");
+  if (slot.shape.back() != DimExpr(vocab))
+    throw misfit(entry, "it has logits for " + slot.shape.back().text() +
+                            " tokens, the model has " + std::to_string(vocab));
+}
+
+}  // namespace
+
+LanguageEntry languageEntry(const Session& session, std::string_view name, int64_t vocab,
+                            bool ofEveryToken) {
+  const EntryPoint& entry = session.program().entry(name);
+  LanguageEntry found{session.entryIndex(name), findInputs(entry)};
+  checkLogits(entry, vocab, ofEveryToken);
+  return found;
+}
+
+LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
+                            const GeneratorLimits& limits) {
+  if (limits.maxPositions < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "Generator: expected at least 1 of the model's positions, got " +
+                    std::to_string(limits.maxPositions));
+  LanguageSizes sizes;
+  sizes.maxPositions = limits.maxPositions;
+  sizes.chunk = Generator::kChunk;
+  const EntryPoint& entry = program.entries[prefill.index];
+  const std::vector<DimExpr>& shape = entry.slots[size_t(entry.inputs[prefill.ids].slot)].shape;
+  bool hasCache = false;
+  for (const SymbolInfo& s : program.symbols) {
+    if (DimExpr::symbol(s.name) == shape[0]) sizes.maxRows = s.hi;
+    if (DimExpr::symbol(s.name) == shape[1]) sizes.chunk = std::min(sizes.chunk, s.hi);
+    if (s.name != kCacheSymbol) continue;
+    hasCache = true;
+    sizes.maxPositions = std::min(sizes.maxPositions, s.hi);
+    sizes.cacheStep = s.multiple;
+  }
+  if (!hasCache) throw misfit(entry, "the program has no symbol 'cache'");
+  return sizes;
+}
+
+int64_t LanguageSizes::capacityFor(int64_t positions) const {
+  if (positions < 1 || positions > maxPositions)
+    throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(maxPositions) +
+                                                " positions, the model's maximum, got " +
+                                                std::to_string(positions));
+  const int64_t most = maxPositions / cacheStep * cacheStep;
+  const int64_t step =
+      Generator::kCapacityStep % cacheStep == 0 ? Generator::kCapacityStep : cacheStep;
+  const int64_t capacity = std::min((positions + step - 1) / step * step, most);
+  if (capacity < positions)
+    throw Error(ErrorCode::InvalidArgument, "expected at most " + std::to_string(most) +
+                                                " positions, got " + std::to_string(positions));
+  return capacity;
+}
+
+void checkIds(std::span<const int> ids, int64_t vocab) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || ids[i] >= vocab)
+      throw Error(ErrorCode::InvalidArgument,
+                  "token " + std::to_string(i) + ": expected an id from 0 to " +
+                      std::to_string(vocab - 1) + ", got " + std::to_string(ids[i]));
+}
+
+}  // namespace lathe

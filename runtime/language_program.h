@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What generators ask of a program: its entry points and how long a text may be.
+#include "lathe/runtime/generator.h"
+
+namespace lathe {
+
+inline constexpr const char* kCacheSymbol = "cache";
+
+/// An entry point with the inputs input_ids and positions, in either order.
+struct LanguageEntry {
+  size_t index = 0;  ///< in the program
+  size_t ids = 0;    ///< of input_ids among the inputs, 0 or 1
+  size_t positions() const { return 1 - ids; }
+};
+/// Throws Error(InvalidArgument) for an entry point that is missing, has other inputs or outputs,
+/// or logits of another vocabulary; `ofEveryToken` asks for [batch, seq, vocab].
+LanguageEntry languageEntry(const Session& session, std::string_view name, int64_t vocab,
+                            bool ofEveryToken = false);
+
+/// Sizes of the calls and of the cache.
+struct LanguageSizes {
+  int64_t maxPositions = 0;
+  int64_t cacheStep = 1;  ///< the cache's capacity is a multiple of it
+  int64_t chunk = 0;      ///< tokens of one `prefill` call at most
+  int64_t maxRows = 1;    ///< texts at once
+
+  /// Throws Error(InvalidArgument) unless it is from 1 to the most that there may be.
+  int64_t capacityFor(int64_t positions) const;
+};
+LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
+                            const GeneratorLimits& limits);
+
+/// Throws Error(InvalidArgument) for an id outside [0, vocab).
+void checkIds(std::span<const int> ids, int64_t vocab);
+
+}  // namespace lathe

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stops, callbacks and drafts, on a model that is a function of its cache.
+#include "lathe/runtime/text_generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/fake_language_model.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+using test::fakeLogits;
+using test::FakeModel;
+using test::fakeProgram;
+using test::kFakeVocab;
+
+// Letters "a" to "g" are the ids 0 to 6.
+const std::optional<Tokenizer>& letters() {
+  static const std::optional<Tokenizer> tokenizer = Tokenizer::parse(
+      R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "f": 5,
+          "g": 6}}, "pre_tokenizer": {"type": "FixedLength", "length": 1}, "decoder": {"type": "Fuse"}})",
+      "letters");
+  return tokenizer;
+}
+
+// What the model writes greedily, without any of the library.
+std::vector<int> written(std::vector<int> text, size_t count, const FakeModel& model = {}) {
+  std::vector<int> added;
+  for (; added.size() < count; text.push_back(added.back()))
+    added.push_back(int(indexOfLargest(fakeLogits(text, model.seed, model.sharpness))));
+  return added;
+}
+
+struct Writer {
+  explicit Writer(const FakeModel& model = {})
+      : session(fakeProgram(model)), generator(session, {kFakeVocab, model.maxPositions}) {}
+  TextGeneration operator()(const std::vector<int>& prompt, const TextGenerationOptions& options) {
+    return generateText(generator, letters(), prompt, options);
+  }
+  Session session;
+  Generator generator;
+};
+
+const std::vector<int> kPrompt{1, 2, 3, 1, 2};
+
+TEST(TextGeneration, WritesWhatTheModelSays) {
+  Writer write;
+  const TextGeneration made = write(kPrompt, {.newTokens = 50});
+  EXPECT_EQ(made.ids(), written(kPrompt, 50));
+  EXPECT_EQ(made.text, letters()->decode(written(kPrompt, 50)));
+  EXPECT_EQ(made.stopped, StopReason::Length);
+  // Again with the same generator, from the beginning.
+  EXPECT_EQ(write(kPrompt, {.newTokens = 9}).ids(), written(kPrompt, 9));
+}
+
+TEST(TextGeneration, EndsAtTheLastPosition) {
+  Writer write({.maxPositions = 64});
+  TextGeneration made = write(kPrompt, {.newTokens = 100});
+  EXPECT_EQ(made.tokens.size(), 60u);
+  EXPECT_EQ(made.stopped, StopReason::Positions);
+  made = write(std::vector<int>(64, 1), {.newTokens = 5});
+  EXPECT_EQ(made.tokens.size(), 1u);
+  expectError(ErrorCode::InvalidArgument, "the prompt has 65 tokens, the model takes at most 64",
+              [&] { write(std::vector<int>(65, 1), {}); });
+}
+
+TEST(TextGeneration, EndsAtAnEndToken) {
+  Writer write;
+  const std::vector<int> all = written(kPrompt, 40);
+  const int end = all[5];
+  const size_t first = size_t(std::ranges::find(all, end) - all.begin());
+  const TextGeneration made = write(kPrompt, {.newTokens = 40, .endIds = {99, end}});
+  EXPECT_EQ(made.ids(), std::vector<int>(all.begin(), all.begin() + int64_t(first) + 1));
+  EXPECT_EQ(made.text, letters()->decode(std::span(all).first(first)));
+  EXPECT_EQ(made.stopped, StopReason::EndToken);
+}
+
+TEST(TextGeneration, EndsInFrontOfAStopText) {
+  Writer write;
+  const std::string all = letters()->decode(written(kPrompt, 40));
+  for (size_t length : {1, 2, 3}) {
+    const std::string stop = all.substr(7, length);
+    const size_t at = all.find(stop);
+    std::string told;
+    const TextGeneration made = write(
+        kPrompt,
+        {.newTokens = 40, .stopTexts = {"xyz", stop}, .onToken = [&](const GenerationEvent& event) {
+           told += event.text;
+           return true;
+         }});
+    EXPECT_EQ(made.text, all.substr(0, at));
+    EXPECT_EQ(told, made.text);
+    EXPECT_EQ(made.tokens.size(), at + length);
+    EXPECT_EQ(made.stopped, StopReason::StopText);
+  }
+  // What may begin a stop comes at the end where none does.
+  std::string last = all.substr(39) + "#";
+  const TextGeneration made = write(kPrompt, {.newTokens = 40, .stopTexts = {last}});
+  EXPECT_EQ(made.text, all);
+  expectError(ErrorCode::InvalidArgument, "expected a stop text, got an empty one",
+              [&] { write(kPrompt, {.stopTexts = {""}}); });
+  expectError(ErrorCode::InvalidArgument, "stop texts need a tokenizer",
+              [&] { generateText(write.generator, std::nullopt, kPrompt, {.stopTexts = {"a"}}); });
+}
+
+TEST(TextGeneration, ACallbackCancels) {
+  Writer write;
+  size_t count = 0;
+  auto third = [&](const GenerationEvent&) { return ++count < 3; };
+  const TextGeneration made = write(kPrompt, {.newTokens = 40, .onToken = third});
+  EXPECT_EQ(made.ids(), written(kPrompt, 3));
+  EXPECT_EQ(made.stopped, StopReason::Cancelled);
+}
+
+TEST(TextGeneration, TellsLogProbabilitiesOfTheModel) {
+  Writer write;
+  // Neither the temperature nor top-k changes what the model found likely.
+  const TextGeneration made =
+      write(kPrompt, {.newTokens = 10,
+                      .sampling = {.temperature = 9, .topK = 3, .presencePenalty = 1, .seed = 3},
+                      .logProbabilities = 2});
+  std::vector<int> text = kPrompt;
+  for (const GeneratedToken& token : made.tokens) {
+    const std::vector<float> logits = fakeLogits(text, 1, 4);
+    double sum = 0;
+    for (float logit : logits) sum += std::exp(double(logit));
+    EXPECT_NEAR(token.logProbability, logits[size_t(token.id)] - std::log(sum), 1e-9);
+    ASSERT_EQ(token.likeliest.size(), 2u);
+    const int64_t best = indexOfLargest(logits);
+    EXPECT_EQ(token.likeliest[0].id, best);
+    EXPECT_NEAR(token.likeliest[0].probability, logits[size_t(best)] - std::log(sum), 1e-9);
+    EXPECT_LE(token.likeliest[1].probability, token.likeliest[0].probability);
+    text.push_back(token.id);
+  }
+}
+
+TEST(TextGeneration, DraftsNeedAProgramThatVerifies) {
+  Writer write({.seed = 5, .verify = false});
+  NgramDrafter drafter;
+  expectError(ErrorCode::InvalidArgument, "has no entry point 'verify'",
+              [&] { write(kPrompt, {.drafter = &drafter}); });
+}
+
+// Guesses by what stood in the text, and by models that often or never agree.
+enum class Guesser { Ngrams, SameModel, OtherModel };
+struct Guesses {
+  Guesses(Guesser guesser, const SamplingOptions& sampling)
+      : model(FakeModel{.seed = uint64_t(guesser == Guesser::SameModel ? 1 : 2)}) {
+    if (guesser == Guesser::Ngrams)
+      drafter = std::make_unique<NgramDrafter>();
+    else
+      drafter = std::make_unique<ModelDrafter>(model.generator, sampling);
+  }
+  Writer model;
+  std::unique_ptr<Drafter> drafter;
+};
+
+class Speculation : public testing::TestWithParam<Guesser> {};
+INSTANTIATE_TEST_SUITE_P(Guessers, Speculation,
+                         testing::Values(Guesser::Ngrams, Guesser::SameModel, Guesser::OtherModel),
+                         [](auto& info) {
+                           return std::string(info.param == Guesser::Ngrams      ? "Ngrams"
+                                              : info.param == Guesser::SameModel ? "SameModel"
+                                                                                 : "OtherModel");
+                         });
+
+TEST_P(Speculation, ChangesNothingAtTemperatureZero) {
+  Guesses guesses(GetParam(), {});
+  Writer write;
+  for (int64_t count : {1, 2, 3, 60, 251}) {
+    for (int64_t drafted : {1, 2, 5, 63, 100}) {
+      const TextGeneration made = write(
+          kPrompt, {.newTokens = count, .drafter = guesses.drafter.get(), .draftTokens = drafted});
+      EXPECT_EQ(made.ids(), written(kPrompt, size_t(count))) << count << " by " << drafted;
+      EXPECT_LE(made.accepted, made.drafted);
+      if (GetParam() == Guesser::SameModel) EXPECT_EQ(made.accepted, made.drafted);
+      // The text goes round in circles, which is what n-grams find.
+      if (GetParam() != Guesser::OtherModel && count >= 60) EXPECT_GT(made.accepted, count / 3);
+    }
+  }
+}
+
+TEST_P(Speculation, WithPenaltiesChangesNothingAtTemperatureZero) {
+  const SamplingOptions sampling{.repetitionPenalty = 1.3, .frequencyPenalty = 0.2};
+  Guesses guesses(GetParam(), sampling);
+  Writer write;
+  const std::vector<int> plain = write(kPrompt, {.newTokens = 80, .sampling = sampling}).ids();
+  EXPECT_NE(plain, written(kPrompt, 80));
+  EXPECT_EQ(
+      write(kPrompt, {.newTokens = 80, .sampling = sampling, .drafter = guesses.drafter.get()})
+          .ids(),
+      plain);
+}
+
+// Three tokens together, against the product of the model's own probabilities.
+TEST_P(Speculation, DrawsFromTheModelsDistribution) {
+  SamplingOptions sampling{.temperature = 2, .topK = 5};
+  Guesses guesses(GetParam(), {.temperature = 3});
+  Writer write;
+  std::map<std::vector<int>, double> expected;
+  auto extend = [&](auto& self, std::vector<int> text, double probability) -> void {
+    if (text.size() == kPrompt.size() + 3) {
+      expected[{text.end() - 3, text.end()}] = probability;
+      return;
+    }
+    Sampler sampler(sampling);
+    for (const Choice& choice : sampler.distribution(fakeLogits(text, 1, 4))) {
+      text.push_back(int(choice.id));
+      self(self, text, probability * choice.probability);
+      text.pop_back();
+    }
+  };
+  extend(extend, kPrompt, 1);
+  ASSERT_EQ(expected.size(), 125u);
+  constexpr int kRuns = 20'000;
+  std::map<std::vector<int>, int> counts;
+  int64_t accepted = 0, drafted = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    sampling.seed = uint64_t(run);
+    const TextGeneration made =
+        write(kPrompt, {.newTokens = 3, .sampling = sampling, .drafter = guesses.drafter.get()});
+    ++counts[made.ids()];
+    accepted += made.accepted;
+    drafted += made.drafted;
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, drafted);
+  double chiSquare = 0;
+  for (auto& [ids, count] : counts) ASSERT_TRUE(expected.contains(ids));
+  for (auto& [ids, probability] : expected) {
+    const double mean = kRuns * probability, off = counts[ids] - mean;
+    chiSquare += off * off / mean;
+  }
+  // 124 degrees of freedom: more than 200 comes once in 50,000 times.
+  EXPECT_LT(chiSquare, 200);
+}
+
+TEST(TextGeneration, ReadsAgainOnlyWhatTheCacheLacks) {
+  Writer write;
+  write(kPrompt, {.newTokens = 20});
+  EXPECT_EQ(write.generator.ids().size(), kPrompt.size() + 19);
+  // The same beginning, another one, one that ends within the cache, and more than there is room.
+  for (std::vector<int> prompt : {std::vector<int>{1, 2, 3, 1, 2, 6, 6}, {4, 4}, {4}, {1, 2, 3, 1}})
+    EXPECT_EQ(write(prompt, {.newTokens = 12, .resume = true}).ids(), written(prompt, 12));
+  const std::vector<int> longer(100, 5);
+  EXPECT_EQ(write(longer, {.newTokens = 12, .resume = true}).ids(), written(longer, 12));
+  write.generator.resume(longer, 110);
+  EXPECT_EQ(write.generator.position(), 99);
+}
+
+TEST(PromptCache, GoesOnWhereItWasSaved) {
+  test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/cache";
+  Writer first;
+  expectError(ErrorCode::InvalidArgument, "expected tokens in the cache, it is empty",
+              [&] { first.generator.saveCache(file); });
+  const std::vector<int> text = first(kPrompt, {.newTokens = 30}).ids();
+  first.generator.saveCache(file);
+  std::vector<int> prompt = kPrompt;
+  prompt.insert(prompt.end(), text.begin(), text.end() - 1);
+  EXPECT_EQ(std::vector<int>(first.generator.ids().begin(), first.generator.ids().end()), prompt);
+  for (int64_t room : {1, 34, 200}) {  // capacities of 64 and of 256
+    Writer second;
+    second.generator.loadCache(file, room);
+    EXPECT_EQ(second.generator.position(), 34);
+    EXPECT_EQ(std::vector<int>(second.generator.ids().begin(), second.generator.ids().end()),
+              prompt);
+    EXPECT_EQ(indexOfLargest(second.generator.next(text.back())), written(prompt, 2).back());
+    prompt.push_back(text.back());
+    EXPECT_EQ(second(prompt, {.newTokens = 25, .resume = true}).ids(), written(prompt, 25));
+    prompt.pop_back();
+  }
+  Writer other({.seed = 2});
+  expectError(ErrorCode::InvalidFile, "cache: the cache is of another model or of other weights",
+              [&] { other.generator.loadCache(file); });
+  EXPECT_EQ(other.generator.position(), 0);
+  Writer shorter({.seed = 3, .maxPositions = 32});
+  expectError(ErrorCode::InvalidFile, "ids: expected from 1 to 32 tokens, got 34",
+              [&] { shorter.generator.loadCache(file); });
+}
+
+struct Batch {
+  explicit Batch(const FakeModel& model = {})
+      : session(fakeProgram(model)), generator(session, {kFakeVocab, model.maxPositions}) {}
+  Session session;
+  BatchGenerator generator;
+};
+
+TEST(TextGeneration, ABatchWritesWhatEachTextDoesAlone) {
+  Batch batch;
+  Writer write;
+  // Lengths around the 64 tokens of a call, one token among them, and all the same.
+  const std::vector<std::vector<size_t>> lengths{
+      {1, 150, 7, 64, 65, 2}, {1, 2}, {5, 5, 5}, {64, 64}, {65, 65}, {3}, {129, 1, 1}};
+  for (const std::vector<size_t>& each : lengths) {
+    std::vector<std::vector<int>> prompts;
+    for (size_t row = 0; row < each.size(); ++row) {
+      std::vector<int>& prompt = prompts.emplace_back(each[row]);
+      for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = int((i * i + row + i / 3) % 7);
+    }
+    for (double temperature : {0.0, 1.0}) {
+      TextGenerationOptions options{
+          .newTokens = 40,
+          .sampling = {.temperature = temperature, .repetitionPenalty = 1.2, .seed = 5},
+          .endIds = {4},
+          .stopTexts = {"fg"}};
+      const std::vector<TextGeneration> made =
+          generateTexts(batch.generator, letters(), prompts, options);
+      ASSERT_EQ(made.size(), prompts.size());
+      for (size_t row = 0; row < prompts.size(); ++row) {
+        options.sampling.seed = 5 + row;
+        const TextGeneration alone = write(prompts[row], options);
+        EXPECT_EQ(made[row].ids(), alone.ids()) << "row " << row << " of " << each.size();
+        EXPECT_EQ(made[row].text, alone.text);
+        EXPECT_EQ(made[row].stopped, alone.stopped);
+      }
+    }
+  }
+}
+
+TEST(TextGeneration, ABatchKeepsToItsRoom) {
+  Batch batch({.maxPositions = 64});
+  const std::vector<std::vector<int>> prompts{std::vector<int>(60, 1), {2}};
+  const auto made = generateTexts(batch.generator, letters(), prompts, {.newTokens = 20});
+  EXPECT_EQ(made[0].tokens.size(), 5u);
+  EXPECT_EQ(made[0].stopped, StopReason::Positions);
+  EXPECT_EQ(made[1].ids(), written({2}, 20));
+  expectError(ErrorCode::InvalidArgument, "expected from 1 to 8 texts at once, got 9",
+              [&] { batch.generator.reserve(9, 10); });
+  batch.generator.reserve(2, 10);
+  expectError(ErrorCode::InvalidArgument, "expected a prompt for each of 2 rows, got 1",
+              [&] { batch.generator.prefill(std::vector<std::vector<int>>{{1}}); });
+  expectError(ErrorCode::InvalidArgument, "row 1: expected at least one token, got none",
+              [&] { batch.generator.prefill(std::vector<std::vector<int>>{{1}, {}}); });
+  expectError(ErrorCode::InvalidArgument, "row 0: 65 tokens at position 0 end past the 64", [&] {
+    batch.generator.prefill(std::vector<std::vector<int>>{std::vector<int>(65, 1), {1}});
+  });
+  batch.generator.prefill(std::vector<std::vector<int>>{{1}, {1, 2}});
+  expectError(ErrorCode::InvalidArgument, "expected a token for each of 2 rows, got 1",
+              [&] { batch.generator.next(std::vector<int>{1}); });
+  expectError(ErrorCode::InvalidArgument, "expected an id from 0 to 6, got 7",
+              [&] { batch.generator.next(std::vector<int>{1, 7}); });
+  expectError(ErrorCode::InvalidArgument, "call reserve() before another prefill",
+              [&] { batch.generator.prefill(std::vector<std::vector<int>>{{1}, {1}}); });
+}
+
+}  // namespace
+}  // namespace lathe
