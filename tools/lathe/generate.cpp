@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe generate: continues a text, token by token.
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/generator.h"
-#include "lathe/runtime/sampler.h"
+#include "lathe/runtime/text_generation.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/generate_many.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
@@ -23,9 +25,14 @@ struct GenerateFlags {
   std::string path;
   PromptFlags prompt;
   bool ignoreEos = false, json = false;
-  std::optional<int64_t> newTokens, topK;
-  std::optional<double> temperature, topP;
+  std::optional<int64_t> newTokens, topK, logProbabilities;
+  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  double presencePenalty = 0, frequencyPenalty = 0;
+  std::vector<std::string> stopTexts;
   uint64_t seed = 0;
+  int64_t speculate = 0, beams = 0;
+  double lengthPenalty = 1;
+  std::string draft, batch, saveCache, loadCache;
 };
 
 // A flag wins over generation_config.json, whose sampling counts only where it asks to sample.
@@ -36,46 +43,47 @@ SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& c
   options.temperature = flags.temperature.value_or(sample ? config.temperature.value_or(1) : 0);
   options.topK = flags.topK.value_or(sample ? config.topK.value_or(0) : 0);
   options.topP = flags.topP.value_or(sample ? config.topP.value_or(1) : 1);
+  options.minP = flags.minP.value_or(sample ? config.minP.value_or(0) : 0);
+  options.repetitionPenalty =
+      flags.repetitionPenalty.value_or(config.repetitionPenalty.value_or(1));
+  options.presencePenalty = flags.presencePenalty;
+  options.frequencyPenalty = flags.frequencyPenalty;
   return options;
 }
 
-struct Result {
-  std::vector<int> ids;
-  const char* stopped = "length";
-  double firstToken = 0, decode = 0;  // seconds
-  /// Steps after the first token: what `decode` took.
-  double tokensPerSecond() const {
-    return ids.size() > 1 && decode > 0 ? double(ids.size() - 1) / decode : 0;
-  }
+// Another model, with a session of its own.
+struct DraftModel {
+  DraftModel(const Model& model, const CompileFlags& compileFlags, const SessionFlags& flags)
+      : config(configOf(model)),
+        session(openSession(model, programOf(model, compileFlags), flags)),
+        generator(session, {config.vocabSize, maxPositionsOf(config)}) {}
+
+  ModelConfig config;
+  Session session;
+  Generator generator;
 };
 
-Result generate(Generator& generator, const Prompt& prompt, const SamplingOptions& sampling,
-                const std::vector<int64_t>& eos, int64_t count, TokenWriter& writer) {
-  Result result;
-  Sampler sampler(sampling);
+struct Timing {
+  double firstToken = 0, decode = 0;  // seconds
+};
+
+TextGeneration generate(Generator& generator, const std::optional<Tokenizer>& tokenizer,
+                        const Prompt& prompt, TextGenerationOptions options, TokenWriter& writer,
+                        Timing& timing) {
   const double start = steadySeconds();
-  std::span<const float> logits;
-  {
-    Progress progress(fmt::format("reading {} tokens", prompt.ids.size()));
-    logits = generator.prefill(prompt.ids);
-  }
   double first = 0;
-  while (true) {
-    int id = int(sampler.sample(logits));
-    if (result.ids.empty()) {
-      first = steadySeconds();
-      result.firstToken = first - start;
-    }
-    result.ids.push_back(id);
-    if (std::find(eos.begin(), eos.end(), id) != eos.end()) {
-      result.stopped = "eos";
-      break;
-    }
-    writer.push(id);
-    if (int64_t(result.ids.size()) == count) break;
-    logits = generator.next(id);
-  }
-  result.decode = steadySeconds() - first;
+  auto progress = std::make_unique<Progress>(fmt::format("reading {} tokens", prompt.ids.size()));
+  options.onToken = [&](const GenerationEvent& event) {
+    progress.reset();
+    if (first == 0) timing.firstToken = (first = steadySeconds()) - start;
+    std::optional<int> id;
+    if (event.token && std::ranges::find(options.endIds, event.token->id) == options.endIds.end())
+      id = event.token->id;
+    writer.push(id, event.text);
+    return true;
+  };
+  TextGeneration result = generateText(generator, tokenizer, prompt.ids, options);
+  timing.decode = steadySeconds() - first;
   writer.finish();
   return result;
 }
@@ -100,30 +108,101 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
       ->check(WholeNumber{0});
   parser.add_option("--top-p", flags.topP, "keep the fewest tokens that reach this probability")
       ->check(RealNumber{0, 1});
+  parser
+      .add_option("--min-p", flags.minP,
+                  "keep tokens at least so many times as likely as the likeliest")
+      ->check(RealNumber{0, 1});
+  parser
+      .add_option("--repetition-penalty", flags.repetitionPenalty,
+                  "divides the logits of tokens that the text has; 1 changes nothing")
+      ->check(RealNumber{1e-6});
+  parser
+      .add_option("--presence-penalty", flags.presencePenalty,
+                  "taken off the logits of tokens that were generated")
+      ->check(RealNumber{-1e6, 1e6});
+  parser
+      .add_option("--frequency-penalty", flags.frequencyPenalty,
+                  "the same for each time that a token was generated")
+      ->check(RealNumber{-1e6, 1e6});
   parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
+  parser.add_option("--stop", flags.stopTexts, "end in front of this text; may be given again")
+      ->allow_extra_args(false);
+  parser
+      .add_option("--logprobs", flags.logProbabilities,
+                  "with --json: logarithms of probabilities, and those of the K likeliest tokens")
+      ->check(WholeNumber{0, 1000});
+  parser
+      .add_option("--speculate", flags.speculate,
+                  "guess so many tokens at a time and check them together; the same text")
+      ->check(WholeNumber{1, 64});
+  parser
+      .add_option("--draft", flags.draft,
+                  "a smaller model that guesses (default: what the text has had before)")
+      ->needs(parser.get_option("--speculate"));
+  parser.add_option("--batch", flags.batch, "continue each line of a file, several at a time")
+      ->excludes(parser.get_option("--speculate"));
+  parser.add_option("--save-cache", flags.saveCache,
+                    "write what the model keeps of the text, for --load-cache");
+  parser.add_option("--load-cache", flags.loadCache,
+                    "what --save-cache wrote; the prompt is read from where it differs");
+  for (const char* cache : {"--save-cache", "--load-cache"})
+    parser.get_option(cache)->excludes(parser.get_option("--batch"));
+  auto* beams =
+      parser.add_option("--beams", flags.beams, "search for the likeliest text with so many beams")
+          ->check(WholeNumber{1, 64});
+  for (const char* other : {"--speculate", "--batch", "--temp", "--top-k", "--top-p", "--min-p",
+                            "--repetition-penalty", "--presence-penalty", "--frequency-penalty",
+                            "--stop", "--logprobs", "--save-cache", "--load-cache"})
+    beams->excludes(parser.get_option(other));
+  parser
+      .add_option("--length-penalty", flags.lengthPenalty,
+                  "beams: above 0 favours long texts (default: 1)")
+      ->check(RealNumber{-100, 100})
+      ->needs(beams);
   parser.add_flag("--ignore-eos", flags.ignoreEos, "go on after the end-of-text token");
   parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");
 }
 
-void report(const GenerateFlags& flags, const Prompt& prompt, const Result& result,
-            const TokenWriter& writer, bool hasTokenizer) {
+Json logProbabilitiesOf(const TextGeneration& result) {
+  Json list = Json::array();
+  for (const GeneratedToken& token : result.tokens) {
+    Json likeliest = Json::array();
+    for (const Choice& choice : token.likeliest)
+      likeliest.push_back({{"id", choice.id}, {"logprob", choice.probability}});
+    list.push_back({{"id", token.id}, {"logprob", token.logProbability}, {"likeliest", likeliest}});
+  }
+  return list;
+}
+
+void report(const GenerateFlags& flags, const Prompt& prompt, const TextGeneration& result,
+            const Timing& timing, bool hasTokenizer) {
+  // Steps after the first token: what `decode` took.
+  const size_t count = result.tokens.size();
+  const double rate = count > 1 && timing.decode > 0 ? double(count - 1) / timing.decode : 0;
   if (!flags.json) {
-    console().echo(
-        fmt::format("[{} + {} tokens, stopped by {}; first after {:.0f} ms, then {:.1f} "
-                    "tokens/s]\n",
-                    prompt.ids.size(), result.ids.size(), result.stopped, result.firstToken * 1e3,
-                    result.tokensPerSecond()));
+    const std::string guesses =
+        flags.speculate ? fmt::format("; {} of {} guesses taken", result.accepted, result.drafted)
+                        : "";
+    console().echo(fmt::format(
+        "[{} + {} tokens, stopped by {}; first after {:.0f} ms, then {:.1f} "
+        "tokens/s{}]\n",
+        prompt.ids.size(), count, nameOf(result.stopped), timing.firstToken * 1e3, rate, guesses));
     return;
   }
   Json out = document("generate");
   out["prompt_ids"] = prompt.ids;
-  out["ids"] = result.ids;
-  out["text"] = hasTokenizer ? Json(writer.text()) : Json(nullptr);
-  out["stopped_by"] = result.stopped;
+  out["ids"] = result.ids();
+  out["text"] = hasTokenizer ? Json(result.text) : Json(nullptr);
+  out["stopped_by"] = nameOf(result.stopped);
   out["seed"] = flags.seed;
-  out["time_to_first_token_s"] = result.firstToken;
-  out["decode_s"] = result.decode;
-  out["tokens_per_second"] = result.tokensPerSecond();
+  if (flags.logProbabilities) out["logprobs"] = logProbabilitiesOf(result);
+  if (flags.speculate) {
+    out["drafted"] = result.drafted;
+    out["accepted"] = result.accepted;
+  }
+  out["time_to_first_token_s"] = timing.firstToken;
+  out["decode_s"] = timing.decode;
+  out["tokens_per_second"] = rate;
   printJson(out);
 }
 
@@ -144,10 +223,13 @@ int generateVerb(const ArgumentList& arguments) {
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
   finishPromptFlags(*parser, flags.prompt);
-  if (!flags.prompt.isGiven())
+  if (!flags.prompt.isGiven() && flags.batch.empty())
     throw Error(ErrorCode::InvalidArgument,
                 "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids 1,2,3; see `lathe "
                 "generate --help`");
+  if (flags.prompt.isGiven() && !flags.batch.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "--batch takes its prompts from the file; leave out -p, -f, --messages and --ids");
 
   Model model = openModel(flags.path);
   if (model.kind == ModelKind::Mlir)
@@ -158,36 +240,69 @@ int generateVerb(const ArgumentList& arguments) {
   const ModelConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  const Prompt prompt = readPrompt(flags.prompt, model, tokenizer, config.vocabSize);
+  const Prompt prompt =
+      flags.batch.empty() ? readPrompt(flags.prompt, model, tokenizer, config.vocabSize) : Prompt();
   const SamplingOptions sampling = samplingOf(flags, generation);
   Sampler checked(sampling);  // bad options are told before anything is compiled
 
-  auto positionsFor = [&](int64_t maxPositions) {
-    const int64_t length = int64_t(prompt.ids.size());
-    if (length > maxPositions)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("the prompt has {} tokens, the model takes at most {} positions",
-                              length, maxPositions));
-    return maxPositions - length + 1;  // the last token is not fed back
-  };
-  positionsFor(maxPositionsOf(config));
-  std::shared_ptr<const Program> program = programOf(model, compileFlags);
-  Session session = openSession(model, program, sessionFlags);
-  Generator generator(session, {config.vocabSize, maxPositionsOf(config)});
-  const int64_t wanted =
-      flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
-  const int64_t room = positionsFor(generator.maxPositions());
-  const int64_t count = std::min(wanted, room);
-  generator.reserve(int64_t(prompt.ids.size()) + count - 1);
+  if (int64_t(prompt.ids.size()) > maxPositionsOf(config))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the prompt has {} tokens, the model takes at most {} positions",
+                            prompt.ids.size(), maxPositionsOf(config)));
+  compileFlags.verify = flags.speculate > 0;
+  Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
+  const GeneratorLimits limits{config.vocabSize, maxPositionsOf(config)};
+  TextGenerationOptions options;
+  options.newTokens = flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
+  options.sampling = sampling;
+  if (!flags.ignoreEos)
+    options.endIds = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
+  options.stopTexts =
+      flags.stopTexts.empty() && tokenizer ? generation.stopStrings : flags.stopTexts;
+  options.logProbabilities = flags.logProbabilities;
+  options.draftTokens = flags.speculate;
 
-  std::vector<int64_t> eos = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
-  if (flags.ignoreEos) eos.clear();
+  if (!flags.batch.empty() || flags.beams) {
+    BatchGenerator generator(session, limits);
+    if (flags.beams)
+      generateBeams(generator, prompt, tokenizer,
+                    {flags.beams, options.newTokens, flags.lengthPenalty, options.endIds},
+                    flags.json);
+    else
+      generateBatch(generator, flags.batch, flags.prompt, model, tokenizer, options, flags.json);
+    return kOk;
+  }
+
+  std::optional<DraftModel> draft;
+  std::unique_ptr<Drafter> drafter;
+  if (!flags.draft.empty()) {
+    const Model draftModel = openModel(flags.draft);
+    compileFlags.verify = false;
+    sessionFlags.weights.clear();
+    draft.emplace(draftModel, compileFlags, sessionFlags);
+    if (draft->config.vocabSize != config.vocabSize)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("--draft: expected a model with the vocabulary of {} tokens that {} "
+                              "has, {} has {}",
+                              config.vocabSize, flags.path, flags.draft, draft->config.vocabSize));
+    drafter = std::make_unique<ModelDrafter>(draft->generator, sampling);
+  } else if (flags.speculate) {
+    drafter = std::make_unique<NgramDrafter>();
+  }
+  options.drafter = drafter.get();
+
   if (!flags.json) console().echo(prompt.text);
-  TokenWriter writer(tokenizer, !flags.json);
-  Result result = generate(generator, prompt, sampling, eos, count, writer);
-  if (count < wanted && int64_t(result.ids.size()) == count && result.stopped[0] == 'l')
-    result.stopped = "positions";
-  report(flags, prompt, result, writer, tokenizer.has_value());
+  TokenWriter writer(tokenizer.has_value(), !flags.json);
+  Timing timing;
+  Generator generator(session, limits);
+  if (!flags.loadCache.empty()) {
+    const int64_t wanted = int64_t(prompt.ids.size()) + options.newTokens;
+    generator.loadCache(flags.loadCache, std::min(wanted, generator.maxPositions()));
+    options.resume = true;
+  }
+  const TextGeneration result = generate(generator, tokenizer, prompt, options, writer, timing);
+  report(flags, prompt, result, timing, tokenizer.has_value());
+  if (!flags.saveCache.empty()) generator.saveCache(flags.saveCache);
   return kOk;
 }
 

@@ -251,6 +251,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
                                                 request.backend + "; add --backend cuda");
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
+  request.verify = flags.verify;
   request.layers = flags.layers;
   request.stopAfterRewrite = flags.stopAfterRewrite;
   request.skipAttempt = flags.skipAttempt;

@@ -54,6 +54,7 @@ std::optional<ChatTemplate> chatTemplateOf(const Model& model);
 struct CompileFlags {
   std::string backend, dtype, saveIrDir, target;
   bool allTiers = false, randomWeights = false;
+  bool verify = false;  ///< the entry point that speculative decoding needs
   int64_t maxSeq = 0, layers = 0;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, passes;

@@ -130,25 +130,18 @@ Prompt readPrompt(const PromptFlags& flags, const Model& model,
   return prompt;
 }
 
-TokenWriter::TokenWriter(const std::optional<Tokenizer>& tokenizer, bool prints) : prints_(prints) {
-  if (tokenizer) decoder_.emplace(*tokenizer);
-}
-
-void TokenWriter::push(int id) {
-  put(decoder_ ? decoder_->push(id) : (first_ ? "" : ",") + std::to_string(id));
+void TokenWriter::push(std::optional<int> id, std::string_view text) {
+  if (!prints_) return;
+  if (hasTokenizer_)
+    fmt::print("{}", text);
+  else if (id)
+    fmt::print("{}{}", first_ ? "" : ",", *id);
   first_ = false;
+  flushOutput();
 }
 
 void TokenWriter::finish() {
-  if (decoder_) put(decoder_->finish());
   if (prints_) fmt::print("\n");
-}
-
-void TokenWriter::put(const std::string& piece) {
-  text_ += piece;
-  if (!prints_ || piece.empty()) return;
-  fmt::print("{}", piece);
-  flushOutput();
 }
 
 }  // namespace lathe::cli

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lathe/runtime/tokenizer.h"
@@ -43,21 +44,16 @@ Prompt encodePrompt(const PromptFlags& flags, const Model& model,
 Prompt readPrompt(const PromptFlags& flags, const Model& model,
                   const std::optional<Tokenizer>& tokenizer, int64_t vocab);
 
-/// Collects and prints tokens as they come: text where there is a tokenizer, else ids.
+/// Prints what is generated as it comes: text where there is a tokenizer, else ids.
 class TokenWriter {
  public:
-  TokenWriter(const std::optional<Tokenizer>& tokenizer, bool prints);
-  void push(int id);
-  /// What was held back of an unfinished character, and a line end.
+  TokenWriter(bool hasTokenizer, bool prints) : hasTokenizer_(hasTokenizer), prints_(prints) {}
+  void push(std::optional<int> id, std::string_view text);
+  /// A line end.
   void finish();
-  const std::string& text() const { return text_; }
 
  private:
-  void put(const std::string& piece);
-
-  std::optional<StreamDecoder> decoder_;
-  std::string text_;
-  bool prints_, first_ = true;
+  bool hasTokenizer_, prints_, first_ = true;
 };
 
 }  // namespace lathe::cli
