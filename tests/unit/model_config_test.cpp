@@ -345,9 +345,8 @@ TEST(GenerationConfig, NotesASettingUnlessItsNumberSwitchesItOff) {
   auto ignored = [](const std::string& key, const char* value) {
     return parseGenerationConfig("{\"" + key + "\": " + value + "}", "g.json").ignoredFields;
   };
-  for (std::string key :
-       {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p", "length_penalty",
-        "encoder_repetition_penalty", "guidance_scale"}) {
+  for (std::string key : {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p",
+                          "length_penalty", "encoder_repetition_penalty", "guidance_scale"}) {
     EXPECT_TRUE(ignored(key, "1").empty()) << key;
     EXPECT_TRUE(ignored(key, "1.0").empty()) << key;
     EXPECT_TRUE(ignored(key, "null").empty()) << key;
