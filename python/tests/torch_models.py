@@ -169,7 +169,8 @@ def expected(model, args):
         hook.remove()
     c = collections.Counter()
     for name in calls:
-        c["linear"] += name in ("Linear", "Conv1D", "NonDynamicallyQuantizableLinear")
+        # Conv2d: embeddings of patches, whose stride is their size.
+        c["linear"] += name in ("Linear", "Conv1D", "Conv2d", "NonDynamicallyQuantizableLinear")
         c["norm"] += name.endswith("RMSNorm") or name in ("T5LayerNorm", "LayerNorm")
         c["gate"] += name in GATES
         c["attention"] += name in ATTENTION or name.endswith("Attention") and name not in AROUND | ATTENTION
