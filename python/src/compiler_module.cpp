@@ -12,6 +12,7 @@ NB_MODULE(_compiler, m) {
   using namespace lathe::python;
   namespace nb = nanobind;
   nb::module_::import_("lathe._runtime");  // Dim, Array, Program and Error are its
+  nanobind::set_leak_warnings(false);  // a traceback at the end of a program holds objects, too
   m.doc() = "Graphs, modules, compilation and questions of Lathe.";
   bindTensor(m);
   bindGraph(m);

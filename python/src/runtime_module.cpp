@@ -9,6 +9,7 @@
 
 NB_MODULE(_runtime, m) {
   using namespace lathe::python;
+  nanobind::set_leak_warnings(false);  // a traceback at the end of a program holds objects, too
   m.doc() = "Arrays, programs and sessions of Lathe.";
   bindError(m);
   bindDim(m);

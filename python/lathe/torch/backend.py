@@ -48,9 +48,13 @@ def _ranges(nodes):
     return {}
 
 
+def _version(tensor):
+    """Counts the writes into a tensor. One of inference mode is not written."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 class _Compiled:
     """One graph, recorded and compiled; called with a list of inputs, which it empties."""
-    _boxed_call = True
 
     def __init__(self, module, static, options):
         places = [n for n in module.graph.nodes if n.op == "placeholder"]
@@ -74,6 +78,8 @@ class _Compiled:
                 lowering.values[node] = graph.input(node.name, dtype, shape)
                 self.feeds.append(i)
         results = lowering.run(module.graph)
+        self.single = not isinstance(results, (tuple, list))  # of a part of a graph
+        results = [results] if self.single else results
         self.kinds, seen = [], {}
         for k, node in enumerate(results):
             if node is None or isinstance(node, int):
@@ -88,14 +94,16 @@ class _Compiled:
         if not seen:
             raise Unsupported("a graph without results")
         self.plain = all(t for t, _ in self.kinds) and [k for _, k in self.kinds] == list(range(len(self.kinds)))
-        self.session = lathe.Session(lathe.compile(graph, **options))
-        self.run, self.bound = self.session._run_torch, not self.weights
+        options = {"threads": torch.get_num_threads(), **options}
+        threads = options.pop("threads")
+        self.session = lathe.Session(lathe.compile(graph, **options), threads=threads)
+        self.run, self.bound = self.session._run_torch, None
         compiled.append(graph)
 
     def __call__(self, args):
-        if not self.bound:
+        if self.bound is None or any(args[i] is not t or _version(t) != v for i, t, v in self.bound):
             self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()})
-            self.bound = True
+            self.bound = [(i, args[i], _version(args[i])) for i in self.weights.values()]
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
         args.clear()
         results = self.run(inputs)
@@ -113,6 +121,15 @@ class _Supported(OperatorSupportBase):
         return name in OPS or name in IGNORED or name == "_operator.getitem"
 
 
+def _boxed(call):
+    """AOTAutograd's mark of what takes a list and empties it; decorators keep it of functions alone."""
+    def run(args):
+        return call(args)
+
+    run._boxed_call = True
+    return run
+
+
 def _note(reason):
     fallbacks[reason] += 1
     log.warning("runs in PyTorch: %s", reason)
@@ -121,8 +138,9 @@ def _note(reason):
 def _compile(module, static, options):
     """Compiles the whole graph, else all that lies between the ops that have no lowering."""
     try:
-        return _Compiled(module, static, options)
-    except (Unsupported, lathe.Error, KeyError) as e:
+        call = _Compiled(module, static, options).__call__
+        return _boxed(call)
+    except (Unsupported, lathe.Error) as e:
         first = str(e)
     refused = {}
     for node in module.graph.nodes:
@@ -148,19 +166,22 @@ class _Part(torch.nn.Module):
 
     def __init__(self, part, options):
         super().__init__()
+        self.run, self.part = None, part
         try:
             self.run = _Compiled(part, set(), options)
-        except (Unsupported, lathe.Error, KeyError) as e:
+        except (Unsupported, lathe.Error) as e:
             _note(str(e))
-            self.run = make_boxed_func(part.forward)
 
     def forward(self, *args):
+        if self.run is None:
+            return self.part(*args)
         results = self.run(list(args))
-        return results[0] if len(results) == 1 else tuple(results)
+        return results[0] if self.run.single else tuple(results)
 
 
 def lathe_backend(module, example_inputs, options=None, **_):
-    """What torch.compile calls. `options` are those of lathe.compile: options={"mode": "strict"}."""
+    """What torch.compile calls. `options` are those of lathe.compile, options={"mode": "strict"}, and `threads`,
+    PyTorch's number unless given."""
     given = dict(options or {})
 
     def compile_fx(graph_module, inputs):
