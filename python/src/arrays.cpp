@@ -19,11 +19,11 @@ struct DTypePair {
   nb::dlpack::dtype_code code;
 };
 constexpr DTypePair kDTypes[] = {
-    {DType::F64, nb::dlpack::dtype_code::Float},  {DType::F32, nb::dlpack::dtype_code::Float},
+    {DType::F64, nb::dlpack::dtype_code::Float},   {DType::F32, nb::dlpack::dtype_code::Float},
     {DType::BF16, nb::dlpack::dtype_code::Bfloat}, {DType::F16, nb::dlpack::dtype_code::Float},
-    {DType::I64, nb::dlpack::dtype_code::Int},    {DType::I32, nb::dlpack::dtype_code::Int},
-    {DType::I16, nb::dlpack::dtype_code::Int},    {DType::I8, nb::dlpack::dtype_code::Int},
-    {DType::U8, nb::dlpack::dtype_code::UInt},    {DType::Bool, nb::dlpack::dtype_code::Bool}};
+    {DType::I64, nb::dlpack::dtype_code::Int},     {DType::I32, nb::dlpack::dtype_code::Int},
+    {DType::I16, nb::dlpack::dtype_code::Int},     {DType::I8, nb::dlpack::dtype_code::Int},
+    {DType::U8, nb::dlpack::dtype_code::UInt},     {DType::Bool, nb::dlpack::dtype_code::Bool}};
 
 DType oursOf(const nb::dlpack::dtype& given, const std::string& what) {
   for (const DTypePair& pair : kDTypes)
@@ -47,7 +47,8 @@ DType oursOf(const nb::dlpack::dtype& given, const std::string& what) {
     object.attr("__dlpack__")();
   }
   throw Error(ErrorCode::InvalidArgument,
-              what + ": expected an array (anything with __dlpack__: NumPy's, PyTorch's, ...), got " +
+              what +
+                  ": expected an array (anything with __dlpack__: NumPy's, PyTorch's, ...), got " +
                   nb::inst_name(object).c_str() + "; numpy.asarray() makes one");
 }
 
@@ -99,7 +100,8 @@ void bindArray(nb::module_& m) {
       .def_prop_ro(
           "dtype", [](const Array& a) { return std::string(nameOf(a.dtype())); },
           "\"f32\", \"bf16\", \"i64\", ...")
-      .def_prop_ro("ndim", [](const Array& a) { return a.shape().size(); }, "Number of axes.")
+      .def_prop_ro(
+          "ndim", [](const Array& a) { return a.shape().size(); }, "Number of axes.")
       .def_prop_ro("size", &Array::size, "Number of elements.")
       .def_prop_ro("nbytes", &Array::bytes, "Bytes of the elements.")
       .def(
@@ -127,9 +129,9 @@ void bindArray(nb::module_& m) {
           "item",
           [](const Array& a) -> nb::object {
             if (a.size() != 1)
-              throw Error(ErrorCode::InvalidArgument,
-                          "item: expected an Array of one element, got " +
-                              describe(a.dtype(), a.shape()));
+              throw Error(
+                  ErrorCode::InvalidArgument,
+                  "item: expected an Array of one element, got " + describe(a.dtype(), a.shape()));
             if (a.dtype() == DType::Bool) return nb::bool_(a.at(0) != 0);
             return isFloat(a.dtype()) ? nb::object(nb::float_(a.at(0)))
                                       : nb::object(nb::int_(int64_t(a.at(0))));

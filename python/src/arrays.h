@@ -14,8 +14,8 @@ namespace nb = nanobind;
 
 /// A view of the memory of any DLPack producer (NumPy, PyTorch, JAX, ...) or of an Array, which it
 /// keeps alive. One that is not row-major is copied. `what` says in errors what it is for. Throws
-/// Error (InvalidArgument) for what is no array and for one that lies on a device, (Unsupported) for
-/// a dtype that there is not.
+/// Error (InvalidArgument) for what is no array and for one that lies on a device, (Unsupported)
+/// for a dtype that there is not.
 Array arrayFrom(nb::handle object, const std::string& what);
 
 /// The Array's memory under another framework's name; the storage lives as long as the view.

@@ -80,7 +80,8 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
   if (!patterns.is_none()) options.patterns = patternsFrom(patterns);
   if (rest.size() != 0)
     throw Error(ErrorCode::InvalidArgument,
-                std::string("compile: there is no option ") + nb::repr(rest.attr("keys")()).c_str() +
+                std::string("compile: there is no option ") +
+                    nb::repr(rest.attr("keys")()).c_str() +
                     "; there are backend, mode, patterns, pattern_files, passes, all_tiers, "
                     "float64, target, save_ir_dir, stop_after_rewrite");
   return options;
@@ -88,7 +89,8 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
 
 void bindCompile(nb::module_& m) {
   constexpr const char* options =
-      "backend: str = 'cpu', mode: str = 'relaxed', patterns: Sequence[Callable[[Pattern], None]] = "
+      "backend: str = 'cpu', mode: str = 'relaxed', patterns: Sequence[Callable[[Pattern], None]] "
+      "= "
       "(), pattern_files: Sequence[str] = (), passes: str = '', all_tiers: bool = False, float64: "
       "bool = False, target: str = '', save_ir_dir: str = '', stop_after_rewrite: int | None = "
       "None";

@@ -12,12 +12,13 @@ NB_MODULE(_compiler, m) {
   using namespace lathe::python;
   namespace nb = nanobind;
   nb::module_::import_("lathe._runtime");  // Dim, Array, Program and Error are its
-  nanobind::set_leak_warnings(false);  // a traceback at the end of a program holds objects, too
+  nanobind::set_leak_warnings(false);      // a traceback at the end of a program holds objects, too
   m.doc() = "Graphs, modules, compilation and questions of Lathe.";
   bindTensor(m);
   bindGraph(m);
   bindPatterns(m);
-  nb::module_ fused = m.def_submodule("fused", "Fused ops, for those who want them recorded directly.");
+  nb::module_ fused =
+      m.def_submodule("fused", "Fused ops, for those who want them recorded directly.");
   bindRecordedOps(m, fused);
   bindComposedOps(m);
   nb::module_ modules = m.def_submodule("nn", "Modules: a graph, a path, sizes and options.");

@@ -10,8 +10,8 @@
 namespace lathe::python {
 
 void bindDim(nb::module_& m) {
-  nb::class_<DimExpr>(m, "Dim",
-                      "A size: a number, a symbol declared with Graph.dim, or a polynomial of both.")
+  nb::class_<DimExpr>(
+      m, "Dim", "A size: a number, a symbol declared with Graph.dim, or a polynomial of both.")
       .def(
           "__init__", [](DimExpr* self, nb::handle size) { new (self) DimExpr(dimFrom(size)); },
           nb::arg("size"), nb::sig("def __init__(self, size: DimLike) -> None"),

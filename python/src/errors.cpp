@@ -10,12 +10,18 @@ namespace {
 
 const char* nameOf(ErrorCode code) {
   switch (code) {
-    case ErrorCode::InvalidArgument: return "InvalidArgument";
-    case ErrorCode::InvalidFile: return "InvalidFile";
-    case ErrorCode::Unsupported: return "Unsupported";
-    case ErrorCode::Numeric: return "Numeric";
-    case ErrorCode::OutOfMemory: return "OutOfMemory";
-    case ErrorCode::Io: return "Io";
+    case ErrorCode::InvalidArgument:
+      return "InvalidArgument";
+    case ErrorCode::InvalidFile:
+      return "InvalidFile";
+    case ErrorCode::Unsupported:
+      return "Unsupported";
+    case ErrorCode::Numeric:
+      return "Numeric";
+    case ErrorCode::OutOfMemory:
+      return "OutOfMemory";
+    case ErrorCode::Io:
+      return "Io";
   }
   return "?";
 }

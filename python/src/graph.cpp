@@ -57,8 +57,7 @@ AttrValue attributeFrom(const std::string& name, nb::handle value) {
 
 void bindGraph(nb::module_& m) {
   nb::class_<GraphScope>(m, "_Scope")
-      .def("__enter__",
-           [](GraphScope& s) { s.open.emplace(s.graph.recorder(), s.path, s.at); })
+      .def("__enter__", [](GraphScope& s) { s.open.emplace(s.graph.recorder(), s.path, s.at); })
       .def("__exit__", [](GraphScope& s, const nb::args&) { s.open.reset(); });
 
   nb::class_<Graph> type(
@@ -66,8 +65,7 @@ void bindGraph(nb::module_& m) {
       "A model under construction: records entry points, weights, states and symbols as IR. One "
       "thread records in a graph at a time.");
   type.def(
-          "__init__",
-          [](Graph* self, const std::string& name) { new (self) Graph(name, here()); },
+          "__init__", [](Graph* self, const std::string& name) { new (self) Graph(name, here()); },
           nb::arg("name") = "model")
       .def_static(
           "parse",
@@ -181,8 +179,9 @@ void bindGraph(nb::module_& m) {
             return g.recorder()->emit("lathe." + name, given, named, here());
           },
           nb::arg("name"), nb::arg("operands"), nb::arg("attributes"),
-          nb::sig("def op(self, name: str, operands: Sequence[Tensor | None], **attributes: object) "
-                  "-> Tensor"),
+          nb::sig(
+              "def op(self, name: str, operands: Sequence[Tensor | None], **attributes: object) "
+              "-> Tensor"),
           "Records any op of the dialect by name; its first result. None is an operand that is "
           "left out; attributes are those of docs/ops.md.")
       .def(
@@ -190,13 +189,14 @@ void bindGraph(nb::module_& m) {
           [](Graph& g, const std::string& path, std::optional<std::string> file, unsigned line) {
             return new GraphScope{g, path, file ? lineOf(*file, line, "") : here()};
           },
-          nb::arg("path"), nb::arg("file") = nb::none(), nb::arg("line") = 1, nb::keep_alive<0, 1>(),
+          nb::arg("path"), nb::arg("file") = nb::none(), nb::arg("line") = 1,
+          nb::keep_alive<0, 1>(),
           nb::sig("def scope(self, path: str, file: str | None = None, line: int = 1) -> "
                   "contextlib.AbstractContextManager[None]"),
-          "Ops recorded inside carry this module path, and one line: the caller's or the one given.")
+          "Ops recorded inside carry this module path, and one line: the caller's or the one "
+          "given.")
       .def(
-          "_text",
-          [](const Graph& g, bool locations) { return g.text(locations); },
+          "_text", [](const Graph& g, bool locations) { return g.text(locations); },
           nb::arg("locations") = false)
       .def("graphviz", &Graph::graphviz, "Graphviz form: one node per op.")
       .def("__repr__", [](const Graph&) { return "lathe.Graph(...)"; });

@@ -11,9 +11,9 @@ void setOption(nb::handle options, nb::handle name, nb::handle value) {
       if (!text.starts_with("_") && !PyCallable_Check(options.attr(text.c_str()).ptr()))
         known += (known.empty() ? "" : ", ") + text;
     }
-    throw Error(ErrorCode::InvalidArgument,
-                nb::cast<std::string>(options.type().attr("__name__")) + " has no field '" +
-                    nb::cast<std::string>(name) + "'; it has " + known);
+    throw Error(ErrorCode::InvalidArgument, nb::cast<std::string>(options.type().attr("__name__")) +
+                                                " has no field '" + nb::cast<std::string>(name) +
+                                                "'; it has " + known);
   }
   nb::setattr(options, name, value);
 }

@@ -92,17 +92,20 @@ void bindPatterns(nb::module_& m) {
             return p.anyAttribute(t, name);
           },
           nb::arg("tensor"), nb::arg("name"), "The op may have any value of the attribute.")
-      .def("root", [](DagPattern& p, const Tensor& t) { p.root(t); }, nb::arg("tensor"),
-           "What the pattern matches: an op. What is recorded afterwards is the replacement.")
-      .def("replace_with", [](DagPattern& p, const Tensor& t) { p.replaceWith(t); },
-           nb::arg("tensor"), "What takes the root's place.")
+      .def(
+          "root", [](DagPattern& p, const Tensor& t) { p.root(t); }, nb::arg("tensor"),
+          "What the pattern matches: an op. What is recorded afterwards is the replacement.")
+      .def(
+          "replace_with", [](DagPattern& p, const Tensor& t) { p.replaceWith(t); },
+          nb::arg("tensor"), "What takes the root's place.")
       .def("replace_too", &DagPattern::replaceToo, nb::arg("matched"), nb::arg("by"),
            "A matched value other than the root's that `by` replaces as well.")
       .def("approximate", &DagPattern::approximate,
            "The replacement computes other values on purpose: it is not compared with what it "
            "replaces.")
-      .def("phase", [](DagPattern& p, int number) { p.phase(number); }, nb::arg("number"),
-           "Tried when patterns of all earlier phases are done.");
+      .def(
+          "phase", [](DagPattern& p, int number) { p.phase(number); }, nb::arg("number"),
+          "Tried when patterns of all earlier phases are done.");
 }
 
 }  // namespace lathe::python

@@ -63,8 +63,9 @@ void bindProgram(nb::module_& m) {
             nb::gil_scoped_release released;
             p.save(path);
           },
-          nb::arg("path"), "Writes an artifact: code, constants and files; weights stay where "
-                           "they are. It is a program: run only those that you trust.")
+          nb::arg("path"),
+          "Writes an artifact: code, constants and files; weights stay where "
+          "they are. It is a program: run only those that you trust.")
       .def_ro("backend", &Program::backend)
       .def_prop_ro(
           "entries",

@@ -128,7 +128,8 @@ void bindQuestions(nb::module_& m) {
   m.def("_why_not", whyNotRows, nb::arg("graph"), nb::arg("op"), nb::arg("at"), nb::arg("options"));
   m.def("_rewrites", rewriteRows, nb::arg("graph"), nb::arg("options"));
   m.def("_check_numerics", numericsRows, nb::arg("graph"), nb::arg("seed"), nb::arg("options"));
-  m.def("_diff", diffRows, nb::arg("a"), nb::arg("b"), nb::arg("stage"), nb::arg("weights_by_name"));
+  m.def("_diff", diffRows, nb::arg("a"), nb::arg("b"), nb::arg("stage"),
+        nb::arg("weights_by_name"));
   m.def("_report", compileReported, nb::arg("graph"), nb::arg("title"), nb::arg("options"));
 }
 

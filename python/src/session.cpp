@@ -101,11 +101,12 @@ void bindSession(nb::module_& m) {
             s.bindRandomWeights(seed);
           },
           nb::arg("seed") = 0, "Uniform in +-1/sqrt(last dim), the same everywhere for a seed.")
-      .def("run", run, nb::arg("entry") = "forward", nb::arg("inputs"),
-           nb::sig("def run(self, entry: str = 'forward', **inputs: ArrayLike) -> dict[str, Array]"),
-           "Runs an entry point on inputs by name: any DLPack producer. The results by name; their "
-           "memory is not used again while they live. Raises Error for missing, extra or misshaped "
-           "inputs, before anything has run.")
+      .def(
+          "run", run, nb::arg("entry") = "forward", nb::arg("inputs"),
+          nb::sig("def run(self, entry: str = 'forward', **inputs: ArrayLike) -> dict[str, Array]"),
+          "Runs an entry point on inputs by name: any DLPack producer. The results by name; their "
+          "memory is not used again while they live. Raises Error for missing, extra or misshaped "
+          "inputs, before anything has run.")
       .def(
           "__call__",
           [](Session& s, const nb::args& inputs) -> nb::object {

@@ -27,8 +27,7 @@ Tensor ofBits(const Tensor& a, const Tensor& b, std::source_location at) {
 /// `__add__`, and where it has a name `__radd__`.
 template <Function function>
 void bindOperator(nb::class_<Tensor>& type, const char* name, const char* reflected = nullptr) {
-  std::string signature =
-      std::string("def ") + name + "(self, other: Tensor | float, /) -> Tensor";
+  std::string signature = std::string("def ") + name + "(self, other: Tensor | float, /) -> Tensor";
   type.def(
       name,
       [](const Tensor& a, nb::handle b) -> nb::object {
@@ -133,9 +132,11 @@ void bindTensor(nb::module_& m) {
       .def_prop_ro(
           "dtype", [](const Tensor& t) { return std::string(nameOf(t.dtype(here()))); },
           "\"f32\", \"bf16\", \"i64\", ...")
-      .def_prop_ro("ndim", [](const Tensor& t) { return t.rank(here()); }, "Number of axes.")
+      .def_prop_ro(
+          "ndim", [](const Tensor& t) { return t.rank(here()); }, "Number of axes.")
       .def(
-          "astype", [](const Tensor& t, nb::handle dtype) { return cast(t, dtypeFrom(dtype), here()); },
+          "astype",
+          [](const Tensor& t, nb::handle dtype) { return cast(t, dtypeFrom(dtype), here()); },
           nb::arg("dtype"), nb::sig("def astype(self, dtype: DTypeLike) -> Tensor"),
           "Converts the elements, as cast does.")
       .def_prop_ro(
@@ -152,9 +153,11 @@ void bindTensor(nb::module_& m) {
              throw nb::type_error(
                  "a Tensor has no value while a graph is recorded: use where(), not `if`");
            })
-      .def("__hash__", [](const Tensor& t) {
-        return nb::hash(nb::make_tuple(reinterpret_cast<uintptr_t>(t.recorder(here())), t.id()));
-      })
+      .def("__hash__",
+           [](const Tensor& t) {
+             return nb::hash(
+                 nb::make_tuple(reinterpret_cast<uintptr_t>(t.recorder(here())), t.id()));
+           })
       .def("__repr__", textOf);
   bindOperator<add>(type, "__add__", "__radd__");
   bindOperator<sub>(type, "__sub__", "__rsub__");

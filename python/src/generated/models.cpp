@@ -114,10 +114,9 @@ void bindModels(nb::module_& m) {
           nb::sig("def __init__(self, *, attention: SelfAttentionOptions = ..., rope: RopeOptions "
                   "= ..., mlp: SwiGLUOptions | FeedForwardOptions = ..., norm: NormOptions | "
                   "LayerNormOptions = ..., head: LinearOptions = ..., embedding: EmbeddingOptions "
-                  "= ..., block: BlockNames = ..., embedding_name: str = 'model.embed_tokens', "
-                  "positions_name: str = 'model.embed_positions', layers_name: str = "
-                  "'model.layers', norm_name: str = 'model.norm', head_name: str = 'lm_head', "
-                  "probabilities: bool = False) -> None"))
+                  "= ..., block: BlockNames = ..., embedding_name: str = ..., positions_name: str "
+                  "= ..., layers_name: str = ..., norm_name: str = ..., head_name: str = "
+                  "'lm_head', probabilities: bool = False) -> None"))
       .def_rw("attention", &nn::ModelStyle::attention)
       .def_rw("rope", &nn::ModelStyle::rope)
       .def_rw("mlp", &nn::ModelStyle::mlp)
@@ -478,11 +477,10 @@ void bindModels(nb::module_& m) {
             new (self) nn::EncoderDecoderNames(optionsFrom<nn::EncoderDecoderNames>(options));
           },
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, *, source_embedding: str = 'encoder_embedding', "
-              "target_embedding: str = 'decoder_embedding', encoder: str = 'encoder.layers', "
-              "decoder: str = 'decoder.layers', head: str = 'final_linear', source_positions: str "
-              "= 'encoder_positions', target_positions: str = 'decoder_positions') -> None"))
+          nb::sig("def __init__(self, *, source_embedding: str = 'encoder_embedding', "
+                  "target_embedding: str = 'decoder_embedding', encoder: str = ..., decoder: str = "
+                  "..., head: str = 'final_linear', source_positions: str = 'encoder_positions', "
+                  "target_positions: str = 'decoder_positions') -> None"))
       .def_rw("source_embedding", &nn::EncoderDecoderNames::sourceEmbedding)
       .def_rw("target_embedding", &nn::EncoderDecoderNames::targetEmbedding)
       .def_rw("encoder", &nn::EncoderDecoderNames::encoder, "followed by the layer")
@@ -652,9 +650,8 @@ void bindModels(nb::module_& m) {
             new (self) nn::TimestepOptions(optionsFrom<nn::TimestepOptions>(options));
           },
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, *, frequencies: int = 256, max_period: float = 10000, first: str "
-              "= 'mlp.0', second: str = 'mlp.2', weight_dtype: DTypeLike | None = None) -> None"))
+          nb::sig("def __init__(self, *, frequencies: int = 256, max_period: float = 10000, first: "
+                  "str = ..., second: str = ..., weight_dtype: DTypeLike | None = None) -> None"))
       .def_rw("frequencies", &nn::TimestepOptions::frequencies,
               "width of the cosines and sines together: even")
       .def_rw("max_period", &nn::TimestepOptions::maxPeriod)
@@ -674,7 +671,7 @@ void bindModels(nb::module_& m) {
       },
       nb::arg("options"),
       nb::sig("def timestep_frequencies(*, frequencies: int = 256, max_period: float = 10000, "
-              "first: str = 'mlp.0', second: str = 'mlp.2', weight_dtype: DTypeLike | None = None, "
+              "first: str = ..., second: str = ..., weight_dtype: DTypeLike | None = None, "
               "options: TimestepOptions | None = None) -> list[float]"),
       "The frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln maxPeriod), "
       "in the f32 arithmetic of PyTorch.");
@@ -690,10 +687,10 @@ void bindModels(nb::module_& m) {
                                              optionsFrom<nn::TimestepOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("size"), nb::arg("options"),
-          nb::sig("def __init__(self, graph: Graph, path: str, size: int, *, frequencies: int = "
-                  "256, max_period: float = 10000, first: str = 'mlp.0', second: str = 'mlp.2', "
-                  "weight_dtype: DTypeLike | None = None, options: TimestepOptions | None = None) "
-                  "-> None"))
+          nb::sig(
+              "def __init__(self, graph: Graph, path: str, size: int, *, frequencies: int = 256, "
+              "max_period: float = 10000, first: str = ..., second: str = ..., weight_dtype: "
+              "DTypeLike | None = None, options: TimestepOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::TimestepEmbedding& o, const Tensor& timesteps, nb::handle dtype) {

@@ -415,7 +415,7 @@ void bindModules(nb::module_& m) {
           nb::sig(
               "def __init__(self, *, mask: Tensor = ..., bias: Tensor = ..., causal: bool = False, "
               "positions: Tensor = ..., scale_form: str = 'divide', scale: float | None = None, "
-              "masked_row: str = 'nan', mask_fill: float = -inf, use_fused: bool = False) -> None"))
+              "masked_row: str = 'nan', mask_fill: float = ..., use_fused: bool = False) -> None"))
       .def_prop_rw(
           "mask",
           [](const nn::AttentionOptions& o) -> nb::object {
@@ -507,7 +507,7 @@ void bindModules(nb::module_& m) {
       nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("options"),
       nb::sig("def attention(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor = ..., bias: Tensor "
               "= ..., causal: bool = False, positions: Tensor = ..., scale_form: str = 'divide', "
-              "scale: float | None = None, masked_row: str = 'nan', mask_fill: float = -inf, "
+              "scale: float | None = None, masked_row: str = 'nan', mask_fill: float = ..., "
               "use_fused: bool = False, options: AttentionOptions | None = None) -> Tensor"),
       "softmax(scale * q k^T + bias + mask) v in q's dtype. q [batch, heads, s, d], k [batch, "
       "groups, t, d], v [batch, groups, t, e] -> [batch, heads, s, e], where groups divides heads "
