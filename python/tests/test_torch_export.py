@@ -162,3 +162,9 @@ def test_a_static_cache_is_states_of_one_graph(level):
         ids = torch.cat([ids, token], 1)
         token = run(token, entry="decode").argmax(-1, keepdim=True)
         assert run.session.memory["states"] == memory
+
+
+def test_a_mixture_of_experts_is_refused_by_name():
+    model, args, shapes = models.made("mixtral")
+    with pytest.raises(lathe.Error, match=r"^[\w.]+ at .*modeling_mixtral|moe.*: there is no lowering"):
+        lathe.torch.export(model, args, dynamic_shapes=shapes)
