@@ -2,7 +2,6 @@
 """lathe.torch.export: a module of PyTorch as a lathe.Graph."""
 import contextlib
 
-import numpy
 import torch
 from torch.utils import _pytree as pytree
 
@@ -191,7 +190,7 @@ def _record(program, exported, entry, dim_names):
         elif spec.target in mutated:
             lowering.values[node] = graph.read_state(spec.target)
         elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-            lowering.values[node] = _weight(program, exported, spec.target)
+            lowering.values[node] = _weight(program, exported, spec.target, kind == "PARAMETER")
         else:
             raise Unsupported(f"the input {node.name} of kind {kind}")
     results, outputs = lowering.run(program.graph), []
@@ -209,11 +208,10 @@ def _tensor(program, target):
     return program.constants[target] if tensor is None else tensor
 
 
-def _weight(program, exported, target):
+def _weight(program, exported, target, learnt):
     tensor = _tensor(program, target).detach()
-    if not isinstance(tensor, torch.nn.Parameter) and (tensor.dim() == 0 or tensor.numel() <= INLINE) \
-            and target not in dict(program.named_parameters()) and tensor.dtype != torch.bfloat16:
-        return exported.graph.constant(numpy.array(tensor))
+    if not learnt and tensor.numel() <= INLINE:
+        return exported.graph.constant(tensor.contiguous())
     known = exported.weights.setdefault(target, tensor)
     if known is not tensor and known.data_ptr() != tensor.data_ptr() and not torch.equal(known, tensor):
         raise Unsupported(f"the weight {target}, which another entry point has with other values")
