@@ -45,9 +45,26 @@ def divide(L, node, self_, other, rounding_mode=None):
     if rounding_mode == "floor":
         return _floor_divide(x, y)
     if rounding_mode == "trunc" and dtype in FLOATS:
-        q = lathe.div(x, y)
-        return lathe.where(lathe.compare(q, L.scalar(0, dtype), "lt"), lathe.ceil(q), lathe.floor(q))
+        return _truncated(lathe.div(x, y))
     return lathe.div(x, y)
+
+
+def _truncated(x):
+    return lathe.where(lathe.compare(x, lathe.zeros_like(x), "lt"), lathe.ceil(x), lathe.floor(x))
+
+
+@op("aten.trunc.default")
+def trunc(L, self_):
+    x = L.value(self_)
+    return _truncated(x) if x.dtype in FLOATS else x
+
+
+@op("aten.fmod.Tensor", "aten.fmod.Scalar")
+def fmod(L, node, self_, other):
+    """The remainder with the sign of the first operand."""
+    x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
+    rest = lathe.mod(lathe.abs(x), lathe.abs(y))
+    return lathe.where(lathe.compare(x, lathe.zeros_like(x), "lt"), lathe.neg(rest), rest)
 
 
 @op("aten.floor_divide.default", "aten.floor_divide.Scalar")
@@ -91,6 +108,18 @@ def is_infinite(L, self_):
 def square(L, self_):
     x = L.value(self_)
     return lathe.mul(x, x)
+
+
+@op("aten.log1p.default")
+def log1p(L, node, self_):
+    """log(1 + x), exact for small x: Goldberg, "What Every Computer Scientist Should Know About Floating-Point
+    Arithmetic", 1991, theorem 4."""
+    x = L.value(self_, L.dtype(node))
+    one = L.scalar(1, x.dtype)
+    u = lathe.add(one, x)
+    y = lathe.div(lathe.mul(x, lathe.log(u)), lathe.sub(u, one))
+    infinite = lathe.compare(u, L.scalar(math.inf, x.dtype), "eq")
+    return lathe.where(lathe.logical_or(lathe.compare(u, one, "eq"), infinite), x, y)
 
 
 @op("aten.logical_not.default")
@@ -172,11 +201,10 @@ def gelu(L, self_, approximate="none"):
 
 
 @op("aten.softplus.default")
-def softplus(L, self_, beta=1, threshold=20):
+def softplus(L, node, self_, beta=1, threshold=20):
     x = L.value(self_)
     scaled = lathe.mul(x, L.scalar(beta, x.dtype))
-    y = lathe.log(lathe.add(L.scalar(1, x.dtype), lathe.exp(scaled)))
-    y = lathe.div(y, L.scalar(beta, x.dtype))
+    y = lathe.div(log1p(L, node, lathe.exp(scaled)), L.scalar(beta, x.dtype))
     return lathe.where(lathe.compare(scaled, L.scalar(threshold, x.dtype), "gt"), x, y)
 
 

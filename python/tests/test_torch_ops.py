@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single ops of PyTorch at both levels, with values that tell their corners apart."""
+import pytest
+import torch
+import torch.nn.functional as F
+
+import lathe
+import lathe.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+X = torch.tensor([[-2.5, -1.0, -0.25, 0.0, 0.5, 3.0], [7.0, -7.0, 2.0, -2.0, 1.5, -1.5]])
+N = torch.tensor([[-7, -3, 0, 3, 7, 8], [1, 2, 3, 4, 5, 6]])
+MASK = X > 0
+
+OPS = {
+    "signs": lambda x: (x // 2, x % 3, torch.fmod(x, 3), torch.div(x, 2, rounding_mode="trunc"), x.trunc(), -x.abs()),
+    "integers": lambda n: (n // 2, n % 3, torch.fmod(n, 3), n * n - 3, n**2, n & 6, ~n),
+    "comparisons": lambda x: (x > 0.5, x == 0, (x > 0) & (x < 2), (x > 0) ^ (x < 2), ~(x > 0), x.isnan()),
+    "choices": lambda x: (torch.where(x > 0, x, 1.0), x.masked_fill(x > 0, -3), x.clamp(-1, 1), x.clamp(max=0),
+                          F.hardtanh(x), F.relu(x)),
+    "activations": lambda x: (F.silu(x), F.gelu(x), F.gelu(x, approximate="tanh"), torch.tanh(x), F.softplus(x),
+                              F.softplus(x, beta=2, threshold=3)),
+    "powers": lambda x: (torch.log1p(x.abs() * 1e-5), torch.log1p(x.abs()), x**2, x**3, x.abs() ** 0.5, (x.abs() + 1).rsqrt(), torch.exp(x), (x.abs() + 1).log()),
+    "rounding": lambda x: (x.floor(), x.ceil(), x.round(), torch.sign(x)),
+    "slices": lambda x: (x[:, 1:-1], x[:, ::2], x[-1], x[..., -2], x[:, None], x.flip(1), x.roll(1, 0)),
+    "joins": lambda x: (torch.cat([x, x], 1), torch.stack([x, -x], -1), x.repeat(2, 3), x.repeat_interleave(2, 0)),
+    "parts": lambda x: (*x.chunk(4, 1), *x.split([1, 5], 1), *x.unbind(0)),
+    "pads": lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, 0, 2, 1), value=-1.0)),
+    "triangles": lambda x: (x.tril(), x.triu(1), x.tril(-1)),
+    "sums": lambda x: (x.sum(), x.sum(0), x.mean(1, True), x.amax(1), x.amin(0), x.prod(1), x.var(1), x.std(1),
+                       x.var(0, correction=0), (x > 0).any(1), (x > 0).all()),
+    "orders": lambda x: (x.cumsum(1), x.argmax(1), x.argmin(0), x.argmax(), *x.topk(2), *x.sort(1, descending=True)),
+    "softmaxes": lambda x: (x.softmax(-1), x.softmax(0), x.log_softmax(-1)),
+    "indices": lambda x: (x[:, [0, 3, 3]], x[[1, 0], [2, 5]], x.index_select(1, torch.tensor([5, 0])),
+                          x.gather(1, torch.tensor([[0, 5], [2, 2]]))),
+    "nothing": lambda x: (torch.zeros_like(x), torch.full((2, 3), 4.0), torch.arange(1, 7, 2), x.new_ones(3)),
+    "products": lambda x: (x @ x.T, torch.addmm(x @ x.T, x, x.T, beta=0.5, alpha=2), F.linear(x, x),
+                           torch.baddbmm(x[None, :, :2], x[None], x.T[None]), torch.einsum("ij,kj->ik", x, x)),
+    "norms": lambda x: (F.layer_norm(x, (6,)), F.rms_norm(x, (6,), eps=1e-5), F.rms_norm(x, (6,)),
+                        F.group_norm(x[None].reshape(1, 4, 3), 2)),
+    "images": lambda x: (F.conv2d(x.reshape(1, 1, 3, 4), x.reshape(2, 1, 2, 3), padding=1, stride=2),
+                         F.conv1d(x[None], x.reshape(2, 2, 3), bias=x[0, :2], padding=1)),
+    "dtypes": lambda x: (x.to(torch.int64), x.double() * 2, x > 0, (x > 0).float(), x.bool().long() + 1),
+}
+
+
+@pytest.mark.parametrize("level", ["named", "core"])
+@pytest.mark.parametrize("name", OPS)
+def test_ops_agree_with_pytorch(name, level):
+    class Ops(torch.nn.Module):
+        def forward(self, x):
+            return OPS[name](x)
+
+    x = N if name == "integers" else X
+    want = Ops()(x)
+    got = lathe.torch.export(Ops(), (x,), level=level).session()(x)
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        torch.testing.assert_close(g, w, msg=lambda m, i=i: f"{name}[{i}]: {m}")
+
+
+@pytest.mark.parametrize("causal, mask", [(False, None), (True, None), (False, MASK[:, None] & MASK[:, :, None]),
+                                          (False, torch.randn(2, 6, 6))])
+def test_scaled_dot_product_attention(causal, mask):
+    class Attention(torch.nn.Module):
+        def forward(self, q, k, v):
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(2, 6, 8) for _ in range(3))
+    want = Attention()(q, k, v)
+    got = lathe.torch.export(Attention(), (q, k, v)).session()(q, k, v)
+    torch.testing.assert_close(got, want)
+
+
+def test_the_attention_of_the_hooks_is_what_it_says():
+    """The op's PyTorch form against the op of Lathe, with every attribute."""
+    torch.manual_seed(2)
+    q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 9, 8), torch.randn(2, 2, 9, 8)
+    padding = torch.ones(2, 1, 1, 9, dtype=torch.bool)
+    padding[1, ..., :3] = False
+    for mask, positions, causal, window, cap in ((None, None, True, 0, 0.0), (padding, None, True, 0, 0.0),
+                                                 (None, None, True, 3, 5.0), (torch.randn(2, 1, 5, 9), None, False, 0, 0.0),
+                                                 (None, torch.tensor([0, 4]), True, 2, 0.0)):
+        class Attention(torch.nn.Module):
+            def forward(self, q, k, v):
+                return torch.ops.lathe.attention(q, k, v, mask, positions, 0.3, causal, window, cap)
+
+        torch.testing.assert_close(lathe.torch.export(Attention(), (q, k, v)).session()(q, k, v), Attention()(q, k, v))
