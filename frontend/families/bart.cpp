@@ -89,7 +89,7 @@ class Bart {
   const FamilyOptions options_;
 };
 
-BartConfig read(ConfigReader& config, const FamilyOptions& options) {
+BartConfig readBart(ConfigReader& config, const FamilyOptions& options) {
   BartConfig c;
   c.vocabSize = config.size("vocab_size", kMaxVocabulary);
   c.hiddenSize = config.size("d_model", kMaxHidden);
@@ -117,7 +117,7 @@ BartConfig read(ConfigReader& config, const FamilyOptions& options) {
 // decoder_input_ids i64 [batch, target], encoder_hidden_states, attention_mask -> logits f32
 // [batch, target, vocab]; forward: both at once.
 Graph builders::bart(ConfigReader& config, const FamilyOptions& options) {
-  const BartConfig c = read(config, options);
+  const BartConfig c = readBart(config, options);
   Graph g("bart");
   const Bart model(g, c, options);
   const int64_t longest = sequenceLimit(options.maxSeq, c.maxPositions, "maxSeq");

@@ -72,7 +72,7 @@ Graph record(const LlamaConfig& config, const FamilyOptions& options, int64_t ma
   return g;
 }
 
-LlamaConfig read(ConfigReader& config, const FamilyOptions& options) {
+LlamaConfig readLlama(ConfigReader& config, const FamilyOptions& options) {
   const DecoderConfig c = readDecoder(config, options);
   readWindows(config, c.layers, 0, [](int64_t) { return false; });  // refuses windows
   return {.vocabSize = c.vocabSize,
@@ -99,7 +99,7 @@ LlamaConfig readWhole(const JsonValue& root) {
         "expected \"LlamaForCausalLM\", got \"" + name + "\"; buildFromConfig takes others",
         ErrorCode::Unsupported);
   ConfigReader config(root);
-  LlamaConfig c = read(config, {});
+  LlamaConfig c = readLlama(config, {});
   config.finish(name);
   return c;
 }
@@ -113,7 +113,7 @@ LlamaConfig parseLlamaConfig(std::string_view json, const std::string& file) {
 }
 
 Graph builders::llama(ConfigReader& config, const FamilyOptions& options) {
-  return buildLlama(read(config, options), options);
+  return buildLlama(readLlama(config, options), options);
 }
 
 Graph buildLlama(const LlamaConfig& config, const FamilyOptions& options, std::source_location at) {

@@ -123,7 +123,7 @@ class T5 {
   const FamilyOptions options_;
 };
 
-T5Config read(ConfigReader& config, const FamilyOptions& options) {
+T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
   T5Config c;
   c.vocabSize = config.size("vocab_size", kMaxVocabulary);
   c.hiddenSize = config.size("d_model", kMaxHidden);
@@ -162,7 +162,7 @@ T5Config read(ConfigReader& config, const FamilyOptions& options) {
 // decoder_input_ids i64 [batch, target], encoder_hidden_states, attention_mask -> logits f32
 // [batch, target, vocab]; forward: both at once.
 Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
-  const T5Config c = read(config, options);
+  const T5Config c = readT5(config, options);
   Graph g("t5");
   const T5 model(g, c, options);
   const int64_t longest = options.maxSeq ? options.maxSeq : 512;

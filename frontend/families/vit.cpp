@@ -36,7 +36,7 @@ std::pair<int64_t, int64_t> readSides(ConfigReader& config, std::string_view key
   return {value->at(0).asInt(1, kMaxPositions), value->at(1).asInt(1, kMaxPositions)};
 }
 
-VitConfig read(ConfigReader& config, const FamilyOptions& options) {
+VitConfig readVit(ConfigReader& config, const FamilyOptions& options) {
   VitConfig c;
   c.hiddenSize = config.size("hidden_size", kMaxHidden);
   c.intermediateSize = config.size("intermediate_size", kMaxIntermediate);
@@ -115,7 +115,7 @@ Tensor firstToken(const Tensor& x) { return squeeze(sliceAxis(x, 1, 0, 1), 1); }
 // forward: pixel_values f32 [batch, channels, height, width] -> last_hidden_state [batch, tokens,
 // hidden] and pooler_output [batch, hidden].
 Graph builders::vit(ConfigReader& config, const FamilyOptions& options) {
-  const VitConfig c = read(config, options);
+  const VitConfig c = readVit(config, options);
   Graph g("vit");
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   Tensor x = encode(g, "", c, options,
@@ -129,7 +129,7 @@ Graph builders::vit(ConfigReader& config, const FamilyOptions& options) {
 
 // forward: pixel_values f32 [batch, channels, height, width] -> logits f32 [batch, labels].
 Graph builders::vitClassifier(ConfigReader& config, const FamilyOptions& options) {
-  const VitConfig c = read(config, options);
+  const VitConfig c = readVit(config, options);
   Graph g("vit");
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   Tensor x = encode(g, "vit.", c, options,
