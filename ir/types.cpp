@@ -115,6 +115,10 @@ Type elementTypeOf(MLIRContext* context, DType dtype) {
       return b.getIntegerType(8, /*isSigned=*/false);
     case DType::Bool:
       return b.getI1Type();
+    case DType::I4:
+      return b.getIntegerType(4);
+    case DType::U4:
+      return b.getIntegerType(4, /*isSigned=*/false);
   }
   return {};
 }
@@ -125,10 +129,12 @@ std::optional<DType> dtypeOf(Type element) {
   if (element.isBF16()) return DType::BF16;
   if (element.isF16()) return DType::F16;
   if (element.isUnsignedInteger(8)) return DType::U8;
+  if (element.isUnsignedInteger(4)) return DType::U4;
   if (element.isSignlessInteger(64)) return DType::I64;
   if (element.isSignlessInteger(32)) return DType::I32;
   if (element.isSignlessInteger(16)) return DType::I16;
   if (element.isSignlessInteger(8)) return DType::I8;
+  if (element.isSignlessInteger(4)) return DType::I4;
   if (element.isSignlessInteger(1)) return DType::Bool;
   return std::nullopt;
 }

@@ -63,7 +63,7 @@ std::string describe(DType dtype, std::span<const int64_t> shape) {
 
 Array::Array(DType dtype, Shape shape)
     : dtype_(dtype), shape_(std::move(shape)), size_(elementCount(shape_)) {
-  const size_t bytes = (size_t(size_) * sizeOf(dtype) + 127) / 64 * 64;
+  const size_t bytes = (bytesOf(dtype, size_) + 127) / 64 * 64;
   data_ = bytes >= kMappedBytes ? mapZeros(bytes) : std::aligned_alloc(64, bytes);
   if (!data_)
     throw Error(ErrorCode::OutOfMemory, "no memory for " + describe(dtype_, shape_) + ", " +
@@ -82,8 +82,8 @@ Array::Array(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner)
       size_(elementCount(shape_)),
       data_(data),
       owner_(std::move(owner)) {
-  const size_t elementBytes = sizeOf(dtype);  // throws for a value outside the enumeration
-  if (!data_ && size_t(size_) * elementBytes)
+  const size_t bytes = bytesOf(dtype, size_);  // throws for a value outside the enumeration
+  if (!data_ && bytes)
     throw Error(ErrorCode::InvalidArgument,
                 "expected the memory of " + describe(dtype_, shape_) + ", got a null pointer");
 }
@@ -148,6 +148,11 @@ void Array::set(int64_t i, double value) {
   store(i, value);
 }
 
+// A packed element's bits.
+static uint8_t halfByte(const void* data, int64_t i) {
+  return uint8_t(static_cast<const uint8_t*>(data)[i / 2] >> (i % 2 * 4)) & 15;
+}
+
 double Array::load(int64_t i) const {
   const void* data = data_;
   switch (dtype_) {
@@ -170,6 +175,10 @@ double Array::load(int64_t i) const {
     case DType::U8:
     case DType::Bool:
       return static_cast<const uint8_t*>(data)[i];
+    case DType::I4:
+      return double(int8_t(halfByte(data, i) << 4) >> 4);
+    case DType::U4:
+      return halfByte(data, i);
   }
   return 0;
 }
@@ -207,6 +216,13 @@ void Array::store(int64_t i, double value) {
     case DType::Bool:
       static_cast<uint8_t*>(data_)[i] = value != 0;
       break;
+    case DType::I4:
+    case DType::U4: {
+      uint8_t& byte = static_cast<uint8_t*>(data_)[i / 2];
+      const int shift = int(i % 2) * 4;
+      byte = uint8_t((byte & ~(15 << shift)) | ((int(value) & 15) << shift));
+      break;
+    }
   }
 }
 
@@ -216,12 +232,14 @@ int64_t Array::loadInteger(int64_t i) const {
 
 // The low bits of an integer, as those of the narrower dtype. Nothing is wider than i64.
 static double wrapped(DType dtype, int64_t value) {
-  switch (sizeOf(dtype)) {
-    case 1:
-      return dtype == DType::U8 ? double(uint8_t(value)) : double(int8_t(value));
-    case 2:
-      return int16_t(value);
+  switch (bitsOf(dtype)) {
     case 4:
+      return dtype == DType::U4 ? double(value & 15) : double(int8_t(value << 4) >> 4);
+    case 8:
+      return dtype == DType::U8 ? double(uint8_t(value)) : double(int8_t(value));
+    case 16:
+      return int16_t(value);
+    case 32:
       return int32_t(value);
     default:
       return double(value);  // of a narrower dtype: exact

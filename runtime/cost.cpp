@@ -17,9 +17,9 @@ using nlohmann::json;
 constexpr const char* kBlob = "costs";
 
 DimExpr bytesOf(DType dtype, const SymbolicShape& shape) {
-  DimExpr bytes = int64_t(sizeOf(dtype));
-  for (const DimExpr& d : shape) bytes = bytes * d;
-  return bytes;
+  DimExpr elements = 1;
+  for (const DimExpr& d : shape) elements = elements * d;
+  return bytesOf(dtype, elements);
 }
 
 DimExpr exprFrom(const JsonValue& v) {
@@ -34,6 +34,13 @@ std::string rangeOf(const SymbolInfo& s) {
 }
 
 }  // namespace
+
+DimExpr bytesOf(DType dtype, const DimExpr& elements) {
+  if (!isPacked(dtype)) return elements * int64_t(sizeOf(dtype));
+  // Sizes are whole polynomials: what has no half counts as much as whole bytes would.
+  const std::optional<DimExpr> half = elements.dividedBy(2);
+  return half ? *half : elements;
+}
 
 Cost& Cost::operator+=(const Cost& other) {
   flops = flops + other.flops;

@@ -11,25 +11,33 @@ namespace lathe {
 namespace {
 struct Info {
   std::string_view name;
-  uint8_t bytes;
+  uint8_t bits;
   bool isFloat;
 };
 // Indexed by DType.
-constexpr std::array<Info, 10> kInfo{{{"f64", 8, true},
-                                      {"f32", 4, true},
-                                      {"bf16", 2, true},
-                                      {"f16", 2, true},
-                                      {"i64", 8, false},
-                                      {"i32", 4, false},
-                                      {"i16", 2, false},
-                                      {"i8", 1, false},
-                                      {"u8", 1, false},
-                                      {"bool", 1, false}}};
+constexpr std::array<Info, 12> kInfo{{{"f64", 64, true},
+                                      {"f32", 32, true},
+                                      {"bf16", 16, true},
+                                      {"f16", 16, true},
+                                      {"i64", 64, false},
+                                      {"i32", 32, false},
+                                      {"i16", 16, false},
+                                      {"i8", 8, false},
+                                      {"u8", 8, false},
+                                      {"bool", 8, false},
+                                      {"i4", 4, false},
+                                      {"u4", 4, false}}};
 
 // Apart, so that infoOf stays small: every call of a program asks for sizes of elements.
 [[noreturn, gnu::cold, gnu::noinline]] void failUnknown(DType dtype) {
   throw Error(ErrorCode::InvalidArgument,
               std::to_string(int(dtype)) + " is no dtype; lathe::DType names those there are");
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void failPacked(DType dtype) {
+  throw Error(ErrorCode::InvalidArgument,
+              "expected a dtype of whole bytes, got " + std::string(kInfo[size_t(dtype)].name) +
+                  ", of which two elements share a byte; lathe::bytesOf counts those of a tensor");
 }
 
 inline const Info& infoOf(DType dtype) {
@@ -39,7 +47,16 @@ inline const Info& infoOf(DType dtype) {
 }
 }  // namespace
 
-size_t sizeOf(DType dtype) { return infoOf(dtype).bytes; }
+size_t sizeOf(DType dtype) {
+  const Info& info = infoOf(dtype);
+  if (info.bits < 8) [[unlikely]]
+    failPacked(dtype);
+  return info.bits / 8;
+}
+unsigned bitsOf(DType dtype) { return infoOf(dtype).bits; }
+size_t bytesOf(DType dtype, int64_t elements) {
+  return (size_t(elements) * infoOf(dtype).bits + 7) / 8;
+}
 std::string_view nameOf(DType dtype) { return infoOf(dtype).name; }
 bool isFloat(DType dtype) { return infoOf(dtype).isFloat; }
 
@@ -47,9 +64,9 @@ bool inRange(DType dtype, double value) {
   const Info& info = infoOf(dtype);
   if (info.isFloat) return true;
   if (dtype == DType::Bool) return true;  // whatever is not zero, NaN included, is true
-  const bool isSigned = dtype != DType::U8;
+  const bool isSigned = dtype != DType::U8 && dtype != DType::U4;
   // Powers of two, exact in a double; a fraction is cut off toward zero.
-  const double top = std::ldexp(1.0, info.bytes * 8 - isSigned);
+  const double top = std::ldexp(1.0, info.bits - isSigned);
   const double whole = std::trunc(value);
   return whole >= (isSigned ? -top : 0) && whole < top;
 }

@@ -9,6 +9,7 @@
 
 #include "lathe/runtime/error.h"
 #include "runtime/bound_weights.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 namespace {
@@ -45,7 +46,7 @@ std::byte* GrowingBuffer::reserve(int64_t bytes, DeviceMemory* memory) {
 }
 
 static Array allocateOn(DeviceMemory* memory, DType dtype, Shape shape, std::string_view name) {
-  const size_t bytes = size_t(elementCount(shape)) * sizeOf(dtype);
+  const size_t bytes = bytesOf(dtype, elementCount(shape));
   std::shared_ptr<void> owner(memory->allocate(bytes, name), [=](void* p) { memory->release(p); });
   void* data = owner.get();
   return Array(dtype, std::move(shape), data, std::move(owner));
@@ -205,7 +206,7 @@ void Executor::plan() {
             "size " + d.text() + " has no valid value in entry point '" + entry_.name + "'");
       shapes_[i].push_back(*value);
     }
-    bytes_[i] = elementCount(shapes_[i]) * int64_t(sizeOf(entry_.slots[i].dtype));
+    bytes_[i] = int64_t(bytesOf(entry_.slots[i].dtype, elementCount(shapes_[i])));
   }
   for (size_t i = 0; i < bytes_.size(); ++i)
     if (bytes_[i] > bytes_[size_t(owners_[i])])
@@ -215,6 +216,7 @@ void Executor::plan() {
                       std::to_string(owners_[i]) + ", which has " +
                       std::to_string(bytes_[size_t(owners_[i])]) + "; compile the model again");
   plan_ = planArena(entry_, bytes_);
+  lifetimes_ = lifetimesOf(entry_);
   lastPointers_.clear();
   scratchBytes_ = 0;
   for (size_t c = 0; c < kernels_.size(); ++c) {
@@ -290,6 +292,14 @@ void Executor::placeSlots(const BoundWeights& weights, const std::vector<Array>&
   }
 }
 
+void Executor::giveBack(size_t call) {
+  constexpr int64_t kLarge = int64_t(1) << 20;
+  for (size_t i = 0; i < lifetimes_.size(); ++i)
+    if (owners_[i] == int(i) && entry_.slots[i].kind == SlotKind::Arena &&
+        lifetimes_[i].last == int(call) && bytes_[i] >= kLarge)
+      discardPages(pointers_[i], size_t(bytes_[i]));
+}
+
 void Executor::launch(std::byte* scratch) {
   auto pointerOf = [&](int slot) { return pointers_[size_t(owners_[size_t(slot)])]; };
   using Clock = std::chrono::steady_clock;
@@ -305,7 +315,9 @@ void Executor::launch(std::byte* scratch) {
       profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++profile_[c].runs;
     }
-    if (done_) done_(c);
+    if (!done_) continue;
+    done_(c);
+    if (!memory_) giveBack(c);
   }
   // A new state value that was not computed in place.
   for (const Port& port : entry_.statesOut)

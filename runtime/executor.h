@@ -49,7 +49,8 @@ class Executor {
            GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs,
            bool keepOnDevice = false);
 
-  /// `done(i)` is called when call i of the entry point has run.
+  /// `done(i)` is called when call i of the entry point has run. Large temporaries that it read
+  /// last give their memory back, for one run that leaves more behind than it needs in between.
   void afterEachCall(std::function<void(size_t)> done) { done_ = std::move(done); }
 
   const EntryPoint& entry() const { return entry_; }
@@ -66,6 +67,8 @@ class Executor {
   void placeOutputs(std::vector<Array>& outputs);
   void placeSlots(const BoundWeights& weights, const std::vector<Array>& states, std::byte* arena);
   void launch(std::byte* scratch);
+  /// The memory of large temporaries that no call behind this one reads.
+  void giveBack(size_t call);
 
   Device& device_;
   DeviceMemory* memory_;  // null: the host's
@@ -80,6 +83,7 @@ class Executor {
   std::vector<Shape> shapes_;
   std::vector<int64_t> bytes_;
   MemoryPlan plan_;
+  std::vector<Lifetime> lifetimes_;
   size_t scratchBytes_ = 0;
   std::vector<void*> pointers_, callPointers_;
   std::vector<void*> lastPointers_;  // of the run before, with its scratch

@@ -134,6 +134,13 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
 }
 
+void discardPages(void* data, size_t bytes) {
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  const uintptr_t at = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  if (at < end) ::madvise(reinterpret_cast<void*>(at), end - at, MADV_DONTNEED);
+}
+
 void releaseFilePages(const void* data, size_t bytes) {
   const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
   uintptr_t at = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;

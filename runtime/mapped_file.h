@@ -82,6 +82,9 @@ class MappedFile {
 /// that were written to and memory that is no file's stay as they are, as does everything on a
 /// system that does not tell which is which.
 void releaseFilePages(const void* data, size_t bytes);
+/// Gives the whole pages of this process's own memory back: they hold nothing afterwards, and come
+/// again when they are written.
+void discardPages(void* data, size_t bytes);
 
 /// Writes `chunks` one after the other to a temporary file beside `path`, syncs it, renames it
 /// over `path` and syncs the folder: a reader sees the old file or the whole new one. Throws

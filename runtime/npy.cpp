@@ -205,9 +205,8 @@ void saveNpy(const std::string& path, const Array& array) {
   auto type = std::ranges::find(kTypes, array.dtype(), &std::pair<std::string_view, DType>::second);
   if (type == kTypes.end())
     throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: .npy has no type for {}; convert the array "
-                            "to f32 first",
-                            path, nameOf(array.dtype())));
+                fmt::format("{}: .npy has no type for {}; convert the array to {} first", path,
+                            nameOf(array.dtype()), isFloat(array.dtype()) ? "f32" : "i8"));
   std::string dims;
   for (size_t i = 0; i < array.shape().size(); ++i)
     dims += fmt::format("{}{}", i ? ", " : "", array.shape()[i]);

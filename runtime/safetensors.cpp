@@ -271,6 +271,11 @@ void saveSafetensors(const std::string& path, const std::map<std::string, Array>
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("cannot save {}: the array {} is undefined", path, inQuotes(name)));
     auto format = std::ranges::find(kDTypes, std::optional(array.dtype()), &FormatDType::dtype);
+    if (format == kDTypes.end())
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("cannot save {}: the format has no dtype for {} of the array {}; "
+                              "convert it to i8 or u8 first",
+                              path, nameOf(array.dtype()), inQuotes(name)));
     order.push_back(
         {{name, std::string(format->name), array.dtype(), array.shape(), 0, array.bytes()},
          &array});

@@ -139,8 +139,9 @@ class EntryBuilder {
     entry.slots.push_back(s);
     int to = int(entry.slots.size()) - 1;
     entry.calls.push_back({"copy", "", "{}", {from}, {to}, originText(loc)});
-    DimExpr bytes = int64_t(sizeOf(s.dtype));
-    for (const DimExpr& d : s.shape) bytes = bytes * d;
+    DimExpr elements = 1;
+    for (const DimExpr& d : s.shape) elements = elements * d;
+    const DimExpr bytes = bytesOf(s.dtype, elements);
     costs.push_back(Cost{.read = bytes, .written = bytes});
     return to;
   }

@@ -65,20 +65,25 @@ int64_t wrapTo(DType dtype, int64_t value) {
       return uint8_t(value);
     case DType::Bool:
       return value != 0;
+    case DType::I4:
+      return int8_t(value << 4) >> 4;
+    case DType::U4:
+      return value & 15;
     default:
       return value;
   }
 }
 
 int64_t lowestInteger(DType dtype) {
-  bool isSigned = dtype != DType::U8 && dtype != DType::Bool;
-  return isSigned ? std::numeric_limits<int64_t>::min() >> (64 - 8 * sizeOf(dtype)) : 0;
+  bool isSigned = dtype != DType::U8 && dtype != DType::Bool && dtype != DType::U4;
+  return isSigned ? std::numeric_limits<int64_t>::min() >> (64 - bitsOf(dtype)) : 0;
 }
 
 int64_t highestInteger(DType dtype) {
   if (dtype == DType::U8) return 255;
   if (dtype == DType::Bool) return 1;
-  return std::numeric_limits<int64_t>::max() >> (64 - 8 * sizeOf(dtype));
+  if (dtype == DType::U4) return 15;
+  return std::numeric_limits<int64_t>::max() >> (64 - bitsOf(dtype));
 }
 
 Dense makeReals(DType dtype, Shape shape, std::vector<double> values) {
@@ -128,6 +133,10 @@ Dense fromArray(const Array& array, DType dtype) {
     case DType::U8:
       widen<uint8_t>(array, out, same);
       break;
+    case DType::I4:
+    case DType::U4:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = int64_t(array.at(int64_t(i)));
+      break;
     default:
       widen<uint8_t>(array, out, [](uint8_t v) { return v != 0; });
       break;
@@ -173,6 +182,10 @@ Array toArray(const Dense& given, bool widen) {
     case DType::U8:
     case DType::Bool:
       narrow<uint8_t>(array, *value.integers, [](int64_t v) { return uint8_t(v); });
+      break;
+    case DType::I4:
+    case DType::U4:
+      for (int64_t i = 0; i < array.size(); ++i) array.set(i, double((*value.integers)[size_t(i)]));
       break;
   }
   return array;

@@ -41,6 +41,7 @@ std::string indexText(int64_t i, const Shape& shape) {
 }
 
 bool sameBits(const Array& a, const Array& b, int64_t i) {
+  if (isPacked(a.dtype())) return a.at(i) == b.at(i);
   size_t size = sizeOf(a.dtype()), at = size_t(i) * size;
   return !std::memcmp(static_cast<const char*>(a.data()) + at,
                       static_cast<const char*>(b.data()) + at, size);

@@ -116,7 +116,7 @@ std::vector<const EntryPoint*> entriesOf(const Program& program) {
 int64_t bytesOf(const Slot& slot, const SymbolValues& symbols) {
   DimExpr count = 1;
   for (const DimExpr& d : slot.shape) count = count * d;
-  return count.evaluate(symbols).value_or(0) * int64_t(sizeOf(slot.dtype));
+  return int64_t(lathe::bytesOf(slot.dtype, count.evaluate(symbols).value_or(0)));
 }
 
 void writeCalls(OStream& out, const CallCosts& costs, const SymbolValues& symbols,

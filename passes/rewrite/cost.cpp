@@ -95,7 +95,7 @@ class Model {
   }
 
   DimExpr bytes(Value v, const DimExpr& elements) const {
-    return elements * int64_t(sizeOf(*dtypeOf(elementOf(v))));
+    return bytesOf(*dtypeOf(elementOf(v)), elements);
   }
   // How much of a body's value is read: by users that look at a part of it, that part.
   DimExpr readOf(Value v) {

@@ -73,6 +73,7 @@ int64_t integerOf(Random& random, Integers integers, DType dtype) {
   const uint64_t bits = random.bits();
   if (integers == Integers::Few) return int64_t(bits % 2);
   if (dtype == DType::U8) return int64_t((bits >> 8) % 256);
+  if (isPacked(dtype)) return int64_t((bits >> 8) % 16) - (dtype == DType::I4 ? 8 : 0);
   if (dtype == DType::I64 && bits % 8 == 0) return (int64_t(1) << 53) + 1 + int64_t(bits >> 60);
   return int64_t((bits >> 8) % 201) - 100;
 }

@@ -61,6 +61,10 @@ std::vector<double> specialValues(DType dtype) {
       return {0, 1, 2, 5, 255, 128, 6, 3};
     case DType::Bool:
       return {0, 1};
+    case DType::I4:
+      return {0, 1, -1, 2, 5, -7, 7, -8, 6, 3};
+    case DType::U4:
+      return {0, 1, 2, 5, 15, 8, 6, 3};
   }
   return {};
 }

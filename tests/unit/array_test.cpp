@@ -12,8 +12,8 @@
 namespace lathe {
 namespace {
 
-const DType kAll[] = {DType::F64, DType::F32, DType::BF16, DType::F16, DType::I64,
-                      DType::I32, DType::I16, DType::I8,   DType::U8,  DType::Bool};
+const DType kAll[] = {DType::F64, DType::F32, DType::BF16, DType::F16,  DType::I64, DType::I32,
+                      DType::I16, DType::I8,  DType::U8,   DType::Bool, DType::I4,  DType::U4};
 
 TEST(DTypes, NamesParseBack) {
   for (DType d : kAll) EXPECT_EQ(parseDType(nameOf(d)), d);
@@ -227,6 +227,43 @@ TEST(Arrays, EndAtTheirLastElement) {
     a.set(a.size() - 1, 7);
     EXPECT_EQ(a.at(a.size() - 1), 7);
   }
+}
+
+// Two elements share a byte, the even one in its low half; neighbours stay as they are.
+TEST(Arrays, FourBitElementsLieTwoToAByte) {
+  for (DType dtype : {DType::I4, DType::U4}) {
+    const int low = dtype == DType::I4 ? -8 : 0;
+    Array a(dtype, {3, 5});
+    EXPECT_EQ(a.bytes(), 8u);
+    for (int64_t i = 0; i < 15; ++i) a.set(i, double(low + i));
+    for (int64_t i = 0; i < 15; ++i) EXPECT_EQ(a.at(i), double(low + i));
+    const auto* bytes = static_cast<const uint8_t*>(a.data());
+    EXPECT_EQ(bytes[0], dtype == DType::I4 ? 0x98 : 0x10);
+    EXPECT_EQ(bytes[7] >> 4, 0);  // behind the last element
+    a.set(4, double(low));
+    EXPECT_EQ(a.at(3), double(low + 3));
+    EXPECT_EQ(a.at(5), double(low + 5));
+    EXPECT_THROW(a.set(0, double(low - 1)), Error);
+    EXPECT_THROW(a.set(0, double(low + 16)), Error);
+    EXPECT_THROW((void)a.as<uint8_t>(), Error);
+    EXPECT_THROW(sizeOf(dtype), Error);
+    EXPECT_EQ(a.clone().at(14), double(low + 14));
+    EXPECT_EQ(describe(dtype, a.shape()), dtype == DType::I4 ? "i4[3, 5]" : "u4[3, 5]");
+  }
+  EXPECT_EQ(bytesOf(DType::I4, 0), 0u);
+  EXPECT_EQ(bytesOf(DType::F32, 3), 12u);
+}
+
+// Narrowing keeps the low bits, as for every integer.
+TEST(Arrays, BytesBecomeFourBitsAndBack) {
+  const Array bytes = Array::fromInts({-9, -8, -1, 0, 7, 8, 15, 16}, {8}).to(DType::I8);
+  const Array four = bytes.to(DType::I4), back = four.to(DType::I8);
+  const double want[] = {7, -8, -1, 0, 7, -8, -1, 0}, plain[] = {7, 8, 15, 0, 7, 8, 15, 0};
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(back.at(i), want[i]) << i;
+    EXPECT_EQ(bytes.to(DType::U4).at(i), plain[i]) << i;
+  }
+  EXPECT_EQ(four.to(DType::F32).at(1), -8);
 }
 
 TEST(Arrays, AreDescribed) {

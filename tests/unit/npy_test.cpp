@@ -62,6 +62,11 @@ TEST(Npy, WritesWhatItReads) {
   }
 }
 
+TEST(Npy, RefusesToWriteFourBits) {
+  TemporaryFolder folder;
+  expectError(ErrorCode::Unsupported, ".npy has no type for i4; convert the array to i8 first",
+              [&] { saveNpy(folder / "a.npy", Array(DType::I4, {3})); });
+}
 TEST(Npy, RefusesToWriteBf16) {
   TemporaryFolder folder;
   expectError(ErrorCode::Unsupported, ".npy has no type for bf16; convert the array to f32 first",

@@ -278,6 +278,12 @@ TEST(Safetensors, RefusesASparseTerabyteAtOnce) {
   expectError(kFile, "bytes after the last tensor", [&] { SafetensorsFile::open(path); });
 }
 
+TEST(Safetensors, RefusesToSaveFourBits) {
+  TemporaryFolder folder;
+  expectError(ErrorCode::Unsupported, "the format has no dtype for u4 of the array \"x\"",
+              [&] { saveSafetensors(folder / "a", {{"x", Array(DType::U4, {3})}}); });
+}
+
 TEST(Safetensors, RefusesToSaveReservedOrUndefined) {
   TemporaryFolder folder;
   expectError(ErrorCode::InvalidArgument, "__metadata__ is reserved",

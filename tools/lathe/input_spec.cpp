@@ -54,6 +54,10 @@ std::pair<int64_t, int64_t> rangeOf(DType dtype) {
       return {INT8_MIN, INT8_MAX};
     case DType::U8:
       return {0, UINT8_MAX};
+    case DType::I4:
+      return {-8, 7};
+    case DType::U4:
+      return {0, 15};
     case DType::Bool:
       return {0, 1};
     default:

@@ -30,7 +30,7 @@ struct Interface {
     for (const TensorInfo& w : p.weights) {
       ++totals.tensors;
       totals.parameters += parameters(w);
-      totals.bytes += parameters(w) * int64_t(sizeOf(w.dtype));
+      totals.bytes += int64_t(bytesOf(w.dtype, parameters(w)));
     }
   }
   static int64_t parameters(const TensorInfo& info) {
@@ -93,7 +93,7 @@ void printAsJson(const Model& model, const Interface& interface) {
                               {"dtype", nameOf(w.dtype)},
                               {"shape", shapeJson(w.shape)},
                               {"parameters", parameters},
-                              {"size_bytes", parameters * int64_t(sizeOf(w.dtype))}});
+                              {"size_bytes", int64_t(bytesOf(w.dtype, parameters))}});
   }
   out["parameters"] = interface.totals.parameters;
   out["weights_bytes"] = interface.totals.bytes;

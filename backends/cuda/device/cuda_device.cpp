@@ -101,8 +101,7 @@ class CudaKernel final : public Kernel {
         functions_(functions),
         call_(call) {
     for (const std::vector<int>& slots : {call.operands, call.results})
-      for (int slot : slots)
-        elementBytes_.push_back(int64_t(sizeOf(entry.slots.at(size_t(slot)).dtype)));
+      for (int slot : slots) dtypes_.push_back(entry.slots.at(size_t(slot)).dtype);
     size_t most = 0;  // checks of a variant
     for (const Variant& v : variants) {
       size_t checks = 0;
@@ -176,7 +175,8 @@ class CudaKernel final : public Kernel {
         switch (a.kind) {
           case Argument::Kind::Buffer:
             r.values.push_back(a.index);
-            r.config.extents.push_back(elementCount(shapes.shapes.at(i)) * elementBytes_.at(i));
+            r.config.extents.push_back(
+                int64_t(bytesOf(dtypes_.at(i), elementCount(shapes.shapes.at(i)))));
             break;
           case Argument::Kind::Size:
             r.values.push_back(valueOf(a.value, shapes));
@@ -281,9 +281,9 @@ class CudaKernel final : public Kernel {
   const std::vector<Variant>& variants_;
   const std::map<std::string, Driver::Function, std::less<>>& functions_;
   const Call& call_;
-  std::vector<int64_t> elementBytes_;  // of operands and results
-  std::vector<size_t> words_;          // status words, by check
-  std::vector<std::string> origins_;   // of the ops that check an index
+  std::vector<DType> dtypes_;         // of operands and results
+  std::vector<size_t> words_;         // status words, by check
+  std::vector<std::string> origins_;  // of the ops that check an index
   std::vector<Ready> ready_;
   std::vector<uint64_t> values_;
   std::vector<void*> arguments_;
@@ -292,9 +292,9 @@ class CudaKernel final : public Kernel {
 /// A dense copy within device memory.
 class CopyKernel final : public Kernel {
  public:
-  CopyKernel(Driver& driver, size_t elementBytes) : driver_(driver), elementBytes_(elementBytes) {}
+  CopyKernel(Driver& driver, DType dtype) : driver_(driver), dtype_(dtype) {}
   size_t bind(const KernelShapes& s) override {
-    bytes_ = size_t(elementCount(s.shapes[0])) * elementBytes_;
+    bytes_ = bytesOf(dtype_, elementCount(s.shapes[0]));
     return 0;
   }
   void run(void* const* pointers, std::byte*) override {
@@ -303,7 +303,8 @@ class CopyKernel final : public Kernel {
 
  private:
   Driver& driver_;
-  size_t elementBytes_, bytes_ = 0;
+  DType dtype_;
+  size_t bytes_ = 0;
 };
 
 // What a launch refers to exists: buffers of the call, scratch buffers besides number 0, checks.
@@ -394,8 +395,7 @@ class CudaDevice final : public Device {
         throw Error(ErrorCode::InvalidFile, "expected 1 operands and 1 results, got " +
                                                 std::to_string(call.operands.size()) + " and " +
                                                 std::to_string(call.results.size()));
-      return std::make_unique<CopyKernel>(*driver_,
-                                          sizeOf(entry.slots[size_t(call.operands[0])].dtype));
+      return std::make_unique<CopyKernel>(*driver_, entry.slots[size_t(call.operands[0])].dtype);
     }
     auto it = table_.find(call.callee);
     if (it == table_.end())

@@ -129,7 +129,7 @@ class Bench {
       const Slot& s = entry_.slots[size_t(slot)];
       Shape shape;
       for (const DimExpr& d : s.shape) shape.push_back(d.evaluate(problem.symbols).value());
-      bytes += elementCount(shape) * int64_t(sizeOf(s.dtype));
+      bytes += int64_t(lathe::bytesOf(s.dtype, elementCount(shape)));
       shapes_.shapes.push_back(std::move(shape));
     }
     const int64_t sets =
@@ -159,7 +159,7 @@ class Bench {
   using Set = std::vector<void*>;
 
   size_t bytesOf(size_t i) const {
-    return size_t(elementCount(shapes_.shapes[i])) * sizeOf(dtypeOf(i));
+    return lathe::bytesOf(dtypeOf(i), elementCount(shapes_.shapes[i]));
   }
   DType dtypeOf(size_t i) const { return entry_.slots[size_t(slots_[i])].dtype; }
 

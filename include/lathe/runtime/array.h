@@ -23,7 +23,8 @@ int64_t elementCount(std::span<const int64_t> shape);
 /// "f32[2, 3]"
 std::string describe(DType dtype, std::span<const int64_t> shape);
 
-/// What an element of the dtype is in C++: what Array::as takes. 16-bit floats are their bits.
+/// What an element of the dtype is in C++: what Array::as takes. 16-bit floats are their bits; for
+/// packed elements C++ has no type, at() and set() reach them.
 template <class T>
 constexpr bool isElementOf(DType dtype) {
   if constexpr (std::is_same_v<T, double>) return dtype == DType::F64;
@@ -74,7 +75,7 @@ class Array {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return size_; }
-  size_t bytes() const { return size_t(size_) * sizeOf(dtype_); }
+  size_t bytes() const { return bytesOf(dtype_, size_); }
   bool defined() const { return data_ != nullptr; }
   /// True while another Array refers to the same storage.
   bool shared() const { return owner_.use_count() > 1; }

@@ -10,6 +10,10 @@
 
 namespace lathe {
 
+/// Bytes of so many elements; half a byte at the end of an odd number of packed ones is not
+/// counted.
+DimExpr bytesOf(DType dtype, const DimExpr& elements);
+
 /// Work and traffic of one kernel whose operands and results are in memory.
 struct Cost {
   /// Floating-point operations; a multiply-add counts two, a transcendental function one.

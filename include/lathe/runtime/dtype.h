@@ -10,11 +10,20 @@
 
 namespace lathe {
 
-enum class DType : uint8_t { F64, F32, BF16, F16, I64, I32, I16, I8, U8, Bool };
+enum class DType : uint8_t { F64, F32, BF16, F16, I64, I32, I16, I8, U8, Bool, I4, U4 };
+
+/// Whether two elements share a byte (I4, U4): the even one is in the low half. A tensor of an odd
+/// number of elements ends with half a byte of zeros.
+constexpr bool isPacked(DType dtype) { return dtype == DType::I4 || dtype == DType::U4; }
 
 /// Bytes of one element (Bool is stored as one byte, 0 or 1). This and what follows throw Error
-/// (InvalidArgument) for a value outside the enumeration.
+/// (InvalidArgument) for a value outside the enumeration; this also for a packed dtype, whose
+/// elements have no address of their own.
 size_t sizeOf(DType dtype);
+/// Bits of one element: 4 where it is packed, else those of its bytes.
+unsigned bitsOf(DType dtype);
+/// Bytes of so many elements, whole ones.
+size_t bytesOf(DType dtype, int64_t elements);
 /// "f32", "bf16", "i64", "bool", ...
 std::string_view nameOf(DType dtype);
 /// Inverse of nameOf; nothing if the name is unknown.

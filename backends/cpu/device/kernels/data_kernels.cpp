@@ -18,9 +18,9 @@ int64_t product(const Shape& s, size_t from, size_t to) {
 
 class CopyKernel final : public Kernel {
  public:
-  explicit CopyKernel(const CallInfo& info) : elementBytes_(int64_t(sizeOf(info.in(0)))) {}
+  explicit CopyKernel(const CallInfo& info) : dtype_(info.in(0)) {}
   size_t bind(const KernelShapes& s) override {
-    bytes_ = size_t(product(s.shapes[0], 0, s.shapes[0].size()) * elementBytes_);
+    bytes_ = bytesOf(dtype_, product(s.shapes[0], 0, s.shapes[0].size()));
     return 0;
   }
   void run(void* const* p, std::byte*) override {
@@ -28,7 +28,7 @@ class CopyKernel final : public Kernel {
   }
 
  private:
-  int64_t elementBytes_;
+  DType dtype_;
   size_t bytes_ = 0;
 };
 

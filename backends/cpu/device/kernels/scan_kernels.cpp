@@ -52,9 +52,13 @@ void dispatch(DType dtype, Fn fn) {
     case DType::U8:
       return fn(Access<uint8_t, int64_t, widen<uint8_t, int64_t>, narrow<uint8_t, int64_t>>());
     case DType::Bool:
+    case DType::I4:
+    case DType::U4:
       break;
   }
-  throw Error(ErrorCode::Unsupported, "booleans have no order");
+  throw Error(
+      ErrorCode::Unsupported,
+      "expected elements that are ordered and have an address, got " + std::string(nameOf(dtype)));
 }
 
 class CumSumKernel final : public Kernel {

@@ -27,6 +27,8 @@ std::string_view elementType(DType dtype) {
       return "i8";
     case DType::U8:
     case DType::Bool:
+    case DType::I4:  // bytes of two
+    case DType::U4:
       return "u8";
   }
   return {};
