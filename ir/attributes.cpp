@@ -29,6 +29,10 @@ Attribute fromKeyword(MLIRContext* c, const Keyword& k) {
 DenseElementsAttr toElements(MLIRContext* context, const Array& array) {
   if (!array.defined())
     throw Error(ErrorCode::InvalidArgument, "expected values, got an undefined Array");
+  if (isPacked(array.dtype()))
+    throw Error(ErrorCode::Unsupported, "expected literal values of whole bytes, got " +
+                                            describe(array.dtype(), array.shape()) +
+                                            "; give them as i8 and cast them");
   auto type = RankedTensorType::get(array.shape(), elementTypeOf(context, array.dtype()));
   if (array.dtype() == DType::Bool) {
     SmallVector<bool> values;

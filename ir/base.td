@@ -38,6 +38,11 @@ def BoolTensor : RankedTensorOf<[I1]>;
 def NumberTensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8]>;
 def AnyTensorType : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8, I1]>;
 
+// What memory can hold: 4-bit integers lie two to a byte, and only ops that name them take them.
+def QuantizedTensor : RankedTensorOf<[I8, UI8, I<4>, UI<4>]>;
+def StoredTensor
+    : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, I16, I8, UI8, I1, I<4>, UI<4>]>;
+
 // In assembly formats `` in front of an enumeration takes back one of two spaces: the format and the
 // attribute both print one.
 class LatheOp<string mnemonic, list<Trait> traits = []> : Op<LatheDialect, mnemonic, traits> {

@@ -23,11 +23,14 @@ DimExpr Sizes::reals(Value tensor) const {
   return isa<FloatType>(tensorType(tensor).getElementType()) ? count(tensor) : DimExpr(0);
 }
 DimExpr Sizes::bytes(Value tensor) const {
-  return count(tensor) * int64_t(sizeOf(*dtypeOf(tensorType(tensor).getElementType())));
+  return bytesOf(*dtypeOf(tensorType(tensor).getElementType()), count(tensor));
 }
 
 std::optional<DimExpr> MatmulOp::flops(const Sizes& sizes) {
   return DimExpr(2) * sizes.count(getY()) * sizes.dimFromLast(getA(), 1);
+}
+std::optional<DimExpr> QuantizedLinearOp::flops(const Sizes& sizes) {
+  return DimExpr(2) * sizes.count(getY()) * sizes.dimFromLast(getX(), 1);
 }
 std::optional<DimExpr> ConvolutionOp::flops(const Sizes& sizes) {
   DimExpr products = sizes.count(getY());

@@ -46,6 +46,10 @@ void LatheDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
+#include "ir/quantized.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
 #include "ir/fused.cpp.inc"
       >();
   addOperations<

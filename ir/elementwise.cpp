@@ -68,6 +68,15 @@ LogicalResult CastOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc
                                        SmallVectorImpl<Type>& r) {
   if (!dtypeOf(a.getDtype()))
     return emitOptionalError(loc, "'lathe.cast' [C1] no tensor has elements of ", a.getDtype());
+  const Type from = tensorType(a.getX()).getElementType();
+  auto isByte = [](DType dtype) { return dtype == DType::I8 || dtype == DType::U8; };
+  const DType source = dtypeOf(from).value_or(DType::F32), target = *dtypeOf(a.getDtype());
+  if ((isPacked(source) && source != target && !isByte(target)) ||
+      (isPacked(target) && source != target && !isByte(source)))
+    return emitOptionalError(loc,
+                             "'lathe.cast' [C2] 4-bit elements become i8 or u8 and come from "
+                             "them, got ",
+                             shortType(a.getX().getType()), " to ", a.getDtype());
   r.push_back(withElement(tensorType(a.getX()), a.getDtype()));
   return success();
 }
@@ -86,7 +95,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
 LogicalResult BitcastOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                           SmallVectorImpl<Type>& r) {
   auto from = dtypeOf(tensorType(a.getX()).getElementType()), to = dtypeOf(a.getDtype());
-  if (!from || !to || sizeOf(*from) != sizeOf(*to) ||
+  if (!from || !to || bitsOf(*from) != bitsOf(*to) ||
       (*from == DType::Bool) != (*to == DType::Bool))
     return emitOptionalError(loc,
                              "'lathe.bitcast' [C1] widths differ: ", shortType(a.getX().getType()),

@@ -172,12 +172,13 @@ def CastOp : PureInferred<"cast", [IsElementwise, HasNoArithmetic]> {
   let summary = "conversion to another element type";
   let description = [{
     To a narrower float: nearest, ties to even. Float to integer: toward zero, out of range
-    undefined. To i1: not equal zero.
+    undefined. To i1: not equal zero. To a narrower integer: the low bits.
 
     - [C1] `dtype` is an element type that tensors can have.
+    - [C2] 4-bit integers become i8 or u8 and come from them alone.
   }];
-  let arguments = (ins AnyTensorType:$x, TypeAttr:$dtype);
-  let results = (outs AnyTensorType:$y);
+  let arguments = (ins StoredTensor:$x, TypeAttr:$dtype);
+  let results = (outs StoredTensor:$y);
   let assemblyFormat = "$x `to` $dtype attr-dict `:` type($x)";
   let hasFolder = 1;
   let hasVerifier = 1;

@@ -252,6 +252,39 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
   let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
       (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
 }
+def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
+  let summary = "linear(x, dequantize(q, scale, zero)): the weight is in few bits";
+  let description = [{
+    x `[..., k]`; q `[n, k]`; scale and zero `[n, ceil(k / block)]`; bias `[n]`; residual
+    `[..., n]`; result `[..., n]`; each but x, q and scale is optional. The weight's elements are
+    `(q - zero) * scale`, not rounded to x's dtype; products accumulate in f32, then bias, activation
+    and residual follow in f32, and it rounds once. `packed` means that the backend has re-ordered
+    q, and scale and zero where they have several columns (`lathe.pack`).
+
+    - [C1] x has an axis, q is a static matrix whose columns are x's last dim.
+    - [C2] `block` is at least 1; scale and zero are `[n, ceil(k / block)]`.
+    - [C3] the bias is `[n]` of x's element type.
+    - [C4] the residual has the result's type.
+    - [C5] the layout is `out_in` or `packed`.
+  }];
+  let arguments = (ins RealTensor:$x, QuantizedTensor:$q, RealTensor:$scale,
+      Optional<NumberTensor>:$zero, Optional<RealTensor>:$bias, Optional<RealTensor>:$residual,
+      Given<I64Attr, "32">:$block,
+      DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
+      Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
+          "`packed` is a backend's own">:$layout);
+  let builderParameters = ["x", "q", "scale", "block"];
+  let builderOptions = "QuantizedLinearOptions";
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = [{$x `,` $q `,` $scale (`zero` $zero^)? `block` $block (`bias` $bias^)?
+      (`activation` `` $activation^)? (`residual` $residual^)? (`layout` `` $layout^)? attr-dict `:`
+      type($x) `,` type($q) `,` type($scale) (`zero` type($zero)^)? (`bias` type($bias)^)?
+      (`residual` type($residual)^)?}];
+  // The products: what a weight's element costs is hidden behind reading it.
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+  }];
+}
 def EmbeddingOp : Fused<"embedding", [IsRowOp, RoundsOnce]> {
   let summary = "rows of a table by token id, scaled, plus rows of positions";
   let description = [{

@@ -11,7 +11,7 @@ LogicalResult IotaOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc
   if (axis < 0 || axis >= rank)
     return emitOptionalError(loc, "'lathe.iota' [C1] axis ", axis, " is outside rank ", rank);
   auto dtype = dtypeOf(a.getDtype());
-  if (!dtype || *dtype == DType::Bool)
+  if (!dtype || *dtype == DType::Bool || isPacked(*dtype))
     return emitOptionalError(loc, "'lathe.iota' [C2] needs a number type, got ", a.getDtype());
   r.push_back(tensorOf(a.getShape(), a.getDtype()));
   return success();

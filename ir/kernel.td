@@ -15,8 +15,8 @@ def PackOp : PureInferred<"pack", [HasOwnKernel, HasNoArithmetic]> {
     - [C1] the operand is a static matrix.
     - [C2] `source` is not `packed`.
   }];
-  let arguments = (ins RealTensor:$w, WeightLayoutAttr:$source);
-  let results = (outs RealTensor:$y);
+  let arguments = (ins RankedTensorOf<[F64, F32, BF16, F16, I8, UI8, I<4>, UI<4>]>:$w, WeightLayoutAttr:$source);
+  let results = (outs RankedTensorOf<[F64, F32, BF16, F16, I8, UI8, I<4>, UI<4>]>:$y);
   let assemblyFormat = "$w `` $source attr-dict `:` type($w)";
 }
 def RegionOp : LatheOp<"region", [Pure, HasOwnKernel, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
@@ -44,10 +44,10 @@ def KernelOp : LatheOp<"kernel", [Pure, HasOwnKernel]> {
     function for `region`; `config` is what the kernel is told (lathe/runtime/call_config.h). After planning, `slots` holds one
     slot number per operand and result.
   }];
-  let arguments = (ins Variadic<AnyTensorType>:$inputs, StrAttr:$kind,
+  let arguments = (ins Variadic<StoredTensor>:$inputs, StrAttr:$kind,
       OptionalAttr<FlatSymbolRefAttr>:$callee, DictionaryAttr:$config,
       OptionalAttr<DenseI64ArrayAttr>:$slots);
-  let results = (outs Variadic<AnyTensorType>:$outputs);
+  let results = (outs Variadic<StoredTensor>:$outputs);
   let assemblyFormat = "$kind ($callee^)? `(` $inputs `)` $config (`slots` $slots^)? attr-dict `:` functional-type($inputs, $outputs)";
 }
 #endif

@@ -17,6 +17,12 @@ Value OpMaker::cast(Value x, Type element) {
   return make<CastOp>(x, element);
 }
 
+Value OpMaker::inBits(Value x) {
+  Type element = tensorType(x).getElementType();
+  if (!element.isF32()) return x;
+  return make<BitcastOp>(make<BitcastOp>(x, b.getI32Type()), element);
+}
+
 Value OpMaker::swapLastTwo(Value x) {
   auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()));
   std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);

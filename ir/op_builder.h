@@ -17,6 +17,9 @@ class OpMaker {
   /// A scalar of an element type, rounded to it.
   mlir::Value scalar(mlir::Type element, double value);
   mlir::Value cast(mlir::Value x, mlir::Type element);
+  /// The value as its f32 bits hold it, also where the interpreter keeps floats unrounded; f64
+  /// values as they are.
+  mlir::Value inBits(mlir::Value x);
   mlir::Value compare(Compare p, mlir::Value x, mlir::Value y) { return make<CompareOp>(x, y, p); }
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation) {
     return make<TransposeOp>(x, permutation);

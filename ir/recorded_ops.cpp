@@ -325,6 +325,30 @@ Tensor randomBits(const Tensor& seed, const Dims& shape, std::source_location at
       .record();
 }
 
+Tensor quantize(const Tensor& x, const Tensor& scale, const Tensor& zero, int64_t axis,
+                int64_t block, DType dtype, std::source_location at) {
+  return OpRecording("lathe.quantize", at)
+      .operand("x", x)
+      .operand("scale", scale)
+      .optional(zero)
+      .axis("axis", axis)
+      .attribute("block", block)
+      .attribute("dtype", dtype)
+      .record();
+}
+
+Tensor dequantize(const Tensor& q, const Tensor& scale, const Tensor& zero, int64_t axis,
+                  int64_t block, DType dtype, std::source_location at) {
+  return OpRecording("lathe.dequantize", at)
+      .operand("q", q)
+      .operand("scale", scale)
+      .optional(zero)
+      .axis("axis", axis)
+      .attribute("block", block)
+      .attribute("dtype", dtype)
+      .record();
+}
+
 namespace fused {
 
 Tensor softmax(const Tensor& x, int64_t axis, const SoftmaxOptions& options,
@@ -464,6 +488,21 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
       .operand("w", w)
       .optional(options.bias)
       .optional(options.residual)
+      .attribute("activation", options.activation)
+      .attribute("layout", options.layout)
+      .record();
+}
+
+Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
+                       const QuantizedLinearOptions& options, std::source_location at) {
+  return OpRecording("lathe.quantized_linear", at)
+      .operand("x", x)
+      .operand("q", q)
+      .operand("scale", scale)
+      .optional(options.zero)
+      .optional(options.bias)
+      .optional(options.residual)
+      .attribute("block", block)
       .attribute("activation", options.activation)
       .attribute("layout", options.layout)
       .record();

@@ -16,7 +16,7 @@ def WeightOp : LatheOp<"weight", [Pure, IsDeclaration]> {
   let summary = "a checkpoint tensor by name; its values are never in the IR";
   let description = "- [C1] the shape is static.";
   let arguments = (ins StrAttr:$name);
-  let results = (outs AnyTensorType:$y);
+  let results = (outs StoredTensor:$y);
   let assemblyFormat = "$name attr-dict `:` type($y)";
   let hasVerifier = 1;
 }

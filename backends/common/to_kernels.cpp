@@ -130,6 +130,13 @@ CallAttributes plainConfig(Operation* op) {
   Builder b(op->getContext());
   return TypeSwitch<Operation*, CallAttributes>(op)
       .Case([&](LinearOp linear) { return attributesOf(b, configOf(linear)); })
+      .Case([&](QuantizedLinearOp linear) {
+        return attributesOf(b, QuantizedLinearConfig{.block = int64_t(linear.getBlock()),
+                                                     .activation = linear.getActivation(),
+                                                     .zero = bool(linear.getZero()),
+                                                     .bias = bool(linear.getBias()),
+                                                     .residual = bool(linear.getResidual())});
+      })
       .Case([&](MatmulOp) { return attributesOf(b, MatmulConfig{}); })
       .Case([&](ConvolutionOp convolution) {
         return attributesOf(b, ConvolutionConfig{.strides = convolution.getStrides().vec(),

@@ -108,6 +108,9 @@ class Interpreter {
     if (auto linear = dyn_cast<LinearOp>(copy);
         linear && linear.getLayout() == WeightLayout::packed)
       linear.setLayout(WeightLayout::out_in);
+    if (auto linear = dyn_cast<QuantizedLinearOp>(copy);
+        linear && linear.getLayout() == WeightLayout::packed)
+      linear.setLayout(WeightLayout::out_in);
     OpBuilder builder(copy);
     auto wanted = cast<DecomposableOp>(copy).decompose(builder);
     if (failed(wanted))

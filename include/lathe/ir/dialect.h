@@ -41,6 +41,8 @@ struct NumericsPolicy;
 #define GET_OP_CLASSES
 #include "lathe/ir/state.h.inc"
 #define GET_OP_CLASSES
+#include "lathe/ir/quantized.h.inc"
+#define GET_OP_CLASSES
 #include "lathe/ir/fused.h.inc"
 #define GET_OP_CLASSES
 #include "lathe/ir/kernel.h.inc"

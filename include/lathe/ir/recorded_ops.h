@@ -154,6 +154,17 @@ Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int
 /// uniform i32 bits from a counter-based generator (Philox-4x32-10)
 Tensor randomBits(const Tensor& seed, const Dims& shape, LATHE_AT);
 
+// --- integers that stand for reals ---
+
+/// round(x / scale) + zero, clamped to an integer dtype
+/// `zero`: may be an empty Tensor.
+Tensor quantize(const Tensor& x, const Tensor& scale, const Tensor& zero, int64_t axis,
+                int64_t block = 32, DType dtype = DType::I8, LATHE_AT);
+/// (q - zero) * scale, what integers in few bits stand for
+/// `zero`: may be an empty Tensor.
+Tensor dequantize(const Tensor& q, const Tensor& scale, const Tensor& zero, int64_t axis,
+                  int64_t block = 32, DType dtype = DType::F32, LATHE_AT);
+
 // --- fused ops, for those who want them recorded directly ---
 
 namespace fused {
@@ -228,6 +239,16 @@ struct LinearOptions {
 };
 /// activation(x w^T + bias) + residual
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);
+struct QuantizedLinearOptions {
+  Tensor zero = {};
+  Tensor bias = {};
+  Tensor residual = {};
+  Activation activation = Activation::none;
+  WeightLayout layout = WeightLayout::out_in;  ///< `packed` is a backend's own
+};
+/// linear(x, dequantize(q, scale, zero)): the weight is in few bits
+Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block = 32,
+                       const QuantizedLinearOptions& options = {}, LATHE_AT);
 struct EmbeddingOptions {
   Tensor positions = {};  ///< rows that are added
   double scale = 1.0;     ///< of the table's rows

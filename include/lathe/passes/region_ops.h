@@ -10,7 +10,18 @@ inline bool isElementwise(mlir::Operation* op) { return op->hasTrait<fact::IsEle
 inline bool isMovement(mlir::Operation* op) { return op->hasTrait<fact::IsMovement>(); }
 inline bool isReduction(mlir::Operation* op) { return op->hasTrait<fact::IsReduction>(); }
 inline bool isFusedRowOp(mlir::Operation* op) { return op->hasTrait<fact::IsRowOp>(); }
-inline bool hasOwnKernel(mlir::Operation* op) { return op->hasTrait<fact::HasOwnKernel>(); }
+/// A cast whose operand or result has two elements in a byte: no vector is loaded from such.
+inline bool isPackedCast(mlir::Operation* op) {
+  auto isPackedType = [](mlir::Type type) {
+    auto dtype = dtypeOf(llvm::cast<mlir::RankedTensorType>(type).getElementType());
+    return dtype && isPacked(*dtype);
+  };
+  return llvm::isa<CastOp>(op) &&
+         (isPackedType(op->getOperand(0).getType()) || isPackedType(op->getResult(0).getType()));
+}
+inline bool hasOwnKernel(mlir::Operation* op) {
+  return op->hasTrait<fact::HasOwnKernel>() || isPackedCast(op);
+}
 /// Moves or converts the elements of its one operand.
 inline bool passesElements(mlir::Operation* op) {
   return op->getNumOperands() == 1 && (isMovement(op) || llvm::isa<CastOp>(op));

@@ -33,6 +33,22 @@ struct LinearConfig {
   }
 };
 
+/// activation(x ((q - zero) scale)^T + bias) + residual, with packed q. Operands x, q and the
+/// scale, then zero, bias and residual where there are such.
+struct QuantizedLinearConfig {
+  int64_t block = 1;  ///< neighbours of a row that share a scale
+  Activation activation = Activation::none;
+  bool zero = false, bias = false, residual = false;
+  template <class Self, class Field>
+  static void fields(Self& self, Field field) {
+    field("block", self.block);
+    field("activation", self.activation);
+    field("zero", self.zero);
+    field("bias", self.bias);
+    field("residual", self.residual);
+  }
+};
+
 /// Operands q, k, v, then the mask and the positions where there are such.
 struct AttentionConfig {
   double scale = 1, softcap = 0;

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Result types, constraints and meaning of the ops on values in few bits.
+#include "ir/op_builder.h"
+
+using namespace mlir;
+
+namespace lathe {
+namespace {
+
+struct Blocks {
+  int64_t axis, block, size, count;
+};
+
+// The operand's dims with `count` blocks in the place of the axis; fails with [C1] and [C2].
+LogicalResult checkBlocks(std::optional<Location> loc, StringRef op, Value x, Value scale,
+                          Value zero, int64_t axis, int64_t block) {
+  auto type = tensorType(x);
+  if (axis < 0 || axis >= type.getRank() || type.isDynamicDim(axis) || block < 1)
+    return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " of ", shortType(type),
+                             " has no fixed size, or block ", block, " is less than 1");
+  auto dims = dimsOf(type);
+  dims[size_t(axis)] =
+      dimAttr(type.getContext(), DimExpr((type.getDimSize(axis) + block - 1) / block));
+  for (Value v : {scale, zero})
+    if (v && dimsOf(tensorType(v)) != dims)
+      return emitOptionalError(loc, "'", op, "' [C2] ", v == scale ? "scale " : "zero ",
+                               shortType(v.getType()), " is not one element for ", block,
+                               " neighbours along axis ", axis, " of ", shortType(type));
+  return success();
+}
+
+template <class Op>
+Blocks blocksOf(Op op, Value x) {
+  const int64_t axis = int64_t(op.getAxis()), block = int64_t(op.getBlock());
+  const int64_t size = tensorType(x).getDimSize(axis);
+  return {axis, block, size, (size + block - 1) / block};
+}
+
+// One element a block as one element each, for elements of `wide`.
+Value spread(OpMaker& m, Value perBlock, const Blocks& b, Type wide) {
+  Value v = m.cast(perBlock, wide);
+  if (b.block == 1 || b.count == 1) return v;  // a literal 1 stretches
+  auto dims = dimsOf(tensorType(v));
+  // [.., blocks, ..] -> [.., blocks, 1, ..] -> [.., blocks, block, ..] -> [.., blocks * block, ..]
+  SmallVector<StringAttr> apart(dims), joined(dims);
+  apart.insert(apart.begin() + b.axis + 1, m.dim(1));
+  v = m.reshape(v, apart);
+  apart[size_t(b.axis) + 1] = m.dim(b.block);
+  joined[size_t(b.axis)] = m.dim(b.count * b.block);
+  v = m.reshape(m.broadcast(v, apart), joined);
+  if (b.count * b.block == b.size) return v;
+  SmallVector<StringAttr> starts(joined.size(), m.dim(0)), sizes(joined);
+  sizes[size_t(b.axis)] = m.dim(b.size);
+  MLIRContext* c = m.b.getContext();
+  return m.make<SliceOp>(v, DimsAttr::get(c, starts), DimsAttr::get(c, sizes),
+                         SmallVector<int64_t>(joined.size(), 1));
+}
+
+// 4-bit integers by way of the bytes that elementary ops know.
+Type byteOf(Type element) {
+  return IntegerType::get(
+      element.getContext(), 8,
+      element.isUnsignedInteger() ? IntegerType::Unsigned : IntegerType::Signless);
+}
+
+std::pair<double, double> rangeOf(Type element) {
+  const double values = double(1 << element.getIntOrFloatBitWidth());
+  if (element.isUnsignedInteger()) return {0, values - 1};
+  return {-values / 2, values / 2 - 1};
+}
+
+}  // namespace
+
+LogicalResult QuantizeOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                           SmallVectorImpl<Type>& r) {
+  if (failed(checkBlocks(loc, getOperationName(), a.getX(), a.getScale(), a.getZero(),
+                         int64_t(a.getAxis()), int64_t(a.getBlock()))))
+    return failure();
+  auto dtype = dtypeOf(a.getDtype());
+  if (!dtype || (!isPacked(*dtype) && *dtype != DType::I8 && *dtype != DType::U8))
+    return emitOptionalError(loc, "'lathe.quantize' [C3] expected i8, ui8, i4 or ui4, got ",
+                             a.getDtype());
+  r.push_back(withElement(tensorType(a.getX()), a.getDtype()));
+  return success();
+}
+
+FailureOr<SmallVector<Value>> QuantizeOp::decompose(OpBuilder& builder) {
+  OpMaker m(builder, getLoc());
+  const Blocks b = blocksOf(*this, getX());
+  const Type wide = computeType(tensorType(getX()).getElementType());
+  auto [low, high] = rangeOf(getDtype());
+  auto scalar = [&](double v) { return m.scalar(wide, v); };
+  // No quotient by zero: a block of zeros has the scale 0.
+  Value scale = m.cast(getScale(), wide);
+  Value isZero = m.compare(Compare::eq, scale, scalar(0));
+  Value divisor = m.make<SelectOp>(isZero, scalar(1), scale);
+  // Half of the largest magnitude is often a tie: the quotient is that of f32 for every reader.
+  Value quotient = m.inBits(m.make<DivOp>(m.cast(getX(), wide), spread(m, divisor, b, wide)));
+  Value y = m.make<RoundOp>(quotient);
+  if (getZero()) y = m.make<AddOp>(y, spread(m, getZero(), b, wide));
+  y = m.make<MinOp>(m.make<MaxOp>(y, scalar(low)), scalar(high));
+  return SmallVector<Value>{m.cast(m.cast(y, byteOf(getDtype())), getDtype())};
+}
+
+LogicalResult DequantizeOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                             SmallVectorImpl<Type>& r) {
+  if (failed(checkBlocks(loc, getOperationName(), a.getQ(), a.getScale(), a.getZero(),
+                         int64_t(a.getAxis()), int64_t(a.getBlock()))))
+    return failure();
+  auto dtype = dtypeOf(a.getDtype());
+  if (!dtype || !isFloat(*dtype))
+    return emitOptionalError(loc, "'lathe.dequantize' [C3] expected a float dtype, got ",
+                             a.getDtype());
+  r.push_back(withElement(tensorType(a.getQ()), a.getDtype()));
+  return success();
+}
+
+FailureOr<SmallVector<Value>> DequantizeOp::decompose(OpBuilder& builder) {
+  OpMaker m(builder, getLoc());
+  const Blocks b = blocksOf(*this, getQ());
+  const Type wide = computeType(getDtype());
+  Value y = m.cast(m.cast(getQ(), byteOf(tensorType(getQ()).getElementType())), wide);
+  if (getZero()) y = m.make<SubOp>(y, spread(m, getZero(), b, wide));
+  y = m.make<MulOp>(y, spread(m, getScale(), b, wide));
+  return SmallVector<Value>{m.cast(y, getDtype())};
+}
+
+LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc,
+                                                  Adaptor a, SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX()), q = tensorType(a.getQ());
+  if (x.getRank() < 1 || q.getRank() != 2 || !q.hasStaticShape() ||
+      dimOf(x, x.getRank() - 1) != dimOf(q, 1))
+    return emitOptionalError(loc, "'lathe.quantized_linear' [C1] x ", shortType(x), " and q ",
+                             shortType(q), ": q must be a static matrix of as many columns");
+  const int64_t block = int64_t(a.getBlock());
+  if (block < 1)
+    return emitOptionalError(loc, "'lathe.quantized_linear' [C2] block ", block, " is less than 1");
+  const SmallVector<StringAttr> dims{
+      dimOf(q, 0), dimAttr(q.getContext(), DimExpr((q.getDimSize(1) + block - 1) / block))};
+  for (Value v : {a.getScale(), a.getZero()})
+    if (v && dimsOf(tensorType(v)) != dims)
+      return emitOptionalError(loc, "'lathe.quantized_linear' [C2] ",
+                               v == a.getScale() ? "scale " : "zero ", shortType(v.getType()),
+                               " is not one element for ", block, " columns of ", shortType(q));
+  if (a.getBias()) {
+    auto bias = tensorType(a.getBias());
+    if (bias.getRank() != 1 || dimOf(bias, 0) != dims[0] ||
+        bias.getElementType() != x.getElementType())
+      return emitOptionalError(loc, "'lathe.quantized_linear' [C3] bias ", shortType(bias),
+                               " does not fit x ", shortType(x), " and q ", shortType(q));
+  }
+  auto result = dimsOf(x);
+  result.back() = dims[0];
+  auto y = tensorOf(result, x.getElementType());
+  if (a.getResidual() && a.getResidual().getType() != y)
+    return emitOptionalError(loc, "'lathe.quantized_linear' [C4] residual ",
+                             shortType(a.getResidual().getType()), " is not ", shortType(y));
+  if (a.getLayoutAttr() && a.getLayout() == WeightLayout::in_out)
+    return emitOptionalError(loc,
+                             "'lathe.quantized_linear' [C5] expected the layout out_in or "
+                             "packed, got in_out");
+  r.push_back(y);
+  return success();
+}
+
+FailureOr<SmallVector<Value>> QuantizedLinearOp::decompose(OpBuilder& builder) {
+  // Packed bytes have no elementary reading.
+  if (getLayout() == WeightLayout::packed) return failure();
+  OpMaker m(builder, getLoc());
+  const Type element = tensorType(getX()).getElementType(), wide = computeType(element);
+  // In the width of the sums: the weight's elements are not rounded to the dtype of x.
+  Value w =
+      m.make<DequantizeOp>(getQ(), getScale(), getZero(), builder.getI64IntegerAttr(1),
+                           builder.getI64IntegerAttr(int64_t(getBlock())), TypeAttr::get(wide));
+  auto widened = [&](Value v) { return v ? m.cast(v, wide) : v; };
+  Value y = m.make<LinearOp>(widened(getX()), w, widened(getBias()), widened(getResidual()),
+                             getActivation(), WeightLayout::out_in);
+  return SmallVector<Value>{m.cast(y, element)};
+}
+
+}  // namespace lathe
+
+#define GET_OP_CLASSES
+#include "ir/quantized.cpp.inc"
