@@ -31,6 +31,10 @@ inline const std::vector<KernelIsa>& tiers() {
         out.push_back(KernelIsa::of(Isa::Avx512));
         out.push_back({Isa::Avx512, true, Bf16Arithmetic::Widened});
       }
+      if (cpuFeatures().avx512Vnni) {
+        out.push_back({Isa::Avx512, false});
+        out.back().vnni = true;
+      }
     }
     if (machineIsa() == Isa::Amx) out.push_back(KernelIsa::of(Isa::Amx));
     std::printf("tiers up to %s%s\n", std::string(nameOf(machineIsa())).c_str(),
@@ -43,8 +47,8 @@ inline const std::vector<KernelIsa>& tiers() {
 
 /// "avx512+bf16 dot"
 inline std::string label(KernelIsa isa) {
-  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "") + " " +
-         std::string(nameOf(isa.arithmetic));
+  return std::string(nameOf(isa.tier)) + (isa.bf16 ? "+bf16" : "") + (isa.vnni ? "+vnni" : "") +
+         " " + std::string(nameOf(isa.arithmetic));
 }
 
 }  // namespace lathe::cpu

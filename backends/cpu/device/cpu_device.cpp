@@ -95,6 +95,13 @@ const Family* familyOf(const std::string& kind) {
           const auto c = readConfig<LinearConfig>(json);
           return size_t(c.bias) + size_t(c.residual);
         }}},
+      {"quantized_linear",
+       {makeQuantizedLinear, 3, 1,
+        [](const JsonValue& json) {
+          const auto c = readConfig<QuantizedLinearConfig>(json);
+          return size_t(c.zero) + size_t(c.bias) + size_t(c.residual);
+        }}},
+      {"cast", {makePackedCast, 1, 1}},
       {"attention",
        {makeAttention, 3, 1,
         [](const JsonValue& json) {

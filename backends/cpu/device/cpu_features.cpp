@@ -144,7 +144,10 @@ KernelIsa KernelIsa::of(Isa tier) {
     throw Error(ErrorCode::InvalidArgument, "expected a kernel tier of at most " +
                                                 std::string(nameOf(machineIsa())) + ", got " +
                                                 std::string(nameOf(tier)));
-  return {tier, tier >= Isa::Avx512 && cpuFeatures().avx512Bf16};
+  const bool wide = tier >= Isa::Avx512;
+  KernelIsa isa{tier, wide && cpuFeatures().avx512Bf16};
+  isa.vnni = wide && cpuFeatures().avx512Vnni;
+  return isa;
 }
 
 std::string_view nameOf(Bf16Arithmetic arithmetic) {

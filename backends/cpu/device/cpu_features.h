@@ -50,6 +50,7 @@ struct KernelIsa {
   Isa tier = Isa::Avx2;
   bool bf16 = false;  ///< AVX512_BF16 instructions may be used
   Bf16Arithmetic arithmetic = bestByFeatures();
+  bool vnni = false;  ///< AVX512_VNNI instructions may be used
 
   /// The extras that `tier` may use on this machine, and the arithmetic of the newest. Throws if
   /// the tier is above the machine's.

@@ -26,5 +26,7 @@
 
 #define LATHE_TARGET_AVX2 "avx2,fma,f16c,bmi2"
 #define LATHE_TARGET_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2"
+#define LATHE_TARGET_AVX512_VNNI \
+  "avx512vnni,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2"
 #define LATHE_TARGET_AVX512_BF16 \
   "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi2"

@@ -22,6 +22,9 @@ struct CallInfo {
 
 std::unique_ptr<Kernel> makeLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makePack(const CallInfo& info);
+std::unique_ptr<Kernel> makeQuantizedLinear(const CallInfo& info);
+std::unique_ptr<Kernel> makeQuantizedPack(const CallInfo& info);
+std::unique_ptr<Kernel> makePackedCast(const CallInfo& info);
 std::unique_ptr<Kernel> makeMatmul(const CallInfo& info);
 std::unique_ptr<Kernel> makeAttention(const CallInfo& info);
 std::unique_ptr<Kernel> makeUpdate(const CallInfo& info);

@@ -8,6 +8,7 @@
 #include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
+#include "backends/cpu/device/widened_gemm.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
@@ -18,9 +19,6 @@ constexpr std::array<int64_t, 6> kRowBuckets = {256, 128, 64, 32, 16, 8};
 constexpr int64_t kMinRowsPerThread = 64;
 // Columns of one primitive call at most: its weights stay in the L2 cache over all row chunks.
 constexpr int64_t kBlockPanels = 8;
-
-// Rows of A that are widened at a time, and panels of weights: the latter stay in the L2 cache.
-constexpr int64_t kWidenedRows = 512, kWidenedPanels = 4;
 
 enum class Path { Panels, Amx, OneDnn, Widened };
 
@@ -109,31 +107,29 @@ OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
   return slice;
 }
 
-// What the widened path needs: A as f32 for all, and each worker's panels.
-struct WidenedScratch {
-  size_t a = 0;
-  size_t scratchpad = 0, sums = 0, panels = 0;
-  size_t slice() const { return scratchpad + sums + panels; }
-  size_t bytes(int threads) const { return a + slice() * size_t(threads); }
-};
-
-WidenedScratch widenedScratch(const LinearSpec& spec) {
-  const PackedShape& w = spec.weights;
-  WidenedScratch s;
-  s.a = panelRowsBytes(w, kWidenedRows);
-  const int64_t block = kWidenedPanels * kPanelColumns, rowLength = w.blocks() * w.blockK();
-  for (int64_t n : {std::min(block, w.n), w.n % block}) {
-    if (n == 0) continue;
-    for (int64_t m : kRowBuckets)
-      s.scratchpad =
-          std::max(s.scratchpad,
-                   matmulPrimitive(chunkKey(spec, DType::F32, rowLength, m, n))->scratchBytes());
+// A in f32 rows, whose length is that of the packed weights' rows.
+class WidenedBf16 final : public WidenedProduct {
+ public:
+  WidenedBf16(const LinearSpec& spec, const LinearArgs& args)
+      : WidenedProduct(spec.weights.k, spec.weights.n,
+                       spec.weights.blocks() * spec.weights.blockK()),
+        spec_(spec),
+        args_(args) {}
+  void widenRows(int64_t row0, int64_t row1, float* to) const override {
+    preparePanelRows(spec_.weights, kPanelKernelsAvx512,
+                     static_cast<const uint16_t*>(args_.a) + row0 * spec_.lda, spec_.lda,
+                     row1 - row0, to);
   }
-  s.scratchpad = alignUp64(s.scratchpad);
-  s.sums = alignUp64(size_t(kRowBuckets[0] * block) * 4);
-  s.panels = size_t(kWidenedPanels) * PackedShape{DType::F32, w.k, w.n}.panelBytes();
-  return s;
-}
+  void widenPanel(int64_t panel, float* to) const override {
+    const PackedShape& w = spec_.weights;
+    cpu::widenPanel(static_cast<const char*>(args_.weights) + panel * w.panelBytes(),
+                    PackedShape{DType::F32, w.k, w.n}.blocks(), to);
+  }
+
+ private:
+  const LinearSpec& spec_;
+  const LinearArgs& args_;
+};
 
 size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
   switch (path) {
@@ -144,7 +140,8 @@ size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
     case Path::OneDnn:
       return oneDnnSlice(spec, threads).bytes() * size_t(threads);
     case Path::Widened:
-      return std::max(widenedScratch(spec).bytes(threads), panelGemmScratchBytes(spec.weights));
+      return std::max(widenedGemmScratchBytes(WidenedBf16(spec, {}), threads),
+                      panelGemmScratchBytes(spec.weights));
   }
   return panelGemmScratchBytes(spec.weights);
 }
@@ -201,52 +198,20 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
   }
 }
 
-// bf16 data as f32: each block of weights is widened once for many rows, which costs little, and
-// f32 multiply-adds do the rest.
-void widenedGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
+// bf16 data as f32, but for the last rows.
+void widenedRows(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
                  KernelIsa isa, ThreadPool& pool, Scratch scratch) {
   const PackedShape& w = spec.weights;
-  const PackedShape wide{DType::F32, w.k, w.n};
-  const PanelKernels& kernels = panelKernels(isa);
-  const WidenedScratch sizes = widenedScratch(spec);
-  const int64_t rowLength = w.blocks() * w.blockK(), rest = args.m % kRowBuckets.back();
-  const uint16_t* from = static_cast<const uint16_t*>(args.a);
-  char* base = static_cast<char*>(scratch.data);
-  float* a = reinterpret_cast<float*>(base);
-  for (int64_t row0 = 0; row0 < args.m - rest; row0 += kWidenedRows) {
-    const int64_t rows = std::min(kWidenedRows, args.m - rest - row0);
-    pool.parallelFor(0, rows, 1, [&](int64_t begin, int64_t end, int) {
-      preparePanelRows(w, kPanelKernelsAvx512, from + (row0 + begin) * spec.lda, spec.lda,
-                       end - begin, a + begin * rowLength);
-    });
-    pool.run(ceilDiv(w.panels(), kWidenedPanels), [&](int64_t index, int worker) {
-      char* slice = base + sizes.a + size_t(worker) * sizes.slice();
-      float* sums = reinterpret_cast<float*>(slice + sizes.scratchpad);
-      char* panels = slice + sizes.scratchpad + sizes.sums;
-      const int64_t panel0 = index * kWidenedPanels;
-      const int64_t panel1 = std::min(w.panels(), panel0 + kWidenedPanels);
-      for (int64_t p = panel0; p < panel1; ++p)
-        widenPanel(static_cast<const char*>(args.weights) + p * w.panelBytes(), wide.blocks(),
-                   panels + (p - panel0) * wide.panelBytes());
-      const int64_t col0 = panel0 * kPanelColumns;
-      const int64_t columns = std::min(w.n, panel1 * kPanelColumns) - col0;
-      for (int64_t row = 0; row < rows;) {
-        const int64_t bucket = *std::find_if(kRowBuckets.begin(), kRowBuckets.end(),
-                                             [&](int64_t count) { return count <= rows - row; });
-        matmulPrimitive(chunkKey(spec, DType::F32, rowLength, bucket, columns))
-            ->execute(a + row * rowLength, panels, sums, slice);
-        kernels.store(sums, columns, bucket, columns, row0 + row, col0, epilogue);
-        row += bucket;
-      }
-    });
-  }
+  const int64_t rest = args.m % kWidenedStep;
+  widenedGemm(WidenedBf16(spec, args), args.m - rest, epilogue, isa, pool, scratch);
   if (rest == 0) return;
   const int64_t done = args.m - rest, size = int64_t(sizeOf(spec.outDType));
   Epilogue last = epilogue;
   last.c = static_cast<char*>(epilogue.c) + done * epilogue.ldc * size;
   if (epilogue.residual)
     last.residual = static_cast<const char*>(epilogue.residual) + done * epilogue.ldr * size;
-  panelGemm(w, isa, rest, from + done * spec.lda, spec.lda, args.weights, last, pool, scratch);
+  panelGemm(w, isa, rest, static_cast<const uint16_t*>(args.a) + done * spec.lda, spec.lda,
+            args.weights, last, pool, scratch);
 }
 
 }  // namespace
@@ -292,7 +257,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
       oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
       break;
     case Path::Widened:
-      widenedGemm(spec, args, epilogue, isa, pool, scratch);
+      widenedRows(spec, args, epilogue, isa, pool, scratch);
       break;
   }
 }

@@ -182,6 +182,7 @@ KernelSet kernelsOf(KernelOp call, const std::string& name) {
                           .Case("top_k", topKKernels)
                           .Case("cumsum", cumSumKernels)
                           .Case("random_bits", randomBitsKernels)
+                          .Case("cast", packedCastKernels)
                           .Default(nullptr);
   if (!maker) throw unsupported(call, "no kernel of kind '" + call.getKind().str() + "'");
   return maker(call, name);

@@ -71,6 +71,7 @@ std::unique_ptr<Kernel> makeLinear(const CallInfo& info) {
   return std::make_unique<LinearKernel>(info);
 }
 std::unique_ptr<Kernel> makePack(const CallInfo& info) {
+  if (!isFloat(info.in(0))) return makeQuantizedPack(info);
   return std::make_unique<PackKernel>(info);
 }
 

@@ -59,4 +59,10 @@ KernelSet randomBitsKernels(KernelOp call, const std::string& name) {
   return randomBitsKernels(RandomBitsKernel{name, productOf(dimExprs(call.getOutputs()[0]))});
 }
 
+KernelSet packedCastKernels(KernelOp call, const std::string& name) {
+  const Value x = call.getInputs()[0], y = call.getOutputs()[0];
+  return packedCastKernels(
+      PackedCastKernel{name, elementOf(x), elementOf(y), productOf(dimExprs(x))});
+}
+
 }  // namespace lathe::cuda

@@ -11,4 +11,6 @@ KernelSet topKKernels(KernelOp call, const std::string& name);
 KernelSet cumSumKernels(KernelOp call, const std::string& name);
 KernelSet randomBitsKernels(KernelOp call, const std::string& name);
 
+KernelSet packedCastKernels(KernelOp call, const std::string& name);
+
 }  // namespace lathe::cuda

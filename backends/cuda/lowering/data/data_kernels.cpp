@@ -339,4 +339,21 @@ KernelSet randomBitsKernels(const RandomBitsKernel& r) {
   return set;
 }
 
+KernelSet packedCastKernels(const PackedCastKernel& c) {
+  const bool packs = isPacked(c.to);
+  KernelSet set = oneVariant(packs ? "bytes to halves" : "halves to bytes");
+  KernelParameters p;
+  p.input("u8", "x", 0);
+  p.output("u8", "y", 1);
+  const std::string count = p.size("count", c.count);
+  const std::string function =
+      packs ? "packHalves" : fmt::format("unpackHalves<{}>", c.from == DType::I4);
+  addKernel(set, "lathe_packed_cast.cuh", c.name, kThreads, p, "",
+            fmt::format("  {}(y, x, {});\n", function, count));
+  Launch launch = flatLaunch(c.name, 1, p);
+  launch.grid[0] = {c.count, (packs ? 2 : 1) * kThreads, kMostBlocks};
+  set.variants[0].launches.push_back(std::move(launch));
+  return set;
+}
+
 }  // namespace lathe::cuda

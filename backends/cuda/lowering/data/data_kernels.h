@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The kernels of ops that move or order data: copies, lathe.update, lathe.top_k, lathe.cumsum,
-// lathe.random_bits.
+// lathe.random_bits, lathe.cast of 4-bit integers.
 #include "backends/cuda/lowering/kernel/kernel_text.h"
 
 namespace lathe::cuda {
@@ -52,5 +52,13 @@ struct RandomBitsKernel {
   DimExpr count = 1;
 };
 KernelSet randomBitsKernels(const RandomBitsKernel& kernel);
+
+/// lathe.cast of `count` elements between bytes and 4-bit integers. Buffers: x, result.
+struct PackedCastKernel {
+  std::string name;
+  DType from = DType::I4, to = DType::I8;
+  DimExpr count = 1;
+};
+KernelSet packedCastKernels(const PackedCastKernel& kernel);
 
 }  // namespace lathe::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Micro-kernels on panels of quantized weights: a few rows of A times one panel of 64 columns.
+#include <cstdint>
+
+#include "backends/cpu/device/panel_kernels.h"
+
+namespace lathe::cpu {
+
+/// One panel, and the scales and zero points of its 64 columns. A row of them is 64 f32 numbers, or
+/// a half of 64 words that hold the bf16 numbers of two rows (packed_weights.h). Elements count
+/// from the middle of their stored range (quantized_weights.h).
+struct QuantizedPanel {
+  const char* q = nullptr;
+  const char* scale = nullptr;
+  const char* zero = nullptr;  ///< null: none
+  bool bf16 = false;           ///< scales and zero points
+  bool oneScale = false;       ///< of a whole column
+  int64_t depth = 0;           ///< K of the panel, a multiple of 8
+  int64_t chunk = 0;           ///< K elements that share a scale, or a part of those that do
+  float center = 0;            ///< what zero points lack to count from the middle, too
+  int64_t prefetch = 0;        ///< bytes ahead that are fetched, 0: none
+};
+
+/// Rows of A for the kernels: f32, or for dot products of bytes in fixed point. Then every chunk of
+/// a row is a record: a scale and three starting sums (of f32 and i32), then its elements times
+/// 1 / scale as whole numbers of 24 bits, their upper bytes first, then the middle and the lower
+/// ones, each of them signed.
+struct QuantizedRows {
+  const char* x = nullptr;
+  int64_t stride = 0;           ///< bytes between rows
+  const float* sums = nullptr;  ///< of A's elements by chunk, where there are zero points
+  int64_t sumStride = 0;
+};
+/// Bytes of the fixed-point record of a chunk.
+constexpr int64_t fixedPointBytes(int64_t chunk) { return 16 + 3 * chunk; }
+
+/// acc[r][0..63] += A[r] x (q - zero) scale over the chunks [chunk0, chunk1), for the kernel's
+/// number of rows.
+using QuantizedPanelFn = void (*)(const QuantizedPanel& panel, const QuantizedRows& rows,
+                                  int64_t chunk0, int64_t chunk1, float* acc);
+/// The panel as rows of 64 floats, one for each element of its depth.
+using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, float* to);
+/// The record of a chunk of `depth` elements, a multiple of 8. `center` is that of the weights.
+/// False for a NaN or an infinity among them, which have no fixed point.
+using FixedPointFn = bool (*)(const float* x, int64_t depth, int64_t chunk, int center, char* to);
+
+struct QuantizedKernels {
+  QuantizedPanelFn int8[kPanelRows], int4[kPanelRows];
+  WidenQuantizedFn widen8, widen4;
+  FixedPointFn toFixedPoint;  ///< null: rows are f32
+};
+
+const QuantizedKernels& quantizedKernels(KernelIsa isa);
+/// Those that take every f32 number.
+const QuantizedKernels& floatQuantizedKernels(KernelIsa isa);
+
+// One per translation unit of a tier, and the second of AVX-512's for what has VNNI.
+extern const QuantizedKernels kQuantizedKernelsAvx2;
+extern const QuantizedKernels kQuantizedKernelsAvx512;
+extern const QuantizedKernels kQuantizedKernelsVnni;
+
+}  // namespace lathe::cpu

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/isa_region.h"
+#include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/quantized_kernels.h"
+
+namespace lathe::cpu {
+namespace {
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
+
+// Sixteen of the 64 numbers of a row of scales or zero points.
+inline __m512 numbersOf(const char* base, bool bf16, int64_t row, int column) {
+  if (!bf16) return _mm512_loadu_ps(base + row * 256 + column * 64);
+  const __m512i pair = _mm512_loadu_si512(base + row / 2 * 256 + column * 64);
+  return _mm512_castsi512_ps(row % 2 ? _mm512_and_si512(pair, _mm512_set1_epi32(int(0xffff0000u)))
+                                     : _mm512_slli_epi32(pair, 16));
+}
+
+// Where element i of eight lies in a word of halves.
+constexpr int shiftOf(int i) { return i % 4 * 8 + i / 4 * 4; }
+
+// The sixteen numbers that the low four bits of a lane may stand for.
+inline __m512 halfByteValues() {
+  return _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+// Byte i of four: moved to the top, and back with its sign.
+inline __m512 bytesAsFloats(__m512i words, int i) {
+  const __m512i flipped = _mm512_xor_si512(words, _mm512_set1_epi32(int(0x80808080u)));
+  const __m512i top = _mm512_sll_epi32(flipped, _mm_cvtsi32_si128(24 - 8 * i));
+  return _mm512_cvtepi32_ps(_mm512_srai_epi32(top, 24));
+}
+// Four bits choose one of the sixteen numbers of a register, whatever lies above them.
+inline __m512 halvesAsFloats(__m512i words, int i) {
+  return _mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(shiftOf(i))),
+                               halfByteValues());
+}
+
+template <int rows, bool halves>
+inline void chunkOf(const char* b, const float* const (&x)[rows], int64_t depth, int64_t prefetch,
+                    __m512 (&sum)[rows][4]) {
+  constexpr int step = halves ? 8 : 4;
+  for (int64_t k = 0; k < depth; k += step, b += 256)
+    for (int c = 0; c < 4; ++c) {
+      if (prefetch) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
+      const __m512i words = _mm512_loadu_si512(b + c * 64);
+      for (int i = 0; i < step; ++i) {
+        const __m512 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
+        for (int r = 0; r < rows; ++r)
+          sum[r][c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[r][k + i]), sum[r][c]);
+      }
+    }
+}
+
+// What zero points stand for beside the sums of A's elements.
+inline __m512 zerosOf(const QuantizedPanel& p, int64_t row, int column) {
+  return _mm512_sub_ps(numbersOf(p.zero, p.bf16, row, column), _mm512_set1_ps(p.center));
+}
+
+template <int rows, bool halves>
+void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int64_t chunk1,
+           float* acc) {
+  const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
+  __m512 total[rows][4];
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) total[r][c] = _mm512_loadu_ps(acc + r * 64 + c * 16);
+  for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
+    __m512 sum[rows][4];
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_setzero_ps();
+    const int64_t k = chunk * p.chunk, left = p.depth - k;
+    const float* x[rows];
+    for (int r = 0; r < rows; ++r) x[r] = reinterpret_cast<const float*>(a.x + r * a.stride) + k;
+    chunkOf<rows, halves>(p.q + chunk * chunkBytes, x, left < p.chunk ? left : p.chunk, p.prefetch,
+                          sum);
+    const int64_t row = p.oneScale ? 0 : chunk;
+    for (int c = 0; c < 4; ++c) {
+      const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
+      if (p.zero) {
+        const __m512 zero = zerosOf(p, row, c);
+        for (int r = 0; r < rows; ++r)
+          sum[r][c] =
+              _mm512_fnmadd_ps(zero, _mm512_set1_ps(a.sums[r * a.sumStride + chunk]), sum[r][c]);
+      }
+      for (int r = 0; r < rows; ++r) total[r][c] = _mm512_fmadd_ps(sum[r][c], scale, total[r][c]);
+    }
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 4; ++c) _mm512_storeu_ps(acc + r * 64 + c * 16, total[r][c]);
+}
+
+template <bool halves>
+void widenQuantized(const QuantizedPanel& p, float* to) {
+  constexpr int step = halves ? 8 : 4;
+  for (int64_t k = 0; k < p.depth; k += step) {
+    const int64_t row = p.oneScale ? 0 : k / p.chunk;
+    for (int c = 0; c < 4; ++c) {
+      const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
+      const __m512 zero = p.zero ? zerosOf(p, row, c) : _mm512_setzero_ps();
+      const __m512i words = _mm512_loadu_si512(p.q + k / step * 256 + c * 64);
+      for (int i = 0; i < step; ++i) {
+        const __m512 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
+        _mm512_storeu_ps(to + (k + i) * 64 + c * 16, _mm512_mul_ps(_mm512_sub_ps(w, zero), scale));
+      }
+    }
+  }
+}
+
+LATHE_ISA_END
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_VNNI)
+
+inline int32_t wordAt(const char* at) {
+  int32_t word;
+  __builtin_memcpy(&word, at, 4);
+  return word;
+}
+
+// Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
+// lower bytes of A's. The sums are exact: 128 products of 255 and 127 are less than 2^23.
+template <int rows, int columns, bool halves>
+inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int64_t depth,
+                            int64_t chunk, int64_t prefetch, __m512i (&sum)[rows][columns][3]) {
+  const __m512i low = _mm512_set1_epi8(15);
+  for (int64_t k = 0; k < depth; k += halves ? 8 : 4, b += 256) {
+    __m512i w[columns][2];
+    for (int c = 0; c < columns; ++c) {
+      if (prefetch) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
+      const __m512i words = _mm512_loadu_si512(b + c * 64);
+      if constexpr (halves) {
+        w[c][0] = _mm512_and_si512(words, low);
+        w[c][1] = _mm512_and_si512(_mm512_srli_epi16(words, 4), low);
+      } else {
+        w[c][0] = words;
+      }
+    }
+    for (int half = 0; half < (halves ? 2 : 1); ++half)
+      for (int r = 0; r < rows; ++r)
+        for (int piece = 0; piece < 3; ++piece) {
+          const __m512i x = _mm512_set1_epi32(wordAt(bytes[r] + piece * chunk + k + half * 4));
+          for (int c = 0; c < columns; ++c)
+            sum[r][c][piece] = _mm512_dpbusd_epi32(sum[r][c][piece], w[c][half], x);
+        }
+  }
+}
+
+// `columns` registers of columns at a time, so that enough sums are under way and all of them are
+// in registers; a chunk stays in the L1 cache meanwhile.
+template <int rows, bool halves>
+void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
+                     int64_t chunk1, float* acc) {
+  constexpr int columns = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
+  for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
+    const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
+    const int64_t row = p.oneScale ? 0 : chunk;
+    const char* record[rows];
+    const char* bytes[rows];
+    for (int r = 0; r < rows; ++r) {
+      record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk);
+      bytes[r] = record[r] + 16;
+    }
+    for (int c0 = 0; c0 < 4; c0 += columns) {
+      __m512i sum[rows][columns][3];
+      for (int r = 0; r < rows; ++r)
+        for (int piece = 0; piece < 3; ++piece)
+          for (int c = 0; c < columns; ++c)
+            sum[r][c][piece] = _mm512_set1_epi32(wordAt(record[r] + 4 + piece * 4));
+      fixedPointChunk<rows, columns, halves>(p.q + chunk * chunkBytes + c0 * 64, bytes, depth,
+                                             p.chunk, p.prefetch, sum);
+      for (int c = 0; c < columns; ++c) {
+        const __m512 scale = numbersOf(p.scale, p.bf16, row, c0 + c);
+        for (int r = 0; r < rows; ++r) {
+          __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][0]), _mm512_set1_ps(65536.0f),
+                                     _mm512_cvtepi32_ps(sum[r][c][2]));
+          y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][1]), _mm512_set1_ps(256.0f), y);
+          float unit;
+          __builtin_memcpy(&unit, record[r], 4);
+          y = _mm512_mul_ps(y, _mm512_set1_ps(unit));
+          if (p.zero)
+            y = _mm512_fnmadd_ps(zerosOf(p, row, c0 + c),
+                                 _mm512_set1_ps(a.sums[r * a.sumStride + chunk]), y);
+          float* to = acc + r * 64 + (c0 + c) * 16;
+          _mm512_storeu_ps(to, _mm512_fmadd_ps(y, scale, _mm512_loadu_ps(to)));
+        }
+      }
+    }
+  }
+}
+
+// The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
+// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly.
+bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
+  __m512 top = _mm512_setzero_ps();
+  const __m512 infinity = _mm512_set1_ps(__builtin_inff());
+  __mmask16 finite = 0xffff;
+  for (int64_t k = 0; k < depth; k += 16) {
+    const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
+    const __m512 size = _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes, x + k));
+    finite &= _mm512_cmp_ps_mask(size, infinity, _CMP_LT_OQ);
+    top = _mm512_max_ps(size, top);
+  }
+  if (finite != 0xffff) return false;
+  constexpr float kTop = 127.0f * 65536.0f;
+  const float largest = _mm512_reduce_max_ps(top);
+  int32_t bits;
+  const float ratio = largest / kTop;
+  __builtin_memcpy(&bits, &ratio, 4);
+  bits = (bits + 0x7fffff) & 0x7f800000;
+  // Not less than the smallest normal number, so that its reciprocal is finite.
+  if (bits < 0x800000) bits = 0x800000;
+  float unit;
+  __builtin_memcpy(&unit, &bits, 4);
+  const __m512 perUnit = _mm512_set1_ps(1.0f / unit);
+  __m512i sums[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+  char* bytes = to + 16;
+  for (int64_t k = 0; k < depth; k += 16) {
+    const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
+    __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), perUnit));
+    for (int piece = 2; piece >= 0; --piece) {
+      // The lowest byte with its sign; what is left is a multiple of 256.
+      const __m512i part = piece == 0 ? whole : _mm512_srai_epi32(_mm512_slli_epi32(whole, 24), 24);
+      _mm_mask_storeu_epi8(bytes + piece * chunk + k, lanes, _mm512_cvtepi32_epi8(part));
+      sums[piece] = _mm512_add_epi32(sums[piece], part);
+      whole = _mm512_srai_epi32(_mm512_sub_epi32(whole, part), 8);
+    }
+  }
+  __builtin_memcpy(to, &unit, 4);
+  for (int piece = 0; piece < 3; ++piece) {
+    const int32_t start = -center * _mm512_reduce_add_epi32(sums[piece]);
+    __builtin_memcpy(to + 4 + piece * 4, &start, 4);
+  }
+  return true;
+}
+
+LATHE_ISA_END
+
+}  // namespace
+
+const QuantizedKernels kQuantizedKernelsAvx512 = {
+    {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
+    {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    widenQuantized<false>,
+    widenQuantized<true>,
+    nullptr,
+};
+const QuantizedKernels kQuantizedKernelsVnni = {
+    {fixedPointPanel<1, false>, fixedPointPanel<2, false>, fixedPointPanel<3, false>,
+     fixedPointPanel<4, false>},
+    {fixedPointPanel<1, true>, fixedPointPanel<2, true>, fixedPointPanel<3, true>,
+     fixedPointPanel<4, true>},
+    widenQuantized<false>,
+    widenQuantized<true>,
+    toFixedPoint,
+};
+
+}  // namespace lathe::cpu

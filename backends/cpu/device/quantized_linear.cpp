@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/quantized_linear.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "backends/cpu/device/calibration.h"
+#include "backends/cpu/device/quantized_kernels.h"
+#include "backends/cpu/device/widened_gemm.h"
+#include "lathe/runtime/error.h"
+
+namespace lathe::cpu {
+namespace {
+
+// Rows that are brought into the kernels' form at a time.
+constexpr int64_t kChunkRows = 256;
+
+// Where the operands of all panels lie.
+class Layer {
+ public:
+  Layer(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args)
+      : spec_(spec), args_(args), w_(spec.weights) {
+    const PackedShape scales{spec.scaleDType, w_.scales(), w_.n};
+    scaleBytes_ = w_.scales() > 1 ? scales.panelBytes() : kPanelColumns * 4;
+  }
+
+  // `tail` holds 64 scales and as many zero points of the last panel, where memory ends before
+  // them.
+  QuantizedPanel panel(int64_t index, float* tail) const {
+    QuantizedPanel p;
+    p.q = static_cast<const char*>(args_.weights) + index * w_.panelBytes();
+    p.scale = at(args_.scale, index, tail);
+    if (spec_.hasZero) p.zero = at(args_.zero, index, tail + kPanelColumns);
+    p.bf16 = w_.scales() > 1 && spec_.scaleDType == DType::BF16;
+    p.oneScale = w_.scales() == 1;
+    p.depth = w_.paddedK();
+    p.chunk = w_.chunk();
+    p.center = w_.isUnsigned() ? float(w_.center()) : 0.0f;
+    return p;
+  }
+
+  void rowOf(const void* a, int64_t row, float* to) const {
+    if (spec_.dtype == DType::F32) {
+      const float* from = static_cast<const float*>(a) + row * w_.k;
+      std::copy(from, from + w_.k, to);
+    } else {
+      const uint16_t* from = static_cast<const uint16_t*>(a) + row * w_.k;
+      for (int64_t k = 0; k < w_.k; ++k) to[k] = bf16ToFloat(from[k]);
+    }
+  }
+
+ private:
+  const char* at(const void* base, int64_t index, float* tail) const {
+    const char* from = static_cast<const char*>(base) + index * scaleBytes_;
+    const int64_t columns = std::min(kPanelColumns, w_.n - index * kPanelColumns);
+    if (w_.scales() > 1 || (columns == kPanelColumns && w_.scales() == 1)) return from;
+    std::memset(tail, 0, size_t(scaleBytes_));
+    std::memcpy(tail, from, size_t(columns * w_.scales()) * 4);
+    return reinterpret_cast<const char*>(tail);
+  }
+
+  const QuantizedLinearSpec& spec_;
+  const QuantizedLinearArgs& args_;
+  const QuantizedShape& w_;
+  int64_t scaleBytes_;
+};
+
+// Several panels `stride` apart, a chunk of each in turn.
+void runGroup(const Layer& layer, const QuantizedShape& w, QuantizedPanelFn kernel,
+              const QuantizedRows& from, int64_t row0, int rows, int64_t first, int64_t stride,
+              int count, const PanelKernels& kernels, const Epilogue& epilogue) {
+  alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
+  alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
+  QuantizedPanel panels[kMaxReadStreams];
+  std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
+  for (int s = 0; s < count; ++s) {
+    panels[s] = layer.panel(first + s * stride, tails[s]);
+    panels[s].prefetch = calibration().reading.prefetch;
+  }
+  // About as many bytes at a time as a block of a bf16 panel has.
+  const int64_t step =
+      count == 1
+          ? w.chunks()
+          : std::max<int64_t>(1, kPanelBlockBytes / (w.chunk() * kPanelColumns * w.bits() / 8));
+  for (int64_t chunk = 0; chunk < w.chunks(); chunk += step)
+    for (int s = 0; s < count; ++s)
+      kernel(panels[s], from, chunk, std::min(w.chunks(), chunk + step), acc[s]);
+  for (int s = 0; s < count; ++s) {
+    const int64_t col0 = (first + s * stride) * kPanelColumns;
+    kernels.store(acc[s], kPanelColumns, rows, std::min(kPanelColumns, w.n - col0), row0, col0,
+                  epilogue);
+  }
+}
+
+void runPanels(const Layer& layer, const QuantizedShape& w, const QuantizedKernels& quantized,
+               const PanelKernels& kernels, const QuantizedRows& x, int64_t row0, int64_t rows,
+               int64_t panel0, int64_t panel1, const Epilogue& epilogue) {
+  const QuantizedPanelFn* table = w.bits() == 8 ? quantized.int8 : quantized.int4;
+  const int64_t count = panel1 - panel0;
+  // A panel shared by several groups of rows comes from the cache: one stream will do.
+  const int64_t rounds = rows > kPanelRows ? count : ceilDiv(count, calibration().reading.streams);
+  for (int64_t round = 0; round < rounds; ++round)
+    for (int64_t r = 0; r < rows; r += kPanelRows) {
+      const int step = int(std::min<int64_t>(kPanelRows, rows - r));
+      QuantizedRows from = x;
+      from.x += r * x.stride;
+      if (from.sums) from.sums += r * x.sumStride;
+      // Streams are `rounds` panels apart; the last may have fewer panels than the others.
+      const int streams = int(ceilDiv(count - round, rounds));
+      runGroup(layer, w, table[step - 1], from, row0 + r, step, panel0 + round, rounds, streams,
+               kernels, epilogue);
+    }
+}
+
+// Rows of A in the kernels' form, the sums of their chunks, and one row in f32.
+struct RowsScratch {
+  RowsScratch(const QuantizedShape& w, const QuantizedKernels& kernels)
+      : stride(kernels.toFixedPoint
+                   ? std::max(w.paddedK() * 4, w.chunks() * fixedPointBytes(w.chunk()))
+                   : w.paddedK() * 4),
+        rows(alignUp64(size_t(kChunkRows * stride))),
+        sums(alignUp64(size_t(kChunkRows * w.chunks()) * 4)),
+        row(alignUp64(size_t(w.paddedK()) * 4)) {}
+  size_t bytes() const { return rows + sums + row; }
+  int64_t stride;
+  size_t rows, sums, row;
+};
+
+// Brings rows of A into the kernels' form; nothing where they have none in it.
+std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec, const Layer& layer,
+                                         const QuantizedKernels& kernels, const void* a,
+                                         int64_t row0, int64_t rows, char* scratch) {
+  const QuantizedShape& w = spec.weights;
+  const RowsScratch sizes(w, kernels);
+  float* sums = reinterpret_cast<float*>(scratch + sizes.rows);
+  float* row = reinterpret_cast<float*>(scratch + sizes.rows + sizes.sums);
+  for (int64_t r = 0; r < rows; ++r) {
+    char* to = scratch + r * sizes.stride;
+    float* x = kernels.toFixedPoint ? row : reinterpret_cast<float*>(to);
+    layer.rowOf(a, row0 + r, x);
+    std::fill(x + w.k, x + w.paddedK(), 0.0f);
+    for (int64_t c = 0; c < w.chunks(); ++c) {
+      const int64_t first = c * w.chunk(), depth = std::min(w.chunk(), w.paddedK() - first);
+      if (spec.hasZero) {
+        float sum = 0;
+        for (int64_t k = first; k < first + depth; ++k) sum += x[k];
+        sums[r * w.chunks() + c] = sum;
+      }
+      if (kernels.toFixedPoint && !kernels.toFixedPoint(x + first, depth, w.chunk(), w.center(),
+                                                        to + c * fixedPointBytes(w.chunk())))
+        return std::nullopt;
+    }
+  }
+  return QuantizedRows{scratch, sizes.stride, spec.hasZero ? sums : nullptr, w.chunks()};
+}
+
+// Rows [row0, m) of C on the panel kernels.
+void panelProduct(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                  const Layer& layer, int64_t row0, const Epilogue& epilogue, KernelIsa isa,
+                  ThreadPool& pool, Scratch scratch) {
+  const QuantizedShape& w = spec.weights;
+  char* memory = static_cast<char*>(scratch.data);
+  for (; row0 < args.m; row0 += kChunkRows) {
+    const int64_t rows = std::min(kChunkRows, args.m - row0);
+    const QuantizedKernels* kernels = &quantizedKernels(isa);
+    auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, memory);
+    if (!x) {
+      // A NaN or an infinity: they come out as f32 products make them.
+      kernels = &floatQuantizedKernels(isa);
+      x = prepareRows(spec, layer, *kernels, args.a, row0, rows, memory);
+    }
+    pool.parallelFor(0, w.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
+      runPanels(layer, w, *kernels, panelKernels(isa), *x, row0, rows, panel0, panel1, epilogue);
+    });
+  }
+}
+
+int64_t rowLengthOf(const QuantizedShape& w) {
+  const PackedShape wide{DType::F32, w.k, w.n};
+  return wide.blocks() * wide.blockK();
+}
+
+class WidenedIntegers final : public WidenedProduct {
+ public:
+  WidenedIntegers(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
+      : WidenedProduct(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
+        layer_(spec, args),
+        a_(args.a),
+        widen_(spec.weights.bits() == 8 ? quantizedKernels(isa).widen8
+                                        : quantizedKernels(isa).widen4) {}
+  void widenRows(int64_t row0, int64_t row1, float* to) const override {
+    for (int64_t row = row0; row < row1; ++row, to += rowLength) {
+      layer_.rowOf(a_, row, to);
+      std::fill(to + k, to + rowLength, 0.0f);
+    }
+  }
+  void widenPanel(int64_t panel, float* to) const override {
+    alignas(64) float tail[2 * kPanelColumns];
+    widen_(layer_.panel(panel, tail), to);
+    // Zero points are taken off the padding, too: what lies behind K is zero again.
+    std::fill(to + k * kPanelColumns, to + rowLength * kPanelColumns, 0.0f);
+  }
+
+ private:
+  Layer layer_;
+  const void* a_;
+  WidenQuantizedFn widen_;
+};
+
+bool isWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  return isa.tier != Isa::Avx2 && m >= kWidenedStep && spec.weights.k > 0;
+}
+
+}  // namespace
+
+std::string whyNotQuantized(const QuantizedLinearSpec& spec) {
+  const QuantizedShape& w = spec.weights;
+  auto isFloat32Or16 = [](DType d) { return d == DType::F32 || d == DType::BF16; };
+  if (!isFloat32Or16(spec.dtype)) return "quantized weights are multiplied with f32 and bf16";
+  if (w.scales() > 1 && w.block % 8) return "blocks that share a scale are multiples of 8 elements";
+  if (!isFloat32Or16(spec.scaleDType) || (w.scales() <= 1 && spec.scaleDType != DType::F32))
+    return "scales are f32, or bf16 where a row has several";
+  if (w.isUnsigned() && !spec.hasZero) return "unsigned weights have zero points";
+  return "";
+}
+
+size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, KernelIsa isa) {
+  if (std::string why = whyNotQuantized(spec); !why.empty())
+    throw Error(ErrorCode::Unsupported, "quantized linear: " + why);
+  if (spec.weights.n == 0) return 0;
+  size_t bytes = RowsScratch(spec.weights, quantizedKernels(isa)).bytes();
+  if (isWidened(spec, kWidenedStep, isa)) {
+    bytes = std::max(bytes, widenedGemmScratchBytes(WidenedIntegers(spec, {}, isa), threads));
+  }
+  return bytes;
+}
+
+void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                     ThreadPool& pool, Scratch scratch, KernelIsa isa) {
+  const QuantizedShape& w = spec.weights;
+  if (args.m <= 0 || w.n == 0) return;
+  const size_t needed = prepareQuantizedLinear(spec, pool.threads(), isa);
+  if (scratch.bytes < needed)
+    throw Error(ErrorCode::InvalidArgument, "expected " + std::to_string(needed) +
+                                                " bytes of scratch for a quantized layer, got " +
+                                                std::to_string(scratch.bytes) +
+                                                "; ask prepareQuantizedLinear");
+  Epilogue epilogue;
+  epilogue.bias = args.bias;
+  epilogue.biasDType = spec.dtype;
+  epilogue.activation = spec.activation;
+  epilogue.residual = args.residual;
+  epilogue.ldr = epilogue.ldc = w.n;
+  epilogue.c = args.c;
+  epilogue.outDType = spec.dtype;
+  const Layer layer(spec, args);
+  int64_t done = 0;
+  if (isWidened(spec, args.m, isa)) {
+    done = args.m / kWidenedStep * kWidenedStep;
+    widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
+  }
+  panelProduct(spec, args, layer, done, epilogue, isa, pool, scratch);
+}
+
+}  // namespace lathe::cpu

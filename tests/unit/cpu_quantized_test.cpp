@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers on quantized weights, from their packed bytes to rounded results, on every tier.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/device/quantized_linear.h"
+#include "lathe/runtime/array.h"
+#include "lathe/runtime/error.h"
+#include "tests/closeness.h"
+#include "tests/unit/cpu_product_values.h"
+#include "tests/unit/kernel_tiers.h"
+
+namespace lathe::cpu {
+namespace {
+
+struct Case {
+  DType weights, dtype, scales;
+  int64_t m, k, n, block;
+  bool zero = false, epilogue = false;
+};
+
+// Scales and zero points of [n, scales] as kernels read them: packed where a row has several.
+Buffer laidOut(const Case& t, int64_t scales, const Values& values, ThreadPool& pool) {
+  const PackedShape shape{t.scales, scales, t.n};
+  if (scales == 1) {
+    Buffer plain(size_t(t.n) * 4);
+    std::memcpy(plain.start(), values.data(), size_t(t.n) * 4);
+    return plain;
+  }
+  Buffer packed(shape.bytes());
+  packWeights(shape, values.data(), t.scales, true, packed.start(), pool);
+  return packed;
+}
+
+// Whole numbers of a float dtype.
+Values wholeNumbers(DType dtype, int64_t count, int64_t below, unsigned seed) {
+  Values v = integerValues(dtype, count, seed);
+  for (int64_t i = 0; i < count; ++i) {
+    v.exact[size_t(i)] = double(int64_t(v.exact[size_t(i)] + 48) % below);
+    v.f32[size_t(i)] = float(v.exact[size_t(i)]);
+    v.narrow[size_t(i)] = floatToBf16(v.f32[size_t(i)]);
+  }
+  return v;
+}
+
+void check(const Case& t, KernelIsa isa, int threads) {
+  SCOPED_TRACE(label(isa) + " " + std::string(nameOf(t.weights)) + " " +
+               std::string(nameOf(t.dtype)) + " " + std::to_string(t.m) + "x" +
+               std::to_string(t.k) + "x" + std::to_string(t.n) + " block " +
+               std::to_string(t.block) + (t.zero ? " zero" : ""));
+  ThreadPool pool(threads);
+  const QuantizedShape shape{t.weights, t.k, t.n, t.block};
+  const int64_t scales = shape.scales();
+  // Every value of the dtype, in both halves of bytes.
+  Array q(t.weights, {t.n, t.k});
+  const int64_t values = int64_t(1) << bitsOf(t.weights),
+                low = shape.isUnsigned() ? 0 : -values / 2;
+  std::mt19937 random(7);
+  for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(low + int64_t(random() % values)));
+  Buffer packed(shape.bytes());
+  packQuantized(shape, q.data(), packed.start(), pool);
+  ASSERT_TRUE(packed.guardsHold());
+  Values a = randomValues(t.dtype, t.m * t.k + 1, 1),
+         scale = randomValues(t.scales, t.n * scales, 2);
+  Values zero = wholeNumbers(t.scales, t.n * scales, values, 3);
+  Values bias = randomValues(t.dtype, t.n, 4), residual = randomValues(t.dtype, t.m * t.n, 5);
+  Buffer scaleBytes = laidOut(t, scales, scale, pool), zeroBytes = laidOut(t, scales, zero, pool);
+  QuantizedLinearSpec spec{shape, t.dtype, t.scales, t.zero,
+                           t.epilogue ? Activation::silu : Activation::none};
+  ASSERT_EQ(whyNotQuantized(spec), "");
+  Buffer scratch(prepareQuantizedLinear(spec, threads, isa));
+  std::vector<float> f32(size_t(t.m * t.n + 1), -77);
+  std::vector<uint16_t> bf16(size_t(t.m * t.n + 1), floatToBf16(-77));
+  QuantizedLinearArgs args;
+  args.m = t.m;
+  args.a = a.data();
+  args.weights = packed.start();
+  args.scale = scaleBytes.start();
+  args.zero = zeroBytes.start();
+  args.c = t.dtype == DType::F32 ? static_cast<void*>(f32.data()) : bf16.data();
+  if (t.epilogue) {
+    args.bias = bias.data();
+    args.residual = residual.data();
+  }
+  quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+  EXPECT_TRUE(scratch.guardsHold());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < t.m; ++i)
+    for (int64_t j = 0; j < t.n; ++j) {
+      double expected = 0, magnitude = 0;
+      for (int64_t k = 0; k < t.k; ++k) {
+        const size_t s = size_t(j * scales + k / t.block);
+        const double w = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
+        expected += a.exact[size_t(i * t.k + k)] * w;
+        magnitude += std::abs(a.exact[size_t(i * t.k + k)] * w);
+      }
+      const size_t at = size_t(i * t.n + j);
+      if (t.epilogue) {
+        expected += bias.exact[size_t(j)];
+        expected = expected / (1 + std::exp(-expected)) + residual.exact[at];
+      }
+      const double got = t.dtype == DType::F32 ? f32[at] : bf16ToFloat(bf16[at]);
+      const double step = t.dtype == DType::BF16 ? 0x1p-8 : 1e-6;
+      const double allowed = 2e-6 * (magnitude + 1) + step * std::abs(expected);
+      if (!isNear(got, expected, allowed) && ++wrong < 4)
+        ADD_FAILURE() << "[" << i << ", " << j << "] expected " << expected << ", got " << got;
+    }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(f32.back(), -77);
+  EXPECT_EQ(bf16.back(), floatToBf16(-77));
+}
+
+TEST(QuantizedLinear, AwkwardShapesOnEveryTier) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (DType dtype : {DType::F32, DType::BF16})
+        for (int64_t m : {1, 2, 3, 4, 5, 31, 33})
+          for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 7}, {33, 257}, {257, 1}, {64, 64}})
+            check({weights, dtype, DType::F32, m, k, n, k}, isa, 2);
+}
+
+TEST(QuantizedLinear, BlocksWithScalesOfTheirOwn) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (DType scales : {DType::F32, DType::BF16})
+        for (int64_t m : {1, 3, 8, 19})
+          for (int64_t block : {8, 32, 128})
+            for (int64_t k : {256, 300, 129})
+              check({weights, DType::BF16, scales, m, k, 70, block}, isa, 2);
+}
+
+TEST(QuantizedLinear, ZeroPoints) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4, DType::U8, DType::U4})
+      for (int64_t m : {1, 4, 17}) {
+        check({weights, DType::F32, DType::BF16, m, 200, 130, 32, true}, isa, 2);
+        check({weights, DType::F32, DType::F32, m, 77, 65, 77, true}, isa, 3);
+      }
+}
+
+TEST(QuantizedLinear, BiasActivationAndResidual) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {1, 6, 24})
+        check({DType::I4, dtype, DType::BF16, m, 96, 97, 32, false, true}, isa, 2);
+}
+
+// Panels that are walked as several streams at a time, by more threads than there are panels.
+TEST(QuantizedLinear, DeepAndWideShapes) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (int64_t m : {1, 2}) {
+        check({weights, DType::BF16, DType::BF16, m, 1152, 641, 32}, isa, 3);
+        check({weights, DType::BF16, DType::F32, m, 1153, 641, 1153}, isa, 2);
+      }
+}
+
+// NaN and infinities reach the columns that they are multiplied into, and no others.
+TEST(QuantizedLinear, SpecialValuesPass) {
+  const int64_t k = 64, n = 70;
+  for (KernelIsa isa : tiers())
+    for (double special : {double(INFINITY), double(NAN)}) {
+      ThreadPool pool(1);
+      const QuantizedShape shape{DType::I8, k, n, k};
+      Array q(DType::I8, {n, k});
+      for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
+      Buffer packed(shape.bytes());
+      packQuantized(shape, q.data(), packed.start(), pool);
+      std::vector<float> a(size_t(2 * k), 1), scale(size_t(n), 0.5f), c(size_t(2 * n));
+      a[3] = float(special);  // of the first row
+      QuantizedLinearSpec spec{shape};
+      Buffer scratch(prepareQuantizedLinear(spec, 1, isa));
+      QuantizedLinearArgs args{
+          .m = 2, .a = a.data(), .weights = packed.start(), .scale = scale.data(), .c = c.data()};
+      quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+      for (int64_t j = 0; j < n; ++j) {
+        EXPECT_EQ(std::isnan(c[size_t(j)]), std::isnan(special)) << label(isa) << " " << j;
+        EXPECT_FALSE(std::isfinite(c[size_t(j)])) << label(isa) << " " << j;
+        EXPECT_TRUE(std::isfinite(c[size_t(n + j)])) << label(isa) << " " << j;
+      }
+    }
+}
+
+TEST(QuantizedLinear, SaysWhatItDoesNotTake) {
+  const QuantizedShape shape{DType::I8, 64, 64, 64};
+  EXPECT_NE(whyNotQuantized({shape, DType::F16}), "");
+  EXPECT_NE(whyNotQuantized({{DType::I8, 64, 64, 12}, DType::F32}), "");
+  EXPECT_NE(whyNotQuantized({shape, DType::F32, DType::BF16}), "");
+  EXPECT_NE(whyNotQuantized({{DType::U4, 64, 64, 64}, DType::F32}), "");
+  ThreadPool pool(1);
+  EXPECT_THROW(packQuantized({DType::F32, 8, 8, 8}, nullptr, nullptr, pool), Error);
+  EXPECT_THROW(packQuantized({DType::I8, 24, 8, 12}, nullptr, nullptr, pool), Error);
+  Buffer few(16);
+  EXPECT_THROW(quantizedLinear({shape, DType::F32}, {.m = 1}, pool, few.scratch()), Error);
+}
+
+}  // namespace
+}  // namespace lathe::cpu
