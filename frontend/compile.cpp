@@ -149,7 +149,12 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   expectValid(options.mode, until);
   loadBackendPlugins(options.backendPlugins);
   const Backend& backend = findBackend(options.backend);
-  BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target};
+  if (options.weights.any() && !mayWeaken(Contract::WeightPrecision, options.mode))
+    throw Error(ErrorCode::InvalidArgument,
+                "weights of the format " + textOf(options.weights) + ": " +
+                    refusalOf(Contract::WeightPrecision, options.mode) + "; take another mode");
+  BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target,
+                            options.weights};
   if (std::string problem = backend.whyNotWith(forBackend); !problem.empty())
     throw Error(ErrorCode::Unsupported, problem);
   if (options.record && options.record->wantCode)

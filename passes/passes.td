@@ -65,6 +65,18 @@ def MergeLinearsPass : Pass<"lathe-merge-linears", "mlir::ModuleOp"> {
   let summary = "Linear ops on one input become one wider linear op (qkv, gate and up)";
 }
 
+def QuantizeWeightsPass : Pass<"lathe-quantize-weights", "mlir::ModuleOp"> {
+  let summary = "Linear ops and embeddings of checkpoint weights read them in few bits";
+  let description = [{
+    As `--weight-format` of `lathe` ([numerics](numerics.md)): integers, scales and zero points are
+    made of the weights, and a linear op on a dequantized weight is one on its integers. With
+    `packed` linear ops read the integers packed.
+  }];
+  let options = [Option<"formats", "formats", "std::string", "\"int8\"",
+                        "stored, int8 or int4, then :GROUP, :asymmetric, ,embedding= and ,head=">,
+                 Option<"packed", "packed", "bool", "false", "pack the integers">];
+}
+
 def ChooseWeightLayoutPass : Pass<"lathe-choose-weight-layout", "mlir::ModuleOp"> {
   let summary = "Linear ops on checkpoint weights read them packed";
 }

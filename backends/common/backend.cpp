@@ -10,6 +10,9 @@ std::string Backend::whyNotWith(const BackendOptions& options) const {
   if (!options.target.empty())
     return "the target '" + options.target + "' is not supported on backend '" +
            std::string(name()) + "'; it is an option of the backend cuda";
+  if (options.weights.any())
+    return "weights of the format " + textOf(options.weights) + " are not supported on backend '" +
+           std::string(name()) + "', which takes them as they are stored";
   return "";
 }
 

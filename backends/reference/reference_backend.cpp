@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lathe/backends/interpreter.h"
+#include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
@@ -31,9 +32,12 @@ class ReferenceBackend final : public Backend {
   std::string whyNotWith(const BackendOptions& options) const override {
     BackendOptions others = options;
     others.float64 = false;
+    others.weights = {};
     return Backend::whyNotWith(others);
   }
-  std::vector<Step> layOut(const BackendOptions&) const override { return {}; }
+  std::vector<Step> layOut(const BackendOptions& options) const override {
+    return quantizationSteps(options);
+  }
   std::vector<Step> lower(const BackendOptions&) const override { return {}; }
 
   Program build(ModuleOp module, const BackendOptions& options) const override {

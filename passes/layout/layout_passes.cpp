@@ -5,10 +5,12 @@
 #include "lathe/passes/hoist_weights.h"
 #include "lathe/passes/passes.h"
 #include "lathe/passes/region_ops.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/layout/choose_weight_layout.h"
 #include "passes/layout/fold_norm_gain.h"
 #include "passes/layout/merge_linears.h"
+#include "passes/layout/quantize_weights.h"
 #include "passes/regions/form_regions.h"
 
 using namespace mlir;
@@ -16,6 +18,7 @@ using namespace mlir;
 namespace lathe {
 #define GEN_PASS_DEF_CHOOSEWEIGHTLAYOUTPASS
 #define GEN_PASS_DEF_MERGELINEARSPASS
+#define GEN_PASS_DEF_QUANTIZEWEIGHTSPASS
 #define GEN_PASS_DEF_FOLDNORMGAINPASS
 #define GEN_PASS_DEF_HOISTWEIGHTSPASS
 #define GEN_PASS_DEF_FORMREGIONSPASS
@@ -36,6 +39,22 @@ struct MergeLinearsPass : impl::MergeLinearsPassBase<MergeLinearsPass> {
 
 struct FoldNormGainPass : impl::FoldNormGainPassBase<FoldNormGainPass> {
   void runOnOperation() final { foldNormGain(getOperation()); }
+};
+
+struct QuantizeWeightsPass : impl::QuantizeWeightsPassBase<QuantizeWeightsPass> {
+  using Base::Base;
+  void runOnOperation() final {
+    WeightFormats read;
+    try {
+      read = parseWeightFormats(std::string(formats));
+    } catch (const Error& e) {
+      getOperation().emitError(e.what());
+      return signalPassFailure();
+    }
+    fuseDequantize(getOperation());
+    quantizeWeights(getOperation(), read);
+    if (packed) packQuantizedWeights(getOperation(), [](QuantizedLinearOp) { return true; });
+  }
 };
 
 struct HoistWeightsPass : impl::HoistWeightsPassBase<HoistWeightsPass> {

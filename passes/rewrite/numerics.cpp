@@ -39,6 +39,7 @@ const std::vector<ContractRow>& contractTable() {
       {GainPlacement, "gain-placement", "a norm's gain is applied before the next product rounds",
        Fast},
       {ProductOrder, "product-order", "matrix products associate as written", Fast},
+      {WeightPrecision, "weight-precision", "a weight has the values that it is bound to", Relaxed},
   };
   return table;
 }

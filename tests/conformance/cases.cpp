@@ -17,6 +17,7 @@ const std::vector<OpRow>& opTable() {
     addIndices(t);
     addFused(t);
     addNorms(t);
+    addQuantized(t);
     return t;
   }();
   return table;

@@ -14,6 +14,7 @@ void addContractions(Rows& table);
 void addIndices(Rows& table);
 void addFused(Rows& table);
 void addNorms(Rows& table);
+void addQuantized(Rows& table);
 
 inline std::vector<DType> floats() { return {DType::F64, DType::F32, DType::BF16, DType::F16}; }
 inline std::vector<DType> integers() {

@@ -89,6 +89,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"silu_gate", {8, 16}},
       {"attention", {26, 9, 0.8}},
       {"linear", {256, 4}},
+      {"quantized_linear", {800, 9}},
   };
   return table;
 }

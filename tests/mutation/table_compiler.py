@@ -6,6 +6,21 @@ NEAR = ("mutants_test", "near_misses_test")
 SPELLED = ("lit:fuse_", "mutants_test", "near_misses_test", "spellings_test")
 
 MUTANTS = [
+    # --- weights in few bits
+    Mutant("quantize/stored-scale", "passes/layout/quantize_weights.cpp",
+           "scale = m.cast(m.inBits(scale), scaleType());\n    if (count == 1)",
+           "scale = m.cast(m.inBits(scale), scaleType());\n    if (count >= 1)",
+           "the interpreter divides elements by a scale that is not the stored one",
+           ("weight_formats_test",)),
+    Mutant("quantize/head", "passes/layout/quantize_weights.cpp",
+           "const WeightFormat& format = isHead ? formats.head : formats.linear;",
+           "const WeightFormat& format = formats.linear;",
+           "the head has the format of the other layers",
+           ("weight_formats_test",)),
+    Mutant("quantize/last-block", "ir/quantized.cpp",
+           "if (b.count * b.block == b.size) return v;", "return v;",
+           "the scales of a last block that is short reach beyond the axis",
+           ("weight_formats_test", "backends_test:*quantize*")),
     # --- ir: what the fused ops mean
     Mutant("ir/window", "ir/decompose.cpp",
            "scores = masked(m, scores, m.compare(Compare::gt, j, first));",

@@ -2,6 +2,7 @@
 #include "backends/cpu/lowering/cpu_backend.h"
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/device/quantized_linear.h"
 #include "backends/cpu/lowering/codegen.h"
 #include "backends/cpu/lowering/kernel_config.h"
 #include "backends/cpu/lowering/region_emitter.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/layout/choose_weight_layout.h"
+#include "passes/layout/quantize_weights.h"
 #include "passes/regions/form_regions.h"
 #include "passes/rewrite/locations.h"
 
@@ -37,14 +39,43 @@ std::vector<cpu::Tier> hostTiers() {
   return tiers;
 }
 
+// Why no kernel takes the layer, its weight packed or to be.
+std::string whyNotQuantized(QuantizedLinearOp op) {
+  auto dtype = [](Value v) { return *dtypeOf(tensorType(v).getElementType()); };
+  if (op.getZero() && dtype(op.getZero()) != dtype(op.getScale())) {
+    // Bytes are whole numbers that every dtype of scales holds.
+    const bool isByte = dtype(op.getZero()) == DType::I8 || dtype(op.getZero()) == DType::U8;
+    if (!isByte || op.getLayout() == WeightLayout::packed)
+      return "zero points are bytes, or have the dtype of the scales";
+  }
+  auto q = tensorType(op.getQ());
+  return cpu::whyNotQuantized(
+      {.weights = {dtype(op.getQ()), q.getDimSize(1), q.getDimSize(0), int64_t(op.getBlock())},
+       .dtype = dtype(op.getX()),
+       .scaleDType = dtype(op.getScale()),
+       .hasZero = bool(op.getZero()),
+       .activation = op.getActivation()});
+}
+
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
+
+  std::string whyNotWith(const BackendOptions& options) const override {
+    BackendOptions others = options;
+    others.weights = {};
+    return Backend::whyNotWith(others);
+  }
 
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       if (!isF32OrBf16(linear.getX())) return "packed weights are f32 or bf16";
       if (linear.getLayout() != WeightLayout::packed) return "the weight is computed at run time";
+    } else if (auto linear = dyn_cast<QuantizedLinearOp>(op)) {
+      if (std::string why = whyNotQuantized(linear); !why.empty()) return why;
+      if (linear.getLayout() != WeightLayout::packed) return "the weight is computed at run time";
+    } else if (isa<QuantizeOp, DequantizeOp>(op)) {
+      return "integers and floats meet in generated code";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       if (!isF32OrBf16(attention.getQ())) return "the attention kernel takes f32 and bf16";
       if (Value mask = attention.getMask())
@@ -67,6 +98,7 @@ class CpuBackend final : public Backend {
     auto merges = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
     auto pack = [](ModuleOp m) {
       chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
+      packQuantizedWeights(m, [](QuantizedLinearOp op) { return whyNotQuantized(op).empty(); });
     };
     return layoutSteps(options, merges, {"choose-weight-layout", pack},
                        [this](Operation* op) { return whyNot(op); });

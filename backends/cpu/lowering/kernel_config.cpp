@@ -2,6 +2,7 @@
 #include "backends/cpu/lowering/kernel_config.h"
 
 #include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/quantized_weights.h"
 #include "lathe/ir/types.h"
 
 using namespace mlir;
@@ -13,7 +14,15 @@ CallAttributes kernelConfig(Operation* op) {
   if (auto pack = dyn_cast<PackOp>(op)) {
     // Packed bytes are padded to whole panels and blocks: the buffer is larger than the type says.
     auto type = tensorType(pack.getY());
-    PackedShape shape{*dtypeOf(type.getElementType()), type.getDimSize(1), type.getDimSize(0)};
+    const DType dtype = *dtypeOf(type.getElementType());
+    if (!isFloat(dtype)) {
+      const QuantizedShape shape{dtype, type.getDimSize(1), type.getDimSize(0)};
+      CallAttributes config = attributesOf(b, PackConfig{true});
+      config.push_back(b.getNamedAttr(
+          kBuffer, b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns, shape.paddedK()})));
+      return config;
+    }
+    PackedShape shape{dtype, type.getDimSize(1), type.getDimSize(0)};
     CallAttributes config = attributesOf(b, PackConfig{pack.getSource() == WeightLayout::out_in});
     config.push_back(b.getNamedAttr(
         kBuffer,

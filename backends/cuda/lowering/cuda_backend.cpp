@@ -32,6 +32,7 @@ class CudaBackend final : public Backend {
   std::string whyNotWith(const BackendOptions& options) const override {
     BackendOptions others = options;
     others.target.clear();
+    others.weights = {};
     return Backend::whyNotWith(others);
   }
   std::string whyNot(Operation* op) const override {
@@ -47,6 +48,10 @@ class CudaBackend final : public Backend {
     } else if (isa<RopeAppendOp>(op)) {
       return "the rotation joins the projection, or is one kernel and the write into the cache "
              "another";
+    } else if (isa<QuantizedLinearOp>(op)) {
+      return "products take floats: integers are widened when weights are loaded";
+    } else if (isa<QuantizeOp, DequantizeOp>(op)) {
+      return "integers and floats meet in generated code";
     } else if (isa<PackOp>(op)) {
       return "weights stay row-major";
     } else if (!hasOwnKernel(op) && !isa<WeightOp>(op)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lathe/passes/pipeline.h"
+#include "lathe/passes/weight_formats.h"
 #include "lathe/runtime/program.h"
 
 namespace mlir {
@@ -25,6 +26,8 @@ struct BackendOptions {
   NumericsMode mode = NumericsMode::Relaxed;
   /// CompileOptions::target.
   std::string target = {};
+  /// CompileOptions::weights.
+  WeightFormats weights = {};
   /// If set: told the text of every generated kernel (CompileRecord::Code has the fields). Must not
   /// throw.
   std::function<void(std::string kernel, std::string tier, std::string language, std::string text)>
@@ -36,7 +39,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   /// Why it cannot compile with these options, or an empty string. Without an override it has
-  /// neither `float64` nor a `target`.
+  /// neither `float64` nor a
+  /// `target`, and takes weights as they are stored.
   virtual std::string whyNotWith(const BackendOptions& options) const;
   /// Why this op cannot run here, or an empty string. A "no" for a fused op expands it through its
   /// decomposition; for an elementary op it is an error of compilation.

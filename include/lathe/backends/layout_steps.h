@@ -12,11 +12,15 @@ namespace lathe {
 
 class LinearOp;
 
-/// Gains folded (fast mode only), sibling linears merged where `merges` says so, weights laid out
-/// by `weightLayout`, ops that `whyNot` declines expanded, weight-only arithmetic hoisted.
+/// Gains folded (fast mode only), sibling linears merged where `merges` says so, weights quantized
+/// as `options` say, weights laid out by `weightLayout`, ops that `whyNot` declines expanded,
+/// weight-only arithmetic hoisted.
 std::vector<Step> layoutSteps(const BackendOptions& options,
                               std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
                               Step weightLayout,
                               std::function<std::string(mlir::Operation*)> whyNot);
+
+/// Weights in the formats of the options: nothing where they stay as they are stored.
+std::vector<Step> quantizationSteps(const BackendOptions& options);
 
 }  // namespace lathe

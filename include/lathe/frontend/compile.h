@@ -8,6 +8,7 @@
 
 #include "lathe/frontend/graph.h"
 #include "lathe/passes/pipeline.h"
+#include "lathe/passes/weight_formats.h"
 #include "lathe/runtime/cost.h"
 #include "lathe/runtime/program.h"
 
@@ -26,6 +27,9 @@ struct CompileOptions {
   std::string saveIrDir = {};  ///< if set: N-STAGE.mlir files of every stage go there
   /// What rewrites may do to rounding and special values (docs/numerics.md).
   NumericsMode mode = NumericsMode::Relaxed;
+  /// In how many bits weights are held; other formats than the stored ones weaken the contract
+  /// `weight-precision`, which strict mode keeps.
+  WeightFormats weights = {};
 
   PatternsFor patterns = {};                   ///< fusions of the caller's, as builder patterns
   std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files

@@ -44,6 +44,7 @@ enum class Contract {
   Approximation,         ///< a value is the one that the graph defines, not one near it
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
+  WeightPrecision,       ///< a weight has the values that it is bound to
 };
 
 /// A row of the table: the contract's name in reports, what it means, and from which mode on it may

@@ -1,0 +1,61 @@
+// RUN: lathe-opt %s --lathe-quantize-weights=formats=int4 | FileCheck %s
+// RUN: lathe-opt %s --lathe-quantize-weights=formats=int8:32:asymmetric,head=stored,embedding=stored | FileCheck %s --check-prefix=ASYM
+// RUN: lathe-opt %s "--lathe-quantize-weights=formats=int4 packed=true" --lathe-hoist-weights | FileCheck %s --check-prefix=PACKED
+// RUN: lathe-opt %s --numerics=strict --lathe-quantize-weights=formats=int4 | FileCheck %s --check-prefix=STRICT
+// RUN: not lathe-opt %s --lathe-quantize-weights=formats=int5 2>&1 | FileCheck %s --check-prefix=BAD
+
+// BAD: weight format: expected stored, int8 or int4, got 'int5'
+
+// Blocks of 32 of a row of 80: the last one has 16.
+// CHECK-LABEL: func.func @layer
+// CHECK: lathe.pad %{{.*}} high [0, 16]
+// CHECK: %[[Q:.*]] = lathe.quantize %{{.*}}, %[[S:.*]] axis 1 block 32 to i4 : tensor<48x80xbf16>, tensor<48x3xbf16>
+// CHECK: lathe.quantized_linear %arg0, %[[Q]], %[[S]] block 32 bias %{{.*}} : tensor<2x80xbf16>, tensor<48x80xi4>, tensor<48x3xbf16>
+// ASYM-LABEL: func.func @layer
+// ASYM: lathe.quantize %{{.*}}, %{{.*}} zero %{{.*}} axis 1 block 32 to ui8
+// ASYM: lathe.quantized_linear %arg0, %{{.*}}, %{{.*}} zero %{{.*}} block 32
+// PACKED-LABEL: func.func @layer
+// PACKED-DAG: %[[Q:.*]] = lathe.weight "w:{{.*}}quantize.pack" : tensor<48x80xi4>
+// PACKED-DAG: %[[S:.*]] = lathe.weight "w:{{.*}}pack" : tensor<48x3xbf16>
+// PACKED: lathe.quantized_linear %arg0, %[[Q]], %[[S]] block 32 bias %{{.*}} layout packed
+// STRICT-LABEL: func.func @layer
+// STRICT-NOT: quantize
+// STRICT: lathe.linear
+func.func @layer(%x: tensor<2x80xbf16>) -> tensor<2x48xbf16> {
+  %w = lathe.weight "w" : tensor<48x80xbf16>
+  %b = lathe.weight "b" : tensor<48xbf16>
+  %y = lathe.linear %x, %w bias %b : tensor<2x80xbf16>, tensor<48x80xbf16> bias tensor<48xbf16>
+  return %y : tensor<2x48xbf16>
+}
+
+// A table of 64 rows, and a layer with as many outputs: the head. Both are int8 by rows.
+// CHECK-LABEL: func.func @tied
+// CHECK: %[[T:.*]] = lathe.quantize %{{.*}}, %[[S:.*]] axis 1 block 80 to i8 : tensor<64x80xf32>, tensor<64x1xf32>
+// CHECK-DAG: %[[Q:.*]] = lathe.gather %{{.*}}, %arg0 axis 0 : tensor<64x80xi8>
+// CHECK-DAG: %[[R:.*]] = lathe.gather %{{.*}}, %arg0 axis 0 : tensor<64x1xf32>
+// CHECK: lathe.dequantize %[[Q]], %[[R]] axis 1 block 80 to f32
+// CHECK: lathe.quantized_linear %{{.*}} block 80 : tensor<3x80xf32>, tensor<64x80xi8>, tensor<64x1xf32>
+// ASYM-LABEL: func.func @tied
+// ASYM-NOT: quantize
+// ASYM: lathe.embedding
+// ASYM: lathe.linear
+func.func @tied(%ids: tensor<3xi64>) -> tensor<3x64xf32> {
+  %t = lathe.weight "table" : tensor<64x80xf32>
+  %x = lathe.embedding %ids, %t : tensor<3xi64>, tensor<64x80xf32>
+  %y = lathe.linear %x, %t : tensor<3x80xf32>, tensor<64x80xf32>
+  return %y : tensor<3x64xf32>
+}
+
+// Weights of the run are as they come; those that the graph dequantizes are read as integers.
+// CHECK-LABEL: func.func @given
+// CHECK: lathe.linear %arg0, %arg1
+// CHECK: lathe.quantized_linear %arg0, %{{.*}}, %{{.*}} block 16 : tensor<2x32xf32>, tensor<8x32xi4>, tensor<8x2xf32>
+// CHECK-NOT: lathe.dequantize
+func.func @given(%x: tensor<2x32xf32>, %w: tensor<8x32xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %y = lathe.linear %x, %w : tensor<2x32xf32>, tensor<8x32xf32>
+  %q = lathe.weight "q" : tensor<8x32xi4>
+  %s = lathe.weight "s" : tensor<8x2xf32>
+  %d = lathe.dequantize %q, %s axis 1 block 16 to f32 : tensor<8x32xi4>, tensor<8x2xf32>
+  %z = lathe.linear %x, %d : tensor<2x32xf32>, tensor<8x32xf32>
+  return %y, %z : tensor<2x8xf32>, tensor<2x8xf32>
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights in few bits: what the words mean, how far they are from the stored ones, and that every
+// way through a model reads the same numbers.
+#include "lathe/passes/weight_formats.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/frontend/families/llama.h"
+#include "lathe/lathe.h"
+#include "tests/closeness.h"
+
+namespace lathe {
+namespace {
+
+using Bits = WeightFormat::Bits;
+
+std::string messageOf(std::string_view text) {
+  try {
+    parseWeightFormats(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(WeightFormats, AreReadAndWritten) {
+  EXPECT_FALSE(parseWeightFormats("stored").any());
+  EXPECT_EQ(parseWeightFormats("int8").linear, (WeightFormat{Bits::Int8}));
+  EXPECT_EQ(parseWeightFormats("int8").head, (WeightFormat{Bits::Int8}));
+  const WeightFormats four = parseWeightFormats("int4");
+  EXPECT_EQ(four.linear, (WeightFormat{Bits::Int4, 32}));
+  EXPECT_EQ(four.embedding, (WeightFormat{Bits::Int8}));
+  EXPECT_EQ(four.head, (WeightFormat{Bits::Int8}));
+  const WeightFormats all =
+      parseWeightFormats("int4:128:asymmetric,head=int4:channel,embedding=stored");
+  EXPECT_EQ(all.linear, (WeightFormat{Bits::Int4, 128, true}));
+  EXPECT_EQ(all.head, (WeightFormat{Bits::Int4, 0}));
+  EXPECT_EQ(all.embedding, WeightFormat());
+  for (const char* text :
+       {"stored", "int8:64", "int4:asymmetric", "int8,embedding=stored,head=int4"})
+    EXPECT_EQ(parseWeightFormats(textOf(parseWeightFormats(text))), parseWeightFormats(text));
+}
+
+TEST(WeightFormats, OthersAreErrorsThatNameThePart) {
+  EXPECT_NE(messageOf("int5").find("expected stored, int8 or int4, got 'int5'"), std::string::npos);
+  EXPECT_NE(messageOf("int8:33").find("got '33'"), std::string::npos);
+  EXPECT_NE(messageOf("int4:32:64").find("got '64'"), std::string::npos);
+  EXPECT_NE(messageOf("stored:32").find("nothing behind stored"), std::string::npos);
+  EXPECT_NE(messageOf("int4,norm=int8").find("got 'norm=int8'"), std::string::npos);
+  EXPECT_NE(messageOf("int4,embedding=int4").find("for the embedding"), std::string::npos);
+  EXPECT_NE(messageOf("").find("got ''"), std::string::npos);
+}
+
+LlamaConfig smallConfig(bool tied, int64_t hidden = 64) {
+  LlamaConfig config;
+  config.vocabSize = 100, config.hiddenSize = hidden, config.intermediateSize = 172;
+  config.layers = 2, config.heads = 4, config.kvHeads = 2, config.headDim = hidden / 4;
+  config.maxPositions = 128;
+  config.tieWordEmbeddings = tied;
+  return config;
+}
+
+Graph smallModel(bool tied, DType dtype, int64_t hidden = 64) {
+  return buildLlama(smallConfig(tied, hidden), {.dtype = dtype, .weightDType = DType::BF16});
+}
+
+std::shared_ptr<const Program> compiled(const Graph& g, const char* formats,
+                                        const char* backend = "cpu", bool float64 = false) {
+  return std::make_shared<const Program>(
+      compile(g, {.backend = backend, .float64 = float64, .weights = parseWeightFormats(formats)}));
+}
+
+// Logits of all positions of one sequence.
+Array logitsOf(const std::shared_ptr<const Program>& program, const Array& ids) {
+  Session session(program);
+  session.bindRandomWeights(5);
+  return session.run("forward", {{"input_ids", ids}}).at("logits");
+}
+
+Array someIds(int64_t count) {
+  Array ids(DType::I64, {1, count});
+  for (int64_t i = 0; i < count; ++i) ids.set(i, double((i * 37 + 11) % 100));
+  return ids;
+}
+
+double rootMeanSquare(const Array& a) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i) sum += a.at(i) * a.at(i);
+  return std::sqrt(sum / double(std::max<int64_t>(a.size(), 1)));
+}
+double distance(const Array& a, const Array& b) {
+  Array difference(DType::F64, a.shape());
+  for (int64_t i = 0; i < a.size(); ++i) difference.set(i, a.at(i) - b.at(i));
+  return rootMeanSquare(difference) / rootMeanSquare(b);
+}
+
+constexpr const char* kFormats[] = {"int8", "int8:32:asymmetric", "int4", "int4:64:asymmetric",
+                                    "int4:channel,embedding=stored,head=int4:32"};
+
+// The cpu backend computes what the interpreter does on the same integers, in float64. Rows of a
+// quantized embedding are rounded to the table's bf16, which float64 does not do.
+TEST(WeightFormats, CpuAgreesWithTheReference) {
+  const Array ids = someIds(9);
+  for (bool tied : {false, true}) {
+    const Graph g = smallModel(tied, DType::F32);
+    for (std::string formats : kFormats) {
+      SCOPED_TRACE(formats);
+      auto away = [&](const std::string& f) {
+        return distance(logitsOf(compiled(g, f.c_str()), ids),
+                        logitsOf(compiled(g, f.c_str(), "reference", true), ids));
+      };
+      EXPECT_LT(away(formats), 3e-3);
+      EXPECT_LT(away(formats.substr(0, formats.find(',')) + ",embedding=stored"), 2e-5);
+    }
+  }
+}
+
+// More bits and smaller groups are nearer to the stored weights, and none is them.
+TEST(WeightFormats, ComeNearTheStoredWeights) {
+  const Array ids = someIds(9);
+  const Graph g = smallModel(false, DType::F32);
+  const Array want = logitsOf(compiled(g, "stored"), ids);
+  const double eight = distance(logitsOf(compiled(g, "int8"), ids), want);
+  const double four = distance(logitsOf(compiled(g, "int4"), ids), want);
+  const double coarse = distance(logitsOf(compiled(g, "int4:channel"), ids), want);
+  EXPECT_GT(eight, 1e-4);
+  EXPECT_LT(eight, 0.02);
+  EXPECT_GT(four, 3 * eight);
+  EXPECT_LT(four, 0.2);
+  EXPECT_GT(coarse, four);
+}
+
+// One token at a time and all at once: kernels of one row and of many read the same integers.
+TEST(WeightFormats, DecodeEqualsPrefillAtEachPosition) {
+  const int64_t count = 12;
+  const Array ids = someIds(count);
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    const Graph g = smallModel(true, dtype);
+    for (const char* formats : kFormats) {
+      SCOPED_TRACE(formats);
+      auto program = compiled(g, formats);
+      const Array whole = logitsOf(program, ids);
+      const int64_t columns = whole.shape().back();
+      Session session(program);
+      session.bindRandomWeights(5);
+      session.setSymbol("cache", 16);
+      for (int64_t i = 0; i < count; ++i) {
+        Array id(DType::I64, {1, 1}), position(DType::I64, {1}), row(DType::F32, {columns});
+        id.set(0, ids.at(i));
+        position.set(0, double(i));
+        for (int64_t c = 0; c < columns; ++c) row.set(c, whole.at(i * columns + c));
+        const Array one =
+            session.run("decode", {{"input_ids", id}, {"positions", position}}).at("logits");
+        EXPECT_LT(distance(one, row), dtype == DType::F32 ? 1e-5 : 0.02) << "position " << i;
+      }
+    }
+  }
+}
+
+TEST(WeightFormats, StrictModeKeepsTheStoredOnes) {
+  const Graph g = smallModel(false, DType::F32);
+  try {
+    compile(g, {.mode = NumericsMode::Strict, .weights = parseWeightFormats("int8")});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+    EXPECT_NE(std::string(e.what()).find("strict mode keeps the contract 'weight-precision'"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(WeightFormats, TheRecordListsWhatTheyWeaken) {
+  CompileRecord record;
+  compile(smallModel(false, DType::F32),
+          {.weights = parseWeightFormats("int4"), .record = &record});
+  int linears = 0, embeddings = 0;
+  for (const CompileRecord::Rewrite& r : record.rewrites) {
+    if (r.step != "quantize-weights") continue;
+    EXPECT_EQ(r.weakened, std::vector<std::string>{"weight-precision"});
+    linears += r.what == "quantize-linear";
+    embeddings += r.what == "quantize-embedding";
+  }
+  const int entries = 3;                      // forward, prefill, decode
+  EXPECT_EQ(linears, entries * (2 * 4 + 1));  // qkv, o, gate and up, down of each layer; the head
+  EXPECT_EQ(embeddings, entries);
+}
+
+// What the program holds: half a byte an element and two for 32, the head and the embedding a byte.
+TEST(WeightFormats, WeightsTakeAsManyBitsAsTheySay) {
+  const Graph g = smallModel(false, DType::F32, 1024);
+  auto derived = [&](const char* formats) {
+    Session session(compiled(g, formats));
+    session.bindRandomWeights(5);
+    return double(session.memory().derived);
+  };
+  const double stored = derived("stored"), eight = derived("int8"), four = derived("int4");
+  EXPECT_LT(eight, 0.3 * stored);  // packed as f32
+  EXPECT_LT(four, 0.7 * eight);
+}
+
+}  // namespace
+}  // namespace lathe
