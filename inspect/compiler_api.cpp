@@ -29,6 +29,7 @@ CompileOptions optionsOf(const ModelRequest& r) {
   o.stopAfterRewrite = r.stopAfterRewrite;
   o.skipAttempt = r.skipAttempt;
   if (!r.mode.empty()) o.mode = parseNumericsMode(r.mode);
+  if (!r.weightFormats.empty()) o.weights = parseWeightFormats(r.weightFormats);
   o.patternFiles = r.patternFiles;
   o.plugins = r.plugins;
   o.passes = r.passes;

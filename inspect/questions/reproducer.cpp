@@ -216,6 +216,7 @@ static std::string flagsOf(const TrialOptions& trial) {
   const CompileOptions& c = trial.compile;
   std::string flags;
   if (c.mode != CompileOptions().mode) flags += " --mode " + std::string(nameOf(c.mode));
+  if (c.weights.any()) flags += " --weight-format " + textOf(c.weights);
   for (const std::string& file : c.patternFiles) flags += " --patterns " + shellWord(file);
   for (const std::string& file : c.plugins) flags += " --load-pass-plugin " + shellWord(file);
   if (!c.passes.empty()) flags += " --passes " + shellWord(c.passes);

@@ -74,6 +74,7 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
       Json item{
           {"stage", row.stage}, {"step", row.step}, {"rewrites", row.rewrites}, {"ran", row.ran}};
       if (row.ran) item["deviation"] = deviationJson(row.deviation);
+      if (row.changesWeights) item["changes_weights"] = true;
       if (!row.op.empty())
         item["first_diverging"] = {
             {"op", row.op}, {"at", row.at}, {"was", row.was}, {"was_at", row.wasAt}};
@@ -97,9 +98,10 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
     if (!row.was.empty() && row.was != row.op) first += " (was " + row.was + ")";
     fmt::print("{:<10} {:<21} {:>8}  {:<9} {:>9.3g} {:>9.3g} {:>9.3g}  {}\n", row.stage, row.step,
                row.rewrites,
-               d.identical ? "same bits"
-               : d.within  ? "inside"
-                           : "beyond",
+               row.changesWeights ? "weights"
+               : d.identical      ? "same bits"
+               : d.within         ? "inside"
+                                  : "beyond",
                d.absolute, d.relative, d.ulps, first);
     if (!d.within) fmt::print("{:>12}beyond the contract: {}\n", "", d.where);
   }

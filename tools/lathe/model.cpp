@@ -172,6 +172,9 @@ void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files) {
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
   parser.add_option("--mode", flags.mode,
                     "what fusions may change about rounding: strict, relaxed (default) or fast");
+  parser.add_option("--weight-format", flags.weightFormats,
+                    "bits of the weights: stored (default), int8 or int4, then :GROUP "
+                    "(channel, 32, 64, 128), :asymmetric, and ,embedding=FORMAT,head=FORMAT");
   parser
       .add_option("--patterns", flags.patternFiles,
                   "fusions from a PDL (.mlir) or PDLL (.pdll) file; may be repeated")
@@ -219,6 +222,7 @@ std::string flagsText(const CompileFlags& flags) {
   add("--backend", flags.backend);
   add("--dtype", flags.dtype);
   add("--mode", flags.mode);
+  add("--weight-format", flags.weightFormats);
   if (flags.layers) add("--layers", std::to_string(flags.layers));
   for (const std::string& file : flags.patternFiles) add("--patterns", file);
   for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
@@ -256,6 +260,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.stopAfterRewrite = flags.stopAfterRewrite;
   request.skipAttempt = flags.skipAttempt;
   request.mode = flags.mode;
+  request.weightFormats = flags.weightFormats;
   request.patternFiles = flags.patternFiles;
   request.plugins = flags.plugins;
   request.passes = flags.passes;
@@ -275,6 +280,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!flags.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
     const std::string compiled = " is a compiled program; give the model that it was compiled from";
     refuse(!flags.mode.empty(), "--mode", model, compiled);
+    refuse(!flags.weightFormats.empty(), "--weight-format", model, compiled);
     refuse(!flags.patternFiles.empty(), "--patterns", model, compiled);
     refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
     refuse(!flags.passes.empty(), "--passes", model, compiled);

@@ -57,12 +57,12 @@ struct CompileFlags {
   bool verify = false;  ///< the entry point that speculative decoding needs
   int64_t maxSeq = 0, layers = 0;
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
-  std::string mode, passes;
+  std::string mode, weightFormats, passes;
   std::vector<std::string> patternFiles, plugins, backendPlugins;
 };
 /// Adds --load-backend-plugin.
 void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
-/// Adds --mode, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
+/// Adds --mode, --weight-format, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 

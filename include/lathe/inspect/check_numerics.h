@@ -14,6 +14,9 @@ struct NumericsRow {
   size_t rewrites = 0;      ///< numbered rewrites of this step
   bool ran = false;     ///< false after the step that made kernel calls: only a backend runs them
   Deviation deviation;  ///< of all results, from those of the recorded graph
+  /// The step put weights in few bits in the place of the stored ones, as it was asked to: no
+  /// contract bounds what that changes, and later rows count from this one's results.
+  bool changesWeights = false;
   /// Where results first part from those after the step before: beyond the contract if `deviation`
   /// is, else by a bit. Empty if the step changed no bit, and in the backend's row.
   std::string op, at;

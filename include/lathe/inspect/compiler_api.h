@@ -31,7 +31,8 @@ struct ModelRequest {
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
 
   // What the user changes about the pipeline, as in CompileOptions.
-  std::string mode;  ///< "strict", "relaxed" or "fast"; empty for the default
+  std::string mode;           ///< "strict", "relaxed" or "fast"; empty for the default
+  std::string weightFormats;  ///< as parseWeightFormats reads them; empty: as they are stored
   std::vector<std::string> patternFiles, plugins;
   std::string passes;
   std::vector<std::string> backendPlugins;
