@@ -291,15 +291,16 @@ int generateVerb(const ArgumentList& arguments) {
   }
   options.drafter = drafter.get();
 
-  if (!flags.json) console().echo(prompt.text);
-  TokenWriter writer(tokenizer.has_value(), !flags.json);
-  Timing timing;
   Generator generator(session, limits);
+  if (flags.speculate) generator.requireVerify();
   if (!flags.loadCache.empty()) {
     const int64_t wanted = int64_t(prompt.ids.size()) + options.newTokens;
     generator.loadCache(flags.loadCache, std::min(wanted, generator.maxPositions()));
     options.resume = true;
   }
+  if (!flags.json) console().echo(prompt.text);
+  TokenWriter writer(tokenizer.has_value(), !flags.json);
+  Timing timing;
   const TextGeneration result = generate(generator, tokenizer, prompt, options, writer, timing);
   report(flags, prompt, result, timing, tokenizer.has_value());
   if (!flags.saveCache.empty()) generator.saveCache(flags.saveCache);

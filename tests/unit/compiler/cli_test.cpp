@@ -535,6 +535,71 @@ TEST_F(CliTest, GenerateEndsAtTheModelsLastPosition) {
                 "generate " + artifact() + " --ids " + ids + ",5,5,5 -n 1");
 }
 
+TEST_F(CliTest, GuessesDoNotChangeAGreedyText) {
+  const std::string words = "generate " + letters() + " -p hello -n 40 --ignore-eos --json";
+  const std::vector<int64_t> plain = intsOf(jsonOf(words).at("ids"));
+  for (const std::string& guesses :
+       {std::string(" --speculate 3"), " --speculate 5 --draft " + kModel}) {
+    JsonValue out = jsonOf(words + guesses);
+    EXPECT_EQ(intsOf(out.at("ids")), plain) << guesses;
+    EXPECT_GE(out.at("drafted").asInt(), out.at("accepted").asInt());
+  }
+  expectFailure(2, "no entry point 'verify', which speculative decoding needs; compile it with",
+                "generate " + artifact() + " --ids 1 -n 5 --speculate 2");
+  expectFailure(2, "--draft requires --speculate", "generate " + kModel + " --ids 1 --draft x");
+}
+
+TEST_F(CliTest, ABatchWritesWhatEachLineDoesAlone) {
+  std::ofstream(file("lines.txt")) << "hello\na\nlongerthanothers\n";
+  const std::string flags = " -n 9 --ignore-eos --json";
+  JsonValue texts =
+      jsonOf("generate " + letters() + " --batch " + file("lines.txt") + flags).at("texts");
+  ASSERT_EQ(texts.size(), 3u);
+  size_t line = 0;
+  for (std::string prompt : {"hello", "a", "longerthanothers"}) {
+    JsonValue alone = jsonOf("generate " + letters() + " -p '" + prompt + "'" + flags);
+    EXPECT_EQ(intsOf(texts.at(line).at("ids")), intsOf(alone.at("ids"))) << prompt;
+    EXPECT_EQ(texts.at(line++).at("text").asString(), alone.at("text").asString());
+  }
+  expectFailure(2, "--batch takes its prompts from the file",
+                "generate " + letters() + " -p a --batch " + file("lines.txt"));
+}
+
+TEST_F(CliTest, BeamsAreGivenBestFirst) {
+  const std::string words = "generate " + artifact() + " --ids 5,6,7 -n 8 --ignore-eos --json";
+  JsonValue beams = jsonOf(words + " --beams 3").at("beams");
+  ASSERT_EQ(beams.size(), 3u);
+  EXPECT_GE(beams.at(size_t(0)).at("score").asDouble(), beams.at(size_t(1)).at("score").asDouble());
+  EXPECT_EQ(intsOf(jsonOf(words + " --beams 1").at("beams").at(size_t(0)).at("ids")),
+            intsOf(jsonOf(words).at("ids")));
+  expectFailure(2, "--temp excludes --beams", words + " --beams 2 --temp 1");
+}
+
+TEST_F(CliTest, ASavedCacheGoesOn) {
+  const std::string model = "generate " + artifact() + " --ignore-eos --json --ids ";
+  const std::string cache = file("cache.bin");
+  JsonValue first = jsonOf(model + "5,6,7 -n 5 --save-cache " + cache);
+  std::string ids = "5,6,7";
+  for (int64_t id : intsOf(first.at("ids"))) ids += "," + std::to_string(id);
+  EXPECT_EQ(intsOf(jsonOf(model + ids + " -n 6 --load-cache " + cache).at("ids")),
+            intsOf(jsonOf(model + ids + " -n 6").at("ids")));
+  expectFailure(3, "tiny.lathe: ", model + "5 -n 2 --load-cache " + artifact());
+}
+
+TEST_F(CliTest, StopsAndLogProbabilitiesAreTold) {
+  const std::string words = "generate " + letters() + " -p hello -n 12 --ignore-eos --json";
+  JsonValue all = jsonOf(words + " --logprobs 2");
+  ASSERT_EQ(all.at("logprobs").size(), 12u);
+  JsonValue step = all.at("logprobs").at(size_t(0));
+  EXPECT_EQ(step.at("likeliest").size(), 2u);
+  EXPECT_EQ(step.at("likeliest").at(size_t(0)).at("id").asInt(), step.at("id").asInt());
+  EXPECT_LT(step.at("logprob").asDouble(), 0);
+  const std::string text = all.at("text").asString(), stop = text.substr(3, 2);
+  JsonValue cut = jsonOf(words + " --stop '" + stop + "'");
+  EXPECT_EQ(cut.at("text").asString(), text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut.at("stopped_by").asString(), "stop");
+}
+
 TEST_F(CliTest, BadPromptsAreToldPrecisely) {
   expectFailure(2, "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids",
                 "generate " + kModel);
