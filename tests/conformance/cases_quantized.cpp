@@ -93,6 +93,9 @@ Samples quantizedLinearSamples(DType d) {
       const std::string name = std::string(nameOf(from)) + "_block" + std::to_string(block);
       samples.push_back({name, inputs, record(false), true});
       samples.push_back({name + "_bias_residual", inputs, record(true), true});
+      // Products with small u8 cancel against what lies between them and the middle of their range;
+      // cpu_quantized_test bounds those by their magnitude.
+      if (from == DType::U8) continue;
       inputs[0].fill = Fill::Normal;
       samples.push_back({name + "_fractions", inputs, record(false)});
     }
