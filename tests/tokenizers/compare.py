@@ -291,8 +291,8 @@ def compare(name, tokenizer, program, folder, texts, pairs):
     return wrong
 
 
-def check_time(name, program, folder):
-    """Texts without a space: four times the text takes less than seven times as long."""
+def check_time(name, tokenizer, program, folder):
+    """Texts without a space: the same ids, and four times the text takes less than seven times as long."""
     alphabet = "abcdefghijklmnopqrstuvwxyz\u0430\u4e2d"
     wrong = 0
     for title, make in [("one letter", lambda n: "a" * n), ("letters", lambda n: "".join(
@@ -300,11 +300,13 @@ def check_time(name, program, folder):
             ("signs", lambda n: "#" * n)]:
         times = []
         for size in (1 << 18, 1 << 20):
-            _, seconds = ours(program, str(folder / f"{name}.json"), [make(size)], [None])
+            answers, seconds = ours(program, str(folder / f"{name}.json"), [make(size)], [None])
             times.append(seconds)
-        bad = times[1] > 7 * times[0] + 0.2
-        wrong += bad
-        print(f"{name}: {title}: {times[0]:.2f} s for 256 Ki characters, {times[1]:.2f} s for 1 Mi{': TOO SLOW' if bad else ''}")
+        slow = times[1] > 7 * times[0] + 0.2
+        differs = answers[0][0] != tokenizer.encode(make(size)).ids
+        wrong += slow + differs
+        print(f"{name}: {title}: {times[0]:.2f} s for 256 Ki characters, {times[1]:.2f} s for 1 Mi"
+              f"{': TOO SLOW' if slow else ''}{': OTHER IDS' if differs else ''}")
     return wrong
 
 
@@ -332,7 +334,7 @@ def main():
         tokenizer = Tokenizer.from_file(str(kept)) if kept.exists() else make()
         wrong += compare(name, tokenizer, flags.program, folder, texts, pairs)
         if not flags.no_time:
-            wrong += check_time(name, flags.program, folder)
+            wrong += check_time(name, tokenizer, flags.program, folder)
     return 1 if wrong else 0
 
 
