@@ -30,7 +30,7 @@ JsonValue configOf(const std::string& architecture) {
 }
 
 Array logitsOf(const std::string& architecture) {
-  Session session(compile(buildModel(configOf(architecture)), {.backend = "reference"}));
+  Session session(compile(buildFromConfig(configOf(architecture)), {.backend = "reference"}));
   session.bindRandomWeights(7);
   Array ids(DType::I64, {1, 5});
   for (int64_t i = 0; i < 5; ++i) ids.set(i, double(3 * i % 11));
@@ -39,7 +39,7 @@ Array logitsOf(const std::string& architecture) {
 
 TEST(RegisterFamily, AModelOfItsPartsIsLlama) {
   test::expectError(ErrorCode::Unsupported, "got \"MineForCausalLM\"",
-                    [] { buildModel(configOf("MineForCausalLM")); });
+                    [] { buildFromConfig(configOf("MineForCausalLM")); });
   registerFamily({"MineForCausalLM", "mine", ModelTask::Generate,
                   [](ConfigReader& config, const FamilyOptions& options) {
                     const DecoderConfig c = readDecoder(config, options);
@@ -60,7 +60,7 @@ TEST(RegisterFamily, TheLatestOfOneArchitectureCounts) {
                   }});
   // It leaves most fields unread.
   test::expectError(ErrorCode::Unsupported, "hidden_size: not supported by TwiceForCausalLM",
-                    [] { buildModel(configOf("TwiceForCausalLM")); });
+                    [] { buildFromConfig(configOf("TwiceForCausalLM")); });
 }
 
 }  // namespace
