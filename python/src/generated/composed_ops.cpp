@@ -235,8 +235,9 @@ void bindComposedOps(nb::module_& m) {
       nb::sig("def einsum(equation: str, operands: Sequence[Tensor]) -> Tensor"),
       "Einstein summation: einsum(\"bhqd,bhkd->bhqk\", {q, k}). Letters name axes; one that the "
       "result does not have is summed over. Without \"->\" the result has the letters that occur "
-      "once, in alphabetical order. Operands are contracted from the left. A letter twice in one "
-      "operand and \"...\" are errors (Unsupported).");
+      "once, in alphabetical order. A letter twice in one operand takes the diagonal. \"...\" "
+      "stands for the axes that are not named, in the result too: they are laid along each other "
+      "from the last one, and a size of 1 is repeated. Operands are contracted from the left.");
 }
 
 }  // namespace lathe::python

@@ -11,12 +11,14 @@
 #include "lathe/frontend/nn/embedding.h"
 #include "lathe/frontend/nn/feed_forward.h"
 #include "lathe/frontend/nn/linear.h"
+#include "lathe/frontend/nn/mixture.h"
 #include "lathe/frontend/nn/mlp.h"
 #include "lathe/frontend/nn/multi_head_attention.h"
 #include "lathe/frontend/nn/norms.h"
 #include "lathe/frontend/nn/positions.h"
 #include "lathe/frontend/nn/relative_positions.h"
 #include "lathe/frontend/nn/rope.h"
+#include "lathe/frontend/nn/rope_scaling.h"
 #include "lathe/frontend/nn/self_attention.h"
 #include "lathe/frontend/nn/softmax.h"
 #include "lathe/frontend/nn/tiled_attention.h"
@@ -55,14 +57,15 @@ struct Words<nn::SelfAttentionOptions::Projections> {
   static constexpr std::pair<const char*, nn::SelfAttentionOptions::Projections> all[] = {
       {"separate", nn::SelfAttentionOptions::Projections::Separate},
       {"fused", nn::SelfAttentionOptions::Projections::Fused},
-      {"fused_odd_view", nn::SelfAttentionOptions::Projections::FusedOddView}};
+      {"fused_odd_view", nn::SelfAttentionOptions::Projections::FusedOddView},
+      {"fused_by_head", nn::SelfAttentionOptions::Projections::FusedByHead}};
 };
 template <>
-struct Words<nn::RopeScalingOptions::Type> {
-  static constexpr std::pair<const char*, nn::RopeScalingOptions::Type> all[] = {
-      {"default", nn::RopeScalingOptions::Type::Default},
-      {"linear", nn::RopeScalingOptions::Type::Linear},
-      {"llama3", nn::RopeScalingOptions::Type::Llama3}};
+struct Words<nn::SelfAttentionOptions::QkNorm> {
+  static constexpr std::pair<const char*, nn::SelfAttentionOptions::QkNorm> all[] = {
+      {"none", nn::SelfAttentionOptions::QkNorm::None},
+      {"head", nn::SelfAttentionOptions::QkNorm::Head},
+      {"projection", nn::SelfAttentionOptions::QkNorm::Projection}};
 };
 template <>
 struct Words<nn::RopeOptions::Frequencies> {
@@ -70,6 +73,16 @@ struct Words<nn::RopeOptions::Frequencies> {
       {"reciprocal", nn::RopeOptions::Frequencies::Reciprocal},
       {"negative_power", nn::RopeOptions::Frequencies::NegativePower},
       {"divide", nn::RopeOptions::Frequencies::Divide}};
+};
+template <>
+struct Words<nn::RopeScalingOptions::Type> {
+  static constexpr std::pair<const char*, nn::RopeScalingOptions::Type> all[] = {
+      {"default", nn::RopeScalingOptions::Type::Default},
+      {"linear", nn::RopeScalingOptions::Type::Linear},
+      {"dynamic", nn::RopeScalingOptions::Type::Dynamic},
+      {"yarn", nn::RopeScalingOptions::Type::Yarn},
+      {"llama3", nn::RopeScalingOptions::Type::Llama3},
+      {"long_rope", nn::RopeScalingOptions::Type::LongRope}};
 };
 
 void bindModules(nb::module_& m) {
@@ -178,9 +191,10 @@ void bindModules(nb::module_& m) {
             new (self) nn::NormOptions(optionsFrom<nn::NormOptions>(options));
           },
           nb::arg("options"),
-          nb::sig("def __init__(self, *, eps: float = 1e-5, mean: str = 'mean', form: str = "
-                  "'rsqrt', rounding: str = 'before_gain', gain_name: str = 'weight', "
-                  "weight_dtype: DTypeLike | None = None, use_fused: bool = False) -> None"))
+          nb::sig(
+              "def __init__(self, *, eps: float = 1e-5, mean: str = 'mean', form: str = 'rsqrt', "
+              "rounding: str = 'before_gain', unit_offset: bool = False, gain_name: str = "
+              "'weight', weight_dtype: DTypeLike | None = None, use_fused: bool = False) -> None"))
       .def_rw("eps", &nn::NormOptions::eps)
       .def_prop_rw(
           "mean", [](const nn::NormOptions& o) { return wordOf(o.mean); },
@@ -199,6 +213,8 @@ void bindModules(nb::module_& m) {
           },
           "`before_gain`: the normalized value is rounded to x's dtype, then multiplied; "
           "`after_gain`: multiplied in f32, then rounded.")
+      .def_rw("unit_offset", &nn::NormOptions::unitOffset,
+              "The gain is 1 + weight: checkpoints of Gemma hold what it differs from 1 by.")
       .def_rw("gain_name", &nn::NormOptions::gainName)
       .def_prop_rw(
           "weight_dtype",
@@ -209,7 +225,8 @@ void bindModules(nb::module_& m) {
           nb::for_setter(nb::arg("value").none()),
           "what the checkpoint holds; x's dtype unless given")
       .def_rw("use_fused", &nn::NormOptions::useFused, "records the op `rms_norm`")
-      .def_static("llama", &nn::NormOptions::llama, "");
+      .def_static("llama", &nn::NormOptions::llama, "")
+      .def_static("gemma", &nn::NormOptions::gemma, "");
   nb::class_<nn::RMSNorm, nn::Module>(
       m, "RMSNorm",
       "x / sqrt(mean(x^2) + eps) * gain over the last axis. Zhang and Sennrich, \"Root Mean Square "
@@ -222,10 +239,11 @@ void bindModules(nb::module_& m) {
                 nn::RMSNorm(graph, path, size, optionsFrom<nn::NormOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("size"), nb::arg("options"),
-          nb::sig("def __init__(self, graph: Graph, path: str, size: int, *, eps: float = 1e-5, "
-                  "mean: str = 'mean', form: str = 'rsqrt', rounding: str = 'before_gain', "
-                  "gain_name: str = 'weight', weight_dtype: DTypeLike | None = None, use_fused: "
-                  "bool = False, options: NormOptions | None = None) -> None"))
+          nb::sig(
+              "def __init__(self, graph: Graph, path: str, size: int, *, eps: float = 1e-5, mean: "
+              "str = 'mean', form: str = 'rsqrt', rounding: str = 'before_gain', unit_offset: bool "
+              "= False, gain_name: str = 'weight', weight_dtype: DTypeLike | None = None, "
+              "use_fused: bool = False, options: NormOptions | None = None) -> None"))
       .def(
           "__call__", [](const nn::RMSNorm& o, const Tensor& x) { return o(x, here()); },
           nb::arg("x"), nb::sig("def __call__(self, x: Tensor) -> Tensor"));
@@ -363,12 +381,16 @@ void bindModules(nb::module_& m) {
             new (self) nn::SwiGLUOptions(optionsFrom<nn::SwiGLUOptions>(options));
           },
           nb::arg("options"),
-          nb::sig("def __init__(self, *, gate: str = 'gate_proj', up: str = 'up_proj', down: str = "
-                  "'down_proj', bias: bool = False, activation: str = 'silu', sigmoid: str = 'op', "
-                  "linear: LinearOptions = ..., use_fused: bool = False) -> None"))
+          nb::sig(
+              "def __init__(self, *, gate: str = 'gate_proj', up: str = 'up_proj', down: str = "
+              "'down_proj', gate_up: str = ..., bias: bool = False, activation: str = 'silu', "
+              "sigmoid: str = 'op', linear: LinearOptions = ..., use_fused: bool = False) -> None"))
       .def_rw("gate", &nn::SwiGLUOptions::gate)
       .def_rw("up", &nn::SwiGLUOptions::up)
       .def_rw("down", &nn::SwiGLUOptions::down)
+      .def_rw("gate_up", &nn::SwiGLUOptions::gateUp,
+              "Of one weight [2 dHidden, dModel] that makes both, the gate's rows first; empty: "
+              "two weights.")
       .def_rw("bias", &nn::SwiGLUOptions::bias)
       .def_prop_rw(
           "activation",
@@ -397,13 +419,55 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("d_model"), nb::arg("d_hidden"),
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, d_model: int, d_hidden: int, *, gate: "
-              "str = 'gate_proj', up: str = 'up_proj', down: str = 'down_proj', bias: bool = "
-              "False, activation: str = 'silu', sigmoid: str = 'op', linear: LinearOptions = ..., "
-              "use_fused: bool = False, options: SwiGLUOptions | None = None) -> None"))
+          nb::sig("def __init__(self, graph: Graph, path: str, d_model: int, d_hidden: int, *, "
+                  "gate: str = 'gate_proj', up: str = 'up_proj', down: str = 'down_proj', gate_up: "
+                  "str = ..., bias: bool = False, activation: str = 'silu', sigmoid: str = 'op', "
+                  "linear: LinearOptions = ..., use_fused: bool = False, options: SwiGLUOptions | "
+                  "None = None) -> None"))
       .def(
           "__call__", [](const nn::SwiGLU& o, const Tensor& x) { return o(x, here()); },
+          nb::arg("x"), nb::sig("def __call__(self, x: Tensor) -> Tensor"));
+  nb::class_<nn::MixtureOptions>(m, "MixtureOptions", "")
+      .def(
+          "__init__",
+          [](nn::MixtureOptions* self, const nb::kwargs& options) {
+            new (self) nn::MixtureOptions(optionsFrom<nn::MixtureOptions>(options));
+          },
+          nb::arg("options"),
+          nb::sig("def __init__(self, *, d_model: int = 0, d_hidden: int = 0, experts: int = 0, "
+                  "chosen: int = 0, normalize: bool = True, router: str = 'gate', expert: str = "
+                  "'experts', mlp: SwiGLUOptions = ...) -> None"))
+      .def_rw("d_model", &nn::MixtureOptions::dModel)
+      .def_rw("d_hidden", &nn::MixtureOptions::dHidden)
+      .def_rw("experts", &nn::MixtureOptions::experts,
+              "how many there are, and how many a token takes")
+      .def_rw("chosen", &nn::MixtureOptions::chosen,
+              "how many there are, and how many a token takes")
+      .def_rw("normalize", &nn::MixtureOptions::normalize,
+              "the shares of the chosen ones add up to 1")
+      .def_rw("router", &nn::MixtureOptions::router, "Linear [experts, dModel] without bias")
+      .def_rw("expert", &nn::MixtureOptions::expert, "followed by the expert's number")
+      .def_rw("mlp", &nn::MixtureOptions::mlp,
+              "Names of an expert's three weights, its activation and their dtype.");
+  nb::class_<nn::Mixture, nn::Module>(
+      m, "Mixture",
+      "sum over the chosen experts of share * mlp(x): [batch, seq, dModel] in and out. Shares are "
+      "the softmax of the router's scores, in f32. A step of one token per sequence reads the rows "
+      "of its chosen experts alone; longer inputs compute every expert and give those that were "
+      "not chosen a share of 0, which costs experts / chosen times the work and needs no copies of "
+      "weights.")
+      .def(
+          "__init__",
+          [](nn::Mixture* self, Graph& graph, const std::string& path, const nb::kwargs& options) {
+            new (self) nn::Mixture(graph, path, optionsFrom<nn::MixtureOptions>(options), here());
+          },
+          nb::arg("graph"), nb::arg("path"), nb::arg("options"),
+          nb::sig("def __init__(self, graph: Graph, path: str, *, d_model: int = 0, d_hidden: int "
+                  "= 0, experts: int = 0, chosen: int = 0, normalize: bool = True, router: str = "
+                  "'gate', expert: str = 'experts', mlp: SwiGLUOptions = ..., options: "
+                  "MixtureOptions | None = None) -> None"))
+      .def(
+          "__call__", [](const nn::Mixture& o, const Tensor& x) { return o(x, here()); },
           nb::arg("x"), nb::sig("def __call__(self, x: Tensor) -> Tensor"));
   nb::class_<nn::AttentionOptions>(m, "AttentionOptions", "")
       .def(
@@ -412,10 +476,10 @@ void bindModules(nb::module_& m) {
             new (self) nn::AttentionOptions(optionsFrom<nn::AttentionOptions>(options));
           },
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, *, mask: Tensor = ..., bias: Tensor = ..., causal: bool = False, "
-              "positions: Tensor = ..., scale_form: str = 'divide', scale: float | None = None, "
-              "masked_row: str = 'nan', mask_fill: float = ..., use_fused: bool = False) -> None"))
+          nb::sig("def __init__(self, *, mask: Tensor = ..., bias: Tensor = ..., causal: bool = "
+                  "False, positions: Tensor = ..., window: int = 0, softcap: float = 0, "
+                  "scale_form: str = 'divide', scale: float | None = None, masked_row: str = "
+                  "'nan', mask_fill: float = ..., use_fused: bool = False) -> None"))
       .def_prop_rw(
           "mask",
           [](const nn::AttentionOptions& o) -> nb::object {
@@ -449,6 +513,12 @@ void bindModules(nb::module_& m) {
           },
           nb::for_setter(nb::arg("value").none()),
           "Integers [batch]: query i sees keys 0..positions[batch] + i. Excludes `causal`.")
+      .def_rw("window", &nn::AttentionOptions::window,
+              "If positive, a query sees that many keys at most: its own and those before it. It "
+              "goes with `causal` or `positions`. A cache may hold more keys than that; the others "
+              "are skipped.")
+      .def_rw("softcap", &nn::AttentionOptions::softcap,
+              "If positive, c: scaled scores s become c tanh(s / c), before any mask (Gemma 2).")
       .def_prop_rw(
           "scale_form", [](const nn::AttentionOptions& o) { return wordOf(o.scaleForm); },
           [](nn::AttentionOptions& o, nb::handle value) {
@@ -490,6 +560,19 @@ void bindModules(nb::module_& m) {
       "Bool [batch, 1, queries, keys] (or [batch, queries, keys] for rank 3): true where key <= "
       "positions[batch] + query.");
   m.def(
+      "window_mask",
+      [](const Tensor& like, const Tensor& positions, nb::handle queries, nb::handle keys,
+         int64_t window, int64_t rank) {
+        return nn::windowMask(like, positions, dimFrom(queries), dimFrom(keys), window, rank,
+                              here());
+      },
+      nb::arg("like"), nb::arg("positions"), nb::arg("queries"), nb::arg("keys"), nb::arg("window"),
+      nb::arg("rank") = 4,
+      nb::sig("def window_mask(like: Tensor, positions: Tensor, queries: DimLike, keys: DimLike, "
+              "window: int, rank: int = 4) -> Tensor"),
+      "Bool, in the shapes of the two above: true where key > query - window, or > positions + "
+      "query - window. `positions` may be empty.");
+  m.def(
       "split_heads",
       [](const Tensor& x, int64_t heads) { return nn::splitHeads(x, heads, here()); }, nb::arg("x"),
       nb::arg("heads"), nb::sig("def split_heads(x: Tensor, heads: int) -> Tensor"),
@@ -506,9 +589,10 @@ void bindModules(nb::module_& m) {
       },
       nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("options"),
       nb::sig("def attention(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor = ..., bias: Tensor "
-              "= ..., causal: bool = False, positions: Tensor = ..., scale_form: str = 'divide', "
-              "scale: float | None = None, masked_row: str = 'nan', mask_fill: float = ..., "
-              "use_fused: bool = False, options: AttentionOptions | None = None) -> Tensor"),
+              "= ..., causal: bool = False, positions: Tensor = ..., window: int = 0, softcap: "
+              "float = 0, scale_form: str = 'divide', scale: float | None = None, masked_row: str "
+              "= 'nan', mask_fill: float = ..., use_fused: bool = False, options: AttentionOptions "
+              "| None = None) -> Tensor"),
       "softmax(scale * q k^T + bias + mask) v in q's dtype. q [batch, heads, s, d], k [batch, "
       "groups, t, d], v [batch, groups, t, e] -> [batch, heads, s, e], where groups divides heads "
       "and head i reads group i / (heads / groups); the rank-3 form leaves the heads out. Scale, "
@@ -540,16 +624,18 @@ void bindModules(nb::module_& m) {
                 nn::MultiHeadAttentionOptions(optionsFrom<nn::MultiHeadAttentionOptions>(options));
           },
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, *, d_model: int = 0, heads: int = 0, fused_projection: bool = "
-              "False, bias: bool = True, relative_distance: int = 0, linear: LinearOptions = ..., "
-              "attention: AttentionOptions = ..., names: MultiHeadAttentionNames = ...) -> None"))
+          nb::sig("def __init__(self, *, d_model: int = 0, heads: int = 0, fused_projection: bool "
+                  "= False, bias: bool = True, qkv_bias: bool | None = None, relative_distance: "
+                  "int = 0, linear: LinearOptions = ..., attention: AttentionOptions = ..., names: "
+                  "MultiHeadAttentionNames = ...) -> None"))
       .def_rw("d_model", &nn::MultiHeadAttentionOptions::dModel)
       .def_rw("heads", &nn::MultiHeadAttentionOptions::heads, "divides dModel")
       .def_rw("fused_projection", &nn::MultiHeadAttentionOptions::fusedProjection,
               "One weight [3 dModel, dModel]: its rows are those of q, then k, then v. Only for "
               "attention of one tensor to itself.")
       .def_rw("bias", &nn::MultiHeadAttentionOptions::bias)
+      .def_rw("qkv_bias", &nn::MultiHeadAttentionOptions::qkvBias,
+              "of q, k and v; `bias` unless given")
       .def_rw("relative_distance", &nn::MultiHeadAttentionOptions::relativeDistance,
               "If positive, Shaw's vectors of clipped distances are added to the keys.")
       .def_rw("linear", &nn::MultiHeadAttentionOptions::linear,
@@ -569,10 +655,10 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("options"),
           nb::sig("def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = "
-                  "0, fused_projection: bool = False, bias: bool = True, relative_distance: int = "
-                  "0, linear: LinearOptions = ..., attention: AttentionOptions = ..., names: "
-                  "MultiHeadAttentionNames = ..., options: MultiHeadAttentionOptions | None = "
-                  "None) -> None"))
+                  "0, fused_projection: bool = False, bias: bool = True, qkv_bias: bool | None = "
+                  "None, relative_distance: int = 0, linear: LinearOptions = ..., attention: "
+                  "AttentionOptions = ..., names: MultiHeadAttentionNames = ..., options: "
+                  "MultiHeadAttentionOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::MultiHeadAttention& o, const Tensor& x, const std::optional<Tensor>& mask) {
@@ -603,12 +689,15 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("options"),
           nb::sig("def __init__(self, *, q: str = 'q_proj', k: str = 'k_proj', v: str = 'v_proj', "
-                  "o: str = 'o_proj', qkv: str = 'qkv') -> None"))
+                  "o: str = 'o_proj', qkv: str = 'qkv', q_norm: str = 'q_norm', k_norm: str = "
+                  "'k_norm') -> None"))
       .def_rw("q", &nn::SelfAttentionNames::q)
       .def_rw("k", &nn::SelfAttentionNames::k)
       .def_rw("v", &nn::SelfAttentionNames::v)
       .def_rw("o", &nn::SelfAttentionNames::o)
-      .def_rw("qkv", &nn::SelfAttentionNames::qkv, "where one weight makes all three");
+      .def_rw("qkv", &nn::SelfAttentionNames::qkv, "where one weight makes all three")
+      .def_rw("q_norm", &nn::SelfAttentionNames::qNorm)
+      .def_rw("k_norm", &nn::SelfAttentionNames::kNorm);
   nb::class_<nn::SelfAttentionOptions>(m, "SelfAttentionOptions", "")
       .def(
           "__init__",
@@ -616,11 +705,12 @@ void bindModules(nb::module_& m) {
             new (self) nn::SelfAttentionOptions(optionsFrom<nn::SelfAttentionOptions>(options));
           },
           nb::arg("options"),
-          nb::sig("def __init__(self, *, d_model: int = 0, heads: int = 0, kv_heads: int = 0, "
-                  "head_dim: int = 0, projections: str = 'separate', qkv_bias: bool = False, "
-                  "output_bias: bool = False, apply_output: bool = True, rope: "
-                  "optional<RopeOptions | None = None, linear: LinearOptions = ..., attention: "
-                  "AttentionOptions = ..., names: SelfAttentionNames = ...) -> None"))
+          nb::sig(
+              "def __init__(self, *, d_model: int = 0, heads: int = 0, kv_heads: int = 0, "
+              "head_dim: int = 0, projections: str = 'separate', qk_norm: str = 'none', norm: "
+              "NormOptions = ..., qkv_bias: bool = False, output_bias: bool = False, apply_output: "
+              "bool = True, rope: optional<RopeOptions | None = None, linear: LinearOptions = ..., "
+              "attention: AttentionOptions = ..., names: SelfAttentionNames = ...) -> None"))
       .def_rw("d_model", &nn::SelfAttentionOptions::dModel)
       .def_rw("heads", &nn::SelfAttentionOptions::heads)
       .def_rw("kv_heads", &nn::SelfAttentionOptions::kvHeads, "divides heads; 0: heads")
@@ -630,6 +720,12 @@ void bindModules(nb::module_& m) {
           [](nn::SelfAttentionOptions& o, nb::handle value) {
             o.projections = wordFrom<nn::SelfAttentionOptions::Projections>(value);
           })
+      .def_prop_rw(
+          "qk_norm", [](const nn::SelfAttentionOptions& o) { return wordOf(o.qkNorm); },
+          [](nn::SelfAttentionOptions& o, nb::handle value) {
+            o.qkNorm = wordFrom<nn::SelfAttentionOptions::QkNorm>(value);
+          })
+      .def_rw("norm", &nn::SelfAttentionOptions::norm, "of `qk_norm`")
       .def_rw("qkv_bias", &nn::SelfAttentionOptions::qkvBias)
       .def_rw("output_bias", &nn::SelfAttentionOptions::outputBias)
       .def_rw("apply_output", &nn::SelfAttentionOptions::applyOutput,
@@ -686,12 +782,13 @@ void bindModules(nb::module_& m) {
                 graph, path, optionsFrom<nn::SelfAttentionOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig("def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = "
-                  "0, kv_heads: int = 0, head_dim: int = 0, projections: str = 'separate', "
-                  "qkv_bias: bool = False, output_bias: bool = False, apply_output: bool = True, "
-                  "rope: optional<RopeOptions | None = None, linear: LinearOptions = ..., "
-                  "attention: AttentionOptions = ..., names: SelfAttentionNames = ..., options: "
-                  "SelfAttentionOptions | None = None) -> None"))
+          nb::sig(
+              "def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = 0, "
+              "kv_heads: int = 0, head_dim: int = 0, projections: str = 'separate', qk_norm: str = "
+              "'none', norm: NormOptions = ..., qkv_bias: bool = False, output_bias: bool = False, "
+              "apply_output: bool = True, rope: optional<RopeOptions | None = None, linear: "
+              "LinearOptions = ..., attention: AttentionOptions = ..., names: SelfAttentionNames = "
+              "..., options: SelfAttentionOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::CausalSelfAttention& o, const Tensor& x,
@@ -735,26 +832,6 @@ void bindModules(nb::module_& m) {
       nb::arg("positions"), nb::arg("seq"),
       nb::sig("def token_positions(positions: Tensor, seq: DimLike) -> Tensor"),
       "integers i64 [batch, seq]: positions[b] + 0, 1, 2, ...");
-  nb::class_<nn::RopeScalingOptions>(m, "RopeScalingOptions",
-                                     "Stretches a model beyond the length that it was trained for.")
-      .def(
-          "__init__",
-          [](nn::RopeScalingOptions* self, const nb::kwargs& options) {
-            new (self) nn::RopeScalingOptions(optionsFrom<nn::RopeScalingOptions>(options));
-          },
-          nb::arg("options"),
-          nb::sig("def __init__(self, *, type: str = 'default', factor: float = 1, "
-                  "low_freq_factor: float = 1, high_freq_factor: float = 4, "
-                  "original_max_positions: int = 8192) -> None"))
-      .def_prop_rw(
-          "type", [](const nn::RopeScalingOptions& o) { return wordOf(o.type); },
-          [](nn::RopeScalingOptions& o, nb::handle value) {
-            o.type = wordFrom<nn::RopeScalingOptions::Type>(value);
-          })
-      .def_rw("factor", &nn::RopeScalingOptions::factor)
-      .def_rw("low_freq_factor", &nn::RopeScalingOptions::lowFreqFactor)
-      .def_rw("high_freq_factor", &nn::RopeScalingOptions::highFreqFactor)
-      .def_rw("original_max_positions", &nn::RopeScalingOptions::originalMaxPositions);
   nb::class_<nn::RopeOptions>(m, "RopeOptions", "")
       .def(
           "__init__",
@@ -762,11 +839,14 @@ void bindModules(nb::module_& m) {
             new (self) nn::RopeOptions(optionsFrom<nn::RopeOptions>(options));
           },
           nb::arg("options"),
-          nb::sig("def __init__(self, *, head_dim: int = 0, max_positions: int = 2048, theta: "
-                  "float = 10000, pairing: str = 'half', frequencies: str = 'reciprocal', scaling: "
-                  "RopeScalingOptions = ..., tables_in_dtype: bool = False, use_fused: bool = "
-                  "False) -> None"))
-      .def_rw("head_dim", &nn::RopeOptions::headDim, "d: even")
+          nb::sig("def __init__(self, *, head_dim: int = 0, rotary_dim: int = 0, max_positions: "
+                  "int = 2048, theta: float = 10000, pairing: str = 'half', frequencies: str = "
+                  "'reciprocal', scaling: RopeScalingOptions = ..., tables_in_dtype: bool = False, "
+                  "use_fused: bool = False) -> None"))
+      .def_rw("head_dim", &nn::RopeOptions::headDim)
+      .def_rw("rotary_dim", &nn::RopeOptions::rotaryDim,
+              "d, even: the first elements of a head that are rotated, the others stay; 0: all of "
+              "them.")
       .def_rw("max_positions", &nn::RopeOptions::maxPositions,
               "rows of the table; a position at or past it is an error at run time")
       .def_rw("theta", &nn::RopeOptions::theta)
@@ -792,12 +872,12 @@ void bindModules(nb::module_& m) {
         return nn::ropeFrequencies(optionsFrom<nn::RopeOptions>(options), here());
       },
       nb::arg("options"),
-      nb::sig("def rope_frequencies(*, head_dim: int = 0, max_positions: int = 2048, theta: float "
-              "= 10000, pairing: str = 'half', frequencies: str = 'reciprocal', scaling: "
-              "RopeScalingOptions = ..., tables_in_dtype: bool = False, use_fused: bool = False, "
-              "options: RopeOptions | None = None) -> list[float]"),
+      nb::sig("def rope_frequencies(*, head_dim: int = 0, rotary_dim: int = 0, max_positions: int "
+              "= 2048, theta: float = 10000, pairing: str = 'half', frequencies: str = "
+              "'reciprocal', scaling: RopeScalingOptions = ..., tables_in_dtype: bool = False, "
+              "use_fused: bool = False, options: RopeOptions | None = None) -> list[float]"),
       "The d/2 numbers that positions are multiplied with (for Frequencies::Divide: divided by), "
-      "in the f32 arithmetic of PyTorch.");
+      "in the f32 arithmetic of PyTorch. Of a dynamic scaling those of a short call.");
   nb::class_<nn::RopeAngles>(
       m, "RopeAngles", "Cosines and sines at given positions: f32 [seq, d/2] or [batch, seq, d/2].")
       .def(
@@ -830,11 +910,11 @@ void bindModules(nb::module_& m) {
             new (self) nn::RoPE(graph, path, optionsFrom<nn::RopeOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, *, head_dim: int = 0, max_positions: "
-              "int = 2048, theta: float = 10000, pairing: str = 'half', frequencies: str = "
-              "'reciprocal', scaling: RopeScalingOptions = ..., tables_in_dtype: bool = False, "
-              "use_fused: bool = False, options: RopeOptions | None = None) -> None"),
+          nb::sig("def __init__(self, graph: Graph, path: str, *, head_dim: int = 0, rotary_dim: "
+                  "int = 0, max_positions: int = 2048, theta: float = 10000, pairing: str = "
+                  "'half', frequencies: str = 'reciprocal', scaling: RopeScalingOptions = ..., "
+                  "tables_in_dtype: bool = False, use_fused: bool = False, options: RopeOptions | "
+                  "None = None) -> None"),
           "Raises Error(InvalidArgument) for an odd head size or a scaling without meaning.")
       .def(
           "angles",
@@ -848,7 +928,7 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("x"), nb::arg("angles"),
           nb::sig("def __call__(self, x: Tensor, angles: RopeAngles) -> Tensor"),
-          "x [batch, heads, seq, d] or [batch, seq, d], in x's shape and dtype.")
+          "x [batch, heads, seq, headDim] or [batch, seq, headDim], in x's shape and dtype.")
       .def(
           "__call__",
           [](const nn::RoPE& o, const Tensor& x, const Tensor& positions) {
@@ -856,6 +936,104 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("x"), nb::arg("positions"),
           nb::sig("def __call__(self, x: Tensor, positions: Tensor) -> Tensor"));
+  nb::class_<nn::RopeScalingOptions>(m, "RopeScalingOptions", "")
+      .def(
+          "__init__",
+          [](nn::RopeScalingOptions* self, const nb::kwargs& options) {
+            new (self) nn::RopeScalingOptions(optionsFrom<nn::RopeScalingOptions>(options));
+          },
+          nb::arg("options"),
+          nb::sig("def __init__(self, *, type: str = 'default', factor: float = 1, "
+                  "low_freq_factor: float = 1, high_freq_factor: float = 4, "
+                  "original_max_positions: int = 8192, beta_fast: float = 32, beta_slow: float = "
+                  "1, truncate: bool = True, short_factor: vector<double = ..., long_factor: "
+                  "vector<double = ..., attention_factor: float = 1) -> None"))
+      .def_prop_rw(
+          "type", [](const nn::RopeScalingOptions& o) { return wordOf(o.type); },
+          [](nn::RopeScalingOptions& o, nb::handle value) {
+            o.type = wordFrom<nn::RopeScalingOptions::Type>(value);
+          })
+      .def_rw("factor", &nn::RopeScalingOptions::factor)
+      .def_rw("low_freq_factor", &nn::RopeScalingOptions::lowFreqFactor, "Llama3")
+      .def_rw("high_freq_factor", &nn::RopeScalingOptions::highFreqFactor, "Llama3")
+      .def_rw("original_max_positions", &nn::RopeScalingOptions::originalMaxPositions,
+              "the trained length; all but Default and Linear")
+      .def_rw("beta_fast", &nn::RopeScalingOptions::betaFast,
+              "Yarn: rotations where its ramp begins and ends")
+      .def_rw("beta_slow", &nn::RopeScalingOptions::betaSlow,
+              "Yarn: rotations where its ramp begins and ends")
+      .def_rw("truncate", &nn::RopeScalingOptions::truncate,
+              "Yarn: the ramp's ends are whole dimensions")
+      .def_rw("short_factor", &nn::RopeScalingOptions::shortFactor,
+              "LongRope: as many as frequencies")
+      .def_rw("long_factor", &nn::RopeScalingOptions::longFactor,
+              "LongRope: as many as frequencies")
+      .def_rw("attention_factor", &nn::RopeScalingOptions::attentionFactor,
+              "Yarn and LongRope: cosines and sines are multiplied with it, and scores with its "
+              "square.");
+  m.def(
+      "yarn_attention_factor",
+      [](double factor, double scale) { return nn::yarnAttentionFactor(factor, scale, here()); },
+      nb::arg("factor"), nb::arg("scale") = 1,
+      nb::sig("def yarn_attention_factor(factor: float, scale: float = 1) -> float"),
+      "0.1 scale ln(factor) + 1, or 1 for a factor up to 1: YaRN's temperature, section 3.3.");
+  m.def(
+      "long_rope_attention_factor",
+      [](double factor, int64_t originalMaxPositions) {
+        return nn::longRopeAttentionFactor(factor, originalMaxPositions, here());
+      },
+      nb::arg("factor"), nb::arg("original_max_positions"),
+      nb::sig(
+          "def long_rope_attention_factor(factor: float, original_max_positions: int) -> float"),
+      "sqrt(1 + ln(factor) / ln(originalMaxPositions)), or 1 for a factor up to 1.");
+  m.def(
+      "expect_valid",
+      [](int64_t frequencies, const std::string& module, const nb::kwargs& options) {
+        return nn::expectValid(optionsFrom<nn::RopeScalingOptions>(options), frequencies, module,
+                               here());
+      },
+      nb::arg("frequencies"), nb::arg("module"), nb::arg("options"),
+      nb::sig(
+          "def expect_valid(frequencies: int, module: str, *, type: str = 'default', factor: float "
+          "= 1, low_freq_factor: float = 1, high_freq_factor: float = 4, original_max_positions: "
+          "int = 8192, beta_fast: float = 32, beta_slow: float = 1, truncate: bool = True, "
+          "short_factor: vector<double = ..., long_factor: vector<double = ..., attention_factor: "
+          "float = 1, options: RopeScalingOptions | None = None) -> None"),
+      "Raises Error(InvalidArgument) at `at` for a scaling without meaning. `frequencies`: their "
+      "number.");
+  m.def(
+      "stretch",
+      [](const std::vector<float>& frequencies, const std::vector<float>& powers, double theta,
+         const nb::kwargs& options) {
+        return nn::stretch(frequencies, powers, optionsFrom<nn::RopeScalingOptions>(options), theta,
+                           here());
+      },
+      nb::arg("frequencies"), nb::arg("powers"), nb::arg("theta"), nb::arg("options"),
+      nb::sig(
+          "def stretch(frequencies: list[float], powers: list[float], theta: float, *, type: str = "
+          "'default', factor: float = 1, low_freq_factor: float = 1, high_freq_factor: float = 4, "
+          "original_max_positions: int = 8192, beta_fast: float = 32, beta_slow: float = 1, "
+          "truncate: bool = True, short_factor: vector<double = ..., long_factor: vector<double = "
+          "..., attention_factor: float = 1, options: RopeScalingOptions | None = None) -> None"),
+      "Stretches the frequencies 1 / theta^(2i/d) as transformers does, in f32 with one rounding "
+      "per step; `powers` are theta^(2i/d). LongRope: by `short_factor`. Dynamic: not at all.");
+  m.def(
+      "dynamic_frequencies",
+      [](const Graph& graph, const Tensor& positions, const std::vector<float>& frequencies,
+         const std::vector<float>& powers, double theta, const nb::kwargs& options) {
+        return nn::dynamicFrequencies(graph, positions, frequencies, powers,
+                                      optionsFrom<nn::RopeScalingOptions>(options), theta, here());
+      },
+      nb::arg("graph"), nb::arg("positions"), nb::arg("frequencies"), nb::arg("powers"),
+      nb::arg("theta"), nb::arg("options"),
+      nb::sig("def dynamic_frequencies(graph: Graph, positions: Tensor, frequencies: list[float], "
+              "powers: list[float], theta: float, *, type: str = 'default', factor: float = 1, "
+              "low_freq_factor: float = 1, high_freq_factor: float = 4, original_max_positions: "
+              "int = 8192, beta_fast: float = 32, beta_slow: float = 1, truncate: bool = True, "
+              "short_factor: vector<double = ..., long_factor: vector<double = ..., "
+              "attention_factor: float = 1, options: RopeScalingOptions | None = None) -> Tensor"),
+      "f32 [d/2]: the frequencies of a call at integer `positions` of any shape, for scalings that "
+      "are dynamic. The last position of the whole call decides, as in transformers.");
   m.def(
       "sine_frequencies", [](int64_t size) { return nn::sineFrequencies(size, here()); },
       nb::arg("size"), nb::sig("def sine_frequencies(size: int) -> list[float]"),

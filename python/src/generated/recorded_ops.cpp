@@ -328,6 +328,28 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       nb::arg("seed"), nb::arg("shape"),
       nb::sig("def random_bits(seed: Tensor, shape: Sequence[DimLike]) -> Tensor"),
       "uniform i32 bits from a counter-based generator (Philox-4x32-10)");
+  m.def(
+      "quantize",
+      [](const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero, int64_t axis,
+         int64_t block, nb::handle dtype) {
+        return lathe::quantize(x, scale, tensorOr(zero), axis, block, dtypeFrom(dtype), here());
+      },
+      nb::arg("x"), nb::arg("scale"), nb::arg("zero").none(), nb::arg("axis"),
+      nb::arg("block") = 32, nb::arg("dtype") = "i8",
+      nb::sig("def quantize(x: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block: int = "
+              "32, dtype: DTypeLike = 'i8') -> Tensor"),
+      "round(x / scale) + zero, clamped to an integer dtype `zero`: may be an empty Tensor.");
+  m.def(
+      "dequantize",
+      [](const Tensor& q, const Tensor& scale, const std::optional<Tensor>& zero, int64_t axis,
+         int64_t block, nb::handle dtype) {
+        return lathe::dequantize(q, scale, tensorOr(zero), axis, block, dtypeFrom(dtype), here());
+      },
+      nb::arg("q"), nb::arg("scale"), nb::arg("zero").none(), nb::arg("axis"),
+      nb::arg("block") = 32, nb::arg("dtype") = "f32",
+      nb::sig("def dequantize(q: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block: int "
+              "= 32, dtype: DTypeLike = 'f32') -> Tensor"),
+      "(q - zero) * scale, what integers in few bits stand for `zero`: may be an empty Tensor.");
   fused.def(
       "softmax",
       [](const Tensor& x, int64_t axis, const std::optional<Tensor>& mask, double scale,
@@ -498,6 +520,27 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       nb::sig("def linear(x: Tensor, w: Tensor, *, bias: Tensor | None = None, residual: Tensor | "
               "None = None, activation: str = 'none', layout: str = 'out_in') -> Tensor"),
       "activation(x w^T + bias) + residual `layout`: `packed` is a backend's own.");
+  fused.def(
+      "quantized_linear",
+      [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
+         const std::optional<Tensor>& zero, const std::optional<Tensor>& bias,
+         const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout) {
+        lathe::fused::QuantizedLinearOptions options;
+        options.zero = tensorOr(zero);
+        options.bias = tensorOr(bias);
+        options.residual = tensorOr(residual);
+        options.activation = keywordFrom<Activation>(activation);
+        options.layout = keywordFrom<WeightLayout>(layout);
+        return lathe::fused::quantizedLinear(x, q, scale, block, options, here());
+      },
+      nb::arg("x"), nb::arg("q"), nb::arg("scale"), nb::arg("block") = 32, nb::kw_only(),
+      nb::arg("zero") = nb::none(), nb::arg("bias") = nb::none(), nb::arg("residual") = nb::none(),
+      nb::arg("activation") = "none", nb::arg("layout") = "out_in",
+      nb::sig("def quantized_linear(x: Tensor, q: Tensor, scale: Tensor, block: int = 32, *, zero: "
+              "Tensor | None = None, bias: Tensor | None = None, residual: Tensor | None = None, "
+              "activation: str = 'none', layout: str = 'out_in') -> Tensor"),
+      "linear(x, dequantize(q, scale, zero)): the weight is in few bits `layout`: `packed` is a "
+      "backend's own.");
   fused.def(
       "embedding",
       [](const Tensor& ids, const Tensor& table, const std::optional<Tensor>& positions,
