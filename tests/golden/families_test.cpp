@@ -19,28 +19,8 @@
 namespace lathe {
 namespace {
 
-// Of what range the logits have.
-constexpr double kTolerance = 1e-4;
-// Host execution compiles each kernel with a compiler of C++.
-constexpr size_t kCasesOnCuda = 3;
-
-struct Parameter {
-  std::string architecture, backend;
-};
-void PrintTo(const Parameter& p, std::ostream* os) { *os << p.architecture << ", " << p.backend; }
-
 std::string goldenPath(const std::string& architecture) {
   return LATHE_TEST_DATA "/golden/families/" + architecture + ".safetensors";
-}
-
-// Largest minus smallest.
-double rangeOf(const Array& a) {
-  double low = a.at(0), high = a.at(0);
-  for (int64_t i = 0; i < a.size(); ++i) {
-    low = std::min(low, a.at(i));
-    high = std::max(high, a.at(i));
-  }
-  return high - low;
 }
 
 // ids [batch, seq] -> columns first..first + count.
@@ -52,15 +32,12 @@ Array columns(const Array& ids, int64_t first, int64_t count) {
   return part;
 }
 
-class Families : public ::testing::TestWithParam<Parameter> {
+class Families : public ::testing::TestWithParam<FamilyParameter> {
  protected:
   Families()
       : file_(SafetensorsFile::open(goldenPath(GetParam().architecture))),
         cases_(JsonValue::parse(file_.metadata().at("cases"), GetParam().architecture)) {}
 
-  size_t count() const {
-    return GetParam().backend == "cuda" ? std::min(kCasesOnCuda, cases_.size()) : cases_.size();
-  }
   JsonValue config(size_t i) const { return cases_.at(i).at("config"); }
   Array array(size_t i, const std::string& name) const {
     return file_.array(std::to_string(i) + "." + name);
@@ -77,25 +54,18 @@ class Families : public ::testing::TestWithParam<Parameter> {
   JsonValue cases_;
 };
 
-TEST_P(Families, LogitsEqualThoseOfTransformers) {
+// One pass over the whole text, and the same text token by token over a cache.
+TEST_P(Families, LogitsEqualThoseOfTransformersAtEveryPosition) {
   ASSERT_GE(cases_.size(), 20u);
-  for (size_t i = 0; i < count(); ++i) {
+  for (size_t i : configsToRun(cases_.size(), GetParam().backend)) {
     SCOPED_TRACE("case " + std::to_string(i) + ": " + config(i).show());
-    const Array truth = array(i, "logits");
-    const Array logits =
-        session(i).run("forward", {{"input_ids", array(i, "input_ids")}}).at("logits");
-    EXPECT_LE(largestError(logits, truth), kTolerance * rangeOf(truth));
-  }
-}
-
-TEST_P(Families, DecodingEqualsTheFullPassAtEveryPosition) {
-  for (size_t i = 0; i < count(); ++i) {
-    if (!cases_.at(i).at("decodes").asBool()) continue;
-    SCOPED_TRACE("case " + std::to_string(i));
     const Array ids = array(i, "input_ids"), truth = array(i, "logits");
+    const double bound = kFamilyTolerance * rangeOf(truth);
+    Session s = session(i);
+    EXPECT_LE(largestError(s.run("forward", {{"input_ids", ids}}).at("logits"), truth), bound);
+    if (!cases_.at(i).at("decodes").asBool()) continue;
     const int64_t batch = ids.shape()[0], seq = ids.shape()[1], vocab = truth.shape()[2];
     const int64_t prompt = 3;
-    Session s = session(i);
     s.setSymbol("cache", seq + 3);
     for (int64_t at = prompt - 1; at < seq; ++at) {
       const bool first = at == prompt - 1;
@@ -109,24 +79,14 @@ TEST_P(Families, DecodingEqualsTheFullPassAtEveryPosition) {
       for (int64_t b = 0; b < batch; ++b)
         EXPECT_LE(largestError(elements(logits, b * vocab, vocab),
                                elements(truth, (b * seq + at) * vocab, vocab)),
-                  kTolerance * rangeOf(truth))
+                  bound)
             << "row " << b << " position " << at;
     }
   }
 }
 
-std::vector<Parameter> everyFamily() {
-  std::vector<Parameter> all;
-  for (const Family& family : families())
-    if (family.task == ModelTask::Generate)
-      for (const char* backend : {"reference", "cpu", "cuda"})
-        all.push_back({family.architecture, backend});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Transformers, Families, ::testing::ValuesIn(everyFamily()),
-                         [](const auto& info) {
-                           return info.param.architecture + "_" + info.param.backend;
-                         });
+INSTANTIATE_TEST_SUITE_P(Transformers, Families,
+                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/true)), nameOf);
 
 // --- what is found ---
 
@@ -157,8 +117,7 @@ TEST_P(FamilyFusions, OneAttentionAndOneGatePerLayerAndNoElementaryRest) {
   const SafetensorsFile file = SafetensorsFile::open(goldenPath(GetParam()));
   const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), GetParam());
   const bool hasMixture = GetParam() == "MixtralForCausalLM" || GetParam() == "Qwen3MoeForCausalLM";
-  // What is found depends on options that some of any few cases have.
-  for (size_t i = 0; i < cases.size(); i += 3) {
+  for (size_t i : configsToRun(cases.size(), "reference")) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i));
     const int64_t layers = readModelConfig(config).layers;

@@ -15,25 +15,7 @@
 namespace lathe {
 namespace {
 
-constexpr double kTolerance = 1e-4;
-// Host execution compiles each kernel with a compiler of C++.
-constexpr size_t kCasesOnCuda = 3;
-
-struct Parameter {
-  std::string architecture, backend;
-};
-void PrintTo(const Parameter& p, std::ostream* os) { *os << p.architecture << ", " << p.backend; }
-
-class FamilyEncoders : public ::testing::TestWithParam<Parameter> {};
-
-double rangeOf(const Array& a) {
-  double low = a.at(0), high = a.at(0);
-  for (int64_t i = 0; i < a.size(); ++i) {
-    low = std::min(low, a.at(i));
-    high = std::max(high, a.at(i));
-  }
-  return high - low;
-}
+class FamilyEncoders : public ::testing::TestWithParam<FamilyParameter> {};
 
 TEST_P(FamilyEncoders, ResultsEqualThoseOfTransformers) {
   const auto& [architecture, backend] = GetParam();
@@ -41,8 +23,7 @@ TEST_P(FamilyEncoders, ResultsEqualThoseOfTransformers) {
       SafetensorsFile::open(LATHE_TEST_DATA "/golden/families/" + architecture + ".safetensors");
   const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), architecture);
   ASSERT_GE(cases.size(), 20u);
-  const size_t count = backend == "cuda" ? std::min(kCasesOnCuda, cases.size()) : cases.size();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i : configsToRun(cases.size(), backend)) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i) + ": " + config.show());
     auto program =
@@ -57,24 +38,14 @@ TEST_P(FamilyEncoders, ResultsEqualThoseOfTransformers) {
       for (const Port& port : entry.inputs) inputs.emplace(port.name, array(port.name));
       for (const auto& [name, got] : session.run(entry.name, inputs)) {
         const Array truth = array(name);
-        EXPECT_LE(largestError(got, truth), kTolerance * rangeOf(truth)) << name;
+        EXPECT_LE(largestError(got, truth), kFamilyTolerance * rangeOf(truth)) << name;
       }
     }
   }
 }
 
-std::vector<Parameter> everyFamily() {
-  std::vector<Parameter> all;
-  for (const Family& family : families())
-    if (family.task != ModelTask::Generate)
-      for (const char* backend : {"reference", "cpu", "cuda"})
-        all.push_back({family.architecture, backend});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Transformers, FamilyEncoders, ::testing::ValuesIn(everyFamily()),
-                         [](const auto& info) {
-                           return info.param.architecture + "_" + info.param.backend;
-                         });
+INSTANTIATE_TEST_SUITE_P(Transformers, FamilyEncoders,
+                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/false)), nameOf);
 
 }  // namespace
 }  // namespace lathe

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The weights of goldens, as scripts/family_goldens/weights.py makes them.
+// The weights of goldens, as scripts/family_goldens/weights.py makes them, and which of them the
+// tests of the families take.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <gtest/gtest.h>
+
+#include "lathe/frontend/families/family.h"
 #include "lathe/runtime/array.h"
 #include "lathe/runtime/program.h"
 
@@ -48,6 +56,48 @@ inline Arrays goldenWeights(const Program& program, uint64_t seed) {
     weights.emplace(info.name, goldenWeight(info.name, shape, seed));
   }
   return weights;
+}
+
+// --- what the tests of the families share ---
+
+/// Errors are measured against the range of what is right: largest minus smallest.
+inline constexpr double kFamilyTolerance = 1e-4;
+inline double rangeOf(const Array& a) {
+  double low = a.at(0), high = a.at(0);
+  for (int64_t i = 0; i < a.size(); ++i) {
+    low = std::min(low, a.at(i));
+    high = std::max(high, a.at(i));
+  }
+  return high - low;
+}
+
+struct FamilyParameter {
+  std::string architecture, backend;
+};
+inline void PrintTo(const FamilyParameter& p, std::ostream* os) {
+  *os << p.architecture << ", " << p.backend;
+}
+inline std::vector<FamilyParameter> familiesOnBackends(bool generating) {
+  std::vector<FamilyParameter> all;
+  for (const Family& family : families())
+    if ((family.task == ModelTask::Generate) == generating)
+      for (const char* backend : {"reference", "cpu", "cuda"})
+        all.push_back({family.architecture, backend});
+  return all;
+}
+inline std::string nameOf(const ::testing::TestParamInfo<FamilyParameter>& info) {
+  return info.param.architecture + "_" + info.param.backend;
+}
+
+/// Which of `all` configs a backend runs: with LATHE_TEST_CONFIGS=all every one, and 3 on host
+/// execution, which compiles each kernel with a compiler of C++; else a few spread over them.
+inline std::vector<size_t> configsToRun(size_t all, const std::string& backend) {
+  const char* set = std::getenv("LATHE_TEST_CONFIGS");
+  const bool every = set && std::string_view(set) == "all";
+  const size_t some = std::min(all, backend == "cuda" ? (every ? 3 : 1) : every ? all : 4);
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < some; ++i) chosen.push_back(i * all / some);
+  return chosen;
 }
 
 }  // namespace lathe
