@@ -55,7 +55,8 @@ size_t sizeOf(DType dtype) {
 }
 unsigned bitsOf(DType dtype) { return infoOf(dtype).bits; }
 size_t bytesOf(DType dtype, int64_t elements) {
-  return (size_t(elements) * infoOf(dtype).bits + 7) / 8;
+  const size_t bits = infoOf(dtype).bits, count = size_t(elements);  // eight times it may overflow
+  return bits < 8 ? (count + 1) / 2 : count * (bits / 8);
 }
 std::string_view nameOf(DType dtype) { return infoOf(dtype).name; }
 bool isFloat(DType dtype) { return infoOf(dtype).isFloat; }

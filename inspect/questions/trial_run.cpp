@@ -144,12 +144,13 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options)
 Trial::Bounds Trial::boundsOf(DType dtype, const Array& exact, const Array& own, const Array& rough,
                               const Array* meant) const {
   if (options_.tolerance > 0) return {options_.tolerance, options_.tolerance};
-  // Rounding as the graph spells it is no mistake: half as much again is allowed to others. Nor is
-  // a constant as fusions take it; twice its effect, where only some of the ops are fused.
-  const double rounding = 1.5 * shareBetween(own, exact, dtype);
+  // Rounding as the graph spells it is no mistake: half as much again is allowed to others, and as
+  // much again to a backend, which sums in an order of its own. Nor is a constant as fusions take
+  // it; twice its effect, where only some of the ops are fused.
+  const double share = shareBetween(own, exact, dtype), rounding = 1.5 * share;
   const double constants = meant ? 2 * shareBetween(*meant, exact, dtype) : 0;
   const double ofOwn = std::max({contractOf(dtype, Precision::OwnDtype), rounding, constants});
-  const double backend = std::max(ofOwn, shareBetween(rough, exact, dtype));
+  const double backend = std::max({ofOwn, 2 * share, shareBetween(rough, exact, dtype)});
   if (options_.compile.mode == NumericsMode::Strict) return {0, backend};
   if (options_.precision == Precision::OwnDtype) return {ofOwn, backend};
   return {std::max(contractOf(dtype, Precision::Float64), constants), backend};

@@ -41,11 +41,18 @@ bool holds(Type to, Type from) {
   return f.digits <= t.digits && f.range <= t.range && (t.isSigned || !f.isSigned);
 }
 
+// Elements of 4 bits become bytes and come from them: no other cast takes or gives them.
+bool hasCast(Type from, Type to) {
+  auto bits = [](Type t) { return t.getIntOrFloatBitWidth(); };
+  if (bits(from) != 4 && bits(to) != 4) return true;
+  return bits(from) + bits(to) == 12 && !isa<FloatType>(from) && !isa<FloatType>(to);
+}
+
 Value castOfCast(CastOp op, OpMaker& m) {
   auto inner = op.getX().getDefiningOp<CastOp>();
   if (!inner) return {};
   Type from = elementOf(inner.getX()), wide = inner.getDtype(), to = op.getDtype();
-  if (!holds(wide, from)) return {};
+  if (!holds(wide, from) || !hasCast(from, to)) return {};
   // What an integer type cannot hold is wrapped from integers and undefined from floats.
   bool same = isa<FloatType>(wide) == isa<FloatType>(from) || isa<FloatType>(to) ||
               to.isInteger(1) || holds(to, from);

@@ -49,6 +49,7 @@ struct OpRow {
   bool fused = false;
   std::vector<DType> dtypes;  ///< all that the op takes
   std::function<std::vector<Sample>(DType)> samples;
+  bool isFound = true;  ///< a fused op: fusions find it in its elementary form
 };
 
 const std::vector<OpRow>& opTable();

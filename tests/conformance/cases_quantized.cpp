@@ -113,9 +113,9 @@ Samples quantizedLinearSamples(DType d) {
 }  // namespace
 
 void addQuantized(Rows& table) {
-  table.push_back({"lathe.quantize", true, floats(), quantizeSamples});
-  table.push_back({"lathe.dequantize", true, floats(), dequantizeSamples});
-  table.push_back({"lathe.quantized_linear", true, floats(), quantizedLinearSamples});
+  table.push_back({"lathe.quantize", true, floats(), quantizeSamples, /*isFound=*/false});
+  table.push_back({"lathe.dequantize", true, floats(), dequantizeSamples, false});
+  table.push_back({"lathe.quantized_linear", true, floats(), quantizedLinearSamples, false});
 }
 
 }  // namespace lathe::conformance

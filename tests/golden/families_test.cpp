@@ -86,7 +86,7 @@ TEST_P(Families, LogitsEqualThoseOfTransformersAtEveryPosition) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Families,
-                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/true)), nameOf);
+                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/true)), nameOfCase);
 
 // --- what is found ---
 

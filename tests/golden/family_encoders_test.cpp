@@ -45,7 +45,7 @@ TEST_P(FamilyEncoders, ResultsEqualThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, FamilyEncoders,
-                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/false)), nameOf);
+                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/false)), nameOfCase);
 
 }  // namespace
 }  // namespace lathe

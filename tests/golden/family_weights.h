@@ -85,7 +85,7 @@ inline std::vector<FamilyParameter> familiesOnBackends(bool generating) {
         all.push_back({family.architecture, backend});
   return all;
 }
-inline std::string nameOf(const ::testing::TestParamInfo<FamilyParameter>& info) {
+inline std::string nameOfCase(const ::testing::TestParamInfo<FamilyParameter>& info) {
   return info.param.architecture + "_" + info.param.backend;
 }
 

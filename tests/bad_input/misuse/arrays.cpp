@@ -120,7 +120,7 @@ Table elements() {
 Table made() {
   return {
       {"array_of_no_dtype", [] { Array(DType(77), {2}); }, kArgument, {"77 is no dtype"}},
-      {"array_of_the_first_beyond", [] { Array(DType(10), {2}); }, kArgument, {"10 is no dtype"}},
+      {"array_of_the_first_beyond", [] { Array(DType(12), {2}); }, kArgument, {"12 is no dtype"}},
       {"view_of_no_dtype",
        [] {
          float f = 0;
@@ -134,7 +134,7 @@ Table made() {
        {"f32[4]", "null"}},
       {"name_of_no_dtype", [] { (void)nameOf(DType(200)); }, kArgument, {"200 is no dtype"}},
       {"size_of_no_dtype", [] { (void)sizeOf(DType(200)); }, kArgument, {"200 is no dtype"}},
-      {"kind_of_no_dtype", [] { (void)isFloat(DType(10)); }, kArgument, {"10 is no dtype"}},
+      {"kind_of_no_dtype", [] { (void)isFloat(DType(12)); }, kArgument, {"12 is no dtype"}},
       {"array_of_a_negative_size",
        [] { Array(DType::F32, {2, -2}); },
        kArgument,

@@ -65,8 +65,8 @@ func.func @select_dims(%c: tensor<3xi1>, %a: tensor<4xf32>) {
 // -----
 
 func.func @cast_type(%a: tensor<4xf32>) {
-  // expected-error@+1 {{'lathe.cast' [C1] no tensor has elements of 'i4'}}
-  %0 = lathe.cast %a to i4 : tensor<4xf32>
+  // expected-error@+1 {{'lathe.cast' [C1] no tensor has elements of 'i3'}}
+  %0 = lathe.cast %a to i3 : tensor<4xf32>
   return
 }
 

@@ -71,7 +71,7 @@ TEST(JsonCli, ErrorsAreDocuments) {
   expectDocument(3, "invalid_file", "generate /nosuch --json -p a");
   test::TemporaryFolder folder;
   const std::string other =
-      folder.write("config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+      folder.write("config.json", R"({"architectures": ["MambaForCausalLM"]})");
   expectDocument(4, "unsupported", "inspect " + other + " --json");
 }
 
