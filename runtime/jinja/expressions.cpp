@@ -11,6 +11,7 @@ Value Interpreter::made(const Node& node, Value value) {
   if (auto* text = value.asText()) spendBytes(node, text->size());
   if (auto* list = value.asList()) spendBytes(node, list->size() * sizeof(Value));
   if (auto* dict = value.asDict()) spendBytes(node, dict->members.size() * 2 * sizeof(Value));
+  if (value.textSize() > limits_.made) spendBytes(node, limits_.made + 1);
   if (value.depth() > limits_.depth)
     throw fail(node, fmt::format("lists and dicts deeper than {} levels", limits_.depth));
   return value;
@@ -134,6 +135,8 @@ Value Interpreter::evaluateCompare(const Node& node) {
   Value left = evaluate(*node.parts[0]);
   for (size_t i = 0; i < node.names.size(); ++i) {
     Value right = evaluate(*node.parts[i + 1]);
+    // The shorter of two decides how far they can be equal.
+    spend(node, std::min(left.textSize(), right.textSize()) / 8);
     if (!compare(node, node.names[i], left, right)) return false;
     left = std::move(right);
   }

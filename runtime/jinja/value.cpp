@@ -76,14 +76,30 @@ void Dict::set(std::string_view key, Value value) {
     members.emplace_back(key, std::move(value));
 }
 
+namespace {
+// 40 lists that hold the one before twice have 2^40 leaves.
+uint64_t saturated(uint64_t a, uint64_t b) { return std::min(a + b, uint64_t(1) << 62); }
+}  // namespace
+
+uint64_t Value::textSize() const {
+  if (auto* text = asText()) return text->size();
+  return std::max<uint64_t>(textSize_, 1);
+}
+
 Value::Value(List list) {
-  for (const Value& item : list) depth_ = std::max(depth_, item.depth_);
+  for (const Value& item : list) {
+    depth_ = std::max(depth_, item.depth_);
+    textSize_ = saturated(textSize_, item.textSize());
+  }
   ++depth_;
   data_ = std::make_shared<const List>(std::move(list));
 }
 
 Value::Value(Dict dict) {
-  for (auto& member : dict.members) depth_ = std::max(depth_, member.second.depth_);
+  for (auto& member : dict.members) {
+    depth_ = std::max(depth_, member.second.depth_);
+    textSize_ = saturated(textSize_, member.first.size() + member.second.textSize());
+  }
   ++depth_;
   data_ = std::make_shared<const Dict>(std::move(dict));
 }

@@ -73,6 +73,8 @@ class Value {
 
   /// How deep lists and dicts are in each other: 0 for what is neither.
   uint32_t depth() const { return depth_; }
+  /// At least how long its text is: what lists share counts each time.
+  uint64_t textSize() const;
 
   bool isTrue() const;
   bool operator==(const Value& other) const;
@@ -88,6 +90,7 @@ class Value {
                std::shared_ptr<const Dict>, Namespace, Function>
       data_;
   uint32_t depth_ = 0;
+  uint64_t textSize_ = 0;  // of a list or dict
 };
 
 struct JsonStyle {

@@ -117,6 +117,16 @@ TEST(ChatTemplate, HasLimits) {
   const std::string loop = "{% for x in range(100000) %}";
   expectLimit("{% set r = range(100000) %}{% for x in r %}{% for x in r %}{% endfor %}{% endfor %}",
               "takes more than 5000000 steps");
+  // Lists that share what they hold are small, and their texts are not.
+  const std::string doubled =
+      "{% set n = namespace(l=['x']) %}{% for i in range(40) %}{% set n.l = [n.l, n.l] %}{% endfor "
+      "%}";
+  expectLimit(doubled + "{{ n.l }}", "makes more than 67108864 bytes");
+  const std::string wide =
+      "{% set n = namespace(l=['x']) %}{% for i in range(20) %}{% set n.l = [n.l, n.l] %}{% endfor "
+      "%}";
+  expectLimit(wide + "{% for i in range(1000) %}{% if n.l == n.l %}{% endif %}{% endfor %}",
+              "takes more than 5000000 steps");
   expectLimit(loop + loop + "{% endfor %}{% endfor %}", "makes more than 67108864 bytes");
   expectLimit("{{ [] " + repeated("| tojson ", 40) + "}}", "makes more than 67108864 bytes");
   expectLimit("{% for x in range(100001) %}{% endfor %}", "range of more than 100000");

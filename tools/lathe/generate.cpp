@@ -160,7 +160,9 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
       ->check(RealNumber{-100, 100})
       ->needs(beams);
   parser.add_flag("--ignore-eos", flags.ignoreEos, "go on after the end-of-text token");
-  parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");
+  auto* json =
+      parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");
+  parser.get_option("--logprobs")->needs(json)->excludes(parser.get_option("--batch"));
 }
 
 Json logProbabilitiesOf(const TextGeneration& result) {
