@@ -20,7 +20,9 @@ std::vector<std::string> linesOf(const std::string& file) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
+    const size_t length = end - begin;
+    const bool isCrLf = length > 0 && text[end - 1] == '\r';  // as editors of Windows end lines
+    lines.push_back(text.substr(begin, length - isCrLf));
     begin = end + 1;
   }
   if (lines.empty())

@@ -550,7 +550,7 @@ TEST_F(CliTest, GuessesDoNotChangeAGreedyText) {
 }
 
 TEST_F(CliTest, ABatchWritesWhatEachLineDoesAlone) {
-  std::ofstream(file("lines.txt")) << "hello\na\nlongerthanothers\n";
+  std::ofstream(file("lines.txt")) << "hello\r\na\nlongerthanothers\r\n";
   const std::string flags = " -n 9 --ignore-eos --json";
   JsonValue texts =
       jsonOf("generate " + letters() + " --batch " + file("lines.txt") + flags).at("texts");
