@@ -310,6 +310,9 @@ TEST(Tokenizer, TakesTheLikeliestTokensOfAWord) {
   Tokenizer t = Tokenizer::parse(file.dump(), "f");
   EXPECT_EQ(t.encode("abc", kPlain), (std::vector<int>{3, 2}));
   EXPECT_EQ(t.encode("axx\u00e9b x", kPlain), (std::vector<int>{0, 8, 1, 8}));
+  // Of ways that are equally likely the one with the longer last token counts.
+  file["model"]["vocab"][5] = {"cb", -3};
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("cb", kPlain), (std::vector<int>{5}));
   file["model"]["byte_fallback"] = true;
   t = Tokenizer::parse(file.dump(), "f");
   EXPECT_EQ(t.encode("axxb \u00e9", kPlain), (std::vector<int>{0, 6, 6, 1, 8}));

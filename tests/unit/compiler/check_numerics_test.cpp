@@ -51,6 +51,21 @@ TEST(CheckNumerics, HasARowForEveryStepAndOneForTheBackend) {
   EXPECT_EQ(table.sizes.size(), 2u);
 }
 
+TEST(RunStages, TellsTheNumberOfEachStepUpToTheStage) {
+  for (Stage until : {Stage::Canonical, Stage::Fused, Stage::Program}) {
+    std::vector<size_t> numbers, of;
+    runStages(Model().graph, until, {}, {}, [&](const StepDone& step, mlir::ModuleOp) {
+      numbers.push_back(step.number);
+      of.push_back(step.of);
+    });
+    ASSERT_FALSE(numbers.empty());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      EXPECT_EQ(numbers[i], i + 1);
+      EXPECT_EQ(of[i], numbers.size());
+    }
+  }
+}
+
 TEST(CheckNumerics, BlamesTheStepTheOpAndTheLine) {
   Model model;
   TrialOptions options;

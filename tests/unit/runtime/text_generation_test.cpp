@@ -100,6 +100,11 @@ TEST(TextGeneration, EndsInFrontOfAStopText) {
     EXPECT_EQ(made.tokens.size(), at + length);
     EXPECT_EQ(made.stopped, StopReason::StopText);
   }
+  // Two that end with one token: the one that begins first counts, whichever is named first.
+  size_t at = 1;
+  while (all.find(all[at]) != at) ++at;
+  const std::vector<std::string> both{all.substr(at, 1), all.substr(at - 1, 2)};
+  EXPECT_EQ(write(kPrompt, {.newTokens = 40, .stopTexts = both}).text, all.substr(0, at - 1));
   // What may begin a stop comes at the end where none does.
   std::string last = all.substr(39) + "#";
   const TextGeneration made = write(kPrompt, {.newTokens = 40, .stopTexts = {last}});
