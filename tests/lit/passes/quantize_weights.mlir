@@ -9,9 +9,13 @@
 // Blocks of 32 of a row of 80: the last one has 16.
 // CHECK-LABEL: func.func @layer
 // CHECK: lathe.pad %{{.*}} high [0, 16]
+// CHECK: lathe.constant dense<7.000000e+00>
 // CHECK: %[[Q:.*]] = lathe.quantize %{{.*}}, %[[S:.*]] axis 1 block 32 to i4 : tensor<48x80xbf16>, tensor<48x3xbf16>
 // CHECK: lathe.quantized_linear %arg0, %[[Q]], %[[S]] block 32 bias %{{.*}} : tensor<2x80xbf16>, tensor<48x80xi4>, tensor<48x3xbf16>
 // ASYM-LABEL: func.func @layer
+// ASYM: lathe.reduce_min
+// ASYM: lathe.min {{.*}}
+// ASYM: lathe.reduce_max
 // ASYM: lathe.quantize %{{.*}}, %{{.*}} zero %{{.*}} axis 1 block 32 to ui8
 // ASYM: lathe.quantized_linear %arg0, %{{.*}}, %{{.*}} zero %{{.*}} block 32
 // PACKED-LABEL: func.func @layer
@@ -58,4 +62,41 @@ func.func @given(%x: tensor<2x32xf32>, %w: tensor<8x32xf32>) -> (tensor<2x8xf32>
   %d = lathe.dequantize %q, %s axis 1 block 16 to f32 : tensor<8x32xi4>, tensor<8x2xf32>
   %z = lathe.linear %x, %d : tensor<2x32xf32>, tensor<8x32xf32>
   return %y, %z : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// What is scaled along the other axis is no operand of a linear op.
+// CHECK-LABEL: func.func @columns
+// STRICT-LABEL: func.func @columns
+// STRICT: lathe.dequantize %{{.*}} axis 0 block 1
+// STRICT: lathe.linear
+func.func @columns(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %q = lathe.weight "q" : tensor<8x8xi8>
+  %s = lathe.weight "s" : tensor<8x8xf32>
+  %d = lathe.dequantize %q, %s axis 0 block 1 to f32 : tensor<8x8xi8>, tensor<8x8xf32>
+  %y = lathe.linear %x, %d : tensor<2x8xf32>, tensor<8x8xf32>
+  return %y : tensor<2x8xf32>
+}
+
+// Strict mode keeps the rounding of what the graph dequantizes to bf16.
+// CHECK-LABEL: func.func @rounded
+// CHECK: lathe.quantized_linear
+// STRICT-LABEL: func.func @rounded
+// STRICT: lathe.dequantize
+// STRICT: lathe.linear
+func.func @rounded(%x: tensor<2x32xbf16>) -> tensor<2x8xbf16> {
+  %q = lathe.weight "q" : tensor<8x32xi8>
+  %s = lathe.weight "s" : tensor<8x2xf32>
+  %d = lathe.dequantize %q, %s axis 1 block 16 to bf16 : tensor<8x32xi8>, tensor<8x2xf32>
+  %y = lathe.linear %x, %d : tensor<2x32xbf16>, tensor<8x32xbf16>
+  return %y : tensor<2x8xbf16>
+}
+
+// A head is one too where its probabilities are returned.
+// CHECK-LABEL: func.func @probabilities
+// CHECK: lathe.quantized_linear %{{.*}} block 80 : tensor<3x80xf32>, tensor<64x80xi8>
+func.func @probabilities(%x: tensor<3x80xf32>) -> tensor<3x64xf32> {
+  %w = lathe.weight "head" : tensor<64x80xf32>
+  %y = lathe.linear %x, %w : tensor<3x80xf32>, tensor<64x80xf32>
+  %p = lathe.softmax %y axis 1 : tensor<3x64xf32>
+  return %p : tensor<3x64xf32>
 }
