@@ -74,17 +74,18 @@ Samples quantizedLinearSamples(DType d) {
       const DType scaleType = block == 33 ? DType::F32 : DType::BF16;
       std::vector<Input> inputs{{d, {2, rows(), 33}, Fill::Integers},
                                 {byteOf(from), {31, 33}, Fill::Index, 8, true},
-                                {DType::I64, {31, scales}, Fill::Index, 4, true},
-                                {DType::U8, {31, scales}, Fill::Index, 9, true},
-                                {d, {31}, Fill::Integers, 0, true},
-                                {d, {2, rows(), 31}, Fill::Integers}};
-      auto record = [=](bool more) {
+                                {DType::I64, {31, scales}, Fill::Index, 4, true}};
+      if (zero) inputs.push_back({DType::U8, {31, scales}, Fill::Index, 9, true});
+      std::vector<Input> more = inputs;
+      more.push_back({d, {31}, Fill::Integers, 0, true});
+      more.push_back({d, {2, rows(), 31}, Fill::Integers});
+      auto record = [=](bool hasMore) {
         return one([=](Ts t) {
           fused::QuantizedLinearOptions options;
           if (zero) options.zero = t[3];
-          if (more) {
-            options.bias = t[4];
-            options.residual = t[5];
+          if (hasMore) {
+            options.bias = t[t.size() - 2];
+            options.residual = t.back();
           }
           return fused::quantizedLinear(t[0], narrowed(t[1], from), scaleOf(t[2], scaleType), block,
                                         options);
@@ -92,7 +93,7 @@ Samples quantizedLinearSamples(DType d) {
       };
       const std::string name = std::string(nameOf(from)) + "_block" + std::to_string(block);
       samples.push_back({name, inputs, record(false), true});
-      samples.push_back({name + "_bias_residual", inputs, record(true), true});
+      samples.push_back({name + "_bias_residual", more, record(true), true});
       // Products with small u8 cancel against what lies between them and the middle of their range;
       // cpu_quantized_test bounds those by their magnitude.
       if (from == DType::U8) continue;

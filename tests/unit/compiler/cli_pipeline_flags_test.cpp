@@ -78,9 +78,8 @@ TEST_F(PipelineFlagsTest, ModesAreNamed) {
 TEST_F(PipelineFlagsTest, AProgramCannotBeChangedAnyMore) {
   std::string program = folder_ / "gate.lathe";
   outputOf("compile " + model_ + " -o " + program);
-  for (const char* flag :
-       {"--mode strict", "--weight-format int8", "--patterns p.mlir", "--load-pass-plugin p.so",
-        "--passes cse"})
+  for (const char* flag : {"--mode strict", "--weight-format int8", "--patterns p.mlir",
+                           "--load-pass-plugin p.so", "--passes cse"})
     expectFailure(2, "is a compiled program; give the model that it was compiled from",
                   "run " + program + " --input x=4xf32=1.0 " + flag);
 }
