@@ -972,69 +972,6 @@ void bindModules(nb::module_& m) {
               "Yarn and LongRope: cosines and sines are multiplied with it, and scores with its "
               "square.");
   m.def(
-      "yarn_attention_factor",
-      [](double factor, double scale) { return nn::yarnAttentionFactor(factor, scale, here()); },
-      nb::arg("factor"), nb::arg("scale") = 1,
-      nb::sig("def yarn_attention_factor(factor: float, scale: float = 1) -> float"),
-      "0.1 scale ln(factor) + 1, or 1 for a factor up to 1: YaRN's temperature, section 3.3.");
-  m.def(
-      "long_rope_attention_factor",
-      [](double factor, int64_t originalMaxPositions) {
-        return nn::longRopeAttentionFactor(factor, originalMaxPositions, here());
-      },
-      nb::arg("factor"), nb::arg("original_max_positions"),
-      nb::sig(
-          "def long_rope_attention_factor(factor: float, original_max_positions: int) -> float"),
-      "sqrt(1 + ln(factor) / ln(originalMaxPositions)), or 1 for a factor up to 1.");
-  m.def(
-      "expect_valid",
-      [](int64_t frequencies, const std::string& module, const nb::kwargs& options) {
-        return nn::expectValid(optionsFrom<nn::RopeScalingOptions>(options), frequencies, module,
-                               here());
-      },
-      nb::arg("frequencies"), nb::arg("module"), nb::arg("options"),
-      nb::sig(
-          "def expect_valid(frequencies: int, module: str, *, type: str = 'default', factor: float "
-          "= 1, low_freq_factor: float = 1, high_freq_factor: float = 4, original_max_positions: "
-          "int = 8192, beta_fast: float = 32, beta_slow: float = 1, truncate: bool = True, "
-          "short_factor: vector<double = ..., long_factor: vector<double = ..., attention_factor: "
-          "float = 1, options: RopeScalingOptions | None = None) -> None"),
-      "Raises Error(InvalidArgument) at `at` for a scaling without meaning. `frequencies`: their "
-      "number.");
-  m.def(
-      "stretch",
-      [](const std::vector<float>& frequencies, const std::vector<float>& powers, double theta,
-         const nb::kwargs& options) {
-        return nn::stretch(frequencies, powers, optionsFrom<nn::RopeScalingOptions>(options), theta,
-                           here());
-      },
-      nb::arg("frequencies"), nb::arg("powers"), nb::arg("theta"), nb::arg("options"),
-      nb::sig(
-          "def stretch(frequencies: list[float], powers: list[float], theta: float, *, type: str = "
-          "'default', factor: float = 1, low_freq_factor: float = 1, high_freq_factor: float = 4, "
-          "original_max_positions: int = 8192, beta_fast: float = 32, beta_slow: float = 1, "
-          "truncate: bool = True, short_factor: vector<double = ..., long_factor: vector<double = "
-          "..., attention_factor: float = 1, options: RopeScalingOptions | None = None) -> None"),
-      "Stretches the frequencies 1 / theta^(2i/d) as transformers does, in f32 with one rounding "
-      "per step; `powers` are theta^(2i/d). LongRope: by `short_factor`. Dynamic: not at all.");
-  m.def(
-      "dynamic_frequencies",
-      [](const Graph& graph, const Tensor& positions, const std::vector<float>& frequencies,
-         const std::vector<float>& powers, double theta, const nb::kwargs& options) {
-        return nn::dynamicFrequencies(graph, positions, frequencies, powers,
-                                      optionsFrom<nn::RopeScalingOptions>(options), theta, here());
-      },
-      nb::arg("graph"), nb::arg("positions"), nb::arg("frequencies"), nb::arg("powers"),
-      nb::arg("theta"), nb::arg("options"),
-      nb::sig("def dynamic_frequencies(graph: Graph, positions: Tensor, frequencies: list[float], "
-              "powers: list[float], theta: float, *, type: str = 'default', factor: float = 1, "
-              "low_freq_factor: float = 1, high_freq_factor: float = 4, original_max_positions: "
-              "int = 8192, beta_fast: float = 32, beta_slow: float = 1, truncate: bool = True, "
-              "short_factor: vector<double = ..., long_factor: vector<double = ..., "
-              "attention_factor: float = 1, options: RopeScalingOptions | None = None) -> Tensor"),
-      "f32 [d/2]: the frequencies of a call at integer `positions` of any shape, for scalings that "
-      "are dynamic. The last position of the whole call decides, as in transformers.");
-  m.def(
       "sine_frequencies", [](int64_t size) { return nn::sineFrequencies(size, here()); },
       nb::arg("size"), nb::sig("def sine_frequencies(size: int) -> list[float]"),
       "The size/2 numbers that positions are multiplied with, exp(-2i/size ln 10000), in the f32 "
