@@ -113,30 +113,12 @@ BartConfig readBart(ConfigReader& config, const FamilyOptions& options) {
 
 }  // namespace
 
-// encode: input_ids, attention_mask i64 [batch, source] -> encoder_hidden_states; decode:
-// decoder_input_ids i64 [batch, target], encoder_hidden_states, attention_mask -> logits f32
-// [batch, target, vocab]; forward: both at once.
 Graph builders::bart(ConfigReader& config, const FamilyOptions& options) {
   const BartConfig c = readBart(config, options);
   Graph g("bart");
   const Bart model(g, c, options);
   const int64_t longest = sequenceLimit(options.maxSeq, c.maxPositions, "maxSeq");
-  const Dim batch = g.dim("batch", 1, options.maxBatch), source = g.dim("source", 1, longest),
-            target = g.dim("target", 1, longest);
-  auto ids = [&](const char* name, const Dim& length) {
-    return g.input(name, DType::I64, {batch, length});
-  };
-  g.entry("forward");
-  Tensor sourceIds = ids("input_ids", source), mask = ids("attention_mask", source);
-  g.output("logits",
-           model.decode(ids("decoder_input_ids", target), model.encode(sourceIds, mask), mask));
-  g.entry("encode");
-  sourceIds = ids("input_ids", source);
-  g.output("encoder_hidden_states", model.encode(sourceIds, ids("attention_mask", source)));
-  g.entry("decode");
-  Tensor targetIds = ids("decoder_input_ids", target);
-  Tensor encoded = g.input("encoder_hidden_states", options.dtype, {batch, source, c.hiddenSize});
-  g.output("logits", model.decode(targetIds, encoded, ids("attention_mask", source)));
+  recordEncoderDecoder(g, model, longest, c.hiddenSize, options);
   return g;
 }
 

@@ -69,7 +69,10 @@ int64_t readLayers(ConfigReader& config, std::string_view key, const FamilyOptio
 }
 
 Activation readActivation(ConfigReader& config, std::string_view key, std::string_view otherwise) {
-  const std::string name = config.text(key, otherwise);
+  return activationOf(config, key, config.text(key, otherwise));
+}
+
+Activation activationOf(ConfigReader& config, std::string_view key, std::string_view name) {
   std::string names;
   for (const NamedActivation& a : kActivations) {
     if (a.name == name) return a.kind;

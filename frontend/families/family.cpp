@@ -47,15 +47,14 @@ std::string architecturesText() {
   return text;
 }
 
-// The message without the place in a family's file: what was wrong is the config's or the caller's.
-std::string messageOf(const Error& e) {
+}  // namespace
+
+std::string builders::messageOf(const Error& e) {
   const std::string place = e.file() + ":" + std::to_string(e.line()) + ": ";
   const std::string_view message = e.what();
   return std::string(
       message.substr(!e.file().empty() && message.starts_with(place) ? place.size() : 0));
 }
-
-}  // namespace
 
 const std::vector<Family>& families() { return registry(); }
 
@@ -103,7 +102,8 @@ Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options) {
     return graph;
   } catch (const Error& e) {
     if (e.file().empty()) throw;
-    throw Error(e.code(), config.file() + ": " + family.architecture + ": " + messageOf(e));
+    throw Error(e.code(),
+                config.file() + ": " + family.architecture + ": " + builders::messageOf(e));
   }
 }
 

@@ -1,29 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma: Gemma Team, "Gemma: Open Models Based on Gemini Research and Technology", 2024. Norms with
 // a gain of 1 + w, embeddings times sqrt(hidden), a gate of GELU, a head tied to the embeddings.
+#include "frontend/families/gemma.h"
+
 #include <cmath>
 
 #include "frontend/families/builders.h"
-#include "lathe/frontend/families/causal_lm.h"
 
 namespace lathe {
+
+GemmaLm::GemmaLm(Graph& graph, const DecoderConfig& config, const FamilyOptions& options)
+    : DecoderLm(graph, config, options) {
+  norm_.rounding = GainRounding::after_gain;
+  norm_.unitOffset = true;
+}
+
+Tensor GemmaLm::embed(const Tensor& ids, const Tensor& where) const {
+  return DecoderLm::embed(ids, where) * std::sqrt(double(config_.hiddenSize));
+}
+
+Tensor GemmaLm::sandwich(int64_t index, const Tensor& x, const nn::SelfAttentionOptions& o,
+                         const nn::LayerContext& context) const {
+  const std::string path = layerPath(index);
+  Tensor y = attention(path + ".self_attn", o)(norm(path + ".input_layernorm")(x), context);
+  y = x + norm(path + ".post_attention_layernorm")(y);
+  Tensor z = mlp(path + ".mlp")(norm(path + ".pre_feedforward_layernorm")(y));
+  return y + norm(path + ".post_feedforward_layernorm")(z);
+}
+
+Tensor GemmaLm::cappedLogits(const Tensor& x, double cap) const {
+  Tensor y = DecoderLm::logits(x);
+  return cap > 0 ? tanh(y / cap) * cap : y;
+}
+
 namespace {
 
 struct GemmaConfig : DecoderConfig {
   bool attentionBias = false;
 };
 
-class Gemma : public DecoderLm {
+class Gemma : public GemmaLm {
  public:
   Gemma(Graph& graph, const GemmaConfig& config, const FamilyOptions& options)
-      : DecoderLm(graph, config, options), attentionBias_(config.attentionBias) {
-    norm_.rounding = GainRounding::after_gain;
-    norm_.unitOffset = true;
-  }
-
-  Tensor embed(const Tensor& ids, const Tensor& where) const override {
-    return DecoderLm::embed(ids, where) * std::sqrt(double(config_.hiddenSize));
-  }
+      : GemmaLm(graph, config, options), attentionBias_(config.attentionBias) {}
 
   Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const override {
     const std::string path = layerPath(index);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontend/families/builders.h"
-#include "lathe/frontend/families/causal_lm.h"
+#include "frontend/families/gemma.h"
 
 namespace lathe {
 namespace {
@@ -15,35 +15,21 @@ struct Gemma2Config : DecoderConfig {
   std::vector<int64_t> windows;                  ///< of each layer; 0: all keys
 };
 
-class Gemma2 : public DecoderLm {
+class Gemma2 : public GemmaLm {
  public:
   Gemma2(Graph& graph, const Gemma2Config& config, const FamilyOptions& options)
-      : DecoderLm(graph, config, options), own_(config) {
-    norm_.rounding = GainRounding::after_gain;
-    norm_.unitOffset = true;
-  }
-
-  Tensor embed(const Tensor& ids, const Tensor& where) const override {
-    return DecoderLm::embed(ids, where) * std::sqrt(double(config_.hiddenSize));
-  }
+      : GemmaLm(graph, config, options), own_(config) {}
 
   Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const override {
-    const std::string path = layerPath(index);
     nn::SelfAttentionOptions o = attentionOptions();
     o.qkvBias = o.outputBias = own_.attentionBias;
     o.attention.scale = own_.scale;
     o.attention.softcap = own_.scoreCap;
     o.attention.window = own_.windows[size_t(index)];
-    Tensor y = attention(path + ".self_attn", o)(norm(path + ".input_layernorm")(x), context);
-    y = x + norm(path + ".post_attention_layernorm")(y);
-    Tensor z = mlp(path + ".mlp")(norm(path + ".pre_feedforward_layernorm")(y));
-    return y + norm(path + ".post_feedforward_layernorm")(z);
+    return sandwich(index, x, o, context);
   }
 
-  Tensor logits(const Tensor& x) const override {
-    Tensor y = DecoderLm::logits(x);
-    return own_.logitCap > 0 ? tanh(y / own_.logitCap) * own_.logitCap : y;
-  }
+  Tensor logits(const Tensor& x) const override { return cappedLogits(x, own_.logitCap); }
 
  private:
   const Gemma2Config own_;

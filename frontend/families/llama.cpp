@@ -129,10 +129,7 @@ Graph buildLlama(const LlamaConfig& config, const FamilyOptions& options, std::s
     return record(config, options, maxSeq, capacity);
   } catch (const Error& e) {
     // A mistake in the config is the caller's.
-    const std::string place = e.file() + ":" + std::to_string(e.line()) + ": ";
-    const std::string_view message = e.what();
-    throw Error(e.code(),
-                std::string(message.substr(message.starts_with(place) ? place.size() : 0)), at);
+    throw Error(e.code(), builders::messageOf(e), at);
   }
 }
 

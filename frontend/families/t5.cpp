@@ -141,13 +141,8 @@ T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
   // "gated-gelu" means GELU's approximation; other names are what they say.
   const std::string kind = config.text("feed_forward_proj", "relu");
   c.isGated = kind.starts_with("gated-");
-  ConfigReader named(JsonValue::parse("{\"feed_forward_proj\": " +
-                                          jsonString(kind == "gated-gelu" ? "gelu_new"
-                                                     : c.isGated          ? kind.substr(6)
-                                                                          : kind) +
-                                          "}",
-                                      config.json().file()));
-  c.activation = readActivation(named, "feed_forward_proj", "relu");
+  const std::string name = kind == "gated-gelu" ? "gelu_new" : kind.substr(c.isGated ? 6 : 0);
+  c.activation = activationOf(config, "feed_forward_proj", name);
   const bool tied = config.flag("tie_word_embeddings", true);
   c.scalesOutput = config.flag("scale_decoder_outputs", tied);
   // Two readings of feed_forward_proj, and what the architecture says already.
@@ -158,30 +153,12 @@ T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
 
 }  // namespace
 
-// encode: input_ids, attention_mask i64 [batch, source] -> encoder_hidden_states; decode:
-// decoder_input_ids i64 [batch, target], encoder_hidden_states, attention_mask -> logits f32
-// [batch, target, vocab]; forward: both at once.
 Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
   const T5Config c = readT5(config, options);
   Graph g("t5");
   const T5 model(g, c, options);
   const int64_t longest = options.maxSeq ? options.maxSeq : 512;
-  const Dim batch = g.dim("batch", 1, options.maxBatch), source = g.dim("source", 1, longest),
-            target = g.dim("target", 1, longest);
-  auto ids = [&](const char* name, const Dim& length) {
-    return g.input(name, DType::I64, {batch, length});
-  };
-  g.entry("forward");
-  Tensor sourceIds = ids("input_ids", source), mask = ids("attention_mask", source);
-  g.output("logits",
-           model.decode(ids("decoder_input_ids", target), model.encode(sourceIds, mask), mask));
-  g.entry("encode");
-  sourceIds = ids("input_ids", source);
-  g.output("encoder_hidden_states", model.encode(sourceIds, ids("attention_mask", source)));
-  g.entry("decode");
-  Tensor targetIds = ids("decoder_input_ids", target);
-  Tensor encoded = g.input("encoder_hidden_states", options.dtype, {batch, source, c.hiddenSize});
-  g.output("logits", model.decode(targetIds, encoded, ids("attention_mask", source)));
+  recordEncoderDecoder(g, model, longest, c.hiddenSize, options);
   return g;
 }
 

@@ -55,6 +55,8 @@ int64_t readLayers(ConfigReader& config, std::string_view key, const FamilyOptio
 
 /// "gelu_new", "silu", ... Throws Error(Unsupported) that lists the names there are.
 Activation readActivation(ConfigReader& config, std::string_view key, std::string_view otherwise);
+/// The same of a name that was taken from the field `key`, which errors are about.
+Activation activationOf(ConfigReader& config, std::string_view key, std::string_view name);
 
 /// rope_theta and rope_scaling as transformers 4 writes them, or rope_parameters of 5; with
 /// partial_rotary_factor and original_max_position_embeddings. Needs headDim and maxPositions.
