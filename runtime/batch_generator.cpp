@@ -31,10 +31,7 @@ void BatchGenerator::reserve(int64_t rows, int64_t positions) {
   if (rows < 1 || rows > maxRows_)
     throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(maxRows_) +
                                                 " texts at once, got " + std::to_string(rows));
-  LanguageSizes sizes;
-  sizes.maxPositions = maxPositions_;
-  sizes.cacheStep = cacheStep_;
-  capacity_ = sizes.capacityFor(positions);
+  capacity_ = capacityFor(positions, maxPositions_, cacheStep_);
   session_.setSymbol(kCacheSymbol, capacity_);
   positions_.assign(size_t(rows), 0);
 }

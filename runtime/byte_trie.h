@@ -12,6 +12,9 @@ namespace lathe {
 
 class ByteTrie {
  public:
+  /// What vocabularies allow a token of theirs: a search may take so many steps at each place.
+  static constexpr size_t kMaxTokenBytes = 1024;
+
   /// Maps `text`, which is not empty, to `value` >= 0; a text that is there already gets the new
   /// value.
   void add(std::string_view text, int value) {

@@ -39,10 +39,7 @@ Generator::Generator(Session& session, const GeneratorLimits& limits)
 }
 
 void Generator::reserve(int64_t positions) {
-  LanguageSizes sizes;
-  sizes.maxPositions = maxPositions_;
-  sizes.cacheStep = cacheStep_;
-  const int64_t capacity = sizes.capacityFor(positions);
+  const int64_t capacity = capacityFor(positions, maxPositions_, cacheStep_);
   session_.setSymbol(kCacheSymbol, capacity);
   capacity_ = capacity;
   position_ = 0;

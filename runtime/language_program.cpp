@@ -76,7 +76,7 @@ LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill
   return sizes;
 }
 
-int64_t LanguageSizes::capacityFor(int64_t positions) const {
+int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep) {
   if (positions < 1 || positions > maxPositions)
     throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(maxPositions) +
                                                 " positions, the model's maximum, got " +

@@ -24,12 +24,13 @@ struct LanguageSizes {
   int64_t cacheStep = 1;  ///< the cache's capacity is a multiple of it
   int64_t chunk = 0;      ///< tokens of one `prefill` call at most
   int64_t maxRows = 1;    ///< texts at once
-
-  /// Throws Error(InvalidArgument) unless it is from 1 to the most that there may be.
-  int64_t capacityFor(int64_t positions) const;
 };
 LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
                             const GeneratorLimits& limits);
+
+/// Of a cache for `positions` tokens. Throws Error(InvalidArgument) unless it is from 1 to the most
+/// that there may be.
+int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep);
 
 /// Throws Error(InvalidArgument) for an id outside [0, vocab).
 void checkIds(std::span<const int> ids, int64_t vocab);

@@ -12,7 +12,6 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMaxUnigramBytes = 1024;  // as long as that may a search take at each place
 constexpr double kUnknownPenalty = 10;
 
 }  // namespace
@@ -30,7 +29,7 @@ Unigram::Unigram(const JsonValue& json) {
     if (!entry.isArray() || entry.size() != 2)
       throw entry.error("expected a token and its score, got " + entry.show());
     const std::string& token = entry.at(0).asString();
-    checkToken(token, vocab, kMaxUnigramBytes);
+    checkToken(token, vocab, ByteTrie::kMaxTokenBytes);
     auto [known, isNew] = vocabulary_.emplace(token, int(i));
     if (!isNew)
       throw vocab.error(fmt::format("the token {} is there twice, as {} and {}", inQuotes(token),

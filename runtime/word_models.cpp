@@ -6,19 +6,13 @@
 #include "runtime/text_normalizer.h"
 
 namespace lathe {
-namespace {
-
-// A search goes through up to this for each token that it finds.
-constexpr size_t kMaxWordTokenBytes = 1024;
-
-}  // namespace
 
 WordPiece::WordPiece(const JsonValue& json) {
   refuseUnknownKeys(json, {"type", "unk_token", "continuing_subword_prefix",
                            "max_input_chars_per_word", "vocab"});
   const std::string& prefix = json.at("continuing_subword_prefix").asString();
   maxCharacters_ = json.at("max_input_chars_per_word").asInt(0);
-  readVocabulary(json.at("vocab"), kMaxWordTokenBytes);
+  readVocabulary(json.at("vocab"), ByteTrie::kMaxTokenBytes);
   unknown_ = idOfToken(json.at("unk_token"));
   for (auto& [token, id] : vocabulary_) {
     beginnings_.add(token, id);

@@ -47,11 +47,9 @@ class Bisection {
   // Runs the pipeline and gives `see` every module that the interpreter can run.
   void pipeline(const CompileOptions& options,
                 const std::function<void(size_t, Stage, const std::string&, ModuleOp)>& see) const {
-    size_t index = 0;
     try {
       runStages(graph_, Stage::Lowered, options, {}, [&](const StepDone& step, ModuleOp module) {
-        if (Trial::canRun(module)) see(index, step.stage, step.name, module);
-        ++index;
+        if (Trial::canRun(module)) see(step.number - 1, step.stage, step.name, module);
       });
     } catch (const Enough&) {
     }
