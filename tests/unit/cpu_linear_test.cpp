@@ -250,12 +250,36 @@ TEST(Linear, SameThreadsSameBits) {
   }
 }
 
+// On AVX2 every element is a sum over K from its first to its last, whatever the number of rows.
+TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsOnAvx2) {
+  const KernelIsa isa = KernelIsa::of(Isa::Avx2);
+  ThreadPool pool(2);
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int64_t m : {5, 12, 521}) {
+      const int64_t k = 583, n = 150;  // pieces of K of 256, 256 and 71; a panel of 22 columns
+      Values a = randomValues(dtype, m * k, 1), w = randomValues(dtype, k * n, 2);
+      LinearSpec spec;
+      spec.weights = {dtype, k, n};
+      Buffer packed(spec.weights.bytes()), scratch(prepareLinear(spec, 2, isa));
+      packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool);
+      std::vector<float> together(size_t(m * n)), apart(size_t(m * n));
+      const char* rows = static_cast<const char*>(a.data());
+      linear(spec, {m, rows, packed.start(), together.data()}, pool, scratch.scratch(), isa);
+      for (int64_t i = 0; i < m; ++i)
+        linear(spec,
+               {1, rows + size_t(i * k) * sizeOf(dtype), packed.start(), &apart[size_t(i * n)]},
+               pool, scratch.scratch(), isa);
+      EXPECT_EQ(together, apart) << nameOf(dtype) << " " << m;
+      EXPECT_TRUE(scratch.guardsHold());
+    }
+}
+
 TEST(Linear, SmallScratchIsAnError) {
   ThreadPool pool(2);
   LinearSpec spec;
   spec.weights = {DType::F32, 64, 64};
   std::vector<float> x(64 * 64);
-  LinearArgs args{8, x.data(), x.data(), x.data()};
+  LinearArgs args{4, x.data(), x.data(), x.data()};
   try {
     linear(spec, args, pool, {}, KernelIsa::of(Isa::Avx2));
     FAIL() << "nothing thrown";

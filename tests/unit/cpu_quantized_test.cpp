@@ -163,26 +163,62 @@ TEST(QuantizedLinear, DeepAndWideShapes) {
 TEST(QuantizedLinear, SpecialValuesPass) {
   const int64_t k = 64, n = 70;
   for (KernelIsa isa : tiers())
-    for (double special : {double(INFINITY), double(NAN)}) {
-      ThreadPool pool(1);
-      const QuantizedShape shape{DType::I8, k, n, k};
-      Array q(DType::I8, {n, k});
-      for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
-      Buffer packed(shape.bytes());
-      packQuantized(shape, q.data(), packed.start(), pool);
-      std::vector<float> a(size_t(2 * k), 1), scale(size_t(n), 0.5f), c(size_t(2 * n));
-      a[3] = float(special);  // of the first row
-      QuantizedLinearSpec spec{shape};
-      Buffer scratch(prepareQuantizedLinear(spec, 1, isa));
-      QuantizedLinearArgs args{
-          .m = 2, .a = a.data(), .weights = packed.start(), .scale = scale.data(), .c = c.data()};
-      quantizedLinear(spec, args, pool, scratch.scratch(), isa);
-      for (int64_t j = 0; j < n; ++j) {
-        EXPECT_EQ(std::isnan(c[size_t(j)]), std::isnan(special)) << label(isa) << " " << j;
-        EXPECT_FALSE(std::isfinite(c[size_t(j)])) << label(isa) << " " << j;
-        EXPECT_TRUE(std::isfinite(c[size_t(n + j)])) << label(isa) << " " << j;
+    for (DType weights : {DType::I8, DType::I4})
+      for (double special : {double(INFINITY), double(NAN)}) {
+        SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)));
+        ThreadPool pool(1);
+        const QuantizedShape shape{weights, k, n, k};
+        Array q(weights, {n, k});
+        for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
+        Buffer packed(shape.bytes());
+        packQuantized(shape, q.data(), packed.start(), pool);
+        std::vector<float> a(size_t(2 * k), 1), scale(size_t(n), 0.5f), c(size_t(2 * n));
+        a[3] = float(special);  // of the first row
+        QuantizedLinearSpec spec{shape};
+        Buffer scratch(prepareQuantizedLinear(spec, 1, isa));
+        QuantizedLinearArgs args{
+            .m = 2, .a = a.data(), .weights = packed.start(), .scale = scale.data(), .c = c.data()};
+        quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+        for (int64_t j = 0; j < n; ++j) {
+          EXPECT_EQ(std::isnan(c[size_t(j)]), std::isnan(special)) << j;
+          EXPECT_FALSE(std::isfinite(c[size_t(j)])) << j;
+          EXPECT_TRUE(std::isfinite(c[size_t(n + j)])) << j;
+        }
       }
-    }
+}
+
+// The largest weights times the bytes of largest magnitude that rows in fixed point have.
+TEST(QuantizedLinear, SumsOfLargestBytesFit) {
+  const int64_t k = 256, n = 64;
+  const float largest = 127 * 65536 - 128 * 256 - 128;  // bytes 127, -128, -128
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::U8, DType::U4})
+      for (int64_t m : {1, 2, 3, 4})
+        for (float sign : {1.0f, -1.0f}) {
+          ThreadPool pool(1);
+          const QuantizedShape shape{weights, k, n, k};
+          const double top = weights == DType::U8 ? 255 : 15;
+          Array q(weights, {n, k});
+          for (int64_t i = 0; i < q.size(); ++i) q.set(i, top);
+          Buffer packed(shape.bytes());
+          packQuantized(shape, q.data(), packed.start(), pool);
+          std::vector<float> a(size_t(m * k), sign * largest), ones(size_t(n), 1),
+              zeros(size_t(n), 0), c(size_t(m * n));
+          QuantizedLinearSpec spec{shape};
+          spec.hasZero = true;
+          Buffer scratch(prepareQuantizedLinear(spec, 1, isa));
+          QuantizedLinearArgs args{.m = m,
+                                   .a = a.data(),
+                                   .weights = packed.start(),
+                                   .scale = ones.data(),
+                                   .zero = zeros.data(),
+                                   .c = c.data()};
+          quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+          const double expected = double(sign) * largest * top * double(k);
+          for (float got : c)
+            EXPECT_NEAR(got / expected, 1, 1e-6)
+                << label(isa) << " " << nameOf(weights) << " " << m;
+        }
 }
 
 TEST(QuantizedLinear, SaysWhatItDoesNotTake) {

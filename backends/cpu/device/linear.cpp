@@ -8,6 +8,7 @@
 #include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
+#include "backends/cpu/device/tiled_gemm.h"
 #include "backends/cpu/device/widened_gemm.h"
 #include "lathe/runtime/error.h"
 
@@ -30,7 +31,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   const bool slowDot = w.dtype == DType::BF16 && isa.bf16 && isa.arithmetic != Bf16Arithmetic::Dot;
   if (m <= (slowDot ? 2 : kPanelRows)) return Path::Panels;
   // oneDNN 3.2 reads packed weights only on AVX-512.
-  if (isa.tier == Isa::Avx2) return Path::Panels;
+  if (isa.tier == Isa::Avx2) return Path::Widened;
   if (w.dtype == DType::F32) return Path::OneDnn;
   switch (isa.arithmetic) {
     case Bf16Arithmetic::Tiles:
@@ -108,22 +109,28 @@ OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
 }
 
 // A in f32 rows, whose length is that of the packed weights' rows.
-class WidenedBf16 final : public WidenedProduct {
+class WidenedFloats final : public WidenedProduct {
  public:
-  WidenedBf16(const LinearSpec& spec, const LinearArgs& args)
+  WidenedFloats(const LinearSpec& spec, const LinearArgs& args)
       : WidenedProduct(spec.weights.k, spec.weights.n,
                        spec.weights.blocks() * spec.weights.blockK()),
         spec_(spec),
         args_(args) {}
   void widenRows(int64_t row0, int64_t row1, float* to) const override {
-    preparePanelRows(spec_.weights, kPanelKernelsAvx512,
-                     static_cast<const uint16_t*>(args_.a) + row0 * spec_.lda, spec_.lda,
-                     row1 - row0, to);
+    const PackedShape& w = spec_.weights;
+    const char* from =
+        static_cast<const char*>(args_.a) + size_t(row0 * spec_.lda) * sizeOf(w.dtype);
+    copyPanelRows(w, kPanelKernelsAvx2, from, spec_.lda, row1 - row0, to);
   }
   void widenPanel(int64_t panel, float* to) const override {
     const PackedShape& w = spec_.weights;
     cpu::widenPanel(static_cast<const char*>(args_.weights) + panel * w.panelBytes(),
                     PackedShape{DType::F32, w.k, w.n}.blocks(), to);
+  }
+  void widenTile(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
+    const PackedShape& w = spec_.weights;
+    cpu::widenTile(w, static_cast<const char*>(args_.weights) + panel * w.panelBytes(), k0, depth,
+                   to);
   }
 
  private:
@@ -131,7 +138,7 @@ class WidenedBf16 final : public WidenedProduct {
   const LinearArgs& args_;
 };
 
-size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
+size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads, KernelIsa isa) {
   switch (path) {
     case Path::Panels:
       break;
@@ -140,7 +147,7 @@ size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads) {
     case Path::OneDnn:
       return oneDnnSlice(spec, threads).bytes() * size_t(threads);
     case Path::Widened:
-      return std::max(widenedGemmScratchBytes(WidenedBf16(spec, {}), threads),
+      return std::max(widenedGemmScratchBytes(WidenedFloats(spec, {}), threads, isa),
                       panelGemmScratchBytes(spec.weights));
   }
   return panelGemmScratchBytes(spec.weights);
@@ -198,14 +205,14 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
   }
 }
 
-// bf16 data as f32, but for the last rows.
-void widenedRows(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
-                 KernelIsa isa, ThreadPool& pool, Scratch scratch) {
+// All data as f32, but for the last rows.
+void widenedLinear(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
+                   KernelIsa isa, ThreadPool& pool, Scratch scratch) {
   const PackedShape& w = spec.weights;
-  const int64_t rest = args.m % kWidenedStep;
-  widenedGemm(WidenedBf16(spec, args), args.m - rest, epilogue, isa, pool, scratch);
+  const int64_t done = widenedRows(args.m, isa), rest = args.m - done;
+  widenedGemm(WidenedFloats(spec, args), done, epilogue, isa, pool, scratch);
   if (rest == 0) return;
-  const int64_t done = args.m - rest, size = int64_t(sizeOf(spec.outDType));
+  const int64_t size = int64_t(sizeOf(spec.outDType));
   Epilogue last = epilogue;
   last.c = static_cast<char*>(epilogue.c) + done * epilogue.ldc * size;
   if (epilogue.residual)
@@ -219,8 +226,8 @@ void widenedRows(const LinearSpec& spec, const LinearArgs& args, const Epilogue&
 size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
   const LinearSpec spec = withDefaults(given);
   if (spec.weights.n == 0) return 0;
-  size_t few = pathScratchBytes(choosePath(spec, 1, isa), spec, threads);
-  size_t many = pathScratchBytes(choosePath(spec, kRowBuckets.back(), isa), spec, threads);
+  size_t few = pathScratchBytes(choosePath(spec, 1, isa), spec, threads, isa);
+  size_t many = pathScratchBytes(choosePath(spec, kRowBuckets.back(), isa), spec, threads, isa);
   return std::max(few, many);
 }
 
@@ -230,7 +237,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
   const PackedShape& w = spec.weights;
   if (args.m <= 0 || w.n == 0) return;
   const Path path = choosePath(spec, args.m, isa);
-  const size_t needed = pathScratchBytes(path, spec, pool.threads());
+  const size_t needed = pathScratchBytes(path, spec, pool.threads(), isa);
   if (scratch.bytes < needed)
     throw Error(ErrorCode::InvalidArgument, "expected " + std::to_string(needed) +
                                                 " bytes of scratch for a linear layer, got " +
@@ -257,7 +264,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
       oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
       break;
     case Path::Widened:
-      widenedRows(spec, args, epilogue, isa, pool, scratch);
+      widenedLinear(spec, args, epilogue, isa, pool, scratch);
       break;
   }
 }

@@ -44,13 +44,11 @@ size_t panelRowsBytes(const PackedShape& shape, int64_t rows) {
   return alignUp64(size_t(rows * shape.blocks() * shape.blockK()) * 4);
 }
 
-PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels, const void* a,
-                           int64_t lda, int64_t rows, void* buffer) {
+void copyPanelRows(const PackedShape& shape, const PanelKernels& kernels, const void* a,
+                   int64_t lda, int64_t rows, void* buffer) {
   const bool dot = shape.dtype == DType::BF16 && kernels.bf16Dot;
-  const bool widen = shape.dtype == DType::BF16 && !dot;
   const int64_t padded = shape.blocks() * shape.blockK();
-  if (!widen && padded == shape.k) return {a, lda};
-  if (widen) {
+  if (shape.dtype == DType::BF16 && !dot) {
     const uint16_t* from = static_cast<const uint16_t*>(a);
     float* to = static_cast<float*>(buffer);
     for (int64_t r = 0; r < rows; ++r, from += lda, to += padded) {
@@ -68,6 +66,14 @@ PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels
       to += size_t(padded) * size;
     }
   }
+}
+
+PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels, const void* a,
+                           int64_t lda, int64_t rows, void* buffer) {
+  const bool widen = shape.dtype == DType::BF16 && !kernels.bf16Dot;
+  const int64_t padded = shape.blocks() * shape.blockK();
+  if (!widen && padded == shape.k) return {a, lda};
+  copyPanelRows(shape, kernels, a, lda, rows, buffer);
   return {buffer, padded};
 }
 

@@ -14,7 +14,10 @@ struct PanelRows {
 };
 /// Bytes that `preparePanelRows` needs for `rows`.
 size_t panelRowsBytes(const PackedShape& shape, int64_t rows);
-/// Refers to A in place where it can, else copies (and widens) it into `buffer`.
+/// Copies A into `buffer`, widened to f32 where the kernels take bf16 so.
+void copyPanelRows(const PackedShape& shape, const PanelKernels& kernels, const void* a,
+                   int64_t lda, int64_t rows, void* buffer);
+/// Refers to A in place where it can, else copies it into `buffer`.
 PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels, const void* a,
                            int64_t lda, int64_t rows, void* buffer);
 

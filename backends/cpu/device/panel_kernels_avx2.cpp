@@ -8,22 +8,29 @@ namespace {
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 
-// Sixteen registers hold 4 rows x 16 columns of sums, so a panel is walked in four column groups;
-// a step of 4 blocks (16 KiB) stays in the L1 cache between the groups.
-constexpr int64_t kStepBlocks = 4;
+// Registers of 8 columns whose sums are under way at a time: eight chains hide the latency of
+// multiply-adds, and sixteen registers hold no more than twelve of them beside the operands.
+constexpr int columnsAtOnce(int rows) { return rows == 1 ? 8 : rows == 4 ? 2 : 4; }
 
+// Some blocks in groups of columns, between which they stay in the L1 cache. The groups skip over
+// lines, which the processor's own prefetch does not follow: what is behind is fetched line by
+// line.
 template <int rows, bool widen>
 void panelStep(const float* x, int64_t aStride, const char* b, int64_t blocks, int64_t prefetch,
                float* acc) {
+  constexpr int columns = columnsAtOnce(rows);
   const __m256i high = _mm256_set1_epi32(int(0xffff0000u));
-  for (int group = 0; group < 4; ++group) {
-    __m256 sum[rows][2];
+  const char* next = b + (columns == 8 ? prefetch : blocks * kPanelBlockBytes);
+  const bool fetches = columns < 8 || prefetch;
+  for (int c0 = 0; c0 < 8; c0 += columns) {
+    __m256 sum[rows][columns];
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < 2; ++c) sum[r][c] = _mm256_loadu_ps(acc + r * 64 + group * 16 + c * 8);
-    const char* row = b + group * 64;
-    for (int64_t line = 0; line < blocks * 16; ++line, row += 256) {
-      if (prefetch) _mm_prefetch(row + prefetch, _MM_HINT_T0);
-      for (int c = 0; c < 2; ++c) {
+      for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_loadu_ps(acc + r * 64 + (c0 + c) * 8);
+    const char* row = b + c0 * 32;
+    for (int64_t line = 0; line < blocks * 16; ++line, row += 256, next += columns * 32) {
+      if (fetches)
+        for (int c = 0; c < columns; c += 2) _mm_prefetch(next + c * 32, _MM_HINT_T0);
+      for (int c = 0; c < columns; ++c) {
         if constexpr (widen) {
           __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + c * 32));
           __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(pair, 16));
@@ -41,7 +48,7 @@ void panelStep(const float* x, int64_t aStride, const char* b, int64_t blocks, i
       }
     }
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < 2; ++c) _mm256_storeu_ps(acc + r * 64 + group * 16 + c * 8, sum[r][c]);
+      for (int c = 0; c < columns; ++c) _mm256_storeu_ps(acc + r * 64 + (c0 + c) * 8, sum[r][c]);
   }
 }
 
@@ -50,11 +57,10 @@ void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, in
            float* acc) {
   const float* x = static_cast<const float*>(a);
   const char* b = static_cast<const char*>(panel);
-  for (int64_t block = 0; block < blocks; block += kStepBlocks) {
-    int64_t count = blocks - block < kStepBlocks ? blocks - block : kStepBlocks;
+  const int64_t step = columnsAtOnce(rows) == 8 ? blocks : 2;
+  for (int64_t block = 0; block < blocks; block += step)
     panelStep<rows, widen>(x + block * (widen ? 32 : 16), aStride, b + block * kPanelBlockBytes,
-                           count, prefetch, acc);
-  }
+                           blocks - block < step ? blocks - block : step, prefetch, acc);
 }
 
 #include "backends/cpu/device/vec256.inc"

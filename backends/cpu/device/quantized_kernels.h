@@ -47,16 +47,22 @@ using FixedPointFn = bool (*)(const float* x, int64_t depth, int64_t chunk, int 
 
 struct QuantizedKernels {
   QuantizedPanelFn int8[kPanelRows], int4[kPanelRows];
-  WidenQuantizedFn widen8, widen4;
-  FixedPointFn toFixedPoint;  ///< null: rows are f32
+  FixedPointFn toFixed8 = nullptr,
+               toFixed4 = nullptr;  ///< null: the rows of `int8`, `int4` are f32
+  WidenQuantizedFn widen8 = nullptr, widen4 = nullptr;  ///< null on AVX2, which has widenTile
 };
 
 const QuantizedKernels& quantizedKernels(KernelIsa isa);
 /// Those that take every f32 number.
 const QuantizedKernels& floatQuantizedKernels(KernelIsa isa);
 
-// One per translation unit of a tier, and the second of AVX-512's for what has VNNI.
+/// Elements [k0, k0 + depth) of a panel of bytes, or of halves, for tiledGemm (tiled_gemm.h).
+void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to);
+void widenTile4(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to);
+
+// One or two per translation unit of a tier.
 extern const QuantizedKernels kQuantizedKernelsAvx2;
+extern const QuantizedKernels kQuantizedKernelsAvx2Fixed;
 extern const QuantizedKernels kQuantizedKernelsAvx512;
 extern const QuantizedKernels kQuantizedKernelsVnni;
 

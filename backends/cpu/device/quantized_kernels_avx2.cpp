@@ -2,6 +2,7 @@
 #include "backends/cpu/device/isa_region.h"
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/quantized_kernels.h"
+#include "backends/cpu/device/tiled_gemm.h"
 
 namespace lathe::cpu {
 namespace {
@@ -35,15 +36,19 @@ inline __m256 zerosOf(const QuantizedPanel& p, int64_t row, int column) {
   return _mm256_sub_ps(numbersOf(p.zero, p.bf16, row, column), _mm256_set1_ps(p.center));
 }
 
-// Sixteen registers hold 4 rows x 16 columns of sums: a chunk, which stays in the L1 cache, is
-// walked in four groups of columns.
-template <int rows, bool halves>
-inline void chunkOf(const char* b, const float* const (&x)[rows], int64_t depth, int64_t prefetch,
-                    __m256 (&sum)[rows][2]) {
+// Registers of 8 columns whose sums are under way at a time (panel_kernels_avx2.cpp).
+constexpr int columnsAtOnce(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
+
+// A chunk, which stays in the L1 cache between groups of columns. Where these skip over lines, what
+// is behind the chunk is fetched line by line (panel_kernels_avx2.cpp).
+template <int rows, int columns, bool halves>
+inline void chunkOf(const char* b, const float* const (&x)[rows], int64_t depth, const char* next,
+                    __m256 (&sum)[rows][columns]) {
   constexpr int step = halves ? 8 : 4;
   for (int64_t k = 0; k < depth; k += step, b += 256) {
-    if (prefetch) _mm_prefetch(b + prefetch, _MM_HINT_T0);
-    for (int c = 0; c < 2; ++c) {
+    if (next)
+      for (int c = 0; c < columns; c += 2, next += 64) _mm_prefetch(next, _MM_HINT_T0);
+    for (int c = 0; c < columns; ++c) {
       const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + c * 32));
       for (int i = 0; i < step; ++i) {
         const __m256 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
@@ -57,23 +62,26 @@ inline void chunkOf(const char* b, const float* const (&x)[rows], int64_t depth,
 template <int rows, bool halves>
 void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int64_t chunk1,
            float* acc) {
+  constexpr int columns = columnsAtOnce(rows);
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t k = chunk * p.chunk, left = p.depth - k;
     const int64_t depth = left < p.chunk ? left : p.chunk, row = p.oneScale ? 0 : chunk;
+    const char* b = p.q + chunk * chunkBytes;
+    const char* next = columns < 8 ? b + chunkBytes : p.prefetch ? b + p.prefetch : nullptr;
     const float* x[rows];
     for (int r = 0; r < rows; ++r) x[r] = reinterpret_cast<const float*>(a.x + r * a.stride) + k;
-    for (int group = 0; group < 4; ++group) {
-      __m256 sum[rows][2];
+    for (int c0 = 0; c0 < 8; c0 += columns) {
+      __m256 sum[rows][columns];
       for (int r = 0; r < rows; ++r)
-        for (int c = 0; c < 2; ++c) sum[r][c] = _mm256_setzero_ps();
-      chunkOf<rows, halves>(p.q + chunk * chunkBytes + group * 64, x, depth, p.prefetch, sum);
-      for (int c = 0; c < 2; ++c) {
-        const int column = group * 2 + c;
-        const __m256 scale = numbersOf(p.scale, p.bf16, row, column);
-        const __m256 zero = p.zero ? zerosOf(p, row, column) : _mm256_setzero_ps();
+        for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_setzero_ps();
+      const char* ahead = next ? next + c0 * depth * (halves ? 4 : 8) : nullptr;
+      chunkOf<rows, columns, halves>(b + c0 * 32, x, depth, ahead, sum);
+      for (int c = 0; c < columns; ++c) {
+        const __m256 scale = numbersOf(p.scale, p.bf16, row, c0 + c);
+        const __m256 zero = p.zero ? zerosOf(p, row, c0 + c) : _mm256_setzero_ps();
         for (int r = 0; r < rows; ++r) {
-          float* to = acc + r * 64 + column * 8;
+          float* to = acc + r * 64 + (c0 + c) * 8;
           if (p.zero)
             sum[r][c] =
                 _mm256_fnmadd_ps(zero, _mm256_set1_ps(a.sums[r * a.sumStride + chunk]), sum[r][c]);
@@ -84,20 +92,169 @@ void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int6
   }
 }
 
+inline int32_t wordAt(const char* at) {
+  int32_t word;
+  __builtin_memcpy(&word, at, 4);
+  return word;
+}
+
+// Products of 8 neighbours along K in a line of halves with one byte of each of A's elements, two
+// of them in each half of a column's word: at most 4 * 15 * 128.
+inline __m256i lineProducts(__m256i low, __m256i high, const char* bytes) {
+  return _mm256_add_epi16(_mm256_maddubs_epi16(low, _mm256_set1_epi32(wordAt(bytes))),
+                          _mm256_maddubs_epi16(high, _mm256_set1_epi32(wordAt(bytes + 4))));
+}
+
+// Up to four lines of 8 columns, as long as 16 bits hold the sums, times the upper, middle and
+// lower bytes of `rows` rows. Bytes of weights times those of A would not fit: only halves are
+// multiplied so.
+template <int rows>
+inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes)[rows],
+                             int64_t chunk, __m256i (&sum)[rows][3]) {
+  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  __m256i part[rows][3];
+  for (int r = 0; r < rows; ++r)
+    for (int piece = 0; piece < 3; ++piece) part[r][piece] = _mm256_setzero_si256();
+  for (int line = 0; line < lines; ++line) {
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256));
+    const __m256i first = _mm256_and_si256(words, low);
+    const __m256i second = _mm256_and_si256(_mm256_srli_epi16(words, 4), low);
+    for (int r = 0; r < rows; ++r)
+      for (int piece = 0; piece < 3; ++piece)
+        part[r][piece] = _mm256_add_epi16(
+            part[r][piece], lineProducts(first, second, bytes[r] + piece * chunk + line * 8));
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int piece = 0; piece < 3; ++piece)
+      sum[r][piece] = _mm256_add_epi32(sum[r][piece], _mm256_madd_epi16(part[r][piece], ones));
+}
+
+// Rows that share a load of weights: their sums fill the registers.
+constexpr int rowsAtOnce(int rows) { return rows % 2 ? 1 : 2; }
+
+// Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale.
+template <int rows>
+void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
+                     int64_t chunk1, float* acc) {
+  constexpr int step = rowsAtOnce(rows), kLines = 4;
+  for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
+    const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
+    const int64_t row = p.oneScale ? 0 : chunk;
+    const char* b = p.q + chunk * p.chunk * 32;
+    const char* next = b + (p.chunk * 32 > 2048 ? p.chunk * 32 : 2048);
+    for (int c = 0; c < 8; ++c) {
+      // An eighth of the chunk behind, or of the one behind that where they are short.
+      for (int64_t at = 0; at < depth * 4; at += 64) _mm_prefetch(next + at, _MM_HINT_T0);
+      next += depth * 4;
+      const __m256 scale = numbersOf(p.scale, p.bf16, row, c);
+      for (int r0 = 0; r0 < rows; r0 += step) {
+        const char* record[step];
+        __m256i sum[step][3];
+        for (int r = 0; r < step; ++r) {
+          record[r] = a.x + (r0 + r) * a.stride + chunk * fixedPointBytes(p.chunk);
+          for (int piece = 0; piece < 3; ++piece)
+            sum[r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
+        }
+        int64_t k = 0;
+        for (; k < depth; k += 8 * kLines) {
+          const char* bytes[step];
+          for (int r = 0; r < step; ++r) bytes[r] = record[r] + 16 + k;
+          const char* lines = b + k * 32 + c * 32;
+          if (depth - k >= 8 * kLines)
+            halvesTimesBytes<step>(lines, kLines, bytes, p.chunk, sum);
+          else
+            halvesTimesBytes<step>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
+        }
+        for (int r = 0; r < step; ++r) {
+          __m256 y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), _mm256_set1_ps(65536.0f),
+                                     _mm256_cvtepi32_ps(sum[r][2]));
+          y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y);
+          float unit;
+          __builtin_memcpy(&unit, record[r], 4);
+          y = _mm256_mul_ps(y, _mm256_set1_ps(unit));
+          if (p.zero)
+            y = _mm256_fnmadd_ps(zerosOf(p, row, c),
+                                 _mm256_set1_ps(a.sums[(r0 + r) * a.sumStride + chunk]), y);
+          float* to = acc + (r0 + r) * 64 + c * 8;
+          _mm256_storeu_ps(to, _mm256_fmadd_ps(y, scale, _mm256_loadu_ps(to)));
+        }
+      }
+    }
+  }
+}
+
+inline int32_t sumOf(__m256i v) {
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+
+// The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
+// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly.
+bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
+  const __m256 sign = _mm256_set1_ps(-0.0f), infinity = _mm256_set1_ps(__builtin_inff());
+  __m256 top = _mm256_setzero_ps(), finite = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+  for (int64_t k = 0; k < depth; k += 8) {
+    const __m256 size = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + k));
+    finite = _mm256_and_ps(finite, _mm256_cmp_ps(size, infinity, _CMP_LT_OQ));
+    top = _mm256_max_ps(size, top);
+  }
+  if (_mm256_movemask_ps(finite) != 0xff) return false;
+  alignas(32) float tops[8];
+  _mm256_store_ps(tops, top);
+  float largest = 0;
+  for (float t : tops) largest = t > largest ? t : largest;
+  constexpr float kTop = 127.0f * 65536.0f;
+  int32_t bits;
+  const float ratio = largest / kTop;
+  __builtin_memcpy(&bits, &ratio, 4);
+  bits = (bits + 0x7fffff) & 0x7f800000;
+  // Not less than the smallest normal number, so that its reciprocal is finite.
+  if (bits < 0x800000) bits = 0x800000;
+  float unit;
+  __builtin_memcpy(&unit, &bits, 4);
+  const __m256 perUnit = _mm256_set1_ps(1.0f / unit);
+  // The lowest bytes of 8 words, side by side in the lower half of a register of 16.
+  const __m256i lowest =
+      _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1,
+                       -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  __m256i sums[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+  char* bytes = to + 16;
+  for (int64_t k = 0; k < depth; k += 8) {
+    __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k), perUnit));
+    for (int piece = 2; piece >= 0; --piece) {
+      // The lowest byte with its sign; what is left is a multiple of 256.
+      const __m256i part = piece == 0 ? whole : _mm256_srai_epi32(_mm256_slli_epi32(whole, 24), 24);
+      const __m256i packed = _mm256_shuffle_epi8(part, lowest);
+      _mm_storel_epi64(
+          reinterpret_cast<__m128i*>(bytes + piece * chunk + k),
+          _mm_unpacklo_epi32(_mm256_castsi256_si128(packed), _mm256_extracti128_si256(packed, 1)));
+      sums[piece] = _mm256_add_epi32(sums[piece], part);
+      whole = _mm256_srai_epi32(_mm256_sub_epi32(whole, part), 8);
+    }
+  }
+  __builtin_memcpy(to, &unit, 4);
+  for (int piece = 0; piece < 3; ++piece) {
+    const int32_t start = -center * sumOf(sums[piece]);
+    __builtin_memcpy(to + 4 + piece * 4, &start, 4);
+  }
+  return true;
+}
+
 template <bool halves>
-void widenQuantized(const QuantizedPanel& p, float* to) {
+void widenTile(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
   constexpr int step = halves ? 8 : 4;
-  for (int64_t k = 0; k < p.depth; k += step) {
+  for (int64_t k = k0; k < k0 + depth && k < p.depth; k += step) {
     const int64_t row = p.oneScale ? 0 : k / p.chunk;
     for (int column = 0; column < 8; ++column) {
       const __m256 scale = numbersOf(p.scale, p.bf16, row, column);
       const __m256 zero = p.zero ? zerosOf(p, row, column) : _mm256_setzero_ps();
       const __m256i words =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p.q + k / step * 256 + column * 32));
+      float* at = tileElement(to, k - k0, column * 8);
       for (int i = 0; i < step; ++i) {
         const __m256 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
-        _mm256_storeu_ps(to + (k + i) * 64 + column * 8,
-                         _mm256_mul_ps(_mm256_sub_ps(w, zero), scale));
+        _mm256_storeu_ps(at + i * kTileColumns, _mm256_mul_ps(_mm256_sub_ps(w, zero), scale));
       }
     }
   }
@@ -110,13 +267,25 @@ LATHE_ISA_END
 const QuantizedKernels kQuantizedKernelsAvx2 = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
-    widenQuantized<false>,
-    widenQuantized<true>,
+};
+// Bytes are fast enough as floats; halves are not.
+const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
+    {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
+    {fixedPointPanel<1>, fixedPointPanel<2>, fixedPointPanel<3>, fixedPointPanel<4>},
     nullptr,
+    toFixedPoint,
 };
 
+void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {
+  widenTile<false>(panel, k0, depth, to);
+}
+void widenTile4(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {
+  widenTile<true>(panel, k0, depth, to);
+}
+
 const QuantizedKernels& quantizedKernels(KernelIsa isa) {
-  return isa.tier != Isa::Avx2 && isa.vnni ? kQuantizedKernelsVnni : floatQuantizedKernels(isa);
+  if (isa.tier == Isa::Avx2) return kQuantizedKernelsAvx2Fixed;
+  return isa.vnni ? kQuantizedKernelsVnni : kQuantizedKernelsAvx512;
 }
 const QuantizedKernels& floatQuantizedKernels(KernelIsa isa) {
   return isa.tier == Isa::Avx2 ? kQuantizedKernelsAvx2 : kQuantizedKernelsAvx512;

@@ -240,18 +240,20 @@ LATHE_ISA_END
 const QuantizedKernels kQuantizedKernelsAvx512 = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    nullptr,
+    nullptr,
     widenQuantized<false>,
     widenQuantized<true>,
-    nullptr,
 };
 const QuantizedKernels kQuantizedKernelsVnni = {
     {fixedPointPanel<1, false>, fixedPointPanel<2, false>, fixedPointPanel<3, false>,
      fixedPointPanel<4, false>},
     {fixedPointPanel<1, true>, fixedPointPanel<2, true>, fixedPointPanel<3, true>,
      fixedPointPanel<4, true>},
+    toFixedPoint,
+    toFixedPoint,
     widenQuantized<false>,
     widenQuantized<true>,
-    toFixedPoint,
 };
 
 }  // namespace lathe::cpu

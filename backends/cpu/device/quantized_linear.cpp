@@ -7,6 +7,7 @@
 
 #include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/quantized_kernels.h"
+#include "backends/cpu/device/tiled_gemm.h"
 #include "backends/cpu/device/widened_gemm.h"
 #include "lathe/runtime/error.h"
 
@@ -113,10 +114,14 @@ void runPanels(const Layer& layer, const QuantizedShape& w, const QuantizedKerne
     }
 }
 
+FixedPointFn fixedPointOf(const QuantizedKernels& kernels, const QuantizedShape& w) {
+  return w.bits() == 8 ? kernels.toFixed8 : kernels.toFixed4;
+}
+
 // Rows of A in the kernels' form, the sums of their chunks, and one row in f32.
 struct RowsScratch {
   RowsScratch(const QuantizedShape& w, const QuantizedKernels& kernels)
-      : stride(kernels.toFixedPoint
+      : stride(fixedPointOf(kernels, w)
                    ? std::max(w.paddedK() * 4, w.chunks() * fixedPointBytes(w.chunk()))
                    : w.paddedK() * 4),
         rows(alignUp64(size_t(kChunkRows * stride))),
@@ -133,11 +138,12 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec, const 
                                          int64_t row0, int64_t rows, char* scratch) {
   const QuantizedShape& w = spec.weights;
   const RowsScratch sizes(w, kernels);
+  const FixedPointFn toFixedPoint = fixedPointOf(kernels, w);
   float* sums = reinterpret_cast<float*>(scratch + sizes.rows);
   float* row = reinterpret_cast<float*>(scratch + sizes.rows + sizes.sums);
   for (int64_t r = 0; r < rows; ++r) {
     char* to = scratch + r * sizes.stride;
-    float* x = kernels.toFixedPoint ? row : reinterpret_cast<float*>(to);
+    float* x = toFixedPoint ? row : reinterpret_cast<float*>(to);
     layer.rowOf(a, row0 + r, x);
     std::fill(x + w.k, x + w.paddedK(), 0.0f);
     for (int64_t c = 0; c < w.chunks(); ++c) {
@@ -147,8 +153,8 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec, const 
         for (int64_t k = first; k < first + depth; ++k) sum += x[k];
         sums[r * w.chunks() + c] = sum;
       }
-      if (kernels.toFixedPoint && !kernels.toFixedPoint(x + first, depth, w.chunk(), w.center(),
-                                                        to + c * fixedPointBytes(w.chunk())))
+      if (toFixedPoint && !toFixedPoint(x + first, depth, w.chunk(), w.center(),
+                                        to + c * fixedPointBytes(w.chunk())))
         return std::nullopt;
     }
   }
@@ -187,8 +193,8 @@ class WidenedIntegers final : public WidenedProduct {
       : WidenedProduct(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
         layer_(spec, args),
         a_(args.a),
-        widen_(spec.weights.bits() == 8 ? quantizedKernels(isa).widen8
-                                        : quantizedKernels(isa).widen4) {}
+        bits_(spec.weights.bits()),
+        widen_(bits_ == 8 ? quantizedKernels(isa).widen8 : quantizedKernels(isa).widen4) {}
   void widenRows(int64_t row0, int64_t row1, float* to) const override {
     for (int64_t row = row0; row < row1; ++row, to += rowLength) {
       layer_.rowOf(a_, row, to);
@@ -201,15 +207,22 @@ class WidenedIntegers final : public WidenedProduct {
     // Zero points are taken off the padding, too: what lies behind K is zero again.
     std::fill(to + k * kPanelColumns, to + rowLength * kPanelColumns, 0.0f);
   }
+  void widenTile(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
+    alignas(64) float tail[2 * kPanelColumns];
+    const QuantizedPanel from = layer_.panel(panel, tail);
+    bits_ == 8 ? widenTile8(from, k0, depth, to) : widenTile4(from, k0, depth, to);
+  }
 
  private:
   Layer layer_;
   const void* a_;
+  int bits_;
   WidenQuantizedFn widen_;
 };
 
-bool isWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
-  return isa.tier != Isa::Avx2 && m >= kWidenedStep && spec.weights.k > 0;
+// Rows that repay widening the weights for them.
+int64_t rowsOnWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  return m > kPanelRows && spec.weights.k > 0 ? widenedRows(m, isa) : 0;
 }
 
 }  // namespace
@@ -230,9 +243,8 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
     throw Error(ErrorCode::Unsupported, "quantized linear: " + why);
   if (spec.weights.n == 0) return 0;
   size_t bytes = RowsScratch(spec.weights, quantizedKernels(isa)).bytes();
-  if (isWidened(spec, kWidenedStep, isa)) {
-    bytes = std::max(bytes, widenedGemmScratchBytes(WidenedIntegers(spec, {}, isa), threads));
-  }
+  if (spec.weights.k > 0)
+    bytes = std::max(bytes, widenedGemmScratchBytes(WidenedIntegers(spec, {}, isa), threads, isa));
   return bytes;
 }
 
@@ -255,11 +267,8 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.c = args.c;
   epilogue.outDType = spec.dtype;
   const Layer layer(spec, args);
-  int64_t done = 0;
-  if (isWidened(spec, args.m, isa)) {
-    done = args.m / kWidenedStep * kWidenedStep;
-    widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
-  }
+  const int64_t done = rowsOnWidened(spec, args.m, isa);
+  if (done) widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
   panelProduct(spec, args, layer, done, epilogue, isa, pool, scratch);
 }
 

@@ -5,10 +5,13 @@
 #include <array>
 
 #include "backends/cpu/device/primitives.h"
+#include "backends/cpu/device/tiled_gemm.h"
 
 namespace lathe::cpu {
 namespace {
 
+// oneDNN takes m in multiples of this.
+constexpr int64_t kWidenedStep = 8;
 // Rows of the primitives.
 constexpr std::array<int64_t, 6> kRowBuckets = {256, 128, 64, 32, 16, kWidenedStep};
 // Rows of A that are widened at a time, and panels of weights: the latter stay in the L2 cache.
@@ -48,13 +51,19 @@ Sizes sizesOf(const WidenedProduct& p) {
 
 }  // namespace
 
-size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads) {
+int64_t widenedRows(int64_t m, KernelIsa isa) {
+  return isa.tier == Isa::Avx2 ? m : m / kWidenedStep * kWidenedStep;
+}
+
+size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads, KernelIsa isa) {
+  if (isa.tier == Isa::Avx2) return tiledGemmScratchBytes(product, threads);
   const Sizes sizes = sizesOf(product);
   return sizes.a + sizes.slice() * size_t(threads);
 }
 
 void widenedGemm(const WidenedProduct& p, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                  ThreadPool& pool, Scratch scratch) {
+  if (isa.tier == Isa::Avx2) return tiledGemm(p, m, epilogue, isa, pool, scratch);
   const PackedShape wide{DType::F32, p.k, p.n};
   const PanelKernels& kernels = panelKernels(isa);
   const Sizes sizes = sizesOf(p);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products of many rows whose weights are kept in fewer bits than f32: each block of panels is
-// widened once for many rows, which costs little, and f32 multiply-adds of oneDNN do the rest.
-// Needs AVX-512.
+// widened once for many rows, which costs little, and f32 multiply-adds do the rest: oneDNN's on
+// AVX-512, our own on AVX2 (tiled_gemm.h).
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/panel_kernels.h"
 
@@ -15,17 +15,19 @@ class WidenedProduct {
   virtual ~WidenedProduct() = default;
   /// Writes rows [row0, row1) of A as f32.
   virtual void widenRows(int64_t row0, int64_t row1, float* to) const = 0;
-  /// Writes a panel of weights as f32 (packed_weights.h).
+  /// Writes a panel of weights as f32 (packed_weights.h). Needs AVX-512.
   virtual void widenPanel(int64_t panel, float* to) const = 0;
+  /// Writes elements [k0, k0 + depth) of a panel of weights as f32 (tiled_gemm.h).
+  virtual void widenTile(int64_t panel, int64_t k0, int64_t depth, float* to) const = 0;
 
   const int64_t k, n, rowLength;
 };
 
-/// m is taken in multiples of this.
-inline constexpr int64_t kWidenedStep = 8;
+/// The rows of m that widenedGemm takes; the last few are left to panel kernels.
+int64_t widenedRows(int64_t m, KernelIsa isa);
 /// Creates the primitives of any m, and returns the bytes of scratch that they need.
-size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads);
-/// Rows [0, m) of C, m a multiple of kWidenedStep.
+size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads, KernelIsa isa);
+/// Rows [0, m) of C, m of widenedRows.
 void widenedGemm(const WidenedProduct& product, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                  ThreadPool& pool, Scratch scratch);
 
