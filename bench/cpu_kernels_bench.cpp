@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's kernels on the shapes of a 0.5B-parameter Llama-like model, as shares of roofs
-// measured in the same process: `cpu_kernels_bench [threads]`.
-// Clock rates of shared machines change within seconds, so the peak is measured again around every
-// sample, and a share is the shortest time against the highest peak seen around any of its samples.
+// measured in the same process: `cpu_kernels_bench [threads] [weights...]`, of f32, bf16, int8,
+// int4. Clock rates of shared machines change within seconds, so the peak is measured again around
+// every sample, and a share is the shortest time against the highest peak seen around any of its
+// samples.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -17,6 +18,8 @@
 
 #include "backends/cpu/device/attention.h"
 #include "backends/cpu/device/linear.h"
+#include "backends/cpu/device/matmul.h"
+#include "backends/cpu/device/quantized_linear.h"
 #include "backends/cpu/device/roofs.h"
 #include "lathe/runtime/error.h"
 
@@ -64,21 +67,63 @@ Sample measure(ThreadPool& pool, PeakKind kind, double work, int repeats,
   return best;
 }
 
-void linearRow(ThreadPool& pool, KernelIsa isa, const char* name, int64_t m, int64_t k, int64_t n,
-               double readRoof) {
-  LinearSpec spec;
-  spec.weights = {DType::BF16, k, n};
-  spec.outDType = DType::BF16;
+// A linear layer whose weights lie in `bytes`, which all are read once.
+struct Layer {
+  size_t bytes = 0, scratchBytes = 0;
+  std::function<void(const char* weights, Scratch scratch)> run;
+};
+
+// Weights as they are stored, or in few bits: int8 with a scale for each row, int4 with one for 32.
+Layer layerOf(const std::string& weights, ThreadPool& pool, KernelIsa isa, int64_t m, int64_t k,
+              int64_t n, const void* a, void* c) {
+  if (weights == "f32" || weights == "bf16") {
+    LinearSpec spec;
+    spec.outDType = weights == "f32" ? DType::F32 : DType::BF16;
+    spec.weights = {spec.outDType, k, n};
+    return {spec.weights.bytes(), prepareLinear(spec, pool.threads(), isa),
+            [=, &pool](const char* w, Scratch scratch) {
+              linear(spec, {m, a, w, c}, pool, scratch, isa);
+            }};
+  }
+  QuantizedLinearSpec spec;
+  spec.dtype = DType::BF16;
+  const bool halves = weights == "int4";
+  spec.weights = {halves ? DType::I4 : DType::I8, k, n, halves ? 32 : k};
+  spec.scaleDType = halves ? DType::BF16 : DType::F32;
+  const PackedShape scales{DType::BF16, spec.weights.scales(), n};
+  const size_t held = alignUp64(spec.weights.bytes());
+  return {held + (halves ? scales.bytes() : size_t(n) * 4),
+          prepareQuantizedLinear(spec, pool.threads(), isa),
+          [=, &pool](const char* w, Scratch scratch) {
+            quantizedLinear(spec, {.m = m, .a = a, .weights = w, .scale = w + held, .c = c}, pool,
+                            scratch, isa);
+          }};
+}
+
+// What oneDNN does with plain f32 weights.
+Layer plainLayer(ThreadPool& pool, int64_t m, int64_t k, int64_t n, const void* a, void* c) {
+  MatmulArgs args;
+  args.a = a;
+  args.c = c;
+  args.m = m;
+  args.k = args.aRowStride = k;
+  args.n = args.bRowStride = args.cRowStride = n;
+  return {size_t(k * n) * 4, matmulScratchBytes(args, pool.threads()),
+          [=, &pool](const char* w, Scratch scratch) mutable {
+            args.b = w;
+            matmul(args, pool, scratch);
+          }};
+}
+
+void linearRow(ThreadPool& pool, const std::string& name, const Layer& layer, int64_t m, int64_t k,
+               int64_t n, double readRoof) {
   // Weights must come from memory, as in a model: rotate over half a GiB of copies.
-  const size_t bytes = spec.weights.bytes();
+  const size_t bytes = alignUp64(layer.bytes);
   const int copies = int(std::max<size_t>(2, (size_t(512) << 20) / bytes));
-  Memory weights(bytes * size_t(copies)), a(size_t(m * k) * 2), c(size_t(m * n) * 2);
-  const size_t needed = prepareLinear(spec, pool.threads(), isa);
-  Memory scratch(needed);
-  LinearArgs args{m, a.data.get(), nullptr, c.data.get()};
+  Memory weights(bytes * size_t(copies)), scratch(layer.scratchBytes);
   auto run = [&](int i) {
-    args.weights = reinterpret_cast<char*>(weights.data.get()) + size_t(i % copies) * bytes;
-    linear(spec, args, pool, {scratch.data.get(), needed}, isa);
+    layer.run(reinterpret_cast<char*>(weights.data.get()) + size_t(i % copies) * bytes,
+              {scratch.data.get(), layer.scratchBytes});
   };
   double work = 2.0 * double(m) * double(k) * double(n);
   // Lower tiers are judged by the machine's peak too: oneDNN chooses its own instructions.
@@ -92,9 +137,11 @@ void linearRow(ThreadPool& pool, KernelIsa isa, const char* name, int64_t m, int
       for (int i = 0; i < calls; ++i) run(round * calls + i);
       perCall = std::min(perCall, (now() - start) / calls);
     }
-  std::printf("| %-12s | %4ld | %5ld | %6ld | %9.3f | %6.2f | %5.1f %% | %6.1f | %5.1f %% |\n",
-              name, long(m), long(k), long(n), perCall * 1e3, work / perCall * 1e-12, s.share * 100,
-              double(bytes) / perCall * 1e-9, double(bytes) / perCall / readRoof * 100);
+  std::printf("| %-12s | %4ld | %5ld | %6ld | %9.3f | %6.3f | %5.1f %% | %6.1f | %5.1f %% |\n",
+              name.c_str(), long(m), long(k), long(n), perCall * 1e3, work / perCall * 1e-12,
+              s.share * 100, double(layer.bytes) / perCall * 1e-9,
+              double(layer.bytes) / perCall / readRoof * 100);
+  std::fflush(stdout);
 }
 
 void attentionRow(ThreadPool& pool, KernelIsa isa, const char* name, int64_t queries, int64_t keys,
@@ -131,7 +178,7 @@ void attentionRow(ThreadPool& pool, KernelIsa isa, const char* name, int64_t que
               bytes / s.seconds * 1e-9, bytes / s.seconds / readRoof * 100);
 }
 
-int runAll(int threads) {
+int runAll(int threads, const std::vector<std::string>& kinds) {
   ThreadPool pool(threads);
   const KernelIsa best = KernelIsa::current();
   std::printf("tier %s, %d threads\n", std::string(nameOf(best.tier)).c_str(), threads);
@@ -143,22 +190,30 @@ int runAll(int threads) {
     std::printf("read %2d streams%s: %.1f GB/s\n", r.streams, r.prefetch ? " + prefetch" : "",
                 r.bytesPerSecond * 1e-9);
 
-  // What the tiers below the machine's do with the same shapes: on AMX, AVX-512 with bf16 is
-  // oneDNN, which uses the tiles too.
-  std::vector<std::pair<const char*, KernelIsa>> tiers{{"this tier", best}};
-  if (best.tier == Isa::Amx) tiers.push_back({"oneDNN", KernelIsa::of(Isa::Avx512)});
-
   std::printf(
-      "\n| linear, bf16 |    m |     k |      n |        ms | TF/s   | of peak | GB/s   | of roof "
+      "\n| linear       |    m |     k |      n |        ms | TF/s   | of peak | GB/s   | of roof "
       "|\n");
   for (int64_t m : {1, 4, 16, 64, 512})
     for (auto [k, n] : {std::pair<int64_t, int64_t>{896, 1152},
                         {896, 896},
                         {896, 9728},
                         {4864, 896},
-                        {896, 151936}})
-      for (auto& [name, isa] : tiers)
-        if (m > 4 || isa.tier == best.tier) linearRow(pool, isa, name, m, k, n, roofs.best());
+                        {896, 151936}}) {
+      Memory a(size_t(m * k) * 4), c(size_t(m * n) * 4);
+      auto row = [&](const std::string& name, const Layer& layer) {
+        linearRow(pool, name, layer, m, k, n, roofs.best());
+      };
+      for (const std::string& kind : kinds)
+        row(kind, layerOf(kind, pool, best, m, k, n, a.data.get(), c.data.get()));
+      if (m <= 4) continue;
+      // What the tier below does with bf16, which is oneDNN with tiles, and oneDNN in f32 where it
+      // reads none of the packed weights.
+      if (best.tier == Isa::Amx)
+        row("oneDNN bf16",
+            layerOf("bf16", pool, KernelIsa::of(Isa::Avx512), m, k, n, a.data.get(), c.data.get()));
+      if (best.tier == Isa::Avx2)
+        row("oneDNN f32", plainLayer(pool, m, k, n, a.data.get(), c.data.get()));
+    }
 
   std::printf(
       "\n| attention    |     q |     k |        ms | TF/s   | of peak | GB/s   | of roof |\n");
@@ -179,6 +234,13 @@ int runAll(int threads) {
 
 int main(int argc, char** argv) {
   int threads = ThreadPool::global().threads();
+  std::vector<std::string> kinds(argv + std::min(argc, 2), argv + argc);
+  for (const std::string& kind : kinds)
+    if (kind != "f32" && kind != "bf16" && kind != "int8" && kind != "int4") {
+      std::fprintf(stderr, "expected f32, bf16, int8 or int4, got \"%s\"\n", kind.c_str());
+      return 2;
+    }
+  if (kinds.empty()) kinds = {"bf16"};
   if (argc > 1) {
     const char* end = argv[1] + std::strlen(argv[1]);
     if (std::from_chars(argv[1], end, threads).ptr != end || threads < 1) {
@@ -187,7 +249,7 @@ int main(int argc, char** argv) {
     }
   }
   try {
-    return runAll(threads);
+    return runAll(threads, kinds);
   } catch (const lathe::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
