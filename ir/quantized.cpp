@@ -56,6 +56,14 @@ Value spread(OpMaker& m, Value perBlock, const Blocks& b, Type wide) {
                          SmallVector<int64_t>(joined.size(), 1));
 }
 
+// Dims with an axis in blocks as two: [.., blocks, block, ..].
+SmallVector<StringAttr> inBlocks(OpMaker& m, Value x, const Blocks& b, int64_t block) {
+  SmallVector<StringAttr> dims(dimsOf(tensorType(x)));
+  dims[size_t(b.axis)] = m.dim(b.count);
+  dims.insert(dims.begin() + b.axis + 1, m.dim(block));
+  return dims;
+}
+
 // 4-bit integers by way of the bytes that elementary ops know.
 Type byteOf(Type element) {
   return IntegerType::get(
@@ -95,11 +103,22 @@ FailureOr<SmallVector<Value>> QuantizeOp::decompose(OpBuilder& builder) {
   Value isZero = m.compare(Compare::eq, scale, scalar(0));
   Value divisor = m.make<SelectOp>(isZero, scalar(1), scale);
   // Half of the largest magnitude is often a tie: the quotient is that of f32 for every reader.
-  Value quotient = m.inBits(m.make<DivOp>(m.cast(getX(), wide), spread(m, divisor, b, wide)));
+  // Whole blocks are an axis of their own, along which one element stretches: no copy of the scales
+  // as large as the operand.
+  const bool apart = b.count > 1 && b.block > 1 && b.count * b.block == b.size;
+  Value x = getX();
+  if (apart) x = m.reshape(x, inBlocks(m, x, b, b.block));
+  auto beside = [&](Value perBlock) {
+    return apart ? m.reshape(m.cast(perBlock, wide), inBlocks(m, perBlock, b, 1))
+                 : spread(m, perBlock, b, wide);
+  };
+  Value quotient = m.inBits(m.make<DivOp>(m.cast(x, wide), beside(divisor)));
   Value y = m.make<RoundOp>(quotient);
-  if (getZero()) y = m.make<AddOp>(y, spread(m, getZero(), b, wide));
+  if (getZero()) y = m.make<AddOp>(y, beside(getZero()));
   y = m.make<MinOp>(m.make<MaxOp>(y, scalar(low)), scalar(high));
-  return SmallVector<Value>{m.cast(m.cast(y, byteOf(getDtype())), getDtype())};
+  y = m.cast(y, byteOf(getDtype()));
+  if (apart) y = m.reshape(y, dimsOf(tensorType(getX())));
+  return SmallVector<Value>{m.cast(y, getDtype())};
 }
 
 LogicalResult DequantizeOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,

@@ -293,7 +293,9 @@ void Executor::placeSlots(const BoundWeights& weights, const std::vector<Array>&
 }
 
 void Executor::giveBack(size_t call) {
-  constexpr int64_t kLarge = int64_t(1) << 20;
+  // Smaller ones are written again soon, by the same calls for the next layer: taking their memory
+  // anew would cost more than they hold.
+  constexpr int64_t kLarge = int64_t(8) << 20;
   for (size_t i = 0; i < lifetimes_.size(); ++i)
     if (owners_[i] == int(i) && entry_.slots[i].kind == SlotKind::Arena &&
         lifetimes_[i].last == int(call) && bytes_[i] >= kLarge)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/passes/hoist_weights.h"
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -31,6 +32,12 @@ class Hoister {
     SmallVector<func::FuncOp> entries(module.getOps<func::FuncOp>());
     for (func::FuncOp f : entries) collect(f);
     if (frontier.empty()) return;
+    // The largest weights first: beside what was read, what is made of it takes memory, which is
+    // then still the only one in use.
+    std::map<int64_t, SmallVector<Value>, std::greater<>> bySize;
+    for (Value v : frontier) bySize[bytesRead(v)].push_back(v);
+    frontier.clear();
+    for (auto& [size, values] : bySize) frontier.append(values);
     builder.setInsertionPointToEnd(module.getBody());
     SmallVector<Location> origins;
     for (Value v : frontier) origins.push_back(v.getLoc());
@@ -111,6 +118,16 @@ class Hoister {
     return numbers[v] = numberOfText.try_emplace(text, int(numberOfText.size())).first->second;
   }
 
+  // Of the weights that a value is made from.
+  int64_t bytesRead(Value v) {
+    if (auto it = bytes.find(v); it != bytes.end()) return it->second;
+    int64_t sum = 0;
+    if (v.getDefiningOp<WeightOp>())
+      sum = tensorType(v).getNumElements() * tensorType(v).getElementTypeBitWidth() / 8;
+    for (Value o : v.getDefiningOp()->getOperands()) sum += bytesRead(o);
+    return bytes[v] = sum;
+  }
+
   // "model.layers.0.mlp.up_proj.weight:cast.pack": the first weight and the chain of ops.
   static std::string nameFor(Operation* op) {
     std::string chain;
@@ -145,6 +162,7 @@ class Hoister {
   ModuleOp module;
   OpBuilder builder;
   SmallVector<Value> frontier;
+  llvm::DenseMap<Value, int64_t> bytes;
   llvm::DenseMap<Value, int> numbers;
   std::map<std::string, int> numberOfText;
   std::map<int, Value> copies;  // by number

@@ -40,6 +40,7 @@ struct QuantizedShape {
 
 /// Packs a row-major [n, k] source of the shape's dtype, two elements a byte where it has 4 bits.
 /// Every tier reads the same bytes. Throws Error (Unsupported) for other dtypes and blocks.
-void packQuantized(const QuantizedShape& shape, const void* src, void* dst, ThreadPool& pool);
+void packQuantized(const QuantizedShape& shape, const void* src, void* dst, ThreadPool& pool,
+                   KernelIsa isa = KernelIsa::current());
 
 }  // namespace lathe::cpu

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/linear.h"
 #include "lathe/runtime/error.h"
@@ -9,6 +10,7 @@ namespace {
 class LinearKernel final : public Kernel {
  public:
   explicit LinearKernel(const CallInfo& info) : pool_(info.pool) {
+    calibration();  // now: its buffer would come on top of the weights
     const auto config = readConfig<LinearConfig>(info.config);
     hasBias_ = config.bias;
     hasResidual_ = config.residual;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in few bits: layers on them, their packing, and two elements a byte as bytes and back.
+#include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/quantized_linear.h"
 #include "lathe/runtime/error.h"
@@ -11,6 +12,7 @@ class QuantizedLinearKernel final : public Kernel {
  public:
   explicit QuantizedLinearKernel(const CallInfo& info)
       : pool_(info.pool), config_(readConfig<QuantizedLinearConfig>(info.config)) {
+    calibration();  // now: its buffer would come on top of the weights
     spec_.weights.dtype = info.in(1);
     spec_.weights.block = config_.block;
     spec_.dtype = info.in(0);
