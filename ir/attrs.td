@@ -62,6 +62,9 @@ def GainRoundingAttr : EnumAttr<LatheDialect, GainRounding, "gain_rounding">;
 def Norm : LatheEnum<"Norm", "what a norm divides by", ["rms", "layer"]>;
 def NormAttr : EnumAttr<LatheDialect, Norm, "norm">;
 
+def Combine : LatheEnum<"Combine", "what joins the values of several ranks", ["sum", "max"]>;
+def CombineAttr : EnumAttr<LatheDialect, Combine, "combine">;
+
 // Builder functions take axes that count from the back, of the first operand.
 def AxisAttr : TypedSignlessIntegerAttrBase<I64, "uint64_t", "64-bit signless integer attribute">;
 def AxesAttr : DenseArrayAttrBase<"DenseI64ArrayAttr", "int64_t", "i64">;

@@ -60,7 +60,7 @@ class Given<Attr attr, string value, string text = ""> : Arg<attr, text> {
 // Result types come from Adaptor-form inferReturnTypes: one definition serves the builder, the
 // parser (no result type in the text) and the verifier.
 class PureInferred<string mnemonic, list<Trait> traits = []>
-    : LatheOp<mnemonic, !listconcat([Pure, InferTypeOpAdaptor, CostedOp], traits)>;
+    : LatheOp<mnemonic, !listconcat([Pure, InferTypeOpAdaptor, CostedOp, FactoredOp], traits)>;
 class Movement<string mnemonic, list<Trait> traits = []>
     : PureInferred<mnemonic, !listconcat([IsMovement], traits)>;
 #endif

@@ -16,6 +16,7 @@ def MatmulOp : PureInferred<"matmul", [HasOwnKernel]> {
   let results = (outs NumberTensor:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b)";
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
   }];
 }

@@ -54,6 +54,10 @@ void LatheDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
+#include "ir/collective.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
 #include "ir/kernel.cpp.inc"
       >();
 }

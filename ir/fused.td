@@ -28,6 +28,7 @@ def SoftmaxOp : Fused<"softmax", [IsRowOp, RoundsOnce]> {
   let assemblyFormat = [{$x (`mask` $mask^)? `axis` $axis (`scale` $scale^)? (`softcap` $softcap^)?
       (`masked_row` `` $masked_row^)? attr-dict `:` type($x) (`mask` type($mask)^)?}];
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     // Without scale, softcap and mask.
     bool isPlain() {
       return !getMask() && getScale().convertToDouble() == 1 && getSoftcap().isZero();
@@ -48,6 +49,9 @@ def RmsNormOp : Fused<"rms_norm", [IsRowOp, RoundsOnce]> {
       DefaultValuedAttr<GainRoundingAttr, "::lathe::GainRounding::after_gain">:$rounding);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x (`,` $gain^)? `epsilon` $epsilon (`rounding` `` $rounding^)? attr-dict `:` type($x) (`,` type($gain)^)?";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def LayerNormOp : Fused<"layer_norm", [IsRowOp, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "(x - mean) * rsqrt(var + epsilon) * gain + bias over the last axis";
@@ -63,6 +67,9 @@ def LayerNormOp : Fused<"layer_norm", [IsRowOp, RoundsOnce, AttrSizedOperandSegm
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon attr-dict `:` type($x)
       (`gain` type($gain)^)? (`bias` type($bias)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
   let summary = "sum = x + residual, and the norm of the sum";
@@ -84,6 +91,9 @@ def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMa
   let results = (outs RealTensor:$sum, RealTensor:$y);
   let assemblyFormat = [{`` $norm $x `,` $residual (`gain` $gain^)? (`bias` $bias^)? `epsilon` $epsilon
       (`rounding` `` $rounding^)? attr-dict `:` type($x) (`gain` type($gain)^)? (`bias` type($bias)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatch<["shift", "scale"]>]> {
   let summary = "norm(x) * (1 + scale) + shift, the norm without gain or bias";
@@ -98,6 +108,9 @@ def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatc
       Given<NormAttr, "Norm::layer">:$norm, F64Attr:$epsilon);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $norm $x `shift` $shift `scale` $scale `epsilon` $epsilon attr-dict `:` type($x) `,` type($scale)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def GatedResidualOp : Fused<"gated_residual", [IsRowOp, RoundsOnce, AllTypesMatch<["x", "f"]>]> {
   let summary = "x + gate * f";
@@ -109,6 +122,9 @@ def GatedResidualOp : Fused<"gated_residual", [IsRowOp, RoundsOnce, AllTypesMatc
   let arguments = (ins RealTensor:$x, RealTensor:$gate, RealTensor:$f);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$x `,` $gate `,` $f attr-dict `:` type($x) `,` type($gate)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def RopeOp : Fused<"rope", [IsRowOp, RoundsOnce]> {
   let summary = "rotary position embedding of the last axis";
@@ -126,6 +142,9 @@ def RopeOp : Fused<"rope", [IsRowOp, RoundsOnce]> {
       RealTensor:$sin, PairingAttr:$pairing);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "`` $pairing $x `,` $cos `,` $sin attr-dict `:` type($x) `,` type($cos) `,` type($sin)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def NormRopeOp : Fused<"norm_rope", [IsRowOp]> {
   let summary = "rope(rms_norm(x)): the query's or key's own norm, then its rotation";
@@ -144,6 +163,9 @@ def NormRopeOp : Fused<"norm_rope", [IsRowOp]> {
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{`` $pairing $x `gain` $gain `,` $cos `,` $sin `epsilon` $epsilon
       (`rounding` `` $rounding^)? attr-dict `:` type($x) `,` type($gain) `,` type($cos) `,` type($sin)}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def RopeAppendOp : Fused<"rope_append"> {
   let summary = "a cache with rope(x), or rope(rms_norm(x)), written at a position per batch";
@@ -168,6 +190,7 @@ def RopeAppendOp : Fused<"rope_append"> {
       (`gain` type($gain)^)? `,` type($cos) `,` type($sin) `,` type($positions)}];
   // In place: the block is written, nothing else is touched.
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &) {
       return operand == 0 ? ::std::optional(::lathe::DimExpr(0)) : ::std::nullopt;
     }
@@ -189,6 +212,9 @@ def SiluGateOp : Fused<"silu_gate", [IsRowOp, RoundsOnce]> {
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::silu">:$activation);
   let results = (outs RealTensor:$y);
   let assemblyFormat = "$gate `,` $up (`activation` `` $activation^)? attr-dict `:` type($gate) `,` type($up)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def AttentionOp : Fused<"attention", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q k^T + mask) v with grouped heads";
@@ -224,6 +250,7 @@ def AttentionOp : Fused<"attention", [HasOwnKernel, RoundsOnce, AttrSizedOperand
       (`softcap` $softcap^)? (`causal` `` $causal^)? (`window` $window^)? (`masked_row` `` $masked_row^)? attr-dict `:` type($q) `,` type($k) `,` type($v)
       (`mask` type($mask)^)? (`positions` type($positions)^)?}];
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     // The visible part of the scores alone.
     ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes);
@@ -251,6 +278,9 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
       (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "linear(x, dequantize(q, scale, zero)): the weight is in few bits";
@@ -282,6 +312,7 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
       (`residual` type($residual)^)?}];
   // The products: what a weight's element costs is hidden behind reading it.
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
   }];
 }
@@ -306,6 +337,7 @@ def EmbeddingOp : Fused<"embedding", [IsRowOp, RoundsOnce]> {
       type($ids) `,` type($table) (`positions` type($positions)^)?}];
   // Of the table its rows.
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes) {
       return operand == 1 ? ::std::optional(sizes.count(getY())) : ::std::nullopt;
     }

@@ -27,6 +27,7 @@ def GatherOp : Movement<"gather"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `,` $indices `axis` $axis attr-dict `:` type($x) `,` type($indices)";
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes) {
       return operand == 0 ? ::std::optional(sizes.count(getY())) : ::std::nullopt;
     }
@@ -48,6 +49,7 @@ def UpdateOp : PureInferred<"update", [HasOwnKernel, HasNoArithmetic]> {
   let assemblyFormat = "$x `,` $value `,` $positions `axis` $axis attr-dict `:` type($x) `,` type($value) `,` type($positions)";
   // In place: the block is written, nothing else is touched.
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &) {
       return operand == 0 ? ::std::optional(::lathe::DimExpr(0)) : ::std::nullopt;
     }

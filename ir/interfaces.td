@@ -92,6 +92,26 @@ def ReductionOp : OpInterface<"ReductionOp"> {
         "::llvm::StringRef", "combiner", (ins)>];
 }
 
+def FactoredOp : OpInterface<"FactoredOp"> {
+  let cppNamespace = "::lathe";
+  let description = [{
+    Which axes of an op's operands and results are one loop: what is cut along such an axis of one of
+    them is computed in pieces that know nothing of each other. A graph is split over the ranks of a
+    mesh by it (passes/shard).
+  }];
+  let methods = [InterfaceMethod<
+      "A number for every axis, the same for axes that are one loop (lathe/ir/factors.h). Nothing: "
+      "the op needs its operands whole.",
+      "::std::optional<::lathe::Factors>", "factors", (ins), "", [{
+        if constexpr (ConcreteOp::template hasTrait<::lathe::fact::IsElementwise>())
+          return ::lathe::factorsOfBroadcast(this->getOperation());
+        else if constexpr (ConcreteOp::template hasTrait<::lathe::fact::IsReduction>())
+          return ::lathe::factorsOfReduction(this->getOperation());
+        else
+          return ::std::nullopt;
+      }]>];
+}
+
 // What passes and backends ask of an op without knowing it.
 class Fact<string name> : NativeOpTrait<name> {
   let cppNamespace = "::lathe::fact";

@@ -20,6 +20,9 @@ def QuantizeOp : PureInferred<"quantize", [DeclareOpInterfaceMethods<Decomposabl
   let results = (outs QuantizedTensor:$y);
   let assemblyFormat = [{$x `,` $scale (`zero` $zero^)? `axis` $axis `block` $block `to` $dtype
       attr-dict `:` type($x) `,` type($scale) (`zero` type($zero)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def DequantizeOp : PureInferred<"dequantize", [DeclareOpInterfaceMethods<DecomposableOp>]> {
   let summary = "(q - zero) * scale, what integers in few bits stand for";
@@ -36,5 +39,8 @@ def DequantizeOp : PureInferred<"dequantize", [DeclareOpInterfaceMethods<Decompo
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$q `,` $scale (`zero` $zero^)? `axis` $axis `block` $block `to` $dtype
       attr-dict `:` type($q) `,` type($scale) (`zero` type($zero)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 #endif

@@ -10,6 +10,9 @@ def TransposeOp : Movement<"transpose"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x $permutation attr-dict `:` type($x)";
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def ReshapeOp : Movement<"reshape"> {
   let summary = "the same elements in row-major order under other dims";
@@ -18,6 +21,9 @@ def ReshapeOp : Movement<"reshape"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `to` $shape attr-dict `:` type($x)";
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def BroadcastOp : Movement<"broadcast"> {
   let summary = "stretches literal 1s and adds leading axes";
@@ -29,6 +35,9 @@ def BroadcastOp : Movement<"broadcast"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `to` $shape attr-dict `:` type($x)";
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def SliceOp : Movement<"slice"> {
   let summary = "a box of x: element i of an axis is start + i * stride";
@@ -42,6 +51,7 @@ def SliceOp : Movement<"slice"> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `starts` $starts `sizes` $sizes `strides` $strides attr-dict `:` type($x)";
   let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned, const ::lathe::Sizes &sizes) {
       return sizes.count(getY());
     }
@@ -58,6 +68,9 @@ def ConcatOp : Movement<"concat"> {
   let arguments = (ins Variadic<AnyTensorType>:$inputs, AxisAttr:$axis);
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$inputs `axis` $axis attr-dict `:` type($inputs)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+  }];
 }
 def PadOp : Movement<"pad"> {
   let summary = "adds `low` elements before and `high` after each axis, all equal to the value";

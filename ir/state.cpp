@@ -15,6 +15,12 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 LogicalResult WeightOp::verify() {
   if (!tensorType(getY()).hasStaticShape())
     return emitOpError() << "[C1] a weight's shape is static, got " << shortType(getType());
+  const int given = bool(getOfAttr()) + bool(getAxisAttr()) + bool(getPartsAttr());
+  const bool whole = given == 0;
+  if (!whole && (given != 3 || int64_t(*getAxis()) < 0 ||
+                 int64_t(*getAxis()) >= tensorType(getY()).getRank() || int64_t(*getParts()) < 1))
+    return emitOpError() << "[C2] a piece has a weight that it is of, an axis of "
+                         << shortType(getType()) << " and a number of parts";
   return success();
 }
 

@@ -14,10 +14,20 @@ def ConstantOp : LatheOp<"constant", [Pure, ConstantLike, IsDeclaration, InferTy
 }
 def WeightOp : LatheOp<"weight", [Pure, IsDeclaration]> {
   let summary = "a checkpoint tensor by name; its values are never in the IR";
-  let description = "- [C1] the shape is static.";
-  let arguments = (ins StrAttr:$name);
+  let description = [{
+    On the ranks of a mesh it may be a piece of the checkpoint's tensor `of`, which is cut into
+    `parts` equal pieces along `axis`: rank r of n reads piece `r * parts / n`.
+
+    - [C1] the shape is static.
+    - [C2] `of`, `axis` and `parts` go together; the axis is inside the rank and there is at least
+      one part.
+  }];
+  let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$of, OptionalAttr<I64Attr>:$axis,
+                       OptionalAttr<I64Attr>:$parts);
   let results = (outs StoredTensor:$y);
-  let assemblyFormat = "$name attr-dict `:` type($y)";
+  let assemblyFormat = "$name (`of` $of^ `axis` $axis `parts` $parts)? attr-dict `:` type($y)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name),
+                            [{ build($_builder, $_state, type, name, nullptr, nullptr, nullptr); }]>];
   let hasVerifier = 1;
 }
 def DimOp : LatheOp<"dim", [Symbol, IsDeclaration]> {

@@ -2,6 +2,7 @@
 #pragma once
 // The lathe dialect: attributes, interfaces and the ops of every family.
 #include "lathe/ir/facts.h"
+#include "lathe/ir/factors.h"
 #include "lathe/ir/sizes.h"
 #include "lathe/runtime/enums.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -21,6 +22,10 @@ namespace lathe {
 class RewriteLog;
 class ScalarBuilder;
 struct NumericsPolicy;
+/// What collectives read and write: the other ranks.
+struct MeshResource : mlir::SideEffects::Resource::Base<MeshResource> {
+  llvm::StringRef getName() final { return "Mesh"; }
+};
 }  // namespace lathe
 
 #include "lathe/ir/dialect.h.inc"
@@ -44,5 +49,7 @@ struct NumericsPolicy;
 #include "lathe/ir/quantized.h.inc"
 #define GET_OP_CLASSES
 #include "lathe/ir/fused.h.inc"
+#define GET_OP_CLASSES
+#include "lathe/ir/collective.h.inc"
 #define GET_OP_CLASSES
 #include "lathe/ir/kernel.h.inc"

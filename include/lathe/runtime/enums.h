@@ -81,9 +81,18 @@ struct Keywords<Norm> {
   static constexpr std::array<std::string_view, 2> names{"rms", "layer"};
 };
 
+/// What joins the values of several ranks.
+enum class Combine : uint32_t { sum, max };
+template <>
+struct Keywords<Combine> {
+  static constexpr std::string_view enumeration = "combine";
+  static constexpr std::array<std::string_view, 2> names{"sum", "max"};
+};
+
 /// X(Enum) for each of the enumerations.
 #define LATHE_KEYWORD_ENUMS(X) \
-  X(Compare) X(MaskedRow) X(Causal) X(Pairing) X(Activation) X(WeightLayout) X(GainRounding) X(Norm)
+  X(Compare)                   \
+  X(MaskedRow) X(Causal) X(Pairing) X(Activation) X(WeightLayout) X(GainRounding) X(Norm) X(Combine)
 
 template <class Enum>
 concept KeywordEnum = requires { Keywords<Enum>::enumeration; };

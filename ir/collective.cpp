@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Result types and constraints of the collectives.
+#include "lathe/ir/types.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+LogicalResult AllReduceOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                            SmallVectorImpl<Type>& r) {
+  if (int64_t(a.getRanks()) < 1)
+    return emitOptionalError(loc, "'lathe.all_reduce' [C1] expected at least one rank, got ",
+                             int64_t(a.getRanks()));
+  r.push_back(a.getX().getType());
+  return success();
+}
+OpFoldResult AllReduceOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
+
+LogicalResult AllGatherOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                            SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX());
+  const int64_t axis = int64_t(a.getAxis()), parts = int64_t(a.getParts());
+  if (axis < 0 || axis >= x.getRank())
+    return emitOptionalError(loc, "'lathe.all_gather' [C1] axis ", axis, " is outside of ",
+                             shortType(x));
+  if (parts < 1 || int64_t(a.getRanks()) % parts)
+    return emitOptionalError(loc, "'lathe.all_gather' [C2] ", parts, " pieces on ",
+                             int64_t(a.getRanks()), " ranks");
+  auto dims = dimsOf(x);
+  dims[size_t(axis)] = dimAttr(x.getContext(), exprOf(dims[size_t(axis)]) * DimExpr(parts));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+OpFoldResult AllGatherOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
+
+LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                           SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX());
+  const int64_t axis = int64_t(a.getAxis()), parts = int64_t(a.getParts());
+  if (parts < 1 || int64_t(a.getRanks()) % parts)
+    return emitOptionalError(loc, "'lathe.all_slice' [C2] ", parts, " pieces on ",
+                             int64_t(a.getRanks()), " ranks");
+  if (axis < 0 || axis >= x.getRank() || x.isDynamicDim(axis) || x.getDimSize(axis) % parts)
+    return emitOptionalError(loc, "'lathe.all_slice' [C1] axis ", axis, " of ", shortType(x),
+                             " does not divide by ", parts);
+  auto dims = dimsOf(x);
+  dims[size_t(axis)] = dimAttr(x.getContext(), DimExpr(x.getDimSize(axis) / parts));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+OpFoldResult AllSliceOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
+
+}  // namespace lathe
+
+#define GET_OP_CLASSES
+#include "ir/collective.cpp.inc"

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a mesh tell each other. One graph runs on all of them, each on its own pieces of
+// the weights and states; passes/shard makes these ops, users never record them.
+#ifndef LATHE_COLLECTIVE_TD
+#define LATHE_COLLECTIVE_TD
+include "attrs.td"
+
+// Every rank runs the same collectives in the same order: as ops with an effect on the mesh they are
+// never moved, merged or left out.
+def MeshResource : Resource<"::lathe::MeshResource">;
+class Collective<string mnemonic>
+    : LatheOp<mnemonic, [InferTypeOpAdaptor, CostedOp, HasOwnKernel, HasNoArithmetic,
+                         MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>]>;
+
+def AllReduceOp : Collective<"all_reduce"> {
+  let summary = "the sum, or largest value, of every element over all ranks";
+  let description = [{
+    `mesh_axis` names the axis of the mesh, which has `ranks` ranks; a mesh of one gives x. Values
+    are joined in the order of the ranks, 16-bit floats in f32 and rounded once, so that all ranks
+    have the same bits.
+
+    - [C1] there is at least one rank.
+  }];
+  let arguments = (ins NumberTensor:$x, CombineAttr:$combine, StrAttr:$mesh_axis, I64Attr:$ranks);
+  let results = (outs NumberTensor:$y);
+  let assemblyFormat = "`` $combine $x `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let hasFolder = 1;
+}
+def AllGatherOp : Collective<"all_gather"> {
+  let summary = "the pieces of all ranks, one behind the other along an axis";
+  let description = [{
+    The axis is cut into `parts` pieces over the `ranks` ranks of the mesh's axis `mesh_axis`; where
+    there are fewer pieces than ranks, neighbours hold the same one, and it is taken once.
+
+    - [C1] the axis is inside the rank.
+    - [C2] `parts` is at least one and divides `ranks`.
+  }];
+  let arguments = (ins AnyTensorType:$x, AxisAttr:$axis, I64Attr:$parts, StrAttr:$mesh_axis,
+                       I64Attr:$ranks);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let hasFolder = 1;
+}
+def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
+  let summary = "a rank's own piece of a tensor that every rank has";
+  let description = [{
+    The axis is cut into `parts` equal pieces; rank r of `ranks` takes piece `r * parts / ranks`. No
+    rank waits for another.
+
+    - [C1] the axis is inside the rank, and its size is a number that `parts` divides.
+    - [C2] `parts` is at least one and divides `ranks`.
+  }];
+  let arguments = (ins AnyTensorType:$x, AxisAttr:$axis, I64Attr:$parts, StrAttr:$mesh_axis,
+                       I64Attr:$ranks);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let hasFolder = 1;
+}
+#endif

@@ -1,0 +1,39 @@
+// RUN: lathe-opt %s --split-input-file --verify-diagnostics
+
+func.func @no_ranks(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.all_reduce' [C1] expected at least one rank, got 0}}
+  %0 = lathe.all_reduce sum %x over "tp" of 0 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_outside(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.all_gather' [C1] axis 1 is outside of f32[8]}}
+  %0 = lathe.all_gather %x axis 1 parts 2 over "tp" of 2 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @uneven_parts(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.all_gather' [C2] 3 pieces on 4 ranks}}
+  %0 = lathe.all_gather %x axis 0 parts 3 over "tp" of 4 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @slice_of_rest(%x: tensor<8x9xf32>) {
+  // expected-error@+1 {{'lathe.all_slice' [C1] axis 1 of f32[8, 9] does not divide by 4}}
+  %0 = lathe.all_slice %x axis 1 parts 4 over "tp" of 4 : tensor<8x9xf32>
+  return
+}
+
+// -----
+
+func.func @half_a_piece() {
+  // expected-error@+1 {{[C2] a piece has a weight that it is of, an axis of f32[8] and a number of parts}}
+  %0 = "lathe.weight"() {name = "w", of = "v"} : () -> tensor<8xf32>
+  return
+}

@@ -1,0 +1,15 @@
+// RUN: lathe-opt %s | lathe-opt | FileCheck %s
+// CHECK-LABEL: func.func @collectives
+func.func @collectives(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x4xbf16, #lathe.dims<rows, 4>> {
+  // CHECK: lathe.weight "w@0/4" of "w" axis 0 parts 4 : tensor<2x8xbf16>
+  %w = lathe.weight "w@0/4" of "w" axis 0 parts 4 : tensor<2x8xbf16>
+  // CHECK: lathe.all_reduce sum %{{.*}} over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  %s = lathe.all_reduce sum %x over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  // CHECK: lathe.all_reduce max
+  %m = lathe.all_reduce max %s over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  // CHECK: lathe.all_gather %{{.*}} axis 1 parts 2 over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  %g = lathe.all_gather %m axis 1 parts 2 over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  // CHECK: lathe.all_slice %{{.*}} axis 1 parts 4 over "tp" of 4 : tensor<?x16xbf16, #lathe.dims<rows, 16>>
+  %p = lathe.all_slice %g axis 1 parts 4 over "tp" of 4 : tensor<?x16xbf16, #lathe.dims<rows, 16>>
+  return %p : tensor<?x4xbf16, #lathe.dims<rows, 4>>
+}
