@@ -16,6 +16,7 @@ add_subdirectory(backends/cuda/hostexec)
 if(LATHE_RUNTIME_ONLY)
   return()
 endif()
+add_subdirectory(runtime/mpi)
 
 # lathe::lathe records, compiles and asks.
 add_library(lathe SHARED)

@@ -2,20 +2,46 @@
 #include "runtime/bound_weights.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/thread_pool.h"
+#include "runtime/mapped_file.h"
 
 namespace lathe {
 
-static Shape staticShape(const TensorInfo& info) {
+// The shape in the checkpoint, which has all pieces.
+static Shape wholeShape(const TensorInfo& info) {
   Shape shape;
-  for (const DimExpr& d : info.shape) shape.push_back(d.asConstant().value());
+  for (const DimExpr& d : info.sourceShape()) shape.push_back(d.asConstant().value());
   return shape;
 }
 
-std::vector<Array> fetchWeights(const Program& program, const WeightSource& source) {
+Array partOf(const Array& whole, const WeightPiece& piece, int64_t part) {
+  Shape shape = whole.shape();
+  shape[size_t(piece.axis)] /= piece.parts;
+  int64_t outer = 1;
+  for (int64_t i = 0; i < piece.axis; ++i) outer *= shape[size_t(i)];
+  const int64_t run =
+      elementCount(shape) / std::max<int64_t>(outer, 1);  // elements that lie together
+  if (bytesOf(whole.dtype(), run) * 2 != bytesOf(whole.dtype(), run * 2))
+    throw Error(ErrorCode::Unsupported,
+                "weight '" + piece.weight + "' " + describe(whole.dtype(), whole.shape()) +
+                    ": pieces of half bytes along axis " + std::to_string(piece.axis));
+  const size_t bytes = bytesOf(whole.dtype(), run);
+  auto* from = static_cast<const std::byte*>(whole.data()) + size_t(part) * bytes;
+  if (outer == 1 && bytes)
+    return Array(whole.dtype(), shape, const_cast<std::byte*>(from),
+                 std::make_shared<Array>(whole));
+  Array copy(whole.dtype(), shape);
+  auto* to = static_cast<std::byte*>(copy.data());
+  for (int64_t i = 0; i < outer && bytes; ++i)
+    std::memcpy(to + size_t(i) * bytes, from + size_t(i * piece.parts) * bytes, bytes);
+  return copy;
+}
+
+std::vector<Array> fetchWeights(const Program& program, const WeightSource& source, int64_t rank) {
   std::vector<Array> arrays;
   std::string mistakes;
   int count = 0;
@@ -23,17 +49,23 @@ std::vector<Array> fetchWeights(const Program& program, const WeightSource& sour
     if (++count <= 20) mistakes += "\n  " + line;
   };
   for (const TensorInfo& info : program.weights) {
-    Array a = source(info.name);
-    Shape shape = staticShape(info);
+    const std::string& name = info.source();
+    Array a = source(name);
+    const Shape shape = wholeShape(info);
     std::string wanted = describe(info.dtype, shape);
     if (!a.defined())
-      report("missing: " + info.name + " " + wanted);
+      report("missing: " + name + " " + wanted);
     else if (a.shape() != shape)
-      report("wrong shape: " + info.name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
+      report("wrong shape: " + name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
              wanted);
     else if (a.dtype() != info.dtype)
-      report("wrong dtype: " + info.name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
+      report("wrong dtype: " + name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
              wanted + "; convert it or compile for its dtype");
+    else if (info.piece) {
+      const Array whole = std::move(a);
+      a = partOf(whole, *info.piece, info.piece->partOf(rank, program.ranks));
+      if (info.piece->axis) releaseFilePages(whole.data(), whole.bytes());  // what was copied
+    }
     arrays.push_back(std::move(a));
   }
   if (count)
@@ -48,7 +80,7 @@ static constexpr const char* kUnreadWeights = "unread_weights";
 
 void noteUnreadWeights(Program& program, const std::vector<std::string>& declared) {
   std::set<std::string> unread(declared.begin(), declared.end());
-  for (const TensorInfo& info : program.weights) unread.erase(info.name);
+  for (const TensorInfo& info : program.weights) unread.erase(info.source());
   if (unread.empty()) return;
   std::string list;
   for (const std::string& name : unread) list += (list.empty() ? "" : ", ") + jsonString(name);
@@ -64,13 +96,24 @@ std::set<std::string> unreadWeights(const Program& program) {
   return names;
 }
 
-Array randomWeight(const TensorInfo& info, uint64_t seed) {
-  Array a(info.dtype, staticShape(info));
+Array randomWeight(const TensorInfo& info, uint64_t seed, int64_t rank, int64_t ranks) {
+  const Shape whole = wholeShape(info);
+  Shape shape = whole;
+  // Runs of elements that lie together in the whole: all of them, or what is left of it by a cut.
+  int64_t parts = 1, part = 0, run = elementCount(whole);
+  if (info.piece) {
+    parts = info.piece->parts;
+    part = info.piece->partOf(rank, ranks);
+    const auto axis = shape.begin() + info.piece->axis;
+    *axis /= parts;
+    run = elementCount(std::span(axis, shape.end()));
+  }
+  Array a(info.dtype, shape);
   // SplitMix64 (Steele, Lea, Flood 2014), keyed by the name so that order does not matter. Its
   // state is a counter, so that any element can be computed alone.
   constexpr uint64_t step = 0x9e3779b97f4a7c15u;
   uint64_t start = seed * step;
-  for (unsigned char c : info.name) start = (start ^ c) * 0x100000001b3u;
+  for (unsigned char c : info.source()) start = (start ^ c) * 0x100000001b3u;
   auto uniform = [start](int64_t index) {
     uint64_t z = start + (uint64_t(index) + 1) * step;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -78,12 +121,11 @@ Array randomWeight(const TensorInfo& info, uint64_t seed) {
     z ^= z >> 31;
     return float(int64_t(z) >> 40) * 0x1p-23f;  // [-1, 1)
   };
-  bool vector = a.shape().size() < 2;
-  float scale = vector ? 0.1f : 1.0f / std::sqrt(float(std::max<int64_t>(a.shape().back(), 1)));
+  bool vector = whole.size() < 2;
+  float scale = vector ? 0.1f : 1.0f / std::sqrt(float(std::max<int64_t>(whole.back(), 1)));
   float center = vector ? 1.0f : 0.0f;
-  constexpr int64_t kGrain = 1 << 16;  // elements that repay a fork
-  ThreadPool::global().parallelFor(0, a.size(), kGrain, [&](int64_t begin, int64_t end, int) {
-    auto value = [&](int64_t i) { return center + scale * uniform(i); };
+  auto fill = [&](int64_t begin, int64_t end, int64_t index) {
+    auto value = [&](int64_t i) { return center + scale * uniform(index + i - begin); };
     if (info.dtype == DType::BF16) {
       uint16_t* to = a.as<uint16_t>().data();
       for (int64_t i = begin; i < end; ++i) to[i] = floatToBf16(value(i));
@@ -92,6 +134,14 @@ Array randomWeight(const TensorInfo& info, uint64_t seed) {
       for (int64_t i = begin; i < end; ++i) to[i] = value(i);
     } else {
       for (int64_t i = begin; i < end; ++i) a.set(i, value(i));
+    }
+  };
+  constexpr int64_t kGrain = 1 << 16;  // elements that repay a fork
+  ThreadPool::global().parallelFor(0, a.size(), kGrain, [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      const int64_t next = std::min(end, (begin / run + 1) * run);
+      fill(begin, next, (begin / run * parts + part) * run + begin % run);
+      begin = next;
     }
   });
   return a;

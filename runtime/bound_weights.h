@@ -15,15 +15,20 @@ class BoundWeights {
   std::vector<Array> derived;  ///< in the order of Program::derived
 };
 
-/// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes.
-std::vector<Array> fetchWeights(const Program& program, const WeightSource& source);
+/// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes. Of
+/// those that are read in pieces it keeps what rank `rank` of the program reads.
+std::vector<Array> fetchWeights(const Program& program, const WeightSource& source, int64_t rank);
+/// Part `part` of a weight that is cut as `piece` says: the leading axis as a view, others copied.
+Array partOf(const Array& whole, const WeightPiece& piece, int64_t part);
 /// Keeps in the program's metadata which of the `declared` weights of its graph it does not read,
 /// because rewrites found that no output depends on them.
 void noteUnreadWeights(Program& program, const std::vector<std::string>& declared);
 /// The names that noteUnreadWeights kept. Throws Error (InvalidFile) if they are no JSON list.
 std::set<std::string> unreadWeights(const Program& program);
 /// Deterministic values for one weight: uniform in +-1/sqrt(last dim) for matrices, near 1 for
-/// vectors (norm gains). Values do not depend on the number of threads, which share the work.
-Array randomWeight(const TensorInfo& info, uint64_t seed);
+/// vectors (norm gains). Of a weight that is read in pieces only the one of rank `rank` of `ranks`
+/// is made, with the values that the whole has there. Values do not depend on the number of
+/// threads, which share the work.
+Array randomWeight(const TensorInfo& info, uint64_t seed, int64_t rank = 0, int64_t ranks = 1);
 
 }  // namespace lathe

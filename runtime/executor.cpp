@@ -9,6 +9,7 @@
 
 #include "lathe/runtime/error.h"
 #include "runtime/bound_weights.h"
+#include "runtime/collective_kernels.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -73,11 +74,14 @@ Array copyToHost(DeviceMemory* memory, const Array& array) {
   return a;
 }
 
-Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile)
+Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile,
+                   Communicator* ranks)
     : device_(device), memory_(device.memory()), program_(program), entry_(entry), timed_(profile) {
   for (const Call& call : entry.calls) {
     try {
-      kernels_.push_back(device.makeKernel(program, entry, call));
+      auto collective = makeCollective(program, entry, call, ranks);
+      kernels_.push_back(collective ? std::move(collective)
+                                    : device.makeKernel(program, entry, call));
     } catch (const Error& e) {
       throw Error(e.code(), "call " + std::to_string(kernels_.size()) + " of entry point '" +
                                 entry.name + "', '" + call.kind + "': " + e.what());

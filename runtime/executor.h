@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/runtime/communicator.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/session.h"
 #include "runtime/memory_plan.h"
@@ -38,7 +39,9 @@ uint64_t allocationCount();
 
 class Executor {
  public:
-  Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile);
+  /// `ranks`: this rank's end where several run the program, else null.
+  Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile,
+           Communicator* ranks);
 
   /// Checks the inputs, takes the symbols' values from their shapes and, where these changed, plans
   /// anew. `fixed` gives symbols that no input has.

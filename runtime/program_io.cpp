@@ -7,12 +7,13 @@
 #include "lathe/runtime/program.h"
 #include "runtime/container.h"
 #include "runtime/program_check.h"
+#include "runtime/sha256.h"
 
 namespace lathe {
 namespace {
 
 using nlohmann::json;
-constexpr int kProgramVersion = 2;
+constexpr int kProgramVersion = 3;
 
 json toJson(const SymbolicShape& shape) {
   json a = json::array();
@@ -20,7 +21,10 @@ json toJson(const SymbolicShape& shape) {
   return a;
 }
 json toJson(const TensorInfo& t) {
-  return {{"name", t.name}, {"dtype", nameOf(t.dtype)}, {"shape", toJson(t.shape)}};
+  json j{{"name", t.name}, {"dtype", nameOf(t.dtype)}, {"shape", toJson(t.shape)}};
+  if (t.piece)
+    j["piece"] = {{"weight", t.piece->weight}, {"axis", t.piece->axis}, {"parts", t.piece->parts}};
+  return j;
 }
 json toJson(const std::vector<TensorInfo>& infos) {
   json a = json::array();
@@ -74,7 +78,12 @@ std::vector<T> listFrom(const JsonValue& v, Read read) {
 }
 SymbolicShape shapeFrom(const JsonValue& v) { return listFrom<DimExpr>(v, dimFrom); }
 TensorInfo tensorFrom(const JsonValue& v) {
-  return {v.at("name").asString(), dtypeFrom(v.at("dtype")), shapeFrom(v.at("shape"))};
+  TensorInfo t{v.at("name").asString(), dtypeFrom(v.at("dtype")), shapeFrom(v.at("shape"))};
+  if (auto piece = v.find("piece"))
+    t.piece = {piece->at("weight").asString(),
+               piece->at("axis").asInt(0, int64_t(t.shape.size()) - 1),
+               piece->at("parts").asInt(1, 1 << 20)};
+  return t;
 }
 
 EntryPoint entryFrom(const JsonValue& v) {
@@ -127,32 +136,59 @@ const EntryPoint& Program::entry(std::string_view name) const {
                                               (known.empty() ? "none" : known));
 }
 
+// All but the bytes of constants, blobs and files.
+static json headerOf(const Program& p) {
+  json header = {{"program_version", kProgramVersion},
+                 {"backend", p.backend},
+                 {"weights", toJson(p.weights)},
+                 {"derived", toJson(p.derived)},
+                 {"states", toJson(p.states)},
+                 {"metadata", p.metadata},
+                 {"ranks", p.ranks}};
+  json symbolList = json::array(), entryList = json::array(), constantList = json::array();
+  for (const SymbolInfo& s : p.symbols)
+    symbolList.push_back({{"name", s.name}, {"lo", s.lo}, {"hi", s.hi}, {"multiple", s.multiple}});
+  for (const EntryPoint& e : p.entries) entryList.push_back(toJson(e));
+  for (const Array& a : p.constants)
+    constantList.push_back({{"dtype", nameOf(a.dtype())}, {"shape", a.shape()}});
+  header["symbols"] = symbolList;
+  header["entries"] = entryList;
+  header["constants"] = constantList;
+  if (p.load) header["load"] = toJson(*p.load);
+  return header;
+}
+
+std::string Program::digest() const {
+  std::string parts;  // the digests of the parts, each of a fixed length
+  auto add = [&](const void* data, size_t bytes) {
+    parts += sha256Hex({static_cast<const std::byte*>(data), bytes});
+  };
+  json header = headerOf(*this);
+  header.erase("metadata");  // paths and the like
+  const std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
+  add(text.data(), text.size());
+  for (const Array& a : constants) add(a.data(), a.bytes());
+  for (auto& [name, bytes] : blobs) {
+    add(name.data(), name.size());
+    add(bytes.data(), bytes.size());
+  }
+  return sha256Hex(std::as_bytes(std::span(parts)));
+}
+
 void Program::save(const std::string& path) const {
   ContainerWriter writer;
-  json header = {{"program_version", kProgramVersion}, {"backend", backend},
-                 {"weights", toJson(weights)},         {"derived", toJson(derived)},
-                 {"states", toJson(states)},           {"metadata", metadata}};
-  json symbolList = json::array(), entryList = json::array(), constantList = json::array();
-  for (const SymbolInfo& s : symbols)
-    symbolList.push_back({{"name", s.name}, {"lo", s.lo}, {"hi", s.hi}, {"multiple", s.multiple}});
-  for (const EntryPoint& e : entries) entryList.push_back(toJson(e));
   for (size_t i = 0; i < constants.size(); ++i) {
     const Array& a = constants[i];
     if (!a.defined())
       throw Error(ErrorCode::InvalidArgument, path + ": constant " + std::to_string(i) +
                                                   " of the program is an undefined Array");
-    constantList.push_back({{"dtype", nameOf(a.dtype())}, {"shape", a.shape()}});
     writer.addSection("constant." + std::to_string(i),
                       std::span(static_cast<const std::byte*>(a.data()), a.bytes()));
   }
-  header["symbols"] = symbolList;
-  header["entries"] = entryList;
-  header["constants"] = constantList;
-  if (load) header["load"] = toJson(*load);
   for (auto& [name, bytes] : blobs) writer.addSection("blob." + name, bytes);
   for (auto& [name, bytes] : files) writer.addSection("file." + name, bytes);
   try {
-    writer.setHeader(header.dump());
+    writer.setHeader(headerOf(*this).dump());
   } catch (const json::exception& e) {
     throw Error(ErrorCode::InvalidArgument,
                 path + ": a name or the metadata of the program holds invalid UTF-8: " + e.what());
@@ -171,6 +207,7 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.backend = h.at("backend").asString();
+  p.ranks = h.at("ranks").asInt(1, 1 << 20);
   p.weights = listFrom<TensorInfo>(h.at("weights"), tensorFrom);
   p.derived = listFrom<TensorInfo>(h.at("derived"), tensorFrom);
   p.states = listFrom<TensorInfo>(h.at("states"), tensorFrom);

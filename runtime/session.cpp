@@ -14,6 +14,7 @@
 #include "runtime/bound_weights.h"
 #include "runtime/executor.h"
 #include "runtime/mapped_file.h"
+#include "runtime/rank_commands.h"
 
 namespace lathe {
 
@@ -30,7 +31,7 @@ template <class Names>
 static std::vector<std::string> unknownWeights(const Program& program, const Names& names) {
   const std::set<std::string> unread = unreadWeights(program);
   std::set<std::string> read;
-  for (const TensorInfo& info : program.weights) read.insert(info.name);
+  for (const TensorInfo& info : program.weights) read.insert(info.source());
   std::vector<std::string> unknown;
   for (const std::string& name : names)
     if (!read.contains(name) && !unread.contains(name)) unknown.push_back(name);
@@ -46,6 +47,7 @@ struct Session::Impl {
   SymbolValues fixed;
   std::vector<std::unique_ptr<Executor>> executors;
   GrowingBuffer arena, scratch;
+  std::shared_ptr<Communicator> ranks;  // null where one runs the program alone
   std::atomic<bool> running{false};
   std::vector<Array> ordered;  // inputs of the named form, by position
 
@@ -108,7 +110,7 @@ struct Session::Impl {
         weights.raw[w] = std::move(there);
       }
     if (program->load) {
-      Executor load(*program, *program->load, *device, false);
+      Executor load(*program, *program->load, *device, false, ranks.get());
       load.bind({}, {});
       // What was packed or merged is not needed twice: its memory goes back at once. Of a table
       // that is read by rows as well, those come back when they are asked for.
@@ -129,6 +131,111 @@ struct Session::Impl {
 
   void resetStates() {
     for (Array& a : states) a = Array();
+  }
+
+  ~Impl() {
+    if (!ranks || ranks->rank() != 0) return;
+    try {
+      announce(*ranks, {.kind = RankCommand::Kind::Stop});
+    } catch (const Error&) {
+      // The others have ended already.
+    }
+  }
+
+  //===--- several ranks --------------------------------------------------------------------===//
+
+  // Checks that the others run the same program as this one.
+  void join(std::shared_ptr<Communicator> others) {
+    const int64_t count = others ? others->size() : 1;
+    if (count != program->ranks)
+      throw Error(
+          ErrorCode::InvalidArgument,
+          "the program is for " + std::to_string(program->ranks) + " ranks, the session has " +
+              std::to_string(count) +
+              (program->ranks > 1 ? "; give it one's end (SessionOptions::ranks, or --ranks " +
+                                        std::to_string(program->ranks) + ")"
+                                  : "; compile it for them (CompileOptions::mesh)"));
+    if (count == 1) return;
+    const std::string mine = program->digest();
+    std::string all(mine.size() * size_t(count), ' ');
+    others->allGather(mine.data(), all.data(), mine.size());
+    for (size_t r = 0; r < size_t(count); ++r)
+      if (all.compare(r * mine.size(), mine.size(), mine) != 0)
+        throw Error(ErrorCode::InvalidArgument,
+                    "rank " + std::to_string(r) + " has another program than rank " +
+                        std::to_string(others->rank()) +
+                        ", or code for another processor: give all ranks one file");
+    ranks = std::move(others);
+  }
+  // Rank 0 tells the others; they are told by serve() alone.
+  void tell(const RankCommand& command) {
+    if (!ranks) return;
+    if (ranks->rank() != 0)
+      throw Error(ErrorCode::InvalidArgument, "this is rank " + std::to_string(ranks->rank()) +
+                                                  ", which does what rank 0 does: call serve()");
+    announce(*ranks, command);
+  }
+  // A run that fails on one rank leaves the others waiting: they are told.
+  template <class Fn>
+  void runTogether(Fn run) {
+    if (!ranks) return run();
+    try {
+      run();
+    } catch (const std::exception& e) {
+      ranks->abort("rank " + std::to_string(ranks->rank()) + ": " + e.what());
+      throw;
+    }
+  }
+  void refuseWithRanks(const char* what) const {
+    if (ranks)
+      throw Error(ErrorCode::Unsupported,
+                  std::string(what) + ": each of " + std::to_string(program->ranks) +
+                      " ranks has its own piece of a state; use a program of one rank");
+  }
+
+  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
+    Executor& executor = *executors[entry];
+    executor.bind(inputs, fixed);
+    prepareStates(executor);
+    if (ranks && ranks->rank() == 0)
+      tell({.kind = RankCommand::Kind::Run,
+            .number = int64_t(entry),
+            .inputs = {inputs.begin(), inputs.end()}});
+    runTogether([&] { executor.run(inputs, weights, states, arena, scratch, outputs); });
+  }
+  void setSymbol(const std::string& name, int64_t value) {
+    fixed[name] = value;
+    resetStates();
+  }
+
+  void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {
+    DeviceMemory* memory = device->memory();
+    const DimExpr first = DimExpr::symbol(std::string(symbol));
+    for (size_t i = 0; i < states.size(); ++i) {
+      Array& state = states[i];
+      const TensorInfo& info = program->states[i];
+      if (!state.defined() || info.shape.empty() || info.shape[0] != first) continue;
+      const int64_t count = state.shape()[0];
+      const bool inside =
+          std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < count; });
+      if (int64_t(rows.size()) != count || !inside)
+        throw Error(ErrorCode::InvalidArgument,
+                    "gatherStateRows: expected " + std::to_string(count) + " rows from 0 to " +
+                        std::to_string(count - 1) + " for the state '" + info.name + "'");
+      // Back into the same memory, whose address recorded launches hold.
+      const size_t bytes = state.bytes() / size_t(count);
+      const Array old = arrayOn(memory, info.dtype, state.shape(), info.name);
+      auto copy = [&](void* to, const void* from, size_t size) {
+        memory ? memory->copy(to, from, size) : void(std::memcpy(to, from, size));
+      };
+      auto* to = static_cast<std::byte*>(const_cast<void*>(state.data()));
+      auto* from = static_cast<std::byte*>(const_cast<void*>(old.data()));
+      copy(from, to, state.bytes());
+      for (size_t row = 0; row < rows.size(); ++row)
+        if (rows[row] != int64_t(row))
+          copy(to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
+      if (memory) memory->synchronize();
+    }
   }
 
   size_t stateIndex(std::string_view name) const {
@@ -168,10 +275,11 @@ Session::Session(std::shared_ptr<const Program> program, const SessionOptions& o
   impl_->program = std::move(program);
   loadBackendPlugins(options.backendPlugins);
   impl_->device = openDevice(impl_->program, {options.threads, options.device});
+  impl_->join(options.ranks);
   impl_->states.resize(impl_->program->states.size());
   for (const EntryPoint& e : impl_->program->entries)
-    impl_->executors.push_back(
-        std::make_unique<Executor>(*impl_->program, e, *impl_->device, options.profile));
+    impl_->executors.push_back(std::make_unique<Executor>(*impl_->program, e, *impl_->device,
+                                                          options.profile, impl_->ranks.get()));
   if (impl_->program->weights.empty()) impl_->load();
 }
 Session::Session(Program program, const SessionOptions& options)
@@ -198,8 +306,9 @@ void Session::bindWeights(const WeightSource& source) {
     throw Error(ErrorCode::InvalidArgument,
                 "bindWeights: expected a weight source, got a null function");
   Impl::Turn turn(impl().running);
-  impl().weights.raw = fetchWeights(*impl().program, source);
-  impl().load();
+  Impl& s = impl();
+  s.weights.raw = fetchWeights(*s.program, source, s.ranks ? s.ranks->rank() : 0);
+  s.runTogether([&] { s.load(); });
 }
 void Session::bindWeights(const Arrays& weights) {
   const std::vector<std::string> extra = unknownWeights(*impl().program, std::views::keys(weights));
@@ -226,11 +335,13 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
   bindWeights([&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
 }
 void Session::bindRandomWeights(uint64_t seed) {
-  bindWeights([&](const std::string& name) {
-    for (const TensorInfo& info : impl().program->weights)
-      if (info.name == name) return randomWeight(info, seed);
-    return Array();
-  });
+  Impl::Turn turn(impl().running);
+  Impl& s = impl();
+  const int64_t rank = s.ranks ? s.ranks->rank() : 0;
+  s.weights.raw.clear();
+  for (const TensorInfo& info : s.program->weights)
+    s.weights.raw.push_back(randomWeight(info, seed, rank, s.program->ranks));
+  s.runTogether([&] { s.load(); });
 }
 
 size_t Session::entryIndex(std::string_view name) const {
@@ -249,10 +360,36 @@ void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array
   if (!s.haveWeights)
     throw Error(ErrorCode::InvalidArgument,
                 "the program has weights; call bindWeights before the first run");
-  Executor& executor = *s.executors[entry];
-  executor.bind(inputs, s.fixed);
-  s.prepareStates(executor);
-  executor.run(inputs, s.weights, s.states, s.arena, s.scratch, outputs);
+  if (s.ranks && s.ranks->rank() != 0) s.tell({});  // which throws
+  s.run(entry, inputs, outputs);
+}
+
+void Session::serve() {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  if (!s.ranks || s.ranks->rank() == 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "serve() is for the ranks that follow rank 0 of several; call run()");
+  std::vector<Array> outputs;
+  while (true) {
+    const RankCommand command = awaitCommand(*s.ranks);
+    switch (command.kind) {
+      case RankCommand::Kind::Run:
+        s.run(size_t(command.number), command.inputs, outputs);
+        break;
+      case RankCommand::Kind::SetSymbol:
+        s.setSymbol(command.name, command.number);
+        break;
+      case RankCommand::Kind::ResetStates:
+        s.resetStates();
+        break;
+      case RankCommand::Kind::GatherRows:
+        s.gatherStateRows(command.name, command.rows);
+        break;
+      case RankCommand::Kind::Stop:
+        return;
+    }
+  }
 }
 
 Arrays Session::run(std::string_view name, const Arrays& inputs) {
@@ -296,8 +433,8 @@ void Session::setSymbol(std::string_view name, int64_t value) {
                       "' takes its value from the inputs of each run; setSymbol is for "
                       "those that only states have");
     Impl::Turn turn(impl().running);
-    impl().fixed[s.name] = value;
-    impl().resetStates();
+    impl().tell({.kind = RankCommand::Kind::SetSymbol, .name = s.name, .number = value});
+    impl().setSymbol(s.name, value);
     return;
   }
   throw Error(ErrorCode::InvalidArgument,
@@ -307,10 +444,12 @@ void Session::setSymbol(std::string_view name, int64_t value) {
 
 void Session::resetStates() {
   Impl::Turn turn(impl().running);
+  impl().tell({.kind = RankCommand::Kind::ResetStates});
   impl().resetStates();
 }
 
 Array Session::state(std::string_view name) const {
+  impl().refuseWithRanks("Session::state");
   const Array& state = impl().states[impl().stateIndex(name)];
   return state.defined() ? copyToHost(impl().device->memory(), state) : Array();
 }
@@ -318,6 +457,7 @@ Array Session::state(std::string_view name) const {
 void Session::setState(std::string_view name, const Array& value) {
   Impl& s = impl();
   Impl::Turn turn(s.running);
+  s.refuseWithRanks("Session::setState");
   const size_t index = s.stateIndex(name);
   const TensorInfo& info = s.program->states[index];
   if (!value.defined() || value.dtype() != info.dtype || value.shape().size() != info.shape.size())
@@ -338,33 +478,10 @@ void Session::setState(std::string_view name, const Array& value) {
 void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {
   Impl& s = impl();
   Impl::Turn turn(s.running);
-  DeviceMemory* memory = s.device->memory();
-  const DimExpr first = DimExpr::symbol(std::string(symbol));
-  for (size_t i = 0; i < s.states.size(); ++i) {
-    Array& state = s.states[i];
-    const TensorInfo& info = s.program->states[i];
-    if (!state.defined() || info.shape.empty() || info.shape[0] != first) continue;
-    const int64_t count = state.shape()[0];
-    const bool inside =
-        std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < count; });
-    if (int64_t(rows.size()) != count || !inside)
-      throw Error(ErrorCode::InvalidArgument, "gatherStateRows: expected " + std::to_string(count) +
-                                                  " rows from 0 to " + std::to_string(count - 1) +
-                                                  " for the state '" + info.name + "'");
-    // Back into the same memory, whose address recorded launches hold.
-    const size_t bytes = state.bytes() / size_t(count);
-    const Array old = arrayOn(memory, info.dtype, state.shape(), info.name);
-    auto copy = [&](void* to, const void* from, size_t size) {
-      memory ? memory->copy(to, from, size) : void(std::memcpy(to, from, size));
-    };
-    auto* to = static_cast<std::byte*>(const_cast<void*>(state.data()));
-    auto* from = static_cast<std::byte*>(const_cast<void*>(old.data()));
-    copy(from, to, state.bytes());
-    for (size_t row = 0; row < rows.size(); ++row)
-      if (rows[row] != int64_t(row))
-        copy(to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
-    if (memory) memory->synchronize();
-  }
+  s.tell({.kind = RankCommand::Kind::GatherRows,
+          .name = std::string(symbol),
+          .rows = {rows.begin(), rows.end()}});
+  s.runTogether([&] { s.gatherStateRows(symbol, rows); });
 }
 
 Session::Memory Session::memory() const {

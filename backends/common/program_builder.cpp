@@ -266,6 +266,8 @@ Program buildProgram(ModuleOp module) {
     auto type = tensorType(op.getY());
     weights[name] = int(program.weights.size());
     program.weights.push_back({name, *dtypeOf(type.getElementType()), shapeOf(type)});
+    if (auto of = op.getOf())
+      program.weights.back().piece = {of->str(), int64_t(*op.getAxis()), int64_t(*op.getParts())};
   });
   for (auto& [name, index] : derived) weights[name] = int(program.weights.size()) + index;
   // `load` first: the entry points take the buffers' shapes from it.

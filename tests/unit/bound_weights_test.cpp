@@ -47,6 +47,20 @@ TEST(RandomWeight, NameAndSeedChangeIt) {
   EXPECT_NE(std::memcmp(first.data(), randomWeight(info, 6).data(), first.bytes()), 0);
 }
 
+TEST(RandomWeight, PiecesHaveTheValuesOfTheWhole) {
+  TensorInfo piece{
+      "w@1/3", DType::F32, {DimExpr(2), DimExpr(2), DimExpr(5)}, WeightPiece{"w", 1, 3}};
+  const Array all = randomWeight({"w", DType::F32, {DimExpr(2), DimExpr(6), DimExpr(5)}}, 5);
+  for (int64_t rank = 0; rank < 6; ++rank) {
+    const Array own = randomWeight(piece, 5, rank, 6), cut = partOf(all, *piece.piece, rank / 2);
+    ASSERT_EQ(own.shape(), cut.shape());
+    EXPECT_EQ(std::memcmp(own.data(), cut.data(), own.bytes()), 0) << rank;
+    for (int64_t i = 0; i < 2; ++i)
+      for (int64_t j = 0; j < 10; ++j)
+        EXPECT_EQ(own.at(i * 10 + j), all.at(i * 30 + rank / 2 * 10 + j));
+  }
+}
+
 TEST(RandomWeight, VectorsLieNearOne) {
   Array gains = randomWeight({"norm", DType::F32, {DimExpr(300)}}, 1);
   for (float value : gains.as<float>()) ASSERT_NEAR(value, 1.0f, 0.1f);

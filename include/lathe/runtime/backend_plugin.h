@@ -14,7 +14,7 @@ class Backend;  // lathe/backends/backend.h
 
 /// Raised whenever this struct or a class that plugins derive from or fill in changes: Backend,
 /// BackendOptions, Device, DeviceOptions, Kernel, KernelShapes, Program.
-inline constexpr int kBackendPluginVersion = 1;
+inline constexpr int kBackendPluginVersion = 2;
 
 /// What a library's one entry point gives:
 ///   extern "C" const lathe::BackendPlugin* lathe_backend_plugin();

@@ -123,6 +123,20 @@ struct CumSumConfig {
   }
 };
 
+/// Calls all_reduce, all_gather and all_slice, which the session runs itself on memory of the host.
+struct CollectiveConfig {
+  Combine combine = Combine::sum;  ///< of all_reduce
+  int64_t axis = 0, parts = 1;     ///< of the others: what is cut, and in how many pieces
+  int64_t ranks = 1;
+  template <class Self, class Field>
+  static void fields(Self& self, Field field) {
+    field("combine", self.combine);
+    field("axis", self.axis);
+    field("parts", self.parts);
+    field("ranks", self.ranks);
+  }
+};
+
 // A value of each kind that a field may have. Throws Error (InvalidFile) for another one.
 void readValue(const JsonValue& json, bool& value);
 void readValue(const JsonValue& json, int64_t& value);

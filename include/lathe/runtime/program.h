@@ -4,6 +4,7 @@
 // over slots; sizes are polynomials of the symbols. Immutable once built, shared by threads.
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,10 +58,28 @@ struct EntryPoint {
   std::vector<Call> calls;
 };
 
+/// Of a checkpoint's tensor, cut into equal parts along an axis: rank r of n reads the part
+/// r * parts / n, so that with fewer parts than ranks neighbours read the same.
+struct WeightPiece {
+  std::string weight;
+  int64_t axis = 0, parts = 1;
+  int64_t partOf(int64_t rank, int64_t ranks) const { return rank * parts / ranks; }
+};
+
 struct TensorInfo {
   std::string name;
   DType dtype = DType::F32;
   SymbolicShape shape;
+  std::optional<WeightPiece> piece = {};  ///< a weight that is read in pieces; `shape` is one's
+
+  /// The checkpoint's name of a weight.
+  const std::string& source() const { return piece ? piece->weight : name; }
+  /// The shape that it has there.
+  SymbolicShape sourceShape() const {
+    SymbolicShape whole = shape;
+    if (piece) whole[size_t(piece->axis)] = whole[size_t(piece->axis)] * DimExpr(piece->parts);
+    return whole;
+  }
 };
 
 struct Program {
@@ -76,9 +95,13 @@ struct Program {
   std::map<std::string, std::string> blobs;     ///< code and IR, by name
   std::map<std::string, std::string> files;     ///< config.json, tokenizer.json, ... of the model
   std::map<std::string, std::string> metadata;  ///< free text: compiler version, numerics mode
+  int64_t ranks = 1;  ///< how many run it together, each on its pieces of the weights
 
   /// Throws Error naming the entry points that exist.
   const EntryPoint& entry(std::string_view name) const;
+
+  /// SHA-256 of all that is computed, in hexadecimal: ranks that run it together have the same.
+  std::string digest() const;
 
   /// Writes an artifact: code, constants and files; weights stay where they are.
   void save(const std::string& path) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/communicator.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/program.h"
 
@@ -38,6 +39,9 @@ struct SessionOptions {
   std::string device = {};
   /// Shared libraries with backends to load first (lathe/runtime/backend_plugin.h): programs!
   std::vector<std::string> backendPlugins = {};
+  /// For a program of several ranks: this one's end. Every rank opens a session and binds weights;
+  /// then rank 0 is used as any session is, and the others serve().
+  std::shared_ptr<Communicator> ranks = {};
 };
 
 struct CallProfile {
@@ -49,7 +53,8 @@ struct CallProfile {
 /// It can be moved; a moved-from session throws Error wherever it is used.
 class Session {
  public:
-  /// Throws Error (InvalidArgument) for a null program and options without meaning.
+  /// Throws Error (InvalidArgument) for a null program and options without meaning, and for ranks
+  /// that are more or fewer than the program's or have another program.
   explicit Session(std::shared_ptr<const Program> program, const SessionOptions& options = {});
   explicit Session(Program program, const SessionOptions& options = {});
   ~Session();
@@ -80,6 +85,9 @@ class Session {
   /// The same by position, without building maps: for decode loops.
   void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs);
   size_t entryIndex(std::string_view name) const;
+  /// On ranks other than 0: takes part in what rank 0's session does, until that is destroyed.
+  /// Throws Error for what went wrong, here or on another rank; the job is over then.
+  void serve();
 
   /// Fixes a symbol that only states have (the cache's capacity). Clears the states that use it.
   void setSymbol(std::string_view name, int64_t value);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the ranks of a mesh tell each other while they run one program together.
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/runtime/dtype.h"
+#include "lathe/runtime/enums.h"
+
+namespace lathe {
+
+/// One rank's end. All ranks make the same calls in the same order, each from one thread; a call
+/// returns when its result is there. Each throws Error when another rank has not come within the
+/// deadline, came with something else, or has ended the job.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  /// From 0 to size() - 1.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// In place: `count` elements joined over all ranks. All get the same bits.
+  virtual void allReduce(void* data, size_t count, DType dtype, Combine combine) = 0;
+  /// `all` has room for size() times `bytes`: what every rank gave, in their order.
+  virtual void allGather(const void* mine, void* all, size_t bytes) = 0;
+  /// What rank 0 gives. The others wait for it as long as it takes.
+  virtual void broadcast(void* data, size_t bytes) = 0;
+  /// The job has failed: whoever waits in a call, or makes one later, gets an Error with `why`.
+  virtual void abort(const std::string& why) noexcept = 0;
+};
+
+/// The ends of `count` ranks that are threads of this process, with a deadline for every call.
+/// Throws Error (InvalidArgument) for fewer than one.
+std::vector<std::shared_ptr<Communicator>> threadRanks(
+    int count, std::chrono::milliseconds deadline = std::chrono::minutes(5));
+
+/// This process's end of a job that mpirun started, by a plug-in that stands beside the runtime
+/// library. LATHE_RANKS_TIMEOUT is the deadline in seconds (300); with LATHE_RANKS_CHECK=1 ranks
+/// tell each other what they call before they do. Throws Error (Unsupported) naming the package
+/// where the plug-in or MPI is missing.
+std::shared_ptr<Communicator> processRanks();
+/// Whether mpirun started this process.
+bool isRankProcess();
+
+}  // namespace lathe

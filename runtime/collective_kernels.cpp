@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collective_kernels.h"
+
+#include <cstring>
+
+#include "lathe/runtime/call_config.h"
+#include "lathe/runtime/error.h"
+
+namespace lathe {
+namespace {
+
+class AllReduce final : public Kernel {
+ public:
+  AllReduce(Communicator& ranks, DType dtype, const CollectiveConfig& config)
+      : ranks_(ranks), dtype_(dtype), combine_(config.combine) {}
+  size_t bind(const KernelShapes& shapes) override {
+    count_ = size_t(elementCount(shapes.shapes[0]));
+    return 0;
+  }
+  void run(void* const* pointers, std::byte*) override {
+    if (!count_) return;  // on every rank
+    if (pointers[0] != pointers[1])
+      std::memcpy(pointers[1], pointers[0], bytesOf(dtype_, int64_t(count_)));
+    ranks_.allReduce(pointers[1], count_, dtype_, combine_);
+  }
+
+ private:
+  Communicator& ranks_;
+  DType dtype_;
+  Combine combine_;
+  size_t count_ = 0;
+};
+
+// What lies in front of an axis and from it on, in bytes.
+struct Blocks {
+  size_t outer = 1, inner = 0;
+  Blocks() = default;
+  Blocks(DType dtype, const Shape& shape, int64_t axis) {
+    const auto middle = shape.begin() + axis;
+    outer = size_t(elementCount(std::span(shape.begin(), middle)));
+    inner = bytesOf(dtype, elementCount(std::span(middle, shape.end())));
+  }
+};
+
+class AllGather final : public Kernel {
+ public:
+  AllGather(Communicator& ranks, DType dtype, const CollectiveConfig& config)
+      : ranks_(ranks), dtype_(dtype), config_(config) {}
+  size_t bind(const KernelShapes& shapes) override {
+    piece_ = Blocks(dtype_, shapes.shapes[0], config_.axis);
+    return piece_.outer * piece_.inner * size_t(config_.ranks);
+  }
+  void run(void* const* pointers, std::byte* scratch) override {
+    const size_t bytes = piece_.outer * piece_.inner;
+    if (!bytes) return;
+    ranks_.allGather(pointers[0], scratch, bytes);
+    auto* to = static_cast<std::byte*>(pointers[1]);
+    for (size_t outer = 0; outer < piece_.outer; ++outer)
+      for (int64_t part = 0; part < config_.parts; ++part, to += piece_.inner) {
+        const size_t rank = size_t(part * config_.ranks / config_.parts);  // the first that has it
+        std::memcpy(to, scratch + rank * bytes + outer * piece_.inner, piece_.inner);
+      }
+  }
+
+ private:
+  Communicator& ranks_;
+  DType dtype_;
+  CollectiveConfig config_;
+  Blocks piece_;
+};
+
+class AllSlice final : public Kernel {
+ public:
+  AllSlice(Communicator& ranks, DType dtype, const CollectiveConfig& config)
+      : dtype_(dtype), config_(config), part_(ranks.rank() * config.parts / config.ranks) {}
+  size_t bind(const KernelShapes& shapes) override {
+    piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
+    return 0;
+  }
+  void run(void* const* pointers, std::byte*) override {
+    auto* from = static_cast<const std::byte*>(pointers[0]) + size_t(part_) * piece_.inner;
+    auto* to = static_cast<std::byte*>(pointers[1]);
+    const size_t stride = piece_.inner * size_t(config_.parts);
+    for (size_t outer = 0; outer < piece_.outer && piece_.inner; ++outer)
+      std::memcpy(to + outer * piece_.inner, from + outer * stride, piece_.inner);
+  }
+
+ private:
+  DType dtype_;
+  CollectiveConfig config_;
+  int64_t part_;
+  Blocks piece_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint& entry,
+                                       const Call& call, Communicator* ranks) {
+  const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather";
+  if (!reduces && !gathers && call.kind != "all_slice") return nullptr;
+  auto fail = [&](const std::string& why) -> Error { return {ErrorCode::InvalidFile, why}; };
+  const auto config = readConfig<CollectiveConfig>(JsonValue::parse(call.config, "call config"));
+  if (call.operands.size() != 1 || call.results.size() != 1)
+    throw fail("it takes one operand and one result");
+  if (!ranks || config.ranks != program.ranks)
+    throw fail("it is for " + std::to_string(config.ranks) + " ranks, the program for " +
+               std::to_string(program.ranks));
+  const Slot &x = entry.slots[size_t(call.operands[0])], &y = entry.slots[size_t(call.results[0])];
+  if (x.dtype != y.dtype) throw fail("its operand and its result have two dtypes");
+  if (reduces) {
+    if (x.shape != y.shape) throw fail("its operand and its result have two shapes");
+    return std::make_unique<AllReduce>(*ranks, x.dtype, config);
+  }
+  if (config.parts < 1 || config.ranks % config.parts || config.axis < 0 ||
+      config.axis >= int64_t(x.shape.size()))
+    throw fail("axis " + std::to_string(config.axis) + " in " + std::to_string(config.parts) +
+               " parts on " + std::to_string(config.ranks) + " ranks");
+  const SymbolicShape &whole = gathers ? y.shape : x.shape, &piece = gathers ? x.shape : y.shape;
+  SymbolicShape expected = piece;
+  DimExpr& cut = expected[size_t(std::min<int64_t>(config.axis, int64_t(piece.size()) - 1))];
+  cut = cut * DimExpr(config.parts);
+  if (expected != whole) throw fail("its operand and its result do not differ by its parts");
+  if (gathers) return std::make_unique<AllGather>(*ranks, x.dtype, config);
+  return std::make_unique<AllSlice>(*ranks, x.dtype, config);
+}
+
+}  // namespace lathe

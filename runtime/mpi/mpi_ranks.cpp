@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are processes of an MPI job. MPI waits for ever for a rank that does not come, and
+// need not notice that two ranks call different things: deadlines and, on demand, the comparison of
+// calls are ours. Sums are made of an exchange of pieces, the joining of one's own piece in the
+// order of the ranks, and an exchange of the results: MPI promises no order for its own sums, and
+// has no bf16.
+#include <array>
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "lathe/runtime/communicator.h"
+#include "lathe/runtime/error.h"
+#include "runtime/join_ranks.h"
+
+namespace lathe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class MpiRank final : public Communicator {
+ public:
+  MpiRank(std::chrono::milliseconds deadline, bool compares)
+      : deadline_(deadline), compares_(compares) {
+    int isRunning = 0;
+    MPI_Initialized(&isRunning);
+    if (!isRunning) {
+      int level = 0;
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+      owns_ = true;
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
+    // Also on the world: some errors are raised there, whatever the communicator.
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(all_, &rank_);
+    MPI_Comm_size(all_, &size_);
+  }
+  ~MpiRank() override {
+    if (owns_) MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void allReduce(void* data, size_t count, DType dtype, Combine combine) override {
+    const std::string what = "all_reduce " + std::string(nameOf(combine)) + " of " +
+                             std::to_string(count) + " " + std::string(nameOf(dtype));
+    compare(what);
+    const size_t element = sizeOf(dtype), n = size_t(size_);
+    std::vector<int> sizes(n), starts(n), mine(n), places(n);
+    for (size_t r = 0; r < n; ++r) {
+      starts[r] = bytesAt(count * r / n, element);
+      sizes[r] = bytesAt(count * (r + 1) / n, element) - starts[r];
+    }
+    const size_t own = size_t(sizes[size_t(rank_)]);
+    parts_.resize(own * n);
+    for (size_t r = 0; r < n; ++r) {
+      mine[r] = int(own);
+      places[r] = int(own * r);
+    }
+    MPI_Request request;
+    check(MPI_Ialltoallv(data, sizes.data(), starts.data(), MPI_BYTE, parts_.data(), mine.data(),
+                         places.data(), MPI_BYTE, all_, &request),
+          what);
+    wait(request, what);
+    std::vector<const void*> parts;
+    for (size_t r = 0; r < n; ++r) parts.push_back(parts_.data() + own * r);
+    auto* to = static_cast<std::byte*>(data) + starts[size_t(rank_)];
+    joinRanks(parts, to, own / element, dtype, combine);
+    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, data, sizes.data(), starts.data(), MPI_BYTE,
+                          all_, &request),
+          what);
+    wait(request, what);
+  }
+
+  void allGather(const void* mine, void* all, size_t bytes) override {
+    const std::string what = "all_gather of " + std::to_string(bytes) + " bytes";
+    compare(what);
+    gather(mine, all, bytes, what);
+  }
+
+  void broadcast(void* data, size_t bytes) override {
+    const std::string what = "broadcast of " + std::to_string(bytes) + " bytes";
+    MPI_Request request;
+    check(MPI_Ibcast(data, bytesAt(bytes, 1), MPI_BYTE, 0, all_, &request), what);
+    wait(request, what, rank_ != 0);
+  }
+
+  void abort(const std::string& why) noexcept override {
+    std::fprintf(stderr, "lathe: rank %d ends the job: %s\n", rank_, why.c_str());
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+
+ private:
+  // MPI counts in int.
+  static int bytesAt(size_t count, size_t element) {
+    if (count > size_t(INT32_MAX) / element)
+      throw Error(ErrorCode::Unsupported, "ranks exchange at most 2147483647 bytes at once, got " +
+                                              std::to_string(count * element) +
+                                              "; take shorter inputs");
+    return int(count * element);
+  }
+
+  void check(int status, const std::string& what) const {
+    if (status == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    MPI_Error_string(status, text, &length);
+    throw Error(ErrorCode::Io, what + " of rank " + std::to_string(rank_) + ": " + text);
+  }
+
+  // `patient`: rank 0 may take as long as it likes. Then the core is left to others soon.
+  void wait(MPI_Request& request, const std::string& what, bool patient = false) const {
+    const auto start = Clock::now();
+    for (int tries = 0;; ++tries) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      if (done) return;
+      if (tries < 64) continue;
+      sched_yield();
+      if (tries % 64) continue;
+      const auto waited = Clock::now() - start;
+      if (patient) {
+        if (waited > std::chrono::seconds(1)) {
+          const timespec nap{0, 200'000};
+          nanosleep(&nap, nullptr);
+        }
+      } else if (waited > deadline_) {
+        throw Error(ErrorCode::Io,
+                    what + " of rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
+                        ": another rank has not come within " + std::to_string(deadline_.count()) +
+                        " ms (LATHE_RANKS_TIMEOUT, in seconds)");
+      }
+    }
+  }
+
+  void gather(const void* mine, void* all, size_t bytes, const std::string& what) {
+    MPI_Request request;
+    check(MPI_Iallgather(mine, bytesAt(bytes, 1), MPI_BYTE, all, bytesAt(bytes, 1), MPI_BYTE, all_,
+                         &request),
+          what);
+    wait(request, what);
+  }
+
+  // With LATHE_RANKS_CHECK: ranks that parted are told by name, before numbers are wrong.
+  void compare(const std::string& what) {
+    ++calls_;
+    if (!compares_) return;
+    std::array<char, 128> own{};
+    std::snprintf(own.data(), own.size(), "%s", what.c_str());
+    std::vector<std::array<char, 128>> said(static_cast<size_t>(size_));
+    gather(own.data(), said.data(), own.size(),
+           "comparison of collective " + std::to_string(calls_));
+    for (int r = 0; r < size_; ++r)
+      if (said[size_t(r)] != own)
+        throw Error(ErrorCode::InvalidArgument, "collective " + std::to_string(calls_) + " is " +
+                                                    what + " on rank " + std::to_string(rank_) +
+                                                    " and " + said[size_t(r)].data() + " on rank " +
+                                                    std::to_string(r));
+  }
+
+  MPI_Comm all_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  bool owns_ = false;
+  std::chrono::milliseconds deadline_;
+  bool compares_;
+  uint64_t calls_ = 0;
+  std::vector<std::byte> parts_;  // of all ranks, of this one's share of a sum
+};
+
+}  // namespace
+}  // namespace lathe
+
+extern "C" lathe::Communicator* lathe_open_ranks(int64_t deadlineMilliseconds, bool compares) {
+  return new lathe::MpiRank(std::chrono::milliseconds(deadlineMilliseconds), compares);
+}

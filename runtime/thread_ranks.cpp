@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads of one process: each lays its buffer open and reads those of the others.
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "lathe/runtime/communicator.h"
+#include "lathe/runtime/error.h"
+#include "runtime/join_ranks.h"
+
+namespace lathe {
+namespace {
+
+// What a rank comes with.
+struct Offer {
+  std::string what;  // "all_reduce sum of 64 f32"
+  const void* data = nullptr;
+};
+
+class Group {
+ public:
+  Group(int size, std::chrono::milliseconds deadline)
+      : offers(size_t(size)), came_(size_t(size)), deadline_(deadline) {}
+
+  std::vector<Offer> offers;
+  std::vector<std::byte> joined;  // the result of a sum, which every rank makes a part of
+
+  /// Returns when all ranks are here. `patient`: however long they take.
+  void meet(int rank, bool patient = false) {
+    std::unique_lock lock(mutex_);
+    throwIfEnded();
+    const uint64_t round = round_;
+    came_[size_t(rank)] = true;
+    if (++here_ == came_.size()) {
+      here_ = 0;
+      came_.assign(came_.size(), false);
+      ++round_;
+      all_.notify_all();
+      return;
+    }
+    auto isOver = [&] { return round_ != round || !ended_.empty(); };
+    bool met = true;
+    if (patient)
+      all_.wait(lock, isOver);
+    else
+      met = all_.wait_for(lock, deadline_, isOver);
+    if (round_ != round) return;
+    throwIfEnded();
+    if (met) return;
+    std::string missing;
+    for (size_t r = 0; r < came_.size(); ++r)
+      if (!came_[r]) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
+    ended_ = offers[size_t(rank)].what + " of rank " + std::to_string(rank) + " of " +
+             std::to_string(came_.size()) + ": no sign of " + missing + " within " +
+             std::to_string(deadline_.count()) + " ms";
+    all_.notify_all();
+    throwIfEnded();
+  }
+
+  /// All ranks came with the same call.
+  void checkOffers(int rank) {
+    for (size_t r = 0; r < offers.size(); ++r)
+      if (offers[r].what != offers[size_t(rank)].what)
+        fail("the ranks have parted: rank " + std::to_string(rank) + " calls " +
+             offers[size_t(rank)].what + ", rank " + std::to_string(r) + " " + offers[r].what);
+  }
+
+  void end(const std::string& why) {
+    std::lock_guard lock(mutex_);
+    if (ended_.empty()) ended_ = why;
+    all_.notify_all();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) {
+    end(why);
+    throw Error(ErrorCode::InvalidArgument, why);
+  }
+  void throwIfEnded() const {
+    if (!ended_.empty()) throw Error(ErrorCode::Io, ended_);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable all_;
+  std::vector<bool> came_;
+  size_t here_ = 0;
+  uint64_t round_ = 0;
+  std::string ended_;  // why, once the job has failed
+  std::chrono::milliseconds deadline_;
+};
+
+class ThreadRank final : public Communicator {
+ public:
+  ThreadRank(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return int(group_->offers.size()); }
+
+  void allReduce(void* data, size_t count, DType dtype, Combine combine) override {
+    const size_t element = sizeOf(dtype);
+    meetWith("all_reduce " + std::string(nameOf(combine)) + " of " + std::to_string(count) + " " +
+                 std::string(nameOf(dtype)),
+             data, [&] { group_->joined.resize(count * element); });
+    // Each rank joins a part: the same order of addends for every element, whoever adds them.
+    const size_t n = size_t(size()), begin = count * size_t(rank_) / n,
+                 end = count * (size_t(rank_) + 1) / n;
+    std::vector<const void*> parts;
+    for (const Offer& offer : group_->offers)
+      parts.push_back(static_cast<const std::byte*>(offer.data) + begin * element);
+    joinRanks(parts, group_->joined.data() + begin * element, end - begin, dtype, combine);
+    group_->meet(rank_);
+    std::memcpy(data, group_->joined.data(), count * element);
+    group_->meet(rank_);
+  }
+
+  void allGather(const void* mine, void* all, size_t bytes) override {
+    meetWith("all_gather of " + std::to_string(bytes) + " bytes", mine);
+    for (size_t r = 0; r < group_->offers.size() && bytes; ++r)
+      std::memcpy(static_cast<std::byte*>(all) + r * bytes, group_->offers[r].data, bytes);
+    group_->meet(rank_);
+  }
+
+  void broadcast(void* data, size_t bytes) override {
+    meetWith("broadcast of " + std::to_string(bytes) + " bytes", data, [] {}, rank_ != 0);
+    if (rank_ != 0 && bytes) std::memcpy(data, group_->offers[0].data, bytes);
+    group_->meet(rank_);
+  }
+
+  void abort(const std::string& why) noexcept override { group_->end(why); }
+
+ private:
+  // Lays the buffer open, waits for the others, and lets rank 0 prepare what they share.
+  template <class Prepare>
+  void meetWith(std::string what, const void* data, Prepare prepare, bool patient = false) {
+    group_->offers[size_t(rank_)] = {std::move(what), data};
+    group_->meet(rank_, patient);
+    group_->checkOffers(rank_);
+    if (rank_ == 0) prepare();
+    group_->meet(rank_);
+  }
+  void meetWith(std::string what, const void* data) {
+    meetWith(std::move(what), data, [] {});
+  }
+
+  std::shared_ptr<Group> group_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<Communicator>> threadRanks(int count,
+                                                       std::chrono::milliseconds deadline) {
+  if (count < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "threadRanks: expected at least one rank, got " + std::to_string(count));
+  auto group = std::make_shared<Group>(count, deadline);
+  std::vector<std::shared_ptr<Communicator>> ranks;
+  for (int r = 0; r < count; ++r) ranks.push_back(std::make_shared<ThreadRank>(group, r));
+  return ranks;
+}
+
+}  // namespace lathe
