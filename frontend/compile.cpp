@@ -70,8 +70,8 @@ class Recording {
     if (record_->wantMisses && step == "fuse") addMisses(module);
     for (; record_->wantMisses && declined_ < log.declined().size(); ++declined_) {
       const RewriteLog::Declined& d = log.declined()[declined_];
-      record_->misses.push_back({d.op, firstLine(d.at), d.op.substr(d.op.find('.') + 1), 0, 0,
-                                 "backend", d.reason, firstPath(d.at), "backend"});
+      record_->misses.push_back({d.op, firstLine(d.at), d.op.substr(d.op.find('.') + 1), 0, 0, d.by,
+                                 d.reason, firstPath(d.at), d.by});
     }
     snapshot(stage, step, module);
   }
@@ -153,8 +153,9 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     throw Error(ErrorCode::InvalidArgument,
                 "weights of the format " + textOf(options.weights) + ": " +
                     refusalOf(Contract::WeightPrecision, options.mode) + "; take another mode");
-  BackendOptions forBackend{options.allTiers, options.float64, options.mode, options.target,
-                            options.weights};
+  BackendOptions forBackend{options.allTiers, options.float64,
+                            options.mode,     options.target,
+                            options.weights,  options.mesh.simulate ? 1 : options.mesh.ranks};
   if (std::string problem = backend.whyNotWith(forBackend); !problem.empty())
     throw Error(ErrorCode::Unsupported, problem);
   if (options.record && options.record->wantCode)
@@ -175,7 +176,8 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                            .patterns = options.patterns,
                            .patternFiles = options.patternFiles,
                            .plugins = options.plugins,
-                           .passes = options.passes};
+                           .passes = options.passes,
+                           .mesh = options.mesh};
   // Before there is a log: trials have no numbers.
   if (until != Stage::Recorded) {
     auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
@@ -213,6 +215,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   };
   const std::vector<std::string> declared = weightNames(*module);
   runPipeline(*module, until, steps, pipeline);
+  program.ranks = forBackend.ranks;
   noteUnreadWeights(program, declared);
   return program;
 }

@@ -125,19 +125,23 @@ void checkEntryPoints(ModuleOp module) {
 }
 
 void checkBeforeLayout(ModuleOp module) {
-  bool kernel = false, derived = false;
+  bool kernel = false, derived = false, sharded = false;
   module.walk([&](Operation* op) {
     kernel |= isa<KernelOp>(op);
+    auto weight = dyn_cast<WeightOp>(op);
+    sharded |= isa<AllReduceOp, AllGatherOp, AllSliceOp>(op) || (weight && weight.getOf());
     derived |= op->hasAttr("lathe.derived") || isa<PackOp>(op);
     // The weight of a packed layout is one that this pipeline packs itself.
     auto linear = dyn_cast<LinearOp>(op);
     derived |= linear && linear.getLayout() == WeightLayout::packed;
   });
-  if (kernel || derived)
+  if (kernel || derived || sharded)
     throw Error(
         ErrorCode::InvalidArgument,
         std::string("expected a graph as recorded, canonical or fused, got one that holds ") +
-            (kernel ? "a backend's kernel calls" : "laid-out weights") +
+            (kernel    ? "a backend's kernel calls"
+             : derived ? "laid-out weights"
+                       : "the pieces of one of several ranks") +
             "; give the model, or the text of an earlier stage");
 }
 

@@ -54,6 +54,17 @@ def StripDimsPass : Pass<"lathe-strip-dims"> {
   }];
 }
 
+def ShardPass : Pass<"lathe-shard", "mlir::ModuleOp"> {
+  let summary = "One graph for every rank of a mesh, with collectives";
+  let description = [{
+    Linear ops are cut by columns and rows in pairs, states with them; see [ranks](ranks.md). Run it
+    after `lathe-fuse`.
+  }];
+  let options = [Option<"ranks", "ranks", "int64_t", "2", "how many">,
+                 Option<"axis", "axis", "std::string", "\"tp\"", "name of the mesh's axis">,
+                 Option<"simulate", "simulate", "bool", "false", "all ranks in one graph">];
+}
+
 // The steps that a backend takes from `fused` to `lowered`, with the widest answers that a backend
 // could give about what it packs and what it generates.
 

@@ -17,6 +17,7 @@
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
+#include "passes/shard/shard.h"
 #include "passes/user_patterns.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-constexpr std::array<std::string_view, 6> kStages{"recorded", "canonical", "fused",
+constexpr std::array<std::string_view, 7> kStages{"recorded", "canonical", "fused",  "sharded",
                                                   "laid-out", "lowered",   "program"};
 
 // Collects what MLIR has to say, and throws it after MLIR has returned.
@@ -105,7 +106,9 @@ class Plan {
         if (!step->name.empty() && options.observeStep)
           options.observeStep({step->stage, step->name, ++number, of}, module_);
       }
-      if (options.observe) options.observe(Stage(i), module_);
+      // Without a mesh there is no such stage, unless somebody asks for it.
+      const bool skipped = Stage(i) == Stage::Sharded && options.mesh.ranks == 1 && i != int(until);
+      if (options.observe && !skipped) options.observe(Stage(i), module_);
     }
   }
 
@@ -166,6 +169,16 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   if (observed) plan.add(Stage::Fused, {"inline-observed", inlineObserved, true});
   plan.pass(Stage::Fused, "canonicalize-fused", createCanonicalizePass());
   plan.pass(Stage::Fused, "cse-fused", createCsePass());
+
+  // Fused ops first: they have a rule each, and their elementary forms would need sixty. Layouts
+  // later: a rank merges and packs the pieces that it reads.
+  if (options.mesh.ranks != 1) {
+    plan.add(Stage::Sharded, {"shard", [&](ModuleOp m) { shard(m, options.mesh); }, true});
+    plan.pass(Stage::Sharded, "canonicalize-sharded", createCanonicalizePass());
+    plan.pass(Stage::Sharded, "cse-sharded", createCsePass());
+    // What the sums left: a residual that a linear op had taken goes into the norm behind it.
+    plan.pass(Stage::Sharded, "fuse-sharded", createFusePass([&](MLIRContext*) { return own; }));
+  }
 
   // Layouts before hoisting: packing is weight-only arithmetic and moves into `load` with the rest.
   plan.check(Stage::LaidOut, [&] { checkDialect(module); });

@@ -13,6 +13,10 @@ std::string Backend::whyNotWith(const BackendOptions& options) const {
   if (options.weights.any())
     return "weights of the format " + textOf(options.weights) + " are not supported on backend '" +
            std::string(name()) + "', which takes them as they are stored";
+  if (options.ranks > 1)
+    return "a mesh of " + std::to_string(options.ranks) + " ranks is not supported on backend '" +
+           std::string(name()) +
+           "'; the backend cpu runs it, and every backend runs a mesh that is simulated";
   return "";
 }
 

@@ -40,6 +40,7 @@ const std::vector<ContractRow>& contractTable() {
        Fast},
       {ProductOrder, "product-order", "matrix products associate as written", Fast},
       {WeightPrecision, "weight-precision", "a weight has the values that it is bound to", Relaxed},
+      {SumSplit, "sum-split", "a sum is computed in one piece and rounded once", Relaxed},
   };
   return table;
 }

@@ -81,8 +81,9 @@ void RewriteLog::asOne(StringRef what, Operation* root, llvm::function_ref<void(
   settle(what, /*keepLocations=*/true, root);
 }
 
-void RewriteLog::noteDeclined(Operation* op, std::string reason) {
-  declined_.push_back({op->getName().getStringRef().str(), op->getLoc(), std::move(reason)});
+void RewriteLog::noteDeclined(Operation* op, std::string reason, std::string by) {
+  declined_.push_back(
+      {op->getName().getStringRef().str(), op->getLoc(), std::move(reason), std::move(by)});
 }
 
 void RewriteLog::willTry(Operation* at) {

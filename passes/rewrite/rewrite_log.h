@@ -41,11 +41,14 @@ class RewriteLog : public mlir::RewriterBase::Listener {
     mlir::Location at;
     std::vector<Contract> weakened = {};
   };
-  /// A fused op that a backend expanded because it cannot run it.
+  /// An op that does not run as it is meant to.
   struct Declined {
     std::string op;  ///< "lathe.softmax"
     mlir::Location at;
     std::string reason;
+    /// "backend": a fused op that it expanded because it cannot run it; "mesh": an op that every
+    /// rank computes whole.
+    std::string by;
   };
 
   /// Merges locations only.
@@ -66,7 +69,7 @@ class RewriteLog : public mlir::RewriterBase::Listener {
   /// Runs what nothing works without: it gets no number and is never refused.
   void unnumbered(llvm::function_ref<void()> run);
 
-  void noteDeclined(mlir::Operation* op, std::string reason);
+  void noteDeclined(mlir::Operation* op, std::string reason, std::string by = "backend");
 
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<Declined>& declined() const { return declined_; }

@@ -64,6 +64,7 @@ class CpuBackend final : public Backend {
   std::string whyNotWith(const BackendOptions& options) const override {
     BackendOptions others = options;
     others.weights = {};
+    others.ranks = 1;
     return Backend::whyNotWith(others);
   }
 

@@ -28,6 +28,8 @@ struct BackendOptions {
   std::string target = {};
   /// CompileOptions::weights.
   WeightFormats weights = {};
+  /// Of CompileOptions::mesh, where each runs its own copy of the program.
+  int64_t ranks = 1;
   /// If set: told the text of every generated kernel (CompileRecord::Code has the fields). Must not
   /// throw.
   std::function<void(std::string kernel, std::string tier, std::string language, std::string text)>
@@ -39,8 +41,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   /// Why it cannot compile with these options, or an empty string. Without an override it has
-  /// neither `float64` nor a
-  /// `target`, and takes weights as they are stored.
+  /// neither `float64` nor a `target`, takes weights as they are stored, and runs on one rank.
   virtual std::string whyNotWith(const BackendOptions& options) const;
   /// Why this op cannot run here, or an empty string. A "no" for a fused op expands it through its
   /// decomposition; for an elementary op it is an error of compilation.

@@ -30,6 +30,8 @@ struct CompileOptions {
   /// In how many bits weights are held; other formats than the stored ones weaken the contract
   /// `weight-precision`, which strict mode keeps.
   WeightFormats weights = {};
+  /// The program is for every rank of it; a mesh of one rank is none.
+  Mesh mesh = {};
 
   PatternsFor patterns = {};                   ///< fusions of the caller's, as builder patterns
   std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files
@@ -63,7 +65,8 @@ struct CompileRecord {
     std::string constraint;   ///< kind of the first that failed: "attribute", "constant", ...
     std::string reason;       ///< in words, with the source line
     std::string path = {};    ///< module path of the op
-    /// Who refused: "pattern", or "backend" for a fused op (`pattern`) that it expanded again.
+    /// Who refused: "pattern", "backend" for a fused op (`pattern`) that it expanded again, or "mesh"
+    /// for an op that every rank computes whole.
     std::string by = "pattern";
     bool meant = false;  ///< the op does what the fused one would, whatever the patterns say
   };
@@ -97,7 +100,7 @@ struct CompileRecord {
 /// reason for what the backend cannot run.
 Program compile(const Graph& graph, const CompileOptions& options = {});
 
-/// The module's text at a stage: recorded, canonical, fused, laid-out, lowered or program. It
+/// The module's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or program. It
 /// parses back with Graph::parse.
 std::string irAt(const Graph& graph, std::string_view stage, const CompileOptions& options = {},
                  bool withLocations = false);

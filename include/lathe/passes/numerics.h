@@ -45,6 +45,7 @@ enum class Contract {
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
   WeightPrecision,       ///< a weight has the values that it is bound to
+  SumSplit,              ///< a sum is computed in one piece and rounded once
 };
 
 /// A row of the table: the contract's name in reports, what it means, and from which mode on it may

@@ -22,8 +22,8 @@ class DagPattern;
 using PatternsFor =
     std::function<std::vector<std::shared_ptr<const DagPattern>>(mlir::MLIRContext*)>;
 
-enum class Stage { Recorded, Canonical, Fused, LaidOut, Lowered, Program };
-/// "recorded", "canonical", "fused", "laid-out", "lowered", "program"
+enum class Stage { Recorded, Canonical, Fused, Sharded, LaidOut, Lowered, Program };
+/// "recorded", "canonical", "fused", "sharded", "laid-out", "lowered", "program"
 std::string_view nameOf(Stage stage);
 /// Throws Error (InvalidArgument) naming the stages.
 Stage parseStage(std::string_view name);
@@ -52,6 +52,14 @@ struct StepDone {
 /// Sees the module after every step.
 using StepObserver = std::function<void(const StepDone&, mlir::ModuleOp)>;
 
+/// Processes, threads or machines that run one model together, each on its pieces of the weights.
+struct Mesh {
+  std::string axis = "tp";  ///< its name in the IR: tensor parallelism
+  int64_t ranks = 1;
+  /// All ranks in one graph on one device: what the pieces compute, without anybody to talk to.
+  bool simulate = false;
+};
+
 /// What a user changes about the pipeline, and who looks on.
 struct PipelineOptions {
   NumericsMode mode = NumericsMode::Relaxed;
@@ -61,6 +69,7 @@ struct PipelineOptions {
   std::vector<std::string> patternFiles;  ///< PDL (.mlir) or PDLL (.pdll) text, see pdl_patterns.h
   std::vector<std::string> plugins;       ///< pass plugins to load
   std::string passes;                     ///< textual pipeline that runs after the fusions
+  Mesh mesh = {};
   StageObserver observe = {};
   StepObserver observeStep = {};
 };

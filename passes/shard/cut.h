@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How a value lies on the ranks of a mesh.
+#include "lathe/ir/factors.h"
+#include "lathe/ir/types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace lathe {
+
+/// Whole on every rank, or cut into `parts` equal pieces along an axis. With fewer parts than ranks
+/// neighbours hold the same piece, as query heads share a key head.
+struct Cut {
+  int64_t axis = -1, parts = 1;
+
+  bool isWhole() const { return axis < 0; }
+  bool operator==(const Cut&) const = default;
+  /// The piece of rank `rank` of `ranks`.
+  int64_t pieceOf(int64_t rank, int64_t ranks) const { return rank * parts / ranks; }
+};
+
+/// The type of one piece. The axis has a static size that the parts divide.
+inline mlir::RankedTensorType pieceType(mlir::RankedTensorType type, const Cut& cut) {
+  if (cut.isWhole()) return type;
+  auto dims = dimsOf(type);
+  dims[size_t(cut.axis)] =
+      dimAttr(type.getContext(), DimExpr(type.getDimSize(cut.axis) / cut.parts));
+  return tensorOf(dims, type.getElementType());
+}
+
+/// In how many parts an axis of this type is cut when its loop runs on `parts` ranks, or 0 where it
+/// cannot be. An axis of fewer elements is cut into single ones, each for several ranks.
+inline int64_t partsOf(mlir::RankedTensorType type, int64_t axis, int64_t parts) {
+  if (type.isDynamicDim(axis)) return 0;
+  const int64_t size = type.getDimSize(axis);
+  if (size > 0 && size % parts == 0) return parts;
+  return size > 1 && parts % size == 0 ? size : 0;
+}
+
+/// The axis of an operand or result that has this factor; -1 for none.
+inline int64_t axisOf(const Factors::Axes& axes, int factor) {
+  auto it = llvm::find(axes, factor);
+  return it == axes.end() ? -1 : it - axes.begin();
+}
+
+/// The state that an argument of an entry point is, or a result of it gives back; empty for others.
+inline llvm::StringRef stateOf(mlir::DictionaryAttr attributes) {
+  auto state = attributes ? attributes.getAs<mlir::FlatSymbolRefAttr>("lathe.state")
+                          : mlir::FlatSymbolRefAttr();
+  return state ? state.getValue() : llvm::StringRef();
+}
+
+}  // namespace lathe

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/shard/shard.h"
+
+#include "lathe/passes/passes.h"
+#include "lathe/runtime/error.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/rewrite/numerics_scope.h"
+#include "passes/rewrite/rewrite_log.h"
+#include "passes/rewrite/weight_only.h"
+#include "passes/shard/shard_plan.h"
+
+using namespace mlir;
+
+namespace lathe {
+#define GEN_PASS_DEF_SHARDPASS
+#include "lathe/passes/passes.h.inc"
+namespace {
+
+// A value on the ranks: one SSA value that every rank has of its own, or one for each rank where
+// all stand in one graph.
+struct Placed {
+  Cut cut;
+  SmallVector<Value> at;
+  Value on(int64_t rank) const { return at[at.size() == 1 ? 0 : size_t(rank)]; }
+};
+
+class Partitioner {
+ public:
+  Partitioner(ModuleOp module, const Mesh& mesh)
+      : module_(module), mesh_(mesh), plan_(planShards(module, mesh.ranks)), b_(module) {}
+
+  void run() {
+    for (const KeptWhole& kept : plan_.whole) tell(kept.op, kept.reason);
+    if (!mesh_.simulate)
+      module_.walk([&](StateOp state) {
+        auto cut = plan_.states.find(state.getSymName());
+        if (cut == plan_.states.end()) return;
+        state.setType(pieceType(cast<RankedTensorType>(state.getType()), cut->second));
+      });
+    SmallVector<func::FuncOp> functions(module_.getOps<func::FuncOp>());
+    for (func::FuncOp f : functions) rewrite(f);
+  }
+
+ private:
+  int64_t copies() const { return mesh_.simulate ? mesh_.ranks : 1; }
+  IntegerAttr number(int64_t value) { return b_.getI64IntegerAttr(value); }
+  StringAttr axisName() { return b_.getStringAttr(mesh_.axis); }
+
+  void tell(Operation* op, const std::string& reason) {
+    if (RewriteLog* log = rewriteLogOf(module_.getContext())) log->noteDeclined(op, reason, "mesh");
+  }
+
+  Cut cutOfState(DictionaryAttr attributes) const {
+    auto it = plan_.states.find(stateOf(attributes));
+    return it == plan_.states.end() ? Cut() : it->second;
+  }
+
+  void rewrite(func::FuncOp f) {
+    placed_.clear();
+    whole_.clear();
+    b_.setInsertionPoint(f);
+    auto local = [&](Type type, DictionaryAttr attributes) -> Type {
+      return mesh_.simulate ? type
+                            : pieceType(cast<RankedTensorType>(type), cutOfState(attributes));
+    };
+    SmallVector<Type> inputs, results;
+    for (unsigned i = 0; i < f.getNumArguments(); ++i)
+      inputs.push_back(local(f.getArgumentTypes()[i], f.getArgAttrDict(i)));
+    for (unsigned i = 0; i < f.getNumResults(); ++i)
+      results.push_back(local(f.getResultTypes()[i], f.getResultAttrDict(i)));
+    const NamedAttribute type = b_.getNamedAttr(f.getFunctionTypeAttrName(),
+                                                TypeAttr::get(b_.getFunctionType(inputs, results)));
+    auto made = func::FuncOp::create(b_, f.getLoc(), f.getName(), f.getFunctionType());
+    NamedAttrList attributes(f->getAttrDictionary());
+    attributes.set(type.getName(), type.getValue());
+    made->setAttrs(attributes.getDictionary(module_.getContext()));
+    Block* body = b_.createBlock(
+        &made.getBody(), {}, inputs,
+        llvm::map_to_vector(f.getArguments(), [](BlockArgument a) { return a.getLoc(); }));
+    for (auto [from, to] : llvm::zip(f.getArguments(), body->getArguments())) {
+      const Cut cut = mesh_.simulate ? Cut() : cutOfState(f.getArgAttrDict(from.getArgNumber()));
+      placed_[from] = {cut, {to}};
+    }
+    for (Operation& op : f.getBody().front().without_terminator()) emit(&op);
+    Operation* end = f.getBody().front().getTerminator();
+    SmallVector<Value> values;
+    for (auto [i, v] : llvm::enumerate(end->getOperands())) {
+      const Cut cut = mesh_.simulate ? Cut() : cutOfState(f.getResultAttrDict(i));
+      values.push_back(cut.isWhole() ? whole(v, end->getLoc()) : pieces(v, cut).on(0));
+    }
+    func::ReturnOp::create(b_, end->getLoc(), values);
+    f.erase();
+    // Weights and what is made of them stood whole for readers that took pieces.
+    for (Operation& op : llvm::make_early_inc_range(llvm::reverse(*body)))
+      if (isOpTriviallyDead(&op)) op.erase();
+  }
+
+  //===--- one op ---------------------------------------------------------------------------===//
+
+  void emit(Operation* op) {
+    if (auto linear = dyn_cast<LinearOp>(op); linear && plan_.rows.contains(op))
+      return sumRows(linear);
+    auto factored = dyn_cast<FactoredOp>(op);
+    const std::optional<Factors> factors = factored ? factored.factors() : std::nullopt;
+    if (auto columns = plan_.columns.find(op); columns != plan_.columns.end())
+      return inPieces(op, *factors, factors->results[0].back(), columns->second);
+    bool isCut = false;
+    for (Value v : op->getOperands()) {
+      const Cut cut = placed_[v].cut;
+      if (cut.isWhole()) continue;
+      isCut = true;
+      if (!factors) break;
+      for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands)) {
+        if (operand != v) continue;
+        const int factor = axes[size_t(cut.axis)];
+        if (factor == Factors::kWhole) continue;
+        if (canCut(op, *factors, factor, cut.parts))
+          return inPieces(op, *factors, factor, cut.parts);
+        if (llvm::is_contained(factors->sums, factor) && isPlainSum(op))
+          return sumPieces(op, *factors, factor, cut.parts);
+      }
+    }
+    if (isCut) tell(op, "it has no rule for these pieces: its operands are gathered on every rank");
+    onEveryRank(op);
+  }
+
+  // Whether every result has the factor, and all sizes divide.
+  static bool canCut(Operation* op, const Factors& factors, int factor, int64_t parts) {
+    auto fits = [&](ValueRange values, ArrayRef<Factors::Axes> all, bool mayBeShared, bool needed) {
+      for (auto [v, axes] : llvm::zip_equal(values, all)) {
+        const int64_t axis = axisOf(axes, factor);
+        if (axis < 0 && needed) return false;
+        const int64_t own = axis < 0 ? parts : partsOf(tensorType(v), axis, parts);
+        if (own != parts && !(mayBeShared && own > 0)) return false;
+      }
+      return true;
+    };
+    return fits(op->getResults(), factors.results, false, true) &&
+           fits(op->getOperands(), factors.operands, isa<AttentionOp>(op), false);
+  }
+  // Whose pieces are addends, and nothing is done to their sum.
+  static bool isPlainSum(Operation* op) {
+    if (auto linear = dyn_cast<LinearOp>(op))
+      return linear.getActivation() == Activation::none && !linear.getBias() &&
+             !linear.getResidual();
+    return isa<MatmulOp, ReduceSumOp>(op);
+  }
+
+  SmallVector<Placed> operandsOf(Operation* op, const Factors& factors, int factor, int64_t parts) {
+    SmallVector<Placed> operands;
+    for (auto [v, axes] : llvm::zip_equal(op->getOperands(), factors.operands)) {
+      const int64_t axis = axisOf(axes, factor);
+      operands.push_back(axis < 0 ? Placed{{}, {whole(v, op->getLoc())}}
+                                  : pieces(v, {axis, partsOf(tensorType(v), axis, parts)}));
+    }
+    return operands;
+  }
+
+  void inPieces(Operation* op, const Factors& factors, int factor, int64_t parts) {
+    const SmallVector<Placed> operands = operandsOf(op, factors, factor, parts);
+    SmallVector<Cut> cuts;
+    SmallVector<Type> types;
+    for (auto [v, axes] : llvm::zip_equal(op->getResults(), factors.results)) {
+      cuts.push_back({axisOf(axes, factor), parts});
+      types.push_back(pieceType(tensorType(v), cuts.back()));
+    }
+    SmallVector<Placed> results;
+    for (const Cut& cut : cuts) results.push_back({cut, {}});
+    for (int64_t rank = 0; rank < copies(); ++rank) {
+      Operation* piece = make(op, operands, rank, types);
+      for (auto [result, value] : llvm::zip_equal(results, piece->getResults()))
+        result.at.push_back(value);
+    }
+    for (auto [v, result] : llvm::zip_equal(op->getResults(), results)) placed_[v] = result;
+  }
+
+  void sumPieces(Operation* op, const Factors& factors, int factor, int64_t parts) {
+    const SmallVector<Placed> operands = operandsOf(op, factors, factor, parts);
+    SmallVector<Value> addends;
+    for (int64_t rank = 0; rank < copies(); ++rank)
+      addends.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
+    placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), addends)}};
+  }
+
+  // The op on one rank's operands. Sizes among its attributes are those of its result.
+  Operation* make(Operation* op, ArrayRef<Placed> operands, int64_t rank, TypeRange types) {
+    OperationState state(op->getLoc(), op->getName());
+    for (const Placed& operand : operands) state.operands.push_back(operand.on(rank));
+    state.addTypes(types);
+    NamedAttrList attributes(op->getAttrDictionary());
+    auto type = cast<RankedTensorType>(types[0]);
+    for (StringRef sizes : {"shape", "sizes"})
+      if (isa_and_nonnull<DimsAttr>(attributes.get(sizes)))
+        attributes.set(sizes, DimsAttr::get(module_.getContext(), dimsOf(type)));
+    state.addAttributes(attributes.getAttrs());
+    return b_.create(state);
+  }
+
+  void onEveryRank(Operation* op) {
+    IRMapping map;
+    for (Value v : op->getOperands()) map.map(v, whole(v, op->getLoc()));
+    Operation* clone = b_.clone(*op, map);
+    for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults()))
+      placed_[from] = {{}, {to}};
+  }
+
+  // Products of a rank's columns; bias and residual are added to their sum, once.
+  void sumRows(LinearOp linear) {
+    const Location loc = linear.getLoc();
+    auto type = tensorType(linear.getY());
+    const bool outIn = linear.getLayout() == WeightLayout::out_in;
+    const Placed x = pieces(linear.getX(), {tensorType(linear.getX()).getRank() - 1, mesh_.ranks});
+    const Placed w = pieces(linear.getW(), {outIn ? 1 : 0, mesh_.ranks});
+    SmallVector<Value> addends;
+    for (int64_t rank = 0; rank < copies(); ++rank)
+      addends.push_back(LinearOp::create(b_, loc, type, x.on(rank), w.on(rank), Value(), Value(),
+                                         linear.getActivationAttr(), linear.getLayoutAttr()));
+    Value y = sum(loc, addends);
+    if (Value bias = linear.getBias()) y = AddOp::create(b_, loc, y, whole(bias, loc));
+    if (Value residual = linear.getResidual()) y = AddOp::create(b_, loc, y, whole(residual, loc));
+    placed_[linear.getY()] = {{}, {y}};
+  }
+
+  //===--- pieces and wholes ----------------------------------------------------------------===//
+
+  Value sum(Location loc, ArrayRef<Value> addends) {
+    if (!mesh_.simulate)
+      return AllReduceOp::create(b_, loc, addends[0], Combine::sum, mesh_.axis,
+                                 uint64_t(mesh_.ranks));
+    Type element = tensorType(addends[0]).getElementType();
+    Type wide = isa<FloatType>(element) ? computeType(element) : element;
+    auto to = [&](Value v, Type type) -> Value {
+      if (tensorType(v).getElementType() == type) return v;
+      return CastOp::create(b_, loc, v, TypeAttr::get(type));
+    };
+    Value y = to(addends[0], wide);
+    for (Value addend : addends.drop_front()) y = AddOp::create(b_, loc, y, to(addend, wide));
+    return to(y, element);
+  }
+
+  Value whole(Value v, Location loc) {
+    const Placed& p = placed_[v];
+    if (p.cut.isWhole()) return p.at[0];
+    Value& gathered = whole_[v];
+    if (gathered) return gathered;
+    const int64_t axis = p.cut.axis, parts = p.cut.parts;
+    if (!mesh_.simulate)
+      return gathered = AllGatherOp::create(b_, loc, p.at[0], number(axis), number(parts),
+                                            axisName(), number(mesh_.ranks));
+    SmallVector<Value> one;  // of each piece
+    for (int64_t i = 0; i < parts; ++i) one.push_back(p.on(i * mesh_.ranks / parts));
+    return gathered = ConcatOp::create(b_, loc, one, number(axis));
+  }
+
+  Placed pieces(Value v, const Cut& cut) {
+    if (auto it = placed_.find(v); it != placed_.end() && it->second.cut == cut) return it->second;
+    if (isLoadedWeight(v))
+      if (std::optional<Placed> p = weightPieces(v, cut)) return *p;
+    const Value all = whole(v, v.getLoc());
+    Placed p{cut, {}};
+    for (int64_t rank = 0; rank < copies(); ++rank)
+      p.at.push_back(mesh_.simulate ? box(all, cut, rank) : ownPiece(all, cut));
+    return p;
+  }
+  Value ownPiece(Value v, const Cut& cut) {
+    return AllSliceOp::create(b_, v.getLoc(), v, number(cut.axis), number(cut.parts), axisName(),
+                              number(mesh_.ranks));
+  }
+  Value box(Value v, const Cut& cut, int64_t rank) {
+    MLIRContext* c = module_.getContext();
+    auto type = pieceType(tensorType(v), cut);
+    SmallVector<StringAttr> starts(size_t(type.getRank()), dimAttr(c, DimExpr(0)));
+    starts[size_t(cut.axis)] =
+        dimAttr(c, DimExpr(cut.pieceOf(rank, mesh_.ranks) * type.getDimSize(cut.axis)));
+    return SliceOp::create(b_, v.getLoc(), v, DimsAttr::get(c, starts),
+                           DimsAttr::get(c, dimsOf(type)),
+                           b_.getDenseI64ArrayAttr(SmallVector<int64_t>(starts.size(), 1)));
+  }
+
+  // Pieces of a weight, or of what is made of weights alone, so that a rank reads its own only.
+  // Nothing where an op between the weight and the value has no rule.
+  std::optional<Placed> weightPieces(Value v, const Cut& cut) {
+    Operation* op = v.getDefiningOp();
+    if (auto weight = dyn_cast<WeightOp>(op)) {
+      if (mesh_.simulate || weight.getOf()) return std::nullopt;
+      const std::string name =
+          weight.getName().str() + "@" + std::to_string(cut.axis) + "/" + std::to_string(cut.parts);
+      return Placed{
+          cut,
+          {WeightOp::create(b_, v.getLoc(), pieceType(tensorType(v), cut), b_.getStringAttr(name),
+                            weight.getNameAttr(), number(cut.axis), number(cut.parts))}};
+    }
+    auto factored = dyn_cast<FactoredOp>(op);
+    const std::optional<Factors> factors = factored ? factored.factors() : std::nullopt;
+    if (!factors) return std::nullopt;
+    const int factor = factors->results[cast<OpResult>(v).getResultNumber()][size_t(cut.axis)];
+    if (factor == Factors::kWhole || !canCut(op, *factors, factor, cut.parts)) return std::nullopt;
+    const Placed before = placed_[v];
+    inPieces(op, *factors, factor, cut.parts);
+    const Placed made = placed_[v];
+    placed_[v] = before;  // others may want it whole, or cut along another axis
+    return made;
+  }
+
+  ModuleOp module_;
+  const Mesh& mesh_;
+  ShardPlan plan_;
+  OpBuilder b_;
+  llvm::DenseMap<Value, Placed> placed_;  // by the value of the graph as it was
+  llvm::DenseMap<Value, Value> whole_;    // what was gathered
+};
+
+}  // namespace
+
+void shard(ModuleOp module, const Mesh& mesh) {
+  if (mesh.ranks < 1)
+    throw Error(ErrorCode::InvalidArgument, "mesh: expected at least one rank along '" + mesh.axis +
+                                                "', got " + std::to_string(mesh.ranks));
+  if (mesh.ranks == 1) return;
+  const NumericsMode mode = numericsModeOf(module.getContext());
+  if (!mayWeaken(Contract::SumSplit, mode))
+    throw Error(ErrorCode::InvalidArgument, "a mesh of " + std::to_string(mesh.ranks) +
+                                                " ranks: " + refusalOf(Contract::SumSplit, mode) +
+                                                "; take another mode");
+  Partitioner(module, mesh).run();
+}
+
+namespace {
+
+struct ShardPass : impl::ShardPassBase<ShardPass> {
+  using Base::Base;
+  void runOnOperation() final {
+    try {
+      shard(getOperation(), {.axis = axis, .ranks = ranks, .simulate = simulate});
+    } catch (const Error& e) {
+      getOperation().emitError(e.what());
+      signalPassFailure();
+    }
+  }
+};
+
+}  // namespace
+
+}  // namespace lathe

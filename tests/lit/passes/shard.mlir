@@ -1,0 +1,80 @@
+// RUN: lathe-opt %s --lathe-shard=ranks=2 --split-input-file | FileCheck %s
+// RUN: lathe-opt %s --lathe-shard='ranks=2 simulate=true' --split-input-file | FileCheck %s --check-prefix=SIM
+// RUN: lathe-opt %s --lathe-shard=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE
+
+// ONE-NOT: all_reduce
+// Columns of gate and up, rows of down; bias and residual are added once, behind the sum.
+// CHECK-LABEL: func.func @mlp
+// CHECK: %[[G:.*]] = lathe.weight "gate@0/2" of "gate" axis 0 parts 2 : tensor<4x4xf32>
+// CHECK: lathe.linear %arg0, %[[G]] : tensor<3x4xf32>, tensor<4x4xf32>
+// CHECK: %[[H:.*]] = lathe.silu_gate {{.*}} : tensor<3x4xf32>, tensor<3x4xf32>
+// CHECK: %[[D:.*]] = lathe.weight "down@1/2" of "down" axis 1 parts 2 : tensor<4x4xf32>
+// CHECK: %[[P:.*]] = lathe.linear %[[H]], %[[D]] : tensor<3x4xf32>, tensor<4x4xf32>
+// CHECK: %[[S:.*]] = lathe.all_reduce sum %[[P]] over "tp" of 2
+// CHECK: %[[B:.*]] = lathe.add %[[S]], %{{.*}} : tensor<3x4xf32>, tensor<4xf32>
+// CHECK: %[[Y:.*]] = lathe.add %[[B]], %arg0
+// CHECK: return %[[Y]]
+// SIM-LABEL: func.func @mlp
+// SIM-COUNT-2: lathe.silu_gate {{.*}} : tensor<3x4xf32>
+// SIM-COUNT-2: lathe.linear
+// SIM-COUNT-3: lathe.add
+// SIM-NOT: all_reduce
+func.func @mlp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %wg = lathe.weight "gate" : tensor<8x4xf32>
+  %wu = lathe.weight "up" : tensor<8x4xf32>
+  %wd = lathe.weight "down" : tensor<4x8xf32>
+  %bias = lathe.weight "down.bias" : tensor<4xf32>
+  %g = lathe.linear %x, %wg : tensor<3x4xf32>, tensor<8x4xf32>
+  %u = lathe.linear %x, %wu : tensor<3x4xf32>, tensor<8x4xf32>
+  %h = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.linear %h, %wd bias %bias residual %x : tensor<3x8xf32>, tensor<4x8xf32> bias tensor<4xf32> residual tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// A norm between the two needs whole rows: nothing is cut but what the result reads alone.
+// CHECK-LABEL: func.func @norm_between
+// CHECK: lathe.weight "first" : tensor<8x4xf32>
+// CHECK-NOT: all_reduce
+// CHECK: lathe.all_gather %{{.*}} axis 1 parts 2 over "tp" of 2 : tensor<3x2xf32>
+func.func @norm_between(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %a = lathe.weight "first" : tensor<8x4xf32>
+  %b = lathe.weight "second" : tensor<4x8xf32>
+  %h = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %n = lathe.rms_norm %h epsilon 1.0e-5 : tensor<3x8xf32>
+  %y = lathe.linear %n, %b : tensor<3x8xf32>, tensor<4x8xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// An activation behind the second product is applied to the sum, which no piece has: it is not cut
+// by rows. The transposed weight is cut along its other axis.
+// CHECK-LABEL: func.func @activation_behind
+// CHECK-NOT: all_reduce
+func.func @activation_behind(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
+  %a = lathe.weight "first" : tensor<4x8xf32>
+  %b = lathe.weight "second" : tensor<5x8xf32>
+  %h = lathe.linear %x, %a layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  %y = lathe.linear %h, %b activation relu : tensor<3x8xf32>, tensor<5x8xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// -----
+
+// What is made of a weight is made of its pieces.
+// CHECK-LABEL: func.func @cast_weight
+// CHECK: %[[W:.*]] = lathe.weight "first@1/2" of "first" axis 1 parts 2 : tensor<4x4xbf16>
+// CHECK: %[[C:.*]] = lathe.cast %[[W]] to f32
+// CHECK: lathe.linear %arg0, %[[C]] layout in_out
+// CHECK: lathe.all_reduce
+func.func @cast_weight(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
+  %a = lathe.weight "first" : tensor<4x8xbf16>
+  %c = lathe.cast %a to f32 : tensor<4x8xbf16>
+  %b = lathe.weight "second" : tensor<5x8xf32>
+  %h = lathe.linear %x, %c layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
+  %r = lathe.tanh %h : tensor<3x8xf32>
+  %y = lathe.linear %r, %b : tensor<3x8xf32>, tensor<5x8xf32>
+  return %y : tensor<3x5xf32>
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// One model on several ranks: the same values as on one, with the collectives that it needs and no
+// more, and a word to all when something goes wrong on one.
+#include <map>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/nn/nn.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/session.h"
+#include "tests/closeness.h"
+#include "tests/golden/seed_models.h"
+
+namespace lathe {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr uint64_t kSeed = 7;
+
+// The outputs of every call.
+std::vector<Arrays> callAll(Session& session, const seeds::SeedModel& model, DType dtype) {
+  session.bindRandomWeights(kSeed);
+  for (const auto& [name, value] : model.symbols) session.setSymbol(name, value);
+  std::vector<Arrays> outputs;
+  for (const seeds::SeedCall& call : model.calls(dtype)) {
+    outputs.emplace_back();
+    for (auto& [name, array] : session.run(call.entry, call.inputs))
+      outputs.back()[name] = array.clone();
+  }
+  return outputs;
+}
+
+// The largest difference, as a share of the largest value.
+double difference(const std::vector<Arrays>& got, const std::vector<Arrays>& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    for (const auto& [name, array] : expected[i]) {
+      const Array& other = got[i].at(name);
+      EXPECT_EQ(other.shape(), array.shape()) << name;
+      double largest = 1e-30, apart = 0;
+      for (int64_t j = 0; j < array.size(); ++j) {
+        largest = std::max(largest, std::abs(array.at(j)));
+        const double d = std::abs(other.at(j) - array.at(j));
+        apart = std::isnan(d) ? 1e300 : std::max(apart, d);
+      }
+      worst = std::max(worst, apart / largest);
+    }
+  return worst;
+}
+
+// What follower ranks of a test do: open a session, bind the same weights, serve. Returns what they
+// ended with: an empty text, or their error's.
+class Followers {
+ public:
+  template <class Serve>
+  Followers(const std::vector<std::shared_ptr<Communicator>>& ends, Serve serve)
+      : said_(ends.size()) {
+    for (size_t r = 1; r < ends.size(); ++r)
+      threads_.emplace_back([this, r, end = ends[r], serve] {
+        try {
+          serve(end);
+        } catch (const Error& e) {
+          said_[r] = e.what();
+        }
+      });
+  }
+  ~Followers() { join(); }
+  std::vector<std::string> join() {
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+    return said_;
+  }
+
+ private:
+  std::vector<std::string> said_;
+  std::vector<std::thread> threads_;
+};
+
+auto serving(std::shared_ptr<const Program> program) {
+  return [program](std::shared_ptr<Communicator> end) {
+    Session session(program, {.ranks = end});
+    session.bindRandomWeights(kSeed);
+    session.serve();
+  };
+}
+
+std::map<std::string, int> opsOf(const std::string& ir) {
+  std::map<std::string, int> counts;
+  for (size_t at = ir.find("lathe."); at != ir.npos; at = ir.find("lathe.", at + 1)) {
+    size_t end = at + 6;
+    while (end < ir.size() && (std::isalnum(static_cast<unsigned char>(ir[end])) || ir[end] == '_'))
+      ++end;
+    ++counts[ir.substr(at + 6, end - at - 6)];
+  }
+  return counts;
+}
+
+class SeedsOnRanks : public testing::TestWithParam<size_t> {
+ protected:
+  seeds::SeedModel model() const { return seeds::seedModels()[GetParam()]; }
+};
+
+TEST_P(SeedsOnRanks, SimulatedTheyComputeWhatOneDoes) {
+  const Graph graph = model().build(DType::F32);
+  auto run = [&](const Mesh& mesh) {
+    Session session(compile(graph, {.backend = "reference", .float64 = true, .mesh = mesh}));
+    return callAll(session, model(), DType::F32);
+  };
+  const std::vector<Arrays> whole = run({});
+  for (int64_t ranks : {2, 3, 4, 6, 8})
+    EXPECT_LE(difference(run({.ranks = ranks, .simulate = true}), whole), 1e-12) << ranks;
+}
+
+TEST_P(SeedsOnRanks, AsThreadsTheyComputeWhatOneDoes) {
+  for (DType dtype : model().dtypes) {
+    const Graph graph = model().build(dtype);
+    Session alone(compile(graph));
+    const std::vector<Arrays> whole = callAll(alone, model(), dtype);
+    for (int64_t ranks : {2, 3, 4}) {
+      auto program = std::make_shared<const Program>(compile(graph, {.mesh = {.ranks = ranks}}));
+      ASSERT_EQ(program->ranks, ranks);
+      auto ends = threadRanks(int(ranks), 60s);
+      Followers followers(ends, serving(program));
+      {
+        Session session(program, {.ranks = ends[0]});
+        EXPECT_LE(difference(callAll(session, model(), dtype), whole),
+                  dtype == DType::F32 ? 1e-5 : 3e-2)
+            << ranks << " ranks in " << nameOf(dtype);
+      }
+      for (const std::string& said : followers.join()) EXPECT_EQ(said, "");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SeedsOnRanks, testing::Range<size_t>(0, seeds::seedModels().size()),
+                         [](const auto& info) { return seeds::seedModels()[info.param].name; });
+
+//===--- the plan ---------------------------------------------------------------------------===//
+
+Graph languageModel(int64_t heads, int64_t kvHeads, int64_t vocabulary = 32) {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 8), cache = g.dim("cache", 1, 64), seq = g.dim("seq", 1, 64);
+  nn::TransformerLM model(g, "",
+                          {.vocabSize = vocabulary,
+                           .dModel = 24,
+                           .dHidden = 48,
+                           .layers = 2,
+                           .heads = heads,
+                           .kvHeads = kvHeads,
+                           .maxPositions = 64});
+  model.declareCache(batch, cache);
+  for (auto [entry, length] : {std::pair("prefill", seq), std::pair("decode", Dim(1))}) {
+    g.entry(entry);
+    Tensor ids = g.input("ids", DType::I64, {batch, length});
+    Tensor positions = g.input("positions", DType::I64, {batch});
+    g.output("logits", model.step(ids, positions));
+  }
+  return g;
+}
+
+TEST(Ranks, ALayerNeedsTwoSumsAndTheLogitsOneGather) {
+  for (auto [heads, kvHeads, ranks] :
+       {std::tuple(6, 6, 2), {6, 2, 2}, {6, 2, 6}, {12, 4, 4}, {12, 2, 4}, {12, 1, 4}}) {
+    auto ops = opsOf(irAt(languageModel(heads, kvHeads), "sharded", {.mesh = {.ranks = ranks}}));
+    SCOPED_TRACE(std::to_string(heads) + " heads, " + std::to_string(kvHeads) + " of keys, " +
+                 std::to_string(ranks) + " ranks");
+    EXPECT_EQ(ops["all_reduce"], 2 * 2 * 2);  // entries, layers, sums
+    EXPECT_EQ(ops["all_gather"], 32 % ranks ? 0 : 2);
+    EXPECT_EQ(ops["all_slice"], 0);
+    EXPECT_EQ(ops["attention"], 2 * 2);
+    // What the sums left is fused again; nothing but the last norm reads the last sum.
+    EXPECT_EQ(ops["add_norm"], 2 * (2 * 2 - 1));
+  }
+}
+
+TEST(Ranks, PiecesOfWeightsAndStatesAreShares) {
+  const Program whole = compile(languageModel(12, 4)),
+                piece = compile(languageModel(12, 4), {.mesh = {.ranks = 4}});
+  auto elements = [](const std::vector<TensorInfo>& tensors) {
+    int64_t n = 0;
+    for (const TensorInfo& t : tensors) {
+      DimExpr size = 1;
+      for (const DimExpr& d : t.shape) size = size * d;
+      n += size.evaluate({{"batch", 1}, {"cache", 64}}).value();
+    }
+    return n;
+  };
+  EXPECT_EQ(elements(piece.states) * 4, elements(whole.states));
+  // The embedding's table, norms and the like stay whole.
+  EXPECT_LE(elements(piece.weights), elements(whole.weights) / 4 + 32 * 24 + 5 * 24);
+}
+
+TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
+  CompileRecord record;
+  record.wantMisses = true;
+  const Graph g = languageModel(6, 6);
+  const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 4}, .record = &record});
+  auto ops = opsOf(ir);
+  EXPECT_EQ(ops["all_reduce"], 2 * 2);  // the MLPs' alone
+  bool told = false;
+  for (const CompileRecord::Miss& miss : record.misses)
+    told |= miss.by == "mesh" && miss.reason.find("6 along axis 1") != std::string::npos &&
+            miss.reason.find("do not divide by 4 ranks") != std::string::npos;
+  EXPECT_TRUE(told) << ir;
+}
+
+TEST(Ranks, StrictModeAndEmptyMeshesAreRefused) {
+  auto refusal = [](const CompileOptions& options) {
+    try {
+      compile(languageModel(6, 6), options);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal({.mode = NumericsMode::Strict, .mesh = {.ranks = 2}}).find("'sum-split'"),
+            std::string::npos);
+  EXPECT_NE(refusal({.mesh = {.ranks = 0}}).find("expected at least one rank along 'tp', got 0"),
+            std::string::npos);
+  EXPECT_NE(refusal({.backend = "reference", .mesh = {.ranks = 2}})
+                .find("a mesh of 2 ranks is not supported on backend 'reference'"),
+            std::string::npos);
+  EXPECT_EQ(refusal({.backend = "reference", .mesh = {.ranks = 2, .simulate = true}}), "");
+}
+
+TEST(Ranks, TheTextOfOneRankIsNoModel) {
+  const std::string text = irAt(languageModel(6, 6), "sharded", {.mesh = {.ranks = 2}});
+  const Graph piece = Graph::parse(text, "rank.mlir");
+  try {
+    compile(piece);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("one that holds the pieces of one of several ranks"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+//===--- what goes wrong --------------------------------------------------------------------===//
+
+Graph mlp(int64_t hidden = 8) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 8), 4});
+  g.output("y", nn::SwiGLU(g, "mlp", 4, hidden)(x));
+  return g;
+}
+std::shared_ptr<const Program> forTwo(int64_t hidden = 8) {
+  return std::make_shared<const Program>(compile(mlp(hidden), {.mesh = {.ranks = 2}}));
+}
+std::string errorOf(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(RankFaults, ARankThatNeverComesIsNamed) {
+  auto program = forTwo();
+  auto ends = threadRanks(2, 100ms);
+  EXPECT_NE(errorOf([&] { Session(program, {.ranks = ends[0]}); }).find("no sign of rank 1"),
+            std::string::npos);
+}
+
+TEST(RankFaults, AnotherProgramIsNamed) {
+  auto ends = threadRanks(2, 60s);
+  Followers followers(ends, serving(forTwo(16)));
+  const std::string said =
+      errorOf([&, program = forTwo()] { Session(program, {.ranks = ends[0]}); });
+  EXPECT_NE(said.find("rank 1 has another program than rank 0"), std::string::npos) << said;
+  EXPECT_NE(followers.join()[1].find("rank 0 has another program than rank 1"), std::string::npos);
+}
+
+TEST(RankFaults, AnErrorOfOneEndsAll) {
+  auto program = forTwo();
+  auto ends = threadRanks(2, 60s);
+  Followers followers(ends, [program](std::shared_ptr<Communicator> end) {
+    Session session(program, {.ranks = end});
+    session.bindRandomWeights(kSeed);
+    end->abort("rank 1: the disk is full");
+  });
+  Session session(program, {.ranks = ends[0]});
+  session.bindRandomWeights(kSeed);
+  followers.join();
+  const std::string said =
+      errorOf([&] { session.run("forward", {{"x", Array(DType::F32, {1, 4})}}); });
+  EXPECT_EQ(said, "rank 1: the disk is full");
+}
+
+TEST(RankFaults, UnequalCallsAreNamed) {
+  auto ends = threadRanks(2, 60s);
+  Followers followers(ends, [](std::shared_ptr<Communicator> end) {
+    float x[2] = {};
+    end->allReduce(x, 2, DType::F32, Combine::sum);
+  });
+  float x[3] = {};
+  const std::string said = errorOf([&] { ends[0]->allReduce(x, 3, DType::F32, Combine::sum); });
+  EXPECT_NE(said.find("the ranks have parted"), std::string::npos) << said;
+  followers.join();
+}
+
+TEST(RankFaults, SessionsOfOtherCountsAreRefused) {
+  EXPECT_NE(errorOf([program = forTwo()] {
+              Session session(program);
+            }).find("the program is for 2 ranks, the session has 1; give it one's end"),
+            std::string::npos);
+  auto ends = threadRanks(2, 1s);
+  EXPECT_NE(errorOf([&] {
+              Session(compile(mlp()), {.ranks = ends[0]});
+            }).find("the program is for 1 ranks, the session has 2; compile it for them"),
+            std::string::npos);
+}
+
+TEST(RankFaults, OnlyRankZeroIsAsked) {
+  auto program = forTwo();
+  auto ends = threadRanks(2, 60s);
+  std::string run, serve;
+  Followers followers(ends, [&, program](std::shared_ptr<Communicator> end) {
+    Session session(program, {.ranks = end});
+    session.bindRandomWeights(kSeed);
+    run = errorOf([&] { session.run("forward", {{"x", Array(DType::F32, {1, 4})}}); });
+    session.serve();
+  });
+  {
+    Session session(program, {.ranks = ends[0]});
+    session.bindRandomWeights(kSeed);
+    serve = errorOf([&] { session.serve(); });
+    session.run("forward", {{"x", Array(DType::F32, {1, 4})}});
+    // A mistake of the caller's is told before the others hear of it, and ends nothing.
+    EXPECT_NE(errorOf([&] { session.run("forward", {{"x", Array(DType::F32, {1, 5})}}); }), "");
+    session.run("forward", {{"x", Array(DType::F32, {2, 4})}});
+  }
+  followers.join();
+  EXPECT_NE(run.find("this is rank 1, which does what rank 0 does: call serve()"),
+            std::string::npos);
+  EXPECT_NE(serve.find("serve() is for the ranks that follow rank 0"), std::string::npos);
+}
+
+//===--- the artifact -----------------------------------------------------------------------===//
+
+TEST(Ranks, AProgramKeepsItsPiecesInAnArtifact) {
+  const std::string path = testing::TempDir() + "/ranks_test.lathe";
+  auto program = forTwo();
+  program->save(path);
+  auto read = Program::open(path);
+  EXPECT_EQ(read->ranks, 2);
+  EXPECT_EQ(read->digest(), program->digest());
+  ASSERT_EQ(read->weights.size(), program->weights.size());
+  for (size_t i = 0; i < read->weights.size(); ++i) {
+    ASSERT_EQ(read->weights[i].piece.has_value(), program->weights[i].piece.has_value());
+    if (!read->weights[i].piece) continue;
+    EXPECT_EQ(read->weights[i].source(), program->weights[i].source());
+    EXPECT_EQ(read->weights[i].piece->axis, program->weights[i].piece->axis);
+    EXPECT_EQ(read->weights[i].piece->parts, program->weights[i].piece->parts);
+  }
+}
+
+}  // namespace
+}  // namespace lathe
