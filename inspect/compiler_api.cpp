@@ -25,6 +25,7 @@ CompileOptions optionsOf(const ModelRequest& r) {
   o.allTiers = r.allTiers;
   o.float64 = r.float64;
   o.target = r.target;
+  o.mesh.ranks = r.ranks;
   o.saveIrDir = r.saveIrDir;
   o.stopAfterRewrite = r.stopAfterRewrite;
   o.skipAttempt = r.skipAttempt;
@@ -114,14 +115,20 @@ CompileRecord rewritesOf(const ModelRequest& r) {
   runStages(graphOf(r), Stage::Lowered, options, {});
   return record;
 }
+// Of a trial, which runs on one machine: all ranks in one graph.
+CompileOptions optionsOfTrial(const ModelRequest& r) {
+  CompileOptions o = optionsOf(r);
+  o.mesh.simulate = true;
+  return o;
+}
 NumericsTable checkModelNumerics(const ModelRequest& r, const TrialOptions& trial) {
   TrialOptions own = trial;
-  own.compile = optionsOf(r);
+  own.compile = optionsOfTrial(r);
   return checkNumerics(graphOf(r), own);
 }
 BisectResult bisectModel(const ModelRequest& r, const BisectOptions& options) {
   BisectOptions own = options;
-  own.trial.compile = optionsOf(r);
+  own.trial.compile = optionsOfTrial(r);
   return bisect(graphOf(r), own);
 }
 std::vector<CompileRecord::Miss> whyNotInModel(const ModelRequest& r,

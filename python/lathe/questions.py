@@ -71,7 +71,7 @@ class Report:
 
 
 def ir(graph, stage="recorded", locations=False, **options):
-    """The graph's text at a stage: recorded, canonical, fused, laid-out, lowered or program."""
+    """The graph's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or program."""
     return Text(_compiler.ir_at(graph, stage, locations, **options))
 
 

@@ -162,7 +162,7 @@ std::string RealNumber::operator()(const std::string& text) const {
 }
 
 const std::vector<std::string>& stageNames() {
-  static const std::vector<std::string> names{"recorded", "canonical", "fused",
+  static const std::vector<std::string> names{"recorded", "canonical", "fused",  "sharded",
                                               "laid-out", "lowered",   "program"};
   return names;
 }

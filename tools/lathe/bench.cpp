@@ -14,6 +14,7 @@
 #include "tools/lathe/console.h"
 #include "tools/lathe/host_roofs.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/ranks.h"
 #include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
 
@@ -203,6 +204,8 @@ int benchVerb(const ArgumentList& arguments) {
   addReport(*parser, reportFlags, /*withSizes=*/false);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
+  addRanks(*parser, compileFlags.ranks);
+  addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   addBackend(*parser, compileFlags.backend);
@@ -211,6 +214,7 @@ int benchVerb(const ArgumentList& arguments) {
                    "random weights: the folder or config.json needs none");
   parser->add_flag("--profile", sessionFlags.profile, "time by kernel and place");
   if (!parseArguments(*parser, arguments)) return kOk;
+  becomeLauncher(compileFlags.ranks, sessionFlags.rankThreads);
   if (flags.json) flags.format = "json";
   if (flags.prompt + flags.tokens == 0)
     throw Error(ErrorCode::InvalidArgument, "expected -p or -n above 0, got 0 for both");

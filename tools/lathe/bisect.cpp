@@ -111,6 +111,7 @@ int bisectVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
   addTrialFlags(*parser, trial);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;

@@ -25,6 +25,7 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "the .lathe file to write");
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
   addBackend(*parser, flags.backend);
   auto* all =
       parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");

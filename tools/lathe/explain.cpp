@@ -79,6 +79,7 @@ int explainVerb(const ArgumentList& arguments) {
   addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
 

@@ -14,6 +14,7 @@
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
+#include "tools/lathe/ranks.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -219,11 +220,14 @@ int generateVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
+  addRanks(*parser, compileFlags.ranks);
+  addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
+  becomeLauncher(compileFlags.ranks, sessionFlags.rankThreads);
   finishPromptFlags(*parser, flags.prompt);
   if (!flags.prompt.isGiven() && flags.batch.empty())
     throw Error(ErrorCode::InvalidArgument,
@@ -281,6 +285,7 @@ int generateVerb(const ArgumentList& arguments) {
     const Model draftModel = openModel(flags.draft);
     compileFlags.verify = false;
     sessionFlags.weights.clear();
+    compileFlags.ranks = 1;  // it is small: rank 0 runs it alone
     draft.emplace(draftModel, compileFlags, sessionFlags);
     if (draft->config.vocabSize != config.vocabSize)
       throw Error(ErrorCode::InvalidArgument,

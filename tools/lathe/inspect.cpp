@@ -175,6 +175,7 @@ int inspectVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
   PipelineQuestions questions;
   addPipelineQuestions(*parser, questions);
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -203,8 +204,9 @@ int inspectVerb(const ArgumentList& arguments) {
     console().note(fmt::format("wrote {} kernels to {}", count, kernels));
     return kOk;
   }
-  // Inputs, sizes and weights are the same for every backend; the reference makes no code.
-  if (!model.program) flags.backend = "reference";
+  // Inputs, sizes and weights are the same for every backend; the reference makes no code, and knows
+  // no ranks.
+  if (!model.program) flags.backend = flags.ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (model.kind == ModelKind::Folder && !flags.randomWeights) checkProgramWeights(*program, path);
   Interface interface(*program, glob);

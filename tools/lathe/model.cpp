@@ -188,6 +188,11 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
   addRewriteFlags(parser, flags);
 }
 
+void addRanks(CLI::App& parser, int64_t& ranks) {
+  parser.add_option("--ranks", ranks, "run the model on so many ranks, each with its pieces of it")
+      ->check(WholeNumber{1, 1024});
+}
+
 void addLayers(CLI::App& parser, int64_t& layers) {
   parser.add_option("--layers", layers, "only so many layers of a folder's model")
       ->check(WholeNumber{1});
@@ -224,6 +229,7 @@ std::string flagsText(const CompileFlags& flags) {
   add("--mode", flags.mode);
   add("--weight-format", flags.weightFormats);
   if (flags.layers) add("--layers", std::to_string(flags.layers));
+  if (flags.ranks > 1) add("--ranks", std::to_string(flags.ranks));
   for (const std::string& file : flags.patternFiles) add("--patterns", file);
   for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
   add("--passes", flags.passes);
@@ -257,6 +263,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.maxSeq = flags.maxSeq;
   request.verify = flags.verify;
   request.layers = flags.layers;
+  request.ranks = flags.ranks;
   request.stopAfterRewrite = flags.stopAfterRewrite;
   request.skipAttempt = flags.skipAttempt;
   request.mode = flags.mode;
@@ -285,6 +292,8 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
     refuse(!flags.passes.empty(), "--passes", model, compiled);
     refuse(!flags.target.empty(), "--target", model, compiled);
+    refuse(flags.ranks > 1 && flags.ranks != model.program->ranks, "--ranks", model,
+           " is a program compiled for " + std::to_string(model.program->ranks));
     const std::string noRewrites = " is a compiled program; compile it anew";
     refuse(flags.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
     refuse(flags.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);

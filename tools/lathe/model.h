@@ -56,6 +56,7 @@ struct CompileFlags {
   bool allTiers = false, randomWeights = false;
   bool verify = false;  ///< the entry point that speculative decoding needs
   int64_t maxSeq = 0, layers = 0;
+  int64_t ranks = 1;  ///< how many run the program together
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, weightFormats, passes;
   std::vector<std::string> patternFiles, plugins, backendPlugins;
@@ -66,6 +67,8 @@ void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 
+/// Adds --ranks.
+void addRanks(CLI::App& parser, int64_t& ranks);
 /// Adds --layers.
 void addLayers(CLI::App& parser, int64_t& layers);
 /// With --layers 2 for a model so large that running it on the interpreter takes minutes, unless

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -11,6 +12,7 @@
 #include "lathe/runtime/error.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/ranks.h"
 
 namespace lathe::cli {
 namespace {
@@ -64,17 +66,17 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
   const TensorInfo* table = nullptr;
   for (const TensorInfo& info : program.weights)
     for (std::string_view name : kTables)
-      if (info.name.ends_with(name)) table = &info;
+      if (info.source().ends_with(name)) table = &info;
   std::vector<ExpectedWeight> redundant;
   auto add = [&](std::string_view name, Shape shape) {
     const bool isRead =
-        std::ranges::find(program.weights, name, &TensorInfo::name) != program.weights.end();
+        std::ranges::find(program.weights, name, &TensorInfo::source) != program.weights.end();
     const SafetensorsEntry* entry = checkpoint.entry(name);
     if (!isRead && entry) redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
   };
   if (table) {
     Shape shape;
-    for (const DimExpr& d : table->shape) shape.push_back(d.asConstant().value_or(0));
+    for (const DimExpr& d : table->sourceShape()) shape.push_back(d.asConstant().value_or(0));
     for (std::string_view name : kShared) add(name, shape);
     for (std::string_view name : kSharedBiases) add(name, {shape[0]});
   }
@@ -86,9 +88,11 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
 
 void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
   std::vector<ExpectedWeight> expected;
+  std::set<std::string_view> seen;  // a table may be read whole and in pieces
   for (const TensorInfo& info : program.weights) {
-    ExpectedWeight weight{info.name, info.dtype, {}};
-    for (const DimExpr& d : info.shape) weight.shape.push_back(d.asConstant().value_or(-1));
+    if (!seen.insert(info.source()).second) continue;
+    ExpectedWeight weight{info.source(), info.dtype, {}};
+    for (const DimExpr& d : info.sourceShape()) weight.shape.push_back(d.asConstant().value_or(-1));
     expected.push_back(std::move(weight));
   }
   checkWeights(expected, checkpoint, redundantWeights(program, checkpoint));
@@ -113,22 +117,37 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
                                                 program->backend + "; add --backend cuda");
   // It interprets IR: its device comes with the compiler library.
   if (program->backend == "reference") compiler();
-  Session session(program,
-                  {.threads = flags.threads, .profile = flags.profile, .device = flags.device});
-  Progress progress("loading weights");
-  if (flags.randomWeights) {
-    session.bindRandomWeights(kRandomWeightSeed);
-  } else if (std::string path = weightsPath(model, *program, flags.weights); !path.empty()) {
-    Checkpoint checkpoint = Checkpoint::open(path);
-    checkAgainst(*program, checkpoint);
-    // What follows the last one packs and merges them.
-    size_t read = 0;
-    session.bindWeights([&](const std::string& name) {
-      progress.at(++read, program->weights.size());
-      if (read == program->weights.size()) progress.stage("arranging weights");
-      return checkpoint.find(name).value_or(Array());
-    });
+  std::optional<Checkpoint> checkpoint;
+  if (std::string path = flags.randomWeights ? "" : weightsPath(model, *program, flags.weights);
+      !path.empty()) {
+    checkpoint = Checkpoint::open(path);
+    checkAgainst(*program, *checkpoint);
   }
+  auto bind = [random = flags.randomWeights, program, checkpoint](Session& session,
+                                                                  Progress* progress) {
+    if (random) return session.bindRandomWeights(kRandomWeightSeed);
+    if (!checkpoint) return;
+    // What follows the last one packs and merges them.
+    session.bindWeights([&, read = size_t(0)](const std::string& name) mutable {
+      if (progress) progress->at(++read, program->weights.size());
+      if (progress && read == program->weights.size()) progress->stage("arranging weights");
+      return checkpoint->find(name).value_or(Array());
+    });
+  };
+  SessionOptions options{
+      .threads = flags.threads, .profile = flags.profile, .device = flags.device};
+  if (program->ranks > 1)
+    options.ranks =
+        startRanks(program->ranks, flags.rankThreads, [=](std::shared_ptr<Communicator> end) {
+          SessionOptions own = options;
+          own.ranks = std::move(end);
+          Session session(program, own);
+          bind(session, nullptr);
+          session.serve();
+        });
+  Session session(program, options);
+  Progress progress("loading weights");
+  bind(session, &progress);
   for (const std::string& line : session.device().report()) console().detail(line);
   return session;
 }

@@ -13,7 +13,8 @@ struct SessionFlags {
   std::string weights;  ///< --weights: a folder, an index or a .safetensors file
   bool randomWeights = false, profile = false;
   int threads = 0;
-  std::string device;  ///< --device
+  std::string device;        ///< --device
+  bool rankThreads = false;  ///< --rank-threads
 };
 
 /// Binds the weights of --weights, of the folder, or of the folder that an artifact was compiled

@@ -14,6 +14,7 @@
 #include "tools/lathe/input_spec.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/ranks.h"
 #include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"
 
@@ -221,6 +222,8 @@ int runVerb(const ArgumentList& arguments) {
   addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
+  addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   addStopAfter(*parser, stage);
@@ -228,6 +231,7 @@ int runVerb(const ArgumentList& arguments) {
   addReport(*parser, report, /*withSizes=*/false);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
+  becomeLauncher(flags.ranks, sessionFlags.rankThreads);
 
   Model model = openModel(takeModel(words, specs));
   if (!stage.empty()) {

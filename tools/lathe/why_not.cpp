@@ -63,6 +63,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
+  addRanks(*parser, flags.ranks);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (!options.at.empty() && options.at.find(':') == options.at.npos)

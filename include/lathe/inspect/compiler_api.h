@@ -28,6 +28,7 @@ struct ModelRequest {
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions
   bool verify = false;                                   ///< as FamilyOptions
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
+  int64_t ranks = 1;                                     ///< of CompileOptions::mesh
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
 
   // What the user changes about the pipeline, as in CompileOptions.

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lathe generate --ranks`: the same text on one process, on several, and on threads; and what is said
+when a rank goes missing.
+
+    python3 ranks_test.py PATH/lathe MODEL [--processes]
+
+With --processes ranks are MPI's processes, too: its plug-in was built.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+lathe, model = sys.argv[1:3]
+processes = "--processes" in sys.argv
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+               "LATHE_RANKS_CHECK": "1"}
+PROMPT = ["-p", "Once upon a time", "-n", "40", "--temp", "0"]
+
+
+def run(*arguments, status=0, **variables):
+    done = subprocess.run([lathe, *arguments], capture_output=True, text=True, timeout=300,
+                          env={**ENVIRONMENT, **variables})
+    assert done.returncode == status, (arguments, done.returncode, done.stderr)
+    return done.stdout, done.stderr
+
+
+def processes_of(words):
+    """Ids of the processes whose command line has all the words."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+        except OSError:
+            continue
+        if all(w.encode() in line for w in words):
+            found.append(int(pid))
+    return found
+
+
+alone, _ = run("generate", model, *PROMPT)
+assert len(alone) > 80, alone
+for count in ("2", "3", "6"):
+    text, _ = run("generate", model, *PROMPT, "--ranks", count, "--rank-threads")
+    assert text == alone, (count, text)
+
+# A program for ranks says itself how many it needs.
+with tempfile.TemporaryDirectory() as folder:
+    program = os.path.join(folder, "two.lathe")
+    run("compile", model, "-o", program, "--ranks", "2")
+    text, _ = run("generate", program, "--weights", model, *PROMPT, "--rank-threads")
+    assert text == alone
+    _, said = run("generate", program, "--weights", model, *PROMPT, "--ranks", "3", "--rank-threads",
+                  status=2)
+    assert "is a program compiled for 2" in said, said
+
+_, said = run("generate", model, *PROMPT, "--ranks", "2", "--mode", "strict", "--rank-threads", status=2)
+assert "strict mode keeps the contract 'sum-split'" in said, said
+_, said = run("generate", model, *PROMPT, "--ranks", "2", "--backend", "reference", "--rank-threads",
+              status=4)
+assert "a mesh of 2 ranks is not supported on backend 'reference'" in said, said
+ir, _ = run("inspect", model, "--ranks", "2", "--stop-after", "sharded")
+assert 'lathe.all_reduce sum' in ir and 'of "model.layers.0.mlp.down_proj.weight" axis 1 parts 2' in ir
+said, _ = run("why-not", model, "--ranks", "4")
+assert "do not divide by 4 ranks" in said, said
+
+table, _ = run("inspect", model, "--ranks", "2", "--check-numerics", "--layers", "1")
+assert re.search(r"sharded\s.*shard\b", table), table
+
+# Without mpirun the package is named.
+_, said = run("generate", model, *PROMPT, "--ranks", "2", status=4, PATH="/nonexistent")
+assert "install openmpi-bin" in said and "--rank-threads" in said, said
+
+if processes:
+    for count in ("2", "4"):
+        text, said = run("generate", model, *PROMPT, "--ranks", count)
+        assert text == alone, (count, text, said)
+        assert f"{count} ranks of" in said, said
+
+    # A rank that is killed ends the job, and nobody is left.
+    job = subprocess.Popen([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    ranks = []
+    end = time.monotonic() + 60
+    while len(ranks) < 2 and time.monotonic() < end and job.poll() is None:
+        ranks = [p for p in processes_of(["bench", "--ranks", model])
+                 if b"OMPI_COMM_WORLD_SIZE" in open(f"/proc/{p}/environ", "rb").read()]
+        time.sleep(0.1)
+    assert len(ranks) == 2, (ranks, job.poll())
+    time.sleep(2)
+    os.kill(ranks[1], signal.SIGKILL)
+    _, said = job.communicate(timeout=60)
+    assert job.returncode != 0 and re.search(r"signal 9|killed|Killed", said), (job.returncode, said)
+    time.sleep(0.5)
+    assert not processes_of(["bench", "--ranks", model])

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// --ranks: one model on several processes or threads.
+#include <functional>
+#include <memory>
+
+#include "lathe/runtime/communicator.h"
+
+namespace CLI {
+class App;
+}
+
+namespace lathe::cli {
+
+/// Adds --rank-threads.
+void addRankThreads(CLI::App& parser, bool& threads);
+
+/// For verbs that run a model, before they do anything: with several ranks that are to be
+/// processes, and none of them yet, this process becomes mpirun and starts them. Throws Error
+/// (Unsupported) naming the package where it is missing.
+void becomeLauncher(int64_t count, bool threads);
+
+/// The first rank's end. The others call `serve` with theirs: threads of this process, for which
+/// the last copy of what is returned waits, or the processes of an MPI job, which end here. An
+/// Error that leaves `serve` ends the job: calls of the other ranks throw its text.
+std::shared_ptr<Communicator> startRanks(int64_t count, bool threads,
+                                         std::function<void(std::shared_ptr<Communicator>)> serve);
+
+}  // namespace lathe::cli
