@@ -2,6 +2,7 @@
 #include "frontend/graph_impl.h"
 
 #include "ir/checked_create.h"
+#include "ir/composing.h"
 #include "lathe/ir/attributes.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/types.h"
@@ -43,15 +44,20 @@ Location GraphImpl::locate(std::source_location at) {
 }
 
 std::source_location GraphImpl::blame(std::source_location at) const {
-  return scopes_.empty() ? at : outermost_;
+  return located_ ? outermost_ : at;
 }
 
 void GraphImpl::pushScope(std::string_view path, std::source_location at) {
   if (!path.empty()) expectName("scope", path, at);
-  if (scopes_.empty()) outermost_ = at;
   scopes_.emplace_back(path);
+  if (located_ || at.line() == 0) return;
+  located_ = scopes_.size();
+  outermost_ = at;
 }
-void GraphImpl::popScope() { scopes_.pop_back(); }
+void GraphImpl::popScope() {
+  if (located_ == scopes_.size()) located_ = 0;
+  scopes_.pop_back();
+}
 
 Tensor GraphImpl::push(Value value) {
   values_.push_back(value);
@@ -59,8 +65,10 @@ Tensor GraphImpl::push(Value value) {
   return {this, values_.size() - 1};
 }
 
-void GraphImpl::fail(const std::string& text, std::source_location at) const {
-  throw Error(ErrorCode::InvalidArgument, text, blame(at));
+void GraphImpl::fail(const std::string& text, std::source_location at, ErrorCode code) const {
+  const std::string path = scopes_.empty() ? "" : scopes_.back();
+  throw Error(code, (path.empty() ? "" : "in '" + path + "': ") + Composing::named(text),
+              blame(at));
 }
 
 void GraphImpl::expectValue(size_t id, std::source_location at) const {
@@ -194,8 +202,7 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
   MLIRContext* context = context_.get();
   auto name = RegisteredOperationName::lookup(StringRef(op), context);
   if (!name || name->getDialectNamespace() != LatheDialect::getDialectNamespace())
-    throw Error(ErrorCode::InvalidArgument, "no op '" + std::string(op) + "' in the dialect",
-                blame(at));
+    fail("no op '" + std::string(op) + "' in the dialect", at);
   OperationState state(locate(at), *name);
   // An undefined handle stands for an absent optional operand.
   SmallVector<int32_t> segments;
@@ -212,15 +219,14 @@ Tensor GraphImpl::emit(std::string_view op, const std::vector<Tensor>& operands,
     }
   } catch (const Error& e) {
     if (e.line()) throw;
-    throw Error(e.code(), std::string(op) + ": " + e.what(), blame(at));
+    fail(std::string(op) + ": " + e.what(), at, e.code());
   }
   if (name->hasTrait<OpTrait::AttrSizedOperandSegments>())
     state.addAttribute("operandSegmentSizes", builder_.getDenseI32ArrayAttr(segments));
 
   std::string text;
   Operation* made = createChecked(builder_, state, text);
-  if (!made && text.find(op) == text.npos) text = std::string(op) + ": " + text;
-  if (!made) throw Error(ErrorCode::InvalidArgument, text + origins(present), blame(at));
+  if (!made) fail(text + origins(present), at);
   try {
     for (Value v : made->getResults()) expectElements(tensorType(v), op, at);
   } catch (const Error&) {
@@ -318,9 +324,8 @@ Tensor GraphImpl::argument(std::string_view name, RankedTensorType type, bool is
   expectOpen(at);
   OpenEntry& e = entries_.back();
   for (const Named& n : e.arguments)
-    if (n.name == name)
-      throw Error(ErrorCode::InvalidArgument, "input '" + std::string(name) + "' is declared twice",
-                  blame(at));
+    if (n.name == name && n.isState == isState)
+      fail("input '" + std::string(name) + "' is declared twice; give each its own name", at);
   Value v = e.function.getBody().front().addArgument(type, locate(at));
   e.arguments.push_back({std::string(name), isState});
   return push(v);
@@ -332,17 +337,17 @@ void GraphImpl::result(std::string_view name, const Tensor& value, bool isState,
   expectName(isState ? "state" : "output", name, at);
   OpenEntry& e = entries_.back();
   for (const Named& n : e.results)
-    if (n.name == name)
-      throw Error(ErrorCode::InvalidArgument,
-                  "output '" + std::string(name) + "' is declared twice", blame(at));
+    if (n.name == name && n.isState == isState)
+      fail(isState ? "state '" + std::string(name) +
+                         "' is written twice in this entry point; write its last value"
+                   : "output '" + std::string(name) + "' is declared twice; give each its own name",
+           at);
   e.results.push_back({std::string(name), isState});
   e.returned.push_back(values_[value.id()]);
 }
 
 void GraphImpl::observe(std::string_view name, const Tensor& value, std::source_location at) {
-  if (name.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                "observe: expected a name for the value, got an empty text", blame(at));
+  if (name.empty()) fail("observe: expected a name for the value, got an empty text", at);
   result("observed." + std::string(name), value, false, at);
   entries_.back().results.back().isObserved = true;
 }
@@ -354,10 +359,9 @@ Tensor GraphImpl::weight(std::string_view name, DType dtype, const Shape& shape,
   expectOpen(at);
   auto [known, fresh] = weightTypes_.emplace(std::string(name), type);
   if (!fresh && known->second != type)
-    throw Error(ErrorCode::InvalidArgument,
-                "weight '" + std::string(name) + "' was declared as " + shortType(known->second) +
-                    ", now " + shortType(type),
-                blame(at));
+    fail("weight '" + std::string(name) + "' was declared as " + shortType(known->second) +
+             ", now " + shortType(type) + "; give both the same type, or one another name",
+         at);
   auto& weights = entries_.back().weights;
   if (auto it = weights.find(name); it != weights.end()) return it->second;
   Tensor t = push(WeightOp::create(builder_, locate(at), type, StringRef(name)));
@@ -373,9 +377,9 @@ void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
   auto [known, fresh] = stateTypes_.emplace(std::string(name), type);
   if (!fresh) {
     if (known->second != type)
-      throw Error(ErrorCode::InvalidArgument,
-                  "state '" + std::string(name) + "' was declared as " + shortType(known->second),
-                  blame(at));
+      fail("state '" + std::string(name) + "' was declared as " + shortType(known->second) +
+               ", now " + shortType(type) + "; give both the same type, or one another name",
+           at);
     return;
   }
   OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
@@ -387,8 +391,7 @@ void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
 Tensor GraphImpl::readState(std::string_view name, std::source_location at) {
   auto known = stateTypes_.find(name);
   if (known == stateTypes_.end())
-    throw Error(ErrorCode::InvalidArgument,
-                "state '" + std::string(name) + "' is not declared; call Graph::state", blame(at));
+    fail("state '" + std::string(name) + "' is not declared; call Graph::state", at);
   expectOpen(at);
   auto& states = entries_.back().states;
   if (auto it = states.find(name); it != states.end()) return it->second;
@@ -402,16 +405,15 @@ void GraphImpl::writeState(std::string_view name, const Tensor& value, std::sour
   auto known = stateTypes_.find(name);
   Type type = values_[value.id()].getType();
   if (known == stateTypes_.end() || known->second != type)
-    throw Error(ErrorCode::InvalidArgument,
-                "state '" + std::string(name) + "' is " +
-                    (known == stateTypes_.end() ? "not declared" : shortType(known->second)) +
-                    ", the new value is " + shortType(type),
-                blame(at));
+    fail("state '" + std::string(name) + "' is " +
+             (known == stateTypes_.end() ? "not declared" : shortType(known->second)) +
+             ", the new value is " + shortType(type) +
+             (known == stateTypes_.end() ? "; call Graph::state" : "; reshape or cast the value"),
+         at);
   if (!entries_.back().states.count(name))
-    throw Error(
-        ErrorCode::InvalidArgument,
-        "state '" + std::string(name) + "' is written before it was read in this entry point",
-        blame(at));
+    fail("state '" + std::string(name) +
+             "' is written before it was read in this entry point; call Graph::readState first",
+         at);
   result(name, value, true, at);
   entries_.back().states[std::string(name)] = value;
 }

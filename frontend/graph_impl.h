@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lathe/frontend/graph.h"
+#include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -66,7 +67,9 @@ class GraphImpl final : public Recorder {
   mlir::Location locate(std::source_location at);
   Tensor push(mlir::Value value);
   void check(const Tensor& tensor, std::source_location at) const;
-  [[noreturn]] void fail(const std::string& text, std::source_location at) const;
+  /// Names the function and the module that record, and the line to blame.
+  [[noreturn]] void fail(const std::string& text, std::source_location at,
+                         ErrorCode code = ErrorCode::InvalidArgument) const;
   /// Starts "forward" in an empty graph. Throws where the latest entry point was closed.
   void expectOpen(std::source_location at);
   void failClosed(std::source_location at) const;
@@ -109,6 +112,8 @@ class GraphImpl final : public Recorder {
   };
   std::map<std::string, Range, std::less<>> symbols_;
   std::vector<std::string> scopes_;
+  // How many scopes are open up to the outermost one that has a line, and its line.
+  size_t located_ = 0;
   std::source_location outermost_;
   Graph* owner_ = nullptr;
   std::recursive_mutex mutex_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "ir/op_complaints.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
@@ -21,7 +22,7 @@ std::string operandProblem(const OperationState& state, RegisteredOperationName 
                : name.hasTrait<OpTrait::NOperands<4>::Impl>() ? 4
                                                               : -1;
   if (wanted < 0 || int(state.operands.size()) == wanted) return "";
-  return "'" + name.getStringRef().str() + "' takes " + std::to_string(wanted) + " operands, got " +
+  return name.getStringRef().str() + ": takes " + std::to_string(wanted) + " operands, got " +
          std::to_string(state.operands.size());
 }
 
@@ -59,11 +60,12 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
       return success();
     });
     checkAttributes(state, *name);
-    why = missing;
+    if (!missing.empty()) why = inPlainWords(name->getStringRef(), missing, state.operands);
   }
   if (!why.empty()) return nullptr;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
-    why += (why.empty() ? "" : "\n  ") + d.str();
+    why += why.empty() ? inPlainWords(name->getStringRef(), d.str(), state.operands)
+                       : "\n  " + d.str();
     for (Diagnostic& note : d.getNotes()) why += "\n  note: " + note.str();
     return success();
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders, and elements by index.
+#include "ir/composing.h"
 #include "ir/operand_checks.h"
 #include "lathe/ir/ops.h"
 
@@ -12,12 +13,13 @@ Tensor checkedIndices(const Tensor& indices, const Dim& size, std::source_locati
   return gather(iota(indices, {size}, 0, DType::I64, at), indices, 0, at);
 }
 
-// Throws Error unless the shapes differ along the axis at most.
+// Throws Error unless the shapes differ along the axis at most, which may count from the back.
 void expectSameBut(const char* function, const Tensor& x, const Tensor& indices, int64_t axis,
                    std::source_location at) {
   Dims mine = x.shape(at), others = indices.shape(at);
   if (mine.size() == others.size()) {
-    mine[size_t(axis)] = others[size_t(axis)];
+    const size_t i = size_t(axis < 0 ? axis + int64_t(mine.size()) : axis);
+    mine[i] = others[i];
     if (mine == others) return;
   }
   failIn(function,
@@ -52,10 +54,11 @@ struct Scattered {
 
 Scattered prepare(const char* function, const Tensor& x, const Tensor& indices,
                   const Tensor& values, int64_t& axis, std::source_location at) {
+  const int64_t named = axis;
   axis = axisIn(function, x, axis, at);
   expectWholeNumbers(function, indices, at);
   expectTensor(function, values, at);
-  expectSameBut(function, x, indices, axis, at);
+  expectSameBut(function, x, indices, named, at);
   if (values.shape(at) != indices.shape(at) || values.dtype(at) != x.dtype(at))
     failIn(function,
            "expected values of x's dtype and of the indices' shape, got x " + typeTextOf(x) +
@@ -76,11 +79,12 @@ Scattered prepare(const char* function, const Tensor& x, const Tensor& indices,
 
 std::pair<Tensor, Tensor> sort(const Tensor& x, int64_t axis, bool descending,
                                std::source_location at) {
+  const Composing composing("sort");
   const int64_t i = axisIn("sort", x, axis, at);
   if (x.dtype(at) == DType::Bool)
     failIn("sort", "expected numbers, got " + typeTextOf(x) + "; cast them first", at);
   const int64_t size =
-      fixedSize("sort", x, i, "the number of places is fixed when the graph is recorded", at);
+      fixedSize("sort", x, axis, "the number of places is fixed when the graph is recorded", at);
   if (size == 0)
     failIn("sort",
            "expected an axis " + std::to_string(axis) + " with elements, got " + typeTextOf(x), at);
@@ -96,14 +100,16 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int64_t axis, bool descending,
 }
 
 Tensor argsort(const Tensor& x, int64_t axis, bool descending, std::source_location at) {
+  const Composing composing("argsort");
   return sort(x, axis, descending, at).second;
 }
 
 Tensor takeAlongAxis(const Tensor& x, const Tensor& indices, int64_t axis,
                      std::source_location at) {
+  const Composing composing("takeAlongAxis");
   const int64_t i = axisIn("takeAlongAxis", x, axis, at);
   expectWholeNumbers("takeAlongAxis", indices, at);
-  expectSameBut("takeAlongAxis", x, indices, i, at);
+  expectSameBut("takeAlongAxis", x, indices, axis, at);
   Tensor last = lastAxis(x, i, at), chosen = lastAxis(indices, i, at);
   const Dim rows = rowsOf(last), n = last.dim(-1), m = chosen.dim(-1);
   Tensor inside = reshape(checkedIndices(chosen, n, at), {rows, m}, at);
@@ -113,6 +119,7 @@ Tensor takeAlongAxis(const Tensor& x, const Tensor& indices, int64_t axis,
 
 Tensor scatter(const Tensor& x, const Tensor& indices, const Tensor& values, int64_t axis,
                std::source_location at) {
+  const Composing composing("scatter");
   const Scattered s = prepare("scatter", x, indices, values, axis, at);
   const Dim m = s.indices.dim(2);
   // The last index that names a place; -1 for none.
@@ -127,6 +134,7 @@ Tensor scatter(const Tensor& x, const Tensor& indices, const Tensor& values, int
 
 Tensor scatterAdd(const Tensor& x, const Tensor& indices, const Tensor& values, int64_t axis,
                   std::source_location at) {
+  const Composing composing("scatterAdd");
   expectTensor("scatterAdd", x, at);
   if (x.dtype(at) == DType::Bool)
     failIn("scatterAdd", "expected numbers, got " + typeTextOf(x) + "; cast them first", at);

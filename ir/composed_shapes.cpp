@@ -2,6 +2,7 @@
 // Shapes, and values from nothing.
 #include "lathe/ir/composed_ops.h"
 
+#include "ir/composing.h"
 #include "ir/operand_checks.h"
 #include "lathe/ir/ops.h"
 
@@ -23,6 +24,7 @@ std::vector<Tensor> pieces(const Tensor& x, int64_t axis, int64_t total, int64_t
 }  // namespace
 
 Tensor squeeze(const Tensor& x, int64_t axis, std::source_location at) {
+  const Composing composing("squeeze");
   const int64_t i = axisIn("squeeze", x, axis, at);
   Dims shape = x.shape(at);
   if (!(shape[size_t(i)] == Dim(1)))
@@ -35,6 +37,7 @@ Tensor squeeze(const Tensor& x, int64_t axis, std::source_location at) {
 }
 
 Tensor squeeze(const Tensor& x, std::source_location at) {
+  const Composing composing("squeeze");
   expectTensor("squeeze", x, at);
   Dims shape = x.shape(at);
   const size_t rank = shape.size();
@@ -43,6 +46,7 @@ Tensor squeeze(const Tensor& x, std::source_location at) {
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t axis, std::source_location at) {
+  const Composing composing("unsqueeze");
   expectTensor("unsqueeze", x, at);
   Dims shape = x.shape(at);
   const int64_t rank = int64_t(shape.size());
@@ -56,6 +60,7 @@ Tensor unsqueeze(const Tensor& x, int64_t axis, std::source_location at) {
 }
 
 Tensor flatten(const Tensor& x, int64_t first, int64_t last, std::source_location at) {
+  const Composing composing("flatten");
   expectTensor("flatten", x, at);
   if (x.rank(at) == 0) return reshape(x, {1}, at);
   const int64_t from = axisIn("flatten", x, first, at), to = axisIn("flatten", x, last, at);
@@ -74,14 +79,16 @@ Tensor flatten(const Tensor& x, int64_t first, int64_t last, std::source_locatio
 }
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis, std::source_location at) {
+  const Composing composing("split");
   const int64_t i = axisIn("split", x, axis, at);
   if (size < 1)
     failIn("split", "expected pieces of size 1 or more, got " + std::to_string(size), at);
-  return pieces(x, i, fixedSize("split", x, i, kPieces, at), size, at);
+  return pieces(x, i, fixedSize("split", x, axis, kPieces, at), size, at);
 }
 
 std::vector<Tensor> splitSizes(const Tensor& x, const Dims& sizes, int64_t axis,
                                std::source_location at) {
+  const Composing composing("splitSizes");
   const int64_t i = axisIn("splitSizes", x, axis, at);
   Dim total(0);
   std::string text;
@@ -94,6 +101,9 @@ std::vector<Tensor> splitSizes(const Tensor& x, const Dims& sizes, int64_t axis,
            "expected sizes that add up to " + x.dim(i).text() + ", axis " + std::to_string(axis) +
                " of " + typeTextOf(x) + ", got {" + text + "}",
            at);
+  for (const Dim& size : sizes)
+    if (size.asConstant().value_or(0) < 0)
+      failIn("splitSizes", "expected sizes of 0 or more, got {" + text + "}", at);
   std::vector<Tensor> parts;
   Dim from(0);
   for (const Dim& size : sizes) {
@@ -104,23 +114,25 @@ std::vector<Tensor> splitSizes(const Tensor& x, const Dims& sizes, int64_t axis,
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t axis, std::source_location at) {
+  const Composing composing("chunk");
   const int64_t i = axisIn("chunk", x, axis, at);
   if (count < 1) failIn("chunk", "expected 1 piece or more, got " + std::to_string(count), at);
-  const int64_t total = fixedSize("chunk", x, i, kPieces, at);
+  const int64_t total = fixedSize("chunk", x, axis, kPieces, at);
   const int64_t size = total / count + (total % count != 0);
   return pieces(x, i, total, std::max<int64_t>(size, 1), at);
 }
 
 Tensor stack(const std::vector<Tensor>& inputs, int64_t axis, std::source_location at) {
+  const Composing composing("stack");
   if (inputs.empty()) failIn("stack", "expected at least one tensor, got none", at);
   std::vector<Tensor> parts;
   for (const Tensor& x : inputs) {
     expectTensor("stack", x, at);
-    if (x.shape(at) != inputs[0].shape(at))
-      failIn(
-          "stack",
-          "expected tensors of one shape, got " + typeTextOf(inputs[0]) + " and " + typeTextOf(x),
-          at);
+    if (x.shape(at) != inputs[0].shape(at) || x.dtype(at) != inputs[0].dtype(at))
+      failIn("stack",
+             "expected tensors of one shape and dtype, got " + typeTextOf(inputs[0]) + " and " +
+                 typeTextOf(x) + "; reshape or cast them",
+             at);
     parts.push_back(unsqueeze(x, axis, at));
   }
   return concat(parts, axis < 0 ? axis + int64_t(parts[0].rank(at)) : axis, at);
@@ -128,33 +140,39 @@ Tensor stack(const std::vector<Tensor>& inputs, int64_t axis, std::source_locati
 
 Tensor full(const Tensor& like, const Dims& shape, double value, DType dtype,
             std::source_location at) {
+  const Composing composing("full");
   expectTensor("full", like, at);
   if (!holds(dtype, value))
-    failIn(
-        "full",
-        "expected a number that " + std::string(nameOf(dtype)) + " holds, got " + numberText(value),
-        at);
+    failIn("full",
+           "expected a number that " + std::string(nameOf(dtype)) + " holds, got " +
+               numberText(value) + "; give another dtype or number",
+           at);
   Array scalar(dtype, {});
   scalar.set(0, value);
   Tensor x = like.recorder(at)->emit("lathe.constant", {}, {{"value", scalar}}, at);
   return shape.empty() ? x : broadcast(x, shape, at);
 }
 Tensor zeros(const Tensor& like, const Dims& shape, DType dtype, std::source_location at) {
+  const Composing composing("zeros");
   return full(like, shape, 0, dtype, at);
 }
 Tensor ones(const Tensor& like, const Dims& shape, DType dtype, std::source_location at) {
+  const Composing composing("ones");
   return full(like, shape, 1, dtype, at);
 }
 Tensor zerosLike(const Tensor& x, std::source_location at) {
+  const Composing composing("zerosLike");
   expectTensor("zerosLike", x, at);
   return full(x, x.shape(at), 0, x.dtype(at), at);
 }
 Tensor onesLike(const Tensor& x, std::source_location at) {
+  const Composing composing("onesLike");
   expectTensor("onesLike", x, at);
   return full(x, x.shape(at), 1, x.dtype(at), at);
 }
 
 Tensor oneHot(const Tensor& ids, int64_t depth, DType dtype, std::source_location at) {
+  const Composing composing("oneHot");
   expectWholeNumbers("oneHot", ids, at);
   if (depth < 1)
     failIn("oneHot", "expected a depth of 1 or more, got " + std::to_string(depth), at);

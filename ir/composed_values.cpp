@@ -2,6 +2,7 @@
 // Choices and reductions.
 #include <limits>
 
+#include "ir/composing.h"
 #include "ir/operand_checks.h"
 #include "lathe/ir/ops.h"
 
@@ -34,19 +35,23 @@ Tensor countAlong(const Tensor& x, const Axes& axes, DType dtype, std::source_lo
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, std::source_location at) {
+  const Composing composing("where");
   expectMask("where", condition, at);
   return select(condition, a, b, at);
 }
 Tensor where(const Tensor& condition, const Tensor& a, double b, std::source_location at) {
+  const Composing composing("where");
   expectMask("where", condition, at);
   return select(condition, a, scalarLike(a, b, at), at);
 }
 Tensor where(const Tensor& condition, double a, const Tensor& b, std::source_location at) {
+  const Composing composing("where");
   expectMask("where", condition, at);
   return select(condition, scalarLike(b, a, at), b, at);
 }
 
 Tensor maskedFill(const Tensor& x, const Tensor& mask, double value, std::source_location at) {
+  const Composing composing("maskedFill");
   expectTensor("maskedFill", x, at);
   expectMask("maskedFill", mask, at);
   Tensor y = select(mask, scalarLike(x, value, at), x, at);
@@ -60,6 +65,7 @@ Tensor maskedFill(const Tensor& x, const Tensor& mask, double value, std::source
 
 Tensor clamp(const Tensor& x, std::optional<double> lo, std::optional<double> hi,
              std::source_location at) {
+  const Composing composing("clamp");
   expectTensor("clamp", x, at);
   if (!lo && !hi) failIn("clamp", "expected a lower or an upper bound, got none", at);
   Tensor y = lo ? max(x, scalarLike(x, *lo, at), at) : x;
@@ -67,13 +73,16 @@ Tensor clamp(const Tensor& x, std::optional<double> lo, std::optional<double> hi
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal, std::source_location at) {
+  const Composing composing("tril");
   return select(lower("tril", x, diagonal, at), x, scalarLike(x, 0, at), at);
 }
 Tensor triu(const Tensor& x, int64_t diagonal, std::source_location at) {
+  const Composing composing("triu");
   return select(lower("triu", x, diagonal - 1, at), scalarLike(x, 0, at), x, at);
 }
 
 Tensor logsumexp(const Tensor& x, Axes axes, bool keepDims, std::source_location at) {
+  const Composing composing("logsumexp");
   expectReals("logsumexp", x, at);
   Tensor wide = inDType(x, wideOf(x), at);
   Tensor top = reduceMax(wide, axes, true, at);
@@ -87,6 +96,7 @@ Tensor logsumexp(const Tensor& x, Axes axes, bool keepDims, std::source_location
 }
 
 Tensor var(const Tensor& x, Axes axes, bool keepDims, int64_t correction, std::source_location at) {
+  const Composing composing("var");
   expectReals("var", x, at);
   if (correction < 0)
     failIn("var", "expected a correction of 0 or more, got " + std::to_string(correction), at);

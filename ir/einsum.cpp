@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "ir/composing.h"
 #include "ir/operand_checks.h"
 #include "lathe/ir/ops.h"
 
@@ -42,6 +43,10 @@ class Einsum {
       fail("names " + std::to_string(e_.inputs.size()) + " operands, got " +
            std::to_string(operands.size()));
     spellEllipses(operands);
+    for (const Tensor& x : operands)
+      if (x.dtype(at_) != operands[0].dtype(at_))
+        fail("has operands " + typeTextOf(operands[0]) + " and " + typeTextOf(x) +
+             ", expected one dtype; cast one of them");
     for (size_t i = 0; i < operands.size(); ++i) name(operands[i], e_.inputs[i]);
   }
 
@@ -259,6 +264,7 @@ class Einsum {
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands,
               std::source_location at) {
+  const Composing composing("einsum");
   return Einsum(equation, operands, at).result();
 }
 

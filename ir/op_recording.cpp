@@ -5,16 +5,20 @@
 #include <cmath>
 #include <optional>
 
+#include "ir/composing.h"
+#include "ir/operand_checks.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe {
 
+void OpRecording::fail(const std::string& text) const {
+  throw Error(ErrorCode::InvalidArgument, Composing::named(std::string(op_) + ": " + text), at_);
+}
+
 void OpRecording::expectThere(std::string_view name, const Tensor& x) const {
   if (!x.defined())
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": expected a tensor, got an empty handle as '" +
-                    std::string(name) + "'; was it moved or never assigned?",
-                at_);
+    fail("expected a tensor, got an empty handle as '" + std::string(name) +
+         "'; was it moved or never assigned?");
 }
 
 OpRecording& OpRecording::operand(std::string_view name, const Tensor& x) {
@@ -24,11 +28,7 @@ OpRecording& OpRecording::operand(std::string_view name, const Tensor& x) {
 }
 
 OpRecording& OpRecording::operands(std::string_view name, const std::vector<Tensor>& list) {
-  if (list.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": expected at least one tensor as '" + std::string(name) +
-                    "', got none",
-                at_);
+  if (list.empty()) fail("expected at least one tensor as '" + std::string(name) + "', got none");
   for (size_t i = 0; i < list.size(); ++i)
     operand(std::string(name) + "[" + std::to_string(i) + "]", list[i]);
   return *this;
@@ -48,17 +48,18 @@ OpRecording& OpRecording::like(const Tensor& x) {
 
 OpRecording& OpRecording::attribute(std::string_view name, AttrValue value) {
   if (auto* number = std::get_if<double>(&value); number && !std::isfinite(*number))
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": expected a finite " + std::string(name) + ", got " +
-                    numberText(*number),
-                at_);
+    fail("expected a finite " + std::string(name) + ", got " + numberText(*number));
   attributes_.push_back({name, std::move(value)});
   return *this;
 }
 
 int64_t OpRecording::fromFront(int64_t axis) const {
-  recorder_->expectValue(operands_[0].id(), at_);
-  return recorder_->axisFromFront(operands_[0].id(), axis);
+  const Tensor& x = operands_[0];
+  recorder_->expectValue(x.id(), at_);
+  if (auto rank = recorder_->rankOf(x.id()); rank && (axis < -*rank || axis >= *rank))
+    fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(*rank) + " of " +
+         typeTextOf(x));
+  return recorder_->axisFromFront(x.id(), axis);
 }
 
 OpRecording& OpRecording::axis(std::string_view name, int64_t axis) {
@@ -71,11 +72,13 @@ OpRecording& OpRecording::axes(std::string_view name, Axes axes) {
 }
 
 OpRecording& OpRecording::reducedAxes(std::string_view name, Axes axes) {
-  if (axes.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": no axes are given; name them, or all axes of x for a scalar",
-                at_);
-  return this->axes(name, std::move(axes));
+  if (axes.empty()) fail("no axes are given; name them, or all axes of x for a scalar");
+  for (int64_t& axis : axes) axis = fromFront(axis);
+  // In a pattern, where the rank is unknown, axes from the back stay negative: they have no order.
+  if (recorder_->rankOf(operands_[0].id())) std::ranges::sort(axes);
+  if (auto twice = std::ranges::adjacent_find(axes); twice != axes.end())
+    fail("axis " + std::to_string(*twice) + " is named twice; name each axis once");
+  return attribute(name, AttrValue(std::move(axes)));
 }
 
 OpRecording& OpRecording::permutation(std::string_view name, Axes axes) {
@@ -83,15 +86,12 @@ OpRecording& OpRecording::permutation(std::string_view name, Axes axes) {
   const auto rank = axes.size() == 2 && !isIdentity ? recorder_->rankOf(operands_[0].id())
                                                     : std::optional<int64_t>();
   if (isIdentity || (rank && *rank > 2))
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": {" + std::to_string(axes[0]) + ", " +
-                    std::to_string(axes[1]) + "} " +
-                    (isIdentity ? "is the permutation that changes nothing"
-                                : "names two of " + std::to_string(*rank) +
-                                      " axes, expected a permutation of all of them") +
-                    "; swapAxes(x, " + std::to_string(axes[0]) + ", " + std::to_string(axes[1]) +
-                    ") exchanges two axes",
-                at_);
+    fail("{" + std::to_string(axes[0]) + ", " + std::to_string(axes[1]) + "} " +
+         (isIdentity ? "is the permutation that changes nothing"
+                     : "names two of " + std::to_string(*rank) +
+                           " axes, expected a permutation of all of them") +
+         "; swapAxes(x, " + std::to_string(axes[0]) + ", " + std::to_string(axes[1]) +
+         ") exchanges two axes");
   return this->axes(name, std::move(axes));
 }
 
@@ -113,19 +113,15 @@ Dim OpRecording::remaining(const Dims& dims) const {
   std::string shape, wanted;
   for (const Dim& d : x.shape(at_)) shape += (shape.empty() ? "" : ", ") + d.text();
   for (const Dim& d : dims) wanted += (wanted.empty() ? "" : ", ") + d.text();
-  throw Error(ErrorCode::InvalidArgument,
-              std::string(op_) + ": the other sizes of [" + wanted + "] do not divide those of [" +
-                  shape + "], so -1 has no value; write the size instead of -1",
-              at_);
+  fail("the other sizes of [" + wanted + "] do not divide those of [" + shape +
+       "], so -1 has no value; write the size instead of -1");
 }
 
 OpRecording& OpRecording::reshaped(std::string_view name, Dims dims) {
   const auto inferred = std::ranges::count(dims, Dim(-1));
   if (inferred > 1)
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(op_) + ": expected at most one size of -1, got " +
-                    std::to_string(inferred) + "; one is what the others leave",
-                at_);
+    fail("expected at most one size of -1, got " + std::to_string(inferred) +
+         "; one is what the others leave");
   if (inferred) *std::ranges::find(dims, Dim(-1)) = remaining(dims);
   return attribute(name, AttrValue(std::move(dims)));
 }

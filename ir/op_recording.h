@@ -25,7 +25,8 @@ class OpRecording {
   /// Axes that may count from the back, of the first operand.
   OpRecording& axis(std::string_view name, int64_t axis);
   OpRecording& axes(std::string_view name, Axes axes);
-  /// Throws Error (InvalidArgument) for none: PyTorch reduces all axes then, which nobody means.
+  /// In any order. Throws Error (InvalidArgument) for none: PyTorch reduces all axes then, which
+  /// nobody means.
   OpRecording& reducedAxes(std::string_view name, Axes axes);
   /// Throws Error (InvalidArgument) for {0, 1} and for two of more axes: they are meant as
   /// PyTorch's transpose(0, 1), which swapAxes is.
@@ -38,6 +39,7 @@ class OpRecording {
   std::pair<Tensor, Tensor> recordPair();
 
  private:
+  [[noreturn]] void fail(const std::string& text) const;
   void expectThere(std::string_view name, const Tensor& x) const;
   int64_t fromFront(int64_t axis) const;
   Dim remaining(const Dims& dims) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/operand_checks.h"
 
+#include "ir/composing.h"
+
 namespace lathe {
 
 std::string typeTextOf(const Tensor& x) {
@@ -12,6 +14,8 @@ std::string typeTextOf(const Tensor& x) {
 
 void failIn(std::string_view function, const std::string& text, std::source_location at,
             ErrorCode code) {
+  // The caller knows the function that he called, not those that it calls.
+  if (const char* called = Composing::function()) function = called;
   throw Error(code, std::string(function) + ": " + text, at);
 }
 

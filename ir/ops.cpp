@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/ops.h"
 
+#include "ir/composing.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe {
@@ -17,6 +18,7 @@ Tensor scalarLike(const Tensor& like, double value, std::source_location at) {
 }
 
 Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, std::source_location at) {
+  const Composing composing("swapAxes");
   int64_t rank = x.rank(at);
   Axes permutation;
   for (int64_t i = 0; i < rank; ++i) permutation.push_back(i);
@@ -31,6 +33,7 @@ Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, std::source_location at) 
 
 Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& size, int64_t stride,
                  std::source_location at) {
+  const Composing composing("sliceAxis");
   Dims sizes = x.shape(at), starts(sizes.size(), Dim(0));
   Axes strides(sizes.size(), 1);
   const int64_t i = x.recorder(at)->axisFromFront(x.id(), axis);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/tensor.h"
 
+#include "ir/composing.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe {
@@ -50,8 +51,9 @@ Tensor Recorder::scalar(double value, size_t like, std::source_location at) {
   const DType dtype = dtypeOf(like);
   if (!holds(dtype, value))
     throw Error(ErrorCode::InvalidArgument,
-                "expected a number that " + std::string(nameOf(dtype)) + " holds, got " +
-                    numberText(value) + "; cast the tensor to a dtype that does, or the number",
+                Composing::named("expected a number that " + std::string(nameOf(dtype)) +
+                                 " holds, got " + numberText(value) +
+                                 "; cast the tensor to a dtype that does, or the number"),
                 at);
   Array scalar(dtype, {});
   scalar.set(0, value);

@@ -3,6 +3,7 @@
 
 #include <numbers>
 
+#include "ir/composing.h"
 #include "lathe/frontend/nn/module.h"
 #include "lathe/runtime/error.h"
 
@@ -20,16 +21,19 @@ Tensor halfOnePlus(const Tensor& x, const Tensor& inner, std::source_location at
 }  // namespace
 
 Tensor sigmoid(const Tensor& x, SigmoidForm form, std::source_location at) {
+  const Composing composing("sigmoid");
   if (form == SigmoidForm::Op) return lathe::sigmoid(x, at);
   Tensor denominator = add(scalarLike(x, 1, at), exp(neg(x, at), at), at);
   return div(scalarLike(x, 1, at), denominator, at);
 }
 
 Tensor silu(const Tensor& x, SigmoidForm form, std::source_location at) {
+  const Composing composing("silu");
   return mul(x, sigmoid(x, form, at), at);
 }
 
 Tensor gelu(const Tensor& x, std::source_location at) {
+  const Composing composing("gelu");
   expectFloats(x, "gelu", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   Tensor inner = erf(times(wide, std::numbers::sqrt2 / 2, at), at);
@@ -37,6 +41,7 @@ Tensor gelu(const Tensor& x, std::source_location at) {
 }
 
 Tensor geluTanh(const Tensor& x, std::source_location at) {
+  const Composing composing("geluTanh");
   expectFloats(x, "geluTanh", at);
   Tensor wide = castTo(x, computeDType(x.dtype()), at);
   Tensor cube = mul(mul(wide, wide, at), wide, at);
@@ -46,9 +51,13 @@ Tensor geluTanh(const Tensor& x, std::source_location at) {
   return castTo(halfOnePlus(wide, inner, at), x.dtype(), at);
 }
 
-Tensor relu(const Tensor& x, std::source_location at) { return max(x, scalarLike(x, 0, at), at); }
+Tensor relu(const Tensor& x, std::source_location at) {
+  const Composing composing("relu");
+  return max(x, scalarLike(x, 0, at), at);
+}
 
 Tensor activate(const Tensor& x, Activation kind, SigmoidForm form, std::source_location at) {
+  const Composing composing("activate");
   switch (kind) {
     case Activation::none:
       return x;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/composing.h"
 #include "lathe/frontend/nn/module.h"
 #include "lathe/frontend/nn/softmax.h"
 #include "lathe/runtime/error.h"
@@ -157,6 +158,7 @@ Tensor masked(Tensor scores, const AttentionOptions& options, std::source_locati
 }  // namespace
 
 Tensor splitHeads(const Tensor& x, int64_t heads, std::source_location at) {
+  const Composing composing("splitHeads");
   expectDefined(x, "splitHeads", at);
   const auto width = x.rank() == 3 ? x.dim(2).asConstant() : std::nullopt;
   if (heads < 1 || !width || *width % heads)
@@ -169,6 +171,7 @@ Tensor splitHeads(const Tensor& x, int64_t heads, std::source_location at) {
 }
 
 Tensor mergeHeads(const Tensor& x, std::source_location at) {
+  const Composing composing("mergeHeads");
   expectDefined(x, "mergeHeads", at);
   if (x.rank() != 4)
     throw Error(ErrorCode::InvalidArgument,
@@ -179,6 +182,7 @@ Tensor mergeHeads(const Tensor& x, std::source_location at) {
 
 Tensor causalMask(const Tensor& like, const Dim& queries, const Dim& keys,
                   std::source_location at) {
+  const Composing composing("causalMask");
   expectDefined(like, "causalMask", at);
   Tensor i = iota(like, {queries, 1}, 0, DType::I64, at);
   Tensor j = iota(like, {1, keys}, 1, DType::I64, at);
@@ -199,6 +203,7 @@ static Tensor queryPositions(const Tensor& positions, const Dim& queries, int64_
 
 Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys, int64_t rank,
                     std::source_location at) {
+  const Composing composing("positionMask");
   expectDefined(positions, "positionMask", at);
   Tensor i = queryPositions(positions, queries, rank, at);
   Tensor j = iota(positions, {1, keys}, 1, DType::I64, at);
@@ -207,6 +212,7 @@ Tensor positionMask(const Tensor& positions, const Dim& queries, const Dim& keys
 
 Tensor windowMask(const Tensor& like, const Tensor& positions, const Dim& queries, const Dim& keys,
                   int64_t window, int64_t rank, std::source_location at) {
+  const Composing composing("windowMask");
   expectDefined(like, "windowMask", at);
   expectPositive(window, "windowMask, window", at);
   Tensor i = positions.defined() ? queryPositions(positions, queries, rank, at)
@@ -217,6 +223,7 @@ Tensor windowMask(const Tensor& like, const Tensor& positions, const Dim& querie
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  std::source_location at) {
+  const Composing composing("attention");
   expectValid(q, k, v, options, at);
   const double depth = double(*q.dim(-1).asConstant());
   const double scale = options.scale.value_or(1 / std::sqrt(depth));

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/composing.h"
 #include "lathe/frontend/nn/activations.h"
 #include "lathe/runtime/error.h"
 
@@ -22,6 +23,7 @@ Tensor forTokens(const Tensor& x, std::source_location at) {
 
 Tensor modulate(const Tensor& x, const Tensor& shift, const Tensor& scale,
                 std::source_location at) {
+  const Composing composing("modulate");
   expectDefined(x, "modulate, x", at);
   for (const Tensor& y : {shift, scale}) {
     expectDefined(y, "modulate, shift and scale", at);
@@ -70,6 +72,7 @@ Tensor PatchEmbedding::operator()(const Tensor& image, std::source_location at) 
 
 Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
                   std::source_location at) {
+  const Composing composing("unpatchify");
   expectDefined(x, "unpatchify", at);
   expectPositive(rows, "unpatchify, rows", at);
   expectPositive(columns, "unpatchify, columns", at);

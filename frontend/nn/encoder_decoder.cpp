@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/composing.h"
 #include "lathe/frontend/nn/positions.h"
 #include "lathe/runtime/error.h"
 
@@ -25,11 +26,13 @@ PostNormOptions layerOf(const EncoderDecoderOptions& options) {
 }  // namespace
 
 Tensor paddingMask(const Tensor& ids, int64_t padding, std::source_location at) {
+  const Composing composing("paddingMask");
   expectIds(ids, "paddingMask", at);
   return notPadding(ids, padding, {ids.dim(0), 1, 1, ids.dim(1)}, at);
 }
 
 Tensor targetMask(const Tensor& ids, int64_t padding, std::source_location at) {
+  const Composing composing("targetMask");
   expectIds(ids, "targetMask", at);
   Tensor queries = notPadding(ids, padding, {ids.dim(0), 1, ids.dim(1), 1}, at);
   return logicalAnd(queries, causalMask(ids, ids.dim(1), ids.dim(1), at), at);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/nn/self_attention.h"
 
+#include "ir/composing.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::nn {
@@ -50,6 +51,7 @@ SelfAttentionOptions SelfAttentionOptions::gpt() {
 }
 
 Tensor tokenPositions(const Tensor& positions, const Dim& seq, std::source_location at) {
+  const Composing composing("tokenPositions");
   expectIntegers(positions, "tokenPositions, positions", at);
   if (positions.rank() != 1)
     throw Error(ErrorCode::InvalidArgument,

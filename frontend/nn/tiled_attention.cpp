@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/composing.h"
 #include "lathe/frontend/nn/module.h"
 #include "lathe/runtime/error.h"
 
@@ -40,6 +41,7 @@ Tensor rowSum(const Tensor& x, std::source_location at) { return reduceSum(x, {-
 }  // namespace
 
 Tensor tiledSoftmax(const Tensor& x, int64_t block, std::source_location at) {
+  const Composing composing("tiledSoftmax");
   expectDefined(x, "tiledSoftmax", at);
   expectFloats(x, "tiledSoftmax", at);
   expectPositive(block, "tiledSoftmax, block", at);
@@ -71,6 +73,7 @@ Tensor tiledSoftmax(const Tensor& x, int64_t block, std::source_location at) {
 
 Tensor tiledAttention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t block,
                       std::source_location at) {
+  const Composing composing("tiledAttention");
   expectFloats(q, "tiledAttention, q", at);
   expectDefined(k, "tiledAttention, k", at);
   expectDefined(v, "tiledAttention, v", at);

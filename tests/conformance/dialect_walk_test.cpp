@@ -82,6 +82,40 @@ TEST(DialectWalk, EveryRowHasAllDTypes) {
   }
 }
 
+// Whichever operand has a dtype or a rank that an op does not take: the error names the op and has
+// no word of MLIR's.
+TEST(DialectWalk, RefusalsAreInPlainWords) {
+  int refused = 0;
+  auto expectPlain = [&](const OpRow& row, const Sample& sample) {
+    try {
+      recordSamples({sample});
+    } catch (const Error& e) {
+      ++refused;
+      const std::string text = e.what();
+      EXPECT_NE(text.find("lathe."), std::string::npos) << row.op << ": " << text;
+      for (const char* word : {"signless", "operand #", "tensor<", "UNKNOWN", "ranked tensor",
+                               "failed to satisfy", "' op "})
+        EXPECT_EQ(text.find(word), std::string::npos) << row.op << ": " << text;
+    }
+  };
+  for (const OpRow& row : opTable())
+    for (const Sample& sample : row.samples(row.dtypes.front()))
+      for (size_t i = 0; i < sample.inputs.size(); ++i) {
+        Sample other = sample;
+        for (DType dtype :
+             {DType::F64, DType::BF16, DType::I64, DType::U8, DType::Bool, DType::I4}) {
+          other.inputs[i].dtype = dtype;
+          expectPlain(row, other);
+        }
+        other = sample;
+        other.inputs[i].shape.push_back(Dim(3));
+        expectPlain(row, other);
+        other.inputs[i].shape = {};
+        expectPlain(row, other);
+      }
+  EXPECT_GT(refused, 500);
+}
+
 TEST(DialectWalk, EveryOpRunsOnTheReference) {
   for (const OpRow& row : opTable()) {
     const DType dtype = row.dtypes.front();

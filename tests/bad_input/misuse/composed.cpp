@@ -87,7 +87,50 @@ Table composedShapes() {
        },
        kArgument,
        {"full", "u8 holds, got 300"}},
-      {"ones_of_empty", [] { ones(Tensor(), {2}); }, kArgument, {"full", "empty handle"}},
+      {"stack_along_a_missing_axis",
+       [] {
+         Model m;
+         stack({m.x, m.x}, 3);
+       },
+       kArgument,
+       {"stack: expected an axis from -3 to 2 for f32[batch, 4], got 3"}},
+      {"stack_of_two_dtypes",
+       [] {
+         Model m;
+         stack({m.x, m.ids});
+       },
+       kArgument,
+       {"stack: expected tensors of one shape and dtype, got f32[batch, 4] and i64[batch, 4]"}},
+      {"split_sizes_below_zero",
+       [] {
+         Model m;
+         splitSizes(m.x, {5, -1}, -1);
+       },
+       kArgument,
+       {"splitSizes: expected sizes of 0 or more", "got {5, -1}"}},
+      {"split_sizes_of_a_missing_axis",
+       [] {
+         Model m;
+         splitSizes(m.x, {4}, 2);
+       },
+       kArgument,
+       {"splitSizes: axis 2 is outside rank 2 of f32[batch, 4]"}},
+      {"split_of_a_symbol_from_the_back",
+       [] {
+         Model m;
+         chunk(m.x, 2, -2);
+       },
+       kArgument,
+       {"chunk: expected an axis -2 whose size is a number, got f32[batch, 4]"}},
+      {"ones_of_empty", [] { ones(Tensor(), {2}); }, kArgument, {"ones: ", "empty handle"}},
+      {"ones_of_a_negative_size",
+       [] {
+         Model m;
+         ones(m.x, {-2});
+       },
+       kArgument,
+       {"ones: ", "negative dim -2"}},
+      {"zeros_like_empty", [] { zerosLike(Tensor()); }, kArgument, {"zerosLike: ", "empty handle"}},
       {"graph_full_of_a_fraction",
        [] {
          Graph g;
@@ -148,7 +191,7 @@ Table composedValues() {
          clamp(m.ids, 0.5);
        },
        kArgument,
-       {"i64 holds, got 0.5"}},
+       {"clamp: expected a number that i64 holds, got 0.5"}},
       {"integers_times_a_fraction",
        [] {
          Model m;
@@ -190,7 +233,14 @@ Table composedValues() {
          logsumexp(m.x, {});
        },
        kArgument,
-       {"no axes are given"}},
+       {"logsumexp: ", "no axes are given"}},
+      {"logsumexp_over_a_missing_axis",
+       [] {
+         Model m;
+         logsumexp(m.x, {2});
+       },
+       kArgument,
+       {"logsumexp: ", "axis 2 is outside rank 2 of f32[batch, 4]"}},
       {"variance_of_a_negative_correction",
        [] {
          Model m;
@@ -211,7 +261,7 @@ Table composedValues() {
          argsort(m.flags);
        },
        kArgument,
-       {"sort", "expected numbers", "cast"}},
+       {"argsort: expected numbers", "cast"}},
       {"take_with_floats",
        [] {
          Model m;
@@ -226,6 +276,35 @@ Table composedValues() {
        },
        kArgument,
        {"takeAlongAxis", "but for axis 1", "i64[3, 2]"}},
+      {"take_along_the_last_axis_with_other_rows",
+       [] {
+         Heads m;
+         takeAlongAxis(m.x, m.in(DType::I64, {3, 2}), -1);
+       },
+       kArgument,
+       {"takeAlongAxis", "but for axis -1", "i64[3, 2]"}},
+      {"take_along_a_missing_axis",
+       [] {
+         Model m;
+         takeAlongAxis(m.x, m.ids, 2);
+       },
+       kArgument,
+       {"takeAlongAxis: axis 2 is outside rank 2 of f32[batch, 4]"}},
+      {"scatter_along_the_last_axis_with_other_rows",
+       [] {
+         Heads m;
+         scatter(m.x, m.in(DType::I64, {3, 2}), m.x, -1);
+       },
+       kArgument,
+       {"scatter", "but for axis -1"}},
+      {"where_of_two_dtypes",
+       [] {
+         Model m;
+         where(m.flags, m.x, m.ids);
+       },
+       kArgument,
+       {"where: lathe.select: [C1] element types differ", "insert a cast"}},
+      {"triangle_of_empty", [] { triu(Tensor()); }, kArgument, {"triu: ", "empty handle"}},
       {"scatter_of_another_dtype",
        [] {
          Model m;
@@ -270,6 +349,20 @@ Table einsums() {
       over("b...hqkd,bhkd->b...q", kArgument, {"names at least 5 axes of f32[batch, 2, 3, 4]"}),
       over("...q...d,bhkd->bq", kArgument, {"'.' where a letter or one \"...\" is expected"}),
       over("bhq1,bhk1->bhqk", kArgument, {"'1' where a letter"}),
+      {"einsum_of_two_dtypes",
+       [] {
+         Model m;
+         einsum("bi,bi->b", {m.x, m.ids});
+       },
+       kArgument,
+       {"einsum: \"bi,bi->b\" has operands f32[batch, 4] and i64[batch, 4]", "cast one"}},
+      {"einsum_of_bools",
+       [] {
+         Model m;
+         einsum("bi,bj->bij", {m.flags, m.flags});
+       },
+       kArgument,
+       {"einsum: lathe.mul: expected numbers as operand 0, got bool[batch, 4, 1]", "cast it"}},
       {"einsum_of_empty",
        [] {
          Model m;

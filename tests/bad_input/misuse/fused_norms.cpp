@@ -19,7 +19,7 @@ Table fusedNorms() {
          fused::softmax(m.ids, -1);
        },
        kArgument,
-       {"lathe.softmax", "must be"}},
+       {"lathe.softmax", "as operand "}},
       {"softmax_of_a_missing_axis_fused",
        [] {
          Model m;
@@ -103,7 +103,7 @@ Table fusedNorms() {
          fused::rmsNorm(m.ids, Tensor(), 1e-6);
        },
        kArgument,
-       {"lathe.rms_norm", "must be"}},
+       {"lathe.rms_norm", "as operand "}},
       {"rms_norm_of_a_scalar",
        [] {
          Model m;

@@ -33,7 +33,7 @@ Table fusedProducts() {
          fused::siluGate(m.ids, m.ids);
        },
        kArgument,
-       {"lathe.silu_gate", "must be"}},
+       {"lathe.silu_gate", "as operand "}},
       {"attention_of_unequal_depths",
        [] {
          Heads m;
@@ -105,7 +105,7 @@ Table fusedProducts() {
          fused::attention(i, i, i, {});
        },
        kArgument,
-       {"lathe.attention", "must be"}},
+       {"lathe.attention", "as operand "}},
       {"linear_of_an_unknown_layout",
        [] {
          Heads m;
@@ -155,7 +155,7 @@ Table fusedProducts() {
          fused::embedding(m.x, m.g.weight("t", DType::F32, {9, 4}));
        },
        kArgument,
-       {"lathe.embedding", "must be"}},
+       {"lathe.embedding", "as operand "}},
       {"embedding_of_a_vector",
        [] {
          Model m;

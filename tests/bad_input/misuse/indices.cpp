@@ -100,7 +100,7 @@ Table indexing() {
          gather(m.x, m.x, 0);
        },
        kArgument,
-       {"lathe.gather", "must be"}},
+       {"lathe.gather", "as operand "}},
       {"gather_of_a_missing_axis",
        [] {
          Model m;
@@ -142,7 +142,7 @@ Table indexing() {
          randomBits(m.x, {4});
        },
        kArgument,
-       {"lathe.random_bits", "must be"}},
+       {"lathe.random_bits", "the seed must be a scalar, got f32[batch, 4]"}},
       {"random_bits_by_two_seeds",
        [] {
          Model m;

@@ -32,7 +32,7 @@ Table mixedDTypes() {
          m.flags + m.flags;
        },
        kArgument,
-       {"lathe.add", "must be"}},
+       {"lathe.add", "as operand "}},
       {"pow_of_two_dtypes",
        [] {
          Model m;
@@ -60,7 +60,37 @@ Table mixedDTypes() {
          select(m.x, m.x, m.x);
        },
        kArgument,
-       {"lathe.select", "must be"}},
+       {"lathe.select: expected bool as operand 0, got f32[batch, 4]", "`x != 0` makes bools"}},
+      {"select_by_integers",
+       [] {
+         Model m;
+         select(m.ids, m.x, m.x);
+       },
+       kArgument,
+       {"lathe.select: expected bool as operand 0, got i64[batch, 4]", "`x != 0` makes bools"}},
+      {"not_of_integers",
+       [] {
+         Model m;
+         (void)!m.ids;
+       },
+       kArgument,
+       {"lathe.logical_not: expected bool as operand 0, got i64[batch, 4]", "`x != 0`"}},
+      {"flags_and_integers",
+       [] {
+         Model m;
+         m.flags & m.ids;
+       },
+       kArgument,
+       {"lathe.logical_and: [C1] element types differ: bool[batch, 4] and i64[batch, 4]",
+        "insert a cast"}},
+      {"integers_or_flags",
+       [] {
+         Model m;
+         m.ids | m.flags;
+       },
+       kArgument,
+       {"lathe.bitwise_or: [C1] element types differ: i64[batch, 4] and bool[batch, 4]",
+        "insert a cast"}},
       {"select_of_two_dtypes",
        [] {
          Model m;
@@ -81,56 +111,56 @@ Table mixedDTypes() {
          reduceSum(m.flags, {0});
        },
        kArgument,
-       {"lathe.reduce_sum", "must be"}},
+       {"lathe.reduce_sum", "as operand "}},
       {"mean_of_integers",
        [] {
          Model m;
          reduceMean(m.ids, {0});
        },
        kArgument,
-       {"lathe.reduce_mean", "must be"}},
+       {"lathe.reduce_mean", "as operand "}},
       {"any_of_floats",
        [] {
          Model m;
          reduceAny(m.x, {0});
        },
        kArgument,
-       {"lathe.reduce_any", "must be"}},
+       {"lathe.reduce_any", "as operand "}},
       {"all_of_integers",
        [] {
          Model m;
          reduceAll(m.ids, {0});
        },
        kArgument,
-       {"lathe.reduce_all", "must be"}},
+       {"lathe.reduce_all", "as operand "}},
       {"argmax_of_bools",
        [] {
          Model m;
          argmax(m.flags, 0);
        },
        kArgument,
-       {"lathe.argmax", "must be"}},
+       {"lathe.argmax", "as operand "}},
       {"cumsum_of_bools",
        [] {
          Model m;
          cumsum(m.flags, 0);
        },
        kArgument,
-       {"lathe.cumsum", "must be"}},
+       {"lathe.cumsum", "as operand "}},
       {"top_k_of_bools",
        [] {
          Model m;
          topK(m.flags, 1);
        },
        kArgument,
-       {"lathe.top_k", "must be"}},
+       {"lathe.top_k", "as operand "}},
       {"silu_of_integers",
        [] {
          Model m;
          nn::silu(m.ids);
        },
        kArgument,
-       {"must be"}},
+       {"as operand "}},
       {"gelu_of_integers",
        [] {
          Model m;
@@ -151,7 +181,7 @@ Table mixedDTypes() {
          nn::relu(m.flags);
        },
        kArgument,
-       {"must be"}},
+       {"as operand "}},
       {"softmax_of_integers",
        [] {
          Model m;

@@ -12,7 +12,7 @@ Table views() {
          transpose(m.x, {0, 1, 2});
        },
        kArgument,
-       {"lathe.transpose", "[C1]"}},
+       {"lathe.transpose", "axis 2 is outside rank 2 of f32[batch, 4]"}},
       {"transpose_that_is_meant_to_swap",
        [] {
          Model m;
@@ -68,14 +68,14 @@ Table views() {
          transpose(m.x, {0, 5});
        },
        kArgument,
-       {"lathe.transpose", "[C1]"}},
+       {"lathe.transpose", "axis 5 is outside rank 2 of f32[batch, 4]"}},
       {"transpose_of_a_negative_axis",
        [] {
          Model m;
          transpose(m.x, {0, -5});
        },
        kArgument,
-       {"lathe.transpose", "[C1]"}},
+       {"lathe.transpose", "axis -5 is outside rank 2 of f32[batch, 4]"}},
       {"transpose_of_nothing",
        [] {
          Model m;

@@ -12,175 +12,175 @@ Table unaryDTypes() {
          exp(m.ids);
        },
        kArgument,
-       {"lathe.exp", "must be"}},
+       {"lathe.exp", "as operand "}},
       {"exp_of_bools",
        [] {
          Model m;
          exp(m.flags);
        },
        kArgument,
-       {"lathe.exp", "must be"}},
+       {"lathe.exp", "as operand "}},
       {"sqrt_of_integers",
        [] {
          Model m;
          sqrt(m.ids);
        },
        kArgument,
-       {"lathe.sqrt", "must be"}},
+       {"lathe.sqrt", "as operand "}},
       {"rsqrt_of_integers",
        [] {
          Model m;
          rsqrt(m.ids);
        },
        kArgument,
-       {"lathe.rsqrt", "must be"}},
+       {"lathe.rsqrt", "as operand "}},
       {"log_of_integers",
        [] {
          Model m;
          log(m.ids);
        },
        kArgument,
-       {"lathe.log", "must be"}},
+       {"lathe.log", "as operand "}},
       {"reciprocal_of_integers",
        [] {
          Model m;
          reciprocal(m.ids);
        },
        kArgument,
-       {"lathe.reciprocal", "must be"}},
+       {"lathe.reciprocal", "as operand "}},
       {"sin_of_integers",
        [] {
          Model m;
          sin(m.ids);
        },
        kArgument,
-       {"lathe.sin", "must be"}},
+       {"lathe.sin", "as operand "}},
       {"cos_of_bools",
        [] {
          Model m;
          cos(m.flags);
        },
        kArgument,
-       {"lathe.cos", "must be"}},
+       {"lathe.cos", "as operand "}},
       {"tanh_of_integers",
        [] {
          Model m;
          tanh(m.ids);
        },
        kArgument,
-       {"lathe.tanh", "must be"}},
+       {"lathe.tanh", "as operand "}},
       {"erf_of_integers",
        [] {
          Model m;
          erf(m.ids);
        },
        kArgument,
-       {"lathe.erf", "must be"}},
+       {"lathe.erf", "as operand "}},
       {"sigmoid_of_integers",
        [] {
          Model m;
          sigmoid(m.ids);
        },
        kArgument,
-       {"lathe.sigmoid", "must be"}},
+       {"lathe.sigmoid", "as operand "}},
       {"floor_of_integers",
        [] {
          Model m;
          floor(m.ids);
        },
        kArgument,
-       {"lathe.floor", "must be"}},
+       {"lathe.floor", "as operand "}},
       {"ceil_of_bools",
        [] {
          Model m;
          ceil(m.flags);
        },
        kArgument,
-       {"lathe.ceil", "must be"}},
+       {"lathe.ceil", "as operand "}},
       {"round_of_integers",
        [] {
          Model m;
          round(m.ids);
        },
        kArgument,
-       {"lathe.round", "must be"}},
+       {"lathe.round", "as operand "}},
       {"is_nan_of_integers",
        [] {
          Model m;
          isNan(m.ids);
        },
        kArgument,
-       {"lathe.is_nan", "must be"}},
+       {"lathe.is_nan", "as operand "}},
       {"neg_of_bools",
        [] {
          Model m;
          neg(m.flags);
        },
        kArgument,
-       {"lathe.neg", "must be"}},
+       {"lathe.neg", "as operand "}},
       {"abs_of_bools",
        [] {
          Model m;
          abs(m.flags);
        },
        kArgument,
-       {"lathe.abs", "must be"}},
+       {"lathe.abs", "as operand "}},
       {"not_of_floats",
        [] {
          Model m;
          logicalNot(m.x);
        },
        kArgument,
-       {"lathe.logical_not", "must be"}},
+       {"lathe.logical_not", "as operand "}},
       {"and_of_integers",
        [] {
          Model m;
          logicalAnd(m.ids, m.ids);
        },
        kArgument,
-       {"lathe.logical_and", "must be"}},
+       {"lathe.logical_and", "as operand "}},
       {"or_of_floats",
        [] {
          Model m;
          logicalOr(m.x, m.x);
        },
        kArgument,
-       {"lathe.logical_or", "must be"}},
+       {"lathe.logical_or", "as operand "}},
       {"bitwise_and_of_floats",
        [] {
          Model m;
          bitwiseAnd(m.x, m.x);
        },
        kArgument,
-       {"lathe.bitwise_and", "must be"}},
+       {"lathe.bitwise_and", "as operand "}},
       {"bitwise_or_of_floats",
        [] {
          Model m;
          bitwiseOr(m.x, m.x);
        },
        kArgument,
-       {"lathe.bitwise_or", "must be"}},
+       {"lathe.bitwise_or", "as operand "}},
       {"bitwise_xor_of_floats",
        [] {
          Model m;
          bitwiseXor(m.x, m.x);
        },
        kArgument,
-       {"lathe.bitwise_xor", "must be"}},
+       {"lathe.bitwise_xor", "as operand "}},
       {"shift_of_floats",
        [] {
          Model m;
          shiftLeft(m.x, m.x);
        },
        kArgument,
-       {"lathe.shift_left", "must be"}},
+       {"lathe.shift_left", "as operand "}},
       {"shift_right_of_bools",
        [] {
          Model m;
          shiftRight(m.flags, m.flags);
        },
        kArgument,
-       {"lathe.shift_right", "must be"}},
+       {"lathe.shift_right", "as operand "}},
   };
 }
 
