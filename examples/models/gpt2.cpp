@@ -6,22 +6,13 @@
 using namespace lathe;
 
 int main(int argc, char** argv) {
-  nn::ModelStyle style;
-  style.attention = nn::SelfAttentionOptions::gpt();
+  nn::ModelStyle style = nn::ModelStyle::gpt();
   style.attention.linear.layout = WeightLayout::in_out;
-  nn::FeedForwardOptions mlp = nn::FeedForwardOptions::gpt();
-  mlp.linear.layout = WeightLayout::in_out;
-  style.mlp = mlp;
-  style.norm = nn::LayerNormOptions{};
-  style.block = {.attentionNorm = "ln_1", .attention = "attn", .mlpNorm = "ln_2", .mlp = "mlp"};
-  style.embeddingName = "transformer.wte";
-  style.positionsName = "transformer.wpe";
-  style.layersName = "transformer.h";
-  style.normName = "transformer.ln_f";
+  std::get<nn::FeedForwardOptions>(style.mlp).linear.layout = WeightLayout::in_out;
 
   Graph g("gpt2");
   Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 16);
-  nn::TransformerLM model(g, "",
+  nn::TransformerLM model(g, "transformer",
                           {.vocabSize = 50,
                            .dModel = 24,
                            .layers = 2,

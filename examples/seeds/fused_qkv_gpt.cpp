@@ -10,8 +10,15 @@ namespace {
 Graph buildModel() {
   Graph g("gpt");
   Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, 64), cache = g.dim("cache", 1, 64);
-  nn::Gpt model(g, "",
-                {.vocabSize = 96, .dModel = 48, .layers = 2, .heads = 4, .maxPositions = 64});
+  nn::TransformerLM model(g, "",
+                          {.vocabSize = 96,
+                           .dModel = 48,
+                           .layers = 2,
+                           .heads = 4,
+                           .maxPositions = 64,
+                           .positions = nn::TransformerLMOptions::Positions::Learnt,
+                           .tiedHead = true,
+                           .style = nn::ModelStyle::gpt()});
   model.declareCache(batch, cache);
 
   g.entry("forward");

@@ -18,6 +18,8 @@ Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, co
         .cache = {},
         .positions = positions};
     if (positions.defined()) context.cache = {cacheName("k", i), cacheName("v", i)};
+    // Without a line: ops of the layer have those of the family's file.
+    const Scope scope(x.recorder(), model.layerPath(i), std::source_location());
     x = model.layer(i, x, context);
   }
   return x;
@@ -28,6 +30,7 @@ Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, co
 void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
                     const FamilyOptions& options) {
   nn::expectPositive(options.maxBatch, "maxBatch");
+  nn::expectPositive(sizes.layers, "layers", std::source_location::current(), nn::kMostLayers);
   const int64_t longest = longestSequence(sizes);
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   const Dim seq = g.dim("seq", 1, sequenceLimit(options.maxSeq, longest, "maxSeq"));

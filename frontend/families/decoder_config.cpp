@@ -133,9 +133,9 @@ std::vector<int64_t> readWindows(ConfigReader& config, int64_t layers, int64_t w
 int64_t sequenceLimit(int64_t value, int64_t limit, const char* name) {
   if (value == 0) return limit;
   if (value >= 1 && value <= limit) return value;
-  throw Error(ErrorCode::InvalidArgument, std::string("expected ") + name +
-                                              " from 1 to the model's " + std::to_string(limit) +
-                                              " positions, got " + std::to_string(value));
+  throw Error(ErrorCode::InvalidArgument,
+              std::string("expected ") + name + " from 1 to the model's " + std::to_string(limit) +
+                  " positions, got " + std::to_string(value) + "; 0 takes all of them");
 }
 
 int64_t reachedPositions(int64_t maxPositions, const FamilyOptions& options) {

@@ -27,8 +27,11 @@ class Gpt2 : public CausalLm {
   }
   std::vector<nn::RopeAngles> angles(const Tensor& /*where*/) const override { return {}; }
 
+  std::string layerPath(int64_t index) const override {
+    return root_ + "h." + std::to_string(index);
+  }
   Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const override {
-    const std::string path = root_ + "h." + std::to_string(index);
+    const std::string path = layerPath(index);
     nn::SelfAttentionOptions o = nn::SelfAttentionOptions::gpt();
     o.dModel = c_.hiddenSize;
     o.heads = c_.heads;

@@ -21,8 +21,11 @@ class GptNeox : public DecoderLm {
     return table("gpt_neox.embed_in", config_.vocabSize)(ids);
   }
 
+  std::string layerPath(int64_t index) const override {
+    return "gpt_neox.layers." + std::to_string(index);
+  }
   Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const override {
-    const std::string path = "gpt_neox.layers." + std::to_string(index);
+    const std::string path = layerPath(index);
     nn::SelfAttentionOptions o = attentionOptions();
     o.projections = nn::SelfAttentionOptions::Projections::FusedByHead;
     o.names.qkv = "query_key_value";

@@ -1,75 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/families/llama.h"
 
-#include <algorithm>
-
 #include "frontend/families/builders.h"
-#include "lathe/frontend/families/decoder_config.h"
-#include "lathe/frontend/nn/transformer.h"
+#include "lathe/frontend/families/causal_lm.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {
 
-int64_t bounded(int64_t value, int64_t limit, const char* name, std::source_location at) {
-  if (value == 0) return limit;
-  if (value >= 1 && value <= limit) return value;
-  throw Error(ErrorCode::InvalidArgument,
-              std::string("buildLlama: expected ") + name + " from 1 to the model's " +
-                  std::to_string(limit) + " positions, got " + std::to_string(value),
-              at);
-}
+class Llama : public DecoderLm {
+ public:
+  Llama(Graph& graph, const DecoderConfig& sizes, const LlamaConfig& config,
+        const FamilyOptions& options)
+      : DecoderLm(graph, sizes, options), config_(config) {}
 
-nn::ModelStyle styleOf(const LlamaConfig& config) {
-  nn::ModelStyle style = nn::ModelStyle::llama();
-  nn::SwiGLUOptions mlp = nn::SwiGLUOptions::llama();
-  mlp.activation = config.activation;
-  style.mlp = mlp;
-  return style;
-}
+  Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const override {
+    const std::string path = layerPath(index);
+    nn::SelfAttentionOptions attending = attentionOptions();
+    attending.qkvBias = attending.outputBias = config_.attentionBias;
+    nn::SwiGLUOptions gated = mlpOptions();
+    gated.bias = config_.mlpBias;
+    const nn::SwiGLU mlp(graph_, path + ".mlp", config_.hiddenSize, config_.intermediateSize,
+                         gated);
+    Tensor y =
+        x + attention(path + ".self_attn", attending)(norm(path + ".input_layernorm")(x), context);
+    return y + mlp(norm(path + ".post_attention_layernorm")(y));
+  }
 
-// Ops have the lines of this function: a folder has no source of its own.
-Graph record(const LlamaConfig& config, const FamilyOptions& options, int64_t maxSeq,
-             int64_t capacity) {
-  Graph g("llama");
-  const Dim batch = g.dim("batch", 1, options.maxBatch);
-  const Dim seq = g.dim("seq", 1, maxSeq);
-  const Dim cache = g.dim("cache", 1, capacity);
-  const nn::TransformerLM model(g, "",
-                                {.vocabSize = config.vocabSize,
-                                 .dModel = config.hiddenSize,
-                                 .dHidden = config.intermediateSize,
-                                 .layers = config.layers,
-                                 .heads = config.heads,
-                                 .kvHeads = config.kvHeads,
-                                 .headDim = config.headDim,
-                                 // The table of angles needs no rows that no call can reach.
-                                 .maxPositions = std::max(maxSeq, capacity),
-                                 .ropeTheta = config.ropeTheta,
-                                 .ropeScaling = config.ropeScaling,
-                                 .normEps = config.rmsNormEps,
-                                 .tiedHead = config.tieWordEmbeddings,
-                                 .qkvBias = config.attentionBias,
-                                 .outputBias = config.attentionBias,
-                                 .mlpBias = config.mlpBias,
-                                 .dtype = options.dtype,
-                                 .weightDType = options.weightDType,
-                                 .style = styleOf(config)});
-  model.declareCache(batch, cache);
+ private:
+  const LlamaConfig config_;
+};
 
-  g.entry("forward");
-  g.output("logits", model.forward(g.input("input_ids", DType::I64, {batch, seq})));
-
-  auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
-    g.entry(name);
-    Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
-    Tensor positions = g.input("positions", DType::I64, {batch});
-    g.output("logits", all ? model.stepAll(ids, positions) : model.step(ids, positions));
-  };
-  cached("prefill", seq, false);
-  cached("decode", 1, false);
-  if (options.verify) cached("verify", seq, true);
-  return g;
+DecoderConfig sizesOf(const LlamaConfig& config, const FamilyOptions& options) {
+  DecoderConfig sizes{.vocabSize = config.vocabSize,
+                      .hiddenSize = config.hiddenSize,
+                      .intermediateSize = config.intermediateSize,
+                      .layers = config.layers,
+                      .heads = config.heads,
+                      .kvHeads = config.kvHeads ? config.kvHeads : config.heads,
+                      .headDim = config.headDim,
+                      .maxPositions = config.maxPositions,
+                      .normEps = config.rmsNormEps,
+                      .tiedHead = config.tieWordEmbeddings,
+                      .activation = config.activation};
+  if (sizes.headDim == 0 && sizes.heads > 0) sizes.headDim = sizes.hiddenSize / sizes.heads;
+  sizes.rope.headDim = sizes.headDim;
+  sizes.rope.theta = config.ropeTheta;
+  sizes.rope.scaling = config.ropeScaling;
+  // The table of angles needs no rows that no call can reach.
+  sizes.rope.maxPositions = reachedPositions(longestSequence(sizes), options);
+  return sizes;
 }
 
 LlamaConfig readLlama(ConfigReader& config, const FamilyOptions& options) {
@@ -118,15 +98,11 @@ Graph builders::llama(ConfigReader& config, const FamilyOptions& options) {
 
 Graph buildLlama(const LlamaConfig& config, const FamilyOptions& options, std::source_location at) {
   nn::expectPositive(config.maxPositions, "buildLlama, maxPositions", at);
-  nn::expectPositive(options.maxBatch, "buildLlama, maxBatch", at);
-  DecoderConfig sizes;
-  sizes.maxPositions = config.maxPositions;
-  sizes.rope.scaling = config.ropeScaling;
-  const int64_t longest = longestSequence(sizes);
-  const int64_t maxSeq = bounded(options.maxSeq, longest, "maxSeq", at);
-  const int64_t capacity = bounded(options.cacheCapacity, longest, "cacheCapacity", at);
   try {
-    return record(config, options, maxSeq, capacity);
+    const DecoderConfig sizes = sizesOf(config, options);
+    Graph graph("llama");
+    recordCausalLm(graph, Llama(graph, sizes, config, options), sizes, options);
+    return graph;
   } catch (const Error& e) {
     // A mistake in the config is the caller's.
     throw Error(e.code(), builders::messageOf(e), at);

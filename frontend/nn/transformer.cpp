@@ -91,6 +91,19 @@ TransformerLMOptions completed(TransformerLMOptions options, std::source_locatio
 
 }  // namespace
 
+ModelStyle ModelStyle::gpt() {
+  ModelStyle style;
+  style.attention = SelfAttentionOptions::gpt();
+  style.mlp = FeedForwardOptions::gpt();
+  style.norm = LayerNormOptions{};
+  style.block = {.attentionNorm = "ln_1", .attention = "attn", .mlpNorm = "ln_2", .mlp = "mlp"};
+  style.embeddingName = "wte";
+  style.positionsName = "wpe";
+  style.layersName = "h";
+  style.normName = "ln_f";
+  return style;
+}
+
 TransformerBlock::TransformerBlock(Graph& graph, std::string path, BlockOptions options,
                                    std::source_location at)
     : Module(graph, path, at),

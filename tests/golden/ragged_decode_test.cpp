@@ -36,8 +36,7 @@ Model checkpoint(const std::string& folder) {
       }};
 }
 
-template <class Module, class Options>
-Model random(Options options) {
+Model random(nn::TransformerLMOptions options) {
   options.vocabSize = 31;
   options.dModel = 24;
   options.dHidden = 40;
@@ -46,7 +45,7 @@ Model random(Options options) {
   options.maxPositions = 32;
   Graph g;
   const Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, 32);
-  const Module model(g, "", options);
+  const nn::TransformerLM model(g, "", options);
   g.output("logits", model.forward(g.input("input_ids", DType::I64, {batch, seq})));
   model.declareCache(batch, g.dim("cache", 1, 32));
   for (const auto& [entry, tokens] : {std::pair<const char*, Dim>{"prefill", seq}, {"decode", 1}}) {
@@ -65,11 +64,11 @@ Model random(Options options) {
 
 using Positions = nn::TransformerLMOptions::Positions;
 Model modelNamed(const std::string& name) {
-  if (name == "rotary")
-    return random<nn::TransformerLM>(nn::TransformerLMOptions{.style = nn::ModelStyle::llama()});
-  if (name == "learnt")
-    return random<nn::TransformerLM>(nn::TransformerLMOptions{.positions = Positions::Learnt});
-  if (name == "gpt") return random<nn::Gpt>(nn::GptOptions{});
+  if (name == "rotary") return random({.style = nn::ModelStyle::llama()});
+  if (name == "learnt") return random({.positions = Positions::Learnt});
+  if (name == "gpt")
+    return random(
+        {.positions = Positions::Learnt, .tiedHead = true, .style = nn::ModelStyle::gpt()});
   return checkpoint(name);
 }
 

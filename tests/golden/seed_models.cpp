@@ -65,8 +65,7 @@ nn::TransformerLMOptions withPositions(nn::TransformerLMOptions options,
 }
 
 // Two entry points that share a cache: a prompt fills it and one token extends it.
-template <class Model>
-Graph cached(const Model& model, Graph& g) {
+Graph cached(const nn::TransformerLM& model, Graph& g) {
   const Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, kPositions);
   model.declareCache(batch, g.dim("cache", 1, kPositions));
   for (const auto& [entry, tokens] : {std::pair{"prefill", seq}, {"decode", Dim(1)}}) {
@@ -100,25 +99,28 @@ Graph cachedLlama(DType dtype) {
   return cached(nn::TransformerLM(g, "", options), g);
 }
 
-nn::GptOptions gptOptions(DType dtype) {
+nn::TransformerLMOptions gptOptions(DType dtype) {
   return {.vocabSize = kVocabulary,
           .dModel = 24,
+          .dHidden = 50,
           .layers = 2,
           .heads = 3,
-          .dHidden = 50,
           .maxPositions = kPositions,
-          .dtype = dtype};
+          .positions = nn::TransformerLMOptions::Positions::Learnt,
+          .tiedHead = true,
+          .dtype = dtype,
+          .style = nn::ModelStyle::gpt()};
 }
 Graph gpt(DType dtype) {
   Graph g("gpt");
   const Dim batch = g.dim("batch", 1, 4), seq = g.dim("seq", 1, kPositions);
-  g.output("out",
-           nn::Gpt(g, "", gptOptions(dtype)).forward(g.input("ids", DType::I64, {batch, seq})));
+  g.output("out", nn::TransformerLM(g, "", gptOptions(dtype))
+                      .forward(g.input("ids", DType::I64, {batch, seq})));
   return g;
 }
 Graph cachedGpt(DType dtype) {
   Graph g("gpt");
-  return cached(nn::Gpt(g, "", gptOptions(dtype)), g);
+  return cached(nn::TransformerLM(g, "", gptOptions(dtype)), g);
 }
 
 nn::PostNormOptions postNorm() {

@@ -162,23 +162,20 @@ const std::map<std::string, Record>& records() {
       {"lm_modern",
        modelOf(seeds::modern::style(), 24, 3, 24, Positions::Learnt, false, "token_ids")},
       {"mha_gpt", selfAttentionOf(SelfAttentionOptions::gpt(), 40, 2)},
-      {"block_gpt",
-       [](const Case& c) {
-         GptBlockOptions o{.dHidden = 50};
-         o.attention.dModel = 24;
-         o.attention.heads = 3;
-         return GptBlock(c.g, "", o)(c.x());
-       }},
+      {"block_gpt", blockOf(ModelStyle::gpt(), 24, 3, 50, {})},
       {"lm_gpt",
        [](const Case& c) {
-         const Gpt model(c.g, "",
-                         {.vocabSize = 61,
-                          .dModel = 24,
-                          .layers = 2,
-                          .heads = 3,
-                          .dHidden = 50,
-                          .maxPositions = 16,
-                          .dtype = c.dtype});
+         const TransformerLM model(c.g, "",
+                                   {.vocabSize = 61,
+                                    .dModel = 24,
+                                    .dHidden = 50,
+                                    .layers = 2,
+                                    .heads = 3,
+                                    .maxPositions = 16,
+                                    .positions = Positions::Learnt,
+                                    .tiedHead = true,
+                                    .dtype = c.dtype,
+                                    .style = ModelStyle::gpt()});
          return model.forward(c.in("token_ids"));
        }},
   };

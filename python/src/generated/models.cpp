@@ -9,7 +9,6 @@
 #include "lathe/frontend/nn/dit.h"
 #include "lathe/frontend/nn/dit_parts.h"
 #include "lathe/frontend/nn/encoder_decoder.h"
-#include "lathe/frontend/nn/gpt.h"
 #include "lathe/frontend/nn/transformer.h"
 #include "python/src/caller.h"
 #include "python/src/dtypes.h"
@@ -130,7 +129,11 @@ void bindModels(nb::module_& m) {
       .def_rw("norm_name", &nn::ModelStyle::normName)
       .def_rw("head_name", &nn::ModelStyle::headName)
       .def_rw("probabilities", &nn::ModelStyle::probabilities, "results are softmax(logits)")
-      .def_static("llama", &nn::ModelStyle::llama, "");
+      .def_static("llama", &nn::ModelStyle::llama, "")
+      .def_static("gpt", &nn::ModelStyle::gpt,
+                  "LayerNorm before each part, one weight for q, k and v, GELU; with learnt "
+                  "positions and a tied head it is GPT-2. Radford et al., \"Language Models are "
+                  "Unsupervised Multitask Learners\", 2019.");
   nb::class_<nn::TransformerLMOptions>(m, "TransformerLMOptions", "")
       .def(
           "__init__",
@@ -145,11 +148,16 @@ void bindModels(nb::module_& m) {
                   "tied_head: bool = False, qkv_bias: bool = False, output_bias: bool = False, "
                   "mlp_bias: bool = False, dtype: DTypeLike = 'f32', weight_dtype: DTypeLike | "
                   "None = None, use_fused: bool = False, style: ModelStyle = ...) -> None"))
-      .def_rw("vocab_size", &nn::TransformerLMOptions::vocabSize)
-      .def_rw("d_model", &nn::TransformerLMOptions::dModel)
-      .def_rw("d_hidden", &nn::TransformerLMOptions::dHidden)
-      .def_rw("layers", &nn::TransformerLMOptions::layers)
-      .def_rw("heads", &nn::TransformerLMOptions::heads)
+      .def_rw("vocab_size", &nn::TransformerLMOptions::vocabSize,
+              "dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.")
+      .def_rw("d_model", &nn::TransformerLMOptions::dModel,
+              "dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.")
+      .def_rw("d_hidden", &nn::TransformerLMOptions::dHidden,
+              "dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.")
+      .def_rw("layers", &nn::TransformerLMOptions::layers,
+              "dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.")
+      .def_rw("heads", &nn::TransformerLMOptions::heads,
+              "dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.")
       .def_rw("kv_heads", &nn::TransformerLMOptions::kvHeads, "0: heads")
       .def_rw("head_dim", &nn::TransformerLMOptions::headDim, "0: dModel / heads")
       .def_rw("max_positions", &nn::TransformerLMOptions::maxPositions)
@@ -243,137 +251,6 @@ void bindModels(nb::module_& m) {
       .def_prop_ro(
           "options", [](const nn::TransformerLM& o) { return o.options(); },
           nb::sig("def options(self) -> TransformerLMOptions"));
-  nb::class_<nn::GptBlockNames>(m, "GptBlockNames", "Names of the modules below a GptBlock.")
-      .def(
-          "__init__",
-          [](nn::GptBlockNames* self, const nb::kwargs& options) {
-            new (self) nn::GptBlockNames(optionsFrom<nn::GptBlockNames>(options));
-          },
-          nb::arg("options"),
-          nb::sig("def __init__(self, *, attention_norm: str = 'ln_1', attention: str = 'attn', "
-                  "mlp_norm: str = 'ln_2', mlp: str = 'mlp') -> None"))
-      .def_rw("attention_norm", &nn::GptBlockNames::attentionNorm)
-      .def_rw("attention", &nn::GptBlockNames::attention)
-      .def_rw("mlp_norm", &nn::GptBlockNames::mlpNorm)
-      .def_rw("mlp", &nn::GptBlockNames::mlp);
-  nb::class_<nn::GptBlockOptions>(m, "GptBlockOptions", "")
-      .def(
-          "__init__",
-          [](nn::GptBlockOptions* self, const nb::kwargs& options) {
-            new (self) nn::GptBlockOptions(optionsFrom<nn::GptBlockOptions>(options));
-          },
-          nb::arg("options"),
-          nb::sig("def __init__(self, *, attention: SelfAttentionOptions = ..., d_hidden: int = 0, "
-                  "mlp: FeedForwardOptions = ..., norm: LayerNormOptions = ..., names: "
-                  "GptBlockNames = ...) -> None"))
-      .def_rw("attention", &nn::GptBlockOptions::attention)
-      .def_rw("d_hidden", &nn::GptBlockOptions::dHidden, "inner size of the MLP; 0: 4 dModel")
-      .def_rw("mlp", &nn::GptBlockOptions::mlp)
-      .def_rw("norm", &nn::GptBlockOptions::norm)
-      .def_rw("names", &nn::GptBlockOptions::names);
-  nb::class_<nn::GptBlock, nn::Module>(
-      m, "GptBlock",
-      "x + attention(norm(x)), then x + mlp(norm(x)): [batch, seq, dModel] in and out.")
-      .def(
-          "__init__",
-          [](nn::GptBlock* self, Graph& graph, const std::string& path, const nb::kwargs& options) {
-            new (self) nn::GptBlock(graph, path, optionsFrom<nn::GptBlockOptions>(options), here());
-          },
-          nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, *, attention: SelfAttentionOptions = "
-              "..., d_hidden: int = 0, mlp: FeedForwardOptions = ..., norm: LayerNormOptions = "
-              "..., names: GptBlockNames = ..., options: GptBlockOptions | None = None) -> None"))
-      .def(
-          "__call__",
-          [](const nn::GptBlock& o, const Tensor& x,
-             const std::optional<nn::LayerContext>& context) {
-            return o(x, context.value_or(nn::LayerContext()), here());
-          },
-          nb::arg("x"), nb::arg("context") = nb::none(),
-          nb::sig("def __call__(self, x: Tensor, context: LayerContext | None = None) -> Tensor"));
-  nb::class_<nn::GptNames>(m, "GptNames", "Names of the modules below a Gpt.")
-      .def(
-          "__init__",
-          [](nn::GptNames* self, const nb::kwargs& options) {
-            new (self) nn::GptNames(optionsFrom<nn::GptNames>(options));
-          },
-          nb::arg("options"),
-          nb::sig("def __init__(self, *, tokens: str = 'wte', positions: str = 'wpe', layers: str "
-                  "= 'h', norm: str = 'ln_f', head: str = 'lm_head') -> None"))
-      .def_rw("tokens", &nn::GptNames::tokens)
-      .def_rw("positions", &nn::GptNames::positions)
-      .def_rw("layers", &nn::GptNames::layers)
-      .def_rw("norm", &nn::GptNames::norm)
-      .def_rw("head", &nn::GptNames::head);
-  nb::class_<nn::GptOptions>(m, "GptOptions", "")
-      .def(
-          "__init__",
-          [](nn::GptOptions* self, const nb::kwargs& options) {
-            new (self) nn::GptOptions(optionsFrom<nn::GptOptions>(options));
-          },
-          nb::arg("options"),
-          nb::sig("def __init__(self, *, vocab_size: int = 0, d_model: int = 0, layers: int = 0, "
-                  "heads: int = 0, d_hidden: int = 0, max_positions: int = 1024, tied_head: bool = "
-                  "True, dtype: DTypeLike = 'f32', weight_dtype: DTypeLike | None = None, block: "
-                  "GptBlockOptions = ..., names: GptNames = ...) -> None"))
-      .def_rw("vocab_size", &nn::GptOptions::vocabSize)
-      .def_rw("d_model", &nn::GptOptions::dModel)
-      .def_rw("layers", &nn::GptOptions::layers)
-      .def_rw("heads", &nn::GptOptions::heads)
-      .def_rw("d_hidden", &nn::GptOptions::dHidden, "inner size of the MLPs; 0: 4 dModel")
-      .def_rw("max_positions", &nn::GptOptions::maxPositions)
-      .def_rw("tied_head", &nn::GptOptions::tiedHead, "the head is the token embedding, transposed")
-      .def_prop_rw(
-          "dtype", [](const nn::GptOptions& o) { return std::string(nameOf(o.dtype)); },
-          [](nn::GptOptions& o, nb::handle value) { o.dtype = dtypeFrom(value); },
-          "of activations and caches")
-      .def_prop_rw(
-          "weight_dtype",
-          [](const nn::GptOptions& o) -> nb::object {
-            return o.weightDType ? nb::cast(std::string(nameOf(*o.weightDType))) : nb::none();
-          },
-          [](nn::GptOptions& o, nb::handle value) { o.weightDType = optionalDType(value); },
-          nb::for_setter(nb::arg("value").none()),
-          "what the checkpoint holds; `dtype` unless given")
-      .def_rw("block", &nn::GptOptions::block,
-              "How the blocks spell and name things; sizes and weight dtypes are those above.")
-      .def_rw("names", &nn::GptOptions::names);
-  nb::class_<nn::Gpt, nn::Module>(m, "Gpt", "Token ids to f32 logits of the next token.")
-      .def(
-          "__init__",
-          [](nn::Gpt* self, Graph& graph, const std::string& path, const nb::kwargs& options) {
-            new (self) nn::Gpt(graph, path, optionsFrom<nn::GptOptions>(options), here());
-          },
-          nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig("def __init__(self, graph: Graph, path: str, *, vocab_size: int = 0, d_model: "
-                  "int = 0, layers: int = 0, heads: int = 0, d_hidden: int = 0, max_positions: int "
-                  "= 1024, tied_head: bool = True, dtype: DTypeLike = 'f32', weight_dtype: "
-                  "DTypeLike | None = None, block: GptBlockOptions = ..., names: GptNames = ..., "
-                  "options: GptOptions | None = None) -> None"))
-      .def(
-          "forward", [](const nn::Gpt& o, const Tensor& ids) { return o.forward(ids, here()); },
-          nb::arg("ids"), nb::sig("def forward(self, ids: Tensor) -> Tensor"),
-          "ids: integers [batch, seq] -> [batch, seq, vocabSize].")
-      .def(
-          "declare_cache",
-          [](const nn::Gpt& o, nb::handle batch, nb::handle capacity) {
-            return o.declareCache(dimFrom(batch), dimFrom(capacity), here());
-          },
-          nb::arg("batch"), nb::arg("capacity"),
-          nb::sig("def declare_cache(self, batch: DimLike, capacity: DimLike) -> None"),
-          "Declares the states `k_cache.<layer>` and `v_cache.<layer>`, [batch, heads, capacity, "
-          "dModel / heads], which `step` needs. Once per graph.")
-      .def(
-          "step",
-          [](const nn::Gpt& o, const Tensor& ids, const Tensor& positions) {
-            return o.step(ids, positions, here());
-          },
-          nb::arg("ids"), nb::arg("positions"),
-          nb::sig("def step(self, ids: Tensor, positions: Tensor) -> Tensor"),
-          "ids: integers [batch, seq], tokens that follow what the cache holds; positions: "
-          "integers [batch], where the first of them goes. Returns the last token's logits [batch, "
-          "vocabSize].");
   m.def(
       "padding_mask",
       [](const Tensor& ids, int64_t padding) { return nn::paddingMask(ids, padding, here()); },

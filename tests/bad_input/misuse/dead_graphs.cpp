@@ -141,7 +141,8 @@ Table deadModules() {
        [] {
          auto lm = [] {
            Graph g;
-           return nn::Gpt(g, "", {.vocabSize = 8, .dModel = 4, .layers = 1, .heads = 1});
+           return nn::TransformerLM(
+               g, "", {.vocabSize = 8, .dModel = 4, .dHidden = 8, .layers = 1, .heads = 1});
          }();
          lm.declareCache(1, 8);
        },

@@ -18,13 +18,6 @@ void lm(const std::function<void(Lm&)>& set) {
   set(options);
   nn::TransformerLM(m.g, "", options).forward(m.ids);
 }
-using Gpt = nn::GptOptions;
-void gpt(const std::function<void(Gpt&)>& set) {
-  Model m;
-  Gpt options{.vocabSize = 8, .dModel = 4, .layers = 1, .heads = 2};
-  set(options);
-  nn::Gpt(m.g, "", options).forward(m.ids);
-}
 using Pair = nn::EncoderDecoderOptions;
 void pair(const std::function<void(Pair&)>& set) {
   Model m;
@@ -136,27 +129,15 @@ Table models() {
        },
        kArgument,
        {"negative dim -8"}},
-      {"gpt_of_no_layers",
-       [] { gpt([](Gpt& o) { o.layers = -1; }); },
+      {"lm_of_a_plain_mlp_of_negative_size",
+       [] {
+         lm([](Lm& o) {
+           o.style = nn::ModelStyle::gpt();
+           o.dHidden = -1;
+         });
+       },
        kArgument,
-       {"Gpt, layers", "got -1"}},
-      {"gpt_of_a_billion_layers",
-       [] { gpt([](Gpt& o) { o.layers = kBillion; }); },
-       kArgument,
-       {"Gpt, layers", "at most 10000"}},
-      {"gpt_of_no_heads", [] { gpt([](Gpt& o) { o.heads = 0; }); }, kArgument, {"heads", "got 0"}},
-      {"gpt_of_negative_hidden_size",
-       [] { gpt([](Gpt& o) { o.dHidden = -1; }); },
-       kArgument,
-       {"got -1"}},
-      {"gpt_of_the_largest_width",
-       [] { gpt([](Gpt& o) { o.dModel = kMost; }); },
-       kArgument,
-       {"Gpt, dModel", "at most 2147483647"}},
-      {"gpt_of_bools",
-       [] { gpt([](Gpt& o) { o.dtype = DType::Bool; }); },
-       kArgument,
-       {"Gpt: expected a float dtype, got bool"}},
+       {"TransformerLM, dHidden", "got -1"}},
       {"encoder_decoder_of_no_layers",
        [] { pair([](Pair& o) { o.layers = 0; }); },
        kArgument,

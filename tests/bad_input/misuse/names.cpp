@@ -220,12 +220,14 @@ Table takenNames() {
       {"cache_declared_for_two_sizes",
        [] {
          Graph g;
-         nn::Gpt gpt(g, "", {.vocabSize = 8, .dModel = 4, .layers = 1, .heads = 1});
-         gpt.declareCache(1, 8);
-         gpt.declareCache(1, 9);
+         nn::TransformerLM lm(g, "",
+                              {.vocabSize = 8, .dModel = 4, .dHidden = 8, .layers = 1, .heads = 1});
+         lm.declareCache(1, 8);
+         lm.declareCache(1, 9);
        },
        kArgument,
-       {"state 'k_cache.0' was declared as"}},
+       {"state 'k_cache.0' was declared as f32[1, 1, 8, 4], now f32[1, 1, 9, 4]",
+        "give both the same type"}},
   };
 }
 

@@ -43,7 +43,7 @@ Table unknownNames() {
          m.g.writeState("s", exp(m.x));
        },
        kArgument,
-       {"'s' is declared twice"}},
+       {"state 's' is written twice"}},
       {"undeclared_symbol",
        [] {
          Model m;
@@ -80,8 +80,9 @@ Table unknownNames() {
       {"cache_that_was_not_declared",
        [] {
          Model m;
-         nn::Gpt gpt(m.g, "", {.vocabSize = 8, .dModel = 4, .layers = 1, .heads = 1});
-         gpt.step(m.ids, m.g.input("at", DType::I64, {m.batch}));
+         nn::TransformerLM lm(m.g, "",
+                              {.vocabSize = 8, .dModel = 4, .dHidden = 8, .layers = 1, .heads = 1});
+         lm.step(m.ids, m.g.input("at", DType::I64, {m.batch}));
        },
        kArgument,
        {"state 'k_cache.0' is not declared"}},

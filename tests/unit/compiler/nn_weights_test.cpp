@@ -54,14 +54,16 @@ TEST(NnWeights, OfAGptHaveTheCheckpointsDType) {
   for (bool tied : {false, true}) {
     Graph g;
     Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 128);
-    const nn::GptOptions o{.vocabSize = 100,
-                           .dModel = 64,
-                           .layers = 2,
-                           .heads = 4,
-                           .maxPositions = 128,
-                           .tiedHead = tied,
-                           .weightDType = DType::F16};
-    g.output("y", nn::Gpt(g, "", o).forward(g.input("ids", DType::I64, {batch, seq})));
+    const nn::TransformerLMOptions o{.vocabSize = 100,
+                                     .dModel = 64,
+                                     .layers = 2,
+                                     .heads = 4,
+                                     .maxPositions = 128,
+                                     .positions = nn::TransformerLMOptions::Positions::Learnt,
+                                     .tiedHead = tied,
+                                     .weightDType = DType::F16,
+                                     .style = nn::ModelStyle::gpt()};
+    g.output("y", nn::TransformerLM(g, "", o).forward(g.input("ids", DType::I64, {batch, seq})));
     expectWeights(g.text(), "gpt");
   }
 }

@@ -27,6 +27,10 @@ class CausalLm {
   /// Which of them a layer takes.
   virtual size_t anglesOf(int64_t /*layer*/) const { return 0; }
   virtual Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const = 0;
+  /// The path of a layer's modules: what it records between them has it too.
+  virtual std::string layerPath(int64_t index) const {
+    return "model.layers." + std::to_string(index);
+  }
   /// x [..., hidden] -> f32 [..., vocabulary], the last norm included.
   virtual Tensor logits(const Tensor& x) const = 0;
 };
@@ -55,7 +59,6 @@ class DecoderLm : public CausalLm {
   Tensor logits(const Tensor& x) const override;
 
  protected:
-  static std::string layerPath(int64_t index) { return "model.layers." + std::to_string(index); }
   /// Options with the config's sizes, rotation and dtypes: a family adds what is its own.
   nn::SelfAttentionOptions attentionOptions() const;
   nn::SwiGLUOptions mlpOptions() const;

@@ -8,7 +8,6 @@
 #include "lathe/frontend/nn/embedding.h"
 #include "lathe/frontend/nn/encoder_decoder.h"
 #include "lathe/frontend/nn/feed_forward.h"
-#include "lathe/frontend/nn/gpt.h"
 #include "lathe/frontend/nn/linear.h"
 #include "lathe/frontend/nn/mixture.h"
 #include "lathe/frontend/nn/mlp.h"

@@ -62,6 +62,9 @@ struct ModelStyle {
   bool probabilities = false;  ///< results are softmax(logits)
 
   static ModelStyle llama() { return {}; }
+  /// LayerNorm before each part, one weight for q, k and v, GELU; with learnt positions and a tied
+  /// head it is GPT-2. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019.
+  static ModelStyle gpt();
 };
 
 struct TransformerLMOptions {
@@ -70,6 +73,7 @@ struct TransformerLMOptions {
     Learnt,  ///< a table [maxPositions, dModel] is added to the token embeddings
     None,    ///< only the causal mask tells tokens apart
   };
+  /// dHidden: inner size of the MLPs; 0: 4 dModel for a FeedForward.
   int64_t vocabSize = 0, dModel = 0, dHidden = 0, layers = 0, heads = 0;
   int64_t kvHeads = 0;  ///< 0: heads
   int64_t headDim = 0;  ///< 0: dModel / heads
