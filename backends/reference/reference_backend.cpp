@@ -29,12 +29,7 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string whyNot(Operation*) const override { return ""; }
-  std::string whyNotWith(const BackendOptions& options) const override {
-    BackendOptions others = options;
-    others.float64 = false;
-    others.weights = {};
-    return Backend::whyNotWith(others);
-  }
+  BackendFeatures features() const override { return {.float64 = true, .weights = true}; }
   std::vector<Step> layOut(const BackendOptions& options) const override {
     return quantizationSteps(options);
   }

@@ -61,12 +61,7 @@ class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
 
-  std::string whyNotWith(const BackendOptions& options) const override {
-    BackendOptions others = options;
-    others.weights = {};
-    others.ranks = 1;
-    return Backend::whyNotWith(others);
-  }
+  BackendFeatures features() const override { return {.weights = true, .ranks = true}; }
 
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {

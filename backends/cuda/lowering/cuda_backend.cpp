@@ -29,12 +29,7 @@ class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
 
-  std::string whyNotWith(const BackendOptions& options) const override {
-    BackendOptions others = options;
-    others.target.clear();
-    others.weights = {};
-    return Backend::whyNotWith(others);
-  }
+  BackendFeatures features() const override { return {.target = true, .weights = true}; }
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       if (!isSixteenOrThirtyTwoBits(linear.getX())) return "linear kernels take f32, bf16 and f16";

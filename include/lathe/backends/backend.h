@@ -36,13 +36,21 @@ struct BackendOptions {
       onCode = {};
 };
 
+/// Options that only some backends have.
+struct BackendFeatures {
+  bool float64 = false;  ///< BackendOptions::float64
+  bool target = false;   ///< BackendOptions::target
+  bool weights = false;  ///< other BackendOptions::weights than the stored ones
+  bool ranks = false;    ///< BackendOptions::ranks above 1
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// Why it cannot compile with these options, or an empty string. Without an override it has
-  /// neither `float64` nor a `target`, takes weights as they are stored, and runs on one rank.
-  virtual std::string whyNotWith(const BackendOptions& options) const;
+  virtual BackendFeatures features() const { return {}; }
+  /// Why it cannot compile with these options, or an empty string.
+  std::string whyNotWith(const BackendOptions& options) const;
   /// Why this op cannot run here, or an empty string. A "no" for a fused op expands it through its
   /// decomposition; for an elementary op it is an error of compilation.
   virtual std::string whyNot(mlir::Operation* op) const = 0;

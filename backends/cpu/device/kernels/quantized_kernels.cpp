@@ -24,8 +24,7 @@ class QuantizedLinearKernel final : public Kernel {
     const Shape& x = s.shapes[0];  // the weight's buffer is padded: its shape says nothing
     spec_.weights.n = s.shapes.back().back();
     spec_.weights.k = x.back();
-    args_.m = 1;
-    for (size_t i = 0; i + 1 < x.size(); ++i) args_.m *= x[i];
+    args_.m = elementCount(std::span(x).first(x.size() - 1));
     scratchBytes_ = prepareQuantizedLinear(spec_, pool_.threads());
     return scratchBytes_;
   }

@@ -106,8 +106,7 @@ class TopKKernel final : public Kernel {
         k_(readConfig<TopKConfig>(info.config).k) {}
   size_t bind(const KernelShapes& s) override {
     columns_ = s.shapes[0].back();
-    rows_ = 1;
-    for (size_t i = 0; i + 1 < s.shapes[0].size(); ++i) rows_ *= s.shapes[0][i];
+    rows_ = elementCount(std::span(s.shapes[0]).first(s.shapes[0].size() - 1));
     if (k_ > columns_)
       throw Error(ErrorCode::InvalidArgument,
                   where_ + "expected at least k = " + std::to_string(k_) + " elements along axis " +
