@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types: in memory, in registers, and from one to another.
+#include <cmath>
+
 #include "ir/scalar_builder.h"
 
 using namespace mlir;
@@ -8,6 +10,37 @@ namespace lathe {
 namespace {
 
 bool isSmallFloat(Type element) { return element.isBF16() || element.isF16(); }
+
+// Toward zero; what the integer type cannot hold goes to its nearest value, NaN to 0.
+Value truncated(ScalarBuilder& k, Value x, Type to) {
+  const Type type = x.getType();
+  auto integerLike = [&](unsigned bits) { return withElementOf(type, k.b.getIntegerType(bits)); };
+  const bool isDouble = getElementTypeOrSelf(type).isF64();
+  const int bits = int(to.getIntOrFloatBitWidth()) - (to.isUnsignedInteger() ? 0 : 1);
+  const double end = std::ldexp(1.0, bits);
+  const double most =
+      isDouble ? std::nextafter(end, 0.0) : double(std::nextafter(float(end), 0.0f));
+  // In this order a NaN becomes a bound, and each is one instruction.
+  auto bounded = [&](Compare p, double bound) {
+    Value limit = k.number(type, bound);
+    return Value(k.make<arith::SelectOp>(k.compare(p, x, limit), x, limit));
+  };
+  const Value given = x;
+  x = bounded(Compare::gt, to.isUnsignedInteger() ? 0 : -end);
+  x = bounded(Compare::lt, most);
+  // Narrow integers by way of i32.
+  const Type wide = integerLike(to.isInteger(64) ? 64 : 32);
+  Value y = k.make<arith::FPToSIOp>(wide, x);
+  // The highest integer, where no float is as near to it.
+  if (bits > (isDouble ? 53 : 24)) {
+    const int64_t highest = bits == 63 ? INT64_MAX : INT32_MAX;
+    y = k.make<arith::SelectOp>(k.compare(Compare::ge, given, k.number(type, end)),
+                                k.integer(wide, highest), y);
+  }
+  y = k.make<arith::SelectOp>(k.isNan(given), k.integer(wide, 0), y);
+  const Type target = integerLike(to.getIntOrFloatBitWidth());
+  return wide == target ? y : Value(k.make<arith::TruncIOp>(target, y));
+}
 
 }  // namespace
 
@@ -68,12 +101,7 @@ Value ScalarBuilder::convert(Value x, Type from, Type to) {
   const bool fromReal = isa<FloatType>(from);
   if (to.isInteger(1)) return compare(Compare::ne, x, whole(source, 0));
   if (!isa<FloatType>(to)) {
-    if (fromReal) {
-      // Narrow integers by way of i32: a negative number for ui8 then wraps.
-      Type wide = withElementOf(source, to.isInteger(64) ? b.getI64Type() : b.getI32Type());
-      Value whole = make<arith::FPToSIOp>(wide, x);
-      return wide == target ? whole : Value(make<arith::TruncIOp>(target, whole));
-    }
+    if (fromReal) return truncated(*this, x, to);
     unsigned had = getElementTypeOrSelf(source).getIntOrFloatBitWidth();
     unsigned wants = getElementTypeOrSelf(target).getIntOrFloatBitWidth();
     if (had == wants) return x;

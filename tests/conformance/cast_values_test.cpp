@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts to narrower floats round once, to nearest, ties to even: numbers at ties and a step beside
-// them, from every dtype that holds more digits, on every backend.
+// them, from every dtype that holds more digits. Casts to integers go toward zero and end at what
+// the integers end at. On every backend.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -125,6 +127,50 @@ TEST_P(CastValues, RoundIntegersOfManyDigitsOnce) {
     for (int64_t i = 0; i < want.size(); ++i)
       EXPECT_EQ(got.at(name).at(i), want.at(i))
           << name << " of " << inputs.at("x" + name).as<int64_t>()[size_t(i)];
+}
+
+struct Range {
+  DType dtype;
+  int64_t lowest, highest;
+};
+
+// Integers nearest to floats of any size: the ends of the range, what is just inside and outside of
+// them, infinities; 0 for NaN.
+TEST_P(CastValues, SaturateIntegers) {
+  const std::vector<Range> integers{{DType::I64, INT64_MIN, INT64_MAX},
+                                    {DType::I32, INT32_MIN, INT32_MAX},
+                                    {DType::I16, INT16_MIN, INT16_MAX},
+                                    {DType::I8, INT8_MIN, INT8_MAX},
+                                    {DType::U8, 0, UINT8_MAX}};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (DType from : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
+    std::vector<double> values{0, -0.0, 0.75, -0.75, kInfinity, -kInfinity, NAN, 1e30, -1e30};
+    for (const Range& to : integers)
+      for (int64_t end : {to.lowest, to.highest})
+        for (double beside : {-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0})
+          values.push_back(double(end) + beside);
+    const int64_t count = int64_t(values.size());
+    Array x(from, {count});
+    for (int64_t i = 0; i < count; ++i) x.set(i, values[size_t(i)]);
+    Graph g;
+    Tensor input = g.input("x", from, {count});
+    for (const Range& to : integers) g.output(std::string(nameOf(to.dtype)), cast(input, to.dtype));
+    Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+    const Arrays got = session.run("forward", {{"x", x}});
+    for (const Range& to : integers) {
+      const Array& y = got.at(std::string(nameOf(to.dtype)));
+      for (int64_t i = 0; i < count; ++i) {
+        const double v = std::trunc(x.at(i));
+        // 2^63 is a double, the highest i64 is not.
+        const int64_t want = std::isnan(v)             ? 0
+                             : v >= double(to.highest) ? to.highest
+                             : v <= double(to.lowest)  ? to.lowest
+                                                       : int64_t(v);
+        EXPECT_EQ(to.dtype == DType::I64 ? y.as<int64_t>()[size_t(i)] : int64_t(y.at(i)), want)
+            << nameOf(from) << " " << x.at(i) << " to " << nameOf(to.dtype);
+      }
+    }
+  }
 }
 
 }  // namespace
