@@ -109,10 +109,17 @@ class RowQuantizer {
   int64_t block = 0, count = 1;
 };
 
+// Whether the checkpoint holds the weight in few bits already.
+bool isDequantized(Value w) {
+  Operation* d = w.getDefiningOp();
+  return d && (isa<DequantizeOp>(d) || llvm::any_of(d->getOperands(), isDequantized));
+}
+
 bool isQuantizable(Value w) {
   auto type = tensorType(w);
   Type e = type.getElementType();
-  return (e.isF32() || e.isBF16() || e.isF16()) && type.getNumElements() > 0 && isLoadedWeight(w);
+  return (e.isF32() || e.isBF16() || e.isF16()) && type.getNumElements() > 0 && isLoadedWeight(w) &&
+         !isDequantized(w);
 }
 
 // What the entry point returns, or a choice from it, but for where it lies and its dtype.

@@ -189,6 +189,18 @@ TEST_P(BadConfig, IsRefusedByName) {
   });
 }
 
+// The trained length: what stands beside rope_scaling counts before what stands in it, and the
+// model's own length where neither does.
+TEST(LlamaConfig, ReadsTheTrainedLengthWhereverItStands) {
+  json file = version4();
+  file["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4}};
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 512);
+  file["rope_scaling"]["original_max_position_embeddings"] = 64;
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 64);
+  file["original_max_position_embeddings"] = 32;
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 32);
+}
+
 constexpr const char* kLlama3 = R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
     "high_freq_factor": 4, "original_max_position_embeddings": 128})";
 const BadField kBad[] = {

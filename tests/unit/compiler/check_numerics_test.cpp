@@ -437,5 +437,16 @@ TEST(Deviations, CountUnitsOfTheDtype) {
   }
 }
 
+// What quantizes weights says so; the steps behind it are held to the new ones.
+TEST(CheckNumerics, OneStepChangesTheWeights) {
+  TrialOptions options;
+  options.compile.weights = parseWeightFormats("int8");
+  const NumericsTable table = checkNumerics(Model().graph, options);
+  EXPECT_TRUE(table.within);
+  for (const NumericsRow& row : table.rows)
+    EXPECT_EQ(row.changesWeights, row.step == "quantize-weights") << row.step;
+  EXPECT_TRUE(rowOf(table, "quantize-weights").changesWeights);
+}
+
 }  // namespace
 }  // namespace lathe

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Linear, Embedding, norms, activations, softmax and RoPE record.
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "examples/seeds/presets.h"
+#include "lathe/lathe.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {
@@ -199,6 +202,55 @@ TEST(NnRope, Llama3ScalingKeepsHighAndStretchesLowFrequencies) {
     }
   }
   EXPECT_LT(scaled.back(), plain.back());
+}
+
+// The paper's ramp in double. Its ends are whole dimensions unless they are not to be.
+TEST(NnRope, YarnScalingRampsBetweenItsEnds) {
+  constexpr double kTheta = 10000, kLength = 100, kFactor = 4, kSize = 32;
+  nn::RopeOptions o{.headDim = int64_t(kSize), .theta = kTheta};
+  const std::vector<float> plain = nn::ropeFrequencies(o);
+  auto endOf = [&](double turns) {
+    return kSize * std::log(kLength / (turns * 2 * std::numbers::pi)) / (2 * std::log(kTheta));
+  };
+  const double fast = 2, slow = 0.2, low = endOf(fast), high = endOf(slow);
+  // Neither end is near a whole number, to either side of it.
+  ASSERT_GT(std::abs(low - std::round(low)), 0.1);
+  ASSERT_GT(std::abs(high - std::round(high)), 0.1);
+  for (bool truncate : {true, false}) {
+    o.scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                 .factor = kFactor,
+                 .originalMaxPositions = int64_t(kLength),
+                 .betaFast = fast,
+                 .betaSlow = slow,
+                 .truncate = truncate};
+    const std::vector<float> scaled = nn::ropeFrequencies(o);
+    const double from = truncate ? std::floor(low) : low, to = truncate ? std::ceil(high) : high;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      const double ramp = std::clamp((double(i) - from) / (to - from), 0.0, 1.0);
+      EXPECT_NEAR(scaled[i], plain[i] * (ramp / kFactor + 1 - ramp), 1e-5 * plain[i])
+          << i << (truncate ? " truncated" : "");
+    }
+  }
+}
+
+// A call whose last position is the last trained one is a short call; one position more is not.
+TEST(NnRope, LongRopeTakesTheShortFactorsUpToTheTrainedLength) {
+  Graph g;
+  const Dim seq = g.dim("seq", 1, 16);
+  nn::RopeOptions o{.headDim = 4, .maxPositions = 16};
+  o.scaling = {.type = nn::RopeScalingOptions::Type::LongRope,
+               .originalMaxPositions = 8,
+               .shortFactor = {1, 1},
+               .longFactor = {2, 2}};
+  g.output("sin", nn::RoPE(g, "rope", o).angles(iota(g.zeros({1}), {seq}, 0)).sin);
+  Session session(compile(g, {.backend = "reference"}));
+  for (int64_t length : {7, 8, 9}) {
+    session.setSymbol("seq", length);
+    const Array sines = session.run("forward", {}).at("sin");
+    const double factor = length > 8 ? 2 : 1;
+    for (int64_t i = 0; i < length; ++i)
+      EXPECT_NEAR(sines.at(2 * i), std::sin(double(i) / factor), 1e-6) << length << " at " << i;
+  }
 }
 
 TEST_P(NnLayers, RopeRotatesHalves) {

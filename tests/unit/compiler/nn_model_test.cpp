@@ -191,9 +191,28 @@ TEST(NnLlama, OptionsOfTheConfigAreHonoured) {
   EXPECT_TRUE(has(t, "dense<[5.000000e-01, ")) << "the first frequency, stretched";
 }
 
+// Dynamic scaling lengthens what a model takes; the others were lengthened in the config.
+TEST(NnLlama, LengthsFollowTheScaling) {
+  using Type = nn::RopeScalingOptions::Type;
+  for (auto [type, longest] : {std::pair{Type::Default, 128},
+                               {Type::Linear, 128},
+                               {Type::Dynamic, 256},
+                               {Type::Yarn, 128}}) {
+    LlamaConfig config = tinyConfig();
+    config.ropeScaling = {.type = type, .factor = 2, .originalMaxPositions = 128};
+    const std::string t = buildLlama(config).text();
+    EXPECT_TRUE(has(t, "lathe.dim @seq 1 to " + std::to_string(longest) + "\n"))
+        << t.substr(0, 300);
+    EXPECT_TRUE(has(t, "lathe.dim @cache 1 to " + std::to_string(longest) + "\n"));
+    buildLlama(config, {.maxSeq = longest});
+    expectError([&] { buildLlama(config, {.maxSeq = longest + 1}); },
+                "positions, got " + std::to_string(longest + 1));
+  }
+}
+
 TEST(NnLlama, LengthsBeyondTheModelAreRefused) {
   expectError([&] { buildLlama(tinyConfig(), {.maxSeq = 129}); },
-              "buildLlama: expected maxSeq from 1 to the model's 128 positions, got 129");
+              "expected maxSeq from 1 to the model's 128 positions, got 129; 0 takes all of them");
   expectError([&] { buildLlama(tinyConfig(), {.cacheCapacity = -1}); }, "expected cacheCapacity");
 }
 

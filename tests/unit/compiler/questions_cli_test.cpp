@@ -98,7 +98,9 @@ TEST_F(QuestionsCli, CheckNumericsNamesTheBisectionWithAllFlagsOfTheCall) {
   const std::string pattern = folder_ / "wrong one.pdl.mlir", graph = write("a.mlir", "tanh");
   std::ofstream(pattern) << test::kWrongPattern;
   const std::string compile =
-      " --backend cuda --mode fast --patterns '" + pattern + "' --load-pass-plugin " +
+      " --backend cuda --mode fast --weight-format int8:channel,embedding=stored,head=stored"
+      " --patterns '" +
+      pattern + "' --load-pass-plugin " +
       LATHE_BINARY_DIR "/lib/round_weights_plugin.so --passes cse --skip-attempt 99999";
   const std::string trial =
       " --set n=9 --input x=9x8xf32=0.5 --seed 3 --precision own --tolerance 0.001"
@@ -112,7 +114,11 @@ TEST_F(QuestionsCli, CheckNumericsNamesTheBisectionWithAllFlagsOfTheCall) {
   ASSERT_EQ(found.status, 5) << found.err;
   const JsonValue json = JsonValue::parse(found.out, "bisect");
   EXPECT_EQ(json.at("rewrite").at("pattern").asString(), "wrong");
-  const std::string opt = json.at("reproducer").at("commands").at(2).asString();
+  const JsonValue& commands = json.at("reproducer").at("commands");
+  for (size_t i : {0, 1})
+    EXPECT_THAT(commands.at(i).asString(),
+                HasSubstr(" --weight-format int8:channel,embedding=stored,head=stored"));
+  const std::string opt = commands.at(2).asString();
   CliResult passes = runLathe(opt.substr(opt.find(' ') + 1), "", LATHE_BINARY_DIR "/bin/lathe-opt");
   EXPECT_EQ(passes.status, 0) << passes.err;
   EXPECT_THAT(passes.out, HasSubstr("lathe.sigmoid"));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/frontend/families/llama.h"
@@ -199,6 +200,55 @@ TEST(WeightFormats, WeightsTakeAsManyBitsAsTheySay) {
   const double stored = derived("stored"), eight = derived("int8"), four = derived("int4");
   EXPECT_LT(eight, 0.3 * stored);  // packed as f32
   EXPECT_LT(four, 0.7 * eight);
+}
+
+// How often a step rewrote something.
+int rewritesOf(const Graph& g, const char* formats, const std::string& what) {
+  CompileRecord record;
+  compile(g, {.weights = parseWeightFormats(formats), .record = &record});
+  return int(std::count_if(record.rewrites.begin(), record.rewrites.end(),
+                           [&](const auto& r) { return r.what == what; }));
+}
+
+// What a graph dequantizes itself is not quantized a second time, along whichever axis.
+TEST(WeightFormats, LeaveWhatTheGraphDequantizes) {
+  for (int64_t axis : {0, 1}) {
+    Graph g;
+    Tensor x = g.input("x", DType::F32, {3, 64});
+    Tensor q = g.weight("q", DType::I8, {64, 64});
+    Tensor scale = g.weight("scale", DType::F32, axis ? Shape{64, 2} : Shape{2, 64});
+    Tensor w = dequantize(q, scale, {}, axis, 32);
+    g.output("y", matmul(x, swapAxes(w, 0, 1)));
+    EXPECT_EQ(rewritesOf(g, "int4", "quantize-linear"), 0) << "axis " << axis;
+  }
+}
+
+// A head is one although only a choice from its scores is returned.
+TEST(WeightFormats, KnowTheHeadBehindAChoice) {
+  for (bool chosen : {false, true}) {
+    Graph g;
+    Tensor ids = g.input("ids", DType::I64, {1, 5});
+    const nn::Embedding tokens(g, "tokens", 100, 64);
+    Tensor logits = tokens.unembed(tokens(ids));
+    g.output("y", chosen ? argmax(logits, -1) : logits);
+    EXPECT_EQ(rewritesOf(g, "int4,head=stored", "quantize-linear"), 0);
+    EXPECT_EQ(rewritesOf(g, "int4", "quantize-linear"), 1);
+  }
+}
+
+// The table's scale and the rows that are added stay what they were.
+TEST(WeightFormats, OfAnEmbeddingKeepItsScaleAndPositions) {
+  Graph g;
+  Tensor ids = g.input("ids", DType::I64, {1, 9});
+  fused::EmbeddingOptions options{.positions = g.weight("places", DType::F32, {9, 64}), .scale = 3};
+  g.output("y", fused::embedding(ids, g.weight("table", DType::F32, {100, 64}), options));
+  EXPECT_EQ(rewritesOf(g, "int8", "quantize-embedding"), 1);
+  auto rows = [&](const char* formats) {
+    Session session(compiled(g, formats));
+    session.bindRandomWeights(5);
+    return session.run("forward", {{"ids", someIds(9)}}).at("y");
+  };
+  EXPECT_LT(distance(rows("int8"), rows("stored")), 0.01);
 }
 
 }  // namespace

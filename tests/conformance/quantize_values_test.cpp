@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends of what quantization does, on every backend: the lowest and the highest integer, blocks
+// of zeros.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lathe/lathe.h"
+
+namespace lathe {
+namespace {
+
+class QuantizeValues : public ::testing::TestWithParam<const char*> {
+ protected:
+  Arrays run(const Graph& g, const Arrays& inputs) const {
+    Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+    return session.run("forward", inputs);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, QuantizeValues, ::testing::Values("cpu", "cuda", "reference"),
+                         [](const auto& info) { return std::string(info.param); });
+
+struct Case {
+  DType dtype;
+  int64_t lowest, highest;
+};
+const Case kCases[] = {
+    {DType::I8, -128, 127}, {DType::U8, 0, 255}, {DType::I4, -8, 7}, {DType::U4, 0, 15}};
+
+// 4-bit elements are read as bytes.
+Tensor readable(const Tensor& q) {
+  return q.dtype() == DType::I4   ? cast(q, DType::I8)
+         : q.dtype() == DType::U4 ? cast(q, DType::U8)
+                                  : q;
+}
+
+TEST_P(QuantizeValues, EndAtTheIntegersOfTheDType) {
+  const std::vector<float> values{-1000, -129, -128, -127, -9, -8,  -7,  0,
+                                  6,     7,    8,    15,   16, 127, 255, 1000};
+  const int64_t count = int64_t(values.size());
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {1, count}), scale = g.input("scale", DType::F32, {1, 1});
+  for (const Case& c : kCases)
+    g.output(std::string(nameOf(c.dtype)), readable(quantize(x, scale, {}, 1, count, c.dtype)));
+  const Arrays got = run(g, {{"x", Array::fromFloats(values, {1, count})},
+                             {"scale", Array::fromFloats(std::vector<float>{1}, {1, 1})}});
+  for (const Case& c : kCases)
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(got.at(std::string(nameOf(c.dtype))).at(i),
+                std::clamp(int64_t(values[size_t(i)]), c.lowest, c.highest))
+          << nameOf(c.dtype) << " of " << values[size_t(i)];
+}
+
+// Two blocks: one of zeros, whose scale is 0, and one of ones.
+TEST_P(QuantizeValues, GiveTheZeroPointWhereTheScaleIsZero) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {1, 4}), scale = g.input("scale", DType::F32, {1, 2});
+  Tensor zero = g.input("zero", DType::U8, {1, 2});
+  for (const Case& c : kCases) {
+    const std::string name(nameOf(c.dtype));
+    g.output(name, readable(quantize(x, scale, {}, 1, 2, c.dtype)));
+    g.output(name + "_zero", readable(quantize(x, scale, zero, 1, 2, c.dtype)));
+  }
+  Array zeros(DType::U8, {1, 2});
+  zeros.set(0, 5), zeros.set(1, 3);
+  const Arrays got = run(g, {{"x", Array::fromFloats(std::vector<float>{0, 0, 1, 1}, {1, 4})},
+                             {"scale", Array::fromFloats(std::vector<float>{0, 0.5}, {1, 2})},
+                             {"zero", zeros}});
+  for (const Case& c : kCases) {
+    const std::string name(nameOf(c.dtype));
+    const double plain[] = {0, 0, 2, 2}, moved[] = {5, 5, 5, 5};
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(got.at(name).at(i), plain[i]) << name << " " << i;
+      EXPECT_EQ(got.at(name + "_zero").at(i), moved[i]) << name << " " << i;
+    }
+  }
+}
+
+// Weights with a row of zeros are zeros there, whatever their format.
+TEST_P(QuantizeValues, OfARowOfZerosAreZeros) {
+  constexpr int64_t kIn = 64, kOut = 3;
+  Array w(DType::F32, {kOut, kIn}), x(DType::F32, {2, kIn});
+  for (int64_t i = 0; i < w.size(); ++i) w.set(i, i / kIn == 1 ? 0 : double(i % 13) - 6);
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i % 7) - 3);
+  for (const char* format : {"int8", "int8:32:asymmetric", "int4", "int4:32:asymmetric"}) {
+    SCOPED_TRACE(format);
+    Graph g;
+    g.output("y",
+             nn::Linear(g, "fc", kIn, kOut, {.bias = false})(g.input("x", DType::F32, {2, kIn})));
+    Session session(compile(g, {.backend = GetParam(), .weights = parseWeightFormats(format)}),
+                    {.threads = 1, .device = "host"});
+    session.bindWeights({{"fc.weight", w}});
+    const Array y = session.run("forward", {{"x", x}}).at("y");
+    for (int64_t row = 0; row < 2; ++row) {
+      EXPECT_EQ(y.at(row * kOut + 1), 0);
+      EXPECT_NE(y.at(row * kOut), 0);
+      EXPECT_NE(y.at(row * kOut + 2), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lathe
