@@ -7,11 +7,10 @@
 
 #include "lathe/backends/backend.h"
 #include "lathe/frontend/compile.h"
-#include "lathe/frontend/families/family.h"
+#include "lathe/frontend/families/pretrained.h"
 #include "lathe/inspect/explain.h"
-#include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/error.h"
-#include "lathe/runtime/model_config.h"
+#include "runtime/gguf/gguf_model.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -38,17 +37,6 @@ CompileOptions optionsOf(const ModelRequest& r) {
   return o;
 }
 
-// The dtype of the floating-point weights: one graph takes one, as checkpoints have it.
-DType weightDType(const Checkpoint& checkpoint, DType otherwise) {
-  const SafetensorsEntry* largest = nullptr;
-  for (const std::string& name : checkpoint.names()) {
-    const SafetensorsEntry* entry = checkpoint.entry(name);
-    if (entry->dtype && isFloat(*entry->dtype) && (!largest || entry->bytes > largest->bytes))
-      largest = entry;
-  }
-  return largest ? *largest->dtype : otherwise;
-}
-
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
   FamilyOptions options{.dtype = r.dtype,
@@ -58,21 +46,19 @@ Graph graphOf(const ModelRequest& r) {
                         .cacheCapacity = r.cacheCapacity,
                         .verify = r.verify,
                         .layers = r.layers};
-  const JsonValue config = loadConfig(r.path);
+  const JsonValue config = pretrainedConfig(r.path);
   familyOf(config);  // an architecture that there is not is told before its weights are missed
   if (r.bareConfig) return buildFromConfig(config, options);
-  const Checkpoint checkpoint = Checkpoint::open(r.path);
-  options.weightDType = weightDType(checkpoint, readModelConfig(config).dtype);
-  options.hasWeight = [&](std::string_view name) { return checkpoint.entry(name) != nullptr; };
-  return buildFromConfig(config, options);
+  return buildPretrained(r.path, Checkpoint::open(r.path, r.loras), options);
 }
 
 // With the model's small files inside.
 std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r) {
   auto program = std::make_shared<Program>(std::move(compiled));
   fs::path folder = fs::is_directory(r.path) ? fs::path(r.path) : fs::path();
-  if (r.bareConfig && folder.empty())
+  if (r.bareConfig && folder.empty() && !r.path.ends_with(".gguf"))
     program->files["config.json"] = readWholeFile(r.path, kConfigFile);
+  if (r.path.ends_with(".gguf")) program->files = ggufModelFiles(r.path);
   for (const ModelFile& file : kModelFiles)
     if (!folder.empty() && fs::exists(folder / file.name))
       program->files[file.name] = readWholeFile((folder / file.name).string(), file.kind);

@@ -41,38 +41,69 @@ Array partOf(const Array& whole, const WeightPiece& piece, int64_t part) {
   return copy;
 }
 
-std::vector<Array> fetchWeights(const Program& program, const WeightSource& source, int64_t rank) {
-  std::vector<Array> arrays;
-  std::string mistakes;
-  int count = 0;
-  auto report = [&](const std::string& line) {
-    if (++count <= 20) mistakes += "\n  " + line;
-  };
-  for (const TensorInfo& info : program.weights) {
-    const std::string& name = info.source();
-    Array a = source(name);
-    const Shape shape = wholeShape(info);
-    std::string wanted = describe(info.dtype, shape);
-    if (!a.defined())
-      report("missing: " + name + " " + wanted);
-    else if (a.shape() != shape)
-      report("wrong shape: " + name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
-             wanted);
-    else if (a.dtype() != info.dtype)
-      report("wrong dtype: " + name + " is " + describe(a.dtype(), a.shape()) + ", expected " +
-             wanted + "; convert it or compile for its dtype");
-    else if (info.piece) {
-      const Array whole = std::move(a);
-      a = partOf(whole, *info.piece, info.piece->partOf(rank, program.ranks));
-      if (info.piece->axis) releaseFilePages(whole.data(), whole.bytes());  // what was copied
-    }
-    arrays.push_back(std::move(a));
+namespace {
+
+// Collects what does not fit.
+class Mistakes {
+ public:
+  void check(const TensorInfo& info, bool isThere, std::optional<DType> dtype, const Shape& shape) {
+    const Shape expected = wholeShape(info);
+    const std::string wanted = describe(info.dtype, expected);
+    auto got = [&] { return dtype ? describe(*dtype, shape) : "of a dtype that cannot be read"; };
+    if (!isThere)
+      report("missing: " + info.source() + " " + wanted);
+    else if (shape != expected)
+      report("wrong shape: " + info.source() + " is " + got() + ", expected " + wanted);
+    else if (dtype != info.dtype)
+      report("wrong dtype: " + info.source() + " is " + got() + ", expected " + wanted +
+             "; convert it or compile for its dtype");
   }
-  if (count)
-    throw Error(ErrorCode::InvalidArgument,
-                std::to_string(count) + " weights do not fit the program:" + mistakes +
-                    (count > 20 ? "\n  ... and " + std::to_string(count - 20) + " more" : ""));
+  void throwIfAny() const {
+    if (count_)
+      throw Error(
+          ErrorCode::InvalidArgument,
+          std::to_string(count_) + " weights do not fit the program:" + lines_ +
+              (count_ > kLines ? "\n  ... and " + std::to_string(count_ - kLines) + " more" : ""));
+  }
+
+ private:
+  static constexpr int kLines = 20;
+  void report(const std::string& line) {
+    if (++count_ <= kLines) lines_ += "\n  " + line;
+  }
+  std::string lines_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks) {
+  if (!info.piece) return whole;
+  Array piece = partOf(whole, *info.piece, info.piece->partOf(rank, ranks));
+  if (info.piece->axis) releaseFilePages(whole.data(), whole.bytes());  // what was copied
+  return piece;
+}
+
+std::vector<Array> fetchWeights(const Program& program, const WeightSource& source) {
+  std::vector<Array> arrays;
+  Mistakes mistakes;
+  for (const TensorInfo& info : program.weights) {
+    arrays.push_back(source(info.source()));
+    const Array& a = arrays.back();
+    mistakes.check(info, a.defined(), a.dtype(), a.shape());
+  }
+  mistakes.throwIfAny();
   return arrays;
+}
+
+void checkStoredWeights(const Program& program, const Checkpoint& checkpoint) {
+  Mistakes mistakes;
+  for (const TensorInfo& info : program.weights) {
+    const CheckpointTensor* tensor = checkpoint.entry(info.source());
+    mistakes.check(info, tensor, tensor ? tensor->dtype : std::nullopt,
+                   tensor ? tensor->shape : Shape());
+  }
+  mistakes.throwIfAny();
 }
 
 // A JSON list of names, absent if every weight is read.

@@ -15,9 +15,13 @@ class BoundWeights {
   std::vector<Array> derived;  ///< in the order of Program::derived
 };
 
-/// Fetches every weight and checks dtype and shape; throws one Error that lists all mistakes. Of
-/// those that are read in pieces it keeps what rank `rank` of the program reads.
-std::vector<Array> fetchWeights(const Program& program, const WeightSource& source, int64_t rank);
+/// Fetches every weight, whole, and checks dtype and shape; throws one Error that lists all
+/// mistakes.
+std::vector<Array> fetchWeights(const Program& program, const WeightSource& source);
+/// The same check of what a checkpoint says that it holds: nothing is read.
+void checkStoredWeights(const Program& program, const Checkpoint& checkpoint);
+/// What a rank reads of a weight: all of it, or its piece.
+Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks);
 /// Part `part` of a weight that is cut as `piece` says: the leading axis as a view, others copied.
 Array partOf(const Array& whole, const WeightPiece& piece, int64_t part);
 /// Keeps in the program's metadata which of the `declared` weights of its graph it does not read,

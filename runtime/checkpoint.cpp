@@ -10,7 +10,11 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
+#include "runtime/gguf/gguf_model.h"
+#include "runtime/lora.h"
 #include "runtime/mapped_file.h"
+#include "runtime/quantized/quantized_folder.h"
+#include "runtime/stored_weight.h"
 
 namespace lathe {
 namespace {
@@ -39,13 +43,13 @@ void checkShardName(const JsonValue& value) {
     throw value.error("expected a .safetensors file, got " + inQuotes(name));
 }
 
-bool fits(const ExpectedWeight& expected, const SafetensorsEntry& entry) {
+bool fits(const ExpectedWeight& expected, const CheckpointTensor& tensor) {
   bool dtype =
-      expected.dtype ? entry.dtype == expected.dtype : entry.dtype && isFloat(*entry.dtype);
-  return dtype && entry.shape == expected.shape;
+      expected.dtype ? tensor.dtype == expected.dtype : tensor.dtype && isFloat(*tensor.dtype);
+  return dtype && tensor.shape == expected.shape;
 }
 
-std::string describeEntry(std::string_view dtype, const Shape& shape) {
+std::string describeTensor(std::string_view dtype, const Shape& shape) {
   return fmt::format("{}[{}]", dtype, fmt::join(shape, ", "));
 }
 
@@ -57,42 +61,32 @@ void appendLines(std::string& message, std::string_view title,
   if (lines.size() > kMaxLines) message += fmt::format("\n  and {} more", lines.size() - kMaxLines);
 }
 
-}  // namespace
+using SharedFile = std::shared_ptr<const SafetensorsFile>;
 
-Checkpoint Checkpoint::open(const std::string& path) {
-  Checkpoint result;
-  result.path_ = path;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    if (exists(join(path, kSingle))) {
-      result.add(SafetensorsFile::open(join(path, kSingle)));
-    } else if (exists(join(path, kIndex))) {
-      result.addShards(join(path, kIndex));
-    } else {
-      throw Error(ErrorCode::Io, fmt::format("{}: expected {} or {} in this folder, found neither",
-                                             path, kSingle, kIndex));
-    }
-  } else if (path.ends_with(".json")) {
-    result.addShards(path);
-  } else {
-    result.add(SafetensorsFile::open(path));
-  }
-  for (auto& [name, file] : result.fileOf_) result.names_.push_back(name);
-  return result;
+Array bytesOfTensor(const SafetensorsFile& file, const std::string& name) {
+  const auto bytes = file.bytes(name);
+  Array copy(DType::U8, file.find(name)->shape);
+  std::ranges::copy(bytes, static_cast<std::byte*>(copy.data()));
+  return copy;
 }
 
-void Checkpoint::add(SafetensorsFile file) {
-  for (const SafetensorsEntry& e : file.tensors()) {
-    auto [it, isNew] = fileOf_.emplace(e.name, files_.size());
+void add(StoredWeights& weights, const SharedFile& file,
+         std::map<std::string, std::string>& fileOf) {
+  for (const SafetensorsEntry& e : file->tensors()) {
+    auto [it, isNew] = fileOf.emplace(e.name, file->path());
     if (!isNew)
       throw Error(ErrorCode::InvalidFile,
-                  fmt::format("tensor {} is in two shards: {} and {}", inQuotes(e.name),
-                              files_[it->second].path(), file.path()));
+                  fmt::format("tensor {} is in two shards: {} and {}", inQuotes(e.name), it->second,
+                              file->path()));
+    StoredWeight& stored = weights[e.name];
+    stored.tensor = {e.name, e.dtypeName, e.dtype, e.shape, e.bytes};
+    stored.read = [file, name = e.name] { return file->array(name); };
+    if (!e.dtype && e.bytes == size_t(elementCount(e.shape)))
+      stored.readBytes = [file, name = e.name] { return bytesOfTensor(*file, name); };
   }
-  files_.push_back(std::move(file));
 }
 
-void Checkpoint::addShards(const std::string& indexPath) {
+StoredWeights readShards(const std::string& indexPath) {
   JsonValue index = JsonValue::load(indexPath, kShardIndexFile);
   JsonValue map = index.at("weight_map");
   if (!map.isObject())
@@ -106,33 +100,116 @@ void Checkpoint::addShards(const std::string& indexPath) {
   }
   if (shards.empty()) throw map.error("names no shard");
   const std::string folder = std::filesystem::path(indexPath).parent_path().string();
-  std::unordered_map<std::string, size_t> fileOfShard;
+  StoredWeights weights;
+  std::map<std::string, std::string> fileOf;
+  std::map<std::string, SharedFile> files;
   for (const std::string& shard : shards) {
     std::string path = join(folder, shard);
     if (!exists(path))
       throw Error(ErrorCode::Io, fmt::format("{}: the shard {} is missing, expected it at {}",
                                              indexPath, inQuotes(shard), path));
-    fileOfShard[shard] = files_.size();
-    add(SafetensorsFile::open(path));
+    files[shard] = std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path));
+    add(weights, files[shard], fileOf);
   }
   for (size_t i = 0; i < map.size(); ++i) {
     auto [name, shard] = map.member(i);
-    if (!files_[fileOfShard.at(shard.asString())].find(name))
+    if (!files.at(shard.asString())->find(name))
       throw Error(ErrorCode::InvalidFile,
                   fmt::format("{}: tensor {} is not in shard {}, where the index puts it",
                               indexPath, inQuotes(name), inQuotes(shard.asString())));
   }
+  return weights;
 }
 
-const SafetensorsEntry* Checkpoint::entry(std::string_view name) const {
-  auto it = fileOf_.find(name);
-  return it == fileOf_.end() ? nullptr : files_[it->second].find(name);
+StoredWeights readFile(const std::string& path) {
+  StoredWeights weights;
+  std::map<std::string, std::string> fileOf;
+  add(weights, std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path)), fileOf);
+  return weights;
+}
+
+StoredWeights readFolder(const std::string& folder) {
+  StoredWeights weights;
+  if (exists(join(folder, kSingle))) {
+    weights = readFile(join(folder, kSingle));
+  } else if (exists(join(folder, kIndex))) {
+    weights = readShards(join(folder, kIndex));
+  } else {
+    throw Error(ErrorCode::Io, fmt::format("{}: expected {} or {} in this folder, found neither",
+                                           folder, kSingle, kIndex));
+  }
+  mendPrefixes(weights);
+  if (const std::string config = join(folder, "config.json"); exists(config)) {
+    const JsonValue root = JsonValue::load(config, kConfigFile);
+    if (root.isObject())
+      if (auto quantization = root.find("quantization_config"))
+        joinQuantizedLayers(weights, *quantization);
+  }
+  return weights;
+}
+
+}  // namespace
+
+struct Checkpoint::Tables {
+  StoredWeights weights;
+  struct PartOf {
+    CheckpointTensor tensor;
+    std::string whole;
+    WeightPart part;
+  };
+  std::map<std::string, PartOf, std::less<>> parts;
+};
+
+Checkpoint Checkpoint::open(const std::string& path, const std::vector<std::string>& loras) {
+  auto tables = std::make_shared<Tables>();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    tables->weights = readFolder(path);
+  else if (path.ends_with(".json"))
+    tables->weights = readShards(path);
+  else if (path.ends_with(".gguf"))
+    tables->weights = readGgufWeights(path);
+  else
+    tables->weights = readFile(path);
+  Checkpoint result;
+  result.path_ = path;
+  for (size_t i = 0; i < loras.size(); ++i)
+    for (LoraUpdate& update : addLora(tables->weights, loras[i], fmt::format("lora{}.", i)))
+      result.updates_.push_back(std::move(update));
+  for (auto& [name, stored] : tables->weights) {
+    result.names_.push_back(name);
+    for (WeightPart part :
+         {WeightPart::Q, WeightPart::Scale, WeightPart::Zero, WeightPart::Order})
+      if (auto tensor = partOf(stored.tensor, part)) {
+        if (tables->weights.contains(tensor->name))
+          throw Error(ErrorCode::InvalidFile, fmt::format("{}: the name {} is taken by a part of {}",
+                                                          path, inQuotes(tensor->name), name));
+        std::string partName = tensor->name;
+        tables->parts[partName] = {std::move(*tensor), name, part};
+      }
+  }
+  result.tables_ = std::move(tables);
+  return result;
+}
+
+const CheckpointTensor* Checkpoint::entry(std::string_view name) const {
+  if (auto it = tables_->weights.find(name); it != tables_->weights.end())
+    return &it->second.tensor;
+  auto it = tables_->parts.find(name);
+  return it == tables_->parts.end() ? nullptr : &it->second.tensor;
+}
+
+std::string_view Checkpoint::wholeOf(std::string_view name) const {
+  auto it = tables_->parts.find(name);
+  return it == tables_->parts.end() ? name : it->second.whole;
 }
 
 std::optional<Array> Checkpoint::find(std::string_view name) const {
-  auto it = fileOf_.find(name);
-  if (it == fileOf_.end()) return std::nullopt;
-  return files_[it->second].array(name);
+  if (auto it = tables_->weights.find(name); it != tables_->weights.end())
+    return it->second.read();
+  auto it = tables_->parts.find(name);
+  if (it == tables_->parts.end()) return std::nullopt;
+  return tables_->weights.find(it->second.whole)->second.readPart(it->second.part);
 }
 
 void checkWeights(const std::vector<ExpectedWeight>& expected, const Checkpoint& checkpoint,
@@ -140,17 +217,17 @@ void checkWeights(const std::vector<ExpectedWeight>& expected, const Checkpoint&
   std::unordered_set<std::string_view> known;
   std::vector<std::string> missing, extra, wrong;
   auto check = [&](const ExpectedWeight& weight, bool required) {
-    known.insert(weight.name);
-    const SafetensorsEntry* entry = checkpoint.entry(weight.name);
+    known.insert(checkpoint.wholeOf(weight.name));
+    const CheckpointTensor* entry = checkpoint.entry(weight.name);
     if (entry && !fits(weight, *entry))
       wrong.push_back(fmt::format(
           "{}: expected {}, got {}", weight.name,
-          describeEntry(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape),
-          describeEntry(entry->dtype ? nameOf(*entry->dtype) : entry->dtypeName, entry->shape)));
+          describeTensor(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape),
+          describeTensor(entry->dtype ? nameOf(*entry->dtype) : entry->dtypeName, entry->shape)));
     if (!entry && required)
       missing.push_back(
           fmt::format("{} {}", weight.name,
-                      describeEntry(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape)));
+                      describeTensor(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape)));
   };
   for (const ExpectedWeight& weight : expected) check(weight, true);
   for (const ExpectedWeight& weight : optional) check(weight, false);

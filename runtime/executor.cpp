@@ -288,11 +288,20 @@ void Executor::placeSlots(const BoundWeights& weights, const std::vector<Array>&
         pointers_[i] = place(constants_[index]);
         break;
       case SlotKind::Weight:
-        pointers_[i] =
-            place(index < weights.raw.size() ? weights.raw[index]
-                                             : weights.derived[index - weights.raw.size()]);
         break;
     }
+  }
+  placeWeights(weights);
+}
+
+void Executor::placeWeights(const BoundWeights& weights) {
+  for (size_t i = 0; i < pointers_.size(); ++i) {
+    const Slot& slot = entry_.slots[i];
+    if (owners_[i] != int(i) || slot.kind != SlotKind::Weight) continue;
+    const auto index = size_t(slot.index);
+    const Array& a = index < weights.raw.size() ? weights.raw[index]
+                                                : weights.derived[index - weights.raw.size()];
+    pointers_[i] = const_cast<void*>(a.data());
   }
 }
 
@@ -306,11 +315,12 @@ void Executor::giveBack(size_t call) {
       discardPages(pointers_[i], size_t(bytes_[i]));
 }
 
-void Executor::launch(std::byte* scratch) {
+void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
   auto pointerOf = [&](int slot) { return pointers_[size_t(owners_[size_t(slot)])]; };
   using Clock = std::chrono::steady_clock;
   for (size_t c = 0; c < kernels_.size(); ++c) {
     const Call& call = entry_.calls[c];
+    if (fetch_ && fetch_(c)) placeWeights(weights);
     size_t n = 0;
     for (int s : call.operands) callPointers_[n++] = pointerOf(s);
     for (int s : call.results) callPointers_[n++] = pointerOf(s);
@@ -348,9 +358,9 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
     const bool same = pointers_ == lastPointers_ && !timed_ && !done_;
     lastPointers_ = pointers_;
     pointers_.pop_back();
-    device_.run(this, same, [&] { launch(work); });
+    device_.run(this, same, [&] { launch(weights, work); });
   } else {
-    launch(work);
+    launch(weights, work);
     for (Array& a : inputs_) a = Array();  // the caller's
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

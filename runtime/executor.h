@@ -52,6 +52,9 @@ class Executor {
            GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs,
            bool keepOnDevice = false);
 
+  /// `fetch(i)` is called before call i of the entry point runs, and says whether it has put other
+  /// arrays into the weights.
+  void beforeEachCall(std::function<bool(size_t)> fetch) { fetch_ = std::move(fetch); }
   /// `done(i)` is called when call i of the entry point has run. Large temporaries that it read
   /// last give their memory back, for one run that leaves more behind than it needs in between.
   void afterEachCall(std::function<void(size_t)> done) { done_ = std::move(done); }
@@ -69,7 +72,8 @@ class Executor {
   void placeInputs(std::span<const Array> inputs);
   void placeOutputs(std::vector<Array>& outputs);
   void placeSlots(const BoundWeights& weights, const std::vector<Array>& states, std::byte* arena);
-  void launch(std::byte* scratch);
+  void placeWeights(const BoundWeights& weights);
+  void launch(const BoundWeights& weights, std::byte* scratch);
   /// The memory of large temporaries that no call behind this one reads.
   void giveBack(size_t call);
 
@@ -94,6 +98,7 @@ class Executor {
   std::vector<Array> inputs_;        // of this run, where kernels work
   std::vector<Array> results_;       // what kernels write; reused when nobody else holds them
   std::vector<Array> kept_;          // their copies in host memory
+  std::function<bool(size_t)> fetch_;
   std::function<void(size_t)> done_;
   bool timed_;
   std::vector<CallProfile> profile_;

@@ -76,18 +76,18 @@ struct Session::Impl {
   bool isRaw(const Slot& s) const {
     return s.kind == SlotKind::Weight && size_t(s.index) < weights.raw.size();
   }
-  // The checkpoint's weights by the call of `load` that reads them last.
-  std::vector<std::vector<size_t>> lastReads() const {
+  // The checkpoint's weights by the call of `load` that reads them first, or last.
+  std::vector<std::vector<size_t>> readsOfLoad(bool last) const {
     const EntryPoint& load = *program->load;
-    std::vector<int> last(weights.raw.size(), -1);
+    std::vector<int> at(weights.raw.size(), -1);
     for (size_t c = 0; c < load.calls.size(); ++c)
       for (int operand : load.calls[c].operands) {
         const Slot& s = load.slots[size_t(ownerOf(load, operand))];
-        if (isRaw(s)) last[size_t(s.index)] = int(c);
+        if (isRaw(s) && (last || at[size_t(s.index)] < 0)) at[size_t(s.index)] = int(c);
       }
     std::vector<std::vector<size_t>> byCall(load.calls.size());
-    for (size_t w = 0; w < last.size(); ++w)
-      if (last[w] >= 0) byCall[size_t(last[w])].push_back(w);
+    for (size_t w = 0; w < at.size(); ++w)
+      if (at[w] >= 0) byCall[size_t(at[w])].push_back(w);
     return byCall;
   }
   std::vector<bool> readByEntries() const {
@@ -97,27 +97,51 @@ struct Session::Impl {
         if (isRaw(s)) read[size_t(s.index)] = true;
     return read;
   }
+  // What `load` returns as it is.
+  std::vector<bool> returnedByLoad() const {
+    std::vector<bool> returned(weights.raw.size());
+    for (const Port& port : program->load->outputs) {
+      const Slot& s = program->load->slots[size_t(ownerOf(*program->load, port.slot))];
+      if (isRaw(s)) returned[size_t(s.index)] = true;
+    }
+    return returned;
+  }
 
-  void load() {
+  // With `fetch` the weights are not there yet: each is fetched when it is needed, so that what has
+  // to be decoded is in memory one tensor at a time.
+  void load(const std::function<Array(size_t weight)>& fetch = {}) {
     haveWeights = false;
     weights.derived.clear();
     DeviceMemory* memory = device->memory();
-    if (memory)
-      for (size_t w = 0; w < weights.raw.size(); ++w) {
-        const Array& host = weights.raw[w];
-        Array there = copyTo(memory, host, program->weights[w].name);
-        releaseFilePages(host.data(), host.bytes());
-        weights.raw[w] = std::move(there);
-      }
+    auto need = [&](size_t w) {
+      if (fetch && !weights.raw[w].defined()) weights.raw[w] = fetch(w);
+    };
+    std::vector<bool> kept = readByEntries();
+    if (memory || !program->load) kept.assign(weights.raw.size(), true);
+    for (size_t w = 0; w < weights.raw.size(); ++w) {
+      if (kept[w]) need(w);
+      if (!memory) continue;
+      const Array host = weights.raw[w];
+      weights.raw[w] = copyTo(memory, host, program->weights[w].name);
+      releaseFilePages(host.data(), host.bytes());
+    }
     if (program->load) {
       Executor load(*program, *program->load, *device, false, ranks.get());
       load.bind({}, {});
       // What was packed or merged is not needed twice: its memory goes back at once. Of a table
       // that is read by rows as well, those come back when they are asked for.
-      auto reads = lastReads();
-      auto kept = readByEntries();
+      kept = readByEntries();
+      const auto firstReads = readsOfLoad(false), lastReads = readsOfLoad(true);
+      const std::vector<bool> returned = returnedByLoad();
+      for (size_t w = 0; w < returned.size(); ++w)
+        if (returned[w]) need(w);
+      if (fetch)
+        load.beforeEachCall([&](size_t call) {
+          for (size_t w : firstReads[call]) need(w);
+          return !firstReads[call].empty();
+        });
       load.afterEachCall([&](size_t call) {
-        for (size_t w : reads[call]) {
+        for (size_t w : lastReads[call]) {
           if (!memory) releaseFilePages(weights.raw[w].data(), weights.raw[w].bytes());
           if (!kept[w]) weights.raw[w] = Array();
         }
@@ -167,6 +191,7 @@ struct Session::Impl {
                         ", or code for another processor: give all ranks one file");
     ranks = std::move(others);
   }
+  int64_t rank() const { return ranks ? ranks->rank() : 0; }
   // Rank 0 tells the others; they are told by serve() alone.
   void tell(const RankCommand& command) {
     if (!ranks) return;
@@ -307,7 +332,10 @@ void Session::bindWeights(const WeightSource& source) {
                 "bindWeights: expected a weight source, got a null function");
   Impl::Turn turn(impl().running);
   Impl& s = impl();
-  s.weights.raw = fetchWeights(*s.program, source, s.ranks ? s.ranks->rank() : 0);
+  s.weights.raw = fetchWeights(*s.program, source);
+  for (size_t w = 0; w < s.weights.raw.size(); ++w)
+    s.weights.raw[w] =
+        ownPiece(s.program->weights[w], std::move(s.weights.raw[w]), s.rank(), s.program->ranks);
   s.runTogether([&] { s.load(); });
 }
 void Session::bindWeights(const Arrays& weights) {
@@ -320,11 +348,17 @@ void Session::bindWeights(const Arrays& weights) {
     return it == weights.end() ? Array() : it->second;
   });
 }
-void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay) {
+void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay,
+                          const std::function<void(const std::string&)>& reading) {
+  std::vector<std::string> read;
+  for (const TensorInfo& info : impl().program->weights)
+    read.emplace_back(checkpoint.wholeOf(info.source()));
   std::vector<std::string> extra = unknownWeights(*impl().program, checkpoint.names());
   std::erase_if(extra, [&](const std::string& name) {
-    return std::ranges::any_of(
-        mayStay, [&](const std::string& end) { return name == end || name.ends_with("." + end); });
+    return std::ranges::find(read, name) != read.end() ||
+           std::ranges::any_of(mayStay, [&](const std::string& end) {
+             return name == end || name.ends_with("." + end);
+           });
   });
   if (!extra.empty())
     throw Error(ErrorCode::InvalidArgument,
@@ -332,15 +366,24 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
                     namesOf(extra, std::identity()) +
                     "; declare them in the graph (a module may have a bias that its options leave "
                     "out), or name them in `mayStay` if they are not meant to be read");
-  bindWeights([&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
+  Impl& s = impl();
+  checkStoredWeights(*s.program, checkpoint);
+  Impl::Turn turn(s.running);
+  s.weights.raw.assign(s.program->weights.size(), Array());
+  auto fetch = [&](size_t weight) {
+    const TensorInfo& info = s.program->weights[weight];
+    if (reading) reading(info.source());
+    return ownPiece(info, checkpoint.find(info.source()).value_or(Array()), s.rank(),
+                    s.program->ranks);
+  };
+  s.runTogether([&] { s.load(fetch); });
 }
 void Session::bindRandomWeights(uint64_t seed) {
   Impl::Turn turn(impl().running);
   Impl& s = impl();
-  const int64_t rank = s.ranks ? s.ranks->rank() : 0;
   s.weights.raw.clear();
   for (const TensorInfo& info : s.program->weights)
-    s.weights.raw.push_back(randomWeight(info, seed, rank, s.program->ranks));
+    s.weights.raw.push_back(randomWeight(info, seed, s.rank(), s.program->ranks));
   s.runTogether([&] { s.load(); });
 }
 

@@ -96,6 +96,7 @@ Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options) {
                           ", got " + type->show(),
                       ErrorCode::Unsupported);
   ConfigReader reader(config);
+  if (options.readsQuantized) reader.ignore({"quantization_config"});
   try {
     Graph graph = family.build(reader, options);
     reader.finish(family.architecture);

@@ -102,7 +102,7 @@ int bisectVerb(const ArgumentList& arguments) {
   bool json = false, noBackend = false;
   CompileFlags flags;
   TrialFlags trial;
-  parser->add_option("MODEL", path, "Hugging Face folder, bare config.json or .mlir file")
+  parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
       ->required();
   parser->add_option("-o,--output", folder,
                      "folder for reproducer.mlir and its data (default: none is written)");
@@ -116,7 +116,7 @@ int bisectVerb(const ArgumentList& arguments) {
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
 
-  Model model = openModel(path);
+  Model model = openModel(path, flags.loras);
   requireGraph(model);
   flags.randomWeights = lacksWeights(model);
   flags = withLayersOnce(model, flags);

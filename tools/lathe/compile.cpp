@@ -21,7 +21,7 @@ int compileVerb(const ArgumentList& arguments) {
   bool hostOnly = false, allTiers = false, json = false;
   CompileFlags flags;
   ReportFlags report;
-  parser->add_option("MODEL", path, "Hugging Face folder or .mlir file")->required();
+  parser->add_option("MODEL", path, "Hugging Face folder, .gguf or .mlir file")->required();
   parser->add_option("-o,--output", output, "the .lathe file to write");
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
@@ -46,7 +46,7 @@ int compileVerb(const ArgumentList& arguments) {
     throw Error(ErrorCode::InvalidArgument,
                 "--output: expected a name that ends in .lathe, got " + output);
 
-  Model model = openModel(path);
+  Model model = openModel(path, flags.loras);
   if (model.kind == ModelKind::Artifact)
     throw Error(ErrorCode::InvalidArgument, path + " is compiled already");
   flags.allTiers = !hostOnly && !output.empty();
@@ -59,9 +59,9 @@ int compileVerb(const ArgumentList& arguments) {
   ReportedProgram compiled = reportedProgramOf(model, flags, report);
   auto program = std::const_pointer_cast<Program>(compiled.program);
   program->metadata["lathe_version"] = LATHE_VERSION;
-  if (model.kind == ModelKind::Folder && !flags.randomWeights) {
-    checkProgramWeights(*program, path);
-    if (!output.empty()) program->metadata[kWeightsPath] = weightsBeside(output, path);
+  if (hasOwnWeights(model) && !flags.randomWeights) {
+    checkProgramWeights(*program, path, model.loras);
+    if (!output.empty()) noteWeights(*program, output, model);
   }
   writeReport(report, compiled, model);
   if (output.empty()) {

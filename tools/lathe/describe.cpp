@@ -65,7 +65,7 @@ void printMan(const std::vector<Page>& pages) {
       ".TH LATHE 1 \"\" \"lathe {}\" \"User Commands\"\n.SH NAME\n"
       "lathe \\- compiles transformers and runs them\n.SH SYNOPSIS\n"
       ".B lathe\n.I VERB\n[\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n"
-      "MODEL is a Hugging Face folder, an .mlir file or a .lathe program. Data goes to standard\n"
+      "MODEL is a Hugging Face folder, a .gguf or .mlir file or a .lathe program. Data goes to standard\n"
       "output, all else to standard error. With \\fB\\-\\-json\\fR there is one JSON document on\n"
       "standard output, errors included.\n",
       LATHE_VERSION);

@@ -92,7 +92,7 @@ int diffVerb(const ArgumentList& arguments) {
   bool json = false, byShape = false;
   GraphDiffOptions options;
   CompileFlags flags;
-  parser->add_option("A", a, "Hugging Face folder, bare config.json or .mlir file")->required();
+  parser->add_option("A", a, "Hugging Face folder, .gguf file, bare config.json or .mlir file")->required();
   parser->add_option("B", b, "the same")->required();
   parser->add_option("--stage", options.stage, "recorded, canonical (default) or fused")
       ->check(CLI::IsMember({"recorded", "canonical", "fused"}));

@@ -64,7 +64,7 @@ int explainVerb(const ArgumentList& arguments) {
   CompileFlags flags;
   parser
       ->add_option("MODEL", path,
-                   "Hugging Face folder, bare config.json, .mlir file or .lathe program")
+                   "Hugging Face folder, bare config.json, .gguf, .mlir or .lathe file")
       ->required();
   parser->add_option("--set", sizes,
                      "sizes: SYMBOL=NUMBER,...; without them costs are polynomials");
@@ -87,7 +87,7 @@ int explainVerb(const ArgumentList& arguments) {
   report.values = parseSizes(sizes, "--set");
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
-  Model model = openModel(path);
+  Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);
   report.model = path;
   report.stage = stage;

@@ -223,7 +223,7 @@ int generateVerb(const ArgumentList& arguments) {
   addRanks(*parser, compileFlags.ranks);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.backend);
-  parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
+  parser->add_option("--weights", sessionFlags.weights, ".safetensors or .gguf file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -237,7 +237,7 @@ int generateVerb(const ArgumentList& arguments) {
     throw Error(ErrorCode::InvalidArgument,
                 "--batch takes its prompts from the file; leave out -p, -f, --messages and --ids");
 
-  Model model = openModel(flags.path);
+  Model model = openModel(flags.path, compileFlags.loras);
   if (model.kind == ModelKind::Mlir)
     throw Error(ErrorCode::InvalidArgument,
                 flags.path +

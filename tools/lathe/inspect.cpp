@@ -161,7 +161,7 @@ int inspectVerb(const ArgumentList& arguments) {
   std::string path, glob, stage, kernels;
   bool json = false, graphviz = false;
   CompileFlags flags;
-  parser->add_option("MODEL", path, "Hugging Face folder, .mlir file or .lathe program")
+  parser->add_option("MODEL", path, "Hugging Face folder, .gguf, .mlir or .lathe file")
       ->required();
   parser->add_flag("--json", json, "print one JSON document");
   parser->add_option("--tensors", glob, "list only the weights whose names match this glob");
@@ -180,7 +180,7 @@ int inspectVerb(const ArgumentList& arguments) {
   addPipelineQuestions(*parser, questions);
   if (!parseArguments(*parser, arguments)) return kOk;
 
-  Model model = openModel(path);
+  Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);
   if (questions.asked()) return answer(questions, model, flags, json);
   if (!stage.empty() || graphviz) {
@@ -208,7 +208,8 @@ int inspectVerb(const ArgumentList& arguments) {
   // no ranks.
   if (!model.program) flags.backend = flags.ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
-  if (model.kind == ModelKind::Folder && !flags.randomWeights) checkProgramWeights(*program, path);
+  if (hasOwnWeights(model) && !flags.randomWeights)
+    checkProgramWeights(*program, path, model.loras);
   Interface interface(*program, glob);
   if (json)
     printAsJson(model, interface);

@@ -11,6 +11,7 @@
 #include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
+#include "runtime/gguf/gguf_model.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
@@ -45,7 +46,7 @@ ModelKind modelKindOf(const std::string& path) {
   if (!isThere(path))
     throw Error(ErrorCode::InvalidFile,
                 path +
-                    ": expected a Hugging Face folder, an .mlir file or a .lathe program, found "
+                    ": expected a Hugging Face folder, a .gguf file, an .mlir file or a .lathe program, found "
                     "nothing there");
   if (fs::is_directory(path, ignored)) {
     if (!isThere(fs::path(path) / "config.json"))
@@ -54,10 +55,11 @@ ModelKind modelKindOf(const std::string& path) {
     return ModelKind::Folder;
   }
   if (path.ends_with(".mlir")) return ModelKind::Mlir;
+  if (path.ends_with(".gguf")) return ModelKind::Gguf;
   if (path.ends_with(".lathe")) return ModelKind::Artifact;
   if (path.ends_with(".json")) return ModelKind::BareConfig;
   throw Error(ErrorCode::InvalidFile,
-              path + ": expected a Hugging Face folder, an .mlir file or a .lathe program");
+              path + ": expected a Hugging Face folder, a .gguf file, an .mlir file or a .lathe program");
 }
 
 void refuse(bool given, const char* flag, const Model& model, const std::string& why) {
@@ -72,6 +74,8 @@ std::string_view nameOf(ModelKind kind) {
       return "folder";
     case ModelKind::BareConfig:
       return "config";
+    case ModelKind::Gguf:
+      return "gguf";
     case ModelKind::Mlir:
       return "mlir";
     case ModelKind::Artifact:
@@ -80,10 +84,11 @@ std::string_view nameOf(ModelKind kind) {
   return "";
 }
 
-Model openModel(const std::string& path) {
+Model openModel(const std::string& path, const std::vector<std::string>& loras) {
   Model model;
   model.path = path;
   model.kind = modelKindOf(path);
+  model.loras = loras;
   switch (model.kind) {
     case ModelKind::Artifact:
       model.program = Program::open(path);
@@ -97,15 +102,25 @@ Model openModel(const std::string& path) {
     case ModelKind::BareConfig:
       model.files["config.json"] = readWholeFile(path, kConfigFile);
       break;
+    case ModelKind::Gguf:
+      model.files = ggufModelFiles(path);
+      break;
     case ModelKind::Mlir:
       break;
   }
+  refuse(!loras.empty() && (model.kind == ModelKind::Mlir || lacksWeights(model)), "--lora", model,
+         " has no weights that an adapter could be merged into");
   return model;
 }
 
 bool hasCheckpoint(const std::string& folder) {
   return isThere(fs::path(folder) / "model.safetensors") ||
          isThere(fs::path(folder) / "model.safetensors.index.json");
+}
+
+bool hasOwnWeights(const Model& model) {
+  return model.kind == ModelKind::Gguf ||
+         (model.kind == ModelKind::Folder && hasCheckpoint(model.path));
 }
 
 bool lacksWeights(const Model& model) {
@@ -170,6 +185,10 @@ void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files) {
 }
 
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
+  parser
+      .add_option("--lora", flags.loras,
+                  "PEFT folder that is merged into the weights; may be repeated")
+      ->allow_extra_args(false);
   parser.add_option("--mode", flags.mode,
                     "what fusions may change about rounding: strict, relaxed (default) or fast");
   parser.add_option("--weight-format", flags.weightFormats,
@@ -226,6 +245,7 @@ std::string flagsText(const CompileFlags& flags) {
   };
   add("--backend", flags.backend);
   add("--dtype", flags.dtype);
+  for (const std::string& folder : flags.loras) add("--lora", folder);
   add("--mode", flags.mode);
   add("--weight-format", flags.weightFormats);
   if (flags.layers) add("--layers", std::to_string(flags.layers));
@@ -249,6 +269,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is IR text, whose layers are written in it");
   ModelRequest request;
   request.path = model.path;
+  request.loras = model.loras;
   const char* variable = std::getenv("LATHE_BACKEND");
   request.backend = !flags.backend.empty()  ? flags.backend
                     : variable && *variable ? variable
@@ -272,8 +293,9 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.plugins = flags.plugins;
   request.passes = flags.passes;
   request.backendPlugins = flags.backendPlugins;
-  request.bareConfig = model.kind == ModelKind::BareConfig ||
-                       (model.kind == ModelKind::Folder && flags.randomWeights);
+  const bool hasConfig = model.kind == ModelKind::Folder || model.kind == ModelKind::Gguf;
+  request.bareConfig =
+      model.kind == ModelKind::BareConfig || (hasConfig && flags.randomWeights);
   return request;
 }
 

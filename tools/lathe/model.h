@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// MODEL on the command line: a Hugging Face folder, IR text, or a compiled program.
+// MODEL on the command line: a Hugging Face folder, a GGUF file, IR text, or a compiled program.
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,8 +19,8 @@ class App;
 
 namespace lathe::cli {
 
-enum class ModelKind { Folder, BareConfig, Mlir, Artifact };
-/// "folder", "config", "mlir", "program"
+enum class ModelKind { Folder, BareConfig, Gguf, Mlir, Artifact };
+/// "folder", "config", "gguf", "mlir", "program"
 std::string_view nameOf(ModelKind kind);
 
 struct Model {
@@ -28,13 +28,16 @@ struct Model {
   ModelKind kind = ModelKind::Folder;
   std::map<std::string, std::string> files;  ///< config.json, tokenizer.json, ... by name
   std::shared_ptr<const Program> program;    ///< of an artifact
+  std::vector<std::string> loras;            ///< folders of PEFT that are merged into the weights
 };
 
 /// Looks at the path and reads the small files; compiles nothing. Throws Error(InvalidFile) for
-/// what is none of the kinds.
-Model openModel(const std::string& path);
+/// what is none of the kinds, Error(InvalidArgument) for adapters of what has no weights of its own.
+Model openModel(const std::string& path, const std::vector<std::string>& loras = {});
 /// Whether a folder holds weights.
 bool hasCheckpoint(const std::string& folder);
+/// Whether the path of the model holds its weights, too.
+bool hasOwnWeights(const Model& model);
 /// True for a bare config.json and a folder without weights: they compile with made-up ones.
 bool lacksWeights(const Model& model);
 /// Throws Error(InvalidArgument) for a compiled program: what is asked needs the graph. `flag`, if
@@ -60,10 +63,11 @@ struct CompileFlags {
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, weightFormats, passes;
   std::vector<std::string> patternFiles, plugins, backendPlugins;
+  std::vector<std::string> loras;
 };
 /// Adds --load-backend-plugin.
 void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
-/// Adds --mode, --weight-format, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
+/// Adds --lora, --mode, --weight-format, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 

@@ -8,8 +8,11 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/ranks.h"
@@ -21,25 +24,48 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kRandomWeightSeed = 0;
 
+// A path in a program's metadata, which is seen from the program's folder.
+std::string foundBeside(const Model& model, const std::string& path, const char* what,
+                        const char* flag) {
+  const fs::path named(path), found = fs::canonical(model.path).parent_path() / named;
+  std::error_code ignored;
+  std::string why;
+  if (named.is_absolute())
+    why = fmt::format(
+        ": its {0} are named by the absolute path {1}, which is not followed; give "
+        "them with {2}",
+        what, path, flag);
+  else if (fs::exists(found, ignored))
+    return found.lexically_normal().string();
+  else
+    why = fmt::format(
+        ": its {} are no longer at {}, seen from the program; say where they are with "
+        "{}",
+        what, path, flag);
+  throw Error(ErrorCode::InvalidArgument, model.path + why);
+}
+
 // Empty where the program needs no file.
 std::string weightsPath(const Model& model, const Program& program, const std::string& flag) {
   if (program.weights.empty() && flag.empty()) return {};
   if (!flag.empty()) return flag;
-  if (model.kind == ModelKind::Folder) return model.path;
-  std::string why = " needs weights; give them with --weights F.safetensors";
-  if (auto it = program.metadata.find(kWeightsPath); it != program.metadata.end()) {
-    const fs::path named(it->second), found = fs::canonical(model.path).parent_path() / named;
-    std::error_code ignored;
-    if (named.is_absolute())
-      why = ": its weights are named by the absolute path " + it->second +
-            ", which is not followed; give them with --weights";
-    else if (fs::exists(found, ignored))
-      return found.lexically_normal().string();
-    else
-      why = ": its weights are no longer at " + it->second +
-            ", seen from the program; say where they are with --weights";
-  }
-  throw Error(ErrorCode::InvalidArgument, model.path + why);
+  if (model.kind == ModelKind::Folder || model.kind == ModelKind::Gguf) return model.path;
+  auto it = program.metadata.find(kWeightsPath);
+  if (it == program.metadata.end())
+    throw Error(ErrorCode::InvalidArgument,
+                model.path + " needs weights; give them with --weights F.safetensors");
+  return foundBeside(model, it->second, "weights", "--weights");
+}
+
+std::vector<std::string> loraPaths(const Model& model, const Program& program) {
+  auto it = program.metadata.find(kLoraPaths);
+  if (!model.loras.empty() || model.kind != ModelKind::Artifact || it == program.metadata.end())
+    return model.loras;
+  std::vector<std::string> paths;
+  const JsonValue list = JsonValue::parse(it->second, model.path + ": " + kLoraPaths);
+  for (size_t i = 0; i < list.size(); ++i)
+    paths.push_back(foundBeside(model, list.at(i).asString(), "LoRA folders", "--lora"));
+  return paths;
 }
 
 // Endings of names of tensors that checkpoints carry although the model computes them, or although
@@ -71,7 +97,7 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
   auto add = [&](std::string_view name, Shape shape) {
     const bool isRead =
         std::ranges::find(program.weights, name, &TensorInfo::source) != program.weights.end();
-    const SafetensorsEntry* entry = checkpoint.entry(name);
+    const CheckpointTensor* entry = checkpoint.entry(name);
     if (!isRead && entry) redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
   };
   if (table) {
@@ -100,14 +126,22 @@ void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::string weightsBeside(const std::string& program, const std::string& weights) {
+void noteWeights(Program& program, const std::string& output, const Model& model) {
   // Where the program will lie: what is there under its name now may be a link that it replaces.
-  const fs::path folder = fs::weakly_canonical(fs::absolute(program).parent_path());
-  return fs::canonical(weights).lexically_relative(folder).string();
+  const fs::path folder = fs::weakly_canonical(fs::absolute(output).parent_path());
+  auto beside = [&](const std::string& path) {
+    return fs::canonical(path).lexically_relative(folder).string();
+  };
+  program.metadata[kWeightsPath] = beside(model.path);
+  std::string list;
+  for (const std::string& path : model.loras)
+    list += (list.empty() ? "" : ", ") + jsonString(beside(path));
+  if (!list.empty()) program.metadata[kLoraPaths] = "[" + list + "]";
 }
 
-void checkProgramWeights(const Program& program, const std::string& path) {
-  checkAgainst(program, Checkpoint::open(path));
+void checkProgramWeights(const Program& program, const std::string& path,
+                         const std::vector<std::string>& loras) {
+  checkAgainst(program, Checkpoint::open(path, loras));
 }
 
 Session openSession(const Model& model, std::shared_ptr<const Program> program,
@@ -118,20 +152,20 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   // It interprets IR: its device comes with the compiler library.
   if (program->backend == "reference") compiler();
   std::optional<Checkpoint> checkpoint;
+  std::vector<std::string> leftOver;
   if (std::string path = flags.randomWeights ? "" : weightsPath(model, *program, flags.weights);
       !path.empty()) {
-    checkpoint = Checkpoint::open(path);
+    checkpoint = Checkpoint::open(path, loraPaths(model, *program));
     checkAgainst(*program, *checkpoint);
+    for (const ExpectedWeight& weight : redundantWeights(*program, *checkpoint))
+      leftOver.push_back(weight.name);
   }
-  auto bind = [random = flags.randomWeights, program, checkpoint](Session& session,
-                                                                  Progress* progress) {
+  auto bind = [random = flags.randomWeights, program, checkpoint, leftOver](Session& session,
+                                                                            Progress* progress) {
     if (random) return session.bindRandomWeights(kRandomWeightSeed);
     if (!checkpoint) return;
-    // What follows the last one packs and merges them.
-    session.bindWeights([&, read = size_t(0)](const std::string& name) mutable {
+    session.bindWeights(*checkpoint, leftOver, [&, read = size_t(0)](const std::string&) mutable {
       if (progress) progress->at(++read, program->weights.size());
-      if (progress && read == program->weights.size()) progress->stage("arranging weights");
-      return checkpoint->find(name).value_or(Array());
     });
   };
   SessionOptions options{

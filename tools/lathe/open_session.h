@@ -10,7 +10,7 @@
 namespace lathe::cli {
 
 struct SessionFlags {
-  std::string weights;  ///< --weights: a folder, an index or a .safetensors file
+  std::string weights;  ///< --weights: a folder, an index, a .safetensors or a .gguf file
   bool randomWeights = false, profile = false;
   int threads = 0;
   std::string device;        ///< --device
@@ -23,12 +23,15 @@ struct SessionFlags {
 Session openSession(const Model& model, std::shared_ptr<const Program> program,
                     const SessionFlags& flags);
 /// Throws that error; `path` is the checkpoint.
-void checkProgramWeights(const Program& program, const std::string& path);
+void checkProgramWeights(const Program& program, const std::string& path,
+                         const std::vector<std::string>& loras);
 
 /// Key of Program::metadata that holds the path of the weights, seen from the program's folder: the
 /// two move together.
 inline constexpr const char* kWeightsPath = "weights_path";
-/// That path for a program to be written as `program` from the folder `weights`, which is there.
-std::string weightsBeside(const std::string& program, const std::string& weights);
+/// The same of LoRA folders, a JSON list.
+inline constexpr const char* kLoraPaths = "lora_paths";
+/// Notes both for a program that is to be written as `output` from the model.
+void noteWeights(Program& program, const std::string& output, const Model& model);
 
 }  // namespace lathe::cli

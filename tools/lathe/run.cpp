@@ -204,9 +204,9 @@ int runVerb(const ArgumentList& arguments) {
   CompileFlags flags;
   SessionFlags sessionFlags;
   ReportFlags report;
-  parser->add_option("MODEL", words, "Hugging Face folder, .mlir file or .lathe program");
+  parser->add_option("MODEL", words, "Hugging Face folder, .gguf, .mlir or .lathe file");
   parser->add_option("--entry", entryName, "entry point (default: forward)");
-  parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
+  parser->add_option("--weights", sessionFlags.weights, ".safetensors or .gguf file or folder of weights");
   parser
       ->add_option("--input", specs,
                    "NAME=SPEC; SPEC is @x.npy, @x.safetensors:key, 4x8xf32=1.0, 3xi64=1,2,3 or "
@@ -233,7 +233,7 @@ int runVerb(const ArgumentList& arguments) {
   if (!parseArguments(*parser, arguments)) return kOk;
   becomeLauncher(flags.ranks, sessionFlags.rankThreads);
 
-  Model model = openModel(takeModel(words, specs));
+  Model model = openModel(takeModel(words, specs), flags.loras);
   if (!stage.empty()) {
     fmt::print("{}\n", irOf(model, flags, stage));
     return kOk;

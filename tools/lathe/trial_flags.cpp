@@ -22,7 +22,7 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
                   "NAME=SPEC as for `lathe run`; inputs that are not given are random")
       ->allow_extra_args(false);
   parser.add_option("--weights", flags.weights,
-                    ".safetensors file or folder of weights (default: the model's, else random)");
+                    ".safetensors or .gguf file or folder of weights (default: the model's, else random)");
   parser.add_option("--seed", flags.seed, "of the random data (default: 0)")->check(WholeNumber{0});
   parser
       .add_option("--precision", flags.precision,
@@ -63,10 +63,9 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
                                                 requestFor(model, compile).backend +
                                                 "; add --backend cuda");
   std::string path = flags.weights;
-  if (path.empty() && model.kind == ModelKind::Folder && hasCheckpoint(model.path))
-    path = model.path;
+  if (path.empty() && hasOwnWeights(model)) path = model.path;
   if (!path.empty())
-    options.weights = [checkpoint = std::make_shared<Checkpoint>(Checkpoint::open(path))](
+    options.weights = [checkpoint = std::make_shared<Checkpoint>(Checkpoint::open(path, model.loras))](
                           const std::string& name) {
       return checkpoint->find(name).value_or(Array());
     };

@@ -54,7 +54,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   bool json = false;
   CompileFlags flags;
   WhyNotOptions options;
-  parser->add_option("MODEL", path, "Hugging Face folder, bare config.json or .mlir file")
+  parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
       ->required();
   parser->add_option("--op", options.op,
                      "only ops or patterns whose name matches this glob; tells of far misses too");
@@ -69,7 +69,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   if (!options.at.empty() && options.at.find(':') == options.at.npos)
     throw Error(ErrorCode::InvalidArgument, "--at: expected FILE:LINE, got '" + options.at + "'");
 
-  Model model = openModel(path);
+  Model model = openModel(path, flags.loras);
   requireGraph(model);
   flags.randomWeights = lacksWeights(model);
   const std::vector<CompileRecord::Miss> misses =

@@ -19,7 +19,8 @@
 namespace lathe {
 
 struct ModelRequest {
-  std::string path;  ///< Hugging Face folder, or an .mlir file
+  std::string path;  ///< Hugging Face folder, .gguf or .mlir file
+  std::vector<std::string> loras;  ///< folders of PEFT, merged in this order
   std::string backend = "cpu";
   DType dtype = DType::F32;  ///< of the arithmetic, for folders
   bool allTiers = false, float64 = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Session: a program with weights bound, states and memory of its own. One thread at a time.
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -70,8 +71,11 @@ class Session {
   void bindWeights(const Arrays& weights);
   /// The same from a file or folder. Throws Error (InvalidArgument), too, that names every tensor
   /// of the checkpoint that the graph did not declare, such as the bias of a Linear without one.
-  /// What a name of `mayStay` names or ends ("rotary_emb.inv_freq") may be left over.
-  void bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay = {});
+  /// What a name of `mayStay` names or ends ("rotary_emb.inv_freq") may be left over. Tensors are
+  /// read one after the other as `load` needs them, so that of decoded ones few are in memory at a
+  /// time; `reading` is told each name before it is read.
+  void bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay = {},
+                   const std::function<void(const std::string& name)>& reading = {});
   /// Uniform in +-1/sqrt(last dim), the same everywhere for a seed: for benchmarks and examples.
   void bindRandomWeights(uint64_t seed);
 

@@ -23,6 +23,8 @@ struct FamilyOptions {
   /// Whether the checkpoint has a tensor: for families whose checkpoints come under two sets of
   /// names. Without it the usual names are taken.
   std::function<bool(std::string_view name)> hasWeight = {};
+  /// Whoever binds the weights reads `quantization_config`: it is not an error here.
+  bool readsQuantized = false;
 };
 
 /// What a family's models are for.

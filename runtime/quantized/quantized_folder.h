@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Folders whose layers are quantized: the tensors of a layer become one matrix. One file for each
+// method that `quantization_config` of config.json may name.
+#include <initializer_list>
+
+#include "lathe/runtime/config_reader.h"
+#include "runtime/stored_weight.h"
+
+namespace lathe {
+
+/// Puts `MODULE.weight` in the place of the tensors of every quantized module. `config` is the
+/// object `quantization_config`. Throws Error(Unsupported) for methods, numbers of bits and fields
+/// of other mathematics that there are not, and Error(InvalidFile) for tensors that do not fit
+/// together.
+void joinQuantizedLayers(StoredWeights& weights, const JsonValue& config);
+
+namespace quantized {
+
+void joinGptq(StoredWeights& weights, ConfigReader& config);
+void joinAwq(StoredWeights& weights, ConfigReader& config);
+void joinCompressedTensors(StoredWeights& weights, ConfigReader& config);
+void joinFp8(StoredWeights& weights, ConfigReader& config);
+
+/// Throws Error(Unsupported) "KEY: expected A or B, got ..." unless the value is one of them.
+void expectOneOf(const JsonValue& value, std::initializer_list<std::string_view> texts);
+
+/// The modules that have a tensor `MODULE.NAME`, sorted.
+std::vector<std::string> modulesWith(const StoredWeights& weights, std::string_view name);
+
+/// The tensors of one module.
+class Module {
+ public:
+  Module(StoredWeights& weights, std::string path, const JsonValue& config)
+      : weights_(weights), path_(std::move(path)), config_(config) {}
+
+  const std::string& path() const { return path_; }
+  /// Null if there is none of that name.
+  const CheckpointTensor* find(std::string_view name) const;
+  /// Takes a tensor out of the table. Throws Error(InvalidFile) where it is missing, has another
+  /// dtype than those given or, unless `shape` is empty, another shape.
+  StoredWeight take(std::string_view name, std::initializer_list<DType> dtypes,
+                    const Shape& shape = {});
+  /// The same of a tensor that is there, as bytes of any dtype.
+  StoredWeight takeBytes(std::string_view name);
+  /// Takes out what may be there and is not needed.
+  void drop(std::string_view name);
+  /// Puts the matrix there.
+  void put(StoredWeight weight);
+  /// "FILE: quantization_config: MODULE.NAME: MESSAGE".
+  Error error(std::string_view name, const std::string& message) const;
+
+ private:
+  StoredWeights& weights_;
+  std::string path_;
+  const JsonValue& config_;
+};
+
+/// Scales [rows, blocks] from what the module has: any of f16, bf16 and f32, transposed where
+/// `isTransposed`. `dtype` is F32 or BF16.
+Array readScales(const StoredWeight& stored, DType dtype, int64_t rows, int64_t blocks,
+                 bool isTransposed);
+/// BF16 where a row has several and they are stored so: what kernels take. F32 else.
+DType scaleDType(const StoredWeight& stored, int64_t blocks);
+
+/// The columns in the order of their groups; empty if they are in it already. Throws Error
+/// (InvalidFile) for groups of unequal sizes.
+std::vector<int64_t> orderOfGroups(const Module& module, std::string_view name, const Array& groups,
+                                   int64_t group);
+Array toArray(const std::vector<int64_t>& order);
+
+}  // namespace quantized
+}  // namespace lathe
