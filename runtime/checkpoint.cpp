@@ -13,6 +13,7 @@
 #include "runtime/gguf/gguf_model.h"
 #include "runtime/lora.h"
 #include "runtime/mapped_file.h"
+#include "runtime/onnx/model.h"
 #include "runtime/quantized/quantized_folder.h"
 #include "runtime/stored_weight.h"
 
@@ -148,6 +149,23 @@ StoredWeights readFolder(const std::string& folder) {
   return weights;
 }
 
+StoredWeights readOnnxWeights(const std::string& path) {
+  StoredWeights weights;
+  const std::shared_ptr<const onnx::OnnxFile> file = onnx::OnnxFile::open(path);
+  for (const onnx::OnnxFile::NamedTensor& weight : file->weights()) {
+    const onnx::TensorMessage& tensor = *weight.tensor;
+    auto [it, isNew] = weights.try_emplace(weight.name);
+    if (!isNew)
+      throw Error(ErrorCode::InvalidFile,
+                  fmt::format("{}: tensor {} is there twice", path, inQuotes(weight.name)));
+    const std::optional<DType> dtype = onnx::dtypeOf(tensor.type);
+    it->second.tensor = {weight.name, onnx::nameOf(tensor.type), dtype, tensor.dims,
+                         dtype ? bytesOf(*dtype, elementCount(tensor.dims)) : 0};
+    it->second.read = [file, &tensor] { return file->array(tensor); };
+  }
+  return weights;
+}
+
 }  // namespace
 
 struct Checkpoint::Tables {
@@ -169,6 +187,8 @@ Checkpoint Checkpoint::open(const std::string& path, const std::vector<std::stri
     tables->weights = readShards(path);
   else if (path.ends_with(".gguf"))
     tables->weights = readGgufWeights(path);
+  else if (path.ends_with(".onnx"))
+    tables->weights = readOnnxWeights(path);
   else
     tables->weights = readFile(path);
   Checkpoint result;

@@ -8,8 +8,6 @@ namespace lathe::python {
 
 /// The innermost line of Python that is not the package's own.
 std::source_location here();
-/// A line by name. The texts are kept for the life of the process, once each.
-std::source_location lineOf(const std::string& file, unsigned line, const std::string& function);
 /// Files below this folder are the package's own.
 void setPackageFolder(std::string folder);
 

@@ -9,6 +9,7 @@
 #include "python/src/caller.h"
 #include "python/src/dtypes.h"
 #include "python/src/recording.h"
+#include "runtime/foreign_line.h"
 
 namespace lathe::python {
 namespace {
@@ -187,7 +188,7 @@ void bindGraph(nb::module_& m) {
       .def(
           "scope",
           [](Graph& g, const std::string& path, std::optional<std::string> file, unsigned line) {
-            return new GraphScope{g, path, file ? lineOf(*file, line, "") : here()};
+            return new GraphScope{g, path, file ? foreignLine(*file, line, "") : here()};
           },
           nb::arg("path"), nb::arg("file") = nb::none(), nb::arg("line") = 1,
           nb::keep_alive<0, 1>(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The weights of a model by name: from one safetensors file, from a folder of shards whose weights
-// may be in few bits, or from a GGUF file. Names are those that PyTorch's modules have.
+// may be in few bits, or from a GGUF or an ONNX file. Names are those that PyTorch's modules have.
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,8 +48,8 @@ struct LoraUpdate {
 };
 
 /// Opens a folder with model.safetensors or with model.safetensors.index.json and its shards, an
-/// index file, a single .safetensors file, or a .gguf file (of several the first). Memory-mapped:
-/// opening costs the headers only, and nothing is decoded before it is asked for.
+/// index file, a single .safetensors file, a .gguf file (of several the first), or an .onnx file.
+/// Memory-mapped: opening costs the headers only, and nothing is decoded before it is asked for.
 ///
 /// In a folder whose config.json has a `quantization_config` (gptq, awq, compressed-tensors, fp8)
 /// the tensors of a quantized layer are one matrix `MODULE.weight`; it has `blocks` where it is of
