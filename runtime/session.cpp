@@ -44,6 +44,10 @@ struct Session::Impl {
   BoundWeights weights;
   bool haveWeights = false;
   std::vector<Array> states;
+  // Of states with kept rows: how many there are, and those that this run sees.
+  std::string rowsSymbol;
+  int64_t keptRows = 0, firstRow = 0;
+  std::vector<Array> windows;
   SymbolValues fixed;
   std::vector<std::unique_ptr<Executor>> executors;
   GrowingBuffer arena, scratch;
@@ -221,12 +225,12 @@ struct Session::Impl {
   void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
     Executor& executor = *executors[entry];
     executor.bind(inputs, fixed);
-    prepareStates(executor);
+    std::vector<Array>& seen = prepareStates(executor);
     if (ranks && ranks->rank() == 0)
       tell({.kind = RankCommand::Kind::Run,
             .number = int64_t(entry),
             .inputs = {inputs.begin(), inputs.end()}});
-    runTogether([&] { executor.run(inputs, weights, states, arena, scratch, outputs); });
+    runTogether([&] { executor.run(inputs, weights, seen, arena, scratch, outputs); });
   }
   void setSymbol(const std::string& name, int64_t value) {
     fixed[name] = value;
@@ -271,13 +275,32 @@ struct Session::Impl {
                     namesOf(program->states, [](const TensorInfo& s) { return s.name; }));
   }
 
-  void prepareStates(const Executor& executor) {
+  bool keepsRows(const TensorInfo& info) const {
+    return keptRows > 0 && !info.shape.empty() && info.shape[0] == DimExpr::symbol(rowsSymbol);
+  }
+  static std::byte* rowOf(const Array& state, int64_t row) {
+    return static_cast<std::byte*>(const_cast<void*>(state.data())) +
+           state.bytes() / size_t(state.shape()[0]) * size_t(row);
+  }
+
+  // The states as this run sees them.
+  std::vector<Array>& prepareStates(const Executor& executor) {
+    windows.resize(states.size());
     for (const Port& port : executor.entry().statesIn) {
       for (size_t i = 0; i < program->states.size(); ++i) {
         const TensorInfo& info = program->states[i];
         if (info.name != port.name) continue;
         Shape shape;
         for (const DimExpr& d : info.shape) shape.push_back(d.evaluate(executor.symbols()).value());
+        const Shape run = shape;
+        if (keepsRows(info)) {
+          if (firstRow + shape[0] > keptRows)
+            throw Error(ErrorCode::InvalidArgument,
+                        "state '" + info.name + "' keeps " + std::to_string(keptRows) +
+                            " rows, this run needs " + std::to_string(shape[0]) + " from row " +
+                            std::to_string(firstRow) + " on");
+          shape[0] = keptRows;
+        }
         if (states[i].defined() && states[i].shape() != shape)
           throw Error(ErrorCode::InvalidArgument,
                       "state '" + info.name + "' holds " + describe(info.dtype, states[i].shape()) +
@@ -287,8 +310,11 @@ struct Session::Impl {
           states[i] = arrayOn(device->memory(), info.dtype, shape, info.name);
           noteAllocation();
         }
+        windows[i] = keepsRows(info) ? Array(info.dtype, run, rowOf(states[i], firstRow), nullptr)
+                                     : states[i];
       }
     }
+    return windows;
   }
 };
 
@@ -525,6 +551,73 @@ void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> 
           .name = std::string(symbol),
           .rows = {rows.begin(), rows.end()}});
   s.runTogether([&] { s.gatherStateRows(symbol, rows); });
+}
+
+void Session::keepStateRows(std::string_view symbol, int64_t rows) {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.refuseWithRanks("Session::keepStateRows");
+  for (const SymbolInfo& info : s.program->symbols) {
+    if (info.name != symbol) continue;
+    if (rows < info.lo || rows > info.hi)
+      throw Error(ErrorCode::InvalidArgument,
+                  "keepStateRows: expected from " + std::to_string(info.lo) + " to " +
+                      std::to_string(info.hi) + " rows, got " + std::to_string(rows));
+    s.rowsSymbol = info.name;
+    s.keptRows = rows;
+    s.firstRow = 0;
+    s.resetStates();
+    return;
+  }
+  throw Error(ErrorCode::InvalidArgument,
+              "keepStateRows: the program has no symbol '" + std::string(symbol) + "'");
+}
+
+void Session::selectStateRows(int64_t first) {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.refuseWithRanks("Session::selectStateRows");
+  if (first < 0 || first >= s.keptRows)
+    throw Error(ErrorCode::InvalidArgument,
+                "selectStateRows: expected one of " + std::to_string(s.keptRows) +
+                    " rows that keepStateRows() keeps, got " + std::to_string(first));
+  s.firstRow = first;
+}
+
+void Session::copyStateRow(int64_t from, int64_t to, std::string_view along, int64_t count) {
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.refuseWithRanks("Session::copyStateRow");
+  for (int64_t row : {from, to})
+    if (row < 0 || row >= s.keptRows)
+      throw Error(ErrorCode::InvalidArgument,
+                  "copyStateRow: expected one of " + std::to_string(s.keptRows) +
+                      " rows that keepStateRows() keeps, got " + std::to_string(row));
+  DeviceMemory* memory = s.device->memory();
+  const DimExpr axis = DimExpr::symbol(std::string(along));
+  for (size_t i = 0; i < s.states.size(); ++i) {
+    const Array& state = s.states[i];
+    const TensorInfo& info = s.program->states[i];
+    if (from == to || !state.defined() || !s.keepsRows(info)) continue;
+    const size_t place = size_t(std::ranges::find(info.shape, axis) - info.shape.begin());
+    size_t pieces = 1, pieceBytes = state.bytes() / size_t(s.keptRows), copied = pieceBytes;
+    if (place < info.shape.size()) {
+      const int64_t size = state.shape()[place];
+      if (count < 0 || count > size)
+        throw Error(ErrorCode::InvalidArgument,
+                    "copyStateRow: expected from 0 to " + std::to_string(size) + " of '" +
+                        std::string(along) + "', got " + std::to_string(count));
+      for (size_t axis = 1; axis < place; ++axis) pieces *= size_t(state.shape()[axis]);
+      pieceBytes /= pieces;
+      copied = pieceBytes / size_t(size) * size_t(count);
+    }
+    for (size_t piece = 0; piece < pieces && copied > 0; ++piece) {
+      std::byte* target = s.rowOf(state, to) + piece * pieceBytes;
+      const std::byte* source = s.rowOf(state, from) + piece * pieceBytes;
+      memory ? memory->copy(target, source, copied) : void(std::memcpy(target, source, copied));
+    }
+  }
+  if (memory) memory->synchronize();
 }
 
 Session::Memory Session::memory() const {

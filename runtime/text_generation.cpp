@@ -6,105 +6,10 @@
 #include <unordered_map>
 
 #include "lathe/runtime/error.h"
-#include "runtime/stop_finder.h"
+#include "runtime/text_in_progress.h"
 
 namespace lathe {
 namespace {
-
-void checkOptions(const TextGenerationOptions& options, bool hasTokenizer) {
-  auto refuse = [](const std::string& message) {
-    throw Error(ErrorCode::InvalidArgument, message);
-  };
-  if (!hasTokenizer && !options.stopTexts.empty())
-    refuse("stop texts need a tokenizer, there is none");
-  if (options.logProbabilities && *options.logProbabilities < 0)
-    refuse("expected a count of likeliest tokens >= 0, got " +
-           std::to_string(*options.logProbabilities));
-  if (options.newTokens < 1)
-    refuse("expected at least 1 token to add, got " + std::to_string(options.newTokens));
-  if (options.drafter && options.draftTokens < 1)
-    refuse("expected at least 1 token to draft, got " + std::to_string(options.draftTokens));
-}
-
-// One text in the making.
-class Text {
- public:
-  Text(const std::optional<Tokenizer>& tokenizer, const TextGenerationOptions& options,
-       std::span<const int> prompt, int64_t maxPositions, int64_t row)
-      : options_(options), sampler_(options.sampling), stops_(options.stopTexts), row_(row) {
-    sampler_.reseed(options.sampling.seed + uint64_t(row));
-    sampler_.notePrompt(prompt);
-    if (tokenizer) stream_.emplace(*tokenizer);
-    const int64_t length = int64_t(prompt.size());
-    if (length > maxPositions)
-      throw Error(ErrorCode::InvalidArgument, "the prompt has " + std::to_string(length) +
-                                                  " tokens, the model takes at most " +
-                                                  std::to_string(maxPositions) + " positions");
-    count_ = std::min(options.newTokens, maxPositions - length + 1);  // the last is not fed back
-    positions_ = std::max(length, length + count_ - 1);
-  }
-
-  /// Tokens of the cache that it may need.
-  int64_t positions() const { return positions_; }
-  int64_t left() const { return count_ - int64_t(result_.tokens.size()); }
-  bool ended() const { return ended_; }
-  int last() const { return result_.tokens.back().id; }
-  Sampler& sampler() { return sampler_; }
-  TextGeneration& result() { return result_; }
-
-  void sample(std::span<const float> logits) { take(int(sampler_.sample(logits)), logits); }
-
-  void take(int id, std::span<const float> logits) {
-    sampler_.accept(id);
-    if (options_.drafter) options_.drafter->accept(id);
-    GeneratedToken token;
-    token.id = id;
-    if (options_.logProbabilities) {
-      token.logProbability = logProbability(logits, id);
-      token.likeliest = likeliestLogProbabilities(logits, *options_.logProbabilities);
-    }
-    result_.tokens.push_back(std::move(token));
-    const bool isEnd = std::ranges::find(options_.endIds, id) != options_.endIds.end();
-    std::string text;
-    if (stream_ && !isEnd) text = stops_.push(stream_->push(id));
-    const bool goOn = tell(&result_.tokens.back(), text);
-    if (!goOn)
-      stop(StopReason::Cancelled);
-    else if (isEnd)
-      stop(StopReason::EndToken);
-    else if (stops_.found())
-      stop(StopReason::StopText);
-    else if (left() == 0)
-      stop(count_ < options_.newTokens ? StopReason::Positions : StopReason::Length);
-  }
-
- private:
-  void stop(StopReason reason) {
-    ended_ = true;
-    result_.stopped = reason;
-    if (!stream_) return;
-    std::string text = stops_.push(stream_->finish());
-    if (stops_.found() && reason != StopReason::Cancelled) result_.stopped = StopReason::StopText;
-    text += stops_.finish();
-    if (reason == StopReason::Cancelled)
-      result_.text += text;
-    else if (!text.empty())
-      tell(nullptr, text);
-  }
-
-  bool tell(const GeneratedToken* token, const std::string& text) {
-    result_.text += text;
-    return !options_.onToken || options_.onToken({row_, token, text});
-  }
-
-  const TextGenerationOptions& options_;
-  Sampler sampler_;
-  StopFinder stops_;
-  std::optional<StreamDecoder> stream_;
-  int64_t row_ = 0, count_ = 0, positions_ = 0;
-  bool ended_ = false;
-  TextGeneration result_;
-};
 
 // The guess or, where it is not taken, the token instead of it. A guess x is taken with the
 // probability min(1, p(x) / q(x)), p being the model's distribution and q what x was drawn from;
@@ -129,7 +34,8 @@ int choose(Sampler& sampler, const Draft& draft, std::span<const float> logits, 
 }
 
 // The last token and its guesses go through the model together. False: there was no guess.
-bool stepWithDrafts(Generator& generator, Text& text, const TextGenerationOptions& options) {
+bool stepWithDrafts(Generator& generator, TextInProgress& text,
+                    const TextGenerationOptions& options) {
   const int64_t most =
       std::min({options.draftTokens, text.left() - 1, generator.maxVerified() - 1});
   std::vector<Draft> drafts;
@@ -148,7 +54,7 @@ bool stepWithDrafts(Generator& generator, Text& text, const TextGenerationOption
       return true;
     }
     bool taken = false;
-    text.take(choose(text.sampler(), drafts[i], row, taken), row);
+    text.take(choose(text.sampler(), drafts[i], text.permitted(row), taken), row);
     text.result().accepted += taken;
     if (taken && !text.ended()) continue;
     generator.rewind(begin + int64_t(i) + 1);
@@ -158,33 +64,11 @@ bool stepWithDrafts(Generator& generator, Text& text, const TextGenerationOption
 
 }  // namespace
 
-std::string_view nameOf(StopReason reason) {
-  switch (reason) {
-    case StopReason::Length:
-      return "length";
-    case StopReason::Positions:
-      return "positions";
-    case StopReason::EndToken:
-      return "eos";
-    case StopReason::StopText:
-      return "stop";
-    case StopReason::Cancelled:
-      return "cancelled";
-  }
-  return "";
-}
-
-std::vector<int> TextGeneration::ids() const {
-  std::vector<int> ids;
-  for (const GeneratedToken& token : tokens) ids.push_back(token.id);
-  return ids;
-}
-
 TextGeneration generateText(Generator& generator, const std::optional<Tokenizer>& tokenizer,
                             std::span<const int> prompt, const TextGenerationOptions& options) {
-  checkOptions(options, tokenizer.has_value());
+  checkTextOptions(options, tokenizer.has_value());
   if (options.drafter) generator.requireVerify();
-  Text text(tokenizer, options, prompt, generator.maxPositions(), 0);
+  TextInProgress text(tokenizer, options, prompt, generator.maxPositions(), 0);
   if (options.resume)
     generator.resume(prompt, text.positions());
   else
@@ -201,14 +85,14 @@ std::vector<TextGeneration> generateTexts(BatchGenerator& generator,
                                           const std::optional<Tokenizer>& tokenizer,
                                           std::span<const std::vector<int>> prompts,
                                           const TextGenerationOptions& options) {
-  checkOptions(options, tokenizer.has_value());
+  checkTextOptions(options, tokenizer.has_value());
   if (options.drafter)
     throw Error(ErrorCode::InvalidArgument, "drafts are for one text at a time, got a batch");
-  std::vector<std::unique_ptr<Text>> texts;
+  std::vector<std::unique_ptr<TextInProgress>> texts;
   int64_t positions = 1;
   for (const std::vector<int>& prompt : prompts) {
-    texts.push_back(std::make_unique<Text>(tokenizer, options, prompt, generator.maxPositions(),
-                                           int64_t(texts.size())));
+    texts.push_back(std::make_unique<TextInProgress>(
+        tokenizer, options, prompt, generator.maxPositions(), int64_t(texts.size())));
     positions = std::max(positions, texts.back()->positions());
   }
   generator.reserve(int64_t(prompts.size()), positions);
@@ -218,7 +102,7 @@ std::vector<TextGeneration> generateTexts(BatchGenerator& generator,
     more = false;
     const size_t vocab = logits.size() / texts.size();
     for (size_t row = 0; row < texts.size(); ++row) {
-      Text& text = *texts[row];
+      TextInProgress& text = *texts[row];
       if (!text.ended()) text.sample(logits.subspan(row * vocab, vocab));
       ids[row] = text.ended() ? BatchGenerator::kRest : text.last();
       more |= !text.ended();

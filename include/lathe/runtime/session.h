@@ -106,6 +106,18 @@ class Session {
   /// caches of a batch in another order, some of them several times. Throws Error(InvalidArgument)
   /// unless there is a row for each and all are there.
   void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows);
+  /// From now on every state whose first size is the symbol holds `rows` rows, of which a run works
+  /// on as many as its inputs have: those from `first` on, as selectStateRows() says. The others
+  /// stay as they are, so that sequences of one session come and go by themselves. Clears the
+  /// states. Throws Error(InvalidArgument) for rows outside the symbol's range.
+  void keepStateRows(std::string_view symbol, int64_t rows);
+  /// Runs begin at this row. Throws Error(InvalidArgument) outside of what keepStateRows() keeps;
+  /// the run does so for rows behind the last one.
+  void selectStateRows(int64_t first);
+  /// Row `to` of those states gets what row `from` has: of a size that is the symbol `along`, the
+  /// first `count`; of states without it, everything. Before the first run there is nothing to
+  /// copy.
+  void copyStateRow(int64_t from, int64_t to, std::string_view along, int64_t count);
 
   /// Bytes of arena, states, scratch and derived weights.
   struct Memory {

@@ -3,6 +3,7 @@
 // From a prompt to a continuation: sampling, stops, callbacks, drafts that are checked in groups.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,14 +17,17 @@
 
 namespace lathe {
 
+class Constraint;  // lathe/runtime/constraint.h
+
 enum class StopReason {
   Length,     ///< as many tokens as were wanted
   Positions,  ///< the model's last position
   EndToken,
   StopText,
-  Cancelled  ///< by the callback
+  Cancelled,  ///< by the callback
+  Complete    ///< the constraint allows nothing more
 };
-/// "length", "positions", "eos", "stop", "cancelled"
+/// "length", "positions", "eos", "stop", "cancelled", "complete"
 std::string_view nameOf(StopReason reason);
 
 /// A token that was generated, and how likely the model itself found it: before penalties,
@@ -50,6 +54,9 @@ struct TextGenerationOptions {
   std::vector<std::string> stopTexts = {};  ///< end the text in front of them; need a tokenizer
   /// Ask for logProbability and so many of the likeliest tokens at each step.
   std::optional<int64_t> logProbabilities = {};
+  /// What the text must be. Its end token may come only where the text is whole; one that ends
+  /// otherwise (Length, StopText) is a beginning. Needs a tokenizer.
+  std::shared_ptr<Constraint> constraint = {};
   /// Told each token as it comes. False ends the text (of a batch, that row).
   std::function<bool(const GenerationEvent&)> onToken = {};
   /// Go on from what the generator's cache holds of the prompt instead of reading it again.

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lathe/runtime/batch_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "runtime/fair_queue.h"
+#include "runtime/text_in_progress.h"
+
+namespace lathe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A beginning that another slot holds is worth a copy from this length on: reading so few tokens
+// takes no longer.
+constexpr int64_t kWorthCopying = 16;
+
+struct Job {
+  uint64_t id = 0;
+  TextRequest request;
+  std::unique_ptr<TextInProgress> text;
+  int64_t slot = -1;
+  int64_t reused = 0;
+  size_t read = 0;  // tokens of the prompt that are in the cache
+};
+using JobPtr = std::unique_ptr<Job>;
+
+Error outOfMemory() {
+  return Error(ErrorCode::OutOfMemory, "no memory for the next token; run fewer texts at once");
+}
+
+int64_t commonLength(std::span<const int> a, std::span<const int> b) {
+  return int64_t(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+struct BatchEngine::Impl {
+  std::unique_ptr<KvSlots> slots;
+  std::optional<Tokenizer> tokenizer;
+  BatchEngineOptions options;
+
+  // Of the thread that steps.
+  JobPtr reading;                 // whose prompt is read
+  std::vector<JobPtr> running;    // in the order of their slots
+  std::vector<uint64_t> lastUse;  // by slot
+  uint64_t uses = 0;
+
+  // Of all threads.
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  FairQueue<JobPtr> waiting;
+  std::set<uint64_t> cancelled;
+  uint64_t lastId = 0;
+  bool stopping = false;
+  Clock::time_point deadline;
+  BatchEngineCounts counts;
+
+  template <class Change>
+  void count(Change change) {
+    std::lock_guard lock(mutex);
+    change(counts);
+  }
+
+  bool isFree(int64_t slot) const {
+    return !(reading && reading->slot == slot) &&
+           std::ranges::none_of(running, [&](const JobPtr& job) { return job->slot == slot; });
+  }
+
+  // Rows of a decode call if this slot ran, too.
+  int64_t spanWith(int64_t slot) const {
+    int64_t first = slot, last = slot;
+    for (const JobPtr& job : running) {
+      first = std::min(first, job->slot);
+      last = std::max(last, job->slot);
+    }
+    return last - first;
+  }
+
+  // The free slot that holds most of the prompt; among equals one near those that run, then the one
+  // that has rested longest. -1: none is free.
+  int64_t chooseSlot(std::span<const int> prompt) const {
+    int64_t best = -1;
+    std::tuple<int64_t, int64_t, uint64_t> bestKey;
+    for (int64_t slot = 0; slot < slots->slots(); ++slot) {
+      if (!isFree(slot)) continue;
+      int64_t common = commonLength(slots->ids(slot), prompt);
+      if (common < kWorthCopying) common = 0;
+      const std::tuple key(-common, spanWith(slot), lastUse[size_t(slot)]);
+      if (best < 0 || key < bestKey) {
+        best = slot;
+        bestKey = key;
+      }
+    }
+    return best;
+  }
+
+  // Puts the job into a slot with as much of its prompt as the caches hold.
+  void place(Job& job, int64_t slot) {
+    const std::span<const int> prompt = job.request.prompt;
+    const int64_t most = int64_t(prompt.size()) - 1;  // one is read for its logits
+    int64_t own = std::min(most, commonLength(slots->ids(slot), prompt)), best = own, from = slot;
+    for (int64_t other = 0; other < slots->slots(); ++other)
+      if (const int64_t common = std::min(most, commonLength(slots->ids(other), prompt));
+          common >= best + kWorthCopying) {
+        best = common;
+        from = other;
+      }
+    if (from == slot)
+      slots->rewind(slot, own);
+    else
+      slots->copy(from, slot, best);
+    job.slot = slot;
+    job.reused = best;
+    job.read = size_t(best);
+    lastUse[size_t(slot)] = ++uses;
+  }
+
+  void end(JobPtr job, std::optional<Error> error = std::nullopt) {
+    TextEnd end;
+    end.promptTokens = int64_t(job->request.prompt.size());
+    end.reusedTokens = job->reused;
+    end.text = std::move(job->text->result());
+    end.error = std::move(error);
+    count([&](BatchEngineCounts& c) {
+      if (end.error)
+        ++c.failed;
+      else if (end.text.stopped == StopReason::Cancelled)
+        ++c.cancelled;
+      else
+        ++c.finished;
+      c.generatedTokens += int64_t(end.text.tokens.size());
+      cancelled.erase(job->id);
+    });
+    if (job->request.onEnd) job->request.onEnd(std::move(end));
+  }
+
+  // Samples; true: the text goes on. One that ends is told.
+  bool sample(JobPtr& job, std::span<const float> logits) {
+    try {
+      job->text->sample(logits);
+    } catch (const Error& e) {
+      end(std::move(job), e);
+      return false;
+    } catch (const std::bad_alloc&) {
+      end(std::move(job), outOfMemory());
+      return false;
+    }
+    if (!job->text->ended()) return true;
+    end(std::move(job));
+    return false;
+  }
+
+  void endCancelled() {
+    std::vector<JobPtr> ended;
+    {
+      std::lock_guard lock(mutex);
+      const bool all = stopping && Clock::now() >= deadline;
+      if (!all && cancelled.empty()) return;
+      auto wanted = [&](const JobPtr& job) { return all || cancelled.contains(job->id); };
+      ended = waiting.extract(wanted);
+      if (reading && wanted(reading)) ended.push_back(std::move(reading));
+      for (JobPtr& job : running)
+        if (wanted(job)) ended.push_back(std::move(job));
+      std::erase(running, nullptr);
+      cancelled.clear();  // others have ended
+    }
+    for (JobPtr& job : ended) {
+      job->text->cancel();
+      end(std::move(job));
+    }
+  }
+
+  // The next one who waits, once no prompt is read and a slot is free.
+  void admit() {
+    if (reading || int64_t(running.size()) == slots->slots()) return;
+    {
+      std::lock_guard lock(mutex);
+      if (waiting.empty()) return;
+      reading = waiting.pop();
+    }
+    place(*reading, chooseSlot(reading->request.prompt));
+  }
+
+  void readPrompt() {
+    const std::span<const int> rest = std::span(reading->request.prompt).subspan(reading->read);
+    const int64_t most = running.empty() ? slots->maxChunk()
+                                         : std::min(options.chunkWhileRunning, slots->maxChunk());
+    const size_t size = std::min(rest.size(), size_t(most));
+    const std::span<const float> logits = slots->prefill(reading->slot, rest.first(size));
+    reading->read += size;
+    if (reading->read < reading->request.prompt.size()) return;
+    JobPtr job = std::move(reading);
+    count([&](BatchEngineCounts& c) {
+      c.promptTokens += int64_t(job->request.prompt.size());
+      c.reusedTokens += job->reused;
+    });
+    if (!sample(job, logits)) return;
+    const auto place = std::ranges::upper_bound(running, job->slot, {}, &Job::slot);
+    running.insert(place, std::move(job));
+  }
+
+  void decode() {
+    std::vector<int64_t> rows;
+    std::vector<int> ids;
+    for (const JobPtr& job : running) {
+      rows.push_back(job->slot);
+      ids.push_back(job->text->last());
+    }
+    const std::span<const float> logits = slots->next(rows, ids);
+    count([&](BatchEngineCounts& c) {
+      ++c.steps;
+      c.stepTexts += int64_t(rows.size());
+    });
+    const size_t vocab = logits.size() / rows.size();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      lastUse[size_t(rows[i])] = ++uses;
+      sample(running[i], logits.subspan(i * vocab, vocab));
+    }
+    std::erase(running, nullptr);
+  }
+
+  // The model itself failed: nothing that its caches hold can be relied on.
+  void failAll(const Error& error) {
+    std::vector<JobPtr> ended = std::move(running);
+    running.clear();
+    if (reading) ended.push_back(std::move(reading));
+    for (int64_t slot = 0; slot < slots->slots(); ++slot) slots->rewind(slot, 0);
+    for (JobPtr& job : ended)
+      if (job) end(std::move(job), error);
+  }
+
+  void noteState() {
+    std::lock_guard lock(mutex);
+    counts.running = int64_t(running.size()) + (reading ? 1 : 0);
+  }
+};
+
+BatchEngine::BatchEngine(std::unique_ptr<KvSlots> slots, std::optional<Tokenizer> tokenizer,
+                         const BatchEngineOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  if (!slots) throw Error(ErrorCode::InvalidArgument, "BatchEngine: expected slots, got none");
+  for (int64_t number : {options.maxWaiting, options.chunkWhileRunning})
+    if (number < 1)
+      throw Error(ErrorCode::InvalidArgument,
+                  "BatchEngine: expected options of at least 1, got " + std::to_string(number));
+  impl_->lastUse.resize(size_t(slots->slots()));
+  impl_->counts.slots = slots->slots();
+  impl_->slots = std::move(slots);
+  impl_->tokenizer = std::move(tokenizer);
+  impl_->options = options;
+}
+BatchEngine::~BatchEngine() = default;
+
+int64_t BatchEngine::maxPositions() const { return impl_->slots->positions(); }
+
+std::optional<uint64_t> BatchEngine::submit(TextRequest request) {
+  Impl& e = *impl_;
+  checkTextOptions(request.options, e.tokenizer.has_value());
+  if (request.prompt.empty())
+    throw Error(ErrorCode::InvalidArgument, "expected at least one token, got none");
+  if (request.options.drafter || request.options.resume)
+    throw Error(ErrorCode::InvalidArgument,
+                "drafts and `resume` are for one text at a time, got them for an engine");
+  auto job = std::make_unique<Job>();
+  job->request = std::move(request);
+  job->text = std::make_unique<TextInProgress>(e.tokenizer, job->request.options,
+                                               job->request.prompt, maxPositions(), 0);
+  std::lock_guard lock(e.mutex);
+  if (e.stopping || int64_t(e.waiting.size()) >= e.options.maxWaiting) {
+    ++e.counts.refused;
+    return std::nullopt;
+  }
+  ++e.counts.taken;
+  const uint64_t id = job->id = ++e.lastId;
+  const std::string client = job->request.client;
+  e.waiting.push(client, std::move(job));
+  e.changed.notify_all();
+  return id;
+}
+
+void BatchEngine::cancel(uint64_t id) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->cancelled.insert(id);
+  impl_->changed.notify_all();
+}
+
+bool BatchEngine::step() {
+  Impl& e = *impl_;
+  e.endCancelled();
+  bool works = true;
+  try {
+    e.admit();
+    e.noteState();
+    works = e.reading || !e.running.empty();
+    if (e.reading) e.readPrompt();
+    if (!e.running.empty()) e.decode();
+  } catch (const Error& error) {
+    e.failAll(error);
+  } catch (const std::bad_alloc&) {
+    e.failAll(outOfMemory());
+  }
+  e.noteState();
+  return works;
+}
+
+void BatchEngine::wait(double seconds) {
+  Impl& e = *impl_;
+  std::unique_lock lock(e.mutex);
+  e.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+    return e.stopping || !e.waiting.empty() || !e.cancelled.empty() || e.reading ||
+           !e.running.empty();
+  });
+}
+
+void BatchEngine::run() {
+  Impl& e = *impl_;
+  while (true) {
+    if (step()) continue;
+    {
+      std::lock_guard lock(e.mutex);
+      if (e.stopping && e.waiting.empty()) return;
+    }
+    wait(1);
+  }
+}
+
+void BatchEngine::stop(double seconds) {
+  Impl& e = *impl_;
+  std::lock_guard lock(e.mutex);
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(seconds));
+  e.deadline = e.stopping ? std::min(e.deadline, deadline) : deadline;
+  e.stopping = true;
+  e.changed.notify_all();
+}
+
+BatchEngineCounts BatchEngine::counts() const {
+  std::lock_guard lock(impl_->mutex);
+  BatchEngineCounts counts = impl_->counts;
+  counts.waiting = int64_t(impl_->waiting.size());
+  return counts;
+}
+
+}  // namespace lathe

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts that join and leave a running batch are what they are alone: on a model that is a function
+// of its cache, so that a row that was not written, or not taken back, shows.
+#include "lathe/runtime/batch_engine.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/fake_language_model.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using test::expectError;
+using test::FakeModel;
+using test::fakeProgram;
+using test::kFakeVocab;
+using ::testing::ElementsAre;
+
+// A model whose words depend on three tokens, with little room: slots are used again and again.
+constexpr FakeModel kModel{.seed = 21, .maxPositions = 64};
+
+struct Ended {
+  std::map<int, TextEnd> ends;
+  std::vector<int> order;
+  std::function<void(TextEnd)> at(int name) {
+    return [this, name](TextEnd end) {
+      EXPECT_FALSE(ends.contains(name)) << "told twice";
+      ends[name] = std::move(end);
+      order.push_back(name);
+    };
+  }
+};
+
+struct EngineOfFake {
+  explicit EngineOfFake(int64_t slots = 3, const BatchEngineOptions& options = {})
+      : session(fakeProgram(kModel)),
+        engine(contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, slots, 64), std::nullopt,
+               options) {}
+  void finish() {
+    while (engine.step()) {
+    }
+  }
+  Session session;
+  BatchEngine engine;
+};
+
+TextGeneration alone(const std::vector<int>& prompt, const TextGenerationOptions& options) {
+  Session session(fakeProgram(kModel));
+  Generator generator(session, {kFakeVocab, kModel.maxPositions});
+  return generateText(generator, std::nullopt, prompt, options);
+}
+
+std::vector<int> promptOf(RandomGenerator& random, size_t longest) {
+  std::vector<int> prompt(1 + size_t(random.next() % longest));
+  for (int& id : prompt) id = int(random.next() % kFakeVocab);
+  return prompt;
+}
+
+TEST(BatchEngine, TextsThatComeAndGoAreWhatTheyAreAlone) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomGenerator random(seed);
+    EngineOfFake e(1 + int64_t(seed % 4), {.maxWaiting = 100, .chunkWhileRunning = 3});
+    Ended ended;
+    std::vector<TextRequest> asked;
+    std::vector<int> cancelled;
+    std::map<int, uint64_t> ids;
+    for (int name = 0; name < 40; ++name) {
+      TextRequest request;
+      // Some begin as others do: what a slot holds of them is taken over.
+      request.prompt = name > 3 && random.next() % 3 == 0
+                           ? asked[random.next() % asked.size()].prompt
+                           : promptOf(random, 40);
+      request.options.newTokens = 1 + int64_t(random.next() % 30);
+      request.options.sampling.temperature = random.next() % 2 ? 0.0 : 0.8;
+      request.options.sampling.seed = random.next();
+      request.client = std::to_string(random.next() % 3);
+      request.onEnd = ended.at(name);
+      asked.push_back(request);
+      ids[name] = e.engine.submit(request).value();
+      for (uint64_t steps = random.next() % 6; steps > 0; --steps) e.engine.step();
+      if (random.next() % 8 == 0) {
+        const int which = int(random.next() % uint64_t(name + 1));
+        e.engine.cancel(ids[which]);
+        cancelled.push_back(which);
+      }
+    }
+    e.finish();
+    ASSERT_EQ(ended.ends.size(), asked.size());
+    for (auto& [name, end] : ended.ends) {
+      const TextGeneration expected =
+          alone(asked[size_t(name)].prompt, asked[size_t(name)].options);
+      std::vector<int> ids = expected.ids();
+      EXPECT_FALSE(end.error);
+      if (end.text.stopped == StopReason::Cancelled) {
+        EXPECT_THAT(cancelled, ::testing::Contains(name));
+        ids.resize(end.text.tokens.size());
+      }
+      EXPECT_EQ(end.text.ids(), ids) << "seed " << seed << ", text " << name;
+    }
+    const BatchEngineCounts counts = e.engine.counts();
+    EXPECT_EQ(counts.taken, 40);
+    EXPECT_EQ(counts.finished + counts.cancelled, 40);
+    EXPECT_EQ(counts.running + counts.waiting + counts.failed + counts.refused, 0);
+  }
+}
+
+TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
+  EngineOfFake e(2, {.chunkWhileRunning = 4});
+  Ended ended;
+  int64_t first = 0;
+  TextRequest running{.prompt = {1}, .options = {.newTokens = 60}, .onEnd = ended.at(0)};
+  running.options.onToken = [&](const GenerationEvent&) { return ++first > 0; };
+  e.engine.submit(running);
+  e.engine.step();
+  const int64_t before = first;
+  int64_t atFirst = 0;
+  TextRequest late{
+      .prompt = std::vector<int>(40, 2), .options = {.newTokens = 5}, .onEnd = ended.at(1)};
+  late.options.onToken = [&](const GenerationEvent&) {
+    if (atFirst == 0) atFirst = first;
+    return true;
+  };
+  e.engine.submit(late);
+  e.finish();
+  // Ten chunks, a token of the running text between any two of them.
+  EXPECT_EQ(atFirst - before, 9);
+  EXPECT_THAT(ended.order, ElementsAre(1, 0));
+}
+
+TEST(BatchEngine, TakesOverWhatSlotsHold) {
+  EngineOfFake e(2);
+  Ended ended;
+  std::vector<int> prompt(30);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = int(i * i % 7);
+  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
+  e.finish();
+  EXPECT_EQ(ended.ends[0].reusedTokens, 0);
+  // The text goes on: what it wrote is held, too, but for the last token.
+  std::vector<int> longer = prompt;
+  for (int id : ended.ends[0].text.ids()) longer.push_back(id);
+  longer.push_back(3);
+  e.engine.submit({.prompt = longer, .options = {.newTokens = 20}, .onEnd = ended.at(1)});
+  e.engine.step();
+  // The same beginning while that one runs: a copy.
+  e.engine.submit({.prompt = prompt, .options = {.newTokens = 9}, .onEnd = ended.at(2)});
+  e.finish();
+  EXPECT_EQ(ended.ends[1].reusedTokens, 33);
+  EXPECT_EQ(ended.ends[2].reusedTokens, 29);
+  EXPECT_EQ(ended.ends[1].text.ids(), alone(longer, {.newTokens = 20}).ids());
+  EXPECT_EQ(ended.ends[2].text.ids(), alone(prompt, {.newTokens = 9}).ids());
+}
+
+TEST(BatchEngine, ClientsTakeTurns) {
+  EngineOfFake e(1);
+  Ended ended;
+  for (int name = 0; name < 6; ++name)
+    e.engine.submit(
+        {.prompt = {1}, .options = {.newTokens = 2}, .client = "much", .onEnd = ended.at(name)});
+  e.engine.submit(
+      {.prompt = {2}, .options = {.newTokens = 2}, .client = "little", .onEnd = ended.at(10)});
+  e.finish();
+  EXPECT_THAT(ended.order, ElementsAre(0, 10, 1, 2, 3, 4, 5));
+}
+
+TEST(BatchEngine, RefusesMoreThanMayWait) {
+  EngineOfFake e(1, {.maxWaiting = 2});
+  Ended ended;
+  auto ask = [&](int name) {
+    return e.engine.submit({.prompt = {1}, .options = {.newTokens = 2}, .onEnd = ended.at(name)})
+        .has_value();
+  };
+  EXPECT_TRUE(ask(0));
+  EXPECT_TRUE(ask(1));
+  EXPECT_FALSE(ask(2));
+  e.engine.step();  // one runs now
+  EXPECT_TRUE(ask(3));
+  e.finish();
+  EXPECT_EQ(ended.ends.size(), 3u);
+  EXPECT_EQ(e.engine.counts().refused, 1);
+}
+
+TEST(BatchEngine, RefusesMistakes) {
+  EngineOfFake e(1);
+  expectError(ErrorCode::InvalidArgument, "expected at least one token, got none",
+              [&] { e.engine.submit({}); });
+  expectError(ErrorCode::InvalidArgument, "the prompt has 65 tokens, the model takes at most 64",
+              [&] { e.engine.submit({.prompt = std::vector<int>(65, 1)}); });
+  expectError(ErrorCode::InvalidArgument, "expected a finite temperature", [&] {
+    e.engine.submit({.prompt = {1}, .options = {.sampling = {.temperature = -1}}});
+  });
+  expectError(ErrorCode::InvalidArgument, "expected from 1 to 8 texts at once, got 9",
+              [] { EngineOfFake tooMany(9); });
+  // An id that the model does not have is found when the prompt is read: an end with an error.
+  Ended ended;
+  e.engine.submit({.prompt = {99}, .onEnd = ended.at(0)});
+  e.engine.submit({.prompt = {1}, .options = {.newTokens = 3}, .onEnd = ended.at(1)});
+  e.finish();
+  ASSERT_TRUE(ended.ends[0].error);
+  EXPECT_THAT(ended.ends[0].error->what(),
+              ::testing::HasSubstr("expected an id from 0 to 6, got 99"));
+  EXPECT_EQ(ended.ends[1].text.ids(), alone({1}, {.newTokens = 3}).ids());
+}
+
+TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
+  for (const bool cut : {false, true}) {
+    EngineOfFake e(1);
+    Ended ended;
+    for (int name = 0; name < 3; ++name)
+      e.engine.submit({.prompt = {1}, .options = {.newTokens = 5}, .onEnd = ended.at(name)});
+    e.engine.step();
+    e.engine.stop(cut ? 0 : 1000);
+    EXPECT_FALSE(e.engine.submit({.prompt = {1}}));
+    e.engine.run();
+    ASSERT_EQ(ended.ends.size(), 3u);
+    for (auto& [name, end] : ended.ends)
+      EXPECT_EQ(end.text.stopped, cut ? StopReason::Cancelled : StopReason::Length);
+  }
+}
+
+TEST(BatchEngine, ManyThreadsAskOneThatSteps) {
+  EngineOfFake e(4, {.maxWaiting = 1000});
+  std::thread stepper([&] { e.engine.run(); });
+  std::mutex mutex;
+  std::map<int, TextGeneration> texts;
+  std::vector<std::thread> askers;
+  for (int t = 0; t < 4; ++t)
+    askers.emplace_back([&, t] {
+      RandomGenerator random{uint64_t(t)};
+      for (int i = 0; i < 50; ++i) {
+        const int name = t * 50 + i;
+        TextRequest request{.prompt = {name % 7, t}, .options = {.newTokens = 7}};
+        request.onEnd = [&, name](TextEnd end) {
+          std::lock_guard lock(mutex);
+          texts[name] = std::move(end.text);
+        };
+        const auto id = e.engine.submit(request);
+        if (random.next() % 10 == 0) e.engine.cancel(*id);
+      }
+    });
+  for (std::thread& asker : askers) asker.join();
+  e.engine.stop(1000);
+  stepper.join();
+  ASSERT_EQ(texts.size(), 200u);
+  for (auto& [name, text] : texts) {
+    std::vector<int> expected = alone({name % 7, name / 50}, {.newTokens = 7}).ids();
+    if (text.stopped == StopReason::Cancelled) expected.resize(text.tokens.size());
+    EXPECT_EQ(text.ids(), expected);
+  }
+}
+
+}  // namespace
+}  // namespace lathe

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts under a constraint: every walk that it allows ends in a text that matches, and the tokens
+// that it allows are those that brute force finds.
+#include "lathe/runtime/constraint.h"
+
+#include <map>
+#include <regex>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "lathe/runtime/sampler.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using Json = nlohmann::json;
+using test::expectError;
+
+// Byte-level, with all bytes and some longer tokens that cross the borders of JSON's.
+const Tokenizer& bytes() {
+  static const Tokenizer tokenizer = [] {
+    Json vocab;
+    auto spelled = [](int byte) {
+      const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+      int code = byte;
+      if (!printable) {
+        code = 256;
+        for (int b = 0; b < byte; ++b) code += !((b >= 33 && b <= 126) || (b >= 161 && b != 173));
+      }
+      std::string out;
+      if (code < 128) return std::string(1, char(code));
+      return std::string{char(0xc0 | code >> 6), char(0x80 | (code & 63))};
+    };
+    for (int b = 0; b < 256; ++b) vocab[spelled(b)] = b;
+    int id = 256;
+    for (std::string text :
+         {"{\"", "\":", "\",\"", "true", "false", "null", "12", "345", "},",  "]}",   "ab",
+          "abc", "\"}", "[[",    "]]",   ", \"",  "-1",   "0.", "e+",  "\\n", "\\u00"}) {
+      std::string token;
+      for (char c : text) token += spelled(uint8_t(c));
+      vocab[token] = id++;
+    }
+    vocab["<end>"] = id;
+    Json file = {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}},
+                 {"decoder", {{"type", "ByteLevel"}}},
+                 {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                 {"added_tokens", Json::array({{{"id", id},
+                                                {"content", "<end>"},
+                                                {"single_word", false},
+                                                {"lstrip", false},
+                                                {"rstrip", false},
+                                                {"normalized", false},
+                                                {"special", true}}})}};
+    return Tokenizer::parse(file.dump(), "bytes");
+  }();
+  return tokenizer;
+}
+
+// Llama 2's kind: "▁" is a space, the first of a text is left out, bytes have tokens of their own.
+const Tokenizer& pieces() {
+  static const Tokenizer tokenizer = [] {
+    Json vocab;
+    int id = 0;
+    constexpr const char* digits = "0123456789ABCDEF";
+    for (int b = 0; b < 256; ++b)
+      vocab[std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"] = id++;
+    for (char c = 33; c < 127; ++c) vocab[std::string(1, c)] = id++;
+    for (const char* token : {"▁", "▁▁", "▁a", "▁ab", "▁\"", "ab", "é", "▁1", "12"})
+      vocab[token] = id++;
+    Json file = Json::parse(R"({"normalizer": null, "decoder": {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"},
+        {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})");
+    file["model"] = {
+        {"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}, {"byte_fallback", true}};
+    return Tokenizer::parse(file.dump(), "pieces");
+  }();
+  return tokenizer;
+}
+
+// A text that draws among what is allowed, and ends where it may with this probability.
+std::optional<std::string> draw(const std::shared_ptr<Constraint>& constraint,
+                                const Tokenizer& tokenizer, RandomGenerator& random, double ends,
+                                size_t longest = 400) {
+  ConstraintState state(constraint);
+  std::vector<int> ids;
+  StreamDecoder stream(tokenizer);
+  while (true) {
+    const bool complete = state.isComplete();
+    EXPECT_TRUE(complete || state.canGoOn());
+    if (complete && (!state.canGoOn() || random.uniform() < ends)) return tokenizer.decode(ids);
+    std::vector<int> allowed;
+    for (int id = 0; id < tokenizer.vocabSize(); ++id)
+      if (state.isAllowed(id)) allowed.push_back(id);
+    if (allowed.empty()) {
+      ADD_FAILURE() << "a dead end behind " << tokenizer.decode(ids);
+      return std::nullopt;
+    }
+    if (ids.size() >= longest) return std::nullopt;
+    ids.push_back(allowed[size_t(random.next() % allowed.size())]);
+    state.accept(ids.back());
+  }
+}
+
+TEST(Constraint, EveryTextMatchesThePattern) {
+  // Patterns that std::regex reads as we do.
+  for (const char* pattern :
+       {"abc", "a|bc|", "[a-c]{2,4}", "(ab|cd)*x", "a?b+c*", "\\d{3}-\\d{4}", "[^a-y \\n]{1,3}",
+        "(a|b(c|d){2}){1,3}", "-?(0|[1-9]\\d{0,3})(\\.\\d+)?", "^x(y|z)$", "\\w+\\s\\S",
+        "[\\]\\-x]+", "a{0}b", "(?:ab)+?c", "x{2,}", ".a."}) {
+    const bool empty = std::regex_match("", std::regex(pattern));
+    const auto constraint = Constraint::regex(pattern, bytes());
+    RandomGenerator random(7);
+    int finished = 0;
+    for (int i = 0; i < 60; ++i) {
+      const auto text = draw(constraint, bytes(), random, 0.3);
+      if (!text) continue;
+      ++finished;
+      // Characters beyond ASCII are several of std::regex's.
+      const bool ascii = std::ranges::all_of(*text, [](char c) { return uint8_t(c) < 128; });
+      if (ascii)
+        EXPECT_TRUE(std::regex_match(*text, std::regex(pattern))) << pattern << ": " << *text;
+    }
+    EXPECT_GT(finished, 30) << pattern;
+    EXPECT_EQ(ConstraintState(constraint).isComplete(), empty) << pattern;
+  }
+}
+
+// Whether a text is a beginning of one that matches: by the constraint's own bytes, one at a time,
+// on a vocabulary of bytes alone.
+TEST(Constraint, AllowsWhatBruteForceFinds) {
+  const std::vector<std::string> patterns{"(ab|abc|a12)*345?", "\"(true|false|null)\",\"x",
+                                          "\\{\"a\":-?1[0-9]*\\}"};
+  for (const Tokenizer* tokenizer : {&bytes(), &pieces()})
+    for (const std::string& pattern : patterns) {
+      const auto constraint = Constraint::regex(pattern, *tokenizer);
+      // The patterns are automata of a few states: whatever begins a match has one of these ends.
+      static const std::vector<std::string> ends{
+          "",         "5",        "34",      "345",        "4",         "45",        "b345",
+          "bc345",    "2345",     "c345",    "12345",      "ull\",\"x", "rue\",\"x", "alse\",\"x",
+          "ue\",\"x", "e\",\"x",  "\",\"x",  ",\"x",       "\"x",       "x",         "lse\",\"x",
+          "se\",\"x", "ll\",\"x", "l\",\"x", "true\",\"x", "\"a\":1}",  "a\":1}",    "\":1}",
+          ":1}",      "1}",       "}"};
+      const std::regex judge(pattern);
+      std::map<std::string, bool> known;
+      auto isBeginning = [&](const std::string& text) {
+        auto [it, added] = known.try_emplace(text, false);
+        if (added)
+          it->second = std::ranges::any_of(
+              ends, [&](const std::string& end) { return std::regex_match(text + end, judge); });
+        return it->second;
+      };
+      RandomGenerator random(3);
+      for (int walk = 0; walk < 4; ++walk) {
+        ConstraintState state(constraint);
+        std::vector<int> ids;
+        for (int step = 0; step < 10 && state.canGoOn(); ++step) {
+          const std::string before = tokenizer->decode(ids);
+          std::vector<int> allowed;
+          for (int id = 0; id < tokenizer->vocabSize(); ++id) {
+            std::vector<int> longer = ids;
+            longer.push_back(id);
+            const std::string text = tokenizer->decode(longer);
+            const bool expected = !tokenizer->isSpecial(id) && text != before && isBeginning(text);
+            EXPECT_EQ(state.isAllowed(id), expected)
+                << pattern << ": '" << before << "' then " << tokenizer->idToToken(id);
+            if (state.isAllowed(id)) allowed.push_back(id);
+          }
+          if (allowed.empty()) break;
+          ids.push_back(allowed[size_t(random.next() % allowed.size())]);
+          state.accept(ids.back());
+        }
+      }
+    }
+}
+
+// What a schema of the kinds below allows, decided from the document and the schema alone.
+bool isValid(const Json& value, const Json& schema, const Json& root) {
+  if (schema.is_boolean()) return schema.get<bool>();
+  if (schema.contains("$ref"))
+    return isValid(value, root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1))),
+                   root);
+  if (schema.contains("const") && value != schema["const"]) return false;
+  if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end())
+    return false;
+  if (schema.contains("anyOf") &&
+      std::ranges::none_of(schema["anyOf"], [&](const Json& s) { return isValid(value, s, root); }))
+    return false;
+  if (schema.contains("oneOf") && std::ranges::count_if(schema["oneOf"], [&](const Json& s) {
+                                    return isValid(value, s, root);
+                                  }) != 1)
+    return false;
+  if (schema.contains("type")) {
+    const Json types = schema["type"].is_string() ? Json::array({schema["type"]}) : schema["type"];
+    const bool fits = std::ranges::any_of(types, [&](const std::string& type) {
+      return (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+             (type == "string" && value.is_string()) || (type == "boolean" && value.is_boolean()) ||
+             (type == "null" && value.is_null()) || (type == "number" && value.is_number()) ||
+             (type == "integer" && value.is_number_integer());
+    });
+    if (!fits) return false;
+  }
+  if (value.is_object()) {
+    for (const Json& name : schema.value("required", Json::array()))
+      if (!value.contains(name.get<std::string>())) return false;
+    const Json properties = schema.value("properties", Json::object());
+    for (auto& [name, member] : value.items()) {
+      if (properties.contains(name)) {
+        if (!isValid(member, properties[name], root)) return false;
+      } else if (!isValid(member, schema.value("additionalProperties", Json(true)), root)) {
+        return false;
+      }
+    }
+  }
+  if (value.is_array()) {
+    if (value.size() < schema.value("minItems", 0u)) return false;
+    if (value.size() > schema.value("maxItems", 1u << 30)) return false;
+    for (const Json& item : value)
+      if (!isValid(item, schema.value("items", Json(true)), root)) return false;
+  }
+  if (value.is_string()) {
+    const std::string text = value.get<std::string>();
+    const size_t length =
+        size_t(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+    if (length < schema.value("minLength", 0u) || length > schema.value("maxLength", 1u << 30))
+      return false;
+    if (schema.contains("pattern") &&
+        !std::regex_search(text, std::regex(schema["pattern"].get<std::string>())))
+      return false;
+  }
+  if (value.is_number_integer()) {
+    const int64_t number = value.get<int64_t>();
+    if (schema.contains("minimum") && number < schema["minimum"].get<int64_t>()) return false;
+    if (schema.contains("maximum") && number > schema["maximum"].get<int64_t>()) return false;
+    if (schema.contains("exclusiveMaximum") && number >= schema["exclusiveMaximum"].get<int64_t>())
+      return false;
+    if (schema.contains("exclusiveMinimum") && number <= schema["exclusiveMinimum"].get<int64_t>())
+      return false;
+  }
+  return true;
+}
+
+const char* const kSchemas[] = {
+    R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}, "age": {"type": "integer", "minimum": 0, "maximum": 130}}, "required": ["name", "age"], "additionalProperties": false})",
+    R"({"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "null"}, "c": {"const": [1, {"x": "\"\n"}]}}, "required": ["b"]})",
+    R"({"type": "array", "items": {"enum": ["red", "grün", 3, 1.5, null, true]}, "minItems": 1, "maxItems": 3})",
+    R"({"anyOf": [{"type": "integer", "exclusiveMinimum": -13, "exclusiveMaximum": 205}, {"type": "string", "minLength": 2, "maxLength": 3}]})",
+    R"({"type": ["null", "number"]})",
+    R"({"type": "string", "pattern": "^[a-c]+\"[\\n!x-z]$"})",
+    R"({"type": "string", "pattern": "b"})",
+    R"({"type": "object", "additionalProperties": {"type": "integer", "minimum": -5}})",
+    R"({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {"value": {"type": "integer", "minimum": 1, "maximum": 9}, "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2}}, "required": ["value"], "additionalProperties": false}}})",
+    R"({"oneOf": [{"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "boolean"}}, "required": ["kind"], "additionalProperties": false}, {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"], "additionalProperties": false}]})",
+    R"({"type": "object"})",
+};
+
+TEST(Constraint, EveryDocumentIsValid) {
+  for (const Tokenizer* tokenizer : {&bytes(), &pieces()})
+    for (const char* schema : kSchemas) {
+      const Json rules = Json::parse(schema);
+      const auto constraint = Constraint::jsonSchema(schema, "test", *tokenizer);
+      RandomGenerator random(11);
+      int finished = 0;
+      for (int i = 0; i < 60; ++i) {
+        const auto text = draw(constraint, *tokenizer, random, 0.5, 600);
+        if (!text) continue;
+        ++finished;
+        const Json document = Json::parse(*text, nullptr, false);
+        ASSERT_FALSE(document.is_discarded()) << schema << "\n" << *text;
+        EXPECT_TRUE(isValid(document, rules, rules)) << schema << "\n" << *text;
+      }
+      EXPECT_GT(finished, 5) << schema;
+    }
+}
+
+// Every integer of small ranges, and none beside them.
+TEST(Constraint, BoundsOfIntegersAreExact) {
+  auto allows = [](const std::shared_ptr<Constraint>& constraint, const std::string& text) {
+    ConstraintState state(constraint);
+    for (char c : text) {
+      if (!state.isAllowed(uint8_t(c))) return false;
+      state.accept(uint8_t(c));
+    }
+    return state.isComplete();
+  };
+  for (auto [low, high] :
+       {std::pair(0, 0), {-3, 7}, {17, 342}, {-120, -9}, {99, 100}, {-1, 1}, {5, 1005}}) {
+    const auto constraint = Constraint::jsonSchema(
+        Json{{"type", "integer"}, {"minimum", low}, {"maximum", high}}.dump(), "test", bytes());
+    for (int value = -1100; value <= 1100; ++value)
+      EXPECT_EQ(allows(constraint, std::to_string(value)), low <= value && value <= high)
+          << value << " in " << low << ".." << high;
+    EXPECT_FALSE(allows(constraint, "-0"));
+    EXPECT_FALSE(allows(constraint, "007"));
+  }
+}
+
+TEST(Constraint, NestingEndsBeforeItsLimit) {
+  const char* nested = R"({"type": "array", "items": {"$ref": "#"}})";
+  const auto constraint = Constraint::jsonSchema(nested, "test", bytes());
+  ConstraintState state(constraint);
+  int depth = 0;
+  while (state.isAllowed('[') && depth < 1000) {
+    state.accept('[');
+    ++depth;
+  }
+  EXPECT_GT(depth, 8);
+  EXPECT_LE(depth, Constraint::kMaxNesting);
+  for (; depth > 0; --depth) state.accept(']');
+  EXPECT_TRUE(state.isComplete());
+  EXPECT_FALSE(state.canGoOn());
+}
+
+TEST(Constraint, RefusesByName) {
+  auto schema = [](const char* text) {
+    return [text] { Constraint::jsonSchema(text, "schema.json", bytes()); };
+  };
+  for (auto [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"type": "object", "patternProperties": {}})",
+            "schema.json: patternProperties: the keyword 'patternProperties' is not supported"},
+           {R"({"properties": {"a": {"not": {}}}})",
+            "schema.json: properties.a.not: the keyword 'not' is not supported"},
+           {R"({"type": "array", "uniqueItems": true})", "the keyword 'uniqueItems'"},
+           {R"({"type": "number", "minimum": 2})", "bounds of the type number are not supported"},
+           {R"({"type": "string", "format": "email"})", "the format \"email\" is not supported"},
+           {R"({"type": "string", "pattern": "a", "maxLength": 3})",
+            "several of pattern, format and lengths"},
+           {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
+            "'oneOf': schemas 0 and 1 may allow the same value"},
+           {R"({"$ref": "other.json"})", "a $ref out of the schema"},
+           {R"({"type": "object", "required": ["a"]})",
+            "'required' names \"a\", which 'properties' does not have"},
+           {"false", "the schema false allows nothing"},
+           {R"({"type": "string", "pattern": "(a)\\1"})", "\\1 is not supported"}})
+    expectError(ErrorCode::Unsupported, message, schema(text));
+  for (auto [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"type": "texts"})", "there is no type \"texts\""},
+           {R"({"type": "array", "minItems": 3, "maxItems": 2})", "'minItems' is above 'maxItems'"},
+           {R"({"$ref": "#/$defs/x"})", "there is no \"#/$defs/x\" in the schema"},
+           {R"({"type": "string", "maxLength": 100000})", "expected"}})
+    expectError(ErrorCode::InvalidFile, message, schema(text));
+  // A tree that never ends.
+  expectError(
+      ErrorCode::InvalidArgument, "no text that the tokenizer can spell and that ends",
+      schema(R"({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})"));
+  expectError(ErrorCode::InvalidArgument, "no text that the tokenizer can spell and that ends",
+              schema(R"({"$ref": "#"})"));
+  auto pattern = [](const char* text) { return [text] { Constraint::regex(text, bytes()); }; };
+  for (const char* text :
+       {"(?=a)b", "(?<!a)b", "\\bword", "(a)\\1", "(?i)a", "\\p{L}", "a++", "a(^b)", "[[:alpha:]]"})
+    expectError(ErrorCode::Unsupported, "is not supported", pattern(text));
+  for (const char* text :
+       {"(a", "a)", "[a", "*a", "a{3,1}", "\\", "[b-a]", "a{x", "\\xZZ", "a{99999}"})
+    expectError(ErrorCode::InvalidArgument, "pattern \"", pattern(text));
+  expectError(ErrorCode::InvalidArgument, "allows the empty text alone", pattern(""));
+  expectError(ErrorCode::Unsupported, "needs more than 100000 nodes",
+              pattern("((a{100}){100}){100}"));
+  ConstraintState state(Constraint::regex("ab", bytes()));
+  expectError(ErrorCode::InvalidArgument, "does not allow the token 120 here",
+              [&] { state.accept('x'); });
+  expectError(ErrorCode::InvalidArgument, "does not allow the token 9999 here",
+              [&] { state.accept(9999); });
+}
+
+}  // namespace
+}  // namespace lathe
