@@ -194,6 +194,7 @@ class CudaKernel final : public Kernel {
             break;
           case Argument::Kind::Counters:
             r.values.push_back(0);
+            r.config.counters = int(r.config.extents.size());
             r.config.extents.push_back(a.index);
         }
       }

@@ -32,6 +32,9 @@ struct LaunchConfig {
   /// Bytes that the kernel may reach through each parameter, negative for what is no pointer: host
   /// execution checks it. Empty: as much as was allocated.
   std::vector<int64_t> extents = {};
+  /// The parameter that points to zero words which the kernel leaves zero, or -1: host execution
+  /// checks that it does.
+  int counters = -1;
 };
 
 /// A kernel in every form that the program holds; a driver takes the one that it runs.

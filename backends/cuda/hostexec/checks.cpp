@@ -50,7 +50,7 @@ void eachCell(Cell* cells, Cell* odd, u64 offset, const Access& a, Check check) 
 bool ordered(Executor& x, u32 thread, u32 when, const LtFiber& me) {
   if (thread == me.linear) return true;
   const u32 warp = thread / 32, mine = x.warpOf(me);
-  return warp == mine ? when < x.clock[warp] : when <= x.knows(mine)[warp];
+  return when <= (warp == mine ? x.synced[warp] : x.knows(mine)[warp]);
 }
 
 // Reports are deduplicated before their text is made: finding a line costs a process.
@@ -121,35 +121,40 @@ const Extent* extentOf(const Executor& x, const Location& at) {
   return e.bytes < 0 ? nullptr : &e;
 }
 
-// Memory that the previous launch has touched may still be in use: it has to be waited for.
+// Memory that a launch has touched which may still run has to be waited for.
 void checkDependence(Executor& x, const Buffer& b, u64 offset, const GlobalCell& cell,
                      const Access& a) {
-  if (!x.launch->request->overlaps || lt_self->depWaited) return;
-  const u32 previous = x.launch->number - 1;
-  if (previous == 0) return;
-  const bool written = cell.writeLaunch == previous;
-  if (!written && !(a.write && cell.readLaunch == previous)) return;
-  if (first(x, a, 'd'))
-    x.report(
-        text("%s of %s + %llu (%s by the previous kernel) before griddepcontrol.wait: %s at "
-             "%s",
-             verb(a), b.name.c_str(), offset, written ? "written" : "read", whoIs(*lt_self).chars,
-             a.place.text(x).chars));
+  const LaunchHistory& history = *x.launch->history;
+  const bool waited = lt_self->depWaited;
+  const bool written = history.mayRun(cell.writeLaunch, waited);
+  if (!written && !(a.write && history.mayRun(cell.readLaunch, waited))) return;
+  if (!first(x, a, 'd')) return;
+  x.report(text("%s of %s + %llu (%s by kernel %s) %s: %s at %s", verb(a), b.name.c_str(), offset,
+                written ? "written" : "read",
+                history.describe(written ? cell.writeLaunch : cell.readLaunch).c_str(),
+                waited ? "that may still run: a kernel in between overlaps and has no "
+                         "griddepcontrol.wait"
+                       : "before griddepcontrol.wait",
+                whoIs(*lt_self).chars, a.place.text(x).chars));
 }
 
 void checkCell(Executor& x, const Buffer& b, GlobalCell& cell, u64 offset, u64 bytes,
                const Access& a) {
   const LtFiber& me = *lt_self;
   const Block& block = x.blockOf(me);
-  const u32 launch = x.launch->number;
+  const u32 launch = x.launch->history->number();
   checkDependence(x, b, offset, cell, a);
+  if (a.write && cell.constantLaunch == launch && first(x, a, 'n'))
+    x.report(text("write to %s + %llu, which ld.global.nc reads in the same kernel: %s at %s",
+                  b.name.c_str(), offset, whoIs(me).chars, a.place.text(x).chars));
   auto racing = [&](u32 inBlock, u16 thread, u32 when, u32 place, bool writes) {
     const Block* other = nullptr;  // of this cluster
     for (const Block& candidate : x.blocks)
       if (candidate.index == inBlock && &candidate - x.blocks.data() < x.inCluster)
         other = &candidate;
-    if (other ? ordered(x, u32(other->first) + thread, when, me) : block.acquired.count(inBlock))
-      return;
+    if (other && ordered(x, u32(other->first) + thread, when, me)) return;
+    const auto& told = x.others[x.warpOf(me)];
+    if (told && told->holds(inBlock, thread, when)) return;
     if (first(x, a, writes ? 'W' : 'R'))
       race(x, a, writes, text("%s + %llu (global memory)", b.name.c_str(), offset), thread, place,
            inBlock);
@@ -228,6 +233,28 @@ void checkGlobal(Executor& x, const char* p, const Access& a) {
   if (!x.checked || !b.cells) return;
   eachCell(b.cells, b.oddCells, u64(at.offset), a, [&](GlobalCell& cell, u64 offset, u64 bytes) {
     checkCell(x, b, cell, offset, bytes, a);
+  });
+}
+
+void checkReadOnly(Executor& x, const char* p, const Access& a) {
+  const Location at = x.launch->memory->locate(p);
+  // What lies outside is told by the access itself.
+  if (!at.buffer || !at.buffer->cells || at.offset < 0 ||
+      at.offset + ptrdiff_t(a.bytes) > ptrdiff_t(at.buffer->bytes))
+    return;
+  const LaunchHistory& history = *x.launch->history;
+  const Buffer& b = *at.buffer;
+  eachCell(b.cells, b.oddCells, u64(at.offset), a, [&](GlobalCell& cell, u64 offset, u64) {
+    if (history.runsBeside(cell.writeLaunch) && first(x, a, 'n'))
+      x.report(
+          text("ld.global.nc of %s + %llu, which changes while the kernel may run (written by "
+               "%s): %s at %s",
+               b.name.c_str(), offset,
+               cell.writeLaunch == history.number()
+                   ? "the kernel itself"
+                   : ("kernel " + history.describe(cell.writeLaunch)).c_str(),
+               whoIs(*lt_self).chars, a.place.text(x).chars));
+    cell.constantLaunch = history.number();
   });
 }
 

@@ -28,5 +28,7 @@ Text globalName(const Executor& x, const char* p);
 /// Shared memory of the running thread's block `rank`.
 void checkShared(Executor& x, Block& b, u32 offset, const Access& access);
 void checkGlobal(Executor& x, const char* p, const Access& access);
+/// Of ld.global.nc: what it reads must not change while the kernel runs.
+void checkReadOnly(Executor& x, const char* p, const Access& access);
 
 }  // namespace lathe::cuda::host

@@ -35,7 +35,8 @@ void release(Executor& x, Mbar& m) {
   const u32 warp = x.warpOf(*lt_self);
   m.clocks.resize(x.warps);
   for (u32 v = 0; v < x.warps; ++v) m.clocks[v] = std::max(m.clocks[v], x.knows(warp)[v]);
-  m.clocks[warp] = x.clock[warp]++;
+  m.clocks[warp] = x.clock[warp];
+  x.orderLanes(warp);
 }
 
 void markLanded(Executor& x, Block& b, u32 to, u32 bytes, bool ownWrite) {

@@ -44,6 +44,8 @@ void Executor::begin(LaunchState& state) {
     blocks.emplace_back().arena = static_cast<char*>(arena);
   }
   clock.assign(warps, 1);
+  synced.assign(warps, 0);
+  others.assign(warps, nullptr);
   if (checked) {
     known.assign(size_t(warps) * warps, 0);
     for (int i = 0; i < inCluster; ++i) blocks[size_t(i)].cells.resize(kArena / 2);
@@ -85,7 +87,6 @@ void Executor::resetBlock(Block& b, u32 index, int rank) {
   for (u32 w = 0; w < warpsPerBlock; ++w) b.warps[w].arrived = 0;
   b.mbars.clear();
   b.bulks.clear();
-  b.acquired.clear();
   unpoison(b.arena, kArena);
   // NaN in every float format and a huge index; up to the static arrays met so far, and dynamic.
   std::memset(b.arena, 0xff, staticTop + kZone);
@@ -107,6 +108,8 @@ void Executor::runCluster(u32 firstBlock) {
   head_ = tail_ = 0;
   clusterArrived = 0;
   std::fill(clock.begin(), clock.end(), 1);
+  std::fill(synced.begin(), synced.end(), 0);
+  std::fill(others.begin(), others.end(), nullptr);
   if (checked) std::fill(known.begin(), known.end(), 0);
   for (int rank = 0; rank < inCluster; ++rank) {
     const u32 index = firstBlock + u32(rank);
@@ -134,6 +137,9 @@ void Executor::runCluster(u32 firstBlock) {
     group[size_t(i)] = 0;
   }
   start();
+  if (std::any_of(fibers.begin(), fibers.begin() + threads,
+                  [](const LtFiber& f) { return f.depWaited; }))
+    launch->waited = true;
   if (!launch->stop) return;
   // Given up: take the stacks of unfinished fibers back.
   for (int i = 0; i < threads; ++i) {

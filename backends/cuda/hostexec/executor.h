@@ -4,12 +4,14 @@
 // per CUDA thread. Internal to host execution.
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "backends/cuda/hostexec/known_blocks.h"
 #include "backends/cuda/hostexec/launch.h"
 #include "backends/cuda/hostexec/memory_map.h"
 #include "backends/cuda/hostexec/module.h"
@@ -85,7 +87,6 @@ struct Block {
   std::vector<Mbar> mbars;
   std::vector<Bulk> bulks;
   std::vector<SharedCell> cells, oddCells;
-  std::set<u32> acquired;  ///< blocks whose writes a counter has made visible
 };
 
 /// What one launch shares between its executors.
@@ -95,12 +96,12 @@ struct LaunchState {
   const Shape3* grid;
   const LaunchRequest* request;
   MemoryMap* memory;
-  u32 number;
+  LaunchHistory* history;
   std::mutex mutex;
   std::atomic<bool> stop{false};
+  std::atomic<bool> waited{false};  ///< a thread ran griddepcontrol.wait
   Result result;
-  /// What each counter has released: the blocks before it.
-  std::vector<std::pair<const u32*, std::set<u32>>> counters;
+  std::map<const u32*, Counter> counters;  ///< those met, in check mode
 };
 
 class Executor {
@@ -144,6 +145,8 @@ class Executor {
   /// Everybody in [from, to) knows what each of them did before.
   void joinClocks(u32 from, u32 to);
   void joinClocks(const std::vector<u32>& those);
+  /// The lanes of a warp know what each of them did before.
+  void orderLanes(u32 warp) { synced[warp] = clock[warp]++; }
 
   Block& blockOf(const LtFiber& f) { return blocks[f.clusterRank]; }
 
@@ -155,6 +158,9 @@ class Executor {
   u32 warps = 0, warpsPerBlock = 0;
   std::vector<Block> blocks;
   std::vector<u32> clock, known;
+  std::vector<u32> synced;  ///< by warp: up to here its lanes know of each other
+  /// By warp: what counters told it of other blocks.
+  std::vector<std::shared_ptr<const KnownBlocks>> others;
   std::vector<u32> taking;  ///< warps at a barrier
   std::vector<Array> arrays;
   u32 staticTop = 0, dynamicAt = 0, dynamicBytes = 0;
@@ -198,6 +204,8 @@ extern __thread Executor* current __attribute__((tls_model("initial-exec")));
 Text placeOf(const char* file, int line);
 /// "block (0,0,0) thread (3,0,0) [warp 0 lane 3]".
 Text whoIs(const LtFiber& f);
+/// Reports the first of LaunchRequest::counters that is not 0, when all blocks have ended.
+void reportCountersLeft(LaunchState& state);
 /// Names what lies at an offset of the block's shared memory.
 Text sharedName(const Executor& x, u32 offset);
 

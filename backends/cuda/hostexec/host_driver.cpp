@@ -134,7 +134,7 @@ class Host final : public HostDriver {
   }
 
   void synchronize() override {
-    ++number_;
+    history_.settle();
     if (error_.empty())
       if (std::string name = memory_.overrun(); !name.empty())
         error_ = "a kernel wrote past the end of " + name +
@@ -158,6 +158,7 @@ class Host final : public HostDriver {
   }
   void replay(Recorded& recorded) override {
     expectNotRecording("replay");
+    history_.settle();  // the first launch of a graph begins when all before it has ended
     for (const Step& step : static_cast<RecordedSteps&>(recorded).steps) {
       std::vector<void*> arguments;
       for (const uint64_t& value : step.arguments)
@@ -205,7 +206,7 @@ class Host final : public HostDriver {
     if (from && bytes > 0) std::memmove(to, from, bytes);
     if (!from && bytes > 0) std::memset(to, 0, bytes);
     memory_.forget(to, bytes);
-    ++number_;  // a kernel overlaps with the one right before it alone
+    history_.settle();
   }
 
   void run(const Step& step, void** arguments) {
@@ -220,9 +221,15 @@ class Host final : public HostDriver {
     request.overlaps = step.config.overlaps;
     request.arguments = arguments;
     request.options = options_;
+    if (const int i = step.config.counters; i >= 0) {
+      std::memcpy(&request.counters.from, arguments[i], sizeof request.counters.from);
+      request.counters.bytes = size_t(step.config.extents.at(size_t(i)));
+      const std::vector<std::string>& names = step.function->parameters;
+      if (size_t(i) < names.size()) request.counters.name = names[size_t(i)];
+    }
     Views views;
     if (options_.mode == host::Mode::Check) bound(step, request, views);
-    const host::Result result = host::launch(kernel, request, memory_, ++number_);
+    const host::Result result = host::launch(kernel, request, memory_, history_);
     if (result.errors)
       error_ = "kernel " + kernel.name + " of " + std::to_string(step.config.grid[0]) + "x" +
                std::to_string(step.config.grid[1]) + "x" + std::to_string(step.config.grid[2]) +
@@ -263,7 +270,7 @@ class Host final : public HostDriver {
   std::deque<Loaded> functions_;  // addresses stay
   std::vector<LaunchRecord> launches_;
   RecordedSteps* recording_ = nullptr;
-  uint32_t number_ = 0;
+  host::LaunchHistory history_;
   std::string error_;
 };
 

@@ -80,16 +80,17 @@ std::vector<u32> blockOrder(const LaunchRequest& r) {
 }  // namespace
 
 Result launch(const Kernel& kernel, const LaunchRequest& request, MemoryMap& memory,
-              uint32_t number) {
+              LaunchHistory& history) {
   validate(kernel, request);
   installFaultHandler();
+  history.begin(kernel.name, request.overlaps);
   LaunchState state;
   state.module = kernel.module.get();
   state.kernel = &kernel;
   state.grid = &request.grid;
   state.request = &request;
   state.memory = &memory;
-  state.number = number;
+  state.history = &history;
   const std::vector<u32> order = blockOrder(request);
   std::atomic<size_t> at{0};
   // A cluster stays on one thread from its first to its last instruction.
@@ -113,6 +114,8 @@ Result launch(const Kernel& kernel, const LaunchRequest& request, MemoryMap& mem
   else
     team.run(int64_t(std::min<size_t>(size_t(workers), order.size())),
              [&](int64_t, int) { work(); });
+  history.end(state.waited);
+  if (!state.result.errors) reportCountersLeft(state);
   return std::move(state.result);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cuda/hostexec/launch_history.h"
 #include "backends/cuda/hostexec/memory_map.h"
 #include "backends/cuda/hostexec/module.h"
 #include "backends/cuda/hostexec/options.h"
@@ -24,6 +25,13 @@ struct Extent {
   std::string_view name = "parameter";
 };
 
+/// Zero words that a kernel uses as counters and leaves zero.
+struct Counters {
+  const char* from = nullptr;
+  size_t bytes = 0;
+  std::string_view name = "counters";
+};
+
 struct LaunchRequest {
   Shape3 grid;
   uint32_t threads = 1;
@@ -36,6 +44,7 @@ struct LaunchRequest {
   /// By parameter; one that has an extent points to its own view of the memory: number 1 for the
   /// first parameter.
   std::vector<Extent> extents = {};
+  Counters counters = {};
   Options options;
 };
 
@@ -53,9 +62,9 @@ struct Result {
   Traffic traffic;
 };
 
-/// `number` counts launches from 1. Throws Error (InvalidArgument) for a request that no GPU
-/// accepts; what goes wrong on the device is in the result.
+/// `history`: of the launches into this memory. Throws Error (InvalidArgument) for a request that
+/// no GPU accepts; what goes wrong on the device is in the result.
 Result launch(const Kernel& kernel, const LaunchRequest& request, MemoryMap& memory,
-              uint32_t number);
+              LaunchHistory& history);
 
 }  // namespace lathe::cuda::host

@@ -15,6 +15,7 @@ struct GlobalCell {
   uint32_t writeLaunch, readLaunch;  ///< 0: never
   uint32_t writeBlock, writeClock, writePlace;
   uint32_t readBlock, readClock, readPlace;
+  uint32_t constantLaunch;  ///< that read it by ld.global.nc
   uint16_t writeThread, readThread;
   bool split;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel modules call: shared memory, barriers, clusters, counters, accesses.
+// What kernel modules call: shared memory, barriers, clusters, accesses.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -53,20 +53,6 @@ void suspend(Executor& x) {
   x.yield();
 }
 
-// Counters order blocks: who adds has seen all that earlier adders (and those they saw) wrote.
-void acquireAndRelease(Executor& x, const u32* counter, bool releases) {
-  if (!x.checked) return;
-  Block& b = x.blockOf(*lt_self);
-  auto& counters = x.launch->counters;
-  auto found = std::find_if(counters.begin(), counters.end(),
-                            [&](const auto& c) { return c.first == counter; });
-  if (found == counters.end()) found = counters.insert(found, {counter, {}});
-  b.acquired.insert(found->second.begin(), found->second.end());
-  if (!releases) return;
-  found->second.insert(b.index);
-  found->second.insert(b.acquired.begin(), b.acquired.end());
-}
-
 // What a kernel text says there: its names.
 Text lineOf(const char* file, int line) {
   std::ifstream source(file);
@@ -74,13 +60,6 @@ Text lineOf(const char* file, int line) {
   for (int i = 0; i < line && std::getline(source, words);) ++i;
   const size_t first = words.find_first_not_of(' ');
   return text("%.120s", source && first != words.npos ? words.c_str() + first : "");
-}
-
-void checkCounter(Executor& x, const u32* p, const char* file, int line) {
-  const auto [b, offset, view] = x.launch->memory->locate(reinterpret_cast<const char*>(p));
-  if (!b || offset < 0 || offset + sizeof *p > b->bytes)
-    x.fatal(text("counter outside every buffer: %s at %s", whoIs(*lt_self).chars,
-                 placeOf(file, line).chars));
 }
 
 }  // namespace
@@ -229,29 +208,6 @@ void lt_cluster_read(void* to, const void* local, u32 bytes, u32 rank, const cha
   std::memcpy(to, b.arena + offset, bytes);
 }
 
-u32 lt_counter_add(u32* p, u32 v, const char* file, int line) {
-  checkCounter(*current, p, file, line);
-  acquireAndRelease(*current, p, true);
-  return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
-}
-
-u32 lt_counter_load(const u32* p, const char* file, int line) {
-  checkCounter(*current, p, file, line);
-  acquireAndRelease(*current, p, false);
-  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
-void lt_counter_store(u32* p, u32 v, const char* file, int line) {
-  checkCounter(*current, p, file, line);
-  acquireAndRelease(*current, p, true);
-  __atomic_store_n(p, v, __ATOMIC_RELEASE);
-}
-
-void lt_store_status(i64* p, i64 v, const char* file, int line) {
-  checkCounter(*current, reinterpret_cast<const u32*>(p) + 1, file, line);
-  __atomic_store_n(p, v, __ATOMIC_RELAXED);
-}
-
 void lt_misaligned(const void* p, u32 bytes, const char* file, int line) {
   Executor& x = *current;
   x.fatal(text("misaligned %u-byte access to %s by %s at %s", bytes,
@@ -263,6 +219,10 @@ void lt_no_element(i64 at, int n, const char* file, int line) {
   Executor& x = *current;
   x.fatal(text("element %lld of a vector of %d: %s at %s: %s", at, n, whoIs(*lt_self).chars,
                placeOf(file, line).chars, lineOf(file, line).chars));
+}
+
+void lt_read_only(const void* p, u32 bytes, const char* file, int line) {
+  checkReadOnly(*current, static_cast<const char*>(p), {bytes, false, {0, file, line}});
 }
 
 void lt_access(const void* p, u64 bytes, int isWrite, const void* pc) {

@@ -206,7 +206,12 @@ void Executor::joinClocks(const std::vector<u32>& those) {
     for (u32 w : those) most = std::max(most, w == v ? clock[v] : knows(w)[v]);
     for (u32 w : those) knows(w)[v] = most;
   }
-  for (u32 w : those) ++clock[w];
+  for (u32 w : those) orderLanes(w);
+  if (std::ranges::all_of(those, [&](u32 w) { return others[w] == others[those[0]]; })) return;
+  auto all = std::make_shared<KnownBlocks>();
+  for (u32 w : those)
+    if (others[w]) all->add(*others[w]);
+  for (u32 w : those) others[w] = all;
 }
 
 void Executor::start() {

@@ -113,7 +113,7 @@ void perform(Executor& x, int op, void** arguments, LtTree tree) {
     case LT_WREDUCE:
       return tree(arguments, 32);
     case LT_WSYNC:
-      ++x.clock[x.warpOf(*lt_self)];
+      x.orderLanes(x.warpOf(*lt_self));
       return;
     case LT_LDSM:
       return ldmatrix(x, warp, arguments);

@@ -126,7 +126,6 @@ LT_FN void topKOfRow(T* values, i64* indices, const T* x, i64 columns, i64 k, i6
     int digit = 15;
     while (digit > 0 && (i64)totals[digit] < wanted) wanted -= totals[digit--];
     prefix |= (Key)digit << shift;
-    block_sync();
   }
 
   // `prefix` is the k-th largest key, of which the first `wanted` are taken. In index order: the

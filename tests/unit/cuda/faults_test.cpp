@@ -84,7 +84,8 @@ const Fault kFaults[] = {
      "data race \\(.*\\) on tile \\+ \\d+ .* at transpose.cu:1[02], against thread \\d+ of block "
      "0 at transpose.cu:1[02]"},
     {"noGridWait", "bulk_scale", "  grid_dep_wait();\n", "\n",
-     "read of between \\+ 0 \\(written by the previous kernel\\) before griddepcontrol.wait: .* "
+     "read of between \\+ 0 \\(written by kernel bulk_scale, 1 launch before\\) before "
+     "griddepcontrol.wait: .* "
      "at bulk_scale.cu:18"},
 };
 

@@ -113,6 +113,11 @@ LT_FN u32 pack_bf16x2(float lo, float hi) { return to_bf16(lo).bits | (u32)to_bf
 LT_FN u32 pack_f16x2(float lo, float hi) { return to_f16(lo).bits | (u32)to_f16(hi).bits << 16; }
 
 // ---- global memory ----------------------------------------------------------------------------
+#ifdef LT_CHECKED
+#define LT_READ_ONLY(...) lt_read_only(__VA_ARGS__)
+#else
+#define LT_READ_ONLY(...)
+#endif
 #define LT_GLOBAL(T, bytes)                             \
   LT_FN T ld_global_##bytes(const void* p LT_FROM) {    \
     lt_align(p, bytes LT_PASS);                         \
@@ -120,6 +125,7 @@ LT_FN u32 pack_f16x2(float lo, float hi) { return to_f16(lo).bits | (u32)to_f16(
   }                                                     \
   LT_FN T ld_global_nc_##bytes(const void* p LT_FROM) { \
     lt_align(p, bytes LT_PASS);                         \
+    LT_READ_ONLY(p, bytes LT_PASS);                     \
     return *(const T*)p;                                \
   }                                                     \
   LT_FN void st_global_##bytes(void* p, T v LT_FROM) {  \

@@ -142,6 +142,8 @@ void lt_store_status(i64* p, i64 v LT_FROM);
 void lt_misaligned(const void* p, u32 bytes LT_FROM);
 // Element `at` of a vector of n is none of them.
 void lt_no_element(i64 at, int n, const char* file, int line);
+// A check build reads memory that must not change while the kernel runs.
+void lt_read_only(const void* p, u32 bytes LT_FROM);
 // One access of a check build's kernel text.
 void lt_access(const void* p, u64 bytes, int isWrite, const void* pc);
 }
