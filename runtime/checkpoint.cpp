@@ -154,12 +154,13 @@ StoredWeights readOnnxWeights(const std::string& path) {
   const std::shared_ptr<const onnx::OnnxFile> file = onnx::OnnxFile::open(path);
   for (const onnx::OnnxFile::NamedTensor& weight : file->weights()) {
     const onnx::TensorMessage& tensor = *weight.tensor;
-    auto [it, isNew] = weights.try_emplace(weight.name);
+    const std::string name(weight.name);
+    auto [it, isNew] = weights.try_emplace(name);
     if (!isNew)
       throw Error(ErrorCode::InvalidFile,
-                  fmt::format("{}: tensor {} is there twice", path, inQuotes(weight.name)));
+                  fmt::format("{}: tensor {} is there twice", path, inQuotes(name)));
     const std::optional<DType> dtype = onnx::dtypeOf(tensor.type);
-    it->second.tensor = {weight.name, onnx::nameOf(tensor.type), dtype, tensor.dims,
+    it->second.tensor = {name, onnx::nameOf(tensor.type), dtype, tensor.dims,
                          dtype ? bytesOf(*dtype, elementCount(tensor.dims)) : 0};
     it->second.read = [file, &tensor] { return file->array(tensor); };
   }

@@ -11,7 +11,7 @@ namespace lathe::constraint {
 namespace {
 
 constexpr int64_t kMaxRepetitions = 10'000;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxPatternDepth = 64;
 constexpr char32_t kNone = 0xffffffff;
 
 const CodeSet kDigits{{'0', '9'}};
@@ -66,8 +66,8 @@ class PatternParser {
   }
 
   Item choice(int depth) {
-    if (depth > kMaxDepth)
-      throw mistake("more than " + std::to_string(kMaxDepth) + " groups within each other");
+    if (depth > kMaxPatternDepth)
+      throw mistake("more than " + std::to_string(kMaxPatternDepth) + " groups within each other");
     Item item{.kind = Kind::Choice};
     do item.parts.push_back(sequence(depth));
     while (take('|'));

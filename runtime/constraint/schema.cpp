@@ -21,7 +21,7 @@ namespace {
 using Node = Grammar::Node;
 
 constexpr int64_t kMaxLength = 10'000;  // of texts and lists that a schema bounds
-constexpr size_t kMaxDepth = 64;        // of schemas within each other
+constexpr size_t kMaxSchemaDepth = 64;        // of schemas within each other
 
 constexpr std::string_view kTypes[] = {"object",  "array",   "string", "number",
                                        "integer", "boolean", "null"};
@@ -220,8 +220,8 @@ class SchemaCompiler {
   }
 
   Node schema(Node from, const JsonValue& s, size_t depth) {
-    if (depth > kMaxDepth)
-      throw unsupported(s, fmt::format("more than {} schemas within each other", kMaxDepth));
+    if (depth > kMaxSchemaDepth)
+      throw unsupported(s, fmt::format("more than {} schemas within each other", kMaxSchemaDepth));
     if (s.isBool()) {
       if (s.asBool()) return any(from);
       throw unsupported(s, "the schema false allows nothing");

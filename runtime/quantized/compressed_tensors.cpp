@@ -41,7 +41,7 @@ void readWeights(ConfigReader weights, Scheme& scheme) {
   weights.finish("compressed-tensors");
 }
 
-std::vector<Scheme> readConfig(ConfigReader& config) {
+std::vector<Scheme> readSchemes(ConfigReader& config) {
   std::vector<Scheme> schemes;
   const JsonValue groups = config.at("config_groups");
   if (!groups.isObject() || groups.size() == 0)
@@ -188,7 +188,7 @@ void joinBytes(Module& module, const std::vector<Scheme>& schemes) {
 }  // namespace
 
 void joinCompressedTensors(StoredWeights& weights, ConfigReader& config) {
-  const std::vector<Scheme> schemes = readConfig(config);
+  const std::vector<Scheme> schemes = readSchemes(config);
   for (const std::string& path : modulesWith(weights, "weight_packed"))
     joinPacked(weights, path, schemes, config.json());
   Shape tile;

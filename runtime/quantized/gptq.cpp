@@ -16,7 +16,7 @@ struct Gptq {
   bool storesLess = true;       ///< zero points less 1
 };
 
-Gptq readConfig(ConfigReader& config) {
+Gptq readGptqConfig(ConfigReader& config) {
   Gptq gptq;
   gptq.bits = config.at("bits").asInt(1, 32);
   if (gptq.bits != 4 && gptq.bits != 8)
@@ -144,7 +144,7 @@ void join(StoredWeights& weights, const std::string& path, const Gptq& gptq,
 }  // namespace
 
 void joinGptq(StoredWeights& weights, ConfigReader& config) {
-  const Gptq gptq = readConfig(config);
+  const Gptq gptq = readGptqConfig(config);
   for (const std::string& path : modulesWith(weights, "qweight"))
     join(weights, path, gptq, config.json());
 }
