@@ -37,19 +37,38 @@ CompileOptions optionsOf(const ModelRequest& r) {
   return o;
 }
 
+// The dtype of most of the floats that a checkpoint holds as they are.
+DType storedDType(const Checkpoint& checkpoint, DType otherwise) {
+  const CheckpointTensor* largest = nullptr;
+  for (const std::string& name : checkpoint.names()) {
+    const CheckpointTensor* tensor = checkpoint.entry(name);
+    if (!tensor->blocks && tensor->dtype && isFloat(*tensor->dtype) &&
+        (!largest || tensor->bytes > largest->bytes))
+      largest = tensor;
+  }
+  return largest ? *largest->dtype : otherwise;
+}
+
+DType arithmeticOf(const ModelRequest& r, DType weights) {
+  return r.dtype.value_or(weights == DType::BF16 ? DType::BF16 : DType::F32);
+}
+
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
-  FamilyOptions options{.dtype = r.dtype,
+  const JsonValue config = pretrainedConfig(r.path);
+  familyOf(config);  // an architecture that there is not is told before its weights are missed
+  const DType saved = readModelConfig(config).dtype;
+  FamilyOptions options{.dtype = arithmeticOf(r, saved),
                         .weightDType = DType::BF16,
                         .maxBatch = r.maxBatch,
                         .maxSeq = r.maxSeq,
                         .cacheCapacity = r.cacheCapacity,
                         .verify = r.verify,
                         .layers = r.layers};
-  const JsonValue config = pretrainedConfig(r.path);
-  familyOf(config);  // an architecture that there is not is told before its weights are missed
   if (r.bareConfig) return buildFromConfig(config, options);
-  return buildPretrained(r.path, Checkpoint::open(r.path, r.loras), options);
+  const Checkpoint checkpoint = Checkpoint::open(r.path, r.loras);
+  options.dtype = arithmeticOf(r, storedDType(checkpoint, saved));
+  return buildPretrained(r.path, checkpoint, options);
 }
 
 // With the model's small files inside.

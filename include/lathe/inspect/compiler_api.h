@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct ModelRequest {
   std::string path;  ///< Hugging Face folder, .gguf or .mlir file
   std::vector<std::string> loras;  ///< folders of PEFT, merged in this order
   std::string backend = "cpu";
-  DType dtype = DType::F32;  ///< of the arithmetic, for folders
+  /// Of the arithmetic, for folders. Nothing: BF16 where most of the weights have it, else F32.
+  std::optional<DType> dtype;
   bool allTiers = false, float64 = false;
   std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
