@@ -176,7 +176,9 @@ void addStopAfter(CLI::App& parser, std::string& stage) {
 }
 
 void addDType(CLI::App& parser, std::string& dtype) {
-  parser.add_option("--dtype", dtype, "arithmetic of a folder's model: f32 or bf16 (default: that of its weights)")
+  parser
+      .add_option("--dtype", dtype,
+                  "arithmetic of a folder's model: f32 or bf16 (default: that of its weights)")
       ->check([](const std::string& word) { return checkWord(word, {"f32", "bf16"}); });
 }
 

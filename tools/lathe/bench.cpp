@@ -157,13 +157,6 @@ bool isHostExecution(Session& session) {
   });
 }
 
-// What the program computes in: an artifact knows it better than the flags.
-DType arithmeticOf(const Program& program, DType otherwise) {
-  for (const TensorInfo& state : program.states)
-    if (isFloat(state.dtype)) return state.dtype;
-  return otherwise;
-}
-
 int64_t parametersOf(const Program& program) {
   int64_t total = 0;
   for (const TensorInfo& info : program.weights) {
@@ -241,7 +234,7 @@ int benchVerb(const ArgumentList& arguments) {
   if (onHost) console().note("host execution checks kernels; its times say nothing about a GPU");
 
   BenchReport report;
-  const DType dtype = arithmeticOf(*program, dtypeOr(compileFlags.dtype, DType::F32));
+  const DType dtype = arithmeticOf(*program).value_or(dtypeOr(compileFlags.dtype, DType::F32));
   const cpu::KernelIsa isa = cpu::KernelIsa::current();
   report.model = flags.path;
   report.dtype = nameOf(dtype);

@@ -72,6 +72,7 @@ void printAsJson(const Model& model, const Interface& interface) {
   out["kind"] = nameOf(model.kind);
   if (model.program) out["backend"] = program.backend;
   if (model.files.contains("config.json")) out["config"] = configJson(configOf(model));
+  if (auto dtype = arithmeticOf(program)) out["arithmetic"] = nameOf(*dtype);
   out["entries"] = Json::array();
   for (const EntryPoint& e : program.entries)
     out["entries"].push_back({{"name", e.name},
@@ -117,6 +118,7 @@ void printHeader(const Model& model, const Program& program) {
         c.layers, c.hiddenSize, c.intermediateSize, c.heads, c.headDim, c.kvHeads, c.vocabSize,
         c.maxPositions, c.tieWordEmbeddings ? ", tied head" : "");
   }
+  if (auto dtype = arithmeticOf(program)) fmt::print("arithmetic: {}\n", nameOf(*dtype));
   if (!model.program) return;
   for (auto& [key, value] : program.metadata) fmt::print("{}: {}\n", key, value);
   for (auto& [name, bytes] : program.blobs)

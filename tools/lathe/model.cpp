@@ -330,6 +330,12 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
   return compiler().compile(request);
 }
 
+std::optional<DType> arithmeticOf(const Program& program) {
+  for (const TensorInfo& state : program.states)
+    if (isFloat(state.dtype)) return state.dtype;
+  return std::nullopt;
+}
+
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage) {
   requireGraph(model, "--stop-after");
   return compiler().irAt(requestFor(model, flags), stage);

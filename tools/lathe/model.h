@@ -89,6 +89,8 @@ std::string shellWord(const std::string& text);
 ModelRequest requestFor(const Model& model, const CompileFlags& flags);
 /// The artifact's program, or a fresh compilation. Loads backends in plugins.
 std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags);
+/// What a program computes in, as its caches say; nothing where it has none.
+std::optional<DType> arithmeticOf(const Program& program);
 /// The text of a stage; artifacts hold none and are refused.
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage);
 
