@@ -66,7 +66,10 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
   ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
     why += why.empty() ? inPlainWords(name->getStringRef(), d.str(), state.operands)
                        : "\n  " + d.str();
-    for (Diagnostic& note : d.getNotes()) why += "\n  note: " + note.str();
+    // MLIR adds the op in its own syntax, with operands that have no name yet: nobody's words.
+    for (Diagnostic& note : d.getNotes())
+      if (std::string text = note.str(); !StringRef(text).starts_with("see current operation"))
+        why += "\n  note: " + text;
     return success();
   });
   DictionaryAttr attributes = state.attributes.getDictionary(context);
