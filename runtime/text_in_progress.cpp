@@ -94,8 +94,13 @@ void TextInProgress::take(int id, std::span<const float> logits) {
   GeneratedToken token;
   token.id = id;
   if (options_.logProbabilities) {
-    token.logProbability = logProbability(logits, id);
-    token.likeliest = likeliestLogProbabilities(logits, *options_.logProbabilities);
+    // The likeliest token's value gives the others': one sum of exponentials over the vocabulary.
+    const int64_t wanted = *options_.logProbabilities;
+    token.likeliest = likeliestLogProbabilities(logits, std::max<int64_t>(wanted, 1));
+    const Choice& first = token.likeliest.front();
+    token.logProbability =
+        first.probability + double(logits[size_t(id)]) - double(logits[size_t(first.id)]);
+    token.likeliest.resize(std::min(token.likeliest.size(), size_t(wanted)));
   }
   result_.tokens.push_back(std::move(token));
   const bool ends = isEnd(id);

@@ -2,9 +2,10 @@
 #include "tools/lathe/arguments.h"
 
 #include <algorithm>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -149,6 +150,18 @@ std::string WholeNumber::operator()(const std::string& text) const {
   return most == INT64_MAX && error != std::errc::result_out_of_range
              ? fmt::format("expected a whole number of at least {}, got '{}'", least, text)
              : fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text);
+}
+std::string OutputFile::operator()(const std::string& text) const {
+  namespace fs = std::filesystem;
+  if (text.empty()) return "expected the name of a file, got an empty text";
+  std::error_code ignored;
+  const fs::path path(text), folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (fs::is_directory(path, ignored))
+    return fmt::format("expected the name of a file, got the folder {}", text);
+  if (!fs::is_directory(folder, ignored))
+    return fmt::format("cannot write {}: there is no folder {}; make it first", text,
+                       folder.string());
+  return {};
 }
 std::string RealNumber::operator()(const std::string& text) const {
   double value = 0;

@@ -45,6 +45,11 @@ struct RealNumber {
   double least = 0, most = std::numeric_limits<double>::infinity();
   std::string operator()(const std::string& text) const;
 };
+/// A file that will be written, checked before the work that makes its contents: its folder exists
+/// and it is no folder itself.
+struct OutputFile {
+  std::string operator()(const std::string& text) const;
+};
 /// The stages of a graph, in order.
 const std::vector<std::string>& stageNames();
 /// Adds --stop-after, checked against the stages.

@@ -127,7 +127,10 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
       ->check(RealNumber{-1e6, 1e6});
   parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
   parser.add_option("--stop", flags.stopTexts, "end in front of this text; may be given again")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        return text.empty() ? "expected a text to end in front of, got an empty one" : "";
+      });
   parser
       .add_option("--logprobs", flags.logProbabilities,
                   "with --json: logarithms of probabilities, and those of the K likeliest tokens")
@@ -142,8 +145,10 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
       ->needs(parser.get_option("--speculate"));
   parser.add_option("--batch", flags.batch, "continue each line of a file, several at a time")
       ->excludes(parser.get_option("--speculate"));
-  parser.add_option("--save-cache", flags.saveCache,
-                    "write what the model keeps of the text, for --load-cache");
+  parser
+      .add_option("--save-cache", flags.saveCache,
+                  "write what the model keeps of the text, for --load-cache")
+      ->check(OutputFile{});
   parser.add_option("--load-cache", flags.loadCache,
                     "what --save-cache wrote; the prompt is read from where it differs");
   for (const char* cache : {"--save-cache", "--load-cache"})

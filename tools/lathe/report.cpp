@@ -13,8 +13,10 @@
 namespace lathe::cli {
 
 void addReport(CLI::App& parser, ReportFlags& flags, bool withSizes) {
-  parser.add_option("--report", flags.path,
-                    "write one HTML page: source, IR after each step, kernels, memory, time");
+  parser
+      .add_option("--report", flags.path,
+                  "write one HTML page: source, IR after each step, kernels, memory, time")
+      ->check(OutputFile{});
   parser.add_option("--report-device", flags.device,
                     "machine that --report predicts for, as in lathe explain (default: this one)");
   if (withSizes)

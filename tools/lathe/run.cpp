@@ -105,6 +105,12 @@ void checkOutputName(const std::string& output, const EntryPoint& entry) {
                 fmt::format("--output: a .npy file holds one tensor, entry point '{}' has {}; "
                             "write a .safetensors file",
                             entry.name, entry.outputs.size()));
+  const DType dtype = entry.slots[size_t(entry.outputs[0].slot)].dtype;
+  if (dtype == DType::BF16 || isPacked(dtype))
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("--output: NumPy has no {}, which the output '{}' is; write a "
+                            ".safetensors file",
+                            nameOf(dtype), entry.outputs[0].name));
 }
 
 // i64 is apart because a double holds only integers up to 2^53 exactly; T is int64_t for it and
@@ -218,7 +224,8 @@ int runVerb(const ArgumentList& arguments) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file");
+  parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file")
+      ->check(OutputFile{});
   addBackend(*parser, flags.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);

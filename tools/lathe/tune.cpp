@@ -22,7 +22,9 @@ int tuneVerb(const ArgumentList& arguments) {
   CompileFlags flags;
   parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
       ->required();
-  parser->add_option("-o,--output", output, "the .lathe file to write")->required();
+  parser->add_option("-o,--output", output, "the .lathe file to write")
+      ->required()
+      ->check(OutputFile{});
   addDType(*parser, flags.dtype);
   parser->add_option("--only", only,
                      "problems that contain one of these texts, with commas between them");

@@ -2,6 +2,8 @@
 // What the `lathe` command says of itself, and to programs: help, manual page, completion, JSON.
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "lathe/runtime/json_reader.h"
 #include "tests/unit/compiler/cli_runner.h"
 
@@ -89,6 +91,32 @@ TEST(JsonCli, GraphsAreDocuments) {
   EXPECT_TRUE(dot.at("dot").asString().starts_with("digraph"));
   EXPECT_EQ(document("compile " + kModel + " --stop-after canonical --json").at("stage").asString(),
             "canonical");
+}
+
+// Whatever a verb says without --json, it says as one document with it.
+TEST(JsonCli, EveryVerbPrintsADocument) {
+  test::TemporaryFolder folder;
+  const std::map<std::string, std::string> arguments{
+      {"inspect", kModel},
+      {"compile", kModel + " -o " + (folder / "m.lathe")},
+      {"run", kModel + " --input input_ids=1x2xi64=1,2"},
+      {"generate", kModel + " --ids 1,2 -n 2"},
+      {"tokenize", LATHE_SOURCE_DIR "/examples/models/stories -p Once"},
+      {"bench", kModel + " -p 4 -n 2 -r 1"},
+      {"explain", kModel + " --set batch=1,seq=4,cache=8"},
+      {"bisect", kModel + " --set seq=3 -o " + (folder / "wrong")},
+      {"why-not", kModel},
+      {"diff", kModel + " " + kModel},
+      {"selftest", "--mode support --op exp"},
+      {"tune", kModel + " --texts --only m=1 -o " + (folder / "candidates.lathe")},
+      {"env", ""}};
+  for (const char* verb : kVerbs) {
+    const std::string command = std::string(verb) + " " + arguments.at(verb) + " --json";
+    const CliResult r = runLathe(command);
+    EXPECT_EQ(r.status, 0) << command << "\n" << r.err;
+    const JsonValue document = JsonValue::parse(r.out, command);
+    EXPECT_EQ(document.at("verb").asString(), verb);
+  }
 }
 
 // A field that may change the mathematics is refused by every verb that builds the model.

@@ -600,6 +600,36 @@ TEST_F(CliTest, StopsAndLogProbabilitiesAreTold) {
   EXPECT_EQ(cut.at("stopped_by").asString(), "stop");
 }
 
+// What is to be written is asked about before the work that makes it.
+TEST_F(CliTest, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
+  const std::string nowhere = file("nowhere") + "/", ids = " --input input_ids=1x2xi64=1,2";
+  for (const std::string& command :
+       {"generate " + artifact() + " --ids 5,6,7 -n 3 --save-cache " + nowhere + "cache.bin",
+        "compile " + kModel + " -o " + nowhere + "m.lathe",
+        "compile " + kModel + " --report " + nowhere + "out.html",
+        "run " + kModel + ids + " -o " + nowhere + "y.safetensors",
+        "tune " + kModel + " --texts -o " + nowhere + "m.lathe"}) {
+    const CliResult r = runLathe(command);
+    EXPECT_EQ(r.status, 2) << command;
+    EXPECT_EQ(r.out, "") << command;
+    EXPECT_THAT(r.err, HasSubstr("there is no folder " + file("nowhere") + "; make it first"));
+  }
+  std::ofstream(file("bf16.mlir")) << R"(
+    func.func @forward(%x: tensor<2xbf16> {lathe.name = "x"}) -> (tensor<2xbf16> {lathe.name = "y"}) {
+      %0 = lathe.exp %x : tensor<2xbf16>
+      return %0 : tensor<2xbf16>
+    })";
+  expectFailure(4, "NumPy has no bf16, which the output 'y' is; write a .safetensors file",
+                "run " + file("bf16.mlir") + " --input x=2xbf16=1 -o " + file("y.npy"));
+  std::filesystem::create_directory(file("folder"));
+  expectFailure(2, "expected the name of a file, got the folder",
+                "generate " + artifact() + " --ids 5 -n 1 --save-cache " + file("folder"));
+  const CliResult stop = runLathe("generate " + letters() + " -p hello -n 2 --stop \"\"");
+  EXPECT_EQ(stop.status, 2);
+  EXPECT_EQ(stop.out, "");
+  EXPECT_THAT(stop.err, HasSubstr("--stop: expected a text to end in front of, got an empty one"));
+}
+
 TEST_F(CliTest, BadPromptsAreToldPrecisely) {
   expectFailure(2, "expected a prompt: -p TEXT, -f FILE, --messages FILE or --ids",
                 "generate " + kModel);
