@@ -46,6 +46,7 @@ install(FILES $<TARGET_FILE:DNNL::dnnl> DESTINATION ${CMAKE_INSTALL_LIBDIR}/lath
 set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/lathe)
 install(FILES README.md SECURITY.md LICENSE THIRD_PARTY_NOTICES DESTINATION ${doc})
 install(DIRECTORY docs examples DESTINATION ${doc})
+install(DIRECTORY bench/configs DESTINATION ${doc}/bench)
 get_target_property(dnnl_includes DNNL::dnnl INTERFACE_INCLUDE_DIRECTORIES)
 find_file(LATHE_DNNL_NOTICES THIRD-PARTY-PROGRAMS HINTS ${dnnl_includes}
   PATH_SUFFIXES ../share/doc/onednn ../share/doc/dnnl NO_DEFAULT_PATH)
