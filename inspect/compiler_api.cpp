@@ -8,6 +8,7 @@
 #include "lathe/backends/backend.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/families/pretrained.h"
+#include "lathe/frontend/onnx.h"
 #include "lathe/inspect/explain.h"
 #include "lathe/runtime/error.h"
 #include "runtime/gguf/gguf_model.h"
@@ -55,6 +56,11 @@ DType arithmeticOf(const ModelRequest& r, DType weights) {
 
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
+  if (r.path.ends_with(".onnx")) {
+    OnnxOptions options;
+    if (r.maxSeq) options.largest = r.maxSeq;
+    return loadOnnx(r.path, options).graph;
+  }
   const JsonValue config = pretrainedConfig(r.path);
   familyOf(config);  // an architecture that there is not is told before its weights are missed
   const DType saved = readModelConfig(config).dtype;

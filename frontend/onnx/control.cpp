@@ -127,10 +127,16 @@ void dropout(Node& n) {
   if (n.wants(1)) n.set(1, broadcasted(n.scalar(1, DType::Bool), n.in(0).shape()));
 }
 
+// A tensor may stand where an optional value is expected.
+void optionalHas(Node& n) { n.set(SizeList{DType::Bool, {}, {Dim(n.has(0))}}); }
+void optionalGet(Node& n) { n.set(n.value(0)); }
+
 const Lowering kTable[] = {
     {"Dropout", {"ratio", "seed"}, dropout, "training"},
     {"If", {"then_branch", "else_branch"}, branch, "a condition that is not known"},
     {"Loop", {"body"}, loop, "conditions that are computed, more than 256 steps"},
+    {"OptionalGetElement", {}, optionalGet, "optional inputs of the model"},
+    {"OptionalHasElement", {}, optionalHas, "optional inputs of the model"},
     {"Scan",
      {"body", "num_scan_inputs", "scan_input_axes", "scan_input_directions", "scan_output_axes",
       "scan_output_directions"},

@@ -130,7 +130,9 @@ Tensor converted(const Tensor& x, DType to) {
     const Tensor bytes = isPacked(x.dtype()) ? cast(x, stored) : converted(x, stored);
     return isPacked(to) ? cast(bytes, to) : converted(bytes, to);
   }
-  // A bool is 0 or 1 whatever comes; a NaN is not zero.
+  // Reals outside of a narrow integer's range keep the low bits of the whole number.
+  if (isFloat(x.dtype()) && (to == DType::I8 || to == DType::U8 || to == DType::I16))
+    return cast(cast(x, DType::I32), to);
   return cast(x, to);
 }
 void castTo(Node& n) { n.set(converted(n.in(0), n.dtypeAttribute("to", DType::F32))); }

@@ -142,6 +142,31 @@ std::optional<std::vector<SizeList>> negated(const SizeOperands& o) {
 }
 std::optional<std::vector<SizeList>> same(const SizeOperands& o) { return one(*o.in[0]); }
 
+// To i64, i32 or bool (ONNX's numbers of element types); other types have no symbols.
+std::optional<std::vector<SizeList>> convertedTo(SizeList x, DType to) {
+  if (to != DType::I64 && to != DType::I32 && to != DType::Bool) return std::nullopt;
+  for (DimExpr& item : x.items) {
+    const auto number = item.asConstant();
+    if (to == DType::Bool) {
+      const auto isZero = equal(item, DimExpr(0));
+      if (!isZero) return std::nullopt;
+      item = DimExpr(1) - *isZero;
+    } else if (to == DType::I32 && number && int64_t(int32_t(*number)) != *number) {
+      return std::nullopt;
+    }
+  }
+  x.dtype = to;
+  return one(std::move(x));
+}
+std::optional<std::vector<SizeList>> converted(const SizeOperands& o) {
+  const auto to = dtypeOf(ElementType(o.attribute("to", 0)));
+  return to ? convertedTo(*o.in[0], *to) : std::nullopt;
+}
+std::optional<std::vector<SizeList>> convertedLike(const SizeOperands& o) {
+  if (o.in.size() != 2 || !o.in[1]) return std::nullopt;
+  return convertedTo(*o.in[0], o.in[1]->dtype);
+}
+
 std::optional<std::vector<SizeList>> chosen(const SizeOperands& o) {
   if (o.in.size() != 3 || !o.in[0] || !o.in[1] || !o.in[2]) return std::nullopt;
   const auto values = broadcast(o.in[1]->shape, o.in[2]->shape);
@@ -350,6 +375,8 @@ std::optional<std::vector<SizeList>> divided(const SizeOperands& o) {
 const std::map<std::string_view, Fold>& folds() {
   static const std::map<std::string_view, Fold> table{
       {"Identity", same},
+      {"Cast", converted},
+      {"CastLike", convertedLike},
       {"Add", binary<sum>},
       {"Sub", binary<difference>},
       {"Mul", binary<product>},

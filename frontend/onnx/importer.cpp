@@ -164,8 +164,8 @@ void Importer::declare(const GraphMessage& graph) {
 }
 
 OnnxModel Importer::import() {
-  if (!file_->opsets().contains(""))
-    fail(ErrorCode::InvalidFile, "opset_import: expected a version of ONNX's own ops, got none");
+  if (file_->opsets().empty())
+    fail(ErrorCode::InvalidFile, "opset_import: expected the version of the ops, got none");
   if (const int64_t version = opset(); version < kOldestOpset || version > kNewestOpset)
     fail(ErrorCode::Unsupported, fmt::format("opset_import: expected opset {} to {}, got {}",
                                              kOldestOpset, kNewestOpset, version));
@@ -250,6 +250,8 @@ Tensor Importer::recorded(const Value& value) {
       return made;
     }
     case Value::Kind::Sizes: {
+      if (Value numbers = value.withoutSymbols(); numbers.kind == Value::Kind::Numbers)
+        return recorded(numbers);
       const SizeList& list = value.sizes;
       std::vector<Tensor> parts;
       for (const DimExpr& item : list.items) {
@@ -489,13 +491,19 @@ bool Importer::foldIntegers(Node& node, const std::vector<Value>& operands) {
 bool Importer::foldNumbers(const Lowering& lowering, Node& node,
                            const std::vector<Value>& operands) {
   if (operands.empty() || graph_ != &main_) return false;
+  // Graphs inside of a node see values of the graph around it.
+  for (auto& [name, attribute] : node.attributes())
+    if (attribute->graph) return false;
+  std::vector<Value> known;
   bool any = false;
   for (const Value& operand : operands) {
+    known.push_back(operand.withoutSymbols());
     if (operand.kind == Value::Kind::Absent) continue;
-    if (operand.kind != Value::Kind::Numbers || !operand.known->weight.empty()) return false;
+    const Value& value = known.back();
+    if (value.kind != Value::Kind::Numbers || !value.known->weight.empty()) return false;
     Shape shape;
-    for (const DimExpr& d : operand.shape()) shape.push_back(d.asConstant().value_or(INT64_MAX));
-    if (countOf(shape) > kMostFolded || isPacked(operand.dtype())) return false;
+    for (const DimExpr& d : value.shape()) shape.push_back(d.asConstant().value_or(INT64_MAX));
+    if (countOf(shape) > kMostFolded || isPacked(value.dtype())) return false;
     any = true;
   }
   if (!any) return false;
@@ -507,7 +515,7 @@ bool Importer::foldNumbers(const Lowering& lowering, Node& node,
     ~Back() { graph = main; }
   } back{graph_, &main_};
   scratch.entry("forward");
-  Node own(*this, node.message(), node.attributes(), operands);
+  Node own(*this, node.message(), node.attributes(), std::move(known));
   lowering.record(own);
   std::vector<size_t> places;
   for (size_t i = 0; i < own.made().size(); ++i) {

@@ -186,7 +186,7 @@ void compressed(Node& n) {
   Tensor x = n.in(0);
   if (!n.hasAttribute("axis")) x = reshaped(x, {product(x.shape())});
   const int64_t axis = n.axis(n.attribute("axis", 0), x.rank());
-  const Array& condition = n.numbers(1);
+  const Array condition = n.numbers(1);
   std::vector<int64_t> places;
   for (int64_t i = 0; i < condition.size(); ++i)
     if (condition.at(i)) places.push_back(i);

@@ -91,9 +91,10 @@ int64_t Node::integer(size_t i) const {
   if (numbers.size() != 1) fail(fmt::format("operand {}: expected one number", i));
   return numbers[0];
 }
-const Array& Node::numbers(size_t i) const {
-  if (value(i).kind != Value::Kind::Numbers) refuseUnknown(i);
-  return value(i).numbers();
+Array Node::numbers(size_t i) const {
+  const Value known = value(i).withoutSymbols();
+  if (known.kind != Value::Kind::Numbers) refuseUnknown(i);
+  return known.numbers();
 }
 
 // --- attributes
@@ -215,7 +216,7 @@ const std::vector<Lowering>& lowerings() {
          {elementwiseLowerings(), functionLowerings(), shapeLowerings(), rearrangementLowerings(),
           constantLowerings(), reductionLowerings(), lossLowerings(), productLowerings(),
           normalizationLowerings(), convolutionLowerings(), poolingLowerings(), indexingLowerings(),
-          quantizationLowerings(), attentionLowerings(), controlLowerings()})
+          quantizationLowerings(), attentionLowerings(), resizeLowerings(), controlLowerings()})
       all.insert(all.end(), list.begin(), list.end());
     std::ranges::sort(all, [](const Lowering& a, const Lowering& b) {
       return std::pair(a.op, a.domain) < std::pair(b.op, b.domain);

@@ -42,7 +42,7 @@ class Node {
   /// where it depends on no small input.
   std::vector<int64_t> ints(size_t i) const;
   Dims dims(size_t i) const;
-  const Array& numbers(size_t i) const;
+  Array numbers(size_t i) const;
   int64_t integer(size_t i) const;
   bool isKnown(size_t i) const { return has(i) && operands_[i].isKnown(); }
 
@@ -121,6 +121,7 @@ std::span<const Lowering> indexingLowerings();
 std::span<const Lowering> quantizationLowerings();
 std::span<const Lowering> attentionLowerings();
 std::span<const Lowering> controlLowerings();
+std::span<const Lowering> resizeLowerings();
 /// All of them, sorted by op.
 const std::vector<Lowering>& lowerings();
 /// Null where there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms. Those over the last axes become the dialect's own ops.
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -141,6 +142,7 @@ void meanVariance(Node& n) {
   const Tensor x = n.in(0);
   Axes axes = n.hasAttribute("axes") ? n.list("axes") : Axes{0, 2, 3};
   for (int64_t& a : axes) a = n.axis(a, x.rank());
+  std::ranges::sort(axes);
   const Tensor d = sub(x, reduceMean(x, axes, true));
   n.set(div(d, sqrt(reduceMean(mul(d, d), axes, true)) + 1e-9));
 }

@@ -19,6 +19,7 @@ std::optional<Axes> reducedAxes(Node& n, const Tensor& x) {
     axes.emplace(size_t(x.rank()));
     std::iota(axes->begin(), axes->end(), 0);
   }
+  std::ranges::sort(*axes);
   return axes;
 }
 bool keeps(Node& n) { return n.attribute("keepdims", 1); }

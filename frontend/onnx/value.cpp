@@ -63,6 +63,20 @@ Dims Value::shape() const {
   return Dims(shape->begin(), shape->end());
 }
 
+Value Value::withoutSymbols() const {
+  if (kind != Kind::Sizes) return *this;
+  Array array(sizes.dtype, sizes.shape);
+  for (size_t i = 0; i < sizes.items.size(); ++i) {
+    const auto number = sizes.items[i].asConstant();
+    if (!number) return *this;
+    if (sizes.dtype == DType::I64)
+      array.as<int64_t>()[i] = *number;
+    else
+      array.set(int64_t(i), double(*number));
+  }
+  return ofNumbers(std::move(array));
+}
+
 std::optional<SizeList> Value::asSizes() const {
   if (kind == Kind::Sizes) return sizes;
   if (kind != Kind::Numbers) return std::nullopt;

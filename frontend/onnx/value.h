@@ -53,6 +53,8 @@ struct Value {
   Dims shape() const;
   /// Of Kind::Numbers.
   const Array& numbers() const;
+  /// Numbers where sizes hold no symbol; else the value itself.
+  Value withoutSymbols() const;
   /// Small integers and bools, known; nothing for other values.
   std::optional<SizeList> asSizes() const;
 };

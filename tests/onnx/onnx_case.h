@@ -19,14 +19,14 @@ struct OnnxOutcome {
   std::vector<std::string> constants;  ///< inputs whose values had to be known
 };
 
-/// ONNX's tolerance is 1e-3 relative and 1e-7 absolute. Lathe's is tighter for f32 and f64; 16-bit
-/// floats have what ONNX's own tests give them.
+/// ONNX's own tolerance is relative, 1e-3: some expected values have four digits. Sums that cancel
+/// have an absolute one, and so have 16-bit floats, which are rounded at other places.
 inline std::string differenceOf(const Array& got, const Array& want) {
   if (got.dtype() != want.dtype() || got.shape() != want.shape())
     return fmt::format("{} for {}", describe(got.dtype(), got.shape()),
                        describe(want.dtype(), want.shape()));
   const bool isShort = want.dtype() == DType::F16 || want.dtype() == DType::BF16;
-  const double relative = want.dtype() == DType::BF16 ? 1.6e-2 : isShort ? 2e-3 : 1e-4;
+  const double relative = want.dtype() == DType::BF16 ? 1.6e-2 : isShort ? 2e-3 : 1e-3;
   const double absolute = want.dtype() == DType::BF16 ? 1e-2 : isShort ? 2e-3 : 2e-6;
   for (int64_t i = 0; i < want.size(); ++i) {
     const double a = got.at(i), b = want.at(i);

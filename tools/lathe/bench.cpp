@@ -202,7 +202,8 @@ int benchVerb(const ArgumentList& arguments) {
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   addBackend(*parser, compileFlags.backend);
-  parser->add_option("--weights", sessionFlags.weights, ".safetensors or .gguf file or folder of weights");
+  parser->add_option("--weights", sessionFlags.weights,
+                     ".safetensors or .gguf file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "random weights: the folder or config.json needs none");
   parser->add_flag("--profile", sessionFlags.profile, "time by kernel and place");
@@ -213,9 +214,10 @@ int benchVerb(const ArgumentList& arguments) {
     throw Error(ErrorCode::InvalidArgument, "expected -p or -n above 0, got 0 for both");
 
   Model model = openModel(flags.path, compileFlags.loras);
-  if (model.kind == ModelKind::Mlir)
-    throw Error(ErrorCode::InvalidArgument,
-                flags.path + ": bench needs a model's config.json; time IR text with lathe run");
+  if (model.kind == ModelKind::Mlir || model.kind == ModelKind::Onnx)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        flags.path + ": bench needs a model's config.json; time other graphs with lathe run");
   compileFlags.randomWeights = sessionFlags.randomWeights;
   if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
   const ModelConfig config = configOf(model);

@@ -102,8 +102,7 @@ int bisectVerb(const ArgumentList& arguments) {
   bool json = false, noBackend = false;
   CompileFlags flags;
   TrialFlags trial;
-  parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
-      ->required();
+  parser->add_option("MODEL", path, kGraphFiles)->required();
   parser->add_option("-o,--output", folder,
                      "folder for reproducer.mlir and its data (default: none is written)");
   addBackend(*parser, flags.backend);

@@ -21,7 +21,7 @@ int compileVerb(const ArgumentList& arguments) {
   bool hostOnly = false, allTiers = false, json = false;
   CompileFlags flags;
   ReportFlags report;
-  parser->add_option("MODEL", path, "Hugging Face folder, .gguf or .mlir file")->required();
+  parser->add_option("MODEL", path, kGraphFiles)->required();
   parser->add_option("-o,--output", output, "the .lathe file to write")->check(OutputFile{});
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);

@@ -65,8 +65,10 @@ void printMan(const std::vector<Page>& pages) {
       ".TH LATHE 1 \"\" \"lathe {}\" \"User Commands\"\n.SH NAME\n"
       "lathe \\- compiles transformers and runs them\n.SH SYNOPSIS\n"
       ".B lathe\n.I VERB\n[\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n"
-      "MODEL is a Hugging Face folder, a .gguf or .mlir file or a .lathe program. Data goes to standard\n"
-      "output, all else to standard error. With \\fB\\-\\-json\\fR there is one JSON document on\n"
+      "MODEL is a Hugging Face folder, a .gguf, .onnx or .mlir file or a .lathe program. Data "
+      "goes\n"
+      "to standard output, all else to standard error. With \\fB\\-\\-json\\fR there is one JSON "
+      "document on\n"
       "standard output, errors included.\n",
       LATHE_VERSION);
   for (const Page& page : pages) {

@@ -92,7 +92,7 @@ int diffVerb(const ArgumentList& arguments) {
   bool json = false, byShape = false;
   GraphDiffOptions options;
   CompileFlags flags;
-  parser->add_option("A", a, "Hugging Face folder, .gguf file, bare config.json or .mlir file")->required();
+  parser->add_option("A", a, kGraphFiles)->required();
   parser->add_option("B", b, "the same")->required();
   parser->add_option("--stage", options.stage, "recorded, canonical (default) or fused")
       ->check(CLI::IsMember({"recorded", "canonical", "fused"}));
@@ -107,7 +107,8 @@ int diffVerb(const ArgumentList& arguments) {
     Model model = openModel(path);
     requireGraph(model);
     CompileFlags own = flags;
-    if (model.kind == ModelKind::Mlir) own.dtype.clear();  // it has its dtypes written in it
+    if (model.kind == ModelKind::Mlir || model.kind == ModelKind::Onnx)
+      own.dtype.clear();  // it has its dtypes written in it
     own.randomWeights = lacksWeights(model);
     return requestFor(model, own);
   };

@@ -62,10 +62,7 @@ int explainVerb(const ArgumentList& arguments) {
   std::vector<std::string> sizes;
   bool json = false, everyOp = false, anew = false;
   CompileFlags flags;
-  parser
-      ->add_option("MODEL", path,
-                   "Hugging Face folder, bare config.json, .gguf, .mlir or .lathe file")
-      ->required();
+  parser->add_option("MODEL", path, kModelFilesHelp)->required();
   parser->add_option("--set", sizes,
                      "sizes: SYMBOL=NUMBER,...; without them costs are polynomials");
   parser->add_option("--device", device,

@@ -228,7 +228,8 @@ int generateVerb(const ArgumentList& arguments) {
   addRanks(*parser, compileFlags.ranks);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.backend);
-  parser->add_option("--weights", sessionFlags.weights, ".safetensors or .gguf file or folder of weights");
+  parser->add_option("--weights", sessionFlags.weights,
+                     ".safetensors or .gguf file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -243,11 +244,12 @@ int generateVerb(const ArgumentList& arguments) {
                 "--batch takes its prompts from the file; leave out -p, -f, --messages and --ids");
 
   Model model = openModel(flags.path, compileFlags.loras);
-  if (model.kind == ModelKind::Mlir)
-    throw Error(ErrorCode::InvalidArgument,
-                flags.path +
-                    ": IR text has no tokenizer and no end-of-text token; give a Hugging "
-                    "Face folder or a program compiled from one");
+  if (model.kind == ModelKind::Mlir || model.kind == ModelKind::Onnx)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        flags.path +
+            ": a file of IR or ONNX has no tokenizer and no end-of-text token; give a Hugging "
+            "Face folder or a program compiled from one");
   const ModelConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);

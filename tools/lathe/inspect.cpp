@@ -163,8 +163,7 @@ int inspectVerb(const ArgumentList& arguments) {
   std::string path, glob, stage, kernels;
   bool json = false, graphviz = false;
   CompileFlags flags;
-  parser->add_option("MODEL", path, "Hugging Face folder, .gguf, .mlir or .lathe file")
-      ->required();
+  parser->add_option("MODEL", path, kModelFilesHelp)->required();
   parser->add_flag("--json", json, "print one JSON document");
   parser->add_option("--tensors", glob, "list only the weights whose names match this glob");
   addStopAfter(*parser, stage);
@@ -206,8 +205,8 @@ int inspectVerb(const ArgumentList& arguments) {
     console().note(fmt::format("wrote {} kernels to {}", count, kernels));
     return kOk;
   }
-  // Inputs, sizes and weights are the same for every backend; the reference makes no code, and knows
-  // no ranks.
+  // Inputs, sizes and weights are the same for every backend; the reference makes no code, and
+  // knows no ranks.
   if (!model.program) flags.backend = flags.ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)

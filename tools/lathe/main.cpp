@@ -38,7 +38,7 @@ void printHelp() {
   fmt::print(
       "\n  --help     print this help; `lathe VERB --help` has each verb's flags\n"
       "  --version  print the version\n\n"
-      "MODEL is a Hugging Face folder, a .gguf or .mlir file or a .lathe program.\n"
+      "MODEL is a Hugging Face folder, a .gguf, .onnx or .mlir file or a .lathe program.\n"
       "Data goes to standard output, all else to standard error. Exit status: 0 done, 1 failed,\n"
       "2 usage, 3 bad input file, 4 unsupported, 5 numeric mismatch, 6 out of memory,\n"
       "70 internal error.\n\n"

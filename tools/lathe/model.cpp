@@ -46,8 +46,8 @@ ModelKind modelKindOf(const std::string& path) {
   if (!isThere(path))
     throw Error(ErrorCode::InvalidFile,
                 path +
-                    ": expected a Hugging Face folder, a .gguf file, an .mlir file or a .lathe program, found "
-                    "nothing there");
+                    ": expected a Hugging Face folder, a .gguf, .onnx or .mlir file or a .lathe "
+                    "program, found nothing there");
   if (fs::is_directory(path, ignored)) {
     if (!isThere(fs::path(path) / "config.json"))
       throw Error(ErrorCode::InvalidFile,
@@ -56,10 +56,13 @@ ModelKind modelKindOf(const std::string& path) {
   }
   if (path.ends_with(".mlir")) return ModelKind::Mlir;
   if (path.ends_with(".gguf")) return ModelKind::Gguf;
+  if (path.ends_with(".onnx")) return ModelKind::Onnx;
   if (path.ends_with(".lathe")) return ModelKind::Artifact;
   if (path.ends_with(".json")) return ModelKind::BareConfig;
   throw Error(ErrorCode::InvalidFile,
-              path + ": expected a Hugging Face folder, a .gguf file, an .mlir file or a .lathe program");
+              path +
+                  ": expected a Hugging Face folder, a .gguf, .onnx or .mlir file or a .lathe "
+                  "program");
 }
 
 void refuse(bool given, const char* flag, const Model& model, const std::string& why) {
@@ -78,6 +81,8 @@ std::string_view nameOf(ModelKind kind) {
       return "gguf";
     case ModelKind::Mlir:
       return "mlir";
+    case ModelKind::Onnx:
+      return "onnx";
     case ModelKind::Artifact:
       return "program";
   }
@@ -106,6 +111,7 @@ Model openModel(const std::string& path, const std::vector<std::string>& loras) 
       model.files = ggufModelFiles(path);
       break;
     case ModelKind::Mlir:
+    case ModelKind::Onnx:
       break;
   }
   refuse(!loras.empty() && (model.kind == ModelKind::Mlir || lacksWeights(model)), "--lora", model,
@@ -119,7 +125,7 @@ bool hasCheckpoint(const std::string& folder) {
 }
 
 bool hasOwnWeights(const Model& model) {
-  return model.kind == ModelKind::Gguf ||
+  return model.kind == ModelKind::Gguf || model.kind == ModelKind::Onnx ||
          (model.kind == ModelKind::Folder && hasCheckpoint(model.path));
 }
 
@@ -263,6 +269,10 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is IR text, whose dtypes are written in it");
   refuse(model.kind == ModelKind::Mlir && flags.maxSeq, "--max-seq", model,
          " is IR text, whose ranges are written in it");
+  refuse(model.kind == ModelKind::Onnx && !flags.dtype.empty(), "--dtype", model,
+         " is an ONNX file, whose dtypes are written in it");
+  refuse(model.kind == ModelKind::Onnx && flags.layers, "--layers", model,
+         " is an ONNX file, whose layers are written in it");
   refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
          " is a bare config.json: the flag is needed");
   refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
@@ -294,8 +304,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.passes = flags.passes;
   request.backendPlugins = flags.backendPlugins;
   const bool hasConfig = model.kind == ModelKind::Folder || model.kind == ModelKind::Gguf;
-  request.bareConfig =
-      model.kind == ModelKind::BareConfig || (hasConfig && flags.randomWeights);
+  request.bareConfig = model.kind == ModelKind::BareConfig || (hasConfig && flags.randomWeights);
   return request;
 }
 

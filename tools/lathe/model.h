@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// MODEL on the command line: a Hugging Face folder, a GGUF file, IR text, or a compiled program.
+// MODEL on the command line: a Hugging Face folder, a GGUF or ONNX file, IR text, or a compiled
+// program.
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,8 +20,15 @@ class App;
 
 namespace lathe::cli {
 
-enum class ModelKind { Folder, BareConfig, Gguf, Mlir, Artifact };
-/// "folder", "config", "gguf", "mlir", "program"
+/// What MODEL may be, in --help: of verbs that need the graph, and of those that take programs,
+/// too.
+inline constexpr const char* kGraphFiles =
+    "Hugging Face folder, bare config.json, .gguf, .onnx or .mlir file";
+inline constexpr const char* kModelFilesHelp =
+    "Hugging Face folder, bare config.json, .gguf, .onnx, .mlir or .lathe file";
+
+enum class ModelKind { Folder, BareConfig, Gguf, Onnx, Mlir, Artifact };
+/// "folder", "config", "gguf", "onnx", "mlir", "program"
 std::string_view nameOf(ModelKind kind);
 
 struct Model {
@@ -32,7 +40,8 @@ struct Model {
 };
 
 /// Looks at the path and reads the small files; compiles nothing. Throws Error(InvalidFile) for
-/// what is none of the kinds, Error(InvalidArgument) for adapters of what has no weights of its own.
+/// what is none of the kinds, Error(InvalidArgument) for adapters of what has no weights of its
+/// own.
 Model openModel(const std::string& path, const std::vector<std::string>& loras = {});
 /// Whether a folder holds weights.
 bool hasCheckpoint(const std::string& folder);
@@ -67,7 +76,8 @@ struct CompileFlags {
 };
 /// Adds --load-backend-plugin.
 void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
-/// Adds --lora, --mode, --weight-format, --patterns, --load-pass-plugin, --passes, --load-backend-plugin,
+/// Adds --lora, --mode, --weight-format, --patterns, --load-pass-plugin, --passes,
+/// --load-backend-plugin,
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 

@@ -49,7 +49,7 @@ std::string foundBeside(const Model& model, const std::string& path, const char*
 std::string weightsPath(const Model& model, const Program& program, const std::string& flag) {
   if (program.weights.empty() && flag.empty()) return {};
   if (!flag.empty()) return flag;
-  if (model.kind == ModelKind::Folder || model.kind == ModelKind::Gguf) return model.path;
+  if (hasOwnWeights(model)) return model.path;
   auto it = program.metadata.find(kWeightsPath);
   if (it == program.metadata.end())
     throw Error(ErrorCode::InvalidArgument,

@@ -210,9 +210,10 @@ int runVerb(const ArgumentList& arguments) {
   CompileFlags flags;
   SessionFlags sessionFlags;
   ReportFlags report;
-  parser->add_option("MODEL", words, "Hugging Face folder, .gguf, .mlir or .lathe file");
+  parser->add_option("MODEL", words, kModelFilesHelp);
   parser->add_option("--entry", entryName, "entry point (default: forward)");
-  parser->add_option("--weights", sessionFlags.weights, ".safetensors or .gguf file or folder of weights");
+  parser->add_option("--weights", sessionFlags.weights,
+                     ".safetensors or .gguf file or folder of weights");
   parser
       ->add_option("--input", specs,
                    "NAME=SPEC; SPEC is @x.npy, @x.safetensors:key, 4x8xf32=1.0, 3xi64=1,2,3 or "

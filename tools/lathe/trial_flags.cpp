@@ -21,8 +21,9 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
       .add_option("--input", flags.inputs,
                   "NAME=SPEC as for `lathe run`; inputs that are not given are random")
       ->allow_extra_args(false);
-  parser.add_option("--weights", flags.weights,
-                    ".safetensors or .gguf file or folder of weights (default: the model's, else random)");
+  parser.add_option(
+      "--weights", flags.weights,
+      ".safetensors or .gguf file or folder of weights (default: the model's, else random)");
   parser.add_option("--seed", flags.seed, "of the random data (default: 0)")->check(WholeNumber{0});
   parser
       .add_option("--precision", flags.precision,
@@ -65,10 +66,9 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
   std::string path = flags.weights;
   if (path.empty() && hasOwnWeights(model)) path = model.path;
   if (!path.empty())
-    options.weights = [checkpoint = std::make_shared<Checkpoint>(Checkpoint::open(path, model.loras))](
-                          const std::string& name) {
-      return checkpoint->find(name).value_or(Array());
-    };
+    options.weights =
+        [checkpoint = std::make_shared<Checkpoint>(Checkpoint::open(path, model.loras))](
+            const std::string& name) { return checkpoint->find(name).value_or(Array()); };
   return options;
 }
 

@@ -20,8 +20,7 @@ int tuneVerb(const ArgumentList& arguments) {
   std::string path, output, only;
   bool texts = false, json = false;
   CompileFlags flags;
-  parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
-      ->required();
+  parser->add_option("MODEL", path, kGraphFiles)->required();
   parser->add_option("-o,--output", output, "the .lathe file to write")
       ->required()
       ->check(OutputFile{});

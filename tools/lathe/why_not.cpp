@@ -54,8 +54,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   bool json = false;
   CompileFlags flags;
   WhyNotOptions options;
-  parser->add_option("MODEL", path, "Hugging Face folder, .gguf file, bare config.json or .mlir file")
-      ->required();
+  parser->add_option("MODEL", path, kGraphFiles)->required();
   parser->add_option("--op", options.op,
                      "only ops or patterns whose name matches this glob; tells of far misses too");
   parser->add_option("--at", options.at, "only ops of a line, FILE:LINE; tells of far misses too");

@@ -20,7 +20,7 @@
 namespace lathe {
 
 struct ModelRequest {
-  std::string path;  ///< Hugging Face folder, .gguf or .mlir file
+  std::string path;  ///< Hugging Face folder, .gguf, .onnx or .mlir file
   std::vector<std::string> loras;  ///< folders of PEFT, merged in this order
   std::string backend = "cpu";
   /// Of the arithmetic, for folders. Nothing: BF16 where most of the weights have it, else F32.
@@ -28,7 +28,7 @@ struct ModelRequest {
   bool allTiers = false, float64 = false;
   std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
-  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions
+  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions; of .onnx: every size
   bool verify = false;                                   ///< as FamilyOptions
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
   int64_t ranks = 1;                                     ///< of CompileOptions::mesh
