@@ -3,13 +3,15 @@
 // output_0.pb, ... Prints a line of JSON for each: right, refused (with the words), or wrong.
 //
 // usage: onnx_cases [--backend NAME] FOLDER...
-#include <cmath>
+//        onnx_cases --write-page docs/onnx.md
 #include <cstdio>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/mapped_file.h"
 #include "tests/onnx/onnx_case.h"
+#include "tests/onnx/onnx_page.h"
 
 int main(int argc, char** argv) {
   std::string backend = "reference";
@@ -18,6 +20,12 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--backend" && i + 1 < argc) {
       backend = argv[++i];
+      continue;
+    }
+    if (argument == "--write-page" && i + 1 < argc) {
+      const std::string page = argv[++i];
+      lathe::writeFileAtomically(
+          page, lathe::withOnnxTable(lathe::readWholeFile(page, lathe::kSourceFile)));
       continue;
     }
     const lathe::OnnxOutcome outcome = lathe::runOnnxCase(argument, backend);

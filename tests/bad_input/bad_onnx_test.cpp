@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an ONNX file may say wrongly, and what the error names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/onnx.h"
+
+namespace lathe {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// The wire format: a tag, then a number, or a length and bytes.
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
+  return bytes + char(value);
+}
+std::string number(int field, int64_t value) {
+  return varint(uint64_t(field) << 3) + varint(uint64_t(value));
+}
+std::string bytes(int field, const std::string& value) {
+  return varint(uint64_t(field) << 3 | 2) + varint(value.size()) + value;
+}
+std::string valueInfo(const std::string& name, int type, std::initializer_list<int64_t> sizes) {
+  std::string shape;
+  for (int64_t d : sizes) shape += bytes(1, number(1, d));
+  return bytes(1, name) + bytes(2, bytes(1, number(1, type) + bytes(2, shape)));
+}
+std::string node(const std::string& op, const std::string& more = {}) {
+  return bytes(1, bytes(1, "x") + bytes(2, "y") + bytes(3, "/block/it") + bytes(4, op) + more);
+}
+std::string model(const std::string& graph, int64_t opset = 23) {
+  return number(1, 10) + bytes(8, number(2, opset)) + bytes(7, graph);
+}
+const std::string kPorts = bytes(11, valueInfo("x", 1, {4})) + bytes(12, valueInfo("y", 1, {4}));
+
+class BadOnnx : public ::testing::Test {
+ protected:
+  BadOnnx() : folder_(fs::path(::testing::TempDir()) / "bad_onnx") {
+    fs::create_directories(folder_);
+  }
+  void expect(ErrorCode code, const std::string& content, const std::string& words) {
+    const std::string path = (folder_ / "m.onnx").string();
+    fs::remove(path);
+    std::ofstream(path, std::ios::binary) << content;
+    try {
+      const OnnxModel loaded = loadOnnx(path);
+      for (const std::string& name : loaded.weights.names()) loaded.weights.find(name);
+      ADD_FAILURE() << "expected an error: " << words;
+    } catch (const Error& e) {
+      EXPECT_EQ(int(e.code()), int(code)) << e.what();
+      EXPECT_THAT(e.what(), HasSubstr(path));
+      EXPECT_THAT(e.what(), HasSubstr(words));
+    }
+  }
+  fs::path folder_;
+};
+
+TEST_F(BadOnnx, OpsAndAttributesAreRefusedByName) {
+  expect(ErrorCode::Unsupported, model(node("Mystery") + kPorts),
+         "node 1 '/block/it' (Mystery): there is no lowering of this op");
+  expect(ErrorCode::Unsupported, model(node("Relu", bytes(7, "com.acme")) + kPorts),
+         "(com.acme::Relu): there is no lowering");
+  const std::string attribute = bytes(5, bytes(1, "speed") + number(3, 1) + number(20, 2));
+  expect(ErrorCode::Unsupported, model(node("Relu", attribute) + kPorts),
+         "(Relu): the attribute 'speed' is not supported");
+  expect(ErrorCode::Unsupported, model(node("Relu") + kPorts, 99),
+         "expected opset 7 to 28, got 99");
+}
+
+TEST_F(BadOnnx, TypesAndShapes) {
+  const std::string ports = bytes(11, valueInfo("x", 17, {4})) + bytes(12, valueInfo("y", 17, {4}));
+  expect(ErrorCode::Unsupported, model(node("Relu") + ports),
+         "input 'x': element type FLOAT8E4M3FN");
+  expect(ErrorCode::InvalidFile, model(node("Relu") + bytes(12, valueInfo("y", 1, {4}))),
+         "no node before it makes its input 'x'");
+  expect(ErrorCode::InvalidFile, model(kPorts), "no node makes output 'y'");
+  expect(
+      ErrorCode::InvalidFile,
+      model(node("Transpose", bytes(5, bytes(1, "perm") + number(8, 7) + number(20, 7))) + kPorts),
+      "(Transpose)");
+}
+
+TEST_F(BadOnnx, BytesOfTheFormat) {
+  expect(ErrorCode::InvalidFile, "", "found no graph");
+  expect(ErrorCode::InvalidFile, "\x3a\x7f", "the message has 0 left");
+  expect(ErrorCode::InvalidFile, std::string("\x3b", 1), "unknown wire type 3");
+  expect(ErrorCode::InvalidFile, std::string(12, '\xff'), "a number of at most 10 bytes");
+  expect(ErrorCode::InvalidFile, model(bytes(1, bytes(4, "\xff\xfe"))),
+         "graph.node.op_type: expected a text in UTF-8");
+  std::string deep = kPorts;
+  for (int i = 0; i < 80; ++i)
+    deep = node("If", bytes(5, bytes(1, "then_branch") + bytes(6, deep) + number(20, 5))) + kPorts;
+  expect(ErrorCode::InvalidFile, model(deep), "messages within each other");
+}
+
+std::string initializer(const std::string& more) {
+  return bytes(5, number(1, 100) + number(2, 1) + bytes(8, "w") + more);
+}
+std::string external(const std::string& location, const std::string& offset,
+                     const std::string& length) {
+  auto entry = [](const std::string& key, const std::string& value) {
+    return bytes(13, bytes(1, key) + bytes(2, value));
+  };
+  return entry("location", location) + entry("offset", offset) + entry("length", length) +
+         number(14, 1);
+}
+
+TEST_F(BadOnnx, WeightsOutsideOfTheirFile) {
+  std::ofstream(folder_ / "w.bin", std::ios::binary) << std::string(400, '\0');
+  const std::string rest = node("Relu") + kPorts;
+  expect(ErrorCode::InvalidFile, model(initializer(bytes(9, "abc")) + rest),
+         "expected 400 bytes for f32[100], got 3");
+  expect(ErrorCode::InvalidFile, model(initializer(external("../w.bin", "0", "400")) + rest),
+         "is not inside of the model's folder");
+  expect(ErrorCode::InvalidFile, model(initializer(external("/etc/passwd", "0", "400")) + rest),
+         "expected a file beside the model");
+  expect(ErrorCode::InvalidFile, model(initializer(external("w.bin", "4", "400")) + rest),
+         "400 bytes from 4 are outside of 'w.bin'");
+  expect(ErrorCode::InvalidFile, model(initializer(external("w.bin", "x", "400")) + rest),
+         "external_data.offset: expected a whole number");
+  fs::create_symlink("/etc/hostname", folder_ / "link.bin");
+  expect(ErrorCode::InvalidFile, model(initializer(external("link.bin", "0", "4")) + rest),
+         "is not inside of the model's folder");
+  fs::remove_all(folder_);
+}
+
+TEST_F(BadOnnx, ExternalWeightsAreRead) {
+  std::ofstream(folder_ / "w.bin", std::ios::binary) << std::string(404, '\0');
+  const std::string path = (folder_ / "good.onnx").string();
+  std::ofstream(path, std::ios::binary)
+      << model(initializer(external("w.bin", "4", "400")) + node("Relu") + kPorts);
+  EXPECT_EQ(loadOnnx(path).weights.find("w").value().shape(), Shape{100});
+  fs::remove_all(folder_);
+}
+
+TEST_F(BadOnnx, AShapeFromAnInput) {
+  const std::string path = (folder_ / "needs.onnx").string();
+  const std::string reshape =
+      bytes(1, bytes(1, "x") + bytes(1, "s") + bytes(2, "y") + bytes(4, "Reshape"));
+  std::ofstream(path, std::ios::binary)
+      << model(reshape + bytes(11, valueInfo("x", 1, {4})) + bytes(11, valueInfo("s", 7, {2})) +
+               bytes(12, valueInfo("y", 1, {2, 2})));
+  try {
+    loadOnnx(path);
+    ADD_FAILURE();
+  } catch (const OnnxConstantNeeded& e) {
+    EXPECT_EQ(e.input(), "s");
+    EXPECT_THAT(e.what(), HasSubstr("give the value of input 's' as a constant"));
+  }
+  OnnxOptions options;
+  options.constants.emplace("s", Array::fromInts({2, 2}, {2}));
+  EXPECT_EQ(loadOnnx(path, options).inputs, std::vector<std::string>{"x"});
+  options.constants.emplace("t", Array::fromInts({2}, {1}));
+  EXPECT_THROW(loadOnnx(path, options), Error);
+  fs::remove_all(folder_);
+}
+
+}  // namespace
+}  // namespace lathe
