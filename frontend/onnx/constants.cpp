@@ -36,6 +36,8 @@ void constantValue(Node& n) {
 
 void constantOfShape(Node& n) {
   const Dims shape = n.dims(0);
+  for (const Dim& d : shape)
+    if (d.asConstant().value_or(0) < 0) n.fail("a negative size " + d.text());
   Tensor value = n.scalar(0, DType::F32);
   if (const AttributeMessage* a = n.find("value")) {
     if (!a->tensor) n.fail("attribute 'value': expected a tensor");

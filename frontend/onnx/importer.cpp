@@ -2,7 +2,9 @@
 #include "frontend/onnx/importer.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -403,6 +405,10 @@ void Importer::node(const NodeMessage& message) {
     throw;
   } catch (const Error& e) {
     rethrow(e, message, operands);
+  } catch (const std::length_error&) {
+    throw Error(ErrorCode::InvalidFile, where(message) + ": a size that no memory has");
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::OutOfMemory, where(message) + ": there is not enough memory");
   }
 }
 
