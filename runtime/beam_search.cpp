@@ -29,14 +29,19 @@ double scoreOf(double logProbability, size_t count, double penalty) {
 
 // The best of all beams, best first; among equals the earlier beam and the lower id.
 std::vector<Extension> bestExtensions(std::span<const float> logits, const std::vector<Beam>& beams,
-                                      size_t rows, size_t count) {
+                                      size_t rows, size_t count,
+                                      std::span<const int64_t> excluded) {
   const size_t vocab = logits.size() / rows;
   std::vector<Extension> all;
-  for (size_t beam = 0; beam < beams.size(); ++beam)
-    for (const Choice& choice :
-         likeliestLogProbabilities(logits.subspan(beam * vocab, vocab), int64_t(count)))
-      all.push_back(
-          {beams[beam].logProbability + choice.probability, int64_t(beam), int(choice.id)});
+  std::vector<float> row(vocab);
+  for (size_t beam = 0; beam < beams.size(); ++beam) {
+    std::ranges::copy(logits.subspan(beam * vocab, vocab), row.begin());
+    exclude(excluded, row);
+    for (const Choice& choice : likeliestLogProbabilities(row, int64_t(count)))
+      if (std::isfinite(choice.probability))
+        all.push_back(
+            {beams[beam].logProbability + choice.probability, int64_t(beam), int(choice.id)});
+  }
   std::ranges::sort(all, [](const Extension& a, const Extension& b) {
     return std::tuple(-a.logProbability, a.beam, a.id) <
            std::tuple(-b.logProbability, b.beam, b.id);
@@ -56,6 +61,9 @@ std::vector<BeamText> beamSearch(BatchGenerator& generator, std::span<const int>
   require(options.newTokens >= 1,
           "expected at least 1 token to add, got " + std::to_string(options.newTokens));
   require(std::isfinite(options.lengthPenalty), "expected a finite length penalty");
+  require(options.forcedTokens >= 0 && options.forcedTokens <= length,
+          "expected from 0 to " + std::to_string(length) + " forced tokens, got " +
+              std::to_string(options.forcedTokens));
   require(length <= most, "the prompt has " + std::to_string(length) +
                               " tokens, the model takes at most " + std::to_string(most) +
                               " positions");
@@ -68,14 +76,15 @@ std::vector<BeamText> beamSearch(BatchGenerator& generator, std::span<const int>
   std::vector<Beam> beams(1);
   std::vector<BeamText> ended;
   auto putAside = [&](std::vector<int> ids, double logProbability, bool isEnded) {
-    const double score = scoreOf(logProbability, ids.size(), options.lengthPenalty);
+    const double score =
+        scoreOf(logProbability, ids.size() + size_t(options.forcedTokens), options.lengthPenalty);
     const auto place = std::ranges::upper_bound(ended, score, std::greater(), &BeamText::score);
     ended.insert(place, {std::move(ids), score, isEnded});
     if (ended.size() > width) ended.pop_back();
   };
   for (int64_t step = 1; step <= count; ++step) {
     // Twice as many as are kept, so that enough go on where some end.
-    std::vector<Extension> best = bestExtensions(logits, beams, width, 2 * width);
+    std::vector<Extension> best = bestExtensions(logits, beams, width, 2 * width, options.excluded);
     std::vector<Beam> next;
     std::vector<int64_t> rows;
     for (size_t rank = 0; rank < best.size() && next.size() < width; ++rank) {
@@ -91,7 +100,8 @@ std::vector<BeamText> beamSearch(BatchGenerator& generator, std::span<const int>
     }
     beams = std::move(next);
     if (beams.empty() || step == count) break;
-    const double attainable = scoreOf(beams[0].logProbability, size_t(step), options.lengthPenalty);
+    const double attainable = scoreOf(beams[0].logProbability, size_t(step + options.forcedTokens),
+                                      options.lengthPenalty);
     if (ended.size() == width && ended.back().score >= attainable) return ended;
     // Rows beyond the beams that there are follow the first.
     rows.resize(width, rows[0]);

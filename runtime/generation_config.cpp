@@ -20,6 +20,9 @@ constexpr int64_t kMaxId = 2147483647;
 constexpr auto kKnown = std::to_array<std::string_view>({"bos_token_id",
                                                          "eos_token_id",
                                                          "pad_token_id",
+                                                         "decoder_start_token_id",
+                                                         "forced_bos_token_id",
+                                                         "suppress_tokens",
                                                          "do_sample",
                                                          "temperature",
                                                          "top_k",
@@ -55,6 +58,22 @@ bool isOff(const std::string& key, const JsonValue& value) {
   return value.asDouble() == (one ? 1 : 0);
 }
 
+// Tokens to leave out, and words to leave out that are one token; longer ones are not obeyed.
+void readExcluded(const JsonValue& root, GenerationConfig& config) {
+  if (auto tokens = root.find("suppress_tokens"))
+    for (size_t i = 0; i < tokens->size(); ++i)
+      if (const int64_t id = tokens->at(i).asInt(-1, kMaxId); id >= 0)  // -1: none
+        config.excludedIds.push_back(id);
+  auto words = root.find("bad_words_ids");
+  bool obeyed = true;
+  for (size_t i = 0; words && i < words->size(); ++i)
+    if (const JsonValue word = words->at(i); word.size() == 1)
+      config.excludedIds.push_back(word.at(0).asInt(0, kMaxId));
+    else
+      obeyed = false;
+  if (!obeyed) config.ignoredFields.push_back("bad_words_ids");
+}
+
 GenerationConfig readConfig(const JsonValue& root) {
   if (!root.isObject()) throw root.error("expected an object, got " + root.show());
   GenerationConfig config;
@@ -67,6 +86,10 @@ GenerationConfig readConfig(const JsonValue& root) {
   }
   if (auto pad = root.find("pad_token_id"))
     if (int64_t id = pad->asInt(-1, kMaxId); id >= 0) config.padId = id;
+  if (auto start = root.find("decoder_start_token_id"))
+    config.decoderStartId = start->asInt(0, kMaxId);
+  if (auto bos = root.find("forced_bos_token_id")) config.forcedBosId = bos->asInt(0, kMaxId);
+  readExcluded(root, config);
   if (auto sample = root.find("do_sample")) config.doSample = sample->asBool();
   if (auto temperature = root.find("temperature")) {
     config.temperature = temperature->asDouble();
@@ -100,7 +123,8 @@ GenerationConfig readConfig(const JsonValue& root) {
   if (auto count = root.find("max_length")) config.maxLength = count->asInt(1, kMaxId);
   for (size_t i = 0; i < root.size(); ++i) {
     auto [key, value] = root.member(i);
-    if (std::ranges::find(kKnown, key) == kKnown.end() && !isOff(key, value))
+    if (std::ranges::find(kKnown, key) == kKnown.end() && key != "bad_words_ids" &&
+        !isOff(key, value))
       config.ignoredFields.push_back(key);
   }
   return config;

@@ -29,6 +29,10 @@ int64_t size(const JsonValue& root, Names names, int64_t high, int64_t otherwise
 }
 
 void readName(const JsonValue& root, ModelConfig& config) {
+  if (auto name = root.find("_class_name")) {  // diffusers
+    config.architecture = name->asString();
+    return;
+  }
   auto architectures = root.find("architectures");
   if (architectures) {
     if (!architectures->isArray() || architectures->size() != 1)
@@ -59,6 +63,9 @@ void readTokens(const JsonValue& root, ModelConfig& config) {
   }
   if (auto pad = root.find("pad_token_id"))
     if (int64_t id = pad->asInt(-1, last); id >= 0) config.padId = id;  // -1: none, in old files
+  if (auto start = root.find("decoder_start_token_id"))
+    config.decoderStartId = start->asInt(0, last);
+  if (auto bos = root.find("forced_bos_token_id")) config.forcedBosId = bos->asInt(0, last);
 }
 
 DType readDType(const JsonValue& root) {
@@ -80,17 +87,21 @@ ModelConfig readModelConfig(const JsonValue& root) {
   ModelConfig config;
   readName(root, config);
   config.vocabSize = size(root, {"vocab_size"}, kMaxVocabulary);
+  config.targetVocabSize = size(root, {"decoder_vocab_size"}, kMaxVocabulary, config.vocabSize);
   config.hiddenSize = size(root, {"hidden_size", "n_embd", "d_model"}, kMaxHidden);
   config.intermediateSize =
-      size(root, {"intermediate_size", "n_inner", "d_ff", "encoder_ffn_dim"}, kMaxIntermediate);
+      size(root, {"intermediate_size", "n_inner", "d_ff", "encoder_ffn_dim", "ffn_dim"},
+           kMaxIntermediate);
   config.layers =
-      size(root, {"num_hidden_layers", "n_layer", "num_layers", "encoder_layers"}, kMaxLayers);
+      size(root, {"num_hidden_layers", "n_layer", "num_layers", "encoder_layers", "n_layers"},
+           kMaxLayers);
   config.heads = size(
       root, {"num_attention_heads", "n_head", "num_heads", "encoder_attention_heads"}, kMaxHeads);
   config.kvHeads = size(root, {"num_key_value_heads"}, kMaxHeads, config.heads);
   config.headDim = size(root, {"head_dim", "d_kv"}, kMaxHidden,
                         config.heads ? config.hiddenSize / config.heads : 0);
-  config.maxPositions = size(root, {"max_position_embeddings", "n_positions"}, kMaxPositions);
+  config.maxPositions =
+      size(root, {"max_position_embeddings", "n_positions", "max_target_positions"}, kMaxPositions);
   if (auto tied = root.find("tie_word_embeddings")) config.tieWordEmbeddings = tied->asBool();
   readTokens(root, config);
   config.dtype = readDType(root);

@@ -75,6 +75,12 @@ uint64_t RandomGenerator::next() {
   return result;
 }
 
+void exclude(std::span<const int64_t> ids, std::span<float> logits) {
+  for (int64_t id : ids)
+    if (id >= 0 && size_t(id) < logits.size())
+      logits[size_t(id)] = -std::numeric_limits<float>::infinity();
+}
+
 double logProbability(std::span<const float> logits, int64_t id) {
   const int64_t best = indexOfLargest(logits);
   if (best < 0) throw Error(ErrorCode::Numeric, "expected finite logits for log-probabilities");
@@ -122,10 +128,12 @@ void Sampler::accept(int64_t id) { ++uses_[id].generated; }
 
 std::span<const float> Sampler::penalized(std::span<const float> logits) {
   const SamplingOptions& o = options_;
-  if (uses_.empty() ||
-      (o.repetitionPenalty == 1 && o.presencePenalty == 0 && o.frequencyPenalty == 0))
-    return logits;
+  const bool isPlain = uses_.empty() || (o.repetitionPenalty == 1 && o.presencePenalty == 0 &&
+                                         o.frequencyPenalty == 0);
+  if (isPlain && o.excluded.empty()) return logits;
   adjusted_.assign(logits.begin(), logits.end());
+  exclude(o.excluded, adjusted_);
+  if (isPlain) return adjusted_;
   for (auto& [id, uses] : uses_) {
     if (id < 0 || size_t(id) >= adjusted_.size()) continue;
     double logit = adjusted_[size_t(id)];

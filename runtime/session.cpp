@@ -160,6 +160,13 @@ struct Session::Impl {
   void resetStates() {
     for (Array& a : states) a = Array();
   }
+  // Those whose size depends on the symbol.
+  void resetStates(const std::string& symbol) {
+    for (size_t i = 0; i < states.size(); ++i)
+      for (const DimExpr& d : program->states[i].shape)
+        for (const std::string& used : d.symbols())
+          if (used == symbol) states[i] = Array();
+  }
 
   ~Impl() {
     if (!ranks || ranks->rank() != 0) return;
@@ -234,7 +241,7 @@ struct Session::Impl {
   }
   void setSymbol(const std::string& name, int64_t value) {
     fixed[name] = value;
-    resetStates();
+    resetStates(name);
   }
 
   void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {

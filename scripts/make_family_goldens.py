@@ -7,9 +7,11 @@ Each architecture has one file ARCHITECTURE.safetensors. Metadata "cases" is a J
 each case, its config.json ("config"), the seed of its weights ("seed", see
 family_goldens/weights.py) and whether decoding with a cache gives what one full pass does
 ("decodes": rotations that depend on the length of a call do not, once they have changed).
-Tensors of case i: "<i>.<input>" and "<i>.<output>".
+Tensors of case i: "<i>.<input>" and "<i>.<output>"; of encoder-decoders "<i>.greedy" and
+"<i>.beams", the tokens that they write.
 
-Written with torch 2.15.0 and transformers 5.23.0, f32 weights and arithmetic, eager attention.
+Written with torch 2.15.0, transformers 5.23.0 and diffusers 0.42.1, f32 weights and arithmetic, eager attention
+(Falcon: scaled_dot_product_attention).
 """
 
 import argparse
@@ -19,6 +21,7 @@ import pathlib
 import random
 import re
 
+import diffusers
 import torch
 import transformers
 from family_goldens.decoders import DECODERS
@@ -27,6 +30,10 @@ from family_goldens.weights import weight
 from golden_file import write_golden
 
 CASES, BATCH = 20, 2
+# Encoder-decoders of texts: what they write is kept, too.
+WRITERS = {"T5ForConditionalGeneration", "BartForConditionalGeneration", "MarianMTModel"}
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "text_embeds", "image_embeds",
+           "logits_per_text", "logits_per_image")  # fmt: skip
 # Fields that may be left out of a config.json where they have the family's default.
 OPTIONAL = {
     "num_key_value_heads", "head_dim", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
@@ -36,6 +43,11 @@ OPTIONAL = {
     "attention_multiplier", "residual_multiplier", "logits_scaling", "use_parallel_residual",
     "attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
     "type_vocab_size", "pad_token_id", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
+    "qkv_bias", "use_qkv_bias", "qk_layernorm", "use_qk_norm", "use_bias", "bias", "enable_bias",
+    "norm_epsilon", "ffn_hidden_size", "num_kv_heads", "multi_query", "parallel_attn", "alibi",
+    "new_decoder_architecture", "num_ln_in_parallel_attn", "word_embed_proj_dim",
+    "do_layer_norm_before", "_remove_final_layer_norm", "layer_norm_elementwise_affine",
+    "no_rope_layer_interval", "apply_residual_connection_post_layernorm",
 }  # fmt: skip
 # Not of the model.
 LEFT_OUT = {"transformers_version", "dtype", "torch_dtype", "_name_or_path", "attn_implementation"}
@@ -57,6 +69,10 @@ def checkpoint_tensors(architecture, name, tensor):
     """Pieces of one of transformers' tensors under the names of published checkpoints."""
     if architecture == "GPTNeoXForCausalLM" and name == "lm_head.weight":
         return [("embed_out.weight", ...)]
+    # What transformers 5 calls by a shorter name.
+    for bare, prefix in (("CLIPTextModel", "text_model."), ("CLIPVisionModel", "vision_model.")):
+        if architecture == bare and not name.startswith(prefix):
+            name = prefix + name
     if architecture.startswith("ViT"):
         for ours, published in VIT_NAMES:
             name = re.sub(ours, published, name)
@@ -87,8 +103,8 @@ def fill(model, architecture, seed):
         for name, p in [*model.named_parameters(), *model.named_buffers()]:
             if name not in parameters and name != "final_logits_bias":
                 continue
-            if p.data_ptr() in seen:
-                continue
+            if p.data_ptr() in seen or (architecture == "MarianMTModel" and "embed_positions" in name):
+                continue  # Marian computes its places
             seen.add(p.data_ptr())
             for piece, where in checkpoint_tensors(architecture, name, p):
                 part = p[where]
@@ -114,7 +130,7 @@ def as_version_4(r, config):
             config.update(rotary_emb_base=theta, rotary_pct=part)
         else:
             config["rope_theta"] = theta
-            if part is not None and config["model_type"] == "phi3":
+            if part is not None and config["model_type"] in ("phi3", "phi", "stablelm"):
                 config["partial_rotary_factor"] = part
     if p["rope_type"] != "default":
         p[r.choice(["rope_type", "type"])] = p.pop("rope_type")
@@ -151,7 +167,8 @@ def decoder_case(r, architecture, index):
     fields = DECODERS[architecture](r)
     config = cls.config_class(**copy.deepcopy(fields))
     written = config_json(r, config, architecture)
-    config._attn_implementation = "eager"
+    # Falcon's eager attention adds its biases of distances twice, the default one once.
+    config._attn_implementation = "sdpa" if architecture == "FalconForCausalLM" else "eager"
     model = cls(config).eval()
     fill(model, architecture, index)
     limit = getattr(config, "max_position_embeddings", 32)
@@ -165,7 +182,21 @@ def decoder_case(r, architecture, index):
     return case, {"input_ids": ids, "logits": logits}
 
 
+def diffusion_case(r, architecture, index):
+    cls = getattr(diffusers, architecture)
+    fields, inputs = ENCODERS[architecture](r)
+    model = cls(**fields).eval()
+    written = {"_class_name": architecture, "_diffusers_version": diffusers.__version__, **fields}
+    fill(model, architecture, index)
+    with torch.no_grad():
+        sample = model(**inputs).sample
+    assert torch.isfinite(sample).all() and sample.std() > 1e-3
+    return {"config": written, "seed": index}, {**inputs, "sample": sample}
+
+
 def encoder_case(r, architecture, index):
+    if not hasattr(transformers, architecture):
+        return diffusion_case(r, architecture, index)
     cls = getattr(transformers, architecture)
     fields, inputs = ENCODERS[architecture](r)
     config = cls.config_class(**copy.deepcopy(fields))
@@ -177,11 +208,26 @@ def encoder_case(r, architecture, index):
         result = model(**inputs)
     if "encoder_last_hidden_state" in result:
         inputs["encoder_hidden_states"] = result["encoder_last_hidden_state"]
-    outputs = {k: result[k] for k in ("last_hidden_state", "pooler_output", "logits") if k in result}
+    outputs = {k: result[k] for k in OUTPUTS if k in result}
     assert outputs and all(torch.isfinite(x).all() for x in outputs.values())
-    if "pooler_output" in outputs and "attention_mask" in inputs:
+    if architecture in ("BertModel", "RobertaModel", "DistilBertModel"):
         outputs["embeddings"] = mean_pooled(outputs["last_hidden_state"], inputs["attention_mask"])
+    if architecture in WRITERS:
+        outputs.update(searched(model, config, inputs, architecture))
     return {"config": written, "seed": index}, {**inputs, **outputs}
+
+
+def searched(model, config, inputs, architecture):
+    """What the model writes: the likeliest next token each time, and by a search with three beams."""
+    source = {k: inputs[k] for k in ("input_ids", "attention_mask")}
+    options = {"max_new_tokens": 8, "do_sample": False, "use_cache": False}
+    if architecture == "MarianMTModel":
+        options.update(bad_words_ids=[[config.pad_token_id]], renormalize_logits=True)
+    with torch.no_grad():
+        return {
+            name: model.generate(**source, num_beams=beams, **options)[:, 1:]
+            for name, beams in (("greedy", 1), ("beams", 3))
+        }
 
 
 def mean_pooled(x, mask):

@@ -2,96 +2,37 @@
 // BART: Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language
 // Generation, Translation, and Comprehension", 2020. Norms behind every sum, learnt places whose
 // table begins two rows later, a norm of the embeddings, one table for both sides and the head.
+#include "frontend/families/bart.h"
+
 #include <cmath>
 
 #include "frontend/families/builders.h"
-#include "lathe/frontend/families/decoder_config.h"
-#include "lathe/frontend/nn/encoder_decoder.h"
 
 namespace lathe {
 namespace {
 
 constexpr int64_t kFirstPlace = 2;
 
-struct BartSide {
-  int64_t layers = 0, heads = 0, intermediateSize = 0;
-};
-struct BartConfig {
-  int64_t vocabSize = 0, hiddenSize = 0, maxPositions = 1024;
-  BartSide encoder, decoder;
-  bool scalesEmbedding = false;
-  Activation activation = Activation::gelu;
-};
-
-class Bart {
+class Bart : public BartModel {
  public:
-  Bart(Graph& graph, const BartConfig& config, const FamilyOptions& options)
-      : graph_(graph), c_(config), options_(options) {}
+  using BartModel::BartModel;
 
-  /// ids, mask: integers [batch, source] -> [batch, source, hidden]
-  Tensor encode(const Tensor& ids, const Tensor& mask) const {
-    Tensor x = embed("model.encoder.", ids);
-    for (int64_t i = 0; i < c_.encoder.layers; ++i)
-      x = nn::EncoderLayer(graph_, "model.encoder.layers." + std::to_string(i), layer(c_.encoder))(
-          x, visible(mask));
-    return x;
+ protected:
+  Tensor embedSide(const std::string& side, const Tensor& ids, const Tensor& where) const override {
+    const nn::Embedding places = table(side + "embed_positions", c_.maxPositions + kFirstPlace);
+    const Tensor x = scaled(table("model.shared", c_.vocabSize)(ids));
+    return norm(side + "layernorm_embedding")(x + places(where + double(kFirstPlace)));
   }
-
-  /// ids: integers [batch, target]; encoded [batch, source, hidden] -> logits f32 [batch, target,
-  /// vocab]
-  Tensor decode(const Tensor& ids, const Tensor& encoded, const Tensor& mask) const {
-    Tensor x = embed("model.decoder.", ids);
-    const Tensor past = nn::causalMask(x, ids.dim(1), ids.dim(1));
-    nn::PostNormOptions o = layer(c_.decoder);
-    o.names.norm2 = "encoder_attn_layer_norm";
-    o.names.norm3 = "final_layer_norm";
-    for (int64_t i = 0; i < c_.decoder.layers; ++i)
-      x = nn::DecoderLayer(graph_, "model.decoder.layers." + std::to_string(i), o)(
-          x, encoded, visible(mask), past);
-    Tensor bias = graph_.weight("final_logits_bias", options_.weightDType, {1, c_.vocabSize});
-    return nn::castTo(table().unembed(x) + nn::castTo(bias, options_.dtype), DType::F32);
+  Tensor unembed(const Tensor& x) const override {
+    return table("model.shared", c_.vocabSize).unembed(x);
   }
-
- private:
-  nn::EmbeddingOptions embedding() const {
-    return {.dtype = options_.dtype, .weightDType = options_.weightDType};
-  }
-  nn::Embedding table() const {
-    return nn::Embedding(graph_, "model.shared", c_.vocabSize, c_.hiddenSize, embedding());
-  }
-  Tensor embed(const std::string& side, const Tensor& ids) const {
-    const nn::Embedding places(graph_, side + "embed_positions", c_.maxPositions + kFirstPlace,
-                               c_.hiddenSize, embedding());
-    Tensor x = table()(ids);
-    if (c_.scalesEmbedding) x = x * std::sqrt(double(c_.hiddenSize));
-    x = x + places(iota(ids, {ids.dim(1)}, 0) + double(kFirstPlace));
-    return nn::LayerNorm(graph_, side + "layernorm_embedding", c_.hiddenSize,
-                         {.weightDType = options_.weightDType})(x);
-  }
-  // Along the keys, for every head and query.
-  static Tensor visible(const Tensor& mask) {
-    return reshape(mask, {mask.dim(0), 1, 1, mask.dim(1)}) != 0;
-  }
-  nn::PostNormOptions layer(const BartSide& side) const {
-    const nn::LinearOptions linear{.weightDType = options_.weightDType};
-    return {.attention = {.dModel = c_.hiddenSize, .heads = side.heads, .linear = linear},
-            .dHidden = side.intermediateSize,
-            .feedForward = {.activation = c_.activation, .linear = linear},
-            .norm = {.weightDType = options_.weightDType},
-            .names = {.crossAttention = "encoder_attn",
-                      .feedForward = "",
-                      .norm1 = "self_attn_layer_norm",
-                      .norm2 = "final_layer_norm"}};
-  }
-
-  Graph& graph_;
-  const BartConfig c_;
-  const FamilyOptions options_;
 };
+
+}  // namespace
 
 BartConfig readBart(ConfigReader& config, const FamilyOptions& options) {
   BartConfig c;
-  c.vocabSize = config.size("vocab_size", kMaxVocabulary);
+  c.vocabSize = c.targetVocabSize = config.size("vocab_size", kMaxVocabulary);
   c.hiddenSize = config.size("d_model", kMaxHidden);
   c.maxPositions = config.size("max_position_embeddings", kMaxPositions, 1024);
   auto side = [&](const std::string& name) {
@@ -103,22 +44,106 @@ BartConfig readBart(ConfigReader& config, const FamilyOptions& options) {
   c.decoder = side("decoder");
   c.scalesEmbedding = config.flag("scale_embedding", false);
   c.activation = readActivation(config, "activation_function", "gelu");
-  // Training, generation, the number of the encoder's layers once more, and what the architecture
+  // Training, the number of the encoder's layers once more, and what the architecture
   // says already.
-  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "forced_bos_token_id",
-                 "forced_eos_token_id", "num_hidden_layers", "is_encoder_decoder",
-                 "tie_word_embeddings"});
+  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
+                 "is_encoder_decoder"});
   return c;
 }
 
-}  // namespace
+nn::Embedding BartModel::table(const std::string& path, int64_t rows) const {
+  return nn::Embedding(graph_, path, rows, c_.hiddenSize,
+                       {.dtype = options_.dtype, .weightDType = options_.weightDType});
+}
+
+Tensor BartModel::scaled(const Tensor& x) const {
+  return c_.scalesEmbedding ? x * std::sqrt(double(c_.hiddenSize)) : x;
+}
+
+nn::LayerNorm BartModel::norm(const std::string& path) const {
+  return nn::LayerNorm(graph_, path, c_.hiddenSize, {.weightDType = options_.weightDType});
+}
+
+nn::PostNormOptions BartModel::layerOptions(const BartSide& side) const {
+  const nn::LinearOptions linear{.weightDType = options_.weightDType};
+  return {
+      .attention = {.dModel = c_.hiddenSize, .heads = side.heads, .linear = linear},
+      .dHidden = side.intermediateSize,
+      .feedForward = {.activation = c_.activation, .linear = linear},
+      .norm = {.weightDType = options_.weightDType},
+      .names = {.feedForward = "", .norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"}};
+}
+
+Encoded BartModel::encode(const Dim& batch, const Dim& source) const {
+  const TextSource text = textSource(graph_, batch, source);
+  Tensor x = embedSide("model.encoder.", text.ids, iota(text.ids, {source}, 0));
+  for (int64_t i = 0; i < c_.encoder.layers; ++i)
+    x = nn::EncoderLayer(graph_, "model.encoder.layers." + std::to_string(i),
+                         layerOptions(c_.encoder))(x, visibleKeys(text.mask));
+  return {x, text.mask};
+}
+
+nn::CrossAttention BartModel::cross(int64_t index) const {
+  return nn::CrossAttention(graph_,
+                            "model.decoder.layers." + std::to_string(index) + ".encoder_attn",
+                            {.dModel = c_.hiddenSize,
+                             .heads = c_.decoder.heads,
+                             .linear = {.weightDType = options_.weightDType}});
+}
+
+nn::SourceKeys BartModel::sourceKeys(int64_t layer, const Tensor& encoded) const {
+  return cross(layer).keysOf(encoded);
+}
+
+Tensor BartModel::embed(const Tensor& ids, const Tensor& where) const {
+  return embedSide("model.decoder.", ids, where);
+}
+
+Tensor BartModel::layer(int64_t index, const Tensor& x, const nn::LayerContext& context,
+                        const nn::SourceKeys& source, const Tensor& visible) const {
+  const std::string path = "model.decoder.layers." + std::to_string(index);
+  const nn::LinearOptions linear{.weightDType = options_.weightDType};
+  nn::SelfAttentionOptions o{.dModel = c_.hiddenSize, .heads = c_.decoder.heads};
+  o.qkvBias = o.outputBias = true;
+  o.linear = linear;
+  o.names.o = "out_proj";
+  const nn::CausalSelfAttention own(graph_, path + ".self_attn", o);
+  const nn::FeedForward mlp(graph_, path, c_.hiddenSize, c_.decoder.intermediateSize,
+                            {.activation = c_.activation, .linear = linear});
+  Tensor y = norm(path + ".self_attn_layer_norm")(x + own(x, context));
+  y = norm(path + ".encoder_attn_layer_norm")(y + cross(index)(y, source, visible));
+  return norm(path + ".final_layer_norm")(y + mlp(y));
+}
+
+Tensor BartModel::logits(const Tensor& x) const {
+  const Tensor bias =
+      graph_.weight("final_logits_bias", options_.weightDType, {1, c_.targetVocabSize});
+  // One row for all tokens, whatever stands in front of them.
+  const Tensor row = reshape(nn::castTo(bias, options_.dtype), {c_.targetVocabSize});
+  return nn::castTo(unembed(x) + row, DType::F32);
+}
+
+void BartModel::record() const {
+  if (c_.hiddenSize % c_.decoder.heads)
+    throw Error(ErrorCode::InvalidFile,
+                "decoder_attention_heads: expected heads that divide d_model " +
+                    std::to_string(c_.hiddenSize) + ", got " + std::to_string(c_.decoder.heads));
+  recordEncoderDecoder(graph_, *this,
+                       {.layers = c_.decoder.layers,
+                        .heads = c_.decoder.heads,
+                        .headDim = c_.hiddenSize / c_.decoder.heads,
+                        .hiddenSize = c_.hiddenSize,
+                        .maxPositions = c_.maxPositions,
+                        .maxSource = sequenceLimit(options_.maxSeq, c_.maxPositions, "maxSeq")},
+                       options_);
+}
 
 Graph builders::bart(ConfigReader& config, const FamilyOptions& options) {
   const BartConfig c = readBart(config, options);
+  // The architecture says it already.
+  config.ignore({"tie_word_embeddings"});
   Graph g("bart");
-  const Bart model(g, c, options);
-  const int64_t longest = sequenceLimit(options.maxSeq, c.maxPositions, "maxSeq");
-  recordEncoderDecoder(g, model, longest, c.hiddenSize, options);
+  Bart(g, c, options).record();
   return g;
 }
 

@@ -10,13 +10,15 @@ std::string cacheName(const char* kind, int64_t layer) {
 
 // All layers over x; `positions` is defined where there is a cache.
 Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, const Tensor& where,
-                 const Tensor& positions) {
+                 const Tensor& positions, const Dim& keys) {
   const std::vector<nn::RopeAngles> angles = model.angles(where);
+  const Tensor bias = model.bias(keys);
   for (int64_t i = 0; i < sizes.layers; ++i) {
     nn::LayerContext context{
         .angles = angles.empty() ? nn::RopeAngles{} : angles.at(model.anglesOf(i)),
         .cache = {},
-        .positions = positions};
+        .positions = positions,
+        .bias = bias};
     if (positions.defined()) context.cache = {cacheName("k", i), cacheName("v", i)};
     // Without a line: ops of the layer have those of the family's file.
     const Scope scope(x.recorder(), model.layerPath(i), std::source_location());
@@ -43,14 +45,15 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
   g.entry("forward");
   Tensor ids = g.input("input_ids", DType::I64, {batch, seq});
   Tensor where = iota(ids, {seq}, 0);
-  g.output("logits", model.logits(runLayers(model, sizes, model.embed(ids, where), where, {})));
+  g.output("logits",
+           model.logits(runLayers(model, sizes, model.embed(ids, where), where, {}, seq)));
 
   auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
     g.entry(name);
     Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
     Tensor positions = g.input("positions", DType::I64, {batch});
     Tensor where = nn::tokenPositions(positions, tokens);
-    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions);
+    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions, cache);
     if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
     g.output("logits", model.logits(x));
   };
@@ -78,11 +81,16 @@ std::vector<nn::RopeAngles> DecoderLm::angles(const Tensor& where) const {
   return {nn::RoPE(graph_, "rope", config_.rope).angles(where)};
 }
 
-Tensor DecoderLm::logits(const Tensor& x) const {
-  Tensor y = norm("model.norm")(x);
-  y = config_.tiedHead
-          ? table("model.embed_tokens", config_.vocabSize).unembed(y)
-          : linear("lm_head", config_.hiddenSize, config_.vocabSize, /*bias=*/false)(y);
+Tensor DecoderLm::logits(const Tensor& x) const { return head(norm("model.norm")(x)); }
+
+Tensor DecoderLm::head(const Tensor& x, const std::string& embeddings, bool bias) const {
+  if (!config_.tiedHead)
+    return nn::castTo(linear("lm_head", config_.hiddenSize, config_.vocabSize, bias)(x),
+                      DType::F32);
+  Tensor y = table(embeddings, config_.vocabSize).unembed(x);
+  if (bias)
+    y = y + nn::castTo(graph_.weight("lm_head.bias", options_.weightDType, {config_.vocabSize}),
+                       options_.dtype);
   return nn::castTo(y, DType::F32);
 }
 
@@ -110,6 +118,21 @@ nn::CausalSelfAttention DecoderLm::attention(const std::string& path,
 
 nn::RMSNorm DecoderLm::norm(const std::string& path) const {
   return nn::RMSNorm(graph_, path, config_.hiddenSize, norm_);
+}
+
+nn::LayerNorm DecoderLm::layerNorm(const std::string& path) const {
+  return nn::LayerNorm(graph_, path, config_.hiddenSize,
+                       {.eps = config_.normEps, .weightDType = options_.weightDType});
+}
+
+nn::FeedForward DecoderLm::feedForward(const std::string& path, const std::string& in,
+                                       const std::string& out, bool bias) const {
+  return nn::FeedForward(graph_, path, config_.hiddenSize, config_.intermediateSize,
+                         {.in = in,
+                          .out = out,
+                          .activation = config_.activation,
+                          .bias = bias,
+                          .linear = {.weightDType = options_.weightDType}});
 }
 
 nn::SwiGLU DecoderLm::mlp(const std::string& path) const {

@@ -60,6 +60,14 @@ void readHeads(ConfigReader& config, const DecoderDefaults& defaults, DecoderCon
 
 }  // namespace
 
+void readEqualHeads(ConfigReader& config, std::string_view key, DecoderConfig& c) {
+  c.heads = c.kvHeads = config.size(key, kMaxHeads);
+  if (c.hiddenSize % c.heads)
+    throw config.at(key).error(fmt::format("expected heads that divide the hidden size {}, got {}",
+                                           c.hiddenSize, c.heads));
+  c.headDim = c.hiddenSize / c.heads;
+}
+
 int64_t readLayers(ConfigReader& config, std::string_view key, const FamilyOptions& options) {
   const int64_t layers = config.size(key, kMaxLayers);
   if (options.layers < 0 || options.layers > layers)

@@ -29,12 +29,32 @@ std::vector<Family>& registry() {
       {"GraniteForCausalLM", "granite", Generate, builders::granite},
       {"MixtralForCausalLM", "mixtral", Generate, builders::mixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", Generate, builders::qwen3Moe},
+      {"Qwen2MoeForCausalLM", "qwen2_moe", Generate, builders::qwen2Moe},
+      {"PhiForCausalLM", "phi", Generate, builders::phi},
+      {"OPTForCausalLM", "opt", Generate, builders::opt},
+      {"GPTJForCausalLM", "gptj", Generate, builders::gptJ},
+      {"FalconForCausalLM", "falcon", Generate, builders::falcon},
+      {"Starcoder2ForCausalLM", "starcoder2", Generate, builders::starcoder2},
+      {"SmolLM3ForCausalLM", "smollm3", Generate, builders::smolLm3},
+      {"CohereForCausalLM", "cohere", Generate, builders::cohere},
+      {"StableLmForCausalLM", "stablelm", Generate, builders::stableLm},
+      {"BloomForCausalLM", "bloom", Generate, builders::bloom},
       {"BertModel", "bert", Embed, builders::bert},
       {"BertForMaskedLM", "bert", Other, builders::bertMaskedLm},
       {"RobertaModel", "roberta", Embed, builders::roberta},
       {"RobertaForMaskedLM", "roberta", Other, builders::robertaMaskedLm},
-      {"T5ForConditionalGeneration", "t5", Other, builders::t5},
-      {"BartForConditionalGeneration", "bart", Other, builders::bart},
+      {"T5ForConditionalGeneration", "t5", Rewrite, builders::t5},
+      {"BartForConditionalGeneration", "bart", Rewrite, builders::bart},
+      {"MarianMTModel", "marian", Rewrite, builders::marian},
+      {"WhisperForConditionalGeneration", "whisper", Rewrite, builders::whisper},
+      {"DistilBertModel", "distilbert", Embed, builders::distilBert},
+      {"DistilBertForMaskedLM", "distilbert", Other, builders::distilBertMaskedLm},
+      {"DistilBertForSequenceClassification", "distilbert", Other, builders::distilBertClassifier},
+      {"CLIPModel", "clip", Other, builders::clip},
+      {"CLIPTextModel", "clip_text_model", Other, builders::clipText},
+      {"CLIPVisionModel", "clip_vision_model", Other, builders::clipVision},
+      {"DiTTransformer2DModel", "", Other, builders::dit},
+      {"Transformer2DModel", "", Other, builders::dit},
       {"ViTModel", "vit", Other, builders::vit},
       {"ViTForImageClassification", "vit", Other, builders::vitClassifier},
   };
@@ -45,6 +65,14 @@ std::string architecturesText() {
   std::string text;
   for (const Family& family : registry()) text += (text.empty() ? "" : ", ") + family.architecture;
   return text;
+}
+
+// Of several of one name the latest.
+const Family& familyNamed(const JsonValue& name) {
+  for (const Family& family : std::views::reverse(registry()))
+    if (family.architecture == name.asString()) return family;
+  throw name.error("expected an architecture of " + architecturesText() + ", got " + name.show(),
+                   ErrorCode::Unsupported);
 }
 
 }  // namespace
@@ -67,6 +95,8 @@ void registerFamily(Family family) {
 
 const Family& familyOf(const JsonValue& config) {
   if (!config.isObject()) throw config.error("expected an object, got " + config.show());
+  // diffusers has one name where transformers has a list.
+  if (auto name = config.find("_class_name")) return familyNamed(*name);
   auto architectures = config.find("architectures");
   auto type = config.find("model_type");
   if (!architectures && !type)
@@ -76,11 +106,7 @@ const Family& familyOf(const JsonValue& config) {
       throw architectures->error(
           "expected one architecture of " + architecturesText() + ", got " + architectures->show(),
           ErrorCode::Unsupported);
-    const JsonValue name = architectures->at(0);
-    for (const Family& family : std::views::reverse(registry()))
-      if (family.architecture == name.asString()) return family;
-    throw name.error("expected an architecture of " + architecturesText() + ", got " + name.show(),
-                     ErrorCode::Unsupported);
+    return familyNamed(architectures->at(0));
   }
   for (const Family& family : registry())
     if (family.modelType == type->asString()) return family;

@@ -81,12 +81,7 @@ Graph builders::gpt2(ConfigReader& config, const FamilyOptions& options) {
   c.hiddenSize = config.size("n_embd", kMaxHidden);
   c.intermediateSize = config.size("n_inner", kMaxIntermediate, 4 * c.hiddenSize);
   c.layers = readLayers(config, "n_layer", options);
-  c.heads = c.kvHeads = config.size("n_head", kMaxHeads);
-  if (c.hiddenSize % c.heads)
-    throw config.at("n_head").error("expected heads that divide n_embd " +
-                                    std::to_string(c.hiddenSize) + ", got " +
-                                    std::to_string(c.heads));
-  c.headDim = c.hiddenSize / c.heads;
+  readEqualHeads(config, "n_head", c);
   c.maxPositions = config.size("n_positions", kMaxPositions, 1024);
   c.normEps = config.epsilon("layer_norm_epsilon", 1e-5);
   c.activation = readActivation(config, "activation_function", "gelu_new");

@@ -31,11 +31,7 @@ class GptNeox : public DecoderLm {
     o.names.qkv = "query_key_value";
     o.names.o = "dense";
     o.qkvBias = o.outputBias = own_.attentionBias;
-    const nn::FeedForward mlp(graph_, path + ".mlp", config_.hiddenSize, config_.intermediateSize,
-                              {.in = "dense_h_to_4h",
-                               .out = "dense_4h_to_h",
-                               .activation = config_.activation,
-                               .linear = {.weightDType = options_.weightDType}});
+    const nn::FeedForward mlp = feedForward(path + ".mlp", "dense_h_to_4h", "dense_4h_to_h");
     Tensor a = attention(path + ".attention", o)(layerNorm(path + ".input_layernorm")(x), context);
     const nn::LayerNorm second = layerNorm(path + ".post_attention_layernorm");
     if (own_.parallel) return x + a + mlp(second(x));
@@ -54,10 +50,6 @@ class GptNeox : public DecoderLm {
   }
 
  private:
-  nn::LayerNorm layerNorm(const std::string& path) const {
-    return nn::LayerNorm(graph_, path, config_.hiddenSize,
-                         {.eps = config_.normEps, .weightDType = options_.weightDType});
-  }
   const NeoxConfig own_;
 };
 

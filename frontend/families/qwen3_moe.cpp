@@ -45,7 +45,9 @@ class Qwen3Moe : public DecoderLm {
   const Qwen3MoeConfig own_;
 };
 
-std::vector<bool> readMixtures(ConfigReader& config, int64_t layers) {
+}  // namespace
+
+std::vector<bool> builders::readMixtures(ConfigReader& config, int64_t layers) {
   const int64_t step = config.size("decoder_sparse_step", kMaxLayers, 1);
   std::vector<bool> isMixture;
   for (int64_t i = 0; i < layers; ++i) isMixture.push_back((i + 1) % step == 0);
@@ -55,8 +57,6 @@ std::vector<bool> readMixtures(ConfigReader& config, int64_t layers) {
         isMixture[size_t(layer)] = false;
   return isMixture;
 }
-
-}  // namespace
 
 Graph builders::qwen3Moe(ConfigReader& config, const FamilyOptions& options) {
   Qwen3MoeConfig c{readDecoder(config, options, {.kvHeads = 4, .maxPositions = 32768})};

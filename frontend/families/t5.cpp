@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "frontend/families/builders.h"
+#include "frontend/families/encoder_decoder_lm.h"
 #include "lathe/frontend/families/decoder_config.h"
 #include "lathe/frontend/nn/embedding.h"
 #include "lathe/frontend/nn/feed_forward.h"
@@ -26,48 +27,63 @@ struct T5Config {
   Activation activation = Activation::relu;
 };
 
-class T5 {
+class T5 : public EncoderDecoderLm {
  public:
   T5(Graph& graph, const T5Config& config, const FamilyOptions& options)
       : graph_(graph), c_(config), options_(options) {}
 
-  /// ids, mask: integers [batch, source] -> [batch, source, hidden]
-  Tensor encode(const Tensor& ids, const Tensor& mask) const {
-    Tensor x = table()(ids);
-    const Tensor bias = distances("encoder", ids.dim(1), x, /*bothSides=*/true);
-    const nn::AttentionOptions o{.mask = visible(mask), .bias = bias, .scale = 1};
+  Encoded encode(const Dim& batch, const Dim& source) const override {
+    const TextSource text = textSource(graph_, batch, source);
+    Tensor x = table()(text.ids);
+    const Tensor bias = distances("encoder", /*bothSides=*/true)(x, source, source, x.dtype());
+    const nn::AttentionOptions o{.mask = visibleKeys(text.mask), .bias = bias, .scale = 1};
     for (int64_t i = 0; i < c_.encoderLayers; ++i) {
       const std::string path = "encoder.block." + std::to_string(i) + ".layer.";
-      Tensor y = norm(path + "0.layer_norm")(x);
-      x = x + attend(path + "0.SelfAttention", y, y, o);
+      x = x + attendToAll(path + "0.SelfAttention", norm(path + "0.layer_norm")(x), o);
       x = x + mlp(path + "1.DenseReluDense", norm(path + "1.layer_norm")(x));
     }
-    return norm("encoder.final_layer_norm")(x);
+    return {norm("encoder.final_layer_norm")(x), text.mask};
   }
 
-  /// ids: integers [batch, target]; encoded [batch, source, hidden] -> logits f32 [batch, target,
-  /// vocab]
-  Tensor decode(const Tensor& ids, const Tensor& encoded, const Tensor& mask) const {
-    Tensor x = table()(ids);
-    const Tensor bias = distances("decoder", ids.dim(1), x, /*bothSides=*/false);
-    const nn::AttentionOptions own{.bias = bias, .causal = true, .scale = 1};
-    const nn::AttentionOptions cross{.mask = visible(mask), .scale = 1};
-    for (int64_t i = 0; i < c_.decoderLayers; ++i) {
-      const std::string path = "decoder.block." + std::to_string(i) + ".layer.";
-      Tensor y = norm(path + "0.layer_norm")(x);
-      x = x + attend(path + "0.SelfAttention", y, y, own);
-      x = x + attend(path + "1.EncDecAttention", norm(path + "1.layer_norm")(x), encoded, cross);
-      x = x + mlp(path + "2.DenseReluDense", norm(path + "2.layer_norm")(x));
-    }
-    x = norm("decoder.final_layer_norm")(x);
-    if (c_.scalesOutput) x = x / std::sqrt(double(c_.hiddenSize));
+  nn::SourceKeys sourceKeys(int64_t layer, const Tensor& encoded) const override {
+    return cross(layer).keysOf(encoded);
+  }
+
+  Tensor embed(const Tensor& ids, const Tensor& /*where*/) const override { return table()(ids); }
+
+  Tensor bias(const Tensor& x, const Tensor& positions, const Dim& keys) const override {
+    const nn::RelativePositionBias bias = distances("decoder", /*bothSides=*/false);
+    return positions.defined() ? bias.at(positions, x.dim(1), keys, x.dtype())
+                               : bias(x, x.dim(1), keys, x.dtype());
+  }
+
+  Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context,
+               const nn::SourceKeys& source, const Tensor& visible) const override {
+    const std::string path = layerPath(index);
+    nn::SelfAttentionOptions o{.dModel = c_.hiddenSize, .heads = c_.heads, .headDim = c_.headDim};
+    o.linear = {.bias = false, .weightDType = options_.weightDType};
+    o.attention.scale = 1;
+    o.names = {.q = "q", .k = "k", .v = "v", .o = "o"};
+    const nn::CausalSelfAttention own(graph_, path + "0.SelfAttention", o);
+    Tensor y = x + own(norm(path + "0.layer_norm")(x), context);
+    y = y + cross(index)(norm(path + "1.layer_norm")(y), source, visible);
+    return y + mlp(path + "2.DenseReluDense", norm(path + "2.layer_norm")(y));
+  }
+
+  Tensor logits(const Tensor& x) const override {
+    Tensor y = norm("decoder.final_layer_norm")(x);
+    if (c_.scalesOutput) y = y / std::sqrt(double(c_.hiddenSize));
     // The first models share the head with the embeddings, later ones have one of their own.
     const bool isOwn = options_.hasWeight && options_.hasWeight("lm_head.weight");
-    x = isOwn ? linear("lm_head", c_.hiddenSize, c_.vocabSize)(x) : table().unembed(x);
-    return nn::castTo(x, DType::F32);
+    const nn::Linear head(graph_, "lm_head", c_.hiddenSize, c_.vocabSize, plain());
+    return nn::castTo(isOwn ? head(y) : table().unembed(y), DType::F32);
   }
 
  private:
+  static std::string layerPath(int64_t index) {
+    return "decoder.block." + std::to_string(index) + ".layer.";
+  }
+  nn::LinearOptions plain() const { return {.bias = false, .weightDType = options_.weightDType}; }
   nn::Embedding table() const {
     return nn::Embedding(graph_, "shared", c_.vocabSize, c_.hiddenSize,
                          {.dtype = options_.dtype, .weightDType = options_.weightDType});
@@ -76,46 +92,48 @@ class T5 {
     return nn::RMSNorm(graph_, path, c_.hiddenSize,
                        {.eps = c_.normEps, .weightDType = options_.weightDType});
   }
-  nn::Linear linear(const std::string& path, int64_t in, int64_t out) const {
-    return nn::Linear(graph_, path, in, out, {.bias = false, .weightDType = options_.weightDType});
-  }
-  // Along the keys, for every head and query.
-  static Tensor visible(const Tensor& mask) {
-    return reshape(mask, {mask.dim(0), 1, 1, mask.dim(1)}) != 0;
-  }
   // The first layer's table counts for all layers.
-  Tensor distances(const std::string& side, const Dim& length, const Tensor& like,
-                   bool bothSides) const {
-    const nn::RelativePositionBias bias(
-        graph_, side + ".block.0.layer.0.SelfAttention.relative_attention_bias",
-        {.heads = c_.heads,
-         .buckets = c_.buckets,
-         .maxDistance = c_.maxDistance,
-         .bothSides = bothSides,
-         .weightDType = options_.weightDType});
-    return bias(like, length, length, like.dtype());
+  nn::RelativePositionBias distances(const std::string& side, bool bothSides) const {
+    return nn::RelativePositionBias(graph_,
+                                    side + ".block.0.layer.0.SelfAttention.relative_attention_bias",
+                                    {.heads = c_.heads,
+                                     .buckets = c_.buckets,
+                                     .maxDistance = c_.maxDistance,
+                                     .bothSides = bothSides,
+                                     .weightDType = options_.weightDType});
   }
-  Tensor attend(const std::string& path, const Tensor& x, const Tensor& keys,
-                const nn::AttentionOptions& o) const {
-    const int64_t wide = c_.heads * c_.headDim;
-    auto heads = [&](const char* name, const Tensor& from) {
-      return nn::splitHeads(linear(path + name, c_.hiddenSize, wide)(from), c_.heads);
-    };
-    Tensor y = nn::attention(heads(".q", x), heads(".k", keys), heads(".v", keys), o);
-    return linear(path + ".o", wide, c_.hiddenSize)(nn::mergeHeads(y));
+  nn::CrossAttention cross(int64_t index) const {
+    return attention(layerPath(index) + "1.EncDecAttention", {.scale = 1});
+  }
+  // Every token sees every other.
+  Tensor attendToAll(const std::string& path, const Tensor& x,
+                     const nn::AttentionOptions& options) const {
+    const nn::CrossAttention all = attention(path, options);
+    return all(x, all.keysOf(x));
+  }
+  nn::CrossAttention attention(const std::string& path, const nn::AttentionOptions& options) const {
+    return nn::CrossAttention(graph_, path,
+                              {.dModel = c_.hiddenSize,
+                               .heads = c_.heads,
+                               .headDim = c_.headDim,
+                               .bias = false,
+                               .keyBias = false,
+                               .linear = plain(),
+                               .attention = options,
+                               .names = {.q = "q", .k = "k", .v = "v", .o = "o"}});
   }
   Tensor mlp(const std::string& path, const Tensor& x) const {
-    const nn::LinearOptions plain{.bias = false, .weightDType = options_.weightDType};
     if (c_.isGated)
       return nn::SwiGLU(graph_, path, c_.hiddenSize, c_.intermediateSize,
                         {.gate = "wi_0",
                          .up = "wi_1",
                          .down = "wo",
                          .activation = c_.activation,
-                         .linear = plain})(x);
+                         .linear = plain()})(x);
     return nn::FeedForward(
         graph_, path, c_.hiddenSize, c_.intermediateSize,
-        {.in = "wi", .out = "wo", .activation = c_.activation, .bias = false, .linear = plain})(x);
+        {.in = "wi", .out = "wo", .activation = c_.activation, .bias = false, .linear = plain()})(
+        x);
   }
 
   Graph& graph_;
@@ -157,8 +175,17 @@ Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
   const T5Config c = readT5(config, options);
   Graph g("t5");
   const T5 model(g, c, options);
-  const int64_t longest = options.maxSeq ? options.maxSeq : 512;
-  recordEncoderDecoder(g, model, longest, c.hiddenSize, options);
+  // Distances end nowhere: this is how long the texts were that it learnt from.
+  constexpr int64_t kUsual = 512;
+  const int64_t longest = std::max(reachedPositions(kUsual, options), kUsual);
+  recordEncoderDecoder(g, model,
+                       {.layers = c.decoderLayers,
+                        .heads = c.heads,
+                        .headDim = c.headDim,
+                        .hiddenSize = c.hiddenSize,
+                        .maxPositions = longest,
+                        .maxSource = options.maxSeq ? options.maxSeq : kUsual},
+                       options);
   return g;
 }
 

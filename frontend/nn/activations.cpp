@@ -51,6 +51,12 @@ Tensor geluTanh(const Tensor& x, std::source_location at) {
   return castTo(halfOnePlus(wide, inner, at), x.dtype(), at);
 }
 
+Tensor quickGelu(const Tensor& x, std::source_location at) {
+  const Composing composing("quickGelu");
+  expectFloats(x, "quickGelu", at);
+  return mul(x, lathe::sigmoid(times(x, 1.702, at), at), at);
+}
+
 Tensor relu(const Tensor& x, std::source_location at) {
   const Composing composing("relu");
   return max(x, scalarLike(x, 0, at), at);

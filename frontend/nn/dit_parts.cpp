@@ -96,6 +96,10 @@ static void expectValid(const TimestepOptions& options, const std::string& modul
                std::to_string(options.frequencies) + "; each angle has a cosine and a sine",
            at);
   expectPositive(options.frequencies, module + ", frequencies", at, kMostTable);
+  if (options.endsAtPeriod && options.frequencies < 4)
+    refuse(module + ": expected at least 4 frequencies with endsAtPeriod, got " +
+               std::to_string(options.frequencies),
+           at);
   if (!(options.maxPeriod > 0) || !std::isfinite(options.maxPeriod))
     refuse(module + ": expected a positive maxPeriod, got " + std::to_string(options.maxPeriod) +
                "; 10000 is usual",
@@ -105,7 +109,8 @@ static void expectValid(const TimestepOptions& options, const std::string& modul
 std::vector<float> timestepFrequencies(const TimestepOptions& options, std::source_location at) {
   expectValid(options, "timestepFrequencies", at);
   std::vector<float> values(size_t(options.frequencies / 2));
-  const float slope = float(-std::log(options.maxPeriod)), half = float(values.size());
+  const float slope = float(-std::log(options.maxPeriod)),
+              half = float(values.size() - options.endsAtPeriod);
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::exp(slope * float(i) / half);
   return values;
 }

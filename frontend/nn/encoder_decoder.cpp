@@ -110,7 +110,8 @@ Tensor EncoderDecoder::embed(const Tensor& ids, int64_t vocab, const std::string
   Tensor x = Embedding(graph(), below(name), vocab, width, table, at)(ids, at);
   if (options_.embeddingScale != 1) x = x * options_.embeddingScale;
   if (options_.positions == Positions::Sine)
-    return SinePositions(graph(), below(positions), width, options_.maxPositions, at)(x, at);
+    return SinePositions(graph(), below(positions), width, options_.maxPositions, SineOrder::Pairs,
+                         at)(x, at);
   if (options_.positions == Positions::Learnt)
     return LearntPositions(graph(), below(positions), width, options_.maxPositions, table, at)(x,
                                                                                                at);

@@ -42,6 +42,7 @@ MultiHeadAttention::MultiHeadAttention(Graph& graph, std::string path,
 Linear MultiHeadAttention::linear(const std::string& name, int64_t out) const {
   LinearOptions o = options_.linear;
   o.bias = name == options_.names.o ? options_.bias : options_.qkvBias.value_or(options_.bias);
+  if (name == options_.names.k) o.bias = options_.keyBias.value_or(o.bias);
   return Linear(graph(), below(name), options_.dModel, out, o);
 }
 

@@ -40,8 +40,8 @@ std::vector<float> sineFrequencies(int64_t size, std::source_location at) {
 }
 
 SinePositions::SinePositions(Graph& graph, std::string path, int64_t size, int64_t maxPositions,
-                             std::source_location at)
-    : Module(graph, std::move(path), at), size_(size), maxPositions_(maxPositions) {
+                             SineOrder order, std::source_location at)
+    : Module(graph, std::move(path), at), size_(size), maxPositions_(maxPositions), order_(order) {
   expectSize(size_, 2, "SinePositions '" + this->path() + "'", at);
   expectPositive(maxPositions_, "SinePositions '" + this->path() + "', maxPositions", at);
 }
@@ -49,6 +49,13 @@ SinePositions::SinePositions(Graph& graph, std::string path, int64_t size, int64
 Tensor SinePositions::table(const Tensor& like, std::source_location at) const {
   expectDefined(like, "SinePositions '" + path() + "'", at);
   const Scope scope = opened(like, at);
+  if (order_ == SineOrder::Halves) {
+    Array frequencies(DType::F64, {size_ / 2});
+    for (int64_t i = 0; i < size_ / 2; ++i)
+      frequencies.set(i, std::pow(10000.0, -2.0 * double(i) / double(size_)));
+    Tensor angles = iota(like, {maxPositions_, 1}, 0, DType::F64) * graph().constant(frequencies);
+    return cast(concat({sin(angles), cos(angles)}, -1), DType::F32);
+  }
   Tensor angles = anglesOf(graph(), like, maxPositions_, sineFrequencies(size_));
   const Dims pair = {maxPositions_, size_ / 2, 1};
   Tensor pairs = concat({reshape(sin(angles), pair), reshape(cos(angles), pair)}, -1);

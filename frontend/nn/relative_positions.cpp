@@ -2,6 +2,7 @@
 #include "lathe/frontend/nn/relative_positions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "lathe/runtime/error.h"
@@ -37,6 +38,25 @@ std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance,
   return result;
 }
 
+std::vector<float> alibiSlopes(int64_t heads, std::source_location at) {
+  expectPositive(heads, "alibiSlopes, heads", at, kMostTable);
+  const int64_t whole = int64_t(std::bit_floor(uint64_t(heads)));
+  std::vector<float> slopes;
+  for (int64_t i = 1; i <= whole; ++i)
+    slopes.push_back(float(std::exp2(-8.0 * double(i) / double(whole))));
+  for (int64_t i = 1; int64_t(slopes.size()) < heads; i += 2)
+    slopes.push_back(float(std::exp2(-4.0 * double(i) / double(whole))));
+  return slopes;
+}
+
+Tensor alibi(Graph& graph, int64_t heads, const Dim& keys, DType rounding,
+             std::source_location at) {
+  expectFloatDType(rounding, "alibi, rounding", at);
+  Tensor slopes = graph.constant(Array::fromFloats(alibiSlopes(heads, at), {heads, 1}), at);
+  Tensor products = castTo(slopes, rounding, at) * castTo(graph.arange(keys), rounding, at);
+  return reshape(castTo(products, DType::F32, at), {1, heads, 1, keys}, at);
+}
+
 RelativePositionBias::RelativePositionBias(Graph& graph, std::string path,
                                            RelativeBiasOptions options, std::source_location at)
     : Module(graph, std::move(path), at), options_(std::move(options)) {
@@ -53,16 +73,11 @@ RelativePositionBias::RelativePositionBias(Graph& graph, std::string path,
               at);
 }
 
-Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, const Dim& keys,
-                                        DType dtype, std::source_location at) const {
-  expectDefined(like, "RelativePositionBias '" + path() + "'", at);
-  expectFloatDType(dtype, "RelativePositionBias '" + path() + "', dtype", at);
-  const Scope scope = opened(like, at);
+Tensor RelativePositionBias::ofDistances(const Tensor& distance, DType dtype) const {
   const RelativeBiasOptions& o = options_;
   const int64_t side = o.bothSides ? o.buckets / 2 : o.buckets;
   Tensor ladder =
       graph().constant(Array::fromInts(relativeBuckets(side, o.maxDistance), {o.maxDistance + 1}));
-  Tensor distance = distances(like, queries, keys);
   Tensor before = o.bothSides ? abs(distance) : atLeast(neg(distance), 0);
   Tensor bucket = gather(ladder, atMost(before, o.maxDistance), 0);
   if (o.bothSides) {
@@ -70,7 +85,24 @@ Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, 
     bucket = bucket + cast(after, DType::I64) * double(side);
   }
   Tensor bias = gather(weight(o.weightName, dtype, {o.buckets, o.heads}, o.weightDType), bucket, 0);
-  return reshape(transpose(bias, {2, 0, 1}), {1, o.heads, queries, keys});
+  return transpose(bias, {0, 3, 1, 2});
+}
+
+Tensor RelativePositionBias::operator()(const Tensor& like, const Dim& queries, const Dim& keys,
+                                        DType dtype, std::source_location at) const {
+  expectDefined(like, "RelativePositionBias '" + path() + "'", at);
+  expectFloatDType(dtype, "RelativePositionBias '" + path() + "', dtype", at);
+  const Scope scope = opened(like, at);
+  return ofDistances(reshape(distances(like, queries, keys), {1, queries, keys}), dtype);
+}
+
+Tensor RelativePositionBias::at(const Tensor& positions, const Dim& queries, const Dim& keys,
+                                DType dtype, std::source_location at) const {
+  expectIntegers(positions, "RelativePositionBias '" + path() + "', positions", at);
+  expectFloatDType(dtype, "RelativePositionBias '" + path() + "', dtype", at);
+  const Scope scope = opened(positions, at);
+  Tensor first = reshape(castTo(positions, DType::I64), {positions.dim(0), 1, 1});
+  return ofDistances(distances(positions, queries, keys) - first, dtype);
 }
 
 RelativePositionKeys::RelativePositionKeys(Graph& graph, std::string path, int64_t headDim,

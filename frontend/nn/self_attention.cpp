@@ -25,8 +25,8 @@ void complete(SelfAttentionOptions& o, const std::string& module, std::source_lo
   if (o.kvHeads < 1 || o.heads % o.kvHeads)
     fail("expected kvHeads that divide heads, got " + std::to_string(o.kvHeads) + " for " +
          std::to_string(o.heads) + " heads");
-  if (o.projections == Projections::FusedByHead && o.kvHeads != o.heads)
-    fail("a projection whose rows lie head by head needs kvHeads = heads");
+  if (o.keyBias && o.projections != Projections::Separate)
+    fail("a bias of k alone needs a weight of k alone");
   if (o.projections == Projections::FusedOddView &&
       (o.kvHeads != o.heads || o.heads * o.headDim != o.dModel))
     fail("the odd view of a fused projection needs kvHeads = heads and heads * headDim = dModel");
@@ -76,7 +76,7 @@ Linear CausalSelfAttention::linear(const std::string& name, int64_t in, int64_t 
 }
 
 // [batch, seq, 3 d] read as [3, batch, seq, headDim, heads], then [3, batch, heads, seq, headDim].
-CausalSelfAttention::Heads CausalSelfAttention::oddView(const Tensor& mixed) const {
+AttentionHeads CausalSelfAttention::oddView(const Tensor& mixed) const {
   const Dim batch = mixed.dim(0), seq = mixed.dim(1);
   Tensor all =
       transpose(reshape(mixed, {3, batch, seq, options_.headDim, options_.heads}), {0, 1, 4, 2, 3});
@@ -86,28 +86,35 @@ CausalSelfAttention::Heads CausalSelfAttention::oddView(const Tensor& mixed) con
   return {part(0), part(1), part(2)};
 }
 
-// [batch, seq, heads * 3 headDim], of which each head has its q, its k and its v.
-CausalSelfAttention::Heads CausalSelfAttention::byHead(const Tensor& mixed,
-                                                       std::source_location at) const {
-  const Tensor all = splitHeads(mixed, options_.heads, at);
-  auto part = [&](int64_t i) {
-    return sliceAxis(all, -1, i * options_.headDim, options_.headDim, 1, at);
+// [batch, seq, kvHeads * (group + 2) headDim], of which each key head has the queries that read it,
+// its k and its v.
+AttentionHeads CausalSelfAttention::byHead(const Tensor& mixed, std::source_location at) const {
+  const int64_t groups = options_.kvHeads, depth = options_.headDim;
+  const int64_t group = options_.heads / groups;
+  const Tensor all = splitHeads(mixed, groups, at);
+  auto part = [&](int64_t first, int64_t count) {
+    return sliceAxis(all, -1, first * depth, count * depth, 1, at);
   };
-  return {part(0), part(1), part(2)};
+  Tensor q = part(0, group);
+  if (group > 1) {
+    const Dim batch = mixed.dim(0), seq = mixed.dim(1);
+    q = transpose(reshape(q, {batch, groups, seq, group, depth}, at), {0, 1, 3, 2, 4}, at);
+    q = reshape(q, {batch, options_.heads, seq, depth}, at);
+  }
+  return {q, part(group, 1), part(group + 1, 1)};
 }
 
 RMSNorm CausalSelfAttention::norm(const std::string& name, int64_t size) const {
   return RMSNorm(graph(), below(name), size, options_.norm);
 }
 
-CausalSelfAttention::Heads CausalSelfAttention::project(const Tensor& x,
-                                                        std::source_location at) const {
+AttentionHeads CausalSelfAttention::separate(const Tensor& x, std::source_location at) const {
   const SelfAttentionOptions& o = options_;
   const int64_t wide = o.heads * o.headDim, narrow = o.kvHeads * o.headDim;
   Tensor q, k, v;
   if (o.projections == Projections::Separate) {
     q = linear(o.names.q, o.dModel, wide, o.qkvBias)(x, at);
-    k = linear(o.names.k, o.dModel, narrow, o.qkvBias)(x, at);
+    k = linear(o.names.k, o.dModel, narrow, o.keyBias.value_or(o.qkvBias))(x, at);
     v = linear(o.names.v, o.dModel, narrow, o.qkvBias)(x, at);
   } else {
     Tensor mixed = linear(o.names.qkv, o.dModel, wide + 2 * narrow, o.qkvBias)(x, at);
@@ -130,8 +137,7 @@ RopeAngles CausalSelfAttention::angles(const Tensor& tokenPositions,
   return RoPE(graph(), below("rope"), *options_.rope).angles(tokenPositions, at);
 }
 
-Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& context,
-                                       std::source_location at) const {
+AttentionHeads CausalSelfAttention::project(const Tensor& x, std::source_location at) const {
   const std::string module = "CausalSelfAttention '" + path() + "'";
   expectFeatures(x, options_.dModel, module, at);
   if (x.rank() != 3)
@@ -140,17 +146,27 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& cont
                     "], got " + typeText(x),
                 at);
   const Scope scope = opened(x, at);
-  Heads h = project(x, at);
+  AttentionHeads h = separate(x, at);
   if (options_.qkNorm == QkNorm::Head) {
     h.q = norm(options_.names.qNorm, options_.headDim)(h.q, at);
     h.k = norm(options_.names.kNorm, options_.headDim)(h.k, at);
   }
+  return h;
+}
+
+Tensor CausalSelfAttention::attend(const AttentionHeads& heads, const LayerContext& context,
+                                   std::source_location at) const {
+  const std::string module = "CausalSelfAttention '" + path() + "'";
+  expectFeatures(heads.q, options_.headDim, module + ", queries", at);
+  const Scope scope = opened(heads.q, at);
+  AttentionHeads h = heads;
   if (options_.rope) {
     RoPE rope(graph(), below("rope"), *options_.rope);
     h.q = rope(h.q, context.angles, at);
     h.k = rope(h.k, context.angles, at);
   }
   AttentionOptions mask = options_.attention;
+  mask.bias = context.bias;
   if (context.cache.defined()) {
     expectDefined(context.positions, module + ", positions of the cache", at);
     auto append = [&](const std::string& name, const Tensor& value) {
@@ -169,6 +185,11 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& cont
   if (!options_.applyOutput) return merged;
   return linear(options_.names.o, options_.heads * options_.headDim, options_.dModel,
                 options_.outputBias)(merged, at);
+}
+
+Tensor CausalSelfAttention::operator()(const Tensor& x, const LayerContext& context,
+                                       std::source_location at) const {
+  return attend(project(x, at), context, at);
 }
 
 Tensor CausalSelfAttention::operator()(const Tensor& x, const Tensor& positions,

@@ -285,9 +285,12 @@ bool isOfRamps(Value v, int depth = 2 * kNear) {
            return isOfRamps(operand, depth - 1);
          });
 }
+// What is the same for all queries, such as the biases of ALiBi, hides nothing from some of them.
 bool hasMaskOfRamps(Operation* op) {
   auto attention = dyn_cast<AttentionOp>(op);
-  return attention && attention.getMask() && isOfRamps(attention.getMask());
+  if (!attention || !attention.getMask() || !isOfRamps(attention.getMask())) return false;
+  const auto shape = cast<RankedTensorType>(attention.getMask().getType()).getShape();
+  return shape.size() >= 2 && shape[shape.size() - 2] != 1;
 }
 
 }  // namespace

@@ -265,6 +265,190 @@ def gpt_neox(r):
     return f
 
 
+def layer_normed(r, f):
+    """Fields of a decoder with LayerNorms."""
+    del f["rms_norm_eps"]
+    f["layer_norm_eps"] = r.choice([1e-5, 1e-2])
+    return f
+
+
+def partly_rotated(r, f, kinds):
+    """Heads of which a part is rotated."""
+    head_dim = r.choice([8, 16])
+    f["hidden_size"] = f["num_attention_heads"] * head_dim
+    part = r.choice([0.25, 0.5, 1.0])
+    f["rope_parameters"] = rope(r, {**f, "head_dim": int(head_dim * part)}, kinds)
+    f["rope_parameters"]["partial_rotary_factor"] = part
+    return f
+
+
+PLAIN_ACTIVATIONS = ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"]
+
+
+def phi(r):
+    f = partly_rotated(r, layer_normed(r, sizes(r)), ("default", "linear"))
+    f.update(hidden_act=r.choice(PLAIN_ACTIVATIONS), qk_layernorm=r.random() < 0.4)
+    return f
+
+
+def qwen2_moe(r):
+    f = sizes(r)
+    experts = r.choice([3, 4, 6])
+    f.update(
+        hidden_act=r.choice(ACTIVATIONS),
+        qkv_bias=r.random() < 0.7,
+        rope_parameters=rope(r, f, ("default", "yarn")),
+        use_sliding_window=r.random() < 0.3,
+        sliding_window=r.choice([2, 3]),
+        max_window_layers=r.randint(0, 3),
+        decoder_sparse_step=r.choice([1, 1, 2]),
+        mlp_only_layers=r.choice([[], [], [1]]),
+        num_experts=experts,
+        num_experts_per_tok=r.randint(1, experts),
+        moe_intermediate_size=r.choice([8, 12]),
+        shared_expert_intermediate_size=r.choice([8, 20]),
+        norm_topk_prob=r.random() < 0.5,
+    )
+    return f
+
+
+def opt(r):
+    heads = r.choice([1, 2, 3])
+    hidden = heads * r.choice([4, 8])
+    return {
+        "vocab_size": r.randint(11, 16),
+        "hidden_size": hidden,
+        "ffn_dim": r.choice([12, 20]),
+        "num_hidden_layers": r.randint(1, 3),
+        "num_attention_heads": heads,
+        "max_position_embeddings": r.choice([16, 32]),
+        "activation_function": r.choice(["relu", "relu", "gelu", "silu"]),
+        "word_embed_proj_dim": r.choice([hidden, hidden, 10]),
+        "do_layer_norm_before": r.random() < 0.7,
+        "_remove_final_layer_norm": r.random() < 0.2,
+        "enable_bias": r.random() < 0.7,
+        "layer_norm_elementwise_affine": r.random() < 0.7,
+        "tie_word_embeddings": r.random() < 0.7,
+    }
+
+
+def gptj(r):
+    heads = r.choice([1, 2, 3])
+    head_dim = r.choice([4, 8, 12])
+    return {
+        "vocab_size": r.randint(11, 16),
+        "n_positions": r.choice([16, 32]),
+        "n_embd": heads * head_dim,
+        "n_layer": r.randint(1, 3),
+        "n_head": heads,
+        "rotary_dim": r.choice([2, 4, head_dim]),
+        "n_inner": r.choice([None, None, 20]),
+        "activation_function": r.choice(PLAIN_ACTIVATIONS),
+        "layer_norm_epsilon": r.choice([1e-5, 1e-2]),
+        "tie_word_embeddings": r.random() < 0.2,
+        "bos_token_id": 1,
+        "eos_token_id": 1,
+    }
+
+
+def falcon(r):
+    f = sizes(r)
+    heads = f["num_attention_heads"]
+    grouped = r.random() < 0.4
+    f.update(
+        layer_norm_epsilon=r.choice([1e-5, 1e-2]),
+        num_kv_heads=f.pop("num_key_value_heads"),
+        ffn_hidden_size=f.pop("intermediate_size"),
+        new_decoder_architecture=grouped,
+        multi_query=r.random() < 0.5,
+        parallel_attn=grouped or r.random() < 0.6,
+        bias=r.random() < 0.5,
+        alibi=r.random() < 0.4,
+        activation=r.choice(["gelu", "gelu", "relu"]),
+        rope_parameters=rope(r, f, ("default", "linear")),
+        bos_token_id=1,
+        eos_token_id=1,
+    )
+    if not grouped:
+        f["num_kv_heads"] = heads
+    if grouped and r.random() < 0.5:
+        f["num_ln_in_parallel_attn"] = r.choice([1, 2])
+    del f["rms_norm_eps"]
+    return f
+
+
+def starcoder2(r):
+    f = sizes(r)
+    del f["rms_norm_eps"]
+    f.update(
+        hidden_act=r.choice(PLAIN_ACTIVATIONS),
+        norm_epsilon=r.choice([1e-5, 1e-2]),
+        use_bias=r.random() < 0.7,
+        sliding_window=r.choice([None, 2, 3, 4096]),
+        rope_parameters=rope(r, f, ("default", "linear", "yarn")),
+        bos_token_id=1,
+        eos_token_id=1,
+    )
+    return f
+
+
+def smollm3(r):
+    f = sizes(r)
+    f.update(
+        hidden_act=r.choice(ACTIVATIONS),
+        attention_bias=r.random() < 0.3,
+        mlp_bias=r.random() < 0.3,
+        no_rope_layer_interval=r.choice([2, 3, 4]),
+        use_sliding_window=r.random() < 0.5,
+        sliding_window=r.choice([2, 3, 5]),
+        rope_parameters=rope(r, f, ("default", "linear", "yarn")),
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    if r.random() < 0.5:
+        f["no_rope_layers"] = [r.choice([0, 1]) for _ in range(f["num_hidden_layers"])]
+    return f
+
+
+def cohere(r):
+    f = layer_normed(r, sizes(r))
+    f.update(
+        hidden_act=r.choice(ACTIVATIONS),
+        attention_bias=r.random() < 0.4,
+        use_qk_norm=r.random() < 0.5,
+        logit_scale=r.choice([0.0625, 1.0, 0.25]),
+        rope_parameters=rope(r, f, ("default", "linear")),
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return f
+
+
+def stablelm(r):
+    f = partly_rotated(r, layer_normed(r, sizes(r)), ("default", "linear"))
+    f.update(
+        hidden_act=r.choice(ACTIVATIONS),
+        use_qkv_bias=r.random() < 0.5,
+        qk_layernorm=r.random() < 0.4,
+        use_parallel_residual=r.random() < 0.5,
+    )
+    return f
+
+
+def bloom(r):
+    heads = r.choice([1, 2, 3, 6])
+    return {
+        "vocab_size": r.randint(11, 16),
+        "hidden_size": heads * r.choice([4, 8]),
+        "n_layer": r.randint(1, 3),
+        "n_head": heads,
+        "layer_norm_epsilon": r.choice([1e-5, 1e-2]),
+        "apply_residual_connection_post_layernorm": r.random() < 0.4,
+        "tie_word_embeddings": r.random() < 0.7,
+    }
+
+
 # architecture: how its config is drawn
 DECODERS = {
     "LlamaForCausalLM": llama,
@@ -281,4 +465,14 @@ DECODERS = {
     "GraniteForCausalLM": granite,
     "MixtralForCausalLM": mixtral,
     "Qwen3MoeForCausalLM": qwen3_moe,
+    "Qwen2MoeForCausalLM": qwen2_moe,
+    "PhiForCausalLM": phi,
+    "OPTForCausalLM": opt,
+    "GPTJForCausalLM": gptj,
+    "FalconForCausalLM": falcon,
+    "Starcoder2ForCausalLM": starcoder2,
+    "SmolLM3ForCausalLM": smollm3,
+    "CohereForCausalLM": cohere,
+    "StableLmForCausalLM": stablelm,
+    "BloomForCausalLM": bloom,
 }

@@ -86,7 +86,8 @@ TEST_P(Families, LogitsEqualThoseOfTransformersAtEveryPosition) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Families,
-                         ::testing::ValuesIn(familiesOnBackends(/*generating=*/true)), nameOfCase);
+                         ::testing::ValuesIn(familiesOnBackends({ModelTask::Generate})),
+                         nameOfCase);
 
 // --- what is found ---
 
@@ -97,12 +98,17 @@ int countOf(const std::string& text, const std::string& pattern) {
   return int(std::distance(std::sregex_iterator(text.begin(), text.end(), line), {}));
 }
 
-// MLPs with a gate: all of these families but two, and no layer with a mixture.
+const std::set<std::string> kWithoutGates = {
+    "GPT2LMHeadModel",   "GPTNeoXForCausalLM", "MixtralForCausalLM",
+    "PhiForCausalLM",    "OPTForCausalLM",     "GPTJForCausalLM",
+    "FalconForCausalLM", "BloomForCausalLM",   "Starcoder2ForCausalLM"};
+const std::set<std::string> kWithMixtures = {"MixtralForCausalLM", "Qwen3MoeForCausalLM",
+                                             "Qwen2MoeForCausalLM"};
+
+// MLPs with a gate: those of most families, and no layer with a mixture.
 int64_t gatedLayers(const std::string& architecture, const JsonValue& config, int64_t layers) {
-  if (architecture == "GPT2LMHeadModel" || architecture == "GPTNeoXForCausalLM" ||
-      architecture == "MixtralForCausalLM")
-    return 0;
-  if (architecture != "Qwen3MoeForCausalLM") return layers;
+  if (kWithoutGates.contains(architecture)) return 0;
+  if (!kWithMixtures.contains(architecture)) return layers;
   const auto step = config.find("decoder_sparse_step");
   std::set<int64_t> plain;
   for (int64_t i = 0; step && i < layers; ++i)
@@ -116,7 +122,7 @@ int64_t gatedLayers(const std::string& architecture, const JsonValue& config, in
 TEST_P(FamilyFusions, OneAttentionAndOneGatePerLayerAndNoElementaryRest) {
   const SafetensorsFile file = SafetensorsFile::open(goldenPath(GetParam()));
   const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), GetParam());
-  const bool hasMixture = GetParam() == "MixtralForCausalLM" || GetParam() == "Qwen3MoeForCausalLM";
+  const bool hasMixture = kWithMixtures.contains(GetParam());
   for (size_t i : configsToRun(cases.size(), "reference")) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i));

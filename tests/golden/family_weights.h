@@ -77,10 +77,10 @@ struct FamilyParameter {
 inline void PrintTo(const FamilyParameter& p, std::ostream* os) {
   *os << p.architecture << ", " << p.backend;
 }
-inline std::vector<FamilyParameter> familiesOnBackends(bool generating) {
+inline std::vector<FamilyParameter> familiesOnBackends(std::initializer_list<ModelTask> tasks) {
   std::vector<FamilyParameter> all;
   for (const Family& family : families())
-    if ((family.task == ModelTask::Generate) == generating)
+    if (std::ranges::find(tasks, family.task) != tasks.end())
       for (const char* backend : {"reference", "cpu", "cuda"})
         all.push_back({family.architecture, backend});
   return all;

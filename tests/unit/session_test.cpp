@@ -227,6 +227,22 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
   expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
 }
 
+TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
+  Graph g;
+  const Dim capacity = g.dim("capacity", 2, 16);
+  g.state("rows", DType::F32, {capacity});
+  g.state("source", DType::F32, {3});
+  Tensor x = g.input("x", DType::F32, {3});
+  g.writeState("rows", g.readState("rows") + 1);
+  g.writeState("source", g.readState("source") + x);
+  g.output("sum", reduceSum(x, {0}));
+  Session s = open(g);
+  s.run("forward", {{"x", floats({3})}});
+  s.setSymbol("capacity", 5);
+  EXPECT_FALSE(s.state("rows").defined());
+  EXPECT_EQ(s.state("source").at(2), floats({3}).at(2));
+}
+
 TEST_P(SessionTest, ASymbolThatNoInputGivesAloneIsNamedAndCanBeSet) {
   Graph g;
   const Dim past = g.dim("past", 1, 8), seq = g.dim("seq", 1, 8);

@@ -14,6 +14,7 @@
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
+#include "tools/lathe/prompt_reader.h"
 #include "tools/lathe/ranks.h"
 #include "tools/lathe/verbs.h"
 
@@ -47,6 +48,7 @@ SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& c
   options.minP = flags.minP.value_or(sample ? config.minP.value_or(0) : 0);
   options.repetitionPenalty =
       flags.repetitionPenalty.value_or(config.repetitionPenalty.value_or(1));
+  options.excluded = config.excludedIds;
   options.presencePenalty = flags.presencePenalty;
   options.frequencyPenalty = flags.frequencyPenalty;
   return options;
@@ -68,9 +70,9 @@ struct Timing {
   double firstToken = 0, decode = 0;  // seconds
 };
 
-TextGeneration generate(Generator& generator, const std::optional<Tokenizer>& tokenizer,
-                        const Prompt& prompt, TextGenerationOptions options, TokenWriter& writer,
-                        Timing& timing) {
+TextGeneration generate(Generator& generator, PromptReader& reader,
+                        const std::optional<Tokenizer>& tokenizer, const Prompt& prompt,
+                        TextGenerationOptions options, TokenWriter& writer, Timing& timing) {
   const double start = steadySeconds();
   double first = 0;
   auto progress = std::make_unique<Progress>(fmt::format("reading {} tokens", prompt.ids.size()));
@@ -83,7 +85,8 @@ TextGeneration generate(Generator& generator, const std::optional<Tokenizer>& to
     writer.push(id, event.text);
     return true;
   };
-  TextGeneration result = generateText(generator, tokenizer, prompt.ids, options);
+  const std::vector<int> continued = reader.read({&prompt.ids, 1}).front();
+  TextGeneration result = generateText(generator, tokenizer, continued, options);
   timing.decode = steadySeconds() - first;
   writer.finish();
   return result;
@@ -264,7 +267,13 @@ int generateVerb(const ArgumentList& arguments) {
                             prompt.ids.size(), maxPositionsOf(config)));
   compileFlags.verify = flags.speculate > 0;
   Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
-  const GeneratorLimits limits{config.vocabSize, maxPositionsOf(config)};
+  const GeneratorLimits limits{config.targetVocabSize, maxPositionsOf(config)};
+  PromptReader reader(session, config, generation);
+  if (reader.isRewriting() && !(flags.saveCache + flags.loadCache + flags.draft).empty())
+    throw Error(ErrorCode::InvalidArgument,
+                flags.path +
+                    " reads a text and writes another: it takes no --save-cache, --load-cache and "
+                    "--draft");
   TextGenerationOptions options;
   options.newTokens = flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
   options.sampling = sampling;
@@ -278,11 +287,16 @@ int generateVerb(const ArgumentList& arguments) {
   if (!flags.batch.empty() || flags.beams) {
     BatchGenerator generator(session, limits);
     if (flags.beams)
-      generateBeams(generator, prompt, tokenizer,
-                    {flags.beams, options.newTokens, flags.lengthPenalty, options.endIds},
+      generateBeams(generator, reader, prompt, tokenizer,
+                    {.beams = flags.beams,
+                     .newTokens = options.newTokens,
+                     .lengthPenalty = flags.lengthPenalty,
+                     .endIds = options.endIds,
+                     .excluded = generation.excludedIds},
                     flags.json);
     else
-      generateBatch(generator, flags.batch, flags.prompt, model, tokenizer, options, flags.json);
+      generateBatch(generator, reader, flags.batch, flags.prompt, model, tokenizer, options,
+                    flags.json);
     return kOk;
   }
 
@@ -315,7 +329,8 @@ int generateVerb(const ArgumentList& arguments) {
   if (!flags.json) console().echo(prompt.text);
   TokenWriter writer(tokenizer.has_value(), !flags.json);
   Timing timing;
-  const TextGeneration result = generate(generator, tokenizer, prompt, options, writer, timing);
+  const TextGeneration result =
+      generate(generator, reader, tokenizer, prompt, options, writer, timing);
   report(flags, prompt, result, timing, tokenizer.has_value());
   if (!flags.saveCache.empty()) generator.saveCache(flags.saveCache);
   return kOk;

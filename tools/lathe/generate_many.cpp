@@ -38,9 +38,10 @@ std::string textOf(const BeamText& beam, const std::optional<Tokenizer>& tokeniz
 
 }  // namespace
 
-void generateBatch(BatchGenerator& generator, const std::string& file, const PromptFlags& flags,
-                   const Model& model, const std::optional<Tokenizer>& tokenizer,
-                   const TextGenerationOptions& options, bool json) {
+void generateBatch(BatchGenerator& generator, PromptReader& reader, const std::string& file,
+                   const PromptFlags& flags, const Model& model,
+                   const std::optional<Tokenizer>& tokenizer, const TextGenerationOptions& options,
+                   bool json) {
   std::vector<std::vector<int>> prompts;
   const std::vector<std::string> lines = linesOf(file);
   for (const std::string& line : lines) {
@@ -59,7 +60,7 @@ void generateBatch(BatchGenerator& generator, const std::string& file, const Pro
                                   std::min(begin + group, prompts.size()), prompts.size()));
     const std::span<const std::vector<int>> some =
         std::span(prompts).subspan(begin, std::min(group, prompts.size() - begin));
-    for (TextGeneration& result : generateTexts(generator, tokenizer, some, options))
+    for (TextGeneration& result : generateTexts(generator, tokenizer, reader.read(some), options))
       results.push_back(std::move(result));
   }
   if (!json) {
@@ -77,13 +78,16 @@ void generateBatch(BatchGenerator& generator, const std::string& file, const Pro
   printJson(out);
 }
 
-void generateBeams(BatchGenerator& generator, const Prompt& prompt,
+void generateBeams(BatchGenerator& generator, PromptReader& reader, const Prompt& prompt,
                    const std::optional<Tokenizer>& tokenizer, const BeamSearchOptions& options,
                    bool json) {
   std::vector<BeamText> beams;
   {
     Progress progress(fmt::format("{} beams", options.beams));
-    beams = beamSearch(generator, prompt.ids, options);
+    const std::vector<std::vector<int>> rows(size_t(options.beams), prompt.ids);
+    BeamSearchOptions own = options;
+    own.forcedTokens = reader.forcedTokens();
+    beams = beamSearch(generator, reader.read(rows).front(), own);
   }
   if (!json) {
     console().echo(prompt.text);

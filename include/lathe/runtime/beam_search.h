@@ -10,10 +10,14 @@
 namespace lathe {
 
 struct BeamSearchOptions {
-  int64_t beams = 4;                 ///< beginnings that are kept at each step
-  int64_t newTokens = 128;           ///< at most
-  double lengthPenalty = 1;          ///< > 0 favours long texts
-  std::vector<int64_t> endIds = {};  ///< end a text; its last id is one of them
+  int64_t beams = 4;                   ///< beginnings that are kept at each step
+  int64_t newTokens = 128;             ///< at most
+  double lengthPenalty = 1;            ///< > 0 favours long texts
+  std::vector<int64_t> endIds = {};    ///< end a text; its last id is one of them
+  std::vector<int64_t> excluded = {};  ///< tokens that never come
+  /// Tokens at the end of the prompt that count in a text's length: those that a model is forced to
+  /// begin with.
+  int64_t forcedTokens = 0;
 };
 
 struct BeamText {

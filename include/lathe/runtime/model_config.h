@@ -29,6 +29,9 @@ struct ModelConfig {
   std::optional<int64_t> bosId;
   std::vector<int64_t> eosIds;
   std::optional<int64_t> padId;
+  int64_t targetVocabSize = 0;  ///< of what an encoder-decoder writes; vocabSize unless it says so
+  /// What an encoder-decoder begins with, and the first token behind it.
+  std::optional<int64_t> decoderStartId, forcedBosId;
   DType dtype = DType::F32;  ///< what the weights were saved in; F32 if the file does not say
 };
 
@@ -46,6 +49,8 @@ struct GenerationConfig {
   std::optional<int64_t> bosId;
   std::vector<int64_t> eosIds;
   std::optional<int64_t> padId;
+  std::optional<int64_t> decoderStartId, forcedBosId;
+  std::vector<int64_t> excludedIds;  ///< tokens that never come
   std::optional<bool> doSample;
   std::optional<double> temperature;
   std::optional<int64_t> topK;

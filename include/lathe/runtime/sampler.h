@@ -42,6 +42,8 @@ struct SamplingOptions {
   /// Taken off the logits of tokens that were generated: once, and for each time. As in the API
   /// reference of OpenAI, "frequency and presence penalties".
   double presencePenalty = 0, frequencyPenalty = 0;
+  /// Tokens that never come.
+  std::vector<int64_t> excluded = {};
   uint64_t seed = 0;
 };
 
@@ -50,6 +52,9 @@ struct Choice {
   int64_t id = 0;
   double probability = 0;
 };
+
+/// Makes the logits of these tokens -inf; ids outside of them are nobody's.
+void exclude(std::span<const int64_t> ids, std::span<float> logits);
 
 /// Natural logarithms of softmax(logits): of one token, and of the `count` likeliest in order, the
 /// lower id first among equals.

@@ -527,11 +527,14 @@ void bindModels(nb::module_& m) {
             new (self) nn::TimestepOptions(optionsFrom<nn::TimestepOptions>(options));
           },
           nb::arg("options"),
-          nb::sig("def __init__(self, *, frequencies: int = 256, max_period: float = 10000, first: "
-                  "str = ..., second: str = ..., weight_dtype: DTypeLike | None = None) -> None"))
+          nb::sig("def __init__(self, *, frequencies: int = 256, max_period: float = 10000, "
+                  "ends_at_period: bool = False, first: str = ..., second: str = ..., "
+                  "weight_dtype: DTypeLike | None = None) -> None"))
       .def_rw("frequencies", &nn::TimestepOptions::frequencies,
               "width of the cosines and sines together: even")
       .def_rw("max_period", &nn::TimestepOptions::maxPeriod)
+      .def_rw("ends_at_period", &nn::TimestepOptions::endsAtPeriod,
+              "The last frequency is 1 / maxPeriod (diffusers) instead of the one behind it.")
       .def_rw("first", &nn::TimestepOptions::first)
       .def_rw("second", &nn::TimestepOptions::second)
       .def_prop_rw(
@@ -548,10 +551,10 @@ void bindModels(nb::module_& m) {
       },
       nb::arg("options"),
       nb::sig("def timestep_frequencies(*, frequencies: int = 256, max_period: float = 10000, "
-              "first: str = ..., second: str = ..., weight_dtype: DTypeLike | None = None, "
-              "options: TimestepOptions | None = None) -> list[float]"),
-      "The frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln maxPeriod), "
-      "in the f32 arithmetic of PyTorch.");
+              "ends_at_period: bool = False, first: str = ..., second: str = ..., weight_dtype: "
+              "DTypeLike | None = None, options: TimestepOptions | None = None) -> list[float]"),
+      "The half = frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln "
+      "maxPeriod), in the f32 arithmetic of PyTorch; half - 1 divides with `ends_at_period`.");
   nb::class_<nn::TimestepEmbedding, nn::Module>(
       m, "TimestepEmbedding",
       "second(silu(first(concat(cos(t f), sin(t f))))): timesteps [batch], any real numbers, -> "
@@ -564,10 +567,10 @@ void bindModels(nb::module_& m) {
                                              optionsFrom<nn::TimestepOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("size"), nb::arg("options"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, size: int, *, frequencies: int = 256, "
-              "max_period: float = 10000, first: str = ..., second: str = ..., weight_dtype: "
-              "DTypeLike | None = None, options: TimestepOptions | None = None) -> None"))
+          nb::sig("def __init__(self, graph: Graph, path: str, size: int, *, frequencies: int = "
+                  "256, max_period: float = 10000, ends_at_period: bool = False, first: str = ..., "
+                  "second: str = ..., weight_dtype: DTypeLike | None = None, options: "
+                  "TimestepOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::TimestepEmbedding& o, const Tensor& timesteps, nb::handle dtype) {

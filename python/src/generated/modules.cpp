@@ -8,6 +8,7 @@
 
 #include "lathe/frontend/nn/activations.h"
 #include "lathe/frontend/nn/attention.h"
+#include "lathe/frontend/nn/cross_attention.h"
 #include "lathe/frontend/nn/embedding.h"
 #include "lathe/frontend/nn/feed_forward.h"
 #include "lathe/frontend/nn/linear.h"
@@ -83,6 +84,11 @@ struct Words<nn::RopeScalingOptions::Type> {
       {"yarn", nn::RopeScalingOptions::Type::Yarn},
       {"llama3", nn::RopeScalingOptions::Type::Llama3},
       {"long_rope", nn::RopeScalingOptions::Type::LongRope}};
+};
+template <>
+struct Words<nn::SineOrder> {
+  static constexpr std::pair<const char*, nn::SineOrder> all[] = {
+      {"pairs", nn::SineOrder::Pairs}, {"halves", nn::SineOrder::Halves}};
 };
 
 void bindModules(nb::module_& m) {
@@ -314,6 +320,10 @@ void bindModules(nb::module_& m) {
       nb::sig("def gelu_tanh(x: Tensor) -> Tensor"),
       "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the same paper's approximation; "
       "computed in f32 as `gelu` is.");
+  m.def(
+      "quick_gelu", [](const Tensor& x) { return nn::quickGelu(x, here()); }, nb::arg("x"),
+      nb::sig("def quick_gelu(x: Tensor) -> Tensor"),
+      "x * sigmoid(1.702 x), the same paper's other approximation, which CLIP was trained with.");
   m.def(
       "relu", [](const Tensor& x) { return nn::relu(x, here()); }, nb::arg("x"),
       nb::sig("def relu(x: Tensor) -> Tensor"), "max(x, 0).");
@@ -625,9 +635,9 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("options"),
           nb::sig("def __init__(self, *, d_model: int = 0, heads: int = 0, fused_projection: bool "
-                  "= False, bias: bool = True, qkv_bias: bool | None = None, relative_distance: "
-                  "int = 0, linear: LinearOptions = ..., attention: AttentionOptions = ..., names: "
-                  "MultiHeadAttentionNames = ...) -> None"))
+                  "= False, bias: bool = True, qkv_bias: bool | None = None, key_bias: bool | None "
+                  "= None, relative_distance: int = 0, linear: LinearOptions = ..., attention: "
+                  "AttentionOptions = ..., names: MultiHeadAttentionNames = ...) -> None"))
       .def_rw("d_model", &nn::MultiHeadAttentionOptions::dModel)
       .def_rw("heads", &nn::MultiHeadAttentionOptions::heads, "divides dModel")
       .def_rw("fused_projection", &nn::MultiHeadAttentionOptions::fusedProjection,
@@ -636,6 +646,8 @@ void bindModules(nb::module_& m) {
       .def_rw("bias", &nn::MultiHeadAttentionOptions::bias)
       .def_rw("qkv_bias", &nn::MultiHeadAttentionOptions::qkvBias,
               "of q, k and v; `bias` unless given")
+      .def_rw("key_bias", &nn::MultiHeadAttentionOptions::keyBias,
+              "of k; `qkv_bias` unless given. Not with fusedProjection")
       .def_rw("relative_distance", &nn::MultiHeadAttentionOptions::relativeDistance,
               "If positive, Shaw's vectors of clipped distances are added to the keys.")
       .def_rw("linear", &nn::MultiHeadAttentionOptions::linear,
@@ -654,11 +666,12 @@ void bindModules(nb::module_& m) {
                 graph, path, optionsFrom<nn::MultiHeadAttentionOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig("def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = "
-                  "0, fused_projection: bool = False, bias: bool = True, qkv_bias: bool | None = "
-                  "None, relative_distance: int = 0, linear: LinearOptions = ..., attention: "
-                  "AttentionOptions = ..., names: MultiHeadAttentionNames = ..., options: "
-                  "MultiHeadAttentionOptions | None = None) -> None"))
+          nb::sig(
+              "def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = 0, "
+              "fused_projection: bool = False, bias: bool = True, qkv_bias: bool | None = None, "
+              "key_bias: bool | None = None, relative_distance: int = 0, linear: LinearOptions = "
+              "..., attention: AttentionOptions = ..., names: MultiHeadAttentionNames = ..., "
+              "options: MultiHeadAttentionOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::MultiHeadAttention& o, const Tensor& x, const std::optional<Tensor>& mask) {
@@ -705,12 +718,12 @@ void bindModules(nb::module_& m) {
             new (self) nn::SelfAttentionOptions(optionsFrom<nn::SelfAttentionOptions>(options));
           },
           nb::arg("options"),
-          nb::sig(
-              "def __init__(self, *, d_model: int = 0, heads: int = 0, kv_heads: int = 0, "
-              "head_dim: int = 0, projections: str = 'separate', qk_norm: str = 'none', norm: "
-              "NormOptions = ..., qkv_bias: bool = False, output_bias: bool = False, apply_output: "
-              "bool = True, rope: optional<RopeOptions | None = None, linear: LinearOptions = ..., "
-              "attention: AttentionOptions = ..., names: SelfAttentionNames = ...) -> None"))
+          nb::sig("def __init__(self, *, d_model: int = 0, heads: int = 0, kv_heads: int = 0, "
+                  "head_dim: int = 0, projections: str = 'separate', qk_norm: str = 'none', norm: "
+                  "NormOptions = ..., qkv_bias: bool = False, output_bias: bool = False, key_bias: "
+                  "bool | None = None, apply_output: bool = True, rope: optional<RopeOptions | "
+                  "None = None, linear: LinearOptions = ..., attention: AttentionOptions = ..., "
+                  "names: SelfAttentionNames = ...) -> None"))
       .def_rw("d_model", &nn::SelfAttentionOptions::dModel)
       .def_rw("heads", &nn::SelfAttentionOptions::heads)
       .def_rw("kv_heads", &nn::SelfAttentionOptions::kvHeads, "divides heads; 0: heads")
@@ -728,6 +741,7 @@ void bindModules(nb::module_& m) {
       .def_rw("norm", &nn::SelfAttentionOptions::norm, "of `qk_norm`")
       .def_rw("qkv_bias", &nn::SelfAttentionOptions::qkvBias)
       .def_rw("output_bias", &nn::SelfAttentionOptions::outputBias)
+      .def_rw("key_bias", &nn::SelfAttentionOptions::keyBias, "of k, where it differs from q and v")
       .def_rw("apply_output", &nn::SelfAttentionOptions::applyOutput,
               "without it the merged heads are the result")
       .def_rw("rope", &nn::SelfAttentionOptions::rope, "headDim is filled in")
@@ -756,7 +770,7 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("options"),
           nb::sig("def __init__(self, *, angles: RopeAngles = ..., cache: KvCache = ..., "
-                  "positions: Tensor = ...) -> None"))
+                  "positions: Tensor = ..., bias: Tensor = ...) -> None"))
       .def_rw("angles", &nn::LayerContext::angles, "at the tokens' positions; empty without RoPE")
       .def_rw("cache", &nn::LayerContext::cache, "empty: tokens see each other only")
       .def_prop_rw(
@@ -768,7 +782,49 @@ void bindModules(nb::module_& m) {
             o.positions = tensorOr(value);
           },
           nb::for_setter(nb::arg("value").none()),
-          "With a cache: integers [batch], the position of the first token.");
+          "With a cache: integers [batch], the position of the first token.")
+      .def_prop_rw(
+          "bias",
+          [](const nn::LayerContext& o) -> nb::object {
+            return o.bias.defined() ? nb::cast(o.bias) : nb::none();
+          },
+          [](nn::LayerContext& o, const std::optional<Tensor>& value) { o.bias = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()),
+          "Floats that are added to the scaled scores, broadcast to [batch, heads, queries, keys], "
+          "where positions act that way; empty without. With a cache its capacity is the number of "
+          "keys.");
+  nb::class_<nn::AttentionHeads>(
+      m, "AttentionHeads",
+      "Queries [batch, heads, seq, headDim], keys and values [batch, kvHeads, seq, headDim].")
+      .def(
+          "__init__",
+          [](nn::AttentionHeads* self, const nb::kwargs& options) {
+            new (self) nn::AttentionHeads(optionsFrom<nn::AttentionHeads>(options));
+          },
+          nb::arg("options"),
+          nb::sig(
+              "def __init__(self, *, q: Tensor = ..., k: Tensor = ..., v: Tensor = ...) -> None"))
+      .def_prop_rw(
+          "q",
+          [](const nn::AttentionHeads& o) -> nb::object {
+            return o.q.defined() ? nb::cast(o.q) : nb::none();
+          },
+          [](nn::AttentionHeads& o, const std::optional<Tensor>& value) { o.q = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "k",
+          [](const nn::AttentionHeads& o) -> nb::object {
+            return o.k.defined() ? nb::cast(o.k) : nb::none();
+          },
+          [](nn::AttentionHeads& o, const std::optional<Tensor>& value) { o.k = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "v",
+          [](const nn::AttentionHeads& o) -> nb::object {
+            return o.v.defined() ? nb::cast(o.v) : nb::none();
+          },
+          [](nn::AttentionHeads& o, const std::optional<Tensor>& value) { o.v = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()));
   nb::class_<nn::CausalSelfAttention, nn::Module>(
       m, "CausalSelfAttention",
       "x [batch, seq, dModel] -> [batch, seq, dModel]; token i sees tokens 0..i and, with a cache, "
@@ -782,13 +838,13 @@ void bindModules(nb::module_& m) {
                 graph, path, optionsFrom<nn::SelfAttentionOptions>(options), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("options"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = 0, "
-              "kv_heads: int = 0, head_dim: int = 0, projections: str = 'separate', qk_norm: str = "
-              "'none', norm: NormOptions = ..., qkv_bias: bool = False, output_bias: bool = False, "
-              "apply_output: bool = True, rope: optional<RopeOptions | None = None, linear: "
-              "LinearOptions = ..., attention: AttentionOptions = ..., names: SelfAttentionNames = "
-              "..., options: SelfAttentionOptions | None = None) -> None"))
+          nb::sig("def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = "
+                  "0, kv_heads: int = 0, head_dim: int = 0, projections: str = 'separate', "
+                  "qk_norm: str = 'none', norm: NormOptions = ..., qkv_bias: bool = False, "
+                  "output_bias: bool = False, key_bias: bool | None = None, apply_output: bool = "
+                  "True, rope: optional<RopeOptions | None = None, linear: LinearOptions = ..., "
+                  "attention: AttentionOptions = ..., names: SelfAttentionNames = ..., options: "
+                  "SelfAttentionOptions | None = None) -> None"))
       .def(
           "__call__",
           [](const nn::CausalSelfAttention& o, const Tensor& x,
@@ -814,6 +870,19 @@ void bindModules(nb::module_& m) {
           nb::sig("def __call__(self, x: Tensor, context: LayerContext) -> Tensor"),
           "The form for models, which share the angles between layers.")
       .def(
+          "project",
+          [](const nn::CausalSelfAttention& o, const Tensor& x) { return o.project(x, here()); },
+          nb::arg("x"), nb::sig("def project(self, x: Tensor) -> AttentionHeads"),
+          "The two halves of the form above, for models that do something to the heads in between: "
+          "projections and their norms; then rotations, the cache, attention and the output "
+          "projection.")
+      .def(
+          "attend",
+          [](const nn::CausalSelfAttention& o, const nn::AttentionHeads& heads,
+             const nn::LayerContext& context) { return o.attend(heads, context, here()); },
+          nb::arg("heads"), nb::arg("context"),
+          nb::sig("def attend(self, heads: AttentionHeads, context: LayerContext) -> Tensor"))
+      .def(
           "angles",
           [](const nn::CausalSelfAttention& o, const Tensor& tokenPositions) {
             return o.angles(tokenPositions, here());
@@ -832,6 +901,93 @@ void bindModules(nb::module_& m) {
       nb::arg("positions"), nb::arg("seq"),
       nb::sig("def token_positions(positions: Tensor, seq: DimLike) -> Tensor"),
       "integers i64 [batch, seq]: positions[b] + 0, 1, 2, ...");
+  nb::class_<nn::CrossAttentionNames>(m, "CrossAttentionNames",
+                                      "Names of the modules below a CrossAttention.")
+      .def(
+          "__init__",
+          [](nn::CrossAttentionNames* self, const nb::kwargs& options) {
+            new (self) nn::CrossAttentionNames(optionsFrom<nn::CrossAttentionNames>(options));
+          },
+          nb::arg("options"),
+          nb::sig("def __init__(self, *, q: str = 'q_proj', k: str = 'k_proj', v: str = 'v_proj', "
+                  "o: str = 'out_proj') -> None"))
+      .def_rw("q", &nn::CrossAttentionNames::q)
+      .def_rw("k", &nn::CrossAttentionNames::k)
+      .def_rw("v", &nn::CrossAttentionNames::v)
+      .def_rw("o", &nn::CrossAttentionNames::o);
+  nb::class_<nn::CrossAttentionOptions>(m, "CrossAttentionOptions", "")
+      .def(
+          "__init__",
+          [](nn::CrossAttentionOptions* self, const nb::kwargs& options) {
+            new (self) nn::CrossAttentionOptions(optionsFrom<nn::CrossAttentionOptions>(options));
+          },
+          nb::arg("options"),
+          nb::sig("def __init__(self, *, d_model: int = 0, heads: int = 0, head_dim: int = 0, "
+                  "bias: bool = True, key_bias: bool = True, linear: LinearOptions = ..., "
+                  "attention: AttentionOptions = ..., names: CrossAttentionNames = ...) -> None"))
+      .def_rw("d_model", &nn::CrossAttentionOptions::dModel)
+      .def_rw("heads", &nn::CrossAttentionOptions::heads)
+      .def_rw("head_dim", &nn::CrossAttentionOptions::headDim, "0: dModel / heads")
+      .def_rw("bias", &nn::CrossAttentionOptions::bias, "of q, v and the output")
+      .def_rw("key_bias", &nn::CrossAttentionOptions::keyBias)
+      .def_rw("linear", &nn::CrossAttentionOptions::linear,
+              "bias is taken from the two flags above")
+      .def_rw("attention", &nn::CrossAttentionOptions::attention)
+      .def_rw("names", &nn::CrossAttentionOptions::names);
+  nb::class_<nn::SourceKeys>(m, "SourceKeys",
+                             "Keys and values of a source, [batch, heads, source, headDim].")
+      .def(
+          "__init__",
+          [](nn::SourceKeys* self, const nb::kwargs& options) {
+            new (self) nn::SourceKeys(optionsFrom<nn::SourceKeys>(options));
+          },
+          nb::arg("options"),
+          nb::sig("def __init__(self, *, k: Tensor = ..., v: Tensor = ...) -> None"))
+      .def_prop_rw(
+          "k",
+          [](const nn::SourceKeys& o) -> nb::object {
+            return o.k.defined() ? nb::cast(o.k) : nb::none();
+          },
+          [](nn::SourceKeys& o, const std::optional<Tensor>& value) { o.k = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "v",
+          [](const nn::SourceKeys& o) -> nb::object {
+            return o.v.defined() ? nb::cast(o.v) : nb::none();
+          },
+          [](nn::SourceKeys& o, const std::optional<Tensor>& value) { o.v = tensorOr(value); },
+          nb::for_setter(nb::arg("value").none()));
+  nb::class_<nn::CrossAttention, nn::Module>(
+      m, "CrossAttention", "Vaswani et al., \"Attention Is All You Need\", 2017, section 3.2.3.")
+      .def(
+          "__init__",
+          [](nn::CrossAttention* self, Graph& graph, const std::string& path,
+             const nb::kwargs& options) {
+            new (self) nn::CrossAttention(graph, path,
+                                          optionsFrom<nn::CrossAttentionOptions>(options), here());
+          },
+          nb::arg("graph"), nb::arg("path"), nb::arg("options"),
+          nb::sig(
+              "def __init__(self, graph: Graph, path: str, *, d_model: int = 0, heads: int = 0, "
+              "head_dim: int = 0, bias: bool = True, key_bias: bool = True, linear: LinearOptions "
+              "= ..., attention: AttentionOptions = ..., names: CrossAttentionNames = ..., "
+              "options: CrossAttentionOptions | None = None) -> None"))
+      .def(
+          "keys_of",
+          [](const nn::CrossAttention& o, const Tensor& encoded) {
+            return o.keysOf(encoded, here());
+          },
+          nb::arg("encoded"), nb::sig("def keys_of(self, encoded: Tensor) -> SourceKeys"),
+          "encoded [batch, source, dModel].")
+      .def(
+          "__call__",
+          [](const nn::CrossAttention& o, const Tensor& x, const nn::SourceKeys& source,
+             const std::optional<Tensor>& mask) { return o(x, source, tensorOr(mask), here()); },
+          nb::arg("x"), nb::arg("source"), nb::arg("mask") = nb::none(),
+          nb::sig("def __call__(self, x: Tensor, source: SourceKeys, mask: Tensor | None = None) "
+                  "-> Tensor"),
+          "x [batch, queries, dModel] -> the same shape. `mask`: bool (true = visible) or floats "
+          "to add, broadcast to [batch, heads, queries, source].");
   nb::class_<nn::RopeOptions>(m, "RopeOptions", "")
       .def(
           "__init__",
@@ -978,18 +1134,20 @@ void bindModules(nb::module_& m) {
       "arithmetic of PyTorch.");
   nb::class_<nn::SinePositions, nn::Module>(
       m, "SinePositions",
-      "Fixed positions: element 2i of position p is sin(p f_i), element 2i + 1 is cos(p f_i). "
-      "Vaswani et al., \"Attention Is All You Need\", 2017, section 3.5. The table is computed "
-      "from constants, has no weight, and is rounded to the dtype that it is added in.")
+      "Fixed positions: sines and cosines of the position times each frequency. Vaswani et al., "
+      "\"Attention Is All You Need\", 2017, section 3.5. The table is computed from constants, has "
+      "no weight, and is rounded to the dtype that it is added in.")
       .def(
           "__init__",
           [](nn::SinePositions* self, Graph& graph, const std::string& path, int64_t size,
-             int64_t maxPositions) {
-            new (self) nn::SinePositions(graph, path, size, maxPositions, here());
+             int64_t maxPositions, nb::handle order) {
+            new (self) nn::SinePositions(graph, path, size, maxPositions,
+                                         wordFrom<nn::SineOrder>(order), here());
           },
           nb::arg("graph"), nb::arg("path"), nb::arg("size"), nb::arg("max_positions"),
-          nb::sig(
-              "def __init__(self, graph: Graph, path: str, size: int, max_positions: int) -> None"),
+          nb::arg("order") = "pairs",
+          nb::sig("def __init__(self, graph: Graph, path: str, size: int, max_positions: int, "
+                  "order: str = 'pairs') -> None"),
           "`max_positions` rows; a position at or past it is an error at run time. Raises "
           "Error(InvalidArgument) for an odd size.")
       .def(
@@ -1126,7 +1284,35 @@ void bindModules(nb::module_& m) {
           nb::arg("like"), nb::arg("queries"), nb::arg("keys"), nb::arg("dtype"),
           nb::sig("def __call__(self, like: Tensor, queries: DimLike, keys: DimLike, dtype: "
                   "DTypeLike) -> Tensor"),
-          "[1, heads, queries, keys] in `dtype`; `like` only names the graph.");
+          "[1, heads, queries, keys] in `dtype`; `like` only names the graph.")
+      .def(
+          "at",
+          [](const nn::RelativePositionBias& o, const Tensor& positions, nb::handle queries,
+             nb::handle keys, nb::handle dtype) {
+            return o.at(positions, dimFrom(queries), dimFrom(keys), dtypeFrom(dtype), here());
+          },
+          nb::arg("positions"), nb::arg("queries"), nb::arg("keys"), nb::arg("dtype"),
+          nb::sig("def at(self, positions: Tensor, queries: DimLike, keys: DimLike, dtype: "
+                  "DTypeLike) -> Tensor"),
+          "The same for queries that begin at positions i64 [batch]: [batch, heads, queries, "
+          "keys].");
+  m.def(
+      "alibi_slopes", [](int64_t heads) { return nn::alibiSlopes(heads, here()); },
+      nb::arg("heads"), nb::sig("def alibi_slopes(heads: int) -> list[float]"),
+      "The factors of ALiBi's heads: powers of 2^(-8/heads), and for a number of heads that is no "
+      "power of two those of the next smaller one and every other of the next larger one.");
+  m.def(
+      "alibi",
+      [](const Graph& graph, int64_t heads, nb::handle keys, nb::handle rounding) {
+        return nn::alibi(graph, heads, dimFrom(keys), dtypeFrom(rounding), here());
+      },
+      nb::arg("graph"), nb::arg("heads"), nb::arg("keys"), nb::arg("rounding") = "f32",
+      nb::sig("def alibi(graph: Graph, heads: int, keys: DimLike, rounding: DTypeLike = 'f32') -> "
+              "Tensor"),
+      "A head's slope times the key's position: Press, Smith and Lewis, \"Train Short, Test Long: "
+      "Attention with Linear Biases Enables Input Length Extrapolation\", 2022. The softmax does "
+      "not see what the paper's distance from the query has more, which is the same for all keys. "
+      "f32 [1, heads, 1, keys]; slopes, positions and products are rounded to `rounding`.");
   nb::class_<nn::RelativePositionKeys, nn::Module>(
       m, "RelativePositionKeys",
       "One learnt vector per distance, clipped to -maxDistance..maxDistance, that queries are "

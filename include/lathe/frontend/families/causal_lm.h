@@ -26,6 +26,9 @@ class CausalLm {
   virtual std::vector<nn::RopeAngles> angles(const Tensor& where) const = 0;
   /// Which of them a layer takes.
   virtual size_t anglesOf(int64_t /*layer*/) const { return 0; }
+  /// What every layer adds to its scores where there are so many keys, which floats must broadcast
+  /// to [batch, heads, queries, keys]; empty unless positions act that way.
+  virtual Tensor bias(const Dim& /*keys*/) const { return {}; }
   virtual Tensor layer(int64_t index, const Tensor& x, const nn::LayerContext& context) const = 0;
   /// The path of a layer's modules: what it records between them has it too.
   virtual std::string layerPath(int64_t index) const {
@@ -65,7 +68,15 @@ class DecoderLm : public CausalLm {
   nn::CausalSelfAttention attention(const std::string& path,
                                     const nn::SelfAttentionOptions& options) const;
   nn::RMSNorm norm(const std::string& path) const;
+  nn::LayerNorm layerNorm(const std::string& path) const;
   nn::SwiGLU mlp(const std::string& path) const;
+  /// An MLP without a gate, whose two weights have these names.
+  nn::FeedForward feedForward(const std::string& path, const std::string& in,
+                              const std::string& out, bool bias = true) const;
+  /// x [..., hidden], behind the last norm, to logits f32 [..., vocabulary]: the table of
+  /// embeddings at `embeddings` where the head is tied, else the Linear `lm_head`.
+  Tensor head(const Tensor& x, const std::string& embeddings = "model.embed_tokens",
+              bool bias = false) const;
   nn::Linear linear(const std::string& path, int64_t in, int64_t out, bool bias) const;
   nn::Embedding table(const std::string& path, int64_t rows) const;
 

@@ -49,6 +49,10 @@ DecoderConfig readDecoder(ConfigReader& config, const FamilyOptions& options,
 DecoderConfig readSizes(ConfigReader& config, const FamilyOptions& options,
                         const DecoderDefaults& defaults);
 
+/// As many key/value heads as there are heads, whose number `key` says and which share the hidden
+/// size.
+void readEqualHeads(ConfigReader& config, std::string_view key, DecoderConfig& sizes);
+
 /// num_hidden_layers under its name in this family, or what the options ask for. Throws
 /// Error(InvalidArgument) for more layers than there are.
 int64_t readLayers(ConfigReader& config, std::string_view key, const FamilyOptions& options);

@@ -30,8 +30,11 @@ struct FamilyOptions {
 /// What a family's models are for.
 enum class ModelTask {
   Generate,  ///< entry points forward, prefill and decode over a cache: `lathe generate`
-  Embed,     ///< `forward` from token ids to vectors
-  Other,     ///< entry points of its own: `lathe run`
+  /// Entry points forward, encode, prefill and decode: `lathe generate` reads a text and writes
+  /// another.
+  Rewrite,
+  Embed,  ///< `forward` from token ids to vectors
+  Other,  ///< entry points of its own: `lathe run`
 };
 
 /// A family: what its config.json is called, and the function that reads the config and records the
@@ -39,7 +42,7 @@ enum class ModelTask {
 /// left over is refused afterwards, by name.
 struct Family {
   std::string architecture;  ///< "LlamaForCausalLM"
-  std::string modelType;     ///< "llama"
+  std::string modelType;     ///< "llama"; empty where config.json has none
   ModelTask task = ModelTask::Generate;
   std::function<Graph(ConfigReader& config, const FamilyOptions& options)> build;
 };
@@ -49,7 +52,8 @@ const std::vector<Family>& families();
 /// Adds one; of two for one architecture the later counts. Not while models are built.
 void registerFamily(Family family);
 
-/// The family of a config.json: `architectures`, or where that is missing `model_type`. Throws
+/// The family of a config.json: `architectures`, or where that is missing `model_type`; the
+/// `_class_name` of diffusers before both. Throws
 /// Error(Unsupported) that lists the architectures there are.
 const Family& familyOf(const JsonValue& config);
 

@@ -20,6 +20,8 @@ Tensor gelu(const Tensor& x, LATHE_AT);
 /// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the same paper's approximation; computed
 /// in f32 as `gelu` is.
 Tensor geluTanh(const Tensor& x, LATHE_AT);
+/// x * sigmoid(1.702 x), the same paper's other approximation, which CLIP was trained with.
+Tensor quickGelu(const Tensor& x, LATHE_AT);
 /// max(x, 0).
 Tensor relu(const Tensor& x, LATHE_AT);
 /// Any of the above; x for `none`.

@@ -47,12 +47,14 @@ Tensor unpatchify(const Tensor& x, int64_t rows, int64_t columns, int64_t patch,
 struct TimestepOptions {
   int64_t frequencies = 256;  ///< width of the cosines and sines together: even
   double maxPeriod = 10000;
+  /// The last frequency is 1 / maxPeriod (diffusers) instead of the one behind it.
+  bool endsAtPeriod = false;
   std::string first = "mlp.0", second = "mlp.2";
   std::optional<DType> weightDType = {};
 };
 
-/// The frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln maxPeriod), in
-/// the f32 arithmetic of PyTorch.
+/// The half = frequencies / 2 numbers that a timestep is multiplied with, exp(-i/half ln
+/// maxPeriod), in the f32 arithmetic of PyTorch; half - 1 divides with `endsAtPeriod`.
 std::vector<float> timestepFrequencies(const TimestepOptions& options, LATHE_AT);
 
 /// second(silu(first(concat(cos(t f), sin(t f))))): timesteps [batch], any real numbers, ->

@@ -25,6 +25,7 @@ struct MultiHeadAttentionOptions {
   bool fusedProjection = false;
   bool bias = true;
   std::optional<bool> qkvBias = {};  ///< of q, k and v; `bias` unless given
+  std::optional<bool> keyBias = {};  ///< of k; `qkvBias` unless given. Not with fusedProjection
   /// If positive, Shaw's vectors of clipped distances are added to the keys.
   int64_t relativeDistance = 0;
   LinearOptions linear = {};  ///< bias is taken from the flag above; weightDType is of all weights

@@ -3,6 +3,7 @@
 // All modules.
 #include "lathe/frontend/nn/activations.h"
 #include "lathe/frontend/nn/attention.h"
+#include "lathe/frontend/nn/cross_attention.h"
 #include "lathe/frontend/nn/dit.h"
 #include "lathe/frontend/nn/dit_parts.h"
 #include "lathe/frontend/nn/embedding.h"

@@ -14,14 +14,20 @@ namespace lathe::nn {
 /// arithmetic of PyTorch.
 std::vector<float> sineFrequencies(int64_t size, LATHE_AT);
 
-/// Fixed positions: element 2i of position p is sin(p f_i), element 2i + 1 is cos(p f_i). Vaswani
+enum class SineOrder {
+  Pairs,   ///< sin(p f_0), cos(p f_0), sin(p f_1), ...
+  Halves,  ///< all sines, then all cosines, of angles in f64: Marian's
+};
+
+/// Fixed positions: sines and cosines of the position times each frequency. Vaswani
 /// et al., "Attention Is All You Need", 2017, section 3.5. The table is computed from constants,
 /// has no weight, and is rounded to the dtype that it is added in.
 class SinePositions : public Module {
  public:
   /// `maxPositions` rows; a position at or past it is an error at run time. Throws
   /// Error(InvalidArgument) for an odd size.
-  SinePositions(Graph& graph, std::string path, int64_t size, int64_t maxPositions, LATHE_AT);
+  SinePositions(Graph& graph, std::string path, int64_t size, int64_t maxPositions,
+                SineOrder order = SineOrder::Pairs, LATHE_AT);
   /// f32 [maxPositions, size]; `like` only names the graph.
   Tensor table(const Tensor& like, LATHE_AT) const;
   /// x plus the rows of positions 0, 1, 2, ... of its axis -2.
@@ -31,6 +37,7 @@ class SinePositions : public Module {
 
  private:
   int64_t size_, maxPositions_;
+  SineOrder order_;
 };
 
 /// The same idea for a grid of patches, read row by row: the first half of a position's elements

@@ -31,10 +31,25 @@ class RelativePositionBias : public Module {
   /// [1, heads, queries, keys] in `dtype`; `like` only names the graph.
   Tensor operator()(const Tensor& like, const Dim& queries, const Dim& keys, DType dtype,
                     LATHE_AT) const;
+  /// The same for queries that begin at positions i64 [batch]: [batch, heads, queries, keys].
+  Tensor at(const Tensor& positions, const Dim& queries, const Dim& keys, DType dtype,
+            LATHE_AT) const;
 
  private:
+  /// Of distances i64 [rows, queries, keys]: [rows, heads, queries, keys].
+  Tensor ofDistances(const Tensor& distance, DType dtype) const;
   RelativeBiasOptions options_;
 };
+
+/// The factors of ALiBi's heads: powers of 2^(-8/heads), and for a number of heads that is no power
+/// of two those of the next smaller one and every other of the next larger one.
+std::vector<float> alibiSlopes(int64_t heads, LATHE_AT);
+
+/// A head's slope times the key's position: Press, Smith and Lewis, "Train Short, Test Long:
+/// Attention with Linear Biases Enables Input Length Extrapolation", 2022. The softmax does not see
+/// what the paper's distance from the query has more, which is the same for all keys. f32
+/// [1, heads, 1, keys]; slopes, positions and products are rounded to `rounding`.
+Tensor alibi(Graph& graph, int64_t heads, const Dim& keys, DType rounding = DType::F32, LATHE_AT);
 
 /// One learnt vector per distance, clipped to -maxDistance..maxDistance, that queries are
 /// multiplied with as they are with keys: Shaw, Uszkoreit and Vaswani, "Self-Attention with

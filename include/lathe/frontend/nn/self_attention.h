@@ -25,7 +25,9 @@ struct SelfAttentionOptions {
     /// The fused result [batch, seq, 3 d] is read as [3, batch, seq, headDim, heads], which mixes
     /// tokens and heads.
     FusedOddView,
-    FusedByHead,  ///< one weight; its rows are q, k and v of the first head, then of the second
+    /// One weight; its rows are the queries of the first key/value head, its k and its v, then
+    /// those of the second.
+    FusedByHead,
   };
   /// A norm of queries and of keys in front of their rotation.
   enum class QkNorm {
@@ -41,6 +43,7 @@ struct SelfAttentionOptions {
   QkNorm qkNorm = QkNorm::None;
   NormOptions norm = NormOptions::llama();  ///< of `qkNorm`
   bool qkvBias = false, outputBias = false;
+  std::optional<bool> keyBias = {};      ///< of k, where it differs from q and v
   bool applyOutput = true;               ///< without it the merged heads are the result
   std::optional<RopeOptions> rope = {};  ///< headDim is filled in
   LinearOptions linear = {};             ///< bias is taken from the two flags above
@@ -63,6 +66,14 @@ struct LayerContext {
   KvCache cache = {};      ///< empty: tokens see each other only
   /// With a cache: integers [batch], the position of the first token.
   Tensor positions = {};
+  /// Floats that are added to the scaled scores, broadcast to [batch, heads, queries, keys], where
+  /// positions act that way; empty without. With a cache its capacity is the number of keys.
+  Tensor bias = {};
+};
+
+/// Queries [batch, heads, seq, headDim], keys and values [batch, kvHeads, seq, headDim].
+struct AttentionHeads {
+  Tensor q, k, v;
 };
 
 /// x [batch, seq, dModel] -> [batch, seq, dModel]; token i sees tokens 0..i and, with a cache, what
@@ -78,18 +89,20 @@ class CausalSelfAttention : public Module {
   /// The form for models, which share the angles between layers.
   Tensor operator()(const Tensor& x, const LayerContext& context, LATHE_AT) const;
 
+  /// The two halves of the form above, for models that do something to the heads in between:
+  /// projections and their norms; then rotations, the cache, attention and the output projection.
+  AttentionHeads project(const Tensor& x, LATHE_AT) const;
+  Tensor attend(const AttentionHeads& heads, const LayerContext& context, LATHE_AT) const;
+
   /// Cosines and sines for x's tokens; empty without RoPE.
   RopeAngles angles(const Tensor& tokenPositions, LATHE_AT) const;
   const SelfAttentionOptions& options() const { return options_; }
 
  private:
-  struct Heads {
-    Tensor q, k, v;
-  };
   Linear linear(const std::string& name, int64_t in, int64_t out, bool bias) const;
-  Heads project(const Tensor& x, std::source_location at) const;
-  Heads oddView(const Tensor& mixed) const;
-  Heads byHead(const Tensor& mixed, std::source_location at) const;
+  AttentionHeads separate(const Tensor& x, std::source_location at) const;
+  AttentionHeads oddView(const Tensor& mixed) const;
+  AttentionHeads byHead(const Tensor& mixed, std::source_location at) const;
   RMSNorm norm(const std::string& name, int64_t size) const;
   SelfAttentionOptions options_;
 };
