@@ -55,8 +55,8 @@ class StoredWeights {
     for (WeightOp op : weights) rewrite(op);
     for (auto& [name, update] : updates_)
       if (!updated_.contains(name))
-        throw Error(ErrorCode::InvalidFile, checkpoint_.path() + ": the model does not read " + name +
-                                                ", which a LoRA folder updates");
+        throw Error(ErrorCode::InvalidFile, checkpoint_.path() + ": the model does not read " +
+                                                name + ", which a LoRA folder updates");
   }
 
  private:

@@ -76,9 +76,8 @@ void add(StoredWeights& weights, const SharedFile& file,
   for (const SafetensorsEntry& e : file->tensors()) {
     auto [it, isNew] = fileOf.emplace(e.name, file->path());
     if (!isNew)
-      throw Error(ErrorCode::InvalidFile,
-                  fmt::format("tensor {} is in two shards: {} and {}", inQuotes(e.name), it->second,
-                              file->path()));
+      throw Error(ErrorCode::InvalidFile, fmt::format("tensor {} is in two shards: {} and {}",
+                                                      inQuotes(e.name), it->second, file->path()));
     StoredWeight& stored = weights[e.name];
     stored.tensor = {e.name, e.dtypeName, e.dtype, e.shape, e.bytes};
     stored.read = [file, name = e.name] { return file->array(name); };
@@ -199,12 +198,12 @@ Checkpoint Checkpoint::open(const std::string& path, const std::vector<std::stri
       result.updates_.push_back(std::move(update));
   for (auto& [name, stored] : tables->weights) {
     result.names_.push_back(name);
-    for (WeightPart part :
-         {WeightPart::Q, WeightPart::Scale, WeightPart::Zero, WeightPart::Order})
+    for (WeightPart part : {WeightPart::Q, WeightPart::Scale, WeightPart::Zero, WeightPart::Order})
       if (auto tensor = partOf(stored.tensor, part)) {
         if (tables->weights.contains(tensor->name))
-          throw Error(ErrorCode::InvalidFile, fmt::format("{}: the name {} is taken by a part of {}",
-                                                          path, inQuotes(tensor->name), name));
+          throw Error(ErrorCode::InvalidFile,
+                      fmt::format("{}: the name {} is taken by a part of {}", path,
+                                  inQuotes(tensor->name), name));
         std::string partName = tensor->name;
         tables->parts[partName] = {std::move(*tensor), name, part};
       }
@@ -226,8 +225,7 @@ std::string_view Checkpoint::wholeOf(std::string_view name) const {
 }
 
 std::optional<Array> Checkpoint::find(std::string_view name) const {
-  if (auto it = tables_->weights.find(name); it != tables_->weights.end())
-    return it->second.read();
+  if (auto it = tables_->weights.find(name); it != tables_->weights.end()) return it->second.read();
   auto it = tables_->parts.find(name);
   if (it == tables_->parts.end()) return std::nullopt;
   return tables_->weights.find(it->second.whole)->second.readPart(it->second.part);
@@ -246,9 +244,9 @@ void checkWeights(const std::vector<ExpectedWeight>& expected, const Checkpoint&
           describeTensor(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape),
           describeTensor(entry->dtype ? nameOf(*entry->dtype) : entry->dtypeName, entry->shape)));
     if (!entry && required)
-      missing.push_back(
-          fmt::format("{} {}", weight.name,
-                      describeTensor(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape)));
+      missing.push_back(fmt::format(
+          "{} {}", weight.name,
+          describeTensor(weight.dtype ? nameOf(*weight.dtype) : "float", weight.shape)));
   };
   for (const ExpectedWeight& weight : expected) check(weight, true);
   for (const ExpectedWeight& weight : optional) check(weight, false);

@@ -32,8 +32,9 @@ struct LoraConfig {
     if (auto begin = reader.find("init_lora_weights"); begin && !begin->isBool()) {
       const std::string& way = begin->asString();
       if (way != "gaussian" && way != "eva" && way != "orthogonal")
-        throw begin->error("expected true, false, gaussian, eva or orthogonal, got " + begin->show(),
-                           ErrorCode::Unsupported);
+        throw begin->error(
+            "expected true, false, gaussian, eva or orthogonal, got " + begin->show(),
+            ErrorCode::Unsupported);
     }
     if (!reader.flag("use_qalora", false)) reader.ignore({"qalora_group_size"});
     // The tensors say which modules they are of.
@@ -131,7 +132,8 @@ class Adapter {
   void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules) {
     constexpr std::string_view base = "base_model.model.";
     if (!e.name.starts_with(base))
-      throw error(fmt::format("tensor {}: expected a name that begins with {}", inQuotes(e.name), base));
+      throw error(
+          fmt::format("tensor {}: expected a name that begins with {}", inQuotes(e.name), base));
     const std::string own = e.name.substr(base.size());
     const std::string name = prefix_ + own;
     struct Kind {
@@ -159,7 +161,8 @@ class Adapter {
       }
     auto whole = weights_.find(own);
     if (whole == weights_.end() || whole->second.tensor.shape != e.shape)
-      throw error(fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
+      throw error(
+          fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
     whole->second = stored(e, own);
   }
 
@@ -176,9 +179,10 @@ class Adapter {
     if (!areMatrices || a.shape[0] != b.shape[1] || a.shape[1] != shape[isTransposed ? 0 : 1] ||
         b.shape[0] != shape[isTransposed ? 1 : 0] || !a.dtype || !b.dtype || !isFloat(*a.dtype) ||
         !isFloat(*b.dtype))
-      throw error(fmt::format("module {}: lora_A {}[{}] and lora_B {}[{}] do not fit the weight [{}]",
-                              inQuotes(module), a.dtypeName, fmt::join(a.shape, ", "), b.dtypeName,
-                              fmt::join(b.shape, ", "), fmt::join(shape, ", ")));
+      throw error(
+          fmt::format("module {}: lora_A {}[{}] and lora_B {}[{}] do not fit the weight [{}]",
+                      inQuotes(module), a.dtypeName, fmt::join(a.shape, ", "), b.dtypeName,
+                      fmt::join(b.shape, ", "), fmt::join(shape, ", ")));
     const int64_t rank = a.shape[0];
     if (rank != config_.rankOf(module))
       throw error(fmt::format("module {}: a rank of {}, adapter_config.json says {}",

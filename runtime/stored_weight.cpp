@@ -61,10 +61,9 @@ Array dequantized(const StoredWeight& weight) {
   return result;
 }
 
-Array packIntegers(DType dtype, int64_t rows, int64_t columns, int center,
-                   const std::vector<int64_t>& order,
-                   const std::function<void(int64_t row, int64_t rows, int64_t column,
-                                            uint8_t* to)>& readColumn) {
+Array packIntegers(
+    DType dtype, int64_t rows, int64_t columns, int center, const std::vector<int64_t>& order,
+    const std::function<void(int64_t row, int64_t rows, int64_t column, uint8_t* to)>& readColumn) {
   Array result(dtype, {rows, columns});
   auto* to = static_cast<uint8_t*>(result.data());
   const bool isSmall = isPacked(dtype);
@@ -103,8 +102,8 @@ std::vector<float> floatsOf(const Array& array) {
   } else if (array.dtype() == DType::F16) {
     std::ranges::transform(array.as<uint16_t>(), values.begin(), f16ToFloat);
   } else {
-    throw Error(ErrorCode::InvalidArgument, "expected f32, bf16 or f16, got " +
-                                                describe(array.dtype(), array.shape()));
+    throw Error(ErrorCode::InvalidArgument,
+                "expected f32, bf16 or f16, got " + describe(array.dtype(), array.shape()));
   }
   return values;
 }

@@ -36,10 +36,9 @@ Array dequantized(const StoredWeight& weight);
 /// q [rows, columns] of `dtype` from unsigned numbers `at(row, column)`, less `center`. Column j of
 /// the result is column `order[j]`; as they come where that is empty. `at` is called by several
 /// threads.
-Array packIntegers(DType dtype, int64_t rows, int64_t columns, int center,
-                   const std::vector<int64_t>& order,
-                   const std::function<void(int64_t row, int64_t rows, int64_t column,
-                                            uint8_t* to)>& readColumn);
+Array packIntegers(
+    DType dtype, int64_t rows, int64_t columns, int center, const std::vector<int64_t>& order,
+    const std::function<void(int64_t row, int64_t rows, int64_t column, uint8_t* to)>& readColumn);
 
 /// Values as f32; exact for f16, bf16 and f32. Throws Error(InvalidArgument) for others.
 std::vector<float> floatsOf(const Array& array);

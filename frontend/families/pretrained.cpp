@@ -14,7 +14,8 @@ DType commonDType(const Checkpoint& checkpoint, DType otherwise) {
   std::optional<DType> common;
   for (const std::string& name : checkpoint.names()) {
     const CheckpointTensor& tensor = *checkpoint.entry(name);
-    if (tensor.blocks || (tensor.dtype && common && isFloat(*tensor.dtype) && tensor.dtype != common))
+    if (tensor.blocks ||
+        (tensor.dtype && common && isFloat(*tensor.dtype) && tensor.dtype != common))
       return DType::F32;
     if (tensor.dtype && isFloat(*tensor.dtype)) common = tensor.dtype;
   }

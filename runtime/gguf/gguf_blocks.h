@@ -13,8 +13,8 @@ namespace lathe {
 /// Blocks as integers: element i is `q[i] * scale[i / group]`, minus `low[i / group]` where the
 /// kind has one. Products and differences are rounded to f32 one after the other, as ggml does.
 struct GgufBlocks {
-  int64_t group = 32;      ///< neighbours that share a scale
-  DType dtype = DType::I8; ///< the narrowest that holds q: I4, I8; U4 and I8 where there is `low`
+  int64_t group = 32;       ///< neighbours that share a scale
+  DType dtype = DType::I8;  ///< the narrowest that holds q: I4, I8; U4 and I8 where there is `low`
   bool hasLow = false;
   /// Reads one block. `low` is null where the kind has none.
   void (*decode)(const uint8_t* block, int8_t* q, float* scale, float* low) = nullptr;

@@ -22,8 +22,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of the architecture's own keys, those that change nothing.
-constexpr auto kHarmless = std::to_array<std::string_view>(
-    {"vocab_size", "rope.scaling.finetuned", "attention.causal"});
+constexpr auto kHarmless =
+    std::to_array<std::string_view>({"vocab_size", "rope.scaling.finetuned", "attention.causal"});
 
 class Metadata {
  public:
@@ -72,8 +72,8 @@ std::vector<double> factorsIn(const std::vector<GgufFile>& parts, std::string_vi
     if (const GgufTensor* tensor = file.tensor(name)) {
       if (tensor->type->plain != DType::F32 || tensor->shape.size() != 1 ||
           tensor->shape[0] > kMaxHeads)
-        throw Error(ErrorCode::InvalidFile, fmt::format("{}: tensor {}: expected a vector of F32",
-                                                        file.path(), name));
+        throw Error(ErrorCode::InvalidFile,
+                    fmt::format("{}: tensor {}: expected a vector of F32", file.path(), name));
       std::vector<double> factors;
       for (int64_t i = 0; i < tensor->shape[0]; ++i) {
         float value;
@@ -142,9 +142,11 @@ void addSizes(Json& config, Metadata& data, const std::vector<GgufFile>& parts) 
   config["max_position_embeddings"] = data.size("context_length", kMaxPositions);
   config["rms_norm_eps"] = data.number("attention.layer_norm_rms_epsilon");
   const int64_t hidden = config["hidden_size"];
-  const int64_t key = data.size("attention.key_length", kMaxHeads, std::max<int64_t>(hidden / heads, 1));
+  const int64_t key =
+      data.size("attention.key_length", kMaxHeads, std::max<int64_t>(hidden / heads, 1));
   if (data.size("attention.value_length", kMaxHeads, key) != key)
-    throw data.at("attention.value_length").unsupported(fmt::format("expected {}, as keys have", key));
+    throw data.at("attention.value_length")
+        .unsupported(fmt::format("expected {}, as keys have", key));
   config["head_dim"] = key;
   const int64_t rotated = data.size("rope.dimension_count", kMaxHeads, key);
   if (rotated != key) config["partial_rotary_factor"] = double(rotated) / double(key);
@@ -163,8 +165,11 @@ void addTokens(Json& config, const GgufFile& file) {
     config["bos_token_id"] = nullptr;
   std::vector<int64_t> ends;
   for (const char* key : {"eos_token_id", "eot_token_id", "eom_token_id"})
-    if (auto end = id(key); end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);
-  config["eos_token_id"] = ends.empty() ? Json(nullptr) : ends.size() == 1 ? Json(ends[0]) : Json(ends);
+    if (auto end = id(key); end && std::ranges::find(ends, *end) == ends.end())
+      ends.push_back(*end);
+  config["eos_token_id"] = ends.empty()       ? Json(nullptr)
+                           : ends.size() == 1 ? Json(ends[0])
+                                              : Json(ends);
   if (auto pad = id("padding_token_id")) config["pad_token_id"] = *pad;
 }
 
@@ -239,7 +244,8 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
     config["rope_local_base_freq"] = data.number("rope.freq_base_swa", 10000);
     if (data.find("attention.sliding_window_pattern"))
       config["sliding_window_pattern"] = data.size("attention.sliding_window_pattern", kMaxLayers);
-  } else if (name == "phi3" || config["model_type"] == "mistral" || config["model_type"] == "mixtral") {
+  } else if (name == "phi3" || config["model_type"] == "mistral" ||
+             config["model_type"] == "mixtral") {
     if (data.find("attention.sliding_window"))
       config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions);
     else

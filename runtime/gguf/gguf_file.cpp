@@ -230,9 +230,10 @@ class GgufParser {
 
   std::span<const std::byte> take(uint64_t count, std::string_view what) {
     if (count > bytes_.size() - at_)
-      fail(fmt::format("{} of {} bytes at byte {} is past the end of a file of {}; was the download "
-                       "cut short?",
-                       what, count, at_, bytes_.size()));
+      fail(
+          fmt::format("{} of {} bytes at byte {} is past the end of a file of {}; was the download "
+                      "cut short?",
+                      what, count, at_, bytes_.size()));
     const auto part = bytes_.subspan(at_, size_t(count));
     at_ += size_t(count);
     return part;
@@ -243,8 +244,7 @@ class GgufParser {
   }
   std::string_view text(uint64_t most, std::string_view what) {
     const auto length = number<uint64_t>();
-    if (length > most)
-      fail(fmt::format("{} of {} bytes, expected at most {}", what, length, most));
+    if (length > most) fail(fmt::format("{} of {} bytes, expected at most {}", what, length, most));
     const auto part = take(length, what);
     const std::string_view read(reinterpret_cast<const char*>(part.data()), part.size());
     if (size_t bad = findInvalidUtf8(read); bad != read.npos)
@@ -287,11 +287,13 @@ class GgufParser {
       if (value.elementType_ == GgufType::Array)
         fail("arrays of arrays are not supported", ErrorCode::Unsupported);
       const auto count = number<uint64_t>();
-      const uint64_t least = value.elementType_ == GgufType::String ? 8 : sizeOfType(value.elementType_);
+      const uint64_t least =
+          value.elementType_ == GgufType::String ? 8 : sizeOfType(value.elementType_);
       if (count > (bytes_.size() - at_) / least)
-        fail(fmt::format("an array of {} values is past the end of a file of {} bytes; was the "
-                         "download cut short?",
-                         count, bytes_.size()));
+        fail(
+            fmt::format("an array of {} values is past the end of a file of {} bytes; was the "
+                        "download cut short?",
+                        count, bytes_.size()));
       value.count_ = size_t(count);
       begin = at_;
       if (value.elementType_ == GgufType::String || value.elementType_ == GgufType::Bool)
@@ -367,13 +369,15 @@ class GgufParser {
     for (GgufTensor& tensor : tensors) {
       where_ = "tensor " + inQuotes(tensor.name);
       if (tensor.offset != aligned(end))
-        fail(fmt::format("it starts at byte {} of the data, expected {}: there is {}", tensor.offset,
-                         aligned(end), tensor.offset < end ? "an overlap" : "a hole"));
+        fail(fmt::format("it starts at byte {} of the data, expected {}: there is {}",
+                         tensor.offset, aligned(end),
+                         tensor.offset < end ? "an overlap" : "a hole"));
       if (start > bytes_.size() || tensor.offset > bytes_.size() - start ||
           tensor.bytes > bytes_.size() - start - tensor.offset)
-        fail(fmt::format("{} bytes at byte {} are past the end of a file of {} bytes; was the "
-                         "download cut short?",
-                         tensor.bytes, start + tensor.offset, bytes_.size()));
+        fail(
+            fmt::format("{} bytes at byte {} are past the end of a file of {} bytes; was the "
+                        "download cut short?",
+                        tensor.bytes, start + tensor.offset, bytes_.size()));
       end = tensor.offset + tensor.bytes;
       tensor.offset += start;
     }

@@ -18,9 +18,8 @@ struct Renamed {
   std::string_view theirs, ours;
 };
 
-constexpr auto kOutside = std::to_array<Renamed>({{"token_embd", "model.embed_tokens"},
-                                                  {"output_norm", "model.norm"},
-                                                  {"output", "lm_head"}});
+constexpr auto kOutside = std::to_array<Renamed>(
+    {{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}});
 constexpr auto kInLayers = std::to_array<Renamed>({
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},
@@ -36,10 +35,10 @@ constexpr auto kInLayers = std::to_array<Renamed>({
     {"ffn_down", "mlp.down_proj"},
 });
 // Experts of Mixtral, and of the others.
-constexpr auto kExperts = std::to_array<std::array<std::string_view, 3>>(
-    {{"ffn_gate_exps", "w1", "gate_proj"},
-     {"ffn_up_exps", "w3", "up_proj"},
-     {"ffn_down_exps", "w2", "down_proj"}});
+constexpr auto kExperts =
+    std::to_array<std::array<std::string_view, 3>>({{"ffn_gate_exps", "w1", "gate_proj"},
+                                                    {"ffn_up_exps", "w3", "up_proj"},
+                                                    {"ffn_down_exps", "w2", "down_proj"}});
 // Factors of the rotations, which config.json holds.
 constexpr auto kOfConfig = std::to_array<std::string_view>(
     {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"});
@@ -71,10 +70,10 @@ std::string_view renamed(std::span<const Renamed> table, std::string_view name) 
 }
 
 Error misshapen(const GgufTensor& tensor, const GgufFile& file, const std::string& expected) {
-  return Error(ErrorCode::InvalidFile,
-               fmt::format("{}: tensor {}: expected {}, got {}[{}]", file.path(),
-                           inQuotes(tensor.name), expected, tensor.type->name,
-                           fmt::join(tensor.shape, ", ")));
+  return Error(
+      ErrorCode::InvalidFile,
+      fmt::format("{}: tensor {}: expected {}, got {}[{}]", file.path(), inQuotes(tensor.name),
+                  expected, tensor.type->name, fmt::join(tensor.shape, ", ")));
 }
 
 // [experts, rows, columns] as a matrix for each expert.
@@ -85,11 +84,11 @@ std::vector<GgufWeight> expertsIn(const GgufTensor& tensor, const GgufFile& file
     throw misshapen(tensor, file, "[experts, rows, columns]");
   std::vector<GgufWeight> weights;
   for (int64_t e = 0; e < tensor.shape[0]; ++e)
-    weights.push_back({.name = fmt::format("{}{}.experts.{}.{}.weight", path,
-                                           isMixtral ? "block_sparse_moe" : "mlp", e,
-                                           names[isMixtral ? 1 : 2]),
-                       .first = e * tensor.shape[1],
-                       .shape = {tensor.shape[1], tensor.shape[2]}});
+    weights.push_back(
+        {.name = fmt::format("{}{}.experts.{}.{}.weight", path,
+                             isMixtral ? "block_sparse_moe" : "mlp", e, names[isMixtral ? 1 : 2]),
+         .first = e * tensor.shape[1],
+         .shape = {tensor.shape[1], tensor.shape[2]}});
   return weights;
 }
 
@@ -107,8 +106,7 @@ const GgufArchitecture& architectureOf(const GgufFile& file) {
 }
 
 bool isMixture(const GgufFile& file) {
-  const GgufValue* experts =
-      file.find(std::string(architectureOf(file).name) + ".expert_count");
+  const GgufValue* experts = file.find(std::string(architectureOf(file).name) + ".expert_count");
   return experts && experts->asInt(0, kMaxExperts) > 0;
 }
 
@@ -126,10 +124,10 @@ std::vector<GgufWeight> weightsIn(const GgufTensor& tensor, const std::vector<Gg
   if (std::ranges::find(kOfConfig, tensor.name) != kOfConfig.end()) return {};
   const size_t dot = tensor.name.rfind('.');
   const std::string ending = dot == tensor.name.npos ? "" : tensor.name.substr(dot);
-  std::string_view stem = std::string_view(tensor.name).substr(0, std::min(dot, tensor.name.size()));
+  std::string_view stem =
+      std::string_view(tensor.name).substr(0, std::min(dot, tensor.name.size()));
   if (std::string_view ours = renamed(kOutside, stem); !ours.empty())
-    return {{.name = std::string(ours) + ending,
-             .lessOne = a.addsOne && stem == "output_norm"}};
+    return {{.name = std::string(ours) + ending, .lessOne = a.addsOne && stem == "output_norm"}};
   std::string path;
   if (stem.starts_with("blk.")) {
     const size_t end = stem.find('.', 4);
@@ -142,8 +140,7 @@ std::vector<GgufWeight> weightsIn(const GgufTensor& tensor, const std::vector<Gg
   if (path.empty()) return {{.name = tensor.name}};
   const bool isMixtral = a.name == "llama";
   for (const auto& names : kExperts)
-    if (stem == names[0] && isMixture(file))
-      return expertsIn(tensor, file, path, isMixtral, names);
+    if (stem == names[0] && isMixture(file)) return expertsIn(tensor, file, path, isMixtral, names);
   std::string_view ours = renamed(kInLayers, stem);
   if (stem == "ffn_norm") ours = a.ffnNorm;
   if (stem == "ffn_up") ours = a.up;
@@ -155,10 +152,12 @@ std::vector<GgufWeight> weightsIn(const GgufTensor& tensor, const std::vector<Gg
     const std::string heads = std::string(a.name) + ".attention.head_count";
     const GgufValue* own = stem == "attn_k" ? file.find(heads + "_kv") : nullptr;
     weight.rotatedHeads = uniformCount(own ? *own : file.at(heads), kMaxHeads);
-    const bool fits = tensor.shape.size() <= 2 && tensor.shape[0] % (2 * weight.rotatedHeads) == 0 &&
+    const bool fits = tensor.shape.size() <= 2 &&
+                      tensor.shape[0] % (2 * weight.rotatedHeads) == 0 &&
                       (tensor.shape.size() == 2 || tensor.type->elements == 1);
     if (!fits)
-      throw misshapen(tensor, file, fmt::format("rows of {} heads of even size", weight.rotatedHeads));
+      throw misshapen(tensor, file,
+                      fmt::format("rows of {} heads of even size", weight.rotatedHeads));
   }
   return {std::move(weight)};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF's vocabulary as a tokenizer.json: byte-level BPE, whose kind of pre-tokenizer has a name, and
-// SentencePiece's BPE, whose merges follow from the scores of its pieces.
+// GGUF's vocabulary as a tokenizer.json: byte-level BPE, whose kind of pre-tokenizer has a name,
+// and SentencePiece's BPE, whose merges follow from the scores of its pieces.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -74,12 +74,13 @@ class Vocabulary {
     const GgufValue& list = file.at("tokenizer.ggml.tokens");
     tokens_ = list.asStrings();
     if (tokens_.empty() || int64_t(tokens_.size()) > kMaxVocabulary)
-      throw list.error(fmt::format("expected 1 to {} tokens, got {}", kMaxVocabulary, tokens_.size()));
+      throw list.error(
+          fmt::format("expected 1 to {} tokens, got {}", kMaxVocabulary, tokens_.size()));
     ids_.reserve(tokens_.size());
     for (size_t i = 0; i < tokens_.size(); ++i)
       if (auto [it, isNew] = ids_.emplace(tokens_[i], i); !isNew)
-        throw list.error(fmt::format("tokens {} and {} are both {}", it->second, i,
-                                     inQuotes(tokens_[i])));
+        throw list.error(
+            fmt::format("tokens {} and {} are both {}", it->second, i, inQuotes(tokens_[i])));
     if (const GgufValue* kinds = find("token_type")) {
       kinds_ = kinds->asInts(0, 255);
       expectAll(*kinds, kinds_.size());
@@ -106,7 +107,8 @@ class Vocabulary {
   }
   void expectAll(const GgufValue& value, size_t count) const {
     if (count != tokens_.size())
-      throw value.error(fmt::format("expected one for each of {} tokens, got {}", tokens_.size(), count));
+      throw value.error(
+          fmt::format("expected one for each of {} tokens, got {}", tokens_.size(), count));
   }
 
   Json vocabularyJson() const {
@@ -136,22 +138,29 @@ class Vocabulary {
   }
   /// What stands around a text.
   Json postProcessorJson(bool addsBegin, bool addsEnd) const {
-    Json template_ = Json::array(), special = Json::object();
-    auto add = [&](const char* key) {
-      const std::optional<size_t> id = token(key);
-      if (!id)
-        throw Error(ErrorCode::InvalidFile,
-                    fmt::format("{}: {}{}: the key is missing", file_.path(), kKeys, key));
-      const std::string text(tokens_[*id]);
-      template_.push_back({{"SpecialToken", {{"id", text}, {"type_id", 0}}}});
-      special[text] = {{"id", text}, {"ids", {*id}}, {"tokens", {text}}};
+    Json special = Json::object();
+    auto around = [&](const char* sequence, int type) {
+      Json steps = Json::array();
+      auto add = [&](const char* key) {
+        const std::optional<size_t> id = token(key);
+        if (!id)
+          throw Error(ErrorCode::InvalidFile,
+                      fmt::format("{}: {}{}: the key is missing", file_.path(), kKeys, key));
+        const std::string text(tokens_[*id]);
+        steps.push_back({{"SpecialToken", {{"id", text}, {"type_id", type}}}});
+        special[text] = {{"id", text}, {"ids", {*id}}, {"tokens", {text}}};
+      };
+      if (addsBegin) add("bos_token_id");
+      steps.push_back({{"Sequence", {{"id", sequence}, {"type_id", type}}}});
+      if (addsEnd) add("eos_token_id");
+      return steps;
     };
-    if (addsBegin) add("bos_token_id");
-    template_.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
-    if (addsEnd) add("eos_token_id");
+    const Json single = around("A", 0), second = around("B", 1);
+    Json pair = single;
+    for (const Json& step : second) pair.push_back(step);
     return {{"type", "TemplateProcessing"},
-            {"single", template_},
-            {"pair", template_},
+            {"single", single},
+            {"pair", pair},
             {"special_tokens", special}};
   }
 
@@ -179,7 +188,8 @@ Json byteLevel(const Vocabulary& vocabulary, const GgufFile& file) {
                    {"trim_offsets", true},
                    {"use_regex", kind.pattern.empty()}});
   Json merges = Json::array();
-  for (std::string_view merge : file.at("tokenizer.ggml.merges").asStrings()) merges.push_back(merge);
+  for (std::string_view merge : file.at("tokenizer.ggml.merges").asStrings())
+    merges.push_back(merge);
   Json root;
   root["added_tokens"] = vocabulary.addedJson();
   root["normalizer"] = kind.composes ? Json{{"type", "NFC"}} : Json(nullptr);
@@ -220,9 +230,8 @@ Json mergesOf(const Vocabulary& vocabulary, const GgufFile& file) {
         merges.push_back({scores[id], vocabulary.idOf(left), vocabulary.idOf(right), cut, id});
     }
   }
-  std::ranges::sort(merges, {}, [](const Merge& m) {
-    return std::tuple(-m.score, m.whole, m.left, m.right);
-  });
+  std::ranges::sort(merges, {},
+                    [](const Merge& m) { return std::tuple(-m.score, m.whole, m.left, m.right); });
   Json pairs = Json::array();
   for (const Merge& m : merges) {
     const std::string_view piece = vocabulary.tokens()[m.whole];
@@ -232,7 +241,8 @@ Json mergesOf(const Vocabulary& vocabulary, const GgufFile& file) {
 }
 
 Json sentencePiece(const Vocabulary& vocabulary, const GgufFile& file) {
-  if (const GgufValue* spaces = vocabulary.find("remove_extra_whitespaces"); spaces && spaces->asBool())
+  if (const GgufValue* spaces = vocabulary.find("remove_extra_whitespaces");
+      spaces && spaces->asBool())
     throw spaces->unsupported("expected false, got true");
   if (const GgufValue* map = vocabulary.find("precompiled_charsmap"); map && map->size())
     throw map->unsupported("expected no normalization, got " + map->show());
@@ -281,9 +291,9 @@ std::string ggufTokenizer(const GgufFile& file) {
 std::string ggufTokenizerConfig(const GgufFile& file) {
   const Vocabulary vocabulary(file);
   Json root = Json::object();
-  for (auto [key, field] : {std::pair("bos_token_id", "bos_token"), std::pair("eos_token_id", "eos_token"),
-                            std::pair("unknown_token_id", "unk_token"),
-                            std::pair("padding_token_id", "pad_token")})
+  for (auto [key, field] :
+       {std::pair("bos_token_id", "bos_token"), std::pair("eos_token_id", "eos_token"),
+        std::pair("unknown_token_id", "unk_token"), std::pair("padding_token_id", "pad_token")})
     if (auto id = vocabulary.token(key)) root[field] = vocabulary.tokens()[*id];
   return root.dump();
 }

@@ -74,14 +74,16 @@ class Rows {
     const GgufBlocks& kind = *type_.blocks;
     const bool isScale = part == WeightPart::Scale;
     const int64_t perBlock = type_.elements / kind.group;
-    Array result(isScale ? DType::F32 : kind.dtype, {count_, isScale ? columns_ / kind.group : columns_});
+    Array result(isScale ? DType::F32 : kind.dtype,
+                 {count_, isScale ? columns_ / kind.group : columns_});
     auto* to = static_cast<uint8_t*>(result.data());
     ThreadPool::global().parallelFor(0, count_, 16, [&](int64_t begin, int64_t end, int) {
       int8_t q[kMostBlockElements];
       float scale[kMostBlockElements / 16], low[kMostBlockElements / 16];
       for (int64_t block = begin * (columns_ / type_.elements);
            block < end * (columns_ / type_.elements); ++block) {
-        const int64_t i = block / (columns_ / type_.elements), b = block % (columns_ / type_.elements);
+        const int64_t i = block / (columns_ / type_.elements),
+                      b = block % (columns_ / type_.elements);
         kind.decode(row(i) + size_t(b) * type_.bytes, q, scale, low);
         if (isScale) {
           std::memcpy(to + size_t(block * perBlock) * sizeof(float), scale,

@@ -49,20 +49,21 @@ void join(StoredWeights& weights, const std::string& path, int64_t asked, bool h
       Array zero(DType::U8, {outputs, groups});
       for (int64_t n = 0; n < outputs; ++n)
         for (int64_t g = 0; g < groups; ++g)
-          zero.as<uint8_t>()[size_t(n * groups + g)] =
-              uint8_t(uint32_t(raw.as<int32_t>()[size_t(g * wide + n / kPerWord)]) >> shiftOf(n) & 15);
+          zero.as<uint8_t>()[size_t(n * groups + g)] = uint8_t(
+              uint32_t(raw.as<int32_t>()[size_t(g * wide + n / kPerWord)]) >> shiftOf(n) & 15);
       return zero;
     }
     const Array raw = words.read();
     const int32_t* from = raw.as<int32_t>().data();
     // Without zero points the middle of the range stands for 0.
-    return packIntegers(blocks.dtype, outputs, inputs, hasZero ? 0 : 8, {},
-                        [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
-                          for (int64_t i = 0; i < rows; ++i) {
-                            const int64_t n = row + i;
-                            to[i] = uint8_t(uint32_t(from[column * wide + n / kPerWord]) >> shiftOf(n) & 15);
-                          }
-                        });
+    return packIntegers(
+        blocks.dtype, outputs, inputs, hasZero ? 0 : 8, {},
+        [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
+          for (int64_t i = 0; i < rows; ++i) {
+            const int64_t n = row + i;
+            to[i] = uint8_t(uint32_t(from[column * wide + n / kPerWord]) >> shiftOf(n) & 15);
+          }
+        });
   };
   module.put(std::move(matrix));
 }

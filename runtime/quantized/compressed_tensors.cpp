@@ -24,9 +24,9 @@ void readWeights(ConfigReader weights, Scheme& scheme) {
   scheme.isFloat = weights.at("type").asString() == "float";
   const bool isKnown = scheme.bits == 8 || (scheme.bits == 4 && !scheme.isFloat);
   if (!isKnown)
-    throw weights.at("num_bits").error(
-        fmt::format("expected int of 4 or 8 bits or float of 8, got {}", scheme.bits),
-        ErrorCode::Unsupported);
+    throw weights.at("num_bits")
+        .error(fmt::format("expected int of 4 or 8 bits or float of 8, got {}", scheme.bits),
+               ErrorCode::Unsupported);
   if (auto strategy = weights.find("strategy"))
     expectOneOf(*strategy, {"tensor", "channel", "group", "block"});
   if (auto group = weights.find("group_size"); group && group->asInt(-1, kMaxHidden) != -1)
@@ -37,7 +37,8 @@ void readWeights(ConfigReader weights, Scheme& scheme) {
     scheme.tile = {tile->at(0).asInt(1, kMaxIntermediate), tile->at(1).asInt(1, kMaxIntermediate)};
   }
   // How the scales were found; whether there are zero points and an order the tensors say.
-  weights.ignore({"symmetric", "observer", "observer_kwargs", "actorder", "scale_dtype", "zp_dtype"});
+  weights.ignore(
+      {"symmetric", "observer", "observer_kwargs", "actorder", "scale_dtype", "zp_dtype"});
   weights.finish("compressed-tensors");
 }
 
@@ -63,7 +64,8 @@ std::vector<Scheme> readSchemes(ConfigReader& config) {
   }
   if (auto sparsity = config.find("sparsity_config"); sparsity && sparsity->size())
     expectOneOf(sparsity->at("format"), {"dense"});
-  config.ignore({"quant_method", "ignore", "global_compression_ratio", "version", "sparsity_config"});
+  config.ignore(
+      {"quant_method", "ignore", "global_compression_ratio", "version", "sparsity_config"});
   return schemes;
 }
 
@@ -96,10 +98,13 @@ void joinPacked(StoredWeights& weights, const std::string& path, const std::vect
   const Array shape = module.take("weight_shape", {DType::I64, DType::I32}, {2}).read();
   const Matrix m{int64_t(shape.at(0)), int64_t(shape.at(1))};
   int64_t bits = 0;
-  auto wordsOf = [](int64_t numbers, int64_t width) { return (numbers + 32 / width - 1) / (32 / width); };
+  auto wordsOf = [](int64_t numbers, int64_t width) {
+    return (numbers + 32 / width - 1) / (32 / width);
+  };
   if (m.rows > 0 && m.columns > 0 && m.columns % 2 == 0)
     for (const Scheme& s : schemes)
-      if (!s.isFloat && words.tensor.shape == Shape{m.rows, wordsOf(m.columns, s.bits)}) bits = s.bits;
+      if (!s.isFloat && words.tensor.shape == Shape{m.rows, wordsOf(m.columns, s.bits)})
+        bits = s.bits;
   if (!bits)
     throw module.error("weight_packed",
                        fmt::format("[{}] words do not hold {} x {} numbers of the bits of a group",
@@ -117,7 +122,8 @@ void joinPacked(StoredWeights& weights, const std::string& path, const std::vect
     order = orderOfGroups(module, "weight_g_idx", groups, block);
   }
 
-  WeightBlocks blocks{.block = block, .scale = scaleDType(scales, perRow), .ordered = !order.empty()};
+  WeightBlocks blocks{
+      .block = block, .scale = scaleDType(scales, perRow), .ordered = !order.empty()};
   const bool isSmall = bits == 4;
   blocks.dtype = hasZero ? (isSmall ? DType::U4 : DType::U8) : (isSmall ? DType::I4 : DType::I8);
   if (hasZero) blocks.zero = DType::U8;
@@ -145,14 +151,13 @@ void joinPacked(StoredWeights& weights, const std::string& path, const std::vect
     const Array raw = words.read();
     const int32_t* from = raw.as<int32_t>().data();
     const int64_t wide = wordsOf(m.columns, bits);
-    return packIntegers(blocks.dtype, m.rows, m.columns, hasZero ? 0 : 1 << (bits - 1), order,
-                        [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
-                          const int64_t at = row * wide + column / perWord;
-                          for (int64_t i = 0; i < rows; ++i)
-                            to[i] = uint8_t(uint32_t(from[at + i * wide]) >>
-                                                (bits * (column % perWord)) &
-                                            mask);
-                        });
+    return packIntegers(
+        blocks.dtype, m.rows, m.columns, hasZero ? 0 : 1 << (bits - 1), order,
+        [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
+          const int64_t at = row * wide + column / perWord;
+          for (int64_t i = 0; i < rows; ++i)
+            to[i] = uint8_t(uint32_t(from[at + i * wide]) >> (bits * (column % perWord)) & mask);
+        });
   };
   module.put(std::move(matrix));
 }

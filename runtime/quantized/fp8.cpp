@@ -16,8 +16,8 @@ namespace {
 // Four bits of exponent with a bias of 7, three of mantissa; no infinities, one NaN of each sign.
 float valueOf(int byte) {
   const int exponent = byte >> 3 & 15, mantissa = byte & 7;
-  float value = exponent ? std::ldexp(float(8 + mantissa), exponent - 10)
-                         : std::ldexp(float(mantissa), -9);
+  float value =
+      exponent ? std::ldexp(float(8 + mantissa), exponent - 10) : std::ldexp(float(mantissa), -9);
   if ((byte & 127) == 127) value = NAN;
   return byte & 128 ? -value : value;
 }
@@ -46,10 +46,10 @@ void joinFp8Layer(Module& module, std::string_view scaleName, const Shape& tile)
   else if (shape == Shape{rows} || shape == Shape{rows, 1})
     block = {1, columns};
   else if (tile.empty() || shape != Shape{count(rows, tile[0]), count(columns, tile[1])})
-    throw module.error(scaleName,
-                       fmt::format("expected one scale, one for each of {} rows{}, got [{}]", rows,
-                                   tile.empty() ? "" : ", or one for each tile",
-                                   fmt::join(shape, ", ")));
+    throw module.error(
+        scaleName,
+        fmt::format("expected one scale, one for each of {} rows{}, got [{}]", rows,
+                    tile.empty() ? "" : ", or one for each tile", fmt::join(shape, ", ")));
   const StoredWeight raw = module.takeBytes("weight");
   StoredWeight matrix;
   matrix.tensor = raw.tensor;
@@ -65,8 +65,8 @@ void joinFp8Layer(Module& module, std::string_view scaleName, const Shape& tile)
     ThreadPool::global().parallelFor(0, rows, 16, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
         for (int64_t j = 0; j < columns; ++j)
-          to[i * columns + j] = table[from[i * columns + j]] *
-                                scale[size_t(i / block[0] * perRow + j / block[1])];
+          to[i * columns + j] =
+              table[from[i * columns + j]] * scale[size_t(i / block[0] * perRow + j / block[1])];
     });
     return result;
   };

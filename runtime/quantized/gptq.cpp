@@ -72,19 +72,20 @@ void join(StoredWeights& weights, const std::string& path, const Gptq& gptq,
   Module module(weights, path, config);
   const int64_t perWord = 32 / gptq.bits;
   const StoredWeight words = module.take("qweight", {DType::I32});
-  if (words.tensor.shape.size() != 2)
-    throw module.error("qweight", "expected a matrix of words");
+  if (words.tensor.shape.size() != 2) throw module.error("qweight", "expected a matrix of words");
   const int64_t inputs = words.tensor.shape[0] * perWord, outputs = words.tensor.shape[1];
   const int64_t group = gptq.group ? std::min(gptq.group, inputs) : inputs;
   const int64_t groups = (inputs + group - 1) / group;
   if (outputs % perWord || inputs == 0 || outputs == 0)
-    throw module.error("qweight", fmt::format("{} outputs are no multiple of {}", outputs, perWord));
+    throw module.error("qweight",
+                       fmt::format("{} outputs are no multiple of {}", outputs, perWord));
   const StoredWeight scales =
       module.take("scales", {DType::F16, DType::BF16, DType::F32}, {groups, outputs});
   const StoredWeight zeros = module.take("qzeros", {DType::I32}, {groups, outputs / perWord});
   std::vector<int64_t> order;
   if (module.find("g_idx"))
-    order = orderOfGroups(module, "g_idx", module.take("g_idx", {DType::I32}, {inputs}).read(), group);
+    order =
+        orderOfGroups(module, "g_idx", module.take("g_idx", {DType::I32}, {inputs}).read(), group);
 
   const int bits = int(gptq.bits), mask = (1 << bits) - 1, center = 1 << (bits - 1);
   auto zeroOf = [=](const int32_t* packed, int64_t g, int64_t output) {
@@ -100,7 +101,8 @@ void join(StoredWeights& weights, const std::string& path, const Gptq& gptq,
       isSymmetric = zeroOf(packedZeros.as<int32_t>().data(), g, n) == center;
 
   WeightBlocks blocks{.block = group, .scale = scaleDType(scales, groups)};
-  blocks.dtype = isSymmetric ? (bits == 4 ? DType::I4 : DType::I8) : (bits == 4 ? DType::U4 : DType::U8);
+  blocks.dtype =
+      isSymmetric ? (bits == 4 ? DType::I4 : DType::I8) : (bits == 4 ? DType::U4 : DType::U8);
   if (!isSymmetric) blocks.zero = DType::U8;
   blocks.ordered = !order.empty();
   StoredWeight matrix;

@@ -56,8 +56,7 @@ StoredWeight Module::take(std::string_view name, std::initializer_list<DType> dt
   const bool fits = t.dtype && std::ranges::find(dtypes, *t.dtype) != dtypes.end();
   if (!fits || (!shape.empty() && t.shape != shape)) {
     std::string names;
-    for (DType dtype : dtypes)
-      names += (names.empty() ? "" : " or ") + std::string(nameOf(dtype));
+    for (DType dtype : dtypes) names += (names.empty() ? "" : " or ") + std::string(nameOf(dtype));
     throw error(name, fmt::format("expected {}{}, got {}[{}]", names,
                                   shape.empty() ? "" : fmt::format("[{}]", fmt::join(shape, ", ")),
                                   t.dtypeName, fmt::join(t.shape, ", ")));
@@ -115,7 +114,8 @@ std::vector<int64_t> orderOfGroups(const Module& module, std::string_view name, 
   auto of = [&](int64_t column) { return int64_t(groups.at(column)); };
   for (int64_t i = 0; i < columns; ++i)
     if (of(i) < 0 || of(i) >= count)
-      throw module.error(name, fmt::format("element {} is {}, expected 0 to {}", i, of(i), count - 1));
+      throw module.error(name,
+                         fmt::format("element {} is {}, expected 0 to {}", i, of(i), count - 1));
   std::vector<int64_t> order(static_cast<size_t>(columns));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int64_t column) { return std::pair(of(column), column); });

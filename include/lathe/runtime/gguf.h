@@ -22,7 +22,21 @@ class Error;
 struct GgufTensorType;
 
 /// The types of metadata, with the numbers that the format gives them.
-enum class GgufType : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64 };
+enum class GgufType : uint32_t {
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  F32,
+  Bool,
+  String,
+  Array,
+  U64,
+  I64,
+  F64
+};
 
 /// A place in the metadata: bytes that were checked when the header was read. Every accessor throws
 /// Error(InvalidFile) "FILE: KEY: expected ..., got ..." for a value of another kind.
