@@ -111,6 +111,20 @@ class FusedLinear {
     FailureOr<PrintedFunction> f = printRowFunction(row.function, "normRow", 256);
     if (failed(f)) return false;
     p.hooks.staged = true;
+    // Gains lie in memory cold, and are read behind the row's sum. Asked for, they are not read
+    // yet: a kernel before may still write them.
+    std::string prefetches;
+    for (const PrintedFunction::Parameter& parameter : f->parameters) {
+      if (parameter.argument.kind != Argument::Kind::Buffer) continue;
+      Value v = row.operands[size_t(parameter.argument.index)];
+      const auto gain = tensorType(v);
+      const int64_t bytes =
+          gain.hasStaticShape() ? gain.getNumElements() * int64_t(sizeOf(elementOf(v))) : 0;
+      if (gain.getRank() == 1 && bytes > 0 && bytes % 16 == 0)
+        prefetches += fmt::format("    if (threadIdx.x == 0) prefetch_l2_bulk(norm_{}, {});\n",
+                                  parameter.name, bytes);
+    }
+    members += "  __device__ __forceinline__ void prefetch() const {\n" + prefetches + "  }\n";
     members += "  __device__ __forceinline__ void stage(i64 row, " + type +
                "* to) const { normRow(row, to" + carry(*f, "norm", row.operands) + "); }\n";
     return true;

@@ -5,7 +5,7 @@
 // registers: while one is multiplied, the other is on its way, across the borders of groups, so
 // that a warp always has kBatch to 2 * kBatch loads of 16 bytes per lane under way. Blocks stride
 // over the groups (gridDim.x may be smaller than their number), gridDim.y blocks share k. The first
-// batch is requested before the input exists (griddepcontrol.wait).
+// two batches are requested before the input exists (griddepcontrol.wait).
 //
 // Two ways to multiply: `GemvDot` (a lane per 16 bytes of a column, f32 fused multiply-adds) and
 // `GemvMma` (weights as the 16-row operand of mma.sync, rows of x as its 8 columns: one pass over
@@ -22,7 +22,7 @@
 
 /// Where the rows of x come from.
 enum GemvSource {
-  kStagedInput,  // Hooks::stage computes them into shared memory
+  kStagedInput,  // Hooks::stage computes them into shared memory; Hooks::prefetch, before the wait
   kCopiedInput,  // hooks.x, copied to shared memory
   kGlobalInput,  // hooks.x, read where it lies
 };
@@ -411,7 +411,9 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
 
   const int warp = (int)(threadIdx.x >> 5);
   const int k0 = ((int)blockIdx.y * C::kWarpsK + warp / C::kWarpsN) * kBatches * kBatchK;
-  const int mine = (int)((kBlocks - (long long)blockIdx.x + gridDim.x - 1) / gridDim.x);
+  // In 32 bits wherever they are enough: the first request waits for this division.
+  typedef typename lt_if<(kBlocks < 1ll << 31), u32, u64>::type Count;
+  const int mine = (int)(((Count)kBlocks + (gridDim.x - 1 - blockIdx.x)) / gridDim.x);
   const int total = rows > 0 ? mine * kBatches : 0;
   auto blockOf = [&](int number) {
     return blockIdx.x + (long long)(number / kBatches) * gridDim.x;
@@ -429,27 +431,32 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
     Join::join(hooks, sums, parts + (number / kBatches & 1) * Join::kShared, blockOf(number), rows,
                partial, counters);
   };
-  auto run = [&](typename Way::Batch& even, const auto& x) {
-    typename Way::Batch odd;
+  // A batch is requested again right behind its use. Requested in front of the other one's use, its
+  // loads would be moved behind it: the compiler takes the multiplications first.
+  auto run = [&](typename Way::Batch& even, typename Way::Batch& odd, const auto& x) {
     for (int i = 0; i < total; i += 2) {
-      fetch(odd, i + 1);
       use(even, i, x);
       fetch(even, i + 2);
-      if (i + 1 < total) use(odd, i + 1, x);
+      if (i + 1 < total) {
+        use(odd, i + 1, x);
+        fetch(odd, i + 3);
+      }
     }
   };
 
   grid_dep_launch();
   if constexpr (!C::kConstantWeights) grid_dep_wait();
-  typename Way::Batch first;
+  typename Way::Batch first, second;
   fetch(first, 0);
+  fetch(second, 1);
+  if constexpr (C::kSource == kStagedInput) hooks.prefetch();
   if constexpr (C::kConstantWeights) grid_dep_wait();
   if constexpr (C::kSource == kGlobalInput) {
-    run(first, GlobalRows<Input, C::kK>{hooks.x});
+    run(first, second, GlobalRows<Input, C::kK>{hooks.x});
   } else {
     gemvStage<C, Way>(hooks, (Input*)shared, rows);
     block_sync();
-    run(first, SharedRows<Input>{(const Input*)shared, Way::kStride});
+    run(first, second, SharedRows<Input>{(const Input*)shared, Way::kStride});
   }
   // Nobody may leave before the others have read its totals.
   if constexpr (Join::kCluster > 1) cluster_sync();

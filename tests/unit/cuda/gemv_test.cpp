@@ -101,6 +101,7 @@ TEST(Gemv, StagedRowsAndPairs) {
         "struct Hooks {\n"
         "  const bf16* x;\n"
         "  bf16* y;\n"
+        "  __device__ void prefetch() const {}\n"
         "  __device__ void stage(long long row, bf16* to) const {\n"
         "    float sum = 0.0f;\n"
         "    for (int i = (int)threadIdx.x; i < 264; i += kThreads) {\n"

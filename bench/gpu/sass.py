@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the machine code of kernels: the text that nvdisasm makes of a cubin.
+
+The compiler that makes machine code of PTX moves loads over branches and multiplications; what a
+kernel's text says about their order holds only if the machine code still says it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+_INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
+_LABEL = re.compile(r"^(\.L_x?_?\d+):")
+_REGISTERS = re.compile(r"EIATTR_REGCOUNT.*?\.word\s+index.*?\.word\s+0x([0-9a-f]+)", re.S)
+
+
+def nvdisasm():
+    """The disassembler: $LATHE_NVDISASM, on PATH, of a toolkit, or that of scripts/setup; or None."""
+    places = [os.environ.get("LATHE_NVDISASM"), shutil.which("nvdisasm"),
+              "/usr/local/cuda/bin/nvdisasm", ROOT / ".deps/nvdisasm/bin/nvdisasm"]
+    return next((str(p) for p in places if p and os.access(p, os.X_OK)), None)
+
+
+@dataclass
+class Instruction:
+    address: int
+    opcode: str  # "LDG.E.128.CONSTANT"
+    operands: str
+
+    def is_a(self, *names):
+        return self.opcode.split(".")[0] in names
+
+    @property
+    def is_load(self):
+        """Of global memory into registers."""
+        return self.is_a("LDG", "LD")
+
+    @property
+    def is_constant_load(self):
+        return self.is_a("LDG") and ".CONSTANT" in self.opcode
+
+    @property
+    def bytes(self):
+        """That one thread moves."""
+        width = re.search(r"\.(64|128|U8|S8|U16|S16)(?:\.|$)", self.opcode)
+        return {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2}[width[1]] if width else 4
+
+
+@dataclass
+class MachineCode:
+    name: str
+    registers: int
+    code: list = field(default_factory=list)
+    labels: dict = field(default_factory=dict)  # to the number of the instruction behind it
+
+    def before_wait(self):
+        """What stands in front of griddepcontrol.wait, or None where there is none."""
+        at = next((i for i, x in enumerate(self.code) if x.is_a("ACQBULK")), None)
+        return None if at is None else self.code[:at]
+
+    def loops(self):
+        """The bodies of all loops: from a label to a branch back to it."""
+        bodies = []
+        for end, x in enumerate(self.code):
+            to = re.search(r"`\((\.L_\w+)\)", x.operands)
+            begin = self.labels.get(to[1]) if x.is_a("BRA") and to else None
+            if begin is not None and begin < end:
+                bodies.append(self.code[begin:end])
+        return bodies
+
+    def local_accesses(self):
+        return sum(x.is_a("LDL", "STL") for x in self.code)
+
+
+def read(cubin):
+    """The machine code of a file with one kernel."""
+    done = subprocess.run([nvdisasm(), str(cubin)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    if done.returncode:
+        raise RuntimeError(f"nvdisasm {cubin}: {done.stderr.strip()}")
+    return parse(Path(cubin).stem, done.stdout)
+
+
+def parse(name, text):
+    registers = _REGISTERS.search(text)
+    kernel = MachineCode(name, int(registers[1], 16) if registers else 0)
+    for line in text[max(text.find(f".text.{name}:"), 0):].splitlines():
+        if line.startswith("//---") and kernel.code:
+            break
+        if label := _LABEL.match(line):
+            kernel.labels[label[1]] = len(kernel.code)
+        elif found := _INSTRUCTION.match(line):
+            kernel.code.append(Instruction(int(found[1], 16), found[2], found[3].strip()))
+    if not kernel.code:
+        raise RuntimeError(f"{name}: no instruction in what nvdisasm says")
+    return kernel
+
+
+def runs(code, *kinds):
+    """Lengths of the runs of instructions of each kind, in order: [("load", 4), ("product", 32)].
+    `kinds`: pairs of a name and a predicate; other instructions are left out."""
+    found = []
+    for x in code:
+        name = next((name for name, holds in kinds if holds(x)), None)
+        if name is None:
+            continue
+        if found and found[-1][0] == name:
+            found[-1] = (name, found[-1][1] + 1)
+        else:
+            found.append((name, 1))
+    return found

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels of models look like as machine code: what is requested before griddepcontrol.wait,
+the order of loads and products in the loop of a GEMV, registers and local memory. The texts and
+their PTX have the order of the source; only machine code tells what became of it.
+
+    sass_gates_test.py rules                      the rules, on code that breaks them
+    sass_gates_test.py models LATHE FOLDER MODEL...   every kernel of these (77: no nvdisasm, no NVRTC)
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench/gpu"))
+import sass  # noqa: E402
+
+# A multiprocessor has 64K registers: three blocks of 256 threads.
+ONE_ROW_REGISTERS = 80
+EARLY_BYTES = 32 << 10
+
+LOADS = ("load", lambda x: x.is_constant_load and x.bytes == 16)
+PRODUCTS = ("product", lambda x: x.is_a("FFMA", "HMMA"))
+
+
+class Text:
+    """What the text of a kernel says about itself."""
+
+    def __init__(self, source):
+        self.source = source
+        self.is_gemv = "gemv<Gemv" in source
+        self.is_mma = "gemv<GemvMma" in source
+        self.is_gemm = bool(re.search(r"\bgemm<Config>\(", source))
+
+    def number(self, name):
+        return int(re.search(rf"\b{name} = (\d+)", self.source)[1])
+
+    def flag(self, name):
+        return f"{name} = true" in self.source
+
+    @property
+    def threads(self):
+        return int(re.search(r"__launch_bounds__\((\d+)", self.source)[1])
+
+    @property
+    def batch_loads(self):
+        """Of 16 bytes per lane, in a batch of a GEMV."""
+        return self.number("kBatch") * (2 if self.is_mma else self.number("kColumns"))
+
+    @property
+    def streams(self):
+        """A GEMV whose rows are read 16 bytes at a time, past the L1 cache, before the wait."""
+        element = 4 if "typedef float Input" in self.source else 2
+        return (self.is_gemv and self.flag("kConstantWeights")
+                and self.number("kK") * element % 16 == 0)
+
+    @property
+    def has_two_batches(self):
+        """Whether every warp has two batches, or as many as make the two: blocks with one batch and
+        one group of columns request all that they will ever need."""
+        step = 32 if self.is_mma else 32 * (16 // (4 if "typedef float Input" in self.source else 2))
+        slices = self.number("kWarpsK") * self.number("kSplits") * self.number("kBatch")
+        steps = -(-self.number("kK") // step)
+        return -(-steps // slices) >= 2
+
+
+def violations(code, text):
+    """A line for each rule that the machine code `code` of the kernel `text` breaks."""
+    said = []
+    if code.local_accesses() and "math_sin" not in text.source and "math_cos" not in text.source:
+        said.append(f"{code.local_accesses()} accesses of local memory")
+    early = code.before_wait()
+    if early is not None:
+        wrong = [x.opcode for x in early
+                 if (x.is_load and not x.is_constant_load) or x.is_a("STG", "ST", "RED", "ATOM", "ATOMG")]
+        if wrong:
+            said.append(f"before the wait: {', '.join(sorted(set(wrong)))}")
+        if text.is_gemv and "norm_gain" in text.source and not any(x.is_a("UBLKPF") for x in early):
+            said.append("the gain of the norm is not asked for before the wait")
+    if text.streams and early is not None:
+        loads = sum(LOADS[1](x) for x in early)
+        wanted = 2 * text.batch_loads
+        if loads < wanted:
+            said.append(f"{loads} loads of weights before the wait, the text has {wanted}: "
+                        f"{loads * 16 * text.threads} bytes of a block")
+        # Each batch is requested again right behind its use, so that the other one is on its way.
+        bodies = [sass.runs(b, LOADS, PRODUCTS) for b in code.loops()]
+        order = max((b for b in bodies if any(kind == "load" for kind, _ in b)), default=[],
+                    key=lambda b: sum(n for _, n in b))
+        most = max((n for kind, n in order if kind == "load"), default=0)
+        if text.has_two_batches and most != text.batch_loads:
+            said.append(f"the loop requests {most} chunks at a time, a batch has {text.batch_loads}: "
+                        + " ".join(f"{n} {kind}s" for kind, n in order))
+        if not text.is_mma and text.number("kRows") == 1 and code.registers > ONE_ROW_REGISTERS:
+            said.append(f"{code.registers} registers, at most {ONE_ROW_REGISTERS} leave room for "
+                        "three blocks")
+    if text.is_gemm and text.flag("kConstantB") and early is not None:
+        if not any(x.is_a("LDGSTS") for x in early) and "kAlignedRows> right" in text.source:
+            said.append("no tile of b is requested before the wait")
+    return said
+
+
+def early_bytes(code, text):
+    return sum(LOADS[1](x) for x in code.before_wait() or []) * 16 * text.threads
+
+
+def written(*lines):
+    """Machine code as nvdisasm writes it."""
+    out = [".text.kernel:"]
+    for i, line in enumerate(lines):
+        out.append(line if line.endswith(":") else f"        /*{i:04x}*/                   {line} ;")
+    return sass.parse("kernel", "EIATTR_REGCOUNT\n.word index@(kernel)\n.word 0x00000040\n" + "\n".join(out))
+
+
+def check_rules():
+    source = """struct Config { typedef bf16 Input; static constexpr int kK = 2048, kRows = 1, kColumns = 2;
+  static constexpr int kWarpsN = 8, kWarpsK = 1, kSplits = 1, kBatch = 1;
+  static constexpr bool kConstantWeights = true; };
+__launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
+    text = Text(source)
+    load, product, wait = "LDG.E.NA.128.CONSTANT R4, desc[UR4][R2.64]", "FFMA R0, R1, R2, R0", "ACQBULK"
+    loop = [".L_x_1:", product, load, load, product, load, load, "@P0 BRA `(.L_x_1)"]
+    good = [load] * 4 + [wait] + loop
+    cases = [
+        (good, []),
+        (["LDG.E.128 R4, desc[UR4][R2.64]"] + good, ["before the wait: LDG.E.128"]),
+        (["STG.E.U16 desc[UR4][R2.64], R4"] + good, ["before the wait: STG.E.U16"]),
+        ([load] * 2 + [wait] + [load] * 2 + loop, ["2 loads of weights before the wait"]),
+        ([load] * 4 + [wait, ".L_x_1:", product] + [load] * 4 + [product, "@P0 BRA `(.L_x_1)"],
+         ["the loop requests 4 chunks at a time, a batch has 2"]),
+        (good + ["STL [R1], R4", "LDL R4, [R1]"], ["2 accesses of local memory"]),
+    ]
+    for lines, expected in cases:
+        said = violations(written(*lines), text)
+        if len(said) != len(expected) or any(not s.startswith(e) for s, e in zip(said, expected)):
+            sys.exit(f"{lines}\nbreaks {said}, expected {expected}")
+    normed = Text(source + "norm_gain")
+    if violations(written("UBLKPF.L2 [UR4], UR6", *good), normed) or not violations(written(*good), normed):
+        sys.exit("a gain that is not asked for is not told, or one that is")
+    fat = written(*good)
+    fat.registers = 90
+    if not any("90 registers" in s for s in violations(fat, text)):
+        sys.exit("90 registers of a kernel for one row are not told")
+
+
+def check_models(lathe, folder, models):
+    if not sass.nvdisasm():
+        print("skipped: no nvdisasm; scripts/setup fetches it")
+        sys.exit(77)
+    failed = []
+    for model in models:
+        kernels = Path(folder) / Path(model).stem
+        done = subprocess.run([lathe, "inspect", model, "--dtype", "bf16", "--backend", "cuda",
+                               "--target", "sm_90a", "--kernels", kernels],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode and "NVRTC" in done.stdout:
+            print("skipped: no NVRTC; scripts/setup fetches it")
+            sys.exit(77)
+        if done.returncode:
+            sys.exit(done.stdout)
+        checked = streaming = full = 0
+        for cubin in sorted(kernels.glob("*.cubin")):
+            text = Text(cubin.with_suffix(".cu").read_text())
+            if not (text.is_gemv or text.is_gemm or "griddepcontrol" in cubin.with_suffix(".ptx").read_text()):
+                continue
+            code = sass.read(cubin)
+            checked += 1
+            failed += [f"{Path(model).stem} {cubin.stem}: {line}" for line in violations(code, text)]
+            if text.streams:
+                streaming += 1
+                full += early_bytes(code, text) >= EARLY_BYTES
+        print(f"{Path(model).stem}: {checked} kernels read; of {streaming} that stream weights {full} "
+              f"request {EARLY_BYTES >> 10} KB a block and more before the wait")
+        if checked < 20 or full * 2 < streaming:
+            failed.append(f"{model}: too few kernels, or too little requested")
+    print("\n".join(failed))
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["rules"]:
+        check_rules()
+    elif sys.argv[1:2] == ["models"] and len(sys.argv) > 4:
+        check_models(sys.argv[2], sys.argv[3], sys.argv[4:])
+    else:
+        sys.exit(__doc__)
