@@ -27,6 +27,7 @@ struct MockLayout {
 struct MockPreference {
   uint64_t workspace = 0;
   uint32_t alignment[4] = {256, 256, 256, 256};
+  uint32_t reductions = 7;  // all
 };
 constexpr uint64_t kChosen = 0x1a7e;
 
@@ -135,8 +136,9 @@ Status cublasLtMatmulPreferenceSetAttribute(Preference preference, PreferenceAtt
                                             const void* value, size_t size) {
   ENTER("cublasLtMatmulPreferenceSetAttribute");
   auto& p = from<MockPreference>(preference);
-  void* member = attribute == kMaxWorkspaceBytes ? static_cast<void*>(&p.workspace)
-                                                 : &p.alignment[attribute - kMinAlignmentA];
+  void* member = attribute == kMaxWorkspaceBytes  ? static_cast<void*>(&p.workspace)
+                 : attribute == kReductionSchemes ? static_cast<void*>(&p.reductions)
+                                                  : &p.alignment[attribute - kMinAlignmentA];
   if (size != (attribute == kMaxWorkspaceBytes ? 8 : 4)) return kInvalidValue;
   std::memcpy(member, value, size);
   return 0;
@@ -148,7 +150,8 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle, Product, Layout, Layout, Layout, L
   ENTER("cublasLtMatmulAlgoGetHeuristic",
         "workspace " + std::to_string(p.workspace) + " alignments " +
             std::to_string(p.alignment[0]) + "," + std::to_string(p.alignment[1]) + "," +
-            std::to_string(p.alignment[2]) + "," + std::to_string(p.alignment[3]));
+            std::to_string(p.alignment[2]) + "," + std::to_string(p.alignment[3]) + " reductions " +
+            std::to_string(p.reductions));
   const char* matches = std::getenv("LATHE_MOCK_BLAS_MATCHES");
   *count = matches ? std::atoi(matches) : 1;
   if (wanted != 1) return kInvalidValue;

@@ -155,6 +155,7 @@ std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
           "cublasLtMatmulPreferenceSetAttribute", p);
   };
   prefer(blas::kMaxWorkspaceBytes, uint64_t(kWorkspaceBytes));
+  prefer(blas::kReductionSchemes, blas::kReducedInComputeType);
   prefer(blas::kMinAlignmentA, alignmentOf(o.weight));
   prefer(blas::kMinAlignmentB, alignmentOf(o.x));
   prefer(blas::kMinAlignmentC, alignmentOf(o.addend ? o.addend : o.result));

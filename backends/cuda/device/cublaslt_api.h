@@ -27,11 +27,16 @@ enum ProductAttribute : int {
 };
 enum PreferenceAttribute : int {
   kMaxWorkspaceBytes = 1,
+  kReductionSchemes = 3,
   kMinAlignmentA = 5,
   kMinAlignmentB = 6,
   kMinAlignmentC = 7,
   kMinAlignmentD = 8,
 };
+
+/// How parts of a sum over k meet: in the compute type, through the workspace. The others round the
+/// parts to the result's type.
+constexpr uint32_t kReducedInComputeType = 2;
 
 struct Algorithm {
   uint64_t data[8];

@@ -140,7 +140,7 @@ TEST_F(CublasLtTest, TheAlgorithmOfAShapeIsChosenOnce) {
   for (int i = 0; i < 3; ++i) compare(*library, p, true);
   EXPECT_THAT(lines("Heuristic"),
               ElementsAre("cublasLtMatmulAlgoGetHeuristic workspace 33554432 alignments "
-                          "256,256,256,256"));
+                          "256,256,256,256 reductions 2"));
   EXPECT_EQ(lines("cublasLtMatmul on a stream").size(), 3u);
   // Another alpha is the same plan; another epilogue, shape or alignment is not.
   compare(*library, {4, 8, 16, DType::F32, DType::F32, false, 2}, true);
@@ -153,7 +153,8 @@ TEST_F(CublasLtTest, TheAlgorithmOfAShapeIsChosenOnce) {
   library->matmul(p, {x.data() + 4, w.data(), nullptr, nullptr, out.data()}, workspace_.data(),
                   nullptr);
   EXPECT_EQ(lines("Heuristic").back(),
-            "cublasLtMatmulAlgoGetHeuristic workspace 33554432 alignments 256,4,256,256");
+            "cublasLtMatmulAlgoGetHeuristic workspace 33554432 alignments 256,4,256,256 "
+            "reductions 2");
 }
 
 TEST_F(CublasLtTest, EverythingIsGivenBack) {
@@ -269,6 +270,8 @@ TEST(CublasLtApiTest, IsTheToolkitsInterface) {
   static_assert(int(blas::kEpilogue) == CUBLASLT_MATMUL_DESC_EPILOGUE);
   static_assert(int(blas::kBiasPointer) == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
   static_assert(int(blas::kMaxWorkspaceBytes) == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+  static_assert(int(blas::kReductionSchemes) == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+  static_assert(blas::kReducedInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   static_assert(int(blas::kMinAlignmentA) == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   static_assert(int(blas::kMinAlignmentB) == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
   static_assert(int(blas::kMinAlignmentC) == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
