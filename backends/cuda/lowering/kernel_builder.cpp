@@ -118,17 +118,22 @@ Built printAll(ModuleOp module, const Program& program) {
 }
 
 // Adds machine code. False where a kernel spills registers and there is another candidate for it:
-// `scope` then rejects the one that was printed.
-bool addMachineCode(std::vector<KernelCode>& kernels, TuningScope& scope) {
+// `scope` then rejects the one that was printed. `spills`: a line for each kernel that does.
+bool addMachineCode(std::vector<KernelCode>& kernels, TuningScope& scope, std::string& spills) {
   std::vector<KernelText> sources;
   for (const KernelCode& k : kernels) sources.push_back({k.name, k.source});
   const std::vector<CompiledKernel> compiled = compileKernels(sources);
   bool good = true;
+  spills.clear();
   for (size_t i = 0; i < kernels.size(); ++i) {
     kernels[i].cubin = compiled[i].cubin;
     kernels[i].ptx = compiled[i].ptx;
     const KernelResources& r = compiled[i].report.resources;
-    if (r.spillStores || r.spillLoads) good &= !scope.reject(kernels[i].name);
+    if (!r.spillStores && !r.spillLoads) continue;
+    good &= !scope.reject(kernels[i].name);
+    spills += kernels[i].name + ": " + std::to_string(r.registers) + " registers, " +
+              std::to_string(r.spillStores) + " bytes stored to local memory, " +
+              std::to_string(r.spillLoads) + " loaded\n";
   }
   return good;
 }
@@ -207,7 +212,8 @@ void buildKernels(ModuleOp module, const BackendOptions& options, Program& progr
   TuningScope scope;
   Built built = printAll(module, program);
   // What was rejected stays so: the loop ends when no kernel spills or nothing is left to try.
-  while (machineCode && !addMachineCode(built.kernels, scope)) {
+  std::string spills;
+  while (machineCode && !addMachineCode(built.kernels, scope, spills)) {
     scope.asked.clear();
     built = printAll(module, program);
   }
@@ -221,6 +227,7 @@ void buildKernels(ModuleOp module, const BackendOptions& options, Program& progr
     if (scope.rejected.count(a.question.problem))
       others += a.question.kernel + ": " + a.question.candidates[a.printed] + "\n";
   if (!others.empty()) program.metadata["cuda.instead_of_spilling"] = others;
+  if (!spills.empty()) program.metadata["cuda.spills"] = spills;
   storeKernels(program, built.table, built.kernels);
 }
 

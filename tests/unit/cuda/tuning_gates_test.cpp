@@ -8,6 +8,8 @@
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/ir/ops.h"
 #include "tests/cuda_mocks/kernel_texts.h"
 
 namespace lathe::cuda {
@@ -84,6 +86,22 @@ TEST(TuningGates, NoLayerSpills) {
 TEST(TuningGates, NoAttentionSpills) {
   SKIP_WITHOUT_NVRTC();
   expectNoSpills(chosenForAttention());
+}
+
+// 26 sums of 64 bits for each of four rows: every way to print it spills, so the last one is told.
+TEST(TuningGates, AKernelThatSpillsWithNothingLeftToTryIsTold) {
+  SKIP_WITHOUT_NVRTC();
+  Graph g;
+  const Tensor q = g.input("q", DType::F64, {1, 1, 3, 8}),
+               k = g.input("k", DType::F64, {1, 1, 40, 8}),
+               v = g.input("v", DType::F64, {1, 1, 40, 832});
+  g.output("y", fused::attention(q, k, v, {.scale = 0.25}));
+  const Program program = compile(g, {.backend = "cuda", .target = "sm_90a"});
+  ASSERT_TRUE(program.metadata.contains("cuda.spills"));
+  EXPECT_THAT(
+      program.metadata.at("cuda.spills"),
+      ::testing::MatchesRegex("attention_0_simt: 255 registers, [0-9]+ bytes stored to local "
+                              "memory, [0-9]+ loaded\n"));
 }
 
 // 128 sums of a thread for each of two weight tiles are more than 255 registers.
