@@ -16,6 +16,7 @@
 #include "tools/lathe/prompt.h"
 #include "tools/lathe/prompt_reader.h"
 #include "tools/lathe/ranks.h"
+#include "tools/lathe/sampling_flags.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -26,33 +27,15 @@ constexpr int64_t kDefaultNewTokens = 128;
 struct GenerateFlags {
   std::string path;
   PromptFlags prompt;
+  SamplingFlags sampling;
+  ConstraintFlags constraint;
   bool ignoreEos = false, json = false;
-  std::optional<int64_t> newTokens, topK, logProbabilities;
-  std::optional<double> temperature, topP, minP, repetitionPenalty;
-  double presencePenalty = 0, frequencyPenalty = 0;
+  std::optional<int64_t> newTokens, logProbabilities;
   std::vector<std::string> stopTexts;
-  uint64_t seed = 0;
   int64_t speculate = 0, beams = 0;
   double lengthPenalty = 1;
   std::string draft, batch, saveCache, loadCache;
 };
-
-// A flag wins over generation_config.json, whose sampling counts only where it asks to sample.
-SamplingOptions samplingOf(const GenerateFlags& flags, const GenerationConfig& config) {
-  const bool sample = config.doSample.value_or(false);
-  SamplingOptions options;
-  options.seed = flags.seed;
-  options.temperature = flags.temperature.value_or(sample ? config.temperature.value_or(1) : 0);
-  options.topK = flags.topK.value_or(sample ? config.topK.value_or(0) : 0);
-  options.topP = flags.topP.value_or(sample ? config.topP.value_or(1) : 1);
-  options.minP = flags.minP.value_or(sample ? config.minP.value_or(0) : 0);
-  options.repetitionPenalty =
-      flags.repetitionPenalty.value_or(config.repetitionPenalty.value_or(1));
-  options.excluded = config.excludedIds;
-  options.presencePenalty = flags.presencePenalty;
-  options.frequencyPenalty = flags.frequencyPenalty;
-  return options;
-}
 
 // Another model, with a session of its own.
 struct DraftModel {
@@ -104,31 +87,7 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
           "-n,--new-tokens", flags.newTokens,
           fmt::format("tokens to add at most (default: the model's, else {})", kDefaultNewTokens))
       ->check(WholeNumber{1});
-  parser
-      .add_option("--temp,--temperature", flags.temperature,
-                  "0 takes the likeliest token (default unless the model asks to sample)")
-      ->check(RealNumber{});
-  parser.add_option("--top-k", flags.topK, "keep the k likeliest tokens; 0 keeps all")
-      ->check(WholeNumber{0});
-  parser.add_option("--top-p", flags.topP, "keep the fewest tokens that reach this probability")
-      ->check(RealNumber{0, 1});
-  parser
-      .add_option("--min-p", flags.minP,
-                  "keep tokens at least so many times as likely as the likeliest")
-      ->check(RealNumber{0, 1});
-  parser
-      .add_option("--repetition-penalty", flags.repetitionPenalty,
-                  "divides the logits of tokens that the text has; 1 changes nothing")
-      ->check(RealNumber{1e-6});
-  parser
-      .add_option("--presence-penalty", flags.presencePenalty,
-                  "taken off the logits of tokens that were generated")
-      ->check(RealNumber{-1e6, 1e6});
-  parser
-      .add_option("--frequency-penalty", flags.frequencyPenalty,
-                  "the same for each time that a token was generated")
-      ->check(RealNumber{-1e6, 1e6});
-  parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
+  addSamplingFlags(parser, flags.sampling);
   parser.add_option("--stop", flags.stopTexts, "end in front of this text; may be given again")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
@@ -168,6 +127,9 @@ void addFlags(CLI::App& parser, GenerateFlags& flags) {
                   "beams: above 0 favours long texts (default: 1)")
       ->check(RealNumber{-100, 100})
       ->needs(beams);
+  addConstraintFlags(parser, flags.constraint);
+  for (const char* constraint : {"--json-schema", "--regex"})
+    beams->excludes(parser.get_option(constraint));
   parser.add_flag("--ignore-eos", flags.ignoreEos, "go on after the end-of-text token");
   auto* json =
       parser.add_flag("--json", flags.json, "print one JSON document at the end instead of text");
@@ -205,7 +167,7 @@ void report(const GenerateFlags& flags, const Prompt& prompt, const TextGenerati
   out["ids"] = result.ids();
   out["text"] = hasTokenizer ? Json(result.text) : Json(nullptr);
   out["stopped_by"] = nameOf(result.stopped);
-  out["seed"] = flags.seed;
+  out["seed"] = flags.sampling.seed;
   if (flags.logProbabilities) out["logprobs"] = logProbabilitiesOf(result);
   if (flags.speculate) {
     out["drafted"] = result.drafted;
@@ -258,7 +220,7 @@ int generateVerb(const ArgumentList& arguments) {
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
   const Prompt prompt =
       flags.batch.empty() ? readPrompt(flags.prompt, model, tokenizer, config.vocabSize) : Prompt();
-  const SamplingOptions sampling = samplingOf(flags, generation);
+  const SamplingOptions sampling = samplingOf(flags.sampling, generation);
   Sampler checked(sampling);  // bad options are told before anything is compiled
 
   if (int64_t(prompt.ids.size()) > maxPositionsOf(config))
@@ -283,6 +245,7 @@ int generateVerb(const ArgumentList& arguments) {
       flags.stopTexts.empty() && tokenizer ? generation.stopStrings : flags.stopTexts;
   options.logProbabilities = flags.logProbabilities;
   options.draftTokens = flags.speculate;
+  options.constraint = constraintOf(flags.constraint, model, tokenizer);
 
   if (!flags.batch.empty() || flags.beams) {
     BatchGenerator generator(session, limits);

@@ -8,27 +8,12 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/mapped_file.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/json_output.h"
+#include "tools/lathe/text_lines.h"
 
 namespace lathe::cli {
 namespace {
-
-std::vector<std::string> linesOf(const std::string& file) {
-  const std::string text = readWholeFile(file, kPromptFile);
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const size_t length = end - begin;
-    const bool isCrLf = length > 0 && text[end - 1] == '\r';  // as editors of Windows end lines
-    lines.push_back(text.substr(begin, length - isCrLf));
-    begin = end + 1;
-  }
-  if (lines.empty())
-    throw Error(ErrorCode::InvalidArgument, file + ": expected a prompt in each line, got no line");
-  return lines;
-}
 
 // Without the end token.
 std::string textOf(const BeamText& beam, const std::optional<Tokenizer>& tokenizer) {

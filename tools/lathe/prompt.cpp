@@ -36,6 +36,15 @@ void refuseControlTokens(const Tokenizer& tokenizer, const std::string& text) {
                               tokenizer.idToToken(id)));
 }
 
+std::string renderMessages(const ChatTemplate& chat, const std::string& text,
+                           const std::string& file, const Tokenizer* checkedBy) {
+  const JsonValue json = JsonValue::parse(text, file);
+  for (size_t i = 0; checkedBy && json.isArray() && i < json.size(); ++i)
+    if (auto content = json.at(i).find("content"); content && content->isString())
+      refuseControlTokens(*checkedBy, content->asString());
+  return chat.renderJson(text, file);
+}
+
 std::string renderChat(const PromptFlags& flags, const Model& model, const Tokenizer& tokenizer) {
   const std::optional<ChatTemplate> chat = chatTemplateOf(model);
   if (!chat)
@@ -47,14 +56,9 @@ std::string renderChat(const PromptFlags& flags, const Model& model, const Token
   auto check = [&](const std::string& text) {
     if (!flags.special) refuseControlTokens(tokenizer, text);
   };
-  if (!flags.messages.empty()) {
-    const std::string text = readText(flags.messages);
-    const JsonValue json = JsonValue::parse(text, flags.messages);
-    for (size_t i = 0; json.isArray() && i < json.size(); ++i)
-      if (auto content = json.at(i).find("content"); content && content->isString())
-        check(content->asString());
-    return chat->renderJson(text, flags.messages);
-  }
+  if (!flags.messages.empty())
+    return renderMessages(*chat, readText(flags.messages), flags.messages,
+                          flags.special ? nullptr : &tokenizer);
   std::vector<ChatMessage> messages;
   if (!flags.system.empty()) messages.push_back({"system", flags.system});
   messages.push_back({"user", flags.hasText ? flags.text : readText(flags.file)});
@@ -86,6 +90,12 @@ void finishPromptFlags(const CLI::App& parser, PromptFlags& flags) {
   flags.hasText = parser.get_option("--prompt")->count() > 0;
   if (flags.isChat() && !flags.ids.empty())
     throw Error(ErrorCode::InvalidArgument, "--ids are no conversation; leave out --chat");
+}
+
+std::vector<int> encodeMessages(const ChatTemplate& chat, const std::string& messages,
+                                const Tokenizer& tokenizer) {
+  return tokenizer.encode(renderMessages(chat, messages, "messages", &tokenizer),
+                          {.addSpecialTokens = false, .allowSpecialText = true});
 }
 
 Prompt encodePrompt(const PromptFlags& flags, const Model& model,

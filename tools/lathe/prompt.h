@@ -34,6 +34,11 @@ void addPromptFlags(CLI::App& parser, PromptFlags& flags, const std::string& ver
 /// Sets what the parser alone knows; called after parsing.
 void finishPromptFlags(const CLI::App& parser, PromptFlags& flags);
 
+/// A conversation as a JSON list of messages, in the model's chat template, as ids. Throws Error
+/// for messages that spell control tokens.
+std::vector<int> encodeMessages(const ChatTemplate& chat, const std::string& messages,
+                                const Tokenizer& tokenizer);
+
 /// Encodes the text of the flags. Plain text gets what the tokenizer's template adds (BOS); a
 /// conversation has it from its chat template. Throws Error for a model without the file that is
 /// needed, and for messages that spell control tokens, unless --special allows it.

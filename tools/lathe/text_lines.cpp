@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lathe/text_lines.h"
+
+#include <algorithm>
+
+#include "lathe/runtime/error.h"
+#include "runtime/mapped_file.h"
+
+namespace lathe::cli {
+
+std::vector<std::string> linesOf(const std::string& file) {
+  const std::string text = readWholeFile(file, kPromptFile);
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t length = end - begin;
+    const bool isCrLf = length > 0 && text[end - 1] == '\r';  // as editors of Windows end lines
+    lines.push_back(text.substr(begin, length - isCrLf));
+    begin = end + 1;
+  }
+  if (lines.empty())
+    throw Error(ErrorCode::InvalidArgument, file + ": expected a text in each line, got no line");
+  return lines;
+}
+
+}  // namespace lathe::cli
