@@ -7,11 +7,11 @@ target_compile_features(lathe_runtime PUBLIC cxx_std_20)
 # libraries: that folder is not on the loader's path.
 set(beside "$ORIGIN;$ORIGIN/lathe")
 set(from_bin "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-set_target_properties(lathe_runtime PROPERTIES INSTALL_RPATH "${beside}")
+set_target_properties(lathe_runtime lathe_serve PROPERTIES INSTALL_RPATH "${beside}")
 set_target_properties(lathe lathe_selftest PROPERTIES INSTALL_RPATH "${beside};${LLVM_LIBRARY_DIRS}")
 install(TARGETS lathe lathe_runtime EXPORT LatheTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS lathe_selftest LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS lathe_selftest lathe_serve LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(target lathe-cli lathe-opt lathe-lsp-server)
   if(TARGET ${target})
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "${from_bin}")

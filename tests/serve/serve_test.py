@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a server on 127.0.0.1 of many clients at once, some of them cut off, slow or hostile: every
+other answer is what `lathe generate` writes, and the server stops when it is asked to.
+
+Usage: serve_test.py LATHE MODEL [REQUESTS CLIENTS]; it stops by itself after ten minutes.
+"""
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+LATHE, MODEL = sys.argv[1:3]
+REQUESTS, CLIENTS = (int(word) for word in (sys.argv[3:5] or ("120", "12")))
+TOKENS = 24
+PROMPTS = ["Once upon a time", "The little dog", "One day a girl", "There was a big tree. It was",
+           "Tom and Sam went to the park. They", "A bird", "Mia had a red ball", "The sun was hot"]
+signal.alarm(600)
+
+
+class Server:
+    def __init__(self, *flags, env=None):
+        self.process = subprocess.Popen([LATHE, "serve", MODEL, "--port", "0", *flags],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+        line = self.process.stdout.readline()
+        assert "http://127.0.0.1:" in line, (line, self.process.stderr.read())
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def ask(self, method, path, body=None, headers=None, timeout=120):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        kind = {"Content-Type": "application/json"} if data is not None else {}
+        connection.request(method, path, data, {**kind, **(headers or {})})
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        return response.status, response, text
+
+    def complete(self, **body):
+        status, response, text = self.ask("POST", "/v1/completions", body)
+        return status, json.loads(text)
+
+    def raw(self, data, timeout=20):
+        """What the server says to these bytes until it closes, or the time is over."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as s:
+            said = b""
+            try:
+                s.sendall(data)
+                while chunk := s.recv(65536):
+                    said += chunk
+            except OSError:
+                pass
+            return said
+
+    def metrics(self):
+        return {name: int(value) for name, value in
+                re.findall(r"^(lathe_\S+) (\d+)$", self.ask("GET", "/metrics")[2], re.M)}
+
+    def memory(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) == 0, self.process.stderr.read()
+
+
+def events(text):
+    parts = [part[len("data: "):] for part in text.split("\n\n") if part]
+    assert parts[-1] == "[DONE]", text[-200:]
+    return [json.loads(part) for part in parts[:-1]]
+
+
+def expected_texts():
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(PROMPTS) + "\n")
+        file.flush()
+        done = subprocess.run([LATHE, "generate", MODEL, "--batch", file.name, "-n", str(TOKENS), "--json"],
+                              capture_output=True, text=True, check=True)
+    return {t["prompt"]: t["text"] for t in json.loads(done.stdout)["texts"]}
+
+
+def check_answers(server, expected):
+    prompt = PROMPTS[0]
+    status, answer = server.complete(model=server_name, prompt=prompt, max_tokens=TOKENS, temperature=0, logprobs=2)
+    assert status == 200, answer
+    choice = answer["choices"][0]
+    assert choice["text"] == expected[prompt], (choice, expected[prompt])
+    assert len(choice["logprobs"]["tokens"]) == answer["usage"]["completion_tokens"]
+    # The same as a stream, with its usage at the end.
+    status, response, text = server.ask("POST", "/v1/completions", {
+        "prompt": prompt, "max_tokens": TOKENS, "temperature": 0, "stream": True,
+        "stream_options": {"include_usage": True}})
+    chunks = events(text)
+    assert response.getheader("Content-Type") == "text/event-stream"
+    assert "".join(c["choices"][0]["text"] for c in chunks if c["choices"]) == expected[prompt]
+    assert chunks[-1]["usage"]["completion_tokens"] == answer["usage"]["completion_tokens"]
+    # Several prompts, several choices; a seed gives the same again.
+    body = dict(prompt=PROMPTS[:2], n=2, max_tokens=8, temperature=1, seed=5)
+    first, again = server.complete(**body)[1], server.complete(**body)[1]
+    assert [c["text"] for c in first["choices"]] == [c["text"] for c in again["choices"]]
+    assert [c["index"] for c in first["choices"]] == [0, 1, 2, 3]
+    # A stop text, and one that a schema binds.
+    word = expected[prompt].split()[3]
+    stopped = server.complete(prompt=prompt, max_tokens=TOKENS, temperature=0, stop=word)[1]["choices"][0]
+    assert stopped["text"] == expected[prompt].split(word)[0] and stopped["finish_reason"] == "stop", stopped
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 3, "maximum": 44}},
+              "required": ["ok", "n"], "additionalProperties": False}
+    for seed in range(5):
+        text = server.complete(prompt=prompt, max_tokens=80, temperature=1, seed=seed, response_format={
+            "type": "json_schema", "json_schema": {"name": "x", "schema": schema}})[1]["choices"][0]["text"]
+        value = json.loads(text)
+        assert list(value) == ["ok", "n"] and isinstance(value["ok"], bool) and 3 <= value["n"] <= 44, text
+    text = server.complete(prompt=prompt, max_tokens=40, temperature=1, seed=1, regex="(ab|c){3,5}!")[1]["choices"][0]["text"]
+    assert re.fullmatch("(ab|c){3,5}!", text), text
+
+
+def check_refusals(server):
+    for body, status, words in [
+            ({"prompt": "a", "best_off": 3}, 400, "'best_off' is not supported"),
+            ({"prompt": "a", "logit_bias": {"5": 1}}, 400, "'logit_bias' is not supported"),
+            ({"prompt": "a", "temperature": "hot"}, 400, "temperature"),
+            ({"prompt": "a", "temperature": -1}, 400, "temperature"),
+            ({"prompt": "a", "n": 100}, 400, "n"), ({"prompt": [5, 99999]}, 400, "prompt"),
+            ({"prompt": "a " * 3000}, 400, "tokens, the server takes at most"),
+            ({"prompt": "a", "model": "other"}, 404, "there is no model"),
+            ({"prompt": "a", "regex": "(?=b)"}, 400, "looking ahead"),
+            ({}, 400, "prompt"), ("[1]", 400, "expected a JSON object"), ("{", 400, "request"),
+            ("[" * 5000, 400, "request"), (b"\xff{}", 400, "request")]:
+        got, _, text = server.ask("POST", "/v1/completions", body)
+        error = json.loads(text)["error"]
+        assert got == status and words in error["message"], (body, got, text)
+    assert server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})[0] == 400
+    assert server.ask("POST", "/v1/embeddings", {"input": "a"})[0] == 400
+    assert server.ask("GET", "/nothing")[0] == 404
+    assert server.ask("POST", "/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415
+    assert server.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0] == 403
+    assert server.ask("GET", "/v1/models", headers={"Origin": "http://evil.example"})[0] == 403
+    assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["object"] == "model"
+
+
+HOSTILE = [b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n", b"\0" * 5000, b"GET " + b"a" * 100000,
+           b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+           b"Content-Length: 99999999999\r\n\r\n{}",
+           b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+           b"Content-Length: -5\r\n\r\n", b"PUT / HTTP/9\r\n\r\n"]
+
+
+def soak(server, expected):
+    """REQUESTS from CLIENTS threads; a tenth of them is no good client."""
+    problems, counts, lock = [], {"good": 0, "bad": 0}, threading.Lock()
+    todo = iter(range(REQUESTS))
+
+    def one(number):
+        draw = random.Random(number)
+        prompt = draw.choice(PROMPTS)
+        body = {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0, "stream": draw.random() < 0.5}
+        if number % 10 == 9:
+            data = json.dumps({**body, "max_tokens": 300}).encode()
+            head = (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(data))
+            kind = draw.randrange(3)
+            if kind == 0:
+                server.raw(draw.choice(HOSTILE), timeout=2)
+            else:
+                with socket.create_connection(("127.0.0.1", server.port), timeout=20) as s:
+                    for byte in (head if kind == 1 else b""):  # slow, then cut off
+                        s.sendall(bytes([byte]))
+                    s.sendall(data if kind == 1 else head + data)
+                    s.recv(draw.choice([1, 100]))
+            return "bad"
+        while True:
+            status, _, text = server.ask("POST", "/v1/completions", body)
+            if status != 429:
+                break
+            time.sleep(0.05)
+        assert status == 200, (status, text)
+        got = ("".join(c["choices"][0]["text"] for c in events(text)) if body["stream"]
+               else json.loads(text)["choices"][0]["text"])
+        assert got == expected[prompt], (prompt, got, expected[prompt])
+        return "good"
+
+    def client():
+        while True:
+            with lock:
+                number = next(todo, None)
+            if number is None:
+                return
+            try:
+                kind = one(number)
+                with lock:
+                    counts[kind] += 1
+            except Exception as e:
+                with lock:
+                    problems.append((number, repr(e)))
+
+    before, began = server.memory(), time.monotonic()
+    threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[:3]
+    seconds = time.monotonic() - began
+    for _ in range(100):  # those who left are noticed soon
+        m = server.metrics()
+        if m["lathe_texts_running"] + m["lathe_texts_waiting"] == 0:
+            break
+        time.sleep(0.1)
+    assert m["lathe_texts_running"] + m["lathe_texts_waiting"] == 0, m
+    ended = sum(m['lathe_texts_ended_total{how="%s"}' % how] for how in ("finished", "cancelled", "failed"))
+    assert ended == m["lathe_texts_taken_total"], m
+    after = server.memory()
+    assert after < before + 200_000, (before, after)
+    print(f"serve: {counts['good']} answers as `lathe generate` writes them, {counts['bad']} bad clients, "
+          f"{CLIENTS} at once, {seconds:.1f} s; {before // 1024} MB before, {after // 1024} MB after")
+
+
+def check_stop():
+    """A signal lets running texts end, and refuses new ones."""
+    server = Server()
+    answers = []
+    body = {"prompt": PROMPTS[0], "max_tokens": 400, "temperature": 0, "stream": True}
+    thread = threading.Thread(target=lambda: answers.append(server.ask("POST", "/v1/completions", body)[2]))
+    thread.start()
+    while server.metrics()["lathe_texts_running"] == 0 and thread.is_alive():
+        time.sleep(0.01)
+    server.stop()
+    thread.join()
+    assert events(answers[0])[-1]["choices"][0]["finish_reason"] in ("stop", "length")
+
+
+def check_key():
+    server = Server("--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"})
+    assert server.ask("GET", "/v1/models")[0] == 401
+    assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secre"})[0] == 401
+    assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
+    assert server.ask("GET", "/health")[0] == 200
+    server.stop()
+
+
+server_name = os.path.basename(os.path.abspath(MODEL))
+expected = expected_texts()
+server = Server("--slots", "8")
+try:
+    check_answers(server, expected)
+    check_refusals(server)
+    soak(server, expected)
+    server.stop()
+    check_stop()
+    check_key()
+finally:
+    server.process.kill()
+print("serve: as expected")
