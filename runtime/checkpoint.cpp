@@ -13,7 +13,7 @@
 #include "runtime/gguf/gguf_model.h"
 #include "runtime/lora.h"
 #include "runtime/mapped_file.h"
-#include "runtime/onnx/model.h"
+#include "runtime/onnx_model.h"
 #include "runtime/quantized/quantized_folder.h"
 #include "runtime/stored_weight.h"
 

@@ -192,6 +192,13 @@ Tensor slicedAlong(Node& n, const Tensor& x, int64_t axis, const Dim& start, con
     Dim to = symbolicPlace(end, size);
     // An end beyond the axis is its end.
     if ((to - size).provablyNonNegative()) to = size;
+    // Up to a symbol that may pass the axis's end for all that is known: a run that does is an
+    // error.
+    if (length && !(size - to).provablyNonNegative() && (to - from).provablyNonNegative()) {
+      Tensor places = n.graph().arange(to - from);
+      if (!(from == Dim(0))) places = add(places, n.sizeValue(from));
+      return gather(x, places, axis);
+    }
     return sliceAxis(x, axis, from, to - from);
   }
   const int64_t d = *length;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lathe/frontend/graph.h"
-#include "runtime/onnx/model.h"
+#include "runtime/onnx_model.h"
 
 namespace lathe::onnx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/onnx/wire.h"
+#include "runtime/onnx_wire.h"
 
 #include <cstring>
 

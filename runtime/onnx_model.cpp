@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which field of which message is what. Numbers of fields are those of ONNX's specification.
-#include "runtime/onnx/model.h"
+#include "runtime/onnx_model.h"
 
 #include <fmt/format.h>
 
 #include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
-#include "runtime/onnx/wire.h"
+#include "runtime/onnx_wire.h"
 
 namespace lathe::onnx {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
-#include "runtime/onnx/model.h"
-#include "runtime/onnx/wire.h"
+#include "runtime/onnx_model.h"
+#include "runtime/onnx_wire.h"
 
 namespace lathe::onnx {
 namespace {
