@@ -134,7 +134,9 @@ class Adapter {
     if (!e.name.starts_with(base))
       throw error(
           fmt::format("tensor {}: expected a name that begins with {}", inQuotes(e.name), base));
-    const std::string own = e.name.substr(base.size());
+    std::string own = e.name.substr(base.size());
+    // Tables are stored whole beside their updates.
+    if (const size_t at = own.find(".base_layer."); at != own.npos) own.erase(at, 11);
     const std::string name = prefix_ + own;
     struct Kind {
       std::string_view text;
