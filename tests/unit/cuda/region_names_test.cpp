@@ -7,6 +7,7 @@
 
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "backends/cuda/lowering/kernel/text_names.h"
+#include "backends/cuda/lowering/region/region_names.h"
 #include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/ir/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -114,6 +115,26 @@ TEST(RegionNames, CompileWhateverTheModelCallsThem) {
   }
   host::HostCompiler compiler(host::Mode::Fast);
   EXPECT_EQ(compiler.compile(texts).size(), texts.size());
+}
+
+// A merged weight and a cache carry the path of whatever met them first: their part says more.
+TEST(RegionNames, AreThoseOfThePartsThatOperandsPlay) {
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const std::string cache = "tensor<2x9x4xf32>", rows = "tensor<2x1x4xf32>", at = "tensor<2xi64>",
+                    path = " loc(\"layers.0.input_layernorm\")";
+  const std::string update = "axis 1 : " + cache + ", " + rows + ", " + at;
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      "func.func @f(%k: " + cache + path + ", %v: " + cache + path + ", %x: " + rows + path +
+          ", %p: " + at + path + ") -> (" + cache + ", " + cache +
+          ") {\n%0 = lathe.update %k, %x, %p " + update + "\n%1 = lathe.update %v, %x, %p " +
+          update + "\nreturn %0, %1 : " + cache + ", " + cache + " }",
+      &context);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(namesOf(*module->getOps<mlir::func::FuncOp>().begin()),
+            (std::vector<std::string>{"cache", "cache2", "value", "positions", "out0", "out1"}));
 }
 
 // However many values a kernel has, each has a name where it is used.

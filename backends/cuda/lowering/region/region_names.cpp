@@ -30,6 +30,15 @@ Roles rolesIn(Operation* op) {
       .Case([](AdalnModulateOp o) -> Roles {
         return {{o.getX(), "x"}, {o.getShift(), "shift"}, {o.getScale(), "scale"}};
       })
+      .Case([](LinearOp o) -> Roles {
+        return {{o.getX(), "x"},
+                {o.getW(), "weight"},
+                {o.getBias(), "bias"},
+                {o.getResidual(), "residual"}};
+      })
+      .Case([](UpdateOp o) -> Roles {
+        return {{o.getX(), "cache"}, {o.getValue(), "value"}, {o.getPositions(), "positions"}};
+      })
       .Case([](GatedResidualOp o) -> Roles {
         return {{o.getX(), "x"}, {o.getGate(), "gate"}, {o.getF(), "branch"}};
       })
