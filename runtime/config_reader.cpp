@@ -18,7 +18,6 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "dtype",
     "transformers_version",
     "_name_or_path",
-    "auto_map",
     "bos_token_id",
     "eos_token_id",
     "pad_token_id",
