@@ -344,6 +344,19 @@ TEST(GenerationConfig, ReadsWhatItObeysAndNotesTheRest) {
   EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"typical_p"});
 }
 
+TEST(GenerationConfig, ReadsWhatATextBeginsWithAndWhatNeverComes) {
+  auto parse = [](const char* json) { return parseGenerationConfig(json, "g.json"); };
+  const GenerationConfig c = parse(R"({"decoder_start_token_id": 3, "forced_bos_token_id": 4,
+      "suppress_tokens": [-1, 7, 8], "bad_words_ids": [[9]]})");
+  EXPECT_EQ(c.decoderStartId, 3);
+  EXPECT_EQ(c.forcedBosId, 4);
+  EXPECT_EQ(c.excludedIds, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_TRUE(c.ignoredFields.empty());
+  const GenerationConfig words = parse(R"({"bad_words_ids": [[9], [1, 2]]})");
+  EXPECT_EQ(words.excludedIds, (std::vector<int64_t>{9}));
+  EXPECT_EQ(words.ignoredFields, (std::vector<std::string>{"bad_words_ids"}));
+}
+
 TEST(GenerationConfig, RefusesPenaltiesAndSharesOutOfRange) {
   auto parse = [](const char* json) { return [json] { parseGenerationConfig(json, "g.json"); }; };
   expectError(kFile, "g.json: min_p: expected a min-p in [0, 1], got 2", parse(R"({"min_p": 2})"));

@@ -18,6 +18,21 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const std::vector<float> kLogits = {1, 3, 2, 3, -kInf};
 
+TEST(Sampler, ExcludedTokensNeverCome) {
+  const std::vector<float> logits{3, 9, 5, 1};
+  SamplingOptions options;
+  options.excluded = {1, 77};  // the second is none of the model's
+  EXPECT_EQ(Sampler(options).sample(logits), 2);
+  options.temperature = 100;
+  Sampler drawing(options);
+  for (int i = 0; i < 200; ++i) EXPECT_NE(drawing.sample(logits), 1);
+  // With penalties, which change a copy of the logits, too.
+  options.repetitionPenalty = 2;
+  Sampler penalized(options);
+  penalized.accept(2);
+  for (int i = 0; i < 200; ++i) EXPECT_NE(penalized.sample(logits), 1);
+}
+
 TEST(RandomGenerator, GivesThePublishedSequence) {
   RandomGenerator random(0);
   for (uint64_t expected : {0x99ec5f36cb75f2b4u, 0xbf6e1f784956452au, 0x1a5f849d4933e6e0u,

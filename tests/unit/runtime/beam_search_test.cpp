@@ -74,6 +74,24 @@ TEST(BeamSearch, FindsTheBestOfAllTexts) {
   EXPECT_FALSE(found[0].ended);
 }
 
+TEST(BeamSearch, ExcludedTokensTakeNoShareAndForcedOnesCount) {
+  std::vector<double> first = logSoftmax({});
+  const auto best = std::ranges::max_element(first) - first.begin();
+  double rest = 0;
+  for (size_t id = 0; id < first.size(); ++id)
+    if (int64_t(id) != int64_t(best)) rest += std::exp(first[id]);
+  first[size_t(best)] = -1e9;
+  const auto second = std::ranges::max_element(first) - first.begin();
+  Searcher search;
+  const std::vector<BeamText> found =
+      search({.beams = 1, .newTokens = 1, .excluded = {int64_t(best)}, .forcedTokens = 1});
+  EXPECT_EQ(found[0].ids, (std::vector<int>{int(second)}));
+  // Two tokens long, of which the forced one was certain.
+  EXPECT_NEAR(found[0].score, (first[size_t(second)] - std::log(rest)) / 2, 1e-6);
+  expectError(ErrorCode::InvalidArgument, "expected from 0 to 3 forced tokens, got 4",
+              [&] { search({.forcedTokens = 4}); });
+}
+
 TEST(BeamSearch, OneBeamIsGreedy) {
   std::vector<int> greedy;
   while (greedy.size() < 30) {
