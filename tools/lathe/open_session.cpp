@@ -70,12 +70,15 @@ std::vector<std::string> loraPaths(const Model& model, const Program& program) {
 
 // Endings of names of tensors that checkpoints carry although the model computes them, or although
 // its architecture has no use for them: tables of rotations, causal masks and places that old
-// versions of transformers stored, and heads of BERT's training.
+// versions of transformers stored, T5's second bias of distances, Marian's sines, and heads of
+// BERT's training.
 constexpr auto kLeftOver = std::to_array<std::string_view>(
     {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
      ".attention.masked_bias", "embeddings.position_ids", "bert.pooler.dense.weight",
      "bert.pooler.dense.bias", "roberta.pooler.dense.weight", "roberta.pooler.dense.bias",
-     "cls.seq_relationship.weight", "cls.seq_relationship.bias"});
+     "cls.seq_relationship.weight", "cls.seq_relationship.bias",
+     "EncDecAttention.relative_attention_bias.weight", "encoder.embed_positions.weight",
+     "decoder.embed_positions.weight"});
 // Second names of a table of embeddings, and of a bias, that a model shares with its head.
 constexpr auto kTables =
     std::to_array<std::string_view>({"embed_tokens.weight", "wte.weight", "embed_in.weight",
@@ -83,7 +86,8 @@ constexpr auto kTables =
 constexpr auto kShared = std::to_array<std::string_view>(
     {"lm_head.weight", "embed_out.weight", "encoder.embed_tokens.weight",
      "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
-     "decoder.embed_tokens.weight", "cls.predictions.decoder.weight", "lm_head.decoder.weight"});
+     "decoder.embed_tokens.weight", "cls.predictions.decoder.weight", "lm_head.decoder.weight",
+     "proj_out.weight", "vocab_projector.weight"});
 constexpr auto kSharedBiases =
     std::to_array<std::string_view>({"cls.predictions.decoder.bias", "lm_head.decoder.bias"});
 

@@ -94,6 +94,20 @@ TEST_F(RewriteCli, LeavesOutWhatTheModelsFilesSay) {
   EXPECT_NE(held, free);
 }
 
+TEST_F(RewriteCli, TakesWhatPublishedCheckpointsCarryTwice) {
+  const std::vector<int> wanted = idsOf(document("-p small").at("ids"));
+  const Arrays weights =
+      goldenWeights(compile(buildFromConfig(config()), {.backend = "reference"}), 3);
+  std::map<std::string, Array> tensors(weights.begin(), weights.end());
+  tensors["encoder.embed_tokens.weight"] = tensors["decoder.embed_tokens.weight"] =
+      tensors.at("shared.weight");
+  tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] =
+      Array(DType::F32, {32, 2});
+  saveSafetensors(folder_ / "other.safetensors", tensors);
+  std::filesystem::rename(folder_ / "other.safetensors", folder_ / "model.safetensors");
+  EXPECT_EQ(idsOf(document("-p small").at("ids")), wanted);
+}
+
 TEST_F(RewriteCli, SaysWhatItCannotDo) {
   expectFailure(2, "reads a text and writes another: it takes no --save-cache",
                 generate("-p a --save-cache " + (folder_ / "cache")));
