@@ -11,7 +11,7 @@
 #include "lathe/frontend/onnx.h"
 #include "lathe/inspect/explain.h"
 #include "lathe/runtime/error.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

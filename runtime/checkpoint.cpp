@@ -10,11 +10,11 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 #include "runtime/lora.h"
 #include "runtime/mapped_file.h"
 #include "runtime/onnx_model.h"
-#include "runtime/quantized/quantized_folder.h"
+#include "runtime/quantized_folder.h"
 #include "runtime/stored_weight.h"
 
 namespace lathe {

@@ -148,9 +148,9 @@ CallAttributes plainConfig(Operation* op) {
       .Case([&](TopKOp topK) { return attributesOf(b, TopKConfig{int64_t(topK.getK())}); })
       .Case([&](CumSumOp sum) { return attributesOf(b, CumSumConfig{int64_t(sum.getAxis())}); })
       .Case([&](AllReduceOp reduce) {
-        CallAttributes attributes =
-            attributesOf(b, CollectiveConfig{.combine = reduce.getCombine(),
-                                             .ranks = int64_t(reduce.getRanks())});
+        CallAttributes attributes = attributesOf(
+            b,
+            CollectiveConfig{.combine = reduce.getCombine(), .ranks = int64_t(reduce.getRanks())});
         attributes.push_back(b.getNamedAttr(kReuse, b.getI64IntegerAttr(0)));
         return attributes;
       })

@@ -2,7 +2,7 @@
 #include "lathe/frontend/families/pretrained.h"
 
 #include "lathe/runtime/error.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 
 namespace lathe {
 namespace {

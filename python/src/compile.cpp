@@ -118,7 +118,8 @@ void bindCompile(nb::module_& m) {
       },
       nb::arg("graph"), nb::arg("stage"), nb::arg("locations") = false, nb::arg("options"),
       nb::sig(atStage.c_str()),
-      "The graph's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or program.");
+      "The graph's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or "
+      "program.");
   m.def("backends", [] { return latheCompilerApi()->backends(); }, "Names of the backends.");
 }
 

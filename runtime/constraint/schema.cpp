@@ -21,7 +21,7 @@ namespace {
 using Node = Grammar::Node;
 
 constexpr int64_t kMaxLength = 10'000;  // of texts and lists that a schema bounds
-constexpr size_t kMaxSchemaDepth = 64;        // of schemas within each other
+constexpr size_t kMaxSchemaDepth = 64;  // of schemas within each other
 
 constexpr std::string_view kTypes[] = {"object",  "array",   "string", "number",
                                        "integer", "boolean", "null"};

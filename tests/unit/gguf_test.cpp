@@ -9,7 +9,7 @@
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/gguf.h"
 #include "lathe/runtime/tokenizer.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {

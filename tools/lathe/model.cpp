@@ -11,7 +11,7 @@
 #include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"

@@ -65,8 +65,8 @@ struct CompileRecord {
     std::string constraint;   ///< kind of the first that failed: "attribute", "constant", ...
     std::string reason;       ///< in words, with the source line
     std::string path = {};    ///< module path of the op
-    /// Who refused: "pattern", "backend" for a fused op (`pattern`) that it expanded again, or "mesh"
-    /// for an op that every rank computes whole.
+    /// Who refused: "pattern", "backend" for a fused op (`pattern`) that it expanded again, or
+    /// "mesh" for an op that every rank computes whole.
     std::string by = "pattern";
     bool meant = false;  ///< the op does what the fused one would, whatever the patterns say
   };
@@ -100,8 +100,8 @@ struct CompileRecord {
 /// reason for what the backend cannot run.
 Program compile(const Graph& graph, const CompileOptions& options = {});
 
-/// The module's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or program. It
-/// parses back with Graph::parse.
+/// The module's text at a stage: recorded, canonical, fused, sharded, laid-out, lowered or program.
+/// It parses back with Graph::parse.
 std::string irAt(const Graph& graph, std::string_view stage, const CompileOptions& options = {},
                  bool withLocations = false);
 

@@ -20,7 +20,7 @@
 namespace lathe {
 
 struct ModelRequest {
-  std::string path;  ///< Hugging Face folder, .gguf, .onnx or .mlir file
+  std::string path;                ///< Hugging Face folder, .gguf, .onnx or .mlir file
   std::vector<std::string> loras;  ///< folders of PEFT, merged in this order
   std::string backend = "cpu";
   /// Of the arithmetic, for folders. Nothing: BF16 where most of the weights have it, else F32.

@@ -81,7 +81,7 @@ class GgufValue {
 
 struct GgufTensor {
   std::string name;
-  const GgufTensorType* type = nullptr;  ///< runtime/gguf/gguf_blocks.h
+  const GgufTensorType* type = nullptr;  ///< runtime/gguf_blocks.h
   Shape shape;                           ///< row-major: the file's dims from the last to the first
   size_t offset = 0;                     ///< of the first byte, from the start of the file
   size_t bytes = 0;

@@ -186,7 +186,8 @@ TEST_F(CliTest, BadFilesAreStatusThree) {
   std::ofstream(file("junk.lathe")) << "not a program";
   expectFailure(3, "junk.lathe", "run " + file("junk.lathe"));
   std::ofstream(file("junk.bin")) << "x";
-  expectFailure(3, "expected a Hugging Face folder, a .gguf file, an .mlir file", "inspect " + file("junk.bin"));
+  expectFailure(3, "expected a Hugging Face folder, a .gguf file, an .mlir file",
+                "inspect " + file("junk.bin"));
   std::filesystem::create_directory(file("empty"));
   expectFailure(3, "found no config.json in it", "inspect " + file("empty"));
   std::ofstream(file("junk.mlir")) << "module { nonsense }";

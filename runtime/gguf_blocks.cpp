@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/gguf/gguf_blocks.h"
+#include "runtime/gguf_blocks.h"
 
 #include <array>
 #include <cstring>

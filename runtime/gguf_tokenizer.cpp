@@ -11,7 +11,7 @@
 
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_model.h"
 #include "runtime/utf8.h"
 
 namespace lathe {

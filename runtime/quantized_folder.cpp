@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/quantized/quantized_folder.h"
+#include "runtime/quantized_folder.h"
 
 #include <algorithm>
 #include <numeric>

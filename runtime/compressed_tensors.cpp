@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/quantized/fp8.h"
+#include "runtime/fp8.h"
 
 namespace lathe::quantized {
 namespace {

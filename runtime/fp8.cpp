@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in 8-bit floats (E4M3: Micikevicius et al., "FP8 Formats for Deep Learning", 2022) with
 // one scale, one for each row, or one for each tile, as DeepSeek's and Qwen's folders have them.
-#include "runtime/quantized/fp8.h"
+#include "runtime/fp8.h"
 
 #include <array>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/quantized/quantized_folder.h"
+#include "runtime/quantized_folder.h"
 
 namespace lathe::quantized {
 namespace {

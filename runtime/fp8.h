@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "runtime/quantized/quantized_folder.h"
+#include "runtime/quantized_folder.h"
 
 namespace lathe::quantized {
 

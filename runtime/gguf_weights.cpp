@@ -9,8 +9,8 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/thread_pool.h"
-#include "runtime/gguf/gguf_blocks.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_blocks.h"
+#include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {

@@ -11,7 +11,7 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/gguf.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/gguf/gguf_blocks.h"
+#include "runtime/gguf_blocks.h"
 #include "runtime/mapped_file.h"
 #include "runtime/utf8.h"
 

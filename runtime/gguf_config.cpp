@@ -12,9 +12,9 @@
 
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
-#include "runtime/gguf/gguf_architecture.h"
-#include "runtime/gguf/gguf_blocks.h"
-#include "runtime/gguf/gguf_model.h"
+#include "runtime/gguf_architecture.h"
+#include "runtime/gguf_blocks.h"
+#include "runtime/gguf_model.h"
 
 namespace lathe {
 namespace {
