@@ -21,7 +21,7 @@ std::optional<int64_t> axisOf(RankedTensorType type, int64_t axis) {
 }
 
 bool isWeight(Value value) {
-  while (isa_and_nonnull<CastOp, ReshapeOp>(value.getDefiningOp()))
+  while (isa_and_nonnull<CastOp, ReshapeOp, DequantizeOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return bool(value.getDefiningOp<WeightOp>());
 }
