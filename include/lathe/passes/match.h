@@ -121,8 +121,8 @@ class Match {
 
 /// An axis counted from the front; nothing if it lies outside of the rank.
 std::optional<int64_t> axisOf(mlir::RankedTensorType type, int64_t axis);
-/// True for a checkpoint tensor, also behind reshapes and casts of any kind: they run at load time,
-/// and the replacement reads what they give.
+/// True for a checkpoint tensor, also behind reshapes, casts of any kind and `dequantize`: they run
+/// at load time, and the replacement reads what they give.
 bool isWeight(mlir::Value value);
 /// The attribute's value with axes that count from the back of the first operand resolved;
 /// unchanged if it holds none.
