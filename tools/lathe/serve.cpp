@@ -155,6 +155,7 @@ int serveVerb(const ArgumentList& arguments) {
   if (!parseArguments(*parser, arguments)) return kOk;
   flags.options.port = int(flags.port);
   flags.options.apiKey = keyOf(flags);
+  compileFlags.randomWeights = sessionFlags.randomWeights;
 
   const LoadedSymbol loaded = loadSymbol("liblathe_serve.so", serve::kServeSymbol);
   if (!loaded.address)
