@@ -16,7 +16,9 @@ add_subdirectory(backends/cuda/hostexec)
 if(LATHE_RUNTIME_ONLY)
   return()
 endif()
-add_subdirectory(runtime/mpi)
+if(NOT LATHE_PYTHON) # wheels run where no MPI is
+  add_subdirectory(runtime/mpi)
+endif()
 
 # lathe::lathe records, compiles and asks.
 add_library(lathe SHARED)
