@@ -90,10 +90,9 @@ struct Keywords<Combine> {
 };
 
 /// X(Enum) for each of the enumerations.
-#define LATHE_KEYWORD_ENUMS(X)                                                            \
-  X(Compare)                                                                              \
-  X(MaskedRow) X(Causal) X(Pairing) X(Activation) X(WeightLayout) X(GainRounding) X(Norm) \
-      X(Combine)
+#define LATHE_KEYWORD_ENUMS(X) \
+  X(Compare)                   \
+  X(MaskedRow) X(Causal) X(Pairing) X(Activation) X(WeightLayout) X(GainRounding) X(Norm) X(Combine)
 
 template <class Enum>
 concept KeywordEnum = requires { Keywords<Enum>::enumeration; };
