@@ -85,7 +85,7 @@ MUTANTS = [
            "padding has places as tokens do",
            ("family_encoders_test:*Roberta*_reference",)),
     Mutant("families/t5-scale", "frontend/families/t5.cpp",
-           "if (c_.scalesOutput) x =", "if (true) x =",
+           "if (c_.scalesOutput) y =", "if (true) y =",
            "T5 1.1 scales what its head reads",
            ("family_encoders_test:*T5*_reference",)),
     Mutant("families/unread-field", "runtime/config_reader.cpp",

@@ -237,10 +237,10 @@ MUTANTS = [
            "tensors may overlap",
            ("safetensors_test",)),
     Mutant("runtime/shard-twice", "runtime/checkpoint.cpp",
-           "    if (!isNew)\n      throw Error(ErrorCode::InvalidFile,\n"
-           "                  fmt::format(\"tensor {} is in two shards",
-           "    if (false)\n      throw Error(ErrorCode::InvalidFile,\n"
-           "                  fmt::format(\"tensor {} is in two shards",
+           "    if (!isNew)\n"
+           "      throw Error(ErrorCode::InvalidFile, fmt::format(\"tensor {} is in two shards",
+           "    if (false)\n"
+           "      throw Error(ErrorCode::InvalidFile, fmt::format(\"tensor {} is in two shards",
            "of a tensor that is in two shards one is taken",
            ("checkpoint_test", "bad_model_files_test")),
 

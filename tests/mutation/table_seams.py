@@ -165,7 +165,7 @@ MUTANTS = [
            "never writes it",
            ("linear_regions_test",)),
     Mutant("cuda/overlap-war", "backends/cuda/hostexec/checks.cpp",
-           "if (!written && !(a.write && cell.readLaunch == previous)) return;",
+           "if (!written && !(a.write && history.mayRun(cell.readLaunch, waited))) return;",
            "if (!written) return;",
            "the checker no longer sees a write before griddepcontrol.wait to what "
            "the previous kernel reads",
@@ -366,9 +366,9 @@ MUTANTS = [
            "rows of a transposed weight are read as if it were not",
            ("reference_weights_test",)),
     Mutant("runtime/bind-forgets", "runtime/session.cpp",
-           "  impl().weights.raw = fetchWeights(*impl().program, source);",
-           "  impl().haveWeights = false;\n"
-           "  impl().weights.raw = fetchWeights(*impl().program, source);",
+           "  s.weights.raw = fetchWeights(*s.program, source);",
+           "  s.haveWeights = false;\n"
+           "  s.weights.raw = fetchWeights(*s.program, source);",
            "weights that do not fit take those away that a session had",
            ("refused_calls_test",)),
     Mutant("runtime/device-input-shape", "runtime/executor.cpp",
@@ -417,9 +417,9 @@ MUTANTS = [
            "a program that gives a state back twice is taken",
            ("bad_program_test",)),
     Mutant("runtime/symbol-reset", "runtime/session.cpp",
-           "    impl().fixed[s.name] = value;\n"
-           "    impl().resetStates();",
-           "    impl().fixed[s.name] = value;",
+           "    fixed[name] = value;\n"
+           "    resetStates(name);",
+           "    fixed[name] = value;",
            "setSymbol keeps states of the former size: the next run is refused",
            ("session_test",)),
     Mutant("runtime/top-p-edge", "runtime/sampler.cpp",
@@ -438,7 +438,7 @@ MUTANTS = [
            "if (digit) place += '*';",
            "layers 9 and 10 are two places",
            ("cli_explain_test",)),
-    Mutant("runtime/last-token", "runtime/text_generation.cpp",
+    Mutant("runtime/last-token", "runtime/text_in_progress.cpp",
            "std::min(options.newTokens, maxPositions - length + 1);",
            "std::min(options.newTokens, maxPositions - length);",
            "a text ends one token before the model is full",
@@ -448,7 +448,7 @@ MUTANTS = [
            "values[\"cache\"] = count;",
            "work of a long prompt's later chunks is told as of the first",
            ("cli_test",)),
-    Mutant("tools/top-k-config", "tools/lathe/generate.cpp",
+    Mutant("tools/top-k-config", "tools/lathe/sampling_flags.cpp",
            "flags.topK.value_or(sample ? config.topK.value_or(0) : 0)",
            "flags.topK.value_or(config.topK.value_or(0))",
            "top_k of a configuration that does not sample is obeyed when --temp is given",
