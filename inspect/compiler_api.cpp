@@ -11,6 +11,7 @@
 #include "lathe/frontend/onnx.h"
 #include "lathe/inspect/explain.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/model_config.h"
 #include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 
