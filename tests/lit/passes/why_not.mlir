@@ -89,7 +89,7 @@ func.func @finite_mask(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<
 // -----
 
 // A batch of one broadcasts in the product: the replacement's own constraint is the reason.
-// CHECK: remark: attention: 2 of 2 ops, then the replacement does not hold: 'lathe.attention' [C2]
+// CHECK: remark: attention: 2 of 2 ops, then the replacement does not hold: lathe.attention: [C2]
 func.func @batches(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
   %t = lathe.transpose %k [0, 2, 1] : tensor<1x5x4xf32>
   %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<1x4x5xf32>
