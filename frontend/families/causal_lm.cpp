@@ -42,6 +42,8 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
     for (const char* kind : {"k", "v"})
       g.state(cacheName(kind, i), options.dtype, {batch, sizes.kvHeads, cache, sizes.headDim});
 
+  // What is recorded between the modules belongs to the whole.
+  const Scope whole(g.recorder(), "model", std::source_location());
   g.entry("forward");
   Tensor ids = g.input("input_ids", DType::I64, {batch, seq});
   Tensor where = iota(ids, {seq}, 0);
