@@ -155,7 +155,13 @@ bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
   }
   if (isa_and_nonnull<BroadcastOp, CastOp>(def)) {
     ops.push_back(def);
-    return read(def->getOperand(0), factor, sum, ops);
+    const size_t first = sum.terms.size();
+    if (!read(def->getOperand(0), factor, sum, ops)) return false;
+    // Values that a program is given may lie beyond a narrower type, which wraps them.
+    const bool narrows =
+        tensorType(def->getOperand(0)).getElementTypeBitWidth() > type.getElementTypeBitWidth();
+    return !narrows || std::none_of(sum.terms.begin() + first, sum.terms.end(),
+                                    [](const Term& t) { return bool(t.positions); });
   }
   if (isa_and_nonnull<ReduceSumOp, ReduceMaxOp>(def)) {
     auto dim = readDim(def, ops);
