@@ -175,7 +175,7 @@ TEST_F(CliTest, OutputThatCannotBeWrittenIsAFailure) {
   expectFailure(1, "No space left on device",
                 "generate " LATHE_SOURCE_DIR "/examples/models/stories -q -p a -n 3 >/dev/full");
   expectFailure(
-      1, "cannot write /nonexistent/x.safetensors",
+      2, "cannot write /nonexistent/x.safetensors",
       "run " + artifact() + " --input input_ids=1x2xi64=1 --output /nonexistent/x.safetensors");
 }
 
@@ -186,7 +186,7 @@ TEST_F(CliTest, BadFilesAreStatusThree) {
   std::ofstream(file("junk.lathe")) << "not a program";
   expectFailure(3, "junk.lathe", "run " + file("junk.lathe"));
   std::ofstream(file("junk.bin")) << "x";
-  expectFailure(3, "expected a Hugging Face folder, a .gguf file, an .mlir file",
+  expectFailure(3, "expected a Hugging Face folder, a .gguf, .onnx or .mlir file",
                 "inspect " + file("junk.bin"));
   std::filesystem::create_directory(file("empty"));
   expectFailure(3, "found no config.json in it", "inspect " + file("empty"));
@@ -211,7 +211,7 @@ TEST_F(CliTest, WeightsThatDoNotFitAreListedAtOnce) {
   saveSafetensors(file("wrong/model.safetensors"),
                   {{"model.norm.weight", Array(DType::BF16, {63})},
                    {"model.embed_tokens.weight", Array(DType::BF16, {97, 64})},
-                   {"other", Array(DType::F32, {1})}});
+                   {"other", Array(DType::BF16, {1})}});
   CliResult r = runLathe("inspect " + file("wrong"));
   EXPECT_EQ(r.status, 3) << r.err;
   EXPECT_THAT(r.err, HasSubstr("missing"));
@@ -302,17 +302,18 @@ TEST_F(CliTest, CompileRefusesWhatIsNoModelOrNoProgramName) {
 TEST_F(CliTest, RunGivesTheGoldenLogits) {
   std::string out = file("out.safetensors");
   std::string input = " --input input_ids=@" + kExpected + ":input_ids";
-  outputOf("run " + kModel + input + " --output " + out);
+  outputOf("run " + kModel + " --dtype f32" + input + " --output " + out);
   Array expected = SafetensorsFile::open(kExpected).array("logits");
   expectNear(SafetensorsFile::open(out).array("logits"), expected, 1e-4);
-  outputOf("run " + artifact() + input + " --output " + file("out.npy"));
+  outputOf("compile " + kModel + " --dtype f32 -o " + file("f32.lathe"));
+  outputOf("run " + file("f32.lathe") + input + " --output " + file("out.npy"));
   expectNear(loadNpy(file("out.npy")), expected, 1e-4);
-  outputOf("run " + kModel + input + " --backend reference --output " + file("ref.npy"));
+  outputOf("run " + kModel + input + " --dtype f32 --backend reference --output " + file("ref.npy"));
   expectNear(loadNpy(file("ref.npy")), expected, 1e-4);
 }
 
 TEST_F(CliTest, IrTextRunsWithItsWeights) {
-  std::ofstream(file("model.mlir")) << outputOf("inspect " + kModel + " --stop-after recorded");
+  std::ofstream(file("model.mlir")) << outputOf("inspect " + kModel + " --dtype f32 --stop-after recorded");
   std::string run = "run " + file("model.mlir") + " --input input_ids=@" + kExpected + ":input_ids";
   expectFailure(2, "needs weights; give them with --weights", run);
   outputOf(run + " --weights " + kModel + "/model.safetensors --output " + file("ir.npy"));
