@@ -49,6 +49,7 @@ struct QuantizedKernels {
   QuantizedPanelFn int8[kPanelRows], int4[kPanelRows];
   FixedPointFn toFixed8 = nullptr,
                toFixed4 = nullptr;  ///< null: the rows of `int8`, `int4` are f32
+  int64_t fixedRows = 0;            ///< more rows than these are faster as f32
   WidenQuantizedFn widen8 = nullptr, widen4 = nullptr;  ///< null on AVX2, which has widenTile
 };
 

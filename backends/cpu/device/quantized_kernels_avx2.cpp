@@ -274,6 +274,7 @@ const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     {fixedPointPanel<1>, fixedPointPanel<2>, fixedPointPanel<3>, fixedPointPanel<4>},
     nullptr,
     toFixedPoint,
+    2,
 };
 
 void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {

@@ -242,6 +242,7 @@ const QuantizedKernels kQuantizedKernelsAvx512 = {
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
     nullptr,
     nullptr,
+    0,
     widenQuantized<false>,
     widenQuantized<true>,
 };
@@ -252,6 +253,7 @@ const QuantizedKernels kQuantizedKernelsVnni = {
      fixedPointPanel<4, true>},
     toFixedPoint,
     toFixedPoint,
+    INT64_MAX,
     widenQuantized<false>,
     widenQuantized<true>,
 };

@@ -170,6 +170,7 @@ void panelProduct(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& ar
   for (; row0 < args.m; row0 += kChunkRows) {
     const int64_t rows = std::min(kChunkRows, args.m - row0);
     const QuantizedKernels* kernels = &quantizedKernels(isa);
+    if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
     auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, memory);
     if (!x) {
       // A NaN or an infinity: they come out as f32 products make them.
