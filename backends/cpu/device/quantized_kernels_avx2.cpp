@@ -129,14 +129,11 @@ inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes
       sum[r][piece] = _mm256_add_epi32(sum[r][piece], _mm256_madd_epi16(part[r][piece], ones));
 }
 
-// Rows that share a load of weights: their sums fill the registers.
-constexpr int rowsAtOnce(int rows) { return rows % 2 ? 1 : 2; }
-
 // Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale.
 template <int rows>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
-  constexpr int step = rowsAtOnce(rows), kLines = 4;
+  constexpr int kLines = 4;
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
     const int64_t row = p.oneScale ? 0 : chunk;
@@ -147,37 +144,35 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
       for (int64_t at = 0; at < depth * 4; at += 64) _mm_prefetch(next + at, _MM_HINT_T0);
       next += depth * 4;
       const __m256 scale = numbersOf(p.scale, p.bf16, row, c);
-      for (int r0 = 0; r0 < rows; r0 += step) {
-        const char* record[step];
-        __m256i sum[step][3];
-        for (int r = 0; r < step; ++r) {
-          record[r] = a.x + (r0 + r) * a.stride + chunk * fixedPointBytes(p.chunk);
-          for (int piece = 0; piece < 3; ++piece)
-            sum[r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
-        }
-        int64_t k = 0;
-        for (; k < depth; k += 8 * kLines) {
-          const char* bytes[step];
-          for (int r = 0; r < step; ++r) bytes[r] = record[r] + 16 + k;
-          const char* lines = b + k * 32 + c * 32;
-          if (depth - k >= 8 * kLines)
-            halvesTimesBytes<step>(lines, kLines, bytes, p.chunk, sum);
-          else
-            halvesTimesBytes<step>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
-        }
-        for (int r = 0; r < step; ++r) {
-          __m256 y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), _mm256_set1_ps(65536.0f),
-                                     _mm256_cvtepi32_ps(sum[r][2]));
-          y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y);
-          float unit;
-          __builtin_memcpy(&unit, record[r], 4);
-          y = _mm256_mul_ps(y, _mm256_set1_ps(unit));
-          if (p.zero)
-            y = _mm256_fnmadd_ps(zerosOf(p, row, c),
-                                 _mm256_set1_ps(a.sums[(r0 + r) * a.sumStride + chunk]), y);
-          float* to = acc + (r0 + r) * 64 + c * 8;
-          _mm256_storeu_ps(to, _mm256_fmadd_ps(y, scale, _mm256_loadu_ps(to)));
-        }
+      const char* record[rows];
+      __m256i sum[rows][3];
+      for (int r = 0; r < rows; ++r) {
+        record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk);
+        for (int piece = 0; piece < 3; ++piece)
+          sum[r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
+      }
+      int64_t k = 0;
+      for (; k < depth; k += 8 * kLines) {
+        const char* bytes[rows];
+        for (int r = 0; r < rows; ++r) bytes[r] = record[r] + 16 + k;
+        const char* lines = b + k * 32 + c * 32;
+        if (depth - k >= 8 * kLines)
+          halvesTimesBytes<rows>(lines, kLines, bytes, p.chunk, sum);
+        else
+          halvesTimesBytes<rows>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
+      }
+      for (int r = 0; r < rows; ++r) {
+        __m256 y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), _mm256_set1_ps(65536.0f),
+                                   _mm256_cvtepi32_ps(sum[r][2]));
+        y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y);
+        float unit;
+        __builtin_memcpy(&unit, record[r], 4);
+        y = _mm256_mul_ps(y, _mm256_set1_ps(unit));
+        if (p.zero)
+          y = _mm256_fnmadd_ps(zerosOf(p, row, c), _mm256_set1_ps(a.sums[r * a.sumStride + chunk]),
+                               y);
+        float* to = acc + r * 64 + c * 8;
+        _mm256_storeu_ps(to, _mm256_fmadd_ps(y, scale, _mm256_loadu_ps(to)));
       }
     }
   }
@@ -271,7 +266,7 @@ const QuantizedKernels kQuantizedKernelsAvx2 = {
 // Bytes are fast enough as floats; halves are not.
 const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
-    {fixedPointPanel<1>, fixedPointPanel<2>, fixedPointPanel<3>, fixedPointPanel<4>},
+    {fixedPointPanel<1>, fixedPointPanel<2>},
     nullptr,
     toFixedPoint,
     2,
