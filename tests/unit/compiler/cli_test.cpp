@@ -308,12 +308,14 @@ TEST_F(CliTest, RunGivesTheGoldenLogits) {
   outputOf("compile " + kModel + " --dtype f32 -o " + file("f32.lathe"));
   outputOf("run " + file("f32.lathe") + input + " --output " + file("out.npy"));
   expectNear(loadNpy(file("out.npy")), expected, 1e-4);
-  outputOf("run " + kModel + input + " --dtype f32 --backend reference --output " + file("ref.npy"));
+  outputOf("run " + kModel + input + " --dtype f32 --backend reference --output " +
+           file("ref.npy"));
   expectNear(loadNpy(file("ref.npy")), expected, 1e-4);
 }
 
 TEST_F(CliTest, IrTextRunsWithItsWeights) {
-  std::ofstream(file("model.mlir")) << outputOf("inspect " + kModel + " --dtype f32 --stop-after recorded");
+  std::ofstream(file("model.mlir"))
+      << outputOf("inspect " + kModel + " --dtype f32 --stop-after recorded");
   std::string run = "run " + file("model.mlir") + " --input input_ids=@" + kExpected + ":input_ids";
   expectFailure(2, "needs weights; give them with --weights", run);
   outputOf(run + " --weights " + kModel + "/model.safetensors --output " + file("ir.npy"));
