@@ -1303,7 +1303,7 @@ void bindModules(nb::module_& m) {
       "power of two those of the next smaller one and every other of the next larger one.");
   m.def(
       "alibi",
-      [](const Graph& graph, int64_t heads, nb::handle keys, nb::handle rounding) {
+      [](Graph& graph, int64_t heads, nb::handle keys, nb::handle rounding) {
         return nn::alibi(graph, heads, dimFrom(keys), dtypeFrom(rounding), here());
       },
       nb::arg("graph"), nb::arg("heads"), nb::arg("keys"), nb::arg("rounding") = "f32",
