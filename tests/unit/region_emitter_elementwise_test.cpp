@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "tests/unit/region_kernel.h"
 
 namespace lathe::test {
