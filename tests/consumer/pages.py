@@ -10,10 +10,12 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import time
+import urllib.request
 
 PREFIX, WORK, CMAKE, CXX, MLIR = sys.argv[1:6]
 DOC = pathlib.Path(PREFIX, "share", "doc", "lathe")
@@ -119,18 +121,41 @@ WORDS = [(r"build/release/bin/", ""), (r"\bMODEL\b", "examples/models/stories"),
 ELSEWHERE = ("lathe-gpu-choices ", "lathe tune ", "LATHE_TUNING=")
 # The verb whose flags a page's tables list.
 TABLES = {"docs/generation.md": "generate", "docs/explain.md": "explain", "docs/selftest.md": "selftest"}
+# No command of a page takes longer, under any load of the machine; one that does would never end.
+SECONDS = 300
 # Of the tree that is built, not of an installed Lathe.
 OF_THE_TREE = ("scripts/demo", "scripts/test")
 
 
 def run(command, statuses=(0,), **options):
     start = time.monotonic()
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     shown = command if isinstance(command, str) else " ".join(map(str, command))
+    try:
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, timeout=SECONDS, **options)
+    except subprocess.TimeoutExpired as e:
+        sys.exit(f"{shown}\ndid not end within {SECONDS} s:\n{e.output}")
     print(f"{time.monotonic() - start:6.1f} s  {shown.splitlines()[0][:120]}", flush=True)
     if result.returncode not in statuses:
         sys.exit(f"{shown}\nended with {result.returncode}:\n{result.stdout}")
     return result.stdout
+
+
+def serve(command, **options):
+    """A command that runs until it is stopped: it is asked once, and ends well at SIGTERM."""
+    with subprocess.Popen(["bash", "-c", f"exec {command} --port 0"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, **options) as server:
+        try:
+            address = server.stdout.readline().split()[-1:]
+            if not address or not address[0].startswith("http://"):
+                sys.exit(f"{command}\ntold no address, but {address}")
+            with urllib.request.urlopen(address[0] + "/health", timeout=SECONDS) as answer:
+                print(f"{command}: {answer.status}", flush=True)
+            server.send_signal(signal.SIGTERM)
+            if server.wait(SECONDS):
+                sys.exit(f"{command}\nended with {server.returncode}")
+        finally:
+            server.kill()
 
 
 def commands(text):
@@ -273,6 +298,8 @@ def main():
             command = re.sub(word, meaning, command)
         if command.startswith(ELSEWHERE):
             return check_flags(page, f"`{command[command.index('lathe'):]}`", helps)
+        if command.startswith("lathe serve "):
+            return serve(command, cwd=folder, env=environment)
         return run("set -e -o pipefail; " + command, statuses, shell=True, executable="/bin/bash", cwd=folder,
                    env=environment)
 
