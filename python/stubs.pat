@@ -23,3 +23,9 @@ lathe._compiler.nn.__prefix__:
     \from collections.abc import Sequence
     \from lathe._compiler import Graph, Tensor
     \from lathe._runtime import DimLike, DTypeLike
+
+lathe._compiler.onnx.__prefix__:
+    import os
+    \from collections.abc import Mapping
+    \from lathe._compiler import Graph
+    \from lathe._runtime import Array, ArrayLike

@@ -24,6 +24,8 @@ NB_MODULE(_compiler, m) {
   nb::module_ modules = m.def_submodule("nn", "Modules: a graph, a path, sizes and options.");
   bindModules(modules);
   bindModels(modules);
+  nb::module_ onnx = m.def_submodule("onnx", "Graphs of ONNX files.");
+  bindOnnx(onnx);
   bindCompile(m);
   bindQuestions(m);
   m.def("_set_package_folder", setPackageFolder, nb::arg("folder"),

@@ -17,6 +17,7 @@ void bindGraph(nb::module_& m);
 void bindCompile(nb::module_& m);
 void bindQuestions(nb::module_& m);
 void bindPatterns(nb::module_& m);
+void bindOnnx(nb::module_& m);
 
 /// None is an empty handle: an operand that is left out.
 inline Tensor tensorOr(const std::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); }
