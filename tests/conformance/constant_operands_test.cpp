@@ -11,6 +11,7 @@
 
 #include "lathe/lathe.h"
 #include "tests/closeness.h"
+#include "tests/conformance/tolerance.h"
 
 namespace lathe {
 namespace {
@@ -121,6 +122,40 @@ TEST(ConstantOperands, OfNothingElse) {
         if (to != dtype) r.output("cast " + text + std::string(nameOf(to)), cast(r.number(c), to));
     }
     expectAsRecorded(r.graph, {});
+  }
+}
+
+// LLVM turns powers of a known number into calls of other functions: 2^x, 10^x, 2^n, x^0.5.
+TEST(ConstantOperands, OfPowersInGeneratedCode) {
+  for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
+    SCOPED_TRACE(std::string(nameOf(dtype)));
+    Recorder r(dtype);
+    const std::vector<double> numbers{0.0, 1.0, -1.0, 2.0,  -2.0, 0.5, 3.0,
+                                      4.0, 8.0, 10.0, 0.25, -0.5, 1.5, 2.718281828};
+    const int64_t count = int64_t(numbers.size());
+    const Tensor x = r.graph.input("x", dtype, {count}),
+                 n = r.graph.input("n", DType::I32, {count});
+    Array values(dtype, {count}), integers(DType::I32, {count});
+    for (int64_t i = 0; i < count; ++i) {
+      values.set(i, numbers[size_t(i)]);
+      integers.set(i, double(i) - 5);
+    }
+    for (double c : numbers) {
+      const std::string text = std::to_string(c);
+      r.output("x ^ " + text, pow(x, r.number(c)));
+      r.output(text + " ^ x", pow(r.number(c), x));
+      r.output(text + " ^ n", pow(r.number(c), cast(n, dtype)));
+    }
+    const Arrays inputs{{"x", values}, {"n", integers}};
+    const Arrays got = Session(compile(r.graph, {.backend = "cpu"})).run("forward", inputs);
+    const Arrays want = Session(compile(r.graph, {.backend = "reference"})).run("forward", inputs);
+    const auto allowed = conformance::toleranceOf("pow", dtype, false);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < count; ++i) {
+        const double a = got.at(name).at(i), b = value.at(i);
+        EXPECT_TRUE(isNear(a, b, conformance::boundOf(b, allowed)))
+            << name << " element " << i << ": " << a << ", want " << b;
+      }
   }
 }
 
