@@ -164,7 +164,12 @@ def test_a_static_cache_is_states_of_one_graph(level):
         assert run.session.memory["states"] == memory
 
 
-def test_a_mixture_of_experts_is_refused_by_name():
+@pytest.mark.parametrize("level", ["core", "named"])
+def test_a_mixture_of_experts_reads_the_chosen_ones(level):
     model, args, shapes = models.made("mixtral")
-    with pytest.raises(lathe.Error, match=r"^aten\.\w+\.\w+ at .*transformers.*layers\.0\.mlp\.experts"):
-        lathe.torch.export(model, args, dynamic_shapes=shapes)
+    model.model.config._experts_implementation = "eager"
+    exported = lathe.torch.export(model, args, dynamic_shapes=shapes, level=level)
+    with torch.no_grad():
+        assert error(exported.session()(*args), model(*args)) < 1e-6
+    assert model.model.config._experts_implementation == "eager"  # as it was
+    assert lathe.ir(exported.graph, "fused").count("lathe.silu_gate") == 2

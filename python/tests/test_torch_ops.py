@@ -32,7 +32,7 @@ OPS = {
                        x.var(0, correction=0), (x > 0).any(1), (x > 0).all()),
     "orders": lambda x: (x.cumsum(1), x.argmax(1), x.argmin(0), x.argmax(), *x.topk(2), *x.sort(1, descending=True)),
     "softmaxes": lambda x: (x.softmax(-1), x.softmax(0), x.log_softmax(-1)),
-    "indices": lambda x: (x[:, [0, 3, 3]], x[[1, 0], [2, 5]], x.index_select(1, torch.tensor([5, 0])),
+    "indices": lambda x: (x[:, [0, -1, 3]], x[[-2]], x[:, x[0].argsort() - 2], x[[1, -1], [-6, 5]], x[[1, 0], [2, 5]], x.index_select(1, torch.tensor([5, 0])),
                           x.gather(1, torch.tensor([[0, 5], [2, 2]]))),
     "nothing": lambda x: (torch.zeros_like(x), torch.full((2, 3), 4.0), torch.arange(1, 7, 2), x.new_ones(3)),
     "products": lambda x: (x @ x.T, torch.addmm(x @ x.T, x, x.T, beta=0.5, alpha=2), F.linear(x, x),
@@ -40,7 +40,19 @@ OPS = {
     "norms": lambda x: (F.layer_norm(x, (6,)), F.rms_norm(x, (6,), eps=1e-5), F.rms_norm(x, (6,)),
                         F.group_norm(x[None].reshape(1, 4, 3), 2)),
     "images": lambda x: (F.conv2d(x.reshape(1, 1, 3, 4), x.reshape(2, 1, 2, 3), padding=1, stride=2),
-                         F.conv1d(x[None], x.reshape(2, 2, 3), bias=x[0, :2], padding=1)),
+                         F.conv1d(x[None], x.reshape(2, 2, 3), bias=x[0, :2], padding=1),
+                         F.conv1d(x[None], x[:, None, :3], padding="same", groups=2),
+                         F.conv2d(x.reshape(1, 2, 2, 3), x.reshape(2, 1, 2, 3)[..., :2], padding=(1, 2), groups=2,
+                                  stride=(2, 1), bias=x[0, :2]),
+                         F.conv2d(x.reshape(1, 2, 2, 3), x.reshape(1, 2, 2, 3)[..., :2], padding=2, dilation=(2, 3)),
+                         F.conv3d(x.reshape(1, 1, 2, 2, 3), x[:, :4].reshape(2, 1, 2, 2, 1), padding=(0, 1, 0)),
+                         F.max_pool2d(x.reshape(1, 2, 2, 3), (2, 3), stride=1, padding=1),
+                         F.batch_norm(x.reshape(1, 2, 2, 3), x[0, :2], x[1, :2].abs(), x[0, 1:3], x[1, 1:3], eps=0.1)),
+    "interpolations": lambda x: tuple(
+        F.interpolate(x.reshape(1, 2, 2, 3), mode=mode, **how) for mode in ("bilinear", "bicubic", "nearest")
+        for how in ({"size": (5, 2)}, {"scale_factor": 1.7})) + (
+        F.interpolate(x.reshape(1, 2, 2, 3), size=(4, 6), mode="bilinear", align_corners=True),
+        F.interpolate(x[None], size=9, mode="linear"), F.interpolate(x[None], scale_factor=0.5, mode="nearest")),
     "dtypes": lambda x: (x.to(torch.int64), x.double() * 2, x > 0, (x > 0).float(), x.bool().long() + 1),
 }
 

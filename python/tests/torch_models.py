@@ -148,9 +148,9 @@ MODELS = {
                          masked=False),
     "vit": vit, "whisper-encoder": whisper, "dit": dit,
 }
-# What has no lowering, with the op that is named.
-REFUSED = {"mixtral": decoder(tf.MixtralForCausalLM,
-                              config(tf.MixtralConfig, num_local_experts=4, num_experts_per_tok=2))}
+# Those whose modules are not called once a layer.
+MIXTURES = {"mixtral": decoder(tf.MixtralForCausalLM,
+                               config(tf.MixtralConfig, num_local_experts=4, num_experts_per_tok=2))}
 
 ATTENTION = {"BertSelfAttention", "T5Attention", "GPT2Attention", "GPTNeoXAttention", "DiTBlock"}
 AROUND = {"BertAttention", "T5LayerSelfAttention", "BertSdpaSelfAttention"}
@@ -183,7 +183,7 @@ def made(name, attention=None):
     """(module, arguments, dynamic shapes) with weights that are not all ones and zeros. `attention`: transformers'
     implementation."""
     torch.manual_seed(7)
-    model, args, shapes = {**MODELS, **REFUSED}[name]()
+    model, args, shapes = {**MODELS, **MIXTURES}[name]()
     for part in model.modules():
         if attention and isinstance(part, tf.PreTrainedModel):
             part.set_attn_implementation(attention)

@@ -62,7 +62,7 @@ class _Compiled:
                 for s in d.node.expr.free_symbols}
         graph = lathe.Graph("compiled")
         named = {s: str(s) for s in sorted(free, key=str)}
-        lowering = Lowering(graph, declare_symbols(graph, named, _ranges(places), LARGEST))
+        lowering = Lowering(graph, named, declare_symbols(graph, named, _ranges(places), LARGEST))
         self.weights, self.feeds = {}, []
         for i, node in enumerate(places):
             fake = node.meta.get("val")

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.torch.export: a module of PyTorch as a lathe.Graph."""
-import contextlib
 
 import torch
 from torch.utils import _pytree as pytree
 
 import lathe
 
-from . import elementwise, products, reductions, shapes  # noqa: F401: they register their lowerings
+from . import elementwise, images, products, reductions, shapes  # noqa: F401: they register their lowerings
 from .lowering import DTYPES, OPS, Lowering, Unsupported
-from .transformers import attention_of
+from .transformers import implementations_of
 
 LEVELS = ("named", "core")
 INLINE = 64  # elements of a constant that goes into the IR; larger ones are weights
@@ -77,8 +76,7 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
     exported = Exported(name or type(model).__name__) if into is None else into
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
-        hooks = attention_of(model) if level == "named" else contextlib.nullcontext()
-        with torch.no_grad(), hooks:
+        with torch.no_grad(), implementations_of(model, attention=level == "named"):
             program = torch.export.export(model, tuple(args), kwargs or {}, dynamic_shapes=dynamic_shapes,
                                           strict=strict)
     names = _dim_names(program, args, kwargs or {}, dynamic_shapes)
@@ -142,13 +140,15 @@ def _dim_names(program, args, kwargs, dynamic_shapes):
 
 
 def declare_symbols(graph, named, ranges, largest=LARGEST):
-    """Declares torch's symbols with their ranges; symbol to name."""
+    """Declares torch's symbols with their ranges; symbol to the ends that it has."""
+    ends = {}
     for symbol, name in named.items():
         known = ranges.get(symbol)
         low = int(known.lower) if known is not None and known.lower.is_finite else 1
         high = int(known.upper) if known is not None and known.upper.is_finite and known.upper < 1 << 31 else largest
-        graph.dim(name, max(1, low), max(high, low))
-    return named
+        ends[symbol] = max(1, low), max(high, low)
+        graph.dim(name, *ends[symbol])
+    return ends
 
 
 def _record(program, exported, entry, dim_names):
@@ -164,8 +164,7 @@ def _record(program, exported, entry, dim_names):
                 if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                     name = dim_names.get((len(inputs) - 1, axis), str(size.node.expr))
                     symbols.setdefault(size.node.expr, name)
-    declare_symbols(graph, symbols, program.range_constraints)
-    lowering = Lowering(graph, symbols)
+    lowering = Lowering(graph, symbols, declare_symbols(graph, symbols, program.range_constraints))
     mutated = set(signature.buffers_to_mutate.values())
     if getattr(signature, "user_inputs_to_mutate", None):
         raise Unsupported("the module writes into its inputs "
@@ -190,7 +189,10 @@ def _record(program, exported, entry, dim_names):
         elif spec.target in mutated:
             lowering.values[node] = graph.read_state(spec.target)
         elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-            lowering.values[node] = _weight(program, exported, spec.target, kind == "PARAMETER")
+            learnt = kind == "PARAMETER"
+            lowering.values[node] = _weight(program, exported, spec.target, learnt)
+            if not learnt and _is_inline(program, spec.target):
+                lowering.known[node] = _tensor(program, spec.target)
         else:
             raise Unsupported(f"the input {node.name} of kind {kind}")
     results, outputs = lowering.run(program.graph), []
@@ -208,9 +210,14 @@ def _tensor(program, target):
     return program.constants[target] if tensor is None else tensor
 
 
+def _is_inline(program, target):
+    """Whether a buffer is a literal of the graph."""
+    return _tensor(program, target).numel() <= INLINE
+
+
 def _weight(program, exported, target, learnt):
     tensor = _tensor(program, target).detach()
-    if not learnt and tensor.numel() <= INLINE:
+    if not learnt and _is_inline(program, target):
         return exported.graph.constant(tensor.contiguous())
     known = exported.weights.setdefault(target, tensor)
     if known is not tensor and known.data_ptr() != tensor.data_ptr() and not torch.equal(known, tensor):

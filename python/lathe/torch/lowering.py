@@ -63,10 +63,12 @@ def line_of(node):
 
 
 class Lowering:
-    """The values of one graph under construction. `symbols` gives names to torch's symbols."""
+    """The values of one graph under construction. `symbols` gives names to torch's symbols, `ranges` their ends."""
 
-    def __init__(self, graph, symbols):
+    def __init__(self, graph, symbols, ranges):
+        self.ranges = ranges
         self.graph, self.symbols, self.values = graph, symbols, {}
+        self.known = {}  # nodes that are small tensors with known values
 
     # --- sizes
     def dim(self, size):
@@ -79,7 +81,7 @@ class Lowering:
             return size
         if not isinstance(size, sympy.Basic):
             return int(size)
-        expression = sympy.expand(size)
+        expression = sympy.expand(size.replace(lambda e: type(e).__name__ in ("Max", "Min"), self._extremum))
         if expression.is_Integer:
             return int(expression)
         free = sorted(expression.free_symbols, key=str)
@@ -95,6 +97,25 @@ class Lowering:
                     term = term * lathe.Dim(self.symbols[symbol])
             total = total + term
         return total
+
+    def _is_at_most(self, a, b):
+        """Whether a <= b for all sizes: a symbol is its lower end and a number that is not negative, or its upper end
+        less one."""
+        lower, upper = {}, {}
+        for symbol in (b - a).free_symbols:
+            more = sympy.Dummy(integer=True, nonnegative=True)
+            low, high = self.ranges.get(symbol, (1, None))
+            lower[symbol] = low + more
+            upper[symbol] = low + more if high is None else high - more
+        return any(bool(sympy.expand((b - a).xreplace(ends)).is_nonnegative) for ends in (lower, upper))
+
+    def _extremum(self, e):
+        """The operand of a Max or Min that it is for all sizes; the whole where none is."""
+        largest = type(e).__name__ == "Max"
+        for one in e.args:
+            if all(self._is_at_most(*((other, one) if largest else (one, other))) for other in e.args):
+                return one
+        return e
 
     def place(self, size, end):
         """A place of an axis of size `end`; negative ones, -1 or -seq, count from the back."""

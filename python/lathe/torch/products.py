@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowerings of matrix products, convolutions, norms and attention."""
+"""Lowerings of matrix products, norms and attention."""
 import math
 
 import lathe
@@ -47,33 +47,6 @@ def linear(L, node, input, weight, bias=None):
     y = lathe.matmul(rows, lathe.transpose(w, [1, 0]))
     y = L.reshape(y, L.fake(node).shape)
     return y if bias is None else lathe.add(y, L.value(bias))
-
-
-@op("aten.convolution.default")
-def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    x, w = L.value(input), L.value(weight)
-    spatial = x.ndim - 2
-    if transposed or groups != 1 or any(d != 1 for d in dilation) or spatial not in (1, 2):
-        raise Unsupported(f"transposed={transposed}, groups={groups}, dilation={list(dilation)}, {spatial} axes")
-    stride, padding = list(stride), list(padding)
-    if spatial == 1:  # an image of height 1
-        x, w = lathe.unsqueeze(x, 2), lathe.unsqueeze(w, 2)
-        stride, padding = [1] + stride, [0] + padding
-    y = lathe.convolution(x, w, stride, [padding[0], padding[0], padding[1], padding[1]])
-    if bias is not None:
-        b = L.value(bias)
-        y = lathe.add(y, L.reshape(b, [b.shape[0], 1, 1]))
-    return L.reshape(y, L.fake(node).shape)
-
-
-@op("aten.conv2d.default")
-def conv2d(L, node, input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    return convolution(L, node, input, weight, bias, stride, padding, dilation, False, (0, 0), groups)
-
-
-@op("aten.conv1d.default")
-def conv1d(L, node, input, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
-    return convolution(L, node, input, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
 def _of_last_axis(shape):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lowerings of views, joins, indices and of values made from nothing."""
 import math
+import operator
 
 import torch
 
@@ -218,6 +219,51 @@ def index_select(L, self_, dim, index):
     return lathe.gather(L.value(self_), L.value(index), dim)
 
 
+# What keeps integers at 0 and above if its operands are.
+_KEEPS_SIGN = ("aten.view", "aten.reshape", "aten.unsqueeze", "aten.expand", "aten.squeeze", "aten._to_copy", "aten.clone",
+               "aten.alias", "aten.add", "aten.mul", "aten.cumsum", "aten.slice", "aten.select", "aten.permute")
+
+
+def _known(L, node):
+    """The values of a small constant, copies of it included; else None."""
+    while node not in L.known and str(node.target).startswith(("aten.lift_fresh", "aten.clone", "aten.alias", "aten.detach")):
+        node = node.args[0]
+    return L.known.get(node)
+
+
+def _is_at_least_0(L, node):
+    """Whether integers are known not to be negative: ramps, sizes, conditions, known numbers, and sums of them."""
+    if not isinstance(node, torch.fx.Node):
+        return not isinstance(node, (int, float)) or node >= 0
+    known = _known(L, node)
+    if known is not None:
+        return bool((known >= 0).all())
+    value, name = L.fake(node), str(node.target)
+    if isinstance(value, (int, torch.SymInt)):
+        return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(value >= 0))
+    if value.dtype == torch.bool:
+        return True
+    if node.target is operator.getitem and str(node.args[0].target).startswith(("aten.topk", "aten.sort")):
+        return node.args[1] == 1  # places
+    if name.startswith(("aten.argmax", "aten.argmin", "aten.argsort")):
+        return True
+    if name.startswith("aten.arange"):
+        return all(_is_at_least_0(L, a) for a in node.args)
+    return name.startswith(_KEEPS_SIGN) and all(_is_at_least_0(L, a) for a in node.args if isinstance(a, torch.fx.Node))
+
+
+def _from_the_front(L, node, places, size):
+    """Indices of an axis of `size`; those below 0 count from the back."""
+    if _is_at_least_0(L, node):
+        return places
+    known = _known(L, node)
+    if known is not None and isinstance(size, int):
+        known = known.to(torch.int64)
+        return L.graph.constant(torch.where(known < 0, known + size, known).contiguous())
+    back = lathe.add(places, L.size_value(size))
+    return lathe.where(lathe.compare(places, L.scalar(0, "i64"), "lt"), back, places)
+
+
 @op("aten.index.Tensor")
 def index(L, self_, indices):
     x = L.value(self_)
@@ -227,8 +273,7 @@ def index(L, self_, indices):
         raise Unsupported("an index by a mask: the result's size depends on values")
     if at != list(range(at[0], at[0] + len(at))):
         raise Unsupported("indices of axes that are apart")
-    # Indices from the back (below 0) are an error when the program runs.
-    places = [L.cast(p, "i64") for p in places]
+    places = [_from_the_front(L, indices[i], L.cast(p, "i64"), x.shape[i]) for p, i in zip(places, at)]
     linear = places[0]
     for place, i in zip(places[1:], at[1:]):
         linear = lathe.add(lathe.mul(linear, L.size_value(x.shape[i])), place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention of Hugging Face's transformers as one op: attn_implementation="lathe".
+"""Attention of Hugging Face's transformers as one op, attn_implementation="lathe", and experts by gathered rows.
 
 The library's public hooks AttentionInterface and AttentionMaskInterface ask this module for attention and for
 masks. So what is causal, windowed, soft-capped or grouped arrives as an attribute of `lathe::attention` and not
@@ -104,20 +104,30 @@ def mask_hook(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_fun
 
 
 @contextlib.contextmanager
-def attention_of(model):
-    """Sets attn_implementation="lathe" in every model of transformers inside `model` that follows the hooks."""
+def implementations_of(model, attention):
+    """Sets what every model of transformers inside `model` is asked to compute with: for mixtures of experts
+    products with the rows' own matrices, whose sizes do not depend on values, and attn_implementation="lathe" where
+    `attention` is true and the model follows the hooks."""
     import sys
     changed = []
+
+    def change(config, name, value):
+        changed.append((config, name, getattr(config, name)))
+        setattr(config, name, value)
+
     if "transformers" in sys.modules and isinstance(model, torch.nn.Module):
         from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
         AttentionInterface.register("lathe", attention_hook)
         AttentionMaskInterface.register("lathe", mask_hook)
         for part in model.modules():
-            if isinstance(part, PreTrainedModel) and part._can_set_attn_implementation():
-                changed.append((part.config, part.config._attn_implementation))
-                part.config._attn_implementation = "lathe"
+            if not isinstance(part, PreTrainedModel):
+                continue
+            if attention and part._can_set_attn_implementation():
+                change(part.config, "_attn_implementation", "lathe")
+            if getattr(part, "_can_set_experts_implementation", bool)():
+                change(part.config, "_experts_implementation", "batched_mm")
     try:
         yield
     finally:
-        for config, implementation in reversed(changed):
-            config._attn_implementation = implementation
+        for config, name, value in reversed(changed):
+            setattr(config, name, value)

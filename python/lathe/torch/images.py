@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowerings of what moves windows over the axes behind [batch, channels], and of what such models have beside it."""
+import itertools
+import math
+
+import torch
+
+import lathe
+
+from .lowering import Unsupported, op
+
+MOST_TAPS = 1024  # elements of a window that is laid out as columns
+
+
+def _each(values, axes):
+    """A number for each axis: PyTorch takes one for all."""
+    values = list(values) if isinstance(values, (list, tuple)) else [values]
+    return values * axes if len(values) == 1 else values
+
+
+def _taps(L, x, kernel, stride, padding, dilation, sizes, value):
+    """x at each element of the window, row-major, in all `sizes` places of the window."""
+    if math.prod(kernel) > MOST_TAPS:
+        raise Unsupported(f"a window of {math.prod(kernel)} elements, expected at most {MOST_TAPS}")
+    if any(padding):
+        low = [0, 0] + list(padding)
+        # Where a stride passes over the end, nothing is added there that no window reads.
+        x = lathe.pad(x, L.scalar(value, x.dtype), low, low)
+    for tap in itertools.product(*map(range, kernel)):
+        part = x
+        for i, at in enumerate(tap):
+            part = L.slice(part, i + 2, at * dilation[i], sizes[i], 1 if sizes[i] == 1 else stride[i])
+        yield part
+
+
+@op("aten.convolution.default")
+def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    x, w = L.value(input), L.value(weight)
+    axes = x.ndim - 2
+    if transposed or axes not in (1, 2, 3):
+        raise Unsupported(f"transposed={transposed}, {axes} axes")
+    stride, padding, dilation = _each(stride, axes), _each(padding, axes), _each(dilation, axes)
+    if groups == 1 and axes < 3 and all(d == 1 for d in dilation) and all(isinstance(d, int) for d in x.shape[2:]):
+        if axes == 1:  # an image of height 1
+            x, w = lathe.unsqueeze(x, 2), lathe.unsqueeze(w, 2)
+            stride, padding = [1] + stride, [0] + padding
+        y = lathe.convolution(x, w, stride, [padding[0], padding[0], padding[1], padding[1]])
+    else:
+        # Windows as columns, [n, groups, c / groups * taps, places], and one product a group.
+        sizes, kernel = L.dims(L.fake(node).shape[2:]), list(w.shape[2:])
+        taps = [lathe.unsqueeze(t, 2) for t in _taps(L, x, kernel, stride, padding, dilation, sizes, 0)]
+        columns = taps[0] if len(taps) == 1 else lathe.concat(taps, 2)
+        depth, out = w.shape[1] * len(taps), w.shape[0]
+        columns = L.reshape(columns, [x.shape[0], groups, depth, math.prod(sizes, start=1)])
+        y = lathe.matmul(L.reshape(w, [groups, out // groups, depth]), columns)
+    y = L.reshape(y, L.fake(node).shape)
+    if bias is None:
+        return y
+    b = L.value(bias)
+    return lathe.add(y, L.reshape(b, [b.shape[0]] + [1] * axes))
+
+
+@op("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+def conv(L, node, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return convolution(L, node, input, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+@op("aten.max_pool2d_with_indices.default")
+def max_pool2d(L, node, self_, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """The largest of each window; the places beside it are for gradients."""
+    if ceil_mode:
+        raise Unsupported("ceil_mode=True")
+    x, kernel = L.value(self_), _each(kernel_size, 2)
+    stride, padding, dilation = _each(stride or kernel, 2), _each(padding, 2), _each(dilation, 2)
+    sizes = L.dims(L.fake(node)[0].shape[2:])
+    y = None
+    for tap in _taps(L, x, kernel, stride, padding, dilation, sizes, -math.inf):
+        y = tap if y is None else lathe.max(y, tap)
+    return [y]
+
+
+@op("aten._native_batch_norm_legit_no_training.default")
+def batch_norm(L, input, weight, bias, running_mean, running_var, momentum, eps):
+    """With the statistics that were learnt."""
+    x = L.value(input)
+
+    def of_channels(argument):
+        return L.reshape(L.value(argument), [x.shape[1]] + [1] * (x.ndim - 2))
+
+    variance = of_channels(running_var)
+    factor = lathe.rsqrt(lathe.add(variance, L.scalar(eps, variance.dtype)))
+    if weight is not None:
+        factor = lathe.mul(factor, of_channels(weight))
+    y = lathe.mul(lathe.sub(x, of_channels(running_mean)), factor)
+    return [y if bias is None else lathe.add(y, of_channels(bias))]
+
+
+def _interpolated(L, node, x, by):
+    """Each axis apart, by a matrix: what `by` makes of images with a single 1."""
+    for i, out in enumerate(L.fake(node).shape[2:]):
+        axis = i + 2
+        size = x.shape[axis]
+        if not isinstance(size, int) or not isinstance(out, int):
+            raise Unsupported("an axis whose size is not a number")
+        ones = torch.eye(size).reshape([size, 1] + [size if j == i else 1 for j in range(x.ndim - 2)])
+        matrix = by(i, ones, out).reshape(size, out)
+        if size == out and torch.equal(matrix, torch.eye(size)):
+            continue
+        order = [a for a in range(x.ndim) if a != axis] + [axis]
+        x = lathe.matmul(lathe.transpose(x, order), L.graph.constant(matrix.contiguous(), x.dtype))
+        x = lathe.transpose(x, [order.index(a) for a in range(x.ndim)])
+    return x
+
+
+def _upsampled(name, *corners):
+    function = getattr(torch.ops.aten, name).vec
+
+    def lowering(L, node, input, output_size, align_corners=None, scale_factors=None):
+        x = L.value(input)
+
+        def along(i, ones, out):
+            axes = x.ndim - 2
+            only = [s if j == i else 1 for j, s in enumerate(scale_factors or [])] or None
+            sizes = None if only else [out if j == i else 1 for j in range(axes)]
+            return function(ones, sizes, *([align_corners] if corners else []), only)
+
+        return _interpolated(L, node, x, along)
+
+    op(f"aten.{name}.vec")(lowering)
+
+
+_upsampled("upsample_linear1d", "align_corners")
+_upsampled("upsample_bilinear2d", "align_corners")
+_upsampled("upsample_bicubic2d", "align_corners")
+_upsampled("upsample_nearest1d")
+_upsampled("upsample_nearest2d")
