@@ -58,7 +58,7 @@ DType arithmeticOf(const ModelRequest& r, DType weights) {
 Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
   if (r.path.ends_with(".onnx")) {
-    OnnxOptions options;
+    OnnxOptions options{.constants = r.constants};
     if (r.maxSeq) options.largest = r.maxSeq;
     return loadOnnx(r.path, options).graph;
   }

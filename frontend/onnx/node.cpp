@@ -52,8 +52,8 @@ void Node::refuseUnknown(size_t i) const {
   if (!operand.roots.empty())
     throw OnnxConstantNeeded(
         fmt::format("{}: operand '{}' must be known when the graph is recorded; give the value of "
-                    "input '{}' as a constant",
-                    importer_.where(message_), name, operand.roots[0]),
+                    "input '{}' as a constant (--constant {}=SPEC, OnnxOptions::constants)",
+                    importer_.where(message_), name, operand.roots[0], operand.roots[0]),
         operand.roots[0]);
   if (operand.kind == Value::Kind::Sizes)
     refuse(fmt::format("operand '{}' depends on symbolic sizes, expected numbers", name));

@@ -16,6 +16,7 @@
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
+#include "tools/lathe/input_spec.h"
 
 namespace lathe::cli {
 namespace {
@@ -195,6 +196,11 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
       .add_option("--lora", flags.loras,
                   "PEFT folder that is merged into the weights; may be repeated")
       ->allow_extra_args(false);
+  parser
+      .add_option("--constant", flags.constants,
+                  "NAME=SPEC: an ONNX file's input as a known value, as `lathe run --input` takes "
+                  "it; it is no input then; may be repeated")
+      ->allow_extra_args(false);
   parser.add_option("--mode", flags.mode,
                     "what fusions may change about rounding: strict, relaxed (default) or fast");
   parser.add_option("--weight-format", flags.weightFormats,
@@ -252,6 +258,7 @@ std::string flagsText(const CompileFlags& flags) {
   add("--backend", flags.backend);
   add("--dtype", flags.dtype);
   for (const std::string& folder : flags.loras) add("--lora", folder);
+  for (const std::string& value : flags.constants) add("--constant", value);
   add("--mode", flags.mode);
   add("--weight-format", flags.weightFormats);
   if (flags.layers) add("--layers", std::to_string(flags.layers));
@@ -273,6 +280,8 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is an ONNX file, whose dtypes are written in it");
   refuse(model.kind == ModelKind::Onnx && flags.layers, "--layers", model,
          " is an ONNX file, whose layers are written in it");
+  refuse(model.kind != ModelKind::Onnx && !flags.constants.empty(), "--constant", model,
+         " is not an ONNX file");
   refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
          " is a bare config.json: the flag is needed");
   refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
@@ -280,6 +289,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   ModelRequest request;
   request.path = model.path;
   request.loras = model.loras;
+  for (const std::string& value : flags.constants) request.constants.insert(parseInput(value));
   const char* variable = std::getenv("LATHE_BACKEND");
   request.backend = !flags.backend.empty()  ? flags.backend
                     : variable && *variable ? variable
@@ -318,6 +328,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!flags.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
     const std::string compiled = " is a compiled program; give the model that it was compiled from";
     refuse(!flags.mode.empty(), "--mode", model, compiled);
+    refuse(!flags.constants.empty(), "--constant", model, compiled);
     refuse(!flags.weightFormats.empty(), "--weight-format", model, compiled);
     refuse(!flags.patternFiles.empty(), "--patterns", model, compiled);
     refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);

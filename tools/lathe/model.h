@@ -72,11 +72,11 @@ struct CompileFlags {
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, weightFormats, passes;
   std::vector<std::string> patternFiles, plugins, backendPlugins;
-  std::vector<std::string> loras;
+  std::vector<std::string> loras, constants;
 };
 /// Adds --load-backend-plugin.
 void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
-/// Adds --lora, --mode, --weight-format, --patterns, --load-pass-plugin, --passes,
+/// Adds --lora, --constant, --mode, --weight-format, --patterns, --load-pass-plugin, --passes,
 /// --load-backend-plugin,
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);

@@ -16,6 +16,7 @@
 #include "lathe/inspect/report.h"
 #include "lathe/inspect/why_not.h"
 #include "lathe/runtime/program.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 
@@ -30,6 +31,7 @@ struct ModelRequest {
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions; of .onnx: every size
   bool verify = false;                                   ///< as FamilyOptions
+  Arrays constants = {};                                 ///< as OnnxOptions, of .onnx
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
   int64_t ranks = 1;                                     ///< of CompileOptions::mesh
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones

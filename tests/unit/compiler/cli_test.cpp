@@ -196,6 +196,13 @@ TEST_F(CliTest, BadFilesAreStatusThree) {
   expectFailure(3, "junk.npy", "run " + artifact() + " --input input_ids=@" + file("junk.npy"));
 }
 
+TEST_F(CliTest, AnInputOfAnOnnxFileCanBeAKnownValue) {
+  const std::string model = LATHE_TEST_DATA "/onnx/cases/known_branch/model.onnx";
+  EXPECT_THAT(outputOf("run " + model + " --constant x=4xf32=1,-2,3,-4"), HasSubstr("1, 2, 3, 4"));
+  expectFailure(2, "input 'x'", "run " + model + " --constant x=4xf32=1 --input x=4xf32=1");
+  expectFailure(2, "--constant: ", "run " + kModel + " --constant x=4xf32=1");
+}
+
 TEST_F(CliTest, UnsupportedIsStatusFour) {
   std::filesystem::create_directory(file("novel"));
   std::ofstream(file("novel/config.json"))
