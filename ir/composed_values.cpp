@@ -32,7 +32,27 @@ Tensor countAlong(const Tensor& x, const Axes& axes, DType dtype, std::source_lo
   return inDType(reduceSum(full(x, {count}, 1, DType::I64, at), {0}, false, at), dtype, at);
 }
 
+// The dtype, or nothing where a pattern leaves it open.
+std::optional<DType> knownDType(const Tensor& x, std::source_location at) {
+  try {
+    return x.dtype(at);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
+
+Tensor divide(const Tensor& a, const Tensor& b, std::source_location at) {
+  for (const Tensor* x : {&a, &b})
+    if (std::optional<DType> dtype = knownDType(*x, at); dtype && !isFloat(*dtype))
+      throw Error(ErrorCode::InvalidArgument,
+                  "division: expected floats, got " + std::string(nameOf(*dtype)) +
+                      "; cast to a float for what PyTorch's `/` gives, or call div(a, b), which "
+                      "rounds toward zero",
+                  at);
+  return div(a, b, at);
+}
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, std::source_location at) {
   const Composing composing("where");

@@ -162,7 +162,7 @@ void bindTensor(nb::module_& m) {
   bindOperator<add>(type, "__add__", "__radd__");
   bindOperator<sub>(type, "__sub__", "__rsub__");
   bindOperator<mul>(type, "__mul__", "__rmul__");
-  bindOperator<div>(type, "__truediv__", "__rtruediv__");
+  bindOperator<divide>(type, "__truediv__", "__rtruediv__");
   bindOperator<mod>(type, "__mod__", "__rmod__");
   bindOperator<pow>(type, "__pow__", "__rpow__");
   bindOperator<matmul>(type, "__matmul__");

@@ -15,41 +15,54 @@ Tensor swapAxes(const Tensor& x, int64_t a, int64_t b, LATHE_AT);
 Tensor sliceAxis(const Tensor& x, int64_t axis, const Dim& start, const Dim& size,
                  int64_t stride = 1, LATHE_AT);
 
+/// What `a / b` records: a quotient of floats. Throws Error for integers, where PyTorch and MLX
+/// give floats: cast them first, or call `div`, which rounds toward zero.
+Tensor divide(const Tensor& a, const Tensor& b, LATHE_AT);
+/// With a number on one side, which takes the other's dtype.
+inline Tensor div(const Tensor& a, double b, LATHE_AT) { return div(a, scalarLike(a, b, at), at); }
+inline Tensor pow(const Tensor& a, double b, LATHE_AT) { return pow(a, scalarLike(a, b, at), at); }
+inline Tensor pow(double a, const Tensor& b, LATHE_AT) { return pow(scalarLike(b, a, at), b, at); }
+inline Tensor max(const Tensor& a, double b, LATHE_AT) { return max(a, scalarLike(a, b, at), at); }
+inline Tensor min(const Tensor& a, double b, LATHE_AT) { return min(a, scalarLike(a, b, at), at); }
+
 /// A tensor operand together with the caller's line: operators cannot have default arguments.
 struct Operand {
   Operand(const Tensor& tensor, LATHE_AT) : tensor(tensor), at(at) {}
   Tensor tensor;
   std::source_location at;
 };
-inline Tensor operator+(const Operand& a, const Tensor& b) { return add(a.tensor, b, a.at); }
-inline Tensor operator-(const Operand& a, const Tensor& b) { return sub(a.tensor, b, a.at); }
-inline Tensor operator*(const Operand& a, const Tensor& b) { return mul(a.tensor, b, a.at); }
-inline Tensor operator/(const Operand& a, const Tensor& b) { return div(a.tensor, b, a.at); }
+/// The same for a number on the right of an assignment.
+struct NumberOperand {
+  NumberOperand(double number, LATHE_AT) : number(number), at(at) {}
+  double number;
+  std::source_location at;
+};
+
+// `%` is the remainder with the sign of b, as PyTorch's and Python's are. `a += b` makes `a` the
+// handle of a + b: other handles of what it was keep their value.
+#define LATHE_ARITHMETIC(op, function)                                  \
+  inline Tensor operator op(const Operand& a, const Tensor& b) {        \
+    return function(a.tensor, b, a.at);                                 \
+  }                                                                     \
+  inline Tensor operator op(const Operand& a, double b) {               \
+    return function(a.tensor, scalarLike(a.tensor, b, a.at), a.at);     \
+  }                                                                     \
+  inline Tensor operator op(double a, const Operand& b) {               \
+    return function(scalarLike(b.tensor, a, b.at), b.tensor, b.at);     \
+  }                                                                     \
+  inline Tensor& operator op## = (Tensor & a, const Operand& b) {       \
+    return a = function(a, b.tensor, b.at);                             \
+  }                                                                     \
+  inline Tensor& operator op## = (Tensor & a, const NumberOperand& b) { \
+    return a = function(a, scalarLike(a, b.number, b.at), b.at);        \
+  }
+LATHE_ARITHMETIC(+, add)
+LATHE_ARITHMETIC(-, sub)
+LATHE_ARITHMETIC(*, mul)
+LATHE_ARITHMETIC(/, divide)
+LATHE_ARITHMETIC(%, mod)
+#undef LATHE_ARITHMETIC
 inline Tensor operator-(const Operand& x) { return neg(x.tensor, x.at); }
-inline Tensor operator+(const Operand& a, double b) {
-  return add(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
-}
-inline Tensor operator-(const Operand& a, double b) {
-  return sub(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
-}
-inline Tensor operator*(const Operand& a, double b) {
-  return mul(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
-}
-inline Tensor operator/(const Operand& a, double b) {
-  return div(a.tensor, scalarLike(a.tensor, b, a.at), a.at);
-}
-inline Tensor operator+(double a, const Operand& b) {
-  return add(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
-}
-inline Tensor operator-(double a, const Operand& b) {
-  return sub(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
-}
-inline Tensor operator*(double a, const Operand& b) {
-  return mul(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
-}
-inline Tensor operator/(double a, const Operand& b) {
-  return div(scalarLike(b.tensor, a, b.at), b.tensor, b.at);
-}
 
 // Comparisons give bool tensors, elementwise. A tensor is no condition of C++: `if (a == b)` does
 // not compile.

@@ -684,11 +684,12 @@ void bindModules(nb::module_& m) {
       .def(
           "__call__",
           [](const nn::MultiHeadAttention& o, const Tensor& query, const Tensor& key,
-             const Tensor& value,
-             const Tensor& mask) { return o(query, key, value, mask, here()); },
-          nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("mask"),
-          nb::sig("def __call__(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> "
-                  "Tensor"),
+             const Tensor& value, const std::optional<Tensor>& mask) {
+            return o(query, key, value, tensorOr(mask), here());
+          },
+          nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("mask") = nb::none(),
+          nb::sig("def __call__(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | "
+                  "None = None) -> Tensor"),
           "query [batch, s, dModel], key and value [batch, t, dModel].")
       .def_prop_ro(
           "options", [](const nn::MultiHeadAttention& o) { return o.options(); },

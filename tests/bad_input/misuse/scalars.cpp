@@ -53,6 +53,69 @@ Table scalars() {
        },
        kArgument,
        {"2.5", "i64"}},
+      {"integers_divided_by_a_number",
+       [] {
+         Model m;
+         m.ids / 2;
+       },
+       kArgument,
+       {"division: expected floats, got i64", "cast to a float", "call div(a, b)"}},
+      {"a_number_divided_by_integers",
+       [] {
+         Model m;
+         1 / m.ids;
+       },
+       kArgument,
+       {"division: expected floats, got i64", "cast to a float", "call div(a, b)"}},
+      {"integers_divided_by_integers",
+       [] {
+         Model m;
+         m.ids / m.ids;
+       },
+       kArgument,
+       {"division: expected floats, got i64", "cast to a float", "call div(a, b)"}},
+      {"integers_divided_in_place",
+       [] {
+         Model m;
+         m.ids /= 2;
+       },
+       kArgument,
+       {"division: expected floats, got i64", "cast to a float", "call div(a, b)"}},
+      {"flags_divided",
+       [] {
+         Model m;
+         m.flags / m.flags;
+       },
+       kArgument,
+       {"got bool"}},
+      {"integers_modulo_a_fraction",
+       [] {
+         Model m;
+         m.ids % 0.5;
+       },
+       kArgument,
+       {"0.5", "i64"}},
+      {"modulo_of_two_dtypes",
+       [] {
+         Model m;
+         m.ids % m.x;
+       },
+       kArgument,
+       {"i64", "f32"}},
+      {"a_power_of_a_fraction",
+       [] {
+         Model m;
+         pow(m.ids, 0.5);
+       },
+       kArgument,
+       {"0.5", "i64"}},
+      {"the_larger_of_integers_and_a_fraction",
+       [] {
+         Model m;
+         max(m.ids, 0.5);
+       },
+       kArgument,
+       {"0.5", "i64"}},
       {"a_fraction_minus_integers",
        [] {
          Model m;

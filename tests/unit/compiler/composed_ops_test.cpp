@@ -293,6 +293,69 @@ TEST(Einsum, Ellipses) {
          {1, 2, 10, 20});
 }
 
+// What PyTorch gives.
+TEST(Operators, RemaindersHaveTheSignOfTheDivisor) {
+  const Array n = ints({7, -7, 7, -7, 6, -6, 0, 5}, {8}),
+              d = ints({3, 3, -3, -3, 3, -3, 5, 0}, {8});
+  expectBoth({n, d}, [](T t) { return t[0] % t[1]; }, {8}, {1, 2, -2, -1, 0, 0, 0, 0});
+  expectBoth({n}, [](T t) { return t[0] % 3; }, {8}, {1, 2, 1, 2, 0, 0, 0, 2});
+  expectBoth({n}, [](T t) { return t[0] % -3; }, {8}, {-2, -1, -2, -1, 0, 0, 0, -1});
+  expectBoth({ints({2, -2, 3}, {3})}, [](T t) { return 7 % t[0]; }, {3}, {1, -1, 1});
+  const Array x = floats({7.5, -7.5, 7.5, -7.5, 6, kInf, 1, 5, -5}, {9});
+  const Array y = floats({2, 2, -2, -2, 3, 2, 0, kInf, kInf}, {9});
+  expectBoth({x, y}, [](T t) { return t[0] % t[1]; }, {9},
+             {1.5, 0.5, -0.5, -1.5, 0, kNan, kNan, 5, kInf});
+  expectBoth({floats({1, -1}, {2})}, [](T t) { return t[0] % 0.75; }, {2}, {0.25, 0.5});
+}
+
+TEST(Operators, AnAssignmentMakesAHandleOfTheResult) {
+  expectBoth({kSix, kSix},
+             [](T t) {
+               Tensor x = t[0];
+               const Tensor before = x;
+               x += t[1];
+               x *= 3;
+               x -= before;
+               x /= 2.0;
+               x %= 4;
+               return stack({before, x}, 2);  // `before` is still what it was
+             },
+             {2, 3, 2}, {0, 0, 1, 2.5, 2, 1, 3, 3.5, 4, 2, 5, 0.5});
+}
+
+TEST(Operators, AnAssignmentNamesTheCallersLine) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {2}), y = g.input("y", DType::F32, {3});
+  const unsigned line = __LINE__ + 2;
+  try {
+    x += y;
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.line(), line);
+  }
+  EXPECT_EQ(x.shape(), Dims{2});  // and changes nothing
+}
+
+TEST(Operators, NumbersBesideFunctionsTakeTheTensorsDtype) {
+  const Array x = floats({-1, 2, 3, kNan}, {4});
+  expectBoth({x}, [](T t) { return pow(t[0], 2); }, {4}, {1, 4, 9, kNan});
+  expectBoth({x}, [](T t) { return pow(2, t[0]); }, {4}, {0.5, 4, 8, kNan});
+  expectBoth({x}, [](T t) { return pow(0.25, t[0]); }, {4}, {4, 0.0625, 0.015625, kNan});
+  expectBoth({x}, [](T t) { return pow(10, t[0]); }, {4}, {0.1, 100, 1000, kNan});
+  expectBoth({ints({-1, 3}, {2})}, [](T t) { return pow(2, cast(t[0], DType::F32)); }, {2},
+             {0.5, 8});
+  expectBoth({floats({-1, 3}, {2}, DType::I32)}, [](T t) { return pow(2, cast(t[0], DType::F32)); },
+             {2}, {0.5, 8});
+  expectBoth({floats({-1, 3}, {2}, DType::F64)}, [](T t) { return pow(10, pow(2, t[0])); }, {2},
+             {std::sqrt(10), 1e8});
+  expectBoth({ints({7, -7}, {2})}, [](T t) { return div(t[0], 2); }, {2}, {3, -3});
+  expectBoth({x}, [](T t) { return max(t[0], 0); }, {4}, {0, 2, 3, kNan});
+  expectBoth({x}, [](T t) { return min(t[0], 2.5); }, {4}, {-1, 2, 2.5, kNan});
+  Graph g;
+  EXPECT_EQ(max(g.input("i", DType::I64, {2}), 3).dtype(), DType::I64);
+  EXPECT_EQ(pow(g.input("h", DType::BF16, {2}), 2).dtype(), DType::BF16);
+}
+
 TEST(Einsum, AttentionOverSymbols) {
   Values q, k;
   for (int i = 0; i < 2 * 2 * 3 * 2; ++i) {

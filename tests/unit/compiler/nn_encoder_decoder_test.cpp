@@ -15,7 +15,7 @@ nn::MultiHeadAttentionOptions heads(int64_t count) {
 TEST(NnMultiHeadAttention, ReadsKeysOfAnotherLength) {
   Recording r;
   Tensor encoded = r.g.input("encoded", DType::F32, {r.batch, 7, 64});
-  const Tensor y = nn::MultiHeadAttention(r.g, "cross", heads(4))(r.x, encoded, encoded, Tensor());
+  const Tensor y = nn::MultiHeadAttention(r.g, "cross", heads(4))(r.x, encoded, encoded);
   EXPECT_EQ(nn::typeText(y), "f32[batch, seq, 64]");
   const std::string text = r.text(y);
   EXPECT_TRUE(has(text, "tensor<?x4x?x7xf32, #lathe.dims<batch, 4, seq, 7>>"));

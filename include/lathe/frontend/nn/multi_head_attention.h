@@ -43,8 +43,8 @@ class MultiHeadAttention : public Module {
   /// queries, keys]; it takes the place of the options' mask.
   Tensor operator()(const Tensor& x, const Tensor& mask = {}, LATHE_AT) const;
   /// query [batch, s, dModel], key and value [batch, t, dModel].
-  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                    LATHE_AT) const;
+  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const Tensor& mask = {}, LATHE_AT) const;
   const MultiHeadAttentionOptions& options() const { return options_; }
 
  private:
