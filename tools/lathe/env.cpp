@@ -122,7 +122,7 @@ std::string hostCompiler() {
 // counts once.
 Json caches() {
   namespace fs = std::filesystem;
-  constexpr int kMostFiles = 20000;  // what is looked at: a folder of many more takes seconds
+  constexpr int kMostFiles = 200000;  // what is looked at: a folder of more takes seconds
   Json all = Json::array();
   auto add = [&](const fs::path& path) {
     uint64_t bytes = 0;

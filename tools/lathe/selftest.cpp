@@ -37,7 +37,8 @@ const selftest::Api& selftestApi() {
   if (!loaded.address)
     throw Error(ErrorCode::Unsupported,
                 "selftest needs its table of samples, which could not be loaded (" + loaded.reason +
-                    "); install liblathe_selftest.so beside liblathe.so");
+                    "); install liblathe_selftest.so beside liblathe.so, or build it: "
+                    "scripts/build release lathe_selftest");
   return *reinterpret_cast<Entry>(loaded.address)();
 }
 

@@ -161,7 +161,8 @@ int serveVerb(const ArgumentList& arguments) {
   if (!loaded.address)
     throw Error(ErrorCode::Unsupported,
                 "serve needs its HTTP library, which could not be loaded (" + loaded.reason +
-                    "); install liblathe_serve.so beside liblathe.so");
+                    "); install liblathe_serve.so beside liblathe.so, or build it: "
+                    "scripts/build release lathe_serve");
   const Model model = openModel(flags.path);
   const ModelConfig config = configOf(model);
   serve::Model served;
