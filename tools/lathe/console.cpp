@@ -117,6 +117,7 @@ void Progress::stage(std::string text) {
   if (!ticker_) return;
   std::lock_guard guard(ticker_->lock);
   ticker_->text = std::move(text);
+  ticker_->bar.clear();
   ticker_->hidden = false;
 }
 

@@ -51,6 +51,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
+  /// A new stage, of which it is not known yet how far it is.
   void stage(std::string text);
   /// `done` of `total` are behind; a bar shows it.
   void at(size_t done, size_t total);

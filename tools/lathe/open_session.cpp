@@ -169,7 +169,10 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
     if (random) return session.bindRandomWeights(kRandomWeightSeed);
     if (!checkpoint) return;
     session.bindWeights(*checkpoint, leftOver, [&, read = size_t(0)](const std::string&) mutable {
-      if (progress) progress->at(++read, program->weights.size());
+      if (!progress) return;
+      const size_t all = program->weights.size();
+      progress->at(++read, all);
+      if (read == all) progress->stage("packing weights");
     });
   };
   SessionOptions options{
