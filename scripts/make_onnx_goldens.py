@@ -117,3 +117,27 @@ case("special_values",
       helper.make_node("Concat", ["h", "l", "r", "c"], ["y"], axis=0)],
      {"a": np.array([np.nan, 0.5, 1.5, -2.5, np.inf], np.float32), "b": np.array([1, np.nan, 2, -3, -np.inf], np.float32)},
      {"y": F}, [("lo", np.float32(-1)), ("hi", np.float32(1))])
+
+# Squares, halves and sums of these overflow where the functions themselves do not.
+far = np.array([-1e30, -1000, -250, -180, -24, -2.5, -1, -0.5, -1e-6, 0, 3, 1e30, np.inf, -np.inf, np.nan], np.float32)
+case("far_from_zero",
+     [node("Elu", "x", "e", alpha=0.5), node("Selu", "x", "s"), node("Celu", "x", "c", alpha=2.0),
+      node("Cast", "x", "half", to=TensorProto.FLOAT16), node("Elu", "half", "h"), node("Cast", "h", "eh", to=F),
+      node("Abs", "x", "a"), node("Add", "a one", "a1"), node("Acosh", "a1", "ac"), node("Asinh", "x", "as"),
+      helper.make_node("Concat", ["e", "s", "c", "eh", "ac", "as"], ["y"], axis=0)],
+     {"x": far}, {"y": F}, [("one", np.float32(1))])
+
+# Places that no index names keep values that lie anywhere in their type.
+for name, dtype in (("u8", np.uint8), ("i16", np.int16), ("i64", np.int64)):
+    own = np.array([np.iinfo(dtype).min, 5, np.iinfo(dtype).max, 200 if dtype == np.uint8 else -3000 % 30000, 1], dtype)
+    case(f"scattered_extremes_{name}",
+         [node("ScatterElements", "x i u", "l", reduction="min"), node("ScatterElements", "x i u", "h", reduction="max"),
+          helper.make_node("Concat", ["l", "h"], ["y"], axis=0)],
+         {"x": own, "i": np.array([1, 4, 1]), "u": np.array([7, 0, 3], dtype)},
+         {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))})
+
+# An order of axes that changes nothing, and a running sum of no elements.
+case("nothing_to_do",
+     [node("Transpose", "x", "t", perm=[0, 1]), node("CumSum", "empty zero", "c", exclusive=1),
+      helper.make_node("Concat", ["t", "c"], ["y"], axis=0)],
+     {"x": f32(2, 3), "empty": f32(0, 3)}, {"y": F}, [("zero", np.array(0))])

@@ -86,7 +86,9 @@ Tensor areaSine(const Tensor& x) {
 }
 Tensor areaCosine(const Tensor& x) {
   const Tensor t = x - 1.0;
-  return logOnePlus(add(t, sqrt(add(mul(t, like(t, 2)), mul(t, t)))));
+  const Tensor y = logOnePlus(add(t, sqrt(add(mul(t, like(t, 2)), mul(t, t)))));
+  // As above.
+  return select(x > 1e8, log(x) + std::numbers::ln2, y);
 }
 Tensor areaTangent(const Tensor& x) { return logOnePlus(div(x * 2.0, 1.0 - x)) * 0.5; }
 Tensor tangent(const Tensor& x) { return div(sin(x), cos(x)); }
@@ -97,8 +99,12 @@ Tensor softplusOf(const Tensor& x) { return add(max(x, like(x, 0)), logOnePlus(e
 Tensor mish(const Tensor& x) { return mul(x, tanh(softplusOf(x))); }
 Tensor softsign(const Tensor& x) { return div(x, abs(x) + 1.0); }
 
-// exp(x) - 1 of negative x, without losing small ones: 2 exp(x/2) sinh(x/2).
-Tensor expMinusOne(const Tensor& x) { return mul(exp(x * 0.5) * 2.0, hyperbolicSine(x * 0.5)); }
+// exp(x) - 1 of negative x, without losing small ones: 2 exp(x/2) sinh(x/2). Far from zero sinh
+// overflows, and the difference loses nothing.
+Tensor expMinusOne(const Tensor& x) {
+  const Tensor half = max(x, like(x, -2)) * 0.5;
+  return select(x < -1.0, exp(x) - 1.0, mul(exp(half) * 2.0, hyperbolicSine(half)));
+}
 Tensor whereNegative(const Tensor& x, const Tensor& below, const Tensor& otherwise) {
   return select(x < 0, below, otherwise);
 }

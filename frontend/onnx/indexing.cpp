@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements by index. Negative indices count from the back.
-#include <limits>
-
 #include <fmt/format.h>
 
 #include "frontend/onnx/node.h"
@@ -109,20 +107,12 @@ Tensor scattered(Node& n, const Tensor& x, const Tensor& indices, const Tensor& 
   // [..., places, values]
   const Tensor hit = compare(unsqueeze(places, -2), iota(x, {own.dim(-1), 1}, 0), Compare::eq);
   const Tensor each = unsqueeze(given, -2);
-  const bool isReal = isFloat(x.dtype());
-  double neutral = 1;
-  if (reduction != "mul")
-    neutral = isReal                    ? std::numeric_limits<double>::infinity()
-              : x.dtype() == DType::I64 ? 9007199254740992.0
-              : x.dtype() == DType::I32 ? 2147483647.0
-                                        : 127;
-  if (reduction == "max") neutral = x.dtype() == DType::U8 ? 0 : -neutral;
-  const Tensor parts = select(hit, each, like(given, neutral));
-  Tensor y;
-  if (reduction == "mul") y = mul(own, reduceProd(parts, {-1}));
-  if (reduction == "max") y = max(own, reduceMax(parts, {-1}));
-  if (reduction == "min") y = min(own, reduceMin(parts, {-1}));
-  return back(y);
+  if (reduction == "mul")
+    return back(mul(own, reduceProd(select(hit, each, like(given, 1)), {-1})));
+  // A place's own value is among those that are compared: it stands for the ones that miss it.
+  const Tensor parts = select(hit, each, unsqueeze(own, -1));
+  return back(reduction == "max" ? max(own, reduceMax(parts, {-1}))
+                                 : min(own, reduceMin(parts, {-1})));
 }
 
 void scatteredElements(Node& n) {

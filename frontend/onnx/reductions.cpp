@@ -106,7 +106,7 @@ void runningSum(Node& n) {
   const int64_t axis = runningAxis(n, x);
   const bool back = n.attribute("reverse", 0);
   Tensor y = back ? reverse(x, {axis}) : x;
-  if (n.attribute("exclusive", 0)) y = shifted(y, axis, 0);
+  if (n.attribute("exclusive", 0) && !(x.dim(axis) == Dim(0))) y = shifted(y, axis, 0);
   y = cumsum(y, axis);
   n.set(back ? reverse(y, {axis}) : y);
 }

@@ -114,7 +114,10 @@ void transposed(Node& n) {
   Axes order = n.list("perm");
   if (!n.hasAttribute("perm"))
     for (int64_t i = x.rank(); i-- > 0;) order.push_back(i);
-  n.set(x.rank() ? transpose(x, order) : x);
+  // The builder takes the order that changes nothing for a slip: files have it.
+  bool changesNothing = int64_t(order.size()) == x.rank();
+  for (size_t i = 0; i < order.size(); ++i) changesNothing &= order[i] == int64_t(i);
+  n.set(changesNothing ? x : transpose(x, order));
 }
 
 void concatenated(Node& n) {
