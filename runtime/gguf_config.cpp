@@ -92,10 +92,12 @@ std::vector<double> factorsIn(const std::vector<GgufFile>& parts, std::string_vi
 // such factors, too: they are those of longrope, the same for all lengths, with no further scale.
 void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
   config["rope_theta"] = data.number("rope.freq_base", 10000);
-  std::string type = "none";
-  const GgufValue* typeValue = data.find("rope.scaling.type");
-  if (typeValue) type = typeValue->asString();
   const double factor = data.number("rope.scaling.factor", 1);
+  // A factor without a type is linear's, as ggml reads it; linear by 1 is none.
+  const GgufValue* typeValue = data.find("rope.scaling.type");
+  std::string type(typeValue ? typeValue->asString() : "linear");
+  if (type == "linear" && factor == 1) type = "none";
+  if (!typeValue) typeValue = data.find("rope.scaling.factor");
   const int64_t context = config["max_position_embeddings"];
   const int64_t trained = data.size("rope.scaling.original_context_length", kMaxPositions, context);
   const double attention = data.number("rope.scaling.attn_factor", 1);
@@ -112,7 +114,7 @@ void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
                               {"original_max_position_embeddings", trained},
                               {"attention_factor", attention}};
   } else if (type == "linear") {
-    if (factor != 1) config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
   } else if (type == "yarn") {
     config["rope_scaling"] = {{"rope_type", "yarn"},
                               {"factor", factor},

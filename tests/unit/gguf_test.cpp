@@ -241,6 +241,34 @@ TEST(GgufModels, NameTheKeyThatNobodyReads) {
               [&] { ggufModelFiles(write(folder, "qwen3", "qwen3.rope.freq_base")); });
 }
 
+// ggml takes a factor without a type for linear's; by 1 it is none.
+TEST(GgufModels, AFactorWithoutATypeIsLinear) {
+  const TemporaryFolder folder;
+  auto scalingOf = [&](float factor) {
+    std::string bytes = readFile(kFolder + "gguf_qwen3/model.gguf");
+    std::string key;
+    auto append = [&key](auto value) {
+      key.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    const std::string_view name = "qwen3.rope.scaling.factor";
+    append(uint64_t(name.size()));
+    key += name;
+    append(uint32_t(GgufType::F32));
+    append(factor);
+    // In front of the first key; tensors begin where their alignment puts them then.
+    uint64_t keys;
+    std::memcpy(&keys, bytes.data() + 16, sizeof keys);
+    ++keys;
+    std::memcpy(bytes.data() + 16, &keys, sizeof keys);
+    bytes.insert(24, key);
+    bytes.resize(bytes.size() + 64);
+    const auto files = ggufModelFiles(folder.write("model.gguf", bytes));
+    return nlohmann::json::parse(files.at("config.json")).value("rope_scaling", nlohmann::json());
+  };
+  EXPECT_EQ(scalingOf(4), nlohmann::json::parse(R"({"rope_type": "linear", "factor": 4.0})"));
+  EXPECT_EQ(scalingOf(1), nullptr);
+}
+
 // A slice of what the fuzz target does: any bytes give a model or an error that names the file.
 TEST(GgufModels, MutantsGiveAModelOrAnError) {
   const TemporaryFolder folder;
