@@ -109,6 +109,9 @@ def check_answers(server, expected):
     first, again = server.complete(**body)[1], server.complete(**body)[1]
     assert [c["text"] for c in first["choices"]] == [c["text"] for c in again["choices"]]
     assert [c["index"] for c in first["choices"]] == [0, 1, 2, 3]
+    # A share of 0 leaves the likeliest token, whatever else is asked for.
+    body = dict(prompt=prompt, max_tokens=TOKENS, temperature=1, top_p=0, top_k=50, seed=3)
+    assert server.complete(**body)[1]["choices"][0]["text"] == expected[prompt]
     # A stop text, and one that a schema binds.
     word = expected[prompt].split()[3]
     stopped = server.complete(prompt=prompt, max_tokens=TOKENS, temperature=0, stop=word)[1]["choices"][0]
