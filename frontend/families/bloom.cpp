@@ -69,10 +69,14 @@ Graph builders::bloom(ConfigReader& config, const FamilyOptions& options) {
   c.activation = Activation::gelu_tanh;
   c.tiedHead = config.flag("tie_word_embeddings", true);
   c.addsNormed = config.flag("apply_residual_connection_post_layernorm", false);
+  // Pieces of products that are added one by one leave out the biases in transformers.
+  const int64_t pieces = config.size("pretraining_tp", kMaxHidden, 1);
+  if (config.flag("slow_but_exact", false) && pieces > 1)
+    throw config.at("slow_but_exact")
+        .error("not supported with pretraining_tp above 1: expected false", ErrorCode::Unsupported);
   // How training split its products and masks, and what every model of this architecture does.
-  config.ignore({"hidden_size", "n_inner", "pretraining_tp", "slow_but_exact",
-                 "attention_softmax_in_fp32", "masked_softmax_fusion", "bias_dropout_fusion",
-                 "skip_bias_add", "skip_bias_add_qkv", "offset_alibi"});
+  config.ignore({"hidden_size", "n_inner", "attention_softmax_in_fp32", "masked_softmax_fusion",
+                 "bias_dropout_fusion", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi"});
   return recordFamily<Bloom>("bloom", c, options);
 }
 

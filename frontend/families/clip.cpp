@@ -184,6 +184,11 @@ Tensor direction(const Tensor& x) {
   return wide / sqrt(reduceSum(wide * wide, {-1}, /*keepDims=*/true));
 }
 
+// Of a checkpoint of one tower alone: transformers 5 leaves out the prefix that earlier ones have.
+std::string rootOf(const char* prefix, const char* bareWeight, const FamilyOptions& options) {
+  return options.hasWeight && options.hasWeight(bareWeight) ? "" : prefix;
+}
+
 // A part of config.json; where it is missing all of its fields are.
 ConfigReader partOf(ConfigReader& config, std::string_view key) {
   auto part = config.find(key);
@@ -239,7 +244,8 @@ Graph builders::clip(ConfigReader& config, const FamilyOptions& options) {
 Graph builders::clipText(ConfigReader& config, const FamilyOptions& options) {
   const TextConfig c = readText(config, options);
   Graph g("clip_text");
-  const Features x = TextTower(g, "text_model.", c, options)(g.dim("batch", 1, options.maxBatch));
+  const std::string root = rootOf("text_model.", "embeddings.token_embedding.weight", options);
+  const Features x = TextTower(g, root, c, options)(g.dim("batch", 1, options.maxBatch));
   g.output("last_hidden_state", x.all);
   g.output("pooler_output", x.pooled);
   return g;
@@ -250,8 +256,8 @@ Graph builders::clipText(ConfigReader& config, const FamilyOptions& options) {
 Graph builders::clipVision(ConfigReader& config, const FamilyOptions& options) {
   const VisionConfig c = readVision(config, options);
   Graph g("clip_vision");
-  const Features x =
-      VisionTower(g, "vision_model.", c, options)(g.dim("batch", 1, options.maxBatch));
+  const std::string root = rootOf("vision_model.", "embeddings.patch_embedding.weight", options);
+  const Features x = VisionTower(g, root, c, options)(g.dim("batch", 1, options.maxBatch));
   g.output("last_hidden_state", x.all);
   g.output("pooler_output", x.pooled);
   return g;

@@ -91,7 +91,8 @@ Graph builders::opt(ConfigReader& config, const FamilyOptions& options) {
   c.tiedHead = config.flag("tie_word_embeddings", true);
   c.embeddingSize = config.size("word_embed_proj_dim", kMaxHidden, c.hiddenSize);
   c.normsBefore = config.flag("do_layer_norm_before", true);
-  c.lastNorm = c.normsBefore && !config.flag("_remove_final_layer_norm", false);
+  const bool losesLastNorm = config.flag("_remove_final_layer_norm", false);
+  c.lastNorm = c.normsBefore && !losesLastNorm;
   c.bias = config.flag("enable_bias", true);
   c.affine = config.flag("layer_norm_elementwise_affine", true);
   // Training, and what every model of this architecture has.
