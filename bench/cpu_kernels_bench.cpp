@@ -193,7 +193,7 @@ int runAll(int threads, const std::vector<std::string>& kinds) {
   std::printf(
       "\n| linear       |    m |     k |      n |        ms | TF/s   | of peak | GB/s   | of roof "
       "|\n");
-  for (int64_t m : {1, 4, 16, 64, 512})
+  for (int64_t m : {1, 2, 4, 8, 16, 64, 512})
     for (auto [k, n] : {std::pair<int64_t, int64_t>{896, 1152},
                         {896, 896},
                         {896, 9728},
@@ -205,7 +205,7 @@ int runAll(int threads, const std::vector<std::string>& kinds) {
       };
       for (const std::string& kind : kinds)
         row(kind, layerOf(kind, pool, best, m, k, n, a.data.get(), c.data.get()));
-      if (m <= 4) continue;
+      if (m <= 8) continue;
       // What the tier below does with bf16, which is oneDNN with tiles, and oneDNN in f32 where it
       // reads none of the packed weights.
       if (best.tier == Isa::Amx)

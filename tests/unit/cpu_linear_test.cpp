@@ -97,7 +97,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
 TEST(Linear, AwkwardShapesOnEveryTier) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})
-      for (int64_t m : {1, 2, 3, 4, 5, 31, 33, 257})
+      for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 31, 33, 257})
         for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 7}, {33, 257}, {257, 1}, {64, 64}})
           checkLinear({dtype, dtype, m, k, n}, isa, 2);
 }
@@ -255,7 +255,7 @@ TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsOnAvx2) {
   const KernelIsa isa = KernelIsa::of(Isa::Avx2);
   ThreadPool pool(2);
   for (DType dtype : {DType::F32, DType::BF16})
-    for (int64_t m : {5, 12, 521}) {
+    for (int64_t m : {2, 3, 5, 6, 7, 8, 12, 16, 24, 25, 521}) {
       const int64_t k = 583, n = 150;  // pieces of K of 256, 256 and 71; a panel of 22 columns
       Values a = randomValues(dtype, m * k, 1), w = randomValues(dtype, k * n, 2);
       LinearSpec spec;

@@ -118,7 +118,7 @@ TEST(QuantizedLinear, AwkwardShapesOnEveryTier) {
   for (KernelIsa isa : tiers())
     for (DType weights : {DType::I8, DType::I4})
       for (DType dtype : {DType::F32, DType::BF16})
-        for (int64_t m : {1, 2, 3, 4, 5, 31, 33})
+        for (int64_t m : {1, 2, 3, 4, 5, 6, 8, 16, 25, 31, 33})
           for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 7}, {33, 257}, {257, 1}, {64, 64}})
             check({weights, dtype, DType::F32, m, k, n, k}, isa, 2);
 }
@@ -127,8 +127,8 @@ TEST(QuantizedLinear, BlocksWithScalesOfTheirOwn) {
   for (KernelIsa isa : tiers())
     for (DType weights : {DType::I8, DType::I4})
       for (DType scales : {DType::F32, DType::BF16})
-        for (int64_t m : {1, 3, 8, 19})
-          for (int64_t block : {8, 32, 128})
+        for (int64_t m : {1, 3, 5, 8, 19})
+          for (int64_t block : {8, 24, 32, 40, 128})
             for (int64_t k : {256, 300, 129})
               check({weights, DType::BF16, scales, m, k, 70, block}, isa, 2);
 }

@@ -29,7 +29,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   // Few rows wait for memory, whatever multiplies. Where dot products are slow they, and no longer
   // memory, would be the limit from 3 rows on.
   const bool slowDot = w.dtype == DType::BF16 && isa.bf16 && isa.arithmetic != Bf16Arithmetic::Dot;
-  if (m <= (slowDot ? 2 : kPanelRows)) return Path::Panels;
+  if (m <= (slowDot ? 2 : panelKernels(isa).fewRows)) return Path::Panels;
   // oneDNN 3.2 reads packed weights only on AVX-512.
   if (isa.tier == Isa::Avx2) return Path::Widened;
   if (w.dtype == DType::F32) return Path::OneDnn;
@@ -227,7 +227,7 @@ size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
   const LinearSpec spec = withDefaults(given);
   if (spec.weights.n == 0) return 0;
   size_t few = pathScratchBytes(choosePath(spec, 1, isa), spec, threads, isa);
-  size_t many = pathScratchBytes(choosePath(spec, kRowBuckets.back(), isa), spec, threads, isa);
+  size_t many = pathScratchBytes(choosePath(spec, kRowBuckets[0], isa), spec, threads, isa);
   return std::max(few, many);
 }
 

@@ -10,32 +10,87 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kChunkRows = 256;
+// Rows whose sums stay in the L1 cache beside a block of weights.
+constexpr int64_t kSharingRows = 24;
 
 // How one thread reads weights from memory fastest, as it was measured.
 const ReadPattern& readPattern() { return calibration().reading; }
 
-// One group of panels `stride` apart, a K block of each in turn.
-void runGroup(const PackedShape& shape, PanelFn kernel, int64_t blockK, size_t aBytes,
-              const PanelRows& x, int64_t row0, int rows, const char* weights, int64_t first,
-              int64_t stride, int count, const PanelKernels& kernels, const Epilogue& epilogue) {
+// What all groups of rows have in common.
+struct Panels {
+  const PackedShape& shape;
+  const PanelKernels& kernels;
+  const char* weights;
+  const Epilogue& epilogue;
+  const bool bf16 = shape.dtype == DType::BF16;
+  const PanelFn* const table = bf16 ? kernels.bf16 : kernels.f32;
+  const int64_t aBytes = bf16 && kernels.bf16Dot ? 2 : 4;
+
+  void store(const float* acc, int64_t row0, int64_t rows, int64_t panel) const {
+    const int64_t col0 = panel * kPanelColumns;
+    kernels.store(acc, kPanelColumns, rows, std::min(kPanelColumns, shape.n - col0), row0, col0,
+                  epilogue);
+  }
+};
+
+// One group of rows, and panels `stride` apart, a K block of each in turn.
+void runGroup(const Panels& p, const PanelRows& x, int64_t row0, int rows, int64_t first,
+              int64_t stride, int count) {
   alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
   std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
+  const PackedShape& shape = p.shape;
   const int64_t panelBytes = shape.panelBytes(), prefetch = readPattern().prefetch;
+  const PanelFn kernel = p.table[rows - 1];
   const char* a = static_cast<const char*>(x.a);
   if (count == 1) {
-    kernel(a, x.stride, weights + first * panelBytes, shape.blocks(), prefetch, acc[0]);
+    kernel(a, x.stride, p.weights + first * panelBytes, shape.blocks(), prefetch, acc[0]);
   } else {
     for (int64_t block = 0; block < shape.blocks(); ++block)
       for (int s = 0; s < count; ++s)
-        kernel(a + block * blockK * int64_t(aBytes), x.stride,
-               weights + (first + s * stride) * panelBytes + block * kPanelBlockBytes, 1, prefetch,
-               acc[s]);
+        kernel(a + block * x.blockStride * p.aBytes, x.stride,
+               p.weights + (first + s * stride) * panelBytes + block * kPanelBlockBytes, 1,
+               prefetch, acc[s]);
   }
-  for (int s = 0; s < count; ++s) {
-    int64_t col0 = (first + s * stride) * kPanelColumns;
-    kernels.store(acc[s], kPanelColumns, rows, std::min(kPanelColumns, shape.n - col0), row0, col0,
-                  epilogue);
+  for (int s = 0; s < count; ++s) p.store(acc[s], row0, rows, first + s * stride);
+}
+
+// Several groups of rows of about the same size, and one panel: each of its blocks comes from
+// memory once, for the first group, and from the L1 cache for the others.
+void runGroups(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows, int64_t panel) {
+  alignas(64) float acc[kSharingRows * kPanelColumns];
+  std::memset(acc, 0, sizeof(float) * size_t(rows * kPanelColumns));
+  const int64_t groups = ceilDiv(rows, p.kernels.rows);
+  const char* b = p.weights + panel * p.shape.panelBytes();
+  const char* a = static_cast<const char*>(x.a);
+  for (int64_t block = 0; block < p.shape.blocks(); ++block) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t first = rows * group / groups, end = rows * (group + 1) / groups;
+      p.table[end - first - 1](a + first * x.stride * p.aBytes, x.stride, b, 1,
+                               group == 0 ? readPattern().prefetch : kInCache,
+                               acc + first * kPanelColumns);
+    }
+    a += x.blockStride * p.aBytes;
+    b += kPanelBlockBytes;
   }
+  p.store(acc, row0, rows, panel);
+}
+
+// All rows of a block of K side by side: several groups of rows that share a block of weights read
+// A as one stream.
+PanelRows orderByBlocks(const PackedShape& shape, const PanelKernels& kernels, const void* a,
+                        int64_t lda, int64_t rows, void* buffer, ThreadPool& pool) {
+  const bool bf16 = shape.dtype == DType::BF16, dot = bf16 && kernels.bf16Dot;
+  const int64_t blockK = shape.blockK();
+  pool.parallelFor(0, shape.blocks(), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t block = begin; block < end; ++block) {
+      // A view of one block, copied as a matrix of its own.
+      const PackedShape part{shape.dtype, std::min(blockK, shape.k - block * blockK), shape.n};
+      copyPanelRows(part, kernels,
+                    static_cast<const char*>(a) + block * blockK * int64_t(sizeOf(shape.dtype)),
+                    lda, rows, static_cast<char*>(buffer) + block * blockK * rows * (dot ? 2 : 4));
+    }
+  });
+  return {buffer, blockK, blockK * rows};
 }
 
 }  // namespace
@@ -72,31 +127,29 @@ PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels
                            int64_t lda, int64_t rows, void* buffer) {
   const bool widen = shape.dtype == DType::BF16 && !kernels.bf16Dot;
   const int64_t padded = shape.blocks() * shape.blockK();
-  if (!widen && padded == shape.k) return {a, lda};
+  if (!widen && padded == shape.k) return {a, lda, shape.blockK()};
   copyPanelRows(shape, kernels, a, lda, rows, buffer);
-  return {buffer, padded};
+  return {buffer, padded, shape.blockK()};
 }
 
 void runPanels(const PackedShape& shape, const PanelKernels& kernels, const PanelRows& x,
                int64_t row0, int64_t rows, const void* weights, int64_t panel0, int64_t panel1,
                const Epilogue& epilogue) {
-  const bool bf16 = shape.dtype == DType::BF16;
-  const size_t aBytes = bf16 && kernels.bf16Dot ? 2 : 4;
-  const PanelFn* table = bf16 ? kernels.bf16 : kernels.f32;
-  const char* base = static_cast<const char*>(weights);
+  const Panels p{shape, kernels, static_cast<const char*>(weights), epilogue};
   const int64_t count = panel1 - panel0;
-  // A panel shared by several groups of rows comes from the cache: one stream will do.
-  const int64_t rounds = rows > kPanelRows ? count : ceilDiv(count, readPattern().streams);
-  for (int64_t round = 0; round < rounds; ++round) {
-    for (int64_t r = 0; r < rows; r += kPanelRows) {
-      int step = int(std::min<int64_t>(kPanelRows, rows - r));
-      PanelRows from{static_cast<const char*>(x.a) + r * x.stride * int64_t(aBytes), x.stride};
+  if (rows <= kernels.rows) {
+    const int64_t rounds = ceilDiv(count, readPattern().streams);
+    for (int64_t round = 0; round < rounds; ++round)
       // Streams are `rounds` panels apart; the last may have fewer panels than the others.
-      int streams = int(ceilDiv(count - round, rounds));
-      runGroup(shape, table[step - 1], shape.blockK(), aBytes, from, row0 + r, step, base,
-               panel0 + round, rounds, streams, kernels, epilogue);
-    }
+      runGroup(p, x, row0, int(rows), panel0 + round, rounds, int(ceilDiv(count - round, rounds)));
+    return;
   }
+  for (int64_t panel = panel0; panel < panel1; ++panel)
+    for (int64_t r = 0; r < rows; r += kSharingRows) {
+      const PanelRows from{static_cast<const char*>(x.a) + r * x.stride * p.aBytes, x.stride,
+                           x.blockStride};
+      runGroups(p, from, row0 + r, std::min(kSharingRows, rows - r), panel);
+    }
 }
 
 size_t panelGemmScratchBytes(const PackedShape& shape) { return panelRowsBytes(shape, kChunkRows); }
@@ -108,7 +161,9 @@ void panelGemm(const PackedShape& shape, KernelIsa isa, int64_t m, const void* a
   for (int64_t row0 = 0; row0 < m; row0 += kChunkRows) {
     int64_t rows = std::min(kChunkRows, m - row0);
     const char* from = static_cast<const char*>(a) + size_t(row0 * lda) * size;
-    PanelRows x = preparePanelRows(shape, kernels, from, lda, rows, scratch.data);
+    const PanelRows x = rows > kernels.rows
+                            ? orderByBlocks(shape, kernels, from, lda, rows, scratch.data, pool)
+                            : preparePanelRows(shape, kernels, from, lda, rows, scratch.data);
     pool.parallelFor(0, shape.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
       runPanels(shape, kernels, x, row0, rows, weights, panel0, panel1, epilogue);
     });

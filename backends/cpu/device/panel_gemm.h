@@ -10,7 +10,8 @@ namespace lathe::cpu {
 /// Rows of A in the form that the panel kernels read: whole K blocks, zero-padded.
 struct PanelRows {
   const void* a = nullptr;
-  int64_t stride = 0;  ///< elements of the kernels' A dtype
+  int64_t stride = 0;       ///< elements of the kernels' A dtype between rows
+  int64_t blockStride = 0;  ///< and between K blocks of a row
 };
 /// Bytes that `preparePanelRows` needs for `rows`.
 size_t panelRowsBytes(const PackedShape& shape, int64_t rows);
@@ -22,7 +23,8 @@ PanelRows preparePanelRows(const PackedShape& shape, const PanelKernels& kernels
                            int64_t lda, int64_t rows, void* buffer);
 
 /// Rows [row0, row0 + rows) x panels [panel0, panel1) of C on the calling thread; `x` starts at
-/// row0. Up to 4 rows walk several panels at once, which is how one thread gets most bandwidth.
+/// row0. One group of rows walks several panels at once, which is how one thread gets most
+/// bandwidth; more rows share each block of a panel.
 void runPanels(const PackedShape& shape, const PanelKernels& kernels, const PanelRows& x,
                int64_t row0, int64_t rows, const void* weights, int64_t panel0, int64_t panel1,
                const Epilogue& epilogue);

@@ -9,12 +9,16 @@
 
 namespace lathe::cpu {
 
-/// Rows of A that one call may handle.
-inline constexpr int kPanelRows = 4;
+/// Rows of A that one call may handle at most.
+inline constexpr int kPanelRows = 6;
+
+/// Instead of a distance to fetch ahead: the panel is in the cache, nothing is fetched.
+inline constexpr int64_t kInCache = -1;
 
 /// acc[r][0..63] += A[r][0..blocks * blockK) x panel blocks, for the kernel's number of rows.
 /// `a` is f32, or bf16 for the dot-product kernels; `aStride` in elements; both A and the panel
-/// are readable over whole blocks. `prefetch` bytes ahead of the panel are fetched, 0 = none.
+/// are readable over whole blocks. `prefetch` bytes ahead of the panel are fetched; 0: only what
+/// the processor does not foresee.
 using PanelFn = void (*)(const void* a, int64_t aStride, const void* panel, int64_t blocks,
                          int64_t prefetch, float* acc);
 
@@ -33,6 +37,10 @@ struct Epilogue {
 struct PanelKernels {
   PanelFn f32[kPanelRows];
   PanelFn bf16[kPanelRows];
+  /// The longest group of rows that has a kernel.
+  int64_t rows;
+  /// Up to so many rows these kernels are faster than products that first widen or order operands.
+  int64_t fewRows;
   /// The bf16 kernels take A in bf16 (dot products); otherwise in f32.
   bool bf16Dot;
   /// Stores acc[rows][cols] (`accStride` floats apart) at C[row0.., col0..] through the epilogue.

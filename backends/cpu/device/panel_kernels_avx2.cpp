@@ -10,57 +10,71 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 
 // Registers of 8 columns whose sums are under way at a time: eight chains hide the latency of
 // multiply-adds, and sixteen registers hold no more than twelve of them beside the operands.
-constexpr int columnsAtOnce(int rows) { return rows == 1 ? 8 : rows == 4 ? 2 : 4; }
+constexpr int columnsAtOnce(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
 
-// Some blocks in groups of columns, between which they stay in the L1 cache. The groups skip over
-// lines, which the processor's own prefetch does not follow: what is behind is fetched line by
-// line.
-template <int rows, bool widen>
-void panelStep(const float* x, int64_t aStride, const char* b, int64_t blocks, int64_t prefetch,
-               float* acc) {
-  constexpr int columns = columnsAtOnce(rows);
-  const __m256i high = _mm256_set1_epi32(int(0xffff0000u));
-  const char* next = b + (columns == 8 ? prefetch : blocks * kPanelBlockBytes);
-  const bool fetches = columns < 8 || prefetch;
-  for (int c0 = 0; c0 < 8; c0 += columns) {
-    __m256 sum[rows][columns];
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_loadu_ps(acc + r * 64 + (c0 + c) * 8);
-    const char* row = b + c0 * 32;
-    for (int64_t line = 0; line < blocks * 16; ++line, row += 256, next += columns * 32) {
-      if (fetches)
-        for (int c = 0; c < columns; c += 2) _mm_prefetch(next + c * 32, _MM_HINT_T0);
-      for (int c = 0; c < columns; ++c) {
-        if constexpr (widen) {
-          __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + c * 32));
-          __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(pair, 16));
-          __m256 odd = _mm256_castsi256_ps(_mm256_and_si256(pair, high));
-          for (int r = 0; r < rows; ++r) {
-            const float* value = x + r * aStride + 2 * line;
-            sum[r][c] = _mm256_fmadd_ps(even, _mm256_set1_ps(value[0]), sum[r][c]);
-            sum[r][c] = _mm256_fmadd_ps(odd, _mm256_set1_ps(value[1]), sum[r][c]);
-          }
-        } else {
-          __m256 w = _mm256_loadu_ps(reinterpret_cast<const float*>(row + c * 32));
-          for (int r = 0; r < rows; ++r)
-            sum[r][c] = _mm256_fmadd_ps(w, _mm256_set1_ps(x[r * aStride + line]), sum[r][c]);
-        }
-      }
-    }
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) _mm256_storeu_ps(acc + r * 64 + (c0 + c) * 8, sum[r][c]);
-  }
+// Elements of K in a line of 256 bytes.
+template <bool widen>
+constexpr int kLineDepth = widen ? 2 : 1;
+
+template <bool widen>
+inline __m256 weightsOf(const char* at, int element) {
+  if constexpr (!widen) return _mm256_loadu_ps(reinterpret_cast<const float*>(at));
+  const __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  return _mm256_castsi256_ps(element == 0
+                                 ? _mm256_slli_epi32(pair, 16)
+                                 : _mm256_and_si256(pair, _mm256_set1_epi32(int(0xffff0000u))));
 }
 
+// A group of columns. A function of its own, so that its sums are all that registers hold.
+template <int rows, bool widen, bool fetches>
+__attribute__((noinline)) void columnsStep(const float* x, int64_t aStride, const char* b,
+                                           int64_t lines, const char* next, float* acc) {
+  constexpr int columns = columnsAtOnce(rows);
+  __m256 sum[rows][columns];
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_loadu_ps(acc + r * 64 + c * 8);
+#pragma clang loop unroll_count(widen ? 1 : 2)
+  for (int64_t line = 0; line < lines; ++line, b += 256) {
+    if constexpr (fetches)
+      for (int c = 0; c < columns; c += 2, next += 64) _mm_prefetch(next, _MM_HINT_T0);
+    for (int i = 0; i < kLineDepth<widen>; ++i) {
+      __m256 w[columns];
+      for (int c = 0; c < columns; ++c) w[c] = weightsOf<widen>(b + c * 32, i);
+      for (int r = 0; r < rows; ++r) {
+        const __m256 value = _mm256_broadcast_ss(x + r * aStride + line * kLineDepth<widen> + i);
+        for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_fmadd_ps(w[c], value, sum[r][c]);
+      }
+    }
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) _mm256_storeu_ps(acc + r * 64 + c * 8, sum[r][c]);
+}
+
+// Where there are several groups of columns, a block or two stay in the L1 cache between them. The
+// groups skip over lines, which the processor's own prefetch does not follow: what is behind is
+// fetched line by line.
 template <int rows, bool widen>
 void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
            float* acc) {
+  constexpr int columns = columnsAtOnce(rows);
   const float* x = static_cast<const float*>(a);
   const char* b = static_cast<const char*>(panel);
-  const int64_t step = columnsAtOnce(rows) == 8 ? blocks : 2;
-  for (int64_t block = 0; block < blocks; block += step)
-    panelStep<rows, widen>(x + block * (widen ? 32 : 16), aStride, b + block * kPanelBlockBytes,
-                           blocks - block < step ? blocks - block : step, prefetch, acc);
+  const int64_t step = columns == 8 || blocks < 2 ? blocks : 2;
+  for (int64_t block = 0; block < blocks; block += step) {
+    const int64_t lines = (blocks - block < step ? blocks - block : step) * 16;
+    const char* next = prefetch > 0                          ? b + prefetch
+                       : columns < 8 && prefetch != kInCache ? b + lines * 256
+                                                             : nullptr;
+    for (int c = 0; c < 8; c += columns) {
+      if (next)
+        columnsStep<rows, widen, true>(x, aStride, b + c * 32, lines, next, acc + c * 8);
+      else
+        columnsStep<rows, widen, false>(x, aStride, b + c * 32, lines, next, acc + c * 8);
+      if (next) next += lines * columns * 32;
+    }
+    x += lines * kLineDepth<widen>;
+    b += lines * 256;
+  }
 }
 
 #include "backends/cpu/device/vec256.inc"
@@ -117,8 +131,12 @@ LATHE_ISA_END
 }  // namespace
 
 const PanelKernels kPanelKernelsAvx2 = {
-    {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
-    {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>, panel<5, false>,
+     panel<6, false>},
+    {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>, panel<5, true>,
+     panel<6, true>},
+    6,
+    24,
     false,
     store,
 };

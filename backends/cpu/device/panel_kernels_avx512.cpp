@@ -35,7 +35,7 @@ void panelF32(const void* a, int64_t aStride, const void* panel, int64_t blocks,
   __m512 sum[rows][4];
   loadAcc<rows>(acc, sum);
   for (int64_t k = 0; k < blocks * 16; ++k, b += 256) {
-    if (prefetch) prefetchRow(b, prefetch);
+    if (prefetch > 0) prefetchRow(b, prefetch);
     for (int c = 0; c < 4; ++c) {
       __m512 w = _mm512_loadu_ps(b + c * 64);
       for (int r = 0; r < rows; ++r)
@@ -55,7 +55,7 @@ void panelWiden(const void* a, int64_t aStride, const void* panel, int64_t block
   __m512 sum[rows][4];
   loadAcc<rows>(acc, sum);
   for (int64_t k = 0; k < blocks * 32; k += 2, b += 256) {
-    if (prefetch) prefetchRow(b, prefetch);
+    if (prefetch > 0) prefetchRow(b, prefetch);
     for (int c = 0; c < 4; ++c) {
       __m512i pair = _mm512_loadu_si512(b + c * 64);
       __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
@@ -144,7 +144,7 @@ void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks,
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_loadu_ps(acc + r * 64 + c * 16);
   for (int64_t pair = 0; pair < blocks * 16; ++pair, b += 256) {
-    if (prefetch)
+    if (prefetch > 0)
       for (int c = 0; c < 4; ++c) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
     __m512bh w[4];
     for (int c = 0; c < 4; ++c) w[c] = (__m512bh)_mm512_loadu_si512(b + c * 64);
@@ -170,12 +170,16 @@ void widenPanel(const void* bf16, int64_t blocks, void* f32) {
 const PanelKernels kPanelKernelsAvx512 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
     {panelWiden<1>, panelWiden<2>, panelWiden<3>, panelWiden<4>},
+    4,
+    4,
     false,
     store,
 };
 const PanelKernels kPanelKernelsAvx512Bf16 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
     {panelDot<1>, panelDot<2>, panelDot<3>, panelDot<4>},
+    4,
+    4,
     true,
     store,
 };

@@ -45,12 +45,29 @@ using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, float* to);
 /// False for a NaN or an infinity among them, which have no fixed point.
 using FixedPointFn = bool (*)(const float* x, int64_t depth, int64_t chunk, int center, char* to);
 
+/// Elements [k0, k0 + depth) of a panel as whole numbers: 64 floats for each, as a panel of f32
+/// weights has them (packed_weights.h).
+using UnpackQuantizedFn = void (*)(const QuantizedPanel& panel, int64_t k0, int64_t depth,
+                                   float* to);
+/// acc[r][0..63] += (sums[r] - zero * sumsOfA[r]) scale with the scales of a chunk; the sums
+/// become 0.
+using ScaleSumsFn = void (*)(const QuantizedPanel& panel, int64_t chunk, int64_t rows,
+                             const float* sumsOfA, float* sums, float* acc);
+
+/// Rows of A that one call may handle, and most of those that share pieces of a panel.
+inline constexpr int kQuantizedRows = 4;
+inline constexpr int64_t kMostSharing = 24;
+
 struct QuantizedKernels {
-  QuantizedPanelFn int8[kPanelRows], int4[kPanelRows];
+  QuantizedPanelFn int8[kQuantizedRows], int4[kQuantizedRows];
   FixedPointFn toFixed8 = nullptr,
                toFixed4 = nullptr;  ///< null: the rows of `int8`, `int4` are f32
   int64_t fixedRows = 0;            ///< more rows than these are faster as f32
   WidenQuantizedFn widen8 = nullptr, widen4 = nullptr;  ///< null on AVX2, which has widenTile
+  /// From `least` to `most` rows share each piece of a panel, which is unpacked once for all.
+  int64_t leastSharing = 0, mostSharing = -1;
+  UnpackQuantizedFn unpack8 = nullptr, unpack4 = nullptr;
+  ScaleSumsFn scaleSums = nullptr;
 };
 
 const QuantizedKernels& quantizedKernels(KernelIsa isa);

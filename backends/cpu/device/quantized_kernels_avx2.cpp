@@ -255,6 +255,40 @@ void widenTile(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
   }
 }
 
+// What is behind is fetched so far ahead: while the rows meet one piece, the next one comes.
+constexpr int64_t kUnpackAhead = 4096;
+
+template <bool halves>
+void unpack(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
+  constexpr int step = halves ? 8 : 4;
+  const char* b = p.q + k0 / step * 256;
+  for (int64_t k = 0; k < depth; k += step, b += 256, to += step * 64) {
+    for (int line = 0; line < 4; ++line) _mm_prefetch(b + kUnpackAhead + line * 64, _MM_HINT_T0);
+    for (int c = 0; c < 8; ++c) {
+      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + c * 32));
+      for (int i = 0; i < step; ++i)
+        _mm256_storeu_ps(to + i * 64 + c * 8,
+                         halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i));
+    }
+  }
+}
+
+void scaleSums(const QuantizedPanel& p, int64_t chunk, int64_t rows, const float* sumsOfA,
+               float* sums, float* acc) {
+  const int64_t row = p.oneScale ? 0 : chunk;
+  for (int c = 0; c < 8; ++c) {
+    const __m256 scale = numbersOf(p.scale, p.bf16, row, c);
+    const __m256 zero = p.zero ? zerosOf(p, row, c) : _mm256_setzero_ps();
+    for (int64_t r = 0; r < rows; ++r) {
+      float *from = sums + r * 64 + c * 8, *to = acc + r * 64 + c * 8;
+      __m256 sum = _mm256_loadu_ps(from);
+      if (p.zero) sum = _mm256_fnmadd_ps(zero, _mm256_set1_ps(sumsOfA[r]), sum);
+      _mm256_storeu_ps(to, _mm256_fmadd_ps(sum, scale, _mm256_loadu_ps(to)));
+      _mm256_storeu_ps(from, _mm256_setzero_ps());
+    }
+  }
+}
+
 LATHE_ISA_END
 
 }  // namespace
@@ -262,6 +296,16 @@ LATHE_ISA_END
 const QuantizedKernels kQuantizedKernelsAvx2 = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    nullptr,
+    nullptr,
+    0,
+    nullptr,
+    nullptr,
+    5,
+    kMostSharing,
+    unpack<false>,
+    unpack<true>,
+    scaleSums,
 };
 // Bytes are fast enough as floats; halves are not.
 const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
@@ -270,6 +314,13 @@ const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     nullptr,
     toFixedPoint,
     2,
+    nullptr,
+    nullptr,
+    5,
+    kMostSharing,
+    unpack<false>,
+    unpack<true>,
+    scaleSums,
 };
 
 void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {

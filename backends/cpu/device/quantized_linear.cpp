@@ -41,13 +41,14 @@ class Layer {
     return p;
   }
 
-  void rowOf(const void* a, int64_t row, float* to) const {
+  void rowOf(const void* a, int64_t row, float* to) const { elementsOf(a, row, 0, w_.k, to); }
+  void elementsOf(const void* a, int64_t row, int64_t k0, int64_t count, float* to) const {
     if (spec_.dtype == DType::F32) {
-      const float* from = static_cast<const float*>(a) + row * w_.k;
-      std::copy(from, from + w_.k, to);
+      const float* from = static_cast<const float*>(a) + row * w_.k + k0;
+      std::copy(from, from + count, to);
     } else {
-      const uint16_t* from = static_cast<const uint16_t*>(a) + row * w_.k;
-      for (int64_t k = 0; k < w_.k; ++k) to[k] = bf16ToFloat(from[k]);
+      const uint16_t* from = static_cast<const uint16_t*>(a) + row * w_.k + k0;
+      for (int64_t k = 0; k < count; ++k) to[k] = bf16ToFloat(from[k]);
     }
   }
 
@@ -71,7 +72,7 @@ class Layer {
 void runGroup(const Layer& layer, const QuantizedShape& w, QuantizedPanelFn kernel,
               const QuantizedRows& from, int64_t row0, int rows, int64_t first, int64_t stride,
               int count, const PanelKernels& kernels, const Epilogue& epilogue) {
-  alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
+  alignas(64) float acc[kMaxReadStreams][kQuantizedRows * kPanelColumns];
   alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
   QuantizedPanel panels[kMaxReadStreams];
   std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
@@ -100,10 +101,11 @@ void runPanels(const Layer& layer, const QuantizedShape& w, const QuantizedKerne
   const QuantizedPanelFn* table = w.bits() == 8 ? quantized.int8 : quantized.int4;
   const int64_t count = panel1 - panel0;
   // A panel shared by several groups of rows comes from the cache: one stream will do.
-  const int64_t rounds = rows > kPanelRows ? count : ceilDiv(count, calibration().reading.streams);
+  const int64_t rounds =
+      rows > kQuantizedRows ? count : ceilDiv(count, calibration().reading.streams);
   for (int64_t round = 0; round < rounds; ++round)
-    for (int64_t r = 0; r < rows; r += kPanelRows) {
-      const int step = int(std::min<int64_t>(kPanelRows, rows - r));
+    for (int64_t r = 0; r < rows; r += kQuantizedRows) {
+      const int step = int(std::min<int64_t>(kQuantizedRows, rows - r));
       QuantizedRows from = x;
       from.x += r * x.stride;
       if (from.sums) from.sums += r * x.sumStride;
@@ -183,6 +185,83 @@ void panelProduct(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& ar
   }
 }
 
+// --- several rows that share each piece of a panel ---
+
+// Elements along K that are unpacked at a time: they stay in the L1 cache.
+constexpr int64_t kPieceDepth = 32, kF32Block = 16;
+
+// A by chunks, so that rows which share a piece are read as one stream: [chunks][rows][depth], the
+// depth padded with zeros to whole blocks of the f32 kernels.
+struct SharedRows {
+  int64_t rows, depth;
+  float *x, *sums;  // sums of A's elements, [chunks][rows]
+};
+
+SharedRows orderByChunks(const QuantizedLinearSpec& spec, const Layer& layer, const void* a,
+                         int64_t rows, KernelIsa isa, ThreadPool& pool, char* scratch) {
+  const QuantizedShape& w = spec.weights;
+  const SharedRows to{
+      rows, roundUp(w.chunk(), kF32Block), reinterpret_cast<float*>(scratch),
+      reinterpret_cast<float*>(scratch + RowsScratch(w, floatQuantizedKernels(isa)).rows)};
+  pool.parallelFor(0, w.chunks(), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t chunk = begin; chunk < end; ++chunk)
+      for (int64_t r = 0; r < rows; ++r) {
+        float* x = to.x + (chunk * rows + r) * to.depth;
+        const int64_t first = chunk * w.chunk();
+        const int64_t count = std::clamp<int64_t>(w.k - first, 0, w.chunk());
+        layer.elementsOf(a, r, first, count, x);
+        std::fill(x + count, x + to.depth, 0.0f);
+        float sum = 0;
+        for (int64_t k = 0; spec.hasZero && k < count; ++k) sum += x[k];
+        to.sums[chunk * rows + r] = sum;
+      }
+  });
+  return to;
+}
+
+// One panel: each of its pieces comes from memory and is unpacked once, for all rows.
+void sharedPanel(const Layer& layer, const QuantizedShape& w, const QuantizedKernels& quantized,
+                 const PanelKernels& kernels, const SharedRows& a, int64_t index,
+                 const Epilogue& epilogue) {
+  alignas(64) float acc[kMostSharing * kPanelColumns], sums[kMostSharing * kPanelColumns];
+  alignas(64) float piece[kPieceDepth * kPanelColumns], tail[2 * kPanelColumns];
+  std::fill(acc, acc + a.rows * kPanelColumns, 0.0f);
+  std::fill(sums, sums + a.rows * kPanelColumns, 0.0f);
+  const QuantizedPanel panel = layer.panel(index, tail);
+  const UnpackQuantizedFn unpack = w.bits() == 8 ? quantized.unpack8 : quantized.unpack4;
+  const int64_t groups = ceilDiv(a.rows, kernels.rows);
+  for (int64_t chunk = 0; chunk < w.chunks(); ++chunk) {
+    const int64_t first = chunk * w.chunk(), depth = std::min(w.chunk(), w.paddedK() - first);
+    const float* x = a.x + chunk * a.rows * a.depth;
+    for (int64_t k = 0; k < depth; k += kPieceDepth) {
+      const int64_t count = std::min(kPieceDepth, depth - k), blocks = ceilDiv(count, kF32Block);
+      unpack(panel, first + k, count, piece);
+      std::fill(piece + count * kPanelColumns, piece + blocks * kF32Block * kPanelColumns, 0.0f);
+      for (int64_t group = 0; group < groups; ++group) {
+        const int64_t row = a.rows * group / groups, end = a.rows * (group + 1) / groups;
+        kernels.f32[end - row - 1](x + row * a.depth + k, a.depth, piece, blocks, kInCache,
+                                   sums + row * kPanelColumns);
+      }
+    }
+    quantized.scaleSums(panel, chunk, a.rows, a.sums + chunk * a.rows, sums, acc);
+  }
+  const int64_t column = index * kPanelColumns;
+  kernels.store(acc, kPanelColumns, a.rows, std::min(kPanelColumns, w.n - column), 0, column,
+                epilogue);
+}
+
+void sharedProduct(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                   const Layer& layer, const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool,
+                   Scratch scratch) {
+  const SharedRows a =
+      orderByChunks(spec, layer, args.a, args.m, isa, pool, static_cast<char*>(scratch.data));
+  pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
+    for (int64_t panel = panel0; panel < panel1; ++panel)
+      sharedPanel(layer, spec.weights, quantizedKernels(isa), panelKernels(isa), a, panel,
+                  epilogue);
+  });
+}
+
 int64_t rowLengthOf(const QuantizedShape& w) {
   const PackedShape wide{DType::F32, w.k, w.n};
   return wide.blocks() * wide.blockK();
@@ -223,7 +302,7 @@ class WidenedIntegers final : public WidenedProduct {
 
 // Rows that repay widening the weights for them.
 int64_t rowsOnWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
-  return m > kPanelRows && spec.weights.k > 0 ? widenedRows(m, isa) : 0;
+  return m > kQuantizedRows && spec.weights.k > 0 ? widenedRows(m, isa) : 0;
 }
 
 }  // namespace
@@ -268,6 +347,9 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.c = args.c;
   epilogue.outDType = spec.dtype;
   const Layer layer(spec, args);
+  const QuantizedKernels& kernels = quantizedKernels(isa);
+  if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
+    return sharedProduct(spec, args, layer, epilogue, isa, pool, scratch);
   const int64_t done = rowsOnWidened(spec, args.m, isa);
   if (done) widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
   panelProduct(spec, args, layer, done, epilogue, isa, pool, scratch);
