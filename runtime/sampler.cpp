@@ -8,9 +8,12 @@
 #include <string>
 
 #include "lathe/runtime/error.h"
+#include "runtime/token_mass.h"
 
 namespace lathe {
 namespace {
+
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 
 uint64_t splitMix64(uint64_t& state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15u);
@@ -145,9 +148,7 @@ std::span<const float> Sampler::penalized(std::span<const float> logits) {
   return adjusted_;
 }
 
-void Sampler::weigh(std::span<const float> raw) {
-  constexpr float kExcluded = -std::numeric_limits<float>::infinity();
-  const std::span<const float> logits = penalized(raw);
+int64_t Sampler::likeliest(std::span<const float> logits) const {
   const int64_t best = indexOfLargest(logits);
   for (size_t i = 0; best < 0 && i < logits.size(); ++i)
     if (const float logit = logits[i]; std::isnan(logit) || logit == -kExcluded)
@@ -157,23 +158,40 @@ void Sampler::weigh(std::span<const float> raw) {
   if (best < 0)
     throw Error(ErrorCode::Numeric, "no token to choose from: " + std::to_string(logits.size()) +
                                         " logits, all of them -inf");
-  choices_.assign(1, {best, 1});
-  sum_ = 1;
-  if (options_.temperature == 0 || options_.topK == 1) return;
+  return best;
+}
 
-  candidates_.clear();
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] != kExcluded) candidates_.emplace_back(logits[i], int64_t(i));
+void Sampler::collect(std::span<const float> logits) {
   auto before = [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   };
-  if (options_.topK > 0 && size_t(options_.topK) < candidates_.size()) {
-    auto end = candidates_.begin() + options_.topK;
-    std::ranges::nth_element(candidates_, end, before);
-    candidates_.erase(end, candidates_.end());
+  const size_t most = options_.topK > 0 ? size_t(options_.topK) : logits.size();
+  candidates_.clear();
+  if (most < logits.size()) {
+    // A heap with the least likely of those so far on top; few tokens get past it.
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (candidates_.size() == most) {
+        if (!(logits[i] > candidates_.front().first)) continue;
+        std::ranges::pop_heap(candidates_, before);
+        candidates_.pop_back();
+      }
+      if (logits[i] == kExcluded) continue;
+      candidates_.emplace_back(logits[i], int64_t(i));
+      std::ranges::push_heap(candidates_, before);
+    }
+  } else {
+    for (size_t i = 0; i < logits.size(); ++i)
+      if (logits[i] != kExcluded) candidates_.emplace_back(logits[i], int64_t(i));
   }
   // The order fixes which token a draw means, and top-p needs it.
   std::ranges::sort(candidates_, before);
+}
+
+void Sampler::weigh(std::span<const float> logits, int64_t best) {
+  choices_.assign(1, {best, 1});
+  sum_ = 1;
+  if (options_.temperature == 0 || options_.topK == 1) return;
+  collect(logits);
   choices_.clear();
   sum_ = 0;
   for (auto& [logit, id] : candidates_) {
@@ -213,13 +231,33 @@ bool Sampler::decide(double probability) {
   return probability > 0 && random_.uniform() < probability;
 }
 
-int64_t Sampler::sample(std::span<const float> logits) {
-  weigh(logits);
-  return options_.temperature == 0 || options_.topK == 1 ? choices_[0].id : draw(choices_);
+int64_t Sampler::drawFromAll(std::span<const float> logits, int64_t best) {
+  thread_local TokenMass mass;
+  mass.weigh(logits, logits[size_t(best)], options_.temperature, options_.minP);
+  TokenMass::Place last{-1, mass.placed()};
+  if (const double share = options_.topP * mass.total(); options_.topP < 1 && share < last.sum)
+    last = mass.reach(share, /*beyond=*/false);
+  const int64_t id = mass.reach(random_.uniform() * last.sum, /*beyond=*/true).id;
+  // A target that was rounded up to the sum itself lies beyond the last one.
+  const bool past = last.id >= 0 && (logits[size_t(id)] != logits[size_t(last.id)]
+                                         ? logits[size_t(id)] < logits[size_t(last.id)]
+                                         : id > last.id);
+  return past ? last.id : id;
 }
 
-std::span<const Choice> Sampler::distribution(std::span<const float> logits) {
-  weigh(logits);
+int64_t Sampler::sample(std::span<const float> raw) {
+  const std::span<const float> logits = penalized(raw);
+  const int64_t best = likeliest(logits);
+  if (options_.temperature == 0 || options_.topK == 1) return best;
+  if (options_.topK == 0 || size_t(options_.topK) >= logits.size())
+    return drawFromAll(logits, best);
+  weigh(logits, best);
+  return draw(choices_);
+}
+
+std::span<const Choice> Sampler::distribution(std::span<const float> raw) {
+  const std::span<const float> logits = penalized(raw);
+  weigh(logits, likeliest(logits));
   for (Choice& choice : choices_) choice.probability /= sum_;
   return choices_;
 }

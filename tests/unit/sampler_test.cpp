@@ -186,6 +186,32 @@ TEST(Sampler, PresenceAndFrequencyCountWhatWasGenerated) {
   EXPECT_EQ(frequency.sample(std::vector<float>{3, 1.5f}), 1);
 }
 
+// Draws go by the order of the whole vocabulary, which is not sorted for it: the token at which the
+// sorted probabilities reach the same random number is the one that comes.
+TEST(Sampler, DrawsFromManyTokensAsFromTheSortedOnes) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomGenerator random(seed);
+    const size_t vocab = 1 + size_t(random.next() % 5000);
+    std::vector<float> logits(vocab);
+    const double spread = std::pow(10.0, double(seed % 5) - 2);
+    for (float& logit : logits) {
+      logit = float((random.uniform() - 0.5) * spread);
+      if (seed % 3 == 0) logit = std::round(logit);  // many equal ones
+      if (seed % 4 == 0 && random.next() % 5 == 0) logit = -kInf;
+    }
+    logits[vocab / 2] = 1;
+    SamplingOptions options{.temperature = seed % 2 ? 1.0 : 0.3, .seed = seed};
+    if (seed % 7 == 1) options.topP = 0.9;
+    if (seed % 7 == 2) options.minP = 0.05;
+    if (seed % 7 == 3) options.topP = 0.5, options.minP = 0.2;
+    if (seed % 7 == 4) options.topK = 1 + int64_t(random.next() % 50);
+    Sampler sampler(options), sorted(options);
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(sampler.sample(logits), sorted.draw(sorted.distribution(logits)))
+          << "seed " << seed << ", draw " << i;
+  }
+}
+
 TEST(Sampler, TellsTheDistributionThatItDrawsFrom) {
   Sampler sampler({.temperature = 1, .topK = 2});
   const std::vector<float> logits = {std::log(0.2f), std::log(0.6f), std::log(0.2f)};

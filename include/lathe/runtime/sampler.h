@@ -92,8 +92,14 @@ class Sampler {
     int64_t generated = 0;
   };
   std::span<const float> penalized(std::span<const float> logits);
+  // The largest; throws where there is nothing to choose from.
+  int64_t likeliest(std::span<const float> logits) const;
+  // Fills candidates_ with those that top-k keeps, likeliest first.
+  void collect(std::span<const float> logits);
   // Fills choices_ with weights that sum to sum_.
-  void weigh(std::span<const float> logits);
+  void weigh(std::span<const float> logits, int64_t best);
+  // What draw() gives for the same choices, without sorting the vocabulary.
+  int64_t drawFromAll(std::span<const float> logits, int64_t best);
 
   SamplingOptions options_;
   RandomGenerator random_;
