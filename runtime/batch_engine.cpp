@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <set>
 #include <string>
 #include <tuple>
 
+#include "lathe/runtime/thread_pool.h"
 #include "runtime/fair_queue.h"
 #include "runtime/text_in_progress.h"
 
@@ -17,6 +19,9 @@ namespace lathe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// A pass over a prompt reads all weights: it takes about as long for one token as for so many.
+constexpr int64_t kLeastPass = 8;
 
 // A beginning that another slot holds is worth a copy from this length on: reading so few tokens
 // takes no longer.
@@ -142,10 +147,10 @@ struct BatchEngine::Impl {
     if (job->request.onEnd) job->request.onEnd(std::move(end));
   }
 
-  // Samples; true: the text goes on. One that ends is told.
-  bool sample(JobPtr& job, std::span<const float> logits) {
+  // Takes a token that was drawn; true: the text goes on. One that ends is told.
+  bool take(JobPtr& job, const std::function<int()>& drawn, std::span<const float> logits) {
     try {
-      job->text->sample(logits);
+      job->text->take(drawn(), logits);
     } catch (const Error& e) {
       end(std::move(job), e);
       return false;
@@ -189,22 +194,40 @@ struct BatchEngine::Impl {
     place(*reading, chooseSlot(reading->request.prompt));
   }
 
-  void readPrompt() {
+  // One chunk of a prompt, and whole short prompts as long as there is time for them; true: one was
+  // read. A prompt that does not fit has a chunk of its own the next time: short passes are slow.
+  bool readPrompts() {
+    bool any = false;
+    for (int64_t left = options.chunkWhileRunning; left > 0; any = true) {
+      admit();
+      noteState();
+      if (!reading) break;
+      const auto rest = int64_t(reading->request.prompt.size() - reading->read);
+      if (any && rest > left) break;
+      left -= std::max(kLeastPass, readPrompt());
+    }
+    return any;
+  }
+
+  // Returns the tokens that were read.
+  int64_t readPrompt() {
     const std::span<const int> rest = std::span(reading->request.prompt).subspan(reading->read);
     const int64_t most = running.empty() ? slots->maxChunk()
                                          : std::min(options.chunkWhileRunning, slots->maxChunk());
     const size_t size = std::min(rest.size(), size_t(most));
     const std::span<const float> logits = slots->prefill(reading->slot, rest.first(size));
     reading->read += size;
-    if (reading->read < reading->request.prompt.size()) return;
+    if (reading->read < reading->request.prompt.size()) return int64_t(size);
     JobPtr job = std::move(reading);
     count([&](BatchEngineCounts& c) {
       c.promptTokens += int64_t(job->request.prompt.size());
       c.reusedTokens += job->reused;
     });
-    if (!sample(job, logits)) return;
+    TextInProgress& text = *job->text;
+    if (!take(job, [&] { return text.draw(text.permitted(logits)); }, logits)) return int64_t(size);
     const auto place = std::ranges::upper_bound(running, job->slot, {}, &Job::slot);
     running.insert(place, std::move(job));
+    return int64_t(size);
   }
 
   void decode() {
@@ -220,9 +243,25 @@ struct BatchEngine::Impl {
       c.stepTexts += int64_t(rows.size());
     });
     const size_t vocab = logits.size() / rows.size();
+    std::vector<std::span<const float>> permitted;
+    for (size_t i = 0; i < rows.size(); ++i)
+      permitted.push_back(running[i]->text->permitted(logits.subspan(i * vocab, vocab)));
+    // Draws of a large vocabulary take as long as a layer; they do not know of each other.
+    std::vector<std::exception_ptr> mistakes(rows.size());
+    ThreadPool::global().run(int64_t(rows.size()), [&](int64_t i, int) {
+      try {
+        ids[size_t(i)] = running[size_t(i)]->text->draw(permitted[size_t(i)]);
+      } catch (...) {
+        mistakes[size_t(i)] = std::current_exception();
+      }
+    });
     for (size_t i = 0; i < rows.size(); ++i) {
       lastUse[size_t(rows[i])] = ++uses;
-      sample(running[i], logits.subspan(i * vocab, vocab));
+      auto drawn = [&] {
+        if (mistakes[i]) std::rethrow_exception(mistakes[i]);
+        return ids[i];
+      };
+      take(running[i], drawn, logits.subspan(i * vocab, vocab));
     }
     std::erase(running, nullptr);
   }
@@ -297,10 +336,7 @@ bool BatchEngine::step() {
   e.endCancelled();
   bool works = true;
   try {
-    e.admit();
-    e.noteState();
-    works = e.reading || !e.running.empty();
-    if (e.reading) e.readPrompt();
+    works = e.readPrompts() || !e.running.empty();
     if (!e.running.empty()) e.decode();
   } catch (const Error& error) {
     e.failAll(error);

@@ -85,7 +85,7 @@ std::span<const float> TextInProgress::permitted(std::span<const float> logits) 
 }
 
 void TextInProgress::sample(std::span<const float> logits) {
-  take(int(sampler_.sample(permitted(logits))), logits);
+  take(draw(permitted(logits)), logits);
 }
 
 void TextInProgress::take(int id, std::span<const float> logits) {

@@ -34,6 +34,8 @@ class TextInProgress {
 
   /// The logits with -inf for what the constraint excludes here; valid until the next call.
   std::span<const float> permitted(std::span<const float> logits);
+  /// Draws a token from permitted(logits). Several texts may draw at the same time.
+  int draw(std::span<const float> permitted) { return int(sampler_.sample(permitted)); }
   /// Draws a token from the model's logits and takes it.
   void sample(std::span<const float> logits);
   /// Takes a token that was drawn from permitted(logits).

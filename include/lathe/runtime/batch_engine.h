@@ -18,8 +18,9 @@ namespace lathe {
 struct BatchEngineOptions {
   /// Texts that may wait for a slot; more are refused.
   int64_t maxWaiting = 64;
-  /// Tokens of a prompt that are read between two tokens of the running texts: how long those may
-  /// be held up. Where nothing runs, chunks are as long as the slots take them.
+  /// Tokens of prompts that are read between two tokens of the running texts: how long those may be
+  /// held up. Several short prompts fit, each counted as 8 tokens at least. Where nothing runs,
+  /// chunks are as long as the slots take them.
   int64_t chunkWhileRunning = 64;
 };
 
@@ -71,8 +72,8 @@ class BatchEngine {
   /// Ends a text at the next step; its onEnd says Cancelled. One that has ended is no mistake.
   void cancel(uint64_t id);
 
-  /// A chunk of a prompt, if one is to be read, and a token of each running text. False: there was
-  /// nothing to do.
+  /// A chunk of a prompt or some short prompts, if any are to be read, and a token of each running
+  /// text. False: there was nothing to do.
   bool step();
   /// Waits until there is something to do, at most so long.
   void wait(double seconds);
