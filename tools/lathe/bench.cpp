@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "lathe/runtime/batch_generator.h"
 #include "lathe/runtime/error.h"
-#include "lathe/runtime/generator.h"
 #include "lathe/runtime/sampler.h"
 #include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/bench_profile.h"
@@ -25,7 +25,7 @@ constexpr int64_t kWarmUpSteps = 4;
 
 struct BenchFlags {
   std::string path, format = "md";
-  int64_t prompt = 512, tokens = 128;
+  int64_t prompt = 512, tokens = 128, batch = 1;
   int repetitions = 5;
   bool json = false;
   uint64_t seed = 0;
@@ -64,16 +64,16 @@ class Bench {
         program_(session.program()),
         generator_(session, {config.vocabSize, maxPositionsOf(config)}),
         random_(flags.seed),
-        prefillRuns_(prefillRuns(program_, startOfDecode())),
-        decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens)) {
-    generator_.reserve(startOfDecode() + flags.tokens);
+        prefillRuns_(prefillRuns(program_, startOfDecode(), flags.batch)),
+        decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens, flags.batch)) {
+    generator_.reserve(flags.batch, startOfDecode() + flags.tokens);
   }
 
   void warmUp() { repetition(nullptr, nullptr, std::min(kWarmUpSteps, flags_.tokens)); }
 
   std::vector<BenchTest> measure() {
-    BenchTest prefill{"prefill", flags_.prompt, {}, 0, 0},
-        decode{"decode", flags_.tokens, {}, 0, 0};
+    BenchTest prefill{"prefill", flags_.prompt, flags_.batch, {}, 0, 0},
+        decode{"decode", flags_.tokens, flags_.batch, {}, 0, 0};
     if (auto work = workOf(program_, "prefill", prefillRuns_)) prefill.flops = work->flops;
     if (auto work = workOf(program_, "decode", decodeRuns_)) {
       decode.flops = work->flops;
@@ -111,12 +111,20 @@ class Bench {
   int64_t startOfDecode() const { return std::max<int64_t>(1, flags_.prompt); }
 
   void repetition(BenchTest* prefill, BenchTest* decode, int64_t steps) {
-    std::vector<int> ids = randomIds(random_, startOfDecode(), config_.vocabSize);
-    generator_.restart();
+    std::vector<std::vector<int>> prompts(static_cast<size_t>(flags_.batch));
+    for (std::vector<int>& ids : prompts)
+      ids = randomIds(random_, startOfDecode(), config_.vocabSize);
+    generator_.reserve(flags_.batch, startOfDecode() + flags_.tokens);
+    std::vector<int> next(prompts.size());
+    auto choose = [&](std::span<const float> logits) {
+      const size_t vocab = logits.size() / next.size();
+      for (size_t row = 0; row < next.size(); ++row)
+        next[row] = likeliest(logits.subspan(row * vocab, vocab));
+    };
     double start = steadySeconds();
-    int id = likeliest(generator_.prefill(ids));
+    choose(generator_.prefill(prompts));
     double prefilled = steadySeconds();
-    for (int64_t i = 0; i < steps; ++i) id = likeliest(generator_.next(id));
+    for (int64_t i = 0; i < steps; ++i) choose(generator_.next(next));
     if (prefill) prefill->seconds.push_back(prefilled - start);
     if (decode) decode->seconds.push_back(steadySeconds() - prefilled);
   }
@@ -124,7 +132,7 @@ class Bench {
   const BenchFlags& flags_;
   const ModelConfig& config_;
   const Program& program_;
-  Generator generator_;
+  BatchGenerator generator_;
   RandomGenerator random_;
   const std::vector<SymbolValues> prefillRuns_, decodeRuns_;  // of one repetition
 };
@@ -134,8 +142,8 @@ std::vector<ReportRun> reportRuns(const Program& program, const BenchFlags& flag
                                   const Profiles& before, const Profiles& after) {
   const int64_t start = std::max<int64_t>(1, flags.prompt);
   std::map<std::string, std::vector<SymbolValues>> sizes{
-      {"prefill", prefillRuns(program, start)},
-      {"decode", decodeRuns(program, start, flags.tokens)}};
+      {"prefill", prefillRuns(program, start, flags.batch)},
+      {"decode", decodeRuns(program, start, flags.tokens, flags.batch)}};
   std::vector<ReportRun> runs;
   for (auto& [entry, end] : after) {
     ReportRun run{entry, sizes[entry].empty() ? SymbolValues{} : sizes[entry].back(), end};
@@ -174,6 +182,8 @@ void addFlags(CLI::App& parser, BenchFlags& flags) {
       ->check(WholeNumber{0});
   parser.add_option("-n,--new-tokens", flags.tokens, "tokens to decode (default: 128)")
       ->check(WholeNumber{0});
+  parser.add_option("--batch", flags.batch, "texts at once, of equal length (default: 1)")
+      ->check(WholeNumber{1, 4096});
   parser
       .add_option("-r,--repetitions", flags.repetitions, "runs to take the median of (default: 5)")
       ->check(WholeNumber{1, 1000});
@@ -243,6 +253,7 @@ int benchVerb(const ArgumentList& arguments) {
   report.backend = program->backend;
   if (report.backend == "cpu") report.isa = cpu::nameOf(isa.tier);
   report.parameters = parametersOf(*program);
+  report.batch = flags.batch;
   report.threads = ThreadPool::global().threads();
 
   Roofs roofs;

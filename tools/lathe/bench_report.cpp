@@ -15,16 +15,17 @@ std::string percent(std::optional<double> share) {
 }
 
 double fastest(const BenchTest& t) {
-  return double(t.tokens) / *std::min_element(t.seconds.begin(), t.seconds.end());
+  return double(t.tokens * t.batch) / *std::min_element(t.seconds.begin(), t.seconds.end());
 }
 double slowest(const BenchTest& t) {
-  return double(t.tokens) / *std::max_element(t.seconds.begin(), t.seconds.end());
+  return double(t.tokens * t.batch) / *std::max_element(t.seconds.begin(), t.seconds.end());
 }
 
 void printMarkdown(const BenchReport& r) {
-  fmt::print("{}: {} parameters, {}, backend {}{}, {} threads\n\n", r.model,
+  fmt::print("{}: {} parameters, {}, backend {}{}, {} threads{}\n\n", r.model,
              countText(double(r.parameters)), r.dtype, r.backend,
-             r.isa.empty() ? "" : " (" + r.isa + ")", r.threads);
+             r.isa.empty() ? "" : " (" + r.isa + ")", r.threads,
+             r.batch > 1 ? fmt::format(", batch {}", r.batch) : "");
   if (!r.roofs.tried.empty())
     fmt::print("matrix peak {}FLOP/s, read bandwidth {}/s ({} streams per thread{})\n\n",
                countText(r.peakFlops), byteText(r.roofs.best()), r.roofs.tried.front().streams,
@@ -58,14 +59,15 @@ void printMarkdown(const BenchReport& r) {
 void printCsv(const BenchReport& r) {
   fmt::print(
       "test,tokens,threads,dtype,tokens_per_second,tokens_per_second_min,tokens_per_second_max,"
-      "flops_per_second,peak_share,bytes_per_second,bandwidth_share\n");
+      "flops_per_second,peak_share,bytes_per_second,bandwidth_share,batch\n");
   auto optional = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
   for (const BenchTest& t : r.tests) {
     double seconds = t.medianSeconds();
-    fmt::print(
-        "{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{}\n", t.name, t.tokens, r.threads, r.dtype,
-        t.tokensPerSecond(), slowest(t), fastest(t), t.flops / seconds, optional(r.peakShare(t)),
-        t.bytes > 0 ? fmt::format("{:.6g}", t.bytes / seconds) : "", optional(r.bandwidthShare(t)));
+    fmt::print("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", t.name, t.tokens, r.threads,
+               r.dtype, t.tokensPerSecond(), slowest(t), fastest(t), t.flops / seconds,
+               optional(r.peakShare(t)),
+               t.bytes > 0 ? fmt::format("{:.6g}", t.bytes / seconds) : "",
+               optional(r.bandwidthShare(t)), t.batch);
   }
 }
 
@@ -77,6 +79,7 @@ void printReportJson(const BenchReport& r) {
   out["backend"] = r.backend;
   if (!r.isa.empty()) out["cpu_isa"] = r.isa;
   out["threads"] = r.threads;
+  out["batch"] = r.batch;
   if (!r.device.empty()) out["device"] = r.device;
   if (!r.roofs.tried.empty()) {
     out["peak_flops_per_second"] = r.peakFlops;

@@ -12,12 +12,14 @@ namespace lathe::cli {
 
 struct BenchTest {
   std::string name;             ///< "prefill" or "decode"
-  int64_t tokens = 0;           ///< per repetition
+  int64_t tokens = 0;           ///< per repetition and text
+  int64_t batch = 1;            ///< texts at once
   std::vector<double> seconds;  ///< of each repetition
   double flops = 0, bytes = 0;  ///< of one repetition; 0: not judged by it
 
   double medianSeconds() const;
-  double tokensPerSecond() const { return double(tokens) / medianSeconds(); }
+  /// Of all texts.
+  double tokensPerSecond() const { return double(tokens * batch) / medianSeconds(); }
 };
 
 struct ProfileRow {
@@ -33,6 +35,7 @@ struct BenchReport {
   std::vector<std::string> device;  ///< what it says of itself and of who computes what
   int64_t parameters = 0;
   int threads = 0;
+  int64_t batch = 1;     ///< texts at once
   double peakFlops = 0;  ///< FLOP/s
   cpu::ReadRoofs roofs;
   Session::Memory memory;

@@ -8,9 +8,15 @@
 namespace lathe::cli {
 namespace {
 
-SymbolValues least(const Program& program) {
+// The least sizes, but for the rows: the first dim of ids.
+SymbolValues leastWith(const Program& program, int64_t rows) {
   SymbolValues values;
   for (const SymbolInfo& s : program.symbols) values[s.name] = s.lo;
+  const EntryPoint& prefill = program.entry("prefill");
+  for (const Port& port : prefill.inputs)
+    if (const SymbolicShape& shape = prefill.slots[size_t(port.slot)].shape;
+        shape.size() == 2 && values.contains(shape[0].text()))
+      values[shape[0].text()] = rows;
   return values;
 }
 
@@ -28,11 +34,11 @@ std::pair<std::string, int64_t> chunkOf(const Program& program) {
 
 }  // namespace
 
-std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt) {
+std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt, int64_t rows) {
   const auto [tokens, chunk] = chunkOf(program);
   std::vector<SymbolValues> runs;
   for (int64_t at = 0; at < prompt; at += chunk) {
-    SymbolValues values = least(program);
+    SymbolValues values = leastWith(program, rows);
     const int64_t count = std::min(chunk, prompt - at);
     if (!tokens.empty()) values[tokens] = count;
     values["cache"] = at + count;
@@ -41,8 +47,9 @@ std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt) {
   return runs;
 }
 
-std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens) {
-  std::vector<SymbolValues> runs(size_t(tokens), least(program));
+std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens,
+                                     int64_t rows) {
+  std::vector<SymbolValues> runs(size_t(tokens), leastWith(program, rows));
   for (int64_t i = 0; i < tokens; ++i) runs[size_t(i)]["cache"] = start + i + 1;
   return runs;
 }

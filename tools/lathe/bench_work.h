@@ -10,11 +10,12 @@
 
 namespace lathe::cli {
 
-/// The sizes of each run of `prefill` for a prompt, and of `decode` for `tokens` more after
-/// `start`, as Generator makes them. `cache` counts what is filled after the run, not what was
-/// reserved: attention reads no more.
-std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt);
-std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens);
+/// The sizes of each run of `prefill` for `rows` prompts of equal length, and of `decode` for
+/// `tokens` more of each after `start`, as BatchGenerator makes them. `cache` counts what is filled
+/// after the run, not what was reserved: attention reads no more.
+std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt, int64_t rows);
+std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens,
+                                     int64_t rows);
 
 /// The sum over the runs. Nothing if a call of the entry point has no cost.
 std::optional<CostValues> workOf(const Program& program, const std::string& entry,
