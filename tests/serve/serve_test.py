@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 
+import openai_checks
+
 LATHE, MODEL = sys.argv[1:3]
 REQUESTS, CLIENTS = (int(word) for word in (sys.argv[3:5] or ("120", "12")))
 TOKENS = 24
@@ -248,6 +250,8 @@ def check_key():
     assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secre"})[0] == 401
     assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
     assert server.ask("GET", "/health")[0] == 200
+    if openai_checks.openai:
+        openai_checks.check_key(server.port, "secret")
     server.stop()
 
 
@@ -275,6 +279,8 @@ def check_chat():
             body = {"messages": messages, "max_completion_tokens": 20, "temperature": 0}
             status, _, text = server.ask("POST", "/v1/chat/completions", body)
             assert status == 200 and json.loads(text)["choices"][0]["message"]["content"] == first, text
+            if openai_checks.openai:
+                openai_checks.check_chat(server.port, os.path.basename(folder), messages, 20, first)
             parts = [{"type": "text", "text": "Once upon "}, {"type": "text", "text": "a time"}]
             body["messages"] = [{"role": "user", "content": parts}]
             chunks = events(server.ask("POST", "/v1/chat/completions", {**body, "stream": True})[2])
@@ -301,6 +307,10 @@ expected = expected_texts()
 server = Server("--slots", "8")
 try:
     check_answers(server, expected)
+    if openai_checks.openai:
+        openai_checks.check_completions(server.port, server_name, PROMPTS[0], TOKENS, expected[PROMPTS[0]])
+    else:
+        print("serve: without the openai client; scripts/setup fetches it")
     check_refusals(server)
     soak(server, expected)
     server.stop()
