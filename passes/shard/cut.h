@@ -8,9 +8,11 @@
 namespace lathe {
 
 /// Whole on every rank, or cut into `parts` equal pieces along an axis. With fewer parts than ranks
-/// neighbours hold the same piece, as query heads share a key head.
+/// neighbours hold the same piece, as query heads share a key head. An axis of several `groups`,
+/// such as the hidden values of all experts one expert behind the other, is cut within each group:
+/// a piece has its part of all of them.
 struct Cut {
-  int64_t axis = -1, parts = 1;
+  int64_t axis = -1, parts = 1, groups = 1;
 
   bool isWhole() const { return axis < 0; }
   bool operator==(const Cut&) const = default;
@@ -27,13 +29,15 @@ inline mlir::RankedTensorType pieceType(mlir::RankedTensorType type, const Cut& 
   return tensorOf(dims, type.getElementType());
 }
 
-/// In how many parts an axis of this type is cut when its loop runs on `parts` ranks, or 0 where it
-/// cannot be. An axis of fewer elements is cut into single ones, each for several ranks.
-inline int64_t partsOf(mlir::RankedTensorType type, int64_t axis, int64_t parts) {
-  if (type.isDynamicDim(axis)) return 0;
-  const int64_t size = type.getDimSize(axis);
+/// In how many parts an axis of this type, or each of its groups, is cut when its loop runs on
+/// `parts` ranks, or 0 where it cannot be. An axis of fewer elements is cut into single ones, each
+/// for several ranks.
+inline int64_t partsOf(mlir::RankedTensorType type, int64_t axis, int64_t parts,
+                       int64_t groups = 1) {
+  if (type.isDynamicDim(axis) || type.getDimSize(axis) % groups) return 0;
+  const int64_t size = type.getDimSize(axis) / groups;
   if (size > 0 && size % parts == 0) return parts;
-  return size > 1 && parts % size == 0 ? size : 0;
+  return groups == 1 && size > 1 && parts % size == 0 ? size : 0;
 }
 
 /// The axis of an operand or result that has this factor; -1 for none.

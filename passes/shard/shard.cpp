@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/shard/shard.h"
 
+#include "ir/op_builder.h"
 #include "lathe/passes/passes.h"
 #include "lathe/runtime/error.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -8,6 +9,7 @@
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/rewrite/weight_only.h"
+#include "passes/shard/op_cuts.h"
 #include "passes/shard/shard_plan.h"
 
 using namespace mlir;
@@ -99,46 +101,30 @@ class Partitioner {
   //===--- one op ---------------------------------------------------------------------------===//
 
   void emit(Operation* op) {
-    if (auto linear = dyn_cast<LinearOp>(op); linear && plan_.rows.contains(op))
-      return sumRows(linear);
-    auto factored = dyn_cast<FactoredOp>(op);
-    const std::optional<Factors> factors = factored ? factored.factors() : std::nullopt;
+    if (auto rows = plan_.rows.find(op); rows != plan_.rows.end()) {
+      auto linear = dyn_cast<LinearOp>(op);
+      return linear
+                 ? sumRows(linear, rows->second)
+                 : sumPieces(
+                       op,
+                       cutsOfOperand(op, weightProductOf(op)->activation, rows->second)->operands);
+    }
+    if (plan_.tables.contains(op)) return sumTables(cast<EmbeddingOp>(op));
     if (auto columns = plan_.columns.find(op); columns != plan_.columns.end())
-      return inPieces(op, *factors, factors->results[0].back(), columns->second);
+      return inPieces(op, *cutsOfResult(op, 0, columns->second));
     bool isCut = false;
-    for (Value v : op->getOperands()) {
-      const Cut cut = placed_[v].cut;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      const Cut cut = placed_[op->getOperand(i)].cut;
       if (cut.isWhole()) continue;
       isCut = true;
-      if (!factors) break;
-      for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands)) {
-        if (operand != v) continue;
-        const int factor = axes[size_t(cut.axis)];
-        if (factor == Factors::kWhole) continue;
-        if (canCut(op, *factors, factor, cut.parts))
-          return inPieces(op, *factors, factor, cut.parts);
-        if (llvm::is_contained(factors->sums, factor) && isPlainSum(op))
-          return sumPieces(op, *factors, factor, cut.parts);
-      }
+      const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
+      if (cuts && !cuts->isSum) return inPieces(op, *cuts);
+      if (cuts && isPlainSum(op)) return sumPieces(op, cuts->operands);
     }
     if (isCut) tell(op, "it has no rule for these pieces: its operands are gathered on every rank");
     onEveryRank(op);
   }
 
-  // Whether every result has the factor, and all sizes divide.
-  static bool canCut(Operation* op, const Factors& factors, int factor, int64_t parts) {
-    auto fits = [&](ValueRange values, ArrayRef<Factors::Axes> all, bool mayBeShared, bool needed) {
-      for (auto [v, axes] : llvm::zip_equal(values, all)) {
-        const int64_t axis = axisOf(axes, factor);
-        if (axis < 0 && needed) return false;
-        const int64_t own = axis < 0 ? parts : partsOf(tensorType(v), axis, parts);
-        if (own != parts && !(mayBeShared && own > 0)) return false;
-      }
-      return true;
-    };
-    return fits(op->getResults(), factors.results, false, true) &&
-           fits(op->getOperands(), factors.operands, isa<AttentionOp>(op), false);
-  }
   // Whose pieces are addends, and nothing is done to their sum.
   static bool isPlainSum(Operation* op) {
     if (auto linear = dyn_cast<LinearOp>(op))
@@ -147,26 +133,21 @@ class Partitioner {
     return isa<MatmulOp, ReduceSumOp>(op);
   }
 
-  SmallVector<Placed> operandsOf(Operation* op, const Factors& factors, int factor, int64_t parts) {
+  SmallVector<Placed> operandsOf(Operation* op, ArrayRef<Cut> cuts) {
     SmallVector<Placed> operands;
-    for (auto [v, axes] : llvm::zip_equal(op->getOperands(), factors.operands)) {
-      const int64_t axis = axisOf(axes, factor);
-      operands.push_back(axis < 0 ? Placed{{}, {whole(v, op->getLoc())}}
-                                  : pieces(v, {axis, partsOf(tensorType(v), axis, parts)}));
-    }
+    for (auto [v, cut] : llvm::zip_equal(op->getOperands(), cuts))
+      operands.push_back(cut.isWhole() ? Placed{{}, {whole(v, op->getLoc())}} : pieces(v, cut));
     return operands;
   }
 
-  void inPieces(Operation* op, const Factors& factors, int factor, int64_t parts) {
-    const SmallVector<Placed> operands = operandsOf(op, factors, factor, parts);
-    SmallVector<Cut> cuts;
+  void inPieces(Operation* op, const OpCuts& cuts) {
+    const SmallVector<Placed> operands = operandsOf(op, cuts.operands);
     SmallVector<Type> types;
-    for (auto [v, axes] : llvm::zip_equal(op->getResults(), factors.results)) {
-      cuts.push_back({axisOf(axes, factor), parts});
-      types.push_back(pieceType(tensorType(v), cuts.back()));
-    }
     SmallVector<Placed> results;
-    for (const Cut& cut : cuts) results.push_back({cut, {}});
+    for (auto [v, cut] : llvm::zip_equal(op->getResults(), cuts.results)) {
+      types.push_back(pieceType(tensorType(v), cut));
+      results.push_back({cut, {}});
+    }
     for (int64_t rank = 0; rank < copies(); ++rank) {
       Operation* piece = make(op, operands, rank, types);
       for (auto [result, value] : llvm::zip_equal(results, piece->getResults()))
@@ -175,8 +156,8 @@ class Partitioner {
     for (auto [v, result] : llvm::zip_equal(op->getResults(), results)) placed_[v] = result;
   }
 
-  void sumPieces(Operation* op, const Factors& factors, int factor, int64_t parts) {
-    const SmallVector<Placed> operands = operandsOf(op, factors, factor, parts);
+  void sumPieces(Operation* op, ArrayRef<Cut> cuts) {
+    const SmallVector<Placed> operands = operandsOf(op, cuts);
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank)
       addends.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
@@ -206,12 +187,12 @@ class Partitioner {
   }
 
   // Products of a rank's columns; bias and residual are added to their sum, once.
-  void sumRows(LinearOp linear) {
+  void sumRows(LinearOp linear, const Cut& cut) {
     const Location loc = linear.getLoc();
     auto type = tensorType(linear.getY());
-    const bool outIn = linear.getLayout() == WeightLayout::out_in;
-    const Placed x = pieces(linear.getX(), {tensorType(linear.getX()).getRank() - 1, mesh_.ranks});
-    const Placed w = pieces(linear.getW(), {outIn ? 1 : 0, mesh_.ranks});
+    const WeightProduct product = *weightProductOf(linear);
+    const Placed x = pieces(linear.getX(), cut);
+    const Placed w = pieces(linear.getW(), {product.weightAxis, cut.parts, cut.groups});
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank)
       addends.push_back(LinearOp::create(b_, loc, type, x.on(rank), w.on(rank), Value(), Value(),
@@ -220,6 +201,43 @@ class Partitioner {
     if (Value bias = linear.getBias()) y = AddOp::create(b_, loc, y, whole(bias, loc));
     if (Value residual = linear.getResidual()) y = AddOp::create(b_, loc, y, whole(residual, loc));
     placed_[linear.getY()] = {{}, {y}};
+  }
+
+  // Each rank finds the ids of its rows and has zeros for the others', so that the sum over the
+  // ranks changes no bit. An id outside of the whole table stays outside of every piece: it is the
+  // error that it is on one rank.
+  void sumTables(EmbeddingOp embedding) {
+    OpMaker m(b_, embedding.getLoc());
+    auto table = tensorType(embedding.getTable());
+    const int64_t rows = table.getDimSize(0) / mesh_.ranks;
+    const Value ids = whole(embedding.getIds(), m.loc);
+    const Placed pieceOf = pieces(embedding.getTable(), {0, mesh_.ranks});
+    Value positions = embedding.getPositions();
+    if (positions) positions = whole(positions, m.loc);
+    Type idType = tensorType(ids).getElementType();
+    auto isInside = [&](Value id, int64_t end) {
+      return m.make<LogicalAndOp>(m.compare(Compare::ge, id, m.scalar(idType, 0)),
+                                  m.compare(Compare::lt, id, m.scalar(idType, double(end))));
+    };
+    const Value known = isInside(ids, table.getDimSize(0));
+    auto column = dimsOf(tensorType(ids));
+    column.push_back(m.dim(1));
+    SmallVector<Value> addends;
+    for (int64_t rank = 0; rank < copies(); ++rank) {
+      Value own = m.make<SubOp>(ids, firstRow(m, rank, rows, idType));
+      Value elsewhere = m.make<LogicalAndOp>(known, m.make<LogicalNotOp>(isInside(own, rows)));
+      own = m.make<SelectOp>(elsewhere, m.scalar(idType, 0), own);
+      Value found = m.make<EmbeddingOp>(own, pieceOf.on(rank), positions, embedding.getScale());
+      addends.push_back(m.make<SelectOp>(m.reshape(elsewhere, column),
+                                         m.scalar(table.getElementType(), 0), found));
+    }
+    placed_[embedding.getY()] = {{}, {sum(m.loc, addends)}};
+  }
+  // Of a rank's piece of a table: a number in simulation, else every rank takes its own.
+  Value firstRow(OpMaker& m, int64_t rank, int64_t rows, Type type) {
+    if (mesh_.simulate) return m.scalar(type, double(rank * rows));
+    const Value ranks = m.iota({m.dim(mesh_.ranks)}, 0, type);
+    return ownPiece(m.make<MulOp>(ranks, m.scalar(type, double(rows))), {0, mesh_.ranks});
   }
 
   //===--- pieces and wholes ----------------------------------------------------------------===//
@@ -244,23 +262,47 @@ class Partitioner {
     if (p.cut.isWhole()) return p.at[0];
     Value& gathered = whole_[v];
     if (gathered) return gathered;
-    const int64_t axis = p.cut.axis, parts = p.cut.parts;
-    if (!mesh_.simulate)
-      return gathered = AllGatherOp::create(b_, loc, p.at[0], number(axis), number(parts),
-                                            axisName(), number(mesh_.ranks));
-    SmallVector<Value> one;  // of each piece
-    for (int64_t i = 0; i < parts; ++i) one.push_back(p.on(i * mesh_.ranks / parts));
-    return gathered = ConcatOp::create(b_, loc, one, number(axis));
+    OpMaker m(b_, loc);
+    const Cut cut = alongOneGroup(p.cut);
+    auto piece = [&](int64_t rank) { return inGroups(m, p.on(rank), p.cut); };
+    if (mesh_.simulate) {
+      SmallVector<Value> one;  // of each piece
+      for (int64_t i = 0; i < cut.parts; ++i) one.push_back(piece(i * mesh_.ranks / cut.parts));
+      gathered = m.make<ConcatOp>(one, number(cut.axis));
+    } else {
+      gathered = m.make<AllGatherOp>(piece(0), number(cut.axis), number(cut.parts), axisName(),
+                                     number(mesh_.ranks));
+    }
+    return whole_[v] = p.cut.groups == 1 ? gathered : m.reshape(gathered, dimsOf(tensorType(v)));
+  }
+
+  // An axis of several groups becomes two, of which the second is cut.
+  static Cut alongOneGroup(const Cut& cut) {
+    return cut.groups == 1 ? cut : Cut{cut.axis + 1, cut.parts};
+  }
+  static Value inGroups(OpMaker& m, Value v, const Cut& cut) {
+    if (cut.groups == 1) return v;
+    auto type = tensorType(v);
+    auto dims = dimsOf(type);
+    auto axis = dims.begin() + cut.axis;
+    *axis = m.dim(cut.groups);
+    dims.insert(axis + 1, m.dim(type.getDimSize(cut.axis) / cut.groups));
+    return m.reshape(v, dims);
   }
 
   Placed pieces(Value v, const Cut& cut) {
     if (auto it = placed_.find(v); it != placed_.end() && it->second.cut == cut) return it->second;
     if (isLoadedWeight(v))
       if (std::optional<Placed> p = weightPieces(v, cut)) return *p;
-    const Value all = whole(v, v.getLoc());
+    OpMaker m(b_, v.getLoc());
+    const Value all = inGroups(m, whole(v, v.getLoc()), cut);
+    const auto dims = dimsOf(pieceType(tensorType(v), cut));
     Placed p{cut, {}};
-    for (int64_t rank = 0; rank < copies(); ++rank)
-      p.at.push_back(mesh_.simulate ? box(all, cut, rank) : ownPiece(all, cut));
+    for (int64_t rank = 0; rank < copies(); ++rank) {
+      const Cut own = alongOneGroup(cut);
+      Value piece = mesh_.simulate ? box(all, own, rank) : ownPiece(all, own);
+      p.at.push_back(cut.groups == 1 ? piece : m.reshape(piece, dims));
+    }
     return p;
   }
   Value ownPiece(Value v, const Cut& cut) {
@@ -283,7 +325,7 @@ class Partitioner {
   std::optional<Placed> weightPieces(Value v, const Cut& cut) {
     Operation* op = v.getDefiningOp();
     if (auto weight = dyn_cast<WeightOp>(op)) {
-      if (mesh_.simulate || weight.getOf()) return std::nullopt;
+      if (mesh_.simulate || weight.getOf() || cut.groups > 1) return std::nullopt;
       const std::string name =
           weight.getName().str() + "@" + std::to_string(cut.axis) + "/" + std::to_string(cut.parts);
       return Placed{
@@ -291,13 +333,10 @@ class Partitioner {
           {WeightOp::create(b_, v.getLoc(), pieceType(tensorType(v), cut), b_.getStringAttr(name),
                             weight.getNameAttr(), number(cut.axis), number(cut.parts))}};
     }
-    auto factored = dyn_cast<FactoredOp>(op);
-    const std::optional<Factors> factors = factored ? factored.factors() : std::nullopt;
-    if (!factors) return std::nullopt;
-    const int factor = factors->results[cast<OpResult>(v).getResultNumber()][size_t(cut.axis)];
-    if (factor == Factors::kWhole || !canCut(op, *factors, factor, cut.parts)) return std::nullopt;
+    const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
+    if (!cuts) return std::nullopt;
     const Placed before = placed_[v];
-    inPieces(op, *factors, factor, cut.parts);
+    inPieces(op, *cuts);
     const Placed made = placed_[v];
     placed_[v] = before;  // others may want it whole, or cut along another axis
     return made;

@@ -4,19 +4,48 @@
 #include <set>
 #include <tuple>
 
+#include "llvm/ADT/StringSet.h"
 #include "passes/rewrite/weight_only.h"
+#include "passes/shard/op_cuts.h"
 
 using namespace mlir;
 
 namespace lathe {
 namespace {
 
+// Weights, or those of them that indices choose.
+bool isFedByWeight(Value v) {
+  auto gather = v.getDefiningOp<GatherOp>();
+  return isLoadedWeight(gather ? gather.getX() : v);
+}
+
+// The checkpoint's tensor that a value is made of, where it is one alone.
+WeightOp onlyWeightOf(Value v) {
+  Operation* op = v.getDefiningOp();
+  while (op && op->getNumOperands() == 1) op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<WeightOp>(op);
+}
+
+// Whether a rank's piece of what is made of weights has the same name on all of them. Of a stack of
+// weights it has not: one rank would read the first of them, another the last.
+bool hasNamedPieces(Value v, const Cut& cut) {
+  Operation* op = v.getDefiningOp();
+  if (!op || op->getNumOperands() == 0) return true;
+  if (auto concat = dyn_cast<ConcatOp>(op); concat && int64_t(concat.getAxis()) == cut.axis)
+    return false;
+  const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
+  if (!cuts) return true;  // it is made whole, and the rank takes its piece
+  for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
+    if (!its.isWhole() && !hasNamedPieces(operand, its)) return false;
+  return true;
+}
+
 // Where the pieces of a value may come from.
 struct Sources {
-  llvm::DenseMap<Operation*, int64_t> columns;
+  llvm::DenseMap<Operation*, Cut> columns;
   std::map<std::string, Cut, std::less<>> states;
-  std::string reason;                                  // what a trace ended at
-  std::set<std::tuple<void*, int64_t, int64_t>> seen;  // values on the way, and how they are cut
+  std::string reason;                                           // what a trace ended at
+  std::set<std::tuple<void*, int64_t, int64_t, int64_t>> seen;  // values, and how they are cut
 };
 
 class Planner {
@@ -24,107 +53,183 @@ class Planner {
   Planner(ModuleOp module, int64_t ranks) : module_(module), ranks_(ranks) {}
 
   ShardPlan run() {
-    for (auto f : module_.getOps<func::FuncOp>())
-      f.walk([&](LinearOp linear) { pairWith(linear); });
+    walk([&](Operation* op) { pairWith(op); });
     // After the pairs: what they leave, a head in front of the results, is cut for itself.
-    for (auto f : module_.getOps<func::FuncOp>()) f.walk([&](LinearOp linear) { cutHead(linear); });
+    walk([&](Operation* op) {
+      if (auto linear = dyn_cast<LinearOp>(op)) cutHead(linear);
+    });
+    // Last: a table goes with the head that it is tied to.
+    measureCutWeights();
+    walk([&](Operation* op) {
+      if (auto embedding = dyn_cast<EmbeddingOp>(op)) cutTable(embedding);
+    });
     return std::move(plan_);
   }
 
  private:
-  static bool readsCutRows(LinearOp linear) {
-    return linear.getActivation() == Activation::none && linear.getLayout() != WeightLayout::packed;
+  void walk(llvm::function_ref<void(Operation*)> visit) {
+    for (auto f : module_.getOps<func::FuncOp>()) f.walk([&](Operation* op) { visit(op); });
   }
 
-  // Linear ops whose columns reach this one's rows.
-  void pairWith(LinearOp linear) {
-    auto x = tensorType(linear.getX());
-    const int64_t last = x.getRank() - 1;
-    if (isWeightOnly(linear.getX()) || plan_.columns.contains(linear)) return;
-    Sources found;
-    const bool isPair = readsCutRows(linear) && partsOf(x, last, ranks_) == ranks_ &&
-                        trace(linear.getX(), {last, ranks_}, found) && !found.columns.empty();
-    if (!isPair) {
-      if (!found.reason.empty()) plan_.whole.push_back({linear, found.reason});
-      return;
+  // Products whose columns reach this one's rows.
+  void pairWith(Operation* op) {
+    const std::optional<WeightProduct> product = weightProductOf(op);
+    if (!product || plan_.columns.contains(op)) return;
+    const Value x = op->getOperand(product->activation), w = op->getOperand(product->weight);
+    std::string reason;
+    for (int64_t groups : groupsAlong(x, product->activationAxis)) {
+      const Cut cut{product->activationAxis, ranks_, groups},
+          ofWeight{product->weightAxis, ranks_, groups};
+      Sources found;
+      if (partsOf(tensorType(x), cut.axis, ranks_, groups) == ranks_ && trace(x, cut, found) &&
+          !found.columns.empty() && (isLoadedWeight(w) || trace(w, ofWeight, found))) {
+        plan_.rows[op] = cut;
+        for (auto [source, its] : found.columns) plan_.columns[source] = its;
+        for (auto& [name, its] : found.states) plan_.states[name] = its;
+        return;
+      }
+      if (reason.empty()) reason = found.reason;
     }
-    plan_.rows.insert(linear);
-    for (auto [op, parts] : found.columns) plan_.columns[op] = parts;
-    for (auto& [name, cut] : found.states) plan_.states[name] = cut;
+    if (!reason.empty()) plan_.whole.push_back({op, reason});
   }
 
-  // Whether the value can be made in pieces: every way back ends at columns of a linear op, at a
+  // In how many groups an axis may be cut: one, and what a reshape says that it is made of.
+  static SmallVector<int64_t> groupsAlong(Value v, int64_t axis) {
+    SmallVector<int64_t> groups{1};
+    auto reshape = v.getDefiningOp<ReshapeOp>();
+    if (!reshape) return groups;
+    auto x = tensorType(reshape.getX());
+    for (int64_t a = 0; a < x.getRank(); ++a) {
+      if (x.isDynamicDim(a) || x.getDimSize(a) < 2) continue;
+      // In single elements: where the axis begins in the result.
+      auto cuts = cutsOfOperand(reshape, 0, {a, x.getDimSize(a)});
+      if (cuts && cuts->results[0].axis == axis && cuts->results[0].groups > 1)
+        groups.push_back(cuts->results[0].groups);
+    }
+    return groups;
+  }
+
+  // Whether the value can be made in pieces: every way back ends at columns of a product, at a
   // state, or at what is whole and serves all pieces.
   bool trace(Value v, Cut cut, Sources& found) {
-    auto type = tensorType(v);
     if (auto argument = dyn_cast<BlockArgument>(v)) {
       auto f = cast<func::FuncOp>(argument.getOwner()->getParentOp());
       const StringRef state = stateOf(f.getArgAttrDict(argument.getArgNumber()));
       if (state.empty()) return true;  // every rank has it and takes its piece
       auto planned = plan_.states.find(state);
       if (planned != plan_.states.end() && planned->second != cut) return false;
-      return found.states.try_emplace(state.str(), cut).first->second == cut;
+      return cut.groups == 1 && found.states.try_emplace(state.str(), cut).first->second == cut;
     }
     if (isLoadedWeight(v) ||
-        !found.seen.insert({v.getAsOpaquePointer(), cut.axis, cut.parts}).second)
+        !found.seen.insert({v.getAsOpaquePointer(), cut.axis, cut.parts, cut.groups}).second)
       return true;
     Operation* op = v.getDefiningOp();
-    auto factored = dyn_cast<FactoredOp>(op);
-    const std::optional<Factors> factors = factored ? factored.factors() : std::nullopt;
-    if (!factors) return false;
     const unsigned result = cast<OpResult>(v).getResultNumber();
-    const int factor = factors->results[result][size_t(cut.axis)];
-    if (factor == Factors::kWhole) return false;
-    if (auto linear = dyn_cast<LinearOp>(op)) return columnsOf(linear, type, cut, found);
-    for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands)) {
-      const int64_t axis = axisOf(axes, factor);
-      if (axis < 0) continue;
-      const int64_t parts = partsOf(tensorType(operand), axis, cut.parts);
-      // Only heads may be fewer than ranks: those of keys, which several query heads share.
-      const bool isShared = isa<AttentionOp>(op) && parts > 0;
-      if (parts != cut.parts && !isShared) {
-        found.reason = std::to_string(tensorType(operand).getDimSize(axis)) + " along axis " +
-                       std::to_string(axis) + " of " + shortType(operand.getType()) + " in " +
-                       op->getName().getStringRef().str() + " do not divide by " +
-                       std::to_string(cut.parts) + " ranks";
-        return false;
-      }
-      if (!trace(operand, {axis, parts}, found)) return false;
+    const std::optional<OpCuts> cuts = cutsOfResult(op, result, cut, &found.reason);
+    // By heads alone: with a part of every value each rank would still compare all queries and
+    // keys.
+    if (!cuts || (isa<AttentionOp>(op) && cut.axis == tensorType(v).getRank() - 1)) return false;
+    auto linear = dyn_cast<LinearOp>(op);
+    bool isWeight = false, isOther = false;  // what is cut
+    for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands)) {
+      if (its.isWhole()) continue;
+      const bool loaded = isLoadedWeight(operand);
+      isWeight |= loaded;
+      isOther |= !loaded && !(linear && operand == linear.getResidual());
+      if (loaded && !hasNamedPieces(operand, its)) return false;
     }
+    if (isWeight && !isOther && !startAt(op, cuts->results[0], found)) return false;
+    for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
+      if (!its.isWhole() && !trace(operand, its, found)) return false;
     return true;
   }
 
-  bool columnsOf(LinearOp linear, RankedTensorType type, Cut cut, Sources& found) {
-    if (cut.axis != type.getRank() - 1 || plan_.rows.contains(linear) ||
-        isWeightOnly(linear.getX()))
-      return false;
-    auto planned = plan_.columns.find(linear);
-    if (planned != plan_.columns.end() && planned->second != cut.parts) return false;
-    if (found.columns.try_emplace(linear, cut.parts).first->second != cut.parts) return false;
-    return !linear.getResidual() || trace(linear.getResidual(), cut, found);
+  // Pieces of weights make pieces of whole activations.
+  bool startAt(Operation* op, const Cut& cut, Sources& found) {
+    if (plan_.rows.contains(op)) return false;
+    auto linear = dyn_cast<LinearOp>(op);
+    if (linear && isWeightOnly(linear.getX())) return false;
+    auto planned = plan_.columns.find(op);
+    if (planned != plan_.columns.end() && planned->second != cut) return false;
+    return found.columns.try_emplace(op, cut).first->second == cut;
   }
 
   // A projection that nothing but a result reads, such as that to the vocabulary.
   void cutHead(LinearOp linear) {
     auto type = tensorType(linear.getY());
     if (plan_.columns.contains(linear) || plan_.rows.contains(linear) || linear.getResidual() ||
-        linear.getLayout() == WeightLayout::packed || isWeightOnly(linear.getX()) ||
-        partsOf(type, type.getRank() - 1, ranks_) != ranks_)
+        linear.getLayout() == WeightLayout::packed || isWeightOnly(linear.getX()))
       return;
     const bool isHead = llvm::all_of(linear->getUsers(), [](Operation* user) {
       return isa<func::ReturnOp>(user) ||
              (isa<CastOp, ReshapeOp>(user) &&
               llvm::all_of(user->getUsers(), [](Operation* u) { return isa<func::ReturnOp>(u); }));
     });
-    if (isHead && !linear->use_empty()) plan_.columns[linear] = ranks_;
+    if (!isHead || linear->use_empty()) return;
+    const int64_t axis = type.getRank() - 1;
+    if (partsOf(type, axis, ranks_) == ranks_)
+      plan_.columns[linear] = {axis, ranks_};
+    else
+      plan_.whole.push_back({linear, undivided(type, axis)});
+  }
+
+  std::string undivided(RankedTensorType type, int64_t axis) const {
+    return std::to_string(type.getDimSize(axis)) + " along axis " + std::to_string(axis) + " of " +
+           shortType(type) + " do not divide by " + std::to_string(ranks_) + " ranks";
+  }
+
+  void measureCutWeights() {
+    auto measure = [&](Operation* op) {
+      auto linear = dyn_cast<LinearOp>(op);
+      if (!linear) return;
+      if (WeightOp weight = onlyWeightOf(linear.getW())) cutWeights_.insert(weight.getName());
+      largest_ = std::max(largest_, tensorType(linear.getW()).getNumElements());
+    };
+    for (auto& [op, cut] : plan_.columns) measure(op);
+    for (auto& [op, cut] : plan_.rows) measure(op);
+  }
+
+  // A rank finds the rows of its part of the vocabulary. That costs a sum, which a table repays
+  // that is as large as the weights that are cut, or whose piece is there already for the head.
+  void cutTable(EmbeddingOp embedding) {
+    auto table = tensorType(embedding.getTable());
+    if (plan_.columns.contains(embedding) || !isLoadedWeight(embedding.getTable()) ||
+        isWeightOnly(embedding.getIds()) || !isa<FloatType>(table.getElementType()))
+      return;
+    WeightOp weight = onlyWeightOf(embedding.getTable());
+    const bool isTied = weight && cutWeights_.contains(weight.getName());
+    if (!isTied && (largest_ == 0 || table.getNumElements() < largest_)) return;
+    if (partsOf(table, 0, ranks_) == ranks_)
+      plan_.tables.insert(embedding);
+    else
+      plan_.whole.push_back({embedding, undivided(table, 0)});
   }
 
   ModuleOp module_;
   int64_t ranks_;
   ShardPlan plan_;
+  llvm::StringSet<> cutWeights_;
+  int64_t largest_ = 0;  // elements of a weight that is cut
 };
 
 }  // namespace
+
+std::optional<WeightProduct> weightProductOf(Operation* op) {
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    if (linear.getActivation() != Activation::none || linear.getLayout() == WeightLayout::packed ||
+        isWeightOnly(linear.getX()))
+      return std::nullopt;
+    return WeightProduct{0, 1, tensorType(linear.getX()).getRank() - 1,
+                         linear.getLayout() == WeightLayout::out_in ? 1 : 0};
+  }
+  auto matmul = dyn_cast<MatmulOp>(op);
+  if (!matmul) return std::nullopt;
+  const int64_t ofA = tensorType(matmul.getA()).getRank() - 1,
+                ofB = tensorType(matmul.getB()).getRank() - 2;
+  const bool a = isFedByWeight(matmul.getA()), b = isFedByWeight(matmul.getB());
+  if (a == b || isWeightOnly(a ? matmul.getB() : matmul.getA())) return std::nullopt;
+  return a ? WeightProduct{1, 0, ofB, ofA} : WeightProduct{0, 1, ofA, ofB};
+}
 
 ShardPlan planShards(ModuleOp module, int64_t ranks) { return Planner(module, ranks).run(); }
 

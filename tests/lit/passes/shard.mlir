@@ -78,3 +78,58 @@ func.func @cast_weight(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
   %y = lathe.linear %r, %b : tensor<3x8xf32>, tensor<5x8xf32>
   return %y : tensor<3x5xf32>
 }
+
+// -----
+
+// A table as large as the weights that are cut: a rank finds the ids of its rows. The head's columns
+// are the same piece.
+// CHECK-LABEL: func.func @table
+// CHECK: %[[T:.*]] = lathe.weight "table@0/2" of "table" axis 0 parts 2 : tensor<3x4xf32>
+// CHECK: %[[S:.*]] = lathe.all_slice %{{.*}} axis 0 parts 2 over "tp" of 2 : tensor<2xi64>
+// CHECK: %[[O:.*]] = lathe.sub %arg0, %[[S]]
+// CHECK: %[[I:.*]] = lathe.select %[[E:.*]], %{{.*}}, %[[O]]
+// CHECK: %[[X:.*]] = lathe.embedding %[[I]], %[[T]]
+// CHECK: %[[Z:.*]] = lathe.select %{{.*}}, %{{.*}}, %[[X]]
+// CHECK: lathe.all_reduce sum %[[Z]] over "tp" of 2
+// CHECK: %[[H:.*]] = lathe.weight "table@0/2"
+// CHECK: lathe.linear %{{.*}}, %[[H]]
+// SIM-LABEL: func.func @table
+// SIM-COUNT-2: lathe.embedding {{.*}} tensor<3x4xf32>
+// SIM-NOT: all_
+func.func @table(%ids: tensor<5xi64>) -> tensor<5x6xf32> {
+  %t = lathe.weight "table" : tensor<6x4xf32>
+  %x = lathe.embedding %ids, %t : tensor<5xi64>, tensor<6x4xf32>
+  %n = lathe.rms_norm %x epsilon 1.0e-5 : tensor<5x4xf32>
+  %y = lathe.linear %n, %t : tensor<5x4xf32>, tensor<6x4xf32>
+  return %y : tensor<5x6xf32>
+}
+
+// -----
+
+// Two experts side by side in one product: each is cut, because a stack of them has no piece of one
+// name. What has to be whole is gathered within each.
+// CHECK-LABEL: func.func @experts
+// CHECK-DAG: lathe.weight "up.0@0/2" of "up.0" axis 0 parts 2 : tensor<2x4xf32>
+// CHECK-DAG: lathe.weight "up.1@0/2" of "up.1" axis 0 parts 2 : tensor<2x4xf32>
+// CHECK: %[[H:.*]] = lathe.matmul %arg0, %{{.*}} : tensor<3x4xf32>, tensor<4x4xf32>
+// CHECK: %[[G:.*]] = lathe.reshape %[[H]] to <3, 2, 2>
+// CHECK: %[[M:.*]] = lathe.mul %[[G]], %arg1 : tensor<3x2x2xf32>, tensor<3x2x1xf32>
+// CHECK: lathe.matmul {{.*}} : tensor<3x4xf32>, tensor<4x4xf32>
+// CHECK: lathe.all_reduce sum
+// CHECK: lathe.all_gather %{{.*}} axis 2 parts 2 over "tp" of 2 : tensor<3x2x2xf32>
+func.func @experts(%x: tensor<3x4xf32>, %share: tensor<3x2x1xf32>) -> (tensor<3x4xf32>, tensor<3x8xf32>) {
+  %a = lathe.weight "up.0" : tensor<4x4xf32>
+  %b = lathe.weight "up.1" : tensor<4x4xf32>
+  %0 = lathe.reshape %a to <1, 4, 4> : tensor<4x4xf32>
+  %1 = lathe.reshape %b to <1, 4, 4> : tensor<4x4xf32>
+  %2 = lathe.concat %0, %1 axis 0 : tensor<1x4x4xf32>, tensor<1x4x4xf32>
+  %3 = lathe.reshape %2 to <8, 4> : tensor<2x4x4xf32>
+  %4 = lathe.transpose %3 [1, 0] : tensor<8x4xf32>
+  %h = lathe.matmul %x, %4 : tensor<3x4xf32>, tensor<4x8xf32>
+  %g = lathe.reshape %h to <3, 2, 4> : tensor<3x8xf32>
+  %m = lathe.mul %g, %share : tensor<3x2x4xf32>, tensor<3x2x1xf32>
+  %f = lathe.reshape %m to <3, 8> : tensor<3x2x4xf32>
+  %d = lathe.weight "down" : tensor<8x4xf32>
+  %y = lathe.matmul %f, %d : tensor<3x8xf32>, tensor<8x4xf32>
+  return %y, %f : tensor<3x4xf32>, tensor<3x8xf32>
+}

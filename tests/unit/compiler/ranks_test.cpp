@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(All, SeedsOnRanks, testing::Range<size_t>(0, seeds::see
 
 //===--- the plan ---------------------------------------------------------------------------===//
 
-Graph languageModel(int64_t heads, int64_t kvHeads, int64_t vocabulary = 32) {
+Graph languageModel(int64_t heads, int64_t kvHeads, int64_t vocabulary = 32, bool tied = false) {
   Graph g;
   Dim batch = g.dim("batch", 1, 8), cache = g.dim("cache", 1, 64), seq = g.dim("seq", 1, 64);
   nn::TransformerLM model(g, "",
@@ -149,7 +149,8 @@ Graph languageModel(int64_t heads, int64_t kvHeads, int64_t vocabulary = 32) {
                            .layers = 2,
                            .heads = heads,
                            .kvHeads = kvHeads,
-                           .maxPositions = 64});
+                           .maxPositions = 64,
+                           .tiedHead = tied});
   model.declareCache(batch, cache);
   for (auto [entry, length] : {std::pair("prefill", seq), std::pair("decode", Dim(1))}) {
     g.entry(entry);
@@ -190,6 +191,146 @@ TEST(Ranks, PiecesOfWeightsAndStatesAreShares) {
   EXPECT_EQ(elements(piece.states) * 4, elements(whole.states));
   // The embedding's table, norms and the like stay whole.
   EXPECT_LE(elements(piece.weights), elements(whole.weights) / 4 + 32 * 24 + 5 * 24);
+}
+
+// What simulated ranks, and ranks that are threads, compute of an input of every entry.
+void expectTheSameAsOne(const Graph& graph, const std::map<std::string, Arrays>& calls,
+                        const SymbolValues& symbols = {}) {
+  auto callEntries = [&](Session& session) {
+    session.bindRandomWeights(kSeed);
+    for (const auto& [name, value] : symbols) session.setSymbol(name, value);
+    std::vector<Arrays> outputs;
+    for (const auto& [entry, inputs] : calls) {
+      outputs.emplace_back();
+      for (auto& [name, array] : session.run(entry, inputs)) outputs.back()[name] = array.clone();
+    }
+    return outputs;
+  };
+  auto simulated = [&](const Mesh& mesh) {
+    Session session(compile(graph, {.backend = "reference", .float64 = true, .mesh = mesh}));
+    return callEntries(session);
+  };
+  Session alone(compile(graph));
+  const std::vector<Arrays> exact = simulated({}), whole = callEntries(alone);
+  for (int64_t ranks : {2, 3, 4}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks");
+    EXPECT_LE(difference(simulated({.ranks = ranks, .simulate = true}), exact), 1e-12);
+    auto program = std::make_shared<const Program>(compile(graph, {.mesh = {.ranks = ranks}}));
+    auto ends = threadRanks(int(ranks), 60s);
+    Followers followers(ends, serving(program));
+    {
+      Session session(program, {.ranks = ends[0]});
+      EXPECT_LE(difference(callEntries(session), whole), 1e-5);
+    }
+    for (const std::string& said : followers.join()) EXPECT_EQ(said, "");
+  }
+}
+
+Array idsUpTo(int64_t end, Shape shape, DType dtype = DType::I64) {
+  Array ids(dtype, shape);
+  for (int64_t i = 0; i < ids.size(); ++i) ids.set(i, double((i * 7 + 3) % end));
+  return ids;
+}
+
+TEST(Ranks, TheTableAndTheHeadThatIsTiedToItAreOnePiece) {
+  const Graph g = languageModel(6, 2, 36, true);
+  const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 2}});
+  auto ops = opsOf(ir);
+  EXPECT_EQ(ops["all_reduce"], 2 * (2 * 2 + 1));  // and one for the ids that a rank found
+  EXPECT_EQ(ops["all_gather"], 2);
+  const Program piece = compile(g, {.mesh = {.ranks = 2}});
+  int64_t tables = 0;
+  for (const TensorInfo& info : piece.weights)
+    if (info.sourceShape() == SymbolicShape{36, 24}) {
+      ++tables;
+      EXPECT_EQ(info.name, info.source() + "@0/2");
+    }
+  EXPECT_EQ(tables, 1) << ir;
+  const Arrays prompt{{"ids", idsUpTo(36, {2, 5})}, {"positions", Array(DType::I64, {2})}};
+  expectTheSameAsOne(g, {{"prefill", prompt}}, {{"cache", 16}});
+}
+
+TEST(Ranks, ALargeTableIsCutAndASmallOneIsNot) {
+  auto sums = [](int64_t vocabulary) {
+    return opsOf(
+        irAt(languageModel(6, 2, vocabulary), "sharded", {.mesh = {.ranks = 2}}))["all_reduce"];
+  };
+  EXPECT_EQ(sums(48), 2 * (2 * 2 + 1));
+  EXPECT_EQ(sums(46), 2 * 2 * 2);
+}
+
+// In bf16, with a scale and rows of positions that are added: rounded once, on the rank that has
+// the row.
+TEST(Ranks, PiecesOfATableChangeNoBit) {
+  for (DType idType : {DType::I64, DType::I32}) {
+    Graph g;
+    Dim n = g.dim("n", 1, 64);
+    Tensor ids = g.input("ids", idType, {n});
+    Tensor table = g.weight("table", DType::BF16, {12, 8});
+    Tensor x = fused::embedding(ids, table,
+                                {.positions = g.input("p", DType::BF16, {n, 8}), .scale = 3.1});
+    g.output("x", x);
+    g.output("y",
+             fused::linear(fused::rmsNorm(x, g.weight("gain", DType::BF16, {8}), 1e-5), table));
+    ASSERT_EQ(opsOf(irAt(g, "sharded", {.mesh = {.ranks = 3}}))["all_reduce"], 1);
+    Array p(DType::BF16, {40, 8});
+    for (int64_t i = 0; i < p.size(); ++i) p.set(i, 0.37 * double(i % 11) - 1);
+    const Arrays inputs{{"ids", idsUpTo(12, {40}, idType)}, {"p", p}};
+    Session alone(compile(g));
+    alone.bindRandomWeights(kSeed);
+    const Array expected = alone.run("forward", inputs).at("x").clone();
+    auto program = std::make_shared<const Program>(compile(g, {.mesh = {.ranks = 3}}));
+    auto ends = threadRanks(3, 60s);
+    Followers followers(ends, serving(program));
+    Session session(program, {.ranks = ends[0]});
+    session.bindRandomWeights(kSeed);
+    const Array got = session.run("forward", inputs).at("x");
+    for (int64_t i = 0; i < got.size(); ++i) ASSERT_EQ(got.at(i), expected.at(i)) << i;
+    // No rank has such a row: that is an error, as it is on one.
+    for (int64_t id : {-1, 12, 13, 99}) {
+      Arrays wrong{{"ids", Array(idType, {1})}, {"p", Array(DType::BF16, {1, 8})}};
+      wrong.at("ids").set(0, double(id));
+      auto ownEnds = threadRanks(3, 60s);
+      Followers others(ownEnds, serving(program));
+      Session own(program, {.ranks = ownEnds[0]});
+      own.bindRandomWeights(kSeed);
+      EXPECT_THROW(own.run("forward", wrong), Error) << id;
+    }
+  }
+}
+
+Graph mixtureModel(int64_t experts, int64_t hidden) {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 64);
+  nn::Mixture mixture(g, "moe", {.dModel = 24, .dHidden = hidden, .experts = experts, .chosen = 2});
+  for (auto [entry, length] : {std::pair("prefill", seq), std::pair("decode", Dim(1))}) {
+    g.entry(entry);
+    Tensor x = g.input("x", DType::F32, {batch, length, 24});
+    g.output("y", x + mixture(x));
+  }
+  return g;
+}
+
+TEST(Ranks, OfEveryExpertARankHasAPiece) {
+  for (int64_t experts : {4, 3}) {
+    const Graph g = mixtureModel(experts, 36);
+    const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 2}});
+    auto ops = opsOf(ir);
+    EXPECT_EQ(ops["all_reduce"], 2) << ir;
+    EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0) << ir;
+    const Program piece = compile(g, {.mesh = {.ranks = 2}});
+    // One of each for both entries, and the router, which stays whole.
+    EXPECT_EQ(piece.weights.size(), size_t(3 * experts + 1));
+    for (const TensorInfo& info : piece.weights)
+      EXPECT_EQ(info.piece.has_value(), info.name != "moe.gate.weight") << info.name;
+    std::map<std::string, Arrays> calls;
+    for (auto [entry, length] : {std::pair("prefill", 7), std::pair("decode", 1)}) {
+      Array x(DType::F32, {3, length, 24});
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i)));
+      calls[entry] = {{"x", x}};
+    }
+    expectTheSameAsOne(g, calls);
+  }
 }
 
 TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
