@@ -36,12 +36,22 @@ void refuseControlTokens(const Tokenizer& tokenizer, const std::string& text) {
                               tokenizer.idToToken(id)));
 }
 
+// The same of every text in a document: templates print roles, names and arguments of tools, too.
+void refuseControlTokens(const Tokenizer& tokenizer, const JsonValue& value) {
+  if (value.isString()) return refuseControlTokens(tokenizer, value.asString());
+  for (size_t i = 0; value.isArray() && i < value.size(); ++i)
+    refuseControlTokens(tokenizer, value.at(i));
+  for (size_t i = 0; value.isObject() && i < value.size(); ++i) {
+    const auto [key, member] = value.member(i);
+    refuseControlTokens(tokenizer, key);
+    refuseControlTokens(tokenizer, member);
+  }
+}
+
 std::string renderMessages(const ChatTemplate& chat, const std::string& text,
                            const std::string& file, const Tokenizer* checkedBy) {
   const JsonValue json = JsonValue::parse(text, file);
-  for (size_t i = 0; checkedBy && json.isArray() && i < json.size(); ++i)
-    if (auto content = json.at(i).find("content"); content && content->isString())
-      refuseControlTokens(*checkedBy, content->asString());
+  if (checkedBy) refuseControlTokens(*checkedBy, json);
   return chat.renderJson(text, file);
 }
 
