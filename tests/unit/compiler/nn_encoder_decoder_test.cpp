@@ -34,6 +34,19 @@ TEST(NnMultiHeadAttention, HidesWithItsOwnNumberNotWithInfinity) {
   EXPECT_FALSE(has(text, "0xFF800000"));
 }
 
+TEST(NnMultiHeadAttention, TheOptionsMaskHoldsUntilAnotherIsGiven) {
+  for (bool given : {false, true}) {
+    Recording r;
+    nn::MultiHeadAttentionOptions o = heads(4);
+    o.attention.mask = r.g.input("always", DType::Bool, {r.batch, 1, 1, r.seq});
+    const Tensor other = r.g.input("other", DType::Bool, {r.batch, 1, 1, r.seq});
+    const nn::MultiHeadAttention attention(r.g, "a", o);
+    const std::string text =
+        r.text(given ? attention(r.x, r.x, r.x, other) : attention(r.x, r.x, r.x));
+    EXPECT_TRUE(has(text, given ? "lathe.select %other" : "lathe.select %always")) << text;
+  }
+}
+
 TEST(NnMultiHeadAttention, HidesWithInfinityAsPyTorchDoes) {
   Recording r;
   Tensor ids = r.g.input("ids", DType::I64, {r.batch, r.seq});
