@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant("families/inner-trained-length", "frontend/families/rope_config.cpp",
            "return config.size(\"original_max_position_embeddings\", kMaxPositions, inner);",
            "return config.size(\"original_max_position_embeddings\", kMaxPositions, "
-           "sizes.maxPositions);",
+           "inner ? sizes.maxPositions : 0);",
            "the trained length that stands in rope_scaling is not read",
            ("model_config_test",)),
     Mutant("families/t5-layers", "frontend/families/t5.cpp",
