@@ -5,17 +5,19 @@ run, every C++ and CMake block is compiled, in one project, and every flag that 
 
 Usage: pages.py PREFIX WORK CMAKE CXX MLIR_DIR
 """
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
 import urllib.request
+
+import model_files
 
 PREFIX, WORK, CMAKE, CXX, MLIR = sys.argv[1:6]
 DOC = pathlib.Path(PREFIX, "share", "doc", "lathe")
@@ -23,7 +25,7 @@ WORK = pathlib.Path(WORK)
 # docs/nn.md and docs/ops.md are generated from what is compiled, docs/python.md has a test of its own.
 PAGES = ["README.md"] + ["docs/" + page + ".md" for page in (
     "getting-started", "write-a-fusion", "adding-a-pass", "adding-a-backend", "explain", "families", "formats",
-    "generation", "numerics", "questions", "report", "selftest", "tuning")]
+    "generation", "numerics", "onnx", "questions", "ranks", "report", "selftest", "serving", "tuning")]
 BLOCK = re.compile(r"(?:<!-- identical to (\S+) -->\n)?^```(\w*)\n(.*?)^```$", re.S | re.M)
 
 # Blocks that are no whole file: what stands around them.
@@ -97,6 +99,34 @@ int main() {{
   {body}
 }}
 """,
+    "docs/onnx.md": """#include <lathe/lathe.h>
+{includes}
+using namespace lathe;
+int main() {{
+  try {{
+    Array ids(DType::I64, {{1, 4}});
+    {body}
+    return y.at("y").size() == 4 * 8 ? 0 : 1;
+  }} catch (const Error& e) {{
+    std::fprintf(stderr, "%s\\n", e.what());
+    return 1;
+  }}
+}}
+""",
+    "docs/ranks.md": """#include <thread>
+#include <lathe/lathe.h>
+#include <lathe/runtime/checkpoint.h>
+{includes}
+using namespace lathe;
+int main() {{
+  Graph g("mlp");
+  g.output("y", nn::SwiGLU(g, "mlp", 64, 172)(g.input("x", DType::F32, {{3, 64}})));
+  Checkpoint checkpoint = Checkpoint::open("mlp.safetensors");
+  Arrays inputs = {{{{"x", Array(DType::F32, {{3, 64}})}}}};
+  {body}
+  return 0;
+}}
+""",
     "docs/families.md": """#include <lathe/lathe.h>
 {includes}
 using namespace lathe;
@@ -118,44 +148,79 @@ WORDS = [(r"build/release/bin/", ""), (r"\bMODEL\b", "examples/models/stories"),
          # The story model takes 512 positions.
          (r"bench (\S+) --random-weights", r"bench \1 --random-weights -p 64 -n 32"), (r"\| dot -Tsvg >graph.svg", ">graph.dot")]
 # Commands for other machines; that their flags exist is checked all the same.
-ELSEWHERE = ("lathe-gpu-choices ", "lathe tune ", "LATHE_TUNING=")
-# The verb whose flags a page's tables list.
-TABLES = {"docs/generation.md": "generate", "docs/explain.md": "explain", "docs/selftest.md": "selftest"}
+ELSEWHERE = ("lathe-gpu-choices ", "lathe tune ", "LATHE_TUNING=", "mpirun ")
+# What a build says that was made without a package which a command needs; then nothing more is asked of it.
+WITHOUT_PACKAGE = "install openmpi-bin and libopenmpi-dev and build again"
+# The verb whose flags a page's tables and words list, where no other is named with them.
+TABLES = {"docs/generation.md": "generate", "docs/explain.md": "explain", "docs/selftest.md": "selftest",
+          "docs/serving.md": "serve"}
 # No command of a page takes longer, under any load of the machine; one that does would never end.
 SECONDS = 300
 # Of the tree that is built, not of an installed Lathe.
 OF_THE_TREE = ("scripts/demo", "scripts/test")
 
 
-def run(command, statuses=(0,), **options):
+def run(command, statuses=(0,), seconds=SECONDS, **options):
     start = time.monotonic()
     shown = command if isinstance(command, str) else " ".join(map(str, command))
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, timeout=SECONDS, **options)
+                                text=True, timeout=seconds, **options)
     except subprocess.TimeoutExpired as e:
-        sys.exit(f"{shown}\ndid not end within {SECONDS} s:\n{e.output}")
+        sys.exit(f"{shown}\ndid not end within {seconds} s:\n{(e.output or b'').decode()}")
     print(f"{time.monotonic() - start:6.1f} s  {shown.splitlines()[0][:120]}", flush=True)
-    if result.returncode not in statuses:
+    if result.returncode not in statuses and WITHOUT_PACKAGE not in result.stdout:
         sys.exit(f"{shown}\nended with {result.returncode}:\n{result.stdout}")
     return result.stdout
 
 
-def serve(command, **options):
-    """A command that runs until it is stopped: it is asked once, and ends well at SIGTERM."""
+@contextlib.contextmanager
+def serving(command, **options):
+    """The address of a command that runs until it is stopped: it ends well at SIGTERM."""
     with subprocess.Popen(["bash", "-c", f"exec {command} --port 0"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, **options) as server:
         try:
             address = server.stdout.readline().split()[-1:]
             if not address or not address[0].startswith("http://"):
                 sys.exit(f"{command}\ntold no address, but {address}")
-            with urllib.request.urlopen(address[0] + "/health", timeout=SECONDS) as answer:
-                print(f"{command}: {answer.status}", flush=True)
+            yield address[0]
             server.send_signal(signal.SIGTERM)
             if server.wait(SECONDS):
                 sys.exit(f"{command}\nended with {server.returncode}")
         finally:
             server.kill()
+
+
+def serve(command, **options):
+    with serving(command, **options) as address:
+        with urllib.request.urlopen(address + "/health", timeout=SECONDS) as answer:
+            print(f"{command}: {answer.status}", flush=True)
+
+
+# What a page's client needs of the package `openai`, for machines that have not got it.
+OPENAI = """
+import json, types, urllib.request
+class OpenAI:
+    def __init__(self, base_url, api_key):
+        def create(**body):
+            headers = {"Content-Type": "application/json", "Authorization": "Bearer " + api_key}
+            request = urllib.request.Request(base_url + "/chat/completions", json.dumps(body).encode(), headers)
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer, object_hook=lambda found: types.SimpleNamespace(**found))
+        self.chat = types.SimpleNamespace(completions=types.SimpleNamespace(create=create))
+"""
+
+
+def ask_as_the_page_does(text, folder, environment):
+    """Runs a page's client against a server of the folder that it names."""
+    if subprocess.run([sys.executable, "-c", "import openai"], stderr=subprocess.DEVNULL).returncode:
+        (folder / "openai.py").write_text(OPENAI)
+    with serving("lathe serve DIR", cwd=folder, env=environment) as address:
+        lines = text.replace("http://127.0.0.1:8080", address).rstrip().splitlines()
+        lines[-1] = "answer = " + lines[-1]
+        lines.append("assert answer.choices[0].message.content, answer")
+        (folder / "client.py").write_text("\n".join(lines))
+        run([sys.executable, "client.py"], cwd=folder, env=environment)
 
 
 def commands(text):
@@ -195,6 +260,7 @@ def check_flags(page, text, helps):
              for verb in [span.split()[1]] if verb in helps]
     if page in TABLES:
         named += [(TABLES[page], cell) for cell in re.findall(r"^\| ([^|]*`-[^|]*) \|", text, re.M)]
+        named += [(TABLES[page], span) for span in re.findall(r"`(--?[a-z][^`]*)`", text)]
     count = 0
     for verb, span in named:
         for flag in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", span):
@@ -204,25 +270,17 @@ def check_flags(page, text, helps):
     return count
 
 
-def write_minilm(folder, environment):
-    """A small encoder with the vocabulary that docs/families.md asks, all of whose weights are 0.01."""
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({
-        "architectures": ["BertModel"], "model_type": "bert", "vocab_size": 8000, "hidden_size": 8,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 16,
-        "type_vocab_size": 2, "hidden_act": "gelu"}))
-    listed = json.loads(run(["lathe", "inspect", folder / "config.json", "--json"], env=environment))
-    header, at = {}, 0
-    for weight in listed["weights"]:
-        size = 4
-        for dim in weight["shape"]:
-            size *= dim
-        header[weight["name"]] = {"dtype": "F32", "shape": weight["shape"], "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    (folder / "model.safetensors").write_bytes(
-        struct.pack("<Q", len(text)) + text + struct.pack("<f", 0.01) * (at // 4))
+def write_models(folder, environment):
+    def weights_of(config):
+        return json.loads(run(["lathe", "inspect", config, "--json"], env=environment))["weights"]
+    model_files.write_minilm(folder / "MINILM", weights_of)
+    model_files.write_t5(folder / "T5", weights_of)
+    model_files.write_chat_model(folder / "DIR", folder / "examples/models/stories")
+    model_files.write_onnx(folder / "model.onnx")
+    model_files.write_ids(folder / "ids.npy", [0, 5, 6, 7])
+    model_files.write_safetensors(folder / "mlp.safetensors", {
+        f"mlp.{name}.weight": shape for name, shape in
+        (("gate_proj", [172, 64]), ("up_proj", [172, 64]), ("down_proj", [64, 172]))})
 
 
 def main():
@@ -262,8 +320,8 @@ def main():
     (source / "CMakeLists.txt").write_text("\n".join(lists) + "\n")
     build = WORK / "pages-build"
     run([CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DMLIR_DIR={MLIR}",
-         f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_BUILD_TYPE=None"])
-    run([CMAKE, "--build", build])
+         f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-Wall -Wno-unused-variable -Werror"])
+    run([CMAKE, "--build", build], seconds=1200)
 
     # A folder as the pages have it: the examples beside the reader, the installed programs on the path.
     folder = WORK / "reader"
@@ -273,19 +331,15 @@ def main():
         shutil.copy(file, folder)
     for side in ("table_backend.so", "table_device.so"):
         shutil.copy(WORK / "table" / side, folder)
-    ids = struct.pack("<4q", 0, 5, 6, 7)
-    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1, 4), }".ljust(117) + b"\n"
-    (folder / "ids.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + ids)
     environment = dict(os.environ, PATH=f"{PREFIX}/bin:{os.environ['PATH']}", NO_COLOR="1", LATHE_NUM_THREADS="1")
     arguments = {"pattern_file": ["silu_gate.pdl.mlir", "silu_gate_pdl"], "load_plugin": ["./round_weights_plugin.so"]}
     own = WORK / "own"  # getting-started binds the weights of a folder `model`, of its own graph
     (own / "model").mkdir(parents=True)
-    header = b'{"head.weight":{"dtype":"F32","shape":[10,64],"data_offsets":[0,2560]}}'.ljust(72)
-    (own / "model/model.safetensors").write_bytes(struct.pack("<Q", 72) + header + bytes(2560))
+    model_files.write_safetensors(own / "model/model.safetensors", {"head.weight": [10, 64]})
+    write_models(folder, environment)
     for program in programs:
         run([build / program, *arguments.get(program, [])], env=environment,
             cwd=own if program == "getting-started" else folder)
-    write_minilm(folder / "MINILM", environment)
     (folder / "bench").symlink_to(DOC / "bench")
     help_text = run(["lathe", "--help"], env=environment)
     helps = {verb: run(["lathe", "help", verb], env=environment)
@@ -304,6 +358,9 @@ def main():
                    env=environment)
 
     for page, file, language, text in blocks:
+        if language == "python":
+            ask_as_the_page_does(text, folder, environment)
+            count += 1
         for command in commands(text) if language == "sh" else []:
             obey(command)
             count += 1
