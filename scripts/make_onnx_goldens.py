@@ -28,15 +28,17 @@ def info(name, array, shape=None):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape or list(array.shape))
 
 
-def case(name, nodes, inputs, outputs, initializers=(), shapes=None, opset=23, functions=(), opsets=()):
-    """`inputs`: arrays by name; `shapes`: sizes with names for some of them; `outputs`: names."""
+def case(name, nodes, inputs, outputs, initializers=(), shapes=None, opset=23, functions=(), opsets=(), results=None):
+    """`inputs`: arrays by name; `shapes`: sizes with names for some of them; `outputs`: names.
+    `results`: what the evaluator does not compute."""
     shapes = shapes or {}
     graph = helper.make_graph(nodes, name, [info(n, a, shapes.get(n)) for n, a in inputs.items()],
                               [helper.make_tensor_value_info(o, t, None) for o, t in outputs.items()],
                               [tensor(n, a) for n, a in initializers])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *opsets], functions=list(functions),
                               ir_version=10)
-    results = ReferenceEvaluator(model).run(None, inputs)
+    if results is None:
+        results = ReferenceEvaluator(model).run(None, inputs)
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -141,3 +143,32 @@ case("nothing_to_do",
      [node("Transpose", "x", "t", perm=[0, 1]), node("CumSum", "empty zero", "c", exclusive=1),
       helper.make_node("Concat", ["t", "c"], ["y"], axis=0)],
      {"x": f32(2, 3), "empty": f32(0, 3)}, {"y": F}, [("zero", np.array(0))])
+
+# Numbers of a shape that no size is: remainders have the sign of the divisor.
+case("shape_arithmetic",
+     [node("Shape", "x", "s"), node("Neg", "s", "n"), node("Mod", "n four", "m"), node("Mod", "n four", "f", fmod=1),
+      node("Div", "n two", "d"), helper.make_node("Concat", ["m", "f", "d"], ["y"], axis=0)],
+     {"x": f32(3, 5)}, {"y": I}, [("four", np.array([4])), ("two", np.array([2]))])
+
+# The last window reaches beyond the padding: what is there is no part of the mean.
+case("average_beyond_padding",
+     [node("AveragePool", "x", "y", kernel_shape=[3], strides=[3], pads=[1, 1], ceil_mode=1, count_include_pad=1)],
+     {"x": f32(1, 2, 6)}, {"y": F})
+
+# A scan that begins at either end, and stacks what it makes from either end.
+turned = f32(3, 4)
+sums = np.cumsum(turned[::-1], axis=0, dtype=np.float32)
+step = helper.make_graph([node("Add", "state row", "next"), node("Identity", "next", "out")], "step",
+                         [helper.make_tensor_value_info(n, F, [4]) for n in ("state", "row")],
+                         [helper.make_tensor_value_info(n, F, [4]) for n in ("next", "out")])
+for name, ends in (("scan_from_the_end", [0]), ("scan_to_the_front", [1])):
+    case(name,
+         [helper.make_node("Scan", ["zero", "x"], ["last", "y"], body=step, num_scan_inputs=1, scan_input_directions=[1],
+                           scan_output_directions=ends)],
+         {"zero": np.zeros(4, np.float32), "x": turned}, {"last": F, "y": F},
+         results=[sums[-1], sums[::-1] if ends[0] else sums])
+
+# Each token sees itself alone: a window of none to the left.
+case("attention_of_one_key",
+     [node("Attention", "q k v", "y", is_causal=1, left_window_size=0)],
+     {"q": f32(1, 2, 4, 8), "k": f32(1, 2, 4, 8), "v": f32(1, 2, 4, 8)}, {"y": F}, opset=28)

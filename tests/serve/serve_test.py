@@ -114,6 +114,12 @@ def check_answers(server, expected):
     # A share of 0 leaves the likeliest token, whatever else is asked for.
     body = dict(prompt=prompt, max_tokens=TOKENS, temperature=1, top_p=0, top_k=50, seed=3)
     assert server.complete(**body)[1]["choices"][0]["text"] == expected[prompt]
+    # Each penalty is its own.
+    for name in ("presence", "frequency"):
+        command = [LATHE, "generate", MODEL, "-p", prompt, "-n", str(TOKENS), "--json", f"--{name}-penalty", "1.5"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        body = {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0, f"{name}_penalty": 1.5}
+        assert server.complete(**body)[1]["choices"][0]["text"] == json.loads(done.stdout)["text"], name
     # A stop text, and one that a schema binds.
     word = expected[prompt].split()[3]
     stopped = server.complete(prompt=prompt, max_tokens=TOKENS, temperature=0, stop=word)[1]["choices"][0]

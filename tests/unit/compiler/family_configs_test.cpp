@@ -75,5 +75,36 @@ TEST(FamilyConfigs, OptsLastNormMayBeTakenOutTwice) {
   EXPECT_NE(build(config).text().find(norm), std::string::npos);
 }
 
+int count(const std::string& text, std::string_view what) {
+  int found = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+// Published configs say it of each layer (layer_types); without that the family's rule does.
+TEST(FamilyConfigs, WindowsFollowTheRuleWhereNoLayerNamesItsOwn) {
+  json config = {{"vocab_size", 11},           {"hidden_size", 8},
+                 {"intermediate_size", 12},    {"num_hidden_layers", 5},
+                 {"num_attention_heads", 2},   {"num_key_value_heads", 2},
+                 {"use_sliding_window", true}, {"sliding_window", 3}};
+  auto windowsOf = [&] { return count(irAt(build(config), "fused"), " window 3 "); };
+  const json common = config;
+  // Every other layer below the second, in three entry points.
+  config["architectures"] = {"Qwen2MoeForCausalLM"};
+  config.update(json{{"max_window_layers", 2},
+                     {"num_experts", 2},
+                     {"num_experts_per_tok", 1},
+                     {"moe_intermediate_size", 4},
+                     {"shared_expert_intermediate_size", 4}});
+  EXPECT_EQ(windowsOf(), 1 * 3);
+  config["max_window_layers"] = 3;
+  EXPECT_EQ(windowsOf(), 2 * 3);
+  // Those without rotations: the second and the fourth.
+  config = common;
+  config["architectures"] = {"SmolLM3ForCausalLM"};
+  config["no_rope_layer_interval"] = 2;
+  EXPECT_EQ(windowsOf(), 2 * 3);
+}
+
 }  // namespace
 }  // namespace lathe

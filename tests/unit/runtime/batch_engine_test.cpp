@@ -207,6 +207,22 @@ TEST(BatchEngine, RefusesMistakes) {
   EXPECT_EQ(ended.ends[1].text.ids(), alone({1}, {.newTokens = 3}).ids());
 }
 
+// What the slots held before a call of the model failed may be gone: nothing of it is taken over.
+TEST(BatchEngine, AFailureEmptiesTheSlots) {
+  EngineOfFake e(2);
+  Ended ended;
+  const std::vector<int> prompt(30, 1);
+  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
+  e.finish();
+  e.engine.submit({.prompt = {99}, .onEnd = ended.at(1)});
+  e.finish();
+  ASSERT_TRUE(ended.ends[1].error);
+  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
+  e.finish();
+  EXPECT_EQ(ended.ends[2].reusedTokens, 0);
+  EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
+}
+
 TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
   for (const bool cut : {false, true}) {
     EngineOfFake e(1);

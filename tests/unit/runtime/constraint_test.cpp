@@ -286,13 +286,19 @@ TEST(Constraint, BoundsOfIntegersAreExact) {
   };
   for (auto [low, high] :
        {std::pair(0, 0), {-3, 7}, {17, 342}, {-120, -9}, {99, 100}, {-1, 1}, {5, 1005}}) {
-    const auto constraint = Constraint::jsonSchema(
-        Json{{"type", "integer"}, {"minimum", low}, {"maximum", high}}.dump(), "test", bytes());
-    for (int value = -1100; value <= 1100; ++value)
-      EXPECT_EQ(allows(constraint, std::to_string(value)), low <= value && value <= high)
-          << value << " in " << low << ".." << high;
-    EXPECT_FALSE(allows(constraint, "-0"));
-    EXPECT_FALSE(allows(constraint, "007"));
+    for (const Json& bounds :
+         {Json{{"minimum", low}, {"maximum", high}},
+          Json{{"exclusiveMinimum", low - 1}, {"exclusiveMaximum", high + 1}},
+          Json{{"minimum", low}, {"exclusiveMinimum", low - 9}, {"exclusiveMaximum", high + 1}}}) {
+      Json schema = bounds;
+      schema["type"] = "integer";
+      const auto constraint = Constraint::jsonSchema(schema.dump(), "test", bytes());
+      for (int value = -1100; value <= 1100; ++value)
+        EXPECT_EQ(allows(constraint, std::to_string(value)), low <= value && value <= high)
+            << value << " in " << schema;
+      EXPECT_FALSE(allows(constraint, "-0"));
+      EXPECT_FALSE(allows(constraint, "007"));
+    }
   }
 }
 
