@@ -7,6 +7,7 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/thread_pool.h"
+#include "runtime/cut_axis.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -19,24 +20,19 @@ static Shape wholeShape(const TensorInfo& info) {
 }
 
 Array partOf(const Array& whole, const WeightPiece& piece, int64_t part) {
-  Shape shape = whole.shape();
-  shape[size_t(piece.axis)] /= piece.parts;
-  int64_t outer = 1;
-  for (int64_t i = 0; i < piece.axis; ++i) outer *= shape[size_t(i)];
-  const int64_t run =
-      elementCount(shape) / std::max<int64_t>(outer, 1);  // elements that lie together
-  if (bytesOf(whole.dtype(), run) * 2 != bytesOf(whole.dtype(), run * 2))
+  const CutAxis cut(whole.shape(), piece.axis, piece.parts);
+  if (bytesOf(whole.dtype(), cut.run) * 2 != bytesOf(whole.dtype(), cut.run * 2))
     throw Error(ErrorCode::Unsupported,
                 "weight '" + piece.weight + "' " + describe(whole.dtype(), whole.shape()) +
                     ": pieces of half bytes along axis " + std::to_string(piece.axis));
-  const size_t bytes = bytesOf(whole.dtype(), run);
+  const size_t bytes = bytesOf(whole.dtype(), cut.run);
   auto* from = static_cast<const std::byte*>(whole.data()) + size_t(part) * bytes;
-  if (outer == 1 && bytes)
-    return Array(whole.dtype(), shape, const_cast<std::byte*>(from),
+  if (cut.runs == 1 && bytes)
+    return Array(whole.dtype(), cut.piece, const_cast<std::byte*>(from),
                  std::make_shared<Array>(whole));
-  Array copy(whole.dtype(), shape);
+  Array copy(whole.dtype(), cut.piece);
   auto* to = static_cast<std::byte*>(copy.data());
-  for (int64_t i = 0; i < outer && bytes; ++i)
+  for (int64_t i = 0; i < cut.runs && bytes; ++i)
     std::memcpy(to + size_t(i) * bytes, from + size_t(i * piece.parts) * bytes, bytes);
   return copy;
 }
@@ -84,6 +80,16 @@ Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks)
   return piece;
 }
 
+Array readPiece(const TensorInfo& info, const Checkpoint& checkpoint, int64_t rank, int64_t ranks) {
+  // What all ranks have whole is one part of one, so that it is read without what lies around it.
+  const WeightPiece piece = info.piece.value_or(WeightPiece{info.name});
+  if (ranks > 1 && !info.shape.empty())
+    if (auto own =
+            checkpoint.findPiece(piece.weight, piece.axis, piece.parts, piece.partOf(rank, ranks)))
+      return *own;
+  return ownPiece(info, checkpoint.find(info.source()).value_or(Array()), rank, ranks);
+}
+
 std::vector<Array> fetchWeights(const Program& program, const WeightSource& source) {
   std::vector<Array> arrays;
   Mistakes mistakes;
@@ -129,17 +135,16 @@ std::set<std::string> unreadWeights(const Program& program) {
 
 Array randomWeight(const TensorInfo& info, uint64_t seed, int64_t rank, int64_t ranks) {
   const Shape whole = wholeShape(info);
-  Shape shape = whole;
-  // Runs of elements that lie together in the whole: all of them, or what is left of it by a cut.
-  int64_t parts = 1, part = 0, run = elementCount(whole);
+  // The elements that a piece has, by their places in the whole.
+  CutAxis cut(whole, 0);
+  int64_t parts = 1, part = 0;
   if (info.piece) {
     parts = info.piece->parts;
     part = info.piece->partOf(rank, ranks);
-    const auto axis = shape.begin() + info.piece->axis;
-    *axis /= parts;
-    run = elementCount(std::span(axis, shape.end()));
+    cut = CutAxis(whole, info.piece->axis, parts);
   }
-  Array a(info.dtype, shape);
+  const int64_t run = cut.run;
+  Array a(info.dtype, cut.piece);
   // SplitMix64 (Steele, Lea, Flood 2014), keyed by the name so that order does not matter. Its
   // state is a counter, so that any element can be computed alone.
   constexpr uint64_t step = 0x9e3779b97f4a7c15u;

@@ -22,6 +22,8 @@ std::vector<Array> fetchWeights(const Program& program, const WeightSource& sour
 void checkStoredWeights(const Program& program, const Checkpoint& checkpoint);
 /// What a rank reads of a weight: all of it, or its piece.
 Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks);
+/// The same from a checkpoint: where its format allows, nothing is read but the piece.
+Array readPiece(const TensorInfo& info, const Checkpoint& checkpoint, int64_t rank, int64_t ranks);
 /// Part `part` of a weight that is cut as `piece` says: the leading axis as a view, others copied.
 Array partOf(const Array& whole, const WeightPiece& piece, int64_t part);
 /// Keeps in the program's metadata which of the `declared` weights of its graph it does not read,

@@ -81,6 +81,9 @@ void add(StoredWeights& weights, const SharedFile& file,
     StoredWeight& stored = weights[e.name];
     stored.tensor = {e.name, e.dtypeName, e.dtype, e.shape, e.bytes};
     stored.read = [file, name = e.name] { return file->array(name); };
+    stored.readPiece = [file, name = e.name](int64_t axis, int64_t parts, int64_t part) {
+      return file->piece(name, axis, parts, part);
+    };
     if (!e.dtype && e.bytes == size_t(elementCount(e.shape)))
       stored.readBytes = [file, name = e.name] { return bytesOfTensor(*file, name); };
   }
@@ -229,6 +232,13 @@ std::optional<Array> Checkpoint::find(std::string_view name) const {
   auto it = tables_->parts.find(name);
   if (it == tables_->parts.end()) return std::nullopt;
   return tables_->weights.find(it->second.whole)->second.readPart(it->second.part);
+}
+
+std::optional<Array> Checkpoint::findPiece(std::string_view name, int64_t axis, int64_t parts,
+                                           int64_t part) const {
+  auto it = tables_->weights.find(name);
+  if (it == tables_->weights.end() || !it->second.readPiece) return std::nullopt;
+  return it->second.readPiece(axis, parts, part);
 }
 
 void checkWeights(const std::vector<ExpectedWeight>& expected, const Checkpoint& checkpoint,

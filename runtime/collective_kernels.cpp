@@ -5,6 +5,7 @@
 
 #include "lathe/runtime/call_config.h"
 #include "lathe/runtime/error.h"
+#include "runtime/cut_axis.h"
 
 namespace lathe {
 namespace {
@@ -31,14 +32,14 @@ class AllReduce final : public Kernel {
   size_t count_ = 0;
 };
 
-// What lies in front of an axis and from it on, in bytes.
+// The runs of a piece, in bytes.
 struct Blocks {
   size_t outer = 1, inner = 0;
   Blocks() = default;
-  Blocks(DType dtype, const Shape& shape, int64_t axis) {
-    const auto middle = shape.begin() + axis;
-    outer = size_t(elementCount(std::span(shape.begin(), middle)));
-    inner = bytesOf(dtype, elementCount(std::span(middle, shape.end())));
+  Blocks(DType dtype, const Shape& piece, int64_t axis) {
+    const CutAxis cut(piece, axis);
+    outer = size_t(cut.runs);
+    inner = bytesOf(dtype, cut.run);
   }
 };
 

@@ -31,6 +31,7 @@ class FileDescriptor {
   FileDescriptor& operator=(const FileDescriptor&) = delete;
   int get() const { return fd_; }
   int close() { return fd_ < 0 ? 0 : ::close(std::exchange(fd_, -1)); }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -127,11 +128,54 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
     data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd.get(), 0);
     if (data == MAP_FAILED) throw systemError(path, "cannot map into memory");
   }
-  return std::shared_ptr<MappedFile>(new MappedFile(path, static_cast<std::byte*>(data), size));
+  // Reading ahead is for those who read on; the mapping does so by itself.
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(path, static_cast<std::byte*>(data), size, fd.release()));
 }
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
+  ::close(descriptor_);
+}
+
+void MappedFile::readRuns(size_t offset, size_t run, size_t stride, size_t count,
+                          std::byte* to) const {
+  auto read = [&](size_t at, size_t bytes, std::byte* target) {
+    while (bytes > 0) {
+      const ssize_t n = ::pread(descriptor_, target, std::min(bytes, size_t(1) << 30), off_t(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw systemError(path_, "cannot read");
+      if (n == 0) throw Error(ErrorCode::Io, path_ + ": cannot read: the file was shortened");
+      at += size_t(n);
+      target += n;
+      bytes -= size_t(n);
+    }
+  };
+  if (run == 0) return;
+  if (run == stride) return read(offset, run * count, to);
+  // Of runs that are closer than pages every page is needed: they are cut out in memory.
+  if (stride > size_t(::sysconf(_SC_PAGESIZE))) {
+    for (size_t i = 0; i < count; ++i) read(offset + i * stride, run, to + i * run);
+    return;
+  }
+  constexpr size_t block = size_t(1) << 20;
+  const size_t atOnce = block / stride;
+  std::vector<std::byte> rows(std::min(atOnce, count) * stride);
+  for (size_t first = 0; first < count; first += atOnce) {
+    const size_t n = std::min(atOnce, count - first);
+    read(offset + first * stride, (n - 1) * stride + run, rows.data());
+    for (size_t i = 0; i < n; ++i)
+      std::memcpy(to + (first + i) * run, rows.data() + i * stride, run);
+  }
+}
+
+void MappedFile::fetch(size_t offset, size_t bytes) {
+  const auto page = size_t(::sysconf(_SC_PAGESIZE));
+  const size_t begin = offset / page * page, end = std::min(size_, offset + bytes);
+  if (begin >= end) return;
+  ::madvise(data_ + begin, end - begin, MADV_RANDOM);
+  ::posix_fadvise(descriptor_, off_t(begin), off_t(end - begin), POSIX_FADV_WILLNEED);
 }
 
 void discardPages(void* data, size_t bytes) {

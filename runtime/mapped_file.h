@@ -69,12 +69,21 @@ class MappedFile {
   size_t size() const { return size_; }
   const std::string& path() const { return path_; }
 
+  /// Reads `count` runs of `run` bytes, which begin `stride` bytes apart, one behind the other to
+  /// `to`. Of what lies between them no more is read than the system must: through the mapping it
+  /// would fetch it ahead. Throws Error(Io).
+  void readRuns(size_t offset, size_t run, size_t stride, size_t count, std::byte* to) const;
+  /// Has the system fetch these bytes of the mapping now, and nothing ahead of them: what it reads
+  /// ahead of an ordinary mapping may be megabytes.
+  void fetch(size_t offset, size_t bytes);
+
  private:
-  MappedFile(std::string path, std::byte* data, size_t size)
-      : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::string path, std::byte* data, size_t size, int descriptor)
+      : path_(std::move(path)), data_(data), size_(size), descriptor_(descriptor) {}
   std::string path_;
   std::byte* data_;
   size_t size_;
+  int descriptor_;
 };
 
 /// Gives memory back: the whole pages of a range that still hold what a file holds. They stay

@@ -12,6 +12,7 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
+#include "runtime/cut_axis.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -195,6 +196,12 @@ SafetensorsHeader parseSafetensorsHeader(std::span<const std::byte> bytes,
 SafetensorsFile SafetensorsFile::open(const std::string& path) {
   SafetensorsFile result;
   result.file_ = MappedFile::open(path);
+  // The header alone: what comes behind it may be another's to read.
+  if (uint64_t length = 0; result.file_->size() >= sizeof length) {
+    result.file_->fetch(0, sizeof length);
+    std::memcpy(&length, result.file_->data(), sizeof length);
+    result.file_->fetch(0, sizeof length + std::min<uint64_t>(length, result.file_->size()));
+  }
   result.header_ = parseSafetensorsHeader(result.file_->bytes(), path);
   auto& tensors = result.header_.tensors;
   result.index_.reserve(tensors.size());
@@ -220,13 +227,39 @@ std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {
   return file_->bytes().subspan(entry.offset, entry.bytes);
 }
 
-Array SafetensorsFile::array(std::string_view name) const {
+const SafetensorsEntry& SafetensorsFile::getReadable(std::string_view name) const {
   const SafetensorsEntry& entry = get(name);
   if (!entry.dtype)
     throw Error(ErrorCode::Unsupported,
                 fmt::format("{}: tensor {} has dtype {}, expected BOOL, U8, I8, I16, I32, I64, "
                             "F16, BF16, F32 or F64; convert it first",
                             path(), inQuotes(name), entry.dtypeName));
+  return entry;
+}
+
+Array SafetensorsFile::piece(std::string_view name, int64_t axis, int64_t parts,
+                             int64_t part) const {
+  const SafetensorsEntry& entry = getReadable(name);
+  if (axis < 0 || axis >= int64_t(entry.shape.size()) || parts < 1 ||
+      entry.shape[size_t(axis)] % parts || part < 0 || part >= parts)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: tensor {} [{}] has no part {} of {} along axis {}", path(),
+                            inQuotes(name), fmt::join(entry.shape, ", "), part, parts, axis));
+  const CutAxis cut(entry.shape, axis, parts);
+  const size_t run = bytesOf(*entry.dtype, cut.run), first = entry.offset + size_t(part) * run;
+  std::byte* data = file_->data() + first;
+  if (cut.runs == 1 && run > 0 && reinterpret_cast<uintptr_t>(data) % sizeOf(*entry.dtype) == 0) {
+    file_->fetch(first, run);
+    return Array(*entry.dtype, cut.piece, data, file_);
+  }
+  Array copy(*entry.dtype, cut.piece);
+  file_->readRuns(first, run, run * size_t(parts), size_t(cut.runs),
+                  static_cast<std::byte*>(copy.data()));
+  return copy;
+}
+
+Array SafetensorsFile::array(std::string_view name) const {
+  const SafetensorsEntry& entry = getReadable(name);
   std::byte* data = file_->data() + entry.offset;
   if (entry.bytes > 0 && reinterpret_cast<uintptr_t>(data) % sizeOf(*entry.dtype) == 0)
     return Array(*entry.dtype, entry.shape, data, file_);

@@ -14,6 +14,7 @@
 #include "runtime/bound_weights.h"
 #include "runtime/executor.h"
 #include "runtime/mapped_file.h"
+#include "runtime/rank_agreement.h"
 #include "runtime/rank_commands.h"
 
 namespace lathe {
@@ -117,9 +118,16 @@ struct Session::Impl {
     haveWeights = false;
     weights.derived.clear();
     DeviceMemory* memory = device->memory();
-    auto need = [&](size_t w) {
-      if (fetch && !weights.raw[w].defined()) weights.raw[w] = fetch(w);
+    WholeWeights same(*program);
+    auto note = [&](size_t w) {
+      if (ranks) same.note(w, weights.raw[w]);
     };
+    auto need = [&](size_t w) {
+      if (!fetch || weights.raw[w].defined()) return;
+      weights.raw[w] = fetch(w);
+      note(w);
+    };
+    for (size_t w = 0; w < weights.raw.size(); ++w) note(w);
     std::vector<bool> kept = readByEntries();
     if (memory || !program->load) kept.assign(weights.raw.size(), true);
     for (size_t w = 0; w < weights.raw.size(); ++w) {
@@ -154,6 +162,7 @@ struct Session::Impl {
       GrowingBuffer loadArena, loadScratch;
       load.run({}, weights, states, loadArena, loadScratch, weights.derived, true);
     }
+    if (ranks) same.agree(*ranks);
     haveWeights = true;
   }
 
@@ -191,25 +200,20 @@ struct Session::Impl {
                                         std::to_string(program->ranks) + ")"
                                   : "; compile it for them (CompileOptions::mesh)"));
     if (count == 1) return;
-    const std::string mine = program->digest();
-    std::string all(mine.size() * size_t(count), ' ');
-    others->allGather(mine.data(), all.data(), mine.size());
-    for (size_t r = 0; r < size_t(count); ++r)
-      if (all.compare(r * mine.size(), mine.size(), mine) != 0)
-        throw Error(ErrorCode::InvalidArgument,
-                    "rank " + std::to_string(r) + " has another program than rank " +
-                        std::to_string(others->rank()) +
-                        ", or code for another processor: give all ranks one file");
+    agreeOnProgram(*others, *program);
     ranks = std::move(others);
   }
   int64_t rank() const { return ranks ? ranks->rank() : 0; }
-  // Rank 0 tells the others; they are told by serve() alone.
+  // The others do what rank 0 tells them, by serve() alone.
+  void expectRankZero() const {
+    if (rank() != 0)
+      throw Error(ErrorCode::InvalidArgument, "this is rank " + std::to_string(rank()) +
+                                                  ", which does what rank 0 does: call serve()");
+  }
   void tell(const RankCommand& command) {
     if (!ranks) return;
-    if (ranks->rank() != 0)
-      throw Error(ErrorCode::InvalidArgument, "this is rank " + std::to_string(ranks->rank()) +
-                                                  ", which does what rank 0 does: call serve()");
-    announce(*ranks, command);
+    expectRankZero();
+    runTogether([&] { announce(*ranks, command); });
   }
   // A run that fails on one rank leaves the others waiting: they are told.
   template <class Fn>
@@ -406,8 +410,7 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
   auto fetch = [&](size_t weight) {
     const TensorInfo& info = s.program->weights[weight];
     if (reading) reading(info.source());
-    return ownPiece(info, checkpoint.find(info.source()).value_or(Array()), s.rank(),
-                    s.program->ranks);
+    return readPiece(info, checkpoint, s.rank(), s.program->ranks);
   };
   s.runTogether([&] { s.load(fetch); });
 }
@@ -436,7 +439,7 @@ void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array
   if (!s.haveWeights)
     throw Error(ErrorCode::InvalidArgument,
                 "the program has weights; call bindWeights before the first run");
-  if (s.ranks && s.ranks->rank() != 0) s.tell({});  // which throws
+  s.expectRankZero();
   s.run(entry, inputs, outputs);
 }
 

@@ -19,6 +19,8 @@ std::optional<CheckpointTensor> partOf(const CheckpointTensor& whole, WeightPart
 struct StoredWeight {
   CheckpointTensor tensor;
   std::function<Array()> read;
+  /// Part `part` of `parts` equal ones along an axis, where it can be read without the others.
+  std::function<Array(int64_t axis, int64_t parts, int64_t part)> readPiece = {};
   /// Of a dtype that Array cannot hold: its bytes, as U8 of the same shape.
   std::function<Array()> readBytes = {};
   /// Of a weight with blocks.

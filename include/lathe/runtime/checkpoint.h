@@ -69,6 +69,11 @@ class Checkpoint {
   /// SafetensorsFile::array); else it is decoded, at each call anew: a matrix in few bits to f32, a
   /// part of one to the dtype that `blocks` says.
   std::optional<Array> find(std::string_view name) const;
+  /// Part `part` of `parts` equal ones along an axis, of which nothing else is read. Nothing where
+  /// the format cannot do that (tensors in few bits, GGUF and ONNX files): cut what find() gives.
+  /// Throws Error (InvalidArgument) for an axis that the parts do not divide.
+  std::optional<Array> findPiece(std::string_view name, int64_t axis, int64_t parts,
+                                 int64_t part) const;
   /// The tensor's dtype and shape without touching its bytes; null if there is none. Takes the
   /// names of parts, too.
   const CheckpointTensor* entry(std::string_view name) const;

@@ -53,6 +53,11 @@ class SafetensorsFile {
   /// Error(InvalidArgument) for an unknown name and Error(Unsupported) for a dtype that Array
   /// cannot hold (F8_E4M3, U32, ...).
   Array array(std::string_view name) const;
+  /// Part `part` of a tensor that is cut along an axis into `parts` equal ones: a view of the
+  /// mapping where the part lies together, else a copy of what was read of the file, without what
+  /// lies between. Throws as array() does, and Error(InvalidArgument) for an axis that the parts do
+  /// not divide.
+  Array piece(std::string_view name, int64_t axis, int64_t parts, int64_t part) const;
   /// The tensor's bytes as they are, whatever its dtype.
   std::span<const std::byte> bytes(std::string_view name) const;
   const std::string& path() const;
@@ -61,6 +66,7 @@ class SafetensorsFile {
 
  private:
   const SafetensorsEntry& get(std::string_view name) const;
+  const SafetensorsEntry& getReadable(std::string_view name) const;
 
   std::shared_ptr<MappedFile> file_;
   SafetensorsHeader header_;

@@ -415,6 +415,24 @@ TEST(RankFaults, AnotherProgramIsNamed) {
   EXPECT_NE(followers.join()[1].find("rank 0 has another program than rank 1"), std::string::npos);
 }
 
+TEST(RankFaults, AnotherValueOfAWeightThatAllHaveIsNamed) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 8), 4});
+  g.output("y", nn::SwiGLU(g, "mlp", 4, 8)(nn::RMSNorm(g, "norm", 4)(x)));
+  auto program = std::make_shared<const Program>(compile(g, {.mesh = {.ranks = 2}}));
+  auto ends = threadRanks(2, 60s);
+  Followers followers(ends, [program](std::shared_ptr<Communicator> end) {
+    Session session(program, {.ranks = end});
+    session.bindRandomWeights(kSeed + 1);
+  });
+  Session session(program, {.ranks = ends[0]});
+  const std::string said = errorOf([&] { session.bindRandomWeights(kSeed); });
+  EXPECT_NE(said.find("rank 1 has other values of the weight 'norm.weight' than rank 0"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(followers.join()[1].find("'norm.weight'"), std::string::npos);
+}
+
 TEST(RankFaults, AnErrorOfOneEndsAll) {
   auto program = forTwo();
   auto ends = threadRanks(2, 60s);
