@@ -6,6 +6,7 @@ when a rank goes missing.
 
 With --processes ranks are MPI's processes, too: its plug-in was built.
 """
+import json
 import os
 import re
 import signal
@@ -69,6 +70,24 @@ assert "do not divide by 4 ranks" in said, said
 
 table, _ = run("inspect", model, "--ranks", "2", "--check-numerics", "--layers", "1")
 assert re.search(r"sharded\s.*shard\b", table), table
+
+# What ranks would cost, on a link that is given and where they would lose.
+sizes = ["--set", "batch=1,seq=1,cache=64", "--device", "xeon:2", "--entry", "decode"]
+table, _ = run("explain", model, *sizes, "--mesh", "tp=2", "--link", "25us,2.8GB/s")
+assert "one of 2 ranks, link 25us,2.8GB/s: 25" in table and re.search(r"all_reduce .* link ", table), table
+assert re.search(r"more than \d+ ranks lose", table), table
+document = json.loads(run("explain", model, *sizes, "--mesh", "tp=2", "--json")[0])
+entry = next(e for e in document["entries"] if e["name"] == "decode")
+assert [s["ranks"] for s in entry["scaling"]] == [1, 2, 4, 8, 16, 32, 64], entry["scaling"]
+first, second = entry["scaling"][:2]
+assert first["link_s"] == 0 < second["link_s"] < second["time_s"], entry["scaling"]
+assert 0.4 < second["peak_bytes"] / first["peak_bytes"] < 0.6, entry["scaling"]
+assert second["time_s"] == entry["total"]["time_s"], entry["total"]
+for wrong, named in ((["--mesh", "dp=2"], "--mesh: expected tp=N"),
+                     (["--mesh", "tp=2", "--link", "fast"], "--link: expected a latency and a bandwidth"),
+                     (["--link", "25us,2.8GB/s"], "--link is between ranks")):
+    _, said = run("explain", model, *sizes, *wrong, status=2)
+    assert named in said, said
 
 # Without mpirun the package is named.
 _, said = run("generate", model, *PROMPT, "--ranks", "2", status=4, PATH="/nonexistent")

@@ -51,6 +51,22 @@ void chooseEntries(ExplainReport& report, const std::string& name) {
   if (!lacking.empty()) console().note("left out: " + lacking);
 }
 
+// The same model on 1, 2, 4, ... ranks, each with the plan that it has then.
+RankScaling scalingOf(const ExplainReport& report, const Model& model, CompileFlags flags) {
+  constexpr int64_t kMostRanks = 64;
+  RankScaling scaling;
+  for (int64_t ranks = 1; ranks <= kMostRanks; ranks *= 2) {
+    flags.ranks = ranks;
+    ExplainReport on = report;
+    on.ranks = ranks;
+    on.program = costsOfModel(model, flags, report.stage, report.values);
+    for (const EntryPoint* e : report.entries)
+      if (const EntryPoint& entry = on.program->entry(e->name); on.isKnown(entry))
+        scaling[e->name].push_back(predictOnRanks(on, entry));
+  }
+  return scaling;
+}
+
 }  // namespace
 
 int explainVerb(const ArgumentList& arguments) {
@@ -61,6 +77,7 @@ int explainVerb(const ArgumentList& arguments) {
   std::string path, stage = "lowered", device, entry;
   std::vector<std::string> sizes;
   bool json = false, everyOp = false, anew = false;
+  std::string mesh, link;
   CompileFlags flags;
   parser->add_option("MODEL", path, kModelFilesHelp)->required();
   parser->add_option("--set", sizes,
@@ -77,6 +94,11 @@ int explainVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
   addRanks(*parser, flags.ranks);
+  parser->add_option("--mesh", mesh,
+                     "tp=N: the same as --ranks N, and how the model scales up to 64 ranks");
+  parser->add_option("--link", link,
+                     "between ranks: latency and bandwidth, as 25us,2.8GB/s (default: processes of "
+                     "one host)");
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
 
@@ -84,6 +106,11 @@ int explainVerb(const ArgumentList& arguments) {
   report.values = parseSizes(sizes, "--set");
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
+  if (!mesh.empty()) flags.ranks = parseMesh(mesh);
+  if (!link.empty() && flags.ranks == 1)
+    throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
+  report.ranks = flags.ranks;
+  if (flags.ranks > 1) report.link = link.empty() ? sharedMemoryLink() : parseLink(link);
   Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);
   report.model = path;
@@ -97,10 +124,12 @@ int explainVerb(const ArgumentList& arguments) {
     report.machine.reset();  // polynomials have no time
   else if (!report.machine)
     report.machine = hostRoofs(anew);
+  const RankScaling scaling =
+      mesh.empty() || !anyKnown ? RankScaling() : scalingOf(report, model, flags);
   if (json)
-    printExplanationJson(report);
+    printExplanationJson(report, scaling);
   else
-    printExplanation(report);
+    printExplanation(report, scaling);
   return kOk;
 }
 

@@ -22,6 +22,9 @@ struct Row {
   CostValues values;
   double seconds = 0;
   bool computeBound = false;
+  bool isCollective = false;
+
+  const char* bound() const { return isCollective ? "link" : computeBound ? "compute" : "memory"; }
 };
 
 std::string nameOf(const Call& call) { return call.callee.empty() ? call.kind : call.callee; }
@@ -45,6 +48,10 @@ std::vector<Row> rowsOf(const ExplainReport& r, const EntryPoint& entry) {
       Prediction p = predict(row.values, *r.machine);
       row.seconds = p.seconds;
       row.computeBound = p.computeBound;
+      const std::optional<double> talk =
+          r.link ? collectiveSeconds(call, row.values, r.ranks, *r.link) : std::nullopt;
+      row.isCollective = talk.has_value();
+      if (talk) row.seconds = *talk;
     }
     rows.push_back(std::move(row));
   }
@@ -57,7 +64,7 @@ std::vector<Row> byPlace(const std::vector<Row>& rows) {
     const std::string op = kindOf(row.op), place = placeOf(row.origin);
     auto same = std::find_if(merged.begin(), merged.end(), [&](const Row& m) {
       return m.op == op && m.origin == place && m.known == row.known &&
-             m.computeBound == row.computeBound;
+             m.computeBound == row.computeBound && m.isCollective == row.isCollective;
     });
     if (same == merged.end()) {
       merged.push_back(row);
@@ -96,7 +103,7 @@ std::string largestText(const std::vector<DimExpr>& all) {
 struct WorkTotals {
   Cost cost;
   CostValues values;
-  double seconds = 0, computeSeconds = 0;
+  double seconds = 0, computeSeconds = 0, linkSeconds = 0;
   int unknown = 0;
 
   explicit WorkTotals(const std::vector<Row>& rows) {
@@ -104,7 +111,10 @@ struct WorkTotals {
       cost += row.cost;
       values += row.values;
       seconds += row.seconds;
-      if (row.computeBound) computeSeconds += row.seconds;
+      if (row.isCollective)
+        linkSeconds += row.seconds;
+      else if (row.computeBound)
+        computeSeconds += row.seconds;
       unknown += row.known ? 0 : row.count;
     }
   }
@@ -137,14 +147,16 @@ void printNumbers(const std::vector<Row>& rows, const WorkTotals& total, bool ev
     }
     fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.1f} % |\n", row.op, row.origin,
                row.count, countText(row.values.flops), byteText(row.values.read),
-               byteText(row.values.written), byteText(row.live), timeText(row.seconds),
-               row.computeBound ? "compute" : "memory",
+               byteText(row.values.written), byteText(row.live), timeText(row.seconds), row.bound(),
                total.seconds > 0 ? 100 * row.seconds / total.seconds : 0);
   }
-  fmt::print("| total | | {} | {} | {} | {} | | {} | {:.0f} % memory | 100.0 % |\n", rows.size(),
+  const double onMemory = total.seconds - total.computeSeconds - total.linkSeconds;
+  auto share = [&](double seconds) { return 100 * seconds / total.seconds; };
+  std::string bounds = fmt::format("{:.0f} % memory", total.seconds > 0 ? share(onMemory) : 100);
+  if (total.linkSeconds > 0) bounds += fmt::format(", {:.0f} % link", share(total.linkSeconds));
+  fmt::print("| total | | {} | {} | {} | {} | | {} | {} | 100.0 % |\n", rows.size(),
              countText(total.values.flops), byteText(total.values.read),
-             byteText(total.values.written), timeText(total.seconds),
-             total.seconds > 0 ? 100 * (1 - total.computeSeconds / total.seconds) : 100);
+             byteText(total.values.written), timeText(total.seconds), bounds);
 }
 
 void printMemory(const ExplainReport& r, const EntryPoint& entry) {
@@ -161,6 +173,32 @@ void printMemory(const ExplainReport& r, const EntryPoint& entry) {
   fmt::print("\npeak memory {}: weights {}, states {}, inputs {}, outputs {}, temporaries {}\n",
              byteText(weights + states + inputs + outputs + temporaries), byteText(weights),
              byteText(states), byteText(inputs), byteText(outputs), byteText(temporaries));
+}
+
+double peakMemory(const ExplainReport& r, const EntryPoint& entry) {
+  const HeldMemory held = heldMemory(*r.program, entry);
+  double bytes = temporaryBytes(entry, r.values);
+  for (const DimExpr* e : {&held.weights, &held.states, &held.inputs, &held.outputs})
+    bytes += evaluate(*e, r.values);
+  return bytes;
+}
+
+// Where a rank more is worth nothing: the number behind which every larger one takes longer.
+int64_t bestRanks(const std::vector<RankPrediction>& predictions) {
+  return std::ranges::min_element(predictions, {}, &RankPrediction::seconds)->ranks;
+}
+
+void printScaling(const std::vector<RankPrediction>& predictions) {
+  if (predictions.empty()) return;
+  fmt::print(
+      "\n| ranks | time | speed-up | in collectives | memory of a rank |\n"
+      "|--:|--:|--:|--:|--:|\n");
+  for (const RankPrediction& p : predictions)
+    fmt::print("| {} | {} | {:.2f} | {:.1f} % | {} |\n", p.ranks, timeText(p.seconds),
+               predictions[0].seconds / p.seconds, 100 * p.linkSeconds / p.seconds,
+               byteText(p.memory));
+  if (const int64_t best = bestRanks(predictions); best < predictions.back().ranks)
+    fmt::print("\nmore than {} ranks lose\n", best);
 }
 
 Json number(const DimExpr& e, const ExplainReport& r, bool known) {
@@ -185,11 +223,8 @@ Json memoryJson(const ExplainReport& r, const EntryPoint& entry, bool known) {
     for (const DimExpr& e : largest(liveBytes(entry))) out["temporaries_bytes"].push_back(e.text());
     return out;
   }
-  double total = temporaryBytes(entry, r.values);
-  out["temporaries_bytes"] = total;
-  for (const DimExpr* e : {&held.weights, &held.states, &held.inputs, &held.outputs})
-    total += evaluate(*e, r.values);
-  out["peak_bytes"] = total;
+  out["temporaries_bytes"] = temporaryBytes(entry, r.values);
+  out["peak_bytes"] = peakMemory(r, entry);
   return out;
 }
 
@@ -204,12 +239,20 @@ std::string ExplainReport::missing(const EntryPoint& entry) const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void printExplanation(const ExplainReport& r) {
+RankPrediction predictOnRanks(const ExplainReport& r, const EntryPoint& entry) {
+  const WorkTotals total(rowsOf(r, entry));
+  return {r.ranks, total.seconds, total.linkSeconds, peakMemory(r, entry)};
+}
+
+void printExplanation(const ExplainReport& r, const RankScaling& scaling) {
   fmt::print("{}: backend {}, stage {}\n", r.model, r.program->backend, r.stage);
   if (r.machine)
     fmt::print("device {}: {}FLOP/s in 16 bits, {}FLOP/s in f32, {}/s\n", r.machine->name,
                countText(r.machine->narrowFlops), countText(r.machine->wideFlops),
                byteText(r.machine->bytesPerSecond));
+  if (r.link)
+    fmt::print("one of {} ranks, link {}: {} and {}/s\n", r.ranks, r.link->name,
+               timeText(r.link->latency), byteText(r.link->bytesPerSecond));
   for (const EntryPoint* entry : r.entries) {
     const std::vector<Row> rows = rowsOf(r, *entry);
     const WorkTotals total(rows);
@@ -226,10 +269,11 @@ void printExplanation(const ExplainReport& r) {
     if (total.unknown)
       fmt::print("\n{} calls have no cost: the backend did not note it\n", total.unknown);
     printMemory(r, *entry);
+    if (auto found = scaling.find(entry->name); found != scaling.end()) printScaling(found->second);
   }
 }
 
-void printExplanationJson(const ExplainReport& r) {
+void printExplanationJson(const ExplainReport& r, const RankScaling& scaling) {
   Json out = document("explain");
   out["model"] = r.model;
   out["backend"] = r.program->backend;
@@ -241,6 +285,10 @@ void printExplanationJson(const ExplainReport& r) {
                      {"narrow_flops_per_second", r.machine->narrowFlops},
                      {"wide_flops_per_second", r.machine->wideFlops},
                      {"bytes_per_second", r.machine->bytesPerSecond}};
+  if (r.link)
+    out["link"] = {{"ranks", r.ranks},
+                   {"latency_s", r.link->latency},
+                   {"bytes_per_second", r.link->bytesPerSecond}};
   out["entries"] = Json::array();
   for (const EntryPoint* entry : r.entries) {
     const bool known = r.isKnown(*entry);
@@ -253,15 +301,24 @@ void printExplanationJson(const ExplainReport& r) {
       if (row.known) op.update(costJson(row.cost, r, known));
       if (row.known && known && r.machine) {
         op["time_s"] = row.seconds;
-        op["bound"] = row.computeBound ? "compute" : "memory";
+        op["bound"] = row.bound();
         op["share"] = total.seconds > 0 ? row.seconds / total.seconds : 0;
       }
       item["ops"].push_back(std::move(op));
     }
     item["total"] = costJson(total.cost, r, known);
-    if (known && r.machine) item["total"]["time_s"] = total.seconds;
+    if (known && r.machine) {
+      item["total"]["time_s"] = total.seconds;
+      if (r.link) item["total"]["link_s"] = total.linkSeconds;
+    }
     item["total"]["calls_without_cost"] = total.unknown;
     item["memory"] = memoryJson(r, *entry, known);
+    if (auto found = scaling.find(entry->name); found != scaling.end())
+      for (const RankPrediction& p : found->second)
+        item["scaling"].push_back({{"ranks", p.ranks},
+                                   {"time_s", p.seconds},
+                                   {"link_s", p.linkSeconds},
+                                   {"peak_bytes", p.memory}});
     out["entries"].push_back(std::move(item));
   }
   printJson(out);
