@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a step of a language model will take on an H100, from its launches and machine code.
 
-    bench/forecast.py LATHE [MODEL] [--batch N] [--cache N] [--sampled] [--folder FOLDER] [--json]
+    bench/forecast.py LATHE [MODEL] [--entry greedy|decode] [--batch N] [--cache N] [--folder FOLDER]
+                      [--json]
 
 Nothing is run and no GPU is needed; it is arithmetic whose terms are shown, so that a change of a
 kernel can be weighed before there is a GPU to time it on. Four things cost time:
@@ -10,10 +11,12 @@ kernel can be weighed before there is a GPU to time it on. Four things cost time
   stream   every byte that is read or written, at the rate of a kernel that only reads
   borders  between two kernels the memory idles while the last blocks end and the first requests of
            the next kernel are on their way. What a kernel that overlaps has requested before
-           griddepcontrol.wait shortens this, for it is under way meanwhile
+           griddepcontrol.wait shortens this: it is under way meanwhile, so that neither the first
+           request's latency nor the stream of these bytes is left
   waits    loads that depend on each other behind the wait, one latency each: the input, what lies
            behind a barrier, what the epilogue reads
-  host     the round trip at the end of a step, unless the next token is chosen on the device
+  host     the round trip at the end of a step; where the device chooses the next token, of which
+           the host hears after 16 steps, a sixteenth of a shorter one
 
 Launches and sizes come from the compiler, bytes before the wait and dependent loads from the
 machine code. The constants below are the model; bench/gpu measures them where there is a GPU.
@@ -35,9 +38,11 @@ READ = 3.2e12  # bytes per second of a kernel that only reads (an H100 SXM)
 BORDER = 2.2e-6  # of an overlapped launch that requests nothing early
 LEAST_BORDER = 0.3e-6  # however much is requested: the last block's end
 PLAIN_BORDER = 2.8e-6  # of a launch that waits for the end of the one before
+STEP_BORDER = 5.0e-6  # of the first launch of a graph behind another graph
 FROM_MEMORY, FROM_L2 = 0.65e-6, 0.27e-6  # latencies of a load
 MULTIPROCESSORS, REGISTERS = 132, 65536
 HOST = 0.115e-3  # two uploads, the start, 513 KB of logits, the status words, the largest logit
+GREEDY_HOST, GREEDY_STEPS = 0.055e-3, 16  # the same with the tokens in place of the logits
 
 
 def calls_of(text, entry):
@@ -82,23 +87,25 @@ def blocks_of(launch, sizes):
     return blocks
 
 
+# An attention kernel's code has paths for many keys, and for none, that few keys never take. What
+# these do wait for: the position, then keys, values and queries; and products, exponentials and sums
+# over warps that last as long as five more latencies.
+ATTENTION_ROUNDS, EARLY_ROUNDS = 7, 2
+
+
 def dependent_loads(code, text):
-    """Seconds of latencies behind the wait: each group of loads that a barrier, a shuffle or a store
-    to shared memory parts from the one before waits for another one. Weights of the stream are
-    none of them; what the text asks L2 for beforehand, or a kernel before has written, lies there."""
+    """Seconds of latencies behind the wait, and how many: of loads that others wait for. What the text
+    asks L2 for beforehand, or a kernel before has written, lies there."""
+    if "attentionDecode(" in text:
+        rounds = ATTENTION_ROUNDS - (EARLY_ROUNDS if "kOldKeys = true" in text else 0)
+    else:
+        rounds = code.rounds_behind_wait()
     early = code.before_wait()
-    rest = code.code[len(early):] if early is not None else code.code
-    groups, parted = 0, True
-    for x in rest:
-        if x.is_a("BAR", "SHFL", "STS", "WARPSYNC"):
-            parted = True
-        elif x.is_load and not (x.is_constant_load and x.bytes == 16) and parted:
-            groups, parted = groups + 1, False
     cold = "norm_gain" in text and not any(x.is_a("UBLKPF", "CCTL") for x in early or [])
-    return groups * FROM_L2 + (FROM_MEMORY - FROM_L2 if cold else 0), groups
+    return rounds * FROM_L2 + (FROM_MEMORY - FROM_L2 if cold else 0), rounds
 
 
-def forecast(folder, calls, table, sizes, sampled):
+def forecast(folder, calls, table, sizes, entry):
     steps = []
     machine = {}
     for callee, read, written in calls:
@@ -109,30 +116,28 @@ def forecast(folder, calls, table, sizes, sampled):
                 machine[name] = (sass.read(folder / f"{name}.cubin"), (folder / f"{name}.cu").read_text())
             code, text = machine[name]
             bytes_ = (value(read, sizes) + value(written, sizes)) / len(launches)
-            early = sum(x.bytes for x in code.before_wait() or [] if x.is_constant_load) * launch["threads"]
+            early = sum(x.bytes for x in code.before_wait() or [] if x.is_load) * launch["threads"]
             per = max(1, min(REGISTERS // (-(-code.registers // 8) * 8 * launch["threads"]),
                              2048 // launch["threads"]))
             ahead = min(early * min(blocks_of(launch, sizes), per * MULTIPROCESSORS), bytes_)
             # What has been requested arrives in the gap; of the stream the rest is left.
             if launch["waits"] and steps:
-                border = max(LEAST_BORDER, BORDER - ahead / READ)
+                border = max(LEAST_BORDER, BORDER - (FROM_MEMORY if ahead else 0) - ahead / READ)
             else:
-                border = PLAIN_BORDER
+                border = PLAIN_BORDER if steps or entry != "greedy" else STEP_BORDER
             waits, groups = dependent_loads(code, text)
             steps.append({"kernel": name, "bytes": bytes_, "early": early, "groups": groups,
                           "stream": bytes_ / READ, "border": border, "waits": waits})
-    host = 0.0 if sampled else HOST
-    return steps, host
+    return steps, GREEDY_HOST / GREEDY_STEPS if entry == "greedy" else HOST
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lathe")
     parser.add_argument("model", nargs="?", default=BENCH / "configs/llama-1b.json", type=Path)
-    parser.add_argument("--entry", default="decode")
+    parser.add_argument("--entry", default="greedy")
     parser.add_argument("--batch", default=1, type=int)
     parser.add_argument("--cache", default=128, type=int)
-    parser.add_argument("--sampled", action="store_true", help="the next token is chosen on the device")
     parser.add_argument("--folder", type=Path, help="kernels that `lathe inspect --kernels` wrote there")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -140,14 +145,14 @@ def main():
         sys.exit("forecast: no nvdisasm; scripts/setup fetches it, LATHE_NVDISASM names another one")
     with tempfile.TemporaryDirectory() as made:
         folder = args.folder or Path(made)
-        base = [args.lathe, "inspect", args.model, "--dtype", "bf16", "--backend", "cuda"]
+        base = [args.lathe, "inspect", args.model, "--dtype", "bf16", "--backend", "cuda", "--greedy"]
         if not (folder / "kernels.json").exists():
             subprocess.run(base + ["--target", "sm_90a", "--kernels", folder], check=True)
         text = subprocess.run(base + ["--stop-after=program"], check=True, text=True,
                               stdout=subprocess.PIPE).stdout
         table = json.loads((folder / "kernels.json").read_text())
         sizes = {"batch": args.batch, "seq": 1, "cache": args.cache}
-        steps, host = forecast(folder, calls_of(text, args.entry), table, sizes, args.sampled)
+        steps, host = forecast(folder, calls_of(text, args.entry), table, sizes, args.entry)
     sums = {part: sum(s[part] for s in steps) for part in ("stream", "border", "waits")}
     total = sum(sums.values()) + host
     if args.json:

@@ -71,6 +71,7 @@ Graph graphOf(const ModelRequest& r) {
                         .maxSeq = r.maxSeq,
                         .cacheCapacity = r.cacheCapacity,
                         .verify = r.verify,
+                        .greedy = r.greedy,
                         .layers = r.layers};
   if (r.bareConfig) return buildFromConfig(config, options);
   const Checkpoint checkpoint = Checkpoint::open(r.path, r.loras);

@@ -347,20 +347,23 @@ void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
 
 void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
                    std::vector<Array>& states, GrowingBuffer& arena, GrowingBuffer& scratch,
-                   std::vector<Array>& outputs, bool keepOnDevice) {
+                   std::vector<Array>& outputs, bool keepOnDevice, int64_t times) {
   std::byte* base = arena.reserve(plan_.bytes, memory_);
   std::byte* work = scratch.reserve(int64_t(scratchBytes_) + 64, memory_);
   placeInputs(inputs);
   placeOutputs(outputs);
   placeSlots(weights, states, base);
   if (memory_) {
-    pointers_.push_back(work);
-    const bool same = pointers_ == lastPointers_ && !timed_ && !done_;
-    lastPointers_ = pointers_;
-    pointers_.pop_back();
-    device_.run(this, same, [&] { launch(weights, work); });
+    device_.start();
+    for (int64_t i = 0; i < times; ++i) {
+      pointers_.push_back(work);
+      const bool same = pointers_ == lastPointers_ && !timed_ && !done_;
+      lastPointers_ = pointers_;
+      pointers_.pop_back();
+      device_.run(this, same, [&] { launch(weights, work); });
+    }
   } else {
-    launch(weights, work);
+    for (int64_t i = 0; i < times; ++i) launch(weights, work);
     for (Array& a : inputs_) a = Array();  // the caller's
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

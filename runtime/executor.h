@@ -46,11 +46,11 @@ class Executor {
   /// Checks the inputs, takes the symbols' values from their shapes and, where these changed, plans
   /// anew. `fixed` gives symbols that no input has.
   void bind(std::span<const Array> inputs, const SymbolValues& fixed);
-  /// Runs the calls. Outputs are (re)allocated as needed; with `keepOnDevice` they stay where the
-  /// kernels wrote them.
+  /// Runs the calls, `times` one behind the other. Outputs are (re)allocated as needed; with
+  /// `keepOnDevice` they stay where the kernels wrote them.
   void run(std::span<const Array> inputs, const BoundWeights& weights, std::vector<Array>& states,
            GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs,
-           bool keepOnDevice = false);
+           bool keepOnDevice = false, int64_t times = 1);
 
   /// `fetch(i)` is called before call i of the entry point runs, and says whether it has put other
   /// arrays into the weights.

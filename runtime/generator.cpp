@@ -2,6 +2,7 @@
 #include "lathe/runtime/generator.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "lathe/runtime/error.h"
@@ -18,6 +19,10 @@ Generator::Generator(Session& session, const GeneratorLimits& limits)
   decodeEntry_ = decode.index;
   decodeIds_ = decode.ids;
   for (const EntryPoint& entry : session.program().entries) {
+    if (entry.name == "greedy" && session.program().ranks == 1) {
+      checkGreedy(session.program(), entry);
+      greedyEntry_ = session.entryIndex(entry.name);
+    }
     if (entry.name != "verify") continue;
     const LanguageEntry verify =
         languageEntry(session, entry.name, limits.vocab, /*ofEveryToken=*/true);
@@ -96,6 +101,32 @@ std::span<const float> Generator::next(int id) {
   ++position_;
   ids_.push_back(id);
   return logits(decodeOutputs_);
+}
+
+std::span<const int> Generator::choose(int id, int64_t count) {
+  if (!greedyEntry_)
+    throw Error(ErrorCode::InvalidArgument,
+                "the program has no entry point 'greedy', which chooses tokens; compile it with "
+                "FamilyOptions::greedy (`lathe compile --greedy`), for one rank");
+  check({&id, 1});
+  count = std::clamp<int64_t>(count, 1, std::min(GreedyStates::kSteps, capacity_ - position_));
+  chosen_.assign(1, id);
+  greedyIds_.as<int64_t>()[0] = id;
+  greedyPositions_.as<int64_t>()[0] = position_;
+  session_.setState(GreedyStates::kIds, greedyIds_);
+  session_.setState(GreedyStates::kPositions, greedyPositions_);
+  session_.run(*greedyEntry_, {}, greedyOutputs_, count);
+  const Array chosen = session_.state(GreedyStates::kChosen);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t next = chosen.as<int64_t>()[size_t((position_ + i) % GreedyStates::kSteps)];
+    if (next < 0) break;
+    checkIds(std::array{int(next)}, limits_.vocab);
+    chosen_.push_back(int(next));
+  }
+  const auto taken = int64_t(chosen_.size()) - 1;
+  ids_.insert(ids_.end(), chosen_.begin(), chosen_.begin() + taken);
+  position_ += taken;
+  return std::span(chosen_).subspan(1);
 }
 
 void Generator::requireVerify() const {

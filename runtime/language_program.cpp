@@ -52,6 +52,27 @@ LanguageEntry languageEntry(const Session& session, std::string_view name, int64
   return found;
 }
 
+bool isOfGreedy(const TensorInfo& state) {
+  return state.name == GreedyStates::kIds || state.name == GreedyStates::kPositions ||
+         state.name == GreedyStates::kChosen;
+}
+
+void checkGreedy(const Program& program, const EntryPoint& entry) {
+  if (!entry.inputs.empty() || !entry.outputs.empty())
+    throw misfit(entry, "expected neither inputs nor outputs");
+  for (const char* name : {GreedyStates::kIds, GreedyStates::kPositions, GreedyStates::kChosen}) {
+    const bool isChosen = name == GreedyStates::kChosen;
+    const bool found = std::ranges::any_of(program.states, [&](const TensorInfo& state) {
+      return state.name == name && state.dtype == DType::I64 &&
+             state.shape.size() == (name == GreedyStates::kPositions ? 1u : 2u) &&
+             (!isChosen || state.shape[0] == DimExpr(GreedyStates::kSteps));
+    });
+    if (!found || std::ranges::find(entry.statesIn, name, &Port::name) == entry.statesIn.end())
+      throw misfit(entry, "expected the state " + std::string(name) + " of integers in 64 bits" +
+                              (isChosen ? ", [16, batch]" : ""));
+  }
+}
+
 LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
                             const GeneratorLimits& limits) {
   if (limits.maxPositions < 1)

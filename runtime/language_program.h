@@ -18,6 +18,11 @@ struct LanguageEntry {
 LanguageEntry languageEntry(const Session& session, std::string_view name, int64_t vocab,
                             bool ofEveryToken = false);
 
+/// Throws Error(InvalidArgument) unless the entry point `greedy` works on GreedyStates alone.
+void checkGreedy(const Program& program, const EntryPoint& entry);
+/// Whether a state is one of GreedyStates: no part of a text's cache.
+bool isOfGreedy(const TensorInfo& state);
+
 /// Sizes of the calls and of the cache.
 struct LanguageSizes {
   int64_t maxPositions = 0;

@@ -57,6 +57,7 @@ void Generator::saveCache(const std::string& path) {
   writer.setHeader(fmt::format(R"({{"kind": "prompt_cache", "ids": [{}]}})", fmt::join(ids_, ",")));
   writer.addSection(kLogitsSection, std::as_bytes(logits));
   for (const TensorInfo& info : session_.program().states) {
+    if (isOfGreedy(info)) continue;
     const Array state = session_.state(info.name);
     const Rows rows = rowsOf(info, state.shape());
     const size_t used = size_t(position_) * rows.bytes, all = size_t(capacity_) * rows.bytes;
@@ -91,6 +92,7 @@ void Generator::loadCache(const std::string& path, int64_t positions) {
     return found;
   };
   for (const TensorInfo& info : session_.program().states) {
+    if (isOfGreedy(info)) continue;
     // One text: what is no position and no number of the model is a row.
     Shape shape;
     for (const DimExpr& dim : info.shape)

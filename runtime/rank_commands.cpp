@@ -48,6 +48,7 @@ void announce(Communicator& ranks, const RankCommand& command) {
   w.add(int64_t(command.name.size()));
   w.add(command.name.data(), command.name.size());
   w.add(command.number);
+  w.add(command.times);
   w.add(int64_t(command.rows.size()));
   w.add(command.rows.data(), command.rows.size() * sizeof(int64_t));
   w.add(int64_t(command.inputs.size()));
@@ -73,6 +74,7 @@ RankCommand awaitCommand(Communicator& ranks) {
   command.name.resize(size_t(r.take()));
   r.take(command.name.data(), command.name.size());
   command.number = r.take();
+  command.times = r.take();
   command.rows.resize(size_t(r.take()));
   r.take(command.rows.data(), command.rows.size() * sizeof(int64_t));
   command.inputs.resize(size_t(r.take()));

@@ -14,6 +14,7 @@ struct RankCommand {
   Kind kind = Kind::Stop;
   std::string name;           ///< a symbol
   int64_t number = 0;         ///< an entry point's, or the symbol's value
+  int64_t times = 1;          ///< of a run
   std::vector<int64_t> rows;  ///< of gatherStateRows
   std::vector<Array> inputs;  ///< of a run
 };

@@ -123,6 +123,12 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
           options.frequencyPenalty);
 }
 
+bool Sampler::isPlainGreedy() const {
+  const SamplingOptions& o = options_;
+  return (o.temperature == 0 || o.topK == 1) && o.repetitionPenalty == 1 &&
+         o.presencePenalty == 0 && o.frequencyPenalty == 0 && o.excluded.empty();
+}
+
 void Sampler::notePrompt(std::span<const int> ids) {
   for (int id : ids) uses_[id].inPrompt = true;
 }

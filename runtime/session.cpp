@@ -233,15 +233,18 @@ struct Session::Impl {
                       " ranks has its own piece of a state; use a program of one rank");
   }
 
-  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
+  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
+           int64_t times) {
     Executor& executor = *executors[entry];
     executor.bind(inputs, fixed);
     std::vector<Array>& seen = prepareStates(executor);
     if (ranks && ranks->rank() == 0)
       tell({.kind = RankCommand::Kind::Run,
             .number = int64_t(entry),
+            .times = times,
             .inputs = {inputs.begin(), inputs.end()}});
-    runTogether([&] { executor.run(inputs, weights, seen, arena, scratch, outputs); });
+    runTogether(
+        [&] { executor.run(inputs, weights, seen, arena, scratch, outputs, false, times); });
   }
   void setSymbol(const std::string& name, int64_t value) {
     fixed[name] = value;
@@ -427,9 +430,13 @@ size_t Session::entryIndex(std::string_view name) const {
   return size_t(&impl().program->entry(name) - impl().program->entries.data());
 }
 
-void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
+void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
+                  int64_t times) {
   Impl& s = impl();
   Impl::Turn turn(s.running);
+  if (times < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "Session::run: expected at least 1 run, got " + std::to_string(times));
   if (entry >= s.executors.size())
     throw Error(ErrorCode::InvalidArgument,
                 "there is no entry point " + std::to_string(entry) + ": the program has " +
@@ -440,7 +447,7 @@ void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array
     throw Error(ErrorCode::InvalidArgument,
                 "the program has weights; call bindWeights before the first run");
   s.expectRankZero();
-  s.run(entry, inputs, outputs);
+  s.run(entry, inputs, outputs, times);
 }
 
 void Session::serve() {
@@ -454,7 +461,7 @@ void Session::serve() {
     const RankCommand command = awaitCommand(*s.ranks);
     switch (command.kind) {
       case RankCommand::Kind::Run:
-        s.run(size_t(command.number), command.inputs, outputs);
+        s.run(size_t(command.number), command.inputs, outputs, command.times);
         break;
       case RankCommand::Kind::SetSymbol:
         s.setSymbol(command.name, command.number);
@@ -545,13 +552,15 @@ void Session::setState(std::string_view name, const Array& value) {
                     " of rank " + std::to_string(info.shape.size()) + ", got " +
                     (value.defined() ? describe(value.dtype(), value.shape()) : "nothing"));
   DeviceMemory* memory = s.device->memory();
-  Array state = arrayOn(memory, info.dtype, value.shape(), info.name);
-  noteAllocation();
+  Array& state = s.states[index];
+  if (!state.defined() || state.shape() != value.shape()) {
+    state = arrayOn(memory, info.dtype, value.shape(), info.name);
+    noteAllocation();
+  }
   if (memory)
     memory->upload(state.data(), value.data(), value.bytes());
   else
     std::memcpy(state.data(), value.data(), value.bytes());
-  s.states[index] = std::move(state);
 }
 
 void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {

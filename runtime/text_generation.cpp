@@ -62,6 +62,19 @@ bool stepWithDrafts(Generator& generator, TextInProgress& text,
   }
 }
 
+// Tokens that the device has chosen itself. False: there was none.
+bool stepsOfDevice(Generator& generator, TextInProgress& text) {
+  const int64_t begin = generator.position();
+  const std::span<const int> ids = generator.choose(text.last(), text.left());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    text.take(ids[i], {});
+    if (!text.ended()) continue;
+    generator.rewind(begin + int64_t(i) + 1);
+    break;
+  }
+  return !ids.empty();
+}
+
 }  // namespace
 
 TextGeneration generateText(Generator& generator, const std::optional<Tokenizer>& tokenizer,
@@ -75,9 +88,14 @@ TextGeneration generateText(Generator& generator, const std::optional<Tokenizer>
     generator.reserve(text.positions());
   if (options.drafter) options.drafter->start(prompt, text.positions(), options.sampling.seed);
   text.sample(generator.prefill(prompt.subspan(size_t(generator.position()))));
-  while (!text.ended())
-    if (!options.drafter || !stepWithDrafts(generator, text, options))
-      text.sample(generator.next(text.last()));
+  // Nothing is asked of the logits that only the host knows.
+  const bool isOnDevice = generator.canChoose() && text.sampler().isPlainGreedy() &&
+                          !options.logProbabilities && !options.constraint && !options.drafter;
+  while (!text.ended()) {
+    if (isOnDevice && stepsOfDevice(generator, text)) continue;
+    if (options.drafter && stepWithDrafts(generator, text, options)) continue;
+    text.sample(generator.next(text.last()));
+  }
   return std::move(text.result());
 }
 

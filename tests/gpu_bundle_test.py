@@ -6,6 +6,8 @@
     gpu_bundle_test.py nvcc FOLDER                        every CUDA text of bench/gpu (77: no nvcc)
     gpu_bundle_test.py golden                             no device primitive is left out
     gpu_bundle_test.py cublaslt FOLDER                    PyTorch's copy of the library is found
+    gpu_bundle_test.py story                              which other tokens of a model are right
+    gpu_bundle_test.py stale FOLDER                       artifacts of an older bundle are not run
 """
 
 import json
@@ -148,6 +150,45 @@ def cublaslt(folder):
         sys.exit(f"expected no library, and a word on {old}: {missing}")
 
 
+def story():
+    sys.path.insert(0, str(ROOT / "bench/gpu"))
+    sys.dont_write_bytecode = True
+    from story import judged
+
+    def want(*gaps):
+        likeliest = [[{"id": 5, "logprob": -1.0}, {"id": 9, "logprob": -1.0 - gap}] for gap in gaps]
+        return {"ids": [5] * len(gaps), "logprobs": [{"likeliest": pair} for pair in likeliest]}
+
+    cases = [([5, 5, 5], want(1, 1, 1), True), ([5, 9, 3], want(1, 1e-4, 1), True),
+             ([5, 9, 5], want(1, 0.1, 1), False), ([5, 7, 5], want(1, 1e-4, 1), False),
+             ([5, 5], want(1, 1, 1), False), ([9, 9], want(1e-5, 1), True)]
+    for ids, expected, right in cases:
+        passed, said = judged({"ids": ids}, expected)
+        if passed != right:
+            sys.exit(f"{ids} against {expected}: {said}")
+
+
+def stale(folder):
+    folder = Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    bundle, work = folder / "bundle", folder / "work"
+    script = (ROOT / "bench/gpu/run").read_text()
+    unpacked = script[script.index("unpacked() {"):]
+    unpacked = unpacked[: unpacked.index("\n}\n") + 3]
+    for version in ("old", "new", "new"):
+        (bundle / "artifacts").mkdir(parents=True, exist_ok=True)
+        for file in (bundle / "artifacts/manifest.json", bundle / "manifest.json"):
+            file.write_text(version)
+        (bundle / "artifacts" / version).write_text(version)
+        told_by("tar", "-C", bundle, "-cJf", bundle / "artifacts.tar.xz", "artifacts")
+        shutil.rmtree(bundle / "artifacts")
+        work.mkdir(exist_ok=True)
+        told_by("bash", "-c", f"bundle={bundle} work={work}\n{unpacked}unpacked")
+        found = sorted(path.name for path in (work / "artifacts").iterdir())
+        if found != sorted(["manifest.json", version]):
+            sys.exit(f"a bundle with {version}, unpacked over another one: {found}")
+
+
 if __name__ == "__main__":
-    tests = {test.__name__: test for test in (runtime, nvcc, golden, cublaslt)}
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, cublaslt, story, stale)}
     tests[sys.argv[1]](*sys.argv[2:])

@@ -170,6 +170,38 @@ class EntryBuilder {
     return true;
   }
 
+  // The slot of the state whose next value `v` is, or a view of it, if nothing reads the state's
+  // memory from `op` on: `op` may write there. -1: none.
+  int stateFor(Value v, Operation* op) {
+    auto ret = function.getBody().front().getTerminator();
+    for (OpOperand& use : v.getUses()) {
+      if (auto view = dyn_cast<ReshapeOp>(use.getOwner())) {
+        if (const int found = stateFor(view.getY(), op); found >= 0) return found;
+      }
+      if (use.getOwner() != ret) continue;
+      auto state =
+          function.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), "lathe.state");
+      if (!state) continue;
+      for (auto& [own, values] : storage) {
+        const Slot& s = entry.slots[size_t(own)];
+        if (s.kind != SlotKind::State || s.index != states.at(state.getValue().str())) continue;
+        // A value that was put there before it stays.
+        const bool isFree = llvm::all_of(values, [&](Value value) {
+          return isOfArgument(value) && llvm::all_of(value.getUsers(), [&](Operation* user) {
+                   return position.lookup(user) < position.lookup(op);
+                 });
+        });
+        if (isFree) return own;
+      }
+    }
+    return -1;
+  }
+  // An argument, or a view of one.
+  static bool isOfArgument(Value v) {
+    while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getX();
+    return isa<BlockArgument>(v);
+  }
+
   void operation(Operation& op) {
     if (auto weight = dyn_cast<WeightOp>(op)) {
       int index = weights.at(weight.getName().str()), raw = int(program.weights.size());
@@ -207,6 +239,7 @@ class EntryBuilder {
       int alias = -1;
       if (reuse[i] >= 0 && dies(op.getInputs()[reuse[i]], op, v))
         alias = slots.lookup(op.getInputs()[reuse[i]]);
+      if (alias < 0) alias = stateFor(v, op);
       c.results.push_back(add(v, SlotKind::Arena, 0, alias));
       // A buffer that is larger than the logical type: packed weights.
       if (auto buffer = op.getConfig().getAs<DenseI64ArrayAttr>(kBuffer))

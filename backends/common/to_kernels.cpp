@@ -51,8 +51,18 @@ class Converter {
     return isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
   }
 
+  // Whether what is computed of `v`, up to the result, depends at each place on that place of `v`.
+  static bool isReadInPlace(Value v) {
+    const auto dims = dimsOf(tensorType(v));
+    return llvm::all_of(v.getUsers(), [&](Operation* user) {
+      if (isa<YieldOp>(user)) return true;
+      return isPointwise(user) && user->getNumResults() == 1 &&
+             dimsOf(tensorType(user->getResult(0))) == dims && isReadInPlace(user->getResult(0));
+    });
+  }
+
   // What may be overwritten: a state by its update, an operand by a pointwise result of its type.
-  Attribute reuseOf(RegionOp region, bool pointwise) {
+  Attribute reuseOf(RegionOp region) {
     Block& body = region.getBody().front();
     SmallVector<int64_t> operands;
     bool some = false;
@@ -63,9 +73,11 @@ class Converter {
       operands.push_back(state ? int64_t(state.getArgNumber()) : -1);
     }
     if (some) return b.getDenseI64ArrayAttr(operands);
-    if (!pointwise || operands.size() != 1) return {};
+    if (operands.size() != 1) return {};
     for (auto [i, v] : llvm::enumerate(region.getInputs()))
-      if (v.getType() == region.getOutputs()[0].getType()) return b.getI64IntegerAttr(int64_t(i));
+      if (v.getType() == region.getOutputs()[0].getType() &&
+          isReadInPlace(body.getArgument(unsigned(i))))
+        return b.getI64IntegerAttr(int64_t(i));
     return {};
   }
 
@@ -82,11 +94,7 @@ class Converter {
     IRMapping map;
     map.map(region.getBody().front().getArguments(), body->getArguments());
     at.setInsertionPointToStart(body);
-    bool pointwise = true;
-    for (Operation& op : region.getBody().front().without_terminator()) {
-      at.clone(op, map);
-      pointwise &= isPointwise(&op);
-    }
+    for (Operation& op : region.getBody().front().without_terminator()) at.clone(op, map);
     SmallVector<Value> results;
     for (Value v : region.getBody().front().getTerminator()->getOperands())
       results.push_back(map.lookup(v));
@@ -102,7 +110,7 @@ class Converter {
       f.erase();
     }
     CallAttributes config = configOf(region);
-    if (auto reuse = reuseOf(region, pointwise)) config.push_back(b.getNamedAttr(kReuse, reuse));
+    if (auto reuse = reuseOf(region)) config.push_back(b.getNamedAttr(kReuse, reuse));
     replace(region, "region", FlatSymbolRefAttr::get(b.getContext(), name), config);
   }
 

@@ -3,8 +3,8 @@
 
     lathe_speed.py decode|prefill LATHE ARTIFACTS OUT.json [--device gpu] [--models 1B,8B,0.5B]
 
-Each figure is the median of repetitions of one `lathe bench`, which warms up first and copies the
-logits to the host at every step. Every measurement is saved at once; one that fails is listed under
+Each figure is the median of repetitions of one `lathe bench`, which warms up first; artifacts with
+the entry point `greedy` choose their tokens on the device. Every measurement is saved at once; one that fails is listed under
 `errors` and does not stop the others.
 """
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 _INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
 _LABEL = re.compile(r"^(\.L_x?_?\d+):")
+_WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "RED", "BRA", "BAR", "EXIT", "BSSY", "BSYNC", "WARPSYNC")
 _REGISTERS = re.compile(r"EIATTR_REGCOUNT.*?\.word\s+index.*?\.word\s+0x([0-9a-f]+)", re.S)
 
 
@@ -72,6 +73,27 @@ class MachineCode:
             if begin is not None and begin < end:
                 bodies.append(self.code[begin:end])
         return bodies
+
+    def rounds_behind_wait(self):
+        """How many loads follow one another behind griddepcontrol.wait, each body of a loop taken
+        once: instructions issue in order, and one whose operand is on its way waits for it. Chunks
+        of weights are a stream and make nobody wait here."""
+        now, ready = 0, {}  # ready: the round after which a register holds its value
+        for x in self.code[len(self.before_wait() or []):]:
+            operands = x.operands.split(",")
+            wide = x.bytes // 4 or 1
+            writes = None if x.is_a(*_WITHOUT_RESULT) else re.match(r"\s*R(\d+)\b", operands[0])
+            read = set()
+            for part in operands[1 if writes else 0:]:
+                for register, pair in re.findall(r"\bR(\d+)\b(\.64)?", part):
+                    count = 2 if pair else wide if x.is_a("STG", "STS") else 1
+                    read |= {int(register) + i for i in range(count)}
+            now = max([now] + [ready.get(r, 0) for r in read])
+            if writes:
+                waits = x.is_load and not (x.is_constant_load and x.bytes == 16)
+                for i in range(wide if x.is_load else 1):
+                    ready[int(writes[1]) + i] = now + waits
+        return now
 
     def local_accesses(self):
         return sum(x.is_a("LDL", "STL") for x in self.code)

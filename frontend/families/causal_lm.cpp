@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/families/causal_lm.h"
 
+#include "lathe/frontend/families/greedy.h"
+
 namespace lathe {
 namespace {
 
@@ -50,18 +52,25 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
   g.output("logits",
            model.logits(runLayers(model, sizes, model.embed(ids, where), where, {}, seq)));
 
+  auto logits = [&](const Tensor& ids, const Tensor& positions, const Dim& tokens, bool all) {
+    Tensor where = nn::tokenPositions(positions, tokens);
+    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions, cache);
+    if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
+    return model.logits(x);
+  };
   auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
     g.entry(name);
     Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
     Tensor positions = g.input("positions", DType::I64, {batch});
-    Tensor where = nn::tokenPositions(positions, tokens);
-    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions, cache);
-    if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
-    g.output("logits", model.logits(x));
+    g.output("logits", logits(ids, positions, tokens, all));
   };
   cached("prefill", seq, false);
   cached("decode", 1, false);
   if (options.verify) cached("verify", seq, true);
+  if (options.greedy)
+    recordGreedy(g, batch, [&](const Tensor& ids, const Tensor& positions) {
+      return logits(ids, positions, 1, false);
+    });
 }
 
 DecoderLm::DecoderLm(Graph& graph, const DecoderConfig& config, const FamilyOptions& options)

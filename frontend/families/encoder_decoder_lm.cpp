@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/families/encoder_decoder_lm.h"
 
+#include "lathe/frontend/families/greedy.h"
+
 namespace lathe {
 namespace {
 
@@ -74,6 +76,19 @@ class EntryPoints {
     g_.entry(name);
     Tensor ids = g_.input("input_ids", DType::I64, {batch_, tokens});
     Tensor positions = g_.input("positions", DType::I64, {batch_});
+    g_.output("logits", logits(ids, positions, tokens, all));
+  }
+
+  void greedy() {
+    recordGreedy(g_, batch_, [&](const Tensor& ids, const Tensor& positions) {
+      return logits(ids, positions, 1, false);
+    });
+  }
+
+  const Dim& seq() const { return seq_; }
+
+ private:
+  Tensor logits(const Tensor& ids, const Tensor& positions, const Dim& tokens, bool all) {
     std::vector<nn::SourceKeys> source;
     for (int64_t i = 0; i < sizes_.layers; ++i)
       source.push_back(
@@ -82,12 +97,9 @@ class EntryPoints {
     Tensor x = runDecoder(model_, ids, nn::tokenPositions(positions, tokens), positions, cache_,
                           source, mask);
     if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch_, sizes_.hiddenSize});
-    g_.output("logits", model_.logits(x));
+    return model_.logits(x);
   }
 
-  const Dim& seq() const { return seq_; }
-
- private:
   // An entry point has the states that it reads; of this one nothing is left.
   void replace(const std::string& state, const Tensor& value) {
     (void)g_.readState(state);
@@ -110,6 +122,7 @@ void recordEncoderDecoder(Graph& graph, const EncoderDecoderLm& model,
   entries.cached("prefill", entries.seq(), false);
   entries.cached("decode", 1, false);
   if (options.verify) entries.cached("verify", entries.seq(), true);
+  if (options.greedy) entries.greedy();
 }
 
 TextSource textSource(Graph& graph, const Dim& batch, const Dim& source) {

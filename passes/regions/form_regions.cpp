@@ -64,6 +64,7 @@ class Former {
     for (auto& cluster : clusters) outline(cluster);
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
       if (isOpTriviallyDead(&op)) op.erase();
+    if (limits.joinsTwins) joinTwins();
   }
 
  private:
@@ -220,6 +221,53 @@ class Former {
     YieldOp::create(b, loc, results);
     root->replaceAllUsesWith(region.getResults());
     erase(ops);
+  }
+  // Small regions of one text and one result each, whose operands are there when the first begins.
+  static bool areTwins(RegionOp a, RegionOp b) {
+    constexpr size_t kMostOps = 4;
+    return a->getNumResults() == 1 && a->getResultTypes() == b->getResultTypes() &&
+           a.getBody().front().getOperations().size() <= kMostOps + 1 &&
+           OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
+                                                      OperationEquivalence::IgnoreLocations) &&
+           llvm::all_of(b.getInputs(), [&](Value v) {
+             Operation* made = v.getDefiningOp();
+             return !made || isa<WeightOp>(made) || made->isBeforeInBlock(a);
+           });
+  }
+  void joinTwins() {
+    SmallVector<RegionOp> regions(function.getOps<RegionOp>());
+    for (size_t i = 0; i < regions.size(); ++i)
+      for (size_t j = i + 1; regions[i] && j < regions.size(); ++j)
+        if (regions[j] && areTwins(regions[i], regions[j])) {
+          join(regions[i], regions[j]);
+          regions[i] = regions[j] = nullptr;
+        }
+  }
+  static void join(RegionOp a, RegionOp b) {
+    for (Value v : b.getInputs())
+      if (auto weight = v.getDefiningOp<WeightOp>(); weight && !weight->isBeforeInBlock(a))
+        weight->moveBefore(a);
+    OpBuilder builder(a);
+    llvm::SetVector<Value> inputs(a.getInputs().begin(), a.getInputs().end());
+    inputs.insert(b.getInputs().begin(), b.getInputs().end());
+    auto both = RegionOp::create(builder, builder.getFusedLoc({a.getLoc(), b.getLoc()}),
+                                 TypeRange{a->getResult(0).getType(), b->getResult(0).getType()},
+                                 inputs.getArrayRef());
+    Block* body = builder.createBlock(&both.getBody());
+    for (Value v : inputs) body->addArgument(v.getType(), v.getLoc());
+    SmallVector<Value> results;
+    for (RegionOp each : {a, b}) {
+      IRMapping map;
+      for (auto [inner, v] : llvm::zip(each.getBody().getArguments(), each.getInputs()))
+        map.map(inner, body->getArgument(unsigned(llvm::find(inputs, v) - inputs.begin())));
+      for (Operation& op : each.getBody().front().without_terminator()) builder.clone(op, map);
+      results.push_back(map.lookup(each.getBody().front().getTerminator()->getOperand(0)));
+    }
+    YieldOp::create(builder, both.getLoc(), results);
+    a->getResult(0).replaceAllUsesWith(both->getResult(0));
+    b->getResult(0).replaceAllUsesWith(both->getResult(1));
+    b.erase();
+    a.erase();
   }
   static void erase(ArrayRef<Operation*> ops) {
     for (Operation* op : llvm::reverse(ops)) op->erase();

@@ -11,6 +11,9 @@ namespace lathe {
 struct RegionLimits {
   /// Ops in one region: beyond it compile time grows and registers spill.
   int ops = 64;
+  /// Regions that do the same to other values side by side become one: a launch costs more than
+  /// they do.
+  bool joinsTwins = false;
   /// True if the backend can generate code for the op inside a region.
   std::function<bool(mlir::Operation*)> canEmit;
 };

@@ -11,8 +11,10 @@
 
 #include "lathe/lathe.h"
 #include "lathe/runtime/checkpoint.h"
+#include "lathe/runtime/generator.h"
 #include "lathe/runtime/model_config.h"
 #include "lathe/runtime/safetensors.h"
+#include "lathe/runtime/text_generation.h"
 #include "tests/closeness.h"
 
 namespace lathe {
@@ -131,6 +133,26 @@ TEST_P(StoriesGreedy, TextIsTokenIdenticalFor200TokensInF32) {
       row = s.run("decode", {{"input_ids", next}, {"positions", at}}).at("logits");
     }
   }
+}
+
+// The same tokens where each step takes its token from the one before, without the host.
+TEST_P(StoriesGreedy, DeviceChoosesTheSameTokens) {
+  const SafetensorsFile goldens = SafetensorsFile::open(kGoldens + "/greedy.safetensors");
+  const SafetensorsFile logits = SafetensorsFile::open(kGoldens + "/logits.safetensors");
+  const LlamaConfig config = loadLlamaConfig(kModel);
+  const Checkpoint checkpoint = Checkpoint::open(kModel);
+  const FamilyOptions options{.weightDType = DType::BF16, .greedy = true};
+  Session s(compile(buildLlama(config, options), {.backend = GetParam().backend}),
+            SessionOptions{.device = "host"});
+  s.bindWeights([&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
+  Generator generator(s, {config.vocabSize, config.maxPositions});
+  const Array prompt = logits.array("prompt.0.ids"), wanted = goldens.array("prompt.0.greedy");
+  std::vector<int> ids, expected;
+  for (int64_t i = 0; i < prompt.size(); ++i) ids.push_back(int(prompt.at(i)));
+  for (int64_t i = 0; i < wanted.size(); ++i) expected.push_back(int(wanted.at(i)));
+  const int64_t count = GetParam().backend == "reference" ? 20 : wanted.size();
+  expected.resize(size_t(count));
+  EXPECT_EQ(generateText(generator, std::nullopt, ids, {.newTokens = count}).ids(), expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, StoriesGreedy,

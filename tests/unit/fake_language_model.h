@@ -4,13 +4,16 @@
 // that the cache holds, so that a row that was not written, or not taken back, shows.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lathe/runtime/device.h"
+#include "lathe/runtime/generator.h"
 #include "lathe/runtime/program.h"
+#include "lathe/runtime/sampler.h"
 
 namespace lathe::test {
 
@@ -34,6 +37,8 @@ struct FakeModel {
   double sharpness = 4;
   int64_t maxPositions = 256;
   bool verify = true;
+  bool greedy = false;
+  int64_t strangeAt = -1;  // the logits of this position are NaN
 };
 
 // Operands: ids [batch, tokens], positions [batch], state [batch, cache]; the result is
@@ -59,7 +64,8 @@ class FakeKernel final : public Kernel {
         text[place] = float(ids[row * tokens_ + i]);
         if (!all_ && i + 1 < tokens_) continue;
         std::vector<int> last(text + std::max<int64_t>(0, place - 2), text + place + 1);
-        for (float logit : fakeLogits(last, model_.seed, model_.sharpness)) *logits++ = logit;
+        for (float logit : fakeLogits(last, model_.seed, model_.sharpness))
+          *logits++ = place == model_.strangeAt ? std::numeric_limits<float>::quiet_NaN() : logit;
       }
   }
 
@@ -69,11 +75,43 @@ class FakeKernel final : public Kernel {
   int64_t batch_ = 0, tokens_ = 0, capacity_ = 0;
 };
 
+// Operands: the states of GreedyStates, and the state [batch, cache].
+class FakeGreedyKernel final : public Kernel {
+ public:
+  explicit FakeGreedyKernel(FakeModel model) : model_(model) {}
+  size_t bind(const KernelShapes& shapes) override {
+    const Shape batch{shapes.shapes[1]};
+    step_ = std::make_unique<FakeKernel>(model_, false);
+    KernelShapes inner{{shapes.shapes[0], batch, shapes.shapes[3], {batch[0], kFakeVocab}}};
+    logits_.resize(size_t(batch[0] * kFakeVocab));
+    return step_->bind(inner);
+  }
+  void run(void* const* pointers, std::byte* scratch) override {
+    void* const inner[] = {pointers[0], pointers[1], pointers[3], logits_.data()};
+    step_->run(inner, scratch);
+    auto* ids = static_cast<int64_t*>(pointers[0]);
+    auto* positions = static_cast<int64_t*>(pointers[1]);
+    auto* chosen = static_cast<int64_t*>(pointers[2]);
+    const size_t batch = logits_.size() / size_t(kFakeVocab);
+    for (size_t row = 0; row < batch; ++row) {
+      const int64_t best = indexOfLargest({&logits_[row * size_t(kFakeVocab)], size_t(kFakeVocab)});
+      chosen[size_t(positions[row]++ % GreedyStates::kSteps) * batch + row] = best;
+      ids[row] = std::max<int64_t>(best, 0);
+    }
+  }
+
+ private:
+  FakeModel model_;
+  std::unique_ptr<FakeKernel> step_;
+  std::vector<float> logits_;
+};
+
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(FakeModel model) : model_(model) {}
   std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint& entry,
                                      const Call&) override {
+    if (entry.name == "greedy") return std::make_unique<FakeGreedyKernel>(model_);
     return std::make_unique<FakeKernel>(model_, entry.name == "verify");
   }
 
@@ -81,10 +119,11 @@ class FakeDevice final : public Device {
   FakeModel model_;
 };
 
-/// Registers the device "fake-<seed>-<sharpness>" once and gives a program for it.
+/// Registers a device "fake-..." once and gives a program for it.
 inline Program fakeProgram(const FakeModel& model) {
   Program p;
-  p.backend = "fake-" + std::to_string(model.seed) + "-" + std::to_string(model.sharpness);
+  p.backend = "fake-" + std::to_string(model.seed) + "-" + std::to_string(model.sharpness) + "-" +
+              std::to_string(model.strangeAt);
   auto open = [model](std::shared_ptr<const Program>, const DeviceOptions&) {
     return std::make_unique<FakeDevice>(model);
   };
@@ -111,6 +150,20 @@ inline Program fakeProgram(const FakeModel& model) {
   add("prefill", seq, false);
   add("decode", DimExpr(1), false);
   if (model.verify) add("verify", seq, true);
+  if (!model.greedy) return p;
+  p.states.push_back({GreedyStates::kIds, DType::I64, {batch, DimExpr(1)}});
+  p.states.push_back({GreedyStates::kPositions, DType::I64, {batch}});
+  p.states.push_back({GreedyStates::kChosen, DType::I64, {DimExpr(GreedyStates::kSteps), batch}});
+  EntryPoint e;
+  e.name = "greedy";
+  for (int i : {1, 2, 3, 0}) {
+    const TensorInfo& state = p.states[size_t(i)];
+    e.statesIn.push_back({state.name, int(e.slots.size())});
+    e.slots.push_back({SlotKind::State, state.dtype, state.shape, i, -1});
+  }
+  e.statesOut = e.statesIn;
+  e.calls = {{"fake", "", "{}", {0, 1, 2, 3}, {}, "test"}};
+  p.entries.push_back(std::move(e));
   return p;
 }
 

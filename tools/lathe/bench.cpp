@@ -58,7 +58,8 @@ struct Roofs {
 
 class Bench {
  public:
-  Bench(Session& session, const ModelConfig& config, const BenchFlags& flags)
+  // With a profile every step is one of `decode`, whose calls are what is told.
+  Bench(Session& session, const ModelConfig& config, const BenchFlags& flags, bool isProfiled)
       : flags_(flags),
         config_(config),
         program_(session.program()),
@@ -67,6 +68,12 @@ class Bench {
         prefillRuns_(prefillRuns(program_, startOfDecode(), flags.batch)),
         decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens, flags.batch)) {
     generator_.reserve(flags.batch, startOfDecode() + flags.tokens);
+    if (flags.batch > 1 || isProfiled) return;
+    chooser_.emplace(session, GeneratorLimits{config.vocabSize, maxPositionsOf(config)});
+    if (chooser_->canChoose())
+      chooser_->reserve(startOfDecode() + flags.tokens);
+    else
+      chooser_.reset();
   }
 
   void warmUp() { repetition(nullptr, nullptr, std::min(kWarmUpSteps, flags_.tokens)); }
@@ -114,7 +121,10 @@ class Bench {
     std::vector<std::vector<int>> prompts(static_cast<size_t>(flags_.batch));
     for (std::vector<int>& ids : prompts)
       ids = randomIds(random_, startOfDecode(), config_.vocabSize);
-    generator_.reserve(flags_.batch, startOfDecode() + flags_.tokens);
+    if (chooser_)
+      chooser_->restart();
+    else
+      generator_.reserve(flags_.batch, startOfDecode() + flags_.tokens);
     std::vector<int> next(prompts.size());
     auto choose = [&](std::span<const float> logits) {
       const size_t vocab = logits.size() / next.size();
@@ -122,9 +132,21 @@ class Bench {
         next[row] = likeliest(logits.subspan(row * vocab, vocab));
     };
     double start = steadySeconds();
-    choose(generator_.prefill(prompts));
+    if (chooser_)
+      next[0] = likeliest(chooser_->prefill(prompts[0]));
+    else
+      choose(generator_.prefill(prompts));
     double prefilled = steadySeconds();
-    for (int64_t i = 0; i < steps; ++i) choose(generator_.next(next));
+    for (int64_t i = 0; i < steps;) {
+      const auto chosen = chooser_ ? chooser_->choose(next[0], steps - i) : std::span<const int>();
+      if (!chosen.empty())
+        next[0] = chosen.back();
+      else if (chooser_)
+        next[0] = likeliest(chooser_->next(next[0]));
+      else
+        choose(generator_.next(next));
+      i += std::max<int64_t>(int64_t(chosen.size()), 1);
+    }
     if (prefill) prefill->seconds.push_back(prefilled - start);
     if (decode) decode->seconds.push_back(steadySeconds() - prefilled);
   }
@@ -133,6 +155,7 @@ class Bench {
   const ModelConfig& config_;
   const Program& program_;
   BatchGenerator generator_;
+  std::optional<Generator> chooser_;  // of one text, where a step chooses its token itself
   RandomGenerator random_;
   const std::vector<SymbolValues> prefillRuns_, decodeRuns_;  // of one repetition
 };
@@ -229,6 +252,7 @@ int benchVerb(const ArgumentList& arguments) {
         ErrorCode::InvalidArgument,
         flags.path + ": bench needs a model's config.json; time other graphs with lathe run");
   compileFlags.randomWeights = sessionFlags.randomWeights;
+  compileFlags.greedy = backendOf(compileFlags) == "cuda";
   if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
   const ModelConfig config = configOf(model);
   if (flags.prompt + flags.tokens > maxPositionsOf(config))
@@ -264,7 +288,7 @@ int benchVerb(const ArgumentList& arguments) {
     roofs.measure(cpu::bestPeakKind(dtype == DType::BF16, isa));
   };
   measureRoofs();
-  Bench bench(session, config, flags);
+  Bench bench(session, config, flags, sessionFlags.profile);
   bench.warmUp();
   // The second run of an entry point is recorded.
   if (session.device().memory()) bench.warmUp();

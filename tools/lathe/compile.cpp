@@ -37,6 +37,7 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
       ->check(WholeNumber{1});
   parser->add_flag("--verify", flags.verify, "add what `lathe generate --speculate` needs");
+  addGreedy(*parser, flags.greedy);
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (output.empty() && stage.empty() && report.path.empty())

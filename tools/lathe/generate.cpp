@@ -228,6 +228,11 @@ int generateVerb(const ArgumentList& arguments) {
                 fmt::format("the prompt has {} tokens, the model takes at most {} positions",
                             prompt.ids.size(), maxPositionsOf(config)));
   compileFlags.verify = flags.speculate > 0;
+  // A GPU would wait for the host at each token.
+  compileFlags.greedy = backendOf(compileFlags) == "cuda" && flags.speculate == 0 &&
+                        flags.beams == 0 && flags.batch.empty() && checked.isPlainGreedy() &&
+                        !flags.logProbabilities && flags.constraint.schemaFile.empty() &&
+                        flags.constraint.regex.empty();
   Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
   const GeneratorLimits limits{config.targetVocabSize, maxPositionsOf(config)};
   PromptReader reader(session, config, generation);
@@ -267,7 +272,7 @@ int generateVerb(const ArgumentList& arguments) {
   std::unique_ptr<Drafter> drafter;
   if (!flags.draft.empty()) {
     const Model draftModel = openModel(flags.draft);
-    compileFlags.verify = false;
+    compileFlags.verify = compileFlags.greedy = false;
     sessionFlags.weights.clear();
     compileFlags.ranks = 1;  // it is small: rank 0 runs it alone
     draft.emplace(draftModel, compileFlags, sessionFlags);

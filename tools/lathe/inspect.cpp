@@ -177,6 +177,7 @@ int inspectVerb(const ArgumentList& arguments) {
   addLayers(*parser, flags.layers);
   addPipelineFlags(*parser, flags);
   addRanks(*parser, flags.ranks);
+  addGreedy(*parser, flags.greedy);
   PipelineQuestions questions;
   addPipelineQuestions(*parser, questions);
   if (!parseArguments(*parser, arguments)) return kOk;

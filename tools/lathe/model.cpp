@@ -224,6 +224,11 @@ void addRanks(CLI::App& parser, int64_t& ranks) {
       ->check(WholeNumber{1, 1024});
 }
 
+void addGreedy(CLI::App& parser, bool& greedy) {
+  parser.add_flag("--greedy", greedy,
+                  "add a step that chooses the likeliest token on the device and goes on");
+}
+
 void addLayers(CLI::App& parser, int64_t& layers) {
   parser.add_option("--layers", layers, "only so many layers of a folder's model")
       ->check(WholeNumber{1});
@@ -271,6 +276,11 @@ std::string flagsText(const CompileFlags& flags) {
   return text;
 }
 
+std::string backendOf(const CompileFlags& flags) {
+  const char* variable = std::getenv("LATHE_BACKEND");
+  return !flags.backend.empty() ? flags.backend : variable && *variable ? variable : "cpu";
+}
+
 ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   refuse(model.kind == ModelKind::Mlir && !flags.dtype.empty(), "--dtype", model,
          " is IR text, whose dtypes are written in it");
@@ -290,10 +300,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.path = model.path;
   request.loras = model.loras;
   for (const std::string& value : flags.constants) request.constants.insert(parseInput(value));
-  const char* variable = std::getenv("LATHE_BACKEND");
-  request.backend = !flags.backend.empty()  ? flags.backend
-                    : variable && *variable ? variable
-                                            : "cpu";
+  request.backend = backendOf(flags);
   if (!flags.dtype.empty()) request.dtype = parseDType(flags.dtype).value();
   request.allTiers = flags.allTiers;
   request.target = flags.target;
@@ -303,6 +310,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
   request.verify = flags.verify;
+  request.greedy = flags.greedy;
   request.layers = flags.layers;
   request.ranks = flags.ranks;
   request.stopAfterRewrite = flags.stopAfterRewrite;

@@ -67,6 +67,7 @@ struct CompileFlags {
   std::string backend, dtype, saveIrDir, target;
   bool allTiers = false, randomWeights = false;
   bool verify = false;  ///< the entry point that speculative decoding needs
+  bool greedy = false;  ///< the one that chooses tokens without the host
   int64_t maxSeq = 0, layers = 0;
   int64_t ranks = 1;  ///< how many run the program together
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
@@ -81,6 +82,11 @@ void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
 /// --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 
+/// The backend that the flags or LATHE_BACKEND name.
+std::string backendOf(const CompileFlags& flags);
+
+/// Adds --greedy.
+void addGreedy(CLI::App& parser, bool& greedy);
 /// Adds --ranks.
 void addRanks(CLI::App& parser, int64_t& ranks);
 /// Adds --layers.

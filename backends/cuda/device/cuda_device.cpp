@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/kernel_table.h"
@@ -90,12 +91,13 @@ std::string at(const Call& call) { return call.origin.empty() ? "" : call.origin
 /// One call: the variant that fits the sizes, its grids and arguments.
 class CudaKernel final : public Kernel {
  public:
-  CudaKernel(Driver& driver, StatusWords& status, void* counters,
+  CudaKernel(Driver& driver, StatusWords& status, bool& begins, void* counters,
              const std::vector<Variant>& variants,
              const std::map<std::string, Driver::Function, std::less<>>& functions,
              const EntryPoint& entry, const Call& call)
       : driver_(driver),
         status_(status),
+        begins_(begins),
         counters_(counters),
         variants_(variants),
         functions_(functions),
@@ -169,7 +171,6 @@ class CudaKernel final : public Kernel {
       r.config.threads = uint32_t(l.threads);
       r.config.cluster = uint32_t(l.cluster);
       r.config.sharedBytes = size_t(l.sharedBytes);
-      r.config.overlaps = l.waits;
       for (const Argument& a : l.arguments) {
         const auto i = size_t(a.index);
         switch (a.kind) {
@@ -234,11 +235,13 @@ class CudaKernel final : public Kernel {
                                               : address(status_.at(size_t(r.values[i])));
         arguments_[i] = &values_[i];
       }
+      const bool isFirst = std::exchange(begins_, false);
       if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
       if (r.product && r.launch->product->required)
         throw Error(ErrorCode::Unsupported,
                     at(call_) + "the product is left to cuBLASLt, which is missing here; " +
                         driver_.productsReport());
+      r.config.overlaps = r.launch->waits && !isFirst;
       driver_.launch(r.function, r.config, arguments_.data());
     }
   }
@@ -278,6 +281,7 @@ class CudaKernel final : public Kernel {
 
   Driver& driver_;
   StatusWords& status_;
+  bool& begins_;  // no kernel of the run has been launched yet
   void* counters_;
   const std::vector<Variant>& variants_;
   const std::map<std::string, Driver::Function, std::less<>>& functions_;
@@ -365,15 +369,21 @@ class CudaDevice final : public Device {
 
   DeviceMemory* memory() override { return driver_.get(); }
 
-  // The first run of an entry point launches; the second, if nothing moved, is recorded; later
-  // ones are one call to the driver.
-  void run(const void* entry, bool same, const std::function<void()>& launch) override {
-    // A run that ended in an error was not checked: what it reported is not this one's.
+  void start() override {
+    // A run that ended in an error was not checked: what it reported is not the next one's.
     if (unchecked_) {
       status_->clear();
       if (counters_) driver_->zero(counters_, counterBytes_);
     }
     unchecked_ = true;
+  }
+
+  // The first run of an entry point launches; the second, if nothing moved, is recorded; later
+  // ones are one call to the driver.
+  void run(const void* entry, bool same, const std::function<void()>& launch) override {
+    // What kernels request before they wait may have been written by the run before: the first one
+    // of a run begins when that has ended.
+    begins_ = true;
     if (!same) {
       recordings_.erase(entry);
       return launch();
@@ -410,8 +420,8 @@ class CudaDevice final : public Device {
                         " operands and results, the call gives " + std::to_string(buffers));
       for (const Launch& l : v.launches) checkIndices(l, buffers, int64_t(v.temporaries.size()));
     }
-    return std::make_unique<CudaKernel>(*driver_, *status_, counters_, it->second, functions_,
-                                        entry, call);
+    return std::make_unique<CudaKernel>(*driver_, *status_, begins_, counters_, it->second,
+                                        functions_, entry, call);
   }
 
   std::vector<std::string> report() const override {
@@ -431,7 +441,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<StatusWords> status_;
   void* counters_ = nullptr;
   size_t counterBytes_ = 0;
-  bool unchecked_ = false;
+  bool unchecked_ = false, begins_ = true;
   std::map<const void*, std::unique_ptr<Driver::Recorded>> recordings_;
 };
 

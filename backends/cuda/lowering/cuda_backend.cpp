@@ -2,12 +2,14 @@
 #include "backends/cuda/lowering/cuda_backend.h"
 
 #include "backends/cuda/lowering/attention/attention_calls.h"
+#include "backends/cuda/lowering/attention/old_keys.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/product/linear_regions.h"
 #include "backends/cuda/lowering/product/weight_layout.h"
 #include "backends/cuda/lowering/region/region_printer.h"
+#include "backends/cuda/lowering/region/single_ramps.h"
 #include "backends/cuda/lowering/tuning_program.h"
 #include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"
@@ -64,11 +66,17 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<Step> lower(const BackendOptions&) const override {
-    return {// Before strides replace the slices and reshapes that it recognizes.
+    return {{"drop-single-ramps", cuda::dropSingleRamps},
+            // Before strides replace the slices and reshapes that it recognizes.
             {"form-linear-regions", cuda::formLinearRegions, true},
             {"fold-transposes", foldTransposes, true},
+            // While updates are ops still.
+            {"mark-old-keys", cuda::markOldKeys},
             {"form-regions",
-             [](ModuleOp m) { formRegions(m, {.canEmit = cuda::isPrintedFromRegions}); }, true},
+             [](ModuleOp m) {
+               formRegions(m, {.joinsTwins = true, .canEmit = cuda::isPrintedFromRegions});
+             },
+             true},
             {"to-kernels", [](ModuleOp m) { toKernels(m, cuda::kernelConfig); }, true},
             {"name-kernels", cuda::nameKernels, true}};
   }

@@ -151,26 +151,31 @@ class FusedLinear {
     return plain(type);
   }
 
-  // activation(product + bias) + residual, as without a norm in front.
+  // activation(product + bias) + residual, as without a norm in front; converted where that is
+  // what stands behind.
   bool plain(const std::string& type) {
-    auto buffer = [&](const char* variable, Value v, bool written) -> std::string {
+    auto buffer = [&](const char* variable, Value v) -> std::string {
       if (!v) return "nullptr";
-      const int index = buffers.lookup(v);
-      if (written)
-        p.hooks.parameters.output(type, variable, index);
-      else
-        p.hooks.parameters.input(type, variable, index);
+      p.hooks.parameters.input(type, variable, buffers.lookup(v));
       return variable;
     };
-    Value bias = linear.getBias(), residual = linear.getResidual();
-    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}> linear;\n", type,
-                          nameOf(linear.getActivation()), bool(bias), bool(residual));
-    addValue(fmt::format("{{nullptr, {}, {}, {}, {}}}", buffer("linear_bias", bias, false),
-                         buffer("linear_residual", residual, false),
-                         buffer("linear_y", linear.getY(), true), *p.n.asConstant()));
+    Value bias = linear.getBias(), residual = linear.getResidual(), y = linear.getY();
+    if (auto cast = dyn_cast<CastOp>(*linear->getUsers().begin())) y = cast.getY();
+    const std::string written(elementType(elementOf(y)));
+    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}> linear;\n", type,
+                          nameOf(linear.getActivation()), bool(bias), bool(residual), written);
+    const std::string taken =
+        fmt::format("{}, {}", buffer("linear_bias", bias), buffer("linear_residual", residual));
+    p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));
+    addValue(fmt::format("{{nullptr, {}, linear_y, {}}}", taken, *p.n.asConstant()));
     members +=
-        "  __device__ __forceinline__ void store(i64 row, i64 column, float value) const {\n"
-        "    linear.store(row, column, value);\n"
+        "  typedef decltype(linear)::Early Early;\n"
+        "  __device__ __forceinline__ Early early(i64 row, i64 column) const {\n"
+        "    return linear.early(row, column);\n"
+        "  }\n"
+        "  __device__ __forceinline__ void store(i64 row, i64 column, float value, const Early& e) "
+        "const {\n"
+        "    linear.store(row, column, value, e);\n"
         "  }\n";
     return true;
   }

@@ -10,7 +10,8 @@
 //
 // Grid: (ceil(group * queries / 16), batch * key heads, splits at most). Depths are multiples of 8.
 // Config, beside lathe_attention_parts.cuh: kWarps, kLeastKeys (keys per split at least, a multiple
-// of kWarps * 16), kMostSplits.
+// of kWarps * 16), kMostSplits, kOldKeys (no kernel of this run has written the positions, nor keys
+// and values in front of them: those are requested before the previous kernel has ended).
 #pragma once
 #include "lathe_attention_parts.cuh"
 
@@ -35,6 +36,7 @@ struct AttentionDecode {
   static constexpr int kSharedBytes = 4 * (kQueryAt + (kQueryInShared ? kChunks * 256 : 0));
   // Registers hold a tile's values, and the next tile's keys, unless they are too deep.
   static constexpr bool kLoadsAhead = C::kDepth + C::kValueDepth <= 320;
+  static constexpr bool kOldFirst = C::kOldKeys && kLoadsAhead;
   // One row of what a split leaves: sums, then maximum and sum of weights.
   static constexpr int kPartial = kSlots * 4 + 4;
 
@@ -127,13 +129,53 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   const int splits = share.splits;
   const long long end = share.end;
 
+  const Element* keys = a.k + batch * a.ks.batch + keyHead * a.ks.head + t * 8;
+  const Element* values = a.v + batch * a.vs.batch + keyHead * a.vs.head + g * 8;
+  const uint4 zero = make_uint4(0, 0, 0, 0);
+  uint4 k[2][D::kChunks], v[4][D::kLoadsAhead ? D::kValueChunks : 1];
+  // Keys n * 8 + g of a tile of 16; the last one again where there are no more.
+  auto loadKeys = [&](long long tile, long long end) {
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const Element* from = keys + minOf(tile + n * 8 + g, end - 1) * a.ks.token;
+#pragma unroll
+      for (int c = 0; c < D::kChunks; ++c)
+        k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_16(from + c * 32) : zero;
+    }
+  };
+  // Chunk c of the values of the keys 2t, 2t + 1, 2t + 8, 2t + 9.
+  auto loadValues = [&](long long tile, long long end, int c, int to) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const long long key = tile + 2 * t + (i & 1) + (i >> 1) * 8;
+      v[i][to] = key < end && c * 64 + g * 8 < C::kValueDepth
+                     ? ld_global_16(values + key * a.vs.token + c * 64)
+                     : zero;
+    }
+  };
+  auto loadTile = [&](long long tile, long long end) {
+    loadKeys(tile, end);
+#pragma unroll
+    for (int c = 0; c < D::kValueChunks; ++c) loadValues(tile, end, c, c);
+  };
+  long long tile = share.begin + warp * 16;
+  if constexpr (D::kOldFirst) {
+    // A tile is old as a whole or waits.
+    const bool old = tile < end && tile + 16 <= offset;
+    if (old) loadTile(tile, end);
+    grid_dep_wait();
+    if (!old && tile < end) loadTile(tile, end);
+  } else {
+    if (C::kOldKeys) grid_dep_wait();
+    if (D::kLoadsAhead && tile < end) loadTile(tile, end);
+  }
+
   // Rows g and g + 8 of the tile: their query, and the row of the mask.
   const long long row0 = firstRow + minOf(g, count - 1), row1 = firstRow + minOf(g + 8, count - 1);
   const long long query[2] = {row0 / C::kGroup, row1 / C::kGroup};
   const long long head[2] = {keyHead * C::kGroup + row0 % C::kGroup,
                              keyHead * C::kGroup + row1 % C::kGroup};
   const typename C::Mask* maskRow[2];
-  const uint4 zero = make_uint4(0, 0, 0, 0);
   uint4 q[D::kQueryInShared ? 1 : D::kChunks][2];
   uint4* sharedQuery = (uint4*)(shared + D::kQueryAt);
 #pragma unroll
@@ -153,43 +195,14 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   }
   if (D::kQueryInShared) block_sync();
 
-  const Element* keys = a.k + batch * a.ks.batch + keyHead * a.ks.head + t * 8;
-  const Element* values = a.v + batch * a.vs.batch + keyHead * a.vs.head + g * 8;
   frag_c acc[D::kValueChunks * 8];
 #pragma unroll
   for (int i = 0; i < D::kValueChunks * 8; ++i) acc[i] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
   float top[2] = {minusInfinity(), minusInfinity()}, sum[2] = {0.0f, 0.0f};
 
-  uint4 k[2][D::kChunks], v[4][D::kLoadsAhead ? D::kValueChunks : 1];
-  // Keys n * 8 + g of a tile of 16; the last one again where there are no more.
-  auto loadKeys = [&](long long tile) {
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const Element* from = keys + minOf(tile + n * 8 + g, end - 1) * a.ks.token;
-#pragma unroll
-      for (int c = 0; c < D::kChunks; ++c)
-        k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_16(from + c * 32) : zero;
-    }
-  };
-  // Chunk c of the values of the keys 2t, 2t + 1, 2t + 8, 2t + 9.
-  auto loadValues = [&](long long tile, int c, int to) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const long long key = tile + 2 * t + (i & 1) + (i >> 1) * 8;
-      v[i][to] = key < end && c * 64 + g * 8 < C::kValueDepth
-                     ? ld_global_16(values + key * a.vs.token + c * 64)
-                     : zero;
-    }
-  };
-  long long tile = share.begin + warp * 16;
-  if (D::kLoadsAhead && tile < end) loadKeys(tile);
   for (; tile < end; tile += C::kWarps * 16) {
-    if (!D::kLoadsAhead) {
-      loadKeys(tile);
-    } else {
-#pragma unroll
-      for (int c = 0; c < D::kValueChunks; ++c) loadValues(tile, c, c);
-    }
+    const long long next = tile + C::kWarps * 16;
+    if (!D::kLoadsAhead) loadKeys(tile, end);
     frag_c s[2] = {frag_c{{0.0f, 0.0f, 0.0f, 0.0f}}, frag_c{{0.0f, 0.0f, 0.0f, 0.0f}}};
 #pragma unroll
     for (int c = 0; c < D::kChunks; ++c) {
@@ -204,7 +217,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
         mma(Element(), s[n], high, k[n][c].z, k[n][c].w);
       }
     }
-    if (D::kLoadsAhead && tile + C::kWarps * 16 < end) loadKeys(tile + C::kWarps * 16);
+    if (D::kLoadsAhead && next < end) loadKeys(next, end);
 
     u32 p[2][2];  // [row][keys 2t.. | 2t + 8..]
 #pragma unroll
@@ -243,7 +256,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
 #pragma unroll
     for (int c = 0; c < D::kValueChunks; ++c) {
       const int held = D::kLoadsAhead ? c : 0;
-      if (!D::kLoadsAhead) loadValues(tile, c, 0);
+      if (!D::kLoadsAhead) loadValues(tile, end, c, 0);
       const u32* w[4] = {&v[0][held].x, &v[1][held].x, &v[2][held].x, &v[3][held].x};
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -256,6 +269,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
           mma(Element(), acc[c * 8 + i], weights, lowHalves(w[0][word], w[1][word]),
               lowHalves(w[2][word], w[3][word]));
       }
+      if (D::kLoadsAhead && next < end) loadValues(next, end, c, c);
     }
   }
 
@@ -323,7 +337,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
 template <class C>
 LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32* counters) {
   grid_dep_launch();
-  if (C::kOverlaps) grid_dep_wait();
+  if (C::kOverlaps && !C::kOldKeys) grid_dep_wait();
   forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads,
                [&](long long pair) { attentionDecodeTile(a, partials, counters, pair); });
 }

@@ -27,6 +27,23 @@ enum GemvSource {
   kGlobalInput,  // hooks.x, read where it lies
 };
 
+/// What the hooks read for one result beside its sum. Hooks that have a type `Early` say what that
+/// is: it is requested when the sum begins, and store and storePair take it as their last argument.
+template <class Hooks, class = void>
+struct GemvEarly {
+  static constexpr bool kAny = false;
+  struct Values {};
+  LT_FN Values request(const Hooks&, long long, long long) { return {}; }
+};
+template <class Hooks>
+struct GemvEarly<Hooks, typename lt_void<typename Hooks::Early>::type> {
+  static constexpr bool kAny = true;
+  typedef typename Hooks::Early Values;
+  LT_FN Values request(const Hooks& hooks, long long row, long long index) {
+    return hooks.early(row, index);
+  }
+};
+
 template <class T>
 struct SharedRows {
   const T* x;
@@ -243,13 +260,34 @@ struct GemvJoin {
   static constexpr int kShared = kFloats + kTotals;  // floats that `join` takes
   static_assert(!kSumPairs || (C::kPairs && C::kSplits == 1 && kCluster > 0), "no whole sums");
   static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
+  // A warp that shares its columns with nobody needs no barrier of the block.
+  static constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1 && !kSumPairs;
+  typedef GemvEarly<Hooks> Early;
+  typedef typename Early::Values Values;
+  // Where a thread finishes one result of a block at most, what belongs to it comes early.
+  static constexpr bool kRequests =
+      Early::kAny && C::kSplits == 1 &&
+      (kAlone ? kSlots <= 32 : C::kWarpsN * kSlots <= kThreads);
+
+  LT_FN int firstSlot() {
+    return kAlone ? (int)warp_id() * kSlots + (int)lane_id() : (int)threadIdx.x;
+  }
+  LT_FN int endOfSlots() { return (kAlone ? (int)warp_id() + 1 : C::kWarpsN) * kSlots; }
+  // Of the result of block number `block` that this thread finishes.
+  LT_FN Values request(const Hooks& hooks, long long block, long long rows) {
+    if constexpr (kRequests) {
+      const int i = firstSlot(), slot = i % kSlots;
+      const long long index = (block * C::kWarpsN + i / kSlots) * kHere + slot / Way::kRows;
+      const long long row = slot % Way::kRows;
+      if (i < endOfSlots() && row < rows && index < C::kN) return Early::request(hooks, row, index);
+    }
+    return Values{};
+  }
 
   // Called by all threads of the block for the groups of block number `block`. Two calls in a row
   // use different `parts` of kShared: the second may write while the first is still read.
-  LT_FN void join(const Hooks& hooks, typename Way::Sums& sums, float* parts, long long block,
-                  long long rows, float* partial, u32* counters) {
-    // A warp that shares its columns with nobody needs no barrier of the block.
-    constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1 && !kSumPairs;
+  LT_FN void join(const Hooks& hooks, typename Way::Sums& sums, const Values& values, float* parts,
+                  long long block, long long rows, float* partial, u32* counters) {
     const int warp = (int)warp_id();
     float* own = parts + warp * kHalves * kSlots;
     Way::results(sums, [&](int column, int row, float first, float second) {
@@ -260,20 +298,19 @@ struct GemvJoin {
       warp_sync();
     else
       block_sync();
-    const int begin = kAlone ? warp * kSlots + (int)lane_id() : (int)threadIdx.x;
-    const int end = kAlone ? (warp + 1) * kSlots : C::kWarpsN * kSlots;
+    const int begin = firstSlot(), end = endOfSlots();
     if constexpr (kSumPairs > 0)
-      finishWithSums(hooks, parts, begin, end, block, rows);
+      finishWithSums(hooks, values, parts, begin, end, block, rows);
     else
-      finishSlots<kAlone ? 32 : kThreads>(hooks, parts, begin, end, block, rows, partial);
+      finishSlots<kAlone ? 32 : kThreads>(hooks, values, parts, begin, end, block, rows, partial);
     if constexpr (C::kSplits > 1)
       if (grid_last_block(counters + block, C::kSplits)) finish(hooks, block, rows, partial);
   }
 
  private:
   template <int kStep>
-  LT_FN void finishSlots(const Hooks& hooks, const float* parts, int begin, int end,
-                         long long block, long long rows, float* partial) {
+  LT_FN void finishSlots(const Hooks& hooks, const Values& values, const float* parts, int begin,
+                         int end, long long block, long long rows, float* partial) {
 #pragma unroll 1
     for (int i = begin; i < end; i += kStep) {
       const int n = i / kSlots, slot = i % kSlots;
@@ -281,7 +318,7 @@ struct GemvJoin {
       add(v, parts, n, slot);
       const long long group = block * C::kWarpsN + n;
       if constexpr (C::kSplits == 1) {
-        store(hooks, group, slot, rows, v);
+        store(hooks, values, group, slot, rows, v);
       } else {
 #pragma unroll
         for (int h = 0; h < kHalves; ++h) *place(partial, (int)blockIdx.y, group, h, slot) = v[h];
@@ -300,8 +337,8 @@ struct GemvJoin {
   }
   // First the terms of all pairs, then the sums of those here, then the pairs with the whole sums.
   // Slot i of a block belongs to its pair i / kRows.
-  LT_FN void finishWithSums(const Hooks& hooks, float* parts, int begin, int end, long long block,
-                            long long rows) {
+  LT_FN void finishWithSums(const Hooks& hooks, const Values& values, float* parts, int begin,
+                            int end, long long block, long long rows) {
     constexpr int kRows = Way::kRows;
     LATHE_SHARED(float, terms, C::kWarpsN* kSlots);
     float* totals = parts + kFloats;
@@ -339,19 +376,28 @@ struct GemvJoin {
       }
       const float v[kHalves] = {parts[n * kHalves * kSlots + slot],
                                 parts[(n * kHalves + 1) * kSlots + slot]};
-      store(hooks, block * C::kWarpsN + n, slot, rows, v, sum);
+      store(hooks, values, block * C::kWarpsN + n, slot, rows, v, sum);
     }
   }
-  LT_FN void store(const Hooks& hooks, long long group, int slot, long long rows,
-                   const float (&v)[kHalves], float sum = 0.0f) {
+  LT_FN void store(const Hooks& hooks, const Values& values, long long group, int slot,
+                   long long rows, const float (&v)[kHalves], float sum = 0.0f) {
     const long long index = group * kHere + slot / Way::kRows, row = slot % Way::kRows;
     if (row >= rows || index >= C::kN) return;
-    if constexpr (kSumPairs > 0)
+    if constexpr (Early::kAny) {
+      const Values own = kRequests ? values : Early::request(hooks, row, index);
+      if constexpr (kSumPairs > 0)
+        hooks.storePair(row, index, v[0], v[1], sum, own);
+      else if constexpr (C::kPairs)
+        hooks.storePair(row, index, v[0], v[1], own);
+      else
+        hooks.store(row, index, v[0], own);
+    } else if constexpr (kSumPairs > 0) {
       hooks.storePair(row, index, v[0], v[1], sum);
-    else if constexpr (C::kPairs)
+    } else if constexpr (C::kPairs) {
       hooks.storePair(row, index, v[0], v[1]);
-    else
+    } else {
       hooks.store(row, index, v[0]);
+    }
   }
   LT_FN float* place(float* partial, int split, long long group, int half, int slot) {
     constexpr long long kPadded = ceilDiv(kGroups, (long long)C::kWarpsN) * C::kWarpsN;
@@ -367,7 +413,7 @@ struct GemvJoin {
       for (int split = 0; split < C::kSplits; ++split)
 #pragma unroll
         for (int h = 0; h < kHalves; ++h) v[h] += *place(partial, split, group, h, slot);
-      store(hooks, group, slot, rows, v);
+      store(hooks, Values{}, group, slot, rows, v);
     }
   }
 };
@@ -424,12 +470,14 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
                                 k0 + number % kBatches * kBatchK);
   };
   typename Way::Sums sums;
+  typename Join::Values values{};
   auto use = [&](const typename Way::Batch& batch, int number, const auto& x) {
     if (number % kBatches == 0) Way::clear(sums);
     Way::add(sums, batch, x, k0 + number % kBatches * kBatchK, rows);
     if (number % kBatches != kBatches - 1) return;
-    Join::join(hooks, sums, parts + (number / kBatches & 1) * Join::kShared, blockOf(number), rows,
-               partial, counters);
+    Join::join(hooks, sums, values, parts + (number / kBatches & 1) * Join::kShared,
+               blockOf(number), rows, partial, counters);
+    if (number + 1 < total) values = Join::request(hooks, blockOf(number + 1), rows);
   };
   // A batch is requested again right behind its use. Requested in front of the other one's use, its
   // loads would be moved behind it: the compiler takes the multiplications first.
@@ -451,6 +499,7 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   fetch(second, 1);
   if constexpr (C::kSource == kStagedInput) hooks.prefetch();
   if constexpr (C::kConstantWeights) grid_dep_wait();
+  if (total > 0) values = Join::request(hooks, blockOf(0), rows);
   if constexpr (C::kSource == kGlobalInput) {
     run(first, second, GlobalRows<Input, C::kK>{hooks.x});
   } else {

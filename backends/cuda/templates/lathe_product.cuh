@@ -74,26 +74,43 @@ LT_FN S productActivation(S x) {
   }
 }
 
-/// The default hooks: x [M, K] dense, y [M, N] = activation(product + bias[N]) + residual[M, N].
-template <class T, int kActivation, bool kBias, bool kResidual>
+/// The default hooks: x [M, K] dense, y [M, N] = activation(product + bias[N]) + residual[M, N],
+/// rounded to T and stored as Out: T or float.
+template <class T, int kActivation, bool kBias, bool kResidual, class Out = T>
 struct LinearHooks {
   typedef ProductElement<T> Element;
   typedef typename Element::Sum Sum;
   const T* x;
   const T* bias;
   const T* residual;
-  T* y;
+  Out* y;
   long long n;
 
-  __device__ Sum finish(long long column, Sum value, T addend) const {
-    if constexpr (kBias) value += Element::wide(bias[column]);
+  /// What a result takes beside its sum: it may be requested long before.
+  struct Early {
+    T bias, residual;
+  };
+  __device__ Early early(long long row, long long column) const {
+    Early e{};
+    if constexpr (kBias) e.bias = bias[column];
+    if constexpr (kResidual) e.residual = residual[row * n + column];
+    return e;
+  }
+  __device__ Sum finish(Sum value, T addedBefore, T addedBehind) const {
+    if constexpr (kBias) value += Element::wide(addedBefore);
     value = productActivation<kActivation>(value);
-    if constexpr (kResidual) value += Element::wide(addend);
+    if constexpr (kResidual) value += Element::wide(addedBehind);
     return value;
   }
+  __device__ void store(long long row, long long column, Sum value, const Early& e) const {
+    const T result = Element::narrow(finish(value, e.bias, e.residual));
+    if constexpr (lt_same<T, Out>::value)
+      y[row * n + column] = result;
+    else
+      y[row * n + column] = Element::wide(result);
+  }
   __device__ void store(long long row, long long column, Sum value) const {
-    const long long at = row * n + column;
-    y[at] = Element::narrow(finish(column, value, kResidual ? residual[at] : T{}));
+    store(row, column, value, early(row, column));
   }
   /// Only where n is a multiple of 8.
   __device__ void store8(long long row, long long column, const float (&value)[8]) const {
@@ -102,7 +119,8 @@ struct LinearHooks {
     if constexpr (kResidual) addends = load_vec<8>(residual + at);
     vec<float, 8> out;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = finish(column + i, value[i], addends[i]);
+    for (int i = 0; i < 8; ++i)
+      out[i] = finish(value[i], kBias ? bias[column + i] : T{}, addends[i]);
     store_f32(y + at, out);
   }
 };

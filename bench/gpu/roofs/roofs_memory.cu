@@ -100,9 +100,15 @@ __global__ void __launch_bounds__(512)
   for (; i < n; i += step) __stcs(q + i, __ldcs(p + i));
 }
 
+// The default division of L1 and shared memory, and the one that Lathe's kernels have.
 template <int U>
-void measureReads(const uint4* p, u64 n, u32* sink) {
-  const std::string unrolled = "_u" + std::to_string(U);
+void measureReads(const uint4* p, u64 n, u32* sink, bool mostShared) {
+  const std::string unrolled = "_u" + std::to_string(U) + (mostShared ? "_most_shared" : "");
+  const int share = mostShared ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault;
+  for (auto kernel : {&readParts<U>, &readStrided<U>})
+    if (!ok(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, share),
+            "carveout"))
+      return;
   for (int threads : {256, 512})
     for (int blocks : {1, 2, 4}) {
       const Times t =
@@ -143,10 +149,12 @@ void measureMemory() {
   const u64 n = bytes / 16;
   fillRandom(p, n);
   if (!ok(cudaDeviceSynchronize(), "fill")) return;
-  measureReads<1>(p, n, sink);
-  measureReads<2>(p, n, sink);
-  measureReads<4>(p, n, sink);
-  measureReads<8>(p, n, sink);
+  for (bool mostShared : {false, true}) {
+    measureReads<1>(p, n, sink, mostShared);
+    measureReads<2>(p, n, sink, mostShared);
+    measureReads<4>(p, n, sink, mostShared);
+    measureReads<8>(p, n, sink, mostShared);
+  }
   measureCopies(p, n);
   for (int mib : {8, 16, 24, 32, 48}) {
     const u64 part = (u64)mib << 16;

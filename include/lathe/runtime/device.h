@@ -52,11 +52,13 @@ class Device {
   virtual ~Device() = default;
   /// Where operands and results must be; null: in host memory.
   virtual DeviceMemory* memory() { return nullptr; }
+  /// Before the runs that the next finish() ends.
+  virtual void start() {}
   /// Runs the calls of an entry point, which `launch` starts. `entry` tells entry points apart;
   /// `same` says that nothing but the contents of buffers has changed since its last run, so that
   /// the launches may be recorded and played again.
   virtual void run(const void* entry, bool same, const std::function<void()>& launch) { launch(); }
-  /// After `run`: waits, and throws Error for what went wrong on the device.
+  /// After one `run` or several: waits, and throws Error for what went wrong on the device.
   virtual void finish() {}
   virtual std::unique_ptr<Kernel> makeKernel(const Program& program, const EntryPoint& entry,
                                              const Call& call) = 0;

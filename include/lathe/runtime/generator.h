@@ -17,13 +17,24 @@ struct GeneratorLimits {
   int64_t maxPositions = 0;  ///< tokens of prompt and continuation together
 };
 
+/// What the entry point `greedy` keeps from one run to the next.
+struct GreedyStates {
+  static constexpr const char* kIds = "next_ids";              ///< i64 [batch, 1]
+  static constexpr const char* kPositions = "next_positions";  ///< i64 [batch]
+  /// i64 [kSteps, batch]: what the run at position p chose stands at p modulo kSteps; -1 where the
+  /// largest logit is NaN or an infinity.
+  static constexpr const char* kChosen = "chosen_ids";
+  static constexpr int64_t kSteps = 16;
+};
+
 /// One sequence at a time, batch 1. A decode step allocates nothing. The session must outlive it.
 ///
 /// The program's entry points are `prefill` (input_ids i64 [batch, seq], positions i64 [batch])
 /// and `decode` (input_ids i64 [batch, 1], positions i64 [batch]); each gives logits f32
 /// [batch, vocab] of the last token. `positions` says where in the cache the first id goes. A
 /// program may have `verify` too, as `prefill` with the logits of every token, f32
-/// [batch, seq, vocab].
+/// [batch, seq, vocab]; and `greedy`, as `decode` on the states above and without logits: it puts
+/// the likeliest token and the position behind it into those states.
 class Generator {
  public:
   /// Tokens of one `prefill` call at most: longer prompts run in chunks, so that the shapes that
@@ -54,6 +65,13 @@ class Generator {
   std::span<const float> prefill(std::span<const int> ids);
   /// The same for one token, through `decode`.
   std::span<const float> next(int id);
+  /// Whether the program has `greedy`, and one rank runs it.
+  bool canChoose() const { return greedyEntry_.has_value(); }
+  /// Appends `id` and then, each time, the likeliest token that follows (of equal ones the first),
+  /// all but the last of which are in the cache at the end: at most `count` tokens, and at most
+  /// GreedyStates::kSteps. The device chooses them; the host hears of them, and of errors, at the
+  /// end. They are fewer where the logits behind one have no finite maximum; then next() says more.
+  std::span<const int> choose(int id, int64_t count);
   /// Whether the program has `verify`.
   bool canVerify() const { return verifyEntry_.has_value(); }
   /// Throws Error(InvalidArgument) for a program without `verify`.
@@ -90,10 +108,12 @@ class Generator {
   // Inputs by position; an entry point may name them in either order.
   size_t prefillIds_ = 0, decodeIds_ = 0;
   std::vector<int> ids_;
-  std::optional<size_t> verifyEntry_;
+  std::optional<size_t> verifyEntry_, greedyEntry_;
   size_t verifyIds_ = 0;
   std::vector<Array> prefillInputs_, decodeInputs_, prefillOutputs_, decodeOutputs_;
-  std::vector<Array> verifyInputs_, verifyOutputs_;
+  std::vector<Array> verifyInputs_, verifyOutputs_, greedyOutputs_;
+  Array greedyIds_ = Array(DType::I64, {1, 1}), greedyPositions_ = Array(DType::I64, {1});
+  std::vector<int> chosen_;
 };
 
 }  // namespace lathe

@@ -68,6 +68,9 @@ class Sampler {
   /// Throws Error(InvalidArgument) for an option out of its range.
   explicit Sampler(const SamplingOptions& options = {});
 
+  /// Whether it takes the largest of the logits as they are, whatever the text.
+  bool isPlainGreedy() const;
+
   /// Tells the tokens that stand in front, for the repetition penalty.
   void notePrompt(std::span<const int> ids);
   /// Tells the token that was taken, for all penalties.

@@ -86,8 +86,11 @@ class Session {
   /// symbol's range: nothing has run then. Errors of a run (an index or position out of range) come
   /// when some of its calls are done: states may hold parts of it, until resetStates().
   Arrays run(std::string_view entry, const Arrays& inputs);
-  /// The same by position, without building maps: for decode loops.
-  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs);
+  /// The same by position, without building maps: for decode loops. With `times` it runs so often
+  /// with the same inputs, of which each run finds the states of the one before. A device is asked
+  /// for the outputs, and for what went wrong, after the last run alone.
+  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
+           int64_t times = 1);
   size_t entryIndex(std::string_view name) const;
   /// On ranks other than 0: takes part in what rank 0's session does, until that is destroyed.
   /// Throws Error for what went wrong, here or on another rank; the job is over then.
@@ -100,7 +103,8 @@ class Session {
   /// A copy of a state's present value.
   Array state(std::string_view name) const;
   /// Gives a state the values of a host array, which has its dtype and the shape that the next run
-  /// needs. Throws Error(InvalidArgument) for another dtype or rank, or an unknown name.
+  /// needs; memory of that shape is written in place. Throws Error(InvalidArgument) for another
+  /// dtype or rank, or an unknown name.
   void setState(std::string_view name, const Array& value);
   /// Row i of every state whose first size is the symbol becomes what its row `rows[i]` was: the
   /// caches of a batch in another order, some of them several times. Throws Error(InvalidArgument)

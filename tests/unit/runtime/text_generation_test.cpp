@@ -146,6 +146,105 @@ TEST(TextGeneration, TellsLogProbabilitiesOfTheModel) {
   }
 }
 
+//===--- tokens that the device chooses -----------------------------------------------------===//
+
+TEST(GreedySteps, WriteWhatTheHostWouldWrite) {
+  const FakeModel model{.greedy = true};
+  Writer write(model);
+  ASSERT_TRUE(write.generator.canChoose());
+  for (size_t count : {size_t(1), size_t(2), size_t(16), size_t(17), size_t(18), size_t(50)}) {
+    SCOPED_TRACE(count);
+    std::vector<int> told;
+    auto tell = [&](const GenerationEvent& event) {
+      if (event.token) told.push_back(event.token->id);
+      return true;
+    };
+    const TextGeneration made = write(kPrompt, {.newTokens = int64_t(count), .onToken = tell});
+    EXPECT_EQ(made.ids(), written(kPrompt, count));
+    EXPECT_EQ(told, made.ids());
+    EXPECT_EQ(made.stopped, StopReason::Length);
+    // The last token is not in the cache.
+    std::vector<int> all = kPrompt;
+    for (int id : made.ids()) all.push_back(id);
+    all.pop_back();
+    EXPECT_TRUE(std::ranges::equal(write.generator.ids(), all));
+  }
+}
+
+TEST(GreedySteps, EndAtTheLastPosition) {
+  Writer write({.maxPositions = 64, .greedy = true});
+  const TextGeneration made = write(kPrompt, {.newTokens = 100});
+  EXPECT_EQ(made.ids(), written(kPrompt, 60));
+  EXPECT_EQ(made.stopped, StopReason::Positions);
+}
+
+// What the device has chosen behind an end is taken back: the text goes on from there as if it had
+// never been.
+TEST(GreedySteps, BehindAnEndTheyAreTakenBack) {
+  const std::vector<int> all = written(kPrompt, 40);
+  for (size_t stop : {size_t(2), size_t(5), size_t(16), size_t(17), size_t(23)}) {
+    SCOPED_TRACE(stop);
+    Writer write({.greedy = true});
+    size_t count = 0;
+    auto some = [&](const GenerationEvent&) { return ++count < stop; };
+    const TextGeneration made = write(kPrompt, {.newTokens = 40, .onToken = some});
+    EXPECT_EQ(made.ids(), std::vector<int>(all.begin(), all.begin() + int64_t(stop)));
+    EXPECT_EQ(write.generator.position(), int64_t(kPrompt.size() + stop) - 1);
+    std::vector<int> text = kPrompt;
+    for (int id : made.ids()) text.push_back(id);
+    EXPECT_EQ(write(text, {.newTokens = 9, .resume = true}).ids(), written(text, 9));
+  }
+}
+
+TEST(GreedySteps, ANanIsToldWithTheTokensInFrontOfIt) {
+  for (int64_t at : {5, 6, 19, 20, 21}) {
+    SCOPED_TRACE(at);
+    Writer write({.greedy = true, .strangeAt = at});
+    std::vector<int> told;
+    auto tell = [&](const GenerationEvent& event) {
+      told.push_back(event.token->id);
+      return true;
+    };
+    expectError(ErrorCode::Numeric, "expected finite logits, got NaN for token 0",
+                [&] { write(kPrompt, {.newTokens = 40, .onToken = tell}); });
+    EXPECT_EQ(told, written(kPrompt, size_t(at) - kPrompt.size() + 1));
+  }
+}
+
+// Penalties, temperatures and log-probabilities are the host's.
+TEST(GreedySteps, OtherWaysOfSamplingStayWithTheHost) {
+  Writer host, device({.greedy = true});
+  const std::vector<TextGenerationOptions> ways = {
+      {.newTokens = 30, .sampling = {.temperature = 0.7, .seed = 3}},
+      {.newTokens = 30, .sampling = {.repetitionPenalty = 1.5}},
+      {.newTokens = 30, .sampling = {.presencePenalty = 2}},
+      {.newTokens = 30, .sampling = {.frequencyPenalty = 2}},
+      {.newTokens = 30, .sampling = {.excluded = {written(kPrompt, 1)[0]}}},
+      {.newTokens = 30, .logProbabilities = 2}};
+  for (const TextGenerationOptions& way : ways) {
+    const TextGeneration expected = host(kPrompt, way), made = device(kPrompt, way);
+    EXPECT_EQ(made.ids(), expected.ids());
+    EXPECT_EQ(made.tokens[1].logProbability, expected.tokens[1].logProbability);
+  }
+}
+
+TEST(GreedySteps, AreRefusedWithoutTheEntryPoint) {
+  Writer write;
+  write.generator.reserve(8);
+  expectError(ErrorCode::InvalidArgument, "has no entry point 'greedy'",
+              [&] { write.generator.choose(1, 1); });
+}
+
+TEST(GreedySteps, ChooseCountsAndBoundsAreChecked) {
+  Writer write({.maxPositions = 64, .greedy = true});
+  write.generator.reserve(64);
+  write.generator.prefill(kPrompt);
+  EXPECT_EQ(write.generator.choose(1, 100).size(), size_t(GreedyStates::kSteps));
+  EXPECT_EQ(write.generator.position(), int64_t(kPrompt.size()) + GreedyStates::kSteps);
+  expectError(ErrorCode::InvalidArgument, "expected an id from 0 to 6, got 7",
+              [&] { write.generator.choose(7, 1); });
+}
+
 TEST(TextGeneration, DraftsNeedAProgramThatVerifies) {
   Writer write({.seed = 5, .verify = false});
   NgramDrafter drafter;

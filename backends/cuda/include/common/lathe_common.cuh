@@ -18,6 +18,10 @@ template <class T, class F>
 struct lt_if<false, T, F> {
   typedef F type;
 };
+template <class>
+struct lt_void {
+  typedef void type;
+};
 template <class A, class B>
 struct lt_same {
   static constexpr bool value = false;

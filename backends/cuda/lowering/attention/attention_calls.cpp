@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/attention/attention_calls.h"
 
+#include "backends/cuda/lowering/attention/old_keys.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "lathe/backends/call_attributes.h"
 #include "lathe/passes/region_ops.h"
@@ -66,6 +67,7 @@ AttentionKernel attentionOf(KernelOp call, StringRef name) {
       a.maskStrides[axis] = strides[strides.size() - 1 - i];
     }
   }
+  a.oldKeys = call.getConfig().contains(kOldKeys);
   if (a.causal == Causal::positions) a.positions = elementOf(call.getInputs()[config.mask ? 4 : 3]);
   return a;
 }

@@ -102,8 +102,10 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
   text += fmt::format("  static constexpr int kWarps = {};\n", choice.warps);
   switch (choice.method) {
     case AttentionMethod::Decode:
-      text += fmt::format("  static constexpr int kLeastKeys = {}, kMostSplits = {};\n",
-                          choice.leastKeys, kMostSplits);
+      text += fmt::format(
+          "  static constexpr int kLeastKeys = {}, kMostSplits = {};\n"
+          "  static constexpr bool kOldKeys = {};\n",
+          choice.leastKeys, kMostSplits, a.oldKeys);
       break;
     case AttentionMethod::Tiled:
       text += fmt::format(

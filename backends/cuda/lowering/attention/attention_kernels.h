@@ -35,6 +35,8 @@ struct AttentionKernel {
   std::optional<DType> mask;           ///< Bool: nonzero is visible; a float is added
   std::array<DimExpr, 4> maskStrides;  ///< [batch, head, query, key]; 0 broadcasts
   DType positions = DType::I64;        ///< of `positions`, with Causal::positions
+  /// Kernels before this one in a run have written neither the positions nor what is in front.
+  bool oldKeys = false;
 };
 
 enum class AttentionMethod { Decode, Tiled, Simt };

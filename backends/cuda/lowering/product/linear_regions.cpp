@@ -59,6 +59,13 @@ void addNorm(LinearOp linear, Cluster& cluster) {
   if (norm && isa<RmsNormOp, LayerNormOp>(norm) && norm->hasOneUse()) cluster.insert(norm);
 }
 
+// The conversion of a model's head to f32.
+void addCast(LinearOp linear, Cluster& cluster) {
+  if (!linear->hasOneUse()) return;
+  auto cast = dyn_cast<CastOp>(*linear->getUsers().begin());
+  if (cast && tensorType(cast.getY()).getElementType().isF32()) cluster.insert(cast);
+}
+
 class Former {
  public:
   explicit Former(func::FuncOp function) : function(function) {}
@@ -73,6 +80,7 @@ class Former {
           linear.getActivation() == Activation::none && !addGate(linear, cluster))
         addRotations(linear, cluster);
       addNorm(linear, cluster);
+      addCast(linear, cluster);
       if (cluster.size() == 1) continue;
       linear->setAttr(kConstantWeight, UnitAttr::get(linear.getContext()));
       outline(cluster);

@@ -42,18 +42,30 @@ class RotationPrinter {
                        turning, turned);
     f += "  LT_FN i64 firstColumn(i64 pair) { return columnOf(pair, 0); }\n"
          "  LT_FN i64 secondColumn(i64 pair) { return columnOf(pair, 1); }\n"
-         "  __device__ __forceinline__ void storePair(i64 row, i64 pair, float first, float second";
-    if (p.hasNorms()) f += ", float squares";
-    f += ") const {\n";
+         "  // What a pair takes beside its sums.\n"
+         "  struct Early {\n"
+         "    float c, n;\n"
+         "    i64 position;\n";
+    if (p.hasNorms()) f += fmt::format("    {} gains[2];\n", type);
+    f += "  };\n";
     const std::string tokens = size("tokens", p.tokens);
-    f += fmt::format(
+    const std::string place = fmt::format(
         "    const i64 b = row / {0}, s = row % {0}, column = columnOf(pair, 0), p = pair % {1};\n"
-        "    const i64 across = columnOf(pair, 1) - column;\n"
+        "    const i64 across = columnOf(pair, 1) - column;\n",
+        tokens, perHead);
+    std::string store =
+        "  __device__ __forceinline__ void storePair(i64 row, i64 pair, float first, float second";
+    if (p.hasNorms()) store += ", float squares";
+    store += ", const Early& e) const {\n" + place;
+    store += fmt::format(
         "    // The projection's own rounding.\n"
-        "    {2} x = from_f32<{2}>(first), y = from_f32<{2}>(second);\n",
-        tokens, perHead, type);
-    for (size_t i = 0; i < p.groups.size(); ++i) group(p.groups[i], int(i), tokens, turning);
-    f += "  }\n";
+        "    {0} x = from_f32<{0}>(first), y = from_f32<{0}>(second);\n",
+        type);
+    f += "  __device__ __forceinline__ Early early(i64 row, i64 pair) const {\n" + place +
+         "    Early e{};\n";
+    for (size_t i = 0; i < p.groups.size(); ++i)
+      group(p.groups[i], int(i), tokens, turning, f, store);
+    f += "    return e;\n  }\n" + store + "  }\n";
     if (p.hasNorms())
       f += fmt::format(
           "  // What a pair adds to the squares of its head.\n"
@@ -107,19 +119,23 @@ class RotationPrinter {
   }
 
   // The norm of a head, with the roundings of its op.
-  void norm(const HeadGroup& g, int number) {
+  void norm(const HeadGroup& g, int number, std::string& early, std::string& store) {
     const double epsilon = g.norm->getAttrOfType<FloatAttr>("epsilon").getValueAsDouble();
     auto rounding = g.norm->getAttrOfType<GainRoundingAttr>("rounding");
     const bool before = rounding && rounding.getValue() == GainRounding::before_gain;
     std::string gain;
     if (g.gain) gain = buffer(type, fmt::format("gain_{}", number), g.gain, false);
-    hooks.functions += fmt::format("      const float scale = math_rsqrt(squares / {}.0f + {});\n",
-                                   p.depth, realLiteral(epsilon));
-    for (auto [variable, at] : {std::pair{"x", "at"}, {"y", "at + across"}}) {
+    store += fmt::format("      const float scale = math_rsqrt(squares / {}.0f + {});\n", p.depth,
+                         realLiteral(epsilon));
+    for (int i : {0, 1}) {
+      const char* variable = i ? "y" : "x";
       std::string value = fmt::format("to_f32({}) * scale", variable);
       if (g.gain && before) value = fmt::format("to_f32(from_f32<{}>({}))", type, value);
-      if (g.gain) value += fmt::format(" * to_f32({}[{}])", gain, at);
-      hooks.functions += fmt::format("      {} = from_f32<{}>({});\n", variable, type, value);
+      if (g.gain) {
+        early += fmt::format("      e.gains[{}] = {}[at{}];\n", i, gain, i ? " + across" : "");
+        value += fmt::format(" * to_f32(e.gains[{}])", i);
+      }
+      store += fmt::format("      {} = from_f32<{}>({});\n", variable, type, value);
     }
   }
 
@@ -142,24 +158,31 @@ class RotationPrinter {
     return known->second;
   }
 
-  void group(HeadGroup g, int number, const std::string& tokens, int64_t turning) {
-    std::string& f = hooks.functions;
+  // What a group adds to the two functions.
+  void group(HeadGroup g, int number, const std::string& tokens, int64_t turning,
+             std::string& early, std::string& store) {
     firstHead = g.firstColumn / p.depth;
     const int64_t end = g.firstColumn + g.heads * p.depth;
-    f += fmt::format("    {}if (column < {}) {{\n", number ? "else " : "", end);
-    f += fmt::format("      const i64 head = column / {0}, at = column % {0};\n", p.depth);
-    if (g.norm) norm(g, number);
+    const std::string begin =
+        fmt::format("    {}if (column < {}) {{\n", number ? "else " : "", end) +
+        fmt::format("      const i64 head = column / {0}, at = column % {0};\n", p.depth);
+    early += begin;
+    store += begin;
+    if (g.norm) norm(g, number, early, store);
     if (g.rope) {
       const std::string cos = buffer("float", fmt::format("cos_{}", number), g.cos, false);
       const std::string sin = buffer("float", fmt::format("sin_{}", number), g.sin, false);
       const std::string index = tableIndex(g.cos);
-      f += p.rotated == p.depth ? "      {\n" : fmt::format("      if (p < {}) {{\n", turning);
-      f += fmt::format(
-          "        const float c = {0}[{2}], n = {1}[{2}], even = to_f32(x), odd = to_f32(y);\n"
-          "        x = from_f32<{3}>(even * c - odd * n);\n"
-          "        y = from_f32<{3}>(even * n + odd * c);\n"
-          "      }}\n",
-          cos, sin, index, type);
+      const std::string turns =
+          p.rotated == p.depth ? "      {\n" : fmt::format("      if (p < {}) {{\n", turning);
+      early += turns + fmt::format("        e.c = {0}[{2}];\n        e.n = {1}[{2}];\n      }}\n",
+                                   cos, sin, index);
+      store += turns + fmt::format(
+                           "        const float even = to_f32(x), odd = to_f32(y);\n"
+                           "        x = from_f32<{0}>(even * e.c - odd * e.n);\n"
+                           "        y = from_f32<{0}>(even * e.n + odd * e.c);\n"
+                           "      }}\n",
+                           type);
     }
     std::string length = tokens, row = "s";
     if (g.update) {
@@ -168,17 +191,18 @@ class RotationPrinter {
                                       fmt::format("positions_{}", number), positions, false);
       length = size(fmt::format("capacity_{}", number), dimExprs(g.update.getX())[2]);
       const std::string status = statusOf(g.update);
-      f += fmt::format(
-          "      const i64 position = {}[b];\n"
-          "      if (position < 0 || position > {} - {}) {{\n"
-          "        lt_report_index({}, position);\n"
+      early += fmt::format("      e.position = {}[b];\n", from);
+      store += fmt::format(
+          "      if (e.position < 0 || e.position > {} - {}) {{\n"
+          "        lt_report_index({}, e.position);\n"
           "        return;\n"
           "      }}\n",
-          from, length, tokens, status);
-      row = "(position + s)";
+          length, tokens, status);
+      row = "(e.position + s)";
     }
     const std::string to = buffer(type, fmt::format("y_{}", number), g.result, true);
-    f += fmt::format(
+    early += "    }\n";
+    store += fmt::format(
         "      {0}* out = {1} + ((b * {2} + (head - {3})) * {4} + {5}) * {6} + at;\n"
         "      out[0] = x;\n"
         "      out[across] = y;\n"

@@ -43,9 +43,7 @@ class Printer {
   ThreadEvaluator& evaluator() { return code_.e; }
 
   PrintedKernel kernel(const std::string& head) {
-    llvm::DenseSet<unsigned> replaced;
-    for (auto [operand, result] : inPlace()) replaced.insert(operand);
-    code_.e.replace(replaced);
+    if (!inPlace().empty()) code_.e.resultsReplaceOperands();
     const std::string body = code_.text();
     PrintedKernel out;
     out.launch = launch_;
@@ -62,7 +60,9 @@ class Printer {
                         (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
     for (const std::string& g : code_.e.globals) out.kernel.source += g + "\n";
     out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) + "\n" +
-                         name_ + "(" + parameters + ") {\n" + body + "}\n";
+                         name_ + "(" + parameters +
+                         ") {\n  grid_dep_launch();\n  grid_dep_wait();\n" + body + "}\n";
+    out.launch.waits = true;
     return out;
   }
 

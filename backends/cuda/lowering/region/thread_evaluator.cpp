@@ -90,7 +90,7 @@ Value ThreadEvaluator::pointerTo(unsigned number) {
                        : region_.getBody().front().getTerminator()->getOperand(number - operands);
     std::string declaration = storedName(tensorType(tensor).getElementType());
     declaration = (number < operands ? "const " : "") + declaration +
-                  (isHook() && number < operands ? "* " : "* __restrict__ ");
+                  (number < operands ? "* " : "* __restrict__ ");
     return frame_.add(LLVM::LLVMPointerType::get(k.b.getContext()),
                       {.declaration = declaration,
                        .name = names_[number],
@@ -232,26 +232,15 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
                        reinterpret_cast<const void*>(width)};
   loops::IndexMath::addTo(key, base);
   Value vector = k.shared(k.top(), key, [&]() -> Value {
-    auto load = k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
-                                     address(source.pointer, stored, m.scalar(base)),
-                                     unsigned(loops::bytesOf(stored)));
-    load.setInvariant(source.isOperand && !isHook());
-    return load;
+    return k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
+                                address(source.pointer, stored, m.scalar(base)),
+                                unsigned(loops::bytesOf(stored)));
   });
   if (plain && width == chunk) return vector;
   return k.shuffle(vector, vector, SmallVector<int32_t>(offsets.begin(), offsets.end()));
 }
 
-void ThreadEvaluator::replace(const llvm::DenseSet<unsigned>& operands) {
-  if (operands.empty()) return;
-  for (unsigned number : operands) {
-    Value pointer = pointerTo(number);
-    frame_.find(pointer)->declaration =
-        "const " + storedName(tensorType(region_.getArgument(number)).getElementType()) + "* ";
-    for (Operation* address : pointer.getUsers())
-      for (Operation* user : address->getUsers())
-        if (auto load = dyn_cast<LLVM::LoadOp>(user)) load.setInvariant(false);
-  }
+void ThreadEvaluator::resultsReplaceOperands() {
   for (auto [r, v] : llvm::enumerate(region_.getBody().front().getTerminator()->getOperands()))
     frame_.find(pointerTo(region_.getNumArguments() + unsigned(r)))->declaration =
         storedName(tensorType(v).getElementType()) + "* ";
@@ -520,7 +509,7 @@ Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
     const std::string element = number ? "i64" : storedName(storedType(type));
     return frame_.add(
         LLVM::LLVMPointerType::get(k.b.getContext()),
-        {.declaration = std::string(isMadeBefore(op) ? "const " : "") + element + "* __restrict__ ",
+        {.declaration = isMadeBefore(op) ? "const " + element + "* " : element + "* __restrict__ ",
          .name = frame_.names().unique(nameOf(op) + (number ? "_indices" : "_parts")),
          .argument = {.kind = Argument::Kind::Scratch,
                       .index = 0,

@@ -91,8 +91,8 @@ class ThreadEvaluator : public loops::Evaluator {
   void storeValue(unsigned result, mlir::Value value, const Coord& position, const Index& index);
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
-  /// Results may be written where these operands lie: no load of them is one of constants.
-  void replace(const llvm::DenseSet<unsigned>& operands);
+  /// Results may be written where operands lie.
+  void resultsReplaceOperands();
   std::vector<Frame::Parameter> parameters() const { return frame_.parameters(); }
 
   Team team;
@@ -142,7 +142,6 @@ class ThreadEvaluator : public loops::Evaluator {
   void reduceInOwnRow(mlir::Operation* op);
   /// The text is part of a template's kernel, which may start before its operands are written: no
   /// load may be taken for one of constants.
-  bool isHook() const { return !sharedTarget.empty() || !accumulators.empty(); }
 
   Frame& frame_;
   std::vector<std::string> names_;

@@ -45,6 +45,7 @@ class CausalLm {
 ///            last token
 ///   decode:  input_ids i64 [batch, 1], positions i64 [batch] -> logits f32 [batch, vocab]
 ///   verify:  with FamilyOptions::verify; as prefill, with logits f32 [batch, seq, vocab] of all
+///   greedy:  with FamilyOptions::greedy; decode that chooses the next token (families/greedy.h)
 /// `positions` says where in the cache the first id goes; states k_cache.<layer> and
 /// v_cache.<layer> are [batch, kvHeads, cache, headDim], of windowed layers too.
 /// Throws Error(InvalidArgument) for options beyond the model's positions (longestSequence).

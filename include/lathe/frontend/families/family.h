@@ -19,6 +19,7 @@ struct FamilyOptions {
   int64_t maxSeq = 0;         ///< tokens of one call; 0: the config's maxPositions
   int64_t cacheCapacity = 0;  ///< largest value of the symbol `cache`; 0: the config's maxPositions
   bool verify = false;        ///< record the entry point `verify` too, for speculative decoding
+  bool greedy = false;        ///< record `greedy` too, for steps without the host
   int64_t layers = 0;         ///< only so many of the config's layers; 0: all
   /// Whether the checkpoint has a tensor: for families whose checkpoints come under two sets of
   /// names. Without it the usual names are taken.
