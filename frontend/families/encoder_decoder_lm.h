@@ -57,7 +57,8 @@ struct EncoderDecoderSizes {
 ///   values
 ///            of cross-attention and the mask in states, for which `source` is set by
 ///            Session::setSymbol first
-///   prefill, decode, verify and greedy: those of a language model (lathe/frontend/families/causal_lm.h),
+///   prefill, decode, verify and greedy: those of a language model
+///   (lathe/frontend/families/causal_lm.h),
 ///            which go on from the source that `encode` read last
 void recordEncoderDecoder(Graph& graph, const EncoderDecoderLm& model,
                           const EncoderDecoderSizes& sizes, const FamilyOptions& options);

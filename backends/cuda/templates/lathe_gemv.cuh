@@ -266,8 +266,7 @@ struct GemvJoin {
   typedef typename Early::Values Values;
   // Where a thread finishes one result of a block at most, what belongs to it comes early.
   static constexpr bool kRequests =
-      Early::kAny && C::kSplits == 1 &&
-      (kAlone ? kSlots <= 32 : C::kWarpsN * kSlots <= kThreads);
+      Early::kAny && C::kSplits == 1 && (kAlone ? kSlots <= 32 : C::kWarpsN * kSlots <= kThreads);
 
   LT_FN int firstSlot() {
     return kAlone ? (int)warp_id() * kSlots + (int)lane_id() : (int)threadIdx.x;
