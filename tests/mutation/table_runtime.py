@@ -108,8 +108,7 @@ MUTANTS = [
 
     # --- text
     Mutant("runtime/top-k", "runtime/sampler.cpp",
-           "if (options_.topK > 0 && size_t(options_.topK) < candidates_.size()) {",
-           "if (options_.topK > 0 && size_t(options_.topK) + 1 < candidates_.size()) {",
+           "if (most < logits.size()) {", "if (most + 1 < logits.size()) {",
            "top-k of one less than the vocabulary keeps all",
            ("sampler_test",)),
     Mutant("runtime/stale-range", "runtime/regex.cpp",
@@ -150,7 +149,8 @@ MUTANTS = [
            "the beginning of a stop text is given away before its end has come",
            ("text_generation_test",)),
     Mutant("runtime/guess-rewind", "runtime/text_generation.cpp",
-           "generator.rewind(begin + int64_t(i) + 1);", "generator.rewind(begin + int64_t(i));",
+           "generator.rewind(begin + int64_t(i) + 1);\n    return true;",
+           "generator.rewind(begin + int64_t(i));\n    return true;",
            "behind a guess that was not taken a token is missing from the cache",
            ("text_generation_test",)),
     Mutant("runtime/guess-surplus", "runtime/text_generation.cpp",

@@ -429,8 +429,9 @@ MUTANTS = [
            ("sampler_test",)),
     Mutant("tools/bound-rows", "tools/lathe/explain_report.cpp",
            "return m.op == op && m.origin == place && m.known == row.known &&\n"
-           "             m.computeBound == row.computeBound;",
-           "return m.op == op && m.origin == place && m.known == row.known;",
+           "             m.computeBound == row.computeBound && m.isCollective == row.isCollective;",
+           "return m.op == op && m.origin == place && m.known == row.known &&\n"
+           "             m.isCollective == row.isCollective;",
            "layers bound by memory are shown with those bound by arithmetic",
            ("cli_explain_test",)),
     Mutant("tools/kind-digits", "tools/lathe/places.cpp",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe bench: prefill and decode, beside what the machine could do.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "lathe/runtime/batch_generator.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/generator.h"
 #include "lathe/runtime/sampler.h"
 #include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/bench_profile.h"
