@@ -133,6 +133,21 @@ TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
   EXPECT_THAT(ended.order, ElementsAre(1, 0));
 }
 
+TEST(BatchEngine, ShortPromptsAreReadTogetherAsLongAsThereIsTime) {
+  for (auto [chunk, atOnce] : {std::pair<int64_t, int64_t>{64, 3}, {16, 2}, {4, 1}}) {
+    EngineOfFake e(3, {.chunkWhileRunning = chunk});
+    Ended ended;
+    for (int name = 0; name < 3; ++name)
+      e.engine.submit({.prompt = {name, 1}, .options = {.newTokens = 9}, .onEnd = ended.at(name)});
+    e.engine.step();
+    EXPECT_EQ(e.engine.counts().running, atOnce) << chunk;
+    EXPECT_EQ(e.engine.counts().stepTexts, atOnce) << chunk;
+    e.finish();
+    for (auto& [name, end] : ended.ends)
+      EXPECT_EQ(end.text.ids(), alone({name, 1}, {.newTokens = 9}).ids());
+  }
+}
+
 TEST(BatchEngine, TakesOverWhatSlotsHold) {
   EngineOfFake e(2);
   Ended ended;
