@@ -22,6 +22,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND NOT LATHE_RUNTIME_ONLY)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # gcc 12 reports false positives of these in std::string and std::vector at -O2.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+  # How far a loop is unrolled is said to clang alone.
+  add_compile_options(-Wno-unknown-pragmas)
   # Kernels say themselves where a product and a sum are rounded once; gcc would join the others.
   add_compile_options(-ffp-contract=off)
 endif()
