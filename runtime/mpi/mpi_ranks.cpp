@@ -9,9 +9,13 @@
 #include <sched.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include "lathe/runtime/communicator.h"
 #include "lathe/runtime/error.h"
@@ -22,6 +26,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// MPI begins and ends together with all ranks, and waits for them as long as it takes. There is no
+// call that would end such a wait: the process does, and mpirun the job.
+class Watchdog {
+ public:
+  Watchdog(std::chrono::milliseconds deadline, const char* what)
+      : thread_([this, deadline, what] {
+          std::unique_lock lock(mutex_);
+          if (done_.wait_for(lock, deadline, [&] { return isDone_; })) return;
+          std::fprintf(stderr,
+                       "lathe: %s: another rank has not come within %lld ms "
+                       "(LATHE_RANKS_TIMEOUT, in seconds)\n",
+                       what, static_cast<long long>(deadline.count()));
+          std::fflush(stderr);
+          std::_Exit(3);  // as for every error of the system
+        }) {}
+  ~Watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      isDone_ = true;
+    }
+    done_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool isDone_ = false;
+  std::thread thread_;  // last: it begins when all else is there
+};
+
 class MpiRank final : public Communicator {
  public:
   MpiRank(std::chrono::milliseconds deadline, bool compares)
@@ -30,6 +65,7 @@ class MpiRank final : public Communicator {
     MPI_Initialized(&isRunning);
     if (!isRunning) {
       int level = 0;
+      const Watchdog watchdog(deadline, "the beginning of the job");
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
       owns_ = true;
     }
@@ -41,7 +77,11 @@ class MpiRank final : public Communicator {
     MPI_Comm_size(all_, &size_);
   }
   ~MpiRank() override {
-    if (owns_) MPI_Finalize();
+    if (!owns_) return;
+    // Rank 0 may have work left while the others wait for it here.
+    std::optional<Watchdog> watchdog;
+    if (rank_ == 0) watchdog.emplace(deadline_, "the end of the job");
+    MPI_Finalize();
   }
 
   int rank() const override { return rank_; }
