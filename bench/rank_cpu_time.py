@@ -20,8 +20,8 @@ options, flags = parser.parse_known_args()
 
 
 def cpu_seconds(ranks, prompt, tokens, repetitions):
-    words = [options.lathe, "bench", options.model, "-q", "-t", "1", "-p", str(prompt), "-n", str(tokens), "-r",
-             str(repetitions), *flags]
+    words = [options.lathe, "bench", options.model, "-q", "-t", "1", "-p", str(prompt), "-n", str(tokens),
+             "-r", str(repetitions), *flags]
     if ranks > 1:
         words += ["--ranks", str(ranks), "--rank-threads"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
