@@ -43,7 +43,7 @@ TEST(NnMultiHeadAttention, TheOptionsMaskHoldsUntilAnotherIsGiven) {
     const nn::MultiHeadAttention attention(r.g, "a", o);
     const std::string text =
         r.text(given ? attention(r.x, r.x, r.x, other) : attention(r.x, r.x, r.x));
-    EXPECT_TRUE(has(text, given ? "lathe.select %other" : "lathe.select %always")) << text;
+    EXPECT_TRUE(has(text, given ? "lathe.select %arg2" : "lathe.select %arg1")) << text;
   }
 }
 
