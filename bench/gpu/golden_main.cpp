@@ -13,6 +13,7 @@
 #include "bench/gpu/golden.h"
 #include "bench/gpu/held_gpu.h"
 #include "bench/gpu/isolated.h"
+#include "lathe/runtime/error.h"
 
 namespace {
 
@@ -97,9 +98,9 @@ Outcome runCase(const Case& c, const std::string& folder, const std::string& dev
     std::unique_ptr<Driver> host = openHost();
     outcome.host = runOn(*host, c, folder, false);
     outcome.facts = host->facts().name;
-  } catch (const Error& e) {
+  } catch (const lathe::Error& e) {
     // Without a compiler a GPU's words are kept, and held against the manual alone.
-    if (!tested || e.code() != ErrorCode::Unsupported) throw;
+    if (!tested || e.code() != lathe::ErrorCode::Unsupported) throw;
     noTwin = std::string(", not compared with the host: ") + e.what();
   }
   if (!tested) {
