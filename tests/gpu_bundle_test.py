@@ -39,7 +39,7 @@ def build(cmake, folder):
     carried, built = folder / "deps", folder / "build"
     told_by(ROOT / "scripts/gpu-bundle", "--dependencies", carried)
     options = ["-G", "Ninja"] if shutil.which("ninja") else []
-    options += ["-DLATHE_RUNTIME_ONLY=ON", f"-DCMAKE_PREFIX_PATH={carried}"]
+    options += ["-DLATHE_RUNTIME_ONLY=ON", "-DLATHE_UNITY=ON", f"-DCMAKE_PREFIX_PATH={carried}"]
     # What is asked is whether it builds and runs, not how fast: optimisation is most of a build.
     options += ["-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG="]
     told_by(cmake, "-S", ROOT, "-B", built, *options)

@@ -31,7 +31,7 @@ KnownSpellings headSpellings() {
       grouped("groups_gathered",
               [](S& m, const Tensor& x) { return gather(x, m.list({0, 0, 0, 1, 1, 1}), 1); }),
       grouped("groups_of_divided_indices",
-              [](S& m, const Tensor& x) { return gather(x, m.ramp({6}, 0) / 3.0, 1); }),
+              [](S& m, const Tensor& x) { return gather(x, div(m.ramp({6}, 0), 3.0), 1); }),
       grouped("groups_joined_in_rank_5",
               [](S& m, const Tensor& x) {
                 Tensor five = reshape(x, {2, 2, 1, m.t, 16});
