@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include <fmt/format.h>
@@ -118,7 +119,9 @@ void Generator::loadCache(const std::string& path, int64_t positions) {
   double largest = 0, off = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(double(expected[i])));
-    off = std::max(off, std::abs(double(expected[i]) - double(logits[i])));
+    const double difference = std::abs(double(expected[i]) - double(logits[i]));
+    off = std::isnan(difference) ? std::numeric_limits<double>::infinity()
+                                 : std::max(off, difference);
   }
   if (off <= kTolerance * largest) return;
   reserve(positions);

@@ -44,8 +44,10 @@ inline int tryOut(const lathe::Graph& graph, lathe::CompileOptions options, cons
   plain.bindRandomWeights(/*seed=*/1);
   lathe::Arrays got = changed.run("forward", inputs), expected = plain.run("forward", inputs);
   for (const auto& [output, array] : expected)
-    for (int64_t i = 0; i < array.size(); ++i)
-      worst = std::max(worst, std::abs(array.at(i) - got.at(output).at(i)));
+    for (int64_t i = 0; i < array.size(); ++i) {
+      const double difference = std::abs(array.at(i) - got.at(output).at(i));
+      worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+    }
   std::printf("applied: %d, largest difference: %g\n", applied, worst);
   return applied == wanted && worst <= tolerance ? 0 : 1;
 }

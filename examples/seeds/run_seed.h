@@ -50,7 +50,8 @@ inline int runSeed(const std::function<lathe::Graph()>& build, const std::vector
       double sum = 0;
       for (int64_t j = 0; j < y.size(); ++j) {
         sum += std::abs(y.at(j));
-        largest = std::max(largest, std::abs(y.at(j) - expected.at(j)));
+        const double difference = std::abs(y.at(j) - expected.at(j));
+        largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
       }
       std::printf("%s %s: first %.3f, last %.3f, mean size %.3f\n", runs[i].entry.c_str(),
                   lathe::describe(y.dtype(), y.shape()).c_str(), y.at(0), y.at(y.size() - 1),

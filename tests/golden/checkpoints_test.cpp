@@ -10,6 +10,7 @@
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/families/pretrained.h"
 #include "lathe/runtime/session.h"
+#include "tests/closeness.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -63,10 +64,7 @@ TEST_P(Checkpoints, LogitsAreThoseOfTheDecodedWeights) {
     session.bindWeights(checkpoint);
     const Array logits = session.run("forward", {{"input_ids", ids}}).at("logits");
     ASSERT_EQ(logits.shape(), expected.shape());
-    double error = 0;
-    for (int64_t i = 0; i < logits.size(); ++i)
-      error = std::max(error, std::abs(logits.at(i) - expected.at(i)));
-    EXPECT_LT(error, 1e-4 * double(high - low)) << backend;
+    EXPECT_LT(largestError(logits, expected), 1e-4 * double(high - low)) << backend;
   }
 }
 
