@@ -81,6 +81,13 @@ Table scalars() {
        },
        kArgument,
        {"division: expected floats, got i64", "cast to a float", "call div(a, b)"}},
+      {"narrow_integers_divided",
+       [] {
+         Model m;
+         cast(m.ids, DType::U8) / 2;
+       },
+       kArgument,
+       {"division: expected floats, got u8", "cast to a float", "call div(a, b)"}},
       {"flags_divided",
        [] {
          Model m;

@@ -146,10 +146,17 @@ TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
   const std::string own = "LATHE_CACHE_DIR=" + cache.path();
   const std::string broken = own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so";
   const JsonValue env = JsonValue::parse(outputOf("env --json", broken), "env");
-  ASSERT_EQ(env.at("caches").size(), 1u);  // none is listed that holds nothing
-  EXPECT_EQ(env.at("caches").at(size_t(0)).at("path").asString(), cache / "cuda");
-  EXPECT_EQ(env.at("caches").at(size_t(0)).at("bytes").asInt(), 1500);
-  EXPECT_TRUE(env.at("caches").at(size_t(0)).at("complete").asBool());
+  // None is listed that holds nothing: beside the kernels only the rates of the processor, which are
+  // kept where the machine was quiet enough to measure them.
+  const size_t count = env.at("caches").size();
+  ASSERT_GE(count, 1u);
+  ASSERT_LE(count, 2u);
+  for (size_t i = 0; i + 1 < count; ++i)
+    EXPECT_THAT(env.at("caches").at(i).at("path").asString(), StartsWith(cache / "cpu"));
+  const JsonValue& kernels = env.at("caches").at(count - 1);
+  EXPECT_EQ(kernels.at("path").asString(), cache / "cuda");
+  EXPECT_EQ(kernels.at("bytes").asInt(), 1500);
+  EXPECT_TRUE(kernels.at("complete").asBool());
   EXPECT_EQ(env.at("host_compiler").asString(),
             "none: LATHE_HOST_CXX names no program: /no/such/compiler");
   EXPECT_EQ(env.at("cublaslt").asString(), "none: cuBLASLt was not found");
