@@ -146,8 +146,8 @@ TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
   const std::string own = "LATHE_CACHE_DIR=" + cache.path();
   const std::string broken = own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so";
   const JsonValue env = JsonValue::parse(outputOf("env --json", broken), "env");
-  // None is listed that holds nothing: beside the kernels only the rates of the processor, which are
-  // kept where the machine was quiet enough to measure them.
+  // None is listed that holds nothing: beside the kernels only the rates of the processor, which
+  // are kept where the machine was quiet enough to measure them.
   const size_t count = env.at("caches").size();
   ASSERT_GE(count, 1u);
   ASSERT_LE(count, 2u);
