@@ -3,7 +3,7 @@
 encoder-decoders."""
 import torch
 import transformers as tf
-from torch_models import BATCH, TOKENS, VOCAB, Call, Dim, config, decoder, encoder, ids, wide
+from torch_models import BATCH, TOKENS, VOCAB, Call, Dim, config, decoder, encoder, ids, spread, wide
 
 IDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 IMAGE = {"x": {0: Dim("batch", min=1, max=8)}}
@@ -115,13 +115,4 @@ def made(name):
     """(module, arguments, dynamic shapes) with weights that are not all ones and zeros."""
     torch.manual_seed(7)
     model, args, shapes = MODELS[name]()
-    model = model.eval().float()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(torch.randn_like(p) * (0.1 if p.dim() == 1 else 0.05))
-    return model, args, shapes
-
-
-def error(got, want):
-    """The largest, relative to the largest value."""
-    return ((got - want).abs().max() / want.abs().max()).item()
+    return spread(model), args, shapes

@@ -7,15 +7,12 @@ import pytest
 import torch
 import torch_models as models
 import transformers as tf
+from torch_models import error
 
 import lathe
 import lathe.torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def error(got, want):
-    return ((got - want).abs().max() / want.abs().max()).item()
 
 
 def fused(exported):

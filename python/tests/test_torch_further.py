@@ -5,6 +5,7 @@ import re
 import further_models as further
 import pytest
 import torch
+from torch_models import error
 
 import lathe
 
@@ -19,7 +20,7 @@ def test_a_model_is_right_and_its_attention_is_found(name, level):
     model, args, shapes = further.made(name)
     exported = lathe.torch.export(model, args, dynamic_shapes=shapes, level=level)
     with torch.no_grad():
-        assert further.error(exported.session()(*args), model(*args)) < 1e-6
+        assert error(exported.session()(*args), model(*args)) < 1e-6
     text = lathe.ir(exported.graph, "fused")
     if name in APART:
         assert "lathe.attention" not in text and APART[name] in str(lathe.why_not(exported.graph))

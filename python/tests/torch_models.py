@@ -187,8 +187,18 @@ def made(name, attention=None):
     for part in model.modules():
         if attention and isinstance(part, tf.PreTrainedModel):
             part.set_attn_implementation(attention)
+    return spread(model), args, shapes
+
+
+def spread(model):
+    """The model with weights that are not all ones and zeros."""
     model = model.eval().float()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * (0.1 if p.dim() == 1 else 0.05))
-    return model, args, shapes
+    return model
+
+
+def error(got, want):
+    """The largest, relative to the largest value."""
+    return ((got - want).abs().max() / want.abs().max()).item()

@@ -112,7 +112,7 @@ def _interpolated(L, node, x, by):
     return x
 
 
-def _upsampled(name, *corners):
+def _upsampled(name, has_corners=False):
     function = getattr(torch.ops.aten, name).vec
 
     def lowering(L, node, input, output_size, align_corners=None, scale_factors=None):
@@ -122,15 +122,15 @@ def _upsampled(name, *corners):
             axes = x.ndim - 2
             only = [s if j == i else 1 for j, s in enumerate(scale_factors or [])] or None
             sizes = None if only else [out if j == i else 1 for j in range(axes)]
-            return function(ones, sizes, *([align_corners] if corners else []), only)
+            return function(ones, sizes, *([align_corners] if has_corners else []), only)
 
         return _interpolated(L, node, x, along)
 
     op(f"aten.{name}.vec")(lowering)
 
 
-_upsampled("upsample_linear1d", "align_corners")
-_upsampled("upsample_bilinear2d", "align_corners")
-_upsampled("upsample_bicubic2d", "align_corners")
+_upsampled("upsample_linear1d", has_corners=True)
+_upsampled("upsample_bilinear2d", has_corners=True)
+_upsampled("upsample_bicubic2d", has_corners=True)
 _upsampled("upsample_nearest1d")
 _upsampled("upsample_nearest2d")
