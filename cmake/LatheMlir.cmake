@@ -12,7 +12,6 @@ add_library(lathe_mlir_headers INTERFACE)
 target_include_directories(lathe_mlir_headers SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_options(lathe_mlir_headers INTERFACE ${LATHE_LLVM_DEFINITIONS})
 
-option(LATHE_PCH "precompile the MLIR headers" ON)
 function(lathe_use_mlir target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:lathe_mlir_headers>)
   add_dependencies(${target} LatheTableGen LathePassTableGen)

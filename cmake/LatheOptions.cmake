@@ -41,9 +41,14 @@ if(LATHE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+include(CMakeDependentOption)
+cmake_dependent_option(LATHE_PCH "precompile headers that many files share" ON "NOT LATHE_RUNTIME_ONLY" OFF)
+
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Precompiled headers hit the cache only with these.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # Precompiled headers hit the cache only with these. What a file includes is read from what the
+  # compiler writes for ninja: without it a file that is not in the cache goes through the
+  # preprocessor first, which takes a fifth of the time.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=true
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()

@@ -40,9 +40,9 @@ struct Known {
   Seen value;
 };
 
-class Search {
+class DivergenceSearch {
  public:
-  Search(const Form& before, const Form& now, const Trial& trial, bool contract)
+  DivergenceSearch(const Form& before, const Form& now, const Trial& trial, bool contract)
       : before_(before), now_(now), trial_(trial), contract_(contract) {}
 
   std::optional<Divergence> run() {
@@ -190,7 +190,7 @@ class Search {
 
 std::optional<Divergence> firstDivergence(const Form& before, const Form& now, const Trial& trial,
                                           bool contract) {
-  return Search(before, now, trial, contract).run();
+  return DivergenceSearch(before, now, trial, contract).run();
 }
 
 }  // namespace lathe

@@ -20,8 +20,6 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-bool spells(Operation* op) { return weaken(op->getContext(), Contract::Spelling); }
-
 // x of 1 + exp(-x).
 Value logisticDenominator(Value v) {
   auto sum = withConstant<AddOp>(v);
@@ -50,7 +48,7 @@ Value sigmoidOfTanh(MulOp op, OpMaker& m) {
   if (!product || product->c != 0.5 || product->x.getType() != op.getType()) return {};
   auto sum = withConstant<AddOp>(product->x);
   Value x = sum && sum->c == 1 && product->x.hasOneUse() ? halvedTanh(sum->x) : Value();
-  return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
+  return x && x.getType() == op.getType() && mayRespell(op) ? m.make<SigmoidOp>(x) : Value();
 }
 
 // A sum of two halves is rounded as half of the sum: halving rounds nothing that is not far below
@@ -122,7 +120,7 @@ Value siluFirst(MulOp op, OpMaker& m) {
          {std::pair(inner.getA(), inner.getB()), std::pair(inner.getB(), inner.getA())}) {
       auto outside = p.getDefiningOp<SigmoidOp>(), inside = a.getDefiningOp<SigmoidOp>();
       bool parted = (outside && outside.getX() == a && a != u) || (inside && inside.getX() == p);
-      if (!parted || a == p || u == p || !spells(op)) continue;
+      if (!parted || a == p || u == p || !mayRespell(op)) continue;
       Value x = inside && inside.getX() == p ? p : a, s = x == p ? a : p;
       return m.make<MulOp>(m.make<MulOp>(x, s), u);
     }
@@ -135,11 +133,11 @@ Value siluFirst(MulOp op, OpMaker& m) {
 void addActivationPatterns(RewritePatternSet& patterns) {
   addRewrite<ReciprocalOp>(patterns, "sigmoid", [](ReciprocalOp op, OpMaker& m) -> Value {
     Value x = logisticDenominator(op.getX());
-    return x && spells(op) ? m.make<SigmoidOp>(x) : Value();
+    return x && mayRespell(op) ? m.make<SigmoidOp>(x) : Value();
   });
   addRewrite<DivOp>(patterns, "silu", [](DivOp op, OpMaker& m) -> Value {
     Value x = constantOf(op.getA()) ? Value() : logisticDenominator(op.getB());
-    return x && spells(op) ? m.make<MulOp>(op.getA(), m.make<SigmoidOp>(x)) : Value();
+    return x && mayRespell(op) ? m.make<MulOp>(op.getA(), m.make<SigmoidOp>(x)) : Value();
   });
   addRewrite<MulOp>(patterns, "sigmoid-of-tanh", sigmoidOfTanh);
   addRewrite<AddOp>(patterns, "sigmoid-of-tanh", [](AddOp op, OpMaker& m) -> Value {
@@ -147,7 +145,7 @@ void addActivationPatterns(RewritePatternSet& patterns) {
     auto product = sum && sum->c == 0.5 ? withConstant<MulOp>(sum->x) : std::nullopt;
     bool halves = product && product->c == 0.5 && sum->x.hasOneUse();
     Value x = halves ? halvedTanh(product->x) : Value();
-    return x && x.getType() == op.getType() && spells(op) ? m.make<SigmoidOp>(x) : Value();
+    return x && x.getType() == op.getType() && mayRespell(op) ? m.make<SigmoidOp>(x) : Value();
   });
   addRewrite<MulOp>(patterns, "half-one-plus", halfOnePlus);
   addRewrite<MulOp>(patterns, "silu-first", siluFirst);

@@ -21,6 +21,10 @@ void addScalePatterns(mlir::RewritePatternSet& patterns);
 void addNormPatterns(mlir::RewritePatternSet& patterns);
 void addActivationPatterns(mlir::RewritePatternSet& patterns);
 
+/// True if the mode lets a rewrite of `op` compute the same formula by other ops, which round
+/// elsewhere. To be asked last, as `weaken` is.
+inline bool mayRespell(mlir::Operation* op) { return weaken(op->getContext(), Contract::Spelling); }
+
 /// A rewrite of one kind of op: the value that replaces its result, or null. It makes nothing
 /// before it is sure.
 template <class Op, class Fn>

@@ -170,17 +170,13 @@ void addProducts(RewritePatternSet& patterns) {
     if (!power || x.getType() != op.getType()) return {};
     if (*power == 2) {
       // Below f64 the square of a value is exact in double, and both ways round it once.
-      if (elementOf(x).isF64() && !weaken(op->getContext(), Contract::Spelling)) return {};
+      if (elementOf(x).isF64() && !mayRespell(op)) return {};
       return m.make<MulOp>(x, x);
     }
-    if (*power == 3 && weaken(op->getContext(), Contract::Spelling))
-      return m.make<MulOp>(m.make<MulOp>(x, x), x);
-    if (*power == -1 && weaken(op->getContext(), Contract::Spelling))
-      return m.make<ReciprocalOp>(x);
+    if (*power == 3 && mayRespell(op)) return m.make<MulOp>(m.make<MulOp>(x, x), x);
+    if (*power == -1 && mayRespell(op)) return m.make<ReciprocalOp>(x);
     // pow(-inf, 0.5) is inf and pow(-0, 0.5) is 0, sqrt gives NaN and -0.
-    if (std::abs(*power) != 0.5 || !isNeverNegative(x) ||
-        !weaken(op->getContext(), Contract::Spelling))
-      return {};
+    if (std::abs(*power) != 0.5 || !isNeverNegative(x) || !mayRespell(op)) return {};
     return *power > 0 ? m.make<SqrtOp>(x) : m.make<RsqrtOp>(x);
   });
   // exp2(x * log2(e)): the exponent's factor is what the dtype makes of it. 16 bits make 1.4453 of
@@ -200,8 +196,7 @@ void addProducts(RewritePatternSet& patterns) {
     if (product && is(product->c, 1 / std::log(*base))) x = product->x;
     if (quotient)
       if (auto c = constantOf(quotient.getB()); c && is(*c, std::log(*base))) x = quotient.getA();
-    if (!x || x.getType() != op.getType() || !weaken(op->getContext(), Contract::Spelling))
-      return {};
+    if (!x || x.getType() != op.getType() || !mayRespell(op)) return {};
     return m.make<ExpOp>(x);
   });
 }

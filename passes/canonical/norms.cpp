@@ -21,8 +21,6 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-bool spells(Operation* op) { return weaken(op->getContext(), Contract::Spelling); }
-
 // The number of elements that one sum adds up; nothing for a named size.
 std::optional<int64_t> countOf(ReduceSumOp sum) {
   int64_t count = 1;
@@ -42,7 +40,7 @@ Value meanOf(Operation* op, Value summed, double c, bool divides, OpMaker& m) {
   Type element = elementOf(summed);
   bool isCount = divides ? c == roundedTo(element, double(*count))
                          : c == roundedTo(element, 1 / double(*count));
-  if (!isCount || !spells(op)) return {};
+  if (!isCount || !mayRespell(op)) return {};
   return m.make<ReduceMeanOp>(sum.getX(), sum.getAxes(), sum.getKeepDims());
 }
 
@@ -53,22 +51,22 @@ void addRoots(RewritePatternSet& patterns) {
   });
   addRewrite<ReciprocalOp>(patterns, "reciprocal-root", [](ReciprocalOp op, OpMaker& m) -> Value {
     auto root = op.getX().getDefiningOp<SqrtOp>();
-    return root && root->hasOneUse() && spells(op) ? m.make<RsqrtOp>(root.getX()) : Value();
+    return root && root->hasOneUse() && mayRespell(op) ? m.make<RsqrtOp>(root.getX()) : Value();
   });
   addRewrite<SqrtOp>(patterns, "reciprocal-root", [](SqrtOp op, OpMaker& m) -> Value {
     auto inverse = op.getX().getDefiningOp<ReciprocalOp>();
     bool fits = inverse && inverse->hasOneUse() && isNeverNegative(inverse.getX());
-    return fits && spells(op) ? m.make<RsqrtOp>(inverse.getX()) : Value();
+    return fits && mayRespell(op) ? m.make<RsqrtOp>(inverse.getX()) : Value();
   });
   addRewrite<DivOp>(patterns, "divide-by-root", [](DivOp op, OpMaker& m) -> Value {
     auto root = op.getB().getDefiningOp<SqrtOp>();
-    if (!root || !root->hasOneUse() || constantOf(op.getA()) || !spells(op)) return {};
+    if (!root || !root->hasOneUse() || constantOf(op.getA()) || !mayRespell(op)) return {};
     return m.make<MulOp>(op.getA(), m.make<RsqrtOp>(root.getX()));
   });
   addRewrite<MulOp>(patterns, "multiply-by-reciprocal", [](MulOp op, OpMaker& m) -> Value {
     for (auto [x, y] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
       auto inverse = y.getDefiningOp<ReciprocalOp>();
-      if (!inverse || !inverse->hasOneUse() || constantOf(x) || x == y || !spells(op)) continue;
+      if (!inverse || !inverse->hasOneUse() || constantOf(x) || x == y || !mayRespell(op)) continue;
       return m.make<DivOp>(x, inverse.getX());
     }
     return {};

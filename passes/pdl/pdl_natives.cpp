@@ -20,7 +20,7 @@ std::optional<int64_t> integerOf(const NativeArgument& a) {
   auto integer = dyn_cast_or_null<IntegerAttr>(a.attribute);
   return integer ? std::optional(integer.getInt()) : std::nullopt;
 }
-RankedTensorType tensorOf(const NativeArgument& a) {
+RankedTensorType nativeTensor(const NativeArgument& a) {
   return a.value ? dyn_cast<RankedTensorType>(a.value.getType()) : RankedTensorType();
 }
 // The axis from the front; nothing outside the rank.
@@ -46,21 +46,21 @@ bool splatBetween(NativeArguments a) {
 bool weight(NativeArguments a) { return isWeight(a[0].value); }
 bool oneUse(NativeArguments a) { return a[0].value.hasOneUse(); }
 bool rank(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   return type && integerOf(a[1]) == type.getRank();
 }
 bool dtype(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   auto wanted = dyn_cast_or_null<TypeAttr>(a[1].attribute);
   return type && wanted && type.getElementType() == wanted.getValue();
 }
 bool dim(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   auto axis = axisOf(type, a[1]);
   return axis && integerOf(a[2]) == type.getDimSize(unsigned(*axis));
 }
 bool sameDim(NativeArguments a) {
-  auto left = tensorOf(a[0]), right = tensorOf(a[2]);
+  auto left = nativeTensor(a[0]), right = nativeTensor(a[2]);
   auto i = axisOf(left, a[1]), j = axisOf(right, a[3]);
   if (!i || !j) return false;
   StringAttr size = dimOf(left, *i);
@@ -68,7 +68,7 @@ bool sameDim(NativeArguments a) {
 }
 bool sameType(NativeArguments a) { return a[0].value.getType() == a[1].value.getType(); }
 bool lastAxis(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   if (!type) return false;
   int64_t last = type.getRank() - 1;
   if (auto axes = dyn_cast_or_null<DenseI64ArrayAttr>(a[1].attribute))
@@ -108,20 +108,20 @@ Attribute splatOf(NativeArguments a) {
   return value ? real(a[0].value.getContext(), *value) : Attribute();
 }
 Attribute dtypeAttribute(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   return type ? TypeAttr::get(type.getElementType()) : Attribute();
 }
 Attribute shapeAttribute(NativeArguments a) {
-  auto type = tensorOf(a[0]);
+  auto type = nativeTensor(a[0]);
   return type ? DimsAttr::get(type.getContext(), dimsOf(type)) : Attribute();
 }
 Attribute axisAttribute(NativeArguments a) {
-  auto axis = axisOf(tensorOf(a[0]), a[1]);
+  auto axis = axisOf(nativeTensor(a[0]), a[1]);
   if (!axis) return {};
   return IntegerAttr::get(IntegerType::get(a[1].attribute.getContext(), 64), *axis);
 }
 Attribute axesAttribute(NativeArguments a) {
-  auto axis = axisOf(tensorOf(a[0]), a[1]);
+  auto axis = axisOf(nativeTensor(a[0]), a[1]);
   return axis ? DenseI64ArrayAttr::get(a[1].attribute.getContext(), *axis) : Attribute();
 }
 Attribute product(NativeArguments a) {

@@ -21,7 +21,7 @@
 namespace lathe::cli {
 namespace {
 
-constexpr int64_t kDefaultNewTokens = 512;
+constexpr int64_t kDefaultAnswerTokens = 512;
 std::atomic<bool> interrupted{false};
 
 // Ctrl-C ends the answer; without a restart of the call it ends the line that is being typed, too.
@@ -135,7 +135,7 @@ int chatVerb(const ArgumentList& arguments) {
   parser
       ->add_option("-n,--new-tokens", newTokens,
                    fmt::format("tokens of an answer at most (default: the model's, else {})",
-                               kDefaultNewTokens))
+                               kDefaultAnswerTokens))
       ->check(WholeNumber{1});
   addSamplingFlags(*parser, sampling);
   addConstraintFlags(*parser, constraint);
@@ -161,7 +161,7 @@ int chatVerb(const ArgumentList& arguments) {
                     ": expected a model with a chat template, this one has none; "
                     "`lathe generate` continues texts");
   TextGenerationOptions options;
-  options.newTokens = newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
+  options.newTokens = newTokens.value_or(generation.maxNewTokens.value_or(kDefaultAnswerTokens));
   options.sampling = samplingOf(sampling, generation);
   options.endIds = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
   options.stopTexts = generation.stopStrings;

@@ -17,7 +17,7 @@ constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
 constexpr int64_t kSharedPerProcessor = 227 * 1024;
-constexpr int kRegisters = 65536;        // of a processor
+constexpr int kRegistersPerProcessor = 65536;
 constexpr int kMostGemmRegisters = 250;  // of a thread, as gemmRegisters estimates them
 
 double ceilOf(double a, double b) { return std::ceil(a / b); }
@@ -214,7 +214,8 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
             sums = mma ? int(plan.rows) / 8 * 4 : c.columns * int(s.rows);
   const int widened = mma ? 8 : width * (c.columns + 1);
   plan.registers = 2 * 4 * plan.loads + sums * 3 / 2 + widened + 24;
-  const int64_t byRegisters = std::max(1, kRegisters / (plan.registers * 32 * c.warpsN * c.warpsK));
+  const int64_t byRegisters =
+      std::max(1, kRegistersPerProcessor / (plan.registers * 32 * c.warpsN * c.warpsK));
   plan.resident = int(std::min<int64_t>({kSharedPerProcessor / shared, byRegisters, 2}));
   const int cluster = gemvCluster(int(here) * c.warpsN, p.hooks.sumPairs);
   plan.cluster = std::max(cluster, 1);
