@@ -41,5 +41,24 @@ TEST(LoadMemory, IsGivenBackOnceWeightsAreBound) {
   EXPECT_EQ(session.run("forward", {{"x", Array(DType::F32, {1, kWidth})}}).at("y").size(), kWidth);
 }
 
+TEST(LoadMemory, ValuesBetweenTheKernelsOfLoadGoBackToo) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  constexpr int64_t kWide = 4096, kNarrow = 64, kBetween = kWide * kWide * 4;
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {g.dim("batch", 1, 8), kWide});
+  Tensor a = g.weight("a", DType::F32, {kWide, kNarrow});
+  Tensor b = g.weight("b", DType::F32, {kNarrow, kWide});
+  Tensor c = g.weight("c", DType::F32, {kWide, kNarrow});
+  g.output("y", matmul(x, matmul(matmul(a, b), c)));  // load computes a b, then (a b) c
+  Session session(compile(g));
+  const int64_t before = anonymousBytes();
+  session.bindRandomWeights(1);
+  EXPECT_LT(anonymousBytes() - before, kBetween / 2);
+  const int64_t bound = anonymousBytes();
+  EXPECT_EQ(session.run("forward", {{"x", Array(DType::F32, {1, kWide})}}).at("y").size(), kNarrow);
+  // A step that computed the product itself would need as much again.
+  EXPECT_LT(anonymousBytes() - bound, kBetween / 2);
+}
+
 }  // namespace
 }  // namespace lathe
