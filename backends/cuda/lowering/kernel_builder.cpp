@@ -141,6 +141,7 @@ bool addMachineCode(std::vector<KernelCode>& kernels, TuningScope& scope, std::s
 }  // namespace
 
 KernelSet printedRegion(func::FuncOp region, const std::string& name) {
+  if (auto copy = transposedCopyKernels(region, name)) return std::move(*copy);
   std::string said;
   ScopedDiagnosticHandler diagnostics(region.getContext(), [&](Diagnostic& d) {
     said += (said.empty() ? "" : "; ") + d.str();
