@@ -66,12 +66,15 @@ class FusedLinear {
     p = productOf(linear.getX(), linear.getW(), name);
     p.b = buffers.lookup(linear.getW());
     p.constantB = hasConstantWeight(linear);
-    p.hooks.vectors = false;  // few rows
+    // Above, the parts are as fast: the rows' norms are no longer little beside the weights.
+    p.hooks.mostRows = 64;
+    p.hooks.vectors = false;
     const std::string type(elementType(p.dtype));
     if (!epilogue(type) || !prologue(type)) return std::nullopt;
     // The row function's text depends on the number of threads.
-    p.hooks.definitionFor = [this](int threads) {
-      return functions + rowFunction(threads) + "struct Hooks {\n" + fields + members + "};\n";
+    p.hooks.definitionFor = [this](int threads, bool tiles) {
+      return functions + (tiles ? tileFunctions : rowFunction(threads)) + "struct Hooks {\n" +
+             fields + (tiles ? tileMembers : rowMembers) + members + "};\n";
     };
     p.hooks.construction = "{" + values + "}";
     return productKernels(p);
@@ -124,10 +127,39 @@ class FusedLinear {
         prefetches += fmt::format("    if (threadIdx.x == 0) prefetch_l2_bulk(norm_{}, {});\n",
                                   parameter.name, bytes);
     }
-    members += "  __device__ __forceinline__ void prefetch() const {\n" + prefetches + "  }\n";
-    members += "  __device__ __forceinline__ void stage(i64 row, " + type +
-               "* to) const { normRow(row, to" + carry(*f, "norm", row.operands) + "); }\n";
+    rowMembers = "  __device__ __forceinline__ void prefetch() const {\n" + prefetches + "  }\n";
+    rowMembers += "  __device__ __forceinline__ void stage(i64 row, " + type +
+                  "* to) const { normRow(row, to" + carry(*f, "norm", row.operands) + "); }\n";
+    if (auto rms = dyn_cast<RmsNormOp>(norm)) normOnTheWay(rms, *f, type);
     return true;
+  }
+  // For tiles: the norm of an element from its row's sum of squares, with the roundings of the op.
+  void normOnTheWay(RmsNormOp norm, const PrintedFunction& f, const std::string& type) {
+    const auto k = p.k.asConstant();
+    if (!k || *k % 8 || (p.dtype != DType::BF16 && p.dtype != DType::F16)) return;
+    auto variableOf = [&](Value v) -> std::string {
+      for (const PrintedFunction::Parameter& parameter : f.parameters)
+        if (parameter.argument.kind == Argument::Kind::Buffer &&
+            row.operands[size_t(parameter.argument.index)] == v)
+          return "norm_" + parameter.name;
+      return "";
+    };
+    const std::string x = variableOf(norm.getX()),
+                      gain = norm.getGain() ? variableOf(norm.getGain()) : "nullptr";
+    if (x.empty() || gain.empty()) return;
+    p.hooks.normed = true;
+    std::string value = "to_f32(x) * scale";
+    if (norm.getGain() && norm.getRounding() == GainRounding::before_gain)
+      value = fmt::format("to_f32(from_f32<{}>({}))", type, value);
+    if (norm.getGain()) value += " * to_f32(gain)";
+    tileMembers += fmt::format(
+        "  static constexpr bool kHasGains = {2};\n"
+        "  __device__ __forceinline__ const {0}* rows() const {{ return {3}; }}\n"
+        "  __device__ __forceinline__ const {0}* gains() const {{ return {4}; }}\n"
+        "  LT_FN float rowScale(float squares) {{ return math_rsqrt(squares / {1}.0f + {5}); }}\n"
+        "  LT_FN {0} normed({0} x, float scale, {0} gain) {{ return from_f32<{0}>({6}); }}\n",
+        type, *k, norm.getGain() ? "true" : "false", x, gain,
+        realLiteral(norm.getEpsilon().convertToDouble()), value);
   }
   std::string rowFunction(int threads) {
     if (!p.hooks.staged) return "";
@@ -167,6 +199,7 @@ class FusedLinear {
     const std::string taken =
         fmt::format("{}, {}", buffer("linear_bias", bias), buffer("linear_residual", residual));
     p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));
+    p.hooks.vectors = true;
     addValue(fmt::format("{{nullptr, {}, linear_y, {}}}", taken, *p.n.asConstant()));
     members +=
         "  typedef decltype(linear)::Early Early;\n"
@@ -176,8 +209,39 @@ class FusedLinear {
         "  __device__ __forceinline__ void store(i64 row, i64 column, float value, const Early& e) "
         "const {\n"
         "    linear.store(row, column, value, e);\n"
+        "  }\n"
+        "  __device__ __forceinline__ void store8(i64 row, i64 column, const float (&value)[8]) "
+        "const {\n"
+        "    linear.store8(row, column, value);\n"
         "  }\n";
     return true;
+  }
+
+  // For tiles, whose results come eight at a time.
+  void gateOfEight(const Part& part, const PrintedFunction& one, const std::string& type,
+                   const std::string& carried) {
+    if (*p.n.asConstant() % 8) return;
+    FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gatedEight", 8);
+    auto names = [](const PrintedFunction& printed) {
+      std::vector<std::string> all;
+      for (const auto& parameter : printed.parameters) all.push_back(parameter.name);
+      return all;
+    };
+    if (failed(f) || names(*f) != names(one)) return;
+    p.hooks.vectors = true;
+    tileFunctions += f->text;
+    tileMembers += fmt::format(
+        "  __device__ __forceinline__ void storePair8(i64 row, i64 pair, const float (&first)[8],\n"
+        "                                             const float (&second)[8]) const {{\n"
+        "    float a[8], b[8];\n"
+        "#pragma unroll\n"
+        "    for (int i = 0; i < 8; ++i) {{\n"
+        "      a[i] = to_f32(from_f32<{0}>(first[i]));\n"
+        "      b[i] = to_f32(from_f32<{0}>(second[i]));\n"
+        "    }}\n"
+        "    gatedEight(row, pair, a, b{1});\n"
+        "  }}\n",
+        type, carried);
   }
 
   bool gate(const std::string& type) {
@@ -201,15 +265,17 @@ class FusedLinear {
     // Operands 0 and 1 are in registers, the result is the call's.
     SmallVector<Value> operands = part.operands;
     operands.push_back(op.getY());
+    const std::string carried = carry(*f, "gate", operands);
+    gateOfEight(part, *f, type, carried);
     members += fmt::format(
-        "  LT_FN i64 firstColumn(i64 pair) {{ return pair + {}; }}\n"
-        "  LT_FN i64 secondColumn(i64 pair) {{ return pair + {}; }}\n"
+        "  LT_FN i64 firstColumn(i64 pair) {{ return pair + {0}; }}\n"
+        "  LT_FN i64 secondColumn(i64 pair) {{ return pair + {1}; }}\n"
         "  __device__ __forceinline__ void storePair(i64 row, i64 pair, float first, float second) "
         "const {{\n"
         "    // The projection's own rounding.\n"
-        "    gated(row, pair, to_f32(from_f32<{}>(first)), to_f32(from_f32<{}>(second)){});\n"
+        "    gated(row, pair, to_f32(from_f32<{2}>(first)), to_f32(from_f32<{2}>(second)){3});\n"
         "  }}\n",
-        *first, *second, type, type, carry(*f, "gate", operands));
+        *first, *second, type, carried);
     return true;
   }
 
@@ -219,6 +285,8 @@ class FusedLinear {
   ProductKernel p;
   Part row;
   std::string functions, fields, members, values;
+  // Of the stream over the weights, and of tiles.
+  std::string rowMembers, tileFunctions, tileMembers;
   llvm::DenseMap<Value, int> buffers;
 };
 

@@ -10,7 +10,10 @@
 //
 // Config: Input; kTileM, kTileN, kStages, kWarpsM, kWarpsN; kSplits; kTransposedB (b is [k, n]);
 // kPairs (two tiles of b: rows Hooks::firstColumn and secondColumn of each pair; n counts pairs);
-// kConstantB (b is not written by an earlier kernel of the program).
+// kConstantB (b is not written by an earlier kernel of the program); kNormed (the hooks norm the
+// rows of a on their way: a few rows, whose scales each block computes for itself); kVectors (the
+// hooks have store8 or storePair8); kSumPairs (0, or of how many adjacent pairs the sum of
+// Hooks::term goes along with each: those of a head whose norm the hooks apply; without kVectors).
 #pragma once
 #include "lathe_product.cuh"
 #include "lathe_product_plan.cuh"
@@ -112,6 +115,66 @@ LT_FN void gemmCopyB(u32 stage, const B& b, long long column0, long long k, long
   }
 }
 
+/// Rows of a that are normed on their way (kNormed). Hooks: rows(), the rows as they lie in memory;
+/// rowScale(sum of squares); gains(), or null if !kHasGains; normed(element, scale, gain).
+template <class C, class Hooks>
+struct GemmNorm {
+  typedef GemmShape<C> S;
+  typedef typename C::Input Input;
+  // Rows of which a warp has loads under way, and chunks of a tile that are a thread's.
+  static constexpr int kTogether = 4, kChunks = C::kTileM * 8 / S::kThreads;
+  static_assert(S::kThreads % 8 == 0, "all chunks of a thread lie in the same columns");
+
+  /// The scales of the tile's rows; a barrier has to follow.
+  LT_FN void scale(const Hooks& hooks, float* scales, long long row0, long long m, long long k) {
+    const int lane = (int)lane_id();
+#pragma unroll 1
+    for (int r = (int)warp_id() * kTogether; r < C::kTileM; r += S::kThreads / 32 * kTogether) {
+      float squares[kTogether] = {};
+#pragma unroll 2
+      for (long long at = lane * 8; at < k; at += 256) {
+        uint4 chunks[kTogether];
+#pragma unroll
+        for (int j = 0; j < kTogether; ++j)
+          chunks[j] = row0 + r + j < m ? ld_global_16(hooks.rows() + (row0 + r + j) * k + at)
+                                       : make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int j = 0; j < kTogether; ++j) {
+          const vec<float, 8> x = widenChunk<Input>(chunks[j]);
+#pragma unroll
+          for (int i = 0; i < 8; ++i) squares[j] = fmaf(x[i], x[i], squares[j]);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const float sum = warp_sum(squares[j]);
+        if (lane == 0) scales[r + j] = hooks.rowScale(sum);
+      }
+    }
+  }
+  /// The gains of this thread's columns of the tile that begins at k = `at0`.
+  LT_FN vec<Input, 8> gains(const Hooks& hooks, long long at0, long long k) {
+    vec<Input, 8> g{};
+    if constexpr (Hooks::kHasGains) {
+      const long long at = at0 + threadIdx.x % 8 * 8;
+      if (at < k) g = load_vec<8>(hooks.gains() + at);
+    }
+    return g;
+  }
+  /// The chunks that this thread has copied into `tile` itself, so no barrier is needed in front.
+  LT_FN void apply(const Hooks& hooks, u32 tile, const float* scales, const vec<Input, 8>& g) {
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      const int c = (int)threadIdx.x + i * S::kThreads;
+      const u32 at = gemmAt<8>(tile, c / 8, c % 8);
+      vec<Input, 8> x = bit_cast<vec<Input, 8>>(ld_shared_16(at));
+#pragma unroll
+      for (int q = 0; q < 8; ++q) x[q] = hooks.normed(x[q], scales[c / 8], g[q]);
+      st_shared_16(at, bit_cast<uint4>(x));
+    }
+  }
+};
+
 template <class C>
 LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][GemmShape<C>::kN],
                         u32 stage) {
@@ -190,9 +253,28 @@ LT_FN void gemmToShared(
       }
 }
 
+/// One result, of both sums if kPairs; `all` is the sum of the terms of its head.
+template <class C, class Hooks, class Values>
+LT_FN void gemmStoreOne(const Hooks& hooks, const Values& values, long long row, long long index,
+                        const float (&v)[2], float all) {
+  if constexpr (ProductEarly<Hooks>::kAny) {
+    if constexpr (C::kSumPairs > 0)
+      hooks.storePair(row, index, v[0], v[1], all, values);
+    else if constexpr (C::kPairs)
+      hooks.storePair(row, index, v[0], v[1], values);
+    else
+      hooks.store(row, index, v[0], values);
+  } else if constexpr (C::kPairs) {
+    hooks.storePair(row, index, v[0], v[1]);
+  } else {
+    hooks.store(row, index, v[0]);
+  }
+}
+
 template <class C, class Hooks>
 LT_FN void gemmEpilogue(const Hooks& hooks, const vec<float, 8> (&values)[GemmShape<C>::kHalves],
                         long long row, long long column, long long m, long long n) {
+  typedef GemmShape<C> S;
   if (row >= m || column >= n) return;
   if (n % 8 == 0) {
     if constexpr (C::kPairs)
@@ -201,13 +283,12 @@ LT_FN void gemmEpilogue(const Hooks& hooks, const vec<float, 8> (&values)[GemmSh
       hooks.store8(row, column, values[0].v);
     return;
   }
+  typedef ProductEarly<Hooks> Early;
 #pragma unroll
   for (int q = 0; q < 8; ++q) {
     if (column + q >= n) continue;
-    if constexpr (C::kPairs)
-      hooks.storePair(row, column + q, values[0][q], values[1][q]);
-    else
-      hooks.store(row, column + q, values[0][q]);
+    const float v[2] = {values[0][q], values[S::kHalves - 1][q]};
+    gemmStoreOne<C>(hooks, Early::request(hooks, row, column + q), row, column + q, v, 0.0f);
   }
 }
 
@@ -244,6 +325,76 @@ LT_FN void gemmStore(const Hooks& hooks, const float* shared, const GemmMeeting&
       }
     }
     gemmEpilogue<C>(hooks, values, row0 + i / kChunks, column0 + i % kChunks * 8, m, n);
+  }
+}
+
+/// From shared memory one by one, neighbours by neighbouring threads, for hooks that have no vector
+/// form. What a result takes beside its sums is requested for several at a time.
+template <class C, class Hooks>
+LT_FN void gemmStoreSingles(const Hooks& hooks, float* shared, const GemmMeeting& meeting,
+                            long long row0, long long column0, long long m, long long n) {
+  typedef GemmShape<C> S;
+  typedef ProductEarly<Hooks> Early;
+  constexpr int kAll = C::kTileM * C::kTileN, kTogether = 4;
+  static_assert(kAll % (kTogether * S::kThreads) == 0, "whole rounds");
+  auto place = [&](int h, int i) {
+    return shared + (h * C::kTileM + i / C::kTileN) * S::kStride + i % C::kTileN;
+  };
+  if constexpr (C::kSplits > 1) {
+    auto part = [&](int split, int h, int i) {
+      return meeting.sums + (split * S::kHalves + h) * (long long)kAll + i;
+    };
+    for (int h = 0; h < S::kHalves; ++h)
+#pragma unroll 4
+      for (int i = (int)threadIdx.x; i < kAll; i += S::kThreads)
+        *part(meeting.split, h, i) = *place(h, i);
+    if (!grid_last_block(meeting.counter, C::kSplits)) return;
+    // In the order of the splits: the result does not depend on who was last.
+    for (int h = 0; h < S::kHalves; ++h)
+#pragma unroll 4
+      for (int i = (int)threadIdx.x; i < kAll; i += S::kThreads) {
+        float sum = 0.0f;
+#pragma unroll
+        for (int split = 0; split < C::kSplits; ++split) sum += *part(split, h, i);
+        *place(h, i) = sum;
+      }
+    block_sync();
+  }
+  constexpr int kHead = C::kSumPairs > 0 ? C::kSumPairs : C::kTileN, kHeads = C::kTileN / kHead;
+  LATHE_SHARED(float, totals, C::kTileM* kHeads);
+  if constexpr (C::kSumPairs > 0) {
+    static_assert(C::kTileN % kHead == 0 && C::kPairs, "whole heads");
+    const int lane = (int)lane_id();
+    for (int t = (int)warp_id(); t < C::kTileM * kHeads; t += S::kThreads / 32) {
+      float sum = 0.0f;
+      for (int p = lane; p < kHead; p += 32) {
+        const int i = t / kHeads * C::kTileN + t % kHeads * kHead + p;
+        sum += Hooks::term(*place(0, i), *place(1, i));
+      }
+      sum = warp_sum(sum);
+      if (lane == 0) totals[t] = sum;
+    }
+    block_sync();
+  }
+#pragma unroll 1
+  for (int first = (int)threadIdx.x; first < kAll; first += kTogether * S::kThreads) {
+    typename Early::Values values[kTogether];
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int i = first + j * S::kThreads;
+      const long long row = row0 + i / C::kTileN, index = column0 + i % C::kTileN;
+      if (row < m && index < n) values[j] = Early::request(hooks, row, index);
+    }
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int i = first + j * S::kThreads;
+      const long long row = row0 + i / C::kTileN, index = column0 + i % C::kTileN;
+      if (row >= m || index >= n) continue;
+      const float v[2] = {*place(0, i), *place(S::kHalves - 1, i)};
+      gemmStoreOne<C>(
+          hooks, values[j], row, index, v,
+          totals[C::kSumPairs > 0 ? i / C::kTileN * kHeads + i % C::kTileN / kHead : 0]);
+    }
   }
 }
 
@@ -291,6 +442,12 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
     if (i < steps) copyA(i);
     cp_async_commit();
   }
+  typedef GemmNorm<C, Hooks> Norm;
+  LATHE_SHARED(float, scales, C::kNormed ? C::kTileM : 1);
+  if constexpr (C::kNormed) {
+    Norm::scale(hooks, scales, row0, m, k);
+    block_sync();
+  }
 
   frag_c sums[S::kHalves][S::kM][S::kN];
 #pragma unroll
@@ -301,7 +458,11 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
       for (int j = 0; j < S::kN; ++j) sums[h][i][j] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
 
   for (int step = 0; step < steps; ++step) {
+    vec<typename C::Input, 8> gains{};
+    if constexpr (C::kNormed) gains = Norm::gains(hooks, (long long)(step0 + step) * kGemmTileK, k);
     cp_async_wait<C::kStages - 2>();
+    if constexpr (C::kNormed)
+      Norm::apply(hooks, ring + step % C::kStages * S::kStageBytes, scales, gains);
     block_sync();  // the step's tiles are there, and those of the step before are read
     if (step + C::kStages - 1 < steps) {
       copyA(step + C::kStages - 1);
@@ -315,6 +476,9 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
   gemmToShared<C>(sums, (float*)shared);
   block_sync();
   const long long place = (long long)C::kSplits * S::kHalves * C::kTileM * C::kTileN * number;
-  gemmStore<C>(hooks, (const float*)shared, {partial + place, counters + number, split}, row0,
-               column0, m, n);
+  const GemmMeeting meeting{partial + place, counters + number, split};
+  if constexpr (C::kVectors)
+    gemmStore<C>(hooks, (const float*)shared, meeting, row0, column0, m, n);
+  else
+    gemmStoreSingles<C>(hooks, (float*)shared, meeting, row0, column0, m, n);
 }

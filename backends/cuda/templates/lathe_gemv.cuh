@@ -27,23 +27,6 @@ enum GemvSource {
   kGlobalInput,  // hooks.x, read where it lies
 };
 
-/// What the hooks read for one result beside its sum. Hooks that have a type `Early` say what that
-/// is: it is requested when the sum begins, and store and storePair take it as their last argument.
-template <class Hooks, class = void>
-struct GemvEarly {
-  static constexpr bool kAny = false;
-  struct Values {};
-  LT_FN Values request(const Hooks&, long long, long long) { return {}; }
-};
-template <class Hooks>
-struct GemvEarly<Hooks, typename lt_void<typename Hooks::Early>::type> {
-  static constexpr bool kAny = true;
-  typedef typename Hooks::Early Values;
-  LT_FN Values request(const Hooks& hooks, long long row, long long index) {
-    return hooks.early(row, index);
-  }
-};
-
 template <class T>
 struct SharedRows {
   const T* x;
@@ -262,7 +245,7 @@ struct GemvJoin {
   static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
   // A warp that shares its columns with nobody needs no barrier of the block.
   static constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1 && !kSumPairs;
-  typedef GemvEarly<Hooks> Early;
+  typedef ProductEarly<Hooks> Early;
   typedef typename Early::Values Values;
   // Where a thread finishes one result of a block at most, what belongs to it comes early.
   static constexpr bool kRequests =

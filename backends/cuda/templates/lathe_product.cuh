@@ -41,6 +41,23 @@ struct ProductElement {
   }
 };
 
+/// What the hooks read for one result beside its sum. Hooks that have a type `Early` say what that
+/// is: it is requested before it is needed, and store and storePair take it as their last argument.
+template <class Hooks, class = void>
+struct ProductEarly {
+  static constexpr bool kAny = false;
+  struct Values {};
+  LT_FN Values request(const Hooks&, long long, long long) { return {}; }
+};
+template <class Hooks>
+struct ProductEarly<Hooks, typename lt_void<typename Hooks::Early>::type> {
+  static constexpr bool kAny = true;
+  typedef typename Hooks::Early Values;
+  LT_FN Values request(const Hooks& hooks, long long row, long long index) {
+    return hooks.early(row, index);
+  }
+};
+
 /// The elements of 16 bytes as f32, and back.
 template <class T>
 LT_FN vec<float, 16 / sizeof(T)> widenChunk(uint4 chunk) {

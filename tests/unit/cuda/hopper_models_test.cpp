@@ -121,28 +121,40 @@ TEST_P(LlamaOnLaterGpus, HasThePtxOfACompilationForThem) {
 }
 INSTANTIATE_TEST_SUITE_P(Config, LlamaOnLaterGpus, ::testing::Values("1b"));
 
-// Counted from the launches of one token of one sequence; a copy that an update in place leaves out
-// is none.
-TEST_P(LlamaOnHopper, DecodesWithFiveKernelsPerLayer) {
-  const Program p = program();
+// What a run of these sizes launches; a copy that an update in place leaves out is none.
+std::vector<Launch> launchesOf(const Program& p, const std::string& entry,
+                               const SymbolValues& sizes) {
   const KernelTable table = kernelTableOf(p);
-  const SymbolValues sizes{{"batch", 1}, {"seq", 1}, {"cache", 64}};
-  int64_t launches = 0;
-  for (const Call& call : p.entry("decode").calls)
+  std::vector<Launch> launches;
+  for (const Call& call : p.entry(entry).calls)
     for (const Variant& v : table.at(call.callee)) {
-      bool fits = true;
-      for (const Condition& c : v.when) {
+      const bool fits = std::ranges::all_of(v.when, [&](const Condition& c) {
         const int64_t value = c.value.evaluate(sizes).value();
-        fits = fits && c.low <= value && value <= c.high;
-      }
+        return c.low <= value && value <= c.high;
+      });
       if (!fits) continue;
-      for (const Launch& l : v.launches) launches += l.unlessSame[0] < 0;
+      for (const Launch& l : v.launches)
+        if (l.unlessSame[0] < 0) launches.push_back(l);
       break;
     }
-  // Before the layers: positions, the embedding, two rows of angles; after them: the head and the
-  // likeliest token.
-  EXPECT_LE(launches, 5 * layers_ + 8);
-  EXPECT_GE(launches, 5 * layers_);
+  return launches;
+}
+
+// Sequences that generate a token each, and the last tokens of one prompt.
+TEST_P(LlamaOnHopper, RunsUpTo64RowsWithFiveKernelsPerLayerThatOverlap) {
+  const Program p = program();
+  for (int64_t rows : {1, 8, 16, 17, 32, 64})
+    for (bool isBatch : {true, false}) {
+      const SymbolValues sizes{
+          {"batch", isBatch ? rows : 1}, {"seq", isBatch ? 1 : rows}, {"cache", 64}};
+      const std::vector<Launch> launches = launchesOf(p, isBatch ? "decode" : "prefill", sizes);
+      const std::string what = std::to_string(rows) + (isBatch ? " sequences" : " tokens");
+      // Before the layers: positions, the embedding, two rows of angles; after them: the last
+      // tokens' rows, the head and the likeliest token.
+      EXPECT_LE(int64_t(launches.size()), 5 * layers_ + 8) << what;
+      EXPECT_GE(int64_t(launches.size()), 5 * layers_) << what;
+      for (const Launch& l : launches) EXPECT_TRUE(l.waits) << what << ": " << l.kernel;
+    }
 }
 INSTANTIATE_TEST_SUITE_P(Configs, LlamaOnHopper, ::testing::Values("0.5b", "1b", "8b"),
                          [](const auto& info) {

@@ -157,23 +157,25 @@ INSTANTIATE_TEST_SUITE_P(
 // output projection and residual; norm, gate and up; down projection and residual.
 TEST(NormedDecoders, TakeFiveKernelsPerLayer) {
   for (bool transposedFirst : {false, true}) {
-    int64_t launches[2], ofPrompt[2];
+    int64_t launches[2], ofPrompt[2], ofFour[2];
     for (int64_t layers : {2, 3}) {
       NormedDecoder model = NormedDecoder::qwen3();
       model.layers = layers;
       model.transposedFirst = transposedFirst;
       const Program program = compile(model.graph(), {.backend = "cuda"});
       const KernelTable table = kernelTableOf(program);
-      auto count = [&](int64_t seq) {
-        return int64_t(launchesOf(program, table, "step", {{"batch", 1}, {"seq", seq}}).size());
+      auto count = [&](int64_t batch, int64_t seq) {
+        return int64_t(launchesOf(program, table, "step", {{"batch", batch}, {"seq", seq}}).size());
       };
-      launches[layers - 2] = count(1);
-      ofPrompt[layers - 2] = count(20);
+      launches[layers - 2] = count(1, 1);
+      ofPrompt[layers - 2] = count(1, 20);
+      ofFour[layers - 2] = count(4, 20);
     }
     EXPECT_EQ(launches[1] - launches[0], 5);
+    EXPECT_EQ(ofPrompt[1] - ofPrompt[0], 5);
     // The parts: norm, projection, norm and rotation of queries and of keys, two writes into
     // caches; attention; output projection; norm, gate and up, their product; down projection.
-    EXPECT_EQ(ofPrompt[1] - ofPrompt[0], 12);
+    EXPECT_EQ(ofFour[1] - ofFour[0], 12);
   }
 }
 

@@ -86,10 +86,15 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
       c.tileM * c.tileN * halves * (c.splits > 1 ? 24.0 : 8.0) / 100 / kClock + 5e-7;
   // Every tile begins with an empty ring: its neighbours on the processor work meanwhile.
   const double fill = 1.5 * kLatency / together;
+  // Rows that are normed on their way are read once before, by every tile.
+  const double norm = p.hooks.staged ? waves * (std::min<double>(double(s.rows), c.tileM) *
+                                                    double(s.k) * bytes / kOneProcessor +
+                                                kLatency)
+                                     : 0;
   const double moved = bytes * double(s.batch) *
                        (double(s.rows) * double(s.k) + halves * double(s.n) * double(s.k) +
                         double(s.rows) * double(s.n));
-  return kLaunchSeconds + (c.splits > 1 ? 1.5e-6 : 0) +
+  return kLaunchSeconds + (c.splits > 1 ? 1.5e-6 : 0) + norm +
          std::max(waves * (steps * stepSeconds + epilogue), moved / kMemoryBandwidth) +
          waves * fill;
 }
@@ -168,9 +173,15 @@ void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
       c.warpsM = warpsM;
       c.warpsN = warpsN;
       c.splits = splits;
+      // A head's sum is that of columns of one tile.
+      if (p.hooks.sumPairs && tileN % p.hooks.sumPairs) continue;
       if (gemmRegisters(c, p.hooks.pairs) <= kMostGemmRegisters) out.push_back(c);
     }
   };
+  if (s.rows <= 32) {
+    add(32, 64, 4, 1, 4);
+    add(32, 128, 4, 1, 4);
+  }
   add(64, 64, 4, 2, 2);
   add(64, 128, 4, 2, 2);
   add(64, 128, 4, 2, 4);
@@ -252,11 +263,16 @@ double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
 std::vector<ProductChoice> productCandidates(const ProductKernel& product,
                                              const ProductSizes& sizes) {
   std::vector<ProductChoice> out;
-  if (canStream(product, sizes)) addGemv(out, product, sizes);
-  if (!product.hooks.staged && product.hooks.vectors) {
+  const ProductHooks& hooks = product.hooks;
+  if (sizes.rows > hooks.mostRows) return out;
+  const bool streams = canStream(product, sizes);
+  if (streams) addGemv(out, product, sizes);
+  // Hooks for few rows alone take tiles where there is no stream.
+  const bool isForFew = hooks.mostRows < std::numeric_limits<int64_t>::max();
+  if (!hooks.staged || hooks.normed) {
     if (isSmall(product.dtype)) {
-      addGemm(out, product, sizes);
-    } else if (!product.hooks.pairs) {
+      if (!isForFew || !streams) addGemm(out, product, sizes);
+    } else if (!isForFew && !hooks.pairs) {
       ProductChoice simt;
       simt.warpsM = 8;
       out.push_back(simt);

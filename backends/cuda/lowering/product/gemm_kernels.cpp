@@ -34,10 +34,10 @@ ProductSizes sizesFor(const ProductKernel& p, int64_t rows) {
 }
 
 std::string header(std::string_view includes, const ProductHooks& hooks, int threads,
-                   std::string_view config) {
+                   std::string_view config, bool tiles = false) {
   return fmt::format("{}\nconstexpr int kThreads = {};\nstruct Config {{\n{}}};\n{}\n", includes,
                      threads, config,
-                     hooks.definitionFor ? hooks.definitionFor(threads) : hooks.definition);
+                     hooks.definitionFor ? hooks.definitionFor(threads, tiles) : hooks.definition);
 }
 
 struct Printed {
@@ -145,10 +145,12 @@ Printed printGemm(const ProductKernel& p, const ProductChoice& c, int64_t rows,
   std::string config = fmt::format(
       "  typedef {} Input;\n"
       "  static constexpr int kTileM = {}, kTileN = {}, kStages = {}, kWarpsM = {}, kWarpsN = {};\n"
-      "  static constexpr int kSplits = {};\n"
-      "  static constexpr bool kTransposedB = {}, kPairs = {}, kConstantB = {};\n",
-      type, c.tileM, c.tileN, c.stages, c.warpsM, c.warpsN, c.splits, flag(p.transposedB),
-      flag(p.hooks.pairs), flag(p.constantB));
+      "  static constexpr int kSplits = {}, kSumPairs = {};\n"
+      "  static constexpr bool kTransposedB = {}, kPairs = {}, kConstantB = {};\n"
+      "  static constexpr bool kNormed = {}, kVectors = {};\n",
+      type, c.tileM, c.tileN, c.stages, c.warpsM, c.warpsN, c.splits, p.hooks.sumPairs,
+      flag(p.transposedB), flag(p.hooks.pairs), flag(p.constantB), flag(p.hooks.staged),
+      flag(p.hooks.vectors));
   Printed out;
   KernelParameters parameters = p.hooks.parameters;
   parameters.input(type, "b", p.b);
@@ -166,18 +168,19 @@ Printed printGemm(const ProductKernel& p, const ProductChoice& c, int64_t rows,
   const std::string rowsOfB = p.transposedB ? k : p.hooks.pairs ? "1ll << 62" : n;
   const std::string product = fmt::format(
       "    const Hooks hooks = {0};\n"
-      "    const DenseOperand<{1}, {2}> left{{hooks.x + aAt, {3}, {5}, {5}}};\n"
+      "    const DenseOperand<{1}, {2}> left{{hooks.{10} + aAt, {3}, {5}, {5}}};\n"
       "    const DenseOperand<{1}, {6}> right{{b + bAt, {7}, {8}, {8}}};\n"
       "    gemm<Config>(hooks, left, right, {3}, {4}, {5}{9});\n",
       p.hooks.construction, type, alignmentOf(p.k), m, n, k, alignmentOf(inner), rowsOfB,
-      p.transposedB ? n : k, scratch);
+      p.transposedB ? n : k, scratch, p.hooks.staged ? "rows()" : "x");
   const std::string body = batchLoop(p, parameters, product);
-  out.source = header("#include \"lathe_gemm.cuh\"\n", p.hooks, threads, config) +
+  out.source = header("#include \"lathe_gemm.cuh\"\n", p.hooks, threads, config, true) +
                kernelFunction(name, threads, parameters, body);
   out.launch.threads = threads;
   out.launch.sharedBytes = gemmSharedBytes(c.tileM, c.tileN, c.stages, p.hooks.pairs);
   setGrid(out.launch, p, c);
   out.launch.arguments = parameters.arguments();
+  out.launch.checks = parameters.checks();
   return out;
 }
 
@@ -311,7 +314,7 @@ KernelSet productKernels(const ProductKernel& given) {
     if (constantRows && *constantRows > high) continue;
     const ProductSizes sizes = sizesFor(product, high);
     const std::vector<ProductChoice> choices = productCandidates(product, sizes);
-    if (choices.empty()) break;  // the hooks serve few rows alone
+    if (choices.empty()) break;  // the hooks serve no more rows
     const std::string name = product.name + "_" + std::to_string(out.kernels.size());
     const TuningQuestion question = questionOf(product, sizes, choices, name, low, high);
     const size_t number = chosenCandidate(question);
@@ -369,8 +372,10 @@ KernelSet convolutionKernels(const ConvolutionKernel& c) {
                                  "  typedef {} Input;\n"
                                  "  static constexpr int kTileM = {}, kTileN = {}, kStages = {};\n"
                                  "  static constexpr int kWarpsM = 2, kWarpsN = 2, kSplits = 1;\n"
+                                 "  static constexpr int kSumPairs = 0;\n"
                                  "  static constexpr bool kTransposedB = false, kPairs = false;\n"
-                                 "  static constexpr bool kConstantB = false;\n",
+                                 "  static constexpr bool kConstantB = false, kNormed = false;\n"
+                                 "  static constexpr bool kVectors = true;\n",
                                  type, choice.tileM, choice.tileN, choice.stages)
                            : simtConfig(type, choice, true);
   config += fmt::format(

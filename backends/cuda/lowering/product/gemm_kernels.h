@@ -4,6 +4,7 @@
 // rows (lathe_gemv.cuh), tensor-core tiles (lathe_gemm.cuh), and tiles without tensor cores for
 // every other type (lathe_simt_gemm.cuh).
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,16 +21,20 @@ struct ProductHooks {
   /// Defines `struct Hooks`, whose members lathe_gemv.cuh and lathe_gemm.cuh describe. May use
   /// `kThreads`, the threads of a block.
   std::string definition;
-  /// If set, makes `definition` for a number of threads per block.
-  std::function<std::string(int threads)> definitionFor;
+  /// If set, makes `definition` for a number of threads per block, and for a template: that of
+  /// tiles norms rows on their way, where that for few rows has `stage`.
+  std::function<std::string(int threads, bool tiles)> definitionFor;
   /// An expression of type Hooks. Names come from `parameters`; `batch` is the number of the matrix
   /// (0 without batch axes).
   std::string construction;
   KernelParameters parameters;
   bool staged = false;  ///< has `stage`: rows of the input are computed, not read
+  bool normed = false;  ///< staged, and tiles can do it on their way (kNormed of lathe_gemm.cuh)
   bool pairs = false;   ///< `storePair` instead of `store`
   int sumPairs = 0;     ///< `storePair` takes the sum of `term` over so many adjacent pairs
-  bool vectors = true;  ///< has `store8` or `storePair8`; without, only few rows are served
+  bool vectors = true;  ///< has `store8` or `storePair8`
+  /// More are served better without the hooks. Up to 16 a stream over the weights does it.
+  int64_t mostRows = std::numeric_limits<int64_t>::max();
 };
 
 /// c[batch, m, n] = sum over k of a[batch, m, k] b[batch, n, k], a and b dense but for broadcast

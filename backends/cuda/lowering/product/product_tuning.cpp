@@ -9,7 +9,7 @@ namespace {
 
 // Of the text that the templates call, which names no buffer numbers.
 std::string epilogueHash(const ProductHooks& hooks) {
-  return shortHash(hooks.definitionFor ? hooks.definitionFor(256) : hooks.definition);
+  return shortHash(hooks.definitionFor ? hooks.definitionFor(256, false) : hooks.definition);
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Up to 64 rows, a projection is one kernel with the norm in front and the gate or the conversion
+// behind it: tiles norm their rows on the way.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cuda/device/program_code.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "tests/closeness.h"
+#include "tests/unit/cuda/host_program.h"
+
+namespace lathe::cuda {
+namespace {
+
+enum class Behind { Nothing, Gate, Cast };
+
+struct Form {
+  const char* name;
+  DType dtype;
+  int64_t depth, columns;  ///< of the projection; a gate has half of them
+  GainRounding rounding;
+  bool hasGain = true;
+  Behind behind = Behind::Nothing;
+};
+void PrintTo(const Form& f, std::ostream* os) { *os << f.name; }
+
+Graph graphOf(const Form& f) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 128);
+  Tensor x = g.input("x", f.dtype, {rows, f.depth});
+  Tensor gain = f.hasGain ? g.weight("gain", f.dtype, {f.depth}) : Tensor();
+  Tensor y = fused::linear(fused::rmsNorm(x, gain, 1e-5, f.rounding),
+                           g.weight("w", f.dtype, {f.columns, f.depth}));
+  if (f.behind == Behind::Gate)
+    y = fused::siluGate(sliceAxis(y, -1, 0, f.columns / 2),
+                        sliceAxis(y, -1, f.columns / 2, f.columns / 2));
+  if (f.behind == Behind::Cast) y = cast(y, DType::F32);
+  g.output("y", y);
+  return g;
+}
+
+int64_t launchesOf(const Program& program, int64_t rows) {
+  const KernelTable table = kernelTableOf(program);
+  int64_t launches = 0;
+  for (const Call& call : program.entry("forward").calls)
+    for (const Variant& v : table.at(call.callee)) {
+      if (!std::ranges::all_of(v.when, [&](const Condition& c) {
+            const int64_t value = c.value.evaluate({{"rows", rows}}).value();
+            return c.low <= value && value <= c.high;
+          }))
+        continue;
+      launches += int64_t(v.launches.size());
+      break;
+    }
+  return launches;
+}
+
+class FusedRows : public ::testing::TestWithParam<Form> {};
+
+TEST_P(FusedRows, AreOneKernelAndTheReferences) {
+  const Form& f = GetParam();
+  const Graph graph = graphOf(f);
+  auto program = std::make_shared<Program>(compile(graph, {.backend = "cuda"}));
+  Session reference(compile(graph, {.backend = "reference"}));
+  reference.bindRandomWeights(3);
+  uint64_t seed = 1;
+  for (int64_t rows : {16, 17, 33, 64, 65}) {
+    const bool isOne = f.depth % 8 == 0 || rows <= 16;
+    EXPECT_EQ(launchesOf(*program, rows) == 1, isOne && rows <= 64) << rows << " rows";
+    HostProgram cuda(program, "check,random,seed=" + std::to_string(seed++));
+    cuda.session().bindRandomWeights(3);
+    Array x(f.dtype, {rows, f.depth});
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i * i % 1009)) * 2);
+    x.set(f.depth * (rows - 1), INFINITY);  // a row of NaN, and no other
+    const Array got = cuda.session().run("forward", {{"x", x}}).at("y"),
+                want = reference.run("forward", {{"x", x}}).at("y");
+    ASSERT_EQ(got.shape(), want.shape());
+    double largest = 0;
+    for (int64_t i = 0; i < want.size(); ++i)
+      if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
+    // A normed element may be rounded the other way, and the result again.
+    const double bound = largest * (f.dtype == DType::BF16 ? 1.0 / 64 : 1.0 / 512);
+    int wrong = 0;
+    for (int64_t i = 0; i < want.size() && wrong < 4; ++i)
+      if (!isNear(got.at(i), want.at(i), bound)) {
+        ++wrong;
+        ADD_FAILURE() << rows << " rows, element " << i << " is " << got.at(i) << ", expected "
+                      << want.at(i);
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, FusedRows,
+    ::testing::Values(
+        Form{"bf16_gain_behind_the_rounding", DType::BF16, 136, 72, GainRounding::before_gain},
+        Form{"f16_gain_before_the_rounding", DType::F16, 520, 40, GainRounding::after_gain},
+        Form{"bf16_without_gain", DType::BF16, 64, 33, GainRounding::after_gain, false},
+        Form{"bf16_gated", DType::BF16, 136, 48, GainRounding::before_gain, true, Behind::Gate},
+        Form{"bf16_gated_by_odd_halves", DType::BF16, 72, 74, GainRounding::after_gain, true,
+             Behind::Gate},
+        Form{"bf16_converted", DType::BF16, 200, 88, GainRounding::before_gain, true, Behind::Cast},
+        Form{"bf16_rows_that_are_no_chunks", DType::BF16, 68, 40, GainRounding::before_gain}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace lathe::cuda
