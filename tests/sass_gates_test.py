@@ -17,9 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 import sass  # noqa: E402
 
-# Of a GEMV for one row, beside the two batches of weights that a thread holds: with batches of four
-# chunks three blocks of 256 threads fit into a multiprocessor's 64K registers.
-OTHER_REGISTERS = 48
+# Of a GEMV for one row, beside the two batches of weights that a thread holds: sums, the floats of a
+# chunk and of its row, addresses; and what the epilogue has asked for early, which are positions,
+# angles and, with norms of heads, gains. The blocks that run at a time are those of the launch bounds.
+OTHER_REGISTERS, EPILOGUE_REGISTERS, NORM_REGISTERS = 48, 8, 24
 EARLY_BYTES = 32 << 10
 
 LOADS = ("load", lambda x: x.is_constant_load and x.bytes == 16)
@@ -33,6 +34,7 @@ class Text:
         self.source = source
         self.is_gemv = "gemv<Gemv" in source
         self.is_mma = "gemv<GemvMma" in source
+        self.is_rotated = "positions_" in source
         self.is_gemm = bool(re.search(r"\bgemm<Config>\(", source))
 
     def number(self, name):
@@ -99,6 +101,8 @@ def violations(code, text):
             said.append(f"the loop requests {most} chunks at a time, a batch has {text.batch_loads}: "
                         + " ".join(f"{n} {kind}s" for kind, n in order))
         most = 2 * 4 * text.batch_loads + OTHER_REGISTERS
+        if text.is_rotated:
+            most += EPILOGUE_REGISTERS + (NORM_REGISTERS if text.number("kSumPairs") else 0)
         if not text.is_mma and text.number("kRows") == 1 and code.registers > most:
             said.append(f"{code.registers} registers, two batches and the rest take {most}")
     if text.is_gemm and text.flag("kConstantB") and early is not None:
@@ -157,6 +161,9 @@ __launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
     fat.registers = 90
     if not any("90 registers" in s for s in violations(fat, text)):
         sys.exit("90 registers of a kernel for one row are not told")
+    fat.registers, rotated = 72, Text(source.replace("};", "  static constexpr int kSumPairs = 0; };") + "positions_0")
+    if violations(fat, rotated) or not violations(fat, text):
+        sys.exit("8 registers for a rotation are told, or those without one are not")
 
 
 def check_models(lathe, folder, models):
