@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt on host memory for tests: column-major products in double, exactly as descriptions and
 // layouts say. LATHE_MOCK_BLAS_FAIL=NAME:STATUS fails every call of a function;
-// LATHE_MOCK_BLAS_MATCHES=0 has no algorithm.
+// LATHE_MOCK_BLAS_MATCHES is the number of algorithms (1).
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -153,18 +154,22 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle, Product, Layout, Layout, Layout, L
             std::to_string(p.alignment[2]) + "," + std::to_string(p.alignment[3]) + " reductions " +
             std::to_string(p.reductions));
   const char* matches = std::getenv("LATHE_MOCK_BLAS_MATCHES");
-  *count = matches ? std::atoi(matches) : 1;
-  if (wanted != 1) return kInvalidValue;
-  results[0] = {};
-  results[0].algorithm.data[0] = kChosen;
-  results[0].workspaceBytes = 1 << 20;
+  *count = std::min(matches ? std::atoi(matches) : 1, wanted);
+  for (int i = 0; i < *count; ++i) {
+    results[i] = {};
+    results[i].algorithm.data[0] = kChosen + uint64_t(i);
+    results[i].workspaceBytes = 1 << 20;
+  }
   return 0;
 }
 Status cublasLtMatmul(Handle, Product product, const void* alpha, const void* a, Layout aLayout,
                       const void* b, Layout bLayout, const void* beta, const void* c,
                       Layout cLayout, void* d, Layout dLayout, const Algorithm* algorithm,
                       void* workspace, size_t workspaceBytes, Stream stream) {
-  ENTER("cublasLtMatmul", stream ? "on a stream" : "");
+  const uint64_t rank = algorithm->data[0] - kChosen;
+  if (rank >= 8) return kInvalidValue;
+  ENTER("cublasLtMatmul", (stream ? "on a stream" : "") +
+                              (rank ? ", algorithm " + std::to_string(rank) : std::string()));
   auto& p = from<MockProduct>(product);
   const auto &la = from<MockLayout>(aLayout), &lb = from<MockLayout>(bLayout),
              &lc = from<MockLayout>(cLayout), &ld = from<MockLayout>(dLayout);
@@ -175,7 +180,7 @@ Status cublasLtMatmul(Handle, Product product, const void* alpha, const void* a,
   if (k != k2 || ld.rows != m || ld.columns != n || lc.rows != m || lc.columns != n ||
       lc.type != ld.type || la.type != lb.type)
     return kInvalidValue;
-  if (algorithm->data[0] != kChosen || !workspace || workspaceBytes < 1 << 20) return kInvalidValue;
+  if (!workspace || workspaceBytes < 1 << 20) return kInvalidValue;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   auto element = [](const void* data, const MockLayout& layout, bool transposed, uint64_t row,
                     uint64_t column) {

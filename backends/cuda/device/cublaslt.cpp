@@ -2,6 +2,7 @@
 #include "backends/cuda/device/cublaslt.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <vector>
 
@@ -45,6 +46,8 @@ void checkOperands(const LibraryProduct& p, const LibraryOperands& o) {
     throw Error(ErrorCode::InvalidArgument, "cuBLASLt product " + describe(p) + ": " + what);
   };
   if (p.rows < 1 || p.columns < 1 || p.depth < 1) refuse("expected sizes of at least 1");
+  if (p.rank < 0 || p.rank >= kLibraryRanks)
+    refuse("expected a rank from 0 to " + std::to_string(kLibraryRanks - 1));
   if (p.result != p.dtype && p.result != DType::F32)
     refuse("expected the result in the operands' dtype or f32");
   if (!o.x || !o.weight || !o.result) refuse("an operand is missing");
@@ -160,15 +163,19 @@ std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
   prefer(blas::kMinAlignmentB, alignmentOf(o.x));
   prefer(blas::kMinAlignmentC, alignmentOf(o.addend ? o.addend : o.result));
   prefer(blas::kMinAlignmentD, alignmentOf(o.result));
-  blas::Heuristic best{};
+  std::array<blas::Heuristic, kLibraryRanks> proposed{};
   int count = 0;
   check(api_.heuristic(handle_, plan->product, plan->first, plan->second, plan->addend,
-                       plan->result, preference, 1, &best, &count),
+                       plan->result, preference, kLibraryRanks, proposed.data(), &count),
         "cublasLtMatmulAlgoGetHeuristic", p);
   if (count == 0)
     throw Error(ErrorCode::Unsupported, "cuBLASLt has no algorithm for a product " + describe(p));
-  check(best.state, "cublasLtMatmulAlgoGetHeuristic", p);
-  plan->algorithm = best.algorithm;
+  if (p.rank >= count)
+    throw Error(ErrorCode::Unsupported, "cuBLASLt has " + std::to_string(count) +
+                                            " algorithms for a product " + describe(p) +
+                                            ", none of rank " + std::to_string(p.rank));
+  check(proposed[size_t(p.rank)].state, "cublasLtMatmulAlgoGetHeuristic", p);
+  plan->algorithm = proposed[size_t(p.rank)].algorithm;
   return plan;
 }
 
@@ -178,8 +185,8 @@ void CublasLt::matmul(const LibraryProduct& p, const LibraryOperands& o, void* w
   uint64_t alignments = 0;
   for (const void* pointer : {o.x, o.weight, o.bias, o.addend, static_cast<const void*>(o.result)})
     alignments = alignments << 4 | uint64_t(std::countr_zero(alignmentOf(pointer)));
-  const Key key{p.rows,        p.columns,   p.depth,           p.dtype,   p.result,
-                p.weightInOut, p.beta != 0, o.bias != nullptr, alignments};
+  const Key key{p.rows,        p.columns,   p.depth,           p.dtype,    p.result,
+                p.weightInOut, p.beta != 0, o.bias != nullptr, alignments, p.rank};
   // The bias belongs to the description, so a plan serves one call at a time.
   std::lock_guard lock(mutex_);
   if (auto known = declined_.find(key); known != declined_.end())

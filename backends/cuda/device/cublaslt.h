@@ -28,7 +28,8 @@ class CublasLt {
   /// Puts the product on `stream` (a CUstream) of the current context. The algorithm of a shape is
   /// chosen at its first product and kept, and `workspace` has kWorkspaceBytes, so a recorded
   /// product stays valid. Throws Error (Unsupported) for a product that the library has no
-  /// algorithm for, (InvalidArgument) for dtypes and operands that do not fit, (Io) for what fails.
+  /// algorithm for, or none of its rank, (InvalidArgument) for dtypes and operands that do not fit,
+  /// (Io) for what fails.
   void matmul(const LibraryProduct& product, const LibraryOperands& operands, void* workspace,
               void* stream);
 
@@ -36,8 +37,8 @@ class CublasLt {
 
  private:
   struct Plan;
-  // Shape, dtypes, layout, whether beta and bias are there, alignments.
-  using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, bool, bool, bool, uint64_t>;
+  // Shape, dtypes, layout, whether beta and bias are there, alignments, rank.
+  using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, bool, bool, bool, uint64_t, int>;
 
   explicit CublasLt(const blas::Api& api);
   void check(blas::Status status, const char* call, const LibraryProduct& product) const;

@@ -206,7 +206,8 @@ class CudaKernel final : public Kernel {
                                    .depth = valueOf(p.depth, shapes),
                                    .dtype = p.dtype,
                                    .result = p.dtype,
-                                   .beta = p.residual ? 1.0f : 0.0f};
+                                   .beta = p.residual ? 1.0f : 0.0f,
+                                   .rank = p.rank};
         const auto arguments = argumentsOf(p);
         for (size_t i = 0; i < 5; ++i)
           if (arguments[i] && arguments[i]->kind == Argument::Kind::Scratch)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backends/cuda/device/library_product.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 
@@ -37,6 +38,7 @@ json toJson(const PlainProduct& p) {
       {"result", toJson(p.result)}};
   if (p.bias) product["bias"] = toJson(*p.bias);
   if (p.residual) product["residual"] = toJson(*p.residual);
+  if (p.rank) product["rank"] = p.rank;
   if (p.required) product["required"] = true;
   return product;
 }
@@ -117,6 +119,7 @@ PlainProduct productFrom(const JsonValue& v) {
   p.result = argumentFrom(v.at("result"));
   if (auto bias = v.find("bias")) p.bias = argumentFrom(*bias);
   if (auto residual = v.find("residual")) p.residual = argumentFrom(*residual);
+  if (auto rank = v.find("rank")) p.rank = int(rank->asInt(0, kLibraryRanks - 1));
   if (auto required = v.find("required")) p.required = required->asBool();
   return p;
 }

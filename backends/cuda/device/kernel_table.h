@@ -49,6 +49,7 @@ struct PlainProduct {
   DimExpr rows = 0, columns = 0, depth = 0;
   Argument x, weight, result;
   std::optional<Argument> bias, residual;
+  int rank = 0;           ///< of the library's algorithms (LibraryProduct::rank)
   bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
 };
 

@@ -7,6 +7,9 @@
 
 namespace lathe::cuda {
 
+/// Algorithms that a library is asked to propose for a product.
+constexpr int kLibraryRanks = 8;
+
 /// result[rows, columns] = alpha * x[rows, depth] * weight^T + beta * addend[rows, columns] + bias,
 /// all row-major and dense, summed in f32.
 struct LibraryProduct {
@@ -15,6 +18,7 @@ struct LibraryProduct {
   DType result = DType::BF16;  ///< of result, addend and bias: the same or F32
   bool weightInOut = false;    ///< the weight is [depth, columns], else [columns, depth]
   float alpha = 1, beta = 0;
+  int rank = 0;  ///< which of the algorithms that the library proposes, its favourite first
 };
 
 struct LibraryOperands {

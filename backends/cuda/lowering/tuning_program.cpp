@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTexts = "candidates", kMachineCode = "sm_90a,candidates";
-constexpr size_t kMostCandidates = 12;
+constexpr size_t kMostCandidates = 12;  // beside those of a library
 constexpr int64_t kRoom = 4096;
 
 // Values of the symbols at which all conditions hold and each is as large as it may be; nothing if
@@ -203,7 +203,8 @@ class Collector {
 
   // The best by the model, and what a record of any version says.
   static std::vector<size_t> numbersOf(const TuningQuestion& q) {
-    std::vector<size_t> numbers(std::min(q.candidates.size(), kMostCandidates));
+    std::vector<size_t> numbers(
+        std::min(q.candidates.size(), kMostCandidates + q.withoutText.size()));
     std::iota(numbers.begin(), numbers.end(), size_t(0));
     if (const TuningRecord* known = tuningDatabase()->find(q.problem)) {
       const auto at = size_t(std::ranges::find(q.candidates, known->choice) - q.candidates.begin());

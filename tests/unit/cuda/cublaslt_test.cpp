@@ -157,6 +157,27 @@ TEST_F(CublasLtTest, TheAlgorithmOfAShapeIsChosenOnce) {
             "reductions 2");
 }
 
+TEST_F(CublasLtTest, AnAlgorithmIsTakenByItsRank) {
+  Variable three("LATHE_MOCK_BLAS_MATCHES", "3");
+  auto library = CublasLt::open();
+  ASSERT_TRUE(library);
+  LibraryProduct p{4, 8, 16, DType::F32, DType::F32};
+  for (int rank : {2, 0, 1}) {
+    p.rank = rank;
+    compare(*library, p, true);
+  }
+  EXPECT_THAT(lines("cublasLtMatmul on"),
+              ElementsAre("cublasLtMatmul on a stream, algorithm 2", "cublasLtMatmul on a stream",
+                          "cublasLtMatmul on a stream, algorithm 1"));
+  p.rank = 3;
+  expectError(ErrorCode::Unsupported,
+              "cuBLASLt has 3 algorithms for a product 4 x 8 x 16, f32 to f32, none of rank 3",
+              [&] { compare(*library, p, true); });
+  p.rank = 8;
+  expectError(ErrorCode::InvalidArgument, "expected a rank from 0 to 7",
+              [&] { compare(*library, p, true); });
+}
+
 TEST_F(CublasLtTest, EverythingIsGivenBack) {
   {
     auto library = CublasLt::open();

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -151,12 +152,14 @@ TEST(TuningChoice, RejectedCandidatesGiveWayUntilOneIsLeft) {
 // What has no text of its own stays chosen when the text that stands in for it is rejected.
 TEST(TuningChoice, AStandInGivesWayAlone) {
   TuningScope scope;
-  EXPECT_EQ(chosenCandidate(question()), 0u);
-  EXPECT_EQ(standInFor(question(), 0), 1u);
+  TuningQuestion asked = question();
+  asked.withoutText = {0};
+  EXPECT_EQ(chosenCandidate(asked), 0u);
+  EXPECT_EQ(standInFor(asked, 0), 1u);
   EXPECT_TRUE(scope.reject("kernel"));
   scope.asked.clear();
-  EXPECT_EQ(chosenCandidate(question()), 0u);
-  EXPECT_EQ(standInFor(question(), 0), 2u);
+  EXPECT_EQ(chosenCandidate(asked), 0u);
+  EXPECT_EQ(standInFor(asked, 0), 2u);
   EXPECT_FALSE(scope.reject("kernel"));  // one is left
   EXPECT_EQ(scope.asked.back().printed, 2u);
 }
@@ -208,8 +211,20 @@ TEST(TuningChoice, ALibraryIsACandidateForManyRowsOfAPlainProduct) {
   EXPECT_EQ(question.candidates.at(0), "library");
   EXPECT_TRUE(variant.launches.at(0).product);
   EXPECT_THAT(variant.what, HasSubstr("library, else tiled"));
+  EXPECT_EQ(variant.launches.at(0).product->rank, 0);
+  // Each algorithm that the library proposes is one of its own.
+  EXPECT_THAT(question.candidates, ::testing::IsSupersetOf({"library rank=1", "library rank=7"}));
   {
-    LocalRecords local({record(question.problem, question.candidates.at(1), kProductVersion)});
+    LocalRecords local({record(question.problem, "library rank=3", kProductVersion)});
+    const Variant third = asked().second;
+    EXPECT_EQ(third.launches.at(0).product->rank, 3);
+    EXPECT_THAT(third.what, HasSubstr("library's choice 3, else tiled"));
+  }
+  const auto own = std::ranges::find_if(
+      question.candidates, [](const std::string& c) { return !c.starts_with("library"); });
+  ASSERT_NE(own, question.candidates.end());
+  {
+    LocalRecords local({record(question.problem, *own, kProductVersion)});
     EXPECT_FALSE(asked().second.launches.at(0).product);
   }
   p.m = 16;

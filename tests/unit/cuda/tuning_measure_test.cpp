@@ -57,7 +57,7 @@ TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
 // A norm in front makes one kernel for few rows: the parts' own product is never asked for there.
 TEST(TuningMeasure, ProblemsThatAnotherKernelSolvesAreLeftOut) {
   Graph g;
-  Dim rows = g.dim("rows", 1, 64);
+  Dim rows = g.dim("rows", 1, 128);
   Tensor x = g.input("x", DType::BF16, {rows, 128});
   Tensor gain = g.weight("gain", DType::BF16, {128});
   Tensor w = g.weight("w", DType::BF16, {96, 128});
@@ -68,8 +68,8 @@ TEST(TuningMeasure, ProblemsThatAnotherKernelSolvesAreLeftOut) {
     EXPECT_GE(p.choices.size(), 2u);
     (p.problem.find("staged") != std::string::npos ? staged : parts).insert(p.symbols.at("rows"));
   }
-  EXPECT_EQ(staged, (std::set<int64_t>{1, 4, 8, 16}));
-  EXPECT_EQ(parts, (std::set<int64_t>{32, 64}));
+  EXPECT_EQ(staged, (std::set<int64_t>{1, 4, 8, 16, 32, 64}));
+  EXPECT_EQ(parts, (std::set<int64_t>{128}));
 }
 
 TEST(TuningMeasure, ATargetCanNameProblems) {
@@ -117,12 +117,12 @@ TEST(TuningMeasure, ALibraryThatIsMissingHasNoTime) {
   ASSERT_EQ(measured.size(), problems[0].choices.size());
   size_t libraries = 0;
   for (size_t i = 0; i < measured.size(); ++i) {
-    const bool library = problems[0].choices[i] == "library";
+    const bool library = problems[0].choices[i].starts_with("library");
     libraries += library;
     if (library) EXPECT_THAT(measured[i].error, HasSubstr("cuBLASLt, which is missing"));
     EXPECT_EQ(measured[i].error.empty(), !library) << measured[i].error;
   }
-  EXPECT_EQ(libraries, 1u);
+  EXPECT_EQ(libraries, 8u);
 }
 
 TEST(TuningMeasure, RegionsAreMeasuredToo) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cuda/device/library_product.h"
 #include "backends/cuda/lowering/kernel/hopper_facts.h"
 #include "backends/cuda/lowering/product/gemm_choices.h"
 #include "backends/cuda/templates/lathe_product_plan.cuh"
@@ -255,7 +256,8 @@ double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
     case ProductMethod::Simt:
       return gemmSeconds(product, sizes, choice);
     case ProductMethod::Library:
-      return librarySeconds(product, sizes);
+      // The order is the library's; measured, another may be ahead.
+      return librarySeconds(product, sizes) * (1 + 1e-3 * choice.rank);
   }
   return 0;
 }
@@ -283,7 +285,7 @@ std::vector<ProductChoice> productCandidates(const ProductKernel& product,
     library.method = ProductMethod::Library;
     if (product.plain && sizes.rows > kLibraryRows &&
         (isSmall(product.dtype) || product.dtype == DType::F32))
-      out.push_back(library);
+      for (; library.rank < kLibraryRanks; ++library.rank) out.push_back(library);
   }
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t i = 0; i < out.size(); ++i)

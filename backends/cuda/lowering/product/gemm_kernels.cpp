@@ -246,7 +246,7 @@ std::string describe(const ProductChoice& c) {
     case ProductMethod::Simt:
       return fmt::format("tiled {}x{} without tensor cores", c.tileM, c.tileN);
     case ProductMethod::Library:
-      return "library";
+      return c.rank ? fmt::format("library's choice {}", c.rank) : "library";
   }
   return {};
 }
@@ -331,8 +331,9 @@ KernelSet productKernels(const ProductKernel& given) {
       ProductVariant made = printProduct(product, best, constantRows ? *constantRows : high, name);
       made.variant.when = {{product.m, low, high}};
       if (library) {
-        made.variant.what = "library, else " + made.variant.what;
+        made.variant.what = describe(chosen) + ", else " + made.variant.what;
         made.variant.launches[0].product = product.plain;
+        made.variant.launches[0].product->rank = chosen.rank;
       }
       out.kernels.push_back(std::move(made.text));
       out.variants.push_back(std::move(made.variant));

@@ -70,6 +70,7 @@ struct ProductChoice {
   int columns = 2;             ///< GemvDot: columns of a warp
   int steps = 4;               ///< Gemv: loads of a lane and column that are under way at least
   int tileM = 64, tileN = 64, stages = 4;
+  int rank = 0;  ///< Library: of its algorithms
   bool operator==(const ProductChoice&) const = default;
 };
 

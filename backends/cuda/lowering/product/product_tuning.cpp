@@ -28,7 +28,7 @@ std::string textOf(const ProductChoice& c) {
     case ProductMethod::Simt:
       return fmt::format("simt tile={}x{}", c.tileM, c.tileN);
     case ProductMethod::Library:
-      return "library";
+      return c.rank ? fmt::format("library rank={}", c.rank) : "library";
   }
   return {};
 }
@@ -49,6 +49,7 @@ TuningQuestion questionOf(const ProductKernel& p, const ProductSizes& sizes,
   q.version = kProductVersion;
   q.kernel = kernel;
   for (const ProductChoice& c : candidates) {
+    if (c.method == ProductMethod::Library) q.withoutText.insert(q.candidates.size());
     q.candidates.push_back(textOf(c));
     q.seconds.push_back(productSeconds(p, sizes, c));
   }

@@ -48,7 +48,7 @@ size_t standInFor(const TuningQuestion& question, size_t chosen) {
   const std::set<size_t>& rejected = rejectedOf(question);
   size_t other = chosen;
   for (size_t i = question.candidates.size(); i-- > 0;)
-    if (i != chosen && !rejected.contains(i)) other = i;
+    if (!question.withoutText.contains(i) && !rejected.contains(i)) other = i;
   if (innermost) innermost->asked.back().printed = other;
   return other;
 }
@@ -60,8 +60,8 @@ bool TuningScope::reject(const std::string& kernel) {
   for (const Asked& a : asked) {
     if (a.question.kernel != kernel) continue;
     std::set<size_t>& out = rejected[a.question.problem];
-    // Where something stands in for the answer, one other must be left.
-    const size_t kept = a.printed == a.answer ? 1 : 2;
+    // One that has a text must be left.
+    const size_t kept = 1 + a.question.withoutText.size();
     if (out.size() + kept >= a.question.candidates.size()) continue;
     if (out.insert(a.printed).second) return true;
   }

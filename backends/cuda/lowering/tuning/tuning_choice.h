@@ -19,6 +19,7 @@ struct TuningQuestion {
   std::vector<std::string> candidates;  ///< as text, the best by the model first
   std::vector<double> seconds;          ///< of the candidates by the model, where it has a number
   std::vector<Condition> sizes;         ///< that the kernel is for; measured at the largest
+  std::set<size_t> withoutText;         ///< candidates for which another has to be printed
   DimExpr integers = 0;                 ///< what a buffer of integers holds when it is measured
 };
 
