@@ -66,7 +66,7 @@ Recorded projectedAttention() {
                   });
 }
 // Queries and keys have norms of their own; a cluster of blocks has the columns of a head.
-Recorded normedProjection(int64_t hidden) {
+Recorded normedProjection(int64_t hidden, int64_t tokens = 1) {
   const NormedDecoder decoder{.hidden = hidden,
                               .heads = 2,
                               .keyHeads = 1,
@@ -75,7 +75,22 @@ Recorded normedProjection(int64_t hidden) {
                               .projectsOnly = true};
   return {std::make_shared<Program>(compile(decoder.graph(), {.backend = "cuda"})),
           "step",
-          {{"ids", Array(DType::I64, {1, 1})}, {"positions", positions(3)}}};
+          {{"ids", Array(DType::I64, {1, tokens})}, {"positions", positions(3)}}};
+}
+Recorded normedHeadsOfTiles() { return normedProjection(96, 20); }
+// Tiles norm their rows on the way.
+Recorded normedTiles() {
+  return recorded(DType::BF16, {{40, 320}}, [](Graph& g, In x) {
+    const Tensor normed = fused::rmsNorm(x[0], g.weight("gain", DType::BF16, {320}), 1e-5);
+    return fused::linear(normed, g.weight("w", DType::BF16, {96, 320}));
+  });
+}
+Recorded normedTilesBehindAnother() {
+  return recorded(DType::BF16, {{40, 64}}, [](Graph& g, In x) {
+    const Tensor first = fused::linear(x[0], g.weight("v", DType::BF16, {320, 64}));
+    const Tensor normed = fused::rmsNorm(first, g.weight("gain", DType::BF16, {320}), 1e-5);
+    return fused::linear(normed, g.weight("w", DType::BF16, {96, 320}));
+  });
 }
 Recorded normedHeads() { return normedProjection(96); }
 Recorded normedHeadsOnTensorCores() { return normedProjection(256); }
@@ -155,6 +170,26 @@ const Fault kFaults[] = {
      kNoBarrierInFront, kGlobalRace, "math_fma(w, x[dim], result)", kSimt},
     {"simtPlainCounter", simtAttention, "attentionSimt", "grid_last_block(", kPlainCounter,
      kGlobalRace, "(*counter)++", kSimt},
+    // Tiles that norm their rows.
+    {"scalesWithoutBarrier", normedTiles, "kNormed = true",
+     "    Norm::scale(hooks, scales, row0, m, k);\n    block_sync();\n",
+     "    Norm::scale(hooks, scales, row0, m, k);\n", "data race \\(.*\\) on scales",
+     "hooks.normed(x[q], scales", kGemm},
+    {"normsCopiesThatAreOnTheirWay", normedTiles, "kNormed = true",
+     "    cp_async_wait<C::kStages - 2>();\n    if constexpr (C::kNormed)",
+     "    if constexpr (C::kNormed)", kInFlight, "ld_shared_16(at)", kGemm},
+    {"normsWhatOthersHaveCopied", normedTiles, "kNormed = true",
+     "const int c = (int)threadIdx.x + i * S::kThreads;\n      const u32 at",
+     "const int c = (int)(threadIdx.x ^ 32) + i * S::kThreads;\n      const u32 at",
+     "data race \\(.*\\) on dynamic shared|asynchronous copy into it is in flight",
+     "ld_shared_16(at)", kGemm},
+    {"rowsBeforeTheWait", normedTilesBehindAnother, "kNormed = true",
+     "  if constexpr (C::kConstantB) grid_dep_wait();\n#pragma unroll", "#pragma unroll",
+     kBeforeWait, "cp_async_16(to", kGemm},
+    {"headTotalsWithoutBarrier", normedHeadsOfTiles, "kNormed = true",
+     "      if (lane == 0) totals[t] = sum;\n    }\n    block_sync();\n",
+     "      if (lane == 0) totals[t] = sum;\n    }\n", "data race \\(.*\\) on totals",
+     "gemmStoreOne<C>(", kGemm},
     {"splitsInOnePlace", splitGemm, "gemm<", "(long long)meeting.split * S::kHalves", "0ll",
      kGlobalRace, "store_vec(meeting.sums", kGemm},
     {"rowsOfSplitsInOnePlace", decodeAttention, "attentionDecode",
