@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of a rank for a prompt and for a token, on 1, 2, ... ranks that are threads: what a busy machine
-stretches least. Every figure is the difference of two runs of `lathe bench` that differ in their
-repetitions alone, so that compiling and loading are not in it.
+"""Processor time of a rank for a prompt and for a token, on 1, 2, ... ranks that are threads: what a busy
+machine stretches least. All take turns on one processor, so that no rank waits for memory that another
+one reads, as none does that has a machine of its own. `lathe bench` measures it, in turn for every number
+of ranks; the table has the medians over the rounds.
 
-    python3 rank_cpu_time.py PATH/lathe MODEL [--ranks 1,2] [--prompt 128] [FLAGS of lathe bench]
+    python3 rank_cpu_time.py PATH/lathe MODEL [--ranks 1,2] [-p 128] [-n 16] [FLAGS of lathe bench]
 """
 import argparse
-import resource
+import json
+import os
 import statistics
 import subprocess
 
@@ -14,32 +16,31 @@ parser = argparse.ArgumentParser()
 parser.add_argument("lathe")
 parser.add_argument("model")
 parser.add_argument("--ranks", default="1,2")
-parser.add_argument("--prompt", type=int, default=128)
+parser.add_argument("-p", "--prompt", type=int, default=128)
+parser.add_argument("-n", "--tokens", type=int, default=16)
 parser.add_argument("--rounds", type=int, default=3)
 options, flags = parser.parse_known_args()
+counts = [int(n) for n in options.ranks.split(",")]
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def cpu_seconds(ranks, prompt, tokens, repetitions):
-    words = [options.lathe, "bench", options.model, "-q", "-t", "1", "-p", str(prompt), "-n", str(tokens),
-             "-r", str(repetitions), *flags]
+def measured(ranks):
+    """Milliseconds of a rank for the prompt and for one token."""
+    words = [options.lathe, "bench", options.model, "-q", "-t", "1", "-p", str(options.prompt),
+             "-n", str(options.tokens), "--json", *flags]
     if ranks > 1:
         words += ["--ranks", str(ranks), "--rank-threads"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    document = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
+    return {test["name"]: test["cpu_s"] / (test["tokens"] if test["name"] == "decode" else 1) * 1e3
+            for test in document["tests"]}
 
 
-few, many = 1, 31  # bench measures the machine, too: what it takes for that differs a little
-one = {}
-print("| ranks | CPU ms of a rank, prompt | of one rank's | CPU ms of a rank, token | of one rank's |")
+rounds = [{ranks: measured(ranks) for ranks in counts} for _ in range(options.rounds)]
+medians = {ranks: {test: statistics.median(r[ranks][test] for r in rounds)
+                   for test in ("prefill", "decode")} for ranks in counts}
+print(f"| ranks | CPU ms of a rank, {options.prompt} tokens | of {counts[0]}'s | a token | of {counts[0]}'s |")
 print("|--:|--:|--:|--:|--:|")
-for ranks in map(int, options.ranks.split(",")):
-    own = {}
-    for what, prompt, tokens, runs in (("prompt", options.prompt, 0, 1), ("token", 0, 8, 8)):
-        own[what] = statistics.median(
-            (cpu_seconds(ranks, prompt, tokens, many) - cpu_seconds(ranks, prompt, tokens, few))
-            / (many - few) / runs / ranks * 1e3 for _ in range(options.rounds))
-    one = one or own
-    print(f"| {ranks} | {own['prompt']:.1f} | {own['prompt'] / one['prompt']:.2f} | {own['token']:.1f} "
-          f"| {own['token'] / one['token']:.2f} |", flush=True)
+for ranks in counts:
+    cells = [f"{medians[ranks][test]:.1f} | {medians[ranks][test] / medians[counts[0]][test]:.2f}"
+             for test in ("prefill", "decode")]
+    print(f"| {ranks} | {' | '.join(cells)} |")

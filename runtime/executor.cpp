@@ -80,6 +80,7 @@ Executor::Executor(const Program& program, const EntryPoint& entry, Device& devi
   for (const Call& call : entry.calls) {
     try {
       auto collective = makeCollective(program, entry, call, ranks);
+      isCollective_.push_back(collective != nullptr);
       kernels_.push_back(collective ? std::move(collective)
                                     : device.makeKernel(program, entry, call));
     } catch (const Error& e) {
@@ -324,9 +325,10 @@ void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
     size_t n = 0;
     for (int s : call.operands) callPointers_[n++] = pointerOf(s);
     for (int s : call.results) callPointers_[n++] = pointerOf(s);
-    auto start = timed_ ? Clock::now() : Clock::time_point();
+    const bool timed = timed_ || isCollective_[c];
+    auto start = timed ? Clock::now() : Clock::time_point();
     kernels_[c]->run(callPointers_.data(), scratch);
-    if (timed_) {
+    if (timed) {
       if (memory_) memory_->synchronize();
       profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++profile_[c].runs;

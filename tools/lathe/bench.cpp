@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe bench: prefill and decode, beside what the machine could do.
+#include <time.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -43,6 +45,13 @@ int likeliest(std::span<const float> logits) {
   return int(std::max<int64_t>(indexOfLargest(logits), 0));
 }
 
+// Processor time of all threads of this process.
+double cpuSeconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return double(used.tv_sec) + double(used.tv_nsec) * 1e-9;
+}
+
 // The peak and the bandwidth of the same threads, in this process.
 struct Roofs {
   double peak = 0;
@@ -61,12 +70,15 @@ struct Roofs {
 class Bench {
  public:
   // With a profile every step is one of `decode`, whose calls are what is told.
-  Bench(Session& session, const ModelConfig& config, const BenchFlags& flags, bool isProfiled)
+  // `ownRanks`: how many of the program's ranks are threads of this process.
+  Bench(Session& session, const ModelConfig& config, const BenchFlags& flags, bool isProfiled,
+        int64_t ownRanks)
       : flags_(flags),
         config_(config),
         program_(session.program()),
         generator_(session, {config.vocabSize, maxPositionsOf(config)}),
         random_(flags.seed),
+        ownRanks_(ownRanks),
         prefillRuns_(prefillRuns(program_, startOfDecode(), flags.batch)),
         decodeRuns_(decodeRuns(program_, startOfDecode(), flags.tokens, flags.batch)) {
     generator_.reserve(flags.batch, startOfDecode() + flags.tokens);
@@ -81,8 +93,8 @@ class Bench {
   void warmUp() { repetition(nullptr, nullptr, std::min(kWarmUpSteps, flags_.tokens)); }
 
   std::vector<BenchTest> measure() {
-    BenchTest prefill{"prefill", flags_.prompt, flags_.batch, {}, 0, 0},
-        decode{"decode", flags_.tokens, flags_.batch, {}, 0, 0};
+    BenchTest prefill{.name = "prefill", .tokens = flags_.prompt, .batch = flags_.batch},
+        decode{.name = "decode", .tokens = flags_.tokens, .batch = flags_.batch};
     if (auto work = workOf(program_, "prefill", prefillRuns_)) prefill.flops = work->flops;
     if (auto work = workOf(program_, "decode", decodeRuns_)) {
       decode.flops = work->flops;
@@ -99,6 +111,8 @@ class Bench {
       progress.at(size_t(r), size_t(flags_.repetitions));
       repetition(&prefill, &decode, flags_.tokens);
     }
+    prefill.collectives = collectivesOf(program_, "prefill", prefillRuns_);
+    decode.collectives = collectivesOf(program_, "decode", decodeRuns_);
     std::vector<BenchTest> tests;
     if (flags_.prompt) tests.push_back(prefill);
     if (flags_.tokens) tests.push_back(decode);
@@ -133,12 +147,12 @@ class Bench {
       for (size_t row = 0; row < next.size(); ++row)
         next[row] = likeliest(logits.subspan(row * vocab, vocab));
     };
-    double start = steadySeconds();
+    const double start = steadySeconds(), startCpu = cpuSeconds();
     if (chooser_)
       next[0] = likeliest(chooser_->prefill(prompts[0]));
     else
       choose(generator_.prefill(prompts));
-    double prefilled = steadySeconds();
+    const double prefilled = steadySeconds(), prefilledCpu = cpuSeconds();
     for (int64_t i = 0; i < steps;) {
       const auto chosen = chooser_ ? chooser_->choose(next[0], steps - i) : std::span<const int>();
       if (!chosen.empty())
@@ -149,8 +163,13 @@ class Bench {
         choose(generator_.next(next));
       i += std::max<int64_t>(int64_t(chosen.size()), 1);
     }
-    if (prefill) prefill->seconds.push_back(prefilled - start);
-    if (decode) decode->seconds.push_back(steadySeconds() - prefilled);
+    auto add = [&](BenchTest* test, double seconds, double cpu) {
+      if (!test) return;
+      test->seconds.push_back(seconds);
+      test->cpuSeconds.push_back(cpu / double(ownRanks_));
+    };
+    add(prefill, prefilled - start, prefilledCpu - startCpu);
+    add(decode, steadySeconds() - prefilled, cpuSeconds() - prefilledCpu);
   }
 
   const BenchFlags& flags_;
@@ -159,6 +178,7 @@ class Bench {
   BatchGenerator generator_;
   std::optional<Generator> chooser_;  // of one text, where a step chooses its token itself
   RandomGenerator random_;
+  const int64_t ownRanks_;
   const std::vector<SymbolValues> prefillRuns_, decodeRuns_;  // of one repetition
 };
 
@@ -280,6 +300,7 @@ int benchVerb(const ArgumentList& arguments) {
   if (report.backend == "cpu") report.isa = cpu::nameOf(isa.tier);
   report.parameters = parametersOf(*program);
   report.batch = flags.batch;
+  report.ranks = program->ranks;
   report.threads = ThreadPool::global().threads();
 
   Roofs roofs;
@@ -290,13 +311,16 @@ int benchVerb(const ArgumentList& arguments) {
     roofs.measure(cpu::bestPeakKind(dtype == DType::BF16, isa));
   };
   measureRoofs();
-  Bench bench(session, config, flags, sessionFlags.profile);
+  Bench bench(session, config, flags, sessionFlags.profile,
+              sessionFlags.rankThreads ? program->ranks : 1);
   bench.warmUp();
   // The second run of an entry point is recorded.
   if (session.device().memory()) bench.warmUp();
   const Profiles before = profilesOf(session);
   report.tests = bench.measure();
   const Profiles after = profilesOf(session);
+  for (BenchTest& test : report.tests)
+    test.collectives.seconds = collectiveSeconds(*program, test.name, before, after);
   measureRoofs();
   if (showProfile)
     report.profile = profileRows(

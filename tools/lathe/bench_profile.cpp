@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/lathe/places.h"
+#include "tools/lathe/rank_links.h"
 
 namespace lathe::cli {
 namespace {
@@ -19,6 +20,16 @@ Profiles profilesOf(const Session& session) {
   Profiles all;
   for (const char* entry : {"prefill", "decode"}) all[entry] = session.profile(entry);
   return all;
+}
+
+double collectiveSeconds(const Program& program, const std::string& entry, const Profiles& before,
+                         const Profiles& after) {
+  const std::vector<Call>& calls = program.entry(entry).calls;
+  double seconds = 0;
+  for (size_t i = 0; i < calls.size(); ++i)
+    if (exchangesOf(calls[i]) > 0)
+      seconds += after.at(entry)[i].seconds - before.at(entry)[i].seconds;
+  return seconds;
 }
 
 std::vector<ProfileRow> profileRows(const Profiles& before, const Profiles& after,

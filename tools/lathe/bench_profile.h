@@ -13,6 +13,10 @@ namespace lathe::cli {
 using Profiles = std::map<std::string, std::vector<CallProfile>>;
 Profiles profilesOf(const Session& session);
 
+/// Seconds that collectives took between two readings, which are always timed.
+double collectiveSeconds(const Program& program, const std::string& entry, const Profiles& before,
+                         const Profiles& after);
+
 /// Seconds that the roofs predict for the same calls, by entry point and call.
 using PredictedTimes = std::map<std::string, std::vector<double>>;
 

@@ -2,6 +2,7 @@
 #include "tools/lathe/bench_report.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,11 +15,32 @@ std::string percent(std::optional<double> share) {
   return share ? fmt::format("{:.1f} %", *share * 100) : "-";
 }
 
+double medianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 double fastest(const BenchTest& t) {
   return double(t.tokens * t.batch) / *std::min_element(t.seconds.begin(), t.seconds.end());
 }
 double slowest(const BenchTest& t) {
   return double(t.tokens * t.batch) / *std::max_element(t.seconds.begin(), t.seconds.end());
+}
+
+// A repetition of one rank.
+void printRanks(const BenchReport& r) {
+  if (r.ranks == 1) return;
+  fmt::print(
+      "\n| test of one of {} ranks | processor time ms | collectives | sent | ms | share |\n"
+      "|---|--:|--:|--:|--:|--:|\n",
+      r.ranks);
+  for (const BenchTest& t : r.tests) {
+    const double runs = double(t.seconds.size());
+    fmt::print("| {} {} | {:.1f} | {} | {} | {:.1f} | {} |\n", t.name, t.tokens,
+               t.medianCpuSeconds() * 1e3, t.collectives.calls, byteText(t.collectives.bytes),
+               t.collectives.seconds / runs * 1e3, percent(t.collectiveShare()));
+  }
 }
 
 void printMarkdown(const BenchReport& r) {
@@ -40,6 +62,7 @@ void printMarkdown(const BenchReport& r) {
                t.flops > 0 ? countText(t.flops / seconds) : "-", percent(r.peakShare(t)),
                t.bytes > 0 ? byteText(t.bytes / seconds) : "-", percent(r.bandwidthShare(t)));
   }
+  printRanks(r);
   if (r.profile.empty()) return;
   fmt::print(
       "\n| entry | kernel | where | runs | ms | share | predicted ms | of roof |\n"
@@ -59,15 +82,17 @@ void printMarkdown(const BenchReport& r) {
 void printCsv(const BenchReport& r) {
   fmt::print(
       "test,tokens,threads,dtype,tokens_per_second,tokens_per_second_min,tokens_per_second_max,"
-      "flops_per_second,peak_share,bytes_per_second,bandwidth_share,batch\n");
+      "flops_per_second,peak_share,bytes_per_second,bandwidth_share,batch,ranks,cpu_seconds,"
+      "collective_bytes,collective_share\n");
   auto optional = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
   for (const BenchTest& t : r.tests) {
     double seconds = t.medianSeconds();
-    fmt::print("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", t.name, t.tokens, r.threads,
-               r.dtype, t.tokensPerSecond(), slowest(t), fastest(t), t.flops / seconds,
-               optional(r.peakShare(t)),
+    fmt::print("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n",
+               t.name, t.tokens, r.threads, r.dtype, t.tokensPerSecond(), slowest(t), fastest(t),
+               t.flops / seconds, optional(r.peakShare(t)),
                t.bytes > 0 ? fmt::format("{:.6g}", t.bytes / seconds) : "",
-               optional(r.bandwidthShare(t)), t.batch);
+               optional(r.bandwidthShare(t)), t.batch, r.ranks, t.medianCpuSeconds(),
+               t.collectives.bytes, t.collectiveShare());
   }
 }
 
@@ -80,6 +105,7 @@ void printReportJson(const BenchReport& r) {
   if (!r.isa.empty()) out["cpu_isa"] = r.isa;
   out["threads"] = r.threads;
   out["batch"] = r.batch;
+  out["ranks"] = r.ranks;
   if (!r.device.empty()) out["device"] = r.device;
   if (!r.roofs.tried.empty()) {
     out["peak_flops_per_second"] = r.peakFlops;
@@ -107,7 +133,14 @@ void printReportJson(const BenchReport& r) {
          {"flops_per_second", t.flops / seconds},
          {"peak_share", optional(r.peakShare(t))},
          {"bytes_per_second", t.bytes > 0 ? Json(t.bytes / seconds) : Json(nullptr)},
-         {"bandwidth_share", optional(r.bandwidthShare(t))}});
+         {"bandwidth_share", optional(r.bandwidthShare(t))},
+         {"cpu_s", t.medianCpuSeconds()}});
+    if (r.ranks == 1) continue;
+    const double runs = double(t.seconds.size());
+    out["tests"].back()["collectives"] = {{"calls", t.collectives.calls},
+                                          {"sent_bytes", t.collectives.bytes},
+                                          {"time_s", t.collectives.seconds / runs},
+                                          {"share", t.collectiveShare()}};
   }
   for (const ProfileRow& row : r.profile)
     out["profile"].push_back({{"entry", row.entry},
@@ -121,11 +154,10 @@ void printReportJson(const BenchReport& r) {
 
 }  // namespace
 
-double BenchTest::medianSeconds() const {
-  std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
-  size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+double BenchTest::medianSeconds() const { return medianOf(seconds); }
+double BenchTest::medianCpuSeconds() const { return medianOf(cpuSeconds); }
+double BenchTest::collectiveShare() const {
+  return collectives.seconds / std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
 std::optional<double> BenchReport::peakShare(const BenchTest& test) const {

@@ -10,14 +10,27 @@
 
 namespace lathe::cli {
 
+/// What a rank tells the others.
+struct CollectiveWork {
+  int64_t calls = 0;   ///< in one repetition
+  double bytes = 0;    ///< that it sends in one repetition
+  double seconds = 0;  ///< in all repetitions, with the wait for slower ranks
+};
+
 struct BenchTest {
   std::string name;             ///< "prefill" or "decode"
   int64_t tokens = 0;           ///< per repetition and text
   int64_t batch = 1;            ///< texts at once
   std::vector<double> seconds;  ///< of each repetition
   double flops = 0, bytes = 0;  ///< of one repetition; 0: not judged by it
+  /// Processor time of one rank in each repetition, waiting for other ranks included.
+  std::vector<double> cpuSeconds;
+  CollectiveWork collectives;
 
   double medianSeconds() const;
+  double medianCpuSeconds() const;
+  /// Of the time of all repetitions.
+  double collectiveShare() const;
   /// Of all texts.
   double tokensPerSecond() const { return double(tokens * batch) / medianSeconds(); }
 };
@@ -36,6 +49,7 @@ struct BenchReport {
   int64_t parameters = 0;
   int threads = 0;
   int64_t batch = 1;     ///< texts at once
+  int64_t ranks = 1;     ///< that run the model together
   double peakFlops = 0;  ///< FLOP/s
   cpu::ReadRoofs roofs;
   Session::Memory memory;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lathe/runtime/generator.h"
+#include "tools/lathe/rank_links.h"
 
 namespace lathe::cli {
 namespace {
@@ -65,6 +66,21 @@ std::optional<CostValues> workOf(const Program& program, const std::string& entr
   CostValues sum;
   for (const SymbolValues& values : runs) sum += evaluate(once, values);
   return sum;
+}
+
+CollectiveWork collectivesOf(const Program& program, const std::string& entry,
+                             const std::vector<SymbolValues>& runs) {
+  CollectiveWork work;
+  if (program.ranks == 1) return work;
+  const CallCosts costs = costsOf(program).at(entry);
+  const std::vector<Call>& calls = program.entry(entry).calls;
+  for (const SymbolValues& values : runs)
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (!costs[i] || exchangesOf(calls[i]) == 0) continue;
+      ++work.calls;
+      work.bytes += collectiveBytes(calls[i], evaluate(*costs[i], values), program.ranks);
+    }
+  return work;
 }
 
 std::vector<double> predictedSeconds(const Program& program, const std::string& entry,

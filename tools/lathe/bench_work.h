@@ -7,6 +7,7 @@
 
 #include "lathe/runtime/cost.h"
 #include "lathe/runtime/machine.h"
+#include "tools/lathe/bench_report.h"
 
 namespace lathe::cli {
 
@@ -20,6 +21,9 @@ std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int6
 /// The sum over the runs. Nothing if a call of the entry point has no cost.
 std::optional<CostValues> workOf(const Program& program, const std::string& entry,
                                  const std::vector<SymbolValues>& runs);
+/// What one of the program's ranks tells the others in these runs, but for the time.
+CollectiveWork collectivesOf(const Program& program, const std::string& entry,
+                             const std::vector<SymbolValues>& runs);
 /// Seconds that the machine's roofs predict for all runs of each call; 0 for one without a cost.
 std::vector<double> predictedSeconds(const Program& program, const std::string& entry,
                                      const std::vector<SymbolValues>& runs,

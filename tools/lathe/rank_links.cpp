@@ -54,13 +54,21 @@ int64_t parseMesh(const std::string& text) {
               "--mesh: expected tp=N with from 1 to 1024 ranks, got '" + text + "'");
 }
 
+int exchangesOf(const Call& call) {
+  return call.kind == "all_reduce" ? 2 : call.kind == "all_gather" ? 1 : 0;
+}
+
+double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks) {
+  return exchangesOf(call) * double(ranks - 1) / double(ranks) * cost.written;
+}
+
 std::optional<double> collectiveSeconds(const Call& call, const CostValues& cost, int64_t ranks,
                                         const Link& link) {
-  const bool sums = call.kind == "all_reduce";
-  if (!sums && call.kind != "all_gather") return std::nullopt;
-  const double exchanges = sums ? 2 : 1, n = double(ranks),
-               steps = double(std::bit_width(uint64_t(ranks) - 1));
-  return exchanges * (steps * link.latency + (n - 1) / n * cost.written / link.bytesPerSecond);
+  const int exchanges = exchangesOf(call);
+  if (exchanges == 0) return std::nullopt;
+  const double steps = double(std::bit_width(uint64_t(ranks) - 1));
+  return exchanges * steps * link.latency +
+         collectiveBytes(call, cost, ranks) / link.bytesPerSecond;
 }
 
 }  // namespace lathe::cli

@@ -24,10 +24,16 @@ Link sharedMemoryLink();
 /// "tp=8": the number of ranks. Throws Error (InvalidArgument).
 int64_t parseMesh(const std::string& text);
 
-/// Seconds of a collective call with this cost; nothing for other calls. A sum is an exchange of
-/// pieces and one of results, a gather one of pieces, each in log2(ranks) steps: together they move
-/// (ranks - 1) / ranks of the bytes once or twice (Thakur, Rabenseifner and Gropp, "Optimization of
-/// Collective Communication Operations in MPICH", 2005).
+/// How often the ranks exchange pieces in a call: of a sum those of the addends and those of the
+/// result, in a gather those that they have. 0 in calls that are no collectives.
+int exchangesOf(const Call& call);
+
+/// Bytes that a rank sends in a call with this cost: (ranks - 1) / ranks of all in each exchange.
+double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks);
+
+/// Seconds of a collective call with this cost; nothing for other calls. An exchange takes
+/// log2(ranks) steps (Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
+/// Operations in MPICH", 2005).
 std::optional<double> collectiveSeconds(const Call& call, const CostValues& cost, int64_t ranks,
                                         const Link& link);
 
