@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "ir/axis_groups.h"
 #include "lathe/ir/types.h"
 
 using namespace mlir;
@@ -49,30 +50,6 @@ Factors rows(Operation* op, int64_t whole) {
   return broadcasting(op, axes);
 }
 Factors rows(Operation* op) { return rows(op, tensorType(op->getResult(0)).getRank() - 1); }
-
-// Axes of a reshape: dims are grouped so that the products of both sides are equal; of a group the
-// slowest axes of both sides are one loop, whose pieces lie one behind the other in memory.
-std::pair<FactorAxes, FactorAxes> reshaped(RankedTensorType from, RankedTensorType to) {
-  const auto a = dimsOf(from), b = dimsOf(to);
-  FactorAxes in(a.size(), kWhole), out(b.size(), kWhole);
-  size_t i = 0, j = 0;
-  for (int factor = 0;; ++factor) {
-    while (i < a.size() && isOne(a[i])) ++i;
-    while (j < b.size() && isOne(b[j])) ++j;
-    if (i == a.size() || j == b.size()) return {in, out};
-    const size_t first = i, other = j;
-    DimExpr left = exprOf(a[i++]), right = exprOf(b[j++]);
-    while (!(left == right)) {
-      if (i < a.size() && right.dividedBy(left))
-        left = left * exprOf(a[i++]);
-      else if (j < b.size() && left.dividedBy(right))
-        right = right * exprOf(b[j++]);
-      else
-        return {in, out};
-    }
-    in[first] = out[other] = factor;
-  }
-}
 
 }  // namespace
 
@@ -142,8 +119,8 @@ std::optional<Factors> AttentionOp::factors() {
   // A key head that all query heads share serves every piece of them.
   if (rank == 4 && tensorType(getK()).getDimSize(1) == 1) ofKeys[1] = kWhole;
   FactorAxes ofQueries = y, ofValues = ofKeys;
-  ofQueries.back() = kWhole;
-  ofValues.back() = y.back();
+  // By heads alone: with a part of every value each piece would compare all queries and keys anew.
+  ofQueries.back() = ofValues.back() = y.back() = kWhole;
   Factors f{{ofQueries, ofKeys, ofValues}, {y}, {}};
   if (getMask()) {
     auto scores = dimsOf(q);
@@ -229,7 +206,12 @@ std::optional<Factors> TransposeOp::factors() {
 }
 
 std::optional<Factors> ReshapeOp::factors() {
-  auto [x, y] = reshaped(tensorType(getX()), tensorType(getY()));
+  // Of a group of axes the slowest of both sides are one loop, whose pieces lie one behind the
+  // other in memory.
+  FactorAxes x(size_t(tensorType(getX()).getRank()), kWhole),
+      y(size_t(tensorType(getY()).getRank()), kWhole);
+  for (auto [factor, group] : llvm::enumerate(axisGroups(tensorType(getX()), tensorType(getY()))))
+    x[group.from] = y[group.to] = int(factor);
   return Factors{{x}, {y}, {}};
 }
 

@@ -73,7 +73,9 @@ class AllGather final : public Kernel {
 class AllSlice final : public Kernel {
  public:
   AllSlice(Communicator& ranks, DType dtype, const CollectiveConfig& config)
-      : dtype_(dtype), config_(config), part_(ranks.rank() * config.parts / config.ranks) {}
+      : dtype_(dtype),
+        config_(config),
+        part_(WeightPiece{{}, config.axis, config.parts}.partOf(ranks.rank(), config.ranks)) {}
   size_t bind(const KernelShapes& shapes) override {
     piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
     return 0;

@@ -3,6 +3,7 @@
 // How a value lies on the ranks of a mesh.
 #include "lathe/ir/factors.h"
 #include "lathe/ir/types.h"
+#include "lathe/runtime/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe {
@@ -17,7 +18,9 @@ struct Cut {
   bool isWhole() const { return axis < 0; }
   bool operator==(const Cut&) const = default;
   /// The piece of rank `rank` of `ranks`.
-  int64_t pieceOf(int64_t rank, int64_t ranks) const { return rank * parts / ranks; }
+  int64_t pieceOf(int64_t rank, int64_t ranks) const {
+    return WeightPiece{{}, axis, parts}.partOf(rank, ranks);
+  }
 };
 
 /// The type of one piece. The axis has a static size that the parts divide.

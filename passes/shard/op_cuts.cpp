@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/shard/op_cuts.h"
 
+#include "ir/axis_groups.h"
+
 using namespace mlir;
 
 namespace lathe {
@@ -16,29 +18,13 @@ int64_t productOf(RankedTensorType type, int64_t begin, int64_t end) {
 // Where a cut of `from` lies in a tensor of other dims with the same elements in the same order.
 // In memory a cut is: some groups, and in each of them equal runs, one for each part.
 std::optional<Cut> reshaped(RankedTensorType from, RankedTensorType to, const Cut& cut) {
-  // Both sides begin alike up to the cut: axes of equal products, one after the other.
-  const auto a = dimsOf(from), b = dimsOf(to);
-  size_t i = 0, j = 0;
-  while (true) {
-    while (i < a.size() && int64_t(i) != cut.axis && isOne(a[i])) ++i;
-    while (j < b.size() && isOne(b[j])) ++j;
-    if (i == a.size() || j == b.size()) return std::nullopt;
-    const size_t first = i, other = j;
-    DimExpr left = exprOf(a[i++]), right = exprOf(b[j++]);
-    while (!(left == right)) {
-      if (i < a.size() && right.dividedBy(left))
-        left = left * exprOf(a[i++]);
-      else if (j < b.size() && left.dividedBy(right))
-        right = right * exprOf(b[j++]);
-      else
-        return std::nullopt;
-    }
-    if (cut.axis >= int64_t(i)) continue;
-    const int64_t groups = productOf(from, int64_t(first), cut.axis) * cut.groups,
-                  run = productOf(from, cut.axis, int64_t(i)) / cut.groups / cut.parts;
-    for (auto axis = int64_t(other); axis < int64_t(j); ++axis) {
-      const int64_t before = productOf(to, int64_t(other), axis),
-                    behind = productOf(to, axis + 1, int64_t(j));
+  for (const AxisGroup& group : axisGroups(from, to)) {
+    if (cut.axis >= int64_t(group.fromEnd)) continue;
+    const int64_t groups = productOf(from, int64_t(group.from), cut.axis) * cut.groups,
+                  run = productOf(from, cut.axis, int64_t(group.fromEnd)) / cut.groups / cut.parts;
+    for (auto axis = int64_t(group.to); axis < int64_t(group.toEnd); ++axis) {
+      const int64_t before = productOf(to, int64_t(group.to), axis),
+                    behind = productOf(to, axis + 1, int64_t(group.toEnd));
       if (to.isDynamicDim(axis) || before == 0 || behind == 0 || groups % before) continue;
       const Cut there{axis, cut.parts, groups / before};
       const int64_t size = to.getDimSize(axis), pieces = there.parts * there.groups;
@@ -46,6 +32,7 @@ std::optional<Cut> reshaped(RankedTensorType from, RankedTensorType to, const Cu
     }
     return std::nullopt;
   }
+  return std::nullopt;
 }
 
 std::string doNotDivide(Operation* op, RankedTensorType type, int64_t axis, const Cut& cut) {
@@ -55,19 +42,23 @@ std::string doNotDivide(Operation* op, RankedTensorType type, int64_t axis, cons
          " ranks";
 }
 
-// All axes of one factor are cut alike. Only heads may be fewer than ranks: those of keys, which
-// several query heads share.
+// All axes of one factor are cut alike. An operand may have fewer elements along it than the
+// results have, which share them, as query heads share a key head: then ranks share its pieces.
 std::optional<OpCuts> along(Operation* op, const Factors& factors, int factor, const Cut& cut,
                             std::string* why) {
   OpCuts cuts;
-  auto add = [&](ValueRange values, ArrayRef<Factors::Axes> all, bool mayBeShared,
-                 SmallVector<Cut, 4>& to) {
+  int64_t most = 0;  // elements along the factor
+  for (auto [v, axes] : llvm::zip_equal(op->getResults(), factors.results))
+    if (const int64_t axis = axisOf(axes, factor); axis >= 0)
+      most = std::max(most, tensorType(v).getDimSize(axis));
+  auto add = [&](ValueRange values, ArrayRef<Factors::Axes> all, SmallVector<Cut, 4>& to) {
     for (auto [v, axes] : llvm::zip_equal(values, all)) {
       const int64_t axis = axisOf(axes, factor);
       to.push_back({});
       if (axis < 0) continue;
       const int64_t parts = partsOf(tensorType(v), axis, cut.parts, cut.groups);
-      if (parts != cut.parts && !(mayBeShared && parts > 0)) {
+      const bool isShared = parts > 0 && tensorType(v).getDimSize(axis) < most;
+      if (parts != cut.parts && !isShared) {
         if (why && !tensorType(v).isDynamicDim(axis))
           *why = doNotDivide(op, tensorType(v), axis, cut);
         return false;
@@ -76,8 +67,8 @@ std::optional<OpCuts> along(Operation* op, const Factors& factors, int factor, c
     }
     return true;
   };
-  if (!add(op->getResults(), factors.results, false, cuts.results) ||
-      !add(op->getOperands(), factors.operands, isa<AttentionOp>(op), cuts.operands))
+  if (!add(op->getResults(), factors.results, cuts.results) ||
+      !add(op->getOperands(), factors.operands, cuts.operands))
     return std::nullopt;
   cuts.isSum = llvm::is_contained(factors.sums, factor);
   if (!cuts.isSum && llvm::any_of(cuts.results, [](const Cut& c) { return c.isWhole(); }))

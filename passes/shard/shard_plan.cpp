@@ -126,9 +126,7 @@ class Planner {
     Operation* op = v.getDefiningOp();
     const unsigned result = cast<OpResult>(v).getResultNumber();
     const std::optional<OpCuts> cuts = cutsOfResult(op, result, cut, &found.reason);
-    // By heads alone: with a part of every value each rank would still compare all queries and
-    // keys.
-    if (!cuts || (isa<AttentionOp>(op) && cut.axis == tensorType(v).getRank() - 1)) return false;
+    if (!cuts) return false;
     auto linear = dyn_cast<LinearOp>(op);
     bool isWeight = false, isOther = false;  // what is cut
     for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands)) {
