@@ -2,6 +2,7 @@
 #include "runtime/join_ranks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -11,23 +12,39 @@
 namespace lathe {
 namespace {
 
-// `read` and `write` go between a stored element and the type that it is joined in.
+template <class T>
+T larger(T y, T x) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(x) || x > y ? x : y;
+  return std::max(x, y);
+}
+
+// As floatToBf16, without a branch.
+uint16_t roundedToBf16(float value) {
+  const auto u = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x400000u;
+  return uint16_t((std::isnan(value) ? quiet : rounded) >> 16);
+}
+
+// `read` and `write` go between a stored element and the type that it is joined in. Blocks of that
+// type stay in the cache, and each loop over one is simple enough to become vector code.
 template <class Stored, class Wide, class Read, class Write>
 void join(std::span<const void* const> parts, void* to, size_t count, Combine combine, Read read,
           Write write) {
-  auto* out = static_cast<Stored*>(to);
-  for (size_t i = 0; i < count; ++i) {
-    Wide y = read(static_cast<const Stored*>(parts[0])[i]);
-    for (size_t part = 1; part < parts.size(); ++part) {
-      const Wide x = read(static_cast<const Stored*>(parts[part])[i]);
+  constexpr size_t kBlock = 1024;
+  Wide block[kBlock];
+  for (size_t at = 0; at < count; at += kBlock) {
+    const size_t n = std::min(kBlock, count - at);
+    const auto* first = static_cast<const Stored*>(parts[0]) + at;
+    for (size_t i = 0; i < n; ++i) block[i] = read(first[i]);
+    for (const void* part : parts.subspan(1)) {
+      const auto* from = static_cast<const Stored*>(part) + at;
       if (combine == Combine::sum)
-        y = Wide(y + x);
-      else if constexpr (std::is_floating_point_v<Wide>)
-        y = std::isnan(x) || x > y ? x : y;
+        for (size_t i = 0; i < n; ++i) block[i] = Wide(block[i] + read(from[i]));
       else
-        y = std::max(x, y);
+        for (size_t i = 0; i < n; ++i) block[i] = larger(block[i], Wide(read(from[i])));
     }
-    out[i] = write(y);
+    auto* out = static_cast<Stored*>(to) + at;
+    for (size_t i = 0; i < n; ++i) out[i] = write(block[i]);
   }
 }
 
@@ -54,7 +71,7 @@ void joinRanks(std::span<const void* const> parts, void* to, size_t count, DType
     case DType::F32:
       return joinPlain<float>(parts, to, count, combine);
     case DType::BF16:
-      return join<uint16_t, float>(parts, to, count, combine, bf16ToFloat, floatToBf16);
+      return join<uint16_t, float>(parts, to, count, combine, bf16ToFloat, roundedToBf16);
     case DType::F16:
       return join<uint16_t, float>(parts, to, count, combine, f16ToFloat, floatToF16);
     case DType::I64:
