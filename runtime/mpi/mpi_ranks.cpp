@@ -133,8 +133,14 @@ class MpiRank final : public Communicator {
 
   void abort(const std::string& why) noexcept override {
     std::fprintf(stderr, "lathe: rank %d ends the job: %s\n", rank_, why.c_str());
-    std::fflush(stderr);
+    std::fflush(nullptr);
+#ifdef OPEN_MPI
+    // mpirun ends the job of a process that leaves so. Of several that call MPI_Abort at once it
+    // may hear one and wait for the others without end (4.1.4).
+    std::_Exit(1);
+#else
     MPI_Abort(MPI_COMM_WORLD, 1);
+#endif
   }
 
  private:

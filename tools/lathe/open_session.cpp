@@ -177,16 +177,19 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   };
   SessionOptions options{
       .threads = flags.threads, .profile = flags.profile, .device = flags.device};
+  const bool rankThreads = flags.rankThreads;  // of this process: they share its pool
   if (program->ranks > 1)
     options.ranks =
         startRanks(program->ranks, flags.rankThreads, [=](std::shared_ptr<Communicator> end) {
           SessionOptions own = options;
           own.ranks = std::move(end);
           Session session(program, own);
+          if (!rankThreads) noteThreads(*own.ranks);
           bind(session, nullptr);
           session.serve();
         });
   Session session(program, options);
+  if (options.ranks && !rankThreads) noteThreads(*options.ranks);
   Progress progress("loading weights");
   bind(session, &progress);
   for (const std::string& line : session.device().report()) console().detail(line);

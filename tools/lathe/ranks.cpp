@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/thread_pool.h"
@@ -80,7 +82,6 @@ void becomeLauncher(int64_t count, bool threads) {
     if (length > 0) command[0].assign(path, size_t(length));
   }
   words.insert(words.end(), command.begin(), command.end());
-  console().note(fmt::format("{} ranks of {} threads", count, std::max<int64_t>(own, 1)));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -105,6 +106,16 @@ std::shared_ptr<Communicator> startRanks(int64_t count, bool threads,
   }
   end.reset();
   std::exit(0);  // rank 0 does what is left
+}
+
+void noteThreads(Communicator& ranks) {
+  const int64_t own = ThreadPool::global().threads();
+  std::vector<int64_t> all(size_t(ranks.size()));
+  ranks.allGather(&own, all.data(), sizeof own);
+  if (ranks.rank() != 0) return;
+  const bool isSame = std::ranges::all_of(all, [&](int64_t threads) { return threads == own; });
+  console().note(isSame ? fmt::format("{} ranks of {} threads", all.size(), own)
+                        : fmt::format("{} ranks of {} threads", all.size(), fmt::join(all, ", ")));
 }
 
 }  // namespace lathe::cli

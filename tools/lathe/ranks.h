@@ -26,4 +26,8 @@ void becomeLauncher(int64_t count, bool threads);
 std::shared_ptr<Communicator> startRanks(int64_t count, bool threads,
                                          std::function<void(std::shared_ptr<Communicator>)> serve);
 
+/// Rank 0 tells how many threads each rank of several processes has. All of them call it when they
+/// have opened their sessions.
+void noteThreads(Communicator& ranks);
+
 }  // namespace lathe::cli
