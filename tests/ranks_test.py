@@ -89,6 +89,26 @@ for wrong, named in ((["--mesh", "dp=2"], "--mesh: expected tp=N"),
     _, said = run("explain", model, *sizes, *wrong, status=2)
     assert named in said, said
 
+# What they pay is measured: a layer has two sums, and the head one gather.
+sizes = json.load(open(os.path.join(model, "config.json")))
+bench = ["bench", model, "-p", "20", "-n", "3", "-r", "2", "-t", "1"]
+document = json.loads(run(*bench, "--ranks", "2", "--rank-threads", "--json")[0])
+assert document["ranks"] == 2, document
+hidden, vocabulary, sums = (sizes["hidden_size"], sizes["vocab_size"], 2 * sizes["num_hidden_layers"])
+width = {"f32": 4, "bf16": 2, "f16": 2}[document["dtype"]]
+for test in document["tests"]:
+    work, tokens = test["collectives"], test["tokens"]
+    # One more sum for the table of embeddings. The last one of a prompt is of its last token alone, as
+    # are the logits; of a sum over two ranks each sends half of the addends and half of the result.
+    steps, rows = (1, tokens * sums + 1) if test["name"] == "prefill" else (tokens, tokens * (sums + 1))
+    assert work["calls"] == steps * (sums + 2), (sums, test)
+    assert work["sent_bytes"] == rows * hidden * width + steps * vocabulary * 4 / 2, (rows, test)
+    assert 0 < work["share"] < 1 and test["cpu_s"] > 0, test
+alone_document = json.loads(run(*bench, "--json")[0])
+assert alone_document["ranks"] == 1 and "collectives" not in alone_document["tests"][0], alone_document
+table, _ = run(*bench, "--ranks", "2", "--rank-threads")
+assert "| test of one of 2 ranks | processor time ms | collectives | sent | ms | share |" in table, table
+
 # Without mpirun the package is named.
 _, said = run("generate", model, *PROMPT, "--ranks", "2", status=4, PATH="/nonexistent")
 assert "install openmpi-bin" in said and "--rank-threads" in said, said
