@@ -137,16 +137,24 @@ void biasOfParts(DagPattern& p) {
   });
 }
 
-// `widened`: the activation is computed in f32 between casts, as linear computes it.
+// `widened`: the activation is computed in f32 between casts, as linear computes it. Rows that were
+// merged for the product may be taken apart before it: it does not care where an element lies.
 void withActivation(DagPattern& p, const ActivationForm& form, bool widened) {
   p.phase(kEpilogues);
   Product product = anyProduct(p);
-  Tensor active = form.record(p, widened ? roundingCast(p, product.value) : product.value);
+  Tensor apart = anyReshape(p, product.value);
+  Tensor x = p.optional(apart, product.value);
+  Tensor active = form.record(p, widened ? roundingCast(p, x) : x);
   p.root(widened ? roundingCast(p, active) : active);
   p.replaceWith([=, kind = form.kind](Match& m) -> Value {
     auto op = m[product.value].getDefiningOp<LinearOp>();
-    return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), {}},
-                  {layoutOf(op), {"activation", kind}});
+    Value y = m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), {}},
+                     {layoutOf(op), {"activation", kind}});
+    if (!y || !m.has(apart)) return y;
+    auto dims = dimsOf(tensorType(m[apart]));
+    if (!llvm::all_of(dims, [](StringAttr d) { return bool(d); }))
+      return m.decline("a size has no name: " + shortType(m[apart].getType()));
+    return reshaped(m, y, dims);
   });
 }
 

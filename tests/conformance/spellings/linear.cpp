@@ -68,6 +68,13 @@ KnownSpellings linearSpellings() {
          return 0.5 * y * (1.0 + tanh(0.7978845608028654 * (y + 0.044715 * y * y * y)));
        },
        "activation gelu_tanh"},
+      {"linear_gelu_of_merged_rows", "linear",
+       [=](S& m) {
+         Tensor flat = matmul(reshape(x(m), {m.s * 2, 16}), m.w("w", {16, 24})) + m.w("b", {24});
+         Tensor y = reshape(flat, {2, m.s, 24});
+         return 0.5 * y * (1.0 + erf(y * 0.7071067811865476));
+       },
+       "activation gelu"},
       {"linear_silu", "linear",
        [=](S& m) {
          Tensor y = matmul(x(m), turned(m));
