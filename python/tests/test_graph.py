@@ -178,6 +178,18 @@ def test_states_live_across_runs():
     assert np.asarray(session(np.ones(2, "f4"))).tolist() == [1, 1]
 
 
+def test_a_symbol_of_states_alone_is_set():
+    g = lathe.Graph()
+    g.state("total", "f32", [g.dim("length", 1, 8)])
+    total = g.read_state("total") + g.input("x", "f32", [1])
+    g.write_state("total", total)
+    g.output("y", total)
+    session = lathe.Session(lathe.compile(g))
+    for length in (3, 5):
+        session.set_symbol("length", length)
+        assert np.asarray(session(np.ones(1, "f4"))).tolist() == [1] * length
+
+
 def test_a_program_is_saved_and_opened(tmp_path):
     program = lathe.compile(mlp())
     program.save(str(tmp_path / "mlp.lathe"))
