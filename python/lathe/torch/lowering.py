@@ -205,6 +205,8 @@ class Lowering:
         if node.target is operator.getitem:
             source = self.values.get(node.args[0])
             if source is not None:
+                if node.args[1] >= len(source):
+                    raise Unsupported(f"the result {node.args[1]}, which only gradients need")
                 self.values[node] = source[node.args[1]]
             return
         name = name_of(node.target)

@@ -112,6 +112,12 @@ def scaled_dot_product_attention(L, query, key, value, attn_mask=None, dropout_p
     return _attention(L, query, key, value, attn_mask, scale, causal="top_left" if is_causal else "none")
 
 
+@op("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention(L, query, key, value, dropout_p=0.0, is_causal=False, attn_mask=None, scale=None):
+    """What AOTAutograd makes of the op above on a CPU. The logarithms of sums beside it are for gradients."""
+    return [scaled_dot_product_attention(L, query, key, value, attn_mask, dropout_p, is_causal, scale)]
+
+
 @op("lathe.attention.default")
 def attention(L, q, k, v, mask, positions, scale, causal, window, softcap):
     """What transformers' models call under attn_implementation="lathe" (transformers.py)."""
