@@ -176,11 +176,39 @@ void recordFolded(DagPattern& p) {
   });
 }
 
+// An attention that was recorded whole: causality and the window come out of its mask.
+void maskOfRecorded(DagPattern& p) {
+  Tensor q = p.any(), k = p.any(), v = p.any(), mask = p.any();
+  p.root(p.emit("lathe.attention", {q, k, v, mask, Tensor()}, {}, std::source_location::current()));
+  p.replaceWith([=](Match& m) -> Value {
+    auto op = cast<AttentionOp>(m.root());
+    if (op.getCausal() != Causal::none) return m.decline("'causal' of lathe.attention is set");
+    auto type = cast<RankedTensorType>(tensorType(m[q]));
+    auto dims = dimsOf(type);
+    dims.back() = dimOf(tensorType(m[k]), tensorType(m[k]).getRank() - 2);
+    if (!llvm::all_of(dims, [](StringAttr d) { return bool(d); }))
+      return m.decline("a size has no name: " + shortType(type));
+    ScoreReader scores(m, tensorOf(dims, type.getElementType()));
+    if (!scores.readMask(m[mask])) return {};
+    scores.readCausal();
+    if (scores.causal == Causal::none && tensorType(m[mask]).getElementType().isInteger(1))
+      return m.decline("the mask compares no index ramps of queries and keys");
+    if (scores.positions) return m.decline("the mask has positions of its own");
+    return m.make("lathe.attention", {m[q], m[k], m[v], scores.mask(), {}},
+                  {{"scale", op.getScale().convertToDouble()},
+                   {"softcap", op.getSoftcap().convertToDouble()},
+                   {"causal", scores.causal},
+                   {"window", scores.window},
+                   {"masked_row", op.getMaskedRow()}});
+  });
+}
+
 }  // namespace
 
 void addAttentionPatterns(PatternLibrary& library, MLIRContext* context) {
   addPattern(library, context, "attention", recordAttention);
   addPattern(library, context, "attention-folded", recordFolded);
+  addPattern(library, context, "attention-mask", maskOfRecorded);
 }
 
 }  // namespace lathe

@@ -288,6 +288,23 @@ void ScoreReader::addCondition(Value condition, bool hidden) {
   addCondition(op->getOperand(1), hidden);
 }
 
+bool ScoreReader::readMask(Value mask) {
+  if (tensorType(mask).getElementType().isInteger(1)) {
+    addCondition(mask, false);
+    return true;
+  }
+  auto additive = readAdditive(mask);
+  if (!additive || !std::isinf(additive->fill)) {
+    m_.decline("the added mask is not 0 and -inf by a condition");
+    return false;
+  }
+  // NaN and infinity stay what they are under a sum.
+  if (!m_.weakens(Contract::IncomingNan)) return false;
+  m_.consume(mask.getDefiningOp());
+  addCondition(additive->condition, additive->hidden);
+  return true;
+}
+
 void ScoreReader::readCausal() {
   SmallVector<std::optional<RampBound>> bounds;
   for (const Condition& c : conditions_) bounds.push_back(readBound(c.value, c.hidden, type_));

@@ -15,9 +15,15 @@ class ScoreReader {
   /// `scores` is the softmax's operand [.., queries, keys].
   ScoreReader(Match& match, mlir::Value scores, Until until)
       : m_(match), base(scores), type_(tensorType(scores)), until_(until) {}
+  /// For `readMask` alone: of scores that are no value, of this type.
+  ScoreReader(Match& match, mlir::RankedTensorType scores)
+      : m_(match), type_(scores), until_(Until::Product) {}
 
   /// False after Match::decline.
   bool read();
+  /// Takes the mask operand of an attention apart instead of reading scores: a condition, or
+  /// select(condition, 0, -inf). False for any other, with the reason for `why-not`.
+  bool readMask(mlir::Value mask);
   /// Takes conditions that are causal masks and windows out of the masks. Call after `read`.
   void readCausal();
   /// The mask operand; null if there is none. Call last.

@@ -11,7 +11,7 @@ import lathe
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 # Attention that stays apart, with the words of why-not: biases that grow with the distance, and scores of three parts.
-APART = {"bloom": "has other operands", "mpt": "a mask is added under a finite fill", "deberta-v2": ""}
+APART = {"bloom": "has other operands", "mpt": "a mask is added under a finite fill", "deberta-v2": "wanted the product of q and k, found lathe.reshape"}
 
 
 @pytest.mark.parametrize("level", ["core", "named"])

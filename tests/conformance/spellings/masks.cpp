@@ -29,6 +29,15 @@ KnownSpelling behindPast(const char* name, const char* holds,
           },
           holds};
 }
+// An attention that is recorded whole, with a mask operand.
+KnownSpelling whole(const char* name, const char* holds, std::function<Tensor(S&)> mask) {
+  return {name, "attention",
+          [=](S& m) {
+            Tensor k = m.in("k", {2, 4, m.s, 16}), v = m.in("v", {2, 4, m.s, 16});
+            return fused::attention(m.q(), k, v, {.mask = mask(m), .scale = 0.25});
+          },
+          holds};
+}
 // A box of static size, where tables are cut.
 KnownSpelling ofTable(const char* name, const char* holds,
                       std::function<Tensor(S&, const Tensor& scores)> mask) {
@@ -61,6 +70,15 @@ KnownSpellings maskSpellings() {
                Tensor c = compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge);
                return select(c, x, -m.infinity());
              }),
+      whole("causal_mask_of_a_whole_attention", "causal top_left",
+            [](S& m) { return compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge); }),
+      whole("window_added_to_a_whole_attention", "window 5",
+            [](S& m) {
+              Tensor i = m.ramp({m.s, 1}, 0), j = m.ramp({1, m.s}, 1);
+              Tensor c = logicalAnd(compare(j, i, Compare::le),
+                                    compare(j, i - m.number(5, DType::I64), Compare::gt));
+              return select(c, m.number(0), -m.infinity());
+            }),
       masked("causal_columns_behind_rows_hidden", "causal top_left",
              [](S& m, const Tensor& x) {
                Tensor c = compare(m.ramp({m.s, m.s}, 1), m.ramp({m.s, m.s}, 0), Compare::gt);
