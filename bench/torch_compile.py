@@ -4,8 +4,9 @@
     PYTHONPATH=build/release/python python bench/torch_compile.py [--models llama,bert] [--dtype f32] [-t 2] [-o NAME]
 
 The models of python/tests/torch_models.py with random weights, 512 wide, 4 layers, one row of 128 tokens (pictures
-of 64 patches and the like). Calls take turns in rounds; times are medians over the rounds, ratios medians of the rounds' own. Needs
-a build of the Python package, torch, transformers, and a C++ compiler for Inductor. `-o NAME` writes bench/results/NAME.json.
+of 64 patches and the like). Calls take turns in rounds; times are medians over the rounds, ratios medians of the
+rounds' own. Needs a build of the Python package, torch, transformers, and a C++ compiler for Inductor. `-o NAME`
+writes bench/results/NAME.json.
 """
 import argparse
 import json
@@ -21,7 +22,6 @@ import torch  # noqa: E402
 import torch_models as models  # noqa: E402
 import transformers  # noqa: E402
 
-import lathe  # noqa: E402
 import lathe.torch as lt  # noqa: E402
 
 SIZE = models.Size(width=512, inner=1536, layers=4, heads=8, groups=4, head=64, rotary=32, vocab=4000, positions=256,

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch_models as models
 
+import lathe
 import lathe.torch as lt
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -27,6 +28,16 @@ def test_a_model_runs_as_one_graph(name):
     with torch.no_grad():
         assert error(torch.compile(model, backend="lathe")(*args), model(*args)) < 1e-6
     assert len(lt.compiled) == 1 and not lt.fallbacks
+
+
+@pytest.mark.parametrize("name, word", [("llama", "causal top_left"), ("mistral", "window 5"), ("bert", "xi1>")])
+def test_attention_stays_whole(name, word):
+    model, args, _ = models.made(name)
+    model = model.bfloat16()
+    with torch.no_grad():
+        torch.compile(model, backend="lathe")(*args)
+    calls = [line for line in lathe.ir(lt.compiled[0], "fused").splitlines() if "lathe.attention" in line]
+    assert len(calls) == 2 and all(word in line and "bf16" in line for line in calls)
 
 
 def test_another_length_gives_one_more_graph_and_then_none():
@@ -57,6 +68,18 @@ def test_gradients_are_those_of_pytorch():
         layer.zero_grad()
         run(x).square().sum().backward()
         found.append(layer.weight.grad.clone())
+    torch.testing.assert_close(*found)
+
+
+def test_gradients_of_attention_are_those_of_pytorch():
+    def attend(x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x * 2, x + 1).sum()
+
+    found = []
+    for run in (torch.compile(attend, backend="lathe"), attend):
+        x = torch.randn(1, 2, 5, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        run(x).backward()
+        found.append(x.grad)
     torch.testing.assert_close(*found)
 
 
