@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/amx_gemm.h"
 
-#include "backends/cpu/device/amx_tiles.h"
+#include <algorithm>
+
+#include "backends/cpu/device/amx_blocks.h"
+#include "backends/cpu/device/calibration.h"
 
 // Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
 // whose f32 sums stay in the L2 cache; outer K blocks whose A stays in L2; panels; inner K blocks
 // whose weights stay in L1; 32-row blocks; 32-column halves of the panel. The innermost loop is
 // 2 x 2 tiles: four loads feed four products.
+//
+// Few rows wait for the weights: one row of tiles meets several panels that are read as streams of
+// memory, some blocks of each in turn, with the pattern that was measured to be fastest.
 
 namespace lathe::cpu {
 namespace {
@@ -16,7 +22,8 @@ constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 6
 constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 512 KiB
 constexpr int64_t kInnerBlocks = 6;   // K blocks of a panel in L1: 24 KiB, with A and sums 44
 constexpr int64_t kMinRowsPerThread = 128;
-constexpr int64_t kTileBytes = 1024;
+constexpr int64_t kFewRows = 16;    // one row of tiles
+constexpr int64_t kTurnBlocks = 4;  // K blocks of a stream before the next one's
 
 // One worker's share of C.
 struct Share {
@@ -29,55 +36,6 @@ size_t tiledABytes(const PackedShape& shape) {
 constexpr size_t kSumBytes = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
-
-// Rows [0, rows) of A into tiles [rows/16][blocks][16][32], padded with zeros to `paddedRows`.
-void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRows, int64_t k,
-           int64_t blocks, char* tiles) {
-  for (int64_t r = 0; r < paddedRows; ++r) {
-    char* to = tiles + (r / 16 * blocks * 16 + r % 16) * 64;
-    const uint16_t* from = a + r * lda;
-    for (int64_t b = 0; b < blocks; ++b, to += kTileBytes) {
-      int64_t left = r < rows ? k - b * 32 : 0;
-      __mmask32 lanes = left >= 32 ? ~__mmask32(0)
-                        : left > 0 ? __mmask32((uint32_t(1) << left) - 1)
-                                   : __mmask32(0);
-      _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(lanes, from + b * 32));
-    }
-  }
-}
-
-// sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each step
-// also fetches `ahead` cache lines of what the worker will read next into L2.
-inline void tiles2x2(const char* a, int64_t aRowTile, const char* b, int64_t blocks, bool first,
-                     float* sums, const char* next, int64_t ahead) {
-  if (first) {
-    tileZero<0>();
-    tileZero<1>();
-    tileZero<2>();
-    tileZero<3>();
-  } else {
-    tileLoad<0>(sums, 128);
-    tileLoad<1>(sums + 16, 128);
-    tileLoad<2>(sums + 512, 128);
-    tileLoad<3>(sums + 528, 128);
-  }
-  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
-    tileLoad<6>(b, 256);
-    tileLoad<4>(a, 64);
-    tileDotBf16<0, 4, 6>();
-    tileLoad<7>(b + 64, 256);
-    tileDotBf16<1, 4, 7>();
-    tileLoad<5>(a + aRowTile, 64);
-    tileDotBf16<2, 5, 6>();
-    tileDotBf16<3, 5, 7>();
-    for (int64_t i = 0; i < ahead; ++i) _mm_prefetch(next + i * 64, _MM_HINT_T1);
-    next += kPanelBlockBytes;
-  }
-  tileStore<0>(sums, 128);
-  tileStore<1>(sums + 16, 128);
-  tileStore<2>(sums + 512, 128);
-  tileStore<3>(sums + 528, 128);
-}
 
 void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
               const PanelKernels& kernels) {
@@ -134,6 +92,36 @@ void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
 
 LATHE_ISA_END
 
+void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums,
+                const PanelKernels& kernels) {
+  const int64_t blocks = g.shape.blocks(), panelBytes = g.shape.panelBytes();
+  const int64_t count = share.panel1 - share.panel0;
+  const ReadPattern pattern = calibration().reading;
+  AmxTileConfig config;
+  for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g.m);
+  tileConfigure(config);
+  tileA(g.a, g.lda, g.m, kFewRows, g.shape.k, blocks, tiles);
+  const int64_t groups = ceilDiv(count, pattern.streams);
+  for (int64_t group = 0; group < groups; ++group) {
+    // Streams are `groups` panels apart; the last may have fewer panels than the others.
+    const int64_t first = share.panel0 + group, streams = ceilDiv(count - group, groups);
+    auto panel = [&](int64_t stream) { return first + stream * groups; };
+    auto sumsOf = [&](int64_t stream) { return sums + stream * kFewRows * kPanelColumns; };
+    for (int64_t block = 0; block < blocks; block += kTurnBlocks)
+      for (int64_t s = 0; s < streams; ++s)
+        tiles1x4(
+            tiles + block * kTileBytes,
+            static_cast<const char*>(g.weights) + panel(s) * panelBytes + block * kPanelBlockBytes,
+            std::min(kTurnBlocks, blocks - block), block == 0, sumsOf(s), pattern.prefetch);
+    for (int64_t s = 0; s < streams; ++s) {
+      const int64_t col0 = panel(s) * kPanelColumns;
+      kernels.store(sumsOf(s), kPanelColumns, g.m, std::min(kPanelColumns, g.shape.n - col0), 0,
+                    col0, g.epilogue);
+    }
+  }
+  tileRelease();
+}
+
 }  // namespace
 
 size_t amxGemmScratchBytes(const PackedShape& shape, int threads) {
@@ -156,7 +144,8 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
     if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
     char* mine =
         static_cast<char*>(scratch.data) + size_t(worker) * (tiledABytes(g.shape) + kSumBytes);
-    runShare(g, share, mine, reinterpret_cast<float*>(mine + tiledABytes(g.shape)), kernels);
+    auto* sums = reinterpret_cast<float*>(mine + tiledABytes(g.shape));
+    (g.m <= kFewRows ? runFewRows : runShare)(g, share, mine, sums, kernels);
   });
 }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products of blocks of tiles, for the products of matrices that are made of them. The weights are
+// a panel of bf16 in its packed order (packed_weights.h), from memory or unpacked from fewer bits.
+#include "backends/cpu/device/amx_tiles.h"
+#include "backends/cpu/device/packed_weights.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kTileBytes = 1024;
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+// Rows [0, rows) of A into tiles [rows/16][blocks][16][32], padded with zeros to `paddedRows`.
+inline void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRows, int64_t k,
+                  int64_t blocks, char* tiles) {
+  for (int64_t r = 0; r < paddedRows; ++r) {
+    char* to = tiles + (r / 16 * blocks * 16 + r % 16) * 64;
+    const uint16_t* from = a + r * lda;
+    for (int64_t b = 0; b < blocks; ++b, to += kTileBytes) {
+      int64_t left = r < rows ? k - b * 32 : 0;
+      __mmask32 lanes = left >= 32 ? ~__mmask32(0)
+                        : left > 0 ? __mmask32((uint32_t(1) << left) - 1)
+                                   : __mmask32(0);
+      _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(lanes, from + b * 32));
+    }
+  }
+}
+
+// sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each step
+// also fetches `ahead` cache lines of what the worker will read next into L2.
+inline void tiles2x2(const char* a, int64_t aRowTile, const char* b, int64_t blocks, bool first,
+                     float* sums, const char* next, int64_t ahead) {
+  if (first) {
+    tileZero<0>();
+    tileZero<1>();
+    tileZero<2>();
+    tileZero<3>();
+  } else {
+    tileLoad<0>(sums, 128);
+    tileLoad<1>(sums + 16, 128);
+    tileLoad<2>(sums + 512, 128);
+    tileLoad<3>(sums + 528, 128);
+  }
+  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
+    tileLoad<6>(b, 256);
+    tileLoad<4>(a, 64);
+    tileDotBf16<0, 4, 6>();
+    tileLoad<7>(b + 64, 256);
+    tileDotBf16<1, 4, 7>();
+    tileLoad<5>(a + aRowTile, 64);
+    tileDotBf16<2, 5, 6>();
+    tileDotBf16<3, 5, 7>();
+    for (int64_t i = 0; i < ahead; ++i) _mm_prefetch(next + i * 64, _MM_HINT_T1);
+    next += kPanelBlockBytes;
+  }
+  tileStore<0>(sums, 128);
+  tileStore<1>(sums + 16, 128);
+  tileStore<2>(sums + 512, 128);
+  tileStore<3>(sums + 528, 128);
+}
+
+// sums[16][64] (+)= one row tile of A x the four column tiles of a panel over `blocks` K blocks.
+// The tiles of A and of the sums may be configured to have fewer rows. The panel is fetched
+// `prefetch` bytes ahead, if not 0.
+inline void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, float* sums,
+                     int64_t prefetch) {
+  if (first) {
+    tileZero<0>();
+    tileZero<1>();
+    tileZero<2>();
+    tileZero<3>();
+  } else {
+    tileLoad<0>(sums, 256);
+    tileLoad<1>(sums + 16, 256);
+    tileLoad<2>(sums + 32, 256);
+    tileLoad<3>(sums + 48, 256);
+  }
+  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
+    for (int64_t i = 0; prefetch && i < kPanelBlockBytes; i += 64)
+      _mm_prefetch(b + prefetch + i, _MM_HINT_T0);
+    tileLoad<4>(a, 64);
+    tileLoad<6>(b, 256);
+    tileDotBf16<0, 4, 6>();
+    tileLoad<7>(b + 64, 256);
+    tileDotBf16<1, 4, 7>();
+    tileLoad<6>(b + 128, 256);
+    tileDotBf16<2, 4, 6>();
+    tileLoad<7>(b + 192, 256);
+    tileDotBf16<3, 4, 7>();
+  }
+  tileStore<0>(sums, 256);
+  tileStore<1>(sums + 16, 256);
+  tileStore<2>(sums + 32, 256);
+  tileStore<3>(sums + 48, 256);
+}
+
+LATHE_ISA_END
+
+}  // namespace
+}  // namespace lathe::cpu
