@@ -139,7 +139,26 @@ TEST(QuantizedLinear, ZeroPoints) {
       for (int64_t m : {1, 4, 17}) {
         check({weights, DType::F32, DType::BF16, m, 200, 130, 32, true}, isa, 2);
         check({weights, DType::F32, DType::F32, m, 77, 65, 77, true}, isa, 3);
+        check({weights, DType::BF16, DType::BF16, m, 200, 130, 32, true}, isa, 2);
+        check({weights, DType::BF16, DType::F32, m, 77, 65, 77, true}, isa, 3);
       }
+}
+
+// Rows of A and depths that tiles walk in several turns, and blocks whose sums are scaled in parts.
+TEST(QuantizedLinear, TilesWalkManyRowsAndDeepPanels) {
+  for (KernelIsa isa : tiers()) {
+    if (isa.tier != Isa::Amx) continue;
+    for (DType weights : {DType::I8, DType::U4}) {
+      const bool zero = weights == DType::U4;
+      for (int64_t block : {64, 96, 160, 224, 256, 416, 1300})
+        for (int64_t m : {9, 40})
+          check({weights, DType::BF16, block == 1300 ? DType::F32 : DType::BF16, m, 1300, 150,
+                 block, zero},
+                isa, 2);
+      check({weights, DType::BF16, DType::F32, 300, 1100, 70, 1100, zero}, isa, 1);
+      check({weights, DType::BF16, DType::BF16, 530, 70, 65, 32, zero, true}, isa, 2);
+    }
+  }
 }
 
 TEST(QuantizedLinear, BiasActivationAndResidual) {

@@ -8,13 +8,7 @@ namespace {
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
 
-// Sixteen of the 64 numbers of a row of scales or zero points.
-inline __m512 numbersOf(const char* base, bool bf16, int64_t row, int column) {
-  if (!bf16) return _mm512_loadu_ps(base + row * 256 + column * 64);
-  const __m512i pair = _mm512_loadu_si512(base + row / 2 * 256 + column * 64);
-  return _mm512_castsi512_ps(row % 2 ? _mm512_and_si512(pair, _mm512_set1_epi32(int(0xffff0000u)))
-                                     : _mm512_slli_epi32(pair, 16));
-}
+#include "backends/cpu/device/quantized_numbers.inc"
 
 // Where element i of eight lies in a word of halves.
 constexpr int shiftOf(int i) { return i % 4 * 8 + i / 4 * 4; }
@@ -50,11 +44,6 @@ inline void chunkOf(const char* b, const float* const (&x)[rows], int64_t depth,
           sum[r][c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[r][k + i]), sum[r][c]);
       }
     }
-}
-
-// What zero points stand for beside the sums of A's elements.
-inline __m512 zerosOf(const QuantizedPanel& p, int64_t row, int column) {
-  return _mm512_sub_ps(numbersOf(p.zero, p.bf16, row, column), _mm512_set1_ps(p.center));
 }
 
 template <int rows, bool halves>

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "backends/cpu/device/amx_quantized.h"
 #include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/quantized_kernels.h"
 #include "backends/cpu/device/tiled_gemm.h"
@@ -300,6 +301,14 @@ class WidenedIntegers final : public WidenedProduct {
   WidenQuantizedFn widen_;
 };
 
+// Fewer rows than these are faster by dot products.
+constexpr int64_t kLeastTileRows = 5;
+
+bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles &&
+         spec.dtype == DType::BF16 && amxQuantizedTakes(spec.weights);
+}
+
 // Rows that repay widening the weights for them.
 int64_t rowsOnWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
   return m > kQuantizedRows && spec.weights.k > 0 ? widenedRows(m, isa) : 0;
@@ -323,7 +332,9 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
     throw Error(ErrorCode::Unsupported, "quantized linear: " + why);
   if (spec.weights.n == 0) return 0;
   size_t bytes = RowsScratch(spec.weights, quantizedKernels(isa)).bytes();
-  if (spec.weights.k > 0)
+  if (onTiles(spec, isa))
+    bytes = std::max(bytes, amxQuantizedScratchBytes(spec.weights, threads));
+  else if (spec.weights.k > 0)
     bytes = std::max(bytes, widenedGemmScratchBytes(WidenedIntegers(spec, {}, isa), threads, isa));
   return bytes;
 }
@@ -347,10 +358,15 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.c = args.c;
   epilogue.outDType = spec.dtype;
   const Layer layer(spec, args);
+  if (args.m >= kLeastTileRows && onTiles(spec, isa))
+    return amxQuantizedGemm(
+        {w, args.m, static_cast<const uint16_t*>(args.a), spec.hasZero, epilogue,
+         [&](int64_t panel, float* tail) { return layer.panel(panel, tail); }},
+        pool, scratch);
   const QuantizedKernels& kernels = quantizedKernels(isa);
   if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
     return sharedProduct(spec, args, layer, epilogue, isa, pool, scratch);
-  const int64_t done = rowsOnWidened(spec, args.m, isa);
+  const int64_t done = onTiles(spec, isa) ? 0 : rowsOnWidened(spec, args.m, isa);
   if (done) widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
   panelProduct(spec, args, layer, done, epilogue, isa, pool, scratch);
 }
