@@ -61,11 +61,9 @@ inline void tiles2x2(const char* a, int64_t aRowTile, const char* b, int64_t blo
   tileStore<3>(sums + 528, 128);
 }
 
-// sums[16][64] (+)= one row tile of A x the four column tiles of a panel over `blocks` K blocks.
-// The tiles of A and of the sums may be configured to have fewer rows. The panel is fetched
-// `prefetch` bytes ahead, if not 0.
-inline void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, float* sums,
-                     int64_t prefetch) {
+// sums[16][64] of one row tile of A and the four column tiles of a panel, in tiles 0 to 3. Tiles of
+// A and of sums may be configured to have fewer rows.
+inline void begin1x4(bool first, const float* sums) {
   if (first) {
     tileZero<0>();
     tileZero<1>();
@@ -77,23 +75,24 @@ inline void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, f
     tileLoad<2>(sums + 32, 256);
     tileLoad<3>(sums + 48, 256);
   }
-  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
-    for (int64_t i = 0; prefetch && i < kPanelBlockBytes; i += 64)
-      _mm_prefetch(b + prefetch + i, _MM_HINT_T0);
-    tileLoad<4>(a, 64);
-    tileLoad<6>(b, 256);
-    tileDotBf16<0, 4, 6>();
-    tileLoad<7>(b + 64, 256);
-    tileDotBf16<1, 4, 7>();
-    tileLoad<6>(b + 128, 256);
-    tileDotBf16<2, 4, 6>();
-    tileLoad<7>(b + 192, 256);
-    tileDotBf16<3, 4, 7>();
-  }
+}
+inline void end1x4(float* sums) {
   tileStore<0>(sums, 256);
   tileStore<1>(sums + 16, 256);
   tileStore<2>(sums + 32, 256);
   tileStore<3>(sums + 48, 256);
+}
+// += a tile of A x a K block of the panel.
+inline void step1x4(const char* a, const char* b) {
+  tileLoad<4>(a, 64);
+  tileLoad<6>(b, 256);
+  tileDotBf16<0, 4, 6>();
+  tileLoad<7>(b + 64, 256);
+  tileDotBf16<1, 4, 7>();
+  tileLoad<6>(b + 128, 256);
+  tileDotBf16<2, 4, 6>();
+  tileLoad<7>(b + 192, 256);
+  tileDotBf16<3, 4, 7>();
 }
 
 LATHE_ISA_END

@@ -90,6 +90,19 @@ void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
   tileRelease();
 }
 
+// sums[16][64] (+)= one row tile of A x a panel over `blocks` K blocks, fetched `prefetch` bytes
+// ahead, if not 0.
+void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, float* sums,
+              int64_t prefetch) {
+  begin1x4(first, sums);
+  for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
+    for (int64_t i = 0; prefetch && i < kPanelBlockBytes; i += 64)
+      _mm_prefetch(b + prefetch + i, _MM_HINT_T0);
+    step1x4(a, b);
+  }
+  end1x4(sums);
+}
+
 LATHE_ISA_END
 
 void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums,

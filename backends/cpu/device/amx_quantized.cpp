@@ -20,6 +20,7 @@ constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 5
 constexpr int64_t kPieceBlocks = 6;   // K blocks that are unpacked at a time: 24 KiB of L1
 constexpr int64_t kMostParts = 4;     // blocks of scales whose sums meet in registers
 constexpr int64_t kFewRows = 16;      // one row of tiles
+constexpr int64_t kPartSums = 1024;   // of a block of 32 x 32, or 16 x 64
 static_assert(kMaxReadStreams * kFewRows <= kGroupPanels * kChunkRows);
 
 // How K is walked, in blocks of 32 elements.
@@ -49,7 +50,7 @@ struct Memory {
   size_t tiles, aSums;
   size_t sums = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
   size_t piece = size_t(kPieceBlocks * kPanelBlockBytes);
-  size_t partSums = size_t(kMostParts * 32 * 32) * 4;
+  size_t partSums = size_t(kMostParts * kPartSums) * 4;
 };
 
 // Scales and zero points of the parts of a piece.
@@ -144,27 +145,41 @@ void loadNumbers(const QuantizedPanel& p, int64_t row, float* scale, float* zero
   }
 }
 
-// acc[rows][columns] (+)= the sums of `parts` parts, less zero points times the sums of A, scaled.
-template <int parts, int vectors>
-void scaleParts(const float* sums, int64_t partSize, int64_t rows, const PartNumbers& numbers,
-                int64_t column, const float* aSums, bool first, float* acc) {
-  __m512 scale[parts][vectors], zero[parts][vectors];
-  for (int p = 0; p < parts; ++p)
-    for (int v = 0; v < vectors; ++v) {
-      scale[p][v] = _mm512_load_ps(numbers.scale[p] + column + v * 16);
-      if (aSums) zero[p][v] = _mm512_load_ps(numbers.zero[p] + column + v * 16);
+// Each of `count` K blocks is unpacked one ahead of its product, so that both run at once. Every
+// `part` blocks have [16][64] sums of their own, of `kPartSums` floats; `first`: they start at 0.
+void unpackTimesRows(const QuantizedPanel& p, bool halves, int64_t block0, int64_t count,
+                     int64_t part, const char* a, char* piece, bool first, float* sums) {
+  unpackPiece(p, halves, block0, 1, piece);
+  for (int64_t k = 0; k < count; ++k, a += kTileBytes, piece += kPanelBlockBytes) {
+    if (k % part == 0) begin1x4(first, sums);
+    if (k + 1 < count) unpackPiece(p, halves, block0 + k + 1, 1, piece + kPanelBlockBytes);
+    step1x4(a, piece);
+    if ((k + 1) % part == 0 || k + 1 == count) {
+      end1x4(sums);
+      sums += kPartSums;
     }
-  for (int64_t r = 0; r < rows; ++r)
+  }
+}
+
+// acc[rows][columns] (+)= the sums of `parts` parts, less zero points times the sums of A, scaled.
+template <int parts, int vectors, bool zeros>
+void scaleParts(const float* sums, int64_t rows, const PartNumbers& numbers, int64_t column,
+                const float* aSums, bool first, float* acc) {
+  __m512 scale[parts][vectors];
+  for (int p = 0; p < parts; ++p)
+    for (int v = 0; v < vectors; ++v)
+      scale[p][v] = _mm512_load_ps(numbers.scale[p] + column + v * 16);
+  for (int64_t r = 0; r < rows; ++r, sums += vectors * 16, acc += vectors * 16)
     for (int v = 0; v < vectors; ++v) {
-      float* at = acc + (r * vectors + v) * 16;
-      __m512 total = first ? _mm512_setzero_ps() : _mm512_load_ps(at);
+      __m512 total = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + v * 16);
       for (int p = 0; p < parts; ++p) {
-        __m512 sum = _mm512_load_ps(sums + p * partSize + (r * vectors + v) * 16);
-        if (aSums)
-          sum = _mm512_fnmadd_ps(zero[p][v], _mm512_set1_ps(aSums[p * kChunkRows + r]), sum);
+        __m512 sum = _mm512_load_ps(sums + p * kPartSums + v * 16);
+        if constexpr (zeros)
+          sum = _mm512_fnmadd_ps(_mm512_load_ps(numbers.zero[p] + column + v * 16),
+                                 _mm512_set1_ps(aSums[p * kChunkRows + r]), sum);
         total = _mm512_fmadd_ps(sum, scale[p][v], total);
       }
-      _mm512_store_ps(at, total);
+      _mm512_store_ps(acc + v * 16, total);
     }
 }
 
@@ -182,12 +197,11 @@ float sumOf(const uint16_t* from, int64_t count) {
 
 LATHE_ISA_END
 
-using ScaleFn = void (*)(const float*, int64_t, int64_t, const PartNumbers&, int64_t, const float*,
-                         bool, float*);
-constexpr ScaleFn kScaleNarrow[] = {scaleParts<1, 2>, scaleParts<2, 2>, scaleParts<3, 2>,
-                                    scaleParts<4, 2>};
-constexpr ScaleFn kScaleWide[] = {scaleParts<1, 4>, scaleParts<2, 4>, scaleParts<3, 4>,
-                                  scaleParts<4, 4>};
+using ScaleFn = void (*)(const float*, int64_t, const PartNumbers&, int64_t, const float*, bool,
+                         float*);
+template <int vectors, bool zeros>
+constexpr ScaleFn kScale[] = {scaleParts<1, vectors, zeros>, scaleParts<2, vectors, zeros>,
+                              scaleParts<3, vectors, zeros>, scaleParts<4, vectors, zeros>};
 
 class Worker {
  public:
@@ -267,7 +281,8 @@ class Worker {
 
   // `next` is what will be unpacked after it.
   void piece(const QuantizedPanel& p, int64_t s, int64_t block0, int64_t count, const char* next) {
-    unpackPiece(p, g_.shape.bits() == 4, block0, count, piece_);
+    const bool halves = g_.shape.bits() == 4;
+    if (!few_) unpackPiece(p, halves, block0, count, piece_);
     PartNumbers numbers;
     const bool last = block0 + count == walk_.blocks;
     const int64_t part0 = block0 / walk_.part, parts = ceilDiv(count, walk_.part);
@@ -290,30 +305,28 @@ class Worker {
         const int64_t rows = std::min(height, rows_ - row);
         if (!few_) fetch(next, share), next += share;
         const float* aSums = g_.hasZero ? aSums_ + part0 * kChunkRows + row : nullptr;
-        const ScaleFn* scale = few_ ? kScaleWide : kScaleNarrow;
-        if (walk_.scaled) {
-          for (int64_t i = 0; i < parts; ++i)
-            product(a + i * walk_.part * kTileBytes, i * walk_.part, column,
-                    std::min(walk_.part, count - i * walk_.part), true, partSums_ + i * kPartSums);
-          scale[parts - 1](partSums_, kPartSums, rows, numbers, column, aSums, block0 == 0, block);
-        } else {
-          product(a, 0, column, count, block0 == 0, block);
-          if (last) scale[0](block, 0, rows, numbers, column, aSums, true, block);
-        }
+        const ScaleFn* scale = few_ ? (aSums ? kScale<4, true> : kScale<4, false>)
+                                    : (aSums ? kScale<2, true> : kScale<2, false>);
+        // Sums of parts are scaled at once, others when they are complete.
+        float* sums = walk_.scaled ? partSums_ : block;
+        const bool first = walk_.scaled || block0 == 0;
+        const int64_t part = walk_.scaled ? walk_.part : count;
+        if (few_)
+          unpackTimesRows(p, halves, block0, count, part, a, piece_, first, sums);
+        else
+          for (int64_t k = 0, i = 0; k < count; k += part, ++i)
+            tiles2x2(a + k * kTileBytes, aRowTile, piece_ + k * kPanelBlockBytes + column * 4,
+                     std::min(part, count - k), first, sums + i * kPartSums, piece_, 0);
+        if (walk_.scaled)
+          scale[parts - 1](sums, rows, numbers, column, aSums, block0 == 0, block);
+        else if (last)
+          scale[0](sums, rows, numbers, column, aSums, true, block);
         if (last)
           kernels_.store(block, width, rows, std::min(width, columns - column), row0_ + row,
                          col0 + column, g_.epilogue);
       }
   }
 
-  void product(const char* a, int64_t block, int64_t column, int64_t blocks, bool first,
-               float* sums) const {
-    const char* b = piece_ + block * kPanelBlockBytes + column * 4;
-    few_ ? tiles1x4(a, b, blocks, first, sums, 0)
-         : tiles2x2(a, walk_.blocks * kTileBytes, b, blocks, first, sums, b, 0);
-  }
-
-  static constexpr int64_t kPartSums = 32 * 32;
   const AmxQuantizedGemm& g_;
   const Share share_;
   const Walk walk_;
