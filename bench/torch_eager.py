@@ -3,7 +3,8 @@
 
     python bench/torch_eager.py [--config config.json] [-p 512] [-n 128] [-t 2] [--json]
 
-Hugging Face's LlamaForCausalLM with random weights, sdpa attention and no compilation. Prefill
+Hugging Face's LlamaForCausalLM with random weights, sdpa attention and, but for `--compile`, no
+compilation. Prefill
 computes logits for the last position only; decode feeds each greedy token back with a KV cache.
 Every run has a fresh random prompt and a fresh cache; what is reported is the median of the runs.
 Both of the library's caches are measured and the faster one counts (`--cache` fixes one).
@@ -17,6 +18,7 @@ import statistics
 import time
 
 import torch
+import torch._inductor.config as inductor
 import transformers
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
 
@@ -92,6 +94,7 @@ def main():
     parser.add_argument("-r", "--runs", type=positive, default=3)
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--cache", choices=["static", "dynamic", "both"], default="both")
+    parser.add_argument("--compile", action="store_true", help="torch.compile with frozen weights")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -108,6 +111,10 @@ def main():
     model = LlamaForCausalLM._from_config(
         config, dtype=DTYPES[arguments.dtype], attn_implementation="sdpa"
     ).eval()
+    if arguments.compile:
+        inductor.freezing = True
+        model.forward = torch.compile(model.forward)
+        arguments.cache = "static"  # a growing cache is compiled again at every step
     kinds = ["static", "dynamic"] if arguments.cache == "both" else [arguments.cache]
     with torch.inference_mode():
         results = [measure(model, kind, arguments, generator) for kind in kinds]
