@@ -96,13 +96,13 @@ def summary_of(rounds, engine, form):
     return {"engine": engine, "version": samples[0]["version"], "format": form, **row}
 
 
-def table_of(arguments, rows):
+def table_of(arguments, rows, rounds):
     lathe = {row["format"]: row for row in rows if row["engine"] == "lathe"}
     peak = statistics.median(row["peak_flops_per_second"] for row in lathe.values())
     read = statistics.median(row["read_bytes_per_second"] for row in lathe.values())
     lines = [
         f"{cpu_model()}, {arguments.config.stem}, {arguments.threads} threads, "
-        f"{arguments.rounds} rounds of {arguments.repetitions}; peak {peak * 1e-12:.2f} TFLOP/s, "
+        f"{rounds} rounds of {arguments.repetitions}; peak {peak * 1e-12:.2f} TFLOP/s, "
         f"read {read * 1e-9:.1f} GB/s",
         "",
         f"| weights | engine | prefill {arguments.prompt} | Lathe / it | decode {arguments.new} "
@@ -123,27 +123,16 @@ def table_of(arguments, rows):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    arguments = parse_arguments()
-    rounds = []
-    for number in range(arguments.rounds):
-        measured = {}
-        for form in arguments.formats:
-            measured[form] = {"lathe": run_lathe(arguments, form)}
-            for engine in arguments.engines:
-                if form in ENGINES[engine]:
-                    measured[form][engine] = run_engine(arguments, engine, form)
-            print(f"round {number + 1} of {arguments.rounds}: {form}", file=sys.stderr)
-        rounds.append(measured)
+def write(arguments, rounds):
+    """Writes what has been measured so far, and returns the table."""
     rows = [
         summary_of(rounds, engine, form)
         for form in arguments.formats
         for engine in rounds[0][form]
     ]
-    table = table_of(arguments, rows)
-    print(table, end="")
+    table = table_of(arguments, rows, len(rounds))
     if not arguments.output:
-        return
+        return table
     report = {
         "cpu": cpu_model(),
         "config": arguments.config.name,
@@ -157,6 +146,23 @@ def main():
     base = BENCH / "results" / arguments.output
     base.with_suffix(".json").write_text(json.dumps(report, indent=2) + "\n")
     base.with_suffix(".md").write_text(table)
+    return table
+
+
+def main():
+    arguments = parse_arguments()
+    rounds = []
+    for number in range(arguments.rounds):
+        measured = {}
+        for form in arguments.formats:
+            measured[form] = {"lathe": run_lathe(arguments, form)}
+            for engine in arguments.engines:
+                if form in ENGINES[engine]:
+                    measured[form][engine] = run_engine(arguments, engine, form)
+            print(f"round {number + 1} of {arguments.rounds}: {form}", file=sys.stderr)
+        rounds.append(measured)
+        table = write(arguments, rounds)
+    print(table, end="")
 
 
 if __name__ == "__main__":
