@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <functional>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <thread>
@@ -13,9 +13,10 @@
 #include "lathe/runtime/error.h"
 #include "runtime/bound_weights.h"
 #include "runtime/executor.h"
-#include "runtime/mapped_file.h"
+#include "runtime/load_weights.h"
 #include "runtime/rank_agreement.h"
 #include "runtime/rank_commands.h"
+#include "runtime/session_states.h"
 
 namespace lathe {
 
@@ -44,11 +45,7 @@ struct Session::Impl {
   std::unique_ptr<Device> device;
   BoundWeights weights;
   bool haveWeights = false;
-  std::vector<Array> states;
-  // Of states with kept rows: how many there are, and those that this run sees.
-  std::string rowsSymbol;
-  int64_t keptRows = 0, firstRow = 0;
-  std::vector<Array> windows;
+  std::optional<SessionStates> states;
   SymbolValues fixed;
   std::vector<std::unique_ptr<Executor>> executors;
   GrowingBuffer arena, scratch;
@@ -78,103 +75,10 @@ struct Session::Impl {
     }
     return !program->entries.empty();
   }
-  bool isRaw(const Slot& s) const {
-    return s.kind == SlotKind::Weight && size_t(s.index) < weights.raw.size();
-  }
-  // The checkpoint's weights by the call of `load` that reads them first, or last.
-  std::vector<std::vector<size_t>> readsOfLoad(bool last) const {
-    const EntryPoint& load = *program->load;
-    std::vector<int> at(weights.raw.size(), -1);
-    for (size_t c = 0; c < load.calls.size(); ++c)
-      for (int operand : load.calls[c].operands) {
-        const Slot& s = load.slots[size_t(ownerOf(load, operand))];
-        if (isRaw(s) && (last || at[size_t(s.index)] < 0)) at[size_t(s.index)] = int(c);
-      }
-    std::vector<std::vector<size_t>> byCall(load.calls.size());
-    for (size_t w = 0; w < at.size(); ++w)
-      if (at[w] >= 0) byCall[size_t(at[w])].push_back(w);
-    return byCall;
-  }
-  std::vector<bool> readByEntries() const {
-    std::vector<bool> read(weights.raw.size());
-    for (const EntryPoint& e : program->entries)
-      for (const Slot& s : e.slots)
-        if (isRaw(s)) read[size_t(s.index)] = true;
-    return read;
-  }
-  // What `load` returns as it is.
-  std::vector<bool> returnedByLoad() const {
-    std::vector<bool> returned(weights.raw.size());
-    for (const Port& port : program->load->outputs) {
-      const Slot& s = program->load->slots[size_t(ownerOf(*program->load, port.slot))];
-      if (isRaw(s)) returned[size_t(s.index)] = true;
-    }
-    return returned;
-  }
-
-  // With `fetch` the weights are not there yet: each is fetched when it is needed, so that what has
-  // to be decoded is in memory one tensor at a time.
   void load(const std::function<Array(size_t weight)>& fetch = {}) {
     haveWeights = false;
-    weights.derived.clear();
-    DeviceMemory* memory = device->memory();
-    WholeWeights same(*program);
-    auto note = [&](size_t w) {
-      if (ranks) same.note(w, weights.raw[w]);
-    };
-    auto need = [&](size_t w) {
-      if (!fetch || weights.raw[w].defined()) return;
-      weights.raw[w] = fetch(w);
-      note(w);
-    };
-    for (size_t w = 0; w < weights.raw.size(); ++w) note(w);
-    std::vector<bool> kept = readByEntries();
-    if (memory || !program->load) kept.assign(weights.raw.size(), true);
-    for (size_t w = 0; w < weights.raw.size(); ++w) {
-      if (kept[w]) need(w);
-      if (!memory) continue;
-      const Array host = weights.raw[w];
-      weights.raw[w] = copyTo(memory, host, program->weights[w].name);
-      releaseFilePages(host.data(), host.bytes());
-    }
-    if (program->load) {
-      Executor load(*program, *program->load, *device, false, ranks.get());
-      load.bind({}, {});
-      // What was packed or merged is not needed twice: its memory goes back at once. Of a table
-      // that is read by rows as well, those come back when they are asked for.
-      kept = readByEntries();
-      const auto firstReads = readsOfLoad(false), lastReads = readsOfLoad(true);
-      const std::vector<bool> returned = returnedByLoad();
-      for (size_t w = 0; w < returned.size(); ++w)
-        if (returned[w]) need(w);
-      if (fetch)
-        load.beforeEachCall([&](size_t call) {
-          for (size_t w : firstReads[call]) need(w);
-          return !firstReads[call].empty();
-        });
-      load.afterEachCall([&](size_t call) {
-        for (size_t w : lastReads[call]) {
-          if (!memory) releaseFilePages(weights.raw[w].data(), weights.raw[w].bytes());
-          if (!kept[w]) weights.raw[w] = Array();
-        }
-      });
-      // Of its own: what loading needs goes back at its end.
-      GrowingBuffer loadArena, loadScratch;
-      load.run({}, weights, states, loadArena, loadScratch, weights.derived, true);
-    }
-    if (ranks) same.agree(*ranks);
+    loadWeights(*program, *device, ranks.get(), weights, fetch);
     haveWeights = true;
-  }
-
-  void resetStates() {
-    for (Array& a : states) a = Array();
-  }
-  // Those whose size depends on the symbol.
-  void resetStates(const std::string& symbol) {
-    for (size_t i = 0; i < states.size(); ++i)
-      for (const DimExpr& d : program->states[i].shape)
-        for (const std::string& used : d.symbols())
-          if (used == symbol) states[i] = Array();
   }
 
   ~Impl() {
@@ -237,7 +141,7 @@ struct Session::Impl {
            int64_t times) {
     Executor& executor = *executors[entry];
     executor.bind(inputs, fixed);
-    std::vector<Array>& seen = prepareStates(executor);
+    std::vector<Array>& seen = states->prepare(executor);
     if (ranks && ranks->rank() == 0)
       tell({.kind = RankCommand::Kind::Run,
             .number = int64_t(entry),
@@ -248,87 +152,7 @@ struct Session::Impl {
   }
   void setSymbol(const std::string& name, int64_t value) {
     fixed[name] = value;
-    resetStates(name);
-  }
-
-  void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {
-    DeviceMemory* memory = device->memory();
-    const DimExpr first = DimExpr::symbol(std::string(symbol));
-    for (size_t i = 0; i < states.size(); ++i) {
-      Array& state = states[i];
-      const TensorInfo& info = program->states[i];
-      if (!state.defined() || info.shape.empty() || info.shape[0] != first) continue;
-      const int64_t count = state.shape()[0];
-      const bool inside =
-          std::ranges::all_of(rows, [&](int64_t row) { return row >= 0 && row < count; });
-      if (int64_t(rows.size()) != count || !inside)
-        throw Error(ErrorCode::InvalidArgument,
-                    "gatherStateRows: expected " + std::to_string(count) + " rows from 0 to " +
-                        std::to_string(count - 1) + " for the state '" + info.name + "'");
-      // Back into the same memory, whose address recorded launches hold.
-      const size_t bytes = state.bytes() / size_t(count);
-      const Array old = arrayOn(memory, info.dtype, state.shape(), info.name);
-      auto copy = [&](void* to, const void* from, size_t size) {
-        memory ? memory->copy(to, from, size) : void(std::memcpy(to, from, size));
-      };
-      auto* to = static_cast<std::byte*>(const_cast<void*>(state.data()));
-      auto* from = static_cast<std::byte*>(const_cast<void*>(old.data()));
-      copy(from, to, state.bytes());
-      for (size_t row = 0; row < rows.size(); ++row)
-        if (rows[row] != int64_t(row))
-          copy(to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
-      if (memory) memory->synchronize();
-    }
-  }
-
-  size_t stateIndex(std::string_view name) const {
-    for (size_t i = 0; i < states.size(); ++i)
-      if (program->states[i].name == name) return i;
-    throw Error(ErrorCode::InvalidArgument,
-                "the program has no state '" + std::string(name) + "'; it has " +
-                    namesOf(program->states, [](const TensorInfo& s) { return s.name; }));
-  }
-
-  bool keepsRows(const TensorInfo& info) const {
-    return keptRows > 0 && !info.shape.empty() && info.shape[0] == DimExpr::symbol(rowsSymbol);
-  }
-  static std::byte* rowOf(const Array& state, int64_t row) {
-    return static_cast<std::byte*>(const_cast<void*>(state.data())) +
-           state.bytes() / size_t(state.shape()[0]) * size_t(row);
-  }
-
-  // The states as this run sees them.
-  std::vector<Array>& prepareStates(const Executor& executor) {
-    windows.resize(states.size());
-    for (const Port& port : executor.entry().statesIn) {
-      for (size_t i = 0; i < program->states.size(); ++i) {
-        const TensorInfo& info = program->states[i];
-        if (info.name != port.name) continue;
-        Shape shape;
-        for (const DimExpr& d : info.shape) shape.push_back(d.evaluate(executor.symbols()).value());
-        const Shape run = shape;
-        if (keepsRows(info)) {
-          if (firstRow + shape[0] > keptRows)
-            throw Error(ErrorCode::InvalidArgument,
-                        "state '" + info.name + "' keeps " + std::to_string(keptRows) +
-                            " rows, this run needs " + std::to_string(shape[0]) + " from row " +
-                            std::to_string(firstRow) + " on");
-          shape[0] = keptRows;
-        }
-        if (states[i].defined() && states[i].shape() != shape)
-          throw Error(ErrorCode::InvalidArgument,
-                      "state '" + info.name + "' holds " + describe(info.dtype, states[i].shape()) +
-                          ", this run needs " + describe(info.dtype, shape) +
-                          "; call resetStates() before a run with other sizes");
-        if (!states[i].defined()) {
-          states[i] = arrayOn(device->memory(), info.dtype, shape, info.name);
-          noteAllocation();
-        }
-        windows[i] = keepsRows(info) ? Array(info.dtype, run, rowOf(states[i], firstRow), nullptr)
-                                     : states[i];
-      }
-    }
-    return windows;
+    states->reset(name);
   }
 };
 
@@ -341,7 +165,7 @@ Session::Session(std::shared_ptr<const Program> program, const SessionOptions& o
   loadBackendPlugins(options.backendPlugins);
   impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->join(options.ranks);
-  impl_->states.resize(impl_->program->states.size());
+  impl_->states.emplace(*impl_->program, *impl_->device);
   for (const EntryPoint& e : impl_->program->entries)
     impl_->executors.push_back(std::make_unique<Executor>(*impl_->program, e, *impl_->device,
                                                           options.profile, impl_->ranks.get()));
@@ -467,10 +291,10 @@ void Session::serve() {
         s.setSymbol(command.name, command.number);
         break;
       case RankCommand::Kind::ResetStates:
-        s.resetStates();
+        s.states->reset();
         break;
       case RankCommand::Kind::GatherRows:
-        s.gatherStateRows(command.name, command.rows);
+        s.states->gatherRows(command.name, command.rows);
         break;
       case RankCommand::Kind::Stop:
         return;
@@ -531,36 +355,18 @@ void Session::setSymbol(std::string_view name, int64_t value) {
 void Session::resetStates() {
   Impl::Turn turn(impl().running);
   impl().tell({.kind = RankCommand::Kind::ResetStates});
-  impl().resetStates();
+  impl().states->reset();
 }
 
 Array Session::state(std::string_view name) const {
   impl().refuseWithRanks("Session::state");
-  const Array& state = impl().states[impl().stateIndex(name)];
-  return state.defined() ? copyToHost(impl().device->memory(), state) : Array();
+  return impl().states->copyOf(name);
 }
 
 void Session::setState(std::string_view name, const Array& value) {
-  Impl& s = impl();
-  Impl::Turn turn(s.running);
-  s.refuseWithRanks("Session::setState");
-  const size_t index = s.stateIndex(name);
-  const TensorInfo& info = s.program->states[index];
-  if (!value.defined() || value.dtype() != info.dtype || value.shape().size() != info.shape.size())
-    throw Error(ErrorCode::InvalidArgument,
-                "state '" + info.name + "': expected " + std::string(nameOf(info.dtype)) +
-                    " of rank " + std::to_string(info.shape.size()) + ", got " +
-                    (value.defined() ? describe(value.dtype(), value.shape()) : "nothing"));
-  DeviceMemory* memory = s.device->memory();
-  Array& state = s.states[index];
-  if (!state.defined() || state.shape() != value.shape()) {
-    state = arrayOn(memory, info.dtype, value.shape(), info.name);
-    noteAllocation();
-  }
-  if (memory)
-    memory->upload(state.data(), value.data(), value.bytes());
-  else
-    std::memcpy(state.data(), value.data(), value.bytes());
+  Impl::Turn turn(impl().running);
+  impl().refuseWithRanks("Session::setState");
+  impl().states->set(name, value);
 }
 
 void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> rows) {
@@ -569,82 +375,32 @@ void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> 
   s.tell({.kind = RankCommand::Kind::GatherRows,
           .name = std::string(symbol),
           .rows = {rows.begin(), rows.end()}});
-  s.runTogether([&] { s.gatherStateRows(symbol, rows); });
+  s.runTogether([&] { s.states->gatherRows(symbol, rows); });
 }
 
 void Session::keepStateRows(std::string_view symbol, int64_t rows) {
-  Impl& s = impl();
-  Impl::Turn turn(s.running);
-  s.refuseWithRanks("Session::keepStateRows");
-  for (const SymbolInfo& info : s.program->symbols) {
-    if (info.name != symbol) continue;
-    if (rows < info.lo || rows > info.hi)
-      throw Error(ErrorCode::InvalidArgument,
-                  "keepStateRows: expected from " + std::to_string(info.lo) + " to " +
-                      std::to_string(info.hi) + " rows, got " + std::to_string(rows));
-    s.rowsSymbol = info.name;
-    s.keptRows = rows;
-    s.firstRow = 0;
-    s.resetStates();
-    return;
-  }
-  throw Error(ErrorCode::InvalidArgument,
-              "keepStateRows: the program has no symbol '" + std::string(symbol) + "'");
+  Impl::Turn turn(impl().running);
+  impl().refuseWithRanks("Session::keepStateRows");
+  impl().states->keepRows(symbol, rows);
 }
 
 void Session::selectStateRows(int64_t first) {
-  Impl& s = impl();
-  Impl::Turn turn(s.running);
-  s.refuseWithRanks("Session::selectStateRows");
-  if (first < 0 || first >= s.keptRows)
-    throw Error(ErrorCode::InvalidArgument,
-                "selectStateRows: expected one of " + std::to_string(s.keptRows) +
-                    " rows that keepStateRows() keeps, got " + std::to_string(first));
-  s.firstRow = first;
+  Impl::Turn turn(impl().running);
+  impl().refuseWithRanks("Session::selectStateRows");
+  impl().states->selectRow(first);
 }
 
 void Session::copyStateRow(int64_t from, int64_t to, std::string_view along, int64_t count) {
-  Impl& s = impl();
-  Impl::Turn turn(s.running);
-  s.refuseWithRanks("Session::copyStateRow");
-  for (int64_t row : {from, to})
-    if (row < 0 || row >= s.keptRows)
-      throw Error(ErrorCode::InvalidArgument,
-                  "copyStateRow: expected one of " + std::to_string(s.keptRows) +
-                      " rows that keepStateRows() keeps, got " + std::to_string(row));
-  DeviceMemory* memory = s.device->memory();
-  const DimExpr axis = DimExpr::symbol(std::string(along));
-  for (size_t i = 0; i < s.states.size(); ++i) {
-    const Array& state = s.states[i];
-    const TensorInfo& info = s.program->states[i];
-    if (from == to || !state.defined() || !s.keepsRows(info)) continue;
-    const size_t place = size_t(std::ranges::find(info.shape, axis) - info.shape.begin());
-    size_t pieces = 1, pieceBytes = state.bytes() / size_t(s.keptRows), copied = pieceBytes;
-    if (place < info.shape.size()) {
-      const int64_t size = state.shape()[place];
-      if (count < 0 || count > size)
-        throw Error(ErrorCode::InvalidArgument,
-                    "copyStateRow: expected from 0 to " + std::to_string(size) + " of '" +
-                        std::string(along) + "', got " + std::to_string(count));
-      for (size_t axis = 1; axis < place; ++axis) pieces *= size_t(state.shape()[axis]);
-      pieceBytes /= pieces;
-      copied = pieceBytes / size_t(size) * size_t(count);
-    }
-    for (size_t piece = 0; piece < pieces && copied > 0; ++piece) {
-      std::byte* target = s.rowOf(state, to) + piece * pieceBytes;
-      const std::byte* source = s.rowOf(state, from) + piece * pieceBytes;
-      memory ? memory->copy(target, source, copied) : void(std::memcpy(target, source, copied));
-    }
-  }
-  if (memory) memory->synchronize();
+  Impl::Turn turn(impl().running);
+  impl().refuseWithRanks("Session::copyStateRow");
+  impl().states->copyRow(from, to, along, count);
 }
 
 Session::Memory Session::memory() const {
   Memory m;
   m.arena = impl().arena.bytes();
   m.scratch = impl().scratch.bytes();
-  for (const Array& a : impl().states)
-    if (a.defined()) m.states += int64_t(a.bytes());
+  m.states = impl().states->bytes();
   for (const Array& a : impl().weights.derived) m.derived += int64_t(a.bytes());
   return m;
 }

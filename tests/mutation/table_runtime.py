@@ -161,7 +161,7 @@ MUTANTS = [
            "for (int64_t& place : places) --place;", "",
            "the last token of a prompt in a batch goes one position too far",
            ("text_generation_test",)),
-    Mutant("runtime/gather-old", "runtime/session.cpp",
+    Mutant("runtime/gather-old", "runtime/session_states.cpp",
            "if (rows[row] != int64_t(row))", "if (rows[row] > int64_t(row))",
            "rows of a batch follow later ones alone",
            ("beam_search_test",)),

@@ -418,7 +418,7 @@ MUTANTS = [
            ("bad_program_test",)),
     Mutant("runtime/symbol-reset", "runtime/session.cpp",
            "    fixed[name] = value;\n"
-           "    resetStates(name);",
+           "    states->reset(name);",
            "    fixed[name] = value;",
            "setSymbol keeps states of the former size: the next run is refused",
            ("session_test",)),
