@@ -183,18 +183,17 @@ void maskOfRecorded(DagPattern& p) {
   p.replaceWith([=](Match& m) -> Value {
     auto op = cast<AttentionOp>(m.root());
     if (op.getCausal() != Causal::none) return m.decline("'causal' of lathe.attention is set");
-    auto type = cast<RankedTensorType>(tensorType(m[q]));
+    const auto type = tensorType(m[q]), keys = tensorType(m[k]);
     auto dims = dimsOf(type);
-    dims.back() = dimOf(tensorType(m[k]), tensorType(m[k]).getRank() - 2);
+    dims.back() = dimOf(keys, keys.getRank() - 2);
     if (!llvm::all_of(dims, [](StringAttr d) { return bool(d); }))
-      return m.decline("a size has no name: " + shortType(type));
+      return m.decline("a size has no name: " + shortType(type) + ", " + shortType(keys));
     ScoreReader scores(m, tensorOf(dims, type.getElementType()));
     if (!scores.readMask(m[mask])) return {};
     scores.readCausal();
     if (scores.causal == Causal::none && tensorType(m[mask]).getElementType().isInteger(1))
       return m.decline("the mask compares no index ramps of queries and keys");
-    if (scores.positions) return m.decline("the mask has positions of its own");
-    return m.make("lathe.attention", {m[q], m[k], m[v], scores.mask(), {}},
+    return m.make("lathe.attention", {m[q], m[k], m[v], scores.mask(), scores.positions},
                   {{"scale", op.getScale().convertToDouble()},
                    {"softcap", op.getSoftcap().convertToDouble()},
                    {"causal", scores.causal},

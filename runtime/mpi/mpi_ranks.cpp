@@ -135,12 +135,11 @@ class MpiRank final : public Communicator {
     std::fprintf(stderr, "lathe: rank %d ends the job: %s\n", rank_, why.c_str());
     std::fflush(nullptr);
 #ifdef OPEN_MPI
-    // mpirun ends the job of a process that leaves so. Of several that call MPI_Abort at once it
-    // may hear one and wait for the others without end (4.1.4).
-    std::_Exit(1);
-#else
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    // mpirun ends the job of a process that leaves so; other launchers need not. Of several that
+    // call MPI_Abort at once mpirun may hear one and wait for the others without end (4.1.4).
+    if (byMpirun_) std::_Exit(1);
 #endif
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
 
  private:
@@ -214,6 +213,8 @@ class MpiRank final : public Communicator {
   MPI_Comm all_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   bool owns_ = false;
+  // Read before MPI begins, which may set the variable itself.
+  const bool byMpirun_ = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
   std::chrono::milliseconds deadline_;
   bool compares_;
   uint64_t calls_ = 0;

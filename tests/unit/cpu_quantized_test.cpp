@@ -172,10 +172,13 @@ TEST(QuantizedLinear, BiasActivationAndResidual) {
 TEST(QuantizedLinear, DeepAndWideShapes) {
   for (KernelIsa isa : tiers())
     for (DType weights : {DType::I8, DType::I4})
-      for (int64_t m : {1, 2}) {
+      for (int64_t m : {1, 2, 7}) {
         check({weights, DType::BF16, DType::BF16, m, 1152, 641, 32}, isa, 3);
         check({weights, DType::BF16, DType::F32, m, 1153, 641, 1153}, isa, 2);
       }
+  // More panels for one worker than there are streams.
+  for (KernelIsa isa : tiers())
+    check({DType::I4, DType::BF16, DType::BF16, 7, 224, 1217, 32}, isa, 1);
 }
 
 // NaN and infinities reach the columns that they are multiplied into, and no others.
@@ -204,6 +207,40 @@ TEST(QuantizedLinear, SpecialValuesPass) {
           EXPECT_TRUE(std::isfinite(c[size_t(n + j)])) << j;
         }
       }
+}
+
+// The same for rows on tiles: few, which are one row of tiles, and many.
+TEST(QuantizedLinear, SpecialValuesStayInTheirRowOnTiles) {
+  const int64_t k = 70, n = 70;
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (int64_t m : {5, 40})
+        for (double special : {double(INFINITY), double(NAN)}) {
+          SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)));
+          ThreadPool pool(2);
+          const QuantizedShape shape{weights, k, n, k};
+          Array q(weights, {n, k});
+          for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
+          Buffer packed(shape.bytes());
+          packQuantized(shape, q.data(), packed.start(), pool);
+          std::vector<uint16_t> a(size_t(m * k), floatToBf16(1)), c(size_t(m * n));
+          a[size_t(k + 3)] = floatToBf16(float(special));  // of the second row
+          std::vector<float> scale(size_t(n), 0.5f);
+          QuantizedLinearSpec spec{shape, DType::BF16};
+          Buffer scratch(prepareQuantizedLinear(spec, 2, isa));
+          QuantizedLinearArgs args{.m = m,
+                                   .a = a.data(),
+                                   .weights = packed.start(),
+                                   .scale = scale.data(),
+                                   .c = c.data()};
+          quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              const float got = bf16ToFloat(c[size_t(i * n + j)]);
+              EXPECT_EQ(std::isnan(got), i == 1 && std::isnan(special)) << i << " " << j;
+              EXPECT_EQ(std::isfinite(got), i != 1) << i << " " << j;
+            }
+        }
 }
 
 // The largest weights times the bytes of largest magnitude that rows in fixed point have.

@@ -206,7 +206,11 @@ constexpr ScaleFn kScale[] = {scaleParts<1, vectors, zeros>, scaleParts<2, vecto
 class Worker {
  public:
   Worker(const AmxQuantizedGemm& g, const Share& share, char* memory)
-      : g_(g), share_(share), walk_(g.shape), few_(share.row1 - share.row0 <= kFewRows) {
+      : g_(g),
+        share_(share),
+        walk_(g.shape),
+        few_(share.row1 - share.row0 <= kFewRows),
+        reading_(calibration().reading) {
     const Memory sizes(g.shape);
     tiles_ = memory;
     aSums_ = reinterpret_cast<float*>(memory += sizes.tiles);
@@ -244,7 +248,7 @@ class Worker {
 
   void panels() {
     const int64_t count = share_.panel1 - share_.panel0;
-    const int64_t most = few_ ? calibration().reading.streams : kGroupPanels;
+    const int64_t most = few_ ? reading_.streams : kGroupPanels;
     const int64_t groups = ceilDiv(count, most);
     for (int64_t i = 0; i < groups; ++i) {
       // Streams are `groups` panels apart; the last may have fewer panels than the others.
@@ -261,7 +265,7 @@ class Worker {
     for (int64_t s = 0; s < count_; ++s) {
       panels[s] = g_.panel(first_ + s * stride_, tails[s]);
       // Unpacking fetches what follows; many rows leave time to fetch the next piece.
-      panels[s].prefetch = few_ ? calibration().reading.prefetch : 0;
+      panels[s].prefetch = few_ ? reading_.prefetch : 0;
     }
     const int64_t step = few_ ? walk_.piece : walk_.outer;
     for (int64_t outer = 0; outer < walk_.blocks; outer += step)
@@ -331,6 +335,7 @@ class Worker {
   const Share share_;
   const Walk walk_;
   const bool few_;
+  const ReadPattern reading_;  // before tiles are configured: a calibration configures its own
   const PanelKernels& kernels_ = panelKernels({Isa::Amx, true});
   char *tiles_, *piece_;
   float *aSums_, *sums_, *partSums_;

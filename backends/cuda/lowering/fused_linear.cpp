@@ -319,7 +319,7 @@ void addCopies(func::FuncOp region, const std::string& name, KernelSet& set) {
 KernelSet fusedLinearKernels(func::FuncOp region, const std::string& name) {
   KernelSet parts = stepwiseKernels(region, name + "_parts");
   std::optional<KernelSet> fused = FusedLinear(region, name).kernels();
-  if (!fused) return parts;
+  if (!fused || fused->variants.empty()) return parts;
   addCopies(region, name, *fused);
   // What the fused kernels cover, the parts need not.
   int64_t most = 0;

@@ -138,6 +138,7 @@ struct LinearHooks {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       out[i] = finish(value[i], kBias ? bias[column + i] : T{}, addends[i]);
+    if constexpr (!lt_same<T, Out>::value) out = to_f32(from_f32<T>(out));
     store_f32(y + at, out);
   }
 };

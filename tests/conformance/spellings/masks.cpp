@@ -72,13 +72,26 @@ KnownSpellings maskSpellings() {
              }),
       whole("causal_mask_of_a_whole_attention", "causal top_left",
             [](S& m) { return compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge); }),
-      whole("window_added_to_a_whole_attention", "window 5",
+      whole("window_added_to_a_whole_attention", "window 3",
             [](S& m) {
               Tensor i = m.ramp({m.s, 1}, 0), j = m.ramp({1, m.s}, 1);
               Tensor c = logicalAnd(compare(j, i, Compare::le),
-                                    compare(j, i - m.number(5, DType::I64), Compare::gt));
+                                    compare(j, i - m.number(3, DType::I64), Compare::gt));
               return select(c, m.number(0), -m.infinity());
             }),
+      whole("padding_joined_to_causal_of_a_whole_attention", "mask",
+            [](S& m) {
+              Tensor c = compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge);
+              return logicalAnd(c, m.in("keys", {2, 1, 1, m.s}, DType::Bool));
+            }),
+      {"causal_mask_behind_the_past_of_a_whole_attention", "attention",
+       [](S& m) {
+         Tensor k = m.in("k", {2, 4, m.p + m.s, 16}), v = m.in("v", {2, 4, m.p + m.s, 16});
+         Tensor i = sliceAxis(m.ramp({m.p + m.s, 1}, 0), 0, m.p, m.s);
+         Tensor hidden = compare(m.ramp({1, m.p + m.s}, 1), i, Compare::gt);
+         return fused::attention(m.q(), k, v, {.mask = logicalNot(hidden), .scale = 0.25});
+       },
+       "causal bottom_right"},
       masked("causal_columns_behind_rows_hidden", "causal top_left",
              [](S& m, const Tensor& x) {
                Tensor c = compare(m.ramp({m.s, m.s}, 1), m.ramp({m.s, m.s}, 0), Compare::gt);
@@ -197,6 +210,14 @@ KnownSpellings maskSpellings() {
          Tensor c =
              compare(m.ramp({1, 1, 1, m.t}, 3), m.ramp({1, 1, m.s, 1}, 2) + past, Compare::le);
          return matmul(softmaxOf(select(c, scoresOf(m.q(), m.k()) * 0.25, -m.infinity())), m.v());
+       },
+       "causal positions"},
+      {"causal_positions_of_a_whole_attention", "attention",
+       [](S& m) {
+         Tensor past = reshape(m.in("past", {2}, DType::I64), {2, 1, 1, 1});
+         Tensor c =
+             compare(m.ramp({1, 1, 1, m.t}, 3), m.ramp({1, 1, m.s, 1}, 2) + past, Compare::le);
+         return fused::attention(m.q(), m.k(), m.v(), {.mask = c, .scale = 0.25});
        },
        "causal positions"},
       // --- windows

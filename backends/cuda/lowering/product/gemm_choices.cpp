@@ -267,13 +267,13 @@ std::vector<ProductChoice> productCandidates(const ProductKernel& product,
   std::vector<ProductChoice> out;
   const ProductHooks& hooks = product.hooks;
   if (sizes.rows > hooks.mostRows) return out;
-  const bool streams = canStream(product, sizes);
-  if (streams) addGemv(out, product, sizes);
-  // Hooks for few rows alone take tiles where there is no stream.
+  if (canStream(product, sizes)) addGemv(out, product, sizes);
+  // Hooks for few rows alone take tiles where there is no stream, or none whose rows fit in shared
+  // memory.
   const bool isForFew = hooks.mostRows < std::numeric_limits<int64_t>::max();
   if (!hooks.staged || hooks.normed) {
     if (isSmall(product.dtype)) {
-      if (!isForFew || !streams) addGemm(out, product, sizes);
+      if (!isForFew || out.empty()) addGemm(out, product, sizes);
     } else if (!isForFew && !hooks.pairs) {
       ProductChoice simt;
       simt.warpsM = 8;
