@@ -75,15 +75,16 @@ class Recording {
     }
     snapshot(stage, step, module);
   }
-  /// The user's patterns that match and decline: they are told even if another pattern then takes
-  /// the op.
+  /// The user's patterns of which all ops match, and that a condition or the pattern itself then
+  /// refuses: they are told even if another pattern takes the op.
   void noteDeclined(mlir::ModuleOp module) {
     if (!record_ || !record_->wantMisses || (!options_.patterns && options_.patternFiles.empty()))
       return;
     const PatternLibrary own =
         userPatterns(module.getContext(), options_.patterns, options_.patternFiles);
     for (const NearMiss& near : findMisses(module, own, /*evenFar=*/true))
-      if (near.pattern && near.miss.why == Miss::Why::Declined)
+      if (near.pattern && near.miss.why >= Miss::Why::Where &&
+          near.miss.matched >= near.pattern->opCount())
         if (CompileRecord::Miss miss = missOf(near); !isTold(refused_, miss))
           refused_.push_back(std::move(miss));
   }

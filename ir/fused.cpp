@@ -15,6 +15,13 @@ static bool isMaskOf(Value mask, ArrayRef<StringAttr> dims) {
   Type e = type.getElementType();
   return (e.isInteger(1) || isa<FloatType>(e)) && broadcastsTo(type, dims);
 }
+// What turns a mask of whole numbers into one that is taken.
+static const char* wholeMaskFix(Value mask) {
+  Type e = tensorType(mask).getElementType();
+  return isa<IntegerType>(e) && !e.isInteger(1)
+             ? "; compare it with 0 for a mask of ones and zeros (mask != 0)"
+             : "";
+}
 static double numberOr(FloatAttr a, double otherwise) {
   return a ? a.getValueAsDouble() : otherwise;
 }
@@ -27,7 +34,8 @@ LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext*, std::optional<Location> 
   auto x = tensorType(a.getX());
   if (a.getMask() && !isMaskOf(a.getMask(), dimsOf(x)))
     return emitOptionalError(loc, "'lathe.softmax' [C2] mask ", shortType(a.getMask().getType()),
-                             " is not a boolean or float that broadcasts to ", shortType(x));
+                             " is not a boolean or float that broadcasts to ", shortType(x),
+                             wholeMaskFix(a.getMask()));
   double scale = numberOr(a.getScaleAttr(), 1), softcap = numberOr(a.getSoftcapAttr(), 0);
   if (!(scale > 0) || std::isinf(scale) || !(softcap >= 0) || std::isinf(softcap))
     return emitOptionalError(loc, "'lathe.softmax' [C3] scale ", scale, " or softcap ", softcap,
@@ -70,7 +78,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location
   if (a.getMask() && !isMaskOf(a.getMask(), scores))
     return emitOptionalError(loc, "'lathe.attention' [C4] mask ", shortType(a.getMask().getType()),
                              " is not a boolean or float that broadcasts to the scores of q ",
-                             shortType(q), " and k ", shortType(k));
+                             shortType(q), " and k ", shortType(k), wholeMaskFix(a.getMask()));
   bool wants = a.getCausalAttr() && a.getCausal() == Causal::positions;
   if (wants != bool(a.getPositions()) || (wants && (tensorType(a.getPositions()).getRank() != 1 ||
                                                     !equal(tensorType(a.getPositions()), 0, q, 0))))

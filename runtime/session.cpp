@@ -40,6 +40,19 @@ static std::vector<std::string> unknownWeights(const Program& program, const Nam
   return unknown;
 }
 
+// Says what is there too much, and what the check of the others finds as well: a name that is
+// spelled in another way is both.
+template <class Check>
+[[noreturn]] static void throwExtra(const std::string& what, Check check) {
+  std::string others;
+  try {
+    check();
+  } catch (const Error& e) {
+    others = std::string("\n") + e.what();
+  }
+  throw Error(ErrorCode::InvalidArgument, what + others);
+}
+
 struct Session::Impl {
   std::shared_ptr<const Program> program;
   std::unique_ptr<Device> device;
@@ -203,14 +216,16 @@ void Session::bindWeights(const WeightSource& source) {
   s.runTogether([&] { s.load(); });
 }
 void Session::bindWeights(const Arrays& weights) {
-  const std::vector<std::string> extra = unknownWeights(*impl().program, std::views::keys(weights));
-  if (!extra.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                "the program has no weights named " + namesOf(extra, std::identity()));
-  bindWeights([&](const std::string& name) {
+  auto find = [&](const std::string& name) {
     auto it = weights.find(name);
     return it == weights.end() ? Array() : it->second;
-  });
+  };
+  const std::vector<std::string> extra = unknownWeights(*impl().program, std::views::keys(weights));
+  if (!extra.empty())
+    throwExtra("the program has no weights named " + namesOf(extra, std::identity()) +
+                   "; declare them in the graph, or leave them out",
+               [&] { fetchWeights(*impl().program, find); });
+  bindWeights(find);
 }
 void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay,
                           const std::function<void(const std::string&)>& reading) {
@@ -225,11 +240,11 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
            });
   });
   if (!extra.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                checkpoint.path() + " holds tensors that the program does not read: " +
-                    namesOf(extra, std::identity()) +
-                    "; declare them in the graph (a module may have a bias that its options leave "
-                    "out), or name them in `mayStay` if they are not meant to be read");
+    throwExtra(checkpoint.path() + " holds tensors that the program does not read: " +
+                   namesOf(extra, std::identity()) +
+                   "; declare them in the graph (a module may have a bias that its options leave "
+                   "out), or name them in `mayStay` if they are not meant to be read",
+               [&] { checkStoredWeights(*impl().program, checkpoint); });
   Impl& s = impl();
   checkStoredWeights(*s.program, checkpoint);
   Impl::Turn turn(s.running);

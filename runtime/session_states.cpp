@@ -10,6 +10,8 @@
 namespace lathe {
 namespace {
 
+constexpr uintptr_t kAlignment = 16;
+
 std::byte* rowOf(const Array& state, int64_t row) {
   return static_cast<std::byte*>(const_cast<void*>(state.data())) +
          state.bytes() / size_t(state.shape()[0]) * size_t(row);
@@ -183,6 +185,14 @@ std::vector<Array>& SessionStates::prepare(const Executor& executor) {
         states_[i] = arrayOn(device_.memory(), info.dtype, shape, info.name);
         noteAllocation();
       }
+      // Kernels of a device read a tensor by 16 bytes from its beginning.
+      if (keeps(info) && device_.memory() &&
+          reinterpret_cast<uintptr_t>(rowOf(states_[i], firstRow_)) % kAlignment)
+        throw Error(ErrorCode::Unsupported,
+                    "state '" + info.name + "': row " + std::to_string(firstRow_) + " of " +
+                        describe(info.dtype, states_[i].shape()) +
+                        " does not begin at a multiple of 16 bytes; make rows multiples of them, "
+                        "or select row 0");
       windows_[i] =
           keeps(info) ? Array(info.dtype, run, rowOf(states_[i], firstRow_), nullptr) : states_[i];
     }

@@ -3,6 +3,7 @@
 
     python3 progress_test.py PATH/lathe CONFIG MODEL
 """
+import fcntl
 import json
 import os
 import pty
@@ -11,14 +12,16 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 lathe, config, model = sys.argv[1:]
 ENVIRONMENT = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
 
 
-def on_terminal(arguments):
-    """What a terminal as standard error is sent."""
+def on_terminal(arguments, columns=0):
+    """What a terminal as standard error is sent; 0 columns: it does not tell how many it has."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([lathe, *arguments], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT)
     os.close(theirs)
@@ -80,3 +83,10 @@ with tempfile.TemporaryDirectory() as folder:
         piped = in_pipe(arguments)
         assert "\r" not in piped and "\x1b" not in piped and "[#" not in piped, piped
         print(f"{arguments[0]}: {len(bars)} bars on a terminal, none in a pipe", flush=True)
+
+    # On a narrow terminal no line is so long that it wraps: what wraps is not erased.
+    sent = on_terminal(["compile", config, "--dtype", "bf16", "-o", program], columns=48)
+    lines = [line.partition("\r")[0] for line in sent.split("\r\x1b[K") if line.endswith(" s")]
+    assert lines and all(len(line) < 48 for line in lines), lines
+    assert any("..." in line for line in lines), lines
+    print("narrow: no line wraps")

@@ -16,6 +16,9 @@ Module::Module(Graph& graph, std::string path, std::source_location at)
     : graph_(graph.impl(at).link()), path_(std::move(path)) {}
 
 Graph& Module::graph(std::source_location at) const {
+  if (!graph_)
+    throw Error(ErrorCode::InvalidArgument,
+                "the module was moved from; use the one that it was moved to", at);
   if (graph_->recorder) return *static_cast<GraphImpl*>(graph_->recorder)->owner();
   throw Error(ErrorCode::InvalidArgument,
               "the graph of module '" + path_ +

@@ -324,6 +324,14 @@ TEST_P(SessionTest, WeightMistakesAreToldAllAtOnce) {
     s.bindWeights(Arrays{
         {"layer.weight", floats({3, 4})}, {"layer.bias", floats({3})}, {"extra", floats({1})}});
   });
+  // A name that is spelled in another way is too much and missing at once.
+  for (const char* told :
+       {"the program has no weights named layer.bia; declare them in the graph, or leave them out",
+        "2 weights do not fit the program", "missing: layer.bias f32[3]",
+        "wrong shape: layer.weight is f32[4, 3], expected f32[3, 4]"})
+    expectError(kInvalid, told, [&] {
+      s.bindWeights(Arrays{{"layer.weight", floats({4, 3})}, {"layer.bia", floats({3})}});
+    });
   expectError(kInvalid, "wrong dtype: layer.bias is f64[3], expected f32[3]", [&] {
     s.bindWeights(
         Arrays{{"layer.weight", floats({3, 4})}, {"layer.bias", floats({3}).to(DType::F64)}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/console.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,27 @@ bool isSet(const char* name) {
 bool dumbTerminal() {
   const char* term = std::getenv("TERM");
   return term && std::string_view(term) == "dumb";
+}
+
+// Columns of the terminal that standard error is; 0 where that is not known.
+size_t columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// The beginning of `text` that takes at most `most` columns, with "..." for what is left out. A
+// character of several bytes is one column or stays away.
+std::string cutTo(const std::string& text, size_t most) {
+  constexpr size_t kDots = 3;
+  size_t end = 0, used = 0, kept = 0;
+  auto next = [&](size_t at) {
+    do ++at;
+    while (at < text.size() && (text[at] & 0xC0) == 0x80);
+    return at;
+  };
+  for (; end < text.size(); end = next(end), ++used)
+    if (used + kDots <= most) kept = end;
+  return used <= most ? text : most < kDots ? "" : text.substr(0, kept) + "...";
 }
 
 }  // namespace
@@ -87,8 +109,13 @@ struct Progress::Ticker {
     while (!wake.wait_for(guard, shown ? milliseconds(100) : milliseconds(500),
                           [&] { return done; })) {
       if (hidden) continue;
-      fmt::print(stderr, "\r\033[K{} {}{}{:.1f} s", text, bar, bar.empty() ? "" : " ",
-                 steadySeconds() - start);
+      const std::string rest =
+          fmt::format(" {}{}{:.1f} s", bar, bar.empty() ? "" : " ", steadySeconds() - start);
+      // A line that wraps would not be erased whole; the last column stays free for the cursor.
+      const size_t width = columns();
+      const std::string shorter =
+          width ? cutTo(text, width > rest.size() ? width - rest.size() - 1 : 0) : text;
+      fmt::print(stderr, "\r\033[K{}{}", shorter, rest);
       std::fflush(stderr);
       shown = true;
     }

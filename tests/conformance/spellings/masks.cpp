@@ -84,6 +84,32 @@ KnownSpellings maskSpellings() {
               Tensor c = compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge);
               return logicalAnd(c, m.in("keys", {2, 1, 1, m.s}, DType::Bool));
             }),
+      {"causal_mask_of_a_whole_attention_with_a_softcap", "attention",
+       [](S& m) {
+         Tensor k = m.in("k", {2, 4, m.s, 16}), v = m.in("v", {2, 4, m.s, 16});
+         Tensor c = compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::ge);
+         return fused::attention(m.q(), k, v, {.mask = c, .scale = 0.25, .softcap = 1.5});
+       },
+       "softcap 1.5"},
+      // A key is seen where both say so.
+      {"causal_mask_of_a_whole_attention_that_is_causal", "attention compare",
+       [](S& m) {
+         Tensor k = m.in("k", {2, 4, m.p + m.s, 16}), v = m.in("v", {2, 4, m.p + m.s, 16});
+         Tensor i = sliceAxis(m.ramp({m.p + m.s, 1}, 0), 0, m.p, m.s);
+         Tensor seen = compare(m.ramp({1, m.p + m.s}, 1), i, Compare::le);
+         return fused::attention(m.q(), k, v,
+                                 {.mask = seen, .scale = 0.25, .causal = Causal::top_left});
+       },
+       "causal top_left"},
+      // A row that is behind finite numbers alone is no row without a key.
+      {"numbers_added_to_a_whole_attention", "attention compare select",
+       [](S& m) {
+         Tensor k = m.in("k", {2, 4, m.s, 16}), v = m.in("v", {2, 4, m.s, 16});
+         Tensor c = compare(m.ramp({m.s, 1}, 0), m.ramp({1, m.s}, 1), Compare::gt);
+         Tensor mask = select(c, m.number(0), m.number(-3e38));
+         return fused::attention(m.q(), k, v, {.mask = mask, .scale = 0.25});
+       },
+       "lathe.attention"},
       {"causal_mask_behind_the_past_of_a_whole_attention", "attention",
        [](S& m) {
          Tensor k = m.in("k", {2, 4, m.p + m.s, 16}), v = m.in("v", {2, 4, m.p + m.s, 16});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs, and what holds them with modules and tensors, can be moved: everything follows.
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,25 @@ TEST(GraphMoves, ModulesAndTensorsFollowAStruct) {
   Model second = std::move(first);
   EXPECT_EQ(&second.fc.graph(), &second.g);
   EXPECT_EQ(output(second, 2), 8);
+}
+
+TEST(GraphMoves, AModuleThatWasMovedFromSaysSo) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {2, 4});
+  nn::RMSNorm norm(g, "norm", 4);
+  const nn::RMSNorm moved = std::move(norm);
+  for (const auto& use :
+       std::vector<std::function<void()>>{[&] { norm(x); }, [&] { norm.graph(); }}) {
+    try {
+      use();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("the module was moved from; use the one"),
+                std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_EQ(&moved.graph(), &g);
 }
 
 Model made(bool moved) {

@@ -461,6 +461,35 @@ TEST(RankFaults, UnequalCallsAreNamed) {
   followers.join();
 }
 
+// Sums of bf16 fall between two numbers as often as not: halfway they go to the even one.
+TEST(Ranks, SumsInBf16AreRoundedToTheNearestAndHalfwayToTheEven) {
+  constexpr size_t kCount = 3000;
+  std::vector<uint16_t> parts[2];
+  uint32_t random = 1;
+  for (auto& part : parts)
+    for (size_t i = 0; i < kCount; ++i) {
+      random = random * 1664525 + 1013904223;
+      part.push_back(floatToBf16(float(int(random >> 16) % 997 - 498) / 64));
+    }
+  parts[0][1] = floatToBf16(INFINITY), parts[0][2] = floatToBf16(NAN);
+  auto ends = threadRanks(2, 60s);
+  std::vector<uint16_t> sums[2] = {parts[0], parts[1]};
+  Followers followers(ends, [&](std::shared_ptr<Communicator> end) {
+    end->allReduce(sums[1].data(), kCount, DType::BF16, Combine::sum);
+  });
+  ends[0]->allReduce(sums[0].data(), kCount, DType::BF16, Combine::sum);
+  followers.join();
+  size_t halfway = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const float sum = bf16ToFloat(parts[0][i]) + bf16ToFloat(parts[1][i]);
+    halfway += (std::bit_cast<uint32_t>(sum) & 0xffff) == 0x8000;
+    ASSERT_EQ(sums[0][i], floatToBf16(sum))
+        << bf16ToFloat(parts[0][i]) << " + " << bf16ToFloat(parts[1][i]);
+    ASSERT_EQ(sums[1][i], sums[0][i]);
+  }
+  EXPECT_GT(halfway, kCount / 20);
+}
+
 TEST(RankFaults, SessionsOfOtherCountsAreRefused) {
   EXPECT_NE(errorOf([program = forTwo()] {
               Session session(program);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builder patterns as a user of the installed package writes them: CompileOptions::patterns.
+#include <algorithm>
+
 #include <lathe/lathe.h>
 #include <lathe/match.h>
 
@@ -250,6 +252,28 @@ TEST_F(UserPatternsTest, WhatIsDeclinedIsToldThoughABuiltInFusionTakesTheOp) {
     if (miss.pattern == "mine") reasons.push_back(miss.reason);
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_NE(reasons[0].find("not on a Monday"), std::string::npos) << reasons[0];
+}
+
+// So does the author of one whose ops all match and whose condition does not hold.
+TEST_F(UserPatternsTest, AConditionThatFailsIsToldThoughABuiltInFusionTakesTheOp) {
+  auto never = [](DagPattern& p) {
+    Tensor x = p.any(), y = p.any();
+    p.root(mul(x * sigmoid(x), y));
+    p.require("the day is Monday", [](const Match&) { return false; });
+    p.replaceWith(x);
+  };
+  CompileRecord told;
+  told.wantMisses = true;
+  text_ = ir([](Graph&, const Tensor& x, const Tensor&) { return nn::silu(x) * exp(x); },
+             {.backend = "reference", .patterns = one(never), .record = &told});
+  EXPECT_TRUE(has("lathe.silu_gate")) << text_;
+  EXPECT_EQ(std::ranges::count_if(told.misses,
+                                  [](const CompileRecord::Miss& miss) {
+                                    return miss.pattern == "mine" &&
+                                           miss.reason.find("the day is Monday") !=
+                                               std::string::npos;
+                                  }),
+            1);
 }
 
 // A pattern is written as the model is: with the functions of nn::.

@@ -114,6 +114,39 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"bf16_rows_that_are_no_chunks", DType::BF16, 68, 40, GainRounding::before_gain}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Columns of two products each are exact sums in f32, so what is rounded on the way shows: the
+// norm in front of its gain, the normed element, the projection, and the gate.
+TEST(FusedRows, AreRoundedWhereTheOpsAre) {
+  constexpr int64_t kDepth = 64;
+  for (GainRounding rounding : {GainRounding::before_gain, GainRounding::after_gain})
+    for (Behind behind : {Behind::Nothing, Behind::Gate}) {
+      const int64_t columns = behind == Behind::Gate ? 2 * kDepth : kDepth;
+      const Graph graph =
+          graphOf({"diagonals", DType::BF16, kDepth, columns, rounding, true, behind});
+      HostProgram cuda(std::make_shared<Program>(compile(graph, {.backend = "cuda"})),
+                       "check,random");
+      Session reference(compile(graph, {.backend = "reference"}));
+      Array w(DType::BF16, {columns, kDepth}), gain(DType::BF16, {kDepth});
+      for (int64_t i = 0; i < columns; ++i) {
+        w.set(i * kDepth + i % kDepth, 1);
+        w.set(i * kDepth + (i + 1) % kDepth, 0.3203125);
+      }
+      for (int64_t i = 0; i < kDepth; ++i) gain.set(i, 1 + double(i * 29 % 64) / 64);
+      reference.bindWeights(Arrays{{"w", w}, {"gain", gain}});
+      cuda.session().bindWeights(Arrays{{"w", w}, {"gain", gain}});
+      for (int64_t rows : {8, 20, 64}) {
+        Array x(DType::BF16, {rows, kDepth});
+        for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i * i % 1009)) * 2);
+        const Array got = cuda.session().run("forward", {{"x", x}}).at("y"),
+                    want = reference.run("forward", {{"x", x}}).at("y");
+        int64_t apart = 0;  // a sum of squares in another order moves few
+        for (int64_t i = 0; i < want.size(); ++i) apart += got.at(i) != want.at(i);
+        EXPECT_LE(apart, want.size() / 50)
+            << rows << " rows" << (behind == Behind::Gate ? ", gated" : "");
+      }
+    }
+}
+
 // Sixteen rows of 8192 elements do not fit in shared memory: there is no stream over the weights.
 TEST(FusedRows, OfManyElementsTakeTiles) {
   const Program program = compile(

@@ -153,9 +153,11 @@ Subject small(DType dtype) {
       compile(buildLlama(config, {.dtype = dtype, .weightDType = DType::BF16, .maxBatch = 20}),
               {.backend = "cuda"}));
   s.symbols = {{"cache", 64}};
-  for (int64_t tokens : {1, 3, 7, 12, 40})
-    for (const char* entry : {"forward", "prefill"}) s.runs.push_back(step(entry, 1, tokens, 0));
-  s.runs.push_back(step("forward", 18, 29, 0));
+  for (const char* entry : {"forward", "prefill"}) {
+    for (int64_t tokens : {1, 3, 7, 12, 24, 40}) s.runs.push_back(step(entry, 1, tokens, 0));
+    s.runs.push_back(step(entry, 2, 40, 0));
+    s.runs.push_back(step(entry, 18, 29, 0));
+  }
   for (int64_t batch : {1, 3, 7, 12, 20})
     for (const char* entry : {"prefill", "decode"}) s.runs.push_back(step(entry, batch, 1, 7));
   return s;
