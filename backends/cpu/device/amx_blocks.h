@@ -9,6 +9,15 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kTileBytes = 1024;
+constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
+constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
+constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 512 KiB
+constexpr int64_t kFewRows = 16;      // one row of tiles
+
+// One worker's share of C.
+struct Share {
+  int64_t row0, row1, panel0, panel1;
+};
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 

@@ -17,18 +17,9 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
-constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
-constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 512 KiB
-constexpr int64_t kInnerBlocks = 6;   // K blocks of a panel in L1: 24 KiB, with A and sums 44
+constexpr int64_t kInnerBlocks = 6;  // K blocks of a panel in L1: 24 KiB, with A and sums 44
 constexpr int64_t kMinRowsPerThread = 128;
-constexpr int64_t kFewRows = 16;    // one row of tiles
 constexpr int64_t kTurnBlocks = 4;  // K blocks of a stream before the next one's
-
-// One worker's share of C.
-struct Share {
-  int64_t row0, row1, panel0, panel1;
-};
 
 size_t tiledABytes(const PackedShape& shape) {
   return size_t(kChunkRows / 16 * shape.blocks() * kTileBytes);

@@ -14,13 +14,9 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
-constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
-constexpr int64_t kOuterBlocks = 32;  // K blocks of A in L2: 256 x 1024 x 2 = 512 KiB
-constexpr int64_t kPieceBlocks = 6;   // K blocks that are unpacked at a time: 24 KiB of L1
-constexpr int64_t kMostParts = 4;     // blocks of scales whose sums meet in registers
-constexpr int64_t kFewRows = 16;      // one row of tiles
-constexpr int64_t kPartSums = 1024;   // of a block of 32 x 32, or 16 x 64
+constexpr int64_t kPieceBlocks = 6;  // K blocks that are unpacked at a time: 24 KiB of L1
+constexpr int64_t kMostParts = 4;    // blocks of scales whose sums meet in registers
+constexpr int64_t kPartSums = 1024;  // of a block of 32 x 32, or 16 x 64
 static_assert(kMaxReadStreams * kFewRows <= kGroupPanels * kChunkRows);
 
 // How K is walked, in blocks of 32 elements.
@@ -56,10 +52,6 @@ struct Memory {
 // Scales and zero points of the parts of a piece.
 struct PartNumbers {
   alignas(64) float scale[kMostParts][kPanelColumns], zero[kMostParts][kPanelColumns];
-};
-
-struct Share {
-  int64_t row0, row1, panel0, panel1;
 };
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
