@@ -9,7 +9,11 @@ namespace lathe {
 namespace {
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, DeviceFactory, std::less<>> factories;
+  struct Entry {
+    DeviceFactory factory;
+    int64_t promptTokens = kPromptTokens;
+  };
+  std::map<std::string, Entry, std::less<>> devices;
 };
 Registry& registry() {
   static Registry r;
@@ -17,14 +21,20 @@ Registry& registry() {
 }
 }  // namespace
 
-void registerDevice(std::string name, DeviceFactory factory) {
+void registerDevice(std::string name, DeviceFactory factory, int64_t promptTokens) {
   std::lock_guard lock(registry().mutex);
-  registry().factories[std::move(name)] = std::move(factory);
+  registry().devices[std::move(name)] = {std::move(factory), promptTokens};
 }
 
 bool hasDevice(std::string_view name) {
   std::lock_guard lock(registry().mutex);
-  return registry().factories.contains(name);
+  return registry().devices.contains(name);
+}
+
+int64_t promptTokensOf(std::string_view backend) {
+  std::lock_guard lock(registry().mutex);
+  auto it = registry().devices.find(backend);
+  return it == registry().devices.end() ? kPromptTokens : it->second.promptTokens;
 }
 
 std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
@@ -33,9 +43,9 @@ std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
   std::string known;
   {
     std::lock_guard lock(registry().mutex);
-    for (auto& [name, f] : registry().factories) known += (known.empty() ? "" : ", ") + name;
-    auto it = registry().factories.find(program->backend);
-    if (it != registry().factories.end()) factory = it->second;
+    for (auto& [name, entry] : registry().devices) known += (known.empty() ? "" : ", ") + name;
+    auto it = registry().devices.find(program->backend);
+    if (it != registry().devices.end()) factory = it->second.factory;
   }
   if (!factory)
     throw Error(ErrorCode::Unsupported,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lathe/runtime/device.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe {
@@ -81,7 +82,7 @@ LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill
                     std::to_string(limits.maxPositions));
   LanguageSizes sizes;
   sizes.maxPositions = limits.maxPositions;
-  sizes.chunk = Generator::kChunk;
+  sizes.chunk = promptTokensOf(program.backend);
   const EntryPoint& entry = program.entries[prefill.index];
   const std::vector<DimExpr>& shape = entry.slots[size_t(entry.inputs[prefill.ids].slot)].shape;
   bool hasCache = false;

@@ -50,7 +50,7 @@ class Text:
     @property
     def batch_loads(self):
         """Of 16 bytes per lane, in a batch of a GEMV."""
-        return self.number("kBatch") * (2 if self.is_mma else self.number("kColumns"))
+        return self.number("kBatch") * self.number("kColumns")
 
     @property
     def streams(self):
@@ -63,7 +63,7 @@ class Text:
     def has_two_batches(self):
         """Whether every warp has two batches, or as many as make the two: blocks with one batch and
         one group of columns request all that they will ever need."""
-        step = 32 if self.is_mma else 32 * (16 // (4 if "typedef float Input" in self.source else 2))
+        step = 64 if self.is_mma else 32 * (16 // (4 if "typedef float Input" in self.source else 2))
         slices = self.number("kWarpsK") * self.number("kSplits") * self.number("kBatch")
         steps = -(-self.number("kK") // step)
         return -(-steps // slices) >= 2

@@ -51,7 +51,9 @@ Json mismatches(const SafetensorsFile& file, const Json& item, const Json& sizes
     const Arrays got = session.run("forward", below(file, at + "/in/"));
     for (const auto& [output, want] : below(file, at + "/out/")) {
       const bool isExact = std::find(exact.begin(), exact.end(), output) != exact.end();
-      const auto tolerance = conformance::toleranceOf(op, want.dtype(), isExact);
+      auto tolerance = conformance::toleranceOf(op, want.dtype(), isExact);
+      // What float64 gives was rounded to the result's dtype when it was written.
+      if (tolerance.steps > 0) tolerance.steps += 1;
       const std::string text = conformance::firstDifference(got.at(output), want, tolerance);
       ++compared;
       if (!text.empty()) found.push_back({{"size", size}, {"output", output}, {"what", text}});

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lathe/runtime/generator.h"
+#include "lathe/runtime/device.h"
 #include "tools/lathe/rank_links.h"
 
 namespace lathe::cli {
@@ -23,14 +23,15 @@ SymbolValues leastWith(const Program& program, int64_t rows) {
 
 // The symbol of the tokens in `prefill`, and how many one call takes.
 std::pair<std::string, int64_t> chunkOf(const Program& program) {
+  const int64_t most = promptTokensOf(program.backend);
   const EntryPoint& prefill = program.entry("prefill");
   for (const Port& port : prefill.inputs) {
     const SymbolicShape& shape = prefill.slots[size_t(port.slot)].shape;
     for (const SymbolInfo& s : program.symbols)
       if (shape.size() == 2 && shape[1] == DimExpr::symbol(s.name))
-        return {s.name, std::min(Generator::kChunk, s.hi)};
+        return {s.name, std::min(most, s.hi)};
   }
-  return {"", Generator::kChunk};
+  return {"", most};
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ int tuneVerb(const ArgumentList& arguments) {
   flags.target = texts ? "candidates" : "sm_90a,candidates";
   if (!only.empty()) flags.target += ":" + only;
   flags.randomWeights = lacksWeights(model);
+  flags.greedy = true;
   const std::shared_ptr<const Program> program = programOf(model, flags);
   if (program->entries.empty())
     throw Error(ErrorCode::InvalidArgument,

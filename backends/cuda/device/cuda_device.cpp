@@ -455,10 +455,16 @@ std::unique_ptr<Driver> openDriver(std::string which) {
               "device '" + which + "' is not known; the cuda backend has gpu and host");
 }
 
+// Products of 512 rows leave half of a large GPU's multiprocessors without a tile.
+constexpr int64_t kPromptRows = 2048;
+
 const bool registered = [] {
-  registerDevice("cuda", [](std::shared_ptr<const Program> program, const DeviceOptions& options) {
-    return std::make_unique<CudaDevice>(*program, openDriver(options.device));
-  });
+  registerDevice(
+      "cuda",
+      [](std::shared_ptr<const Program> program, const DeviceOptions& options) {
+        return std::make_unique<CudaDevice>(*program, openDriver(options.device));
+      },
+      kPromptRows);
   return true;
 }();
 

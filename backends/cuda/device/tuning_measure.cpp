@@ -254,8 +254,17 @@ class Bench {
     return out;
   }
 
-  static double apart(const Array& a, const Array& b) {
-    const double tolerance = toleranceOf(a.dtype());
+  // A result may be wider than what it was computed in, as f32 logits of a bf16 model.
+  double toleranceOfResult(DType dtype) const {
+    double tolerance = toleranceOf(dtype);
+    if (isFloat(dtype))
+      for (size_t i = 0; i < operands_; ++i)
+        tolerance = std::max(tolerance, toleranceOf(dtypeOf(i)));
+    return tolerance;
+  }
+
+  double apart(const Array& a, const Array& b) const {
+    const double tolerance = toleranceOfResult(a.dtype());
     double squares = 0, most = 0;
     for (int64_t i = 0; i < b.size(); ++i)
       if (!std::isnan(b.at(i))) squares += b.at(i) * b.at(i);

@@ -9,7 +9,8 @@
 //
 // Two ways to multiply: `GemvDot` (a lane per 16 bytes of a column, f32 fused multiply-adds) and
 // `GemvMma` (weights as the 16-row operand of mma.sync, rows of x as its 8 columns: one pass over
-// the weights serves 8 rows at the price of one).
+// the weights serves 8 rows at the price of one). Both read whole lines of 128 bytes: requests for
+// half of one reach two thirds of the memory's bandwidth (measured on an H200).
 //
 // Config: Input; kN (columns, or pairs of columns if kPairs), kK, kRows (largest m), kColumns (of a
 // group, GemvDot; even if kPairs), kWarpsN, kWarpsK, kSplits (= gridDim.y), kBatch (steps of k in a
@@ -163,36 +164,45 @@ struct GemvDot {
   }
 };
 
+// The operand of an mma has 16 rows, of each of which four lanes read 64 bytes. Here two of them
+// are the halves of a line of one column: rows 2r and 2r + 1 of the operand are elements 0 to 31
+// and 32 to 63 of column r. Each is multiplied with both halves of a line of x, and of the two
+// products the one that belongs together counts.
 template <class C>
 struct GemvMma {
   typedef typename C::Input Input;
-  static constexpr int kColumns = 16, kTiles = ceilDiv(C::kRows, 8), kRows = 8 * kTiles, kStep = 32;
+  static constexpr int kColumns = 16, kTiles = ceilDiv(C::kRows, 8), kRows = 8 * kTiles, kStep = 64;
   static constexpr int kCovered = gemvCoveredK(C::kK, kStep, C::kWarpsK* C::kSplits, C::kBatch);
   static constexpr int kStride = gemvMmaStride(kCovered);
   struct Batch {
-    uint4 low[C::kBatch], high[C::kBatch];
+    uint4 chunks[C::kBatch][4];  // of columns lane / 8 + 0, 4, 8 and 12
   };
   struct Sums {
-    frag_c v[kTiles];
+    frag_c v[kTiles][2][2];  // by the half of the group's columns, by the half of a line of x
   };
 
   LT_FN void clear(Sums& sums) {
 #pragma unroll
-    for (int i = 0; i < kTiles; ++i) sums.v[i] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int s = 0; s < 2; ++s)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) sums.v[i][s][h] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
   }
-  // Lane (g, t) reads 8 neighbours of k at 8 t in rows g and g + 8. The fragments want other k, but
-  // a sum over k may be taken in any order: the two operands are permuted alike.
+  // Eight lanes read a line, 8 neighbours of k each. The fragments want other k, but a sum over k
+  // may be taken in any order: the two operands are permuted alike.
   template <class Hooks>
   LT_FN void load(Batch& batch, const Input* w, long long group, int k) {
-    const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
-    const Input* low = w + gemvColumn<C, Hooks, 16>(group, lane >> 2) * C::kK;
-    const Input* high = w + gemvColumn<C, Hooks, 16>(group, (lane >> 2) + 8) * C::kK;
+    const int lane = (int)(threadIdx.x & 31), first = k + (lane & 7) * 8;
 #pragma unroll
-    for (int u = 0; u < C::kBatch; ++u) {
-      const int at = first + u * kStep;
-      const bool inside = kCovered == C::kK || at < C::kK;
-      batch.low[u] = inside ? gemvWeights<C>(low + at) : make_uint4(0, 0, 0, 0);
-      batch.high[u] = inside ? gemvWeights<C>(high + at) : make_uint4(0, 0, 0, 0);
+    for (int c = 0; c < 4; ++c) {
+      const Input* row = w + gemvColumn<C, Hooks, 16>(group, (lane >> 3) + 4 * c) * C::kK;
+#pragma unroll
+      for (int u = 0; u < C::kBatch; ++u) {
+        const int at = first + u * kStep;
+        const bool inside = kCovered == C::kK || at < C::kK;
+        batch.chunks[u][c] = inside ? gemvWeights<C>(row + at) : make_uint4(0, 0, 0, 0);
+      }
     }
   }
   template <class Rows>
@@ -200,28 +210,43 @@ struct GemvMma {
     const int lane = (int)(threadIdx.x & 31), first = k + (lane & 3) * 8;
 #pragma unroll
     for (int u = 0; u < C::kBatch; ++u) {
-      const uint4 low = batch.low[u], high = batch.high[u];
-      const frag_a even{{low.x, high.x, low.y, high.y}}, odd{{low.z, high.z, low.w, high.w}};
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
         const long long m = 8 * i + (lane >> 2), row = m < rows ? m : rows - 1;
-        const uint4 b = Rows::chunk(x, row, first + u * kStep);
-        ProductElement<Input>::mma(sums.v[i], even, b.x, b.y);
-        ProductElement<Input>::mma(sums.v[i], odd, b.z, b.w);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const uint4 b = Rows::chunk(x, row, first + u * kStep + h * 32);
+#pragma unroll
+          for (int s = 0; s < 2; ++s) {
+            const uint4 low = batch.chunks[u][2 * s], high = batch.chunks[u][2 * s + 1];
+            const frag_a even{{low.x, high.x, low.y, high.y}}, odd{{low.z, high.z, low.w, high.w}};
+            ProductElement<Input>::mma(sums.v[i][s][h], even, b.x, b.y);
+            ProductElement<Input>::mma(sums.v[i][s][h], odd, b.z, b.w);
+          }
+        }
       }
     }
   }
   template <class Each>
   LT_FN void results(Sums& sums, const Each& each) {
-    const int lane = (int)(threadIdx.x & 31), column = lane >> 2;
+    const int lane = (int)(threadIdx.x & 31), g = lane >> 2, half = g & 1;
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int row = 8 * i + 2 * (lane & 3) + e;
-        const float first = sums.v[i].r[e], second = sums.v[i].r[2 + e];
-        each(column, row, first, second);
-        if constexpr (!C::kPairs) each(column + 8, row, second, 0.0f);
+        float value[2];  // of columns g / 2 + 4 * half and 8 behind it
+#pragma unroll
+        for (int s = 0; s < 2; ++s) {
+          const frag_c &first = sums.v[i][s][0], &second = sums.v[i][s][1];
+          float low = half ? second.r[e] : first.r[e];
+          float high = half ? second.r[2 + e] : first.r[2 + e];
+          low += shfl_xor(low, 4);
+          high += shfl_xor(high, 4);
+          value[s] = half ? high : low;
+        }
+        const int column = (g >> 1) + 4 * half, row = 8 * i + 2 * (lane & 3) + e;
+        each(column, row, value[0], value[1]);
+        if constexpr (!C::kPairs) each(column + 8, row, value[1], 0.0f);
       }
   }
 };

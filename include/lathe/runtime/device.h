@@ -74,9 +74,15 @@ struct DeviceOptions {
 
 using DeviceFactory =
     std::function<std::unique_ptr<Device>(std::shared_ptr<const Program>, const DeviceOptions&)>;
-/// Backends call it once at start-up.
-void registerDevice(std::string name, DeviceFactory factory);
+/// Tokens of a prompt that one `prefill` call takes at most where a backend says nothing else.
+inline constexpr int64_t kPromptTokens = 512;
+/// Backends call it once at start-up. `promptTokens`: longer prompts run in chunks of so many, so
+/// that intermediate results stay small; a device whose products need more rows to be at their peak
+/// asks for more.
+void registerDevice(std::string name, DeviceFactory factory, int64_t promptTokens = kPromptTokens);
 bool hasDevice(std::string_view name);
+/// Of the device that runs the programs of a backend; kPromptTokens where this process has none.
+int64_t promptTokensOf(std::string_view backend);
 /// Throws Error (Unsupported) naming the devices that this process has.
 std::unique_ptr<Device> openDevice(std::shared_ptr<const Program> program,
                                    const DeviceOptions& options);

@@ -37,9 +37,6 @@ struct GreedyStates {
 /// the likeliest token and the position behind it into those states.
 class Generator {
  public:
-  /// Tokens of one `prefill` call at most: longer prompts run in chunks, so that the shapes that
-  /// kernels meet are few.
-  static constexpr int64_t kChunk = 512;
   /// The cache's capacity is a multiple of it where the model's length allows.
   static constexpr int64_t kCapacityStep = 64;
 
@@ -104,7 +101,7 @@ class Generator {
   Session& session_;
   GeneratorLimits limits_;
   size_t prefillEntry_ = 0, decodeEntry_ = 0;
-  int64_t maxPositions_ = 0, cacheStep_ = 1, capacity_ = 0, position_ = 0, chunk_ = kChunk;
+  int64_t maxPositions_ = 0, cacheStep_ = 1, capacity_ = 0, position_ = 0, chunk_ = 0;
   // Inputs by position; an entry point may name them in either order.
   size_t prefillIds_ = 0, decodeIds_ = 0;
   std::vector<int> ids_;

@@ -21,7 +21,7 @@ ProductChoice gemv(ProductMethod method, int warpsN, int warpsK, int splits, int
   return c;
 }
 ProductChoice mma(int warpsN, int warpsK, int splits, int steps) {
-  return gemv(ProductMethod::GemvMma, warpsN, warpsK, splits, 2, steps);
+  return gemv(ProductMethod::GemvMma, warpsN, warpsK, splits, 4, steps);
 }
 ProductChoice dot(int warpsN, int warpsK, int splits, int columns, int steps) {
   return gemv(ProductMethod::GemvDot, warpsN, warpsK, splits, columns, steps);
@@ -37,8 +37,8 @@ struct Way {
 const std::vector<Way>& ways() {
   static const std::vector<Way> all = {
       {{DType::BF16, 257, 264, Activation::silu, true, true}, mma(2, 4, 1, 2), 16},
-      {{DType::F16, 31, 1000, Activation::gelu, true, false}, mma(8, 1, 1, 4), 8},
-      {{DType::BF16, 33, 2048, Activation::none, false, true}, mma(1, 8, 2, 4), 8},
+      {{DType::F16, 31, 1000, Activation::gelu, true, false}, mma(8, 1, 1, 2), 8},
+      {{DType::BF16, 33, 2048, Activation::none, false, true}, mma(1, 8, 2, 2), 8},
       {{DType::F16, 1, 72, Activation::gelu_tanh, false, false}, mma(4, 2, 4, 1), 16},
       {{DType::BF16, 257, 264, Activation::relu, true, true}, dot(4, 2, 1, 2, 1), 4},
       {{DType::F16, 33, 1000, Activation::none, false, true}, dot(8, 1, 1, 4, 2), 1},
@@ -79,8 +79,8 @@ TEST(Gemv, NanAndInfinity) {
 TEST(Gemv, LongRows) {
   const LinearCase c{DType::BF16, 17, 4096};
   const ProductSizes sizes{16, c.n, c.k, 1};
-  ASSERT_EQ(gemvPlan(c.kernel(), sizes, mma(1, 8, 1, 4)).source, GemvSource::Global);
-  KernelSetRun run(only(c.kernel(), mma(1, 8, 1, 4), 16), host::Mode::Fast);
+  ASSERT_EQ(gemvPlan(c.kernel(), sizes, mma(1, 8, 1, 2)).source, GemvSource::Global);
+  KernelSetRun run(only(c.kernel(), mma(1, 8, 1, 2), 16), host::Mode::Fast);
   expectLinear(run, c, 13, schedule("fast"));
 }
 
@@ -172,13 +172,13 @@ TEST(Gemv, ModelPrefersStreamsForFewRows) {
     EXPECT_GE(best.warpsN * best.warpsK * 32 * plan.loads * 16, 16 * 1024) << rows;
   }
   EXPECT_EQ(productCandidates(c.kernel(), {2048, c.n, c.k, 1}).front().method, ProductMethod::Gemm);
-  // A matrix of 128256 columns is read at the roof: 525 MB in 122 us.
+  // A matrix of 128256 columns is read at the roof: 525 MB in 114 us.
   c.n = 128256;
   const ProductSizes head{1, c.n, c.k, 1};
   const ProductChoice best = productCandidates(c.kernel(), head)[0];
   EXPECT_NE(best.method, ProductMethod::Gemm);
   const double seconds = productSeconds(c.kernel(), head, best);
-  EXPECT_GT(seconds, 122e-6);
+  EXPECT_GT(seconds, 114e-6);
   EXPECT_LT(seconds, 150e-6);
 }
 
@@ -189,7 +189,9 @@ TEST(Gemv, GpuCode) {
   Headers headers(deviceHeaders().begin(), deviceHeaders().end());
   for (int64_t rows : {1, 4, 16}) {
     const LinearCase c{DType::BF16, 2048, 2048, Activation::silu, true, true};
-    for (const ProductChoice& choice : {mma(2, 4, 1, 4), dot(4, 2, 1, 2, 4)}) {
+    // Two blocks on a processor: the sums of 16 rows leave room for half as many loads.
+    const int steps = rows > 8 ? 1 : 2;
+    for (const ProductChoice& choice : {mma(2, 4, 1, steps), dot(4, 2, 1, 2, 4)}) {
       if (choice.method == ProductMethod::GemvDot && rows > 4) continue;
       const KernelText text = only(c.kernel(), choice, rows).kernels[0];
       const NvrtcOutput out = Nvrtc::library().compile(text.name, text.source, headers, "sm_90a");
@@ -197,8 +199,8 @@ TEST(Gemv, GpuCode) {
       GateSpec spec;
       // Three batches are in the text: the first one and the two of the loop.
       const bool isMma = choice.method == ProductMethod::GemvMma;
-      spec.counts = {{"vector_loads", 24}, {"grid_waits", 1, 1}};
-      if (isMma) spec.counts.push_back({"mma", rows > 8 ? 32 : 16});
+      spec.counts = {{"vector_loads", isMma ? 12 * steps : 24}, {"grid_waits", 1, 1}};
+      if (isMma) spec.counts.push_back({"mma", 32});
       spec.registers = 128;
       EXPECT_EQ(gateViolations(text.name, report, spec), std::vector<std::string>{});
       EXPECT_LT(out.ptx.find("ld.global.nc.L1::no_allocate.v4"),

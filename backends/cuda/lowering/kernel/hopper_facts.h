@@ -5,7 +5,7 @@
 namespace lathe::cuda {
 
 constexpr int kMultiprocessors = 132;
-constexpr double kMemoryBandwidth = 4.3e12;  ///< bytes per second, as kernels reach it
+constexpr double kMemoryBandwidth = 4.6e12;  ///< bytes per second, as kernels read
 constexpr double kLaunchSeconds = 2.5e-6;    ///< of a kernel that does nothing
 
 }  // namespace lathe::cuda

@@ -16,6 +16,9 @@ constexpr double kClock = 1.7e9;
 // A cluster stays within a group of processors; so many have all groups.
 constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
+constexpr double kTiledReach = 0.75;    // of the bandwidth, by asynchronous copies of tiles
+constexpr double kStreamedReach = 0.9;  // by the rows of an mma's operand
+constexpr double kBusyLatency = 1e-6;   // while the memory is near its bandwidth
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
 constexpr int64_t kSharedPerProcessor = 227 * 1024;
 constexpr int kRegistersPerProcessor = 65536;
@@ -30,31 +33,39 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   const double bytes = double(sizeOf(p.dtype)), columns = s.n * (p.hooks.pairs ? 2 : 1);
   const bool mma = c.method == ProductMethod::GemvMma;
   const GemvPlan plan = gemvPlan(p, s, c);
-  const double resident = plan.resident, warps = c.warpsN * c.warpsK;
-  const double blocks = double(plan.blocks) * c.splits;
+  const double warps = c.warpsN * c.warpsK;
   const double blockBytes = double(plan.groupColumns) * c.warpsN * plan.coveredK * bytes / c.splits;
-  // The busiest processor: whole blocks.
-  const double perProcessor = ceilOf(blocks, kMultiprocessors) * blockBytes;
-  const double busy = std::min(resident, ceilOf(blocks, kMultiprocessors));
+  // The busiest processor: its blocks of the grid stride over whole blocks of columns.
+  const double along = double(std::min(plan.blocks, plan.together));
+  const double onProcessor = ceilOf(along * c.splits, kMultiprocessors);
+  const double busy = std::min<double>(plan.resident, onProcessor);
+  const double perProcessor = ceilOf(double(plan.blocks), along) * onProcessor * blockBytes;
   const double width = gemvWidth(int(s.k), int(bytes));
-  const double flight = busy * warps * 32 * 1.5 * plan.loads * width * bytes;
-  const double rate = std::min({kOneProcessor, flight / kLatency});
   // Warp instructions for the 512 bytes of one load.
   const double tiles = ceilOf(double(s.rows), 8);
   const double perLoad =
       mma ? 4 + 3 * tiles
           : 4 + width * (1 + double(s.rows)) + double(s.rows) * (2 + width) / c.columns;
   const double issue = perProcessor / (32 * width * bytes) * perLoad / (4 * kClock);
-  const double memory = columns * double(s.k) * bytes / kMemoryBandwidth;
+  // A batch is on its way while the other one is multiplied: a warp's turn is a latency and the
+  // instructions of its scheduler's warps.
+  const double batchBytes = 32 * plan.loads * width * bytes;
+  const double turn = kBusyLatency + plan.loads * perLoad * busy * warps / (4 * kClock);
+  const double rate = std::min(kOneProcessor, busy * warps * batchBytes / turn);
+  const double memory =
+      columns * double(s.k) * bytes / kMemoryBandwidth / (mma ? kStreamedReach : 1);
   // Rows are staged once per block; a norm needs them twice. Rows from L2 cost like weights there.
   const double rowBytes = double(s.rows) * double(s.k) * bytes;
   const double residentRows =
       plan.source == GemvSource::Global
-          ? rowBytes * ceilOf(blocks, kMultiprocessors) / c.splits / kOneProcessor
+          ? rowBytes * ceilOf(double(plan.blocks), along) * onProcessor / c.splits / kOneProcessor
           : rowBytes / (2 * kOneProcessor) + 1e-6;
-  double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 3e-7 : 0;
+  double joins = c.splits > 1 ? 1.5e-6 : c.warpsK > 1 ? 1e-7 : 0;
+  if (mma) joins += 5e-7;  // sums of eight rows, however few there are
   if (p.hooks.sumPairs) joins += plan.cluster > 1 ? 6e-7 + 1e-7 * plan.cluster : 3e-7;
-  return kLaunchSeconds + std::max({memory, perProcessor / rate, issue}) + residentRows + joins;
+  // Near the memory's bandwidth requests wait for each other: the two times come together smoothly.
+  const double streamed = std::pow(std::pow(memory, 4) + std::pow(perProcessor / rate, 4), 0.25);
+  return kLaunchSeconds + std::max(streamed, issue) + residentRows + joins;
 }
 
 double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
@@ -95,8 +106,9 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   const double moved = bytes * double(s.batch) *
                        (double(s.rows) * double(s.k) + halves * double(s.n) * double(s.k) +
                         double(s.rows) * double(s.n));
-  return kLaunchSeconds + (c.splits > 1 ? 1.5e-6 : 0) + norm +
-         std::max(waves * (steps * stepSeconds + epilogue), moved / kMemoryBandwidth) +
+  return kLaunchSeconds + (c.splits > 1 ? 3e-6 : 0) + norm +
+         std::max(waves * (steps * stepSeconds + epilogue),
+                  moved / (kTiledReach * kMemoryBandwidth)) +
          waves * fill;
 }
 
@@ -137,7 +149,7 @@ void addGemv(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
     const bool mma = method == ProductMethod::GemvMma;
     if (mma && !(isSmall(p.dtype) && width == 8)) continue;
     for (int columns : {1, 2, 4}) {
-      if (mma ? columns != 2 : columns * s.rows > kDotSums) continue;
+      if (mma ? columns != 4 : columns * s.rows > kDotSums) continue;  // 4: loads of a step
       if (p.hooks.pairs && columns % 2) continue;
       for (int warpsK : {1, 2, 4, 8})
         for (int splits : {1, 2, 4})
@@ -203,9 +215,9 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   const bool mma = c.method == ProductMethod::GemvMma;
   const int bytes = int(sizeOf(p.dtype)), k = int(s.k);
   GemvPlan plan;
-  plan.step = mma ? 32 : 32 * gemvWidth(k, bytes);
+  plan.step = mma ? 64 : 32 * gemvWidth(k, bytes);
   plan.groupColumns = mma ? 16 : c.columns;
-  plan.loads = c.steps * (mma ? 2 : c.columns);
+  plan.loads = c.steps * c.columns;
   plan.coveredK = gemvCoveredK(k, plan.step, c.warpsK * c.splits, c.steps);
   const int64_t here = p.hooks.pairs ? plan.groupColumns / 2 : plan.groupColumns;
   plan.blocks = (s.n + here * c.warpsN - 1) / (here * c.warpsN);
@@ -223,7 +235,7 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   // Two batches of loads, the sums (and what adds them up over a warp), one column's weights and
   // the row's values as floats, addresses.
   const int width = gemvWidth(k, bytes),
-            sums = mma ? int(plan.rows) / 8 * 4 : c.columns * int(s.rows);
+            sums = mma ? int(plan.rows) / 8 * 16 : c.columns * int(s.rows);
   const int widened = mma ? 8 : width * (c.columns + 1);
   plan.registers = 2 * 4 * plan.loads + sums * 3 / 2 + widened + 24;
   const int64_t byRegisters =

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = RegionSchedule::Kind;
 
-constexpr int64_t kWorthABlock = 64;          // elements per result
-constexpr int64_t kWorthALaunch = 512 << 10;  // elements
+constexpr int64_t kWorthABlock = 64;         // elements per result
+constexpr int64_t kWorthALaunch = 64 << 10;  // elements
 
 // That go into one element of a reduction's result.
 DimExpr reducedElements(Operation* reduction) {
