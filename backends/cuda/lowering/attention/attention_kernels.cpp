@@ -61,6 +61,8 @@ int64_t rowsPerBlock(const AttentionChoice& choice) {
   return 1;
 }
 
+constexpr int kDecodeWarps = 8;
+
 // Blocks that a processor's registers are to hold: two of more than four warps would leave 128 to a
 // thread, with which some tiles spill.
 int residentBlocks(const AttentionChoice& choice) { return choice.warps <= 4 ? 2 : 1; }
@@ -267,10 +269,13 @@ AttentionChoice splitChoice(const AttentionKernel& a, AttentionMethod method,
                             const AttentionSizes& sizes) {
   AttentionChoice choice;
   choice.method = method;
+  // Few queries wait for memory: a tile of 16 keys for each of eight warps is under way at once.
+  if (method == AttentionMethod::Decode) choice.warps = kDecodeWarps;
   const int64_t rows = rowsPerBlock(choice);
   choice.mostTiles = sizes.batch * a.keyHeads * ((sizes.queries * group(a) + rows - 1) / rows);
-  // Two blocks per processor, and no split of fewer keys than pay for adding up.
-  const int64_t splits = std::min(2 * kMultiprocessors / std::max<int64_t>(choice.mostTiles, 1),
+  // As many blocks as run at once, and no split of fewer keys than pay for adding up.
+  const int64_t together = int64_t(kMultiprocessors) * residentBlocks(choice);
+  const int64_t splits = std::min(together / std::max<int64_t>(choice.mostTiles, 1),
                                   (sizes.keys + choice.leastKeys - 1) / choice.leastKeys);
   choice.mostSplits = int(std::clamp<int64_t>(splits, 1, kMostSplits));
   return choice;
@@ -282,16 +287,19 @@ std::vector<AttentionChoice> splitChoices(const AttentionKernel& a, AttentionMet
   std::vector<AttentionChoice> choices{splitChoice(a, method, sizes)};
   const AttentionChoice first = choices.front();
   if (first.mostSplits == 1) return choices;
-  for (int leastKeys : {first.leastKeys, 128, 512})
-    for (int splits : {first.mostSplits, first.mostSplits / 2, first.mostSplits * 2}) {
-      AttentionChoice c = first;
-      c.leastKeys = leastKeys;
-      c.mostSplits = int(std::clamp<int64_t>(splits, 1, kMostSplits));
-      const bool isNew = std::ranges::none_of(choices, [&](const AttentionChoice& other) {
-        return other.leastKeys == c.leastKeys && other.mostSplits == c.mostSplits;
-      });
-      if (isNew) choices.push_back(c);
-    }
+  for (int warps : {first.warps, 4})
+    for (int leastKeys : {first.leastKeys, 128, 512})
+      for (int splits : {first.mostSplits, first.mostSplits / 2, first.mostSplits * 2}) {
+        AttentionChoice c = first;
+        c.warps = warps;
+        c.leastKeys = leastKeys;
+        c.mostSplits = int(std::clamp<int64_t>(splits, 1, kMostSplits));
+        const bool isNew = std::ranges::none_of(choices, [&](const AttentionChoice& other) {
+          return other.warps == c.warps && other.leastKeys == c.leastKeys &&
+                 other.mostSplits == c.mostSplits;
+        });
+        if (isNew) choices.push_back(c);
+      }
   return choices;
 }
 
@@ -379,9 +387,11 @@ KernelSet attentionKernels(const AttentionKernel& a) {
       AttentionChoice choice =
           choices[chosenCandidate(questionOf(a, sizes, choices, name, conditions))];
       choice.mostTiles = splitChoice(a, method, {high, most, keys}).mostTiles;
-      const bool usual = choice.leastKeys == AttentionChoice().leastKeys;
-      addAttention(a, choice, usual ? name : name + std::to_string(choice.leastKeys),
-                   std::move(conditions), set);
+      const AttentionChoice usual = choices.front();
+      std::string own = name;
+      if (choice.leastKeys != usual.leastKeys) own += std::to_string(choice.leastKeys);
+      if (choice.warps != usual.warps) own += "x" + std::to_string(choice.warps);
+      addAttention(a, choice, own, std::move(conditions), set);
       if (batch || high == kAny) break;
     }
   };

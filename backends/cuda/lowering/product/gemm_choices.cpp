@@ -17,7 +17,6 @@ constexpr double kClock = 1.7e9;
 constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kTiledReach = 0.75;    // of the bandwidth, by asynchronous copies of tiles
-constexpr double kStreamedReach = 0.9;  // by the rows of an mma's operand
 constexpr double kBusyLatency = 1e-6;   // while the memory is near its bandwidth
 constexpr double kOneProcessor = 8e10;  // bytes per second that one processor can draw
 constexpr int64_t kSharedPerProcessor = 227 * 1024;
@@ -52,8 +51,7 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   const double batchBytes = 32 * plan.loads * width * bytes;
   const double turn = kBusyLatency + plan.loads * perLoad * busy * warps / (4 * kClock);
   const double rate = std::min(kOneProcessor, busy * warps * batchBytes / turn);
-  const double memory =
-      columns * double(s.k) * bytes / kMemoryBandwidth / (mma ? kStreamedReach : 1);
+  const double memory = columns * double(s.k) * bytes / kMemoryBandwidth;
   // Rows are staged once per block; a norm needs them twice. Rows from L2 cost like weights there.
   const double rowBytes = double(s.rows) * double(s.k) * bytes;
   const double residentRows =
