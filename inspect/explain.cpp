@@ -22,7 +22,7 @@ void toCalls(ModuleOp module, const SymbolValues& values) {
   for (Operation* op : ops) {
     OpBuilder b(op);
     SmallVector<NamedAttribute> config;
-    if (isa<UpdateOp, RopeAppendOp>(op))
+    if (isa<UpdateOp, PagedUpdateOp, RopeAppendOp>(op))
       config.push_back(b.getNamedAttr(kReuse, b.getI64IntegerAttr(0)));
     auto call = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
                                  b.getStringAttr(op->getName().stripDialect()), FlatSymbolRefAttr(),

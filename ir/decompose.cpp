@@ -140,6 +140,22 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder& b) {
   return SmallVector<Value>{m.cast(m.make<MatmulOp>(p, v), element)};
 }
 
+FailureOr<SmallVector<Value>> PagedAttentionOp::decompose(OpBuilder& b) {
+  OpMaker m(b, getLoc());
+  // [blocks, g, m, d] by a table [b, n]: [b, n, g, m, d], then [b, g, n m, d].
+  auto gathered = [&](Value blocks) {
+    Value chosen = m.make<GatherOp>(blocks, getTable(), 0);
+    auto d = dimsOf(tensorType(chosen));
+    Value byHead = m.transpose(chosen, {0, 2, 1, 3, 4});
+    return m.reshape(byHead, {d[0], d[2], m.dim(exprOf(d[1]) * exprOf(d[3])), d[4]});
+  };
+  Value keys = gathered(getK()), values = gathered(getV());
+  auto causal = CausalAttr::get(b.getContext(), Causal::positions);
+  return SmallVector<Value>{m.make<AttentionOp>(getQ(), keys, values, getMask(), getPositions(),
+                                                getScaleAttr(), getSoftcapAttr(), causal,
+                                                getWindowAttr(), getMaskedRowAttr())};
+}
+
 FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   // Packed bytes have no elementary reading.
   if (getLayout() == WeightLayout::packed) return failure();

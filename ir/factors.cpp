@@ -97,6 +97,13 @@ std::optional<Factors> UpdateOp::factors() {
   return Factors{{axes, axes, {axes[0]}}, {axes}, {}};
 }
 
+std::optional<Factors> PagedUpdateOp::factors() {
+  // Any sequence may write to any block.
+  FactorAxes axes = numbered(tensorType(getX()).getRank());
+  axes[0] = axes[size_t(getAxis())] = kWhole;
+  return Factors{{axes, axes, {kWhole, kWhole}, {kWhole}}, {axes}, {}};
+}
+
 std::optional<Factors> RopeAppendOp::factors() {
   FactorAxes axes = numbered(tensorType(getCache()).getRank());
   axes[size_t(getAxis())] = axes.back() = kWhole;
@@ -128,6 +135,21 @@ std::optional<Factors> AttentionOp::factors() {
     f.operands.push_back(aligned(tensorType(getMask()), scores, ofQueries));
   }
   if (getPositions()) f.operands.push_back({y[0]});
+  return f;
+}
+
+std::optional<Factors> PagedAttentionOp::factors() {
+  // Sequences and heads, as in attention; every sequence may read every block.
+  FactorAxes y = numbered(tensorType(getQ()).getRank());
+  y[2] = y[3] = kWhole;
+  const bool shared = tensorType(getK()).getDimSize(1) == 1;
+  const FactorAxes blocks{kWhole, shared ? kWhole : y[1], kWhole, kWhole};
+  Factors f{{y, blocks, blocks, {y[0], kWhole}, {y[0]}}, {y}, {}};
+  if (getMask()) {
+    auto scores = dimsOf(tensorType(getQ()));
+    scores.back() = StringAttr();
+    f.operands.push_back(aligned(tensorType(getMask()), scores, y));
+  }
   return f;
 }
 

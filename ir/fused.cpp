@@ -93,6 +93,52 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location
   return success();
 }
 
+LogicalResult PagedAttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc,
+                                                 Adaptor a, SmallVectorImpl<Type>& r) {
+  auto q = tensorType(a.getQ()), k = tensorType(a.getK()), v = tensorType(a.getV()),
+       table = tensorType(a.getTable()), positions = tensorType(a.getPositions());
+  auto bad = [&](const char* text) {
+    return emitOptionalError(loc, "'lathe.paged_attention' ", text, ": q ", shortType(q), ", k ",
+                             shortType(k), ", v ", shortType(v), ", table ", shortType(table),
+                             ", positions ", shortType(positions));
+  };
+  Type element = q.getElementType();
+  if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4 || k.getElementType() != element ||
+      v.getElementType() != element)
+    return bad("[C1] needs three operands of rank 4 and one element type");
+  auto equal = [&](RankedTensorType s, int64_t i, RankedTensorType t, int64_t j) {
+    return dimOf(s, i) && dimOf(s, i) == dimOf(t, j);
+  };
+  if (!equal(k, 0, v, 0) || !equal(k, 1, v, 1) || !equal(k, 2, v, 2) || !equal(q, 3, k, 3))
+    return bad("[C2] blocks, heads, keys in a block or depth differ");
+  bool grouped = !q.isDynamicDim(1) && !k.isDynamicDim(1) && k.getDimSize(1) > 0 &&
+                 q.getDimSize(1) % k.getDimSize(1) == 0;
+  if (!grouped && !equal(q, 1, k, 1))
+    return bad("[C3] the key heads do not divide the query heads");
+  if (table.getRank() != 2 || positions.getRank() != 1 || !equal(table, 0, q, 0) ||
+      !equal(positions, 0, q, 0))
+    return bad("[C5] table and positions are not a row and a number for each sequence");
+  if (a.getMask()) {
+    auto scores = dimsOf(q);
+    const bool named = dimOf(table, 1) && dimOf(k, 2);
+    scores.back() = named ? dimAttr(q.getContext(), exprOf(dimOf(table, 1)) * exprOf(dimOf(k, 2)))
+                          : StringAttr();
+    if (!isMaskOf(a.getMask(), scores))
+      return emitOptionalError(
+          loc, "'lathe.paged_attention' [C4] mask ", shortType(a.getMask().getType()),
+          " is not a boolean or float that broadcasts to the scores of q ", shortType(q), ", k ",
+          shortType(k), " and table ", shortType(table), wholeMaskFix(a.getMask()));
+  }
+  int64_t window = a.getWindowAttr() ? a.getWindowAttr().getInt() : 0;
+  double softcap = numberOr(a.getSoftcapAttr(), 0);
+  if (window < 0 || !(softcap >= 0) || std::isinf(softcap))
+    return bad("[C6] window and softcap are not negative");
+  auto result = dimsOf(q);
+  result.back() = dimOf(v, 3);
+  r.push_back(tensorOf(result, element));
+  return success();
+}
+
 LogicalResult LinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                          SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX()), w = tensorType(a.getW());

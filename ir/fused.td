@@ -256,6 +256,45 @@ def AttentionOp : Fused<"attention", [HasOwnKernel, RoundsOnce, AttrSizedOperand
     ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes);
   }];
 }
+def PagedAttentionOp : Fused<"paged_attention", [HasOwnKernel, RoundsOnce]> {
+  let summary = "attention over keys and values that lie in blocks, found by a table per sequence";
+  let description = [{
+    `attention` with `causal = positions` (Kwon et al., "Efficient Memory Management for Large
+    Language Model Serving with PagedAttention", 2023). q `[b, h, s, d]`, k `[blocks, g, m, d]`,
+    v `[blocks, g, m, e]`, `table` `[b, n]`, `positions` `[b]`; result `[b, h, s, e]`. Key j of
+    sequence b, of n m, is `k[table[b, j / m], :, j % m, :]`, and so are values; scale, softcap, mask
+    `[b, h, s, n m]`, window and masked rows are those of `attention`. An entry of the table outside
+    of the blocks is an error when the program runs, whether its keys are visible or not.
+
+    - [C1] q, k and v have rank 4 and one element type.
+    - [C2] k and v have as many blocks, heads and keys in a block; q has the depth of k.
+    - [C3] the number of key heads divides the number of query heads.
+    - [C4] the mask is i1 or a float and broadcasts to the scores.
+    - [C5] `table` is `[b, n]` and `positions` is `[b]`.
+    - [C6] window and softcap are not negative.
+  }];
+  let arguments = (ins RealTensor:$q, RealTensor:$k, RealTensor:$v,
+      Arg<IdTensor, "`[batch, entries]`, blocks of k and v">:$table,
+      Arg<IdTensor, "`[batch]`: query i sees keys up to i + positions">:$positions,
+      Arg<Optional<AnyTensorType>, "i1 (true = visible) or an added float">:$mask,
+      Given<F64Attr, "1">:$scale, Arg<DefaultValuedAttr<F64Attr, "0.0">, "0: none">:$softcap,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "keys that a query sees, itself included; 0: all">:$window,
+      DefaultValuedAttr<MaskedRowAttr, "::lathe::MaskedRow::nan">:$masked_row);
+  let builderParameters = ["q", "k", "v", "table", "positions"];
+  let builderOptions = "PagedAttentionOptions";
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = [{$q `,` $k `,` $v `table` $table `positions` $positions (`mask` $mask^)? `scale` $scale
+      (`softcap` $softcap^)? (`window` $window^)? (`masked_row` `` $masked_row^)? attr-dict `:`
+      type($q) `,` type($k) `,` type($v) `table` type($table) `positions` type($positions)
+      (`mask` type($mask)^)?}];
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+    // The visible part of the scores alone, and the keys and values that are seen.
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes);
+  }];
+}
 def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "activation(x w^T + bias) + residual";
   let description = [{

@@ -52,6 +52,31 @@ LogicalResult UpdateOp::inferReturnTypes(MLIRContext*, std::optional<Location> l
   return success();
 }
 
+LogicalResult PagedUpdateOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                              SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX()), value = tensorType(a.getValue()),
+       positions = tensorType(a.getPositions()), table = tensorType(a.getTable());
+  int64_t axis = a.getAxis();
+  bool same = x.getRank() == value.getRank() && x.getElementType() == value.getElementType();
+  for (int64_t i = 1; same && i < x.getRank(); ++i)
+    same = i == axis || (dimOf(x, i) && dimOf(x, i) == dimOf(value, i));
+  if (!same)
+    return emitOptionalError(loc, "'lathe.paged_update' [C1] ", shortType(value),
+                             " does not fit into blocks ", shortType(x), " along axis ", axis);
+  if (axis < 1 || axis >= x.getRank())
+    return emitOptionalError(loc, "'lathe.paged_update' [C2] axis ", axis, " is outside [1, ",
+                             x.getRank(), ")");
+  auto perSequence = [&](RankedTensorType t, int64_t rank) {
+    return t.getRank() == rank && dimOf(t, 0) && dimOf(t, 0) == dimOf(value, 0);
+  };
+  if (!perSequence(table, 2) || !perSequence(positions, 1))
+    return emitOptionalError(loc, "'lathe.paged_update' [C3] table ", shortType(table),
+                             " and positions ", shortType(positions),
+                             " are not a row and a number for each sequence of ", shortType(value));
+  r.push_back(x);
+  return success();
+}
+
 LogicalResult RandomBitsOp::inferReturnTypes(MLIRContext* c, std::optional<Location> loc, Adaptor a,
                                              SmallVectorImpl<Type>& r) {
   if (tensorType(a.getSeed()).getRank() != 0)

@@ -58,6 +58,39 @@ def UpdateOp : PureInferred<"update", [HasOwnKernel, HasNoArithmetic]> {
     }
   }];
 }
+def PagedUpdateOp : PureInferred<"paged_update", [HasOwnKernel, HasNoArithmetic]> {
+  let summary = "x, which is blocks of sequences, with new elements behind a position per sequence";
+  let description = [{
+    Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention",
+    2023. `x` is `[blocks, .., m, ..]` with `m` along `axis`; element p of sequence b lies in block
+    `table[b, p / m]` at `p % m`. `y = x`, and for every s along the axis of `value`
+    `y[table[b, p / m], .., p % m, ..] = value[b, .., s, ..]` with `p = positions[b] + s`. Where
+    several are written to one place, the last stays: that of the largest b, then of the largest s.
+    A position outside of the table, and a block outside of x that is to be written, is an error
+    when the program runs. Sequences come and go, and share what they begin with, by their tables
+    alone.
+
+    - [C1] `value` has the rank and element type of `x`, and equal dims except axis 0 and the axis.
+    - [C2] the axis is inside the rank and not 0.
+    - [C3] `table` is `[dim 0 of value, entries]` and `positions` is `[dim 0 of value]`.
+  }];
+  let arguments = (ins AnyTensorType:$x, AnyTensorType:$value,
+      Arg<IdTensor, "`[batch, entries]`, blocks of x">:$table,
+      Arg<IdTensor, "`[batch]`">:$positions, AxisAttr:$axis);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = [{$x `,` $value `table` $table `positions` $positions `axis` $axis attr-dict `:`
+      type($x) `,` type($value) `table` type($table) `positions` type($positions)}];
+  // In place: the new elements are written, nothing else is touched.
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &) {
+      return operand == 0 ? ::std::optional(::lathe::DimExpr(0)) : ::std::nullopt;
+    }
+    ::std::optional<::lathe::DimExpr> elementsWritten(const ::lathe::Sizes &sizes) {
+      return sizes.count(getValue());
+    }
+  }];
+}
 def RandomBitsOp : PureInferred<"random_bits", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "uniform i32 bits from a counter-based generator (Philox-4x32-10)";
   let description = [{

@@ -318,6 +318,17 @@ Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int
       .record();
 }
 
+Tensor pagedUpdate(const Tensor& x, const Tensor& value, const Tensor& table,
+                   const Tensor& positions, int64_t axis, std::source_location at) {
+  return OpRecording("lathe.paged_update", at)
+      .operand("x", x)
+      .operand("value", value)
+      .operand("table", table)
+      .operand("positions", positions)
+      .axis("axis", axis)
+      .record();
+}
+
 Tensor randomBits(const Tensor& seed, const Dims& shape, std::source_location at) {
   return OpRecording("lathe.random_bits", at)
       .operand("seed", seed)
@@ -476,6 +487,23 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       .attribute("scale", options.scale)
       .attribute("softcap", options.softcap)
       .attribute("causal", options.causal)
+      .attribute("window", options.window)
+      .attribute("masked_row", options.maskedRow)
+      .record();
+}
+
+Tensor pagedAttention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& table,
+                      const Tensor& positions, const PagedAttentionOptions& options,
+                      std::source_location at) {
+  return OpRecording("lathe.paged_attention", at)
+      .operand("q", q)
+      .operand("k", k)
+      .operand("v", v)
+      .operand("table", table)
+      .operand("positions", positions)
+      .optional(options.mask)
+      .attribute("scale", options.scale)
+      .attribute("softcap", options.softcap)
       .attribute("window", options.window)
       .attribute("masked_row", options.maskedRow)
       .record();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "lathe/backends/call_attributes.h"
 #include "lathe/backends/strided_view.h"
 #include "lathe/backends/to_kernels.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/region_ops.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/rewrite/cost.h"
 
@@ -37,16 +40,35 @@ bool allNamed(ValueRange values) {
   return llvm::all_of(values, [](Value v) { return elementCountOf(tensorType(v)).has_value(); });
 }
 
-void foldAttention(AttentionOp op) {
+AttentionConfig configOf(AttentionOp op) {
+  return {.scale = op.getScale().convertToDouble(),
+          .softcap = op.getSoftcap().convertToDouble(),
+          .window = int64_t(op.getWindow()),
+          .causal = op.getCausal(),
+          .maskedRow = op.getMaskedRow(),
+          .mask = bool(op.getMask())};
+}
+AttentionConfig configOf(PagedAttentionOp op) {
+  return {.scale = op.getScale().convertToDouble(),
+          .softcap = op.getSoftcap().convertToDouble(),
+          .window = int64_t(op.getWindow()),
+          .causal = Causal::positions,
+          .maskedRow = op.getMaskedRow(),
+          .mask = bool(op.getMask())};
+}
+
+// Operands of the call: q, k, v, the mask, the positions and the table, where there are such.
+template <class Op>
+void foldAttention(Op op) {
   OpBuilder b(op);
   SmallVector<Value> inputs{op.getQ(), op.getK(), op.getV()}, operands;
   if (!allNamed(inputs) || !allNamed(op->getResults())) return;
-  std::vector<ViewTerms> views;
+  AttentionConfig config = configOf(op);
   for (Value v : inputs) {
     StridedView view = viewOf(v);
     if (!view.denseFrom(view.sizes.size() - 1)) view = StridedView::dense(v);
     operands.push_back(view.base);
-    views.push_back(view.terms());
+    config.views.push_back(view.terms());
   }
   Value result = op.getY();
   TransposeOp after;
@@ -56,21 +78,14 @@ void foldAttention(AttentionOp op) {
   }
   StridedView out = StridedView::dense(after ? Value(after.getY()) : result);
   if (after) out.permute(kSwapHeads);
-  views.push_back(out.terms());
+  config.views.push_back(out.terms());
   if (op.getMask()) operands.push_back(op.getMask());
   if (op.getPositions()) operands.push_back(op.getPositions());
-  const CallAttributes config =
-      attributesOf(b, AttentionConfig{.scale = op.getScale().convertToDouble(),
-                                      .softcap = op.getSoftcap().convertToDouble(),
-                                      .window = int64_t(op.getWindow()),
-                                      .causal = op.getCausal(),
-                                      .maskedRow = op.getMaskedRow(),
-                                      .mask = bool(op.getMask()),
-                                      .views = std::move(views)});
+  if constexpr (std::is_same_v<Op, PagedAttentionOp>) operands.push_back(op.getTable());
   Location loc = after ? b.getFusedLoc({op.getLoc(), after.getLoc()}) : op.getLoc();
   auto kernel = KernelOp::create(b, loc, TypeRange(out.base.getType()), operands,
-                                 b.getStringAttr("attention"), FlatSymbolRefAttr(),
-                                 b.getDictionaryAttr(config), DenseI64ArrayAttr());
+                                 b.getStringAttr(op->getName().stripDialect()), FlatSymbolRefAttr(),
+                                 b.getDictionaryAttr(attributesOf(b, config)), DenseI64ArrayAttr());
   noteCost(kernel, costOf(op));
   out.base.replaceAllUsesWith(kernel->getResult(0));
   if (after) after.erase();
@@ -78,7 +93,8 @@ void foldAttention(AttentionOp op) {
 }
 
 // The new block is read in place: heads of a projection need no copy on their way to the cache.
-void foldUpdate(UpdateOp op) {
+template <class Op>
+void foldUpdate(Op op) {
   Value value = op.getValue();
   if (!allNamed(value)) return;
   StridedView view = viewOf(value);
@@ -88,9 +104,10 @@ void foldUpdate(UpdateOp op) {
   OpBuilder b(op);
   const CallAttributes config =
       attributesOfUpdate(b, {.axis = int64_t(op.getAxis()), .view = view.terms()});
-  auto kernel = KernelOp::create(b, op.getLoc(), TypeRange(op.getType()),
-                                 ValueRange{op.getX(), view.base, op.getPositions()},
-                                 b.getStringAttr("update"), FlatSymbolRefAttr(),
+  SmallVector<Value> operands(op->getOperands());
+  operands[1] = view.base;
+  auto kernel = KernelOp::create(b, op.getLoc(), TypeRange(op.getType()), operands,
+                                 b.getStringAttr(op->getName().stripDialect()), FlatSymbolRefAttr(),
                                  b.getDictionaryAttr(config), DenseI64ArrayAttr());
   noteCost(kernel, costOf(op));
   op.replaceAllUsesWith(kernel->getResult(0));
@@ -103,15 +120,13 @@ void foldTransposes(ModuleOp module) {
   SmallVector<Operation*> ops;
   for (auto f : module.getOps<func::FuncOp>())
     for (Operation& op : f.getOps())
-      if (isa<MatmulOp, AttentionOp, UpdateOp>(op)) ops.push_back(&op);
-  for (Operation* op : ops) {
-    if (auto matmul = dyn_cast<MatmulOp>(op))
-      foldMatmul(matmul);
-    else if (auto update = dyn_cast<UpdateOp>(op))
-      foldUpdate(update);
-    else
-      foldAttention(cast<AttentionOp>(op));
-  }
+      if (isa<MatmulOp, AttentionOp, PagedAttentionOp, UpdateOp, PagedUpdateOp>(op))
+        ops.push_back(&op);
+  for (Operation* op : ops)
+    TypeSwitch<Operation*>(op)
+        .Case([](MatmulOp matmul) { foldMatmul(matmul); })
+        .Case<UpdateOp, PagedUpdateOp>([](auto update) { foldUpdate(update); })
+        .Case<AttentionOp, PagedAttentionOp>([](auto attention) { foldAttention(attention); });
   // Movement that is read through strides now: operands of one op may share it.
   for (auto f : module.getOps<func::FuncOp>()) {
     if (f.isExternal()) continue;

@@ -37,7 +37,8 @@ class Converter {
                ArrayRef<NamedAttribute> config) {
     // Errors of a cache write name its own line, the first, not those of what was fused with it and
     // is a kernel of its own again.
-    const Location loc = isa<UpdateOp>(op) ? firstOrigin(op->getLoc()) : op->getLoc();
+    const Location loc =
+        isa<UpdateOp, PagedUpdateOp>(op) ? firstOrigin(op->getLoc()) : op->getLoc();
     auto kernel =
         KernelOp::create(b, loc, op->getResultTypes(), op->getOperands(), b.getStringAttr(kind),
                          callee, b.getDictionaryAttr(config), DenseI64ArrayAttr());
@@ -150,9 +151,8 @@ CallAttributes plainConfig(Operation* op) {
         return attributesOf(b, ConvolutionConfig{.strides = convolution.getStrides().vec(),
                                                  .padding = convolution.getPadding().vec()});
       })
-      .Case([&](UpdateOp update) {
-        return attributesOfUpdate(b, {.axis = int64_t(update.getAxis())});
-      })
+      .Case<UpdateOp, PagedUpdateOp>(
+          [&](auto update) { return attributesOfUpdate(b, {.axis = int64_t(update.getAxis())}); })
       .Case([&](TopKOp topK) { return attributesOf(b, TopKConfig{int64_t(topK.getK())}); })
       .Case([&](CumSumOp sum) { return attributesOf(b, CumSumConfig{int64_t(sum.getAxis())}); })
       .Case([&](AllReduceOp reduce) {

@@ -74,6 +74,48 @@ Dense update(UpdateOp op, Operands o) {
   return pick(sources, x.shape, from);
 }
 
+Dense pagedUpdate(PagedUpdateOp op, Operands o) {
+  const Dense &x = o[0], &value = o[1];
+  const int64_t axis = int64_t(op.getAxis()), batch = value.shape[0], entries = o[2].shape[1];
+  const Lines into(x.shape, axis), block(value.shape, axis);
+  const int64_t blocks = x.shape[0], places = entries * into.length;
+  // Lines of one block, or of one sequence.
+  int64_t outer = 1;
+  for (int64_t i = 1; i < axis; ++i) outer *= x.shape[size_t(i)];
+  const bool writes = value.size() > 0;
+  auto positionOf = [&](int64_t b) { return (*o[3].integers)[size_t(b)]; };
+  auto blockOf = [&](int64_t b, int64_t p) {
+    return (*o[2].integers)[size_t(b * entries + p / into.length)];
+  };
+  for (int64_t b = 0; b < batch && writes; ++b) {
+    const int64_t position = positionOf(b);
+    // Compared without adding: a position may be anything.
+    if (position < 0 || position > places - block.length)
+      fail(op, ErrorCode::InvalidArgument,
+           "expected " + std::to_string(block.length) + " elements to fit into " +
+               std::to_string(entries) + " blocks of " + std::to_string(into.length) +
+               ", got position " + std::to_string(position) + " for sequence " + std::to_string(b));
+    for (int64_t p = position; p < position + block.length; ++p)
+      if (const int64_t at = blockOf(b, p); at < 0 || at >= blocks)
+        fail(op, ErrorCode::InvalidArgument,
+             "expected blocks in [0, " + std::to_string(blocks) + "), got block " +
+                 std::to_string(at) + " at entry " + std::to_string(p / into.length) +
+                 " of sequence " + std::to_string(b));
+  }
+  Dense sources[] = {x, value};
+  std::vector<int64_t> from(size_t(x.size()));
+  std::iota(from.begin(), from.end(), 0);
+  for (int64_t b = 0; b < batch && writes; ++b)
+    for (int64_t s = 0; s < block.length; ++s) {
+      const int64_t p = positionOf(b) + s, to = blockOf(b, p);
+      for (int64_t line = 0; line < outer; ++line)
+        for (int64_t j = 0; j < block.inner; ++j)
+          from[size_t(into.at(to * outer + line, p % into.length, j))] =
+              x.size() + block.at(b * outer + line, s, j);
+    }
+  return pick(sources, x.shape, from);
+}
+
 Dense randomBits(const Context& cx, RandomBitsOp op, const Dense& seed) {
   uint64_t key = uint64_t(seed.integers->front());
   Shape shape = cx.sizes(op, op.getShape());
@@ -106,6 +148,7 @@ std::optional<Dense> evalIndex(const Context& cx, Operation* op, Operands o) {
       .Case([&](IotaOp i) { return iota(cx, i); })
       .Case([&](GatherOp g) { return gather(g, o[0], o[1]); })
       .Case([&](UpdateOp u) { return update(u, o); })
+      .Case([&](PagedUpdateOp u) { return pagedUpdate(u, o); })
       .Case([&](RandomBitsOp r) { return randomBits(cx, r, o[0]); })
       .Default([](Operation*) -> std::optional<Dense> { return std::nullopt; });
 }

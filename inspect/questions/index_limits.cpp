@@ -48,6 +48,15 @@ class Limits {
     if (auto append = dyn_cast<RopeAppendOp>(op); append && v == append.getPositions())
       return size(append.getCache(), int64_t(append.getAxis())) -
              size(append.getX(), int64_t(append.getAxis()));
+    if (auto update = dyn_cast<PagedUpdateOp>(op)) {
+      const auto axis = int64_t(update.getAxis());
+      if (v == update.getTable()) return size(update.getX(), 0) - 1;
+      if (v == update.getPositions())
+        return size(update.getTable(), 1) * size(update.getX(), axis) -
+               size(update.getValue(), axis);
+    }
+    if (auto attention = dyn_cast<PagedAttentionOp>(op); attention && v == attention.getTable())
+      return size(attention.getK(), 0) - 1;
     if (isMovement(op) || isa<CastOp>(op)) return of(op->getResult(0));
     if (isa<AddOp>(op)) {
       auto limit = of(op->getResult(0));

@@ -293,6 +293,15 @@ bool hasMaskOfRamps(Operation* op) {
   return shape.size() >= 2 && shape[shape.size() - 2] != 1;
 }
 
+// Keys that a table of sequences brought together.
+bool isAttentionOfBlocks(Operation* op) {
+  auto attention = dyn_cast<AttentionOp>(op);
+  if (!attention || !attention.getPositions()) return false;
+  auto chosen = behindMoves(attention.getK()).getDefiningOp<GatherOp>();
+  return chosen && tensorType(chosen.getX()).getRank() == 4 &&
+         tensorType(chosen.getIndices()).getRank() == 2 && int64_t(chosen.getAxis()) == 0;
+}
+
 }  // namespace
 
 bool Goal::owns(std::string_view pattern) const {
@@ -313,6 +322,9 @@ const std::vector<Goal>& fusionGoals() {
       {"causal", hasMaskOfRamps,
        "lathe.attention reads a mask that is made of index ramps alone: wanted a comparison of the "
        "positions of keys and queries that selects -inf, found arithmetic on it"},
+      {"paged_attention", isAttentionOfBlocks,
+       "wanted keys and values of one table, in its order: lathe.gather, lathe.transpose 0 2 1 3 4 "
+       "and lathe.reshape"},
       {"softmax", isQuotientOfExp, "wanted the quotient of exponentials and their sum"},
       {"softmax", isLogOfSumOfExp,
        "the logarithm of a sum of exponentials: no fused op computes a log-softmax"},

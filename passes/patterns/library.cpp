@@ -25,6 +25,7 @@ PatternLibrary fusionPatterns(MLIRContext* context) {
   addPatchifyPatterns(library, context);
   addRowSlicePatterns(library, context);
   addArgmaxPatterns(library, context);
+  addPagedAttentionPatterns(library, context);
   addNormRopePatterns(library, context);
   addGatedResidualPatterns(library, context);
   addAddNormPatterns(library, context);

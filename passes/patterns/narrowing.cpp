@@ -25,7 +25,7 @@ bool isFusedInF32(Value v) {
 // Operands that stay f32 (or integers) whatever the op's dtype is.
 bool keepsType(Operation* op, unsigned operand) {
   if (isa<RopeOp>(op)) return operand > 0;
-  if (isa<AttentionOp>(op)) return operand > 2;
+  if (isa<AttentionOp, PagedAttentionOp>(op)) return operand > 2;
   if (isa<SoftmaxOp>(op)) return operand > 0;
   if (isa<EmbeddingOp>(op)) return operand == 0;
   return false;

@@ -22,8 +22,9 @@ bool isHeld(Value v) {
   while (Operation* def = v.getDefiningOp()) {
     auto kernel = dyn_cast<KernelOp>(def);
     if (isa<WeightOp>(def)) return true;
-    bool passes = isa<ReshapeOp, UpdateOp, RopeAppendOp>(def) ||
-                  (kernel && (kernel.getKind() == "update" || kernel.getKind() == "rope_append"));
+    bool passes = isa<ReshapeOp, UpdateOp, PagedUpdateOp, RopeAppendOp>(def) ||
+                  (kernel && (kernel.getKind() == "update" || kernel.getKind() == "paged_update" ||
+                              kernel.getKind() == "rope_append"));
     if (!passes) return false;
     v = def->getOperand(0);
   }

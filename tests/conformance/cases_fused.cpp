@@ -156,6 +156,62 @@ Samples attentionSamples(DType d) {
   return samples;
 }
 
+Samples pagedAttentionSamples(DType d) {
+  // q, blocks of keys and of values, the table, positions and a mask.
+  auto attend = [](fused::PagedAttentionOptions options) {
+    return one([=](Ts t) mutable {
+      if (t.size() > 5) options.mask = t[5];
+      return fused::pagedAttention(t[0], t[1], t[2], t[3], t[4], options);
+    });
+  };
+  auto at = [](Dims shape, int64_t limit, DType dtype = DType::I64) {
+    return Input{dtype, std::move(shape), Fill::Index, limit};
+  };
+  const Input q{d, {2, 4, rows(), 16}}, k{d, {7, 2, 8, 16}}, v{d, {7, 2, 8, 24}};
+  const Input table = at({2, 5}, 7), positions = at({2}, 40);
+  Samples samples{
+      {"grouped", {q, k, v, table, positions}, attend({.scale = 0.25})},
+      {"one_head",
+       {q, {d, {7, 1, 8, 16}}, {d, {7, 1, 8, 16}}, table, positions},
+       attend({.scale = 0.25})},
+      {"one_entry", {q, k, v, at({2, 1}, 7), at({2}, 8)}, attend({.scale = 0.25})},
+      {"one_block",
+       {q, {d, {1, 2, 8, 16}}, {d, {1, 2, 8, 16}}, at({2, 3}, 1), positions},
+       attend({.scale = 0.25})},
+      {"odd_blocks",
+       {q, {d, {7, 4, 5, 16}}, {d, {7, 4, 5, 3}}, table, at({2}, 25)},
+       attend({.scale = 0.25})},
+      // Keys and values that a few queries read where they lie, in more than a tile.
+      {"whole_words",
+       {{d, {2, 4, rows(), 64}},
+        {d, {9, 2, 32, 64}},
+        {d, {9, 2, 32, 64}},
+        at({2, 9}, 9),
+        at({2}, 288)},
+       attend({.scale = 0.125})},
+      {"whole_tiles",
+       {{d, {2, 4, rows(), 64}},
+        {d, {4, 2, 128, 64}},
+        {d, {4, 2, 128, 32}},
+        at({2, 3}, 4),
+        at({2}, 384)},
+       attend({.scale = 0.125, .window = 150})},
+      {"symbolic_entries", {q, k, v, at({2, cols()}, 7), positions}, attend({.scale = 0.25})},
+      {"narrow_table",
+       {q, k, v, at({2, 5}, 7, DType::I32), at({2}, 40, DType::I32)},
+       attend({.scale = 0.25})},
+      {"added_mask", {q, k, v, table, positions, {d, {4, 1, 40}}}, attend({.scale = 0.25})},
+      {"softcap", {q, k, v, table, positions}, attend({.scale = 0.25, .softcap = 2})},
+      {"window", {q, k, v, table, positions}, attend({.scale = 0.25, .softcap = 8, .window = 5})},
+  };
+  for (MaskedRow row : valuesOf<MaskedRow>())
+    samples.push_back(
+        {"masked_rows_" + std::string(nameOf(row)),
+         {q, k, v, table, positions, {DType::Bool, {2, 1, rows(), 40}, Fill::MaskedRows}},
+         attend({.scale = 0.25, .maskedRow = row})});
+  return samples;
+}
+
 Samples linearSamples(DType d) {
   Samples samples;
   struct Size {
@@ -237,6 +293,7 @@ void addFused(Rows& table) {
   table.push_back({"lathe.rope", true, floats(), ropeSamples});
   table.push_back({"lathe.silu_gate", true, floats(), siluGateSamples});
   table.push_back({"lathe.attention", true, floats(), attentionSamples});
+  table.push_back({"lathe.paged_attention", true, floats(), pagedAttentionSamples});
   table.push_back({"lathe.linear", true, floats(), linearSamples});
   table.push_back({"lathe.embedding", true, everything(), embeddingSamples});
 }

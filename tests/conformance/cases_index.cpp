@@ -106,6 +106,36 @@ Samples updateSamples(DType d) {
   };
 }
 
+// Tables name some blocks several times: the last write stays.
+Samples pagedUpdateSamples(DType d) {
+  auto along = [](int64_t axis) {
+    return one([=](Ts t) { return pagedUpdate(t[0], t[1], t[2], t[3], axis); });
+  };
+  auto at = [](DType dtype, Dims shape, int64_t limit) {
+    return Input{dtype, std::move(shape), Fill::Index, limit};
+  };
+  const DType i64 = DType::I64, i32 = DType::I32;
+  return {
+      {"cache",
+       {{d, {7, 3, 8, cols()}}, {d, {2, 3, rows(), cols()}}, at(i64, {2, 5}, 7), at(i64, {2}, 32)},
+       along(2),
+       true},
+      {"append",
+       {{d, {5, 8, 5}}, {d, {3, 1, 5}}, at(i64, {3, 2}, 5), at(i64, {3}, 16)},
+       along(1),
+       true},
+      {"one_block",
+       {{d, {1, 2, 3}}, {d, {4, 5, 3}}, at(i64, {4, 3}, 1), at(i32, {4}, 2)},
+       along(1),
+       true},
+      {"last", {{d, {6, 3}}, {d, {2, 4}}, at(i32, {2, 3}, 6), at(i32, {2}, 6)}, along(1), true},
+      {"symbolic_batch",
+       {{d, {5, 9, 31}}, {d, {rows(), 2, 31}}, at(i64, {rows(), 3}, 5), at(i64, {rows()}, 26)},
+       along(1),
+       true},
+  };
+}
+
 Samples randomBitsSamples(DType) {
   const Input x{DType::F32, matrix()};
   Record bits = one([](Ts t) { return randomBits(t[0], {33}); });
@@ -127,6 +157,7 @@ void addIndices(Rows& table) {
   table.push_back({"lathe.iota", false, numbers(), iotaSamples});
   table.push_back({"lathe.gather", false, everything(), gatherSamples});
   table.push_back({"lathe.update", false, everything(), updateSamples});
+  table.push_back({"lathe.paged_update", false, everything(), pagedUpdateSamples});
   table.push_back({"lathe.random_bits", false, {DType::I32}, randomBitsSamples});
 }
 

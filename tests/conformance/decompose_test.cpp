@@ -89,6 +89,7 @@ Found expectedForm(const std::string& op, DType dtype, const std::string& sample
       {"lathe.silu_gate", "none", Found::Never},
       // The mask keeps its cast to f32.
       {"lathe.attention", "added_mask", Found::Other},
+      {"lathe.paged_attention", "added_mask", Found::Other},
       // Only products with weights are layers, and only tables of weights are embeddings.
       {"lathe.linear", "computed_weight", Found::Never},
       {"lathe.embedding", "argument", Found::Never},

@@ -88,6 +88,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"rope", {6, 6}},
       {"silu_gate", {8, 16}},
       {"attention", {26, 9, 0.8}},
+      {"paged_attention", {26, 9, 0.8}},
       {"linear", {256, 4}},
       {"quantized_linear", {800, 9}},
   };

@@ -22,6 +22,9 @@ namespace lathe::cpu {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
+// Scores of keys that lie one behind the other are stored by so many: a block of another size would
+// write over those of its neighbour.
+constexpr int64_t kScoresAtOnce = 16;
 
 // Sizes that the driver works with.
 struct Geometry {
@@ -32,7 +35,7 @@ struct Geometry {
   int64_t parts;  ///< of the key range, more than 1 only with oneTile
   size_t packedTile;
   size_t resultBytes;  ///< sums, maxima and sums of weights of one part
-  size_t queryBytes, workerBytes, sharedBytes;
+  size_t queryBytes, stageBytes, workerBytes, sharedBytes;
 
   Geometry(const AttentionArgs& a, const AttentionKernels& kernels, int threads)
       : pack(a, kernels) {
@@ -43,7 +46,8 @@ struct Geometry {
     keyTiles = ceilDiv(a.kLen, kTileKeys);
     oneTile = rowTiles == 1;
     inPlace = rows <= kernels.inPlaceRows && a.headDim % kernels.inPlaceLanes == 0 &&
-              a.valueDim % kernels.inPlaceLanes == 0 && a.headDim > 0;
+              a.valueDim % kernels.inPlaceLanes == 0 && a.headDim > 0 &&
+              a.blockKeys % kScoresAtOnce == 0;
     parts = 1;
     if (oneTile && units < threads && keyTiles > 0)
       parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
@@ -51,7 +55,13 @@ struct Geometry {
     resultBytes = alignUp64(size_t(kTileRows * pack.valueColumns) * 4) +
                   alignUp64(sizeof(RowState) * kTileRows);
     queryBytes = alignUp64(inPlace ? size_t(rows * a.headDim) * 4 : pack.queryBytes());
-    workerBytes = queryBytes + resultBytes + 2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
+    // Blocks that are no whole tiles are brought together before they are packed.
+    stageBytes =
+        a.blockKeys % kTileKeys == 0
+            ? 0
+            : alignUp64(size_t(kTileKeys * std::max(a.headDim, a.valueDim)) * sizeOf(a.dtype));
+    workerBytes = stageBytes + queryBytes + resultBytes +
+                  2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
                   alignUp64(sizeof(float) * kTileKeys) + (oneTile && !inPlace ? packedTile : 0);
     sharedBytes = oneTile ? (parts > 1 ? size_t(units * parts) * resultBytes : 0)
                           : size_t(units * keyTiles) * packedTile;
@@ -76,9 +86,11 @@ struct Worker {
   char* weights;
   float* bias;
   char* tile;
+  char* stage;
   Worker(char* at, const Geometry& g) {
     constexpr size_t scoreBytes = alignUp64(sizeof(float) * kTileRows * kTileKeys);
-    query = at;
+    stage = at;
+    query = stage + g.stageBytes;
     result = query + g.queryBytes;
     scores = reinterpret_cast<float*>(result + g.resultBytes);
     weights = reinterpret_cast<char*>(scores) + scoreBytes;
@@ -130,13 +142,23 @@ class Driver {
   const char* element(const void* base, int64_t index) const {
     return static_cast<const char*>(base) + index * int64_t(sizeOf(a_.dtype));
   }
+  int64_t place(int64_t unit, int64_t j, const AttentionStrides& strides) const {
+    int64_t batch = unit / a_.kvHeads;
+    if (a_.blockKeys > 0) {
+      batch = a_.table[batch * a_.tableEntries + j / a_.blockKeys];
+      j %= a_.blockKeys;
+    }
+    return batch * strides.batch + unit % a_.kvHeads * strides.head + j * strides.token;
+  }
   const char* key(int64_t unit, int64_t j) const {
-    return element(a_.k, unit / a_.kvHeads * a_.kStrides.batch +
-                             unit % a_.kvHeads * a_.kStrides.head + j * a_.kStrides.token);
+    return element(a_.k, place(unit, j, a_.kStrides));
   }
   const char* value(int64_t unit, int64_t j) const {
-    return element(a_.v, unit / a_.kvHeads * a_.vStrides.batch +
-                             unit % a_.kvHeads * a_.vStrides.head + j * a_.vStrides.token);
+    return element(a_.v, place(unit, j, a_.vStrides));
+  }
+  // Of `most` keys from j on, those that lie one token behind the other.
+  int64_t together(int64_t j, int64_t most) const {
+    return a_.blockKeys > 0 ? std::min(most, a_.blockKeys - j % a_.blockKeys) : most;
   }
   int64_t head(int64_t unit, int64_t row) const {
     return unit % a_.kvHeads * g_.group + row % g_.group;
@@ -149,10 +171,25 @@ class Driver {
   // --- work ---
 
   // Keys beyond `end` may be uninitialized cache: they are not read.
-  void packTile(int64_t unit, int64_t tile, int64_t end, char* to) const {
-    int64_t j = tile * kTileKeys, count = std::clamp<int64_t>(end - j, 0, kTileKeys);
-    g_.pack.keys(key(unit, j), a_.kStrides.token, count, to);
-    g_.pack.values(value(unit, j), a_.vStrides.token, count, to + alignUp64(g_.pack.keyBytes()));
+  void packTile(int64_t unit, int64_t tile, int64_t end, char* stage, char* to) const {
+    const int64_t j = tile * kTileKeys, count = std::clamp<int64_t>(end - j, 0, kTileKeys);
+    char* const values = to + alignUp64(g_.pack.keyBytes());
+    if (together(j, count) == count) {
+      g_.pack.keys(key(unit, j), a_.kStrides.token, count, to);
+      g_.pack.values(value(unit, j), a_.vStrides.token, count, values);
+      return;
+    }
+    collect(unit, j, count, a_.k, a_.kStrides, a_.headDim, stage);
+    g_.pack.keys(stage, a_.headDim, count, to);
+    collect(unit, j, count, a_.v, a_.vStrides, a_.valueDim, stage);
+    g_.pack.values(stage, a_.valueDim, count, values);
+  }
+  // Keys or values of several blocks, one behind the other.
+  void collect(int64_t unit, int64_t j, int64_t count, const void* base,
+               const AttentionStrides& strides, int64_t depth, char* to) const {
+    const size_t bytes = size_t(depth) * sizeOf(a_.dtype);
+    for (int64_t end = j + count; j < end; ++j, to += bytes)
+      std::memcpy(to, element(base, place(unit, j, strides)), bytes);
   }
 
   // The mask's row as addends; false if it adds nothing.
@@ -235,11 +272,19 @@ class Driver {
     const int first = int(std::max<int64_t>(0, seen.lo - j0));
     const int end = int(std::min<int64_t>(kTileKeys, seen.hi - j0));
     const bool bf16 = a_.dtype == DType::BF16;
-    kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0), a_.kStrides.token, bf16, end, count,
-                           w.scores);
-    const void* weights = weigh(unit, 0, count, tile, w, result);
-    kernels_.sumInPlace(weights, value(unit, j0), a_.vStrides.token, bf16, first, end, count,
-                        a_.valueDim, g_.pack.valueColumns, result.sums);
+    for (int at = 0, keys = 0; at < end; at += keys) {
+      keys = int(together(j0 + at, end - at));
+      kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0 + at), a_.kStrides.token, bf16, keys,
+                             count, w.scores + at);
+    }
+    const char* weights = static_cast<const char*>(weigh(unit, 0, count, tile, w, result));
+    for (int at = 0, keys = 0; at < end; at += keys) {
+      keys = int(together(j0 + at, end - at));
+      if (at + keys <= first) continue;
+      kernels_.sumInPlace(weights + size_t(at) * g_.pack.elementBytes(), value(unit, j0 + at),
+                          a_.vStrides.token, bf16, std::max(0, first - at), keys, count,
+                          a_.valueDim, g_.pack.valueColumns, result.sums);
+    }
   }
   void queriesInPlace(int64_t unit, int count, const Worker& w) const {
     float* to = reinterpret_cast<float*>(w.query);
@@ -300,11 +345,11 @@ class Driver {
   }
 
   void runPrefill(ThreadPool& pool) {
-    pool.run(g_.units * g_.keyTiles, [&](int64_t index, int) {
+    pool.run(g_.units * g_.keyTiles, [&](int64_t index, int workerIndex) {
       int64_t unit = index / g_.keyTiles, tile = index % g_.keyTiles;
       KeyRange keys = visibleToRows(unit / a_.kvHeads, 0, g_.rows);
       if (tile >= keys.lo / kTileKeys && tile * kTileKeys < keys.hi)
-        packTile(unit, tile, keys.hi, packed(unit, tile));
+        packTile(unit, tile, keys.hi, worker(workerIndex).stage, packed(unit, tile));
     });
     // Late row tiles see most keys: they go first, and whoever is free takes the next. No result
     // depends on who computed it.
@@ -338,7 +383,7 @@ class Driver {
         addTileInPlace(unit, count, t, keys, w, result);
         continue;
       }
-      packTile(unit, t, keys.hi, w.tile);
+      packTile(unit, t, keys.hi, w.stage, w.tile);
       addTile(unit, 0, count, t, w.tile, w, result);
     }
     if (g_.parts > 1) return;
@@ -397,6 +442,8 @@ void check(const AttentionArgs& a) {
     throw Error(ErrorCode::InvalidArgument,
                 "expected the query heads to be a multiple of the key heads, got " +
                     std::to_string(a.qHeads) + " and " + std::to_string(a.kvHeads));
+  if (a.blockKeys < 0 || (a.blockKeys > 0 && a.kLen != a.tableEntries * a.blockKeys))
+    throw Error(ErrorCode::InvalidArgument, "expected as many keys as the blocks of a table hold");
 }
 
 bool isEmpty(const AttentionArgs& a) {

@@ -30,6 +30,11 @@ struct AttentionArgs {
   DType dtype = DType::F32;  ///< of q, k, v and out: F32 or BF16
   int64_t batch = 0, qHeads = 0, kvHeads = 0, qLen = 0, kLen = 0, headDim = 0, valueDim = 0;
   AttentionStrides qStrides, kStrides, vStrides, outStrides;
+  /// Above 0: keys and values lie in blocks of so many. Key j of sequence b is key j % blockKeys of
+  /// block table[b * tableEntries + j / blockKeys], kLen is tableEntries * blockKeys, and the
+  /// strides of keys and values have those of a block for `batch`.
+  int64_t blockKeys = 0, tableEntries = 0;
+  const int64_t* table = nullptr;
   float scale = 1.0f;
   float softcap = 0.0f;  ///< 0 = none
 

@@ -108,9 +108,13 @@ const Family* familyOf(const std::string& kind) {
           const auto c = readConfig<AttentionConfig>(json);
           return size_t(c.mask) + size_t(c.causal == Causal::positions);
         }}},
+      {"paged_attention",
+       {makePagedAttention, 5, 1,
+        [](const JsonValue& json) { return size_t(readConfig<AttentionConfig>(json).mask); }}},
       {"pack", {makePack, 1, 1}},
       {"matmul", {makeMatmul, 2, 1}},
       {"update", {makeUpdate, 3, 1}},
+      {"paged_update", {makePagedUpdate, 4, 1}},
       {"copy", {makeCopy, 1, 1}},
       {"convolution", {makeConvolution, 2, 1}},
       {"top_k", {makeTopK, 1, 2}},

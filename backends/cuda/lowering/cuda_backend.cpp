@@ -39,6 +39,8 @@ class CudaBackend final : public Backend {
         return "the weight is computed at run time and lies as [in, out]";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       return cuda::whyNotAttention(attention);
+    } else if (auto attention = dyn_cast<PagedAttentionOp>(op)) {
+      return cuda::whyNotAttention(attention);
     } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
       if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
         return "fused softmax runs over the last axis";

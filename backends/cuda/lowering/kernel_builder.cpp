@@ -176,15 +176,17 @@ bool isPrintedFromRegions(Operation* op) {
 
 KernelSet kernelsOf(KernelOp call, const std::string& name) {
   using Maker = KernelSet (*)(KernelOp, const std::string&);
+  const Maker attention = [](KernelOp c, const std::string& n) {
+    return attentionKernels(attentionOf(c, n));
+  };
   const Maker maker = llvm::StringSwitch<Maker>(call.getKind())
-                          .Case("attention",
-                                [](KernelOp c, const std::string& n) {
-                                  return attentionKernels(attentionOf(c, n));
-                                })
+                          .Case("attention", attention)
+                          .Case("paged_attention", attention)
                           .Case("linear", linearKernels)
                           .Case("matmul", matmulKernels)
                           .Case("convolution", convolutionKernels)
                           .Case("update", updateKernels)
+                          .Case("paged_update", pagedUpdateKernels)
                           .Case("top_k", topKKernels)
                           .Case("cumsum", cumSumKernels)
                           .Case("random_bits", randomBitsKernels)

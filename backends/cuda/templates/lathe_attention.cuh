@@ -27,17 +27,18 @@ struct AttentionTiles {
   static constexpr bool kQueryInRegisters = C::kRowTiles * kSteps <= 8;
 };
 
-// Copies kRows rows of kDepth elements, `pitch` bytes apart in shared memory; rows from `count` on
-// and the dims up to a multiple of 16 are zero.
-template <int kThreads, int kRows, int kDepth, class Element>
-LT_FN void copyRows(u32 to, const Element* from, long long stride, long long count) {
+// Copies kRows rows of kDepth elements, which begin at beginOf(row), to shared memory, `pitch`
+// bytes apart; rows from `count` on and the dims up to a multiple of 16 are zero, and `any` is an
+// address that may be read.
+template <int kThreads, int kRows, int kDepth, class Element, class BeginOf>
+LT_FN void copyRows(u32 to, const Element* any, long long count, BeginOf beginOf) {
   constexpr int kChunks = (kDepth + 15) / 16 * 2, kPitch = kChunks * 16 + 16;
 #pragma unroll
   for (int i = 0; i < (kRows * kChunks + kThreads - 1) / kThreads; ++i) {
     const int at = (int)threadIdx.x + i * kThreads, row = at / kChunks, chunk = at % kChunks;
     if (kRows * kChunks % kThreads != 0 && at >= kRows * kChunks) break;
     const bool exists = row < count && (kDepth % 16 == 0 || chunk * 8 < kDepth);
-    cp_async_16(to + row * kPitch + chunk * 16, exists ? from + row * stride + chunk * 8 : from,
+    cp_async_16(to + row * kPitch + chunk * 16, exists ? beginOf(row) + chunk * 8 : any,
                 exists ? 16 : 0);
   }
 }
@@ -63,13 +64,14 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
   if (C::kOverlaps) grid_dep_wait();
 
   const Element* q = a.q + batch * a.qs.batch + firstHead * a.qs.head;
-  const Element* k = a.k + batch * a.ks.batch + keyHead * a.ks.head;
-  const Element* v = a.v + batch * a.vs.batch + keyHead * a.vs.head;
+  const AttentionRows<C> k = attentionRows(a, a.k, a.ks, batch, keyHead),
+                         v = attentionRows(a, a.v, a.vs, batch, keyHead);
   const long long offset = attentionOffset(a, batch);
   const AttentionRange range = attentionRange(a, offset, firstRow / T::kPack, lastRow / T::kPack);
   if (T::kPack == 1) {
-    copyRows<T::kThreads, T::kRows, C::kDepth>(queryAt, q + firstRow * a.qs.token, a.qs.token,
-                                               rows - firstRow);
+    const Element* from = q + firstRow * a.qs.token;
+    copyRows<T::kThreads, T::kRows, C::kDepth>(queryAt, from, rows - firstRow,
+                                               [&](int row) { return from + row * a.qs.token; });
   } else {
     constexpr int kChunks = T::kSteps * 2;
     for (int at = threadIdx.x; at < T::kRows * kChunks; at += T::kThreads) {
@@ -82,11 +84,14 @@ LT_FN void attentionTiled(const AttentionArguments<C>& a) {
     }
   }
   auto loadTile = [&](long long first, int stage) {
-    copyRows<T::kThreads, C::kKeys, C::kDepth>(keyAt + stage * T::kKeyBytes, k + first * a.ks.token,
-                                               a.ks.token, range.end - first);
-    copyRows<T::kThreads, C::kKeys, C::kValueDepth>(
-        valueAt + stage * T::kValueBytes, v + first * a.vs.token, a.vs.token, range.end - first);
+    copyRows<T::kThreads, C::kKeys, C::kDepth>(keyAt + stage * T::kKeyBytes, k.head,
+                                               range.end - first,
+                                               [&](int row) { return k.at(first + row); });
+    copyRows<T::kThreads, C::kKeys, C::kValueDepth>(valueAt + stage * T::kValueBytes, v.head,
+                                                    range.end - first,
+                                                    [&](int row) { return v.at(first + row); });
   };
+  if (ofHeads == 0 && ofRows == 0) attentionCheckTable(a, batch);
   if (range.first < range.end) loadTile(range.first, 0);
   cp_async_commit();
 

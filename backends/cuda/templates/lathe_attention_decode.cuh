@@ -64,7 +64,7 @@ LT_FN void decodeStore(const AttentionArguments<C>& a, long long batch, long lon
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (sum == 0.0f)
-      r[i] = attentionWithoutKeys(a, a.v + batch * a.vs.batch + keyHead * a.vs.head, dim + i);
+      r[i] = attentionWithoutKeys(a, attentionRows(a, a.v, a.vs, batch, keyHead), dim + i);
     else
       r[i] = r[i] / sum;
   }
@@ -125,19 +125,20 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   const AttentionRange range =
       attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
   const AttentionShare share = attentionShare(range, C::kWarps * 16, C::kLeastKeys);
+  if (blockIdx.x == 0 && blockIdx.z == 0 && keyHead == 0) attentionCheckTable(a, batch);
   if ((int)blockIdx.z >= share.splits) return;
   const int splits = share.splits;
   const long long end = share.end;
 
-  const Element* keys = a.k + batch * a.ks.batch + keyHead * a.ks.head + t * 8;
-  const Element* values = a.v + batch * a.vs.batch + keyHead * a.vs.head + g * 8;
+  const AttentionRows<C> keys = attentionRows(a, a.k + t * 8, a.ks, batch, keyHead),
+                         values = attentionRows(a, a.v + g * 8, a.vs, batch, keyHead);
   const uint4 zero = make_uint4(0, 0, 0, 0);
   uint4 k[2][D::kChunks], v[4][D::kLoadsAhead ? D::kValueChunks : 1];
   // Keys n * 8 + g of a tile of 16; the last one again where there are no more.
   auto loadKeys = [&](long long tile, long long end) {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      const Element* from = keys + minOf(tile + n * 8 + g, end - 1) * a.ks.token;
+      const Element* from = keys.at(minOf(tile + n * 8 + g, end - 1));
 #pragma unroll
       for (int c = 0; c < D::kChunks; ++c)
         k[n][c] = c * 32 + t * 8 < C::kDepth ? ld_global_16(from + c * 32) : zero;
@@ -149,7 +150,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     for (int i = 0; i < 4; ++i) {
       const long long key = tile + 2 * t + (i & 1) + (i >> 1) * 8;
       v[i][to] = key < end && c * 64 + g * 8 < C::kValueDepth
-                     ? ld_global_16(values + key * a.vs.token + c * 64)
+                     ? ld_global_16(values.at(key) + c * 64)
                      : zero;
     }
   };

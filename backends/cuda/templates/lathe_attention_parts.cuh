@@ -9,6 +9,7 @@
 //   kMask, kMaskedRow               kMaskNone .. kMaskAdded; masked_row_nan .. masked_row_uniform
 //   kScale, kSoftcap                float, or double for f64; no softcap: 0
 //   kOverlaps                       starts before the previous kernel has ended
+//   Entry, kBlock                   entries of the table; keys of a block, 0: keys lie in a row
 #pragma once
 #include "lathe_device.cuh"
 
@@ -27,9 +28,52 @@ struct AttentionArguments {
   const typename C::Mask* mask;
   const typename C::Position* positions;
   long long batches, queries, keys;
-  AttentionStrides qs, ks, vs, ys;
+  AttentionStrides qs, ks, vs, ys;  // of keys and values in blocks, `batch` is that of a block
   long long maskBatch, maskHead, maskQuery, maskKey;
+  // With kBlock: the blocks of each batch, of which the status hears where there is none such.
+  const typename C::Entry* table;
+  i64* status;
+  long long entries, blocks;
 };
+
+// The keys or values of one head.
+template <class C>
+struct AttentionRows {
+  const typename C::Element* head;
+  long long token, block, blocks;
+  const typename C::Entry* table;
+
+  LT_MEMBER const typename C::Element* at(long long key) const {
+    if constexpr (C::kBlock == 0) {
+      return head + key * token;
+    } else {
+      const long long entry = (long long)table[key / C::kBlock];
+      // What there is not is told elsewhere.
+      const long long found = entry >= 0 && entry < blocks ? entry : 0;
+      return head + found * block + key % C::kBlock * token;
+    }
+  }
+};
+template <class C>
+LT_FN AttentionRows<C> attentionRows(const AttentionArguments<C>& a,
+                                     const typename C::Element* from, const AttentionStrides& s,
+                                     long long batch, long long keyHead) {
+  if constexpr (C::kBlock == 0)
+    return {from + batch * s.batch + keyHead * s.head, s.token, 0, 0, nullptr};
+  else
+    return {from + keyHead * s.head, s.token, s.batch, a.blocks, a.table + batch * a.entries};
+}
+
+// Tells the status of entries of the table that name no block.
+template <class C>
+LT_FN void attentionCheckTable(const AttentionArguments<C>& a, long long batch) {
+  if constexpr (C::kBlock != 0) {
+    for (long long i = threadIdx.x; i < a.entries; i += blockDim.x) {
+      const long long entry = (long long)a.table[batch * a.entries + i];
+      if (entry < 0 || entry >= a.blocks) lt_report_index(a.status, entry);
+    }
+  }
+}
 
 // What is left of `count` pieces of work for this block, one of `blocks` along an axis of the grid:
 // the axis may be shorter than the work, as no second or third one has more than 65,535 blocks.
@@ -123,12 +167,12 @@ LT_FN Real shiftOf(Real top) {
 // head's values.
 template <class C>
 LT_FN typename element<typename C::Element>::compute attentionWithoutKeys(
-    const AttentionArguments<C>& a, const typename C::Element* v, int dim) {
+    const AttentionArguments<C>& a, const AttentionRows<C>& v, int dim) {
   typedef typename element<typename C::Element>::compute Real;
   if (C::kMaskedRow == masked_row_zero || a.keys == 0) return 0;
   if (C::kMaskedRow == masked_row_nan) return bit_cast<float>(0x7fffffffu);
   Real sum = 0;
-  for (long long j = 0; j < a.keys; ++j) sum += convert<Real>(v[j * a.vs.token + dim]);
+  for (long long j = 0; j < a.keys; ++j) sum += convert<Real>(v.at(j)[dim]);
   return sum / (Real)a.keys;
 }
 

@@ -30,7 +30,7 @@ LT_FN void simtStore(const AttentionArguments<C>& a, long long batch, long long 
                      long long row, int dim, Real acc, Real sum) {
   const long long query = row / C::kGroup, head = keyHead * C::kGroup + row % C::kGroup;
   if (sum == (Real)0)
-    acc = attentionWithoutKeys(a, a.v + batch * a.vs.batch + keyHead * a.vs.head, dim);
+    acc = attentionWithoutKeys(a, attentionRows(a, a.v, a.vs, batch, keyHead), dim);
   else
     acc = acc / sum;
   a.y[batch * a.ys.batch + head * a.ys.head + query * a.ys.token + dim] =
@@ -53,6 +53,7 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
   const AttentionRange range =
       attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
   const AttentionShare share = attentionShare(range, 32, C::kLeastKeys);
+  if (blockIdx.x == 0 && blockIdx.z == 0 && keyHead == 0) attentionCheckTable(a, batch);
   if ((int)blockIdx.z >= share.splits) return;
 
   for (int i = threadIdx.x; i < S::kRows * C::kDepth; i += S::kThreads) {
@@ -76,20 +77,18 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
   for (long long tile = share.begin; tile < share.end; tile += 32) {
     block_sync();  // the queries are there, the previous tile is done with
     const int tileKeys = (int)minOf(32, share.end - tile);
-    const typename C::Element* k =
-        a.k + batch * a.ks.batch + keyHead * a.ks.head + tile * a.ks.token;
-    const typename C::Element* v =
-        a.v + batch * a.vs.batch + keyHead * a.vs.head + tile * a.vs.token;
+    const AttentionRows<C> k = attentionRows(a, a.k, a.ks, batch, keyHead),
+                           v = attentionRows(a, a.v, a.vs, batch, keyHead);
 #pragma unroll 8
     for (int i = threadIdx.x; i < 32 * C::kDepth; i += S::kThreads) {
       const int key = i / C::kDepth, dim = i % C::kDepth;
       keys[key * S::kKeyPitch + dim] =
-          key < tileKeys ? convert<Real>(k[key * a.ks.token + dim]) : (Real)0;
+          key < tileKeys ? convert<Real>(k.at(tile + key)[dim]) : (Real)0;
     }
 #pragma unroll 8
     for (int i = threadIdx.x; i < 32 * C::kValueDepth; i += S::kThreads) {
       const int key = i / C::kValueDepth, dim = i % C::kValueDepth;
-      values[i] = key < tileKeys ? convert<Real>(v[key * a.vs.token + dim]) : (Real)0;
+      values[i] = key < tileKeys ? convert<Real>(v.at(tile + key)[dim]) : (Real)0;
     }
     block_sync();
 

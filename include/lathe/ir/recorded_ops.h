@@ -151,6 +151,11 @@ Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, LATHE_AT);
 /// x with a block of one axis overwritten, at a position per batch
 Tensor update(const Tensor& x, const Tensor& value, const Tensor& positions, int64_t axis,
               LATHE_AT);
+/// x, which is blocks of sequences, with new elements behind a position per sequence
+/// `table`: `[batch, entries]`, blocks of x.
+/// `positions`: `[batch]`.
+Tensor pagedUpdate(const Tensor& x, const Tensor& value, const Tensor& table,
+                   const Tensor& positions, int64_t axis, LATHE_AT);
 /// uniform i32 bits from a counter-based generator (Philox-4x32-10)
 Tensor randomBits(const Tensor& seed, const Dims& shape, LATHE_AT);
 
@@ -231,6 +236,18 @@ struct AttentionOptions {
 /// softmax(scale * q k^T + mask) v with grouped heads
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {}, LATHE_AT);
+struct PagedAttentionOptions {
+  Tensor mask = {};  ///< i1 (true = visible) or an added float
+  double scale = 1;
+  double softcap = 0.0;  ///< 0: none
+  int64_t window = 0;    ///< keys that a query sees, itself included; 0: all
+  MaskedRow maskedRow = MaskedRow::nan;
+};
+/// attention over keys and values that lie in blocks, found by a table per sequence
+/// `table`: `[batch, entries]`, blocks of k and v.
+/// `positions`: `[batch]`: query i sees keys up to i + positions.
+Tensor pagedAttention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& table,
+                      const Tensor& positions, const PagedAttentionOptions& options = {}, LATHE_AT);
 struct LinearOptions {
   Tensor bias = {};
   Tensor residual = {};

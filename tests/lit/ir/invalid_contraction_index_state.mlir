@@ -112,6 +112,30 @@ func.func @update_positions(%a: tensor<2x8xf32>, %p: tensor<3xi64>) {
 
 // -----
 
+func.func @paged_update_dims(%a: tensor<6x8x4xf32>, %v: tensor<2x1x5xf32>, %t: tensor<2x3xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C1] f32[2, 1, 5] does not fit into blocks f32[6, 8, 4] along axis 1}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8x4xf32>, tensor<2x1x5xf32> table tensor<2x3xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_axis(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<2x3xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C2] axis 0 is outside [1, 2)}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 0 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_table(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<3x3xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C3] table i64[3, 3] and positions i64[2] are not a row and a number for each sequence of f32[2, 8]}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<3x3xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
 func.func @random_seed(%s: tensor<1xi64>) {
   // expected-error@+1 {{'lathe.random_bits' [C1] the seed must be a scalar, got i64[1]}}
   %0 = lathe.random_bits %s to <4> : tensor<1xi64>

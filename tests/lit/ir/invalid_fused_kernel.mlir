@@ -96,6 +96,54 @@ func.func @attention_positions(%q: tensor<2x3x8xf32>) {
 
 // -----
 
+func.func @paged_attention_rank(%q: tensor<4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C1] needs three operands of rank 4 and one element type: q f32[4, 3, 8]}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_blocks(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<6x2x4x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C2] blocks, heads, keys in a block or depth differ}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x4x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_heads(%q: tensor<2x3x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C3] the key heads do not divide the query heads}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<2x3x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_mask(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>, %m: tensor<3x36xi1>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C4] mask bool[3, 36] is not a boolean or float that broadcasts to the scores}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p mask %m scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64> mask tensor<3x36xi1>
+  return
+}
+
+// -----
+
+func.func @paged_attention_table(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<3x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C5] table and positions are not a row and a number for each sequence}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<3x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_window(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C6] window and softcap are not negative}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 window -1 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
 func.func @linear_types(%x: tensor<2x8xf32>, %w: tensor<6x8xbf16>) {
   // expected-error@+1 {{'lathe.linear' [C1] x f32[2, 8] and w bf16[6, 8]: w must be a static matrix of x's element type}}
   %0 = lathe.linear %x, %w : tensor<2x8xf32>, tensor<6x8xbf16>

@@ -20,13 +20,16 @@ func.func @contraction(%a: tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, %b: tensor
 
 // CHECK-LABEL: @index
 func.func @index(%x: tensor<2x3x8x4xf32>, %value: tensor<2x3x?x4xf32, #lathe.dims<2, 3, seq, 4>>,
-                 %positions: tensor<2xi64>, %ids: tensor<5x6xi32>, %seed: tensor<i64>) {
+                 %positions: tensor<2xi64>, %ids: tensor<5x6xi32>, %seed: tensor<i64>,
+                 %blocks: tensor<9x3x8x4xf32>, %table: tensor<2x5xi64>) {
   // CHECK: lathe.iota <seq, 1> axis 0 dtype i64
   %0 = lathe.iota <seq, 1> axis 0 dtype i64
   // CHECK: lathe.gather %{{.*}}, %{{.*}} axis 2 : tensor<2x3x8x4xf32>, tensor<5x6xi32>
   %1 = lathe.gather %x, %ids axis 2 : tensor<2x3x8x4xf32>, tensor<5x6xi32>
   // CHECK: lathe.update %{{.*}}, %{{.*}}, %{{.*}} axis 2
   %2 = lathe.update %x, %value, %positions axis 2 : tensor<2x3x8x4xf32>, tensor<2x3x?x4xf32, #lathe.dims<2, 3, seq, 4>>, tensor<2xi64>
+  // CHECK: lathe.paged_update %{{.*}}, %{{.*}} table %{{.*}} positions %{{.*}} axis 2 : tensor<9x3x8x4xf32>, tensor<2x3x?x4xf32, #lathe.dims<2, 3, seq, 4>> table tensor<2x5xi64> positions tensor<2xi64>
+  %4 = lathe.paged_update %blocks, %value table %table positions %positions axis 2 : tensor<9x3x8x4xf32>, tensor<2x3x?x4xf32, #lathe.dims<2, 3, seq, 4>> table tensor<2x5xi64> positions tensor<2xi64>
   // CHECK: lathe.random_bits %{{.*}} to <seq, 4> : tensor<i64>
   %3 = lathe.random_bits %seed to <seq, 4> : tensor<i64>
   return

@@ -5,7 +5,8 @@
 func.func @fused(%x: tensor<2x8xf32>, %gain: tensor<8xf32>, %table: tensor<2x4xf32>,
                  %q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %mask: tensor<3x5xi1>,
                  %positions: tensor<2xi64>, %w: tensor<6x8xf32>, %bias: tensor<6xf32>,
-                 %residual: tensor<2x6xf32>, %ids: tensor<7xi64>) {
+                 %residual: tensor<2x6xf32>, %ids: tensor<7xi64>,
+                 %blocks: tensor<9x2x4x8xf32>, %places: tensor<2x6xi64>, %hidden: tensor<3x24xi1>) {
   // CHECK: lathe.softmax %{{.*}} axis 1 : tensor<2x8xf32>
   %0 = lathe.softmax %x axis 1 : tensor<2x8xf32>
   // CHECK: lathe.softmax %{{.*}} axis 0 masked_row zero : tensor<2x8xf32>
@@ -24,6 +25,10 @@ func.func @fused(%x: tensor<2x8xf32>, %gain: tensor<8xf32>, %table: tensor<2x4xf
   %7 = lathe.attention %q, %k, %k scale 0.5 : tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>
   // CHECK: lathe.attention %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} positions %{{.*}} scale 5.000000e-01 causal positions masked_row zero
   %8 = lathe.attention %q, %k, %k mask %mask positions %positions scale 0.5 causal positions masked_row zero : tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32> mask tensor<3x5xi1> positions tensor<2xi64>
+  // CHECK: lathe.paged_attention %{{.*}}, %{{.*}}, %{{.*}} table %{{.*}} positions %{{.*}} scale 5.000000e-01 : tensor<2x4x3x8xf32>, tensor<9x2x4x8xf32>, tensor<9x2x4x8xf32> table tensor<2x6xi64> positions tensor<2xi64>
+  %40 = lathe.paged_attention %q, %blocks, %blocks table %places positions %positions scale 0.5 : tensor<2x4x3x8xf32>, tensor<9x2x4x8xf32>, tensor<9x2x4x8xf32> table tensor<2x6xi64> positions tensor<2xi64>
+  // CHECK: lathe.paged_attention %{{.*}}, %{{.*}}, %{{.*}} table %{{.*}} positions %{{.*}} mask %{{.*}} scale 5.000000e-01 softcap 2.000000e+00 window 3 masked_row zero
+  %41 = lathe.paged_attention %q, %blocks, %blocks table %places positions %positions mask %hidden scale 0.5 softcap 2.0 window 3 masked_row zero : tensor<2x4x3x8xf32>, tensor<9x2x4x8xf32>, tensor<9x2x4x8xf32> table tensor<2x6xi64> positions tensor<2xi64> mask tensor<3x24xi1>
   // CHECK: lathe.linear %{{.*}}, %{{.*}} : tensor<2x8xf32>, tensor<6x8xf32>
   %9 = lathe.linear %x, %w : tensor<2x8xf32>, tensor<6x8xf32>
   // CHECK: lathe.linear %{{.*}}, %{{.*}} bias %{{.*}} residual %{{.*}} layout packed

@@ -67,3 +67,42 @@ func.func @norm_turned_away(%x: tensor<2x8x8x8xf32>, %g: tensor<8xf32>, %t: tens
   %s = lathe.rope half %i, %t, %t : tensor<2x8x8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>
   return %r, %s, %m : tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>, tensor<2x8x8x8xf32>
 }
+
+// Keys and values in blocks, brought together by one table.
+// CHECK-LABEL: @paged
+// CHECK-NEXT: lathe.paged_attention %arg0, %arg1, %arg2 table %arg3 positions %arg4 scale 5.000000e-01 window 7
+// CHECK-NEXT: return
+func.func @paged(%q: tensor<2x4x1x8xf32>, %k: tensor<9x2x4x8xf32>, %v: tensor<9x2x4x6xf32>, %t: tensor<2x5xi64>, %p: tensor<2xi64>) -> tensor<2x4x1x6xf32> {
+  %kg = lathe.gather %k, %t axis 0 : tensor<9x2x4x8xf32>, tensor<2x5xi64>
+  %kt = lathe.transpose %kg [0, 2, 1, 3, 4] : tensor<2x5x2x4x8xf32>
+  %kr = lathe.reshape %kt to <2, 2, 20, 8> : tensor<2x2x5x4x8xf32>
+  %vg = lathe.gather %v, %t axis 0 : tensor<9x2x4x6xf32>, tensor<2x5xi64>
+  %vt = lathe.transpose %vg [0, 2, 1, 3, 4] : tensor<2x5x2x4x6xf32>
+  %vr = lathe.reshape %vt to <2, 2, 20, 6> : tensor<2x2x5x4x6xf32>
+  %y = lathe.attention %q, %kr, %vr positions %p scale 0.5 causal positions window 7 : tensor<2x4x1x8xf32>, tensor<2x2x20x8xf32>, tensor<2x2x20x6xf32> positions tensor<2xi64>
+  return %y : tensor<2x4x1x6xf32>
+}
+
+// Values of another table: nothing lies where the keys say.
+// CHECK-LABEL: @two_tables
+// CHECK: lathe.attention
+func.func @two_tables(%q: tensor<2x2x1x8xf32>, %k: tensor<9x2x4x8xf32>, %t: tensor<2x5xi64>, %u: tensor<2x5xi64>, %p: tensor<2xi64>) -> tensor<2x2x1x8xf32> {
+  %kg = lathe.gather %k, %t axis 0 : tensor<9x2x4x8xf32>, tensor<2x5xi64>
+  %kt = lathe.transpose %kg [0, 2, 1, 3, 4] : tensor<2x5x2x4x8xf32>
+  %kr = lathe.reshape %kt to <2, 2, 20, 8> : tensor<2x2x5x4x8xf32>
+  %vg = lathe.gather %k, %u axis 0 : tensor<9x2x4x8xf32>, tensor<2x5xi64>
+  %vt = lathe.transpose %vg [0, 2, 1, 3, 4] : tensor<2x5x2x4x8xf32>
+  %vr = lathe.reshape %vt to <2, 2, 20, 8> : tensor<2x2x5x4x8xf32>
+  %y = lathe.attention %q, %kr, %vr positions %p scale 0.5 causal positions : tensor<2x2x1x8xf32>, tensor<2x2x20x8xf32>, tensor<2x2x20x8xf32> positions tensor<2xi64>
+  return %y : tensor<2x2x1x8xf32>
+}
+
+// Without the turn the keys of a head are mixed with those of the other.
+// CHECK-LABEL: @mixed_heads
+// CHECK: lathe.attention
+func.func @mixed_heads(%q: tensor<2x2x1x8xf32>, %k: tensor<9x2x4x8xf32>, %t: tensor<2x5xi64>, %p: tensor<2xi64>) -> tensor<2x2x1x8xf32> {
+  %kg = lathe.gather %k, %t axis 0 : tensor<9x2x4x8xf32>, tensor<2x5xi64>
+  %kr = lathe.reshape %kg to <2, 2, 20, 8> : tensor<2x5x2x4x8xf32>
+  %y = lathe.attention %q, %kr, %kr positions %p scale 0.5 causal positions : tensor<2x2x1x8xf32>, tensor<2x2x20x8xf32>, tensor<2x2x20x8xf32> positions tensor<2xi64>
+  return %y : tensor<2x2x1x8xf32>
+}

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// The calls `attention` and `paged_attention`, whose keys and values are views of blocks and whose
+// last operand is the table.
 #include "backends/cpu/device/attention.h"
+
+#include <algorithm>
+#include <string>
 
 #include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/kernels/views.h"
@@ -16,7 +21,8 @@ AttentionStrides stridesOf(const View& v) {
 
 class AttentionKernel final : public Kernel {
  public:
-  explicit AttentionKernel(const CallInfo& info) : pool_(info.pool) {
+  AttentionKernel(const CallInfo& info, bool paged)
+      : pool_(info.pool), where_(at(info.call)), paged_(paged) {
     const auto config = readConfig<AttentionConfig>(info.config);
     causal_ = config.causal;
     args_.dtype = info.in(0);
@@ -35,6 +41,8 @@ class AttentionKernel final : public Kernel {
         throw info.config.error("expected views of 3 or 4 dims each");
     }
     if (views_.size() != 4) throw info.config.error("expected four views");
+    if (paged_ && (views_[0].rank() != 4 || causal_ != Causal::positions))
+      throw info.config.error("expected views with heads, and positions, for keys in blocks");
     args_.causal = causal_ != Causal::none;
   }
 
@@ -48,6 +56,12 @@ class AttentionKernel final : public Kernel {
     args_.kvHeads = heads ? k.sizes[1] : 1;
     args_.qLen = q.sizes[tokens];
     args_.kLen = k.sizes[tokens];
+    if (paged_) {
+      args_.blockKeys = args_.kLen;
+      args_.tableEntries = s.shapes[tableOperand()][1];
+      args_.kLen *= args_.tableEntries;
+      blocks_ = k.sizes[0];
+    }
     args_.headDim = q.sizes[depth];
     args_.valueDim = v.sizes[depth];
     args_.qStrides = stridesOf(q);
@@ -83,12 +97,33 @@ class AttentionKernel final : public Kernel {
     args_.mask = hasMask_ ? p[next++] : nullptr;
     args_.positions =
         causal_ == Causal::positions ? static_cast<const int64_t*>(p[next++]) : nullptr;
+    if (paged_) {
+      args_.table = static_cast<const int64_t*>(p[next++]);
+      checkTable();
+    }
     args_.out = p[next];
     attention(args_, pool_, {scratch, scratchBytes_});
   }
 
  private:
+  size_t tableOperand() const { return hasMask_ ? 5 : 4; }
+  void checkTable() const {
+    const int64_t entries = args_.batch * args_.tableEntries;
+    auto outside = [&](int64_t block) { return uint64_t(block) >= uint64_t(blocks_); };
+    const int64_t* wrong = std::find_if(args_.table, args_.table + entries, outside);
+    if (wrong == args_.table + entries) return;
+    const int64_t at = wrong - args_.table;
+    throw Error(ErrorCode::InvalidArgument,
+                where_ + "block " + std::to_string(*wrong) + " at entry " +
+                    std::to_string(at % args_.tableEntries) + " of sequence " +
+                    std::to_string(at / args_.tableEntries) + " is outside of " +
+                    std::to_string(blocks_) + " blocks");
+  }
+
   ThreadPool& pool_;
+  std::string where_;
+  bool paged_;
+  int64_t blocks_ = 0;
   Causal causal_ = Causal::none;
   bool hasMask_ = false;
   std::vector<SymbolicView> views_;   // q, k, v, result
@@ -100,7 +135,10 @@ class AttentionKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> makeAttention(const CallInfo& info) {
-  return std::make_unique<AttentionKernel>(info);
+  return std::make_unique<AttentionKernel>(info, false);
+}
+std::unique_ptr<Kernel> makePagedAttention(const CallInfo& info) {
+  return std::make_unique<AttentionKernel>(info, true);
 }
 
 }  // namespace lathe::cpu

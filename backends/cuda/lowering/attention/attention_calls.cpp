@@ -68,11 +68,21 @@ AttentionKernel attentionOf(KernelOp call, StringRef name) {
     }
   }
   a.oldKeys = call.getConfig().contains(kOldKeys);
-  if (a.causal == Causal::positions) a.positions = elementOf(call.getInputs()[config.mask ? 4 : 3]);
+  const unsigned next = config.mask ? 4 : 3;
+  if (a.causal == Causal::positions) a.positions = elementOf(call.getInputs()[next]);
+  if (call.getKind() != "paged_attention") return a;
+  const Value table = call.getInputs()[next + 1];
+  a.table = elementOf(table);
+  a.blockKeys = *a.keys.asConstant();
+  a.blocks = k.sizes[0];
+  a.entries = dimExprs(table)[1];
+  a.keys = a.entries * DimExpr(a.blockKeys);
   return a;
 }
 
-std::string whyNotAttention(AttentionOp op) {
+// Of an op with operands q, k, v, positions and a mask.
+template <class Op>
+static std::string whyNot(Op op) {
   auto q = dimExprs(op.getQ()), v = dimExprs(op.getV()), k = dimExprs(op.getK());
   const bool heads = q.size() == 4;
   auto number = [](const DimExpr& d) { return d.asConstant().value_or(0); };
@@ -89,6 +99,13 @@ std::string whyNotAttention(AttentionOp op) {
   if (Value mask = op.getMask()) a.mask = elementOf(mask);
   if (Value positions = op.getPositions()) a.positions = elementOf(positions);
   return whyNotAttention(a);
+}
+
+std::string whyNotAttention(AttentionOp op) { return whyNot(op); }
+std::string whyNotAttention(PagedAttentionOp op) {
+  if (!dimExprs(op.getK())[2].asConstant())
+    return "attention kernels want the number of keys in a block to be a number";
+  return whyNot(op);
 }
 
 }  // namespace lathe::cuda

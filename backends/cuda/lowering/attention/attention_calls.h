@@ -12,5 +12,6 @@ AttentionKernel attentionOf(KernelOp call, llvm::StringRef name);
 
 /// Empty if there are kernels for the op, else what stands against them.
 std::string whyNotAttention(AttentionOp op);
+std::string whyNotAttention(PagedAttentionOp op);
 
 }  // namespace lathe::cuda

@@ -92,15 +92,18 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
       "  typedef {} Element;\n"
       "  typedef {} Mask;\n"
       "  typedef {} Position;\n"
+      "  typedef {} Entry;\n"
       "  static constexpr int kDepth = {}, kValueDepth = {}, kKeyHeads = {}, kGroup = {};\n"
       "  static constexpr int kCausal = {}, kMask = {}, kMaskedRow = {};\n"
       "  static constexpr i64 kWindow = {};\n"
       "  static constexpr {} kScale = {}, kSoftcap = {};\n"
-      "  static constexpr bool kOverlaps = true;\n",
+      "  static constexpr bool kOverlaps = true;\n"
+      "  static constexpr i64 kBlock = {};\n",
       elementType(a.dtype), elementType(a.mask.value_or(DType::Bool)), elementType(a.positions),
-      a.depth, a.valueDepth, a.keyHeads, group(a), "causal_" + std::string(nameOf(a.causal)), mask,
+      elementType(a.table), a.depth, a.valueDepth, a.keyHeads, group(a),
+      "causal_" + std::string(nameOf(a.causal)), mask,
       "masked_row_" + std::string(nameOf(a.maskedRow)), a.window, real, realLiteral(a.scale, wide),
-      real == "float" ? realLiteral(a.softcap) : realLiteral(a.softcap, true));
+      real == "float" ? realLiteral(a.softcap) : realLiteral(a.softcap, true), a.blockKeys);
   text += fmt::format("  static constexpr int kWarps = {};\n", choice.warps);
   switch (choice.method) {
     case AttentionMethod::Decode:
@@ -172,6 +175,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   if (a.mask) p.input(elementType(*a.mask), mask = "mask", next++);
   if (a.causal == Causal::positions)
     p.input(elementType(a.positions), positions = "positions", next++);
+  if (a.blockKeys > 0) p.input(elementType(a.table), "table", next++);
   p.output(element, "y", next);
 
   auto shifted = [&](std::string_view pointer, const DimExpr& offset) {
@@ -197,6 +201,13 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   body += fmt::format("  a.ys = {};\n", viewText(p, "y", a.y));
   const char* fields[] = {"maskBatch", "maskHead", "maskQuery", "maskKey"};
   for (size_t i = 0; i < 4; ++i) assign(fields[i], p.size(fields[i], a.maskStrides[i]));
+  if (a.blockKeys > 0) {
+    p.status("status", {-1, a.blocks, 0});
+    assign("table", "table");
+    assign("status", "status");
+    assign("entries", p.size("entries", a.entries));
+    assign("blocks", p.size("blocks", a.blocks));
+  }
 
   Launch launch;
   launch.kernel = name;
@@ -236,6 +247,7 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   }
   body += fmt::format("  {};\n", function);
   launch.arguments = p.arguments();
+  launch.checks = p.checks();
   variant.launches.push_back(std::move(launch));
   set.variants.push_back(std::move(variant));
   auto isPrinted = [&](const KernelText& text) { return text.name == name; };

@@ -20,8 +20,8 @@ struct AttentionView {
   static AttentionView dense(const DimExpr& heads, const DimExpr& tokens, const DimExpr& depth);
 };
 
-/// lathe.attention with all that its kernels are printed from. Buffers are q, k, v, then the mask
-/// and the positions if there are any, then the result.
+/// lathe.attention and lathe.paged_attention with all that their kernels are printed from. Buffers
+/// are q, k, v, then the mask, the positions and the table if there are any, then the result.
 struct AttentionKernel {
   std::string name;  ///< what the kernels' names begin with
   DType dtype = DType::BF16;
@@ -37,6 +37,10 @@ struct AttentionKernel {
   DType positions = DType::I64;        ///< of `positions`, with Causal::positions
   /// Kernels before this one in a run have written neither the positions nor what is in front.
   bool oldKeys = false;
+  // Of keys and values in blocks, whose views have a block for each batch.
+  int64_t blockKeys = 0;  ///< 0: they are not
+  DType table = DType::I64;
+  DimExpr entries = 0, blocks = 0;  ///< of a row of the table; of keys and values
 };
 
 enum class AttentionMethod { Decode, Tiled, Simt };

@@ -26,11 +26,11 @@ TuningQuestion questionOf(const AttentionKernel& a, const AttentionSizes& sizes,
   std::string mask = !a.mask ? "none" : *a.mask == DType::Bool ? "bool" : "added";
   TuningQuestion q;
   q.problem = fmt::format(
-      "attention {} batch={} queries={} keys={} heads={}/{} depth={}/{} causal={} mask={}{}{}",
+      "attention {} batch={} queries={} keys={} heads={}/{} depth={}/{} causal={} mask={}{}{}{}",
       lathe::nameOf(a.dtype), sizeBucket(sizes.batch), sizeBucket(sizes.queries),
       sizeBucket(sizes.keys), a.queryHeads, a.keyHeads, a.depth, a.valueDepth,
       lathe::nameOf(a.causal), mask, a.window ? fmt::format(" window={}", a.window) : "",
-      a.softcap ? " softcap" : "");
+      a.softcap ? " softcap" : "", a.blockKeys ? fmt::format(" block={}", a.blockKeys) : "");
   q.version = kAttentionVersion;
   q.kernel = kernel;
   for (const AttentionChoice& c : candidates) {

@@ -9,13 +9,15 @@
 using namespace mlir;
 
 namespace lathe::cuda {
-KernelSet updateKernels(KernelOp call, const std::string& name) {
+namespace {
+
+// What both kinds of updates say; the operand of the positions differs.
+void fillUpdate(UpdateKernel& u, KernelOp call, const std::string& name, unsigned positions) {
   auto inputs = call.getInputs();
   auto sizes = dimExprs(inputs[0]);
-  UpdateKernel u;
   u.name = name;
   u.dtype = elementOf(inputs[0]);
-  u.positions = elementOf(inputs[2]);
+  u.positions = elementOf(inputs[positions]);
   u.sizes.assign(sizes.begin(), sizes.end());
   const auto config = configOf<UpdateConfig>(call);
   u.axis = size_t(config.axis);
@@ -29,7 +31,24 @@ KernelSet updateKernels(KernelOp call, const std::string& name) {
   } else {
     u.count = dimExprs(inputs[1])[u.axis];
   }
+}
+
+}  // namespace
+
+KernelSet updateKernels(KernelOp call, const std::string& name) {
+  UpdateKernel u;
+  fillUpdate(u, call, name, 2);
   return updateKernels(u);
+}
+
+KernelSet pagedUpdateKernels(KernelOp call, const std::string& name) {
+  PagedUpdateKernel u;
+  fillUpdate(u, call, name, 3);
+  const auto table = dimExprs(call.getInputs()[2]);
+  u.table = elementOf(call.getInputs()[2]);
+  u.batch = table[0];
+  u.entries = table[1];
+  return pagedUpdateKernels(u);
 }
 
 KernelSet topKKernels(KernelOp call, const std::string& name) {

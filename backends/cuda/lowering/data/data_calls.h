@@ -10,6 +10,7 @@
 namespace lathe::cuda {
 
 KernelSet updateKernels(KernelOp call, const std::string& name);
+KernelSet pagedUpdateKernels(KernelOp call, const std::string& name);
 KernelSet topKKernels(KernelOp call, const std::string& name);
 KernelSet cumSumKernels(KernelOp call, const std::string& name);
 KernelSet randomBitsKernels(KernelOp call, const std::string& name);

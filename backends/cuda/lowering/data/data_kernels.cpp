@@ -208,45 +208,96 @@ KernelSet copyKernels(const CopyKernel& c) {
   return set;
 }
 
-KernelSet updateKernels(const UpdateKernel& u) {
-  KernelSet set = oneVariant("update");
+namespace {
+
+// What the kernels of updates know of their rows, in words.
+struct UpdateWords {
+  int64_t perWord;
+  std::string_view word;
+  DimExpr outer, row;  // lines between axis 0 and the axis; words of one row
+  std::vector<DimExpr> lineSizes, lineStrides;  // of the value, in front of the axis
+  DimExpr stride, offset;                       // from row to row of the value
+};
+UpdateWords wordsOf(const UpdateKernel& u, const DimExpr& batch) {
   std::vector<DimExpr> valueSizes = u.sizes;
+  valueSizes[0] = batch;
   valueSizes[u.axis] = u.count;
   std::vector<DimExpr> strides = u.valueStrides.empty() ? denseStrides(valueSizes) : u.valueStrides;
   strides.resize(u.axis + 1);
   const DimExpr inner = product(u.sizes, u.axis + 1, u.sizes.size());
-  const int64_t perWord = elementsPerWord(u.dtype, {inner, u.offset}, strides);
-  const std::string_view word = wordType(perWord * int64_t(sizeOf(u.dtype)));
+  UpdateWords w;
+  w.perWord = elementsPerWord(u.dtype, {inner, u.offset}, strides);
+  w.word = wordType(w.perWord * int64_t(sizeOf(u.dtype)));
+  w.outer = product(u.sizes, 1, u.axis);
+  w.row = inWords(inner, w.perWord);
+  w.offset = inWords(u.offset, w.perWord);
+  for (DimExpr& stride : strides) stride = inWords(stride, w.perWord);
+  w.stride = strides.back();
+  w.lineSizes.assign(valueSizes.begin(), valueSizes.begin() + int64_t(u.axis));
+  w.lineStrides.assign(strides.begin(), strides.end() - 1);
+  return w;
+}
 
-  // The old elements first, unless they are where the new ones go.
+// The old elements first, unless they are where the new ones go.
+void addOldElements(KernelSet& set, const UpdateKernel& u, int result) {
   const DimExpr all = product(u.sizes, 0, u.sizes.size());
   const int64_t copied = elementsPerWord(u.dtype, {all});
   addFlatCopy(set, u.name + "_copy", wordType(copied * int64_t(sizeOf(u.dtype))),
-              inWords(all, copied), {inWords(all, copied)}, {1}, 0, 3);
-  set.variants[0].launches.back().unlessSame = {0, 3};
+              inWords(all, copied), {inWords(all, copied)}, {1}, 0, result);
+  set.variants[0].launches.back().unlessSame = {0, result};
+}
 
+}  // namespace
+
+KernelSet updateKernels(const UpdateKernel& u) {
+  KernelSet set = oneVariant("update");
+  const UpdateWords w = wordsOf(u, u.sizes[0]);
+  addOldElements(set, u, 3);
   KernelParameters p;
-  p.input(word, "value", 1);
+  p.input(w.word, "value", 1);
   p.input(elementType(u.positions), "positions", 2);
-  p.output(word, "y", 3);
+  p.output(w.word, "y", 3);
   p.status("status", {u.check, u.sizes[u.axis], u.count});
   HooksPrinter hooks(p);
-  for (DimExpr& stride : strides) stride = inWords(stride, perWord);
-  // Blocks are batches times the axes before the updated one.
-  hooks.addIndex("start", {valueSizes.begin(), valueSizes.begin() + int64_t(u.axis)},
-                 {strides.begin(), strides.end() - 1});
-  const DimExpr outer = product(u.sizes, 1, u.axis), rowWords = inWords(inner, perWord);
-  const std::string offset = p.size("offset", inWords(u.offset, perWord)),
-                    batchText = p.size("batch", u.sizes[0]), outerText = p.size("outer", outer),
+  hooks.addIndex("start", w.lineSizes, w.lineStrides);
+  const std::string offset = p.size("offset", w.offset), batchText = p.size("batch", u.sizes[0]),
+                    outerText = p.size("outer", w.outer),
                     length = p.size("length", u.sizes[u.axis]), count = p.size("count", u.count),
-                    row = p.size("rowWords", rowWords), stride = p.size("stride", strides[u.axis]);
+                    row = p.size("rowWords", w.row), stride = p.size("stride", w.stride);
   addKernel(
       set, "lathe_update.cuh", u.name, kThreads, p, hooks.declaration(),
       fmt::format("  updateRows(y, value + {}, positions, status, {}, {}, {}, {}, {}, {}, "
                   "{});\n",
                   offset, batchText, outerText, length, count, row, stride, hooks.initializer()));
-  set.variants[0].launches.push_back(
-      flatLaunch(u.name, u.sizes[0] * outer * u.count * rowWords, p));
+  set.variants[0].launches.push_back(flatLaunch(u.name, u.sizes[0] * w.outer * u.count * w.row, p));
+  return set;
+}
+
+KernelSet pagedUpdateKernels(const PagedUpdateKernel& u) {
+  KernelSet set = oneVariant("paged update");
+  const UpdateWords w = wordsOf(u, u.batch);
+  addOldElements(set, u, 4);
+  KernelParameters p;
+  p.input(w.word, "value", 1);
+  p.input(elementType(u.table), "table", 2);
+  p.input(elementType(u.positions), "positions", 3);
+  p.output(w.word, "y", 4);
+  const DimExpr length = u.sizes[u.axis];
+  p.status("placeStatus", {u.check, u.entries * length, u.count});
+  p.status("blockStatus", {u.check, u.sizes[0], 0});
+  HooksPrinter hooks(p);
+  hooks.addIndex("start", w.lineSizes, w.lineStrides);
+  const std::string offset = p.size("offset", w.offset);
+  const std::string sizes =
+      fmt::format("{}, {}, {}, {}, {}, {}", p.size("batch", u.batch), p.size("outer", w.outer),
+                  p.size("entries", u.entries), p.size("blocks", u.sizes[0]),
+                  p.size("length", length), p.size("count", u.count));
+  const std::string row = p.size("rowWords", w.row), stride = p.size("stride", w.stride);
+  addKernel(set, "lathe_paged_update.cuh", u.name, kThreads, p, hooks.declaration(),
+            fmt::format("  updateBlocks(y, value + {}, table, positions, placeStatus, blockStatus, "
+                        "PagedSizes{{{}}}, {}, {}, {});\n",
+                        offset, sizes, row, stride, hooks.initializer()));
+  set.variants[0].launches.push_back(flatLaunch(u.name, u.batch * w.outer * u.count * w.row, p));
   return set;
 }
 

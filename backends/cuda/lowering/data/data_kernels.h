@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The kernels of ops that move or order data: copies, lathe.update, lathe.top_k, lathe.cumsum,
-// lathe.random_bits, lathe.cast of 4-bit integers.
+// The kernels of ops that move or order data: copies, lathe.update, lathe.paged_update,
+// lathe.top_k, lathe.cumsum, lathe.random_bits, lathe.cast of 4-bit integers.
 #include "backends/cuda/lowering/kernel/kernel_text.h"
 
 namespace lathe::cuda {
@@ -28,6 +28,13 @@ struct UpdateKernel {
   int check = -1;                     ///< of what an error tells (IndexCheck::op)
 };
 KernelSet updateKernels(const UpdateKernel& kernel);
+
+/// lathe.paged_update. Buffers: x, value, table, positions, result; otherwise as an update.
+struct PagedUpdateKernel : UpdateKernel {
+  DType table = DType::I64;
+  DimExpr batch = 1, entries = 1;  ///< of the table
+};
+KernelSet pagedUpdateKernels(const PagedUpdateKernel& kernel);
 
 /// lathe.top_k of [rows, columns]. Buffers: x, values, indices (i64).
 struct TopKKernel {
