@@ -70,6 +70,7 @@ Graph graphOf(const ModelRequest& r) {
                         .maxBatch = r.maxBatch,
                         .maxSeq = r.maxSeq,
                         .cacheCapacity = r.cacheCapacity,
+                        .cacheBlock = r.cacheBlock,
                         .verify = r.verify,
                         .greedy = r.greedy,
                         .layers = r.layers};

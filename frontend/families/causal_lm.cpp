@@ -2,6 +2,7 @@
 #include "lathe/frontend/families/causal_lm.h"
 
 #include "lathe/frontend/families/greedy.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {
@@ -10,18 +11,25 @@ std::string cacheName(const char* kind, int64_t layer) {
   return std::string(kind) + "_cache." + std::to_string(layer);
 }
 
-// All layers over x; `positions` is defined where there is a cache.
+// Where the tokens of a call are: the positions of the first of each text, and with a cache in
+// blocks the table. Undefined without a cache.
+struct Places {
+  Tensor positions, table;
+};
+
+// All layers over x, whose tokens are at `where`.
 Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, const Tensor& where,
-                 const Tensor& positions, const Dim& keys) {
+                 const Places& places, const Dim& keys) {
   const std::vector<nn::RopeAngles> angles = model.angles(where);
   const Tensor bias = model.bias(keys);
   for (int64_t i = 0; i < sizes.layers; ++i) {
     nn::LayerContext context{
         .angles = angles.empty() ? nn::RopeAngles{} : angles.at(model.anglesOf(i)),
         .cache = {},
-        .positions = positions,
+        .positions = places.positions,
+        .table = places.table,
         .bias = bias};
-    if (positions.defined()) context.cache = {cacheName("k", i), cacheName("v", i)};
+    if (places.positions.defined()) context.cache = {cacheName("k", i), cacheName("v", i)};
     // Without a line: ops of the layer have those of the family's file.
     const Scope scope(x.recorder(), model.layerPath(i), std::source_location());
     x = model.layer(i, x, context);
@@ -29,20 +37,56 @@ Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, co
   return x;
 }
 
+// The states of all layers.
+class Cache {
+ public:
+  Cache(Graph& g, const DecoderConfig& sizes, const FamilyOptions& options, const Dim& batch)
+      : g_(g), batch_(batch), block_(options.cacheBlock) {
+    const int64_t longest = longestSequence(sizes);
+    const int64_t capacity = sequenceLimit(options.cacheCapacity, longest, "cacheCapacity");
+    Dims state;
+    if (block_ == 0) {
+      tokens_ = g.dim("cache", 1, capacity);
+      state = {batch, sizes.kvHeads, tokens_, sizes.headDim};
+    } else {
+      sequenceLimit(block_, longest, "cacheBlock");
+      if (options.greedy)
+        throw Error(ErrorCode::InvalidArgument,
+                    "expected `greedy` or `cacheBlock`, got both; a step that goes on by itself "
+                    "has a row of a cache for each text");
+      const int64_t most = (capacity + block_ - 1) / block_;
+      entries_ = g.dim("entries", 1, most);
+      tokens_ = entries_ * Dim(block_);
+      state = {g.dim("blocks", 1, most * options.maxBatch), sizes.kvHeads, block_, sizes.headDim};
+    }
+    for (int64_t i = 0; i < sizes.layers; ++i)
+      for (const char* kind : {"k", "v"}) g.state(cacheName(kind, i), options.dtype, state);
+  }
+
+  /// Tokens of a text.
+  const Dim& tokens() const { return tokens_; }
+  /// The inputs of an entry point besides the ids.
+  Places inputs() const {
+    Places places{.positions = g_.input("positions", DType::I64, {batch_}), .table = {}};
+    if (block_ > 0) places.table = g_.input("block_table", DType::I64, {batch_, entries_});
+    return places;
+  }
+
+ private:
+  Graph& g_;
+  Dim batch_, tokens_ = 1, entries_ = 1;
+  int64_t block_;
+};
+
 }  // namespace
 
 void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
                     const FamilyOptions& options) {
   nn::expectPositive(options.maxBatch, "maxBatch");
   nn::expectPositive(sizes.layers, "layers", std::source_location::current(), nn::kMostLayers);
-  const int64_t longest = longestSequence(sizes);
   const Dim batch = g.dim("batch", 1, options.maxBatch);
-  const Dim seq = g.dim("seq", 1, sequenceLimit(options.maxSeq, longest, "maxSeq"));
-  const Dim cache =
-      g.dim("cache", 1, sequenceLimit(options.cacheCapacity, longest, "cacheCapacity"));
-  for (int64_t i = 0; i < sizes.layers; ++i)
-    for (const char* kind : {"k", "v"})
-      g.state(cacheName(kind, i), options.dtype, {batch, sizes.kvHeads, cache, sizes.headDim});
+  const Dim seq = g.dim("seq", 1, sequenceLimit(options.maxSeq, longestSequence(sizes), "maxSeq"));
+  const Cache cache(g, sizes, options, batch);
 
   // What is recorded between the modules belongs to the whole.
   const Scope whole(g.recorder(), "model", std::source_location());
@@ -52,24 +96,24 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
   g.output("logits",
            model.logits(runLayers(model, sizes, model.embed(ids, where), where, {}, seq)));
 
-  auto logits = [&](const Tensor& ids, const Tensor& positions, const Dim& tokens, bool all) {
-    Tensor where = nn::tokenPositions(positions, tokens);
-    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, positions, cache);
+  auto logits = [&](const Tensor& ids, const Places& places, const Dim& tokens, bool all) {
+    Tensor where = nn::tokenPositions(places.positions, tokens);
+    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, places, cache.tokens());
     if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
     return model.logits(x);
   };
   auto cached = [&](std::string_view name, const Dim& tokens, bool all) {
     g.entry(name);
     Tensor ids = g.input("input_ids", DType::I64, {batch, tokens});
-    Tensor positions = g.input("positions", DType::I64, {batch});
-    g.output("logits", logits(ids, positions, tokens, all));
+    const Places places = cache.inputs();
+    g.output("logits", logits(ids, places, tokens, all));
   };
   cached("prefill", seq, false);
   cached("decode", 1, false);
   if (options.verify) cached("verify", seq, true);
   if (options.greedy)
     recordGreedy(g, batch, [&](const Tensor& ids, const Tensor& positions) {
-      return logits(ids, positions, 1, false);
+      return logits(ids, {.positions = positions, .table = {}}, 1, false);
     });
 }
 

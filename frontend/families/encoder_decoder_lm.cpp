@@ -2,6 +2,7 @@
 #include "frontend/families/encoder_decoder_lm.h"
 
 #include "lathe/frontend/families/greedy.h"
+#include "lathe/runtime/error.h"
 
 namespace lathe {
 namespace {
@@ -34,6 +35,10 @@ class EntryPoints {
               const FamilyOptions& options)
       : g_(graph), model_(model), sizes_(sizes) {
     nn::expectPositive(options.maxBatch, "maxBatch");
+    if (options.cacheBlock != 0)
+      throw Error(ErrorCode::Unsupported,
+                  "cacheBlock: caches in blocks are of decoders, this is an encoder-decoder; leave "
+                  "it at 0");
     batch_ = g_.dim("batch", 1, options.maxBatch);
     source_ =
         sizes.hasSourceOfOneLength ? Dim(sizes.maxSource) : g_.dim("source", 1, sizes.maxSource);

@@ -221,6 +221,21 @@ Tensor windowMask(const Tensor& like, const Tensor& positions, const Dim& querie
   return compare(j, sub(i, scalarLike(i, double(window), at), at), Compare::gt, at);
 }
 
+Tensor gatherBlocks(const Tensor& blocks, const Tensor& table, std::source_location at) {
+  const Composing composing("gatherBlocks");
+  expectDefined(blocks, "gatherBlocks, blocks", at);
+  expectIntegers(table, "gatherBlocks, table", at);
+  if (blocks.rank() != 4 || table.rank() != 2)
+    throw Error(ErrorCode::InvalidArgument,
+                "gatherBlocks: expected [blocks, heads, tokens, d] and a table [batch, entries], "
+                "got " +
+                    typeText(blocks) + " and " + typeText(table),
+                at);
+  const Tensor chosen = transpose(gather(blocks, table, 0, at), {0, 2, 1, 3, 4}, at);
+  const Dims d = chosen.shape();
+  return reshape(chosen, {d[0], d[1], d[2] * d[3], d[4]}, at);
+}
+
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  std::source_location at) {
   const Composing composing("attention");

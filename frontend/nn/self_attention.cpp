@@ -169,10 +169,13 @@ Tensor CausalSelfAttention::attend(const AttentionHeads& heads, const LayerConte
   mask.bias = context.bias;
   if (context.cache.defined()) {
     expectDefined(context.positions, module + ", positions of the cache", at);
+    const Tensor& table = context.table;
     auto append = [&](const std::string& name, const Tensor& value) {
-      Tensor all = update(graph().readState(name), value, context.positions, 2);
+      const Tensor past = graph().readState(name);
+      const Tensor all = table.defined() ? pagedUpdate(past, value, table, context.positions, 2, at)
+                                         : update(past, value, context.positions, 2, at);
       graph().writeState(name, all);
-      return all;
+      return table.defined() ? gatherBlocks(all, table, at) : all;
     };
     h.k = append(context.cache.keys, h.k);
     h.v = append(context.cache.values, h.v);

@@ -42,6 +42,7 @@ std::shared_ptr<Program> compilePath(nb::handle path, const nb::kwargs& keywords
   take(rest, "max_batch", request.maxBatch);
   take(rest, "max_seq", request.maxSeq);
   take(rest, "cache_capacity", request.cacheCapacity);
+  take(rest, "cache_block", request.cacheBlock);
   take(rest, "layers", request.layers);
   if (rest.contains("patterns"))
     throw Error(ErrorCode::Unsupported,

@@ -30,6 +30,7 @@ struct ModelRequest {
   std::string target;  ///< as in CompileOptions
   std::string saveIrDir;
   int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions; of .onnx: every size
+  int64_t cacheBlock = 0;                                ///< as FamilyOptions
   bool verify = false, greedy = false;                   ///< as FamilyOptions
   Arrays constants = {};                                 ///< as OnnxOptions, of .onnx
   int64_t layers = 0;                                    ///< only so many of the folder's; 0: all

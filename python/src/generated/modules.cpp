@@ -593,6 +593,16 @@ void bindModules(nb::module_& m) {
       nb::sig("def merge_heads(x: Tensor) -> Tensor"),
       "x [batch, heads, seq, d] -> [batch, seq, heads * d].");
   m.def(
+      "gather_blocks",
+      [](const Tensor& blocks, const Tensor& table) {
+        return nn::gatherBlocks(blocks, table, here());
+      },
+      nb::arg("blocks"), nb::arg("table"),
+      nb::sig("def gather_blocks(blocks: Tensor, table: Tensor) -> Tensor"),
+      "Keys or values of sequences that lie in blocks [blocks, heads, m, d]: by a table, integers "
+      "[batch, n], those of each sequence, [batch, heads, n m, d]. attention() of them with "
+      "positions becomes the fused op paged_attention, which reads the blocks where they lie.");
+  m.def(
       "attention",
       [](const Tensor& q, const Tensor& k, const Tensor& v, const nb::kwargs& options) {
         return nn::attention(q, k, v, optionsFrom<nn::AttentionOptions>(options), here());
@@ -751,9 +761,10 @@ void bindModules(nb::module_& m) {
       .def_rw("names", &nn::SelfAttentionOptions::names)
       .def_static("llama", &nn::SelfAttentionOptions::llama, "")
       .def_static("gpt", &nn::SelfAttentionOptions::gpt, "");
-  nb::class_<nn::KvCache>(
-      m, "KvCache",
-      "Names of the two states [batch, kvHeads, capacity, headDim] that hold past keys and values.")
+  nb::class_<nn::KvCache>(m, "KvCache",
+                          "Names of the two states that hold past keys and values: [batch, "
+                          "kvHeads, capacity, headDim], or [blocks, kvHeads, tokens of a block, "
+                          "headDim] where a table says which blocks a sequence has.")
       .def(
           "__init__",
           [](nn::KvCache* self, const nb::kwargs& options) {
@@ -771,7 +782,7 @@ void bindModules(nb::module_& m) {
           },
           nb::arg("options"),
           nb::sig("def __init__(self, *, angles: RopeAngles = ..., cache: KvCache = ..., "
-                  "positions: Tensor = ..., bias: Tensor = ...) -> None"))
+                  "positions: Tensor = ..., table: Tensor = ..., bias: Tensor = ...) -> None"))
       .def_rw("angles", &nn::LayerContext::angles, "at the tokens' positions; empty without RoPE")
       .def_rw("cache", &nn::LayerContext::cache, "empty: tokens see each other only")
       .def_prop_rw(
@@ -785,6 +796,17 @@ void bindModules(nb::module_& m) {
           nb::for_setter(nb::arg("value").none()),
           "With a cache: integers [batch], the position of the first token.")
       .def_prop_rw(
+          "table",
+          [](const nn::LayerContext& o) -> nb::object {
+            return o.table.defined() ? nb::cast(o.table) : nb::none();
+          },
+          [](nn::LayerContext& o, const std::optional<Tensor>& value) {
+            o.table = tensorOr(value);
+          },
+          nb::for_setter(nb::arg("value").none()),
+          "Of a cache in blocks: integers [batch, entries], the blocks of each sequence in order. "
+          "Two sequences may have the same first blocks, which none of them writes to.")
+      .def_prop_rw(
           "bias",
           [](const nn::LayerContext& o) -> nb::object {
             return o.bias.defined() ? nb::cast(o.bias) : nb::none();
@@ -793,7 +815,7 @@ void bindModules(nb::module_& m) {
           nb::for_setter(nb::arg("value").none()),
           "Floats that are added to the scaled scores, broadcast to [batch, heads, queries, keys], "
           "where positions act that way; empty without. With a cache its capacity is the number of "
-          "keys.");
+          "keys, in blocks the tokens of a row of the table.");
   nb::class_<nn::AttentionHeads>(
       m, "AttentionHeads",
       "Queries [batch, heads, seq, headDim], keys and values [batch, kvHeads, seq, headDim].")

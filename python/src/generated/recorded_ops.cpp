@@ -321,6 +321,15 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       nb::sig("def update(x: Tensor, value: Tensor, positions: Tensor, axis: int) -> Tensor"),
       "x with a block of one axis overwritten, at a position per batch");
   m.def(
+      "paged_update",
+      [](const Tensor& x, const Tensor& value, const Tensor& table, const Tensor& positions,
+         int64_t axis) { return lathe::pagedUpdate(x, value, table, positions, axis, here()); },
+      nb::arg("x"), nb::arg("value"), nb::arg("table"), nb::arg("positions"), nb::arg("axis"),
+      nb::sig("def paged_update(x: Tensor, value: Tensor, table: Tensor, positions: Tensor, axis: "
+              "int) -> Tensor"),
+      "x, which is blocks of sequences, with new elements behind a position per sequence `table`: "
+      "`[batch, entries]`, blocks of x. `positions`: `[batch]`.");
+  m.def(
       "random_bits",
       [](const Tensor& seed, nb::handle shape) {
         return lathe::randomBits(seed, dimsFrom(shape), here());
@@ -502,6 +511,29 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
               "str = 'none', window: int = 0, masked_row: str = 'nan') -> Tensor"),
       "softmax(scale * q k^T + mask) v with grouped heads `mask`: i1 (true = visible) or an added "
       "float. `positions`: `[batch]`, with `causal = positions`. `softcap`: 0: none. `window`: "
+      "keys that a query sees, itself included; 0: all.");
+  fused.def(
+      "paged_attention",
+      [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& table,
+         const Tensor& positions, const std::optional<Tensor>& mask, double scale, double softcap,
+         int64_t window, nb::handle maskedRow) {
+        lathe::fused::PagedAttentionOptions options;
+        options.mask = tensorOr(mask);
+        options.scale = scale;
+        options.softcap = softcap;
+        options.window = window;
+        options.maskedRow = keywordFrom<MaskedRow>(maskedRow);
+        return lathe::fused::pagedAttention(q, k, v, table, positions, options, here());
+      },
+      nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("table"), nb::arg("positions"),
+      nb::kw_only(), nb::arg("mask") = nb::none(), nb::arg("scale") = 1, nb::arg("softcap") = 0.0,
+      nb::arg("window") = 0, nb::arg("masked_row") = "nan",
+      nb::sig("def paged_attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, positions: "
+              "Tensor, *, mask: Tensor | None = None, scale: float = 1, softcap: float = 0.0, "
+              "window: int = 0, masked_row: str = 'nan') -> Tensor"),
+      "attention over keys and values that lie in blocks, found by a table per sequence `table`: "
+      "`[batch, entries]`, blocks of k and v. `positions`: `[batch]`: query i sees keys up to i + "
+      "positions. `mask`: i1 (true = visible) or an added float. `softcap`: 0: none. `window`: "
       "keys that a query sees, itself included; 0: all.");
   fused.def(
       "linear",

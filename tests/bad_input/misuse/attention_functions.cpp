@@ -28,6 +28,20 @@ Table attentionFunctions() {
        },
        kArgument,
        {"attention: expected three operands of rank 3 or of rank 4"}},
+      {"blocks_of_rank_three",
+       [] {
+         Model m;
+         nn::gatherBlocks(m.x, m.x);
+       },
+       kArgument,
+       {"gatherBlocks"}},
+      {"blocks_by_a_vector",
+       [] {
+         Heads m;
+         nn::gatherBlocks(m.q, iota(m.q, {2}, 0));
+       },
+       kArgument,
+       {"gatherBlocks: expected [blocks, heads, tokens, d] and a table [batch, entries]"}},
       {"attention_of_a_window_without_an_order",
        [] { attend([](Heads&, nn::AttentionOptions& o) { o.window = 2; }); },
        kArgument,

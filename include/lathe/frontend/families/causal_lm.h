@@ -48,6 +48,10 @@ class CausalLm {
 ///   greedy:  with FamilyOptions::greedy; decode that chooses the next token (families/greedy.h)
 /// `positions` says where in the cache the first id goes; states k_cache.<layer> and
 /// v_cache.<layer> are [batch, kvHeads, cache, headDim], of windowed layers too.
+///
+/// With FamilyOptions::cacheBlock they are [blocks, kvHeads, cacheBlock, headDim], prefill, decode
+/// and verify have the input block_table i64 [batch, entries] too, the blocks of each text in their
+/// order, and the symbols `entries` and `blocks` stand in for `cache`; there is no greedy.
 /// Throws Error(InvalidArgument) for options beyond the model's positions (longestSequence).
 void recordCausalLm(Graph& graph, const CausalLm& model, const DecoderConfig& sizes,
                     const FamilyOptions& options);

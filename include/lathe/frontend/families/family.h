@@ -18,9 +18,12 @@ struct FamilyOptions {
   int64_t maxBatch = 64;
   int64_t maxSeq = 0;         ///< tokens of one call; 0: the config's maxPositions
   int64_t cacheCapacity = 0;  ///< largest value of the symbol `cache`; 0: the config's maxPositions
-  bool verify = false;        ///< record the entry point `verify` too, for speculative decoding
-  bool greedy = false;        ///< record `greedy` too, for steps without the host
-  int64_t layers = 0;         ///< only so many of the config's layers; 0: all
+  /// Tokens of a block of a cache in blocks, which BatchEngine shares between texts; 0: a cache of
+  /// a row for each. The entry points of a cache then have the input `block_table`.
+  int64_t cacheBlock = 0;
+  bool verify = false;  ///< record the entry point `verify` too, for speculative decoding
+  bool greedy = false;  ///< record `greedy` too, for steps without the host
+  int64_t layers = 0;   ///< only so many of the config's layers; 0: all
   /// Whether the checkpoint has a tensor: for families whose checkpoints come under two sets of
   /// names. Without it the usual names are taken.
   std::function<bool(std::string_view name)> hasWeight = {};

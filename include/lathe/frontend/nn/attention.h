@@ -59,6 +59,11 @@ Tensor splitHeads(const Tensor& x, int64_t heads, LATHE_AT);
 /// x [batch, heads, seq, d] -> [batch, seq, heads * d].
 Tensor mergeHeads(const Tensor& x, LATHE_AT);
 
+/// Keys or values of sequences that lie in blocks [blocks, heads, m, d]: by a table, integers
+/// [batch, n], those of each sequence, [batch, heads, n m, d]. attention() of them with positions
+/// becomes the fused op paged_attention, which reads the blocks where they lie.
+Tensor gatherBlocks(const Tensor& blocks, const Tensor& table, LATHE_AT);
+
 /// softmax(scale * q k^T + bias + mask) v in q's dtype. q [batch, heads, s, d], k [batch, groups,
 /// t, d], v [batch, groups, t, e] -> [batch, heads, s, e], where groups divides heads and head i
 /// reads group i / (heads / groups); the rank-3 form leaves the heads out. Scale, mask and softmax

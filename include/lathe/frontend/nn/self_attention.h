@@ -54,7 +54,8 @@ struct SelfAttentionOptions {
   static SelfAttentionOptions gpt();  ///< one weight `c_attn`, `c_proj`, biases
 };
 
-/// Names of the two states [batch, kvHeads, capacity, headDim] that hold past keys and values.
+/// Names of the two states that hold past keys and values: [batch, kvHeads, capacity, headDim], or
+/// [blocks, kvHeads, tokens of a block, headDim] where a table says which blocks a sequence has.
 struct KvCache {
   std::string keys, values;
   bool defined() const { return !keys.empty(); }
@@ -66,8 +67,12 @@ struct LayerContext {
   KvCache cache = {};      ///< empty: tokens see each other only
   /// With a cache: integers [batch], the position of the first token.
   Tensor positions = {};
+  /// Of a cache in blocks: integers [batch, entries], the blocks of each sequence in order. Two
+  /// sequences may have the same first blocks, which none of them writes to.
+  Tensor table = {};
   /// Floats that are added to the scaled scores, broadcast to [batch, heads, queries, keys], where
-  /// positions act that way; empty without. With a cache its capacity is the number of keys.
+  /// positions act that way; empty without. With a cache its capacity is the number of keys, in
+  /// blocks the tokens of a row of the table.
   Tensor bias = {};
 };
 
