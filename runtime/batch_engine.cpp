@@ -107,8 +107,9 @@ struct BatchEngine::Impl {
     return best;
   }
 
-  // Puts the job into a slot with as much of its prompt as the caches hold.
-  void place(Job& job, int64_t slot) {
+  // Puts the job into a slot with as much of its prompt as the caches hold; false where there is no
+  // room for the text yet.
+  bool place(Job& job, int64_t slot) {
     const std::span<const int> prompt = job.request.prompt;
     const int64_t most = int64_t(prompt.size()) - 1;  // one is read for its logits
     int64_t own = std::min(most, commonLength(slots->ids(slot), prompt)), best = own, from = slot;
@@ -118,17 +119,19 @@ struct BatchEngine::Impl {
         best = common;
         from = other;
       }
-    if (from == slot)
-      slots->rewind(slot, own);
-    else
-      slots->copy(from, slot, best);
+    const int64_t positions = slots->positions(), length = int64_t(prompt.size());
+    const int64_t tokens =
+        std::min(positions, length + std::min(positions, job.request.options.newTokens));
+    if (!slots->begin(slot, from, best, tokens)) return false;
     job.slot = slot;
     job.reused = best;
     job.read = size_t(best);
     lastUse[size_t(slot)] = ++uses;
+    return true;
   }
 
   void end(JobPtr job, std::optional<Error> error = std::nullopt) {
+    if (job->slot >= 0) slots->end(job->slot);
     TextEnd end;
     end.promptTokens = int64_t(job->request.prompt.size());
     end.reusedTokens = job->reused;
@@ -183,15 +186,19 @@ struct BatchEngine::Impl {
     }
   }
 
-  // The next one who waits, once no prompt is read and a slot is free.
+  // The next one who waits, once no prompt is read, a slot is free and has room for the text. Who
+  // needs much room is not overtaken by those who need little.
   void admit() {
     if (reading || int64_t(running.size()) == slots->slots()) return;
+    Job* next = nullptr;
     {
       std::lock_guard lock(mutex);
       if (waiting.empty()) return;
-      reading = waiting.pop();
+      next = waiting.front().get();  // it stays in front: only this thread takes some out
     }
-    place(*reading, chooseSlot(reading->request.prompt));
+    if (!place(*next, chooseSlot(next->request.prompt))) return;
+    std::lock_guard lock(mutex);
+    reading = waiting.pop();
   }
 
   // One chunk of a prompt, and whole short prompts as long as there is time for them; true: one was
@@ -271,7 +278,7 @@ struct BatchEngine::Impl {
     std::vector<JobPtr> ended = std::move(running);
     running.clear();
     if (reading) ended.push_back(std::move(reading));
-    for (int64_t slot = 0; slot < slots->slots(); ++slot) slots->rewind(slot, 0);
+    for (int64_t slot = 0; slot < slots->slots(); ++slot) slots->clear(slot);
     for (JobPtr& job : ended)
       if (job) end(std::move(job), error);
   }
@@ -279,6 +286,7 @@ struct BatchEngine::Impl {
   void noteState() {
     std::lock_guard lock(mutex);
     counts.running = int64_t(running.size()) + (reading ? 1 : 0);
+    counts.blocks = slots->blocks();
   }
 };
 

@@ -34,24 +34,21 @@ class ContiguousSlots final : public KvSlots {
   int64_t maxChunk() const override { return chunk_; }
   std::span<const int> ids(int64_t slot) const override { return ids_.at(size_t(slot)); }
 
-  void rewind(int64_t slot, int64_t position) override {
-    std::vector<int>& ids = ids_.at(size_t(slot));
-    if (position < 0 || position > int64_t(ids.size()))
-      throw Error(ErrorCode::InvalidArgument, "expected a position from 0 to " +
-                                                  std::to_string(ids.size()) + ", got " +
-                                                  std::to_string(position));
-    ids.resize(size_t(position));
-  }
-
-  void copy(int64_t from, int64_t to, int64_t count) override {
+  bool begin(int64_t slot, int64_t from, int64_t count, int64_t) override {
     const std::span<const int> source = ids(from);
     if (count < 0 || count > int64_t(source.size()))
-      throw Error(ErrorCode::InvalidArgument, "expected from 0 to " +
-                                                  std::to_string(source.size()) +
-                                                  " tokens to copy, got " + std::to_string(count));
-    session_.copyStateRow(from, to, kCacheSymbol, count);
-    ids_.at(size_t(to)).assign(source.begin(), source.begin() + count);
+      throw Error(ErrorCode::InvalidArgument,
+                  "expected from 0 to " + std::to_string(source.size()) +
+                      " tokens to go on from, got " + std::to_string(count));
+    if (from != slot) {
+      session_.copyStateRow(from, slot, kCacheSymbol, count);
+      ids_.at(size_t(slot)).assign(source.begin(), source.begin() + count);
+    }
+    ids_.at(size_t(slot)).resize(size_t(count));
+    return true;
   }
+  void end(int64_t) override {}  // its row is its own
+  void clear(int64_t slot) override { ids_.at(size_t(slot)).clear(); }
 
   std::span<const float> prefill(int64_t slot, std::span<const int> ids) override {
     std::vector<int>& held = ids_.at(size_t(slot));

@@ -24,6 +24,8 @@ class FairQueue {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
+  /// What pop() takes out. The queue is not empty.
+  const Item& front() const { return byClient_.at(turns_.front()).front(); }
   /// Of the client whose turn it is. The queue is not empty.
   Item pop() {
     const std::string client = std::move(turns_.front());

@@ -2,32 +2,46 @@
 #include "runtime/language_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/kv_slots.h"
 
 namespace lathe {
 namespace {
 
-constexpr const char *kIds = "input_ids", *kPositions = "positions", *kLogits = "logits";
+constexpr const char *kIds = "input_ids", *kPositions = "positions", *kTable = "block_table",
+                     *kLogits = "logits";
 
 Error misfit(const EntryPoint& entry, const std::string& message) {
   return Error(ErrorCode::InvalidArgument,
                "entry point '" + entry.name + "' cannot generate text: " + message);
 }
 
+// The place of an input of integers in 64 bits among the others.
+std::optional<size_t> findInput(const EntryPoint& entry, std::string_view name, size_t rank) {
+  for (size_t i = 0; i < entry.inputs.size(); ++i) {
+    const Slot& slot = entry.slots[size_t(entry.inputs[i].slot)];
+    if (entry.inputs[i].name == name && slot.dtype == DType::I64 && slot.shape.size() == rank)
+      return i;
+  }
+  return std::nullopt;
+}
+
+bool isPaged(const EntryPoint& entry) {
+  return entry.inputs.size() == 3 && findInput(entry, kTable, 2);
+}
+
 // Where `input_ids` is among the two inputs.
 size_t findInputs(const EntryPoint& entry) {
-  if (entry.inputs.size() == 2)
-    for (size_t ids : {0, 1}) {
-      const Port &first = entry.inputs[ids], &second = entry.inputs[1 - ids];
-      auto fits = [&](const Port& port, const char* name, size_t rank) {
-        const Slot& slot = entry.slots[size_t(port.slot)];
-        return port.name == name && slot.dtype == DType::I64 && slot.shape.size() == rank;
-      };
-      if (fits(first, kIds, 2) && fits(second, kPositions, 1)) return ids;
-    }
+  const auto ids = findInput(entry, kIds, 2);
+  if (entry.inputs.size() == 2 && ids && findInput(entry, kPositions, 1)) return *ids;
+  if (isPaged(entry))
+    throw misfit(entry,
+                 "its cache is in blocks, which `lathe serve` runs (pagedSlots); compile the "
+                 "model without --cache-block");
   throw misfit(entry, "expected the inputs input_ids i64 [batch, seq] and positions i64 [batch]");
 }
 
@@ -53,6 +67,22 @@ LanguageEntry languageEntry(const Session& session, std::string_view name, int64
   return found;
 }
 
+PagedEntry pagedEntry(const Session& session, std::string_view name, int64_t vocab) {
+  const EntryPoint& entry = session.program().entry(name);
+  const auto ids = findInput(entry, kIds, 2), positions = findInput(entry, kPositions, 1);
+  if (!isPaged(entry) || !ids || !positions)
+    throw misfit(entry,
+                 "expected the inputs input_ids i64 [batch, seq], positions i64 [batch] and "
+                 "block_table i64 [batch, entries]");
+  checkLogits(entry, vocab, false);
+  return {session.entryIndex(name), *ids, *positions, *findInput(entry, kTable, 2)};
+}
+
+bool hasPagedCache(const Program& program) {
+  const auto decode = std::ranges::find(program.entries, "decode", &EntryPoint::name);
+  return decode != program.entries.end() && isPaged(*decode);
+}
+
 bool isOfGreedy(const TensorInfo& state) {
   return state.name == GreedyStates::kIds || state.name == GreedyStates::kPositions ||
          state.name == GreedyStates::kChosen;
@@ -74,12 +104,16 @@ void checkGreedy(const Program& program, const EntryPoint& entry) {
   }
 }
 
-LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
-                            const GeneratorLimits& limits) {
+static void checkLimits(const GeneratorLimits& limits) {
   if (limits.maxPositions < 1)
     throw Error(ErrorCode::InvalidArgument,
                 "Generator: expected at least 1 of the model's positions, got " +
                     std::to_string(limits.maxPositions));
+}
+
+LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
+                            const GeneratorLimits& limits) {
+  checkLimits(limits);
   LanguageSizes sizes;
   sizes.maxPositions = limits.maxPositions;
   sizes.chunk = promptTokensOf(program.backend);
@@ -96,6 +130,44 @@ LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill
   }
   if (!hasCache) throw misfit(entry, "the program has no symbol 'cache'");
   return sizes;
+}
+
+PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
+                      const GeneratorLimits& limits) {
+  checkLimits(limits);
+  const EntryPoint& entry = program.entries[prefill.index];
+  auto shapeOf = [&](size_t input) -> const std::vector<DimExpr>& {
+    return entry.slots[size_t(entry.inputs[input].slot)].shape;
+  };
+  PagedSizes sizes{.maxPositions = limits.maxPositions, .chunk = Generator::kChunk};
+  const DimExpr blocks = DimExpr::symbol(kBlocksSymbol);
+  for (const TensorInfo& state : program.states)
+    if (state.shape.size() == 4 && state.shape[0] == blocks)
+      sizes.block = state.shape[2].asConstant().value_or(0);
+  constexpr int64_t kMostTokens = int64_t(1) << 20;
+  if (sizes.block < 1 || sizes.block > kMostTokens)
+    throw misfit(entry, "expected states [blocks, heads, tokens of a block, depth]");
+  for (const SymbolInfo& s : program.symbols) {
+    const DimExpr symbol = DimExpr::symbol(s.name);
+    if (symbol == shapeOf(prefill.ids)[0]) sizes.maxRows = s.hi;
+    if (symbol == shapeOf(prefill.ids)[1]) sizes.chunk = std::min(sizes.chunk, s.hi);
+    if (symbol == blocks) sizes.maxBlocks = s.hi;
+    if (symbol == shapeOf(prefill.table)[1])
+      sizes.maxPositions =
+          std::min(sizes.maxPositions, std::min(s.hi, sizes.maxPositions) * sizes.block);
+  }
+  return sizes;
+}
+
+KvLimits kvLimits(const Session& session, const GeneratorLimits& limits) {
+  if (hasPagedCache(session.program())) {
+    const PagedEntry prefill = pagedEntry(session, "prefill", limits.vocab);
+    const PagedSizes sizes = pagedSizes(session.program(), prefill, limits);
+    return {sizes.maxPositions, sizes.maxRows};
+  }
+  const LanguageEntry prefill = languageEntry(session, "prefill", limits.vocab);
+  const LanguageSizes sizes = languageSizes(session.program(), prefill, limits);
+  return {sizes.maxPositions, sizes.maxRows};
 }
 
 int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep) {

@@ -18,6 +18,15 @@ struct LanguageEntry {
 LanguageEntry languageEntry(const Session& session, std::string_view name, int64_t vocab,
                             bool ofEveryToken = false);
 
+/// An entry point whose cache is in blocks: the inputs input_ids, positions and block_table, in any
+/// order.
+struct PagedEntry {
+  size_t index = 0;                          ///< in the program
+  size_t ids = 0, positions = 0, table = 0;  ///< among the inputs
+};
+/// Throws Error(InvalidArgument) as languageEntry().
+PagedEntry pagedEntry(const Session& session, std::string_view name, int64_t vocab);
+
 /// Throws Error(InvalidArgument) unless the entry point `greedy` works on GreedyStates alone.
 void checkGreedy(const Program& program, const EntryPoint& entry);
 /// Whether a state is one of GreedyStates: no part of a text's cache.
@@ -32,6 +41,20 @@ struct LanguageSizes {
 };
 LanguageSizes languageSizes(const Program& program, const LanguageEntry& prefill,
                             const GeneratorLimits& limits);
+
+inline constexpr const char* kBlocksSymbol = "blocks";
+
+/// Sizes of the calls and of a cache in blocks.
+struct PagedSizes {
+  int64_t maxPositions = 0;  ///< of a text, as the table and the model allow
+  int64_t block = 0;         ///< tokens
+  int64_t maxBlocks = 0;
+  int64_t chunk = 0;    ///< tokens of one `prefill` call at most
+  int64_t maxRows = 1;  ///< texts at once
+};
+/// Throws Error(InvalidArgument) for a program without a cache of blocks.
+PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
+                      const GeneratorLimits& limits);
 
 /// Of a cache for `positions` tokens. Throws Error(InvalidArgument) unless it is from 1 to the most
 /// that there may be.

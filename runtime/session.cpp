@@ -393,6 +393,12 @@ void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> 
   s.runTogether([&] { s.states->gatherRows(symbol, rows); });
 }
 
+void Session::copyStateBlock(std::string_view symbol, int64_t from, int64_t to) {
+  Impl::Turn turn(impl().running);
+  impl().refuseWithRanks("Session::copyStateBlock");
+  impl().states->copyBlock(symbol, from, to);
+}
+
 void Session::keepStateRows(std::string_view symbol, int64_t rows) {
   Impl::Turn turn(impl().running);
   impl().refuseWithRanks("Session::keepStateRows");

@@ -101,6 +101,26 @@ void SessionStates::gatherRows(std::string_view symbol, std::span<const int64_t>
   }
 }
 
+void SessionStates::copyBlock(std::string_view symbol, int64_t from, int64_t to) {
+  DeviceMemory* memory = device_.memory();
+  const DimExpr first = DimExpr::symbol(std::string(symbol));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const Array& state = states_[i];
+    const TensorInfo& info = program_.states[i];
+    if (!state.defined() || info.shape.empty() || info.shape[0] != first) continue;
+    for (int64_t row : {from, to})
+      if (row < 0 || row >= state.shape()[0])
+        throw Error(ErrorCode::InvalidArgument,
+                    "copyStateBlock: expected one of " + std::to_string(state.shape()[0]) +
+                        " rows of the state '" + info.name + "', got " + std::to_string(row));
+    if (from == to) continue;
+    const size_t bytes = state.bytes() / size_t(state.shape()[0]);
+    memory ? memory->copy(rowOf(state, to), rowOf(state, from), bytes)
+           : void(std::memcpy(rowOf(state, to), rowOf(state, from), bytes));
+  }
+  if (memory) memory->synchronize();
+}
+
 void SessionStates::keepRows(std::string_view symbol, int64_t rows) {
   for (const SymbolInfo& info : program_.symbols) {
     if (info.name != symbol) continue;

@@ -28,6 +28,9 @@ class SessionStates {
   /// Row i of every state with this first size becomes what row `rows[i]` was.
   void gatherRows(std::string_view symbol, std::span<const int64_t> rows);
 
+  /// Row `to` of every state with this first size becomes what row `from` is.
+  void copyBlock(std::string_view symbol, int64_t from, int64_t to);
+
   /// States with this first size hold `rows` of it, and a run sees some of them.
   void keepRows(std::string_view symbol, int64_t rows);
   /// The runs that follow see kept rows from this one on.

@@ -39,31 +39,42 @@ struct FakeModel {
   bool verify = true;
   bool greedy = false;
   int64_t strangeAt = -1;  // the logits of this position are NaN
+  int64_t block = 0;       // tokens of a block of the cache; 0: a row for each text
 };
 
-// Operands: ids [batch, tokens], positions [batch], state [batch, cache]; the result is
-// [batch, vocab] or [batch, tokens, vocab].
+// Operands: ids [batch, tokens], positions [batch], state [batch, cache]; or in front of the state
+// the table [batch, entries], and then the state is [blocks, 1, tokens of a block, 1]. The result
+// is [batch, vocab] or [batch, tokens, vocab].
 class FakeKernel final : public Kernel {
  public:
   explicit FakeKernel(FakeModel model, bool all) : model_(model), all_(all) {}
   size_t bind(const KernelShapes& shapes) override {
     batch_ = shapes.shapes[0][0];
     tokens_ = shapes.shapes[0][1];
-    capacity_ = shapes.shapes[2][1];
+    if (model_.block > 0) entries_ = shapes.shapes[2][1];
+    capacity_ = model_.block > 0 ? entries_ * model_.block : shapes.shapes[2][1];
     return 0;
   }
   void run(void* const* pointers, std::byte*) override {
     auto* ids = static_cast<const int64_t*>(pointers[0]);
     auto* positions = static_cast<const int64_t*>(pointers[1]);
-    auto* cache = static_cast<float*>(pointers[2]);
-    auto* logits = static_cast<float*>(pointers[3]);
+    const bool paged = model_.block > 0;
+    auto* table = paged ? static_cast<const int64_t*>(pointers[2]) : nullptr;
+    auto* cache = static_cast<float*>(pointers[paged ? 3 : 2]);
+    auto* logits = static_cast<float*>(pointers[paged ? 4 : 3]);
+    auto at = [&](int64_t row, int64_t place) -> float& {
+      if (!paged) return cache[row * capacity_ + place];
+      const int64_t block = table[row * entries_ + place / model_.block];
+      return cache[block * model_.block + place % model_.block];
+    };
     for (int64_t row = 0; row < batch_; ++row)
       for (int64_t i = 0; i < tokens_; ++i) {
         const int64_t place = positions[row] + i;
-        float* text = cache + row * capacity_;
-        text[place] = float(ids[row * tokens_ + i]);
+        at(row, place) = float(ids[row * tokens_ + i]);
         if (!all_ && i + 1 < tokens_) continue;
-        std::vector<int> last(text + std::max<int64_t>(0, place - 2), text + place + 1);
+        std::vector<int> last;
+        for (int64_t p = std::max<int64_t>(0, place - 2); p <= place; ++p)
+          last.push_back(int(at(row, p)));
         for (float logit : fakeLogits(last, model_.seed, model_.sharpness))
           *logits++ = place == model_.strangeAt ? std::numeric_limits<float>::quiet_NaN() : logit;
       }
@@ -72,7 +83,7 @@ class FakeKernel final : public Kernel {
  private:
   FakeModel model_;
   bool all_;
-  int64_t batch_ = 0, tokens_ = 0, capacity_ = 0;
+  int64_t batch_ = 0, tokens_ = 0, capacity_ = 0, entries_ = 0;
 };
 
 // Operands: the states of GreedyStates, and the state [batch, cache].
@@ -123,7 +134,7 @@ class FakeDevice final : public Device {
 inline Program fakeProgram(const FakeModel& model) {
   Program p;
   p.backend = "fake-" + std::to_string(model.seed) + "-" + std::to_string(model.sharpness) + "-" +
-              std::to_string(model.strangeAt);
+              std::to_string(model.strangeAt) + "-" + std::to_string(model.block);
   auto open = [model](std::shared_ptr<const Program>, const DeviceOptions&) {
     return std::make_unique<FakeDevice>(model);
   };
@@ -132,6 +143,14 @@ inline Program fakeProgram(const FakeModel& model) {
                 cache = DimExpr::symbol("cache");
   p.symbols = {{"batch", 1, 8, 1}, {"seq", 1, 64, 1}, {"cache", 1, model.maxPositions, 1}};
   p.states = {{"k", DType::F32, {batch, cache}}};
+  const DimExpr blocks = DimExpr::symbol("blocks"), entries = DimExpr::symbol("entries");
+  if (model.block > 0) {
+    const int64_t most = (model.maxPositions + model.block - 1) / model.block;
+    p.symbols.pop_back();
+    p.symbols.push_back({"blocks", 1, 8 * most, 1});
+    p.symbols.push_back({"entries", 1, most, 1});
+    p.states = {{"k", DType::F32, {blocks, DimExpr(1), DimExpr(model.block), DimExpr(1)}}};
+  }
   auto add = [&](const char* name, const DimExpr& tokens, bool all) {
     EntryPoint e;
     e.name = name;
@@ -145,6 +164,12 @@ inline Program fakeProgram(const FakeModel& model) {
     e.outputs = {{"logits", 3}};
     e.statesIn = e.statesOut = {{"k", 2}};
     e.calls = {{"fake", "", "{}", {0, 1, 2}, {3}, "test"}};
+    if (model.block > 0) {
+      e.slots[2].shape = p.states[0].shape;
+      e.slots.push_back({SlotKind::Argument, DType::I64, {batch, entries}, 2, -1});
+      e.inputs.push_back({"block_table", 4});
+      e.calls[0].operands = {0, 1, 4, 2};
+    }
     p.entries.push_back(std::move(e));
   };
   add("prefill", seq, false);

@@ -50,11 +50,13 @@ struct BatchEngineCounts {
   int64_t steps = 0;      ///< decode calls
   int64_t stepTexts = 0;  ///< texts that these advanced, all together
   int64_t waiting = 0, running = 0, slots = 0;
+  KvBlocks blocks = {};  ///< of a cache in blocks
 };
 
 /// Reads prompts chunk by chunk between the steps of the texts that run, all of which one decode
 /// call advances. A new prompt goes on from the longest beginning that a slot holds of it, its own
-/// or another's. Each text is what generateText() gives alone.
+/// or another's, and waits where the cache has no room for it with all its tokens, until others
+/// have ended. Each text is what generateText() gives alone.
 ///
 /// submit(), cancel() and counts() may be called by any thread; step() and stop() by one at a time.
 class BatchEngine {

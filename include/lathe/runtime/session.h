@@ -110,6 +110,10 @@ class Session {
   /// caches of a batch in another order, some of them several times. Throws Error(InvalidArgument)
   /// unless there is a row for each and all are there.
   void gatherStateRows(std::string_view symbol, std::span<const int64_t> rows);
+  /// Row `to` of every state whose first size is the symbol becomes what its row `from` is: a block
+  /// of caches in blocks. Before the first run there is nothing to copy. Throws
+  /// Error(InvalidArgument) for a row that is not there.
+  void copyStateBlock(std::string_view symbol, int64_t from, int64_t to);
   /// From now on every state whose first size is the symbol holds `rows` rows, of which a run works
   /// on as many as its inputs have: those from `first` on, as selectStateRows() says. The others
   /// stay as they are, so that sequences of one session come and go by themselves. Clears the

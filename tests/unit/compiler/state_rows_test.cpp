@@ -102,6 +102,22 @@ TEST_P(StateRows, AreCopiedUpToACount) {
   }
 }
 
+TEST_P(StateRows, AreCopiedAsBlocks) {
+  session_.copyStateBlock("n", 0, 1);  // nothing is there yet
+  add(3, 1);
+  session_.copyStateBlock("n", 2, 0);
+  session_.copyStateBlock("n", 1, 1);
+  EXPECT_EQ(sums(), (std::vector<double>{3, 2, 3}));
+  const Array cache = session_.state("cache_of_heads");
+  for (int64_t i = 0; i < cache.size(); ++i)
+    EXPECT_EQ(cache.at(i), i / (kHeads * kCache) == 1 ? 2 : 3) << i;
+  session_.copyStateBlock("cache", 0, 1);  // no state begins with it
+  EXPECT_EQ(sums(), (std::vector<double>{3, 2, 3}));
+  for (int64_t row : {-1, 3})
+    EXPECT_THAT(errorOf([&] { session_.copyStateBlock("n", 0, row); }),
+                HasSubstr("copyStateBlock: expected one of 3 rows of the state"));
+}
+
 TEST(StateRowsOfOddSizes, AreRefusedWhereKernelsReadSixteenBytes) {
   Graph g;
   const Dim n = g.dim("n", 1, 4);
