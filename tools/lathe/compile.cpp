@@ -38,6 +38,7 @@ int compileVerb(const ArgumentList& arguments) {
       ->check(WholeNumber{1});
   parser->add_flag("--verify", flags.verify, "add what `lathe generate --speculate` needs");
   addGreedy(*parser, flags.greedy);
+  addCacheBlock(*parser, flags.cacheBlock);
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (output.empty() && stage.empty() && report.path.empty())

@@ -229,6 +229,14 @@ void addGreedy(CLI::App& parser, bool& greedy) {
                   "add a step that chooses the likeliest token on the device and goes on");
 }
 
+void addCacheBlock(CLI::App& parser, int64_t& block) {
+  parser
+      .add_option("--cache-block", block,
+                  "tokens of a block of a decoder's cache, which texts share (lathe serve); 0: a "
+                  "row for each text")
+      ->check(WholeNumber{0, 1 << 20});
+}
+
 void addLayers(CLI::App& parser, int64_t& layers) {
   parser.add_option("--layers", layers, "only so many layers of a folder's model")
       ->check(WholeNumber{1});
@@ -267,6 +275,7 @@ std::string flagsText(const CompileFlags& flags) {
   add("--mode", flags.mode);
   add("--weight-format", flags.weightFormats);
   if (flags.layers) add("--layers", std::to_string(flags.layers));
+  if (flags.cacheBlock) add("--cache-block", std::to_string(flags.cacheBlock));
   if (flags.ranks > 1) add("--ranks", std::to_string(flags.ranks));
   for (const std::string& file : flags.patternFiles) add("--patterns", file);
   for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
@@ -294,6 +303,8 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is not an ONNX file");
   refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
          " is a bare config.json: the flag is needed");
+  refuse(model.kind == ModelKind::Mlir && flags.cacheBlock, "--cache-block", model,
+         " is IR text, whose caches are written in it");
   refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
          " is IR text, whose layers are written in it");
   ModelRequest request;
@@ -309,6 +320,7 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
                                                 request.backend + "; add --backend cuda");
   request.saveIrDir = flags.saveIrDir;
   request.maxSeq = flags.maxSeq;
+  request.cacheBlock = flags.cacheBlock;
   request.verify = flags.verify;
   request.greedy = flags.greedy;
   request.layers = flags.layers;

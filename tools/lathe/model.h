@@ -69,7 +69,8 @@ struct CompileFlags {
   bool verify = false;  ///< the entry point that speculative decoding needs
   bool greedy = false;  ///< the one that chooses tokens without the host
   int64_t maxSeq = 0, layers = 0;
-  int64_t ranks = 1;  ///< how many run the program together
+  int64_t cacheBlock = 0;  ///< tokens of a block of the cache; 0: rows
+  int64_t ranks = 1;       ///< how many run the program together
   uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
   std::string mode, weightFormats, passes;
   std::vector<std::string> patternFiles, plugins, backendPlugins;
@@ -87,6 +88,8 @@ std::string backendOf(const CompileFlags& flags);
 
 /// Adds --greedy.
 void addGreedy(CLI::App& parser, bool& greedy);
+/// Adds --cache-block.
+void addCacheBlock(CLI::App& parser, int64_t& block);
 /// Adds --ranks.
 void addRanks(CLI::App& parser, int64_t& ranks);
 /// Adds --layers.

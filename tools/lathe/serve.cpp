@@ -24,7 +24,8 @@ constexpr int64_t kDefaultSlots = 8, kDefaultContext = 4096;
 
 struct ServeFlags {
   std::string path, name, keyFile, keyVariable;
-  int64_t slots = kDefaultSlots, waiting = 64, context = 0, chunk = 64, port = 8080;
+  int64_t slots = kDefaultSlots, waiting = 64, context = 0, cacheTokens = 0, chunk = 64;
+  int64_t port = 8080;
   serve::Options options;
 };
 
@@ -50,6 +51,11 @@ void addFlags(CLI::App& parser, ServeFlags& flags) {
           "--context", flags.context,
           fmt::format("tokens of a text, its prompt included (default: the model's, at most {})",
                       kDefaultContext))
+      ->check(WholeNumber{1});
+  parser
+      .add_option("--cache-tokens", flags.cacheTokens,
+                  "tokens that a cache in blocks holds, those that texts share once (default: "
+                  "what all slots can fill)")
       ->check(WholeNumber{1});
   parser.add_option("--queue", flags.waiting, "texts that may wait for a slot (default: 64)")
       ->check(WholeNumber{1, 1'000'000});
@@ -100,6 +106,17 @@ bool hasEntry(const Program& program, std::string_view name) {
   return std::ranges::find(program.entries, name, &EntryPoint::name) != program.entries.end();
 }
 
+std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
+                                 const GeneratorLimits& limits, int64_t slots, int64_t positions) {
+  if (hasPagedCache(session.program()))
+    return pagedSlots(session, limits, slots, positions, flags.cacheTokens);
+  if (flags.cacheTokens)
+    throw Error(ErrorCode::InvalidArgument,
+                "--cache-tokens is of a cache in blocks, this one has a row for each slot; give "
+                "--cache-block, or --slots and --context");
+  return contiguousSlots(session, limits, slots, positions);
+}
+
 // Fills in what a language model has; the engine is the caller's to keep.
 std::unique_ptr<BatchEngine> startEngine(const ServeFlags& flags, const Model& model,
                                          const ModelConfig& config, Session& session,
@@ -119,17 +136,18 @@ std::unique_ptr<BatchEngine> startEngine(const ServeFlags& flags, const Model& m
       return encodeMessages(chat, messages, tokenizer);
     };
   const GeneratorLimits limits{config.vocabSize, maxPositionsOf(config)};
-  const int64_t most = Generator(session, limits).maxPositions();
+  const KvLimits largest = kvLimits(session, limits);
+  const int64_t most = largest.positions;
   if (flags.context > most)
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("--context: the model takes at most {} tokens, got {}", most, flags.context));
   const int64_t positions = flags.context ? flags.context : std::min(most, kDefaultContext);
-  const int64_t slots = std::min(flags.slots, BatchGenerator(session, limits).maxRows());
+  const int64_t slots = std::min(flags.slots, largest.slots);
   if (slots < flags.slots)
     console().note(fmt::format("the program runs at most {} texts at once", slots));
-  return std::make_unique<BatchEngine>(contiguousSlots(session, limits, slots, positions),
-                                       tokenizer, BatchEngineOptions{flags.waiting, flags.chunk});
+  return std::make_unique<BatchEngine>(slotsOf(flags, session, limits, slots, positions), tokenizer,
+                                       BatchEngineOptions{flags.waiting, flags.chunk});
 }
 
 }  // namespace
@@ -147,6 +165,7 @@ int serveVerb(const ArgumentList& arguments) {
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
   addBackend(*parser, compileFlags.backend);
+  addCacheBlock(*parser, compileFlags.cacheBlock);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "made-up weights, to measure with");

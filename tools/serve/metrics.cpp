@@ -35,6 +35,13 @@ std::string metricsText(const HttpCounts& http, const std::optional<BatchEngineC
   one("lathe_texts_waiting", "gauge", "Texts that wait for a slot.", engine->waiting);
   one("lathe_texts_running", "gauge", "Texts that have a slot.", engine->running);
   one("lathe_slots", "gauge", "Texts that may run at once.", engine->slots);
+  if (engine->blocks.all > 0) {
+    one("lathe_cache_blocks", "gauge", "Blocks of the cache.", engine->blocks.all);
+    one("lathe_cache_blocks_used", "gauge", "Blocks that hold tokens, which texts may share.",
+        engine->blocks.used);
+    one("lathe_cache_blocks_reserved", "gauge", "Blocks set aside for running texts.",
+        engine->blocks.set);
+  }
   one("lathe_prompt_tokens_total", "counter", "Tokens of prompts.", engine->promptTokens);
   one("lathe_prompt_tokens_reused_total", "counter", "Tokens of prompts that a cache held.",
       engine->reusedTokens);
