@@ -57,12 +57,10 @@ std::string whyNotQuantized(QuantizedLinearOp op) {
        .activation = op.getActivation()});
 }
 
-std::string whyNotAttention(Value q, Value mask, std::initializer_list<Value> integers) {
+std::string whyNotAttention(Value q, Value mask) {
   if (!isF32OrBf16(q)) return "the attention kernel takes f32 and bf16";
   if (mask && !tensorType(mask).getElementType().isInteger(1) && !isF32OrBf16(mask))
     return "the attention kernel takes masks of bool, f32 and bf16";
-  for (Value v : integers)
-    if (v && !tensorType(v).getElementType().isInteger(64)) return "positions and tables are i64";
   return "";
 }
 
@@ -82,10 +80,9 @@ class CpuBackend final : public Backend {
     } else if (isa<QuantizeOp, DequantizeOp>(op)) {
       return "integers and floats meet in generated code";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      return whyNotAttention(attention.getQ(), attention.getMask(), {attention.getPositions()});
+      return whyNotAttention(attention.getQ(), attention.getMask());
     } else if (auto attention = dyn_cast<PagedAttentionOp>(op)) {
-      return whyNotAttention(attention.getQ(), attention.getMask(),
-                             {attention.getPositions(), attention.getTable()});
+      return whyNotAttention(attention.getQ(), attention.getMask());
     } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
       if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
         return "fused softmax runs over the last axis";

@@ -19,10 +19,28 @@ AttentionStrides stridesOf(const View& v) {
   return {v.strides[0], v.strides[1], v.strides[2]};
 }
 
+// An operand of integers in 32 or 64 bits, read in 64.
+class Integers {
+ public:
+  void bind(DType dtype, int64_t count) {
+    isWide_ = dtype == DType::I64;
+    wide_.resize(isWide_ ? 0 : size_t(count));
+  }
+  const int64_t* read(const void* from) {
+    if (isWide_) return static_cast<const int64_t*>(from);
+    std::copy_n(static_cast<const int32_t*>(from), wide_.size(), wide_.begin());
+    return wide_.data();
+  }
+
+ private:
+  bool isWide_ = true;
+  std::vector<int64_t> wide_;
+};
+
 class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const CallInfo& info, bool paged)
-      : pool_(info.pool), where_(at(info.call)), paged_(paged) {
+      : pool_(info.pool), where_(at(info.call)), dtypes_(info.dtypes), paged_(paged) {
     const auto config = readConfig<AttentionConfig>(info.config);
     causal_ = config.causal;
     args_.dtype = info.in(0);
@@ -56,9 +74,12 @@ class AttentionKernel final : public Kernel {
     args_.kvHeads = heads ? k.sizes[1] : 1;
     args_.qLen = q.sizes[tokens];
     args_.kLen = k.sizes[tokens];
+    const size_t placesOperand = hasMask_ ? 4 : 3;
+    if (causal_ == Causal::positions) positions_.bind(dtypes_[placesOperand], args_.batch);
     if (paged_) {
       args_.blockKeys = args_.kLen;
-      args_.tableEntries = s.shapes[tableOperand()][1];
+      args_.tableEntries = s.shapes[placesOperand + 1][1];
+      table_.bind(dtypes_[placesOperand + 1], args_.batch * args_.tableEntries);
       args_.kLen *= args_.tableEntries;
       blocks_ = k.sizes[0];
     }
@@ -95,10 +116,9 @@ class AttentionKernel final : public Kernel {
     args_.v = operand(2);
     size_t next = 3;
     args_.mask = hasMask_ ? p[next++] : nullptr;
-    args_.positions =
-        causal_ == Causal::positions ? static_cast<const int64_t*>(p[next++]) : nullptr;
+    args_.positions = causal_ == Causal::positions ? positions_.read(p[next++]) : nullptr;
     if (paged_) {
-      args_.table = static_cast<const int64_t*>(p[next++]);
+      args_.table = table_.read(p[next++]);
       checkTable();
     }
     args_.out = p[next];
@@ -106,7 +126,6 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  size_t tableOperand() const { return hasMask_ ? 5 : 4; }
   void checkTable() const {
     const int64_t entries = args_.batch * args_.tableEntries;
     auto outside = [&](int64_t block) { return uint64_t(block) >= uint64_t(blocks_); };
@@ -122,7 +141,9 @@ class AttentionKernel final : public Kernel {
 
   ThreadPool& pool_;
   std::string where_;
+  std::vector<DType> dtypes_;
   bool paged_;
+  Integers positions_, table_;
   int64_t blocks_ = 0;
   Causal causal_ = Causal::none;
   bool hasMask_ = false;
