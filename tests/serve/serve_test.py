@@ -236,6 +236,33 @@ def soak(server, expected):
           f"{CLIENTS} at once, {seconds:.1f} s; {before // 1024} MB before, {after // 1024} MB after")
 
 
+def check_blocks(expected):
+    """A cache in blocks that holds few texts at once: the same answers, and blocks that are counted."""
+    server = Server("--slots", "8", "--cache-block", "4", "--cache-tokens", "400")
+    try:
+        soak(server, expected)
+        m = server.metrics()
+        assert m["lathe_cache_blocks"] == 100 and m["lathe_cache_blocks_reserved"] == 0, m
+        assert 0 < m["lathe_cache_blocks_used"] <= 100, m
+        reused = m["lathe_prompt_tokens_reused_total"]
+        # One beginning of several blocks: whoever comes later has it already.
+        prompt, texts = " ".join(PROMPTS[:4]), []
+        for _ in range(3):
+            status, answer = server.complete(prompt=prompt, max_tokens=TOKENS, temperature=0)
+            assert status == 200, answer
+            texts.append(answer["choices"][0]["text"])
+        assert len(set(texts)) == 1, texts
+        assert server.metrics()["lathe_prompt_tokens_reused_total"] >= reused + 2 * 16
+        status, answer = server.complete(prompt=" ".join(PROMPTS * 40), max_tokens=1)
+        assert status == 400 and "tokens" in answer["error"]["message"], answer
+        server.stop()
+    finally:
+        server.process.kill()
+    refused = subprocess.run([LATHE, "serve", MODEL, "--port", "0", "--cache-block", "0", "--cache-tokens", "400"],
+                             capture_output=True, text=True)
+    assert refused.returncode == 2 and "--cache-tokens is of a cache in blocks" in refused.stderr, refused
+
+
 def check_stop():
     """A signal lets running texts end, and refuses new ones."""
     server = Server()
@@ -311,7 +338,7 @@ def check_chat():
 
 server_name = os.path.basename(os.path.abspath(MODEL))
 expected = expected_texts()
-server = Server("--slots", "8")
+server = Server("--slots", "8", "--cache-block", "0")
 try:
     check_answers(server, expected)
     if openai_checks.openai:
@@ -321,6 +348,7 @@ try:
     check_refusals(server)
     soak(server, expected)
     server.stop()
+    check_blocks(expected)
     check_stop()
     check_key()
     check_chat()

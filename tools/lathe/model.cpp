@@ -354,6 +354,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
     refuse(!flags.passes.empty(), "--passes", model, compiled);
     refuse(!flags.target.empty(), "--target", model, compiled);
+    refuse(flags.cacheBlock, "--cache-block", model, compiled);
     refuse(flags.ranks > 1 && flags.ranks != model.program->ranks, "--ranks", model,
            " is a program compiled for " + std::to_string(model.program->ranks));
     const std::string noRewrites = " is a compiled program; compile it anew";

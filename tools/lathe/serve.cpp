@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe serve: a model behind OpenAI's routes. HTTP is in liblathe_serve.so.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -20,12 +22,13 @@
 namespace lathe::cli {
 namespace {
 
-constexpr int64_t kDefaultSlots = 8, kDefaultContext = 4096;
+constexpr int64_t kDefaultSlots = 8, kDefaultContext = 4096, kDefaultBlock = 32;
 
 struct ServeFlags {
   std::string path, name, keyFile, keyVariable;
   int64_t slots = kDefaultSlots, waiting = 64, context = 0, cacheTokens = 0, chunk = 64;
   int64_t port = 8080;
+  std::optional<int64_t> cacheBlock;
   serve::Options options;
 };
 
@@ -52,6 +55,12 @@ void addFlags(CLI::App& parser, ServeFlags& flags) {
           fmt::format("tokens of a text, its prompt included (default: the model's, at most {})",
                       kDefaultContext))
       ->check(WholeNumber{1});
+  parser
+      .add_option("--cache-block", flags.cacheBlock,
+                  fmt::format("tokens of a block of the cache, which texts share (default: {}, on "
+                              "cuda 0); 0: a row for each slot",
+                              kDefaultBlock))
+      ->check(WholeNumber{0, 1 << 20});
   parser
       .add_option("--cache-tokens", flags.cacheTokens,
                   "tokens that a cache in blocks holds, those that texts share once (default: "
@@ -117,6 +126,13 @@ std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
   return contiguousSlots(session, limits, slots, positions);
 }
 
+// Of what is compiled here. Encoder-decoders have no cache in blocks.
+int64_t usualBlock(const Model& model, const ModelConfig& config, const CompileFlags& flags) {
+  const bool isCompiled = model.kind == ModelKind::Artifact || model.kind == ModelKind::Mlir;
+  if (isCompiled || config.decoderStartId || backendOf(flags) == "cuda") return 0;
+  return std::min(kDefaultBlock, maxPositionsOf(config));
+}
+
 // Fills in what a language model has; the engine is the caller's to keep.
 std::unique_ptr<BatchEngine> startEngine(const ServeFlags& flags, const Model& model,
                                          const ModelConfig& config, Session& session,
@@ -165,7 +181,6 @@ int serveVerb(const ArgumentList& arguments) {
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
   addBackend(*parser, compileFlags.backend);
-  addCacheBlock(*parser, compileFlags.cacheBlock);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "made-up weights, to measure with");
@@ -176,14 +191,19 @@ int serveVerb(const ArgumentList& arguments) {
   flags.options.apiKey = keyOf(flags);
   compileFlags.randomWeights = sessionFlags.randomWeights;
 
+  const Model model = openModel(flags.path);
+  const ModelConfig config = configOf(model);
+  if (flags.cacheBlock && model.program)
+    throw Error(ErrorCode::InvalidArgument,
+                "--cache-block: " + flags.path + " is a compiled program, whose cache is as it is");
+  compileFlags.cacheBlock = flags.cacheBlock.value_or(usualBlock(model, config, compileFlags));
+
   const LoadedSymbol loaded = loadSymbol("liblathe_serve.so", serve::kServeSymbol);
   if (!loaded.address)
     throw Error(ErrorCode::Unsupported,
                 "serve needs its HTTP library, which could not be loaded (" + loaded.reason +
                     "); install liblathe_serve.so beside liblathe.so, or build it: "
                     "scripts/build release lathe_serve");
-  const Model model = openModel(flags.path);
-  const ModelConfig config = configOf(model);
   serve::Model served;
   served.name = flags.name.empty() ? nameOf(model) : flags.name;
   served.tokenizer = tokenizerOf(model);
