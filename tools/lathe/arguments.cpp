@@ -51,6 +51,11 @@ std::string checkWord(const std::string& word, const std::vector<std::string>& w
                      didYouMean(word, words));
 }
 
+// As CLI::IsMember shows its words; `lathe describe bash` completes them.
+std::string choiceOf(const std::vector<std::string>& words) {
+  return fmt::format("{{{}}}", fmt::join(words, ","));
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> makeParser(const std::string& verb, const std::string& summary,
@@ -181,18 +186,17 @@ const std::vector<std::string>& stageNames() {
 }
 
 void addStopAfter(CLI::App& parser, std::string& stage) {
-  parser
-      .add_option(
-          "--stop-after", stage,
-          fmt::format("print the IR at a stage and stop: {}", fmt::join(stageNames(), ", ")))
-      ->check([](const std::string& word) { return checkWord(word, stageNames()); });
+  parser.add_option("--stop-after", stage, "print the IR at a stage and stop")
+      ->check([](const std::string& word) { return checkWord(word, stageNames()); },
+              choiceOf(stageNames()));
 }
 
 void addDType(CLI::App& parser, std::string& dtype) {
   parser
       .add_option("--dtype", dtype,
                   "arithmetic of a folder's model: f32 or bf16 (default: that of its weights)")
-      ->check([](const std::string& word) { return checkWord(word, {"f32", "bf16"}); });
+      ->check([](const std::string& word) { return checkWord(word, {"f32", "bf16"}); },
+              choiceOf({"f32", "bf16"}));
 }
 
 DType dtypeOr(const std::string& flag, DType otherwise) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/describe.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,6 +15,14 @@ namespace {
 struct Flag {
   std::string names, value, description;  // "-n,--new-tokens"; empty value for a switch
   std::vector<std::string> words;         // each name by itself
+  /// The values of a choice of words, with spaces between; empty for others.
+  std::string choices() const {
+    const size_t begin = value.find('{'), end = value.find('}');
+    if (begin == value.npos || end == value.npos) return "";
+    std::string list = value.substr(begin + 1, end - begin - 1);
+    std::ranges::replace(list, ',', ' ');
+    return list;
+  }
 };
 struct Page {
   std::string name, summary, description, example;
@@ -88,7 +97,7 @@ void printMan(const std::vector<Page>& pages) {
 }
 
 void printBash(const std::vector<Page>& pages) {
-  std::string verbs, cases;
+  std::string verbs, cases, values;
   for (const Page& page : pages) {
     verbs += (verbs.empty() ? "" : " ") + page.name;
     std::string words;
@@ -96,10 +105,17 @@ void printBash(const std::vector<Page>& pages) {
       for (const std::string& word : flag.words)
         if (word.starts_with("--")) words += (words.empty() ? "" : " ") + word;
     cases += fmt::format("    {}) flags='{}' ;;\n", page.name, words);
+    for (const Flag& flag : page.flags) {
+      if (flag.choices().empty()) continue;
+      std::string pattern;
+      for (const std::string& word : flag.words)
+        pattern += fmt::format("{}'{} {}'", pattern.empty() ? "" : "|", page.name, word);
+      values += fmt::format("    {}) values='{}' ;;\n", pattern, flag.choices());
+    }
   }
   fmt::print(R"(# Completion of `lathe` for bash, printed by `lathe describe bash`.
 _lathe() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} verb='' flags='' i
+  local word=${{COMP_WORDS[COMP_CWORD]}} verb='' flags='' values='' i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     [[ ${{COMP_WORDS[i]}} == -* ]] || {{ verb=${{COMP_WORDS[i]}}; break; }}
   done
@@ -107,7 +123,11 @@ _lathe() {{
     '') mapfile -t COMPREPLY < <(compgen -W 'help {verbs} --help --version' -- "$word"); return ;;
     help) mapfile -t COMPREPLY < <(compgen -W '{verbs}' -- "$word"); return ;;
 {cases}  esac
-  if [[ $word == -* ]]; then
+  case "$verb ${{COMP_WORDS[COMP_CWORD - 1]}}" in
+{values}  esac
+  if [[ -n $values ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
+  elif [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")
   else
     compopt -o filenames
@@ -116,7 +136,7 @@ _lathe() {{
 }}
 complete -F _lathe lathe
 )",
-             fmt::arg("verbs", verbs), fmt::arg("cases", cases));
+             fmt::arg("verbs", verbs), fmt::arg("cases", cases), fmt::arg("values", values));
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ int dispatch(const ArgumentList& arguments) {
   if (at == arguments.size())
     throw Error(ErrorCode::InvalidArgument, "expected a verb; see `lathe --help`");
   const std::string& name = arguments[at];
-  const bool asksForHelp = name == "help" && at + 1 < arguments.size();
+  const bool asksForHelp =
+      name == "help" && at + 1 < arguments.size() && arguments[at + 1] != "help";
   if (name == "help" && !asksForHelp) return printHelp(), kOk;
   if (name == "describe") return describeCommand(verbs(), arguments, at + 1);
   const std::string& wanted = asksForHelp ? arguments[at + 1] : name;

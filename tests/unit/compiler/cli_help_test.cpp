@@ -26,6 +26,7 @@ TEST(HelpCli, HelpOfAVerbIsItsOwn) {
     EXPECT_EQ(outputOf(std::string("help ") + verb), outputOf(std::string(verb) + " --help"));
   expectFailure(2, "unknown verb 'rnu'; did you mean 'run'?", "help rnu");
   EXPECT_EQ(outputOf("help"), outputOf("--help"));
+  EXPECT_EQ(outputOf("help help"), outputOf("--help"));
 }
 
 TEST(HelpCli, ManualPageAndCompletionHaveEveryFlag) {
@@ -55,6 +56,29 @@ TEST(HelpCli, ManualPageAndCompletionHaveEveryFlag) {
   EXPECT_EQ(
       std::system((std::string(LATHE_BINARY_DIR "/bin/lathe describe bash | bash -n")).c_str()), 0);
   expectFailure(2, "expected `lathe describe man` or `lathe describe bash`", "describe");
+}
+
+// What bash proposes behind the words, the last of which is being typed.
+std::string completed(const std::string& words) {
+  const std::string script =
+      "source <(" LATHE_BINARY_DIR "/bin/lathe describe bash); compopt() { :; }; COMP_WORDS=(" +
+      words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lathe; echo \"${COMPREPLY[*]}\"";
+  FILE* pipe = popen(("bash -c '" + script + "'").c_str(), "r");
+  std::string text;
+  for (int c; pipe && (c = std::fgetc(pipe)) != EOF;) text += char(c);
+  if (pipe) pclose(pipe);
+  return text;
+}
+
+TEST(HelpCli, CompletionKnowsVerbsFlagsAndTheirWords) {
+  EXPECT_EQ(completed("lathe tok"), "tokenize\n");
+  EXPECT_EQ(completed("lathe help ex"), "explain\n");
+  EXPECT_EQ(completed("lathe run --thr"), "--threads\n");
+  EXPECT_EQ(completed("lathe inspect model --stop-after la"), "laid-out\n");
+  EXPECT_EQ(completed("lathe inspect model --dtype \"\""), "f32 bf16\n");
+  EXPECT_EQ(completed("lathe bench -o c"), "csv\n");
+  EXPECT_EQ(completed("lathe bench --color n"), "never\n");
+  EXPECT_EQ(completed("lathe selftest --mode \"\""), "support test perf\n");
 }
 
 // One document on standard output, whatever happens; people read the line on standard error.
