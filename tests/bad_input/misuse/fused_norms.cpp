@@ -40,7 +40,8 @@ Table fusedNorms() {
          fused::softmax(m.x, -1, {.mask = m.ids});
        },
        kArgument,
-       {"lathe.softmax"}},
+       {"lathe.softmax", "mask i64[batch, 4] is not a boolean or float that broadcasts to",
+        "compare it with 0 for a mask of ones and zeros (mask != 0)"}},
       {"softmax_with_a_mask_of_another_shape",
        [] {
          Model m;

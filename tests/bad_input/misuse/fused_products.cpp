@@ -41,6 +41,14 @@ Table fusedProducts() {
        },
        kArgument,
        {"lathe.attention"}},
+      {"attention_with_an_integer_mask_fused",
+       [] {
+         Heads m;
+         fused::attention(m.q, m.k, m.v, {.mask = m.g.input("mask", DType::I32, {3, 5})});
+       },
+       kArgument,
+       {"lathe.attention", "mask i32[3, 5] is not a boolean or float that broadcasts to the scores",
+        "compare it with 0 for a mask of ones and zeros (mask != 0)"}},
       {"attention_of_unequal_keys",
        [] {
          Heads m;
