@@ -166,6 +166,32 @@ TEST(Linear, ResultsAreRoundedToNearestEven) {
     }
 }
 
+// Panels are dealt out to threads and, within a thread, to streams, of which there are as many as
+// the machine reads fastest: from 1 to 9 panels every way of dealing leaves an odd stream.
+TEST(Linear, NothingIsReadBehindTheWeights) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int threads : {1, 2})
+        for (int64_t panels = 1; panels <= 9; ++panels)
+          for (int64_t m : {1, 9}) {
+            const int64_t k = 64, n = panels * kPanelColumns;
+            ThreadPool pool(threads);
+            LinearSpec spec;
+            spec.weights = {dtype, k, n};
+            const Values a = integerValues(dtype, m * k, 31), w = integerValues(dtype, k * n, 32);
+            EndOfPages packed(spec.weights.bytes());
+            packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool);
+            Buffer scratch(prepareLinear(spec, threads, isa));
+            std::vector<float> c(size_t(m * n));
+            LinearArgs args{m, a.data(), packed.start(), c.data()};
+            linear(spec, args, pool, scratch.scratch(), isa);
+            double last = 0;
+            for (int64_t d = 0; d < k; ++d)
+              last += a.exact[size_t((m - 1) * k + d)] * w.exact[size_t((n - 1) * k + d)];
+            EXPECT_EQ(c.back(), last) << label(isa) << " " << panels << " panels, " << m << " rows";
+          }
+}
+
 TEST(Linear, WeightsStoredInOut) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Operands of matrix products, as stored and as doubles, and scratch that guards its end.
+#include <sys/mman.h>
+
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -29,6 +32,27 @@ class Buffer {
  private:
   size_t bytes_;
   std::vector<char> data_;
+};
+
+/// Memory that ends where no page follows: to touch what lies behind it ends the program.
+class EndOfPages {
+ public:
+  explicit EndOfPages(size_t bytes) : pages_((bytes + kPage - 1) / kPage * kPage) {
+    void* p =
+        mmap(nullptr, pages_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(static_cast<char*>(p) + pages_, kPage, PROT_NONE) != 0)
+      std::abort();
+    base_ = static_cast<char*>(p);
+    start_ = base_ + pages_ - bytes;
+  }
+  EndOfPages(const EndOfPages&) = delete;
+  ~EndOfPages() { munmap(base_, pages_ + kPage); }
+  char* start() { return start_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  size_t pages_;
+  char *base_ = nullptr, *start_ = nullptr;
 };
 
 /// Values of a dtype, kept both as stored and as doubles.

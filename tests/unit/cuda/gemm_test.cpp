@@ -133,6 +133,68 @@ TEST(Gemm, Pairs) {
   }
 }
 
+// Rows that are normed on their way, in blocks that share k: each block's gains are those of its
+// own steps. Here 5 steps of 64, the last of them ragged, in two and three parts.
+TEST(Gemm, NormedRowsInSplits) {
+  const int64_t m = 18, n = 40, k = 296;
+  ProductKernel p;
+  p.name = "normed";
+  p.m = DimExpr::symbol("m");
+  p.n = n;
+  p.k = k;
+  p.b = 2;
+  p.hooks.staged = p.hooks.normed = true;
+  p.hooks.parameters.input("bf16", "x", 0);
+  p.hooks.parameters.input("bf16", "gain", 1);
+  p.hooks.parameters.output("bf16", "y", 3);
+  p.hooks.construction = "{x, gain, y}";
+  p.hooks.definition =
+      "struct Hooks {\n"
+      "  const bf16 *x, *gain;\n"
+      "  bf16* y;\n"
+      "  static constexpr bool kHasGains = true;\n"
+      "  __device__ const bf16* rows() const { return x; }\n"
+      "  __device__ const bf16* gains() const { return gain; }\n"
+      "  static __device__ float rowScale(float squares) { return math_rsqrt(squares); }\n"
+      "  static __device__ bf16 normed(bf16 x, float scale, bf16 gain) {\n"
+      "    return to_bf16(to_f32(x) * scale * to_f32(gain));\n"
+      "  }\n"
+      "  __device__ void store(long long row, long long column, float v) const {\n"
+      "    y[row * 40 + column] = to_bf16(v);\n"
+      "  }\n"
+      "  __device__ void store8(long long row, long long column, const float (&v)[8]) const {\n"
+      "    for (int i = 0; i < 8; ++i) store(row, column + i, v[i]);\n"
+      "  }\n"
+      "};\n";
+  const std::vector<double> x = randomValues(m * k, DType::BF16, 1),
+                            w = randomValues(n * k, DType::BF16, 2),
+                            gain = randomValues(k, DType::BF16, 3);
+  std::vector<double> want(size_t(m * n)), magnitude(want.size());
+  for (int64_t i = 0; i < m; ++i) {
+    double squares = 0;
+    for (int64_t q = 0; q < k; ++q) squares += x[size_t(i * k + q)] * x[size_t(i * k + q)];
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t q = 0; q < k; ++q) {
+        const double normed = x[size_t(i * k + q)] / std::sqrt(squares) * gain[size_t(q)];
+        const double term = double(bf16ToFloat(floatToBf16(float(normed)))) * w[size_t(j * k + q)];
+        want[size_t(i * n + j)] += term;
+        // A normed element may be rounded the other way.
+        magnitude[size_t(i * n + j)] += std::abs(term) * 200;
+      }
+  }
+  for (int splits : {1, 2, 3}) {
+    KernelSetRun run(only(p, tiles(64, 64, 4, 2, 2, splits), 64), host::Mode::Check);
+    std::vector<RunBuffer> buffers(4);
+    buffers[0].bytes = encoded(x, DType::BF16);
+    buffers[1].bytes = encoded(gain, DType::BF16);
+    buffers[2].bytes = encoded(w, DType::BF16);
+    buffers[3].bytes.resize(want.size() * 2);
+    buffers[3].isOutput = true;
+    run.run(buffers, {{"m", m}}, schedule("check,random,seed=3"));
+    expectNear(decoded(buffers[3].bytes, DType::BF16), want, magnitude, DType::BF16, run.what());
+  }
+}
+
 TEST(Gemm, GpuCode) {
   SKIP_WITHOUT_NVRTC();
   Headers headers(deviceHeaders().begin(), deviceHeaders().end());
