@@ -2,6 +2,7 @@
 // Calls that a session refuses leave nothing behind: whatever was refused between two steps, the
 // second gives what it gives in a session that was never asked; after an index that only a kernel
 // sees, from clean states on.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,6 +15,8 @@
 
 namespace lathe::conformance {
 namespace {
+
+using ::testing::HasSubstr;
 
 Array numbers(Shape shape, double first = 0, DType dtype = DType::F32) {
   Array a(dtype, std::move(shape));
@@ -172,6 +175,26 @@ TEST_P(RefusedCalls, LeaveWeightsStatesAndSizesAsTheyWere) {
     for (const auto& [name, want] : second) expectEqual(got.at(name), want, name);
     for (const char* state : {"cache", "steps"})
       expectEqual(s.state(state), plain.state(state), state);
+  }
+}
+
+// The size of the row is known to the call alone.
+TEST_P(RefusedCalls, RowsThatAreTooShortForTheirLargest) {
+  for (int64_t k : {9, 40}) {
+    Graph g;
+    const Tensor x = g.input("x", DType::F32, {2, g.dim("n", 1, 64)});
+    auto [values, indices] = topK(x, k);
+    g.output("values", values);
+    g.output("indices", indices);
+    Session s(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+    for (int64_t n : {k - 1, int64_t(1)}) try {
+        s.run("forward", {{"x", numbers({2, n})}});
+        ADD_FAILURE() << "of " << n << " elements the largest " << k;
+      } catch (const Error& e) {
+        EXPECT_THAT(e.what(), ::testing::AllOf(HasSubstr("at least"), HasSubstr(std::to_string(k)),
+                                               HasSubstr(std::to_string(n))));
+      }
+    EXPECT_EQ(s.run("forward", {{"x", numbers({2, k})}}).at("values").at(0), 6);
   }
 }
 

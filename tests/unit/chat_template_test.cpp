@@ -42,6 +42,15 @@ class ChatGolden : public testing::Test {
   }
 };
 
+// As doubles they would be equal.
+TEST(ChatTemplate, WholeNumbersAreComparedExactly) {
+  const std::string source =
+      "{{ n < m }} {{ n <= m }} {{ m > n }} {{ m <= n }} {{ n >= m }} {{ n == m }} {{ n < m + 0.0 "
+      "}}";
+  EXPECT_EQ(render(source, {{"n", 9007199254740992}, {"m", 9007199254740993}}),
+            "True True True False False False False");
+}
+
 TEST_F(ChatGolden, RendersAsPythonsJinjaDoes) {
   size_t texts = 0, refused = 0;
   for (const json& c : golden()["cases"]) {

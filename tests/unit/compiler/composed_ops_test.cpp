@@ -291,6 +291,11 @@ TEST(Einsum, Ellipses) {
   // Each of the two is repeated along one axis.
   expect({column, rows}, [](T t) { return einsum("...,...->...", {t[0], t[1]}); }, {2, 2},
          {1, 2, 10, 20});
+  // Of size 1 everywhere it stays.
+  const Array one = floats({1, 2, 3, 4}, {1, 2, 2}), row = floats({1, 2}, {1, 2});
+  expect({one, one}, [](T t) { return einsum("...ij,...jk->...ik", {t[0], t[1]}); }, {1, 2, 2},
+         {7, 10, 15, 22});
+  expect({row, row}, [](T t) { return einsum("...,...->...", {t[0], t[1]}); }, {1, 2}, {1, 4});
 }
 
 // What PyTorch gives.

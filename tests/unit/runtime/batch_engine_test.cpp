@@ -110,6 +110,37 @@ TEST(BatchEngine, TextsThatComeAndGoAreWhatTheyAreAlone) {
   }
 }
 
+// A decode call writes every row from the first to the last that is asked for: a row between that
+// has no room left loses its last token, one with room nothing.
+TEST(ContiguousSlots, AFullRowThatRestsLosesItsLastToken) {
+  Session session(fakeProgram(kModel));
+  const auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 4, 64);
+  auto fill = [&](int64_t slot, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) slots->prefill(slot, std::vector<int>{int(i % kFakeVocab)});
+  };
+  fill(0, 2);
+  fill(1, 64);
+  fill(2, 63);
+  fill(3, 1);
+  auto lengths = [&] {
+    std::vector<size_t> all;
+    for (int64_t slot = 0; slot < 4; ++slot) all.push_back(slots->ids(slot).size());
+    return all;
+  };
+  slots->next(std::vector<int64_t>{0, 3}, std::vector<int>{5, 6});
+  EXPECT_THAT(lengths(), ElementsAre(3u, 63u, 63u, 2u));
+  // What was lost is read again, and what is said then is what it was.
+  const std::vector<int> text(slots->ids(1).begin(), slots->ids(1).end());
+  const std::span<const float> logits = slots->prefill(1, std::vector<int>{4});
+  std::vector<int> whole = text;
+  whole.push_back(4);
+  EXPECT_EQ(std::vector<float>(logits.begin(), logits.end()),
+            test::fakeLogits(whole, kModel.seed, kModel.sharpness));
+  // Rows outside of the call keep all that they have.
+  slots->next(std::vector<int64_t>{2, 3}, std::vector<int>{1, 2});
+  EXPECT_THAT(lengths(), ElementsAre(3u, 64u, 64u, 3u));
+}
+
 TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
   EngineOfFake e(2, {.chunkWhileRunning = 4});
   Ended ended;

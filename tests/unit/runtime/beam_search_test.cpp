@@ -110,7 +110,7 @@ std::vector<BeamText> plainSearch(const BeamSearchOptions& o) {
   std::vector<Kept> beams{{{}, 0}};
   std::vector<BeamText> ended;
   auto score = [&](const Kept& k) {
-    return k.sum / std::pow(double(k.ids.size()), o.lengthPenalty);
+    return k.sum / std::pow(double(k.ids.size()) + double(o.forcedTokens), o.lengthPenalty);
   };
   auto best = [&] {
     std::ranges::sort(ended, std::greater(), &BeamText::score);
@@ -150,14 +150,20 @@ TEST(BeamSearch, IsThatOfWholeTexts) {
   size_t ended = 0;
   for (int64_t beams : {2, 3, 5, 8})
     for (double penalty : {0.0, 1.0, 2.0})
-      for (std::vector<int64_t> ends : {std::vector<int64_t>{}, {0}, {2, 5}}) {
-        const BeamSearchOptions options{
-            .beams = beams, .newTokens = 25, .lengthPenalty = penalty, .endIds = ends};
+      for (auto [ends, forced] :
+           {std::pair<std::vector<int64_t>, int64_t>{{}, 0}, {{0}, 0}, {{2, 5}, 0}, {{2, 5}, 3}}) {
+        // Forced tokens lengthen what has ended and what a beam may still reach.
+        const BeamSearchOptions options{.beams = beams,
+                                        .newTokens = 25,
+                                        .lengthPenalty = penalty,
+                                        .endIds = ends,
+                                        .forcedTokens = forced};
         const std::vector<BeamText> found = search(options), expected = plainSearch(options);
         ASSERT_EQ(found.size(), expected.size());
         for (size_t i = 0; i < found.size(); ++i) {
           // Texts that go round the same circle at another place are equally likely.
-          const double own = sumOf(found[i].ids) / std::pow(double(found[i].ids.size()), penalty);
+          const double own =
+              sumOf(found[i].ids) / std::pow(double(found[i].ids.size()) + double(forced), penalty);
           EXPECT_NEAR(own, expected[i].score, 1e-6) << beams << " beams, text " << i;
           for (size_t k = 0; k < i; ++k) EXPECT_NE(found[i].ids, found[k].ids);
           EXPECT_NEAR(found[i].score, expected[i].score, 1e-6);

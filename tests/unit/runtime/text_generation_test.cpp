@@ -291,6 +291,26 @@ TEST_P(Speculation, ChangesNothingAtTemperatureZero) {
   }
 }
 
+// A model that guesses may have less room than the one that writes: there it has nothing to say.
+TEST(TextGeneration, ADraftModelEndsEarlier) {
+  Writer guesser({.maxPositions = 64}), write;
+  ModelDrafter drafter(guesser.generator, {});
+  for (int64_t drafted : {1, 3, 8}) {
+    const TextGeneration made =
+        write(kPrompt, {.newTokens = 100, .drafter = &drafter, .draftTokens = drafted});
+    EXPECT_EQ(made.ids(), written(kPrompt, 100)) << drafted;
+    EXPECT_GT(made.accepted, 20);
+    EXPECT_EQ(made.accepted, made.drafted);
+    EXPECT_LE(made.drafted, 64 - int64_t(kPrompt.size()));
+  }
+  // Asked for more than it has room for, it gives what fits, up to the very last position.
+  for (size_t length : {size_t(61), size_t(62), size_t(63), size_t(64), size_t(65)}) {
+    const std::vector<int> text(length, 1);
+    drafter.start(text, 200, 0);
+    EXPECT_EQ(drafter.propose(8).size(), size_t(std::max(0, 64 - int(length)))) << length;
+  }
+}
+
 TEST_P(Speculation, WithPenaltiesChangesNothingAtTemperatureZero) {
   const SamplingOptions sampling{.repetitionPenalty = 1.3, .frequencyPenalty = 0.2};
   Guesses guesses(GetParam(), sampling);
