@@ -135,6 +135,48 @@ def check_answers(server, expected):
     assert re.fullmatch("(ab|c){3,5}!", text), text
 
 
+def check_counts(server):
+    """Usage of several prompts is the sum of theirs; a stream tells every token, those without a text of their
+    own among them."""
+    asked = dict(max_tokens=6, temperature=0)
+    alone = [server.complete(prompt=p, **asked)[1]["usage"] for p in PROMPTS[:3]]
+    assert len({u["prompt_tokens"] for u in alone}) > 1, alone
+    for n in (1, 2):
+        usage = server.complete(prompt=PROMPTS[:3], n=n, **asked)[1]["usage"]
+        prompts, made = sum(u["prompt_tokens"] for u in alone), n * sum(u["completion_tokens"] for u in alone)
+        assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (prompts, made, prompts + made), usage
+    # Characters of several bytes come in several tokens: the text stands at the last of them.
+    body = dict(prompt=PROMPTS[0], max_tokens=40, temperature=1, seed=2, logprobs=1, regex="([\u4e00-\u4eff]x){4}")
+    whole = server.complete(**body)[1]
+    assert whole["usage"]["completion_tokens"] > 8, whole["usage"]
+    chunks = events(server.ask("POST", "/v1/completions", {**body, "stream": True})[2])
+    choices = [c["choices"][0] for c in chunks if c["choices"]]
+    want = whole["choices"][0]["logprobs"]
+    assert len(want["tokens"]) == whole["usage"]["completion_tokens"]
+    assert any(c["logprobs"] and not c["text"] for c in choices), choices
+    for field in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+        assert [x for c in choices if c["logprobs"] for x in c["logprobs"][field]] == want[field], field
+    assert "".join(c["text"] for c in choices) == whole["choices"][0]["text"]
+
+
+def check_connection(server):
+    """Limits are those of a request, however many come by one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.connect()
+    socket_of_all = connection.sock
+    for _ in range(12):
+        connection.request("GET", "/health", headers={"X-Padding": "p" * 3000})
+        response = connection.getresponse()
+        assert response.status == 200 and response.read(), response.status
+        assert connection.sock is socket_of_all, "the server has closed the connection"
+    try:
+        connection.request("GET", "/health", headers={f"X-{i}": "p" * 3000 for i in range(8)})
+        assert connection.getresponse().status >= 400, "24 kB of headers were taken"
+    except (http.client.HTTPException, OSError):
+        pass
+    connection.close()
+
+
 def check_refusals(server):
     for body, status, words in [
             ({"prompt": "a", "best_off": 3}, 400, "'best_off' is not supported"),
@@ -183,7 +225,7 @@ def soak(server, expected):
             if kind == 0:
                 server.raw(draw.choice(HOSTILE), timeout=2)
             else:
-                with socket.create_connection(("127.0.0.1", server.port), timeout=20) as s:
+                with socket.create_connection(("127.0.0.1", server.port), timeout=120) as s:
                     for byte in (head if kind == 1 else b""):  # slow, then cut off
                         s.sendall(bytes([byte]))
                     s.sendall(data if kind == 1 else head + data)
@@ -341,6 +383,8 @@ expected = expected_texts()
 server = Server("--slots", "8", "--cache-block", "0")
 try:
     check_answers(server, expected)
+    check_counts(server)
+    check_connection(server)
     if openai_checks.openai:
         openai_checks.check_completions(server.port, server_name, PROMPTS[0], TOKENS, expected[PROMPTS[0]])
     else:
