@@ -158,6 +158,45 @@ TEST(SimtAttention, EveryOption) {
   expectAttention(attentionCase(a, 1, 31, 33), simt);
 }
 
+// ---- every way --------------------------------------------------------------------------------
+
+// The three ways of one case: tiles, a stream over the keys in two parts, without tensor cores.
+std::vector<AttentionChoice> everyWay(const AttentionCase& c) {
+  return {tiles(4, 1, 64), splitInto(AttentionMethod::Decode, 2, c),
+          splitInto(AttentionMethod::Simt, 2, c)};
+}
+
+// Each row's mean is that of its own batch's and head's values.
+TEST(Attention, RowsWithoutKeysAreThoseOfTheirHead) {
+  for (MaskedRow row : {MaskedRow::zero, MaskedRow::uniform}) {
+    AttentionKernel a = groupedAttention(DType::BF16, 2, 2, 32, 40);
+    a.maskedRow = row;
+    AttentionCase c = attentionCase(a, 2, 9, 130);
+    std::vector<double> mask;
+    for (int64_t empty : {3, 8, -1, 0})  // of two batches and two query heads each
+      for (int pair = 0; pair < 2; ++pair) {
+        const std::vector<double> one = someHidden(9, 130, empty);
+        mask.insert(mask.end(), one.begin(), one.end());
+      }
+    addMask(c, DType::Bool, {2, 4, 9, 130}, mask);
+    for (const AttentionChoice& choice : everyWay(c)) expectAttention(c, choice);
+  }
+}
+
+// A query far behind the keys sees the last of them as long as its window reaches them; one far in
+// front sees none.
+TEST(Attention, PositionsOutsideOfTheKeys) {
+  for (auto [window, row] : {std::pair{0, MaskedRow::zero}, {40, MaskedRow::uniform}}) {
+    AttentionKernel a = groupedAttention(DType::BF16, 2, 2, 32, 32);
+    a.causal = Causal::positions;
+    a.window = window;
+    a.maskedRow = row;
+    AttentionCase c = attentionCase(a, 8, 5, 67);
+    c.positions = {0, 62, 66, 90, 104, 5000, int64_t(1) << 40, -3};
+    for (const AttentionChoice& choice : everyWay(c)) expectAttention(c, choice);
+  }
+}
+
 // ---- views ------------------------------------------------------------------------------------
 
 // q, k, v as slices of one projection [batch, tokens, heads * depth * 3], the result likewise

@@ -26,7 +26,7 @@ Array ids(std::vector<int64_t> values, Shape shape) {
 }
 
 // Two layers whose projections share their kernels; each has a cache and positions of its own.
-Graph caches(bool normed) {
+Graph caches(bool normed, int64_t valueCapacity = kCapacity) {
   Graph g("caches");
   const Dim seq = g.dim("seq", 1, 24);
   g.entry("step");
@@ -44,8 +44,8 @@ Graph caches(bool normed) {
                        {0, 2, 1, 3});
     };
     const Tensor at = g.input(name + "_at", DType::I64, {1});
-    auto append = [&](const std::string& cache, const Tensor& value) {
-      g.state(cache, DType::F32, {1, 1, kCapacity, kHead});
+    auto append = [&](const std::string& cache, const Tensor& value, int64_t capacity) {
+      g.state(cache, DType::F32, {1, 1, capacity, kHead});
       g.writeState(cache, update(g.readState(cache), value, at, 2));
     };
     // Below the layer: a pass fuses the rotation and the write, and the error is still the write's.
@@ -53,8 +53,8 @@ Graph caches(bool normed) {
       Scope below(x.recorder(), name + ".rope", std::source_location::current());
       return fused::rope(head(i), angles, angles, Pairing::half);
     };
-    append(name + ".keys", turned(1));
-    append(name + ".values", head(2));
+    append(name + ".keys", turned(1), kCapacity);
+    append(name + ".values", head(2), valueCapacity);
     g.output(name, turned(0));
   }
   return g;
@@ -135,6 +135,16 @@ TEST(IndexErrors, SayTheCapacityAndTheCount) {
               HasSubstr(": position 13 with 20 new elements is outside an axis of 32"));
   EXPECT_THAT(messageOf(caches(true), "cuda", "step", inputsOf(3, 11, 0, 0)),
               HasSubstr(": index 11 is outside the axis of 11 that it selects from"));
+}
+
+// One kernel writes both; where the one has room and the other has not, that one is told.
+TEST(IndexErrors, SayWhichOfTwoCapacitiesIsTooSmall) {
+  for (bool normed : {false, true}) {
+    EXPECT_THAT(messageOf(caches(normed, 24), "cuda", "step", inputsOf(1, 0, 24, 0)),
+                HasSubstr(": position 24 with 1 new elements is outside an axis of 24"));
+    EXPECT_THAT(messageOf(caches(normed, 40), "cuda", "step", inputsOf(1, 0, 35, 0)),
+                HasSubstr(": position 35 with 1 new elements is outside an axis of 32"));
+  }
 }
 
 // A position that is right again is no error of an earlier run.

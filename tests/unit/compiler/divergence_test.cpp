@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspect/questions/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lathe/ir/context.h"
+
+namespace lathe {
+namespace {
+
+// A choice at line 2, its negative at line 3. Where `condition` holds the choice is x + 1.
+std::string form(const std::string& condition) {
+  return "func.func @forward(%x: tensor<1114112xf32> {lathe.name = \"x\"}) "
+         "-> (tensor<1114112xf32> {lathe.name = \"y\"}) {\n"
+         "  %one = lathe.constant dense<1.0> : tensor<f32>\n"
+         "  %place = lathe.constant dense<" +
+         condition +
+         "> : tensor<i64>\n"
+         "  %i = lathe.iota <1114112> axis 0 dtype i64\n"
+         "  %c = lathe.compare eq %i, %place : tensor<1114112xi64>, tensor<i64>\n"
+         "  %more = lathe.add %x, %one : tensor<1114112xf32>, tensor<f32> loc(\"m\":1:1)\n"
+         "  %t = lathe.select %c, %more, %x : tensor<1114112xi1>, tensor<1114112xf32>, "
+         "tensor<1114112xf32> loc(\"m\":2:1)\n"
+         "  %y = lathe.neg %t : tensor<1114112xf32> loc(\"m\":3:1)\n"
+         "  return %y : tensor<1114112xf32>\n"
+         "}\n";
+}
+
+// Of a value of more than 2^20 elements some are kept: that the others differ is seen, too.
+TEST(Divergence, OfLargeValuesIsFoundInEveryElement) {
+  auto context = createContext();
+  auto before = parseModule(*context, form("-1"), "before");
+  const Trial trial(*before, {.seed = 1});
+  const TrialResults was = trial.run(*before, Precision::Float64);
+  for (const char* place : {"1", "17", "1114111"}) {
+    auto now = parseModule(*context, form(place), "now");
+    const TrialResults is = trial.run(*now, Precision::Float64);
+    const auto d = firstDivergence({*before, was}, {*now, is}, trial, false);
+    ASSERT_TRUE(d) << place;
+    EXPECT_EQ(d->op, "lathe.select") << place;
+    EXPECT_EQ(d->was, "lathe.select") << place;
+    EXPECT_EQ(d->at, "m:2:1");
+  }
+}
+
+}  // namespace
+}  // namespace lathe
