@@ -42,6 +42,19 @@ class ChatGolden : public testing::Test {
   }
 };
 
+// What Python makes of them.
+TEST(ChatTemplate, TextsAreSplitAtSeparatorsOnTheirEdges) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"','.rsplit(',')", R"(["", ""])"},      {"',x'.rsplit(',', 1)", R"(["", "x"])"},
+      {"'x,'.rsplit(',', 1)", R"(["x", ""])"}, {"'a,b,c'.rsplit(',', 1)", R"(["a,b", "c"])"},
+      {"''.rsplit(',')", R"([""])"},           {"'aaa'.rsplit('aa')", R"(["a", ""])"},
+      {"'ab'.rsplit('ab')", R"(["", ""])"},    {"','.split(',')", R"(["", ""])"},
+      {"',x'.split(',', 1)", R"(["", "x"])"},  {"'x,'.split(',')", R"(["x", ""])"},
+      {"'aaa'.split('aa')", R"(["", "a"])"},   {"''.split(',')", R"([""])"}};
+  for (auto [call, expected] : cases)
+    EXPECT_EQ(render("{{ " + std::string(call) + " | tojson }}", json::object()), expected) << call;
+}
+
 // As doubles they would be equal.
 TEST(ChatTemplate, WholeNumbersAreComparedExactly) {
   const std::string source =

@@ -21,7 +21,7 @@ struct LinearCase {
   DType dtype, out;
   int64_t m, k, n;
   bool outIn = true, bias = false, residual = false;
-  int64_t padding = 0;
+  int64_t padding = 0, residualPadding = 0;
   Activation activation = Activation::none;
 };
 
@@ -46,10 +46,10 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
                " " + std::to_string(t.m) + "x" + std::to_string(t.k) + "x" + std::to_string(t.n) +
                " threads " + std::to_string(threads));
   ThreadPool pool(threads);
-  const int64_t lda = t.k + t.padding, ldc = t.n + t.padding;
+  const int64_t lda = t.k + t.padding, ldc = t.n + t.padding, ldr = ldc + t.residualPadding;
   Values a = randomValues(t.dtype, t.m * lda + 1, 1), w = randomValues(t.dtype, t.k * t.n + 1, 2);
   Values bias = randomValues(DType::F32, t.n + 1, 3);
-  Values residual = randomValues(t.out, t.m * ldc + 1, 4);
+  Values residual = randomValues(t.out, t.m * ldr + 1, 4);
   LinearSpec spec;
   spec.weights = {t.dtype, t.k, t.n};
   spec.outDType = t.out;
@@ -71,7 +71,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
   args.c = t.out == DType::F32 ? static_cast<void*>(f32.data()) : bf16.data();
   args.bias = bias.data();
   if (t.residual) args.residual = residual.data();
-  args.ldr = ldc;
+  args.ldr = ldr;
   linear(spec, args, pool, scratch.scratch(), isa);
   EXPECT_TRUE(scratch.guardsHold());
   int64_t wrong = 0;
@@ -86,7 +86,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
           expected +=
               a.exact[size_t(i * lda + k)] * w.exact[size_t(t.outIn ? j * t.k + k : k * t.n + j)];
         expected = activated(t.activation, expected);
-        if (t.residual) expected += residual.exact[at];
+        if (t.residual) expected += residual.exact[size_t(i * ldr + j)];
       }
       if (!isNear(got, expected, tolerance(t.out, t.k, expected)) && ++wrong < 4)
         ADD_FAILURE() << "[" << i << ", " << j << "] expected " << expected << ", got " << got;
@@ -114,7 +114,8 @@ TEST(Linear, BiasResidualAndStridedRows) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})
       for (int64_t m : {1, 33, 140})
-        checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9}, isa, 2);
+        for (int64_t more : {0, 5})
+          checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, more}, isa, 2);
 }
 
 // Sums spread over the flat ends of every activation as well as its bend.
@@ -124,7 +125,7 @@ TEST(Linear, ActivationsLieBetweenBiasAndResidual) {
       for (Activation kind :
            {Activation::relu, Activation::silu, Activation::gelu, Activation::gelu_tanh})
         for (int64_t m : {1, 5, 70})
-          checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, kind}, isa, 2);
+          checkLinear({dtype, dtype, m, 65, 97, true, true, true, 9, 0, kind}, isa, 2);
 }
 
 TEST(Linear, F32OutputOfBf16Weights) {

@@ -261,6 +261,44 @@ TEST(Matmul, IntegersWrap) {
   EXPECT_EQ(c64, 21);
 }
 
+// [2, 3] x [3, 2], every other element of what lies in memory; sums leave the dtype's range.
+template <class T>
+void checkWholeNumbers(DType dtype) {
+  const int64_t m = 2, k = 3, n = 2;
+  std::vector<T> a(size_t(2 * m * k), T(99)), b(size_t(2 * k * n), T(77)),
+      c(size_t(m * n + 1), T(5));
+  for (int64_t i = 0; i < m * k; ++i) a[size_t(2 * i)] = T(-3 + 50 * i);
+  for (int64_t i = 0; i < k * n; ++i) b[size_t(2 * i)] = T(7 - 3 * i);
+  MatmulArgs args = plainArgs(dtype, m, k, n);
+  args.a = a.data();
+  args.b = b.data();
+  args.c = c.data();
+  args.aRowStride = 2 * k;
+  args.aColStride = 2;
+  args.bRowStride = 2 * n;
+  args.bColStride = 2;
+  args.cRowStride = n;
+  ThreadPool pool(1);
+  matmul(args, pool, {});
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      uint64_t sum = 0;
+      for (int64_t q = 0; q < k; ++q)
+        sum += uint64_t(int64_t(a[size_t(2 * (i * k + q))])) *
+               uint64_t(int64_t(b[size_t(2 * (q * n + j))]));
+      EXPECT_EQ(c[size_t(i * n + j)], T(sum)) << nameOf(dtype) << " [" << i << ", " << j << "]";
+    }
+  EXPECT_EQ(c.back(), T(5));
+}
+
+TEST(Matmul, WholeNumbersOfEveryWidth) {
+  checkWholeNumbers<int64_t>(DType::I64);
+  checkWholeNumbers<int32_t>(DType::I32);
+  checkWholeNumbers<int16_t>(DType::I16);
+  checkWholeNumbers<int8_t>(DType::I8);
+  checkWholeNumbers<uint8_t>(DType::U8);
+}
+
 TEST(Matmul, F16AndF64) {
   ThreadPool pool(2);
   const int64_t m = 20, k = 30, n = 40;

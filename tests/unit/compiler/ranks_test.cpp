@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One model on several ranks: the same values as on one, with the collectives that it needs and no
 // more, and a word to all when something goes wrong on one.
+#include <algorithm>
+#include <atomic>
 #include <map>
+#include <span>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -447,6 +450,41 @@ TEST(RankFaults, AnErrorOfOneEndsAll) {
   const std::string said =
       errorOf([&] { session.run("forward", {{"x", Array(DType::F32, {1, 4})}}); });
   EXPECT_EQ(said, "rank 1: the disk is full");
+}
+
+// Whoever returns writes into the buffers that it gave and got: the others have read them.
+TEST(Ranks, BuffersAreFreeWhenACallReturns) {
+  constexpr size_t kCount = 16 << 10;
+  constexpr int kRounds = 400, kRanks = 3;
+  auto ends = threadRanks(kRanks, 60s);
+  std::atomic<int> wrong = 0;
+  auto work = [&](Communicator& end) {
+    std::vector<float> mine(kCount), all(kCount * kRanks), sum(kCount), told(kCount);
+    auto areAll = [](std::span<const float> values, float expected) {
+      return std::ranges::all_of(values, [&](float v) { return v == expected; });
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      const float value = float(round * kRanks + end.rank());
+      std::ranges::fill(mine, value);
+      end.allGather(mine.data(), all.data(), kCount * sizeof(float));
+      std::ranges::fill(mine, -1.0f);
+      for (int r = 0; r < kRanks; ++r)
+        wrong +=
+            !areAll(std::span(all).subspan(size_t(r) * kCount, kCount), float(round * kRanks + r));
+      std::ranges::fill(sum, value);
+      end.allReduce(sum.data(), kCount, DType::F32, Combine::sum);
+      wrong += !areAll(sum, float(kRanks * round * kRanks + 3));
+      std::ranges::fill(sum, -1.0f);
+      std::ranges::fill(told, value);
+      end.broadcast(told.data(), kCount * sizeof(float));
+      wrong += !areAll(told, float(round * kRanks));
+      std::ranges::fill(told, -1.0f);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (auto& end : ends) threads.emplace_back([&work, &end] { work(*end); });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(RankFaults, UnequalCallsAreNamed) {

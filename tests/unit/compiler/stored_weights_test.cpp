@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs whose weights a checkpoint holds in another form, with so few numbers that the results can
+// be read here.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/pretrained.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/safetensors.h"
+#include "lathe/runtime/session.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using nlohmann::json;
+using test::TemporaryFolder;
+
+std::vector<double> valuesOf(const Array& a) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < a.size(); ++i) values.push_back(a.at(i));
+  return values;
+}
+
+void addAdapter(const TemporaryFolder& folder, std::vector<float> a, std::vector<float> b,
+                double alpha) {
+  saveSafetensors(folder / "adapter_model.safetensors",
+                  {{"base_model.model.m.lora_A.weight", Array::fromFloats(a, {1, 2})},
+                   {"base_model.model.m.lora_B.weight", Array::fromFloats(b, {2, 1})}});
+  folder.write("adapter_config.json",
+               json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", alpha}}.dump());
+}
+
+TEST(StoredWeights, EveryAdapterOfAWeightIsAdded) {
+  const TemporaryFolder model, one, other;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
+  addAdapter(one, {1, 0}, {1, 2}, 10);     // 10 to the first column, 20 below
+  addAdapter(other, {0, 1}, {1, 3}, 100);  // 100 to the second, 300 below
+  auto with = [&](const std::vector<std::string>& adapters) {
+    const Checkpoint checkpoint = Checkpoint::open(model.path(), adapters);
+    Graph g;
+    g.output("y", g.weight("m.weight", DType::F32, {2, 2}) * 1.0);
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    return valuesOf(session.run("forward", {}).at("y"));
+  };
+  EXPECT_EQ(with({one.path()}), (std::vector<double>{11, 2, 23, 4}));
+  EXPECT_EQ(with({one.path(), other.path()}), (std::vector<double>{11, 102, 23, 304}));
+  EXPECT_EQ(with({other.path(), one.path()}), (std::vector<double>{11, 102, 23, 304}));
+}
+
+// Casts of one dtype come with the weight; of two each stays what it is.
+TEST(StoredWeights, CastsOfQuantizedWeightsKeepTheirDTypes) {
+  const TemporaryFolder folder;
+  Array small(DType::I8, {2, 2});
+  for (int64_t i = 0; i < 4; ++i) small.set(i, double(10 * (i + 1)));
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.weight", small}, {"m.weight_scale", Array::fromFloats({1, 2}, {2, 1})}});
+  const json weights{
+      {"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "channel"}};
+  const json quantization{{"quant_method", "compressed-tensors"},
+                          {"format", "int-quantized"},
+                          {"config_groups", {{"group_0", {{"weights", weights}}}}}};
+  folder.write("config.json", json{{"quantization_config", quantization}}.dump());
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  for (const std::vector<DType>& dtypes : {std::vector<DType>{DType::F16, DType::F64},
+                                           {DType::F64, DType::F16},
+                                           {DType::F16, DType::F16}}) {
+    Graph g;
+    const Tensor w = g.weight("m.weight", DType::F32, {2, 2});
+    g.output("one", cast(w, dtypes[0]));
+    g.output("other", cast(w, dtypes[1]));
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    const Arrays got = session.run("forward", {});
+    EXPECT_EQ(got.at("one").dtype(), dtypes[0]);
+    EXPECT_EQ(got.at("other").dtype(), dtypes[1]);
+    for (const char* name : {"one", "other"})
+      EXPECT_EQ(valuesOf(got.at(name)), (std::vector<double>{10, 20, 60, 80})) << name;
+  }
+}
+
+}  // namespace
+}  // namespace lathe
