@@ -8,6 +8,7 @@
 
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/onnx.h"
+#include "lathe/runtime/session.h"
 
 namespace lathe {
 namespace {
@@ -85,6 +86,27 @@ TEST_F(BadOnnx, TypesAndShapes) {
       ErrorCode::InvalidFile,
       model(node("Transpose", bytes(5, bytes(1, "perm") + number(8, 7) + number(20, 7))) + kPorts),
       "(Transpose)");
+}
+
+// Whatever byte a file has for true, it is 1 afterwards; the many are a weight, the few are not.
+TEST_F(BadOnnx, BooleansAreZeroOrOne) {
+  for (int64_t repeats : {1, 64}) {
+    std::string raw;
+    for (int64_t i = 0; i < repeats; ++i) raw += std::string("\x02\x00\xff\x01", 4);
+    const int64_t count = 4 * repeats;
+    const std::string tensor = number(1, count) + number(2, 9) + bytes(8, "b") + bytes(9, raw);
+    const std::string to = bytes(5, bytes(1, "to") + number(3, 1) + number(20, 2));
+    const std::string cast = bytes(1, bytes(1, "b") + bytes(2, "y") + bytes(4, "Cast") + to);
+    const std::string path = (folder_ / "bools.onnx").string();
+    fs::remove(path);
+    std::ofstream(path, std::ios::binary)
+        << model(cast + bytes(5, tensor) + bytes(12, valueInfo("y", 1, {count})));
+    const OnnxModel loaded = loadOnnx(path);
+    Session session(compile(loaded.graph, {.backend = "reference"}));
+    session.bindWeights(loaded.weights);
+    const Array y = session.run("forward", {}).at("y");
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(y.at(i), i % 4 == 1 ? 0 : 1) << i;
+  }
 }
 
 TEST_F(BadOnnx, BytesOfTheFormat) {
