@@ -22,6 +22,9 @@ OPS = {
     "activations": lambda x: (F.silu(x), F.gelu(x), F.gelu(x, approximate="tanh"), torch.tanh(x), F.softplus(x),
                               F.softplus(x, beta=2, threshold=3)),
     "powers": lambda x: (torch.log1p(x.abs() * 1e-5), torch.log1p(x.abs()), x**2, x**3, x.abs() ** 0.5, (x.abs() + 1).rsqrt(), torch.exp(x), (x.abs() + 1).log()),
+    "infinities": lambda x: ((x / 0).isinf(), (x / 0).isnan(), *(f(torch.where(x == 0, 1.0, x) / 0) for f in (
+        F.softplus, F.relu, F.sigmoid, torch.tanh, torch.exp, torch.sign, torch.reciprocal)),
+        torch.log1p((x.abs() + 1) / 0), (x.abs() + 1).mul(1e30).log1p(), (x / 0).clamp(-2, 3)[:, :3]),
     "rounding": lambda x: (x.floor(), x.ceil(), x.round(), torch.sign(x)),
     "slices": lambda x: (x[:, 1:-1], x[:, ::2], x[-1], x[..., -2], x[:, None], x.flip(1), x.roll(1, 0)),
     "joins": lambda x: (torch.cat([x, x], 1), torch.stack([x, -x], -1), x.repeat(2, 3), x.repeat_interleave(2, 0)),

@@ -97,6 +97,21 @@ TEST(CostValues, MemoryIsWhatThePlanNeeds) {
   EXPECT_EQ(liveBytes(e), (std::vector<DimExpr>{expr("32*seq"), expr("32*seq")}));
 }
 
+// A view of a state, an argument or a result is memory that is there already.
+TEST(CostValues, ViewsHoldNoMemoryOfTheirOwn) {
+  Program p = twoCalls();
+  EntryPoint& e = p.entries[0];
+  const SymbolicShape rows{expr("seq"), 8}, flat{expr("8*seq")};
+  e.slots.push_back({SlotKind::State, DType::F32, rows});
+  e.slots.push_back({SlotKind::State, DType::F32, flat, 0, 3});
+  e.slots.push_back({SlotKind::Argument, DType::F32, flat, 0, 0});
+  e.slots.push_back({SlotKind::Result, DType::F32, flat, 0, 2});
+  const HeldMemory held = heldMemory(p, e);
+  EXPECT_EQ(held.states, expr("32*seq"));
+  EXPECT_EQ(held.inputs, expr("32*seq"));
+  EXPECT_EQ(held.outputs, expr("32*seq"));
+}
+
 TEST(Machine, NamedOnesHaveTheirMakersFigures) {
   EXPECT_EQ(parseMachine("h100").bytesPerSecond, 3.35e12);
   EXPECT_EQ(parseMachine("h200").narrowFlops, parseMachine("h100").narrowFlops);

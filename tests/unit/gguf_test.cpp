@@ -108,6 +108,7 @@ class Writer {
   GgufHeader parse() const {
     return parseGgufHeader(std::as_bytes(std::span(bytes_.data(), bytes_.size())), "x.gguf");
   }
+  const std::string& bytes() const { return bytes_; }
   void refused(const std::string& text, ErrorCode code = kFile) const {
     expectError(code, "x.gguf: " + text, [&] { parse(); });
   }
@@ -239,6 +240,30 @@ TEST(GgufModels, NameTheKeyThatNobodyReads) {
   expectError(ErrorCode::Unsupported,
               "qwen3.rope.freq_bass: not supported by Qwen3ForCausalLM: expected no such key",
               [&] { ggufModelFiles(write(folder, "qwen3", "qwen3.rope.freq_base")); });
+}
+
+// ggml's rope of these families turns neighbours: its writers move the rows of q and k.
+TEST(GgufModels, RowsOfQueriesAndKeysLieAsTheFamilysRopeReadsThem) {
+  const TemporaryFolder folder;
+  const std::pair<std::string, bool> families[] = {
+      {"llama", true},   {"granite", true}, {"qwen2", false}, {"qwen3", false}, {"gemma", false},
+      {"gemma2", false}, {"gemma3", false}, {"phi3", false},  {"olmo2", false}};
+  for (const auto& [name, moves] : families) {
+    Writer writer;
+    writer.begin(3, 3).key("general.architecture", GgufType::String).text(name);
+    writer.key(name + ".attention.head_count", GgufType::U32).number<uint32_t>(4);
+    writer.key(name + ".attention.head_count_kv", GgufType::U32).number<uint32_t>(2);
+    writer.tensor("blk.0.attn_q.weight", {8, 8}, 0, 0)
+        .tensor("blk.0.attn_k.weight", {8, 4}, 0, 256);
+    writer.tensor("blk.0.attn_v.weight", {8, 4}, 0, 384).data(512);
+    const std::vector<GgufFile> parts{GgufFile::open(folder.write(name + ".gguf", writer.bytes()))};
+    auto heads = [&](const char* tensor) {
+      return weightsIn(*parts[0].tensor(tensor), parts).at(0).rotatedHeads;
+    };
+    EXPECT_EQ(heads("blk.0.attn_q.weight"), moves ? 4 : 0) << name;
+    EXPECT_EQ(heads("blk.0.attn_k.weight"), moves ? 2 : 0) << name;
+    EXPECT_EQ(heads("blk.0.attn_v.weight"), 0) << name;
+  }
 }
 
 // ggml takes a factor without a type for linear's; by 1 it is none.

@@ -47,6 +47,28 @@ TEST(WeightFolders, GptqIsSymmetricWhereAllGroupsAre) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}}), expected);
 }
 
+// Columns may come in any order; each group has as many as the config says.
+TEST(WeightFolders, GroupsOfGptqHaveTheirSize) {
+  const TemporaryFolder folder;
+  auto write = [&](std::vector<uint32_t> groups) {
+    saveSafetensors(folder / "model.safetensors",
+                    {{"m.qweight", words({0x82828282, 0x82828282, 0x82828282, 0x82828282}, {1, 4})},
+                     {"m.qzeros", words({0x7f7f7f7f, 0x09090909}, {2, 1})},
+                     {"m.g_idx", words(std::move(groups), {4})},
+                     {"m.scales", Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {2, 4})}});
+    return decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}});
+  };
+  const std::vector<float> swapped = write({1, 0, 0, 1});
+  EXPECT_EQ((std::vector<float>{swapped.begin(), swapped.begin() + 4}),
+            (std::vector<float>{120, 2, 2, 120}));
+  test::expectError(ErrorCode::InvalidFile, "group 0 has not 2 columns",
+                    [&] { write({0, 0, 0, 1}); });
+  test::expectError(ErrorCode::InvalidFile, "group 0 has not 2 columns",
+                    [&] { write({1, 1, 1, 0}); });
+  test::expectError(ErrorCode::InvalidFile, "element 2 is 2, expected 0 to 1",
+                    [&] { write({0, 0, 2, 1}); });
+}
+
 TEST(WeightFolders, AwqMayHaveOneGroup) {
   const TemporaryFolder folder;
   saveSafetensors(folder / "model.safetensors",

@@ -74,6 +74,18 @@ func.func @one_more_user(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf3
   return %y, %e : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// Zeros for masked rows keep all else that the softmax does.
+// CHECK-LABEL: @masked_nan_to_zero
+// CHECK-NEXT: lathe.softmax %arg0 mask %arg1 axis 1 scale 2.500000e-01 softcap 5.000000e+00 masked_row zero
+// CHECK-NEXT: return
+func.func @masked_nan_to_zero(%x: tensor<4x8xf32>, %m: tensor<4x8xi1>) -> tensor<4x8xf32> {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %p = lathe.softmax %x mask %m axis 1 scale 2.5e-01 softcap 5.0 : tensor<4x8xf32> mask tensor<4x8xi1>
+  %n = lathe.is_nan %p : tensor<4x8xf32>
+  %q = lathe.select %n, %zero, %p : tensor<4x8xi1>, tensor<f32>, tensor<4x8xf32>
+  return %q : tensor<4x8xf32>
+}
+
 // select(is_nan(p), 1, p) is no masked row of zeros.
 // CHECK-LABEL: @nan_to_one
 // CHECK: lathe.softmax %arg0 axis 1 : tensor<4x8xf32>

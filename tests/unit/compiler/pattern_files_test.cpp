@@ -144,6 +144,8 @@ TEST_F(PatternFilesTest, EveryConstraintAcceptsAndRefuses) {
        "1 : i64", "0 : i64"},
       {"last_axis", "\"last_axis\"(%x, %n : !pdl.value, !pdl.attribute)", "array<i64: 1>",
        "array<i64: 0>"},
+      {"last_axis", "\"last_axis\"(%x, %n : !pdl.value, !pdl.attribute)", "array<i64: 1>",
+       "array<i64: 0, 1>"},
   };
   for (const Case& c : cases)
     for (bool accepts : {true, false}) {
