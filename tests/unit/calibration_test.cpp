@@ -57,37 +57,103 @@ TEST(Calibration, FeatureBitsAloneNameTheNewestArithmetic) {
 
 TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
   Calibration c = rates(3.44e11, 1.73e11, 2.7e12);
-  c.reading = {4, 1024, 2.95e10};
-  const std::string me = "A \"quoted\" processor, avx2, 2 threads", text = textOf(c, me);
-  auto back = calibrationFrom(text, me);
-  ASSERT_TRUE(back) << text;
-  EXPECT_EQ(back->f32Fma, c.f32Fma);
-  EXPECT_EQ(back->bf16Dot, c.bf16Dot);
-  EXPECT_EQ(back->amxBf16, c.amxBf16);
-  EXPECT_EQ(back->reading.streams, 4);
-  EXPECT_EQ(back->reading.prefetch, 1024);
-  EXPECT_EQ(back->reading.bytesPerSecond, c.reading.bytesPerSecond);
-  EXPECT_FALSE(calibrationFrom(text, "another processor, avx2, 2 threads"));
+  c.reading = {1, 0, 2.95e10};
+  c.spread = 0.07;
+  c.takenAt = 1764167000;
+  const std::string me = "A \"quoted\" processor, avx2, 2 threads", text = textOf({c, c}, me);
+  const std::vector<Calibration> back = calibrationsFrom(text, me);
+  ASSERT_EQ(back.size(), 2) << text;
+  EXPECT_EQ(back[1].f32Fma, c.f32Fma);
+  EXPECT_EQ(back[1].bf16Dot, c.bf16Dot);
+  EXPECT_EQ(back[1].amxBf16, c.amxBf16);
+  EXPECT_EQ(back[1].reading.streams, 1);
+  EXPECT_EQ(back[1].reading.prefetch, 0);
+  EXPECT_EQ(back[1].reading.bytesPerSecond, c.reading.bytesPerSecond);
+  EXPECT_EQ(back[1].spread, c.spread);
+  EXPECT_EQ(back[1].takenAt, c.takenAt);
+  EXPECT_TRUE(calibrationsFrom(text, "another processor, avx2, 2 threads").empty());
 }
 
 TEST(Calibration, DamagedTextIsNone) {
   Calibration c = rates(1e11, 2e11);
-  const std::string text = textOf(c, "me");
-  ASSERT_TRUE(calibrationFrom(text, "me"));
+  c.takenAt = 5;
+  const std::string text = textOf({c}, "me");
+  ASSERT_EQ(calibrationsFrom(text, "me").size(), 1);
   for (size_t length = 0; length < text.size(); ++length)
-    EXPECT_FALSE(calibrationFrom(text.substr(0, length), "me")) << length;
+    EXPECT_TRUE(calibrationsFrom(text.substr(0, length), "me").empty()) << length;
   auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     const size_t at = changed.find(from);
     EXPECT_NE(at, std::string::npos) << from;
-    return changed.replace(at, from.size(), to);
+    return calibrationsFrom(changed.replace(at, from.size(), to), "me");
   };
-  EXPECT_FALSE(calibrationFrom(with("\"version\": 1", "\"version\": 2"), "me"));
-  EXPECT_FALSE(calibrationFrom(with("\"streams\": 1", "\"streams\": 9"), "me"));
-  EXPECT_FALSE(calibrationFrom(with("\"streams\": 1", "\"streams\": 0"), "me"));
-  EXPECT_FALSE(calibrationFrom(with("\"prefetch\": 0", "\"prefetch\": -64"), "me"));
-  EXPECT_FALSE(calibrationFrom(with("1e+11", "0"), "me"));
-  EXPECT_FALSE(calibrationFrom(with("2e+11", "-1"), "me"));
+  EXPECT_TRUE(with("\"version\": 2", "\"version\": 1").empty());
+  EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 9").empty());
+  EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 0").empty());
+  EXPECT_TRUE(with("\"prefetch\": 1024", "\"prefetch\": -64").empty());
+  EXPECT_TRUE(with("\"taken_at\": 5", "\"taken_at\": -5").empty());
+  EXPECT_TRUE(with("1e+11", "0").empty());
+  EXPECT_TRUE(with("2e+11", "-1").empty());
+}
+
+// A measurement that chose pattern `index` at a time.
+Calibration chose(size_t index, int64_t takenAt, double rate = 3e10) {
+  Calibration c = rates(3e11, 1e11);
+  c.reading = readPatterns()[index];
+  c.reading.bytesPerSecond = rate;
+  c.takenAt = takenAt;
+  return c;
+}
+
+TEST(Calibration, ABadMomentIsOutvoted) {
+  EXPECT_EQ(together({chose(1, 0)}).reading.streams, 1);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600)}).reading.streams, 4) << "a tie is the default's";
+  EXPECT_EQ(together({chose(0, 0), chose(1, 600)}).reading.streams, 4);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(1, 1200)}).reading.streams, 1);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(0, 1200)}).reading.streams, 4);
+}
+
+TEST(Calibration, TheBestRatesOfAllCount) {
+  Calibration slow = chose(0, 100, 1e10), quick = chose(0, 900, 4e10), other = chose(1, 2000, 9e10);
+  slow.amxBf16 = 1.7e12, slow.f32Fma = 4e11, quick.amxBf16 = 4.6e12;
+  const Calibration all = together({slow, quick, other});
+  EXPECT_EQ(all.amxBf16, 4.6e12);
+  EXPECT_EQ(all.f32Fma, 4e11);
+  EXPECT_EQ(all.reading.bytesPerSecond, 4e10) << "of the pattern that was chosen";
+  EXPECT_EQ(all.takenAt, 2000);
+  EXPECT_EQ(all.measurements, 3);
+}
+
+TEST(Calibration, IsRepeatedUntilItAgrees) {
+  EXPECT_TRUE(wantsAnother({}, 0));
+  const std::vector<Calibration> one = {chose(1, 1000)};
+  EXPECT_FALSE(wantsAnother(one, 1599)) << "the same bad moment";
+  EXPECT_TRUE(wantsAnother(one, 1600));
+  EXPECT_TRUE(wantsAnother({chose(0, 0), chose(0, 600)}, 1200));
+  EXPECT_FALSE(wantsAnother({chose(0, 0), chose(0, 600), chose(0, 1200)}, 9999));
+  EXPECT_TRUE(wantsAnother({chose(0, 0), chose(1, 600), chose(0, 1200)}, 9999));
+  EXPECT_FALSE(wantsAnother({chose(0, 0), chose(1, 600), chose(0, 1200), chose(0, 1800)}, 9999));
+  EXPECT_FALSE(
+      wantsAnother({chose(0, 0), chose(1, 1), chose(2, 2), chose(3, 3), chose(4, 4)}, 9999))
+      << "it never will";
+}
+
+TEST(Calibration, BusyMomentsCountWhereThereIsNoOther) {
+  Calibration busy = chose(1, 0);
+  busy.busy = true;
+  EXPECT_EQ(together({busy}).reading.streams, 1);
+  EXPECT_TRUE(together({busy}).busy);
+  const Calibration both = together({busy, chose(2, 600)});
+  EXPECT_EQ(both.reading.prefetch, 1024);
+  EXPECT_FALSE(both.busy);
+  EXPECT_EQ(both.measurements, 1);
+  EXPECT_FALSE(wantsAnother({busy}, 599));
+  EXPECT_TRUE(wantsAnother({busy, busy, busy}, 600));
+  EXPECT_FALSE(wantsAnother({chose(0, 0), chose(0, 600), chose(0, 1200)}, 1900));
+  busy.takenAt = 1800;
+  EXPECT_FALSE(wantsAnother({chose(0, 0), busy}, 1900)) << "not in every process of a busy machine";
+  EXPECT_TRUE(wantsAnother({chose(0, 0), chose(0, 600), busy}, 2400));
+  EXPECT_TRUE(calibrationsFrom(textOf({busy}, "me"), "me").at(0).busy);
 }
 
 TEST(Calibration, TheMachineHasWhatItsFeaturesSay) {
@@ -97,6 +163,9 @@ TEST(Calibration, TheMachineHasWhatItsFeaturesSay) {
   EXPECT_EQ(c.amxBf16 > 0, machineIsa() == Isa::Amx);
   EXPECT_GT(c.reading.bytesPerSecond, 1e8);
   EXPECT_THAT(c.reading.streams, testing::AnyOf(1, 4, kMaxReadStreams));
+  EXPECT_GT(c.takenAt, 1'700'000'000) << "seconds since 1970";
+  EXPECT_GE(c.spread, 0);
+  EXPECT_LT(c.spread, 1);
 }
 
 TEST(Calibration, AnArithmeticCanBePinned) {

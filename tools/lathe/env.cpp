@@ -58,6 +58,9 @@ Json processorRates() {
             {"read_streams", c.reading.streams},
             {"read_prefetch_bytes", c.reading.prefetch},
             {"read_bytes_per_second", c.reading.bytesPerSecond},
+            {"read_spread", c.spread},
+            {"measurements", c.measurements},
+            {"taken_at", c.takenAt},
             {"busy", c.busy}};
   } catch (const Error& e) {
     if (e.code() != ErrorCode::Unsupported) throw;

@@ -5,8 +5,10 @@
 // multiply-adds, another at twice; one reads memory fastest as a single stream, another as four.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/device/read_pattern.h"
 #include "backends/cpu/device/roofs.h"
 
 namespace lathe::cpu {
@@ -14,27 +16,38 @@ namespace lathe::cpu {
 struct Calibration {
   // FLOP/s of all threads together (a multiply-add counts two); 0 where the CPU lacks the unit.
   double f32Fma = 0, bf16Dot = 0, amxBf16 = 0;
-  ReadPattern reading;  ///< the simplest within 8 % of the fastest
-  bool busy = false;    ///< other programs ran meanwhile
+  ReadPattern reading;   ///< the default, unless another was clearly faster
+  double spread = 0;     ///< of its rates (read_pattern.h): how disturbed the measurement was
+  int64_t takenAt = 0;   ///< seconds since 1970
+  int measurements = 1;  ///< that it was made of
+  bool busy = false;     ///< other programs ran meanwhile
 
   /// The fastest exact arithmetic for bf16 data among those of `isa`.
   Bf16Arithmetic bf16Arithmetic(const KernelIsa& isa) const;
 };
 
-/// Measures on a pool of its own, in about 0.1 s.
+/// Measures on a pool of its own, in about 0.2 s.
 Calibration calibrate();
 
+/// What measurements, one at least and the oldest first, say together: the best rates, since
+/// disturbances only lower them, and the pattern that most of them chose; of equally many, the
+/// default. Those of busy moments count only where there is no other.
+Calibration together(const std::vector<Calibration>& measured);
+/// Whether to measure again at the time `now`: a single moment may have been a bad one. Three
+/// quiet measurements ten minutes apart or more that chose the same settle it, five end it in any
+/// case. Each of them counts for a month.
+bool wantsAnother(const std::vector<Calibration>& measured, int64_t now);
+
 /// One line of JSON, and back. Nothing if it is not of this form or of another processor.
-std::string textOf(const Calibration& calibration, const std::string& processor);
-std::optional<Calibration> calibrationFrom(const std::string& text, const std::string& processor);
+std::string textOf(const std::vector<Calibration>& measured, const std::string& processor);
+std::vector<Calibration> calibrationsFrom(const std::string& text, const std::string& processor);
 /// As the system calls it; "unknown" where it does not.
 std::string processorName();
 /// What a calibration is kept under: the processor's name, its feature bits, and the threads.
 std::string processorIdentity();
 
-/// The machine's: read from the cache folder, else measured and kept there, once per process. What
-/// was measured beside other programs is used and not kept. Without a cache folder it is measured
-/// in every process.
+/// The machine's: from the measurements in the cache folder, to which this process may add one
+/// (wantsAnother). Without a cache folder it is measured in every process.
 const Calibration& calibration();
 /// Where it is kept; empty without a cache folder.
 std::string calibrationPath();

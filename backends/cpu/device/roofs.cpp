@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/roofs.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
 
 #include "backends/cpu/device/amx_tiles.h"
-#include "backends/cpu/device/scratch.h"
+#include "backends/cpu/device/read_memory.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
@@ -29,29 +27,6 @@ double fmaAvx2(int64_t rounds, float* sink) {
     for (int i = 0; i < 10; ++i) sum[i] = _mm256_fmadd_ps(sum[i], x, y);
   for (int i = 0; i < 10; ++i) _mm256_storeu_ps(sink, _mm256_add_ps(_mm256_loadu_ps(sink), sum[i]));
   return double(rounds) * 10 * 8 * 2;
-}
-
-// Reads `lines` cache lines from each of `streams` places `gap` bytes apart, in turns of `turn`
-// lines.
-uint64_t readAvx2(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch,
-                  int turn = 16) {
-  __m256i sum[4] = {};
-  for (int64_t line = 0; line < lines; line += turn) {
-    for (int s = 0; s < streams; ++s) {
-      const char* p = base + s * gap + line * 64;
-      for (int i = 0; i < turn; ++i) {
-        if (prefetch) _mm_prefetch(p + prefetch + i * 64, _MM_HINT_T0);
-        const __m256i* at = reinterpret_cast<const __m256i*>(p + i * 64);
-        sum[i & 1] = _mm256_xor_si256(sum[i & 1], _mm256_load_si256(at));
-        sum[2 + (i & 1)] = _mm256_xor_si256(sum[2 + (i & 1)], _mm256_load_si256(at + 1));
-      }
-    }
-  }
-  __m256i all =
-      _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3]));
-  alignas(32) uint64_t out[4];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(out), all);
-  return out[0] ^ out[1] ^ out[2] ^ out[3];
 }
 
 LATHE_ISA_END
@@ -114,10 +89,6 @@ double amxBf16(int64_t rounds, float* sink) {
 
 LATHE_ISA_END
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // Keeps a result that nothing else reads from being optimized away.
 void keep(const void* value) { __asm__ volatile("" : : "g"(value) : "memory"); }
 
@@ -148,50 +119,24 @@ int64_t availableBytes() {
     if (line.starts_with("MemAvailable:")) return std::atoll(line.c_str() + 13) * 1024;
   return int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
-// What a buffer has to exceed so that reading it is reading memory.
-int64_t twiceLastCache() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return 2 * (bytes > 0 ? int64_t(bytes) : int64_t(32) << 20);
-}
-
-// Page-aligned memory that is given back to the system at once.
-class Pages {
- public:
-  explicit Pages(int64_t bytes) : bytes_(size_t(bytes)) {
-    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED)
-      throw Error(ErrorCode::OutOfMemory, "could not map " + std::to_string(bytes) +
-                                              " bytes to measure the read bandwidth");
-    data_ = static_cast<char*>(at);
-    madvise(at, bytes_, MADV_HUGEPAGE);  // fewer faults; a system without them goes on
-  }
-  ~Pages() { munmap(data_, bytes_); }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  char* data() const { return data_; }
-
- private:
-  char* data_ = nullptr;
-  size_t bytes_;
-};
 
 }  // namespace
 
-double measurePeak(PeakKind kind, ThreadPool& pool, int repeats) {
+double measurePeak(PeakKind kind, ThreadPool& pool, int repeats, double least) {
   PeakLoop loop = peakLoop(kind);
   std::vector<double> flops(size_t(pool.threads()));
   auto pass = [&](int64_t rounds) {
-    double start = now();
+    double start = secondsNow();
     pool.run(pool.threads(), [&](int64_t, int worker) {
       float sink[16] = {};
       flops[size_t(worker)] = loop(rounds, sink);
       keep(sink);
     });
-    return now() - start;
+    return secondsNow() - start;
   };
   int64_t rounds = 1000;
   double seconds = pass(rounds);
-  while (seconds < 5e-3) {
+  while (seconds < least) {
     rounds *= 2;
     seconds = pass(rounds);
   }
@@ -230,14 +175,14 @@ ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
     for (bool prefetch : {false, true}) {
       double best = 0;
       for (int i = 0; i < repeats; ++i) {
-        double start = now();
+        double start = secondsNow();
         pool.run(pool.threads(), [&](int64_t index, int) {
-          int64_t gap = share / streams;
-          uint64_t sum =
-              readAvx2(pages.data() + index * share, gap, streams, gap / 64, prefetch ? kPage : 0);
-          keep(&sum);
+          constexpr int64_t kTurnLines = 16;
+          const int64_t gap = share / streams;
+          readStreams(pages.data() + index * share, gap, streams, gap / 64, prefetch ? kPage : 0,
+                      kTurnLines);
         });
-        best = std::max(best, double(roofs.bufferBytes) / (now() - start));
+        best = std::max(best, double(roofs.bufferBytes) / (secondsNow() - start));
       }
       roofs.tried.push_back({streams, prefetch, best});
     }
@@ -246,38 +191,6 @@ ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
     return a.bytesPerSecond > b.bytesPerSecond;
   });
   return roofs;
-}
-
-ReadPattern measureReadPattern(ThreadPool& pool, double gain) {
-  constexpr int kRepeats = 3, kBlockLines = 64;  // a block of a packed panel is 4 KiB
-  constexpr int64_t kPage = 4096, kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
-  const int64_t unit = pool.threads() * kMaxReadStreams * kPage;
-  const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost) / unit * unit + unit;
-  Pages pages(bytes + 2 * kPage);  // the tail keeps prefetches inside the mapping
-  const int64_t share = bytes / pool.threads();
-  pool.run(pool.threads(), [&](int64_t index, int) {
-    std::memset(pages.data() + index * share, int(index) + 1, size_t(share));
-  });
-  // From the simplest on. In turns, so that what slows the machine meanwhile slows them all.
-  std::vector<ReadPattern> tried;
-  for (int streams : {1, 4, kMaxReadStreams})
-    for (int64_t prefetch : {0, 1024}) tried.push_back({streams, prefetch});
-  for (int i = 0; i < kRepeats; ++i) {
-    for (ReadPattern& p : tried) {
-      const double start = now();
-      pool.run(pool.threads(), [&](int64_t index, int) {
-        const int64_t gap = share / p.streams;
-        const uint64_t sum = readAvx2(pages.data() + index * share, gap, p.streams, gap / 64,
-                                      p.prefetch, kBlockLines);
-        keep(&sum);
-      });
-      p.bytesPerSecond = std::max(p.bytesPerSecond, double(bytes) / (now() - start));
-    }
-  }
-  double best = 0;
-  for (const ReadPattern& p : tried) best = std::max(best, p.bytesPerSecond);
-  return *std::find_if(tried.begin(), tried.end(),
-                       [&](const ReadPattern& p) { return p.bytesPerSecond * gain >= best; });
 }
 
 }  // namespace lathe::cpu

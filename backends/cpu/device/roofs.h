@@ -13,17 +13,10 @@ namespace lathe::cpu {
 enum class PeakKind { F32Fma, Bf16Dot, AmxBf16 };
 
 /// FLOP/s (a multiply-add counts two) of a loop on registers only, all threads of `pool` at once:
-/// best of `repeats` runs of a few milliseconds. Throws Error(Unsupported) if the CPU lacks it.
-double measurePeak(PeakKind kind, ThreadPool& pool, int repeats = 5);
+/// best of `repeats` runs of at least `seconds`. Throws Error(Unsupported) if the CPU lacks it.
+double measurePeak(PeakKind kind, ThreadPool& pool, int repeats = 5, double seconds = 5e-3);
 /// The unit that matmuls of `bf16` or f32 data use on this machine.
 PeakKind bestPeakKind(bool bf16, KernelIsa isa = KernelIsa::current());
-
-/// How a thread walks weights in memory.
-struct ReadPattern {
-  int streams = 1;       ///< sequential streams at the same time
-  int64_t prefetch = 0;  ///< bytes ahead that are fetched by instructions; 0: none
-  double bytesPerSecond = 0;
-};
 
 /// Read bandwidth of one way of walking memory.
 struct ReadRoof {
@@ -41,11 +34,5 @@ struct ReadRoofs {
 /// least twice the last cache) with 1 to 16 streams per thread, with and without prefetch; best of
 /// `repeats` passes each.
 ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes = int64_t(1) << 30, int repeats = 3);
-
-/// Streams that kernels walk at most.
-inline constexpr int kMaxReadStreams = 8;
-/// The simplest way of walking packed weights (packed_weights.h) whose rate times `gain` reaches
-/// the fastest's.
-ReadPattern measureReadPattern(ThreadPool& pool, double gain);
 
 }  // namespace lathe::cpu

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What measurements of the memory are made of: pages, and a loop that reads them.
+#include <cstdint>
+
+namespace lathe::cpu {
+
+/// Page-aligned memory of zeros that is given back to the system at once. Throws
+/// Error(OutOfMemory).
+class Pages {
+ public:
+  explicit Pages(int64_t bytes);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  int64_t bytes_;
+  char* data_;
+};
+
+/// Reads `lines` cache lines, a multiple of `turn`, from each of `streams` places `gap` bytes
+/// apart, in turns of `turn` lines. Fetches `prefetch` bytes ahead, which have to be mapped; 0:
+/// nothing.
+void readStreams(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch,
+                 int64_t turn);
+
+/// What a buffer has to exceed so that reading it is reading memory.
+int64_t twiceLastCache();
+/// Seconds of a clock that never goes back.
+double secondsNow();
+
+}  // namespace lathe::cpu

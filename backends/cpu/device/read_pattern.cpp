@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/device/read_pattern.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/device/read_memory.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kTurnLines = 64;  // a block of a packed panel is 4 KiB
+constexpr int kRounds = 8, kMostRounds = 16;
+constexpr double kCalm = 0.12;  // rates that vary less were measured undisturbed
+
+// Not sorted in place: the rounds' order pairs the patterns.
+double middleOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+std::vector<double> ratesOf(const std::vector<ReadRound>& rounds, size_t pattern) {
+  std::vector<double> rates;
+  for (const ReadRound& round : rounds) rates.push_back(round[pattern]);
+  return rates;
+}
+
+}  // namespace
+
+const std::vector<ReadPattern>& readPatterns() {
+  static const std::vector<ReadPattern> patterns = {
+      ReadPattern{}, {1, 0}, {1, 1024}, {4, 0}, {kMaxReadStreams, 1024}};
+  return patterns;
+}
+
+size_t chooseReadPattern(const std::vector<ReadRound>& rounds, double gain) {
+  size_t chosen = 0;
+  double best = 0;
+  for (size_t pattern = 1; !rounds.empty() && pattern < rounds[0].size(); ++pattern) {
+    std::vector<double> ratios;
+    for (const ReadRound& round : rounds) ratios.push_back(round[pattern] / round[0]);
+    const auto won =
+        std::count_if(ratios.begin(), ratios.end(), [&](double ratio) { return ratio >= gain; });
+    const double middle = middleOf(ratios);
+    if (size_t(won) * 4 < ratios.size() * 3 || middle <= best) continue;
+    chosen = pattern;
+    best = middle;
+  }
+  return chosen;
+}
+
+double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern) {
+  const std::vector<double> rates = ratesOf(rounds, pattern);
+  const double best = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());
+  return best > 0 ? 1 - middleOf(rates) / best : 0;
+}
+
+MeasuredPattern measureReadPattern(ThreadPool& pool, double gain) {
+  constexpr int64_t kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
+  const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost);
+  // A slice is read at a time, and the next one by the next pattern: what is read has been away
+  // from the caches for as long as the others took. An odd number of pages between streams, so that
+  // they do not meet in the same sets of a cache.
+  const int64_t pages = bytes / kPage / pool.threads(), slicePages = pages / 4;
+  Pages memory(pages * pool.threads() * kPage + 2 * kPage);  // prefetches stay inside
+  pool.run(pool.threads(), [&](int64_t index, int) {
+    std::memset(memory.data() + index * pages * kPage, int(index) + 1, size_t(pages * kPage));
+  });
+  int64_t slice = 0;
+  auto rateOf = [&](const ReadPattern& pattern) {
+    const int64_t gap = (slicePages / pattern.streams - 1) | 1;
+    const int64_t from = slice++ % 4 * slicePages;
+    const double start = secondsNow();
+    pool.run(pool.threads(), [&](int64_t index, int) {
+      readStreams(memory.data() + (index * pages + from) * kPage, gap * kPage, pattern.streams,
+                  gap * kTurnLines, pattern.prefetch, kTurnLines);
+    });
+    return double(gap * kPage * pattern.streams * pool.threads()) / (secondsNow() - start);
+  };
+  std::vector<ReadRound> rounds;
+  size_t chosen = 0;
+  do {
+    for (int i = 0; i < kRounds; ++i) {
+      ReadRound& round = rounds.emplace_back();
+      for (const ReadPattern& pattern : readPatterns()) round.push_back(rateOf(pattern));
+    }
+    chosen = chooseReadPattern(rounds, gain);
+  } while (spreadOf(rounds, chosen) > kCalm && rounds.size() < kMostRounds);
+  const std::vector<double> rates = ratesOf(rounds, chosen);
+  MeasuredPattern made{readPatterns()[chosen], spreadOf(rounds, chosen)};
+  made.pattern.bytesPerSecond = *std::max_element(rates.begin(), rates.end());
+  return made;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which way of reading memory is taken from rates that were measured in disturbed moments.
+#include "backends/cpu/device/read_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace lathe::cpu {
+namespace {
+
+constexpr double kGain = 1.08;
+
+// Rounds of a machine whose patterns have these rates: every single rate may meet a moment in which
+// another program takes a half or three quarters of the machine.
+std::vector<ReadRound> disturbed(const std::vector<double>& rates, double often, int count,
+                                 unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<ReadRound> rounds;
+  for (int i = 0; i < count; ++i) {
+    ReadRound& round = rounds.emplace_back(rates);
+    for (double& rate : round)
+      if (double(random() % 1000) < often * 1000) rate *= random() % 2 ? 0.5 : 0.25;
+  }
+  return rounds;
+}
+
+TEST(ReadPattern, TheDefaultIsFirst) {
+  EXPECT_TRUE(readPatterns()[0].sameWay(ReadPattern{}));
+  for (const ReadPattern& pattern : readPatterns()) {
+    EXPECT_LE(pattern.streams, kMaxReadStreams);
+    EXPECT_EQ(std::count_if(readPatterns().begin(), readPatterns().end(),
+                            [&](const ReadPattern& other) { return other.sameWay(pattern); }),
+              1);
+  }
+}
+
+TEST(ReadPattern, AnotherHasToBeClearlyFaster) {
+  EXPECT_EQ(chooseReadPattern({}, kGain), 0);
+  EXPECT_EQ(chooseReadPattern({{30, 30, 30}}, kGain), 0);
+  EXPECT_EQ(chooseReadPattern({{30, 32, 30}}, kGain), 0) << "by less than the gain";
+  EXPECT_EQ(chooseReadPattern({{30, 33, 30}}, kGain), 1);
+  EXPECT_EQ(chooseReadPattern({{30, 33, 36}}, kGain), 2) << "the fastest of two";
+  EXPECT_EQ(chooseReadPattern({{30, 40}, {30, 40}, {30, 30}, {30, 30}}, kGain), 0);
+  EXPECT_EQ(chooseReadPattern({{30, 40}, {30, 40}, {30, 40}, {30, 30}}, kGain), 1);
+}
+
+TEST(ReadPattern, DisturbancesDoNotChooseWhatIsSlower) {
+  // As measured where four streams are the fastest; half of all rates are disturbed.
+  for (unsigned seed = 0; seed < 1000; ++seed)
+    ASSERT_EQ(chooseReadPattern(disturbed({32, 19, 23, 22, 31}, 0.5, 16, seed), kGain), 0) << seed;
+}
+
+TEST(ReadPattern, OneStreamIsFoundWhereItIsFaster) {
+  for (unsigned seed = 0; seed < 1000; ++seed)
+    ASSERT_EQ(chooseReadPattern(disturbed({70, 86, 80, 78, 60}, 0.05, 16, seed), kGain), 1) << seed;
+}
+
+TEST(ReadPattern, SpreadIsTheMiddlesDistanceFromTheBest) {
+  const std::vector<ReadRound> rounds = {{10, 1}, {8, 1}, {8, 1}};
+  EXPECT_DOUBLE_EQ(spreadOf(rounds, 0), 0.2);
+  EXPECT_DOUBLE_EQ(spreadOf(rounds, 1), 0);
+  EXPECT_EQ(spreadOf({}, 0), 0);
+}
+
+}  // namespace
+}  // namespace lathe::cpu
