@@ -7,9 +7,10 @@
 #include "backends/cpu/device/calibration.h"
 
 // Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
-// whose f32 sums stay in the L2 cache; outer K blocks whose A stays in L2; panels; inner K blocks
-// whose weights stay in L1; 32-row blocks; 32-column halves of the panel. The innermost loop is
-// 2 x 2 tiles: four loads feed four products.
+// whose f32 sums stay in the L2 cache; parts of K whose A stays in L2, beside this panel's weights
+// and the next one's; panels; 32-row blocks; 32-column halves of the panel. The innermost loop is
+// 2 x 2 tiles: four loads feed four products. Its operands come from L2: a shorter K, whose weights
+// would stay in L1, costs more for the way of the sums to the cache and back than it saves.
 //
 // Few rows wait for the weights: one row of tiles meets several panels that are read as streams of
 // memory, some blocks of each in turn, with the pattern that was measured to be fastest.
@@ -17,67 +18,71 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kInnerBlocks = 6;  // K blocks of a panel in L1: 24 KiB, with A and sums 44
 constexpr int64_t kMinRowsPerThread = 128;
 constexpr int64_t kTurnBlocks = 4;  // K blocks of a stream before the next one's
 
 size_t tiledABytes(const PackedShape& shape) {
   return size_t(kChunkRows / 16 * shape.blocks() * kTileBytes);
 }
-constexpr size_t kSumBytes = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
+constexpr int64_t kGroupSums = kChunkRows * kPanelColumns;  // of a panel
+constexpr size_t kSumBytes = size_t(kGroupPanels * kGroupSums) * 4;
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
 void runShare(const AmxGemm& g, const Share& share, char* tiles, float* sums,
               const PanelKernels& kernels) {
   const int64_t blocks = g.shape.blocks(), panelBytes = g.shape.panelBytes();
-  const int64_t aRowTile = blocks * kTileBytes;
   const char* weights = static_cast<const char*>(g.weights);
-  const char* lastPanel = weights + (share.panel1 - 1) * panelBytes;
+  // Parts of K of equal size: a short last one would pay its sums' way for nothing.
+  const int64_t parts = (blocks + kOuterBlocks - 1) / kOuterBlocks;
+  const int64_t part = (blocks + parts - 1) / parts;
+  const int64_t size = g.epilogue.outDType == DType::F32 ? 4 : 2;
+  Beside beside;
+  beside.kernels = &kernels;
+  beside.epilogue = &g.epilogue;
+  beside.cStride = g.epilogue.ldc * size;
+  int64_t turn = 0;
   tileConfigure(kAmxTiles);
   for (int64_t row0 = share.row0; row0 < share.row1; row0 += kChunkRows) {
     const int64_t rows = share.row1 - row0 < kChunkRows ? share.row1 - row0 : kChunkRows;
     const int64_t rowBlocks = (rows + 31) / 32;
-    const int64_t ahead = (32 + rowBlocks - 1) / rowBlocks;
-    tileA(g.a + row0 * g.lda, g.lda, rows, rowBlocks * 32, g.shape.k, blocks, tiles);
+    tileA(g.a + row0 * g.lda, g.lda, rows, rowBlocks * 32, g.shape.k, blocks, 32, tiles);
+    beside.lines = (64 + 2 * rowBlocks - 1) / (2 * rowBlocks);
     for (int64_t group = share.panel0; group < share.panel1; group += kGroupPanels) {
       const int64_t groupEnd =
           share.panel1 - group < kGroupPanels ? share.panel1 : group + kGroupPanels;
-      for (int64_t outer = 0; outer < blocks; outer += kOuterBlocks) {
-        const int64_t outerEnd = blocks - outer < kOuterBlocks ? blocks : outer + kOuterBlocks;
-        // Inner blocks of equal size: a short last one would pay its sums' traffic for nothing.
-        const int64_t parts = (outerEnd - outer + kInnerBlocks - 1) / kInnerBlocks;
-        const int64_t step = (outerEnd - outer + parts - 1) / parts;
+      for (int64_t k0 = 0; k0 < blocks; k0 += part) {
+        const int64_t count = blocks - k0 < part ? blocks - k0 : part;
+        const bool last = k0 + count == blocks;
         for (int64_t panel = group; panel < groupEnd; ++panel) {
-          const char* b = weights + panel * panelBytes;
-          const char* following = b == lastPanel ? b : b + panelBytes;
-          // One outer block leaves nothing to keep between panels: the same sums stay hot.
-          float* panelSums =
-              sums + (blocks > kOuterBlocks ? (panel - group) * kChunkRows * kPanelColumns : 0);
-          for (int64_t k0 = outer; k0 < outerEnd; k0 += step) {
-            const int64_t count = outerEnd - k0 < step ? outerEnd - k0 : step;
-            const bool last = k0 + count == blocks;
-            for (int64_t rb = 0; rb < rowBlocks; ++rb) {
-              const char* a = tiles + rb * 2 * aRowTile + k0 * kTileBytes;
-              for (int64_t half = 0; half < 2; ++half) {
-                int64_t col0 = panel * kPanelColumns + half * 32;
-                int64_t cols = g.shape.n - col0 < 32 ? g.shape.n - col0 : 32;
-                if (cols <= 0) break;
-                float* block = panelSums + (rb * 2 + half) * 1024;
-                const char* next = following + k0 * kPanelBlockBytes + (rb * 2 + half) * ahead * 64;
-                if ((rb * 2 + half + 1) * ahead > 64) next = following;
-                tiles2x2(a, aRowTile, b + k0 * kPanelBlockBytes + half * 128, count, k0 == 0, block,
-                         next, ahead);
-                if (!last) continue;
-                int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
-                kernels.store(block, 32, blockRows, cols, row0 + rb * 32, col0, g.epilogue);
-              }
+          const char* b = weights + panel * panelBytes + k0 * kPanelBlockBytes;
+          beside.weights = panel + 1 < groupEnd ? b + panelBytes
+                           : !last ? weights + group * panelBytes + (k0 + part) * kPanelBlockBytes
+                           : groupEnd < share.panel1 ? weights + groupEnd * panelBytes
+                                                     : b;
+          for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
+            const int64_t rb = i / 2, half = i % 2;
+            const int64_t row = row0 + rb * 32, col0 = panel * kPanelColumns + half * 32;
+            const int64_t cols = g.shape.n - col0 < 32 ? g.shape.n - col0 : 32;
+            if (cols <= 0) continue;
+            // Without parts no sums are kept: two blocks take turns and stay hot.
+            float* block =
+                sums + (parts > 1 ? (panel - group) * kGroupSums + i * 1024 : turn++ % 2 * 1024);
+            const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
+            if (last) {
+              beside.c =
+                  static_cast<const char*>(g.epilogue.c) + row * beside.cStride + col0 * size;
+              beside.cRows = blockRows;
             }
+            tiles2x2(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0,
+                     block, beside);
+            if (last) beside.finished = {block, blockRows, cols, row, col0};
           }
         }
       }
     }
   }
+  storeRows(beside.finished, 32, kernels, g.epilogue);
   tileRelease();
 }
 
@@ -104,7 +109,7 @@ void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums,
   AmxTileConfig config;
   for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g.m);
   tileConfigure(config);
-  tileA(g.a, g.lda, g.m, kFewRows, g.shape.k, blocks, tiles);
+  tileA(g.a, g.lda, g.m, kFewRows, g.shape.k, blocks, kFewRows, tiles);
   const int64_t groups = ceilDiv(count, pattern.streams);
   for (int64_t group = 0; group < groups; ++group) {
     // Streams are `groups` panels apart; the last may have fewer panels than the others.

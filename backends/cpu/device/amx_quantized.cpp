@@ -220,8 +220,8 @@ class Worker {
     for (row0_ = share_.row0; row0_ < share_.row1; row0_ += kChunkRows) {
       rows_ = std::min(kChunkRows, share_.row1 - row0_);
       const uint16_t* a = g_.a + row0_ * g_.shape.k;
-      tileA(a, g_.shape.k, rows_, few_ ? kFewRows : roundUp(rows_, 32), g_.shape.k, walk_.blocks,
-            tiles_);
+      const int64_t height = few_ ? kFewRows : 32;
+      tileA(a, g_.shape.k, rows_, roundUp(rows_, height), g_.shape.k, walk_.blocks, height, tiles_);
       if (g_.hasZero) sumRows(a);
       panels();
     }
@@ -280,6 +280,7 @@ class Worker {
     const bool halves = g_.shape.bits() == 4;
     if (!few_) unpackPiece(p, halves, block0, count, piece_);
     PartNumbers numbers;
+    Beside nothing;
     const bool last = block0 + count == walk_.blocks;
     const int64_t part0 = block0 / walk_.part, parts = ceilDiv(count, walk_.part);
     if (walk_.scaled)
@@ -292,12 +293,11 @@ class Worker {
     const int64_t columns = std::min(kPanelColumns, g_.shape.n - col0);
     const int64_t width = few_ ? kPanelColumns : 32, height = few_ ? kFewRows : 32;
     float* block = sums_ + s * (few_ ? kFewRows : kChunkRows) * kPanelColumns;
-    const int64_t aRowTile = walk_.blocks * kTileBytes;
     const int64_t share = roundUp(
         ceilDiv(walk_.piece * blockBytes(), ceilDiv(rows_, height) * ceilDiv(columns, width)), 64);
     for (int64_t row = 0; row < rows_; row += height)
       for (int64_t column = 0; column < columns; column += width, block += width * height) {
-        const char* a = tiles_ + row / 16 * aRowTile + block0 * kTileBytes;
+        const char* a = tiles_ + (row * walk_.blocks + block0 * height) * 64;
         const int64_t rows = std::min(height, rows_ - row);
         if (!few_) fetch(next, share), next += share;
         const float* aSums = g_.hasZero ? aSums_ + part0 * kChunkRows + row : nullptr;
@@ -311,8 +311,8 @@ class Worker {
           unpackTimesRows(p, halves, block0, count, part, a, piece_, first, sums);
         else
           for (int64_t k = 0, i = 0; k < count; k += part, ++i)
-            tiles2x2(a + k * kTileBytes, aRowTile, piece_ + k * kPanelBlockBytes + column * 4,
-                     std::min(part, count - k), first, sums + i * kPartSums, piece_, 0);
+            tiles2x2(a + k * 2 * kTileBytes, piece_ + k * kPanelBlockBytes + column * 4,
+                     std::min(part, count - k), first, sums + i * kPartSums, nothing);
         if (walk_.scaled)
           scale[parts - 1](sums, rows, numbers, column, aSums, block0 == 0, block);
         else if (last)

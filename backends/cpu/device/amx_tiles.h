@@ -22,7 +22,7 @@ inline constexpr AmxTileConfig kAmxTiles{};
 #include "backends/cpu/device/amx_tiles_twin.h"
 #define LATHE_TARGET_AMX LATHE_TARGET_AVX512_BF16
 #else
-#define LATHE_TARGET_AMX "amx-tile,amx-bf16," LATHE_TARGET_AVX512_BF16
+#define LATHE_TARGET_AMX "amx-tile,amx-bf16,prfchw," LATHE_TARGET_AVX512_BF16
 
 namespace lathe::cpu {
 namespace {
