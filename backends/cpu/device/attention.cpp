@@ -223,7 +223,9 @@ class Driver {
     // The blocks of the products read whole tiles: rows beyond `count` must hold numbers.
     const size_t rowBytes = size_t(g_.pack.innerDim) * g_.pack.elementBytes();
     std::fill(w.query + size_t(count) * rowBytes, w.query + g_.pack.queryBytes(), char(0));
-    std::fill_n(w.weights, sizeof(float) * kTileRows * kTileKeys, char(0));
+    const size_t weightBytes = size_t(kTileKeys) * g_.pack.elementBytes();
+    std::fill(w.weights + size_t(count) * weightBytes, w.weights + kTileRows * weightBytes,
+              char(0));
     clear(result);
   }
   void clear(Result& result) const {
@@ -247,21 +249,28 @@ class Driver {
   const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, const Worker& w,
                     Result& result) const {
     const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
-    ScoreRow row;
-    row.scale = a_.scale;
-    row.softcap = a_.softcap;
-    row.hideInfinite = a_.maskKind == MaskKind::Bool;
+    ScoreRow rows[kTileRows];
+    float shrink[kTileRows];
+    KeyRange range{};  // of a query, and so of its group of rows
     for (int r = 0; r < count; ++r) {
+      ScoreRow& row = rows[r];
+      row.scale = a_.scale;
+      row.softcap = a_.softcap;
+      row.hideInfinite = a_.maskKind == MaskKind::Bool;
       const int64_t query = (row0 + r) / g_.group;
-      const KeyRange range = visible(batch, query);
+      if (r == 0 || (row0 + r) % g_.group == 0) range = visible(batch, query);
       row.scores = w.scores + r * kTileKeys;
       if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
       row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
       row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
-      row.bias = maskRow(batch, head(unit, row0 + r), query, tile, w.bias) ? w.bias : nullptr;
-      float factor = kernels_.softmaxRow(row, result.states[r]);
-      if (factor != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, factor);
+      if (!maskRow(batch, head(unit, row0 + r), query, tile, w.bias)) continue;
+      // There is memory for one row of the mask.
+      row.bias = w.bias;
+      kernels_.softmaxRows(&row, 1, result.states + r, shrink + r);
     }
+    if (a_.maskKind == MaskKind::None) kernels_.softmaxRows(rows, count, result.states, shrink);
+    for (int r = 0; r < count; ++r)
+      if (shrink[r] != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, shrink[r]);
     return kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
   }
 
@@ -305,16 +314,11 @@ class Driver {
     const int64_t batch = unit / a_.kvHeads;
     int64_t at = batch * a_.outStrides.batch + head(unit, row) * a_.outStrides.head +
                  row / g_.group * a_.outStrides.token;
-    if (state.sum == 0) {
+    if (state.sum == 0)
       for (int64_t d = 0; d < a_.valueDim; ++d) sums[d] = hiddenRow(unit, d);
-    } else {
-      kernels_.scaleRow(sums, g_.pack.valueColumns, 1.0f / state.sum);
-    }
-    if (a_.dtype == DType::F32)
-      std::copy_n(sums, a_.valueDim, static_cast<float*>(a_.out) + at);
-    else
-      for (int64_t d = 0; d < a_.valueDim; ++d)
-        static_cast<uint16_t*>(a_.out)[at + d] = floatToBf16(sums[d]);
+    char* to = static_cast<char*>(a_.out) + at * int64_t(sizeOf(a_.dtype));
+    kernels_.storeRow(sums, state.sum == 0 ? 1.0f : 1.0f / state.sum, a_.valueDim,
+                      a_.dtype == DType::BF16, to);
   }
 
   // Output d of a row without visible keys.
@@ -456,8 +460,9 @@ const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
   static const AttentionKernels amx{true,
                                     true,
                                     amxProduct,
-                                    kAttentionAvx512Bf16.softmaxRow,
+                                    kAttentionAvx512Bf16.softmaxRows,
                                     kAttentionAvx512Bf16.scaleRow,
+                                    kAttentionAvx512Bf16.storeRow,
                                     kAttentionAvx512Bf16.scoresInPlace,
                                     kAttentionAvx512Bf16.sumInPlace,
                                     kAttentionAvx512Bf16.inPlaceLanes,

@@ -17,7 +17,8 @@ LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx2 = {
-    false, false, productF32, softmaxRow, scaleRow, scoresInPlace, sumInPlace, 16, 8, Isa::Avx2};
+const AttentionKernels kAttentionAvx2 = {false,    false,    productF32,    softmaxRows,
+                                         scaleRow, storeRow, scoresInPlace, sumInPlace,
+                                         16,       8,        Isa::Avx2};
 
 }  // namespace lathe::cpu

@@ -8,8 +8,7 @@ namespace {
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
 namespace plain {
 
-// Never called: without bf16 products nothing is rounded. The common code names it.
-inline void narrowTo(uint16_t*, __m512) { __builtin_unreachable(); }
+#include "backends/cpu/device/narrow512.inc"
 #include "backends/cpu/device/vec512.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
@@ -70,8 +69,9 @@ LATHE_ISA_END
 const AttentionKernels kAttentionAvx512 = {false,
                                            false,
                                            plain::productF32,
-                                           plain::softmaxRow,
+                                           plain::softmaxRows,
                                            plain::scaleRow,
+                                           plain::storeRow,
                                            plain::scoresInPlace,
                                            plain::sumInPlace,
                                            16,
@@ -80,8 +80,9 @@ const AttentionKernels kAttentionAvx512 = {false,
 const AttentionKernels kAttentionAvx512Bf16 = {true,
                                                false,
                                                dot::productBf16,
-                                               dot::softmaxRow,
+                                               dot::softmaxRows,
                                                dot::scaleRow,
+                                               plain::storeRow,
                                                dot::scoresInPlace,
                                                dot::sumInPlace,
                                                32,

@@ -37,10 +37,14 @@ struct AttentionKernels {
   /// columns a multiple of 32, inner a multiple of 32 if bf16; ldb and ldc are `columns`.
   void (*product)(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
                   int rows, bool accumulate, float* c);
-  /// One step of online softmax; returns the factor by which earlier sums shrink.
-  float (*softmaxRow)(const ScoreRow& row, RowState& state);
+  /// One step of online softmax for `count` rows; shrink[r] is the factor by which earlier sums of
+  /// a row shrink.
+  void (*softmaxRows)(const ScoreRow* rows, int count, RowState* states, float* shrink);
   /// row[0..count) *= factor, count a multiple of 16.
   void (*scaleRow)(float* row, int64_t count, float factor);
+  /// to[0..count) = row[j] * factor, rounded to bf16 if `bf16`; the row is readable up to the next
+  /// multiple of 16.
+  void (*storeRow)(const float* row, float factor, int64_t count, bool bf16, void* to);
   /// scores[r][0..count) = query[r] . keys[j], where keys lie `stride` elements apart; `query` is
   /// [rows][headDim], headDim a multiple of inPlaceLanes, in bf16 where the operands of products
   /// are, else in f32. Rows of scores are kTileKeys apart; what is behind `count` in them is

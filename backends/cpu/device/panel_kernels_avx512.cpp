@@ -85,19 +85,7 @@ inline __m512 widen(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-// Round to nearest even; NaN keeps its upper half, made quiet.
-inline __m256i narrow(__m512 value) {
-  __m512i u = _mm512_castps_si512(value);
-  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-  __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  rounded = _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
-}
-
-inline void narrowTo(uint16_t* at, __m512 value) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), narrow(value));
-}
+#include "backends/cpu/device/narrow512.inc"
 #include "backends/cpu/device/vec512.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/activation.inc"
