@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backends/cpu/device/quantized_linear.h"
@@ -88,13 +89,15 @@ void check(const Case& t, KernelIsa isa, int threads) {
   }
   quantizedLinear(spec, args, pool, scratch.scratch(), isa);
   EXPECT_TRUE(scratch.guardsHold());
+  const bool rounds = roundsWeights(spec, t.m, isa);
   int64_t wrong = 0;
   for (int64_t i = 0; i < t.m; ++i)
     for (int64_t j = 0; j < t.n; ++j) {
       double expected = 0, magnitude = 0;
       for (int64_t k = 0; k < t.k; ++k) {
         const size_t s = size_t(j * scales + k / t.block);
-        const double w = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
+        double w = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
+        if (rounds) w = bf16ToFloat(floatToBf16(float(w)));
         expected += a.exact[size_t(i * t.k + k)] * w;
         magnitude += std::abs(a.exact[size_t(i * t.k + k)] * w);
       }
@@ -121,6 +124,41 @@ TEST(QuantizedLinear, AwkwardShapesOnEveryTier) {
         for (int64_t m : {1, 2, 3, 4, 5, 6, 8, 16, 25, 31, 33})
           for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 7}, {33, 257}, {257, 1}, {64, 64}})
             check({weights, dtype, DType::F32, m, k, n, k}, isa, 2);
+}
+
+TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
+  QuantizedLinearSpec blocks;
+  blocks.weights = {DType::I4, 896, 128, 32};
+  blocks.dtype = blocks.scaleDType = DType::BF16;
+  QuantizedLinearSpec rows = blocks, floats = blocks, odd = blocks;
+  rows.weights.block = 896;
+  floats.dtype = DType::F32;
+  odd.weights.block = 24;
+  const KernelIsa amx{Isa::Amx, true};
+  EXPECT_FALSE(roundsWeights(blocks, 16, amx)) << "decoding reads what is stored";
+  EXPECT_TRUE(roundsWeights(blocks, 17, amx));
+  for (const QuantizedLinearSpec& spec : {rows, floats, odd})
+    EXPECT_FALSE(roundsWeights(spec, 512, amx));
+  for (Isa tier : {Isa::Avx2, Isa::Avx512})
+    EXPECT_FALSE(roundsWeights(blocks, 512, KernelIsa::of(tier)));
+}
+
+// Chunks of rows, groups of panels and parts of K that begin, end and stay alone.
+TEST(QuantizedLinear, ManyRows) {
+  for (KernelIsa isa : tiers()) {
+    if (isa.tier != Isa::Amx) continue;
+    for (DType weights : {DType::I8, DType::I4})
+      for (int64_t block : {32, 96, 4000})
+        for (bool zero : {false, true})
+          for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{33, 70, 65},
+                                 {257, 40, 30},
+                                 {40, 64, 1200},
+                                 {48, 1312, 97},
+                                 {520, 200, 70}})
+            check(
+                {weights, DType::BF16, block < k ? DType::BF16 : DType::F32, m, k, n, block, zero},
+                isa, 2);
+  }
 }
 
 TEST(QuantizedLinear, BlocksWithScalesOfTheirOwn) {

@@ -4,21 +4,12 @@
 // a panel of bf16 in its packed order (packed_weights.h), from memory or unpacked from fewer bits.
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/packed_weights.h"
-#include "backends/cpu/device/panel_kernels.h"
 
 namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kTileBytes = 1024;
-constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
-constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
-constexpr int64_t kOuterBlocks = 40;  // K blocks of A in L2: 256 x 1280 x 2 = 640 KiB
-constexpr int64_t kFewRows = 16;      // one row of tiles
-
-// One worker's share of C.
-struct Share {
-  int64_t row0, row1, panel0, panel1;
-};
+constexpr int64_t kFewRows = 16;  // one row of tiles
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
@@ -39,36 +30,9 @@ inline void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRo
   }
 }
 
-// Finished sums [rows][32] that wait for their way through the epilogue.
-struct Finished {
-  const float* sums = nullptr;
-  int64_t rows = 0, cols = 0, row0 = 0, col0 = 0;
-};
-inline void storeRows(Finished& f, int64_t most, const PanelKernels& kernels,
-                      const Epilogue& epilogue) {
-  const int64_t rows = f.rows < most ? f.rows : most;
-  if (rows <= 0) return;
-  kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, epilogue);
-  f.sums += rows * 32;
-  f.row0 += rows;
-  f.rows -= rows;
-}
-
-// What the steps of a product do beside it, since the tiles leave the other units idle: fetch lines
-// of weights that the worker will read next into the L2 cache, and rows of C that it will write;
-// store what is finished.
-struct Beside {
-  const char* weights = nullptr;
-  int64_t lines = 0;  // a step
-  const char* c = nullptr;
-  int64_t cStride = 0, cRows = 0;
-  Finished finished;
-  const PanelKernels* kernels = nullptr;
-  const Epilogue* epilogue = nullptr;
-};
-
-// sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. All that
-// is finished is stored when the sums are written.
+// sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each of
+// them is a step of `beside`; the sums are written after the last one.
+template <class Beside>
 inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, float* sums,
                      Beside& beside) {
   if (first) {
@@ -82,7 +46,6 @@ inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, f
     tileLoad<2>(sums + 512, 128);
     tileLoad<3>(sums + 528, 128);
   }
-  const int64_t rowsAStep = (32 + blocks - 1) / blocks, stored = rowsAStep > 4 ? rowsAStep : 4;
   for (int64_t k = 0; k < blocks; ++k, a += 2 * kTileBytes, b += kPanelBlockBytes) {
     tileLoad<6>(b, 256);
     tileLoad<4>(a, 64);
@@ -92,14 +55,7 @@ inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, f
     tileLoad<5>(a + kTileBytes, 64);
     tileDotBf16<2, 5, 6>();
     tileDotBf16<3, 5, 7>();
-    for (int64_t i = 0; i < beside.lines; ++i, beside.weights += 64)
-      _mm_prefetch(beside.weights, _MM_HINT_T1);
-    for (int64_t i = 0; i < rowsAStep && beside.cRows > 0; ++i, --beside.cRows) {
-      __builtin_prefetch(beside.c, 1);  // to be written
-      beside.c += beside.cStride;
-    }
-    if (beside.finished.rows > 0)
-      storeRows(beside.finished, stored, *beside.kernels, *beside.epilogue);
+    beside.step();
   }
   tileStore<0>(sums, 128);
   tileStore<1>(sums + 16, 128);

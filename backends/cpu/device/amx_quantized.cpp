@@ -3,23 +3,28 @@
 
 #include <algorithm>
 
-#include "backends/cpu/device/amx_blocks.h"
+#include "backends/cpu/device/amx_rows.h"
 #include "backends/cpu/device/calibration.h"
 
-// Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
-// whose f32 sums stay in the L2 cache; outer K blocks whose A stays in L2; panels; pieces of a
-// panel, unpacked in L1; row blocks. Few rows wait for memory: their panels are read as several
-// streams, a piece of each in turn.
+// Many rows (amx_rows.h) meet parts of a panel that are unpacked into the L2 cache while the tiles
+// multiply the part before. A column's only scale is applied to its sums; blocks of K with scales
+// of their own become (q - zero) scale, rounded to bf16, since scaling sums after every block takes
+// longer than the products.
+//
+// Few rows wait for memory: their panels are read as several streams, a piece of each in turn,
+// unpacked in the L1 cache, and the sums of every block are scaled.
 
 namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kPieceBlocks = 6;  // K blocks that are unpacked at a time: 24 KiB of L1
 constexpr int64_t kMostParts = 4;    // blocks of scales whose sums meet in registers
-constexpr int64_t kPartSums = 1024;  // of a block of 32 x 32, or 16 x 64
+constexpr int64_t kPartSums = kFewRows * kPanelColumns;
 static_assert(kMaxReadStreams * kFewRows <= kGroupPanels * kChunkRows);
+static_assert(kMostParts <= kPieceBlocks);
+constexpr size_t kPartBytes = size_t(kOuterBlocks * kPanelBlockBytes);  // of an unpacked panel
 
-// How K is walked, in blocks of 32 elements.
+// How few rows walk K, in blocks of 32 elements.
 struct Walk {
   explicit Walk(const QuantizedShape& w) : blocks(ceilDiv(w.k, 32)), scaled(w.scales() > 1) {
     part = scaled ? w.block / 32 : blocks;
@@ -27,25 +32,21 @@ struct Walk {
     for (int64_t of = 2; scaled && part > kPieceBlocks; ++of)
       if (w.block / 32 % of == 0) part = w.block / 32 / of;
     piece = scaled ? part * std::max<int64_t>(1, kMostParts / part) : kPieceBlocks;
-    outer = kOuterBlocks / piece * piece;
   }
   int64_t parts() const { return ceilDiv(blocks, part); }
   int64_t blocks;
   bool scaled;    // blocks of K have scales of their own
   int64_t part;   // whose sums are scaled together
   int64_t piece;  // unpacked at a time
-  int64_t outer;  // whose A stays in L2
 };
 
-// One worker's memory.
+// One worker's memory. Two parts of a panel are unpacked at a time.
 struct Memory {
   explicit Memory(const QuantizedShape& w)
-      : tiles(size_t(kChunkRows / 16 * ceilDiv(w.k, 32) * kTileBytes)),
-        aSums(size_t(kChunkRows * Walk(w).parts()) * 4) {}
-  size_t bytes() const { return tiles + aSums + sums + piece + partSums; }
-  size_t tiles, aSums;
-  size_t sums = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
-  size_t piece = size_t(kPieceBlocks * kPanelBlockBytes);
+      : tiles(chunkBytes(w.k)),
+        aSums(size_t(std::max(kChunkRows, kFewRows * Walk(w).parts())) * 4) {}
+  size_t bytes() const { return tiles + alignUp64(aSums) + sums + 2 * kPartBytes + partSums; }
+  size_t tiles, aSums, sums = kSumBytes;
   size_t partSums = size_t(kMostParts * kPartSums) * 4;
 };
 
@@ -63,33 +64,65 @@ inline __m512i pairOf(__m512 even, __m512 odd) {
   return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16),
                          _mm512_castps_si512(odd));
 }
+// The same of any numbers, rounded.
+inline __m512i roundedPair(__m512 even, __m512 odd) {
+  alignas(64) static constexpr unsigned short kInTurns[32] = {
+      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
+  return _mm512_permutexvar_epi16(_mm512_load_si512(kInTurns), both);
+}
+
+// Bytes of words, or their halves, as whole numbers that count from the middle of their range.
+inline __m512 byteOf(__m512i words, int i) {
+  const __m512i byte =
+      _mm512_and_si512(_mm512_srl_epi32(words, _mm_cvtsi32_si128(8 * i)), _mm512_set1_epi32(0xff));
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(byte, _mm512_set1_epi32(128)));
+}
+inline __m512 halfOf(__m512i words, int i) {
+  const __m512 numbers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  const __m128i shift = _mm_cvtsi32_si128(i % 4 * 8 + i / 4 * 4);
+  return _mm512_permutexvar_ps(_mm512_srl_epi32(words, shift), numbers);
+}
+
+// A line of words, of 16 columns from `column` on and the elements from k on, as (q - zero) scale
+// in bf16: two or four lines `to`, 256 bytes apart.
+template <bool halves>
+inline void scaledLine(const QuantizedPanel& p, int64_t k, int column, char* to) {
+  const __m512i words = _mm512_loadu_si512(p.q + (halves ? k * 32 : k * 64) + column * 64);
+  const int64_t row = k / p.chunk;
+  const __m512 scale = numbersOf(p.scale, p.bf16, row, column);
+  const __m512 zero = p.zero ? zerosOf(p, row, column) : _mm512_setzero_ps();
+  for (int i = 0; i < (halves ? 8 : 4); i += 2, to += 256) {
+    __m512 even = halves ? halfOf(words, i) : byteOf(words, i);
+    __m512 odd = halves ? halfOf(words, i + 1) : byteOf(words, i + 1);
+    even = _mm512_mul_ps(_mm512_sub_ps(even, zero), scale);
+    odd = _mm512_mul_ps(_mm512_sub_ps(odd, zero), scale);
+    _mm512_storeu_si512(to, roundedPair(even, odd));
+  }
+}
 
 // A byte b in the mantissa of 2^23 whose last bit is 1, or one byte higher in that of 2^15, whose
 // last bit is 2^-8, makes 2^23 + b, or 2^15 + b.
-inline void unpackBytes(const char* q, int64_t depth, int64_t prefetch, char* to) {
+inline void bytesLine(const char* q, char* to) {
   const __m512i low = _mm512_set1_epi32(0xff), high = _mm512_set1_epi32(0xff00);
   const __m512i lowBits = _mm512_set1_epi32(0x4b000000), highBits = _mm512_set1_epi32(0x47000000);
   const __m512 lowBase = _mm512_set1_ps(8388608.0f + 128),
                highBase = _mm512_set1_ps(32768.0f + 128);
-  for (int64_t k = 0; k < depth; k += 4, q += 256, to += 512)
-    for (int c = 0; c < 4; ++c) {
-      if (prefetch) _mm_prefetch(q + prefetch + c * 64, _MM_HINT_T0);
-      __m512i words = _mm512_loadu_si512(q + c * 64);
-      for (int pair = 0; pair < 2; ++pair) {
-        // 0xea: (words & mask) | bits
-        const __m512i even = _mm512_ternarylogic_epi32(words, low, lowBits, 0xea);
-        const __m512i odd = _mm512_ternarylogic_epi32(words, high, highBits, 0xea);
-        _mm512_storeu_si512(to + pair * 256 + c * 64,
-                            pairOf(_mm512_sub_ps(_mm512_castsi512_ps(even), lowBase),
-                                   _mm512_sub_ps(_mm512_castsi512_ps(odd), highBase)));
-        words = _mm512_srli_epi32(words, 16);
-      }
-    }
+  __m512i words = _mm512_loadu_si512(q);
+  for (int pair = 0; pair < 2; ++pair) {
+    // 0xea: (words & mask) | bits
+    const __m512i even = _mm512_ternarylogic_epi32(words, low, lowBits, 0xea);
+    const __m512i odd = _mm512_ternarylogic_epi32(words, high, highBits, 0xea);
+    _mm512_storeu_si512(to + pair * 256, pairOf(_mm512_sub_ps(_mm512_castsi512_ps(even), lowBase),
+                                                _mm512_sub_ps(_mm512_castsi512_ps(odd), highBase)));
+    words = _mm512_srli_epi32(words, 16);
+  }
 }
 
 // The low four bits of a 16-bit lane choose one of the numbers from -8 to 7, which the table holds
 // twice: the fifth bit, which belongs to another element, does not matter.
-inline void unpackHalves(const char* q, int64_t depth, int64_t prefetch, char* to) {
+inline void halvesLine(const char* q, char* to) {
   alignas(64) static constexpr unsigned short kNumbers[32] = {
       0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
       0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
@@ -100,22 +133,27 @@ inline void unpackHalves(const char* q, int64_t depth, int64_t prefetch, char* t
       _mm512_set4_epi32(int(0x800d800cu), int(0x80098008u), int(0x80058004u), int(0x80018000u));
   const __m512i second =
       _mm512_set4_epi32(int(0x800f800eu), int(0x800b800au), int(0x80078006u), int(0x80038002u));
+  const __m512i words = _mm512_loadu_si512(q);
+  const __m512i a = _mm512_shuffle_epi8(words, first), b = _mm512_shuffle_epi8(words, second);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi16(a, numbers));
+  _mm512_storeu_si512(to + 256, _mm512_permutexvar_epi16(b, numbers));
+  _mm512_storeu_si512(to + 512, _mm512_permutexvar_epi16(_mm512_srli_epi16(a, 4), numbers));
+  _mm512_storeu_si512(to + 768, _mm512_permutexvar_epi16(_mm512_srli_epi16(b, 4), numbers));
+}
+
+inline void unpackBytes(const char* q, int64_t depth, int64_t prefetch, char* to) {
+  for (int64_t k = 0; k < depth; k += 4, q += 256, to += 512)
+    for (int c = 0; c < 4; ++c) {
+      if (prefetch) _mm_prefetch(q + prefetch + c * 64, _MM_HINT_T0);
+      bytesLine(q + c * 64, to + c * 64);
+    }
+}
+inline void unpackHalves(const char* q, int64_t depth, int64_t prefetch, char* to) {
   for (int64_t k = 0; k < depth; k += 8, q += 256, to += 1024)
     for (int c = 0; c < 4; ++c) {
       if (prefetch) _mm_prefetch(q + prefetch + c * 64, _MM_HINT_T0);
-      const __m512i words = _mm512_loadu_si512(q + c * 64);
-      const __m512i a = _mm512_shuffle_epi8(words, first), b = _mm512_shuffle_epi8(words, second);
-      char* at = to + c * 64;
-      _mm512_storeu_si512(at, _mm512_permutexvar_epi16(a, numbers));
-      _mm512_storeu_si512(at + 256, _mm512_permutexvar_epi16(b, numbers));
-      _mm512_storeu_si512(at + 512, _mm512_permutexvar_epi16(_mm512_srli_epi16(a, 4), numbers));
-      _mm512_storeu_si512(at + 768, _mm512_permutexvar_epi16(_mm512_srli_epi16(b, 4), numbers));
+      halvesLine(q + c * 64, to + c * 64);
     }
-}
-
-// The lines of `count` bytes into the L2 cache.
-void fetch(const char* from, int64_t count) {
-  for (int64_t i = 0; i < count; i += 64) _mm_prefetch(from + i, _MM_HINT_T1);
 }
 
 // K blocks [block0, block0 + count) of a panel as bf16, zeros behind its depth.
@@ -153,23 +191,19 @@ void unpackTimesRows(const QuantizedPanel& p, bool halves, int64_t block0, int64
   }
 }
 
-// acc[rows][columns] (+)= the sums of `parts` parts, less zero points times the sums of A, scaled.
-template <int parts, int vectors, bool zeros>
-void scaleParts(const float* sums, int64_t rows, const PartNumbers& numbers, int64_t column,
-                const float* aSums, bool first, float* acc) {
-  __m512 scale[parts][vectors];
-  for (int p = 0; p < parts; ++p)
-    for (int v = 0; v < vectors; ++v)
-      scale[p][v] = _mm512_load_ps(numbers.scale[p] + column + v * 16);
-  for (int64_t r = 0; r < rows; ++r, sums += vectors * 16, acc += vectors * 16)
-    for (int v = 0; v < vectors; ++v) {
+// acc[rows][64] (+)= the sums of `parts` parts, less zero points times the sums of A, scaled.
+template <int parts, bool zeros>
+void scaleParts(const float* sums, int64_t rows, const PartNumbers& numbers, const float* aSums,
+                bool first, float* acc) {
+  for (int64_t r = 0; r < rows; ++r, sums += kPanelColumns, acc += kPanelColumns)
+    for (int v = 0; v < 4; ++v) {
       __m512 total = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + v * 16);
       for (int p = 0; p < parts; ++p) {
         __m512 sum = _mm512_load_ps(sums + p * kPartSums + v * 16);
         if constexpr (zeros)
-          sum = _mm512_fnmadd_ps(_mm512_load_ps(numbers.zero[p] + column + v * 16),
-                                 _mm512_set1_ps(aSums[p * kChunkRows + r]), sum);
-        total = _mm512_fmadd_ps(sum, scale[p][v], total);
+          sum = _mm512_fnmadd_ps(_mm512_load_ps(numbers.zero[p] + v * 16),
+                                 _mm512_set1_ps(aSums[p * kFewRows + r]), sum);
+        total = _mm512_fmadd_ps(sum, _mm512_load_ps(numbers.scale[p] + v * 16), total);
       }
       _mm512_store_ps(acc + v * 16, total);
     }
@@ -187,44 +221,144 @@ float sumOf(const uint16_t* from, int64_t count) {
   return _mm512_reduce_add_ps(sum);
 }
 
+using PanelOf = QuantizedPanel (*)(const AmxQuantizedGemm& g, int64_t panel, float* tail);
+
+// The weights of many rows (amx_rows.h): a part of a panel is unpacked while the one before is
+// multiplied.
+class UnpackedPanels {
+ public:
+  UnpackedPanels(const AmxQuantizedGemm& g, PanelOf panelOf, char* memory, float* aSums)
+      : g_(g),
+        panelOf_(panelOf),
+        aSums_(aSums),
+        halves_(g.shape.bits() == 4),
+        scaled_(g.shape.scales() > 1) {
+    for (int i = 0; i < 2; ++i) parts_[i].to = memory + size_t(i) * kPartBytes;
+  }
+
+  const char* part(PanelPart what) {
+    Part& next = parts_[1 - now_];
+    const bool prepared = next.what.panel == what.panel && next.what.k0 == what.k0;
+    if (!prepared || next.lines == 0) begin(next, what);
+    while (next.done < next.lines) unpackLine(next);
+    now_ = 1 - now_;
+    return next.to;
+  }
+  void prepare(PanelPart what, int64_t steps) {
+    Part& next = parts_[1 - now_];
+    begin(next, what);
+    aStep_ = (next.lines + steps - 1) / steps;
+  }
+  void step() {
+    Part& next = parts_[1 - now_];
+    for (int64_t i = 0; i < aStep_ && next.done < next.lines; ++i) unpackLine(next);
+  }
+  void finish(Finished& f, int64_t half, int64_t row) const {
+    if (scaled_) return;
+    const Numbers& numbers = *parts_[now_].numbers;
+    f.scale = numbers.scale + half * 32;
+    if (!g_.hasZero) return;
+    f.zero = numbers.zero + half * 32;
+    f.aSums = aSums_ + row;
+  }
+  void beginRows(int64_t row0, int64_t rows) {
+    if (scaled_ || !g_.hasZero) return;
+    for (int64_t r = 0; r < rows; ++r)
+      aSums_[r] = sumOf(g_.a + (row0 + r) * g_.shape.k, g_.shape.k);
+  }
+
+ private:
+  struct Numbers {
+    alignas(64) float scale[kPanelColumns], zero[kPanelColumns], tail[2 * kPanelColumns];
+  };
+  struct Part {
+    PanelPart what;
+    QuantizedPanel from;
+    const Numbers* numbers = nullptr;
+    char* to = nullptr;
+    int64_t lines = 0, done = 0;  // of words
+  };
+
+  void begin(Part& part, PanelPart what) {
+    // Sums of the panel before the one that is multiplied may still wait for their scales.
+    Numbers& numbers = numbers_[turn_++ % 3];
+    part.what = what;
+    part.numbers = &numbers;
+    part.done = 0;
+    part.lines = what.count * (halves_ ? 16 : 32);
+    if (what.count == 0) return;
+    part.from = panelOf_(g_, what.panel, numbers.tail);
+    if (!scaled_) loadNumbers(part.from, 0, numbers.scale, numbers.zero);
+  }
+  void unpackLine(Part& part) const {
+    const int64_t group = part.done / 4, column = part.done % 4;
+    ++part.done;
+    const int64_t k = part.what.k0 * 32 + group * (halves_ ? 8 : 4);
+    char* to = part.to + group * (halves_ ? 1024 : 512) + column * 64;
+    if (k >= part.from.depth) {
+      for (int i = 0; i < (halves_ ? 4 : 2); ++i)
+        _mm512_storeu_si512(to + i * 256, _mm512_setzero_si512());
+      return;
+    }
+    const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
+    _mm_prefetch(q + kAhead, _MM_HINT_T0);
+    if (scaled_)
+      halves_ ? scaledLine<true>(part.from, k, int(column), to)
+              : scaledLine<false>(part.from, k, int(column), to);
+    else
+      halves_ ? halvesLine(q, to) : bytesLine(q, to);
+  }
+
+  static constexpr int64_t kAhead = 1024;
+
+  const AmxQuantizedGemm& g_;
+  const PanelOf panelOf_;
+  float* const aSums_;
+  const bool halves_, scaled_;
+  Part parts_[2];
+  int now_ = 0;        // of the parts, the one that is multiplied
+  int64_t aStep_ = 0;  // lines
+  Numbers numbers_[3];
+  int64_t turn_ = 0;
+};
+
+void runManyRows(const RowsProduct& product, const Share& share, UnpackedPanels& panels,
+                 char* tiles, float* sums) {
+  multiplyRows(product, share, panels, tiles, sums);
+}
+
 LATHE_ISA_END
 
-using ScaleFn = void (*)(const float*, int64_t, const PartNumbers&, int64_t, const float*, bool,
-                         float*);
-template <int vectors, bool zeros>
-constexpr ScaleFn kScale[] = {scaleParts<1, vectors, zeros>, scaleParts<2, vectors, zeros>,
-                              scaleParts<3, vectors, zeros>, scaleParts<4, vectors, zeros>};
+using ScaleFn = void (*)(const float*, int64_t, const PartNumbers&, const float*, bool, float*);
+template <bool zeros>
+constexpr ScaleFn kScale[] = {scaleParts<1, zeros>, scaleParts<2, zeros>, scaleParts<3, zeros>,
+                              scaleParts<4, zeros>};
 
-class Worker {
+// Few rows of one worker.
+class FewRows {
  public:
-  Worker(const AmxQuantizedGemm& g, const Share& share, char* memory)
+  FewRows(const AmxQuantizedGemm& g, const Share& share, char* tiles, char* piece, float* aSums,
+          float* sums, float* partSums)
       : g_(g),
         share_(share),
-        walk_(g.shape),
-        few_(share.row1 - share.row0 <= kFewRows),
-        reading_(calibration().reading) {
-    const Memory sizes(g.shape);
-    tiles_ = memory;
-    aSums_ = reinterpret_cast<float*>(memory += sizes.tiles);
-    sums_ = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
-    piece_ = memory += sizes.sums;
-    partSums_ = reinterpret_cast<float*>(memory + sizes.piece);
-  }
+        rows_(share.row1 - share.row0),
+        tiles_(tiles),
+        piece_(piece),
+        aSums_(aSums),
+        sums_(sums),
+        partSums_(partSums) {}
 
   void run() {
     AmxTileConfig config;
-    if (few_)
-      for (int tile = 0; tile < 6; ++tile)
-        config.rows[tile] = static_cast<unsigned char>(share_.row1 - share_.row0);
+    for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(rows_);
     tileConfigure(config);
-    for (row0_ = share_.row0; row0_ < share_.row1; row0_ += kChunkRows) {
-      rows_ = std::min(kChunkRows, share_.row1 - row0_);
-      const uint16_t* a = g_.a + row0_ * g_.shape.k;
-      const int64_t height = few_ ? kFewRows : 32;
-      tileA(a, g_.shape.k, rows_, roundUp(rows_, height), g_.shape.k, walk_.blocks, height, tiles_);
-      if (g_.hasZero) sumRows(a);
-      panels();
-    }
+    const uint16_t* a = g_.a + share_.row0 * g_.shape.k;
+    tileA(a, g_.shape.k, rows_, kFewRows, g_.shape.k, walk_.blocks, kFewRows, tiles_);
+    if (g_.hasZero) sumRows(a);
+    const int64_t count = share_.panel1 - share_.panel0, groups = ceilDiv(count, reading_.streams);
+    // Streams are `groups` panels apart; the last may have fewer panels than the others.
+    for (int64_t i = 0; i < groups; ++i)
+      group(share_.panel0 + i, groups, ceilDiv(count - i, groups));
     tileRelease();
   }
 
@@ -234,53 +368,26 @@ class Worker {
     const int64_t depth = walk_.part * 32;
     for (int64_t part = 0; part < walk_.parts(); ++part)
       for (int64_t r = 0; r < rows_; ++r)
-        aSums_[part * kChunkRows + r] =
+        aSums_[part * kFewRows + r] =
             sumOf(a + r * g_.shape.k + part * depth, std::min(depth, g_.shape.k - part * depth));
   }
 
-  void panels() {
-    const int64_t count = share_.panel1 - share_.panel0;
-    const int64_t most = few_ ? reading_.streams : kGroupPanels;
-    const int64_t groups = ceilDiv(count, most);
-    for (int64_t i = 0; i < groups; ++i) {
-      // Streams are `groups` panels apart; the last may have fewer panels than the others.
-      first_ = share_.panel0 + (few_ ? i : i * most);
-      stride_ = few_ ? groups : 1;
-      count_ = few_ ? ceilDiv(count - i, groups) : std::min(most, count - i * most);
-      group();
-    }
-  }
-
-  void group() {
+  // `count` panels from `first` on, `stride` apart.
+  void group(int64_t first, int64_t stride, int64_t count) {
     alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
     QuantizedPanel panels[kMaxReadStreams];
-    for (int64_t s = 0; s < count_; ++s) {
-      panels[s] = g_.panel(first_ + s * stride_, tails[s]);
-      // Unpacking fetches what follows; many rows leave time to fetch the next piece.
-      panels[s].prefetch = few_ ? reading_.prefetch : 0;
+    for (int64_t s = 0; s < count; ++s) {
+      panels[s] = g_.panel(first + s * stride, tails[s]);
+      panels[s].prefetch = reading_.prefetch;
     }
-    const int64_t step = few_ ? walk_.piece : walk_.outer;
-    for (int64_t outer = 0; outer < walk_.blocks; outer += step)
-      for (int64_t s = 0; s < count_; ++s)
-        for (int64_t block = outer, end = std::min(walk_.blocks, outer + step); block < end;
-             block += walk_.piece) {
-          const int64_t count = std::min(walk_.piece, end - block);
-          const bool turn = block + count == end && s + 1 < count_;
-          piece(panels[s], s, block, count,
-                turn ? panels[s + 1].q + outer * blockBytes()
-                     : panels[s].q + (block + count) * blockBytes());
-        }
+    for (int64_t block = 0; block < walk_.blocks; block += walk_.piece)
+      for (int64_t s = 0; s < count; ++s)
+        piece(panels[s], (first + s * stride) * kPanelColumns, block,
+              std::min(walk_.piece, walk_.blocks - block), sums_ + s * kFewRows * kPanelColumns);
   }
 
-  // Bytes of a K block of a panel.
-  int64_t blockBytes() const { return 32 * kPanelColumns * g_.shape.bits() / 8; }
-
-  // `next` is what will be unpacked after it.
-  void piece(const QuantizedPanel& p, int64_t s, int64_t block0, int64_t count, const char* next) {
-    const bool halves = g_.shape.bits() == 4;
-    if (!few_) unpackPiece(p, halves, block0, count, piece_);
+  void piece(const QuantizedPanel& p, int64_t col0, int64_t block0, int64_t count, float* sums) {
     PartNumbers numbers;
-    Beside nothing;
     const bool last = block0 + count == walk_.blocks;
     const int64_t part0 = block0 / walk_.part, parts = ceilDiv(count, walk_.part);
     if (walk_.scaled)
@@ -289,56 +396,57 @@ class Worker {
                     numbers.zero[i]);
     else if (last)
       loadNumbers(p, 0, numbers.scale[0], numbers.zero[0]);
-    const int64_t col0 = (first_ + s * stride_) * kPanelColumns;
-    const int64_t columns = std::min(kPanelColumns, g_.shape.n - col0);
-    const int64_t width = few_ ? kPanelColumns : 32, height = few_ ? kFewRows : 32;
-    float* block = sums_ + s * (few_ ? kFewRows : kChunkRows) * kPanelColumns;
-    const int64_t share = roundUp(
-        ceilDiv(walk_.piece * blockBytes(), ceilDiv(rows_, height) * ceilDiv(columns, width)), 64);
-    for (int64_t row = 0; row < rows_; row += height)
-      for (int64_t column = 0; column < columns; column += width, block += width * height) {
-        const char* a = tiles_ + (row * walk_.blocks + block0 * height) * 64;
-        const int64_t rows = std::min(height, rows_ - row);
-        if (!few_) fetch(next, share), next += share;
-        const float* aSums = g_.hasZero ? aSums_ + part0 * kChunkRows + row : nullptr;
-        const ScaleFn* scale = few_ ? (aSums ? kScale<4, true> : kScale<4, false>)
-                                    : (aSums ? kScale<2, true> : kScale<2, false>);
-        // Sums of parts are scaled at once, others when they are complete.
-        float* sums = walk_.scaled ? partSums_ : block;
-        const bool first = walk_.scaled || block0 == 0;
-        const int64_t part = walk_.scaled ? walk_.part : count;
-        if (few_)
-          unpackTimesRows(p, halves, block0, count, part, a, piece_, first, sums);
-        else
-          for (int64_t k = 0, i = 0; k < count; k += part, ++i)
-            tiles2x2(a + k * 2 * kTileBytes, piece_ + k * kPanelBlockBytes + column * 4,
-                     std::min(part, count - k), first, sums + i * kPartSums, nothing);
-        if (walk_.scaled)
-          scale[parts - 1](sums, rows, numbers, column, aSums, block0 == 0, block);
-        else if (last)
-          scale[0](sums, rows, numbers, column, aSums, true, block);
-        if (last)
-          kernels_.store(block, width, rows, std::min(width, columns - column), row0_ + row,
-                         col0 + column, g_.epilogue);
-      }
+    const float* aSums = g_.hasZero ? aSums_ + part0 * kFewRows : nullptr;
+    const ScaleFn* scale = aSums ? kScale<true> : kScale<false>;
+    // Sums of parts are scaled at once, others when they are complete.
+    unpackTimesRows(p, g_.shape.bits() == 4, block0, count, walk_.scaled ? walk_.part : count,
+                    tiles_ + block0 * kTileBytes, piece_, walk_.scaled || block0 == 0,
+                    walk_.scaled ? partSums_ : sums);
+    if (walk_.scaled)
+      scale[parts - 1](partSums_, rows_, numbers, aSums, block0 == 0, sums);
+    else if (last)
+      scale[0](sums, rows_, numbers, aSums, true, sums);
+    if (last)
+      amxStoreKernels().store(sums, kPanelColumns, rows_,
+                              std::min(kPanelColumns, g_.shape.n - col0), share_.row0, col0,
+                              g_.epilogue);
   }
 
   const AmxQuantizedGemm& g_;
   const Share share_;
-  const Walk walk_;
-  const bool few_;
-  const ReadPattern reading_;  // before tiles are configured: a calibration configures its own
-  const PanelKernels& kernels_ = panelKernels({Isa::Amx, true});
-  char *tiles_, *piece_;
-  float *aSums_, *sums_, *partSums_;
-  int64_t row0_ = 0, rows_ = 0;                 // of the chunk
-  int64_t first_ = 0, stride_ = 1, count_ = 0;  // panels of the group
+  const int64_t rows_;
+  char *const tiles_, *const piece_;
+  float *const aSums_, *const sums_, *const partSums_;
+  const Walk walk_{g_.shape};
+  // Before tiles are configured: a calibration configures its own.
+  const ReadPattern reading_ = calibration().reading;
 };
+
+void runShare(const AmxQuantizedGemm& g, const Share& share, char* memory) {
+  const Memory sizes(g.shape);
+  char* tiles = memory;
+  auto* aSums = reinterpret_cast<float*>(memory += sizes.tiles);
+  auto* sums = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
+  char* pieces = memory += sizes.sums;
+  auto* partSums = reinterpret_cast<float*>(memory + 2 * kPartBytes);
+  if (share.row1 - share.row0 <= kFewRows)
+    return FewRows(g, share, tiles, pieces, aSums, sums, partSums).run();
+  const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
+    return of.panel(panel, tail);
+  };
+  UnpackedPanels panels(g, panelOf, pieces, aSums);
+  runManyRows({g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()}, share, panels,
+              tiles, sums);
+}
 
 }  // namespace
 
 bool amxQuantizedTakes(const QuantizedShape& shape) {
   return shape.k > 0 && (shape.scales() <= 1 || shape.block % 32 == 0);
+}
+
+bool amxQuantizedRounds(const QuantizedShape& shape, int64_t m) {
+  return m > kFewRows && shape.scales() > 1;
 }
 
 size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
@@ -357,7 +465,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
                       panels * part / panelParts, panels * (part + 1) / panelParts};
     if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
     const size_t bytes = amxQuantizedScratchBytes(g.shape, 1);
-    Worker(g, share, static_cast<char*>(scratch.data) + size_t(worker) * bytes).run();
+    runShare(g, share, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
   });
 }
 

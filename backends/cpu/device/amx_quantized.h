@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products of bf16 rows and weights in few bits on AMX tiles. Whole numbers of 8 and of 4 bits are
-// bf16 numbers: pieces of a panel are unpacked to them in the L1 cache, their products are exact,
-// and the sums are scaled in f32.
+// bf16 numbers: they are unpacked in a cache, their products are exact, and the sums are scaled in
+// f32. Where many rows meet blocks of K with scales of their own, weights are rounded to bf16.
 #include <functional>
 
 #include "backends/cpu/device/quantized_kernels.h"
@@ -24,6 +24,8 @@ struct AmxQuantizedGemm {
 
 /// Blocks that share a scale are whole steps of the tiles.
 bool amxQuantizedTakes(const QuantizedShape& shape);
+/// Whether `m` rows meet weights that are rounded: (q - zero) scale in bf16.
+bool amxQuantizedRounds(const QuantizedShape& shape, int64_t m);
 /// Scratch bytes for any m.
 size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads);
 /// Needs the Amx tier and a shape that amxQuantizedTakes; the caller has checked both.

@@ -339,6 +339,10 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
   return bytes;
 }
 
+bool roundsWeights(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  return onTiles(spec, isa) && amxQuantizedRounds(spec.weights, m);
+}
+
 void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      ThreadPool& pool, Scratch scratch, KernelIsa isa) {
   const QuantizedShape& w = spec.weights;

@@ -39,8 +39,13 @@ std::string whyNotQuantized(const QuantizedLinearSpec& spec);
 size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads,
                               KernelIsa isa = KernelIsa::current());
 
-/// Runs the layer: products with the weights in f32, not rounded before, are summed in f32; bias,
-/// activation and residual follow in f32 before the one rounding. Throws Error(InvalidArgument) if
+/// Whether `m` rows meet weights that were rounded to bf16: on AMX tiles, more than 16 rows of bf16
+/// do where blocks have scales of their own. What is rounded is (q - zero) scale in f32.
+bool roundsWeights(const QuantizedLinearSpec& spec, int64_t m,
+                   KernelIsa isa = KernelIsa::current());
+
+/// Runs the layer: products with the weights in f32, not rounded before (but for roundsWeights), are
+/// summed in f32; bias, activation and residual follow in f32 before the one rounding. Throws Error(InvalidArgument) if
 /// `scratch` is smaller than prepareQuantizedLinear said.
 void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      ThreadPool& pool, Scratch scratch, KernelIsa isa = KernelIsa::current());

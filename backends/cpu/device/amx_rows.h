@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products of many rows of bf16 on AMX tiles, whatever the weights are stored in.
+//
+// Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
+// whose f32 sums stay in the L2 cache; parts of K whose A stays in L2, beside this panel's weights
+// and the next one's; panels; 32-row blocks; 32-column halves of the panel. The innermost loop is
+// 2 x 2 tiles: four loads feed four products. Its operands come from L2: a shorter K, whose weights
+// would stay in L1, costs more for the way of the sums to the cache and back than it saves.
+#include "backends/cpu/device/amx_blocks.h"
+#include "backends/cpu/device/panel_kernels.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
+constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
+constexpr int64_t kOuterBlocks = 40;  // K blocks of A in L2: 256 x 1280 x 2 = 640 KiB
+constexpr int64_t kGroupSums = kChunkRows * kPanelColumns;  // of a panel
+constexpr size_t kSumBytes = size_t(kGroupPanels * kGroupSums) * 4;
+
+// One worker's share of C.
+struct Share {
+  int64_t row0, row1, panel0, panel1;
+};
+
+// C[m, n] = A[m, k] x W through `epilogue`.
+struct RowsProduct {
+  int64_t k, n;
+  const uint16_t* a;
+  int64_t lda;
+  const Epilogue& epilogue;
+  const PanelKernels& kernels;
+
+  int64_t blocks() const { return (k + 31) / 32; }
+};
+// Bytes of a chunk of A in tiles.
+constexpr size_t chunkBytes(int64_t k) { return size_t(kChunkRows) * size_t((k + 31) / 32) * 64; }
+
+// K blocks [k0, k0 + count) of a panel.
+struct PanelPart {
+  int64_t panel = -1, k0 = 0, count = 0;
+};
+
+// Finished sums [rows][32] that wait for their way through the epilogue.
+struct Finished {
+  float* sums = nullptr;
+  int64_t rows = 0, cols = 0, row0 = 0, col0 = 0;
+  const float* scale = nullptr;  // of the columns, or null
+  const float* zero = nullptr;   // of the columns, or null
+  const float* aSums = nullptr;  // of A's rows, where there are zero points
+};
+
+LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
+
+// sums[rows][32] become (sums - zero aSums) scale.
+inline void scaleRows(const Finished& f, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int v = 0; v < 32; v += 16) {
+      float* at = f.sums + r * 32 + v;
+      __m512 sum = _mm512_loadu_ps(at);
+      if (f.zero)
+        sum = _mm512_fnmadd_ps(_mm512_loadu_ps(f.zero + v), _mm512_set1_ps(f.aSums[r]), sum);
+      _mm512_storeu_ps(at, _mm512_mul_ps(sum, _mm512_loadu_ps(f.scale + v)));
+    }
+}
+
+inline void storeRows(const RowsProduct& p, Finished& f, int64_t most) {
+  const int64_t rows = f.rows < most ? f.rows : most;
+  if (f.scale) scaleRows(f, rows);
+  p.kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, p.epilogue);
+  f.sums += rows * 32;
+  f.row0 += rows;
+  f.rows -= rows;
+  if (f.aSums) f.aSums += rows;
+}
+
+// What the steps of a product do beside it, since the tiles leave the other units idle: prepare the
+// weights that the worker reads next, fetch the rows of C that it will write, and store what is
+// finished.
+template <class Panels>
+struct Beside {
+  const RowsProduct& product;
+  Panels& panels;
+  Finished finished = {};
+  const char* c = nullptr;
+  int64_t cStride = 0, cRows = 0;
+  int64_t fetched = 1, stored = 4;  // rows a step
+
+  void begin(int64_t steps) {
+    fetched = (32 + steps - 1) / steps;
+    stored = fetched > 4 ? fetched : 4;
+  }
+  void step() {
+    panels.step();
+    for (int64_t i = 0; i < fetched && cRows > 0; ++i, --cRows, c += cStride)
+      __builtin_prefetch(c, 1);  // to be written
+    if (finished.rows > 0) storeRows(product, finished, stored);
+  }
+};
+
+// `Panels` gives the weights:
+//   part(PanelPart): where they lie as bf16 in their packed order
+//   prepare(PanelPart, steps): the part that will be asked for next, `steps` steps later
+//   step(): one of them
+//   finish(Finished&, half, row): how sums are scaled; `row` counts from the chunk's first
+//   beginRows(row0, rows): the chunk
+template <class Panels>
+void multiplyRows(const RowsProduct& p, const Share& share, Panels& panels, char* tiles,
+                  float* sums) {
+  const int64_t blocks = p.blocks();
+  // Parts of K of equal size: a short last one would pay its sums' way for nothing.
+  const int64_t parts = (blocks + kOuterBlocks - 1) / kOuterBlocks;
+  const int64_t part = (blocks + parts - 1) / parts;
+  const int64_t size = p.epilogue.outDType == DType::F32 ? 4 : 2;
+  Beside<Panels> beside{p, panels};
+  beside.cStride = p.epilogue.ldc * size;
+  int64_t turn = 0;
+  tileConfigure(kAmxTiles);
+  for (int64_t row0 = share.row0; row0 < share.row1; row0 += kChunkRows) {
+    const int64_t rows = share.row1 - row0 < kChunkRows ? share.row1 - row0 : kChunkRows;
+    const int64_t rowBlocks = (rows + 31) / 32;
+    tileA(p.a + row0 * p.lda, p.lda, rows, rowBlocks * 32, p.k, blocks, 32, tiles);
+    panels.beginRows(row0, rows);
+    for (int64_t group = share.panel0; group < share.panel1; group += kGroupPanels) {
+      const int64_t groupEnd =
+          share.panel1 - group < kGroupPanels ? share.panel1 : group + kGroupPanels;
+      for (int64_t k0 = 0; k0 < blocks; k0 += part) {
+        const int64_t count = blocks - k0 < part ? blocks - k0 : part, rest = blocks - k0 - count;
+        for (int64_t panel = group; panel < groupEnd; ++panel) {
+          const char* b = panels.part({panel, k0, count});
+          PanelPart next{panel + 1, k0, count};
+          if (panel + 1 == groupEnd && rest > 0)
+            next = {group, k0 + count, rest < part ? rest : part};
+          else if (panel + 1 == groupEnd && groupEnd < share.panel1)
+            next = {groupEnd, 0, part};
+          else if (panel + 1 == groupEnd)  // the next chunk's first, if there is one
+            next = {share.panel0, 0, row0 + kChunkRows < share.row1 ? part : 0};
+          panels.prepare(next, 2 * rowBlocks * count);
+          beside.begin(count);
+          for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
+            const int64_t rb = i / 2, half = i % 2;
+            const int64_t row = row0 + rb * 32, col0 = panel * kPanelColumns + half * 32;
+            const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
+            if (cols <= 0) continue;
+            // Without parts no sums are kept: two blocks take turns and stay hot.
+            float* block =
+                sums + (parts > 1 ? (panel - group) * kGroupSums + i * 1024 : turn++ % 2 * 1024);
+            const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
+            if (rest == 0) {
+              beside.c =
+                  static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
+              beside.cRows = blockRows;
+            }
+            tiles2x2(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0,
+                     block, beside);
+            if (rest > 0) continue;
+            beside.finished = {block, blockRows, cols, row, col0};
+            panels.finish(beside.finished, half, rb * 32);
+          }
+        }
+      }
+    }
+    // The sums of A's rows that it waits for are the chunk's.
+    while (beside.finished.rows > 0) storeRows(p, beside.finished, 32);
+  }
+  tileRelease();
+}
+
+LATHE_ISA_END
+
+const PanelKernels& amxStoreKernels() { return panelKernels({Isa::Amx, true}); }
+
+}  // namespace
+}  // namespace lathe::cpu
