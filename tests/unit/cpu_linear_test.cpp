@@ -106,7 +106,7 @@ TEST(Linear, DeepAndWideShapesOnEveryTier) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})
       for (int64_t m : {1, 7, 130})
-        for (auto [k, n] : {std::pair<int64_t, int64_t>{1153, 130}, {96, 1537}})
+        for (auto [k, n] : {std::pair<int64_t, int64_t>{1153, 130}, {2600, 70}, {96, 1537}})
           checkLinear({dtype, dtype, m, k, n}, isa, 3);
 }
 

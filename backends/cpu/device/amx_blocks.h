@@ -2,6 +2,7 @@
 #pragma once
 // Products of blocks of tiles, for the products of matrices that are made of them. The weights are
 // a panel of bf16 in its packed order (packed_weights.h), from memory or unpacked from fewer bits.
+#include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/packed_weights.h"
 
@@ -9,7 +10,6 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kTileBytes = 1024;
-constexpr int64_t kFewRows = 16;  // one row of tiles
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 

@@ -65,13 +65,13 @@ void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums) 
   AmxTileConfig config;
   for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g.m);
   tileConfigure(config);
-  tileA(g.a, g.lda, g.m, kFewRows, g.shape.k, blocks, kFewRows, tiles);
+  tileA(g.a, g.lda, g.m, kAmxFewRows, g.shape.k, blocks, kAmxFewRows, tiles);
   const int64_t groups = ceilDiv(count, pattern.streams);
   for (int64_t group = 0; group < groups; ++group) {
     // Streams are `groups` panels apart; the last may have fewer panels than the others.
     const int64_t first = share.panel0 + group, streams = ceilDiv(count - group, groups);
     auto panel = [&](int64_t stream) { return first + stream * groups; };
-    auto sumsOf = [&](int64_t stream) { return sums + stream * kFewRows * kPanelColumns; };
+    auto sumsOf = [&](int64_t stream) { return sums + stream * kAmxFewRows * kPanelColumns; };
     for (int64_t block = 0; block < blocks; block += kTurnBlocks)
       for (int64_t s = 0; s < streams; ++s)
         tiles1x4(
@@ -100,17 +100,18 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
   for (int64_t parts = 2; parts <= threads; ++parts)
     if (threads % parts == 0 && g.m / parts >= kMinRowsPerThread) rowParts = parts;
   const int64_t panelParts = threads / rowParts, rowBlocks = ceilDiv(g.m, 32);
+  const int64_t together = inseparablePanels(g.epilogue), panels = g.shape.panels() / together;
   const RowsProduct product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
   const size_t tileBytes = chunkBytes(g.shape.k);
   pool.run(threads, [&](int64_t index, int worker) {
     int64_t row = index / panelParts, part = index % panelParts;
     Share share{rowBlocks * row / rowParts * 32, rowBlocks * (row + 1) / rowParts * 32,
-                g.shape.panels() * part / panelParts, g.shape.panels() * (part + 1) / panelParts};
+                panels * part / panelParts * together, panels * (part + 1) / panelParts * together};
     if (share.row1 > g.m) share.row1 = g.m;
     if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
     char* mine = static_cast<char*>(scratch.data) + size_t(worker) * (tileBytes + kSumBytes);
     auto* sums = reinterpret_cast<float*>(mine + tileBytes);
-    if (g.m <= kFewRows)
+    if (g.m <= kAmxFewRows)
       runFewRows(g, share, mine, sums);
     else
       runShare(product, share, {static_cast<const char*>(g.weights), g.shape.panelBytes()}, mine,

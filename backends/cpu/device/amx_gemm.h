@@ -16,6 +16,9 @@ struct AmxGemm {
   Epilogue epilogue;
 };
 
+/// Up to so many rows are one row of tiles, which waits for the weights.
+inline constexpr int64_t kAmxFewRows = 16;
+
 /// Scratch bytes for any m.
 size_t amxGemmScratchBytes(const PackedShape& shape, int threads);
 /// Needs the Amx tier; the caller has checked it.

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kPieceBlocks = 6;  // K blocks that are unpacked at a time: 24 KiB of L1
 constexpr int64_t kMostParts = 4;    // blocks of scales whose sums meet in registers
-constexpr int64_t kPartSums = kFewRows * kPanelColumns;
-static_assert(kMaxReadStreams * kFewRows <= kGroupPanels * kChunkRows);
+constexpr int64_t kPartSums = kAmxFewRows * kPanelColumns;
+static_assert(kMaxReadStreams * kAmxFewRows <= kGroupPanels * kChunkRows);
 static_assert(kMostParts <= kPieceBlocks);
 constexpr size_t kPartBytes = size_t(kOuterBlocks * kPanelBlockBytes);  // of an unpacked panel
 
@@ -44,7 +44,7 @@ struct Walk {
 struct Memory {
   explicit Memory(const QuantizedShape& w)
       : tiles(chunkBytes(w.k)),
-        aSums(size_t(std::max(kChunkRows, kFewRows * Walk(w).parts())) * 4) {}
+        aSums(size_t(std::max(kChunkRows, kAmxFewRows * Walk(w).parts())) * 4) {}
   size_t bytes() const { return tiles + alignUp64(aSums) + sums + 2 * kPartBytes + partSums; }
   size_t tiles, aSums, sums = kSumBytes;
   size_t partSums = size_t(kMostParts * kPartSums) * 4;
@@ -202,7 +202,7 @@ void scaleParts(const float* sums, int64_t rows, const PartNumbers& numbers, con
         __m512 sum = _mm512_load_ps(sums + p * kPartSums + v * 16);
         if constexpr (zeros)
           sum = _mm512_fnmadd_ps(_mm512_load_ps(numbers.zero[p] + v * 16),
-                                 _mm512_set1_ps(aSums[p * kFewRows + r]), sum);
+                                 _mm512_set1_ps(aSums[p * kAmxFewRows + r]), sum);
         total = _mm512_fmadd_ps(sum, _mm512_load_ps(numbers.scale[p] + v * 16), total);
       }
       _mm512_store_ps(acc + v * 16, total);
@@ -353,7 +353,7 @@ class FewRows {
     for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(rows_);
     tileConfigure(config);
     const uint16_t* a = g_.a + share_.row0 * g_.shape.k;
-    tileA(a, g_.shape.k, rows_, kFewRows, g_.shape.k, walk_.blocks, kFewRows, tiles_);
+    tileA(a, g_.shape.k, rows_, kAmxFewRows, g_.shape.k, walk_.blocks, kAmxFewRows, tiles_);
     if (g_.hasZero) sumRows(a);
     const int64_t count = share_.panel1 - share_.panel0, groups = ceilDiv(count, reading_.streams);
     // Streams are `groups` panels apart; the last may have fewer panels than the others.
@@ -368,7 +368,7 @@ class FewRows {
     const int64_t depth = walk_.part * 32;
     for (int64_t part = 0; part < walk_.parts(); ++part)
       for (int64_t r = 0; r < rows_; ++r)
-        aSums_[part * kFewRows + r] =
+        aSums_[part * kAmxFewRows + r] =
             sumOf(a + r * g_.shape.k + part * depth, std::min(depth, g_.shape.k - part * depth));
   }
 
@@ -383,7 +383,7 @@ class FewRows {
     for (int64_t block = 0; block < walk_.blocks; block += walk_.piece)
       for (int64_t s = 0; s < count; ++s)
         piece(panels[s], (first + s * stride) * kPanelColumns, block,
-              std::min(walk_.piece, walk_.blocks - block), sums_ + s * kFewRows * kPanelColumns);
+              std::min(walk_.piece, walk_.blocks - block), sums_ + s * kAmxFewRows * kPanelColumns);
   }
 
   void piece(const QuantizedPanel& p, int64_t col0, int64_t block0, int64_t count, float* sums) {
@@ -396,7 +396,7 @@ class FewRows {
                     numbers.zero[i]);
     else if (last)
       loadNumbers(p, 0, numbers.scale[0], numbers.zero[0]);
-    const float* aSums = g_.hasZero ? aSums_ + part0 * kFewRows : nullptr;
+    const float* aSums = g_.hasZero ? aSums_ + part0 * kAmxFewRows : nullptr;
     const ScaleFn* scale = aSums ? kScale<true> : kScale<false>;
     // Sums of parts are scaled at once, others when they are complete.
     unpackTimesRows(p, g_.shape.bits() == 4, block0, count, walk_.scaled ? walk_.part : count,
@@ -429,7 +429,7 @@ void runShare(const AmxQuantizedGemm& g, const Share& share, char* memory) {
   auto* sums = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
   char* pieces = memory += sizes.sums;
   auto* partSums = reinterpret_cast<float*>(memory + 2 * kPartBytes);
-  if (share.row1 - share.row0 <= kFewRows)
+  if (share.row1 - share.row0 <= kAmxFewRows)
     return FewRows(g, share, tiles, pieces, aSums, sums, partSums).run();
   const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
     return of.panel(panel, tail);
@@ -446,7 +446,7 @@ bool amxQuantizedTakes(const QuantizedShape& shape) {
 }
 
 bool amxQuantizedRounds(const QuantizedShape& shape, int64_t m) {
-  return m > kFewRows && shape.scales() > 1;
+  return m > kAmxFewRows && shape.scales() > 1;
 }
 
 size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
@@ -454,15 +454,16 @@ size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const int64_t threads = pool.threads(), panels = g.shape.panels();
+  const int64_t threads = pool.threads(), together = inseparablePanels(g.epilogue);
+  const int64_t panels = g.shape.panels() / together;
   // Every share of rows unpacks all weights: rows are split where a share fills a chunk of them.
   const int64_t rowParts = g.m >= threads * kChunkRows ? threads : 1;
   const int64_t panelParts = threads / rowParts, rowBlocks = ceilDiv(g.m, 32);
   pool.run(threads, [&](int64_t index, int worker) {
     const int64_t row = index / panelParts, part = index % panelParts;
-    const Share share{rowBlocks * row / rowParts * 32,
-                      std::min(g.m, rowBlocks * (row + 1) / rowParts * 32),
-                      panels * part / panelParts, panels * (part + 1) / panelParts};
+    const Share share{
+        rowBlocks * row / rowParts * 32, std::min(g.m, rowBlocks * (row + 1) / rowParts * 32),
+        panels * part / panelParts * together, panels * (part + 1) / panelParts * together};
     if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
     const size_t bytes = amxQuantizedScratchBytes(g.shape, 1);
     runShare(g, share, static_cast<char*>(scratch.data) + size_t(worker) * bytes);

@@ -7,6 +7,9 @@
 // and the next one's; panels; 32-row blocks; 32-column halves of the panel. The innermost loop is
 // 2 x 2 tiles: four loads feed four products. Its operands come from L2: a shorter K, whose weights
 // would stay in L1, costs more for the way of the sums to the cache and back than it saves.
+//
+// Of gated products (gated.h) a panel of gates is followed by the panel of what they gate, and the
+// sums of the first are kept for those of the second.
 #include "backends/cpu/device/amx_blocks.h"
 #include "backends/cpu/device/panel_kernels.h"
 
@@ -33,7 +36,15 @@ struct RowsProduct {
   const PanelKernels& kernels;
 
   int64_t blocks() const { return (k + 31) / 32; }
+  bool gated() const { return epilogue.gate.has_value(); }
+  // Shares and groups count panels in the order in which they are multiplied.
+  int64_t panelAt(int64_t turn) const {
+    return gated() ? turn / 2 + turn % 2 * (n / kPanelColumns / 2) : turn;
+  }
+  int64_t columnAt(int64_t turn) const { return (gated() ? turn / 2 : turn) * kPanelColumns; }
 };
+// Panels that stay in one share.
+inline int64_t inseparablePanels(const Epilogue& epilogue) { return epilogue.gate ? 2 : 1; }
 // Bytes of a chunk of A in tiles.
 constexpr size_t chunkBytes(int64_t k) { return size_t(kChunkRows) * size_t((k + 31) / 32) * 64; }
 
@@ -49,6 +60,8 @@ struct Finished {
   const float* scale = nullptr;  // of the columns, or null
   const float* zero = nullptr;   // of the columns, or null
   const float* aSums = nullptr;  // of A's rows, where there are zero points
+  bool isGate = false;           // they are kept: nothing is stored
+  const float* gate = nullptr;   // the sums of their gates
 };
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
@@ -65,10 +78,29 @@ inline void scaleRows(const Finished& f, int64_t rows) {
     }
 }
 
+// C = activation(gate) * sums, both rounded before.
+inline void storeGated(const RowsProduct& p, const Finished& f, int64_t rows) {
+  alignas(64) uint16_t gates[32 * 32], sums[32 * 32];
+  Epilogue rounded;
+  rounded.outDType = DType::BF16;
+  rounded.ldc = 32;
+  rounded.c = gates;
+  p.kernels.store(f.gate, 32, rows, f.cols, 0, 0, rounded);
+  rounded.c = sums;
+  p.kernels.store(f.sums, 32, rows, f.cols, 0, 0, rounded);
+  for (int64_t r = 0; r < rows; ++r)
+    p.kernels.gate(gates + r * 32, sums + r * 32, f.cols, true, *p.epilogue.gate,
+                   static_cast<uint16_t*>(p.epilogue.c) + (f.row0 + r) * p.epilogue.ldc + f.col0);
+}
+
 inline void storeRows(const RowsProduct& p, Finished& f, int64_t most) {
   const int64_t rows = f.rows < most ? f.rows : most;
   if (f.scale) scaleRows(f, rows);
-  p.kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, p.epilogue);
+  if (f.gate)
+    storeGated(p, f, rows);
+  else if (!f.isGate)
+    p.kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, p.epilogue);
+  if (f.gate) f.gate += rows * 32;
   f.sums += rows * 32;
   f.row0 += rows;
   f.rows -= rows;
@@ -128,26 +160,33 @@ void multiplyRows(const RowsProduct& p, const Share& share, Panels& panels, char
       for (int64_t k0 = 0; k0 < blocks; k0 += part) {
         const int64_t count = blocks - k0 < part ? blocks - k0 : part, rest = blocks - k0 - count;
         for (int64_t panel = group; panel < groupEnd; ++panel) {
-          const char* b = panels.part({panel, k0, count});
-          PanelPart next{panel + 1, k0, count};
-          if (panel + 1 == groupEnd && rest > 0)
-            next = {group, k0 + count, rest < part ? rest : part};
-          else if (panel + 1 == groupEnd && groupEnd < share.panel1)
-            next = {groupEnd, 0, part};
-          else if (panel + 1 == groupEnd)  // the next chunk's first, if there is one
-            next = {share.panel0, 0, row0 + kChunkRows < share.row1 ? part : 0};
+          const char* b = panels.part({p.panelAt(panel), k0, count});
+          int64_t following = panel + 1;
+          PanelPart next{0, k0, count};
+          if (panel + 1 == groupEnd && rest > 0) {
+            following = group;
+            next = {0, k0 + count, rest < part ? rest : part};
+          } else if (panel + 1 == groupEnd && groupEnd < share.panel1) {
+            next = {0, 0, part};
+          } else if (panel + 1 == groupEnd) {  // the next chunk's first, if there is one
+            following = share.panel0;
+            next = {0, 0, row0 + kChunkRows < share.row1 ? part : 0};
+          }
+          next.panel = p.panelAt(following);
           panels.prepare(next, 2 * rowBlocks * count);
           beside.begin(count);
+          const bool isGate = p.gated() && panel % 2 == 0, hasGate = p.gated() && !isGate;
+          // Without parts no sums but those of gates are kept: two blocks take turns and stay hot.
+          float* kept = sums + (parts > 1 ? (panel - group) * kGroupSums : hasGate * kGroupSums);
+          const float* gates = hasGate ? kept - kGroupSums : nullptr;
           for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
             const int64_t rb = i / 2, half = i % 2;
-            const int64_t row = row0 + rb * 32, col0 = panel * kPanelColumns + half * 32;
+            const int64_t row = row0 + rb * 32, col0 = p.columnAt(panel) + half * 32;
             const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
             if (cols <= 0) continue;
-            // Without parts no sums are kept: two blocks take turns and stay hot.
-            float* block =
-                sums + (parts > 1 ? (panel - group) * kGroupSums + i * 1024 : turn++ % 2 * 1024);
+            float* block = kept + (parts > 1 || isGate ? i : turn++ % 2) * 1024;
             const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
-            if (rest == 0) {
+            if (rest == 0 && !isGate) {
               beside.c =
                   static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
               beside.cRows = blockRows;
@@ -156,6 +195,8 @@ void multiplyRows(const RowsProduct& p, const Share& share, Panels& panels, char
                      block, beside);
             if (rest > 0) continue;
             beside.finished = {block, blockRows, cols, row, col0};
+            beside.finished.isGate = isGate;
+            if (hasGate) beside.finished.gate = gates + i * 1024;
             panels.finish(beside.finished, half, rb * 32);
           }
         }

@@ -2,6 +2,7 @@
 // The CPU backend's run side: it turns the calls of a program into kernels.
 #include <map>
 
+#include "backends/cpu/device/gated_config.h"
 #include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/loaded_code.h"
@@ -101,6 +102,10 @@ const Family* familyOf(const std::string& kind) {
           const auto c = readConfig<QuantizedLinearConfig>(json);
           return size_t(c.zero) + size_t(c.bias) + size_t(c.residual);
         }}},
+      {std::string(kGatedLinear), {makeGatedLinear, 2, 1}},
+      {std::string(kGatedQuantizedLinear),
+       {makeGatedQuantizedLinear, 3, 1,
+        [](const JsonValue& json) { return size_t(readConfig<GatedQuantizedConfig>(json).zero); }}},
       {"cast", {makePackedCast, 1, 1}},
       {"attention",
        {makeAttention, 3, 1,

@@ -23,6 +23,8 @@ struct CallInfo {
 std::unique_ptr<Kernel> makeLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makePack(const CallInfo& info);
 std::unique_ptr<Kernel> makeQuantizedLinear(const CallInfo& info);
+std::unique_ptr<Kernel> makeGatedLinear(const CallInfo& info);
+std::unique_ptr<Kernel> makeGatedQuantizedLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makeQuantizedPack(const CallInfo& info);
 std::unique_ptr<Kernel> makePackedCast(const CallInfo& info);
 std::unique_ptr<Kernel> makeMatmul(const CallInfo& info);

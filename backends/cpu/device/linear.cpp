@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/device/amx_gemm.h"
+#include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
 #include "backends/cpu/device/tiled_gemm.h"
@@ -67,7 +68,8 @@ MatmulKey chunkKey(const LinearSpec& spec, DType dtype, int64_t aRow, int64_t m,
 LinearSpec withDefaults(LinearSpec spec) {
   const PackedShape& w = spec.weights;
   if (spec.lda == 0) spec.lda = w.k;
-  if (spec.ldc == 0) spec.ldc = w.n;
+  const int64_t columns = spec.gate ? w.n / 2 : w.n;
+  if (spec.ldc == 0) spec.ldc = columns;
   if (w.dtype != DType::F32 && w.dtype != DType::BF16)
     throw Error(ErrorCode::Unsupported,
                 "expected packed weights of f32 or bf16, got " + std::string(nameOf(w.dtype)));
@@ -78,7 +80,7 @@ LinearSpec withDefaults(LinearSpec spec) {
   if (spec.hasBias && spec.biasDType != DType::F32 && spec.biasDType != DType::BF16)
     throw Error(ErrorCode::Unsupported,
                 "expected a bias of f32 or bf16, got " + std::string(nameOf(spec.biasDType)));
-  if (w.k < 0 || w.n < 0 || spec.lda < w.k || spec.ldc < w.n)
+  if (w.k < 0 || w.n < 0 || spec.lda < w.k || spec.ldc < columns)
     throw Error(ErrorCode::InvalidArgument,
                 "expected lda >= k and ldc >= n, got k " + std::to_string(w.k) + ", lda " +
                     std::to_string(spec.lda) + ", n " + std::to_string(w.n) + ", ldc " +
@@ -236,6 +238,11 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
   const LinearSpec spec = withDefaults(given);
   const PackedShape& w = spec.weights;
   if (args.m <= 0 || w.n == 0) return;
+  if (spec.gate && !gatesInside(spec, args.m, isa))
+    throw Error(ErrorCode::InvalidArgument, "expected a layer whose gate is applied inside, got " +
+                                                std::to_string(args.m) + " rows of [" +
+                                                std::to_string(w.k) + ", " + std::to_string(w.n) +
+                                                "]; ask gatesInside");
   const Path path = choosePath(spec, args.m, isa);
   const size_t needed = pathScratchBytes(path, spec, pool.threads(), isa);
   if (scratch.bytes < needed)
@@ -247,6 +254,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
   epilogue.bias = spec.hasBias ? args.bias : nullptr;
   epilogue.biasDType = spec.biasDType;
   epilogue.activation = spec.activation;
+  epilogue.gate = spec.gate;
   epilogue.residual = args.residual;
   epilogue.ldr = args.ldr ? args.ldr : w.n;
   epilogue.c = args.c;

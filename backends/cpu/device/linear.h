@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // C[m, n] = activation(A[m, k] x W[k, n] + bias) + residual with weights packed once for every m.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct LinearSpec {
   Activation activation = Activation::none;
   int64_t lda = 0;  ///< elements between rows of A, >= k; 0 means k
   int64_t ldc = 0;  ///< elements between rows of C, >= n; 0 means n
+  /// C is [m, n / 2]: gated.h, which says for what it may be set. Then there is neither bias nor
+  /// residual nor another activation.
+  std::optional<Activation> gate = {};
 };
 
 /// Operands of one call; nothing is owned. `residual` has C's dtype and may be C itself.

@@ -2,6 +2,7 @@
 #pragma once
 // Micro-kernels on packed weight panels: a few rows of A times one panel of 64 columns.
 #include <cstdint>
+#include <optional>
 
 #include "backends/cpu/device/cpu_features.h"
 #include "lathe/runtime/dtype.h"
@@ -32,6 +33,9 @@ struct Epilogue {
   void* c = nullptr;
   int64_t ldc = 0;
   DType outDType = DType::F32;
+  /// C has half of the columns: activation(c) * c' of a column and the one half of them further on
+  /// (gated.h), both rounded before; no bias, activation or residual.
+  std::optional<Activation> gate;
 };
 
 struct PanelKernels {
@@ -46,6 +50,9 @@ struct PanelKernels {
   /// Stores acc[rows][cols] (`accStride` floats apart) at C[row0.., col0..] through the epilogue.
   void (*store)(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
                 int64_t col0, const Epilogue& epilogue);
+  /// to[0..count) = activation(gate[j]) * up[j] of bf16 or f32, rounded once.
+  void (*gate)(const void* gate, const void* up, int64_t count, bool bf16, Activation activation,
+               void* to);
 };
 
 /// The kernels of a tier; `isa.bf16` picks the dot-product form.

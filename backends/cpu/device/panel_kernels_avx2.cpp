@@ -125,6 +125,7 @@ void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, in
 }
 
 #include "backends/cpu/device/store_activated.inc"
+#include "backends/cpu/device/gate_row.inc"
 
 LATHE_ISA_END
 
@@ -139,6 +140,7 @@ const PanelKernels kPanelKernelsAvx2 = {
     24,
     false,
     store,
+    gateRow,
 };
 
 const PanelKernels& panelKernels(KernelIsa isa) {

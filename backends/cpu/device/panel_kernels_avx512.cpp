@@ -117,6 +117,7 @@ void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, in
 }
 
 #include "backends/cpu/device/store_activated.inc"
+#include "backends/cpu/device/gate_row.inc"
 
 LATHE_ISA_END
 
@@ -162,6 +163,7 @@ const PanelKernels kPanelKernelsAvx512 = {
     4,
     false,
     store,
+    gateRow,
 };
 const PanelKernels kPanelKernelsAvx512Bf16 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
@@ -170,6 +172,7 @@ const PanelKernels kPanelKernelsAvx512Bf16 = {
     4,
     true,
     store,
+    gateRow,
 };
 
 }  // namespace lathe::cpu

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/device/amx_quantized.h"
 #include "backends/cpu/device/calibration.h"
+#include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/quantized_kernels.h"
 #include "backends/cpu/device/tiled_gemm.h"
 #include "backends/cpu/device/widened_gemm.h"
@@ -353,12 +354,18 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
                                                 " bytes of scratch for a quantized layer, got " +
                                                 std::to_string(scratch.bytes) +
                                                 "; ask prepareQuantizedLinear");
+  if (spec.gate && !gatesInside(spec, args.m, isa))
+    throw Error(ErrorCode::InvalidArgument, "expected a layer whose gate is applied inside, got " +
+                                                std::to_string(args.m) + " rows of [" +
+                                                std::to_string(w.k) + ", " + std::to_string(w.n) +
+                                                "]; ask gatesInside");
   Epilogue epilogue;
+  epilogue.gate = spec.gate;
   epilogue.bias = args.bias;
   epilogue.biasDType = spec.dtype;
   epilogue.activation = spec.activation;
   epilogue.residual = args.residual;
-  epilogue.ldr = epilogue.ldc = w.n;
+  epilogue.ldr = epilogue.ldc = spec.gate ? w.n / 2 : w.n;
   epilogue.c = args.c;
   epilogue.outDType = spec.dtype;
   const Layer layer(spec, args);

@@ -16,6 +16,7 @@ struct QuantizedLinearSpec {
   DType scaleDType = DType::F32;
   bool hasZero = false;
   Activation activation = Activation::none;
+  std::optional<Activation> gate = {};  ///< as LinearSpec's
 };
 
 /// Operands of one call; nothing is owned. A, C and the residual are dense.
@@ -44,9 +45,9 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads,
 bool roundsWeights(const QuantizedLinearSpec& spec, int64_t m,
                    KernelIsa isa = KernelIsa::current());
 
-/// Runs the layer: products with the weights in f32, not rounded before (but for roundsWeights), are
-/// summed in f32; bias, activation and residual follow in f32 before the one rounding. Throws Error(InvalidArgument) if
-/// `scratch` is smaller than prepareQuantizedLinear said.
+/// Runs the layer: products with the weights in f32, not rounded before (but for roundsWeights),
+/// are summed in f32; bias, activation and residual follow in f32 before the one rounding. Throws
+/// Error(InvalidArgument) if `scratch` is smaller than prepareQuantizedLinear said.
 void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      ThreadPool& pool, Scratch scratch, KernelIsa isa = KernelIsa::current());
 

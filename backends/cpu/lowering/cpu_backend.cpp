@@ -4,6 +4,7 @@
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/quantized_linear.h"
 #include "backends/cpu/lowering/codegen.h"
+#include "backends/cpu/lowering/join_gates.h"
 #include "backends/cpu/lowering/kernel_config.h"
 #include "backends/cpu/lowering/region_emitter.h"
 #include "lathe/backends/layout_steps.h"
@@ -110,7 +111,8 @@ class CpuBackend final : public Backend {
     };
     return {{"fold-transposes", foldTransposes, true},
             {"form-regions", [=](ModuleOp m) { formRegions(m, {.canEmit = canEmit}); }, true},
-            {"to-kernels", [](ModuleOp m) { toKernels(m, cpu::kernelConfig); }, true}};
+            {"to-kernels", [](ModuleOp m) { toKernels(m, cpu::kernelConfig); }, true},
+            {"join-gates", cpu::joinGates, true}};
   }
 
   Program build(ModuleOp module, const BackendOptions& options) const override {

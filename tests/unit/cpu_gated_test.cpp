@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers whose outputs gate each other: the same bits, whether the gate is applied beside the
+// products or behind them, and what a gate is.
+#include "backends/cpu/device/gated.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lathe/runtime/error.h"
+#include "tests/unit/cpu_product_values.h"
+#include "tests/unit/kernel_tiers.h"
+
+namespace lathe::cpu {
+namespace {
+
+using Bits = std::vector<uint16_t>;
+
+// What `run` makes of [m, n] products: gated by it, or gated afterwards.
+template <class Spec, class Args, class Prepare, class Run>
+std::pair<Bits, Bits> bothWays(Spec spec, Args args, Activation gate, KernelIsa isa,
+                               ThreadPool& pool, Prepare prepare, Run run) {
+  const int64_t n = spec.weights.n;
+  Bits products(size_t(args.m * n)), behind(size_t(args.m * n / 2 + 1), 77),
+      beside(size_t(args.m * n / 2 + 1), 77);
+  Buffer scratch(prepare(spec, pool.threads(), isa));
+  args.c = products.data();
+  run(spec, args, pool, scratch.scratch(), isa);
+  gateProducts(products.data(), args.m, n, DType::BF16, gate, behind.data(), pool, isa);
+  spec.gate = gate;
+  args.c = beside.data();
+  run(spec, args, pool, scratch.scratch(), isa);
+  EXPECT_TRUE(scratch.guardsHold());
+  return {behind, beside};
+}
+
+TEST(Gated, BesideProductsOrBehindThem) {
+  for (KernelIsa isa : tiers())
+    // Some rows, chunks of them; parts of K; one pair of panels and several groups.
+    for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{17, 33, 128},
+                           {33, 1312, 256},
+                           {300, 40, 128},
+                           {64, 64, 1280},
+                           {530, 70, 256}})
+      for (int threads : {1, 2, 3}) {
+        LinearSpec spec;
+        spec.outDType = DType::BF16;
+        spec.weights = {DType::BF16, k, n};
+        if (!gatesInside(spec, m, isa)) continue;
+        SCOPED_TRACE(label(isa) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
+                     std::to_string(n) + " threads " + std::to_string(threads));
+        ThreadPool pool(threads);
+        const Values a = randomValues(DType::BF16, m * k, 1);
+        const Values w = randomValues(DType::BF16, n * k, 2);
+        Buffer packed(spec.weights.bytes());
+        packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+        LinearArgs args;
+        args.m = m;
+        args.a = a.data();
+        args.weights = packed.start();
+        const auto [behind, beside] =
+            bothWays(spec, args, Activation::silu, isa, pool, prepareLinear, linear);
+        EXPECT_EQ(behind, beside);
+        EXPECT_EQ(beside.back(), 77) << "nothing is written behind";
+      }
+}
+
+TEST(Gated, BesideProductsOfQuantizedWeights) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (bool blocks : {false, true})
+        for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{33, 1312, 256},
+                               {300, 64, 128},
+                               {40, 96, 1280}}) {
+          QuantizedLinearSpec spec;
+          spec.dtype = DType::BF16;
+          spec.weights = {weights, k, n, blocks ? 32 : k};
+          spec.scaleDType = blocks ? DType::BF16 : DType::F32;
+          spec.hasZero = blocks != (weights == DType::I8);
+          if (!gatesInside(spec, m, isa)) continue;
+          SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)) + " " + std::to_string(m) +
+                       "x" + std::to_string(k) + "x" + std::to_string(n));
+          ThreadPool pool(2);
+          const Values a = randomValues(DType::BF16, m * k, 1);
+          const int64_t scales = spec.weights.scales();
+          const Values scale = randomValues(spec.scaleDType, n * scales, 2);
+          std::vector<uint8_t> q(size_t(n * k));
+          for (size_t i = 0; i < q.size(); ++i) q[i] = uint8_t(i * 37 % 251);
+          Buffer packed(spec.weights.bytes()), numbers(size_t(n * 4));
+          packQuantized(spec.weights, q.data(), packed.start(), pool);
+          const PackedShape many{spec.scaleDType, scales, n};
+          Buffer laidOut(blocks ? many.bytes() : size_t(n) * 4);
+          if (blocks)
+            packWeights(many, scale.data(), spec.scaleDType, true, laidOut.start(), pool);
+          else
+            std::memcpy(laidOut.start(), scale.data(), size_t(n) * 4);
+          QuantizedLinearArgs args;
+          args.m = m;
+          args.a = a.data();
+          args.weights = packed.start();
+          args.scale = args.zero = laidOut.start();
+          const auto [behind, beside] = bothWays(spec, args, Activation::gelu, isa, pool,
+                                                 prepareQuantizedLinear, quantizedLinear);
+          EXPECT_EQ(behind, beside);
+          EXPECT_EQ(beside.back(), 77);
+        }
+}
+
+TEST(Gated, GatesOfEveryLength) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 2}, {3, 62}, {2, 66}, {5, 8200}}) {
+        SCOPED_TRACE(label(isa) + " " + std::string(nameOf(dtype)) + " " + std::to_string(n));
+        ThreadPool pool(2);
+        const Values p = randomValues(dtype, m * n, 3);
+        const int64_t half = n / 2;
+        std::vector<float> wide(size_t(m * half + 1), 7);
+        Bits narrow(size_t(m * half + 1), 7);
+        const bool bf16 = dtype == DType::BF16;
+        gateProducts(p.data(), m, n, dtype, Activation::silu,
+                     bf16 ? static_cast<void*>(narrow.data()) : wide.data(), pool, isa);
+        for (int64_t i = 0; i < m * half; ++i) {
+          const double g = p.exact[size_t(i / half * n + i % half)];
+          const double u = p.exact[size_t(i / half * n + half + i % half)];
+          const double expected = g / (1 + std::exp(-g)) * u;
+          const double got = bf16 ? bf16ToFloat(narrow[size_t(i)]) : wide[size_t(i)];
+          ASSERT_NEAR(got, expected, (bf16 ? 0x1p-8 : 2e-6) * std::abs(expected) + 1e-9) << i;
+        }
+        EXPECT_EQ(wide.back(), 7);
+        EXPECT_EQ(narrow.back(), 7);
+      }
+}
+
+TEST(Gated, WhatHasNoPairsIsRefused) {
+  const KernelIsa amx{Isa::Amx, true};
+  LinearSpec spec;
+  spec.outDType = DType::BF16;
+  spec.weights = {DType::BF16, 64, 256};
+  EXPECT_TRUE(gatesInside(spec, 17, amx));
+  EXPECT_FALSE(gatesInside(spec, 16, amx)) << "one row of tiles";
+  EXPECT_FALSE(gatesInside(spec, 17, KernelIsa::of(Isa::Avx512)));
+  LinearSpec odd = spec, wide = spec;
+  odd.weights.n = 192;
+  wide.outDType = DType::F32;
+  EXPECT_FALSE(gatesInside(odd, 17, amx));
+  EXPECT_FALSE(gatesInside(wide, 17, amx));
+  ThreadPool pool(1);
+  odd.gate = Activation::silu;
+  Buffer scratch(prepareLinear(odd, 1, KernelIsa::of(Isa::Avx2)));
+  LinearArgs args;
+  args.m = 17;
+  EXPECT_THROW(linear(odd, args, pool, scratch.scratch(), KernelIsa::of(Isa::Avx2)), Error);
+}
+
+}  // namespace
+}  // namespace lathe::cpu
