@@ -80,8 +80,9 @@ std::span<const float> BatchGenerator::prefill(std::span<const std::vector<int>>
   const bool even = longest == shortest;
   const size_t common = even ? longest : longest - 1;
   std::span<const float> logits;
-  for (size_t done = 0; done < common; done += size_t(chunk_)) {
-    const size_t count = std::min(common - done, size_t(chunk_));
+  const size_t chunk = size_t(chunkOfRows(chunk_, int64_t(prompts.size())));
+  for (size_t done = 0; done < common; done += chunk) {
+    const size_t count = std::min(common - done, chunk);
     std::vector<int64_t> ids;
     for (const std::vector<int>& prompt : prompts)
       for (size_t i = 0; i < count; ++i)

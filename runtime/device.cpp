@@ -22,6 +22,10 @@ Registry& registry() {
 }  // namespace
 
 void registerDevice(std::string name, DeviceFactory factory, int64_t promptTokens) {
+  if (promptTokens < 1)
+    throw Error(ErrorCode::InvalidArgument, "device '" + name +
+                                                "': expected promptTokens of 1 or more, got " +
+                                                std::to_string(promptTokens));
   std::lock_guard lock(registry().mutex);
   registry().devices[std::move(name)] = {std::move(factory), promptTokens};
 }

@@ -139,7 +139,7 @@ PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
   auto shapeOf = [&](size_t input) -> const std::vector<DimExpr>& {
     return entry.slots[size_t(entry.inputs[input].slot)].shape;
   };
-  PagedSizes sizes{.maxPositions = limits.maxPositions, .chunk = Generator::kChunk};
+  PagedSizes sizes{.maxPositions = limits.maxPositions, .chunk = promptTokensOf(program.backend)};
   const DimExpr blocks = DimExpr::symbol(kBlocksSymbol);
   for (const TensorInfo& state : program.states)
     if (state.shape.size() == 4 && state.shape[0] == blocks)
@@ -168,6 +168,11 @@ KvLimits kvLimits(const Session& session, const GeneratorLimits& limits) {
   const LanguageEntry prefill = languageEntry(session, "prefill", limits.vocab);
   const LanguageSizes sizes = languageSizes(session.program(), prefill, limits);
   return {sizes.maxPositions, sizes.maxRows};
+}
+
+int64_t chunkOfRows(int64_t chunk, int64_t rows) {
+  constexpr int64_t kLeast = 64;  // shorter passes leave products at a fraction of their speed
+  return std::max(std::min(chunk, kLeast), chunk / std::max<int64_t>(rows, 1));
 }
 
 int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep) {

@@ -56,6 +56,10 @@ struct PagedSizes {
 PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
                       const GeneratorLimits& limits);
 
+/// Tokens of each of `rows` prompts that one call takes, so that all of them together stay near
+/// `chunk`: intermediate results grow with both.
+int64_t chunkOfRows(int64_t chunk, int64_t rows);
+
 /// Of a cache for `positions` tokens. Throws Error(InvalidArgument) unless it is from 1 to the most
 /// that there may be.
 int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep);

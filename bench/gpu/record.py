@@ -51,7 +51,7 @@ def result_of(check, stage, facts, roofs):
     return {
         "check": check,
         "command": facts["command"],
-        "commit": facts["commit_here"] or bundle.get("commit"),
+        "commit": bundle.get("commit") or facts["commit_here"],  # of what ran
         "tree_changed": bundle.get("changed_since"),
         "device": facts["device"],
         "toolkit": facts["toolkit"],

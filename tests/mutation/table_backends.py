@@ -88,10 +88,11 @@ MUTANTS = [
            ("state_storage_test:*AnUpdate*",)),
 
     # --- cpu, device
-    Mutant("cpu/attention-rounding", "backends/cpu/device/attention.cpp",
-           "static_cast<uint16_t*>(a_.out)[at + d] = floatToBf16(sums[d]);",
-           "static_cast<uint16_t*>(a_.out)[at + d] = "
-           "uint16_t(__builtin_bit_cast(uint32_t, sums[d]) >> 16);",
+    Mutant("cpu/attention-rounding", "backends/cpu/device/attention_simd.inc",
+           "x.storeBf16(last ? narrow : at);",
+           "x.store(wide);\n"
+           "      for (int l = 0; l < Vec::lanes; ++l)\n"
+           "        (last ? narrow : at)[l] = uint16_t(__builtin_bit_cast(uint32_t, wide[l]) >> 16);",
            "attention cuts off to bf16 instead of rounding",
            ("cpu_attention_values_test",)),
     Mutant("cpu/attention-split", "backends/cpu/device/attention.cpp",
@@ -125,7 +126,7 @@ MUTANTS = [
            "if (nanA != nanB) return nanA;", "if (nanA != nanB) return nanB;",
            "NaN counts as the smallest", ("ops_test", "backends_test:*top_k*")),
     Mutant("cpu/update-end", "backends/cpu/device/kernels/data_kernels.cpp",
-           "if (position < 0 || position > length_ - count_)",
+           "if (position < 0 || position > length_ - count)",
            "if (position < 0 || position > length_)",
            "an update that ends past its axis writes there",
            ("session_test", "bad_values_test")),

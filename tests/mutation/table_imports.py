@@ -34,7 +34,7 @@ MUTANTS = [
            "the files of a model are counted from 0",
            ("weight_folders_test",)),
     Mutant("runtime/failed-slots", "runtime/batch_engine.cpp",
-           "    for (int64_t slot = 0; slot < slots->slots(); ++slot) slots->rewind(slot, 0);\n",
+           "    for (int64_t slot = 0; slot < slots->slots(); ++slot) slots->clear(slot);\n",
            "",
            "what slots held before a failure is taken over",
            ("batch_engine_test",)),

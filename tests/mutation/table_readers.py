@@ -5,8 +5,8 @@ from mutant import Mutant
 
 MUTANTS = [
     Mutant("passes/held-append", "passes/rewrite/cost.cpp",
-           "bool passes = isa<ReshapeOp, UpdateOp, RopeAppendOp>(def) ||",
-           "bool passes = isa<ReshapeOp, UpdateOp>(def) ||",
+           "bool passes = isa<ReshapeOp, UpdateOp, PagedUpdateOp, RopeAppendOp>(def) ||",
+           "bool passes = isa<ReshapeOp, UpdateOp, PagedUpdateOp>(def) ||",
            "what a rotation appended to a cache no longer counts as held",
            ("op_costs_test",)),
     Mutant("passes/deeper-sibling", "passes/rewrite/locations.cpp",

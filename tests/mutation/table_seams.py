@@ -103,7 +103,7 @@ MUTANTS = [
            "two NaNs in a row: their order is no longer by index",
            ("cpu_edges_test",)),
     Mutant("cpu/update-bound", "backends/cpu/device/kernels/data_kernels.cpp",
-           "if (position < 0 || position > length_ - count_)",
+           "if (position < 0 || position > length_ - count)",
            "if (position < 0 || position >= length_)",
            "several new rows at a late position are written past the axis",
            ("session_test",)),

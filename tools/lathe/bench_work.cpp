@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lathe/runtime/device.h"
+#include "runtime/language_program.h"
 #include "tools/lathe/rank_links.h"
 
 namespace lathe::cli {
@@ -37,7 +38,8 @@ std::pair<std::string, int64_t> chunkOf(const Program& program) {
 }  // namespace
 
 std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt, int64_t rows) {
-  const auto [tokens, chunk] = chunkOf(program);
+  const auto [tokens, most] = chunkOf(program);
+  const int64_t chunk = chunkOfRows(most, rows);
   std::vector<SymbolValues> runs;
   for (int64_t at = 0; at < prompt; at += chunk) {
     SymbolValues values = leastWith(program, rows);

@@ -78,7 +78,7 @@ using DeviceFactory =
 inline constexpr int64_t kPromptTokens = 512;
 /// Backends call it once at start-up. `promptTokens`: longer prompts run in chunks of so many, so
 /// that intermediate results stay small; a device whose products need more rows to be at their peak
-/// asks for more.
+/// asks for more. Throws Error(InvalidArgument) for less than 1.
 void registerDevice(std::string name, DeviceFactory factory, int64_t promptTokens = kPromptTokens);
 bool hasDevice(std::string_view name);
 /// Of the device that runs the programs of a backend; kPromptTokens where this process has none.

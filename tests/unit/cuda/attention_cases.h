@@ -131,11 +131,13 @@ inline AttentionKernel groupedAttention(DType dtype, int64_t keyHeads, int64_t g
   return a;
 }
 
-/// A choice with splits of at least 64 keys.
-inline AttentionChoice splitInto(AttentionMethod method, int splits, const AttentionCase& c) {
+/// A choice with splits of at least a tile of 16 keys for each warp.
+inline AttentionChoice splitInto(AttentionMethod method, int splits, const AttentionCase& c,
+                                 int warps = 4) {
   AttentionChoice choice;
   choice.method = method;
-  choice.leastKeys = 64;
+  choice.warps = warps;
+  choice.leastKeys = 16 * warps;
   choice.mostSplits = splits;
   choice.mostTiles = c.batch * c.kernel.queryHeads * c.queries;
   return choice;

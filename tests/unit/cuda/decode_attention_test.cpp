@@ -16,9 +16,10 @@ AttentionCase cached(AttentionKernel a, std::vector<int64_t> positions, int64_t 
 }
 
 void expectDecode(const AttentionCase& c, int splits, host::Mode mode = host::Mode::Fast) {
-  const bool small = whyNotTensorCores(c.kernel).empty();
-  expectAttention(c, splitInto(small ? AttentionMethod::Decode : AttentionMethod::Simt, splits, c),
-                  mode);
+  if (!whyNotTensorCores(c.kernel).empty())
+    return expectAttention(c, splitInto(AttentionMethod::Simt, splits, c), mode);
+  for (int warps : {4, 8})
+    expectAttention(c, splitInto(AttentionMethod::Decode, splits, c, warps), mode);
 }
 
 TEST(DecodeAttention, LengthsGroupsAndDepths) {

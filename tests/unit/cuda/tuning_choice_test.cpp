@@ -276,7 +276,11 @@ TEST(TuningChoice, AttentionIsPrintedAsTheRecordSays) {
     const KernelSet set = attentionKernels(a);
     const Launch &l = set.variants.at(0).launches.at(0),
                  &first = byModel.variants.at(0).launches.at(0);
-    EXPECT_TRUE(l.grid[2].per != first.grid[2].per || l.grid[2].most != first.grid[2].most);
+    EXPECT_TRUE(l.grid[2].per != first.grid[2].per || l.grid[2].most != first.grid[2].most ||
+                l.threads != first.threads);
+    // A text that is another has another name.
+    EXPECT_EQ(set.kernels.at(0).source == byModel.kernels.at(0).source, l.kernel == first.kernel)
+        << q.candidates[i];
   }
 }
 

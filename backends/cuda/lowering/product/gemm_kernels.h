@@ -67,7 +67,7 @@ struct ProductChoice {
   int warpsM = 1, warpsN = 1;  ///< Gemv: warps side by side (N)
   int warpsK = 1;              ///< Gemv: warps that share k
   int splits = 1;              ///< blocks that share k
-  int columns = 2;             ///< GemvDot: columns of a warp
+  int columns = 2;             ///< GemvDot: columns of a warp; GemvMma: 4, the loads of a step
   int steps = 4;               ///< Gemv: loads of a lane and column that are under way at least
   int tileM = 64, tileN = 64, stages = 4;
   int rank = 0;  ///< Library: of its algorithms
@@ -86,7 +86,7 @@ double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
                       const ProductChoice& choice);
 
 /// Raised when a template of products changes so much that measurements of its choices say nothing.
-constexpr int kProductVersion = 1;
+constexpr int kProductVersion = 2;
 /// "gemv-dot warps=8x1 splits=1 columns=2 steps=4": every number that the method uses.
 std::string textOf(const ProductChoice& choice);
 /// For `low` to `high` rows; `sizes` are those by which the candidates were ranked.
