@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lathe/runtime/batch_generator.h"
 #include "lathe/runtime/device.h"
 #include "tests/unit/test_files.h"
 
@@ -54,9 +55,11 @@ class NotingDevice final : public Device {
 };
 
 const bool registered = [] {
-  registerDevice("noting", [](std::shared_ptr<const Program>, const DeviceOptions&) {
+  auto open = [](std::shared_ptr<const Program>, const DeviceOptions&) {
     return std::make_unique<NotingDevice>();
-  });
+  };
+  registerDevice("noting", open);
+  registerDevice("noting-700", open, 700);
   return true;
 }();
 
@@ -118,6 +121,36 @@ TEST_F(GeneratorTest, LongPromptsRunInChunksWithTheirOffsets) {
   ASSERT_EQ(logits.size(), size_t(kVocab));
   EXPECT_EQ(likeliest(logits), (1099 % kVocab + 1099) % kVocab);
   EXPECT_EQ(generator.position(), 1100);
+}
+
+TEST_F(GeneratorTest, ADeviceSaysHowLongChunksAre) {
+  Program program = makeProgram();
+  program.backend = "noting-700";
+  Session session(std::move(program));
+  Generator generator(session, {kVocab, 4096});
+  generator.reserve(1100);
+  generator.prefill(ids(1100));
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0], (Step{700, 0, 1152, 699 % kVocab}));
+  EXPECT_EQ(steps[1], (Step{400, 700, 1152, 1099 % kVocab}));
+  EXPECT_EQ(promptTokensOf("noting"), kPromptTokens);
+  EXPECT_EQ(promptTokensOf("no such device"), kPromptTokens);
+  expectError(ErrorCode::InvalidArgument, "expected promptTokens of 1 or more, got 0",
+              [] { registerDevice("none", nullptr, 0); });
+}
+
+// Rows side by side share what one pass takes, down to passes that are too short to be fast.
+TEST_F(GeneratorTest, PromptsSideBySideRunInShorterChunks) {
+  for (size_t rows : {1u, 3u, 4u}) {
+    steps.clear();
+    Session session(makeProgram());
+    BatchGenerator generator(session, {kVocab, 4096});
+    generator.reserve(int64_t(rows), 600);
+    generator.prefill(std::vector(rows, ids(600)));
+    ASSERT_FALSE(steps.empty());
+    EXPECT_EQ(steps[0].tokens, 512 / int64_t(rows));
+    EXPECT_EQ(steps.back().lastId, 599 % kVocab);
+  }
 }
 
 TEST_F(GeneratorTest, ChunksKeepToTheProgramsLongestCall) {
