@@ -61,7 +61,7 @@ TEST(WeightFolders, GroupsOfGptqHaveTheirSize) {
   const std::vector<float> swapped = write({1, 0, 0, 1});
   EXPECT_EQ((std::vector<float>{swapped.begin(), swapped.begin() + 4}),
             (std::vector<float>{120, 2, 2, 120}));
-  test::expectError(ErrorCode::InvalidFile, "group 0 has not 2 columns",
+  test::expectError(ErrorCode::InvalidFile, "group 1 has not 2 columns",
                     [&] { write({0, 0, 0, 1}); });
   test::expectError(ErrorCode::InvalidFile, "group 0 has not 2 columns",
                     [&] { write({1, 1, 1, 0}); });
