@@ -187,18 +187,34 @@ struct BatchEngine::Impl {
   }
 
   // The next one who waits, once no prompt is read, a slot is free and has room for the text. Who
-  // needs much room is not overtaken by those who need little.
+  // needs much room is not overtaken by those who need little. One whose slot cannot begin ends
+  // with the error: in front of the queue it would fail for ever.
   void admit() {
-    if (reading || int64_t(running.size()) == slots->slots()) return;
-    Job* next = nullptr;
-    {
-      std::lock_guard lock(mutex);
-      if (waiting.empty()) return;
-      next = waiting.front().get();  // it stays in front: only this thread takes some out
+    while (!reading && int64_t(running.size()) < slots->slots()) {
+      Job* next = nullptr;
+      {
+        std::lock_guard lock(mutex);
+        if (waiting.empty()) return;
+        next = waiting.front().get();  // it stays in front: only this thread takes some out
+      }
+      std::optional<Error> error;
+      try {
+        if (!place(*next, chooseSlot(next->request.prompt))) return;
+      } catch (const Error& e) {
+        error = e;
+      } catch (const std::bad_alloc&) {
+        error = outOfMemory();
+      }
+      JobPtr job;
+      {
+        std::lock_guard lock(mutex);
+        job = waiting.pop();
+      }
+      if (error)
+        end(std::move(job), std::move(error));
+      else
+        reading = std::move(job);
     }
-    if (!place(*next, chooseSlot(next->request.prompt))) return;
-    std::lock_guard lock(mutex);
-    reading = waiting.pop();
   }
 
   // One chunk of a prompt, and whole short prompts as long as there is time for them; true: one was

@@ -11,6 +11,7 @@ namespace lathe {
 
 BlockTables::BlockTables(int64_t slots, int64_t blocks, int64_t tokens)
     : tokens_(tokens), slots_(size_t(slots)), users_(size_t(blocks)) {
+  free_.reserve(size_t(blocks));  // leave() takes no memory
   for (int64_t block = blocks; block > 0; --block) free_.push_back(block - 1);
 }
 
@@ -52,9 +53,11 @@ BlockTables::Begun BlockTables::begin(int64_t slot, int64_t from, int64_t count,
                               source.blocks.begin() + whole + (isOwn ? 1 : 0));
   const int64_t wanted = std::max<int64_t>(0, entriesFor(tokens) - int64_t(blocks.size()));
   if (wanted > available(blocks)) return {};
+  // All memory is taken before anything changes: neither the rest of this nor grow() can fail.
+  blocks.reserve(blocks.size() + size_t(wanted));
+  std::vector<int> ids(source.ids.begin(), source.ids.begin() + count);
 
   for (int64_t block : blocks) ++users_[size_t(block)];
-  std::vector<int> ids(source.ids.begin(), source.ids.begin() + count);
   for (int64_t block : std::exchange(s.blocks, std::move(blocks))) leave(block);
   s.ids = std::move(ids);
   s.set = wanted;

@@ -34,7 +34,7 @@ class BlockTables {
     std::optional<Copy> copy = {};  ///< before anything is written
   };
   /// KvSlots::begin. Throws Error(InvalidArgument) for a slot where a text runs, and for more
-  /// tokens than there are.
+  /// tokens than there are; where it throws, nothing has changed.
   Begun begin(int64_t slot, int64_t from, int64_t count, int64_t tokens);
   void end(int64_t slot);
   void clear(int64_t slot);

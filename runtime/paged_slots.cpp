@@ -39,7 +39,13 @@ class PagedSlots final : public KvSlots {
 
   bool begin(int64_t slot, int64_t from, int64_t count, int64_t tokens) override {
     const auto begun = tables_.begin(slot, from, count, std::min(tokens, positions_));
-    if (begun.copy) session_.copyStateBlock(kBlocksSymbol, begun.copy->from, begun.copy->to);
+    try {
+      if (begun.copy) session_.copyStateBlock(kBlocksSymbol, begun.copy->from, begun.copy->to);
+    } catch (...) {  // no text runs in the slot, and what its last block holds is not known
+      tables_.clear(slot);
+      tables_.end(slot);
+      throw;
+    }
     return begun.hasRoom;
   }
   void end(int64_t slot) override { tables_.end(slot); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -267,6 +268,59 @@ TEST(BatchEngine, AFailureEmptiesTheSlots) {
   e.finish();
   EXPECT_EQ(ended.ends[2].reusedTokens, 0);
   EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
+}
+
+// Slots of which `begin` fails so often.
+class SlotsThatFail final : public KvSlots {
+ public:
+  SlotsThatFail(std::unique_ptr<KvSlots> slots, int times, bool outOfMemory)
+      : slots_(std::move(slots)), times_(times), outOfMemory_(outOfMemory) {}
+  int64_t slots() const override { return slots_->slots(); }
+  int64_t positions() const override { return slots_->positions(); }
+  int64_t maxChunk() const override { return slots_->maxChunk(); }
+  std::span<const int> ids(int64_t slot) const override { return slots_->ids(slot); }
+  bool begin(int64_t slot, int64_t from, int64_t count, int64_t tokens) override {
+    if (times_-- <= 0) return slots_->begin(slot, from, count, tokens);
+    if (outOfMemory_) throw std::bad_alloc();
+    throw Error(ErrorCode::Io, "no copy");
+  }
+  void end(int64_t slot) override { slots_->end(slot); }
+  void clear(int64_t slot) override { slots_->clear(slot); }
+  std::span<const float> prefill(int64_t slot, std::span<const int> ids) override {
+    return slots_->prefill(slot, ids);
+  }
+  std::span<const float> next(std::span<const int64_t> slots, std::span<const int> ids) override {
+    return slots_->next(slots, ids);
+  }
+
+ private:
+  std::unique_ptr<KvSlots> slots_;
+  int times_;
+  bool outOfMemory_;
+};
+
+// Who cannot begin ends with the error, and makes room in the queue for those behind.
+TEST(BatchEngine, ATextThatCannotBeginEnds) {
+  for (const bool outOfMemory : {false, true}) {
+    Session session(fakeProgram(kModel));
+    auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 2, 64);
+    BatchEngine engine(std::make_unique<SlotsThatFail>(std::move(slots), 2, outOfMemory),
+                       std::nullopt, {});
+    Ended ended;
+    for (int name = 0; name < 3; ++name)
+      engine.submit({.prompt = {1, 2}, .options = {.newTokens = 3}, .onEnd = ended.at(name)});
+    for (int steps = 0; steps < 20; ++steps) engine.step();
+    ASSERT_EQ(ended.ends.size(), 3u) << engine.counts().waiting << " wait";
+    for (int name : {0, 1}) {
+      ASSERT_TRUE(ended.ends[name].error);
+      EXPECT_THAT(ended.ends[name].error->what(),
+                  ::testing::HasSubstr(outOfMemory ? "no memory for the next token" : "no copy"));
+    }
+    EXPECT_FALSE(ended.ends[2].error);
+    EXPECT_EQ(ended.ends[2].text.ids(), alone({1, 2}, {.newTokens = 3}).ids());
+    EXPECT_EQ(engine.counts().failed, 2);
+    EXPECT_EQ(engine.counts().finished, 1);
+  }
 }
 
 TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {

@@ -251,6 +251,26 @@ TEST(PagedSlots, LimitsAreThoseOfTheProgram) {
   EXPECT_EQ(kvLimits(paged, kLimits).slots, 8);
 }
 
+// A block that could not be copied: no text runs in the slot, which has nothing.
+TEST(PagedSlots, ACopyThatFailsLeavesTheSlotFree) {
+  Session session(fakeProgram(modelOf(16)));
+  auto slots = pagedSlots(session, kLimits, 2, kPositions);
+  const std::vector<int> text = someText(24);
+  ASSERT_TRUE(slots->begin(0, 0, 0, 24));
+  slots->prefill(0, text);
+  const Array cache = session.state("k");
+  session.setState("k", Array(DType::F32, {1, 1, 16, 1}));  // the second block is not there
+  expectError(ErrorCode::InvalidArgument, "copyStateBlock: expected one of 1 rows",
+              [&] { slots->begin(1, 0, 20, 40); });
+  EXPECT_TRUE(slots->ids(1).empty());
+  EXPECT_EQ(slots->blocks().used, 2);
+  EXPECT_EQ(slots->blocks().set, 0);
+  session.setState("k", cache);
+  ASSERT_TRUE(slots->begin(1, 0, 20, 40));
+  EXPECT_THAT(slots->ids(1), ::testing::ElementsAreArray(std::span(text).first(20)));
+  EXPECT_THAT(slots->ids(0), ::testing::ElementsAreArray(text));
+}
+
 // A call that failed leaves nothing that is relied on.
 TEST(PagedSlots, AFailureEmptiesTheSlots) {
   PagedEngine e(4, 2);
