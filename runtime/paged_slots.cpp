@@ -115,6 +115,11 @@ class PagedSlots final : public KvSlots {
 
 std::unique_ptr<KvSlots> pagedSlots(Session& session, const GeneratorLimits& limits, int64_t slots,
                                     int64_t positions, int64_t tokens) {
+  if (const int64_t ranks = session.program().ranks; ranks != 1)
+    throw Error(ErrorCode::Unsupported,
+                "a cache in blocks: expected a program of one rank, got one of " +
+                    std::to_string(ranks) +
+                    ", each of which has its own piece of a block; compile it without --ranks");
   const PagedEntry prefill = pagedEntry(session, "prefill", limits.vocab);
   const PagedEntry decode = pagedEntry(session, "decode", limits.vocab);
   const PagedSizes sizes = pagedSizes(session.program(), prefill, limits);

@@ -75,7 +75,8 @@ bool hasPagedCache(const Program& program);
 /// one of it, which each goes on in, as a copy. A slot's room is set aside in blocks; what texts
 /// left is given up from its end, that of the one that ended first at first. `tokens`: how many all
 /// blocks hold, in whole blocks; 0 for as many as all slots can fill. A text may have as many, and
-/// at most `positions`. Otherwise as contiguousSlots().
+/// at most `positions`. Otherwise as contiguousSlots(). Error(Unsupported) for a program of several
+/// ranks.
 std::unique_ptr<KvSlots> pagedSlots(Session& session, const GeneratorLimits& limits, int64_t slots,
                                     int64_t positions, int64_t tokens = 0);
 

@@ -2,11 +2,14 @@
 // An engine over a cache in blocks: texts that come and go are what they are alone, beginnings are
 // shared, and who finds no room waits. The model is a function of its cache.
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include <gmock/gmock.h>
 
 #include "lathe/runtime/batch_engine.h"
+#include "lathe/runtime/communicator.h"
 #include "tests/unit/fake_language_model.h"
 #include "tests/unit/test_files.h"
 
@@ -241,6 +244,20 @@ TEST(PagedSlots, RefusesMistakes) {
   PagedEngine e(4, 2, 20);
   expectError(InvalidArgument, "the prompt has 21 tokens, the model takes at most 20",
               [&] { e.engine.submit({.prompt = std::vector<int>(21, 1)}); });
+}
+
+TEST(PagedSlots, RefusesRanks) {
+  Program program = fakeProgram(modelOf(4));
+  program.ranks = 2;
+  const auto shared = std::make_shared<const Program>(std::move(program));
+  const auto ends = threadRanks(2, std::chrono::seconds(60));
+  std::thread follower([&] { Session(shared, {.ranks = ends[1]}).serve(); });
+  {
+    Session session(shared, {.ranks = ends[0]});
+    expectError(ErrorCode::Unsupported, "expected a program of one rank, got one of 2",
+                [&] { pagedSlots(session, kLimits, 1, 64); });
+  }
+  follower.join();
 }
 
 TEST(PagedSlots, LimitsAreThoseOfTheProgram) {
