@@ -118,11 +118,11 @@ LogicalResult PagedAttentionOp::inferReturnTypes(MLIRContext*, std::optional<Loc
   if (table.getRank() != 2 || positions.getRank() != 1 || !equal(table, 0, q, 0) ||
       !equal(positions, 0, q, 0))
     return bad("[C5] table and positions are not a row and a number for each sequence");
+  // How many keys a sequence has is their product. [C2] has seen that of k.
+  if (!dimOf(table, 1)) return bad("[C5] the table's second size has no name");
   if (a.getMask()) {
     auto scores = dimsOf(q);
-    const bool named = dimOf(table, 1) && dimOf(k, 2);
-    scores.back() = named ? dimAttr(q.getContext(), exprOf(dimOf(table, 1)) * exprOf(dimOf(k, 2)))
-                          : StringAttr();
+    scores.back() = dimAttr(q.getContext(), exprOf(dimOf(table, 1)) * exprOf(dimOf(k, 2)));
     if (!isMaskOf(a.getMask(), scores))
       return emitOptionalError(
           loc, "'lathe.paged_attention' [C4] mask ", shortType(a.getMask().getType()),

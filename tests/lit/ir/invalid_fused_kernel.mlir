@@ -136,6 +136,14 @@ func.func @paged_attention_table(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32
 
 // -----
 
+func.func @paged_attention_entries(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x?xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C5] the table's second size has no name}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x?xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
 func.func @paged_attention_window(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
   // expected-error@+1 {{'lathe.paged_attention' [C6] window and softcap are not negative}}
   %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 window -1 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
