@@ -119,10 +119,7 @@ struct BatchEngine::Impl {
         best = common;
         from = other;
       }
-    const int64_t positions = slots->positions(), length = int64_t(prompt.size());
-    const int64_t tokens =
-        std::min(positions, length + std::min(positions, job.request.options.newTokens));
-    if (!slots->begin(slot, from, best, tokens)) return false;
+    if (!slots->begin(slot, from, best, job.text->positions())) return false;
     job.slot = slot;
     job.reused = best;
     job.read = size_t(best);

@@ -160,6 +160,20 @@ TEST(PagedSlots, AnotherWayOnLeavesTheFirstTextAsItIs) {
   EXPECT_EQ(ended.ends[1].text.ids(), alone(second, {.newTokens = 20}));
 }
 
+// The last token that is drawn is not read: it needs no place in the cache.
+TEST(PagedSlots, RoomIsForTheTokensThatAreRead) {
+  for (auto [length, blocks] : {std::pair<int64_t, int64_t>{17, 2}, {18, 3}}) {
+    PagedEngine e(16, 2);
+    Ended ended;
+    const std::vector<int> prompt = someText(length);
+    e.engine.submit({.prompt = prompt, .options = {.newTokens = 16}, .onEnd = ended.at(0)});
+    e.engine.step();
+    EXPECT_EQ(e.engine.counts().blocks.used + e.engine.counts().blocks.set, blocks) << length;
+    e.finish();
+    EXPECT_EQ(ended.ends[0].text.ids(), alone(prompt, {.newTokens = 16}));
+  }
+}
+
 TEST(PagedSlots, WhoFindsNoRoomWaits) {
   PagedEngine e(8, 3, 64);
   Ended ended;
