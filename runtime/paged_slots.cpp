@@ -24,7 +24,7 @@ class PagedSlots final : public KvSlots {
         vocab_(vocab),
         chunk_(sizes.chunk),
         positions_(std::min(positions, blocks * sizes.block)),
-        entries_((positions + sizes.block - 1) / sizes.block),
+        entries_((positions_ + sizes.block - 1) / sizes.block),
         tables_(slots, blocks, sizes.block),
         prefill_{prefill},
         decode_{decode} {

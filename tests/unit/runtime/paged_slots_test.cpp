@@ -2,8 +2,10 @@
 // An engine over a cache in blocks: texts that come and go are what they are alone, beginnings are
 // shared, and who finds no room waits. The model is a function of its cache.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -258,6 +260,48 @@ TEST(PagedSlots, RefusesMistakes) {
   PagedEngine e(4, 2, 20);
   expectError(InvalidArgument, "the prompt has 21 tokens, the model takes at most 20",
               [&] { e.engine.submit({.prompt = std::vector<int>(21, 1)}); });
+}
+
+// A table is as wide as a text may be long, not as the model could be.
+class WidthDevice final : public Device {
+ public:
+  explicit WidthDevice(std::set<int64_t>& widths) : widths_(widths) {}
+  std::unique_ptr<Kernel> makeKernel(const Program&, const EntryPoint&, const Call&) override {
+    return std::make_unique<WidthKernel>(widths_);
+  }
+
+ private:
+  struct WidthKernel final : Kernel {
+    explicit WidthKernel(std::set<int64_t>& widths) : widths(widths) {}
+    size_t bind(const KernelShapes& shapes) override {
+      widths.insert(shapes.shapes[2][1]);
+      return inner.bind(shapes);
+    }
+    void run(void* const* pointers, std::byte* scratch) override { inner.run(pointers, scratch); }
+    std::set<int64_t>& widths;
+    test::FakeKernel inner{modelOf(4), false};
+  };
+  std::set<int64_t>& widths_;
+};
+
+TEST(PagedSlots, TablesAreAsWideAsTextsMayBeLong) {
+  static std::set<int64_t> widths;
+  Program program = fakeProgram(modelOf(4));
+  program.backend = "fake-table-widths";
+  registerDevice(program.backend, [](std::shared_ptr<const Program>, const DeviceOptions&) {
+    return std::make_unique<WidthDevice>(widths);
+  });
+  const std::vector<int> five(5, 1);
+  for (auto [positions, tokens, width] :
+       {std::array<int64_t, 3>{64, 0, 16}, {30, 0, 8}, {64, 18, 5}, {64, 100, 16}}) {
+    widths.clear();
+    Session session(program);
+    auto slots = pagedSlots(session, kLimits, 2, positions, tokens);
+    ASSERT_TRUE(slots->begin(0, 0, 0, 8));
+    slots->prefill(0, five);
+    slots->next(std::vector<int64_t>{0}, std::vector<int>{2});
+    EXPECT_EQ(widths, std::set<int64_t>{width}) << positions << " positions, " << tokens;
+  }
 }
 
 TEST(PagedSlots, RefusesRanks) {
