@@ -89,16 +89,35 @@ struct BatchEngine::Impl {
     return last - first;
   }
 
-  // The free slot that holds most of the prompt; among equals one near those that run, then the one
-  // that has rested longest. -1: none is free.
+  // Less is better.
+  using SlotKey = std::tuple<int64_t, int64_t, uint64_t>;
+
+  // Of rows: the slot that holds most of the prompt; among equals one near those that run, then the
+  // one that has rested longest.
+  SlotKey keyOfRow(int64_t slot, std::span<const int> prompt) const {
+    int64_t common = commonLength(slots->ids(slot), prompt);
+    if (common < kWorthCopying) common = 0;
+    return {-common, spanWith(slot), lastUse[size_t(slot)]};
+  }
+
+  // Of blocks, which a prompt shares with the text of any slot: the slot that loses least. It loses
+  // nothing where the prompt goes on from all that it holds, the longest first, or where it is
+  // empty; else the one that has rested longest gives up its text.
+  SlotKey keyOfBlocks(int64_t slot, std::span<const int> prompt) const {
+    const std::span<const int> held = slots->ids(slot);
+    const auto length = int64_t(held.size());
+    if (length > 0 && commonLength(held, prompt) == length) return {0, -length, 0};
+    return {length == 0 ? 1 : 2, 0, lastUse[size_t(slot)]};
+  }
+
+  // The best of the free slots, -1: none is free.
   int64_t chooseSlot(std::span<const int> prompt) const {
+    const bool hasBlocks = slots->blocks().tokens > 0;
     int64_t best = -1;
-    std::tuple<int64_t, int64_t, uint64_t> bestKey;
+    SlotKey bestKey;
     for (int64_t slot = 0; slot < slots->slots(); ++slot) {
       if (!isFree(slot)) continue;
-      int64_t common = commonLength(slots->ids(slot), prompt);
-      if (common < kWorthCopying) common = 0;
-      const std::tuple key(-common, spanWith(slot), lastUse[size_t(slot)]);
+      const SlotKey key = hasBlocks ? keyOfBlocks(slot, prompt) : keyOfRow(slot, prompt);
       if (best < 0 || key < bestKey) {
         best = slot;
         bestKey = key;

@@ -162,6 +162,52 @@ TEST(PagedSlots, AnotherWayOnLeavesTheFirstTextAsItIs) {
   EXPECT_EQ(ended.ends[1].text.ids(), alone(second, {.newTokens = 20}));
 }
 
+// A short beginning in common does not cost the text that has it: there are other slots.
+TEST(PagedSlots, ATextStaysWhereAnotherBeginsAsItDoes) {
+  constexpr FakeModel kLong{.seed = 22, .maxPositions = 512, .block = 16};
+  Session session(fakeProgram(kLong));
+  BatchEngine engine(pagedSlots(session, {kFakeVocab, 512}, 4, 512), std::nullopt, {});
+  Ended ended;
+  const std::vector<int> a = someText(440);
+  std::vector<int> b(a.begin(), a.begin() + 40);
+  b.resize(100, 6);
+  int name = 0;
+  for (const std::vector<int>& prompt : {a, b, a}) {
+    engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(name++)});
+    while (engine.step()) {
+    }
+  }
+  EXPECT_EQ(ended.ends[1].reusedTokens, 40);
+  EXPECT_EQ(ended.ends[2].reusedTokens, 439);
+  EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
+}
+
+// A text that goes on does so in its slot; one that begins anew takes that of the oldest.
+TEST(PagedSlots, TheSlotThatLosesLeastIsTaken) {
+  PagedEngine e(4, 2);
+  Ended ended;
+  int name = 0;
+  auto ask = [&](const std::vector<int>& prompt) {
+    e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(name)});
+    e.finish();
+    EXPECT_EQ(ended.ends[name].text.ids(), alone(prompt, {.newTokens = 4})) << name;
+    return ended.ends[name++].reusedTokens;
+  };
+  const std::vector<int> a = someText(30), b(30, 3);
+  EXPECT_EQ(ask(a), 0);
+  EXPECT_EQ(ask(b), 0);
+  // A goes on twice: where it took B's slot the first time, B would be gone.
+  std::vector<int> more = a;
+  for (int64_t held : {33, 37}) {
+    for (int id : ended.ends[name == 2 ? 0 : 2].text.ids()) more.push_back(id);
+    EXPECT_EQ(ask(more), held);
+  }
+  EXPECT_EQ(ask(b), 29);
+  // Both slots hold texts, and that of B is the younger one.
+  EXPECT_EQ(ask(std::vector<int>(20, 5)), 0);
+  EXPECT_EQ(ask(b), 29);
+}
+
 // The last token that is drawn is not read: it needs no place in the cache.
 TEST(PagedSlots, RoomIsForTheTokensThatAreRead) {
   for (auto [length, blocks] : {std::pair<int64_t, int64_t>{17, 2}, {18, 3}}) {
