@@ -49,7 +49,10 @@ class Cache {
       tokens_ = g.dim("cache", 1, capacity);
       state = {batch, sizes.kvHeads, tokens_, sizes.headDim};
     } else {
-      sequenceLimit(block_, longest, "cacheBlock");
+      if (block_ < 1 || block_ > longest)
+        throw Error(ErrorCode::InvalidArgument,
+                    "expected cacheBlock from 1 to the model's " + std::to_string(longest) +
+                        " positions, got " + std::to_string(block_) + "; 0: a row for each text");
       if (options.greedy)
         throw Error(ErrorCode::InvalidArgument,
                     "expected `greedy` or `cacheBlock`, got both; a step that goes on by itself "

@@ -121,6 +121,12 @@ Graph buildFromConfig(const JsonValue& config, const FamilyOptions& options) {
     throw type->error("expected \"" + family.modelType + "\" for " + family.architecture +
                           ", got " + type->show(),
                       ErrorCode::Unsupported);
+  if (options.cacheBlock != 0 &&
+      (family.task == ModelTask::Embed || family.task == ModelTask::Other))
+    throw Error(ErrorCode::Unsupported,
+                config.file() + ": " + family.architecture +
+                    ": cacheBlock: caches in blocks are of decoders, this model has no cache; "
+                    "leave it at 0");
   ConfigReader reader(config);
   if (options.readsQuantized) reader.ignore({"quantization_config"});
   try {

@@ -305,6 +305,8 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
          " is a bare config.json: the flag is needed");
   refuse(model.kind == ModelKind::Mlir && flags.cacheBlock, "--cache-block", model,
          " is IR text, whose caches are written in it");
+  refuse(model.kind == ModelKind::Onnx && flags.cacheBlock, "--cache-block", model,
+         " is an ONNX file, whose inputs and outputs are written in it");
   refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
          " is IR text, whose layers are written in it");
   ModelRequest request;

@@ -126,10 +126,14 @@ std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
   return contiguousSlots(session, limits, slots, positions);
 }
 
-// Of what is compiled here. Encoder-decoders have no cache in blocks.
+// Of what is compiled here: of decoders, whose families all are called so. Others have no cache in
+// blocks.
 int64_t usualBlock(const Model& model, const ModelConfig& config, const CompileFlags& flags) {
-  const bool isCompiled = model.kind == ModelKind::Artifact || model.kind == ModelKind::Mlir;
-  if (isCompiled || config.decoderStartId || backendOf(flags) == "cuda") return 0;
+  const std::string& name = config.architecture;
+  const bool isDecoder = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+  const bool isCompiled = model.kind == ModelKind::Artifact || model.kind == ModelKind::Mlir ||
+                          model.kind == ModelKind::Onnx;
+  if (isCompiled || !isDecoder || backendOf(flags) == "cuda") return 0;
   return std::min(kDefaultBlock, maxPositionsOf(config));
 }
 

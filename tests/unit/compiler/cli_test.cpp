@@ -211,6 +211,12 @@ TEST_F(CliTest, AnInputOfAnOnnxFileCanBeAKnownValue) {
   expectFailure(2, "--constant: ", "run " + kModel + " --constant x=4xf32=1");
 }
 
+TEST_F(CliTest, BlocksAreOfModelsWithACache) {
+  const std::string model = LATHE_TEST_DATA "/onnx/cases/known_branch/model.onnx";
+  expectFailure(2, "--cache-block: " + model + " is an ONNX file",
+                "compile " + model + " --cache-block 16 -o " + file("x.lathe"));
+}
+
 TEST_F(CliTest, UnsupportedIsStatusFour) {
   std::filesystem::create_directory(file("novel"));
   std::ofstream(file("novel/config.json"))
