@@ -298,6 +298,17 @@ def check_blocks(expected):
         status, answer = server.complete(prompt=" ".join(PROMPTS * 40), max_tokens=1)
         assert status == 400 and "tokens" in answer["error"]["message"], answer
         server.stop()
+        said = server.process.stderr.read()
+        assert "--cache-tokens: a text has at most 400 tokens" in said and "instead of 512" in said, said
+    finally:
+        server.process.kill()
+    # More than all texts fill is of no use.
+    server = Server("--slots", "2", "--context", "64", "--cache-tokens", "1000000000")
+    try:
+        assert server.metrics()["lathe_cache_blocks"] == 2 * 64 // 32, server.metrics()
+        server.stop()
+        said = server.process.stderr.read()
+        assert "--cache-tokens: 2 texts of 64 tokens fill 128" in said, said
     finally:
         server.process.kill()
     refused = subprocess.run([LATHE, "serve", MODEL, "--port", "0", "--cache-block", "0", "--cache-tokens", "400"],

@@ -115,10 +115,28 @@ bool hasEntry(const Program& program, std::string_view name) {
   return std::ranges::find(program.entries, name, &EntryPoint::name) != program.entries.end();
 }
 
+std::unique_ptr<KvSlots> blockSlots(const ServeFlags& flags, Session& session,
+                                    const GeneratorLimits& limits, int64_t slots,
+                                    int64_t positions) {
+  const int64_t most = slots * positions;
+  const bool isMore = flags.cacheTokens > most;
+  if (isMore)
+    console().note(
+        fmt::format("--cache-tokens: {} texts of {} tokens fill {}, the cache holds no more than "
+                    "they do; see --slots and --context",
+                    slots, positions, most));
+  auto made = pagedSlots(session, limits, slots, positions, isMore ? 0 : flags.cacheTokens);
+  if (made->positions() < positions)
+    console().note(
+        fmt::format("--cache-tokens: a text has at most {} tokens, which is all that the cache "
+                    "holds, instead of {}",
+                    made->positions(), positions));
+  return made;
+}
+
 std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
                                  const GeneratorLimits& limits, int64_t slots, int64_t positions) {
-  if (hasPagedCache(session.program()))
-    return pagedSlots(session, limits, slots, positions, flags.cacheTokens);
+  if (hasPagedCache(session.program())) return blockSlots(flags, session, limits, slots, positions);
   if (flags.cacheTokens)
     throw Error(ErrorCode::InvalidArgument,
                 "--cache-tokens is of a cache in blocks, this one has a row for each slot; give "
