@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "lathe/lathe.h"
@@ -198,6 +200,94 @@ TEST_P(RefusedCalls, RowsThatAreTooShortForTheirLargest) {
   }
 }
 
+// Keys and values of five blocks of four places; `store` writes them and reads none.
+Graph pagedModel() {
+  Graph g;
+  const Dim batch = g.dim("batch", 1, 3), tokens = g.dim("tokens", 1, 8),
+            entries = g.dim("entries", 1, 4), blocks = g.dim("blocks", 1, 9);
+  g.state("cache", DType::F32, {blocks, 1, 4, 8});
+  auto stored = [&](const char* entry) {
+    g.entry(entry);
+    const Tensor x = g.input("x", DType::F32, {batch, 1, tokens, 8}),
+                 table = g.input("table", DType::I64, {batch, entries}),
+                 at = g.input("at", DType::I64, {batch});
+    const Tensor cache = pagedUpdate(g.readState("cache"), x, table, at, 2);
+    g.writeState("cache", cache);
+    return std::tuple{x, cache, table, at};
+  };
+  stored("store");
+  const auto [x, cache, table, at] = stored("step");
+  g.output("y", pagedAttention(x, cache, cache, table, at));
+  return g;
+}
+
+Arrays pagedInputs(const std::vector<double>& table, const std::vector<double>& at) {
+  auto integers = [](Shape shape, const std::vector<double>& values) {
+    Array a(DType::I64, std::move(shape));
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, values[size_t(i)]);
+    return a;
+  };
+  return {{"x", numbers({2, 1, 2, 8}, 1)},
+          {"table", integers({2, 3}, table)},
+          {"at", integers({2}, at)}};
+}
+
+class RefusedTables : public RefusedCalls {
+ protected:
+  Session openPaged() const {
+    Session s(paged_, {.threads = 1, .device = "host"});
+    s.setSymbol("blocks", 5);
+    return s;
+  }
+  std::shared_ptr<const Program> paged_ =
+      std::make_shared<const Program>(compile(pagedModel(), {.backend = GetParam()}));
+};
+
+TEST_P(RefusedTables, NameWhatIsNotThereAndLeaveTheCacheAsItWas) {
+  const Arrays good = pagedInputs({4, 1, 0, 2, 3, 0}, {3, 0});
+  Session plain = openPaged();
+  const Arrays want = plain.run("step", good);
+  struct Wrong {
+    const char* name;
+    Arrays inputs;
+    const char* text;
+    bool isStored = false;  // by a call that writes and reads nothing
+  };
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {"a block before the cache", pagedInputs({4, 1, 0, -1, 3, 0}, {3, 0}), "-1"},
+           {"a block behind the cache", pagedInputs({4, 5, 0, 2, 3, 0}, {3, 0}), "5"},
+           {"an entry without tokens", pagedInputs({4, 1, 5, 2, 3, 0}, {3, 0}), "5", true},
+           {"one before the cache", pagedInputs({4, 1, 0, 2, 3, -1}, {3, 0}), "-1", true},
+           {"a position before the table", pagedInputs({4, 1, 0, 2, 3, 0}, {3, -1}), "position -1"},
+           {"a position at its end", pagedInputs({4, 1, 0, 2, 3, 0}, {11, 0}), "position 11"},
+           {"a position that no sum holds", pagedInputs({4, 1, 0, 2, 3, 0}, {3, 0x1p62}),
+            "position 4611686018427387904"},
+       }) {
+    SCOPED_TRACE(wrong.name);
+    Session s = openPaged();
+    s.run("step", good);
+    for (const char* entry : {"store", "step"}) {
+      if (wrong.isStored && entry == std::string_view("store")) {
+        EXPECT_NO_THROW(s.run(entry, wrong.inputs));
+        continue;
+      }
+      const Array before = s.state("cache");
+      try {
+        s.run(entry, wrong.inputs);
+        ADD_FAILURE() << entry;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::InvalidArgument) << e.what();
+        EXPECT_NE(std::string_view(e.what()).find(wrong.text), std::string_view::npos) << e.what();
+      }
+      if (!wrong.isStored) expectEqual(s.state("cache"), before, "cache");
+    }
+    s.resetStates();
+    expectEqual(s.run("step", good).at("y"), want.at("y"), "y");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, RefusedTables, ::testing::Values("reference", "cpu"),
+                         [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(Backends, RefusedCalls, ::testing::Values("reference", "cpu", "cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
