@@ -156,6 +156,33 @@ TEST(Calibration, BusyMomentsCountWhereThereIsNoOther) {
   EXPECT_TRUE(calibrationsFrom(textOf({busy}, "me"), "me").at(0).busy);
 }
 
+TEST(Calibration, BusyMomentsVoteOnAMachineThatIsNeverQuiet) {
+  std::vector<Calibration> kept;
+  auto another = [&](size_t pattern, bool busy) {
+    Calibration c = chose(pattern, kept.empty() ? 0 : kept.back().takenAt + 600);
+    c.busy = busy;
+    kept = withAnother(kept, c);
+    return together(kept);
+  };
+  another(0, true), another(0, true);
+  const Calibration all = another(1, true);
+  EXPECT_TRUE(all.reading.sameWay(readPatterns()[0])) << "the last moment was the bad one";
+  EXPECT_EQ(all.measurements, 3);
+  another(1, true), another(1, true);
+  ASSERT_EQ(kept.size(), 5);
+  EXPECT_TRUE(together(kept).reading.sameWay(readPatterns()[1]));
+  another(2, true);
+  ASSERT_EQ(kept.size(), 5) << "the last ones";
+  EXPECT_EQ(kept.front().takenAt, 600);
+  const Calibration quiet = another(3, false);
+  ASSERT_EQ(kept.size(), 1) << "a quiet one replaces them";
+  EXPECT_TRUE(quiet.reading.sameWay(readPatterns()[3]));
+  another(1, true), another(1, true);
+  EXPECT_EQ(kept.size(), 2) << "the last busy one tells when";
+  EXPECT_TRUE(together(kept).reading.sameWay(readPatterns()[3]));
+  EXPECT_FALSE(wantsAnother(kept, kept.back().takenAt + 599));
+}
+
 TEST(Calibration, TheMachineHasWhatItsFeaturesSay) {
   const Calibration c = calibrate();
   EXPECT_GT(c.f32Fma, 1e9);

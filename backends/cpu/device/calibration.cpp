@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -56,8 +57,7 @@ Calibration keptOrMeasured() {
     return c.takenAt > now || now - c.takenAt > kSecondsValid;
   });
   if (!wantsAnother(kept, now)) return together(kept);
-  std::erase_if(kept, [](const Calibration& c) { return c.busy; });  // the last one will do
-  kept.push_back(calibrate());
+  kept = withAnother(std::move(kept), calibrate());
   if (path.empty()) return together(kept);
   try {
     makePrivateFolder(fs::path(path).parent_path());
@@ -138,6 +138,16 @@ Calibration together(const std::vector<Calibration>& measured) {
     all.spread = std::max(all.spread, c.spread);
   }
   return all;
+}
+
+std::vector<Calibration> withAnother(std::vector<Calibration> measured,
+                                     const Calibration& another) {
+  const bool anyQuiet = !another.busy || (!measured.empty() && !countedOf(measured).front().busy);
+  // The last one alone says when the machine was busy, which is what the next process asks.
+  if (anyQuiet) std::erase_if(measured, [](const Calibration& c) { return c.busy; });
+  measured.push_back(another);
+  if (!anyQuiet && measured.size() > kMostKept) measured.erase(measured.begin());
+  return measured;
 }
 
 bool wantsAnother(const std::vector<Calibration>& measured, int64_t now) {

@@ -33,6 +33,9 @@ Calibration calibrate();
 /// disturbances only lower them, and the pattern that most of them chose; of equally many, the
 /// default. Those of busy moments count only where there is no other.
 Calibration together(const std::vector<Calibration>& measured);
+/// The measurements to keep when another was made. A quiet one replaces those of busy moments;
+/// while there is none the last five are kept, since some machines are never quiet.
+std::vector<Calibration> withAnother(std::vector<Calibration> measured, const Calibration& another);
 /// Whether to measure again at the time `now`: a single moment may have been a bad one. Three
 /// quiet measurements ten minutes apart or more that chose the same settle it, five end it in any
 /// case. Each of them counts for a month.
