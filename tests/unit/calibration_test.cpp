@@ -75,7 +75,9 @@ TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
 }
 
 TEST(Calibration, DamagedTextIsNone) {
-  Calibration c = rates(1e11, 2e11);
+  Calibration c = rates(1e11, 2e11, 5e11);
+  c.reading.bytesPerSecond = 3e10;
+  c.spread = 0.25;
   c.takenAt = 5;
   const std::string text = textOf({c}, "me");
   ASSERT_EQ(calibrationsFrom(text, "me").size(), 1);
@@ -94,6 +96,13 @@ TEST(Calibration, DamagedTextIsNone) {
   EXPECT_TRUE(with("\"taken_at\": 5", "\"taken_at\": -5").empty());
   EXPECT_TRUE(with("1e+11", "0").empty());
   EXPECT_TRUE(with("2e+11", "-1").empty());
+  EXPECT_TRUE(with("5e+11", "-1").empty());
+  EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 3").empty()) << "a pattern that none measures";
+  EXPECT_TRUE(with("\"prefetch\": 1024", "\"prefetch\": 512").empty());
+  for (const char* rate : {"0", "-3e+10"}) EXPECT_TRUE(with("3e+10", rate).empty()) << rate;
+  for (const char* spread : {"-0.25", "1", "1.5"})
+    EXPECT_TRUE(with("\"spread\": 0.25", std::string("\"spread\": ") + spread).empty()) << spread;
+  EXPECT_EQ(with("\"spread\": 0.25", "\"spread\": 0").size(), 1);
 }
 
 // A measurement that chose pattern `index` at a time.

@@ -38,6 +38,16 @@ int64_t secondsSince1970() {
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
 }
 
+// What a measurement may say; written so that a NaN is none.
+bool isPlausible(const Calibration& c) {
+  const std::vector<ReadPattern>& known = readPatterns();
+  return c.f32Fma > 0 && c.bf16Dot >= 0 && c.amxBf16 >= 0 && c.reading.bytesPerSecond > 0 &&
+         c.spread >= 0 && c.spread < 1 &&
+         std::any_of(
+             known.begin(), known.end(),
+             [&](const ReadPattern& pattern) { return pattern.sameWay(c.reading); });
+}
+
 std::vector<Calibration> readKept(const std::string& path, const std::string& processor) {
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored) || !whyNotPrivate(path).empty()) return {};
@@ -208,7 +218,7 @@ std::vector<Calibration> calibrationsFrom(const std::string& text, const std::st
       c.reading.bytesPerSecond = v.at("bytes_per_second").asDouble();
       c.spread = v.at("spread").asDouble();
       c.busy = v.at("busy").asBool();
-      if (c.f32Fma <= 0 || c.bf16Dot < 0 || c.amxBf16 < 0) return {};
+      if (!isPlausible(c)) return {};
       measured.push_back(c);
     }
     return measured;
