@@ -48,6 +48,30 @@ TEST(Calibration, TheFastestArithmeticOfTheTierIsTaken) {
     EXPECT_EQ(c.measured.bf16Arithmetic(c.isa), c.want) << c.machine;
 }
 
+// Results change their last bits with it.
+TEST(Calibration, AnArithmeticStaysUnlessAnotherIsClearlyFaster) {
+  const Calibration dot = rates(500, 460), wide = rates(500, 440), halfDot = rates(500, 250);
+  EXPECT_EQ(bf16Arithmetic({dot}, kBf16), Bf16Arithmetic::Dot);
+  EXPECT_EQ(bf16Arithmetic({wide}, kBf16), Bf16Arithmetic::Widened);
+  EXPECT_EQ(bf16Arithmetic({wide, dot}, kBf16), Bf16Arithmetic::Widened) << "about as fast";
+  EXPECT_EQ(bf16Arithmetic({wide, rates(500, 499)}, kBf16), Bf16Arithmetic::Widened);
+  EXPECT_EQ(bf16Arithmetic({wide, rates(500, 501)}, kBf16), Bf16Arithmetic::Dot);
+  EXPECT_EQ(bf16Arithmetic({wide, rates(500, 501), rates(600, 440)}, kBf16), Bf16Arithmetic::Dot)
+      << "what was chosen then stays, too";
+  EXPECT_EQ(bf16Arithmetic({wide, rates(500, 501), rates(610, 440)}, kBf16),
+            Bf16Arithmetic::Widened);
+  EXPECT_EQ(bf16Arithmetic({dot, rates(550, 460)}, kBf16), Bf16Arithmetic::Dot);
+  EXPECT_EQ(bf16Arithmetic({halfDot, dot}, kBf16), Bf16Arithmetic::Widened);
+  EXPECT_EQ(bf16Arithmetic({rates(500, 100, 450), rates(500, 100, 540)}, kAmx),
+            Bf16Arithmetic::Widened);
+  EXPECT_EQ(bf16Arithmetic({rates(500, 100, 450), rates(500, 100, 560)}, kAmx),
+            Bf16Arithmetic::Tiles);
+  Calibration busy = wide;
+  busy.busy = true;
+  EXPECT_EQ(bf16Arithmetic({busy, dot}, kBf16), Bf16Arithmetic::Dot) << "it does not count";
+  EXPECT_EQ(bf16Arithmetic({busy}, kBf16), Bf16Arithmetic::Widened);
+}
+
 TEST(Calibration, FeatureBitsAloneNameTheNewestArithmetic) {
   EXPECT_EQ(kAvx2.arithmetic, Bf16Arithmetic::Widened);
   EXPECT_EQ(kAvx512.arithmetic, Bf16Arithmetic::Widened);

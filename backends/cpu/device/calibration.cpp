@@ -29,6 +29,8 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 2;
 // What makes more of the machine's work has to be faster by so much.
 constexpr double kPatternGain = 1.08, kDotGain = 1.1;
+// By which another arithmetic is faster than the one chosen before, whose bits results have.
+constexpr double kChangeGain = 1.1;
 
 constexpr size_t kSettles = 3, kMostKept = 5;
 constexpr int64_t kSecondsApart = 10 * 60, kSecondsValid = int64_t(30) * 24 * 3600;
@@ -58,7 +60,7 @@ std::vector<Calibration> readKept(const std::string& path, const std::string& pr
   }
 }
 
-Calibration keptOrMeasured() {
+std::vector<Calibration> keptOrMeasured() {
   const std::string path = calibrationPath(), processor = processorIdentity();
   const int64_t now = secondsSince1970();
   std::vector<Calibration> kept = readKept(path, processor);
@@ -66,16 +68,21 @@ Calibration keptOrMeasured() {
   std::erase_if(kept, [&](const Calibration& c) {
     return c.takenAt > now || now - c.takenAt > kSecondsValid;
   });
-  if (!wantsAnother(kept, now)) return together(kept);
+  if (!wantsAnother(kept, now)) return kept;
   kept = withAnother(std::move(kept), calibrate());
-  if (path.empty()) return together(kept);
+  if (path.empty()) return kept;
   try {
     makePrivateFolder(fs::path(path).parent_path());
     writeFileAtomically(path, textOf(kept, processor) + "\n");
   } catch (const Error&) {
     // A cache that cannot be written costs the next process 0.2 s.
   }
-  return together(kept);
+  return kept;
+}
+
+const std::vector<Calibration>& measurements() {
+  static const std::vector<Calibration> made = keptOrMeasured();
+  return made;
 }
 
 // Those of quiet moments, if there are any.
@@ -89,6 +96,19 @@ std::vector<Calibration> countedOf(const std::vector<Calibration>& measured) {
 size_t votesFor(const std::vector<Calibration>& measured, const ReadPattern& pattern) {
   return size_t(std::count_if(measured.begin(), measured.end(),
                               [&](const Calibration& c) { return c.reading.sameWay(pattern); }));
+}
+
+// As bf16Arithmetic compares it with that of `other`.
+double rateOf(const Calibration& c, Bf16Arithmetic arithmetic, Bf16Arithmetic other) {
+  switch (arithmetic) {
+    case Bf16Arithmetic::Tiles:
+      return c.amxBf16;
+    case Bf16Arithmetic::Dot:
+      return other == Bf16Arithmetic::Widened ? c.bf16Dot * kDotGain : c.bf16Dot;
+    case Bf16Arithmetic::Widened:
+      break;
+  }
+  return c.f32Fma;
 }
 
 }  // namespace
@@ -158,6 +178,17 @@ std::vector<Calibration> withAnother(std::vector<Calibration> measured,
   measured.push_back(another);
   if (!anyQuiet && measured.size() > kMostKept) measured.erase(measured.begin());
   return measured;
+}
+
+Bf16Arithmetic bf16Arithmetic(const std::vector<Calibration>& measured, const KernelIsa& isa) {
+  const std::vector<Calibration> counted = countedOf(measured);
+  Bf16Arithmetic chosen = counted.front().bf16Arithmetic(isa);
+  for (size_t count = 2; count <= counted.size(); ++count) {
+    const Calibration all = together({counted.begin(), counted.begin() + ptrdiff_t(count)});
+    const Bf16Arithmetic other = all.bf16Arithmetic(isa);
+    if (rateOf(all, other, chosen) >= kChangeGain * rateOf(all, chosen, other)) chosen = other;
+  }
+  return chosen;
 }
 
 bool wantsAnother(const std::vector<Calibration>& measured, int64_t now) {
@@ -235,7 +266,7 @@ std::string calibrationPath() {
 }
 
 const Calibration& calibration() {
-  static const Calibration made = keptOrMeasured();
+  static const Calibration made = together(measurements());
   return made;
 }
 
@@ -245,7 +276,7 @@ KernelIsa KernelIsa::current() {
     if (auto pinned = pinnedArithmetic(made)) {
       made.arithmetic = *pinned;
     } else if (made.bf16) {  // without, there is no choice
-      made.arithmetic = calibration().bf16Arithmetic(made);
+      made.arithmetic = bf16Arithmetic(measurements(), made);
     }
     return made;
   }();

@@ -33,6 +33,9 @@ Calibration calibrate();
 /// disturbances only lower them, and the pattern that most of them chose; of equally many, the
 /// default. Those of busy moments count only where there is no other.
 Calibration together(const std::vector<Calibration>& measured);
+/// The arithmetic for bf16 data, which decides the last bits of results: the one that the first of
+/// the measurements that count chose, until later ones show another to be faster by a tenth.
+Bf16Arithmetic bf16Arithmetic(const std::vector<Calibration>& measured, const KernelIsa& isa);
 /// The measurements to keep when another was made. A quiet one replaces those of busy moments;
 /// while there is none the last five are kept, since some machines are never quiet.
 std::vector<Calibration> withAnother(std::vector<Calibration> measured, const Calibration& another);
