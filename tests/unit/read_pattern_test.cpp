@@ -26,6 +26,14 @@ std::vector<ReadRound> disturbed(const std::vector<double>& rates, double often,
   return rounds;
 }
 
+TEST(ReadPattern, EveryStreamOfManyThreadsHasAPage) {
+  const int64_t bytes = int64_t(48) << 20;
+  EXPECT_EQ(slicePages(bytes, 1), 3072);
+  EXPECT_EQ(slicePages(bytes, 96), 32);
+  for (int threads : {384, 385, 1000, 3072, 20000})
+    EXPECT_EQ(slicePages(bytes, threads), kMaxReadStreams) << threads;
+}
+
 TEST(ReadPattern, TheDefaultIsFirst) {
   EXPECT_TRUE(readPatterns()[0].sameWay(ReadPattern{}));
   for (const ReadPattern& pattern : readPatterns()) {

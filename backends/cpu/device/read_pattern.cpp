@@ -10,6 +10,7 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kPage = 4096;
+constexpr int64_t kSlices = 4;      // of a thread's memory
 constexpr int64_t kTurnLines = 64;  // a block of a packed panel is 4 KiB
 constexpr int kRounds = 8, kMostRounds = 16;
 constexpr double kCalm = 0.12;  // rates that vary less were measured undisturbed
@@ -56,21 +57,25 @@ double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern) {
   return best > 0 ? 1 - middleOf(rates) / best : 0;
 }
 
+int64_t slicePages(int64_t bytes, int threads) {
+  return std::max<int64_t>(kMaxReadStreams, bytes / kPage / threads / kSlices);
+}
+
 MeasuredPattern measureReadPattern(ThreadPool& pool, double gain) {
   constexpr int64_t kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
   const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost);
   // A slice is read at a time, and the next one by the next pattern: what is read has been away
   // from the caches for as long as the others took. An odd number of pages between streams, so that
   // they do not meet in the same sets of a cache.
-  const int64_t pages = bytes / kPage / pool.threads(), slicePages = pages / 4;
+  const int64_t inSlice = slicePages(bytes, pool.threads()), pages = kSlices * inSlice;
   Pages memory(pages * pool.threads() * kPage + 2 * kPage);  // prefetches stay inside
   pool.run(pool.threads(), [&](int64_t index, int) {
     std::memset(memory.data() + index * pages * kPage, int(index) + 1, size_t(pages * kPage));
   });
   int64_t slice = 0;
   auto rateOf = [&](const ReadPattern& pattern) {
-    const int64_t gap = (slicePages / pattern.streams - 1) | 1;
-    const int64_t from = slice++ % 4 * slicePages;
+    const int64_t gap = (inSlice / pattern.streams - 1) | 1;
+    const int64_t from = slice++ % kSlices * inSlice;
     const double start = secondsNow();
     pool.run(pool.threads(), [&](int64_t index, int) {
       readStreams(memory.data() + (index * pages + from) * kPage, gap * kPage, pattern.streams,

@@ -34,6 +34,10 @@ size_t chooseReadPattern(const std::vector<ReadRound>& rounds, double gain);
 /// How far the rates of a pattern vary: the middle one's distance from the best, as a share of it.
 double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern);
 
+/// Pages that a thread reads at a time where `threads` share `bytes`: for every stream one at
+/// least.
+int64_t slicePages(int64_t bytes, int threads);
+
 struct MeasuredPattern {
   ReadPattern pattern;  ///< with its best rate
   double spread = 0;
