@@ -3,10 +3,13 @@
 // products or behind them, and what a gate is.
 #include "backends/cpu/device/gated.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,7 +22,15 @@
 namespace lathe::cpu {
 namespace {
 
+using ::testing::HasSubstr;
 using Bits = std::vector<uint16_t>;
+
+// Whether one of the tests' tiers applies gates beside products.
+bool anyTiles() {
+  return std::any_of(tiers().begin(), tiers().end(), [](const KernelIsa& isa) {
+    return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles;
+  });
+}
 
 // What `run` makes of [m, n] products: gated by it, or gated afterwards.
 template <class Spec, class Args, class Prepare, class Run>
@@ -155,6 +166,64 @@ TEST(Gated, WhatHasNoPairsIsRefused) {
   LinearArgs args;
   args.m = 17;
   EXPECT_THROW(linear(odd, args, pool, scratch.scratch(), KernelIsa::of(Isa::Avx2)), Error);
+}
+
+// What `call` says when it refuses.
+std::string refusalOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+    return e.what();
+  }
+  return "taken";
+}
+
+// A gated layer leaves no place for them: nothing may be ignored.
+TEST(Gated, WhatWouldBeIgnoredIsRefused) {
+  const KernelIsa amx{Isa::Amx, true};
+  ThreadPool pool(1);
+  const char byte = 0;
+  LinearSpec spec;
+  spec.outDType = DType::BF16;
+  spec.weights = {DType::BF16, 64, 256};
+  spec.gate = Activation::silu;
+  LinearArgs args;
+  args.m = 17;
+  auto refusal = [&] { return refusalOf([&] { linear(spec, args, pool, {}, amx); }); };
+  EXPECT_THAT(refusal(), HasSubstr("ask prepareLinear")) << "the scratch alone is missing";
+  spec.activation = Activation::relu;
+  EXPECT_THAT(refusal(), HasSubstr("got relu"));
+  spec.activation = Activation::none;
+  args.residual = &byte;
+  EXPECT_THAT(refusal(), HasSubstr("got a residual"));
+  args.residual = nullptr;
+  spec.hasBias = true;
+  EXPECT_THAT(refusal(), HasSubstr("ask gatesInside"));
+}
+
+TEST(Gated, WhatQuantizedLayersWouldIgnoreIsRefused) {
+  const KernelIsa amx{Isa::Amx, true};
+  ThreadPool pool(1);
+  const char byte = 0;
+  QuantizedLinearSpec spec;
+  spec.dtype = DType::BF16;
+  spec.weights = {DType::I8, 64, 256, 64};
+  spec.gate = Activation::silu;
+  Buffer scratch(prepareQuantizedLinear(spec, 1, amx));
+  QuantizedLinearArgs args;
+  args.m = 17;
+  auto refusal = [&] {
+    return refusalOf([&] { quantizedLinear(spec, args, pool, scratch.scratch(), amx); });
+  };
+  spec.activation = Activation::gelu;
+  EXPECT_THAT(refusal(), HasSubstr("got gelu"));
+  spec.activation = Activation::none;
+  args.bias = &byte;
+  EXPECT_THAT(refusal(), HasSubstr("got a bias"));
+  args.bias = nullptr;
+  args.residual = &byte;
+  EXPECT_THAT(refusal(), HasSubstr("got a residual"));
 }
 
 }  // namespace

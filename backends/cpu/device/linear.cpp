@@ -243,6 +243,12 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
                                                 std::to_string(args.m) + " rows of [" +
                                                 std::to_string(w.k) + ", " + std::to_string(w.n) +
                                                 "]; ask gatesInside");
+  // gatesInside has refused a bias.
+  if (spec.gate && (spec.activation != Activation::none || args.residual))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a gated layer with neither another activation nor a residual, got " +
+                    std::string(args.residual ? "a residual" : nameOf(spec.activation)) +
+                    "; leave the gate to gateProducts");
   const Path path = choosePath(spec, args.m, isa);
   const size_t needed = pathScratchBytes(path, spec, pool.threads(), isa);
   if (scratch.bytes < needed)

@@ -359,6 +359,13 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
                                                 std::to_string(args.m) + " rows of [" +
                                                 std::to_string(w.k) + ", " + std::to_string(w.n) +
                                                 "]; ask gatesInside");
+  if (spec.gate && (spec.activation != Activation::none || args.bias || args.residual))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a gated layer without another activation, bias and residual, got " +
+                    std::string(args.bias       ? "a bias"
+                                : args.residual ? "a residual"
+                                                : nameOf(spec.activation)) +
+                    "; leave the gate to gateProducts");
   Epilogue epilogue;
   epilogue.gate = spec.gate;
   epilogue.bias = args.bias;
