@@ -51,18 +51,21 @@ std::pair<Bits, Bits> bothWays(Spec spec, Args args, Activation gate, KernelIsa 
 }
 
 TEST(Gated, BesideProductsOrBehindThem) {
+  int ran = 0;
   for (KernelIsa isa : tiers())
-    // Some rows, chunks of them; parts of K; one pair of panels and several groups.
+    // Some rows, chunks of them; parts of K; one pair of panels and several groups; all of it.
     for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{17, 33, 128},
                            {33, 1312, 256},
                            {300, 40, 128},
                            {64, 64, 1280},
+                           {290, 2600, 1280},
                            {530, 70, 256}})
       for (int threads : {1, 2, 3}) {
         LinearSpec spec;
         spec.outDType = DType::BF16;
         spec.weights = {DType::BF16, k, n};
         if (!gatesInside(spec, m, isa)) continue;
+        ++ran;
         SCOPED_TRACE(label(isa) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
                      std::to_string(n) + " threads " + std::to_string(threads));
         ThreadPool pool(threads);
@@ -79,47 +82,61 @@ TEST(Gated, BesideProductsOrBehindThem) {
         EXPECT_EQ(behind, beside);
         EXPECT_EQ(beside.back(), 77) << "nothing is written behind";
       }
+  EXPECT_EQ(ran > 0, anyTiles());
+}
+
+// Scales or zero points of [n, scales] as kernels read them.
+Buffer laidOut(const QuantizedLinearSpec& spec, const Values& values, ThreadPool& pool) {
+  const PackedShape shape{spec.scaleDType, spec.weights.scales(), spec.weights.n};
+  const bool several = spec.weights.scales() > 1;
+  Buffer bytes(several ? shape.bytes() : size_t(shape.n) * 4);
+  if (several)
+    packWeights(shape, values.data(), spec.scaleDType, true, bytes.start(), pool);
+  else
+    std::memcpy(bytes.start(), values.data(), size_t(shape.n) * 4);
+  return bytes;
 }
 
 TEST(Gated, BesideProductsOfQuantizedWeights) {
+  int ran = 0;
   for (KernelIsa isa : tiers())
     for (DType weights : {DType::I8, DType::I4})
       for (bool blocks : {false, true})
         for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{33, 1312, 256},
                                {300, 64, 128},
-                               {40, 96, 1280}}) {
+                               {40, 96, 1280},
+                               {290, 2600, 1280}}) {
           QuantizedLinearSpec spec;
           spec.dtype = DType::BF16;
           spec.weights = {weights, k, n, blocks ? 32 : k};
           spec.scaleDType = blocks ? DType::BF16 : DType::F32;
           spec.hasZero = blocks != (weights == DType::I8);
           if (!gatesInside(spec, m, isa)) continue;
+          ++ran;
           SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)) + " " + std::to_string(m) +
                        "x" + std::to_string(k) + "x" + std::to_string(n));
           ThreadPool pool(2);
           const Values a = randomValues(DType::BF16, m * k, 1);
           const int64_t scales = spec.weights.scales();
           const Values scale = randomValues(spec.scaleDType, n * scales, 2);
+          const Values zero = integerValues(spec.scaleDType, n * scales, 3);
           std::vector<uint8_t> q(size_t(n * k));
           for (size_t i = 0; i < q.size(); ++i) q[i] = uint8_t(i * 37 % 251);
-          Buffer packed(spec.weights.bytes()), numbers(size_t(n * 4));
+          Buffer packed(spec.weights.bytes());
           packQuantized(spec.weights, q.data(), packed.start(), pool);
-          const PackedShape many{spec.scaleDType, scales, n};
-          Buffer laidOut(blocks ? many.bytes() : size_t(n) * 4);
-          if (blocks)
-            packWeights(many, scale.data(), spec.scaleDType, true, laidOut.start(), pool);
-          else
-            std::memcpy(laidOut.start(), scale.data(), size_t(n) * 4);
+          Buffer scaleBytes = laidOut(spec, scale, pool), zeroBytes = laidOut(spec, zero, pool);
           QuantizedLinearArgs args;
           args.m = m;
           args.a = a.data();
           args.weights = packed.start();
-          args.scale = args.zero = laidOut.start();
+          args.scale = scaleBytes.start();
+          args.zero = zeroBytes.start();
           const auto [behind, beside] = bothWays(spec, args, Activation::gelu, isa, pool,
                                                  prepareQuantizedLinear, quantizedLinear);
           EXPECT_EQ(behind, beside);
           EXPECT_EQ(beside.back(), 77);
         }
+  EXPECT_EQ(ran > 0, anyTiles());
 }
 
 TEST(Gated, GatesOfEveryLength) {
