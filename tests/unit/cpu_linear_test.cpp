@@ -110,6 +110,17 @@ TEST(Linear, DeepAndWideShapesOnEveryTier) {
           checkLinear({dtype, dtype, m, k, n}, isa, 3);
 }
 
+// Sums that wait in memory for the next part of K (of 1280 elements at most), of more panels than
+// are kept at a time (8) and of two chunks of rows (of 256).
+TEST(Linear, TilesKeepSumsOfPartsOfK) {
+  for (KernelIsa isa : tiers()) {
+    if (isa.tier != Isa::Amx) continue;
+    checkLinear({DType::BF16, DType::BF16, 40, 2600, 1217}, isa, 2);
+    checkLinear({DType::BF16, DType::BF16, 290, 1312, 577, true, true, true}, isa, 1);
+    checkLinear({DType::BF16, DType::F32, 290, 1312, 577}, isa, 3);
+  }
+}
+
 TEST(Linear, BiasResidualAndStridedRows) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})

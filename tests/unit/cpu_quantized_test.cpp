@@ -91,15 +91,19 @@ void check(const Case& t, KernelIsa isa, int threads) {
   EXPECT_TRUE(scratch.guardsHold());
   const bool rounds = roundsWeights(spec, t.m, isa);
   int64_t wrong = 0;
-  for (int64_t i = 0; i < t.m; ++i)
-    for (int64_t j = 0; j < t.n; ++j) {
+  std::vector<double> w(size_t(t.k));  // of a column
+  for (int64_t j = 0; j < t.n; ++j) {
+    for (int64_t k = 0; k < t.k; ++k) {
+      const size_t s = size_t(j * scales + k / t.block);
+      w[size_t(k)] = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
+      if (rounds) w[size_t(k)] = bf16ToFloat(floatToBf16(float(w[size_t(k)])));
+    }
+    for (int64_t i = 0; i < t.m; ++i) {
       double expected = 0, magnitude = 0;
       for (int64_t k = 0; k < t.k; ++k) {
-        const size_t s = size_t(j * scales + k / t.block);
-        double w = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
-        if (rounds) w = bf16ToFloat(floatToBf16(float(w)));
-        expected += a.exact[size_t(i * t.k + k)] * w;
-        magnitude += std::abs(a.exact[size_t(i * t.k + k)] * w);
+        const double product = a.exact[size_t(i * t.k + k)] * w[size_t(k)];
+        expected += product;
+        magnitude += std::abs(product);
       }
       const size_t at = size_t(i * t.n + j);
       if (t.epilogue) {
@@ -112,6 +116,7 @@ void check(const Case& t, KernelIsa isa, int threads) {
       if (!isNear(got, expected, allowed) && ++wrong < 4)
         ADD_FAILURE() << "[" << i << ", " << j << "] expected " << expected << ", got " << got;
     }
+  }
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(f32.back(), -77);
   EXPECT_EQ(bf16.back(), floatToBf16(-77));
@@ -195,6 +200,20 @@ TEST(QuantizedLinear, TilesWalkManyRowsAndDeepPanels) {
                 isa, 2);
       check({weights, DType::BF16, DType::F32, 300, 1100, 70, 1100, zero}, isa, 1);
       check({weights, DType::BF16, DType::BF16, 530, 70, 65, 32, zero, true}, isa, 2);
+    }
+  }
+}
+
+// Sums that wait in memory for the next part of K (of 1280 elements at most), of more panels than
+// are kept at a time (8) and of two chunks of rows (of 256).
+TEST(QuantizedLinear, TilesKeepSumsOfPartsOfK) {
+  for (KernelIsa isa : tiers()) {
+    if (isa.tier != Isa::Amx) continue;
+    for (DType weights : {DType::I8, DType::I4}) {
+      check({weights, DType::BF16, DType::F32, 40, 2600, 1217, 2600, true}, isa, 2);
+      check({weights, DType::BF16, DType::BF16, 40, 2600, 1217, 96}, isa, 2);
+      check({weights, DType::BF16, DType::F32, 290, 1312, 577, 1312}, isa, 1);
+      check({weights, DType::BF16, DType::BF16, 290, 1312, 577, 32, true}, isa, 1);
     }
   }
 }
