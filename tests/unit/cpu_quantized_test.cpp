@@ -300,6 +300,69 @@ TEST(QuantizedLinear, SpecialValuesStayInTheirRowOnTiles) {
         }
 }
 
+// With zero points an infinity comes out as (q - zero) x, whose sign is that of the difference, and
+// which is a NaN where there is none.
+TEST(QuantizedLinear, InfinitiesMeetWeightsLessZeroPointsOnTiles) {
+  const int64_t n = 70;
+  for (KernelIsa isa : tiers()) {
+    if (isa.tier != Isa::Amx) continue;
+    for (DType weights : {DType::I8, DType::I4})
+      for (auto [m, k, block] : {std::tuple<int64_t, int64_t, int64_t>{5, 70, 70},
+                                 {5, 1400, 1400},
+                                 {5, 416, 32},
+                                 {5, 416, 224},
+                                 {40, 70, 70},
+                                 {40, 1400, 1400},
+                                 {40, 416, 32},
+                                 {290, 70, 70}})
+        for (double special : {double(INFINITY), double(-INFINITY), double(NAN)}) {
+          SCOPED_TRACE(std::string(nameOf(weights)) + " " + std::to_string(m) + "x" +
+                       std::to_string(k) + " block " + std::to_string(block) + " " +
+                       std::to_string(special));
+          ThreadPool pool(2);
+          const QuantizedShape shape{weights, k, n, block};
+          const Case t{weights, DType::BF16, block == k ? DType::F32 : DType::BF16, m, k, n, block};
+          Array q(weights, {n, k});
+          for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
+          Buffer packed(shape.bytes());
+          packQuantized(shape, q.data(), packed.start(), pool);
+          Values numbers[2] = {{t.scales, {}, {}, {}}, {t.scales, {}, {}, {}}};
+          for (int64_t i = 0; i < n * shape.scales(); ++i)
+            for (int which : {0, 1}) {
+              numbers[which].f32.push_back(which ? 3.0f : 0.25f);
+              numbers[which].narrow.push_back(floatToBf16(numbers[which].f32.back()));
+            }
+          Buffer scale = laidOut(t, shape.scales(), numbers[0], pool);
+          Buffer zero = laidOut(t, shape.scales(), numbers[1], pool);
+          std::vector<uint16_t> a(size_t(m * k), floatToBf16(1)), c(size_t(m * n));
+          for (int64_t row : {int64_t(1), m - 1})
+            a[size_t(row * k + k - 7)] = floatToBf16(float(special));
+          QuantizedLinearSpec spec{shape, DType::BF16, t.scales, true};
+          Buffer scratch(prepareQuantizedLinear(spec, 2, isa));
+          QuantizedLinearArgs args{.m = m,
+                                   .a = a.data(),
+                                   .weights = packed.start(),
+                                   .scale = scale.start(),
+                                   .zero = zero.start(),
+                                   .c = c.data()};
+          quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+          EXPECT_TRUE(scratch.guardsHold());
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              float expected = 0;
+              for (int64_t x = 0; x < k; ++x)
+                expected += float(q.at(j * k + x) - 3) * 0.25f * bf16ToFloat(a[size_t(i * k + x)]);
+              const float got = bf16ToFloat(c[size_t(i * n + j)]);
+              if (std::isfinite(expected))
+                ASSERT_NEAR(got, expected, 0x1p-8 * std::abs(expected) + 1e-3) << i << " " << j;
+              else
+                ASSERT_TRUE(std::isnan(expected) ? std::isnan(got) : got == expected)
+                    << i << " " << j << " expected " << expected << ", got " << got;
+            }
+        }
+  }
+}
+
 // The largest weights times the bytes of largest magnitude that rows in fixed point have.
 TEST(QuantizedLinear, SumsOfLargestBytesFit) {
   const int64_t k = 256, n = 64;

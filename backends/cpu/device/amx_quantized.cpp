@@ -2,6 +2,7 @@
 #include "backends/cpu/device/amx_quantized.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/device/amx_rows.h"
 #include "backends/cpu/device/calibration.h"
@@ -221,6 +222,28 @@ float sumOf(const uint16_t* from, int64_t count) {
   return _mm512_reduce_add_ps(sum);
 }
 
+// Of a row whose elements sum to an infinity or a NaN, q x and zero sum(x) may be infinities that
+// leave a NaN between them: its sums[64] become those of (q - zero) x, of elements [k0, k1).
+template <bool halves>
+void sumDifferences(const QuantizedPanel& p, const float* zero, const uint16_t* x, int64_t k0,
+                    int64_t k1, float* sums) {
+  constexpr int kStep = halves ? 8 : 4;
+  for (int c = 0; c < 4; ++c) {
+    const __m512 zeros = _mm512_load_ps(zero + c * 16);
+    __m512 sum = _mm512_setzero_ps();
+    for (int64_t k = k0; k < k1; k += kStep) {
+      const __m512i words = _mm512_loadu_si512(p.q + (halves ? k * 32 : k * 64) + c * 64);
+      for (int i = 0; i < kStep && k + i < k1; ++i) {
+        const __m512 q = halves ? halfOf(words, i) : byteOf(words, i);
+        const __m512 element =
+            _mm512_castsi512_ps(_mm512_set1_epi32(int(uint32_t(x[k + i]) << 16)));
+        sum = _mm512_fmadd_ps(_mm512_sub_ps(q, zeros), element, sum);
+      }
+    }
+    _mm512_storeu_ps(sums + c * 16, sum);
+  }
+}
+
 using PanelOf = QuantizedPanel (*)(const AmxQuantizedGemm& g, int64_t panel, float* tail);
 
 // The weights of many rows (amx_rows.h): a part of a panel is unpacked while the one before is
@@ -260,11 +283,25 @@ class UnpackedPanels {
     if (!g_.hasZero) return;
     f.zero = numbers.zero + half * 32;
     f.aSums = aSums_ + row;
+    for (int64_t r = 0; anySpecial_ && r < f.rows; ++r) {
+      if (!special_[row + r]) continue;
+      float sums[kPanelColumns];
+      const uint16_t* x = g_.a + (f.row0 + r) * g_.shape.k;
+      (halves_ ? sumDifferences<true> : sumDifferences<false>)(parts_[now_].from, numbers.zero, x,
+                                                               0, g_.shape.k, sums);
+      for (int i = 0; i < 32; ++i) f.sums[r * 32 + i] = sums[half * 32 + i];
+    }
   }
   void beginRows(int64_t row0, int64_t rows) {
     if (scaled_ || !g_.hasZero) return;
-    for (int64_t r = 0; r < rows; ++r)
+    anySpecial_ = false;
+    for (int64_t r = 0; r < rows; ++r) {
       aSums_[r] = sumOf(g_.a + (row0 + r) * g_.shape.k, g_.shape.k);
+      special_[r] = !std::isfinite(aSums_[r]);
+      if (!special_[r]) continue;
+      anySpecial_ = true;
+      aSums_[r] = 0;  // nothing is left to be taken off the sums
+    }
   }
 
  private:
@@ -316,8 +353,9 @@ class UnpackedPanels {
   float* const aSums_;
   const bool halves_, scaled_;
   Part parts_[2];
-  int now_ = 0;        // of the parts, the one that is multiplied
-  int64_t aStep_ = 0;  // lines
+  int now_ = 0;                                         // of the parts, the one that is multiplied
+  int64_t aStep_ = 0;                                   // lines
+  bool anySpecial_ = false, special_[kChunkRows] = {};  // rows of the chunk: sumDifferences
   Numbers numbers_[3];
   int64_t turn_ = 0;
 };
@@ -367,9 +405,29 @@ class FewRows {
   void sumRows(const uint16_t* a) {
     const int64_t depth = walk_.part * 32;
     for (int64_t part = 0; part < walk_.parts(); ++part)
-      for (int64_t r = 0; r < rows_; ++r)
-        aSums_[part * kAmxFewRows + r] =
-            sumOf(a + r * g_.shape.k + part * depth, std::min(depth, g_.shape.k - part * depth));
+      for (int64_t r = 0; r < rows_; ++r) {
+        float& sum = aSums_[part * kAmxFewRows + r];
+        sum = sumOf(a + r * g_.shape.k + part * depth, std::min(depth, g_.shape.k - part * depth));
+        anySpecial_ = anySpecial_ || !std::isfinite(sum);
+      }
+  }
+
+  // Sums of parts from `part0` on, and those of A's elements, of rows that need sumDifferences.
+  void replaceSpecial(const QuantizedPanel& p, const PartNumbers& numbers, int64_t part0,
+                      int64_t parts, float* aSums, float* sums) {
+    const int64_t depth = walk_.part * 32;
+    for (int64_t i = 0; i < parts; ++i)
+      for (int64_t r = 0; r < rows_; ++r) {
+        float& aSum = aSums[i * kAmxFewRows + r];
+        if (std::isfinite(aSum)) continue;
+        aSum = 0;
+        const uint16_t* x = g_.a + (share_.row0 + r) * g_.shape.k;
+        (g_.shape.bits() == 4
+             ? sumDifferences<true>
+             : sumDifferences<false>)(p, numbers.zero[i], x, (part0 + i) * depth,
+                                      std::min(g_.shape.k, (part0 + i + 1) * depth),
+                                      sums + i * kPartSums + r * kPanelColumns);
+      }
   }
 
   // `count` panels from `first` on, `stride` apart.
@@ -397,11 +455,18 @@ class FewRows {
     else if (last)
       loadNumbers(p, 0, numbers.scale[0], numbers.zero[0]);
     const float* aSums = g_.hasZero ? aSums_ + part0 * kAmxFewRows : nullptr;
+    float finite[kMostParts * kAmxFewRows];
     const ScaleFn* scale = aSums ? kScale<true> : kScale<false>;
     // Sums of parts are scaled at once, others when they are complete.
     unpackTimesRows(p, g_.shape.bits() == 4, block0, count, walk_.scaled ? walk_.part : count,
                     tiles_ + block0 * kTileBytes, piece_, walk_.scaled || block0 == 0,
                     walk_.scaled ? partSums_ : sums);
+    if (anySpecial_ && (walk_.scaled || last)) {
+      std::copy_n(aSums, (walk_.scaled ? parts : 1) * kAmxFewRows, finite);
+      replaceSpecial(p, numbers, part0, walk_.scaled ? parts : 1, finite,
+                     walk_.scaled ? partSums_ : sums);
+      aSums = finite;
+    }
     if (walk_.scaled)
       scale[parts - 1](partSums_, rows_, numbers, aSums, block0 == 0, sums);
     else if (last)
@@ -417,6 +482,7 @@ class FewRows {
   const int64_t rows_;
   char *const tiles_, *const piece_;
   float *const aSums_, *const sums_, *const partSums_;
+  bool anySpecial_ = false;  // a row of a part whose elements have no finite sum
   const Walk walk_{g_.shape};
   // Before tiles are configured: a calibration configures its own.
   const ReadPattern reading_ = calibration().reading;
