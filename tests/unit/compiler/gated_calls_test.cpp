@@ -19,21 +19,32 @@ constexpr int64_t kWidth = 64, kHalf = 128;
 using Halves =
     std::function<Tensor(Recording& r, const Tensor& y, const Tensor& first, const Tensor& second)>;
 
-Graph graphOf(const Halves& halves, const fused::LinearOptions& options = {}) {
+Graph graphOf(const Halves& halves, const fused::LinearOptions& options = {}, bool bias = false,
+              bool residual = false) {
   Recording r(DType::BF16);
   const Tensor w = r.g.weight("w", DType::BF16, {2 * kHalf, kWidth});
-  const Tensor y = fused::linear(r.x, w, options);
+  fused::LinearOptions with = options;
+  if (bias) with.bias = r.g.weight("b", DType::BF16, {2 * kHalf});
+  if (residual) with.residual = r.g.input("r", DType::BF16, {r.batch, r.seq, 2 * kHalf});
+  const Tensor y = fused::linear(r.x, w, with);
   const Tensor first = slice(y, {0, 0, 0}, {r.batch, r.seq, kHalf}, {1, 1, 1});
   const Tensor second = slice(y, {0, 0, kHalf}, {r.batch, r.seq, kHalf}, {1, 1, 1});
   r.g.output("y", halves(r, y, first, second));
   return std::move(r.g);
 }
 
-int64_t gatedCalls(const Graph& g) {
-  const Program p = compile(g, {.backend = "cpu"});
-  int64_t count = 0;
-  for (const Call& call : p.entries.at(0).calls) count += call.kind.starts_with("gated_");
-  return count;
+int64_t callsOf(const Program& p, const std::string& kind) {
+  const auto& calls = p.entries.at(0).calls;
+  return std::count_if(calls.begin(), calls.end(),
+                       [&](const Call& call) { return call.kind.starts_with(kind); });
+}
+int64_t gatedCalls(const Graph& g) { return callsOf(compile(g, {.backend = "cpu"}), "gated_"); }
+
+// Weights that the compiler brings into few bits.
+CompileOptions inFormat(const std::string& backend, const std::string& format) {
+  CompileOptions options{.backend = backend};
+  options.weights = parseWeightFormats(format);
+  return options;
 }
 
 Tensor gated(Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
@@ -72,28 +83,43 @@ TEST(GatedCalls, OthersStayApart) {
       0)
       << "more than a gate";
   EXPECT_EQ(gatedCalls(graphOf(gated, {.activation = Activation::relu})), 0);
+  EXPECT_EQ(gatedCalls(graphOf(gated, {}, true)), 0) << "a bias";
+  EXPECT_EQ(gatedCalls(graphOf(gated, {}, false, true)), 0) << "a residual";
 }
 
 // Some rows, whose gate is applied behind the products, and many.
+void checkNumbers(Activation activation, const std::string& format, const std::string& kind) {
+  for (int64_t seq : {1, 5, 100}) {
+    SCOPED_TRACE(format + " " + std::to_string(seq));
+    const Graph g =
+        graphOf([=](Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
+          return fused::siluGate(first, second, activation);
+        });
+    Array x(DType::BF16, {2, seq, kWidth}), w(DType::BF16, {2 * kHalf, kWidth});
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7919 % 1009) / 400 - 1.2);
+    for (int64_t i = 0; i < w.size(); ++i) w.set(i, double(i * 7907 % 997) / 3000 - 0.16);
+    auto resultOn = [&](const std::string& backend) {
+      const Program p = compile(g, inFormat(backend, format));
+      if (backend == "cpu") EXPECT_EQ(callsOf(p, kind), 1);
+      Session session(p);
+      session.bindWeights({{"w", w}});
+      return session.run("forward", {{"x", x}}).at("y");
+    };
+    const Array want = resultOn("reference"), got = resultOn("cpu");
+    EXPECT_LE(largestError(got, want), 0x1p-7 * largestValue(want)) << seq;
+    EXPECT_GT(largestValue(want), 0);
+  }
+}
+
 TEST(GatedCalls, GiveTheNumbersOfTheReference) {
   for (Activation activation : {Activation::silu, Activation::gelu})
-    for (int64_t seq : {1, 5, 100}) {
-      const Graph g =
-          graphOf([=](Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
-            return fused::siluGate(first, second, activation);
-          });
-      Array x(DType::BF16, {2, seq, kWidth}), w(DType::BF16, {2 * kHalf, kWidth});
-      for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7919 % 1009) / 400 - 1.2);
-      for (int64_t i = 0; i < w.size(); ++i) w.set(i, double(i * 7907 % 997) / 3000 - 0.16);
-      auto resultOn = [&](const char* backend) {
-        Session session(compile(g, {.backend = backend}));
-        session.bindWeights({{"w", w}});
-        return session.run("forward", {{"x", x}}).at("y");
-      };
-      const Array want = resultOn("reference"), got = resultOn("cpu");
-      EXPECT_LE(largestError(got, want), 0x1p-7 * largestValue(want)) << seq;
-      EXPECT_GT(largestValue(want), 0);
-    }
+    checkNumbers(activation, "stored", "gated_linear");
+}
+
+TEST(GatedCalls, GiveTheNumbersOfTheReferenceInFewBits) {
+  for (const char* format : {"int8", "int4", "int4:channel", "int4:32:asymmetric",
+                             "int4:channel:asymmetric", "int8:64:asymmetric"})
+    checkNumbers(Activation::silu, format, "gated_quantized_linear");
 }
 
 }  // namespace
