@@ -217,7 +217,7 @@ Graph pagedModel() {
   };
   stored("store");
   const auto [x, cache, table, at] = stored("step");
-  g.output("y", pagedAttention(x, cache, cache, table, at));
+  g.output("y", fused::pagedAttention(x, cache, cache, table, at));
   return g;
 }
 

@@ -337,11 +337,12 @@ TEST(PagedSlots, TablesAreAsWideAsTextsMayBeLong) {
   registerDevice(program.backend, [](std::shared_ptr<const Program>, const DeviceOptions&) {
     return std::make_unique<WidthDevice>(widths);
   });
+  const auto shared = std::make_shared<const Program>(std::move(program));
   const std::vector<int> five(5, 1);
   for (auto [positions, tokens, width] :
        {std::array<int64_t, 3>{64, 0, 16}, {30, 0, 8}, {64, 18, 5}, {64, 100, 16}}) {
     widths.clear();
-    Session session(program);
+    Session session(shared);
     auto slots = pagedSlots(session, kLimits, 2, positions, tokens);
     ASSERT_TRUE(slots->begin(0, 0, 0, 8));
     slots->prefill(0, five);
