@@ -106,7 +106,10 @@ void checkNumbers(Activation activation, const std::string& format, const std::s
       return session.run("forward", {{"x", x}}).at("y");
     };
     const Array want = resultOn("reference"), got = resultOn("cpu");
-    EXPECT_LE(largestError(got, want), 0x1p-7 * largestValue(want)) << seq;
+    // Weights in groups are rounded to bf16 for many rows on AMX tiles (docs/numerics.md).
+    const bool rounds =
+        seq > 16 && format != "stored" && format.find("channel") == std::string::npos;
+    EXPECT_LE(largestError(got, want), (rounds ? 0x1p-6 : 0x1p-7) * largestValue(want)) << seq;
     EXPECT_GT(largestValue(want), 0);
   }
 }
