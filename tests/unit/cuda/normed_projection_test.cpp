@@ -75,7 +75,8 @@ TEST_P(NormedProjection, IsTheReferences) {
   NormedDecoder model = GetParam().model;
   model.projectsOnly = true;
   const Graph graph = model.graph();
-  auto program = std::make_shared<Program>(compile(graph, {.backend = "cuda"}));
+  const bool inClusters = GetParam().cluster > 1;
+  auto program = compiledAs(graph, inClusters ? "gemv-dot warps=8x1 splits=1 columns=2" : "");
   Session reference(compile(graph, {.backend = "reference"}));
   reference.bindRandomWeights(11);
   const KernelTable table = kernelTableOf(*program);

@@ -40,7 +40,8 @@ inline Array positions(int64_t at) {
 
 /// Records `body` of inputs with these shapes as one entry point.
 inline Recorded recorded(DType dtype, const std::vector<Shape>& shapes,
-                         const std::function<Tensor(Graph&, const std::vector<Tensor>&)>& body) {
+                         const std::function<Tensor(Graph&, const std::vector<Tensor>&)>& body,
+                         const std::string& wanted = "") {
   Graph g;
   Recorded r;
   std::vector<Tensor> in;
@@ -50,7 +51,7 @@ inline Recorded recorded(DType dtype, const std::vector<Shape>& shapes,
     r.inputs[name] = values(dtype, shapes[i]);
   }
   g.output("y", body(g, in));
-  r.program = std::make_shared<Program>(compile(g, {.backend = "cuda"}));
+  r.program = compiledAs(g, wanted);
   return r;
 }
 using In = const std::vector<Tensor>&;

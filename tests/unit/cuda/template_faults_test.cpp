@@ -17,10 +17,12 @@
 namespace lathe::cuda {
 namespace {
 
-Recorded product(DType dtype, int64_t rows, int64_t depth, int64_t columns) {
-  return recorded(dtype, {{rows, depth}}, [=](Graph& g, In x) {
-    return fused::linear(x[0], g.weight("w", dtype, {columns, depth}));
-  });
+Recorded product(DType dtype, int64_t rows, int64_t depth, int64_t columns,
+                 const std::string& wanted = "") {
+  return recorded(
+      dtype, {{rows, depth}},
+      [=](Graph& g, In x) { return fused::linear(x[0], g.weight("w", dtype, {columns, depth})); },
+      wanted);
 }
 Recorded splitGemm() { return product(DType::BF16, 30, 4096, 96); }
 Recorded shortGemm() { return product(DType::BF16, 100, 64, 96); }
@@ -29,7 +31,7 @@ Recorded gemm() { return product(DType::BF16, 100, 512, 96); }
 Recorded simtGemm() { return product(DType::F32, 40, 100, 50); }
 Recorded tail() { return product(DType::BF16, 1, 520, 64); }
 // On tensor cores; a warp shares its columns with nobody.
-Recorded manyColumns() { return product(DType::BF16, 16, 256, 8192); }
+Recorded manyColumns() { return product(DType::BF16, 16, 256, 8192, "gemv-mma warps=8x1"); }
 // `count` products behind one another; the last adds the first one's result.
 Recorded chain(int count, int64_t rows, bool residual) {
   return recorded(DType::BF16, {{rows, 256}}, [=](Graph& g, In x) {
@@ -66,14 +68,14 @@ Recorded projectedAttention() {
                   });
 }
 // Queries and keys have norms of their own; a cluster of blocks has the columns of a head.
-Recorded normedProjection(int64_t hidden, int64_t tokens = 1) {
+Recorded normedProjection(int64_t hidden, int64_t tokens = 1, const std::string& wanted = "") {
   const NormedDecoder decoder{.hidden = hidden,
                               .heads = 2,
                               .keyHeads = 1,
                               .headDim = 128,
                               .dtype = DType::BF16,
                               .projectsOnly = true};
-  return {std::make_shared<Program>(compile(decoder.graph(), {.backend = "cuda"})),
+  return {compiledAs(decoder.graph(), wanted),
           "step",
           {{"ids", Array(DType::I64, {1, tokens})}, {"positions", positions(3)}}};
 }
@@ -92,8 +94,8 @@ Recorded normedTilesBehindAnother() {
     return fused::linear(normed, g.weight("w", DType::BF16, {96, 320}));
   });
 }
-Recorded normedHeads() { return normedProjection(96); }
-Recorded normedHeadsOnTensorCores() { return normedProjection(256); }
+Recorded normedHeads() { return normedProjection(96, 1, "gemv-dot warps=8x1 splits=1 columns=2"); }
+Recorded normedHeadsOnTensorCores() { return normedProjection(256, 1, "gemv-mma warps=8x1"); }
 Recorded decodeAttention() { return attention(1, 1000); }
 Recorded tiledAttention() { return attention(100, 200); }
 Recorded simtAttention() {
