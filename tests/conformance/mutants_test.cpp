@@ -60,6 +60,7 @@ bool mayEscape(const std::string& fusedOp, Operation* op) {
   if (isa<SliceOp>(op) && (fusedOp == "lathe.rope" || fusedOp == "lathe.rope_append")) return true;
   bool onPositions = llvm::all_of(
       op->getOperands(), [](Value v) { return tensorType(v).getElementType().isInteger(); });
+  if (fusedOp == "lathe.paged_attention") return onPositions;
   return fusedOp == "lathe.attention" &&
          (isa<TransposeOp, ReshapeOp, BroadcastOp>(op) || onPositions);
 }

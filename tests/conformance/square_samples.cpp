@@ -119,6 +119,13 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
          return fused::attention(t[0], t[1], t[2],
                                  {.positions = t[3], .scale = 0.5, .causal = Causal::positions});
        })});
+  all.push_back(
+      {"lathe.paged_attention",
+       make("paged",
+            {q, q, q, {DType::I64, square, Fill::Index, 4}, {DType::I64, {4}, Fill::Index, 12}},
+            [](Ts t) {
+              return fused::pagedAttention(t[0], t[1], t[2], t[3], t[4], {.scale = 0.5});
+            })});
   const Input w{f, square, Fill::Normal, 0, true};
   // Samples with a second argument for each mask, bias and position: rules that compare two of them
   // meet one that is not the other.

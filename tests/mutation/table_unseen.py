@@ -52,9 +52,9 @@ MUTANTS = [
            "memory of views is held twice",
            ("cost_values_test",)),
     Mutant("cpu/calibration-version", "backends/cpu/device/calibration.cpp",
-           "if (v.at(\"version\").asInt() != kVersion || "
-           "v.at(\"processor\").asString() != processor)",
-           "if (v.at(\"processor\").asString() != processor)",
+           "if (kept.at(\"version\").asInt() != kVersion || "
+           "kept.at(\"processor\").asString() != processor)",
+           "if (kept.at(\"processor\").asString() != processor)",
            "a calibration of another version is taken",
            ("calibration_test",)),
     Mutant("cpu/loops-i16", "backends/cpu/device/matmul_loops.cpp",

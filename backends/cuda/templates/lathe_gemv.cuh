@@ -13,10 +13,10 @@
 // half of one reach two thirds of the memory's bandwidth (measured on an H200).
 //
 // Config: Input; kN (columns, or pairs of columns if kPairs), kK, kRows (largest m), kColumns (of a
-// group, even if kPairs; GemvMma takes groups of 16 and 4 loads a step), kWarpsN, kWarpsK, kSplits (= gridDim.y), kBatch (steps of k in a
-// batch), kSource (GemvSource), kPairs, kConstantWeights (w is not written by an earlier kernel of
-// the program), kSumPairs (0, or of how many adjacent pairs the sum goes along with each: those of
-// a head whose norm the hooks apply).
+// group, even if kPairs; GemvMma takes groups of 16 and 4 loads a step), kWarpsN, kWarpsK, kSplits
+// (= gridDim.y), kBatch (steps of k in a batch), kSource (GemvSource), kPairs, kConstantWeights (w
+// is not written by an earlier kernel of the program), kSumPairs (0, or of how many adjacent pairs
+// the sum goes along with each: those of a head whose norm the hooks apply).
 #pragma once
 #include "lathe_product.cuh"
 #include "lathe_product_plan.cuh"
