@@ -16,10 +16,7 @@ class ContiguousSlots final : public KvSlots {
     prefill_ = languageEntry(session, "prefill", limits.vocab);
     decode_ = languageEntry(session, "decode", limits.vocab);
     const LanguageSizes sizes = languageSizes(session.program(), prefill_, limits);
-    if (slots < 1 || slots > sizes.maxRows)
-      throw Error(ErrorCode::InvalidArgument, "expected from 1 to " +
-                                                  std::to_string(sizes.maxRows) +
-                                                  " texts at once, got " + std::to_string(slots));
+    expectedIn("texts at once", slots, sizes.maxRows);
     chunk_ = sizes.chunk;
     positions_ = positions;
     session.setSymbol(kCacheSymbol, capacityFor(positions, sizes.maxPositions, sizes.cacheStep));
@@ -52,9 +49,7 @@ class ContiguousSlots final : public KvSlots {
 
   std::span<const float> prefill(int64_t slot, std::span<const int> ids) override {
     std::vector<int>& held = ids_.at(size_t(slot));
-    if (ids.empty() || int64_t(ids.size()) > chunk_)
-      throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(chunk_) +
-                                                  " tokens, got " + std::to_string(ids.size()));
+    expectedIn("tokens", int64_t(ids.size()), chunk_);
     check(slot, ids);
     const std::vector<int64_t> wide(ids.begin(), ids.end());
     const int64_t position = int64_t(held.size());
@@ -64,10 +59,7 @@ class ContiguousSlots final : public KvSlots {
   }
 
   std::span<const float> next(std::span<const int64_t> slots, std::span<const int> ids) override {
-    if (slots.empty() || slots.size() != ids.size())
-      throw Error(ErrorCode::InvalidArgument, "expected a token for each of " +
-                                                  std::to_string(slots.size()) + " slots, got " +
-                                                  std::to_string(ids.size()));
+    checkOneEach(slots, ids);
     const auto [first, last] = std::ranges::minmax(slots);
     for (size_t i = 0; i < slots.size(); ++i) check(slots[i], ids.subspan(i, 1));
     // A row that rests writes behind the end of what it holds, where the next token will be.
@@ -95,13 +87,8 @@ class ContiguousSlots final : public KvSlots {
 
  private:
   void check(int64_t slot, std::span<const int> ids) const {
-    const int64_t held = int64_t(ids_.at(size_t(slot)).size());
     checkIds(ids, vocab_);
-    if (held + int64_t(ids.size()) > positions_)
-      throw Error(ErrorCode::InvalidArgument,
-                  "slot " + std::to_string(slot) + ": " + std::to_string(ids.size()) +
-                      " tokens at position " + std::to_string(held) + " end past the " +
-                      std::to_string(positions_) + " positions that it has");
+    checkRoom(slot, int64_t(ids_.at(size_t(slot)).size()), int64_t(ids.size()), positions_);
   }
 
   std::span<const float> run(const LanguageEntry& entry, int64_t firstRow,

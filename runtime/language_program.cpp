@@ -144,8 +144,7 @@ PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
   for (const TensorInfo& state : program.states)
     if (state.shape.size() == 4 && state.shape[0] == blocks)
       sizes.block = state.shape[2].asConstant().value_or(0);
-  constexpr int64_t kMostTokens = int64_t(1) << 20;
-  if (sizes.block < 1 || sizes.block > kMostTokens)
+  if (sizes.block < 1 || sizes.block > kMostBlockTokens)
     throw misfit(entry, "expected states [blocks, heads, tokens of a block, depth]");
   for (const SymbolInfo& s : program.symbols) {
     const DimExpr symbol = DimExpr::symbol(s.name);
@@ -168,6 +167,27 @@ KvLimits kvLimits(const Session& session, const GeneratorLimits& limits) {
   const LanguageEntry prefill = languageEntry(session, "prefill", limits.vocab);
   const LanguageSizes sizes = languageSizes(session.program(), prefill, limits);
   return {sizes.maxPositions, sizes.maxRows};
+}
+
+int64_t expectedIn(const char* what, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most) return value;
+  throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(most) + " " +
+                                              what + ", got " + std::to_string(value));
+}
+
+void checkOneEach(std::span<const int64_t> slots, std::span<const int> ids) {
+  if (slots.empty() || slots.size() != ids.size())
+    throw Error(ErrorCode::InvalidArgument, "expected a token for each of " +
+                                                std::to_string(slots.size()) + " slots, got " +
+                                                std::to_string(ids.size()));
+}
+
+void checkRoom(int64_t slot, int64_t held, int64_t tokens, int64_t positions) {
+  if (held + tokens > positions)
+    throw Error(ErrorCode::InvalidArgument,
+                "slot " + std::to_string(slot) + ": " + std::to_string(tokens) +
+                    " tokens at position " + std::to_string(held) + " end past the " +
+                    std::to_string(positions) + " positions that it has");
 }
 
 int64_t chunkOfRows(int64_t chunk, int64_t rows) {

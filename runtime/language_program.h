@@ -64,6 +64,14 @@ int64_t chunkOfRows(int64_t chunk, int64_t rows);
 /// that there may be.
 int64_t capacityFor(int64_t positions, int64_t maxPositions, int64_t cacheStep);
 
+/// `value`, where it is from 1 to `most`. Throws Error(InvalidArgument) elsewhere, which says of
+/// what.
+int64_t expectedIn(const char* what, int64_t value, int64_t most);
+/// Throws Error(InvalidArgument) unless there is an id for each of some slots.
+void checkOneEach(std::span<const int64_t> slots, std::span<const int> ids);
+/// Throws Error(InvalidArgument) where `tokens` more do not fit behind those that a slot holds.
+void checkRoom(int64_t slot, int64_t held, int64_t tokens, int64_t positions);
+
 /// Throws Error(InvalidArgument) for an id outside [0, vocab).
 void checkIds(std::span<const int> ids, int64_t vocab);
 

@@ -10,12 +10,6 @@
 namespace lathe {
 namespace {
 
-int64_t expectedIn(const char* what, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return value;
-  throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(most) + " " +
-                                              what + ", got " + std::to_string(value));
-}
-
 class PagedSlots final : public KvSlots {
  public:
   PagedSlots(Session& session, const PagedEntry& prefill, const PagedEntry& decode, int64_t vocab,
@@ -52,17 +46,12 @@ class PagedSlots final : public KvSlots {
   void clear(int64_t slot) override { tables_.clear(slot); }
 
   std::span<const float> prefill(int64_t slot, std::span<const int> ids) override {
-    if (ids.empty() || int64_t(ids.size()) > chunk_)
-      throw Error(ErrorCode::InvalidArgument, "expected from 1 to " + std::to_string(chunk_) +
-                                                  " tokens, got " + std::to_string(ids.size()));
+    expectedIn("tokens", int64_t(ids.size()), chunk_);
     return run(prefill_, {&slot, 1}, ids);
   }
 
   std::span<const float> next(std::span<const int64_t> slots, std::span<const int> ids) override {
-    if (slots.empty() || slots.size() != ids.size())
-      throw Error(ErrorCode::InvalidArgument, "expected a token for each of " +
-                                                  std::to_string(slots.size()) + " slots, got " +
-                                                  std::to_string(ids.size()));
+    checkOneEach(slots, ids);
     return run(decode_, slots, ids);
   }
 
@@ -83,11 +72,8 @@ class PagedSlots final : public KvSlots {
     const auto rows = int64_t(slots.size()), tokens = int64_t(ids.size()) / rows;
     checkIds(ids, vocab_);
     for (int64_t slot : slots)
-      if (const auto held = int64_t(tables_.ids(slot).size()); held + tokens > roomOf(slot))
-        throw Error(ErrorCode::InvalidArgument,
-                    "slot " + std::to_string(slot) + ": " + std::to_string(tokens) +
-                        " tokens at position " + std::to_string(held) + " end past the " +
-                        std::to_string(roomOf(slot)) + " positions that it has");
+      checkRoom(slot, int64_t(tables_.ids(slot).size()), tokens,
+                std::min(tables_.room(slot), positions_));
     for (int64_t slot : slots) tables_.grow(slot, tokens);
     std::ranges::copy(ids, sized(calls.inputs[calls.entry.ids], {rows, tokens}).begin());
     const auto positions = sized(calls.inputs[calls.entry.positions], {rows});
@@ -103,7 +89,6 @@ class PagedSlots final : public KvSlots {
       tables_.append(slots[row], ids.subspan(row * size_t(tokens), size_t(tokens)));
     return calls.outputs[0].as<float>();
   }
-  int64_t roomOf(int64_t slot) const { return std::min(tables_.room(slot), positions_); }
 
   Session& session_;
   int64_t vocab_, chunk_, positions_, entries_;

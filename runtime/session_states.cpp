@@ -17,6 +17,14 @@ std::byte* rowOf(const Array& state, int64_t row) {
          state.bytes() / size_t(state.shape()[0]) * size_t(row);
 }
 
+// On the device, or without one in the host's memory.
+void copyBytes(DeviceMemory* memory, void* to, const void* from, size_t bytes) {
+  if (memory)
+    memory->copy(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 SessionStates::SessionStates(const Program& program, Device& device)
@@ -88,15 +96,12 @@ void SessionStates::gatherRows(std::string_view symbol, std::span<const int64_t>
     // Back into the same memory, whose address recorded launches hold.
     const size_t bytes = state.bytes() / size_t(count);
     const Array old = arrayOn(memory, info.dtype, state.shape(), info.name);
-    auto copy = [&](void* to, const void* from, size_t size) {
-      memory ? memory->copy(to, from, size) : void(std::memcpy(to, from, size));
-    };
     auto* to = static_cast<std::byte*>(const_cast<void*>(state.data()));
     auto* from = static_cast<std::byte*>(const_cast<void*>(old.data()));
-    copy(from, to, state.bytes());
+    copyBytes(memory, from, to, state.bytes());
     for (size_t row = 0; row < rows.size(); ++row)
       if (rows[row] != int64_t(row))
-        copy(to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
+        copyBytes(memory, to + row * bytes, from + size_t(rows[row]) * bytes, bytes);
     if (memory) memory->synchronize();
   }
 }
@@ -114,9 +119,8 @@ void SessionStates::copyBlock(std::string_view symbol, int64_t from, int64_t to)
                     "copyStateBlock: expected one of " + std::to_string(state.shape()[0]) +
                         " rows of the state '" + info.name + "', got " + std::to_string(row));
     if (from == to) continue;
-    const size_t bytes = state.bytes() / size_t(state.shape()[0]);
-    memory ? memory->copy(rowOf(state, to), rowOf(state, from), bytes)
-           : void(std::memcpy(rowOf(state, to), rowOf(state, from), bytes));
+    copyBytes(memory, rowOf(state, to), rowOf(state, from),
+              state.bytes() / size_t(state.shape()[0]));
   }
   if (memory) memory->synchronize();
 }
@@ -170,11 +174,9 @@ void SessionStates::copyRow(int64_t from, int64_t to, std::string_view along, in
       pieceBytes /= pieces;
       copied = pieceBytes / size_t(size) * size_t(count);
     }
-    for (size_t piece = 0; piece < pieces && copied > 0; ++piece) {
-      std::byte* target = rowOf(state, to) + piece * pieceBytes;
-      const std::byte* source = rowOf(state, from) + piece * pieceBytes;
-      memory ? memory->copy(target, source, copied) : void(std::memcpy(target, source, copied));
-    }
+    for (size_t piece = 0; piece < pieces && copied > 0; ++piece)
+      copyBytes(memory, rowOf(state, to) + piece * pieceBytes,
+                rowOf(state, from) + piece * pieceBytes, copied);
   }
   if (memory) memory->synchronize();
 }

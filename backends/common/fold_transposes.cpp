@@ -40,30 +40,20 @@ bool allNamed(ValueRange values) {
   return llvm::all_of(values, [](Value v) { return elementCountOf(tensorType(v)).has_value(); });
 }
 
-AttentionConfig configOf(AttentionOp op) {
-  return {.scale = op.getScale().convertToDouble(),
-          .softcap = op.getSoftcap().convertToDouble(),
-          .window = int64_t(op.getWindow()),
-          .causal = op.getCausal(),
-          .maskedRow = op.getMaskedRow(),
-          .mask = bool(op.getMask())};
-}
-AttentionConfig configOf(PagedAttentionOp op) {
-  return {.scale = op.getScale().convertToDouble(),
-          .softcap = op.getSoftcap().convertToDouble(),
-          .window = int64_t(op.getWindow()),
-          .causal = Causal::positions,
-          .maskedRow = op.getMaskedRow(),
-          .mask = bool(op.getMask())};
-}
-
 // Operands of the call: q, k, v, the mask, the positions and the table, where there are such.
 template <class Op>
 void foldAttention(Op op) {
   OpBuilder b(op);
   SmallVector<Value> inputs{op.getQ(), op.getK(), op.getV()}, operands;
   if (!allNamed(inputs) || !allNamed(op->getResults())) return;
-  AttentionConfig config = configOf(op);
+  constexpr bool isPaged = std::is_same_v<Op, PagedAttentionOp>;
+  AttentionConfig config{.scale = op.getScale().convertToDouble(),
+                         .softcap = op.getSoftcap().convertToDouble(),
+                         .window = int64_t(op.getWindow()),
+                         .causal = Causal::positions,
+                         .maskedRow = op.getMaskedRow(),
+                         .mask = bool(op.getMask())};
+  if constexpr (!isPaged) config.causal = op.getCausal();
   for (Value v : inputs) {
     StridedView view = viewOf(v);
     if (!view.denseFrom(view.sizes.size() - 1)) view = StridedView::dense(v);
@@ -81,7 +71,7 @@ void foldAttention(Op op) {
   config.views.push_back(out.terms());
   if (op.getMask()) operands.push_back(op.getMask());
   if (op.getPositions()) operands.push_back(op.getPositions());
-  if constexpr (std::is_same_v<Op, PagedAttentionOp>) operands.push_back(op.getTable());
+  if constexpr (isPaged) operands.push_back(op.getTable());
   Location loc = after ? b.getFusedLoc({op.getLoc(), after.getLoc()}) : op.getLoc();
   auto kernel = KernelOp::create(b, loc, TypeRange(out.base.getType()), operands,
                                  b.getStringAttr(op->getName().stripDialect()), FlatSymbolRefAttr(),

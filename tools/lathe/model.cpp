@@ -11,6 +11,7 @@
 #include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/kv_slots.h"
 #include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
@@ -234,7 +235,7 @@ void addCacheBlock(CLI::App& parser, int64_t& block) {
       .add_option("--cache-block", block,
                   "tokens of a block of a decoder's cache, which texts share (lathe serve); 0: a "
                   "row for each text")
-      ->check(WholeNumber{0, 1 << 20});
+      ->check(WholeNumber{0, kMostBlockTokens});
 }
 
 void addLayers(CLI::App& parser, int64_t& layers) {

@@ -10,6 +10,7 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/generator.h"
+#include "lathe/runtime/kv_slots.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/open_session.h"
@@ -60,7 +61,7 @@ void addFlags(CLI::App& parser, ServeFlags& flags) {
                   fmt::format("tokens of a block of the cache, which texts share (default: {}, on "
                               "cuda 0); 0: a row for each slot",
                               kDefaultBlock))
-      ->check(WholeNumber{0, 1 << 20});
+      ->check(WholeNumber{0, kMostBlockTokens});
   parser
       .add_option("--cache-tokens", flags.cacheTokens,
                   "tokens that a cache in blocks holds, those that texts share once (default: "

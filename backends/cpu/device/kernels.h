@@ -2,9 +2,11 @@
 #pragma once
 // The kernels of a CPU program, one factory per family of calls.
 #include <memory>
+#include <string>
 
 #include "lathe/runtime/call_config.h"
 #include "lathe/runtime/device.h"
+#include "lathe/runtime/error.h"
 #include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
@@ -40,5 +42,13 @@ std::unique_ptr<Kernel> makeRandomBits(const CallInfo& info);
 
 /// "module path file:line: ", to put in front of an error of a running kernel.
 inline std::string at(const Call& call) { return call.origin.empty() ? "" : call.origin + ": "; }
+/// Of a table of sequences, whose entry names a block that there is not; `where` as at() gives it.
+inline Error outsideOfBlocks(const std::string& where, int64_t block, int64_t entry,
+                             int64_t sequence, int64_t blocks) {
+  return Error(ErrorCode::InvalidArgument, where + "block " + std::to_string(block) + " at entry " +
+                                               std::to_string(entry) + " of sequence " +
+                                               std::to_string(sequence) + " is outside of " +
+                                               std::to_string(blocks) + " blocks");
+}
 
 }  // namespace lathe::cpu

@@ -66,6 +66,8 @@ KvLimits kvLimits(const Session& session, const GeneratorLimits& limits);
 std::unique_ptr<KvSlots> contiguousSlots(Session& session, const GeneratorLimits& limits,
                                          int64_t slots, int64_t positions);
 
+/// Tokens of a block at most.
+inline constexpr int64_t kMostBlockTokens = int64_t(1) << 20;
 /// Whether the cache of a program is in blocks: `prefill` and `decode` have the input block_table
 /// too.
 bool hasPagedCache(const Program& program);

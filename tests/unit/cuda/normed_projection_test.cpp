@@ -15,6 +15,7 @@
 #include "tests/closeness.h"
 #include "tests/observed_errors.h"
 #include "tests/unit/cuda/host_program.h"
+#include "tests/unit/cuda/tuning_records.h"
 #include "tests/unit/cuda/normed_decoder.h"
 
 namespace lathe::cuda {

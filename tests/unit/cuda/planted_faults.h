@@ -17,6 +17,7 @@
 #include "lathe/frontend/graph.h"
 #include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_program.h"
+#include "tests/unit/cuda/tuning_records.h"
 
 namespace lathe::cuda {
 

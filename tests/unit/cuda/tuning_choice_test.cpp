@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/tuning/tuning_choice.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,45 +11,12 @@
 #include "backends/cuda/lowering/product/gemm_kernels.h"
 #include "backends/cuda/lowering/tuning/tuning_database.h"
 #include "lathe/runtime/error.h"
+#include "tests/unit/cuda/tuning_records.h"
 
 namespace lathe::cuda {
 namespace {
 
 using ::testing::HasSubstr;
-
-TuningRecord record(const std::string& problem, const std::string& choice, int version = 1) {
-  TuningRecord r;
-  r.device = "NVIDIA H200";
-  r.major = 9;
-  r.multiprocessors = 132;
-  r.problem = problem;
-  r.version = version;
-  r.choice = choice;
-  r.software = "driver 13.0";
-  r.date = "2026-01-31";
-  return r;
-}
-
-// LATHE_TUNING names a file with these lines while it lives.
-class LocalRecords {
- public:
-  explicit LocalRecords(const std::vector<TuningRecord>& records) {
-    static int number = 0;
-    path_ = ::testing::TempDir() + "tuning_" + std::to_string(getpid()) + "_" +
-            std::to_string(number++) + ".txt";
-    std::ofstream file(path_);
-    for (const TuningRecord& r : records) file << toText(r) << "\n";
-    file.close();
-    setenv("LATHE_TUNING", path_.c_str(), 1);
-  }
-  ~LocalRecords() {
-    unsetenv("LATHE_TUNING");
-    std::remove(path_.c_str());
-  }
-
- private:
-  std::string path_;
-};
 
 TuningQuestion question() {
   TuningQuestion q;

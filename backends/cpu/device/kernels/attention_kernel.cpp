@@ -132,11 +132,8 @@ class AttentionKernel final : public Kernel {
     const int64_t* wrong = std::find_if(args_.table, args_.table + entries, outside);
     if (wrong == args_.table + entries) return;
     const int64_t at = wrong - args_.table;
-    throw Error(ErrorCode::InvalidArgument,
-                where_ + "block " + std::to_string(*wrong) + " at entry " +
-                    std::to_string(at % args_.tableEntries) + " of sequence " +
-                    std::to_string(at / args_.tableEntries) + " is outside of " +
-                    std::to_string(blocks_) + " blocks");
+    throw outsideOfBlocks(where_, *wrong, at % args_.tableEntries, at / args_.tableEntries,
+                          blocks_);
   }
 
   ThreadPool& pool_;

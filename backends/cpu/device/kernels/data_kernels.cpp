@@ -64,14 +64,8 @@ class UpdateKernel final : public Kernel {
     for (int64_t b = 0; b < batch_; ++b)
       for (int64_t o = 0; o < outer_; ++o) {
         const int64_t position = integerAt(p[2], wideIndex_, b);
-        std::byte* to = out + ((b * outer_ + o) * length_ + position) * inner_;
-        const std::byte* from = value + rows_.start(b * outer_ + o);
-        if (rows_.stride() == inner_) {
-          std::memcpy(to, from, size_t(count * inner_));
-          continue;
-        }
-        for (int64_t r = 0; r < count; ++r)
-          std::memcpy(to + r * inner_, from + r * rows_.stride(), size_t(inner_));
+        rows_.copy(value, b * outer_ + o, 0, count, inner_,
+                   out + ((b * outer_ + o) * length_ + position) * inner_);
       }
   }
 
@@ -116,12 +110,9 @@ class PagedUpdateKernel final : public Kernel {
         const int64_t place = (position + s) % length_;
         n = std::min(rows_.count() - s, length_ - place);
         const int64_t block = blockOf(p[2], b, position + s);
-        for (int64_t o = 0; o < outer_; ++o) {
-          std::byte* to = out + ((block * outer_ + o) * length_ + place) * inner_;
-          const std::byte* from = value + rows_.start(b * outer_ + o) + s * rows_.stride();
-          for (int64_t r = 0; r < n; ++r)
-            std::memcpy(to + r * inner_, from + r * rows_.stride(), size_t(inner_));
-        }
+        for (int64_t o = 0; o < outer_; ++o)
+          rows_.copy(value, b * outer_ + o, s, n, inner_,
+                     out + ((block * outer_ + o) * length_ + place) * inner_);
       }
     }
   }
@@ -142,11 +133,7 @@ class PagedUpdateKernel final : public Kernel {
                         std::to_string(length_));
       for (int64_t s = 0; s < rows_.count(); s += length_ - (position + s) % length_)
         if (const int64_t block = blockOf(table, b, position + s); block < 0 || block >= blocks_)
-          throw Error(ErrorCode::InvalidArgument,
-                      where_ + "block " + std::to_string(block) + " at entry " +
-                          std::to_string((position + s) / length_) + " of sequence " +
-                          std::to_string(b) + " is outside of " + std::to_string(blocks_) +
-                          " blocks");
+          throw outsideOfBlocks(where_, block, (position + s) / length_, b, blocks_);
     }
   }
 

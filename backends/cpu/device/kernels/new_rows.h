@@ -4,6 +4,7 @@
 // may lie in strides; one row is dense.
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -49,11 +50,20 @@ class NewRows {
   }
 
   size_t axis() const { return axis_; }
-  int64_t batch() const { return batch_; }    ///< of axis 0
-  int64_t count() const { return count_; }    ///< rows
-  int64_t stride() const { return stride_; }  ///< bytes from row to row
-  /// Byte at which the rows of the n-th index of the axes in front begin.
-  int64_t start(int64_t n) const { return starts_[size_t(n)]; }
+  int64_t batch() const { return batch_; }  ///< of axis 0
+  int64_t count() const { return count_; }  ///< rows
+  /// Copies `count` rows of `rowBytes`, from row `first` of the n-th index of the axes in front on,
+  /// to where they lie one behind the other.
+  void copy(const std::byte* value, int64_t n, int64_t first, int64_t count, int64_t rowBytes,
+            std::byte* to) const {
+    const std::byte* from = value + starts_[size_t(n)] + first * stride_;
+    if (stride_ == rowBytes) {
+      std::memcpy(to, from, size_t(count * rowBytes));
+      return;
+    }
+    for (int64_t r = 0; r < count; ++r)
+      std::memcpy(to + r * rowBytes, from + r * stride_, size_t(rowBytes));
+  }
 
  private:
   size_t axis_;
