@@ -23,6 +23,7 @@ from compare import cpu_model, json_of, number_of_at_least  # noqa: E402
 ENGINES = {
     "openvino": ["bf16", "f32", "int8", "int4"],
     "onnxruntime": ["f32", "int8", "int4"],
+    "llama_cpp": ["bf16", "f32", "int8", "int4"],
     "torch": ["bf16", "f32"],
     "torch-compile": ["bf16", "f32"],
 }
