@@ -167,6 +167,21 @@ struct Session::Impl {
     fixed[name] = value;
     states->reset(name);
   }
+  // Does what rank 0 tells.
+  void follow(const RankCommand& command, std::vector<Array>& outputs) {
+    switch (command.kind) {
+      case RankCommand::Kind::Run:
+        return run(size_t(command.number), command.inputs, outputs, command.times);
+      case RankCommand::Kind::SetSymbol:
+        return setSymbol(command.name, command.number);
+      case RankCommand::Kind::ResetStates:
+        return states->reset();
+      case RankCommand::Kind::GatherRows:
+        return states->gatherRows(command.name, command.rows);
+      case RankCommand::Kind::Stop:
+        return;
+    }
+  }
 };
 
 Session::Session(std::shared_ptr<const Program> program, const SessionOptions& options)
@@ -209,11 +224,13 @@ void Session::bindWeights(const WeightSource& source) {
                 "bindWeights: expected a weight source, got a null function");
   Impl::Turn turn(impl().running);
   Impl& s = impl();
-  s.weights.raw = fetchWeights(*s.program, source);
-  for (size_t w = 0; w < s.weights.raw.size(); ++w)
-    s.weights.raw[w] =
-        ownPiece(s.program->weights[w], std::move(s.weights.raw[w]), s.rank(), s.program->ranks);
-  s.runTogether([&] { s.load(); });
+  s.runTogether([&] {
+    s.weights.raw = fetchWeights(*s.program, source);
+    for (size_t w = 0; w < s.weights.raw.size(); ++w)
+      s.weights.raw[w] =
+          ownPiece(s.program->weights[w], std::move(s.weights.raw[w]), s.rank(), s.program->ranks);
+    s.load();
+  });
 }
 void Session::bindWeights(const Arrays& weights) {
   auto find = [&](const std::string& name) {
@@ -222,9 +239,11 @@ void Session::bindWeights(const Arrays& weights) {
   };
   const std::vector<std::string> extra = unknownWeights(*impl().program, std::views::keys(weights));
   if (!extra.empty())
-    throwExtra("the program has no weights named " + namesOf(extra, std::identity()) +
-                   "; declare them in the graph, or leave them out",
-               [&] { fetchWeights(*impl().program, find); });
+    impl().runTogether([&] {
+      throwExtra("the program has no weights named " + namesOf(extra, std::identity()) +
+                     "; declare them in the graph, or leave them out",
+                 [&] { fetchWeights(*impl().program, find); });
+    });
   bindWeights(find);
 }
 void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::string>& mayStay,
@@ -239,15 +258,17 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
              return name == end || name.ends_with("." + end);
            });
   });
-  if (!extra.empty())
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  auto check = [&] {
+    if (extra.empty()) return checkStoredWeights(*s.program, checkpoint);
     throwExtra(checkpoint.path() + " holds tensors that the program does not read: " +
                    namesOf(extra, std::identity()) +
                    "; declare them in the graph (a module may have a bias that its options leave "
                    "out), or name them in `mayStay` if they are not meant to be read",
-               [&] { checkStoredWeights(*impl().program, checkpoint); });
-  Impl& s = impl();
-  checkStoredWeights(*s.program, checkpoint);
-  Impl::Turn turn(s.running);
+               [&] { checkStoredWeights(*s.program, checkpoint); });
+  };
+  s.runTogether(check);
   s.weights.raw.assign(s.program->weights.size(), Array());
   auto fetch = [&](size_t weight) {
     const TensorInfo& info = s.program->weights[weight];
@@ -298,22 +319,8 @@ void Session::serve() {
   std::vector<Array> outputs;
   while (true) {
     const RankCommand command = awaitCommand(*s.ranks);
-    switch (command.kind) {
-      case RankCommand::Kind::Run:
-        s.run(size_t(command.number), command.inputs, outputs, command.times);
-        break;
-      case RankCommand::Kind::SetSymbol:
-        s.setSymbol(command.name, command.number);
-        break;
-      case RankCommand::Kind::ResetStates:
-        s.states->reset();
-        break;
-      case RankCommand::Kind::GatherRows:
-        s.states->gatherRows(command.name, command.rows);
-        break;
-      case RankCommand::Kind::Stop:
-        return;
-    }
+    if (command.kind == RankCommand::Kind::Stop) return;
+    s.runTogether([&] { s.follow(command, outputs); });
   }
 }
 
@@ -374,6 +381,7 @@ void Session::resetStates() {
 }
 
 Array Session::state(std::string_view name) const {
+  Impl::Turn turn(impl().running);
   impl().refuseWithRanks("Session::state");
   return impl().states->copyOf(name);
 }
@@ -418,6 +426,7 @@ void Session::copyStateRow(int64_t from, int64_t to, std::string_view along, int
 }
 
 Session::Memory Session::memory() const {
+  Impl::Turn turn(impl().running);
   Memory m;
   m.arena = impl().arena.bytes();
   m.scratch = impl().scratch.bytes();
@@ -430,6 +439,7 @@ uint64_t Session::allocations() { return allocationCount(); }
 const Program& Session::program() const { return *impl().program; }
 Device& Session::device() { return *impl().device; }
 std::vector<CallProfile> Session::profile(std::string_view entry) const {
+  Impl::Turn turn(impl().running);
   return impl().executors[entryIndex(entry)]->profile();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "lathe/lathe.h"
@@ -207,6 +208,28 @@ TEST_P(SessionTest, StatesAreNotResetWhileTheSessionIsBusy) {
       return floats({4});
     });
   });
+}
+
+// Another thread may write them meanwhile.
+TEST_P(SessionTest, NothingIsReadWhileTheSessionIsBusy) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4});
+  g.state("s", DType::F32, {4});
+  g.writeState("s", x);
+  g.output("y", x + g.weight("w", DType::F32, {4}) + g.readState("s"));
+  Session s = open(g);
+  int asked = 0;
+  s.bindWeights([&](const std::string&) {
+    const std::function<void()> readers[] = {[&] { s.state("s"); }, [&] { s.memory(); },
+                                             [&] { s.profile("forward"); }};
+    for (const auto& read : readers) {
+      ++asked;
+      expectError(kInvalid, "the session is running in another thread", read);
+    }
+    return floats({4});
+  });
+  EXPECT_EQ(asked, 3);
+  s.state("s");
 }
 
 TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {

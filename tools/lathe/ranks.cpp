@@ -41,7 +41,7 @@ std::shared_ptr<Communicator> startThreads(
     all->threads.emplace_back([end = ends[r], serve, r] {
       try {
         serve(end);
-      } catch (const Error& e) {
+      } catch (const std::exception& e) {
         end->abort(fmt::format("rank {}: {}", r, e.what()));
       }
     });
@@ -101,7 +101,7 @@ std::shared_ptr<Communicator> startRanks(int64_t count, bool threads,
   if (end->rank() == 0) return end;
   try {
     serve(end);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     end->abort(e.what());
   }
   end.reset();

@@ -452,6 +452,24 @@ TEST(RankFaults, AnErrorOfOneEndsAll) {
   EXPECT_EQ(said, "rank 1: the disk is full");
 }
 
+// Whatever fails on a rank alone, the others are told at once and not by their deadline.
+TEST(RankFaults, AMissingWeightOfOneRankEndsAll) {
+  auto program = forTwo();
+  auto ends = threadRanks(2, 60s);
+  Followers followers(ends, [program](std::shared_ptr<Communicator> end) {
+    Session session(program, {.ranks = end});
+    session.bindWeights([](const std::string&) { return Array(); });
+    session.serve();
+  });
+  Session session(program, {.ranks = ends[0]});
+  const std::string said = errorOf([&] {
+    session.bindRandomWeights(kSeed);
+    session.run("forward", {{"x", Array(DType::F32, {1, 4})}});
+  });
+  EXPECT_NE(said.find("rank 1: "), std::string::npos) << said;
+  EXPECT_NE(said.find("weight"), std::string::npos) << said;
+}
+
 // Whoever returns writes into the buffers that it gave and got: the others have read them.
 TEST(Ranks, BuffersAreFreeWhenACallReturns) {
   constexpr size_t kCount = 16 << 10;
