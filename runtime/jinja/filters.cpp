@@ -84,10 +84,17 @@ Value Interpreter::textFilter(const Node& node, const std::string& name, const V
     const Value* otherwise = argument(node, arguments, 0, "default");
     auto number = value.asNumber();
     if (auto* text = value.asText()) {
-      const std::string plain = strip(*text, true, true);
-      double parsed = 0;
-      auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), parsed);
-      if (error == std::errc() && end == plain.data() + plain.size()) number = parsed;
+      std::string plain = strip(*text, true, true);
+      if (plain.starts_with('+') && !plain.starts_with("+-")) plain.erase(0, 1);
+      auto parse = [&](auto& to) {
+        const char *begin = plain.data(), *end = begin + plain.size();
+        const auto [at, error] = std::from_chars(begin, end, to);
+        return error == std::errc() && at == end;
+      };
+      int64_t whole = 0;
+      double real = 0;
+      if (name == "int" && parse(whole)) return whole;
+      if (parse(real)) number = real;
     }
     if (!number || !std::isfinite(*number) || std::abs(*number) > 9e18)
       return otherwise ? *otherwise : name == "int" ? Value(int64_t(0)) : Value(0.0);
@@ -129,10 +136,20 @@ Value Interpreter::listFilter(const Node& node, const std::string& name, const V
   if (name == "last") return items.empty() ? Value(Undefined{"the last item"}) : items.back();
   if (name == "reverse") return std::ranges::reverse(items), items;
   if (name == "unique") {
-    List once;
+    const Value* cased = argument(node, arguments, 0, "case_sensitive");
+    if (argument(node, arguments, 1, "attribute"))
+      throw unsupported(node, "unique by an attribute");
+    auto keyOf = [&](const Value& item) {
+      const std::string* text = cased && cased->isTrue() ? nullptr : item.asText();
+      return text ? Value(changeCase(*text, Case::Lower)) : item;
+    };
+    List once, keys;
     for (const Value& item : items) {
-      spend(node, once.size());
-      if (std::ranges::find(once, item) == once.end()) once.push_back(item);
+      spend(node, keys.size());
+      Value key = keyOf(item);
+      if (std::ranges::find(keys, key) != keys.end()) continue;
+      keys.push_back(std::move(key));
+      once.push_back(item);
     }
     return once;
   }

@@ -146,6 +146,23 @@ Value Interpreter::split(const Node& node, const std::string& text, const Argume
   return parts;
 }
 
+// As Python's splitlines: "\r\n" is one end, and the last line needs none.
+static List linesOf(const std::string& text) {
+  constexpr std::u32string_view kEnds = U"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029";
+  List lines;
+  std::string line;
+  const std::u32string points = codePoints(text);
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool ends = kEnds.find(points[i]) != kEnds.npos;
+    if (!ends) line += fromCodePoints({&points[i], 1});
+    if (points[i] == U'\r' && i + 1 < points.size() && points[i + 1] == U'\n') ++i;
+    if (!ends && i + 1 < points.size()) continue;
+    lines.emplace_back(std::move(line));
+    line.clear();
+  }
+  return lines;
+}
+
 Value Interpreter::textMethod(const Node& node, const std::string& text, const std::string& name,
                               const Arguments& arguments) {
   spend(node, text.size() / 64);
@@ -208,10 +225,7 @@ Value Interpreter::textMethod(const Node& node, const std::string& text, const s
     if (name == method) return expectCount(node, arguments, 0), changeCase(text, kind);
   if (name == "splitlines") {
     expectCount(node, arguments, 0);
-    Arguments lines;
-    lines.values.emplace_back("\n");
-    const bool ends = text.ends_with('\n');
-    return split(node, ends ? text.substr(0, text.size() - 1) : text, lines, false);
+    return linesOf(text);
   }
   if (name == "isdigit")
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });

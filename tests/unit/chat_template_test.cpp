@@ -55,6 +55,39 @@ TEST(ChatTemplate, TextsAreSplitAtSeparatorsOnTheirEdges) {
     EXPECT_EQ(render("{{ " + std::string(call) + " | tojson }}", json::object()), expected) << call;
 }
 
+TEST(ChatTemplate, LinesEndAsPythonsDo) {
+  auto lines = [](const char* text) {
+    return render("{{ t.splitlines() | tojson }}", {{"t", text}});
+  };
+  EXPECT_EQ(lines(""), "[]");
+  EXPECT_EQ(lines("\n"), R"([""])");
+  EXPECT_EQ(lines("a\r\nb\rc\n\nd"), R"(["a", "b", "c", "", "d"])");
+  EXPECT_EQ(lines("a\n\r"), R"(["a", ""])");
+  EXPECT_EQ(lines("a\xE2\x80\xA8"
+                  "b\vc\x1cd\n"),
+            R"(["a", "b", "c", "d"])");
+}
+
+// As Jinja's filters: texts are equal whatever their case.
+TEST(ChatTemplate, UniqueKeepsTheFirstOfEach) {
+  const json words{{"x", {"b", "A", "B", "a", 1, "a"}}};
+  EXPECT_EQ(render("{{ x | unique | list | tojson }}", words), R"(["b", "A", 1])");
+  EXPECT_EQ(render("{{ x | unique(case_sensitive=true) | list | tojson }}", words),
+            R"(["b", "A", "B", "a", 1])");
+  expectError(ErrorCode::Unsupported, "unique by an attribute",
+              [&] { render("{{ x | unique(attribute='a') }}", words); });
+}
+
+TEST(ChatTemplate, NumbersAreReadAsPythonsIntAndFloat) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"'+5' | int", "5"},       {"' -7 ' | int", "-7"},
+      {"'+-5' | int", "0"},      {"'5.9' | int", "5"},
+      {"'x' | int", "0"},        {"'x' | int(3)", "3"},
+      {"'+1.5' | float", "1.5"}, {"'9007199254740993' | int", "9007199254740993"}};
+  for (auto [call, expected] : cases)
+    EXPECT_EQ(render("{{ " + std::string(call) + " }}", json::object()), expected) << call;
+}
+
 // As doubles they would be equal.
 TEST(ChatTemplate, WholeNumbersAreComparedExactly) {
   const std::string source =
