@@ -44,12 +44,16 @@ const std::map<std::string_view, std::string_view> kTypeOf{{"properties", "objec
                                                            {"maximum", "integer"},
                                                            {"exclusiveMinimum", "integer"},
                                                            {"exclusiveMaximum", "integer"}};
-const std::map<std::string_view, std::string_view> kFormats{
-    {"date", "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])$"},
-    {"time", "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
-    {"date-time",
-     "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?"
-     "(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
+// RFC 3339: days that the month has, the 29th of February in leap years.
+const std::string kDate =
+    R"((\d{4}-((0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)|)"
+    R"((\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29))";
+const std::string kTime =
+    R"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))";
+const std::map<std::string_view, std::string> kFormats{
+    {"date", "^" + kDate + "$"},
+    {"time", "^" + kTime + "$"},
+    {"date-time", "^" + kDate + "T" + kTime + "$"},
     {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
     {"ipv4", "^((25[0-5]|2[0-4]\\d|1?\\d?\\d)\\.){3}(25[0-5]|2[0-4]\\d|1?\\d?\\d)$"}};
 

@@ -3,9 +3,11 @@
 // that it allows are those that brute force finds.
 #include "lathe/runtime/constraint.h"
 
+#include <chrono>
 #include <map>
 #include <regex>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -173,6 +175,27 @@ TEST(Constraint, AllowsWhatBruteForceFinds) {
         }
       }
     }
+}
+
+// Every day that there is, and no other: byte by byte.
+TEST(Constraint, DatesAreThoseOfTheCalendar) {
+  const auto date =
+      Constraint::jsonSchema(R"({"type": "string", "format": "date"})", "test", bytes());
+  auto allows = [&](int year, int month, int day) {
+    const std::string text = fmt::format("\"{:04}-{:02}-{:02}\"", year, month, day);
+    ConstraintState state(date);
+    for (int id : bytes().encode(text)) {
+      if (!state.isAllowed(id)) return false;
+      state.accept(id);
+    }
+    return state.isComplete();
+  };
+  for (int year : {1600, 1896, 1900, 1904, 1999, 2000, 2024, 2026, 2100})
+    for (int month = 0; month <= 13; ++month)
+      for (int day = 0; day <= 32; ++day)
+        EXPECT_EQ(allows(year, month, day),
+                  (std::chrono::year(year) / month / day).ok() && month > 0 && day > 0)
+            << year << "-" << month << "-" << day;
 }
 
 // What a schema of the kinds below allows, decided from the document and the schema alone.
