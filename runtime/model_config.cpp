@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/runtime/model_config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <initializer_list>
 
@@ -80,6 +81,20 @@ DType readDType(const JsonValue& root) {
                      ErrorCode::Unsupported);
 }
 
+// Dynamic scaling reaches so many times as far as the positions that were trained.
+double dynamicFactor(const JsonValue& root) {
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const auto scaling = root.find(name);
+    if (!scaling || !scaling->isObject()) continue;
+    auto type = scaling->find("rope_type");
+    if (!type) type = scaling->find("type");
+    const auto factor = scaling->find("factor");
+    if (!type || !type->isString() || type->asString() != "dynamic" || !factor) continue;
+    return std::max(factor->asDouble(), 1.0);
+  }
+  return 1;
+}
+
 }  // namespace
 
 ModelConfig readModelConfig(const JsonValue& root) {
@@ -102,6 +117,8 @@ ModelConfig readModelConfig(const JsonValue& root) {
                         config.heads ? config.hiddenSize / config.heads : 0);
   config.maxPositions =
       size(root, {"max_position_embeddings", "n_positions", "max_target_positions"}, kMaxPositions);
+  config.maxPositions =
+      int64_t(std::min(double(kMaxPositions), double(config.maxPositions) * dynamicFactor(root)));
   if (auto tied = root.find("tie_word_embeddings")) config.tieWordEmbeddings = tied->asBool();
   readTokens(root, config);
   config.dtype = readDType(root);

@@ -59,11 +59,11 @@ void stretchYarn(std::vector<float>& frequencies, const std::vector<float>& powe
   }
 }
 
-// f32 [1]: the number of positions up to the last of a call.
+// f32 [.., 1, 1]: the number of positions up to a row's last of a call. Rows do not know of each
+// other.
 Tensor lengthOf(const Tensor& positions) {
-  Axes all;
-  for (int64_t i = 0; i < positions.rank(); ++i) all.push_back(i);
-  return castTo(reshape(reduceMax(positions, all), {1}), DType::F32) + 1;
+  const Tensor last = unsqueeze(reduceMax(positions, {-1}, true), -1);
+  return castTo(last, DType::F32) + 1;
 }
 
 Tensor constantOf(Graph& graph, const std::vector<float>& values) {

@@ -83,6 +83,21 @@ TEST(ModelConfig, KnowsOtherNamesOfSizes) {
   EXPECT_TRUE(c.eosIds.empty());
 }
 
+// Dynamic scaling is for texts behind the positions that were trained.
+TEST(ModelConfig, DynamicScalingReachesFurther) {
+  auto positions = [](const std::string& scaling) {
+    return parseModelConfig(R"({"model_type": "llama", "max_position_embeddings": 16, )" + scaling +
+                                "}",
+                            "config.json")
+        .maxPositions;
+  };
+  EXPECT_EQ(positions(R"("rope_scaling": {"type": "dynamic", "factor": 4.0})"), 64);
+  EXPECT_EQ(positions(R"("rope_parameters": {"rope_type": "dynamic", "factor": 2.5})"), 40);
+  EXPECT_EQ(positions(R"("rope_scaling": {"rope_type": "linear", "factor": 4.0})"), 16);
+  EXPECT_EQ(positions(R"("rope_scaling": null)"), 16);
+  EXPECT_EQ(positions(R"("rope_scaling": {"type": "dynamic", "factor": 1e300})"), kMaxPositions);
+}
+
 TEST(LlamaConfig, ReadsTransformers5) {
   json file = version4();
   file.erase("rope_theta");

@@ -24,7 +24,7 @@ struct ModelConfig {
   int64_t heads = 0;
   int64_t kvHeads = 0;       ///< heads unless the file says otherwise
   int64_t headDim = 0;       ///< hiddenSize / heads unless the file says otherwise
-  int64_t maxPositions = 0;  ///< tokens of a sequence
+  int64_t maxPositions = 0;  ///< tokens of a sequence, by dynamic scaling if the model has it
   bool tieWordEmbeddings = false;
   std::optional<int64_t> bosId;
   std::vector<int64_t> eosIds;

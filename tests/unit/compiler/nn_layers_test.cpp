@@ -253,6 +253,37 @@ TEST(NnRope, LongRopeTakesTheShortFactorsUpToTheTrainedLength) {
   }
 }
 
+// A row is rotated by its own length, whatever others run with it.
+TEST(NnRope, RowsOfScalingsThatFollowTheLengthAreApart) {
+  using Type = nn::RopeScalingOptions::Type;
+  nn::RopeOptions longRope{.headDim = 4, .maxPositions = 16}, dynamic = longRope;
+  longRope.scaling = {.type = Type::LongRope,
+                      .originalMaxPositions = 8,
+                      .shortFactor = {1, 1},
+                      .longFactor = {2, 2}};
+  dynamic.scaling = {.type = Type::Dynamic, .factor = 4, .originalMaxPositions = 8};
+  for (const nn::RopeOptions& o : {longRope, dynamic}) {
+    Graph g;
+    const Dim rows = g.dim("rows", 1, 4), seq = g.dim("seq", 1, 16);
+    const Tensor positions = g.input("positions", DType::I64, {rows, seq});
+    const nn::RopeAngles angles = nn::RoPE(g, "rope", o).angles(positions);
+    g.output("cos", angles.cos);
+    g.output("sin", angles.sin);
+    Session session(compile(g, {.backend = "reference"}));
+    auto run = [&](const std::vector<int64_t>& first) {
+      Array ids(DType::I64, {int64_t(first.size()), 3});
+      for (int64_t i = 0; i < ids.size(); ++i) ids.set(i, double(first[size_t(i / 3)] + i % 3));
+      return session.run("forward", {{"positions", ids}});
+    };
+    const Arrays both = run({2, 12});
+    const std::vector<Arrays> alone{run({2}), run({12})};
+    for (const char* table : {"cos", "sin"})
+      for (int64_t i = 0; i < 12; ++i)
+        EXPECT_EQ(both.at(table).at(i), alone[size_t(i / 6)].at(table).at(i % 6)) << table << i;
+    EXPECT_NE(both.at("sin").at(2), 0);
+  }
+}
+
 TEST_P(NnLayers, RopeRotatesHalves) {
   Recording r(GetParam());
   Tensor positions = r.g.input("positions", DType::I64, {r.batch, r.seq});
