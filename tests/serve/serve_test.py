@@ -167,6 +167,8 @@ def check_counts(server):
     choices = [c["choices"][0] for c in chunks if c["choices"]]
     want = whole["choices"][0]["logprobs"]
     assert len(want["tokens"]) == whole["usage"]["completion_tokens"]
+    begins = [sum(map(len, want["tokens"][:i])) for i in range(len(want["tokens"]))]
+    assert want["text_offset"] == begins, want  # in characters
     assert any(c["logprobs"] and not c["text"] for c in choices), choices
     for field in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
         assert [x for c in choices if c["logprobs"] for x in c["logprobs"][field]] == want[field], field
@@ -189,6 +191,20 @@ def check_connection(server):
     except (http.client.HTTPException, OSError):
         pass
     connection.close()
+
+
+def check_burst(server):
+    """Who comes while the server is busy elsewhere waits, and is not reset."""
+    server.process.send_signal(signal.SIGSTOP)
+    statuses = []
+    threads = [threading.Thread(target=lambda: statuses.append(server.ask("GET", "/health")[0])) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    server.process.send_signal(signal.SIGCONT)
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * len(threads), statuses
 
 
 def check_refusals(server):
@@ -415,6 +431,7 @@ try:
         openai_checks.check_completions(server.port, server_name, PROMPTS[0], TOKENS, expected[PROMPTS[0]])
     else:
         print("serve: without the openai client; scripts/setup fetches it")
+    check_burst(server)
     check_refusals(server)
     soak(server, expected)
     server.stop()

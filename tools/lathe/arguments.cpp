@@ -156,6 +156,12 @@ std::string WholeNumber::operator()(const std::string& text) const {
              ? fmt::format("expected a whole number of at least {}, got '{}'", least, text)
              : fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text);
 }
+std::string Seed::operator()(const std::string& text) const {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return fmt::format("expected a whole number from 0 to {}, got '{}'", UINT64_MAX, text);
+}
 std::string OutputFile::operator()(const std::string& text) const {
   namespace fs = std::filesystem;
   if (text.empty()) return "expected the name of a file, got an empty text";

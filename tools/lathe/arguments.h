@@ -41,6 +41,10 @@ struct WholeNumber {
   int64_t least = 0, most = INT64_MAX;
   std::string operator()(const std::string& text) const;
 };
+/// The same up to 2^64 - 1.
+struct Seed {
+  std::string operator()(const std::string& text) const;
+};
 struct RealNumber {
   double least = 0, most = std::numeric_limits<double>::infinity();
   std::string operator()(const std::string& text) const;

@@ -235,7 +235,7 @@ void addFlags(CLI::App& parser, BenchFlags& flags) {
   parser.add_option("-o,--output-format", flags.format, "md (default), csv or json")
       ->check(CLI::IsMember({"md", "csv", "json"}));
   parser.add_flag("--json", flags.json, "the same as -o json");
-  parser.add_option("--seed", flags.seed, "of the random prompts (default: 0)");
+  parser.add_option("--seed", flags.seed, "of the random prompts (default: 0)")->check(Seed{});
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void addSamplingFlags(CLI::App& parser, SamplingFlags& flags) {
       .add_option("--frequency-penalty", flags.frequencyPenalty,
                   "the same for each time that a token was generated")
       ->check(RealNumber{-1e6, 1e6});
-  parser.add_option("--seed", flags.seed, "of the random draws (default: 0)");
+  parser.add_option("--seed", flags.seed, "of the random draws (default: 0)")->check(Seed{});
 }
 
 SamplingOptions samplingOf(const SamplingFlags& flags, const GenerationConfig& config) {

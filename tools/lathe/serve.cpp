@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include <fmt/format.h>
 
+#include "lathe/frontend/families/family.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/generator.h"
 #include "lathe/runtime/kv_slots.h"
@@ -145,11 +147,11 @@ std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
   return contiguousSlots(session, limits, slots, positions);
 }
 
-// Of what is compiled here: of decoders, whose families all are called so. Others have no cache in
-// blocks.
+// Of decoders that are compiled here: nothing else has a cache in blocks.
 int64_t usualBlock(const Model& model, const ModelConfig& config, const CompileFlags& flags) {
-  const std::string& name = config.architecture;
-  const bool isDecoder = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+  const auto named = std::ranges::find(std::views::reverse(families()), config.architecture,
+                                       &Family::architecture);
+  const bool isDecoder = named != families().rend() && named->task == ModelTask::Generate;
   const bool isCompiled = model.kind == ModelKind::Artifact || model.kind == ModelKind::Mlir ||
                           model.kind == ModelKind::Onnx;
   if (isCompiled || !isDecoder || backendOf(flags) == "cuda") return 0;

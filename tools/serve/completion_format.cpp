@@ -94,7 +94,8 @@ Json CompletionFormat::logProbabilities(std::span<const GeneratedToken> tokens,
       likeliest[tokenText(int(choice.id)).get<std::string>()] = choice.probability;
     out["top_logprobs"].push_back(likeliest);
     out["text_offset"].push_back(offset);
-    offset += text.get<std::string>().size();
+    offset += size_t(std::ranges::count_if(text.get_ref<const std::string&>(),
+                                           [](char c) { return (c & 0xC0) != 0x80; }));
   }
   return out;
 }

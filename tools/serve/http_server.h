@@ -11,6 +11,9 @@ class HttpServer final : public httplib::Server {
  public:
   explicit HttpServer(const Limits& limits);
 
+  /// Once bound: as many clients as the system lets may wait to be accepted, where httplib has 5
+  /// and the others' connections are reset.
+  void deepenBacklog() { ::listen(svr_sock_, SOMAXCONN); }
   /// Accepts nobody from now on; connections end with the answer that they wait for.
   void stopAccepting();
   bool isStopping() const { return stopping_; }

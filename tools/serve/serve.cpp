@@ -61,6 +61,7 @@ extern "C" void lathe_serve_v1(Model& model, const Options& options) {
     throw Error(ErrorCode::Io, "cannot listen on " + options.host + ":" +
                                    std::to_string(options.port) +
                                    "; another program may have the port, see --port");
+  server.deepenBacklog();
   Signals signals;
   std::atomic<bool> ended{false};
   std::thread engine([&] {

@@ -175,6 +175,11 @@ TEST_F(CliTest, NumbersOutsideTheirRangeAreErrors) {
   expectFailure(2, "--temp: expected a number of at least 0, got '-1'", generate + "--temp -1");
   expectFailure(2, "--top-p: expected a number from 0 to 1, got '2'", generate + "--top-p 2");
   expectFailure(2, "--threads: expected a whole number from 1 to 4096, got '0'", generate + "-t 0");
+  for (const char* seed : {"-1", "18446744073709551616", "1.5"})
+    expectFailure(2,
+                  "--seed: expected a whole number from 0 to 18446744073709551615, got '" +
+                      std::string(seed) + "'",
+                  generate + "--seed " + seed);
 }
 
 TEST_F(CliTest, OutputThatCannotBeWrittenIsAFailure) {
@@ -533,6 +538,7 @@ TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
   EXPECT_EQ(ids("--temp 2 --top-k 1"), greedy);
   EXPECT_EQ(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 7"));
   EXPECT_NE(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 8"));
+  EXPECT_NE(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 18446744073709551615"));
   std::vector<int64_t> sampled = ids("--temp 3 --seed 7");
   std::string config = letters() + "/generation_config.json";
   std::ofstream(config) << R"({"do_sample": true, "temperature": 3.0})";
