@@ -133,6 +133,7 @@ Value ScalarBuilder::sign(Value x, bool isUnsigned) {
   Value y =
       make<arith::SelectOp>(compare(Compare::gt, x, zero, isUnsigned), whole(x.getType(), 1), x);
   if (isUnsigned) return y;
+  if (isReal(x)) y = make<arith::SelectOp>(compare(Compare::eq, x, zero), zero, y);  // of -0, too
   return make<arith::SelectOp>(compare(Compare::lt, x, zero), whole(x.getType(), -1), y);
 }
 Value ScalarBuilder::larger(Value x, Value y, bool isUnsigned) {

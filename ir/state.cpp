@@ -28,6 +28,9 @@ LogicalResult DimOp::verify() {
   if (int64_t(getLo()) < 0 || getHi() < getLo() || int64_t(getMultiple()) < 1)
     return emitOpError() << "[C1] empty range " << int64_t(getLo()) << " to " << int64_t(getHi())
                          << " multiple " << int64_t(getMultiple());
+  if (int64_t(getHi()) / int64_t(getMultiple()) * int64_t(getMultiple()) < int64_t(getLo()))
+    return emitOpError() << "[C1] range " << int64_t(getLo()) << " to " << int64_t(getHi())
+                         << " holds no multiple of " << int64_t(getMultiple());
   return success();
 }
 

@@ -164,3 +164,8 @@ lathe.dim @seq -1 to 4
 
 // expected-error@+1 {{'lathe.dim' op [C1] empty range 1 to 4 multiple 0}}
 lathe.dim @seq 1 to 4 multiple 0
+
+// -----
+
+// expected-error@+1 {{'lathe.dim' op [C1] range 3 to 4 holds no multiple of 5}}
+lathe.dim @seq 3 to 4 multiple 5
