@@ -133,6 +133,7 @@ void bindArray(nb::module_& m) {
                   ErrorCode::InvalidArgument,
                   "item: expected an Array of one element, got " + describe(a.dtype(), a.shape()));
             if (a.dtype() == DType::Bool) return nb::bool_(a.at(0) != 0);
+            if (a.dtype() == DType::I64) return nb::int_(a.as<int64_t>()[0]);  // beyond 2^53, too
             return isFloat(a.dtype()) ? nb::object(nb::float_(a.at(0)))
                                       : nb::object(nb::int_(int64_t(a.at(0))));
           },

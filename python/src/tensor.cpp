@@ -69,17 +69,20 @@ Tensor indexed(Tensor x, nb::handle key) {
       axis += x.rank(at) - axis - named;
     } else if (PySlice_Check(part.ptr())) {
       --named;
+      const Dim size = x.dim(axis, at);
+      // Places beyond the ends are the ends, as of Python's sequences.
       auto bound = [&](const char* name, Dim otherwise) {
         nb::object given = part.attr(name);
         if (given.is_none()) return otherwise;
         Dim dim = dimFrom(given);
-        auto number = dim.asConstant();
-        return number && *number < 0 ? x.dim(axis, at) + dim : dim;
+        if (auto number = dim.asConstant(); number && *number < 0) dim = size + dim;
+        const auto number = dim.asConstant(), most = size.asConstant();
+        return number && most ? Dim(std::clamp<int64_t>(*number, 0, *most)) : dim;
       };
-      const Dim size = x.dim(axis, at), start = bound("start", 0);
+      const Dim start = bound("start", 0);
       Dim stop = bound("stop", size);
-      if (auto have = size.asConstant(), want = stop.asConstant(); have && want && *want > *have)
-        stop = size;  // as Python's sequences do
+      if (auto from = start.asConstant(), to = stop.asConstant(); from && to && *to < *from)
+        stop = start;
       nb::object step = part.attr("step");
       const int64_t stride = step.is_none() ? 1 : nb::cast<int64_t>(step);
       Dim count = stop - start;

@@ -94,6 +94,21 @@ def test_arrays_of_rank_0_and_without_elements():
     assert lathe.Array(np.zeros((0, 2), "f4")).shape == (0, 2)
 
 
+def test_items_are_exact():
+    assert lathe.Array(np.array([2**53 + 1], "i8")).item() == 2**53 + 1
+    assert lathe.Array(np.array([-(2**63)], "i8")).item() == -(2**63)
+    assert lathe.Array(np.array([True])).item() is True
+
+
+@pytest.mark.parametrize("key", [np.s_[-10:], np.s_[5:], np.s_[3:1], np.s_[:-9], np.s_[1:9:2], np.s_[-3:-1],
+                                 np.s_[-10:3:2], np.s_[..., 2:], np.s_[:, 1:2]])
+def test_slices_are_those_of_python(key):
+    values = np.arange(12, dtype="f4").reshape(4, 3)
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", [4, 3])[key] * 1)
+    np.testing.assert_array_equal(lathe.Session(lathe.compile(g))(values), values[key])
+
+
 def test_memory_of_results_is_not_used_again_while_they_live():
     g = lathe.Graph()
     g.output("y", g.input("x", "f32", [3]) * 2)
