@@ -287,6 +287,10 @@ class Comparison {
         return "attribute '" + at.getName().str() + "' is " + print(at.getValue()) + " in A and " +
                (other ? print(other) : out) + " in B";
     }
+    for (NamedAttribute at : y->getAttrDictionary())
+      if (!isa<WeightOp>(x) && !x->hasAttr(at.getName()))
+        return "attribute '" + at.getName().str() + "' is none in A and " + print(at.getValue()) +
+               " in B";
     if (x->getNumOperands() != y->getNumOperands()) return "the operands differ in number";
     bool operandsDiffer = false;
     for (auto [v, w] : llvm::zip(x->getOperands(), y->getOperands()))

@@ -52,6 +52,22 @@ TEST(Diff, DoesNotMindTheOrderOfCommutativeOperandsAndOfOps) {
   EXPECT_TRUE(diff(graphOf({}, a), graphOf({}, b)).equal);
 }
 
+// An attribute that only one of them has is told from either side.
+TEST(Diff, NamesAnAttributeThatOneSideAloneHas) {
+  auto attends = [](int64_t window) {
+    return graphOf({}, [=](const Tensor& x, const Tensor&) {
+      Tensor q = reshape(x, {1, 1, x.dim(0), 8});
+      return nn::attention(q, q, q, {.causal = true, .window = window, .useFused = true});
+    });
+  };
+  const Graph plain = attends(0), windowed = attends(4);
+  for (const auto& [a, b] : {std::pair(&plain, &windowed), std::pair(&windowed, &plain)}) {
+    const GraphDiff d = diff(*a, *b);
+    EXPECT_FALSE(d.equal);
+    EXPECT_THAT(d.entries.at(0).why, HasSubstr("attribute 'window' is "));
+  }
+}
+
 TEST(Diff, NamesTheFirstOpsThatDifferBothLinesAndTheWay) {
   int lineA = 0, lineB = 0;
   Graph a = graphOf({}, [&](const Tensor& x, const Tensor&) {
