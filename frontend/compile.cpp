@@ -46,7 +46,8 @@ std::string firstPath(mlir::Location location) { return modulePathOf(firstOrigin
 // The fusions that a compilation tries.
 PatternLibrary allPatterns(mlir::MLIRContext* context, const CompileOptions& options) {
   // The user's first: of two that came equally near, theirs is told.
-  PatternLibrary library = userPatterns(context, options.patterns, options.patternFiles);
+  PatternLibrary library =
+      userPatterns(context, options.pipeline.patterns, options.pipeline.patternFiles);
   for (auto& p : fusionPatterns(context)) library.push_back(p);
   return library;
 }
@@ -78,10 +79,11 @@ class Recording {
   /// The user's patterns of which all ops match, and that a condition or the pattern itself then
   /// refuses: they are told even if another pattern takes the op.
   void noteDeclined(mlir::ModuleOp module) {
-    if (!record_ || !record_->wantMisses || (!options_.patterns && options_.patternFiles.empty()))
+    const PipelineOptions& pipeline = options_.pipeline;
+    if (!record_ || !record_->wantMisses || (!pipeline.patterns && pipeline.patternFiles.empty()))
       return;
     const PatternLibrary own =
-        userPatterns(module.getContext(), options_.patterns, options_.patternFiles);
+        userPatterns(module.getContext(), pipeline.patterns, pipeline.patternFiles);
     for (const NearMiss& near : findMisses(module, own, /*evenFar=*/true))
       if (near.pattern && near.miss.why >= Miss::Why::Where &&
           near.miss.matched >= near.pattern->opCount())
@@ -147,21 +149,22 @@ void expectValid(NumericsMode mode, Stage until) {
 
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep) {
-  expectValid(options.mode, until);
+  const PipelineOptions& pipeline = options.pipeline;
+  expectValid(pipeline.mode, until);
   loadBackendPlugins(options.backendPlugins);
   const Backend& backend = findBackend(options.backend);
-  if (options.weights.any() && !mayWeaken(Contract::WeightPrecision, options.mode))
+  const WeightFormats& weights = options.backendOptions.weights;
+  if (weights.any() && !mayWeaken(Contract::WeightPrecision, pipeline.mode))
     throw Error(ErrorCode::InvalidArgument,
-                "weights of the format " + textOf(options.weights) + ": " +
-                    refusalOf(Contract::WeightPrecision, options.mode) + "; take another mode");
-  BackendOptions forBackend{options.allTiers, options.float64,
-                            options.mode,     options.target,
-                            options.weights,  options.mesh.simulate ? 1 : options.mesh.ranks};
-  if (std::string problem = backend.whyNotWith(forBackend); !problem.empty())
+                "weights of the format " + textOf(weights) + ": " +
+                    refusalOf(Contract::WeightPrecision, pipeline.mode) + "; take another mode");
+  BackendRequest request{options.backendOptions, pipeline.mode,
+                         pipeline.mesh.simulate ? 1 : pipeline.mesh.ranks};
+  if (std::string problem = backend.whyNotWith(request); !problem.empty())
     throw Error(ErrorCode::Unsupported, problem);
   if (options.record && options.record->wantCode)
-    forBackend.onCode = [&](std::string kernel, std::string tier, std::string language,
-                            std::string text) {
+    request.onCode = [&](std::string kernel, std::string tier, std::string language,
+                         std::string text) {
       options.record->code.push_back(
           {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
     };
@@ -170,19 +173,12 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   checkEntryPoints(*module);
   if (until > Stage::Fused) checkBeforeLayout(*module);
   mlir::MLIRContext* context = module->getContext();
-  BackendSteps steps{backend.layOut(forBackend), backend.lower(forBackend), {}};
-  PipelineOptions pipeline{.mode = options.mode,
-                           .audit = options.record != nullptr,
-                           .evaluate = interpretFunction,
-                           .patterns = options.patterns,
-                           .patternFiles = options.patternFiles,
-                           .plugins = options.plugins,
-                           .passes = options.passes,
-                           .mesh = options.mesh};
+  BackendSteps steps{backend.layOut(request), backend.lower(request), {}};
+  PipelineObservers observers{.audit = options.record != nullptr, .evaluate = interpretFunction};
   // Before there is a log: trials have no numbers.
   if (until != Stage::Recorded) {
     auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
-      runPipeline(trial, Stage::Lowered, steps, pipeline);
+      runPipeline(trial, Stage::Lowered, steps, pipeline, observers);
     });
     if (options.record) options.record->observed = std::move(decisions);
   }
@@ -192,8 +188,8 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                   .observer = options.observer});
   Recording recording(options);
   Program program;
-  steps.build = [&](mlir::ModuleOp m) { program = backend.build(m, forBackend); };
-  pipeline.observe = [&](Stage stage, mlir::ModuleOp m) {
+  steps.build = [&](mlir::ModuleOp m) { program = backend.build(m, request); };
+  observers.stage = [&](Stage stage, mlir::ModuleOp m) {
     if (stage == Stage::Recorded) {
       recording.snapshot(stage, "recorded", m);
       recording.noteDeclined(m);
@@ -210,13 +206,13 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     }
     if (observe) observe(stage, m);
   };
-  pipeline.observeStep = [&](const StepDone& step, mlir::ModuleOp m) {
+  observers.step = [&](const StepDone& step, mlir::ModuleOp m) {
     recording.after(step.stage, step.name, m, log);
     if (observeStep) observeStep(step, m);
   };
   const std::vector<std::string> declared = weightNames(*module);
-  runPipeline(*module, until, steps, pipeline);
-  program.ranks = forBackend.ranks;
+  runPipeline(*module, until, steps, pipeline, observers);
+  program.ranks = request.ranks;
   noteUnreadWeights(program, declared);
   return program;
 }

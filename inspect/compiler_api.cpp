@@ -21,21 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 CompileOptions optionsOf(const ModelRequest& r) {
-  CompileOptions o;
-  o.backend = r.backend;
-  o.allTiers = r.allTiers;
-  o.float64 = r.float64;
-  o.target = r.target;
-  o.mesh.ranks = r.ranks;
-  o.saveIrDir = r.saveIrDir;
-  o.stopAfterRewrite = r.stopAfterRewrite;
-  o.skipAttempt = r.skipAttempt;
-  if (!r.mode.empty()) o.mode = parseNumericsMode(r.mode);
-  if (!r.weightFormats.empty()) o.weights = parseWeightFormats(r.weightFormats);
-  o.patternFiles = r.patternFiles;
-  o.plugins = r.plugins;
-  o.passes = r.passes;
-  o.backendPlugins = r.backendPlugins;
+  CompileOptions o = r.compile;
+  if (!r.mode.empty()) o.pipeline.mode = parseNumericsMode(r.mode);
+  if (!r.weightFormats.empty()) o.backendOptions.weights = parseWeightFormats(r.weightFormats);
   return o;
 }
 
@@ -59,21 +47,15 @@ Graph graphOf(const ModelRequest& r) {
   if (r.path.ends_with(".mlir")) return Graph::parse(readWholeFile(r.path, kIrTextFile), r.path);
   if (r.path.ends_with(".onnx")) {
     OnnxOptions options{.constants = r.constants};
-    if (r.maxSeq) options.largest = r.maxSeq;
+    if (r.family.maxSeq) options.largest = r.family.maxSeq;
     return loadOnnx(r.path, options).graph;
   }
   const JsonValue config = pretrainedConfig(r.path);
   familyOf(config);  // an architecture that there is not is told before its weights are missed
   const DType saved = readModelConfig(config).dtype;
-  FamilyOptions options{.dtype = arithmeticOf(r, saved),
-                        .weightDType = DType::BF16,
-                        .maxBatch = r.maxBatch,
-                        .maxSeq = r.maxSeq,
-                        .cacheCapacity = r.cacheCapacity,
-                        .cacheBlock = r.cacheBlock,
-                        .verify = r.verify,
-                        .greedy = r.greedy,
-                        .layers = r.layers};
+  FamilyOptions options = r.family;
+  options.dtype = arithmeticOf(r, saved);
+  options.weightDType = DType::BF16;
   if (r.bareConfig) return buildFromConfig(config, options);
   const Checkpoint checkpoint = Checkpoint::open(r.path, r.loras);
   options.dtype = arithmeticOf(r, storedDType(checkpoint, saved));
@@ -132,7 +114,7 @@ CompileRecord rewritesOf(const ModelRequest& r) {
 // Of a trial, which runs on one machine: all ranks in one graph.
 CompileOptions optionsOfTrial(const ModelRequest& r) {
   CompileOptions o = optionsOf(r);
-  o.mesh.simulate = true;
+  o.pipeline.mesh.simulate = true;
   return o;
 }
 NumericsTable checkModelNumerics(const ModelRequest& r, const TrialOptions& trial) {

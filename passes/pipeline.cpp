@@ -95,7 +95,7 @@ class Plan {
     steps_.push_back({stage, "", std::move(run)});
   }
 
-  void run(Stage until, const PipelineOptions& options) const {
+  void run(Stage until, const PipelineOptions& options, const PipelineObservers& observers) const {
     const size_t of = size_t(std::ranges::count_if(
         steps_, [&](const Planned& s) { return !s.name.empty() && s.stage <= until; }));
     size_t number = 0;
@@ -103,12 +103,12 @@ class Plan {
     for (int i = int(Stage::Recorded); i <= int(until); ++i) {
       for (; step != steps_.end() && step->stage == Stage(i); ++step) {
         step->run();
-        if (!step->name.empty() && options.observeStep)
-          options.observeStep({step->stage, step->name, ++number, of}, module_);
+        if (!step->name.empty() && observers.step)
+          observers.step({step->stage, step->name, ++number, of}, module_);
       }
       // Without a mesh there is no such stage, unless somebody asks for it.
       const bool skipped = Stage(i) == Stage::Sharded && options.mesh.ranks == 1 && i != int(until);
-      if (options.observe && !skipped) options.observe(Stage(i), module_);
+      if (observers.stage && !skipped) observers.stage(Stage(i), module_);
     }
   }
 
@@ -136,10 +136,10 @@ Stage parseStage(std::string_view name) {
 }
 
 void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
-                 const PipelineOptions& options) {
+                 const PipelineOptions& options, const PipelineObservers& observers) {
   MLIRContext* context = module.getContext();
   NumericsScope numerics(
-      context, {.mode = options.mode, .audit = options.audit, .evaluate = options.evaluate});
+      context, {.mode = options.mode, .audit = observers.audit, .evaluate = observers.evaluate});
   // Before anything runs: mistakes in what the user brings are told as they are, and first.
   PatternLibrary own = userPatterns(context, options.patterns, options.patternFiles);
   for (const std::string& plugin : options.plugins) loadPassPlugin(plugin);
@@ -192,7 +192,7 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
     RewriteLog* log = rewriteLogOf(context);
     log ? log->unnumbered([&] { backend.build(module); }) : backend.build(module);
   });
-  plan.run(until, options);
+  plan.run(until, options, observers);
 }
 
 }  // namespace lathe

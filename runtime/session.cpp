@@ -115,7 +115,7 @@ struct Session::Impl {
               std::to_string(count) +
               (program->ranks > 1 ? "; give it one's end (SessionOptions::ranks, or --ranks " +
                                         std::to_string(program->ranks) + ")"
-                                  : "; compile it for them (CompileOptions::mesh)"));
+                                  : "; compile it for them (PipelineOptions::mesh)"));
     if (count == 1) return;
     agreeOnProgram(*others, *program);
     ranks = std::move(others);

@@ -9,13 +9,13 @@
 
 namespace lathe {
 
-std::vector<Step> quantizationSteps(const BackendOptions& options) {
-  if (!options.weights.any()) return {};
+std::vector<Step> quantizationSteps(const BackendRequest& request) {
+  if (!request.weights.any()) return {};
   return {{"quantize-weights",
-           [formats = options.weights](mlir::ModuleOp m) { quantizeWeights(m, formats); }}};
+           [formats = request.weights](mlir::ModuleOp m) { quantizeWeights(m, formats); }}};
 }
 
-std::vector<Step> layoutSteps(const BackendOptions& options,
+std::vector<Step> layoutSteps(const BackendRequest& request,
                               std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
                               Step weightLayout,
                               std::function<std::string(mlir::Operation*)> whyNot) {
@@ -23,11 +23,11 @@ std::vector<Step> layoutSteps(const BackendOptions& options,
   // Before anything else looks at weights: what is in few bits already stays so.
   steps.push_back({"fuse-dequantize", fuseDequantize});
   // Gains first: a merged layer has several weights that would each take the gain.
-  if (options.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
+  if (request.mode == NumericsMode::Fast) steps.push_back({"fold-norm-gain", foldNormGain});
   steps.push_back({"merge-linears",
                    [merges = std::move(merges)](mlir::ModuleOp m) { mergeLinears(m, merges); }});
   // Behind the merges: a merged layer has the scales of the rows that it is made of.
-  for (Step& step : quantizationSteps(options)) steps.push_back(std::move(step));
+  for (Step& step : quantizationSteps(request)) steps.push_back(std::move(step));
   steps.push_back(std::move(weightLayout));
   steps.push_back({"expand",
                    [whyNot = std::move(whyNot)](mlir::ModuleOp m) { expandDeclined(m, whyNot); },

@@ -30,18 +30,18 @@ class ReferenceBackend final : public Backend {
   std::string_view name() const override { return "reference"; }
   std::string whyNot(Operation*) const override { return ""; }
   BackendFeatures features() const override { return {.float64 = true, .weights = true}; }
-  std::vector<Step> layOut(const BackendOptions& options) const override {
-    return quantizationSteps(options);
+  std::vector<Step> layOut(const BackendRequest& request) const override {
+    return quantizationSteps(request);
   }
-  std::vector<Step> lower(const BackendOptions&) const override { return {}; }
+  std::vector<Step> lower(const BackendRequest&) const override { return {}; }
 
-  Program build(ModuleOp module, const BackendOptions& options) const override {
+  Program build(ModuleOp module, const BackendRequest& request) const override {
     Program program;
     program.backend = "reference";
-    program.metadata["precision"] = options.float64 ? "f64" : "own";
+    program.metadata["precision"] = request.float64 ? "f64" : "own";
     auto stored = [&](Type element) {
       DType dtype = *dtypeOf(element);
-      return options.float64 && isFloat(dtype) ? DType::F64 : dtype;
+      return request.float64 && isFloat(dtype) ? DType::F64 : dtype;
     };
     std::map<std::string, int> weights, states;
     for (Operation& op : *module.getBody()) {

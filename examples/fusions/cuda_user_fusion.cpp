@@ -30,8 +30,9 @@ int main() {
 
     CompileRecord record;
     record.wantCode = true;
-    Session onCuda(compile(g, {.backend = "cuda", .patterns = selfGate, .record = &record}),
-                   {.device = "host"});
+    Session onCuda(
+        compile(g, {.backend = "cuda", .pipeline = {.patterns = selfGate}, .record = &record}),
+        {.device = "host"});
     int kernels = 0;
     for (const auto& code : record.code) {
       if (code.language != "cuda") continue;

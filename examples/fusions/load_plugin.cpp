@@ -10,9 +10,9 @@ int main(int argc, char** argv) {
     Graph g("layer");
     Tensor x = g.input("x", DType::F32, {3, 64});
     g.output("y", matmul(x, g.weight("w", DType::F32, {64, 32})));
-    return example::tryOut(g, {.plugins = {argv[1]}, .passes = "example-round-weights"},
-                           "pass example-round-weights", 1, 1e-2,
-                           {{"x", example::pattern({3, 64})}});
+    return example::tryOut(
+        g, {.pipeline = {.plugins = {argv[1]}, .passes = "example-round-weights"}},
+        "pass example-round-weights", 1, 1e-2, {{"x", example::pattern({3, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -27,8 +27,8 @@ int main() {
     Tensor x = g.input("x", DType::F32, {3, 64});
     g.output("eighth", exp(x / 8.0));
     g.output("tenth", exp(x / 10.0));  // left alone, with the reason
-    return example::tryOut(g, {.patterns = exactReciprocals}, "exact_reciprocal", 1, 0,
-                           {{"x", example::pattern({3, 64})}});
+    return example::tryOut(g, {.pipeline = {.patterns = exactReciprocals}}, "exact_reciprocal", 1,
+                           0, {{"x", example::pattern({3, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

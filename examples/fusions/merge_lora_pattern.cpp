@@ -37,7 +37,7 @@ int main() {
     // Left alone: this adapter comes with the request.
     g.output("v", adapted(g, x, "v", g.input("lora_a", DType::F32, {8, 64})));
     return example::tryOut(
-        g, {.patterns = mergeLora}, "merge_lora", 1, 1e-5,
+        g, {.pipeline = {.patterns = mergeLora}}, "merge_lora", 1, 1e-5,
         {{"x", example::pattern({3, 64})}, {"lora_a", example::pattern({8, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

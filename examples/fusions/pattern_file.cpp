@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     Tensor up = matmul(x, g.weight("up", DType::F32, {64, 96}));
     g.output("silu", up * (gate * sigmoid(gate)));
     g.output("tanh", up * (gate * tanh(gate)));
-    return example::tryOut(g, {.patternFiles = {argv[1]}}, argv[2], 1, 1e-6,
+    return example::tryOut(g, {.pipeline = {.patternFiles = {argv[1]}}}, argv[2], 1, 1e-6,
                            {{"x", example::pattern({3, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

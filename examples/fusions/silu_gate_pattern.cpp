@@ -27,7 +27,7 @@ int main() {
     Tensor kept = up * sigmoid(up);                 // a near miss: somebody else needs it
     g.output("kept", kept);
     g.output("used", kept * gate);
-    return example::tryOut(g, {.patterns = myFusions}, "my_silu_gate", 1, 1e-6,
+    return example::tryOut(g, {.pipeline = {.patterns = myFusions}}, "my_silu_gate", 1, 1e-6,
                            {{"x", example::pattern({3, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

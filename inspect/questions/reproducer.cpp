@@ -214,12 +214,14 @@ std::optional<CutOut> narrow(func::FuncOp function, const Trial& trial,
 // What the graph was compiled with, as flags of `lathe`.
 static std::string flagsOf(const TrialOptions& trial) {
   const CompileOptions& c = trial.compile;
+  const PipelineOptions& p = c.pipeline;
   std::string flags;
-  if (c.mode != CompileOptions().mode) flags += " --mode " + std::string(nameOf(c.mode));
-  if (c.weights.any()) flags += " --weight-format " + textOf(c.weights);
-  for (const std::string& file : c.patternFiles) flags += " --patterns " + shellWord(file);
-  for (const std::string& file : c.plugins) flags += " --load-pass-plugin " + shellWord(file);
-  if (!c.passes.empty()) flags += " --passes " + shellWord(c.passes);
+  if (p.mode != NumericsMode::Relaxed) flags += " --mode " + std::string(nameOf(p.mode));
+  if (const WeightFormats& weights = c.backendOptions.weights; weights.any())
+    flags += " --weight-format " + textOf(weights);
+  for (const std::string& file : p.patternFiles) flags += " --patterns " + shellWord(file);
+  for (const std::string& file : p.plugins) flags += " --load-pass-plugin " + shellWord(file);
+  if (!p.passes.empty()) flags += " --passes " + shellWord(p.passes);
   for (const std::string& file : c.backendPlugins)
     flags += " --load-backend-plugin " + shellWord(file);
   return flags;
@@ -227,15 +229,15 @@ static std::string flagsOf(const TrialOptions& trial) {
 
 // The same for lathe-opt, whose fusions follow the canonical form.
 static std::string optFlagsOf(const TrialOptions& trial) {
-  const CompileOptions& c = trial.compile;
+  const PipelineOptions& p = trial.compile.pipeline;
   std::string flags, files, passes = "lathe-canonicalize,lathe-cse,lathe-fuse";
-  for (const std::string& file : c.plugins) flags += " " + shellWord("--load-pass-plugin=" + file);
-  if (c.mode != CompileOptions().mode) flags += " --numerics=" + std::string(nameOf(c.mode));
-  for (const std::string& file : c.patternFiles) files += (files.empty() ? "" : ",") + file;
+  for (const std::string& file : p.plugins) flags += " " + shellWord("--load-pass-plugin=" + file);
+  if (p.mode != NumericsMode::Relaxed) flags += " --numerics=" + std::string(nameOf(p.mode));
+  for (const std::string& file : p.patternFiles) files += (files.empty() ? "" : ",") + file;
   // Braces keep a path with spaces together.
   if (files.find(' ') != files.npos) files = "{" + files + "}";
   if (!files.empty()) passes += "{patterns=" + files + "}";
-  if (!c.passes.empty()) passes += "," + c.passes;
+  if (!p.passes.empty()) passes += "," + p.passes;
   return flags + " " + shellWord("--pass-pipeline=builtin.module(" + passes + ")");
 }
 

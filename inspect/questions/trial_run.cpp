@@ -151,7 +151,7 @@ Trial::Bounds Trial::boundsOf(DType dtype, const Array& exact, const Array& own,
   const double constants = meant ? 2 * shareBetween(*meant, exact, dtype) : 0;
   const double ofOwn = std::max({contractOf(dtype, Precision::OwnDtype), rounding, constants});
   const double backend = std::max({ofOwn, 2 * share, shareBetween(rough, exact, dtype)});
-  if (options_.compile.mode == NumericsMode::Strict) return {0, backend};
+  if (options_.compile.pipeline.mode == NumericsMode::Strict) return {0, backend};
   if (options_.precision == Precision::OwnDtype) return {ofOwn, backend};
   return {std::max(contractOf(dtype, Precision::Float64), constants), backend};
 }
@@ -176,7 +176,8 @@ bool Trial::runs(func::FuncOp f) const {
 std::optional<ChosenRun> Trial::runAsMeant(const TakeChoice& take) {
   MLIRContext* context = recorded_.getContext();
   PatternLibrary library = fusionPatterns(context);
-  for (auto& p : userPatterns(context, options_.compile.patterns, options_.compile.patternFiles))
+  for (auto& p : userPatterns(context, options_.compile.pipeline.patterns,
+                              options_.compile.pipeline.patternFiles))
     library.push_back(p);
   OwningOpRef<ModuleOp> meant = withMeantConstants(recorded_, library);
   if (!meant) return std::nullopt;

@@ -48,7 +48,8 @@ void checkQuestion(const Graph& graph, const WhyNotOptions& options) {
                               [&](mlir::RegisteredOperationName op) {
                                 return fits(op.getStringRef()) || fits(op.stripDialect());
                               });
-    for (auto& p : userPatterns(context, options.compile.patterns, options.compile.patternFiles))
+    for (auto& p : userPatterns(context, options.compile.pipeline.patterns,
+                                options.compile.pipeline.patternFiles))
       known |= fits(p->name());
     for (auto& p : fusionPatterns(context)) known |= fits(p->name());
     for (const Goal& goal : fusionGoals()) known |= fits(goal.fused);
@@ -105,9 +106,9 @@ std::vector<CompileRecord::Miss> whyNot(const Graph& graph, const WhyNotOptions&
 
   auto had = fusionsOf(record);
   for (NumericsMode mode : {NumericsMode::Relaxed, NumericsMode::Fast}) {
-    if (mode <= options.compile.mode) continue;
+    if (mode <= options.compile.pipeline.mode) continue;
     CompileRecord laxer;
-    compile.mode = mode;
+    compile.pipeline.mode = mode;
     compile.record = &laxer;
     runStages(graph, Stage::Fused, compile, {});
     auto has = fusionsOf(laxer);

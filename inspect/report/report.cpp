@@ -33,7 +33,7 @@ Program Report::compile(const Graph& graph, CompileOptions options) {
                 "Report::compile: expected a fresh report, got one that holds a compilation; make "
                 "another");
   impl_->backend = options.backend;
-  impl_->mode = std::string(nameOf(options.mode));
+  impl_->mode = std::string(nameOf(options.pipeline.mode));
   CompileRecord* callers = options.record;
   CompileRecord& record = impl_->record;
   if (callers) record.wantSnapshots = callers->wantSnapshots;

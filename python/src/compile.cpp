@@ -39,23 +39,15 @@ std::shared_ptr<Program> compilePath(nb::handle path, const nb::kwargs& keywords
     request.dtype = dtypeFrom(rest["dtype"]);
     rest.attr("pop")("dtype");
   }
-  take(rest, "max_batch", request.maxBatch);
-  take(rest, "max_seq", request.maxSeq);
-  take(rest, "cache_capacity", request.cacheCapacity);
-  take(rest, "cache_block", request.cacheBlock);
-  take(rest, "layers", request.layers);
+  take(rest, "max_batch", request.family.maxBatch);
+  take(rest, "max_seq", request.family.maxSeq);
+  take(rest, "cache_capacity", request.family.cacheCapacity);
+  take(rest, "cache_block", request.family.cacheBlock);
+  take(rest, "layers", request.family.layers);
   if (rest.contains("patterns"))
     throw Error(ErrorCode::Unsupported,
                 "compile: patterns go with a Graph, got a path; give `pattern_files`");
-  CompileOptions options = compileOptionsFrom(rest);
-  request.backend = options.backend;
-  request.allTiers = options.allTiers;
-  request.target = options.target;
-  request.saveIrDir = options.saveIrDir;
-  request.mode = nameOf(options.mode);
-  request.patternFiles = options.patternFiles;
-  request.passes = options.passes;
-  request.stopAfterRewrite = options.stopAfterRewrite;
+  request.compile = compileOptionsFrom(rest);
   nb::gil_scoped_release released;
   return std::const_pointer_cast<Program>(latheCompilerApi()->compile(request));
 }
@@ -68,17 +60,17 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
   std::string mode;
   nb::object patterns = nb::none();
   take(rest, "backend", options.backend);
-  take(rest, "all_tiers", options.allTiers);
-  take(rest, "float64", options.float64);
-  take(rest, "target", options.target);
+  take(rest, "all_tiers", options.backendOptions.allTiers);
+  take(rest, "float64", options.backendOptions.float64);
+  take(rest, "target", options.backendOptions.target);
   take(rest, "save_ir_dir", options.saveIrDir);
   take(rest, "mode", mode);
   take(rest, "patterns", patterns);
-  take(rest, "pattern_files", options.patternFiles);
-  take(rest, "passes", options.passes);
+  take(rest, "pattern_files", options.pipeline.patternFiles);
+  take(rest, "passes", options.pipeline.passes);
   take(rest, "stop_after_rewrite", options.stopAfterRewrite);
-  if (!mode.empty()) options.mode = parseNumericsMode(mode);
-  if (!patterns.is_none()) options.patterns = patternsFrom(patterns);
+  if (!mode.empty()) options.pipeline.mode = parseNumericsMode(mode);
+  if (!patterns.is_none()) options.pipeline.patterns = patternsFrom(patterns);
   if (rest.size() != 0)
     throw Error(ErrorCode::InvalidArgument,
                 std::string("compile: there is no option ") +

@@ -154,6 +154,15 @@ def test_mistakes_of_a_call():
         lathe.exp(lathe.Graph().input("x", "f32", [2]))
 
 
+def test_a_file_is_compiled_with_the_options_of_a_graph(tmp_path):
+    file = tmp_path / "mlp.mlir"
+    file.write_text(lathe.ir_at(mlp(), "recorded"))
+    for model in (file, mlp()):
+        with pytest.raises(lathe.Error, match="float64 is not supported on backend 'cpu'"):
+            lathe.compile(model, float64=True)
+        lathe.compile(model, backend="reference", float64=True)
+
+
 def test_a_pattern_is_a_function():
     def square_root(p):
         x = p.any()

@@ -20,7 +20,8 @@ std::string agreement(const std::string& backend, const OpRow& row, DType dtype)
   const std::vector<Sample> samples = row.samples(dtype);
   const Graph graph = recordSamples(samples);
   auto onReference = [&](bool float64) {
-    return std::make_shared<Program>(compile(graph, {.backend = "reference", .float64 = float64}));
+    return std::make_shared<Program>(
+        compile(graph, {.backend = "reference", .backendOptions = {.float64 = float64}}));
   };
   std::shared_ptr<const Program> program =
       backend == "reference" ? onReference(false) : compiled(backend, row, dtype).program;

@@ -26,7 +26,7 @@ void expectKernels(const Sample& sample, const std::string& kinds, const std::st
   const Graph graph = recordSamples(samples);
   auto onCpu = std::make_shared<Program>(compile(graph, {.backend = "cpu"}));
   auto wide = std::make_shared<Program>(
-      compile(graph, {.backend = "reference", .float64 = !sample.ownDtype}));
+      compile(graph, {.backend = "reference", .backendOptions = {.float64 = !sample.ownDtype}}));
   EXPECT_EQ(kindsOf(*onCpu), kinds);
   Data data = makeData(samples, allSizes()[0], sample.name);
   Session tested(onCpu, {.threads = 2}), oracle(wide, {.threads = 1});

@@ -37,14 +37,14 @@ TEST_P(Decompositions, HoldNoFusedOp) {
 }
 
 TEST_P(Decompositions, AgreeWithTheFusedOp) {
-  std::vector<CompileOptions> targets{{.backend = "reference", .float64 = true},
+  std::vector<CompileOptions> targets{{.backend = "reference", .backendOptions = {.float64 = true}},
                                       {.backend = "reference"}};
   for (const std::string& backend : testedBackends()) targets.push_back({.backend = backend});
   for (DType dtype : row().dtypes) {
     SCOPED_TRACE(nameOf(dtype));
     const std::vector<Sample> samples = row().samples(dtype);
     const Graph fused = recordSamples(samples), elementary = decomposed(fused);
-    Session wide(compile(fused, {.backend = "reference", .float64 = true}));
+    Session wide(compile(fused, {.backend = "reference", .backendOptions = {.float64 = true}}));
     Session narrow(compile(fused, {.backend = "reference"}));
     Data data = makeData(samples, allSizes()[0], GetParam());
     wide.bindWeights(data.weights);
@@ -59,10 +59,10 @@ TEST_P(Decompositions, AgreeWithTheFusedOp) {
         const Arrays rounded = narrow.run("forward", data.inputs);
         for (const auto& [name, value] : got) {
           const Sample& sample = samples[std::stoul(name)];
-          const bool sameRounding = sample.ownDtype && !target.float64;
+          const bool sameRounding = sample.ownDtype && !target.backendOptions.float64;
           const Tolerance t = toleranceOf(GetParam().substr(6), dtype, sample.exact);
           EXPECT_EQ(firstDifference(value, (sameRounding ? rounded : want).at(name), t), "")
-              << target.backend << (target.float64 ? " f64 " : " ") << sample.name
+              << target.backend << (target.backendOptions.float64 ? " f64 " : " ") << sample.name
               << " rows=" << sizes.rows << " cols=" << sizes.cols;
         }
       }

@@ -246,7 +246,7 @@ class DrawnOn : public testing::TestWithParam<const char*> {
     const Graph graph = joined({c}, inputs, weights);
     auto laidOut = [&](NumericsMode mode) -> std::string {
       try {
-        return irAt(graph, "laid-out", {.backend = GetParam(), .mode = mode});
+        return irAt(graph, "laid-out", {.backend = GetParam(), .pipeline = {.mode = mode}});
       } catch (const Error&) {
         return std::string(nameOf(mode));
       }
@@ -258,9 +258,9 @@ class DrawnOn : public testing::TestWithParam<const char*> {
   void run(const Cases& cases, NumericsMode mode) {
     Arrays inputs, weights, got;
     try {
-      Session session(
-          compile(joined(cases, inputs, weights), {.backend = GetParam(), .mode = mode}),
-          {.device = onCuda() ? "host" : ""});
+      Session session(compile(joined(cases, inputs, weights),
+                              {.backend = GetParam(), .pipeline = {.mode = mode}}),
+                      {.device = onCuda() ? "host" : ""});
       // A rewrite may have made one dead.
       Arrays used;
       for (const auto& w : session.program().weights) used[w.name] = weights.at(w.name);

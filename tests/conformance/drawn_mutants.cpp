@@ -46,7 +46,7 @@ class Forms {
   // Takes a recorded module to its fused stage and keeps what is matched on the way.
   void collect(ModuleOp module) {
     Module copy(module.clone());
-    runPipeline(*copy, Stage::Fused, {},
+    runPipeline(*copy, Stage::Fused, {}, {},
                 {.evaluate = [&](Operation* f, const std::vector<Array>& arguments,
                                  const WeightProvider& weights, const Symbols& symbols) {
                   auto function = cast<func::FuncOp>(f);

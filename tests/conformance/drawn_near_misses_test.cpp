@@ -29,7 +29,7 @@ Seeds seeds{1, 1200};
 std::string difference(ModuleOp mutant, NumericsMode mode, const Evaluator& evaluate) {
   Module after(mutant.clone());
   try {
-    runPipeline(*after, Stage::Fused, {}, {.mode = mode, .evaluate = evaluate});
+    runPipeline(*after, Stage::Fused, {}, {.mode = mode}, {.evaluate = evaluate});
   } catch (const Error& e) {
     return std::string("the pipeline fails: ") + e.what();
   }

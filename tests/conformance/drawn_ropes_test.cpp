@@ -49,7 +49,7 @@ TEST_P(DrawnRopes, AgreeWithTheReference) {
         .run("forward", data.inputs);
   };
   const Arrays got = run({.backend = GetParam()}),
-               want = run({.backend = "reference", .float64 = true});
+               want = run({.backend = "reference", .backendOptions = {.float64 = true}});
   for (const auto& [name, value] : got)
     EXPECT_EQ(firstDifference(value, want.at(name), toleranceOf("rope", value.dtype(), false)), "")
         << samples[std::stoul(name)].name;

@@ -57,7 +57,8 @@ class Locations : public ::testing::TestWithParam<Model> {
   // Sees the module at every stage up to `lowered`.
   static void runStages(ModuleOp module, const StageObserver& observe) {
     const Backend& cpu = findBackend("cpu");
-    runPipeline(module, Stage::Lowered, {cpu.layOut({}), cpu.lower({}), {}}, {.observe = observe});
+    runPipeline(module, Stage::Lowered, {cpu.layOut({}), cpu.lower({}), {}}, {},
+                {.stage = observe});
   }
 };
 

@@ -103,7 +103,7 @@ std::vector<Model> models() {
 
 CompileOptions observed(RewriteObserver& observer) {
   CompileOptions options;
-  options.mode = NumericsMode::Fast;  // the most rewrites
+  options.pipeline.mode = NumericsMode::Fast;  // the most rewrites
   options.observer = &observer;
   return options;
 }

@@ -88,7 +88,8 @@ TEST_P(QuantizeValues, OfARowOfZerosAreZeros) {
     Graph g;
     g.output("y",
              nn::Linear(g, "fc", kIn, kOut, {.bias = false})(g.input("x", DType::F32, {2, kIn})));
-    Session session(compile(g, {.backend = GetParam(), .weights = parseWeightFormats(format)}),
+    Session session(compile(g, {.backend = GetParam(),
+                                .backendOptions = {.weights = parseWeightFormats(format)}}),
                     {.threads = 1, .device = "host"});
     session.bindWeights({{"fc.weight", w}});
     const Array y = session.run("forward", {{"x", x}}).at("y");

@@ -323,7 +323,8 @@ class RandomGraph {
 std::string differenceOf(const std::string& backend, uint64_t seed) {
   RandomGraph made(seed);
   Session tested(compile(made.graph(), {.backend = backend}), {.threads = 2, .device = "host"});
-  Session oracle(compile(made.graph(), {.backend = "reference", .float64 = true}));
+  Session oracle(
+      compile(made.graph(), {.backend = "reference", .backendOptions = {.float64 = true}}));
   for (Session* session : {&tested, &oracle})
     session->bindWeights([&](const std::string& name) { return made.weights().at(name); });
   for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 17}, {40, 70}}) {

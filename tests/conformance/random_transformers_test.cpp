@@ -72,12 +72,12 @@ std::string differenceOf(uint64_t seed) {
   };
   for (NumericsMode mode : {NumericsMode::Relaxed, NumericsMode::Fast}) {
     std::string worst;
-    runStages(
-        graph, Stage::LaidOut, {.backend = "cpu", .mode = mode}, [&](Stage stage, ModuleOp module) {
-          if (worst.empty() && (stage == Stage::Fused || stage == Stage::LaidOut))
-            worst = differs(module,
-                            std::string(nameOf(mode)) + " pipeline, " + std::string(nameOf(stage)));
-        });
+    runStages(graph, Stage::LaidOut, {.backend = "cpu", .pipeline = {.mode = mode}},
+              [&](Stage stage, ModuleOp module) {
+                if (worst.empty() && (stage == Stage::Fused || stage == Stage::LaidOut))
+                  worst = differs(module, std::string(nameOf(mode)) + " pipeline, " +
+                                              std::string(nameOf(stage)));
+              });
     if (!worst.empty()) return worst;
   }
   OwningOpRef<ModuleOp> other(recorded.clone());

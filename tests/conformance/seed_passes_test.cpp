@@ -32,13 +32,14 @@ class SeedPasses : public ::testing::TestWithParam<Parameter> {
   static int compareSteps(const Graph& graph, const Trial& trial, NumericsMode mode,
                           bool identical) {
     int steps = 0;
-    runStages(
-        graph, Stage::Lowered, {.mode = mode}, {}, [&](const StepDone& step, ModuleOp module) {
-          if (!Trial::canRun(module)) return;
-          ++steps;
-          Deviation d = trial.compare(trial.run(module, trial.options().precision));
-          EXPECT_TRUE(d.within && (d.identical || !identical)) << step.name << ": " << d.where;
-        });
+    runStages(graph, Stage::Lowered, {.pipeline = {.mode = mode}}, {},
+              [&](const StepDone& step, ModuleOp module) {
+                if (!Trial::canRun(module)) return;
+                ++steps;
+                Deviation d = trial.compare(trial.run(module, trial.options().precision));
+                EXPECT_TRUE(d.within && (d.identical || !identical))
+                    << step.name << ": " << d.where;
+              });
     return steps;
   }
 };
@@ -62,7 +63,8 @@ TEST_P(SeedPasses, KeepResultsOnTheCpu) {
   const Graph g = graph();
   Trial trial(g.impl().finished(), options(Precision::Float64));
   for (NumericsMode mode : {NumericsMode::Strict, NumericsMode::Relaxed, NumericsMode::Fast}) {
-    Deviation d = trial.compareBackend(trial.run(compile(g, {.backend = "cpu", .mode = mode})));
+    Deviation d =
+        trial.compareBackend(trial.run(compile(g, {.backend = "cpu", .pipeline = {.mode = mode}})));
     EXPECT_TRUE(d.within) << nameOf(mode) << ": " << d.where;
   }
 }

@@ -62,7 +62,7 @@ TEST_P(StrictModels, GiveTheBitsOfTheRecordedGraph) {
 
   CompileRecord record;
   const CompileOptions plain{.backend = "reference", .stopAfterRewrite = 0},
-      strict{.backend = "reference", .mode = NumericsMode::Strict, .record = &record};
+      strict{.backend = "reference", .pipeline = {.mode = NumericsMode::Strict}, .record = &record};
   EXPECT_EQ(firstOtherBits(outputs(g, plain), outputs(g, strict)), "");
   for (const CompileRecord::Rewrite& r : record.rewrites) EXPECT_TRUE(r.weakened.empty()) << r.what;
   // Something is fused, so that this is no test of nothing.

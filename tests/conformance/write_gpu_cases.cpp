@@ -47,7 +47,8 @@ Array artifactOf(Program program) {
 }
 
 Session referenceOf(const Graph& graph, bool float64, const Data& data) {
-  Session session(compile(graph, {.backend = "reference", .float64 = float64}), {.threads = 2});
+  Session session(compile(graph, {.backend = "reference", .backendOptions = {.float64 = float64}}),
+                  {.threads = 2});
   session.bindWeights(data.weights);
   return session;
 }
@@ -59,7 +60,7 @@ void addCase(const OpRow& row, DType dtype, Tensors& tensors, Json& cases) {
   const Graph graph = recordSamples(samples);
   try {
     tensors[name + "/program"] =
-        artifactOf(compile(graph, {.backend = "cuda", .target = "sm_90a"}));
+        artifactOf(compile(graph, {.backend = "cuda", .backendOptions = {.target = "sm_90a"}}));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::Unsupported) throw;
     return;

@@ -50,7 +50,8 @@ struct Sessions {
       return Session(compile(graph, options), {.threads = 2, .device = "host"});
     };
     tested.emplace(open({.backend = backend}));
-    oracle.emplace(open({.backend = "reference", .float64 = true, .stopAfterRewrite = 0}));
+    oracle.emplace(
+        open({.backend = "reference", .backendOptions = {.float64 = true}, .stopAfterRewrite = 0}));
     narrow.emplace(open({.backend = "reference", .stopAfterRewrite = 0}));
   }
 

@@ -23,7 +23,10 @@ int main(int argc, char** argv) {
     lathe::Tensor x = g.input("x", lathe::DType::F32, {rows, 16});
     g.output("y", lathe::nn::softmax(x * 2.0));
     lathe::CompileRecord record;
-    lathe::compile(g, {.allTiers = true, .patterns = fusions, .record = &record}).save(argv[1]);
+    lathe::compile(g, {.backendOptions = {.allTiers = true},
+                       .pipeline = {.patterns = fusions},
+                       .record = &record})
+        .save(argv[1]);
     for (const auto& rewrite : record.rewrites)
       if (rewrite.what == "doubled") return 0;
     std::fprintf(stderr, "the fusion was not applied\n");

@@ -60,7 +60,7 @@ int main() {{
   Tensor x = g.input("x", DType::F32, {{3, 64}});
   g.output("y", mul(mul(x, sigmoid(x)), x));
   CompileRecord record;
-  compile(g, {{.patterns = fusions, .record = &record}});
+  compile(g, {{.pipeline = {{.patterns = fusions}}, .record = &record}});
   for (const auto& rewrite : record.rewrites)
     if (rewrite.what == "my_pattern") return 0;
   return 1;

@@ -132,9 +132,11 @@ TEST_P(FamilyRanks, SimulatedTheyComputeWhatOneDoes) {
     SCOPED_TRACE(c.path());
     const Graph graph = buildFromConfig(c.at("config"));
     auto run = [&](const Mesh& mesh) {
-      return runAll(std::make_shared<const Program>(
-                        compile(graph, {.backend = "reference", .float64 = true, .mesh = mesh})),
-                    c.at("seed").asUint());
+      return runAll(
+          std::make_shared<const Program>(compile(graph, {.backend = "reference",
+                                                          .backendOptions = {.float64 = true},
+                                                          .pipeline = {.mesh = mesh}})),
+          c.at("seed").asUint());
     };
     const std::vector<Arrays> whole = run({});
     for (int64_t ranks : {2, 3, 4, 6, 8}) {
@@ -156,7 +158,8 @@ TEST_P(FamilyRanks, SumsFollowAndOnlyResultsAreGathered) {
   const Graph graph = buildFromConfig(c.at("config"));
   CompileRecord record;
   record.wantMisses = true;
-  const std::string ir = irAt(graph, "sharded", {.mesh = {.ranks = 2}, .record = &record});
+  const std::string ir =
+      irAt(graph, "sharded", {.pipeline = {.mesh = {.ranks = 2}}, .record = &record});
   auto count = [&](const std::string& op) {
     size_t n = 0;
     for (size_t at = 0; (at = ir.find(op, at)) != ir.npos; ++at) ++n;

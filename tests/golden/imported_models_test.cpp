@@ -87,7 +87,7 @@ TEST_P(ImportedModels, KeepTheirNumbers) {
   Trial own(g.impl().finished(), options(Precision::OwnDtype));
   for (NumericsMode mode : {NumericsMode::Strict, NumericsMode::Relaxed, NumericsMode::Fast}) {
     int steps = 0;
-    runStages(g, Stage::Lowered, {.mode = mode}, {},
+    runStages(g, Stage::Lowered, {.pipeline = {.mode = mode}}, {},
               [&](const StepDone& step, mlir::ModuleOp module) {
                 if (!Trial::canRun(module)) return;
                 ++steps;
@@ -95,7 +95,8 @@ TEST_P(ImportedModels, KeepTheirNumbers) {
                 EXPECT_TRUE(d.within) << nameOf(mode) << " " << step.name << ": " << d.where;
               });
     EXPECT_GE(steps, 6);
-    const Deviation d = own.compare(own.run(compile(g, {.backend = "cpu", .mode = mode})));
+    const Deviation d =
+        own.compare(own.run(compile(g, {.backend = "cpu", .pipeline = {.mode = mode}})));
     EXPECT_TRUE(d.within) << nameOf(mode) << " on cpu: " << d.where;
   }
 }

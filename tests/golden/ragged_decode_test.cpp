@@ -56,7 +56,8 @@ Model random(nn::TransformerLMOptions options) {
   Array ids(DType::I64, {2, kSeq});
   for (int64_t i = 0; i < ids.size(); ++i) ids.set(i, double((7 * i * i + 11 * i + 3) % 31));
   auto bind = [](Session& session) { session.bindRandomWeights(3); };
-  Session exact(compile(g, {.backend = "reference", .float64 = true, .stopAfterRewrite = 0}));
+  Session exact(compile(
+      g, {.backend = "reference", .backendOptions = {.float64 = true}, .stopAfterRewrite = 0}));
   bind(exact);
   const Array truth = exact.run("forward", {{"input_ids", ids}}).at("logits");
   return {std::move(g), ids, truth, bind};

@@ -38,10 +38,11 @@ std::vector<Array> heldOut() {
 std::vector<Array> logitsOf(const std::vector<Array>& stories, const char* formats,
                             const char* backend = "cpu") {
   Checkpoint checkpoint = Checkpoint::open(kModel);
-  Session session(compile(buildLlama(loadLlamaConfig(kModel),
-                                     {.dtype = DType::F32, .weightDType = DType::BF16}),
-                          {.backend = backend, .weights = parseWeightFormats(formats)}),
-                  {.device = "host"});
+  Session session(
+      compile(
+          buildLlama(loadLlamaConfig(kModel), {.dtype = DType::F32, .weightDType = DType::BF16}),
+          {.backend = backend, .backendOptions = {.weights = parseWeightFormats(formats)}}),
+      {.device = "host"});
   session.bindWeights(
       [&](const std::string& name) { return checkpoint.find(name).value_or(Array()); });
   std::vector<Array> logits;

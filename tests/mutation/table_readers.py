@@ -307,8 +307,7 @@ MUTANTS = [
            "small differences of f16 count many units in the last place",
            ("check_numerics_test",)),
     Mutant("inspect/reproducer-mode", "inspect/questions/reproducer.cpp",
-           "  if (c.mode != CompileOptions().mode) flags += \" --mode \" + "
-           "std::string(nameOf(c.mode));",
+           "  if (p.mode != NumericsMode::Relaxed) flags += \" --mode \" + std::string(nameOf(p.mode));",
            "  ",
            "a reproducer's command forgets the mode",
            ("questions_cli_test",)),
@@ -333,7 +332,7 @@ MUTANTS = [
            "a cache is reserved beyond the model's positions",
            ("generator_test",)),
     Mutant("tools/told-passes", "tools/lathe/model.cpp",
-           "  add(\"--passes\", flags.passes);",
+           "  add(\"--passes\", p.passes);",
            "  ",
            "the commands that questions print forget the passes",
            ("questions_cli_test",)),

@@ -18,7 +18,7 @@ MUTANTS = [
            "of two libraries with devices of one name the later one is told to register",
            ("backend_plugin_test",)),
     Mutant("tools/plugin-of-artifact", "tools/lathe/model.cpp",
-           "  loadBackendPlugins(flags.backendPlugins);\n", "",
+           "  loadBackendPlugins(flags.compile.backendPlugins);\n", "",
            "--load-backend-plugin does nothing for a compiled program",
            ("backend_plugins_test",)),
     # --- programs and sessions

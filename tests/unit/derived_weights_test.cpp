@@ -68,7 +68,8 @@ TEST_P(DerivedWeights, OfOneTensorAreToldApart) {
     inputs["x" + id] = ones;
   }
   Session session(compile(g, {.backend = backend}), {.device = "host"});
-  Session exact(compile(g, {.backend = "reference", .float64 = true, .stopAfterRewrite = 0}));
+  Session exact(compile(
+      g, {.backend = "reference", .backendOptions = {.float64 = true}, .stopAfterRewrite = 0}));
   session.bindRandomWeights(3);
   exact.bindRandomWeights(3);
   const Arrays got = session.run("forward", inputs), want = exact.run("forward", inputs);

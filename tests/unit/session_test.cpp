@@ -382,7 +382,7 @@ TEST_P(SessionTest, DeclaredWeightsMayBeGivenThoughNoOutputDependsOnThem) {
   for (const auto mode : {NumericsMode::Strict, NumericsMode::Relaxed, NumericsMode::Fast}) {
     Graph g = weighted();
     g.weight("un\"read", DType::F32, {5});
-    const Program program = compile(g, {.backend = GetParam(), .mode = mode});
+    const Program program = compile(g, {.backend = GetParam(), .pipeline = {.mode = mode}});
     const std::string file = folder / "unread.lathe";
     program.save(file);
     Session s(Program::open(file));

@@ -197,16 +197,13 @@ void addStopAfter(CLI::App& parser, std::string& stage) {
               choiceOf(stageNames()));
 }
 
-void addDType(CLI::App& parser, std::string& dtype) {
+void addDType(CLI::App& parser, std::optional<DType>& dtype) {
   parser
-      .add_option("--dtype", dtype,
-                  "arithmetic of a folder's model: f32 or bf16 (default: that of its weights)")
+      .add_option_function<std::string>(
+          "--dtype", [&](const std::string& word) { dtype = parseDType(word); },
+          "arithmetic of a folder's model: f32 or bf16 (default: that of its weights)")
       ->check([](const std::string& word) { return checkWord(word, {"f32", "bf16"}); },
               choiceOf({"f32", "bf16"}));
-}
-
-DType dtypeOr(const std::string& flag, DType otherwise) {
-  return flag.empty() ? otherwise : parseDType(flag).value();
 }
 
 void addThreads(CLI::App& parser, int& threads) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,9 +59,8 @@ struct OutputFile {
 const std::vector<std::string>& stageNames();
 /// Adds --stop-after, checked against the stages.
 void addStopAfter(CLI::App& parser, std::string& stage);
-/// Adds --dtype f32|bf16; `dtype` stays empty where the flag is not given.
-void addDType(CLI::App& parser, std::string& dtype);
-DType dtypeOr(const std::string& flag, DType otherwise);
+/// Adds --dtype f32|bf16.
+void addDType(CLI::App& parser, std::optional<DType>& dtype);
 /// Adds --threads (and -t); 0 leaves the choice to LATHE_NUM_THREADS and the machine.
 void addThreads(CLI::App& parser, int& threads);
 /// Adds --backend.

@@ -252,18 +252,18 @@ int benchVerb(const ArgumentList& arguments) {
   addReport(*parser, reportFlags, /*withSizes=*/false);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addRanks(*parser, compileFlags.ranks);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
-  addBackend(*parser, compileFlags.backend);
+  addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights,
                      ".safetensors or .gguf file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "random weights: the folder or config.json needs none");
   parser->add_flag("--profile", sessionFlags.profile, "time by kernel and place");
   if (!parseArguments(*parser, arguments)) return kOk;
-  becomeLauncher(compileFlags.ranks, sessionFlags.rankThreads);
+  becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
   if (flags.json) flags.format = "json";
   if (flags.prompt + flags.tokens == 0)
     throw Error(ErrorCode::InvalidArgument, "expected -p or -n above 0, got 0 for both");
@@ -274,7 +274,7 @@ int benchVerb(const ArgumentList& arguments) {
         ErrorCode::InvalidArgument,
         flags.path + ": bench needs a model's config.json; time other graphs with lathe run");
   compileFlags.randomWeights = sessionFlags.randomWeights;
-  compileFlags.greedy = backendOf(compileFlags) == "cuda";
+  compileFlags.family.greedy = backendOf(compileFlags) == "cuda";
   if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
   const ModelConfig config = configOf(model);
   if (flags.prompt + flags.tokens > maxPositionsOf(config))
@@ -292,7 +292,7 @@ int benchVerb(const ArgumentList& arguments) {
   if (onHost) console().note("host execution checks kernels; its times say nothing about a GPU");
 
   BenchReport report;
-  const DType dtype = arithmeticOf(*program).value_or(dtypeOr(compileFlags.dtype, DType::F32));
+  const DType dtype = arithmeticOf(*program).value_or(compileFlags.dtype.value_or(DType::F32));
   const cpu::KernelIsa isa = cpu::KernelIsa::current();
   report.model = flags.path;
   report.dtype = nameOf(dtype);

@@ -105,12 +105,12 @@ int bisectVerb(const ArgumentList& arguments) {
   parser->add_option("MODEL", path, kGraphFiles)->required();
   parser->add_option("-o,--output", folder,
                      "folder for reproducer.mlir and its data (default: none is written)");
-  addBackend(*parser, flags.backend);
+  addBackend(*parser, flags.compile.backend);
   parser->add_flag("--no-backend", noBackend, "leave the compiled program out");
   addDType(*parser, flags.dtype);
-  addLayers(*parser, flags.layers);
+  addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
   addTrialFlags(*parser, trial);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -136,7 +136,7 @@ int bisectVerb(const ArgumentList& arguments) {
   if (json)
     printAsJson(model, result);
   else
-    printAsText(model, flags, request.backend, result);
+    printAsText(model, flags, request.compile.backend, result);
   return result.culprit == Culprit::Nobody ? kOk : kNumeric;
 }
 

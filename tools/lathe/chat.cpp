@@ -141,7 +141,7 @@ int chatVerb(const ArgumentList& arguments) {
   addConstraintFlags(*parser, constraint);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addBackend(*parser, compileFlags.backend);
+  addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);

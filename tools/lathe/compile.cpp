@@ -25,20 +25,23 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "the .lathe file to write")->check(OutputFile{});
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
-  addBackend(*parser, flags.backend);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addBackend(*parser, flags.compile.backend);
   auto* all =
       parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");
   parser->add_flag("--host-only", hostOnly, "code for this machine's tier alone")->excludes(all);
-  parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
-  addTarget(*parser, flags.target);
+  parser->add_option("--save-ir", flags.compile.saveIrDir,
+                     "write the IR of every stage into a folder");
+  addTarget(*parser, flags.compile.backendOptions.target);
   addStopAfter(*parser, stage);
   addReport(*parser, report, /*withSizes=*/true);
-  parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
+  parser
+      ->add_option("--max-seq", flags.family.maxSeq,
+                   "most tokens of one call (default: the model's)")
       ->check(WholeNumber{1});
-  parser->add_flag("--verify", flags.verify, "add what `lathe generate --speculate` needs");
-  addGreedy(*parser, flags.greedy);
-  addCacheBlock(*parser, flags.cacheBlock);
+  parser->add_flag("--verify", flags.family.verify, "add what `lathe generate --speculate` needs");
+  addGreedy(*parser, flags.family.greedy);
+  addCacheBlock(*parser, flags.family.cacheBlock);
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (output.empty() && stage.empty() && report.path.empty())
@@ -51,7 +54,7 @@ int compileVerb(const ArgumentList& arguments) {
   Model model = openModel(path, flags.loras);
   if (model.kind == ModelKind::Artifact)
     throw Error(ErrorCode::InvalidArgument, path + " is compiled already");
-  flags.allTiers = !hostOnly && !output.empty();
+  flags.compile.backendOptions.allTiers = !hostOnly && !output.empty();
   flags.randomWeights = lacksWeights(model);
   if (!stage.empty()) {
     printGraphText("compile", stage, "mlir", irOf(model, flags, stage), json);

@@ -108,7 +108,7 @@ int diffVerb(const ArgumentList& arguments) {
     requireGraph(model);
     CompileFlags own = flags;
     if (model.kind == ModelKind::Mlir || model.kind == ModelKind::Onnx)
-      own.dtype.clear();  // it has its dtypes written in it
+      own.dtype.reset();  // it has its dtypes written in it
     own.randomWeights = lacksWeights(model);
     return requestFor(model, own);
   };

@@ -30,7 +30,7 @@ int embedVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "write an .npy file, f32 [texts, size]");
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addBackend(*parser, compileFlags.backend);
+  addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);

@@ -56,7 +56,7 @@ RankScaling scalingOf(const ExplainReport& report, const Model& model, CompileFl
   constexpr int64_t kMostRanks = 64;
   RankScaling scaling;
   for (int64_t ranks = 1; ranks <= kMostRanks; ranks *= 2) {
-    flags.ranks = ranks;
+    flags.compile.pipeline.mesh.ranks = ranks;
     ExplainReport on = report;
     on.ranks = ranks;
     on.program = costsOfModel(model, flags, report.stage, report.values);
@@ -90,10 +90,10 @@ int explainVerb(const ArgumentList& arguments) {
       ->check(CLI::IsMember({"fused", "laid-out", "lowered"}));
   parser->add_option("--entry", entry, "one entry point alone");
   parser->add_flag("--every-op", everyOp, "one row for each op instead of each place in a layer");
-  addBackend(*parser, flags.backend);
+  addBackend(*parser, flags.compile.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
   parser->add_option("--mesh", mesh,
                      "tp=N: the same as --ranks N, and how the model scales up to 64 ranks");
   parser->add_option("--link", link,
@@ -106,11 +106,12 @@ int explainVerb(const ArgumentList& arguments) {
   report.values = parseSizes(sizes, "--set");
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
-  if (!mesh.empty()) flags.ranks = parseMesh(mesh);
-  if (!link.empty() && flags.ranks == 1)
+  int64_t& ranks = flags.compile.pipeline.mesh.ranks;
+  if (!mesh.empty()) ranks = parseMesh(mesh);
+  if (!link.empty() && ranks == 1)
     throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
-  report.ranks = flags.ranks;
-  if (flags.ranks > 1) report.link = link.empty() ? sharedMemoryLink() : parseLink(link);
+  report.ranks = ranks;
+  if (ranks > 1) report.link = link.empty() ? sharedMemoryLink() : parseLink(link);
   Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);
   report.model = path;

@@ -190,15 +190,15 @@ int generateVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addRanks(*parser, compileFlags.ranks);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
   addRankThreads(*parser, sessionFlags.rankThreads);
-  addBackend(*parser, compileFlags.backend);
+  addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights,
                      ".safetensors or .gguf file or folder of weights");
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
-  becomeLauncher(compileFlags.ranks, sessionFlags.rankThreads);
+  becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
   finishPromptFlags(*parser, flags.prompt);
   if (!flags.prompt.isGiven() && flags.batch.empty())
     throw Error(ErrorCode::InvalidArgument,
@@ -227,12 +227,12 @@ int generateVerb(const ArgumentList& arguments) {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the prompt has {} tokens, the model takes at most {} positions",
                             prompt.ids.size(), maxPositionsOf(config)));
-  compileFlags.verify = flags.speculate > 0;
+  compileFlags.family.verify = flags.speculate > 0;
   // A GPU would wait for the host at each token.
-  compileFlags.greedy = backendOf(compileFlags) == "cuda" && flags.speculate == 0 &&
-                        flags.beams == 0 && flags.batch.empty() && checked.isPlainGreedy() &&
-                        !flags.logProbabilities && flags.constraint.schemaFile.empty() &&
-                        flags.constraint.regex.empty();
+  compileFlags.family.greedy = backendOf(compileFlags) == "cuda" && flags.speculate == 0 &&
+                               flags.beams == 0 && flags.batch.empty() && checked.isPlainGreedy() &&
+                               !flags.logProbabilities && flags.constraint.schemaFile.empty() &&
+                               flags.constraint.regex.empty();
   Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
   const GeneratorLimits limits{config.targetVocabSize, maxPositionsOf(config)};
   PromptReader reader(session, config, generation);
@@ -272,9 +272,9 @@ int generateVerb(const ArgumentList& arguments) {
   std::unique_ptr<Drafter> drafter;
   if (!flags.draft.empty()) {
     const Model draftModel = openModel(flags.draft);
-    compileFlags.verify = compileFlags.greedy = false;
+    compileFlags.family.verify = compileFlags.family.greedy = false;
     sessionFlags.weights.clear();
-    compileFlags.ranks = 1;  // it is small: rank 0 runs it alone
+    compileFlags.compile.pipeline.mesh.ranks = 1;  // it is small: rank 0 runs it alone
     draft.emplace(draftModel, compileFlags, sessionFlags);
     if (draft->config.vocabSize != config.vocabSize)
       throw Error(ErrorCode::InvalidArgument,

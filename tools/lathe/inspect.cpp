@@ -169,15 +169,15 @@ int inspectVerb(const ArgumentList& arguments) {
   addStopAfter(*parser, stage);
   parser->add_flag("--graphviz", graphviz,
                    "print the graph, as recorded or at --stop-after, for dot(1)");
-  parser->add_option("--backend", flags.backend,
+  parser->add_option("--backend", flags.compile.backend,
                      "backend of --stop-after and --kernels (LATHE_BACKEND)");
   parser->add_option("--kernels", kernels, "write the cuda backend's kernels into a folder");
-  addTarget(*parser, flags.target);
+  addTarget(*parser, flags.compile.backendOptions.target);
   addDType(*parser, flags.dtype);
-  addLayers(*parser, flags.layers);
+  addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
-  addGreedy(*parser, flags.greedy);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addGreedy(*parser, flags.family.greedy);
   PipelineQuestions questions;
   addPipelineQuestions(*parser, questions);
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -208,7 +208,8 @@ int inspectVerb(const ArgumentList& arguments) {
   }
   // Inputs, sizes and weights are the same for every backend; the reference makes no code, and
   // knows no ranks.
-  if (!model.program) flags.backend = flags.ranks > 1 ? "cpu" : "reference";
+  if (!model.program)
+    flags.compile.backend = flags.compile.pipeline.mesh.ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)
     checkProgramWeights(*program, path, model.loras);

@@ -66,7 +66,7 @@ int printNumerics(const Model& model, const ModelRequest& request, TrialOptions 
     out["precision"] = precision;
     out["mode"] = mode;
     out["seed"] = trial.seed;
-    if (request.layers) out["layers"] = request.layers;
+    if (request.family.layers) out["layers"] = request.family.layers;
     out["sizes"] = table.sizes;
     out["within_contract"] = table.within;
     out["steps"] = Json::array();

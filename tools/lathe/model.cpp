@@ -176,11 +176,11 @@ std::optional<ChatTemplate> chatTemplateOf(const Model& model) {
 
 static void addRewriteFlags(CLI::App& parser, CompileFlags& flags) {
   parser
-      .add_option("--stop-after-rewrite", flags.stopAfterRewrite,
+      .add_option("--stop-after-rewrite", flags.compile.stopAfterRewrite,
                   "apply this many rewrites and no more (numbers: lathe inspect --rewrites)")
       ->check(WholeNumber{0});
   parser
-      .add_option("--skip-attempt", flags.skipAttempt,
+      .add_option("--skip-attempt", flags.compile.skipAttempt,
                   "leave out the rewrite of this attempt (lathe inspect --rewrites)")
       ->check(WholeNumber{0});
 }
@@ -198,7 +198,7 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
                   "PEFT folder that is merged into the weights; may be repeated")
       ->allow_extra_args(false);
   parser
-      .add_option("--constant", flags.constants,
+      .add_option("--constant", flags.constantSpecs,
                   "NAME=SPEC: an ONNX file's input as a known value, as `lathe run --input` takes "
                   "it; it is no input then; may be repeated")
       ->allow_extra_args(false);
@@ -208,15 +208,16 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
                     "bits of the weights: stored (default), int8 or int4, then :GROUP "
                     "(channel, 32, 64, 128), :asymmetric, and ,embedding=FORMAT,head=FORMAT");
   parser
-      .add_option("--patterns", flags.patternFiles,
+      .add_option("--patterns", flags.compile.pipeline.patternFiles,
                   "fusions from a PDL (.mlir) or PDLL (.pdll) file; may be repeated")
       ->allow_extra_args(false);
   parser
-      .add_option("--load-pass-plugin", flags.plugins,
+      .add_option("--load-pass-plugin", flags.compile.pipeline.plugins,
                   "shared library with MLIR passes, which runs as code; may be repeated")
       ->allow_extra_args(false);
-  parser.add_option("--passes", flags.passes, "passes to run after the fusions: my-pass,cse");
-  addBackendPlugins(parser, flags.backendPlugins);
+  parser.add_option("--passes", flags.compile.pipeline.passes,
+                    "passes to run after the fusions: my-pass,cse");
+  addBackendPlugins(parser, flags.compile.backendPlugins);
   addRewriteFlags(parser, flags);
 }
 
@@ -246,12 +247,12 @@ void addLayers(CLI::App& parser, int64_t& layers) {
 CompileFlags withLayersOnce(const Model& model, const CompileFlags& flags) {
   constexpr int64_t kLayers = 2, kManyParameters = 400'000'000;
   CompileFlags own = flags;
-  if (flags.layers || !model.files.contains("config.json") || model.program) return own;
+  if (flags.family.layers || !model.files.contains("config.json") || model.program) return own;
   const ModelConfig c = configOf(model);
   const int64_t parameters =
       c.layers * c.hiddenSize * (3 * c.intermediateSize + 2 * (c.heads + c.kvHeads) * c.headDim);
   if (c.layers <= kLayers || parameters < kManyParameters) return own;
-  own.layers = kLayers;
+  own.family.layers = kLayers;
   console().note(fmt::format("{}: the first {} of {} layers; --layers {} runs all", model.path,
                              kLayers, c.layers, c.layers));
   return own;
@@ -265,104 +266,91 @@ std::string shellWord(const std::string& text) {
 }
 
 std::string flagsText(const CompileFlags& flags) {
+  const CompileOptions& c = flags.compile;
+  const PipelineOptions& p = c.pipeline;
   std::string text;
   auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) text += fmt::format(" {} {}", flag, shellWord(value));
   };
-  add("--backend", flags.backend);
-  add("--dtype", flags.dtype);
+  add("--backend", c.backend);
+  if (flags.dtype) add("--dtype", std::string(nameOf(*flags.dtype)));
   for (const std::string& folder : flags.loras) add("--lora", folder);
-  for (const std::string& value : flags.constants) add("--constant", value);
+  for (const std::string& value : flags.constantSpecs) add("--constant", value);
   add("--mode", flags.mode);
   add("--weight-format", flags.weightFormats);
-  if (flags.layers) add("--layers", std::to_string(flags.layers));
-  if (flags.cacheBlock) add("--cache-block", std::to_string(flags.cacheBlock));
-  if (flags.ranks > 1) add("--ranks", std::to_string(flags.ranks));
-  for (const std::string& file : flags.patternFiles) add("--patterns", file);
-  for (const std::string& file : flags.plugins) add("--load-pass-plugin", file);
-  add("--passes", flags.passes);
-  for (const std::string& file : flags.backendPlugins) add("--load-backend-plugin", file);
-  if (flags.skipAttempt != ~uint64_t(0)) add("--skip-attempt", std::to_string(flags.skipAttempt));
+  if (flags.family.layers) add("--layers", std::to_string(flags.family.layers));
+  if (flags.family.cacheBlock) add("--cache-block", std::to_string(flags.family.cacheBlock));
+  if (p.mesh.ranks > 1) add("--ranks", std::to_string(p.mesh.ranks));
+  for (const std::string& file : p.patternFiles) add("--patterns", file);
+  for (const std::string& file : p.plugins) add("--load-pass-plugin", file);
+  add("--passes", p.passes);
+  for (const std::string& file : c.backendPlugins) add("--load-backend-plugin", file);
+  if (c.skipAttempt != ~uint64_t(0)) add("--skip-attempt", std::to_string(c.skipAttempt));
   return text;
 }
 
 std::string backendOf(const CompileFlags& flags) {
+  if (!flags.compile.backend.empty()) return flags.compile.backend;
   const char* variable = std::getenv("LATHE_BACKEND");
-  return !flags.backend.empty() ? flags.backend : variable && *variable ? variable : "cpu";
+  return variable && *variable ? variable : "cpu";
 }
 
 ModelRequest requestFor(const Model& model, const CompileFlags& flags) {
-  refuse(model.kind == ModelKind::Mlir && !flags.dtype.empty(), "--dtype", model,
+  refuse(model.kind == ModelKind::Mlir && flags.dtype, "--dtype", model,
          " is IR text, whose dtypes are written in it");
-  refuse(model.kind == ModelKind::Mlir && flags.maxSeq, "--max-seq", model,
+  refuse(model.kind == ModelKind::Mlir && flags.family.maxSeq, "--max-seq", model,
          " is IR text, whose ranges are written in it");
-  refuse(model.kind == ModelKind::Onnx && !flags.dtype.empty(), "--dtype", model,
+  refuse(model.kind == ModelKind::Onnx && flags.dtype, "--dtype", model,
          " is an ONNX file, whose dtypes are written in it");
-  refuse(model.kind == ModelKind::Onnx && flags.layers, "--layers", model,
+  refuse(model.kind == ModelKind::Onnx && flags.family.layers, "--layers", model,
          " is an ONNX file, whose layers are written in it");
-  refuse(model.kind != ModelKind::Onnx && !flags.constants.empty(), "--constant", model,
+  refuse(model.kind != ModelKind::Onnx && !flags.constantSpecs.empty(), "--constant", model,
          " is not an ONNX file");
   refuse(model.kind == ModelKind::BareConfig && !flags.randomWeights, "--random-weights", model,
          " is a bare config.json: the flag is needed");
-  refuse(model.kind == ModelKind::Mlir && flags.cacheBlock, "--cache-block", model,
+  refuse(model.kind == ModelKind::Mlir && flags.family.cacheBlock, "--cache-block", model,
          " is IR text, whose caches are written in it");
-  refuse(model.kind == ModelKind::Onnx && flags.cacheBlock, "--cache-block", model,
+  refuse(model.kind == ModelKind::Onnx && flags.family.cacheBlock, "--cache-block", model,
          " is an ONNX file, whose inputs and outputs are written in it");
-  refuse(model.kind == ModelKind::Mlir && flags.layers, "--layers", model,
+  refuse(model.kind == ModelKind::Mlir && flags.family.layers, "--layers", model,
          " is IR text, whose layers are written in it");
-  ModelRequest request;
+  ModelRequest request = flags;
   request.path = model.path;
   request.loras = model.loras;
-  for (const std::string& value : flags.constants) request.constants.insert(parseInput(value));
-  request.backend = backendOf(flags);
-  if (!flags.dtype.empty()) request.dtype = parseDType(flags.dtype).value();
-  request.allTiers = flags.allTiers;
-  request.target = flags.target;
-  if (!flags.target.empty() && request.backend != "cuda")
+  for (const std::string& value : flags.constantSpecs) request.constants.insert(parseInput(value));
+  request.compile.backend = backendOf(flags);
+  if (!request.compile.backendOptions.target.empty() && request.compile.backend != "cuda")
     throw Error(ErrorCode::InvalidArgument, "--target is of the cuda backend, got backend " +
-                                                request.backend + "; add --backend cuda");
-  request.saveIrDir = flags.saveIrDir;
-  request.maxSeq = flags.maxSeq;
-  request.cacheBlock = flags.cacheBlock;
-  request.verify = flags.verify;
-  request.greedy = flags.greedy;
-  request.layers = flags.layers;
-  request.ranks = flags.ranks;
-  request.stopAfterRewrite = flags.stopAfterRewrite;
-  request.skipAttempt = flags.skipAttempt;
-  request.mode = flags.mode;
-  request.weightFormats = flags.weightFormats;
-  request.patternFiles = flags.patternFiles;
-  request.plugins = flags.plugins;
-  request.passes = flags.passes;
-  request.backendPlugins = flags.backendPlugins;
+                                                request.compile.backend + "; add --backend cuda");
   const bool hasConfig = model.kind == ModelKind::Folder || model.kind == ModelKind::Gguf;
   request.bareConfig = model.kind == ModelKind::BareConfig || (hasConfig && flags.randomWeights);
   return request;
 }
 
 std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags) {
-  loadBackendPlugins(flags.backendPlugins);
+  loadBackendPlugins(flags.compile.backendPlugins);
   if (model.program) {
+    const CompileOptions& c = flags.compile;
+    const PipelineOptions& p = c.pipeline;
     const std::string& backend = model.program->backend;
-    refuse(!flags.backend.empty() && flags.backend != backend, "--backend", model,
+    refuse(!c.backend.empty() && c.backend != backend, "--backend", model,
            " is a program compiled for " + backend);
-    refuse(!flags.dtype.empty(), "--dtype", model, " is a compiled program; compile it anew");
-    refuse(!flags.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
+    refuse(flags.dtype.has_value(), "--dtype", model, " is a compiled program; compile it anew");
+    refuse(!c.saveIrDir.empty(), "--save-ir", model, " is a compiled program without IR");
     const std::string compiled = " is a compiled program; give the model that it was compiled from";
     refuse(!flags.mode.empty(), "--mode", model, compiled);
-    refuse(!flags.constants.empty(), "--constant", model, compiled);
+    refuse(!flags.constantSpecs.empty(), "--constant", model, compiled);
     refuse(!flags.weightFormats.empty(), "--weight-format", model, compiled);
-    refuse(!flags.patternFiles.empty(), "--patterns", model, compiled);
-    refuse(!flags.plugins.empty(), "--load-pass-plugin", model, compiled);
-    refuse(!flags.passes.empty(), "--passes", model, compiled);
-    refuse(!flags.target.empty(), "--target", model, compiled);
-    refuse(flags.cacheBlock, "--cache-block", model, compiled);
-    refuse(flags.ranks > 1 && flags.ranks != model.program->ranks, "--ranks", model,
+    refuse(!p.patternFiles.empty(), "--patterns", model, compiled);
+    refuse(!p.plugins.empty(), "--load-pass-plugin", model, compiled);
+    refuse(!p.passes.empty(), "--passes", model, compiled);
+    refuse(!c.backendOptions.target.empty(), "--target", model, compiled);
+    refuse(flags.family.cacheBlock, "--cache-block", model, compiled);
+    refuse(p.mesh.ranks > 1 && p.mesh.ranks != model.program->ranks, "--ranks", model,
            " is a program compiled for " + std::to_string(model.program->ranks));
     const std::string noRewrites = " is a compiled program; compile it anew";
-    refuse(flags.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
-    refuse(flags.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);
+    refuse(c.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
+    refuse(c.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);
     return model.program;
   }
   ModelRequest request = requestFor(model, flags);

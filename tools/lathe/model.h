@@ -62,25 +62,16 @@ std::optional<Tokenizer> tokenizerOf(const Model& model);
 /// Nothing where the model brings no chat template.
 std::optional<ChatTemplate> chatTemplateOf(const Model& model);
 
-/// Flags of the verbs that compile; an empty text where the flag was not given.
-struct CompileFlags {
-  std::string backend, dtype, saveIrDir, target;
-  bool allTiers = false, randomWeights = false;
-  bool verify = false;  ///< the entry point that speculative decoding needs
-  bool greedy = false;  ///< the one that chooses tokens without the host
-  int64_t maxSeq = 0, layers = 0;
-  int64_t cacheBlock = 0;  ///< tokens of a block of the cache; 0: rows
-  int64_t ranks = 1;       ///< how many run the program together
-  uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
-  std::string mode, weightFormats, passes;
-  std::vector<std::string> patternFiles, plugins, backendPlugins;
-  std::vector<std::string> loras, constants;
+/// A request as flags make it; requestFor adds what follows from the model and from LATHE_BACKEND.
+struct CompileFlags : ModelRequest {
+  CompileFlags() { compile.backend.clear(); }  // empty where the flag was not given
+  bool randomWeights = false;
+  std::vector<std::string> constantSpecs;  ///< NAME=SPEC
 };
 /// Adds --load-backend-plugin.
 void addBackendPlugins(CLI::App& parser, std::vector<std::string>& files);
 /// Adds --lora, --constant, --mode, --weight-format, --patterns, --load-pass-plugin, --passes,
-/// --load-backend-plugin,
-/// --stop-after-rewrite and --skip-attempt.
+/// --load-backend-plugin, --stop-after-rewrite and --skip-attempt.
 void addPipelineFlags(CLI::App& parser, CompileFlags& flags);
 
 /// The backend that the flags or LATHE_BACKEND name.

@@ -227,19 +227,20 @@ int runVerb(const ArgumentList& arguments) {
       ->allow_extra_args(false);
   parser->add_option("-o,--output", output, "write outputs to a .safetensors or .npy file")
       ->check(OutputFile{});
-  addBackend(*parser, flags.backend);
+  addBackend(*parser, flags.compile.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   addStopAfter(*parser, stage);
-  parser->add_option("--save-ir", flags.saveIrDir, "write the IR of every stage into a folder");
+  parser->add_option("--save-ir", flags.compile.saveIrDir,
+                     "write the IR of every stage into a folder");
   addReport(*parser, report, /*withSizes=*/false);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
-  becomeLauncher(flags.ranks, sessionFlags.rankThreads);
+  becomeLauncher(flags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
 
   Model model = openModel(takeModel(words, specs), flags.loras);
   if (!stage.empty()) {

@@ -205,7 +205,7 @@ int serveVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addBackend(*parser, compileFlags.backend);
+  addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
                    "made-up weights, to measure with");
@@ -221,7 +221,8 @@ int serveVerb(const ArgumentList& arguments) {
   if (flags.cacheBlock && model.program)
     throw Error(ErrorCode::InvalidArgument,
                 "--cache-block: " + flags.path + " is a compiled program, whose cache is as it is");
-  compileFlags.cacheBlock = flags.cacheBlock.value_or(usualBlock(model, config, compileFlags));
+  compileFlags.family.cacheBlock =
+      flags.cacheBlock.value_or(usualBlock(model, config, compileFlags));
 
   const LoadedSymbol loaded = loadSymbol("liblathe_serve.so", serve::kServeSymbol);
   if (!loaded.address)

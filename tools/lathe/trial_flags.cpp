@@ -59,9 +59,9 @@ TrialOptions trialOptions(const Model& model, const CompileFlags& compile,
   options.tolerance = flags.tolerance;
   options.entry = flags.entry;
   options.device = flags.device;
-  if (!flags.device.empty() && requestFor(model, compile).backend != "cuda")
+  if (!flags.device.empty() && requestFor(model, compile).compile.backend != "cuda")
     throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, this call is for " +
-                                                requestFor(model, compile).backend +
+                                                requestFor(model, compile).compile.backend +
                                                 "; add --backend cuda");
   std::string path = flags.weights;
   if (path.empty() && hasOwnWeights(model)) path = model.path;

@@ -28,7 +28,9 @@ int tuneVerb(const ArgumentList& arguments) {
   parser->add_option("--only", only,
                      "problems that contain one of these texts, with commas between them");
   parser->add_flag("--texts", texts, "kernel texts instead of machine code: to try it on a CPU");
-  parser->add_option("--max-seq", flags.maxSeq, "most tokens of one call (default: the model's)")
+  parser
+      ->add_option("--max-seq", flags.family.maxSeq,
+                   "most tokens of one call (default: the model's)")
       ->check(WholeNumber{1});
   parser->add_flag("--json", json, "describe the result as one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
@@ -37,11 +39,11 @@ int tuneVerb(const ArgumentList& arguments) {
                 "--output: expected a name that ends in .lathe, got " + output);
   Model model = openModel(path);
   requireGraph(model);
-  flags.backend = "cuda";
-  flags.target = texts ? "candidates" : "sm_90a,candidates";
-  if (!only.empty()) flags.target += ":" + only;
+  flags.compile.backend = "cuda";
+  flags.compile.backendOptions.target = texts ? "candidates" : "sm_90a,candidates";
+  if (!only.empty()) flags.compile.backendOptions.target += ":" + only;
   flags.randomWeights = lacksWeights(model);
-  flags.greedy = true;
+  flags.family.greedy = true;
   const std::shared_ptr<const Program> program = programOf(model, flags);
   if (program->entries.empty())
     throw Error(ErrorCode::InvalidArgument,

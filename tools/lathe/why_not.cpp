@@ -58,11 +58,11 @@ int whyNotVerb(const ArgumentList& arguments) {
   parser->add_option("--op", options.op,
                      "only ops or patterns whose name matches this glob; tells of far misses too");
   parser->add_option("--at", options.at, "only ops of a line, FILE:LINE; tells of far misses too");
-  addBackend(*parser, flags.backend);
+  addBackend(*parser, flags.compile.backend);
   addDType(*parser, flags.dtype);
-  addLayers(*parser, flags.layers);
+  addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (!options.at.empty() && options.at.find(':') == options.at.npos)

@@ -95,17 +95,17 @@ class CpuBackend final : public Backend {
     return "";
   }
 
-  std::vector<Step> layOut(const BackendOptions& options) const override {
+  std::vector<Step> layOut(const BackendRequest& request) const override {
     auto merges = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
     auto pack = [](ModuleOp m) {
       chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
       packQuantizedWeights(m, [](QuantizedLinearOp op) { return whyNotQuantized(op).empty(); });
     };
-    return layoutSteps(options, merges, {"choose-weight-layout", pack},
+    return layoutSteps(request, merges, {"choose-weight-layout", pack},
                        [this](Operation* op) { return whyNot(op); });
   }
 
-  std::vector<Step> lower(const BackendOptions&) const override {
+  std::vector<Step> lower(const BackendRequest&) const override {
     auto canEmit = [](Operation* op) {
       return !hasOwnKernel(op) && cpu::whyNotEmittable(op).empty();
     };
@@ -115,7 +115,7 @@ class CpuBackend final : public Backend {
             {"join-gates", cpu::joinGates, true}};
   }
 
-  Program build(ModuleOp module, const BackendOptions& options) const override {
+  Program build(ModuleOp module, const BackendRequest& request) const override {
     Program program = buildProgram(module);
     program.backend = "cpu";
     auto kernels = module.lookupSymbol<ModuleOp>("kernels");
@@ -125,7 +125,7 @@ class CpuBackend final : public Backend {
     module.getContext()->appendDialectRegistry(dialects);
     module.getContext()->loadAllAvailableDialects();
     llvm::json::Object regions;
-    for (const cpu::Tier& tier : options.allTiers ? cpu::codegenTiers() : hostTiers()) {
+    for (const cpu::Tier& tier : request.allTiers ? cpu::codegenTiers() : hostTiers()) {
       OwningOpRef<ModuleOp> code = ModuleOp::create(kernels.getLoc());
       for (auto f : kernels.getOps<func::FuncOp>()) {
         FailureOr<cpu::RegionKernel> kernel = cpu::emitRegion(f, tier, *code);
@@ -139,7 +139,7 @@ class CpuBackend final : public Backend {
                                 {"sizes", llvm::json::Array(kernel->sizes)}};
         regions[tier.name + "/" + kernel->name] = std::move(info);
       }
-      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier, options.onCode);
+      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier, request.onCode);
     }
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(regions));

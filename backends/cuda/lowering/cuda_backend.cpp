@@ -59,15 +59,15 @@ class CudaBackend final : public Backend {
     return "";
   }
 
-  std::vector<Step> layOut(const BackendOptions& options) const override {
+  std::vector<Step> layOut(const BackendRequest& request) const override {
     auto merges = [](ArrayRef<LinearOp> ops) {
       return isSixteenOrThirtyTwoBits(ops.front()->getOperand(0));
     };
-    return layoutSteps(options, merges, {"transpose-weights", cuda::transposeWeights},
+    return layoutSteps(request, merges, {"transpose-weights", cuda::transposeWeights},
                        [this](Operation* op) { return whyNot(op); });
   }
 
-  std::vector<Step> lower(const BackendOptions&) const override {
+  std::vector<Step> lower(const BackendRequest&) const override {
     return {{"drop-single-ramps", cuda::dropSingleRamps},
             // Before strides replace the slices and reshapes that it recognizes.
             {"form-linear-regions", cuda::formLinearRegions, true},
@@ -83,12 +83,12 @@ class CudaBackend final : public Backend {
             {"name-kernels", cuda::nameKernels, true}};
   }
 
-  Program build(ModuleOp module, const BackendOptions& options) const override {
+  Program build(ModuleOp module, const BackendRequest& request) const override {
     Program program = buildProgram(module);
     program.backend = "cuda";
-    if (cuda::isTuningTarget(options.target))
-      return cuda::tuningProgram(module, program, options.target);
-    cuda::buildKernels(module, options, program);
+    if (cuda::isTuningTarget(request.target))
+      return cuda::tuningProgram(module, program, request.target);
+    cuda::buildKernels(module, request, program);
     return program;
   }
 };

@@ -210,8 +210,8 @@ KernelSet kernelsOfCall(KernelOp call, const std::string& name) {
   return set;
 }
 
-void buildKernels(ModuleOp module, const BackendOptions& options, Program& program) {
-  const bool machineCode = wantsMachineCode(options.target);
+void buildKernels(ModuleOp module, const BackendRequest& request, Program& program) {
+  const bool machineCode = wantsMachineCode(request.target);
   TuningScope scope;
   Built built = printAll(module, program);
   // What was rejected stays so: the loop ends when no kernel spills or nothing is left to try.
@@ -220,10 +220,10 @@ void buildKernels(ModuleOp module, const BackendOptions& options, Program& progr
     scope.asked.clear();
     built = printAll(module, program);
   }
-  if (options.onCode)
+  if (request.onCode)
     for (const KernelCode& k : built.kernels) {
-      options.onCode(k.name, "sm_90a", "cuda", k.source);
-      if (!k.ptx.empty()) options.onCode(k.name, "sm_90a", "ptx", k.ptx);
+      request.onCode(k.name, "sm_90a", "cuda", k.source);
+      if (!k.ptx.empty()) request.onCode(k.name, "sm_90a", "ptx", k.ptx);
     }
   std::string others;
   for (const TuningScope::Asked& a : scope.asked)

@@ -20,7 +20,7 @@ KernelSet printedRegion(mlir::func::FuncOp region, const std::string& name);
 KernelSet kernelsOfCall(KernelOp call, const std::string& name);
 
 /// Prints the kernels of every call and stores their table and code in the program, with machine
-/// code for the options' target. Throws Error (Unsupported) with the line of a call that has none.
-void buildKernels(mlir::ModuleOp module, const BackendOptions& options, Program& program);
+/// code for the request's target. Throws Error (Unsupported) with the line of a call that has none.
+void buildKernels(mlir::ModuleOp module, const BackendRequest& request, Program& program);
 
 }  // namespace lathe::cuda

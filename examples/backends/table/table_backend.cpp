@@ -46,7 +46,7 @@ class TableBackend final : public Backend {
     return whyNotHeld(op->getResult(0));
   }
 
-  std::vector<Step> layOut(const BackendOptions&) const override {
+  std::vector<Step> layOut(const BackendRequest&) const override {
     return {{"expand",
              [this](mlir::ModuleOp m) {
                expandDeclined(m, [this](mlir::Operation* op) { return whyNot(op); });
@@ -55,11 +55,11 @@ class TableBackend final : public Backend {
             {"hoist-weights", hoistWeights}};
   }
 
-  std::vector<Step> lower(const BackendOptions&) const override {
+  std::vector<Step> lower(const BackendRequest&) const override {
     return {{"to-kernels", [](mlir::ModuleOp m) { toKernels(m, configOf); }, true}};
   }
 
-  Program build(mlir::ModuleOp module, const BackendOptions&) const override {
+  Program build(mlir::ModuleOp module, const BackendRequest&) const override {
     Program program = buildProgram(module);
     program.backend = "table";
     return program;

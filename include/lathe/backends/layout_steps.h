@@ -13,14 +13,14 @@ namespace lathe {
 class LinearOp;
 
 /// Gains folded (fast mode only), sibling linears merged where `merges` says so, weights quantized
-/// as `options` say, weights laid out by `weightLayout`, ops that `whyNot` declines expanded,
+/// as `request` says, weights laid out by `weightLayout`, ops that `whyNot` declines expanded,
 /// weight-only arithmetic hoisted.
-std::vector<Step> layoutSteps(const BackendOptions& options,
+std::vector<Step> layoutSteps(const BackendRequest& request,
                               std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
                               Step weightLayout,
                               std::function<std::string(mlir::Operation*)> whyNot);
 
-/// Weights in the formats of the options: nothing where they stay as they are stored.
-std::vector<Step> quantizationSteps(const BackendOptions& options);
+/// Weights in the formats of the request: nothing where they stay as they are stored.
+std::vector<Step> quantizationSteps(const BackendRequest& request);
 
 }  // namespace lathe

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/backends/backend.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/passes/pipeline.h"
-#include "lathe/passes/weight_formats.h"
 #include "lathe/runtime/cost.h"
 #include "lathe/runtime/program.h"
 
@@ -19,24 +19,9 @@ class RewriteObserver;  // passes/rewrite/rewrite_log.h
 
 struct CompileOptions {
   std::string backend = "cpu";  ///< see backendNames()
-  bool allTiers = false;        ///< code for every ISA tier, for artifacts that travel
-  bool float64 = false;         ///< reference backend only: f64 throughout, no rounding
-  /// cuda backend only: "sm_90a" puts machine code for such GPUs (and portable PTX) into the
-  /// program; empty: only if this machine has a GPU. Host execution needs none.
-  std::string target = {};
+  BackendOptions backendOptions = {};
+  PipelineOptions pipeline = {};
   std::string saveIrDir = {};  ///< if set: N-STAGE.mlir files of every stage go there
-  /// What rewrites may do to rounding and special values (docs/numerics.md).
-  NumericsMode mode = NumericsMode::Relaxed;
-  /// In how many bits weights are held; other formats than the stored ones weaken the contract
-  /// `weight-precision`, which strict mode keeps.
-  WeightFormats weights = {};
-  /// The program is for every rank of it; a mesh of one rank is none.
-  Mesh mesh = {};
-
-  PatternsFor patterns = {};                   ///< fusions of the caller's, as builder patterns
-  std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files
-  std::vector<std::string> plugins = {};       ///< shared libraries with MLIR passes: programs!
-  std::string passes = {};                     ///< textual pass pipeline that runs after fusion
   /// Shared libraries with backends to load first (lathe/runtime/backend_plugin.h): programs!
   std::vector<std::string> backendPlugins = {};
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/families/family.h"
 #include "lathe/inspect/bisect.h"
 #include "lathe/inspect/check_locations.h"
 #include "lathe/inspect/check_numerics.h"
@@ -21,29 +23,19 @@
 namespace lathe {
 
 struct ModelRequest {
-  std::string path;                ///< Hugging Face folder, .gguf, .onnx or .mlir file
-  std::vector<std::string> loras;  ///< folders of PEFT, merged in this order
-  std::string backend = "cpu";
+  std::string path = {};                ///< Hugging Face folder, .gguf, .onnx or .mlir file
+  std::vector<std::string> loras = {};  ///< folders of PEFT, merged in this order
   /// Of the arithmetic, for folders. Nothing: BF16 where most of the weights have it, else F32.
-  std::optional<DType> dtype;
-  bool allTiers = false, float64 = false;
-  std::string target;  ///< as in CompileOptions
-  std::string saveIrDir;
-  int64_t maxBatch = 64, maxSeq = 0, cacheCapacity = 0;  ///< as FamilyOptions; of .onnx: every size
-  int64_t cacheBlock = 0;                                ///< as FamilyOptions
-  bool verify = false, greedy = false;                   ///< as FamilyOptions
-  Arrays constants = {};                                 ///< as OnnxOptions, of .onnx
-  int64_t layers = 0;                                    ///< only so many of the folder's; 0: all
-  int64_t ranks = 1;                                     ///< of CompileOptions::mesh
+  std::optional<DType> dtype = {};
+  /// For folders, but for the dtypes, which the weights and `dtype` say; of .onnx, `maxSeq` bounds
+  /// every size.
+  FamilyOptions family = {};
+  Arrays constants = {};    ///< as OnnxOptions, of .onnx
   bool bareConfig = false;  ///< the folder (or config.json itself) has no weights: bf16 ones
-
-  // What the user changes about the pipeline, as in CompileOptions.
-  std::string mode;           ///< "strict", "relaxed" or "fast"; empty for the default
-  std::string weightFormats;  ///< as parseWeightFormats reads them; empty: as they are stored
-  std::vector<std::string> patternFiles, plugins;
-  std::string passes;
-  std::vector<std::string> backendPlugins;
-  uint64_t stopAfterRewrite = ~uint64_t(0), skipAttempt = ~uint64_t(0);
+  CompileOptions compile = {};
+  // For a caller who links no parser of theirs; empty: what `compile` says.
+  std::string mode = {};           ///< "strict", "relaxed" or "fast"
+  std::string weightFormats = {};  ///< as parseWeightFormats reads them
 
   /// Told the steps of compile() as they end, "fuse", and how many of how many are done.
   std::function<void(const std::string& step, size_t done, size_t total)> progress = {};

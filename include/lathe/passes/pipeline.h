@@ -60,23 +60,30 @@ struct Mesh {
   bool simulate = false;
 };
 
-/// What a user changes about the pipeline, and who looks on.
+/// What a user changes about the pipeline.
 struct PipelineOptions {
+  /// What rewrites may do to rounding and special values (docs/numerics.md).
   NumericsMode mode = NumericsMode::Relaxed;
-  bool audit = false;         ///< also find out what a fusion weakens that does not say so itself
-  Evaluator evaluate = {};    ///< runs both sides of every match; without it they are not compared
-  PatternsFor patterns = {};  ///< fusions beside the built-in ones
-  std::vector<std::string> patternFiles;  ///< PDL (.mlir) or PDLL (.pdll) text, see pdl_patterns.h
-  std::vector<std::string> plugins;       ///< pass plugins to load
-  std::string passes;                     ///< textual pipeline that runs after the fusions
+  PatternsFor patterns = {};                   ///< fusions of the user's, as builder patterns
+  std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files
+  std::vector<std::string> plugins = {};       ///< shared libraries with MLIR passes: programs!
+  std::string passes = {};                     ///< textual pass pipeline that runs after fusion
+  /// The program is for every rank of it; a mesh of one rank is none.
   Mesh mesh = {};
-  StageObserver observe = {};
-  StepObserver observeStep = {};
 };
 
-/// Takes a recorded module to `until`, calling `observe` at every stage reached, the recorded one
-/// included. Throws Error for what a pass or the backend refuses, with the diagnostics.
+/// Who looks on while the pipeline runs.
+struct PipelineObservers {
+  bool audit = false;       ///< also find out what a fusion weakens that does not say so itself
+  Evaluator evaluate = {};  ///< runs both sides of every match; without it they are not compared
+  StageObserver stage = {};
+  StepObserver step = {};
+};
+
+/// Takes a recorded module to `until`, calling `observers.stage` at every stage reached, the
+/// recorded one included. Throws Error for what a pass or the backend refuses, with the
+/// diagnostics.
 void runPipeline(mlir::ModuleOp module, Stage until, const BackendSteps& backend,
-                 const PipelineOptions& options = {});
+                 const PipelineOptions& options = {}, const PipelineObservers& observers = {});
 
 }  // namespace lathe

@@ -13,8 +13,8 @@ namespace lathe {
 class Backend;  // lathe/backends/backend.h
 
 /// Raised whenever this struct or a class that plugins derive from or fill in changes: Backend,
-/// BackendOptions, Device, DeviceOptions, Kernel, KernelShapes, Program.
-inline constexpr int kBackendPluginVersion = 2;
+/// BackendRequest, Device, DeviceOptions, Kernel, KernelShapes, Program.
+inline constexpr int kBackendPluginVersion = 3;
 
 /// What a library's one entry point gives:
 ///   extern "C" const lathe::BackendPlugin* lathe_backend_plugin();

@@ -14,7 +14,7 @@ void fuseWith(PatternsFor patterns) {
   Tensor x = g.input("x", DType::F32, {4, 8});
   g.output("y", sqrt(x * x) + exp(x));
   g.output("z", compare(x, x + 1.0, Compare::lt));
-  compile(g, {.backend = "reference", .patterns = std::move(patterns)});
+  compile(g, {.backend = "reference", .pipeline = {.patterns = std::move(patterns)}});
 }
 void fuse(const std::function<void(DagPattern&)>& record) {
   fuseWith([=](mlir::MLIRContext* context) {

@@ -61,7 +61,7 @@ BisectResult bisectWith(PatternsFor patterns, const std::string& backend = "cpu"
                         const std::string& folder = "") {
   BisectOptions options;
   options.trial.compile.backend = backend;
-  options.trial.compile.patterns = std::move(patterns);
+  options.trial.compile.pipeline.patterns = std::move(patterns);
   options.folder = folder;
   return bisect(Model().graph, options);
 }
@@ -76,7 +76,7 @@ TEST(Bisect, NamesNobodyWhereNothingIsWrong) {
 TEST(Bisect, NamesTheWrongRewriteItsStepAndItsLine) {
   Model model;
   BisectOptions options;
-  options.trial.compile.patterns = planted({addWrongTanh});
+  options.trial.compile.pipeline.patterns = planted({addWrongTanh});
   BisectResult r = bisect(model.graph, options);
   EXPECT_EQ(r.culprit, Culprit::Rewrite);
   EXPECT_EQ(r.rewrite.what, "wrong-tanh");
@@ -90,7 +90,7 @@ TEST(Bisect, NamesTheWrongRewriteItsStepAndItsLine) {
 TEST(Bisect, StopsAfterTheNamedNumber) {
   BisectResult r = bisectWith(planted({addWrongTanh}));
   auto textAt = [&](uint64_t stopAfter) {
-    CompileOptions o{.backend = "reference", .patterns = planted({addWrongTanh})};
+    CompileOptions o{.backend = "reference", .pipeline = {.patterns = planted({addWrongTanh})}};
     o.stopAfterRewrite = stopAfter;
     return irAt(Model().graph, "fused", o);
   };
@@ -101,7 +101,7 @@ TEST(Bisect, StopsAfterTheNamedNumber) {
 TEST(Bisect, NamesTheFirstOfSeveral) {
   BisectResult r = bisectWith(planted({addWrongTanh, addWrongExp}));
   CompileRecord record;
-  CompileOptions o{.patterns = planted({addWrongTanh, addWrongExp})};
+  CompileOptions o{.pipeline = {.patterns = planted({addWrongTanh, addWrongExp})}};
   o.record = &record;
   irAt(Model().graph, "fused", o);
   auto first = std::find_if(record.rewrites.begin(), record.rewrites.end(),
@@ -134,7 +134,7 @@ TEST(Bisect, NamesTheBackendAndTheOp) {
 TEST(Bisect, OwnPrecisionFindsTheSameRewrite) {
   Model model;
   BisectOptions options;
-  options.trial.compile.patterns = planted({addWrongTanh});
+  options.trial.compile.pipeline.patterns = planted({addWrongTanh});
   options.trial.precision = Precision::OwnDtype;
   EXPECT_EQ(bisect(model.graph, options).rewrite.what, "wrong-tanh");
 }
@@ -158,7 +158,7 @@ TEST(Bisect, FindsInTheSecondTrialWhatSmallSizesHide) {
   Tensor rows = iota(x, {n, 4}, 0, DType::F32);
   g.output("y", min(rows, scalarLike(rows, 10)) + x);
   BisectOptions options;
-  options.trial.compile.patterns = planted({addLostClamp});
+  options.trial.compile.pipeline.patterns = planted({addLostClamp});
   BisectResult r = bisect(g, options);
   EXPECT_EQ(r.culprit, Culprit::Rewrite);
   EXPECT_EQ(r.rewrite.what, "lost-clamp");

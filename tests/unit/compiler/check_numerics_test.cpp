@@ -69,7 +69,7 @@ TEST(RunStages, TellsTheNumberOfEachStepUpToTheStage) {
 TEST(CheckNumerics, BlamesTheStepTheOpAndTheLine) {
   Model model;
   TrialOptions options;
-  options.compile.patterns = planted({addWrongTanh});
+  options.compile.pipeline.patterns = planted({addWrongTanh});
   NumericsTable table = checkNumerics(model.graph, options);
   EXPECT_FALSE(table.within);
   const NumericsRow& row = rowOf(table, "user-fusions");
@@ -84,7 +84,7 @@ TEST(CheckNumerics, BlamesTheStepTheOpAndTheLine) {
 
 TEST(CheckNumerics, BlamesALaterStepForNothingThatAnEarlierOneDid) {
   TrialOptions options;
-  options.compile.patterns = planted({addWrongTanh});
+  options.compile.pipeline.patterns = planted({addWrongTanh});
   NumericsTable table = checkNumerics(Model().graph, options);
   EXPECT_EQ(rowOf(table, "cse-fused").op, "");
   EXPECT_FALSE(rowOf(table, "cse-fused").deviation.within);
@@ -132,10 +132,10 @@ TEST(CheckNumerics, OwnPrecisionAllowsTheRoundingOfTheGraphItself) {
 TEST(CheckNumerics, StrictModeTakesNothingButTheSameBits) {
   Model model;
   TrialOptions options;
-  options.compile.mode = NumericsMode::Strict;
+  options.compile.pipeline.mode = NumericsMode::Strict;
   Trial strict(model.graph.impl().finished(), options);
   EXPECT_EQ(strict.allowed(0), 0);
-  options.compile.mode = NumericsMode::Relaxed;
+  options.compile.pipeline.mode = NumericsMode::Relaxed;
   EXPECT_EQ(Trial(model.graph.impl().finished(), options).allowed(0), 1e-6);
 }
 
@@ -161,14 +161,15 @@ TEST(CheckNumerics, AllowsWhatTheGraphs16BitConstantsAllow) {
 TEST(CheckNumerics, AllowsNoMoreThanThoseConstantsDo) {
   // The tanh form of gelu is nearer to gelu than one bf16 step, and further than the constant.
   TrialOptions options;
-  options.compile.patterns = planted({[](PatternLibrary& library, mlir::MLIRContext* context) {
-    addPattern(library, context, "wrong-gelu", [](DagPattern& p) {
-      Tensor x = p.any();
-      p.root(erf(x));
-      p.replaceWith(tanh((x + 0.0895 * (x * x * x)) * 1.1283791670955126));
-      p.approximate();
-    });
-  }});
+  options.compile.pipeline.patterns =
+      planted({[](PatternLibrary& library, mlir::MLIRContext* context) {
+        addPattern(library, context, "wrong-gelu", [](DagPattern& p) {
+          Tensor x = p.any();
+          p.root(erf(x));
+          p.replaceWith(tanh((x + 0.0895 * (x * x * x)) * 1.1283791670955126));
+          p.approximate();
+        });
+      }});
   NumericsTable table = checkNumerics(erfGelu(DType::BF16), options);
   EXPECT_FALSE(rowOf(table, "user-fusions").deviation.within);
 }
@@ -440,7 +441,7 @@ TEST(Deviations, CountUnitsOfTheDtype) {
 // What quantizes weights says so; the steps behind it are held to the new ones.
 TEST(CheckNumerics, OneStepChangesTheWeights) {
   TrialOptions options;
-  options.compile.weights = parseWeightFormats("int8");
+  options.compile.backendOptions.weights = parseWeightFormats("int8");
   const NumericsTable table = checkNumerics(Model().graph, options);
   EXPECT_TRUE(table.within);
   for (const NumericsRow& row : table.rows)

@@ -134,7 +134,7 @@ TEST(Choices, AreNoneInStrictModeOnTheInterpreter) {
   Tensor x = graph.input("x", DType::F32, {1, 8});
   graph.output("y", argmax(x * 0.1, -1));
   TrialOptions options;
-  options.compile.mode = NumericsMode::Strict;
+  options.compile.pipeline.mode = NumericsMode::Strict;
   Array same(DType::F32, {1, 8});
   for (int64_t i = 0; i < 8; ++i) same.set(i, 3);
   options.inputs["x"] = same;

@@ -43,7 +43,7 @@ int64_t gatedCalls(const Graph& g) { return callsOf(compile(g, {.backend = "cpu"
 // Weights that the compiler brings into few bits.
 CompileOptions inFormat(const std::string& backend, const std::string& format) {
   CompileOptions options{.backend = backend};
-  options.weights = parseWeightFormats(format);
+  options.backendOptions.weights = parseWeightFormats(format);
   return options;
 }
 

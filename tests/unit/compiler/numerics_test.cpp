@@ -209,7 +209,7 @@ Graph siluGate(DType dtype, bool quotient) {
 }
 
 std::string fusedText(const Graph& g, NumericsMode mode) {
-  return irAt(g, "fused", {.backend = "reference", .mode = mode});
+  return irAt(g, "fused", {.backend = "reference", .pipeline = {.mode = mode}});
 }
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
@@ -224,7 +224,7 @@ TEST(StrictMode, FusesWhatItProvesAndNoMore) {
 
 std::vector<std::string> weakenedBy(const Graph& g, NumericsMode mode) {
   CompileRecord record;
-  compile(g, {.backend = "reference", .mode = mode, .record = &record});
+  compile(g, {.backend = "reference", .pipeline = {.mode = mode}, .record = &record});
   std::vector<std::string> names;
   for (const CompileRecord::Rewrite& r : record.rewrites)
     names.insert(names.end(), r.weakened.begin(), r.weakened.end());
@@ -252,7 +252,7 @@ TEST(WeakenedContracts, NameNansThatAPatternDoesNotSpeakOf) {
     g.output("y", overflows ? e / (e + 1.0) : 1.0 / (e + 1.0));
     CompileRecord record;
     CompileOptions options{.backend = "reference", .record = &record};
-    options.patterns = [=](MLIRContext* context) {
+    options.pipeline.patterns = [=](MLIRContext* context) {
       PatternLibrary library;
       addPattern(library, context, "mine", [=](DagPattern& p) {
         Tensor y = p.any(), f = exp(overflows ? y : -y);
@@ -275,7 +275,7 @@ TEST(WeakenedContracts, AreNotThoseOfAnAttemptThatWasGivenUp) {
   CompileRecord record;
   CompileOptions options{.backend = "reference", .record = &record};
   int attempts = 0;
-  options.patterns = [&](MLIRContext* context) {
+  options.pipeline.patterns = [&](MLIRContext* context) {
     PatternLibrary library;
     addPattern(library, context, "gives-up", [&](DagPattern& p) {
       p.root(mul(p.any(), p.any()));

@@ -40,8 +40,9 @@ Graph attentionGraph(const Options& observe) {
 }
 
 Arrays runOn(const Graph& g, const std::string& backend) {
-  Session session(compile(g, {.backend = backend, .float64 = backend == "reference"}),
-                  {.threads = 2});
+  Session session(
+      compile(g, {.backend = backend, .backendOptions = {.float64 = backend == "reference"}}),
+      {.threads = 2});
   session.bindRandomWeights(1);
   Array x(DType::F32, {2, 5, 64});
   for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i) * 0.37));
@@ -76,8 +77,9 @@ TEST_P(Observe, ValuesAreThoseOfTheGraphThatWasRecorded) {
   const Arrays got = runOn(attentionGraph({true, true, true}), GetParam());
   // The same values as outputs of a graph that nobody fuses.
   Graph plain = attentionGraph({true, true, true});
-  Session session(std::make_shared<Program>(compile(
-                      plain, {.backend = "reference", .float64 = true, .stopAfterRewrite = 0})),
+  Session session(std::make_shared<Program>(compile(plain, {.backend = "reference",
+                                                            .backendOptions = {.float64 = true},
+                                                            .stopAfterRewrite = 0})),
                   {.threads = 1});
   session.bindRandomWeights(1);
   Array x(DType::F32, {2, 5, 64});

@@ -35,7 +35,7 @@ std::string fused(const CompileOptions& options, bool withExp = true) {
 TEST(PassesTest, RunByNameWithAndWithoutTheAnchor) {
   for (const char* passes : {"lathe-decompose", "cse,lathe-decompose",
                              "builtin.module(lathe-decompose)", "func.func(cse)"})
-    EXPECT_NE(fused({.backend = "reference", .passes = passes}).find("lathe.exp"),
+    EXPECT_NE(fused({.backend = "reference", .pipeline = {.passes = passes}}).find("lathe.exp"),
               std::string::npos)
         << passes;
 }
@@ -43,7 +43,7 @@ TEST(PassesTest, RunByNameWithAndWithoutTheAnchor) {
 TEST(PassesTest, AreAStepOfTheRecord) {
   CompileRecord record;
   record.wantSnapshots = true;
-  fused({.backend = "reference", .passes = "cse", .record = &record});
+  fused({.backend = "reference", .pipeline = {.passes = "cse"}, .record = &record});
   EXPECT_TRUE(std::any_of(record.snapshots.begin(), record.snapshots.end(), [](auto& snapshot) {
     return snapshot.stage == "fused" && snapshot.step == "passes";
   }));
@@ -51,7 +51,7 @@ TEST(PassesTest, AreAStepOfTheRecord) {
 
 TEST(PassesTest, APassThatFailsGivesItsWords) {
   mlir::PassRegistration<RenameExp>();
-  const CompileOptions options{.backend = "reference", .passes = "test-fail-on-exp"};
+  const CompileOptions options{.backend = "reference", .pipeline = {.passes = "test-fail-on-exp"}};
   expectError(ErrorCode::InvalidArgument, "an exp is left", [&] { fused(options); });
   fused(options, /*withExp=*/false);
 }
@@ -83,15 +83,16 @@ TEST(PassesTest, OpsOfOtherDialectsAreErrorsOfCompilation) {
     for (const std::string& words : {std::string("math.exp cannot run here: backends take ops of "
                                                  "the lathe dialect, got one of 'math'"),
                                      line})
-      expectError(ErrorCode::Unsupported, words,
-                  [&] { compile(g, {.backend = backend, .passes = "test-exp-to-math"}); });
+      expectError(ErrorCode::Unsupported, words, [&] {
+        compile(g, {.backend = backend, .pipeline = {.passes = "test-exp-to-math"}});
+      });
   }
 }
 
 TEST(PassesTest, MistakesInThePipelineAreTold) {
   auto fails = [](const std::string& words, const std::string& passes) {
     expectError(ErrorCode::InvalidArgument, words,
-                [&] { fused({.backend = "reference", .passes = passes}); });
+                [&] { fused({.backend = "reference", .pipeline = {.passes = passes}}); });
   };
   fails("passes 'no-such-pass': ", "no-such-pass");
   fails("'no-such-pass' does not refer to a registered pass", "no-such-pass");

@@ -54,17 +54,17 @@ class OddBackend final : public Backend {
       : name_(std::move(name)), step_(step), compiler_(compiler) {}
   std::string_view name() const override { return name_; }
   std::string whyNot(mlir::Operation*) const override { return ""; }
-  std::vector<Step> layOut(const BackendOptions&) const override {
+  std::vector<Step> layOut(const BackendRequest&) const override {
     return {{"odd-step",
              [this](mlir::ModuleOp m) {
                if (step_) step_(m);
              },
              true}};
   }
-  std::vector<Step> lower(const BackendOptions&) const override { return {}; }
-  Program build(mlir::ModuleOp module, const BackendOptions& options) const override {
+  std::vector<Step> lower(const BackendRequest&) const override { return {}; }
+  Program build(mlir::ModuleOp module, const BackendRequest& request) const override {
     if (compiler_) compiler_(module);
-    return findBackend("reference").build(module, options);
+    return findBackend("reference").build(module, request);
   }
 
  private:

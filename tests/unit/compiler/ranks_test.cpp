@@ -108,7 +108,9 @@ class SeedsOnRanks : public testing::TestWithParam<size_t> {
 TEST_P(SeedsOnRanks, SimulatedTheyComputeWhatOneDoes) {
   const Graph graph = model().build(DType::F32);
   auto run = [&](const Mesh& mesh) {
-    Session session(compile(graph, {.backend = "reference", .float64 = true, .mesh = mesh}));
+    Session session(compile(
+        graph,
+        {.backend = "reference", .backendOptions = {.float64 = true}, .pipeline = {.mesh = mesh}}));
     return callAll(session, model(), DType::F32);
   };
   const std::vector<Arrays> whole = run({});
@@ -122,7 +124,8 @@ TEST_P(SeedsOnRanks, AsThreadsTheyComputeWhatOneDoes) {
     Session alone(compile(graph));
     const std::vector<Arrays> whole = callAll(alone, model(), dtype);
     for (int64_t ranks : {2, 3, 4}) {
-      auto program = std::make_shared<const Program>(compile(graph, {.mesh = {.ranks = ranks}}));
+      auto program =
+          std::make_shared<const Program>(compile(graph, {.pipeline = {.mesh = {.ranks = ranks}}}));
       ASSERT_EQ(program->ranks, ranks);
       auto ends = threadRanks(int(ranks), 60s);
       Followers followers(ends, serving(program));
@@ -167,7 +170,8 @@ Graph languageModel(int64_t heads, int64_t kvHeads, int64_t vocabulary = 32, boo
 TEST(Ranks, ALayerNeedsTwoSumsAndTheLogitsOneGather) {
   for (auto [heads, kvHeads, ranks] :
        {std::tuple(6, 6, 2), {6, 2, 2}, {6, 2, 6}, {12, 4, 4}, {12, 2, 4}, {12, 1, 4}}) {
-    auto ops = opsOf(irAt(languageModel(heads, kvHeads), "sharded", {.mesh = {.ranks = ranks}}));
+    auto ops = opsOf(
+        irAt(languageModel(heads, kvHeads), "sharded", {.pipeline = {.mesh = {.ranks = ranks}}}));
     SCOPED_TRACE(std::to_string(heads) + " heads, " + std::to_string(kvHeads) + " of keys, " +
                  std::to_string(ranks) + " ranks");
     EXPECT_EQ(ops["all_reduce"], 2 * 2 * 2);  // entries, layers, sums
@@ -181,7 +185,7 @@ TEST(Ranks, ALayerNeedsTwoSumsAndTheLogitsOneGather) {
 
 TEST(Ranks, PiecesOfWeightsAndStatesAreShares) {
   const Program whole = compile(languageModel(12, 4)),
-                piece = compile(languageModel(12, 4), {.mesh = {.ranks = 4}});
+                piece = compile(languageModel(12, 4), {.pipeline = {.mesh = {.ranks = 4}}});
   auto elements = [](const std::vector<TensorInfo>& tensors) {
     int64_t n = 0;
     for (const TensorInfo& t : tensors) {
@@ -210,7 +214,9 @@ void expectTheSameAsOne(const Graph& graph, const std::map<std::string, Arrays>&
     return outputs;
   };
   auto simulated = [&](const Mesh& mesh) {
-    Session session(compile(graph, {.backend = "reference", .float64 = true, .mesh = mesh}));
+    Session session(compile(
+        graph,
+        {.backend = "reference", .backendOptions = {.float64 = true}, .pipeline = {.mesh = mesh}}));
     return callEntries(session);
   };
   Session alone(compile(graph));
@@ -218,7 +224,8 @@ void expectTheSameAsOne(const Graph& graph, const std::map<std::string, Arrays>&
   for (int64_t ranks : {2, 3, 4}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     EXPECT_LE(difference(simulated({.ranks = ranks, .simulate = true}), exact), 1e-12);
-    auto program = std::make_shared<const Program>(compile(graph, {.mesh = {.ranks = ranks}}));
+    auto program =
+        std::make_shared<const Program>(compile(graph, {.pipeline = {.mesh = {.ranks = ranks}}}));
     auto ends = threadRanks(int(ranks), 60s);
     Followers followers(ends, serving(program));
     {
@@ -237,11 +244,11 @@ Array idsUpTo(int64_t end, Shape shape, DType dtype = DType::I64) {
 
 TEST(Ranks, TheTableAndTheHeadThatIsTiedToItAreOnePiece) {
   const Graph g = languageModel(6, 2, 36, true);
-  const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 2}});
+  const std::string ir = irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 2}}});
   auto ops = opsOf(ir);
   EXPECT_EQ(ops["all_reduce"], 2 * (2 * 2 + 1));  // and one for the ids that a rank found
   EXPECT_EQ(ops["all_gather"], 2);
-  const Program piece = compile(g, {.mesh = {.ranks = 2}});
+  const Program piece = compile(g, {.pipeline = {.mesh = {.ranks = 2}}});
   int64_t tables = 0;
   for (const TensorInfo& info : piece.weights)
     if (info.sourceShape() == SymbolicShape{36, 24}) {
@@ -255,8 +262,8 @@ TEST(Ranks, TheTableAndTheHeadThatIsTiedToItAreOnePiece) {
 
 TEST(Ranks, ALargeTableIsCutAndASmallOneIsNot) {
   auto sums = [](int64_t vocabulary) {
-    return opsOf(
-        irAt(languageModel(6, 2, vocabulary), "sharded", {.mesh = {.ranks = 2}}))["all_reduce"];
+    return opsOf(irAt(languageModel(6, 2, vocabulary), "sharded",
+                      {.pipeline = {.mesh = {.ranks = 2}}}))["all_reduce"];
   };
   EXPECT_EQ(sums(48), 2 * (2 * 2 + 1));
   EXPECT_EQ(sums(46), 2 * 2 * 2);
@@ -275,14 +282,15 @@ TEST(Ranks, PiecesOfATableChangeNoBit) {
     g.output("x", x);
     g.output("y",
              fused::linear(fused::rmsNorm(x, g.weight("gain", DType::BF16, {8}), 1e-5), table));
-    ASSERT_EQ(opsOf(irAt(g, "sharded", {.mesh = {.ranks = 3}}))["all_reduce"], 1);
+    ASSERT_EQ(opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 3}}}))["all_reduce"], 1);
     Array p(DType::BF16, {40, 8});
     for (int64_t i = 0; i < p.size(); ++i) p.set(i, 0.37 * double(i % 11) - 1);
     const Arrays inputs{{"ids", idsUpTo(12, {40}, idType)}, {"p", p}};
     Session alone(compile(g));
     alone.bindRandomWeights(kSeed);
     const Array expected = alone.run("forward", inputs).at("x").clone();
-    auto program = std::make_shared<const Program>(compile(g, {.mesh = {.ranks = 3}}));
+    auto program =
+        std::make_shared<const Program>(compile(g, {.pipeline = {.mesh = {.ranks = 3}}}));
     auto ends = threadRanks(3, 60s);
     Followers followers(ends, serving(program));
     Session session(program, {.ranks = ends[0]});
@@ -317,11 +325,11 @@ Graph mixtureModel(int64_t experts, int64_t hidden) {
 TEST(Ranks, OfEveryExpertARankHasAPiece) {
   for (int64_t experts : {4, 3}) {
     const Graph g = mixtureModel(experts, 36);
-    const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 2}});
+    const std::string ir = irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 2}}});
     auto ops = opsOf(ir);
     EXPECT_EQ(ops["all_reduce"], 2) << ir;
     EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0) << ir;
-    const Program piece = compile(g, {.mesh = {.ranks = 2}});
+    const Program piece = compile(g, {.pipeline = {.mesh = {.ranks = 2}}});
     // One of each for both entries, and the router, which stays whole.
     EXPECT_EQ(piece.weights.size(), size_t(3 * experts + 1));
     for (const TensorInfo& info : piece.weights)
@@ -340,7 +348,8 @@ TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
   CompileRecord record;
   record.wantMisses = true;
   const Graph g = languageModel(6, 6);
-  const std::string ir = irAt(g, "sharded", {.mesh = {.ranks = 4}, .record = &record});
+  const std::string ir =
+      irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 4}}, .record = &record});
   auto ops = opsOf(ir);
   EXPECT_EQ(ops["all_reduce"], 2 * 2);  // the MLPs' alone
   bool told = false;
@@ -359,18 +368,22 @@ TEST(Ranks, StrictModeAndEmptyMeshesAreRefused) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal({.mode = NumericsMode::Strict, .mesh = {.ranks = 2}}).find("'sum-split'"),
+  EXPECT_NE(refusal({.pipeline = {.mode = NumericsMode::Strict, .mesh = {.ranks = 2}}})
+                .find("'sum-split'"),
             std::string::npos);
-  EXPECT_NE(refusal({.mesh = {.ranks = 0}}).find("expected at least one rank along 'tp', got 0"),
+  EXPECT_NE(refusal({.pipeline = {.mesh = {.ranks = 0}}})
+                .find("expected at least one rank along 'tp', got 0"),
             std::string::npos);
-  EXPECT_NE(refusal({.backend = "reference", .mesh = {.ranks = 2}})
+  EXPECT_NE(refusal({.backend = "reference", .pipeline = {.mesh = {.ranks = 2}}})
                 .find("a mesh of 2 ranks is not supported on backend 'reference'"),
             std::string::npos);
-  EXPECT_EQ(refusal({.backend = "reference", .mesh = {.ranks = 2, .simulate = true}}), "");
+  EXPECT_EQ(refusal({.backend = "reference", .pipeline = {.mesh = {.ranks = 2, .simulate = true}}}),
+            "");
 }
 
 TEST(Ranks, TheTextOfOneRankIsNoModel) {
-  const std::string text = irAt(languageModel(6, 6), "sharded", {.mesh = {.ranks = 2}});
+  const std::string text =
+      irAt(languageModel(6, 6), "sharded", {.pipeline = {.mesh = {.ranks = 2}}});
   const Graph piece = Graph::parse(text, "rank.mlir");
   try {
     compile(piece);
@@ -391,7 +404,8 @@ Graph mlp(int64_t hidden = 8) {
   return g;
 }
 std::shared_ptr<const Program> forTwo(int64_t hidden = 8) {
-  return std::make_shared<const Program>(compile(mlp(hidden), {.mesh = {.ranks = 2}}));
+  return std::make_shared<const Program>(
+      compile(mlp(hidden), {.pipeline = {.mesh = {.ranks = 2}}}));
 }
 std::string errorOf(const std::function<void()>& run) {
   try {
@@ -422,7 +436,7 @@ TEST(RankFaults, AnotherValueOfAWeightThatAllHaveIsNamed) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 8), 4});
   g.output("y", nn::SwiGLU(g, "mlp", 4, 8)(nn::RMSNorm(g, "norm", 4)(x)));
-  auto program = std::make_shared<const Program>(compile(g, {.mesh = {.ranks = 2}}));
+  auto program = std::make_shared<const Program>(compile(g, {.pipeline = {.mesh = {.ranks = 2}}}));
   auto ends = threadRanks(2, 60s);
   Followers followers(ends, [program](std::shared_ptr<Communicator> end) {
     Session session(program, {.ranks = end});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builder patterns as a user of the installed package writes them: CompileOptions::patterns.
+// Builder patterns as a user of the installed package writes them: PipelineOptions::patterns.
 #include <algorithm>
 
 #include <lathe/lathe.h>
@@ -35,7 +35,8 @@ class UserPatternsTest : public testing::Test {
   }
   int applied(const Body& body, const Record& record) {
     CompileRecord told;
-    text_ = ir(body, {.backend = "reference", .patterns = one(record), .record = &told});
+    text_ =
+        ir(body, {.backend = "reference", .pipeline = {.patterns = one(record)}, .record = &told});
     int count = 0;
     for (auto& rewrite : told.rewrites) count += rewrite.what == "mine";
     return count;
@@ -226,8 +227,9 @@ TEST_F(UserPatternsTest, WhatIsRightElsewhereIsHeldToEveryMatch) {
     p.root(cumsum(x, 0));
     p.replaceWith(cumsum(x, -1));
   };
-  const std::string kept = ir([](Graph&, const Tensor& x, const Tensor&) { return cumsum(x, 0); },
-                              {.backend = "reference", .patterns = one(record), .record = &told});
+  const std::string kept =
+      ir([](Graph&, const Tensor& x, const Tensor&) { return cumsum(x, 0); },
+         {.backend = "reference", .pipeline = {.patterns = one(record)}, .record = &told});
   EXPECT_NE(kept.find("axis 0"), std::string::npos) << kept;
   ASSERT_EQ(told.misses.size(), 1u);
   EXPECT_NE(told.misses[0].reason.find("the values differ on a sample: element ["),
@@ -245,7 +247,8 @@ TEST_F(UserPatternsTest, WhatIsDeclinedIsToldThoughABuiltInFusionTakesTheOp) {
   auto gated = [](Graph&, const Tensor& x, const Tensor&) { return nn::silu(x) * exp(x); };
   CompileRecord told;
   told.wantMisses = true;
-  text_ = ir(gated, {.backend = "reference", .patterns = one(declines), .record = &told});
+  text_ =
+      ir(gated, {.backend = "reference", .pipeline = {.patterns = one(declines)}, .record = &told});
   EXPECT_TRUE(has("lathe.silu_gate")) << text_;
   std::vector<std::string> reasons;
   for (const CompileRecord::Miss& miss : told.misses)
@@ -265,7 +268,7 @@ TEST_F(UserPatternsTest, AConditionThatFailsIsToldThoughABuiltInFusionTakesTheOp
   CompileRecord told;
   told.wantMisses = true;
   text_ = ir([](Graph&, const Tensor& x, const Tensor&) { return nn::silu(x) * exp(x); },
-             {.backend = "reference", .patterns = one(never), .record = &told});
+             {.backend = "reference", .pipeline = {.patterns = one(never)}, .record = &told});
   EXPECT_TRUE(has("lathe.silu_gate")) << text_;
   EXPECT_EQ(std::ranges::count_if(told.misses,
                                   [](const CompileRecord::Miss& miss) {
@@ -443,19 +446,21 @@ TEST_F(UserPatternsTest, OtherValuesAreNotPutInPlaceUnlessOnPurpose) {
   };
   for (NumericsMode mode : {NumericsMode::Relaxed, NumericsMode::Strict, NumericsMode::Fast})
     expectError(ErrorCode::InvalidArgument, "call approximate() if other numbers are meant", [&] {
-      ir(body, {.backend = "reference", .mode = mode, .patterns = one(record(false))});
+      ir(body,
+         {.backend = "reference", .pipeline = {.mode = mode, .patterns = one(record(false))}});
     });
   CompileRecord told;
-  const std::string changed =
-      ir(body, {.backend = "reference", .patterns = one(record(true)), .record = &told});
+  const std::string changed = ir(
+      body, {.backend = "reference", .pipeline = {.patterns = one(record(true))}, .record = &told});
   EXPECT_NE(changed.find("lathe.erf"), std::string::npos);
   auto mine = std::find_if(told.rewrites.begin(), told.rewrites.end(),
                            [](auto& rewrite) { return rewrite.what == "mine"; });
   ASSERT_NE(mine, told.rewrites.end());
   EXPECT_EQ(mine->weakened, std::vector<std::string>{"approximation"});
   // Nothing is approximate in strict mode, whoever says so.
-  const std::string strict = ir(
-      body, {.backend = "reference", .mode = NumericsMode::Strict, .patterns = one(record(true))});
+  const std::string strict =
+      ir(body, {.backend = "reference",
+                .pipeline = {.mode = NumericsMode::Strict, .patterns = one(record(true))}});
   EXPECT_EQ(strict.find("lathe.erf"), std::string::npos);
 }
 
@@ -468,7 +473,8 @@ TEST_F(UserPatternsTest, RewritesStopAndSkip) {
   };
   auto body = [](Graph&, const Tensor& x, const Tensor&) { return exp(tanh(exp(x))); };
   CompileRecord told;
-  CompileOptions options{.backend = "reference", .patterns = one(record), .record = &told};
+  CompileOptions options{
+      .backend = "reference", .pipeline = {.patterns = one(record)}, .record = &told};
   EXPECT_EQ(ir(body, options).find("lathe.exp"), std::string::npos);
   auto first = std::find_if(told.rewrites.begin(), told.rewrites.end(),
                             [](auto& rewrite) { return rewrite.what == "mine"; });
@@ -477,7 +483,7 @@ TEST_F(UserPatternsTest, RewritesStopAndSkip) {
     return text.find("lathe.exp") != std::string::npos &&
            text.find("lathe.abs") != std::string::npos;
   };
-  CompileOptions stop{.backend = "reference", .patterns = one(record)}, skip = stop;
+  CompileOptions stop{.backend = "reference", .pipeline = {.patterns = one(record)}}, skip = stop;
   stop.stopAfterRewrite = first->number;
   EXPECT_TRUE(both(ir(body, stop)));
   skip.skipAttempt = first->attempt;
@@ -563,16 +569,19 @@ TEST_F(UserPatternsTest, PatternsOfAnotherContextOrNoneAreErrors) {
     p.approximate();
   };
   PatternLibrary kept;
-  CompileOptions keep{.backend = "reference", .patterns = [&](mlir::MLIRContext* context) {
+  CompileOptions keep{.backend = "reference",
+                      .pipeline = {.patterns = [&](mlir::MLIRContext* context) {
                         return kept = one(record)(context);
-                      }};
+                      }}};
   Graph alive;  // its context outlives the use of its patterns
   alive.output("y", exp(alive.input("x", DType::F32, {4})));
   irAt(alive, "fused", keep);
-  expectError(ErrorCode::InvalidArgument, "pattern 'mine' was recorded for another context",
-              [&] { ir(body, {.backend = "reference", .patterns = [&](auto*) { return kept; }}); });
+  expectError(ErrorCode::InvalidArgument, "pattern 'mine' was recorded for another context", [&] {
+    ir(body, {.backend = "reference", .pipeline = {.patterns = [&](auto*) { return kept; }}});
+  });
   expectError(ErrorCode::InvalidArgument, "the list of patterns holds a null pointer", [&] {
-    ir(body, {.backend = "reference", .patterns = [](auto*) { return PatternLibrary{nullptr}; }});
+    ir(body, {.backend = "reference",
+              .pipeline = {.patterns = [](auto*) { return PatternLibrary{nullptr}; }}});
   });
 }
 

@@ -70,7 +70,8 @@ Graph smallModel(bool tied, DType dtype, int64_t hidden = 64) {
 std::shared_ptr<const Program> compiled(const Graph& g, const char* formats,
                                         const char* backend = "cpu", bool float64 = false) {
   return std::make_shared<const Program>(
-      compile(g, {.backend = backend, .float64 = float64, .weights = parseWeightFormats(formats)}));
+      compile(g, {.backend = backend,
+                  .backendOptions = {.float64 = float64, .weights = parseWeightFormats(formats)}}));
 }
 
 // Logits of all positions of one sequence.
@@ -163,7 +164,8 @@ TEST(WeightFormats, DecodeEqualsPrefillAtEachPosition) {
 TEST(WeightFormats, StrictModeKeepsTheStoredOnes) {
   const Graph g = smallModel(false, DType::F32);
   try {
-    compile(g, {.mode = NumericsMode::Strict, .weights = parseWeightFormats("int8")});
+    compile(g, {.backendOptions = {.weights = parseWeightFormats("int8")},
+                .pipeline = {.mode = NumericsMode::Strict}});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
@@ -176,7 +178,7 @@ TEST(WeightFormats, StrictModeKeepsTheStoredOnes) {
 TEST(WeightFormats, TheRecordListsWhatTheyWeaken) {
   CompileRecord record;
   compile(smallModel(false, DType::F32),
-          {.weights = parseWeightFormats("int4"), .record = &record});
+          {.backendOptions = {.weights = parseWeightFormats("int4")}, .record = &record});
   int linears = 0, embeddings = 0;
   for (const CompileRecord::Rewrite& r : record.rewrites) {
     if (r.step != "quantize-weights") continue;
@@ -205,7 +207,7 @@ TEST(WeightFormats, WeightsTakeAsManyBitsAsTheySay) {
 // How often a step rewrote something.
 int rewritesOf(const Graph& g, const char* formats, const std::string& what) {
   CompileRecord record;
-  compile(g, {.weights = parseWeightFormats(formats), .record = &record});
+  compile(g, {.backendOptions = {.weights = parseWeightFormats(formats)}, .record = &record});
   return int(std::count_if(record.rewrites.begin(), record.rewrites.end(),
                            [&](const auto& r) { return r.what == what; }));
 }

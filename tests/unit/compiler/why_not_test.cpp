@@ -112,14 +112,15 @@ TEST(WhyNot, KnowsPatternsOfTheUser) {
   Dim n = g.dim("n", 1, 64);
   g.output("y", tanh(exp(exp(g.input("x", DType::F32, {n, 8})))));
   WhyNotOptions options;
-  options.compile.patterns = test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
-    addPattern(library, c, "mine", [](DagPattern& p) {
-      Tensor x = p.any();
-      p.root(tanh(exp(exp(cos(x)))));
-      p.replaceWith(x);
-      p.approximate();
-    });
-  }});
+  options.compile.pipeline.patterns =
+      test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+        addPattern(library, c, "mine", [](DagPattern& p) {
+          Tensor x = p.any();
+          p.root(tanh(exp(exp(cos(x)))));
+          p.replaceWith(x);
+          p.approximate();
+        });
+      }});
   auto misses = whyNot(g, options);
   ASSERT_EQ(misses.size(), 1u);
   EXPECT_EQ(misses[0].pattern, "mine");
@@ -157,7 +158,7 @@ TEST(WhyNot, PrefersOfEquallyNearPatternsWhatSaysMore) {
           addNearTanh<true>(library, c, "b");
         }})}) {
     WhyNotOptions options;
-    options.compile.patterns = patterns;
+    options.compile.pipeline.patterns = patterns;
     const auto misses = whyNot(g, options);
     ASSERT_FALSE(misses.empty());
     EXPECT_EQ(misses[0].constraint, "attribute") << misses[0].pattern << ": " << misses[0].reason;
@@ -183,7 +184,7 @@ TEST(WhyNot, PrefersTheLargerShareOfAPattern) {
   for (bool longFirst : {false, true})
     for (bool oneFusion : {false, true}) {
       WhyNotOptions options;
-      options.compile.patterns = [=](mlir::MLIRContext* context) {
+      options.compile.pipeline.patterns = [=](mlir::MLIRContext* context) {
         PatternLibrary library;
         for (bool isLong : {longFirst, !longFirst})
           add(library, context,

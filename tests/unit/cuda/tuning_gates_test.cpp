@@ -96,7 +96,7 @@ TEST(TuningGates, AKernelThatSpillsWithNothingLeftToTryIsTold) {
                k = g.input("k", DType::F64, {1, 1, 40, 8}),
                v = g.input("v", DType::F64, {1, 1, 40, 832});
   g.output("y", fused::attention(q, k, v, {.scale = 0.25}));
-  const Program program = compile(g, {.backend = "cuda", .target = "sm_90a"});
+  const Program program = compile(g, {.backend = "cuda", .backendOptions = {.target = "sm_90a"}});
   ASSERT_TRUE(program.metadata.contains("cuda.spills"));
   EXPECT_THAT(
       program.metadata.at("cuda.spills"),

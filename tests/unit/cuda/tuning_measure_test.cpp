@@ -32,7 +32,7 @@ Program candidates(const std::string& only = "", int64_t most = 20) {
   Tensor y = matmul(x, transpose(w, {1, 0}));
   g.output("y", y);
   g.output("sum", reduceSum(y, {1}));
-  return compile(g, {.backend = "cuda", .target = "candidates" + only});
+  return compile(g, {.backend = "cuda", .backendOptions = {.target = "candidates" + only}});
 }
 
 TEST(TuningMeasure, EveryProblemIsThereOnceWithSizesThatAskForIt) {
@@ -62,7 +62,8 @@ TEST(TuningMeasure, ProblemsThatAnotherKernelSolvesAreLeftOut) {
   Tensor gain = g.weight("gain", DType::BF16, {128});
   Tensor w = g.weight("w", DType::BF16, {96, 128});
   g.output("y", matmul(fused::rmsNorm(x, gain, 1e-5), transpose(w, {1, 0})));
-  const Program program = compile(g, {.backend = "cuda", .target = "candidates:product"});
+  const Program program =
+      compile(g, {.backend = "cuda", .backendOptions = {.target = "candidates:product"}});
   std::set<int64_t> staged, parts;
   for (const TuningProblem& p : tuningProblemsOf(program)) {
     EXPECT_GE(p.choices.size(), 2u);

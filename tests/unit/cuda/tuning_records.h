@@ -56,8 +56,8 @@ class LocalRecords {
 inline std::shared_ptr<Program> compiledAs(const Graph& g, const std::string& wanted) {
   std::vector<TuningRecord> records;
   if (!wanted.empty())
-    for (const TuningProblem& p :
-         tuningProblemsOf(compile(g, {.backend = "cuda", .target = "candidates"})))
+    for (const TuningProblem& p : tuningProblemsOf(
+             compile(g, {.backend = "cuda", .backendOptions = {.target = "candidates"}})))
       for (const std::string& choice : p.choices)
         if (choice.starts_with(wanted)) {
           records.push_back(record(p.problem, choice, p.version));

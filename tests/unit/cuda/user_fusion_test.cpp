@@ -45,7 +45,7 @@ TEST_P(UserFusion, BecomesOneKernel) {
   CompileRecord record;
   record.wantCode = true;
   auto program = std::make_shared<Program>(
-      compile(g, {.backend = "cuda", .patterns = selfGate, .record = &record}));
+      compile(g, {.backend = "cuda", .pipeline = {.patterns = selfGate}, .record = &record}));
   ASSERT_EQ(record.code.size(), 1u);
   EXPECT_THAT(record.code[0].text, testing::HasSubstr("extern \"C\" __global__"));
   EXPECT_EQ(std::ranges::count(record.rewrites, "self_gate", &CompileRecord::Rewrite::what), 1);
