@@ -6,9 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "backends/cpu/lowering/cpu_backend.h"
-#include "backends/cuda/lowering/cuda_backend.h"
-#include "backends/reference/reference_backend.h"
+#include "backends/common/built_in.h"
 #include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/error.h"
 

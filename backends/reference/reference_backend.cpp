@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/reference/reference_backend.h"
+#include "backends/common/built_in.h"
 
 #include <cstring>
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/lowering/link.h"
 #include "backends/cpu/lowering/region_emitter.h"
 #include "lathe/runtime/error.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -2,7 +2,6 @@
 #include "backends/cpu/lowering/codegen.h"
 
 #include "backends/cpu/lowering/expansions.h"
-#include "backends/cpu/lowering/link.h"
 #include "lathe/runtime/error.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"

@@ -20,4 +20,9 @@ using CodeObserver = std::function<void(std::string, std::string, std::string, s
 std::string compileKernels(mlir::ModuleOp kernels, const Tier& tier,
                            const CodeObserver& onCode = {});
 
+/// Bytes of the shared object of one ELF object, by LLVM's linker inside this process. The object
+/// may call libm and the C library's memory functions only; those are resolved in the process that
+/// loads it. Throws Error.
+std::string linkShared(const std::string& object);
+
 }  // namespace lathe::cpu

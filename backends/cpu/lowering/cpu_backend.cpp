@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/cpu_backend.h"
+#include "backends/common/built_in.h"
 
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/quantized_linear.h"
 #include "backends/cpu/lowering/codegen.h"
-#include "backends/cpu/lowering/join_gates.h"
-#include "backends/cpu/lowering/kernel_config.h"
+#include "backends/cpu/lowering/kernel_calls.h"
 #include "backends/cpu/lowering/region_emitter.h"
 #include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"

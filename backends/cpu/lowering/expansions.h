@@ -2,6 +2,7 @@
 #pragma once
 // The last step before LLVM's dialect: what x86 wants spelled otherwise than arith and math say it.
 #include "backends/cpu/lowering/tier.h"
+#include "ir/scalar_builder.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace lathe::cpu {
@@ -14,5 +15,10 @@ namespace lathe::cpu {
 ///   there is no instruction.
 /// Flags that allow less precision are dropped. Fails with a diagnostic.
 llvm::LogicalResult expandForX86(mlir::ModuleOp kernels, const Tier& tier);
+
+// Functions of f32 scalars and vectors without calls: within 3 ulp, denormals, infinities and NaN
+// as in IEEE 754.
+mlir::Value expandExp(ScalarBuilder& k, mlir::Value x, const Tier& tier);
+mlir::Value expandTanh(ScalarBuilder& k, mlir::Value x);
 
 }  // namespace lathe::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/join_gates.h"
+#include "backends/cpu/lowering/kernel_calls.h"
 
 #include "backends/cpu/device/gated_config.h"
 #include "lathe/backends/call_attributes.h"

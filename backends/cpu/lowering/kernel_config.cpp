@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/kernel_config.h"
+#include "backends/cpu/lowering/kernel_calls.h"
 
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/quantized_weights.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/lowering/link.h"
+#include "backends/cpu/lowering/codegen.h"
 
 #include <mutex>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Range reduction x = n ln 2 + r and a polynomial of exp(r) - 1; the coefficients and the two-part
 // ln 2 are those of the Cephes library's expf (S. Moshier).
-#include "backends/cpu/lowering/math_expansion.h"
+#include "backends/cpu/lowering/expansions.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

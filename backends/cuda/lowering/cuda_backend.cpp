@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/cuda_backend.h"
+#include "backends/common/built_in.h"
 
 #include "backends/cuda/lowering/attention/attention_calls.h"
-#include "backends/cuda/lowering/attention/old_keys.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel_builder.h"
-#include "backends/cuda/lowering/product/linear_regions.h"
-#include "backends/cuda/lowering/product/weight_layout.h"
 #include "backends/cuda/lowering/region/region_printer.h"
-#include "backends/cuda/lowering/region/single_ramps.h"
+#include "backends/cuda/lowering/kernel/steps.h"
 #include "backends/cuda/lowering/tuning_program.h"
 #include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"

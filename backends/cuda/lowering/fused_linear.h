@@ -7,7 +7,7 @@
 
 namespace lathe::cuda {
 
-/// The kernels of a region around a linear op (linear_regions.h): for few rows one kernel, whose
+/// The kernels of a region around a linear op (steps.h): for few rows one kernel, whose
 /// hooks compute the norm in front, the gate or the rotations and cache writes behind; for more the
 /// parts one after the other.
 KernelSet fusedLinearKernels(mlir::func::FuncOp region, const std::string& name);

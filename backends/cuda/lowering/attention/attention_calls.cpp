@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/attention/attention_calls.h"
 
-#include "backends/cuda/lowering/attention/old_keys.h"
+#include "backends/cuda/lowering/kernel/steps.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "lathe/backends/call_attributes.h"
 #include "lathe/passes/region_ops.h"

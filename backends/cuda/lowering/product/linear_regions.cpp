@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/linear_regions.h"
+#include "backends/cuda/lowering/kernel/steps.h"
 
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/product/rotated_projection.h"

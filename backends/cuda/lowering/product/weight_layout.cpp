@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/weight_layout.h"
+#include "backends/cuda/lowering/kernel/steps.h"
 
 #include "lathe/ir/types.h"
 #include "lathe/passes/greedy.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which schedules a region can have, by its shape.
+// Which schedules a region can have, by its shape, and the question which of them is taken.
 #include "backends/cuda/lowering/region/region_printer.h"
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
@@ -15,6 +15,7 @@ using Kind = RegionSchedule::Kind;
 
 constexpr int64_t kWorthABlock = 64;         // elements per result
 constexpr int64_t kWorthALaunch = 64 << 10;  // elements
+constexpr int64_t kMeasuredRows = 512;
 
 // That go into one element of a reduction's result.
 DimExpr reducedElements(Operation* reduction) {
@@ -46,6 +47,15 @@ bool reducesMuch(func::FuncOp f) {
     return isReduction(&op) &&
            reducedElements(&op).asConstant().value_or(kWorthABlock) >= kWorthABlock;
   });
+}
+
+// The region's text without its name and without places in the user's program.
+std::string textOf(func::FuncOp region) {
+  std::string text;
+  llvm::raw_string_ostream(text) << region;
+  const std::string name = "@" + region.getName().str();
+  if (const size_t at = text.find(name); at != std::string::npos) text.erase(at, name.size());
+  return text;
 }
 
 }  // namespace
@@ -120,6 +130,19 @@ std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
   if (oneShape && !(length && *length <= 8))
     schedules.push_back({.kind = Kind::Flat, .threads = 128});
   return schedules;
+}
+
+TuningQuestion questionOf(func::FuncOp region, const std::string& kernel,
+                          const std::vector<RegionSchedule>& schedules) {
+  Value result = region.getBody().front().getTerminator()->getOperand(0);
+  auto sizes = dimExprs(result);
+  TuningQuestion q;
+  q.problem = "region " + shortHash(textOf(region));
+  q.version = kRegionVersion;
+  q.kernel = kernel;
+  for (const RegionSchedule& s : schedules) q.candidates.push_back(s.text());
+  if (sizes.size() > 1) q.sizes = {{productOf(ArrayRef(sizes).drop_back()), 0, kMeasuredRows}};
+  return q;
 }
 
 }  // namespace lathe::cuda

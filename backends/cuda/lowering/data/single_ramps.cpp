@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/region/single_ramps.h"
+#include "backends/cuda/lowering/kernel/steps.h"
 
 #include "lathe/ir/ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
