@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "backends/cuda/device/headers.h"
 
@@ -82,6 +83,76 @@ std::string identifierOf(std::string_view hint) {
   while (!name.empty() && name.back() == '_') name.pop_back();
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "x" + name;
   return name;
+}
+
+std::string wordFor(std::string_view mnemonic) {
+  static const std::map<std::string_view, const char*> words{{"add", "sum"},
+                                                             {"sub", "difference"},
+                                                             {"mul", "product"},
+                                                             {"div", "quotient"},
+                                                             {"mod", "remainder"},
+                                                             {"rem", "remainder"},
+                                                             {"neg", "negated"},
+                                                             {"abs", "magnitude"},
+                                                             {"pow", "raised"},
+                                                             {"max", "larger"},
+                                                             {"maximum", "larger"},
+                                                             {"min", "smaller"},
+                                                             {"minimum", "smaller"},
+                                                             {"fma", "fused"},
+                                                             {"copysign", "signed_as"},
+                                                             // functions
+                                                             {"exp", "power"},
+                                                             {"log", "logarithm"},
+                                                             {"sqrt", "root"},
+                                                             {"rsqrt", "inverse_root"},
+                                                             {"reciprocal", "inverse"},
+                                                             {"sin", "sine"},
+                                                             {"cos", "cosine"},
+                                                             {"tanh", "tanh"},
+                                                             {"erf", "error"},
+                                                             {"sigmoid", "sigmoid"},
+                                                             {"floor", "below"},
+                                                             {"ceil", "above"},
+                                                             {"round", "nearest"},
+                                                             {"roundeven", "nearest"},
+                                                             // choices and conversions
+                                                             {"select", "chosen"},
+                                                             {"compare", "holds"},
+                                                             {"cmp", "holds"},
+                                                             {"cmpi", "holds"},
+                                                             {"if", "picked"},
+                                                             {"cast", "as"},
+                                                             {"bitcast", "bits"},
+                                                             {"trunc", "rounded"},
+                                                             {"ext", "wide"},
+                                                             {"sitofp", "as_float"},
+                                                             {"uitofp", "as_float"},
+                                                             {"fptosi", "as_int"},
+                                                             {"fptoui", "as_int"},
+                                                             // reductions
+                                                             {"reduce_sum", "total"},
+                                                             {"reduce_mean", "mean"},
+                                                             {"reduce_max", "largest"},
+                                                             {"reduce_min", "smallest"},
+                                                             {"reduce_prod", "all_product"},
+                                                             {"reduce_any", "any"},
+                                                             {"reduce_all", "all"},
+                                                             {"argmax", "best"},
+                                                             {"argmin", "least"},
+                                                             {"call_opaque", "reduced"},
+                                                             // movement
+                                                             {"gather", "picked"},
+                                                             {"concat", "joined"},
+                                                             {"pad", "padded"},
+                                                             {"iota", "counted"},
+                                                             {"shuffle", "moved"},
+                                                             {"insert", "inserted"},
+                                                             {"random_bits", "random"}};
+  auto it = words.find(mnemonic);
+  if (it == words.end() && mnemonic.ends_with('f'))
+    it = words.find(mnemonic.substr(0, mnemonic.size() - 1));
+  return it == words.end() ? "" : it->second;
 }
 
 std::string Names::unique(std::string_view hint) {

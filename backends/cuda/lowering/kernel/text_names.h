@@ -17,6 +17,11 @@ inline bool isWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
+/// What a text calls the value of an op, by its name without the dialect: "total" of a sum over an
+/// axis, "power" of an exponential; of lathe, and of the scalar dialects with or without their `f`.
+/// Empty for an op that has no such word.
+std::string wordFor(std::string_view mnemonic);
+
 /// The names that one kernel uses.
 class Names {
  public:

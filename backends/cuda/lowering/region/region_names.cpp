@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region/region_names.h"
 
-#include <map>
-
 #include "backends/cuda/lowering/kernel/text_names.h"
 #include "lathe/ir/types.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -76,52 +74,11 @@ std::string pathName(Location location) {
 }  // namespace
 
 std::string nameOf(Operation* op) {
-  static const std::map<std::string, std::string> words{{"add", "sum"},
-                                                        {"sub", "difference"},
-                                                        {"mul", "product"},
-                                                        {"div", "quotient"},
-                                                        {"exp", "power"},
-                                                        {"log", "logarithm"},
-                                                        {"neg", "negated"},
-                                                        {"abs", "magnitude"},
-                                                        {"sqrt", "root"},
-                                                        {"rsqrt", "inverse_root"},
-                                                        {"reciprocal", "inverse"},
-                                                        {"sin", "sine"},
-                                                        {"cos", "cosine"},
-                                                        {"tanh", "bent"},
-                                                        {"erf", "error"},
-                                                        {"sigmoid", "sigmoid"},
-                                                        {"select", "chosen"},
-                                                        {"compare", "holds"},
-                                                        {"max", "larger"},
-                                                        {"min", "smaller"},
-                                                        {"pow", "raised"},
-                                                        {"mod", "remainder"},
-                                                        {"cast", "as"},
-                                                        {"bitcast", "bits"},
-                                                        {"reduce_sum", "total"},
-                                                        {"reduce_mean", "mean"},
-                                                        {"reduce_max", "largest"},
-                                                        {"reduce_min", "smallest"},
-                                                        {"reduce_prod", "all_product"},
-                                                        {"reduce_any", "any"},
-                                                        {"reduce_all", "all"},
-                                                        {"argmax", "best"},
-                                                        {"argmin", "least"},
-                                                        {"floor", "below"},
-                                                        {"ceil", "above"},
-                                                        {"round", "nearest"},
-                                                        {"gather", "picked"},
-                                                        {"random_bits", "random"},
-                                                        {"concat", "joined"},
-                                                        {"pad", "padded"},
-                                                        {"iota", "counted"}};
-  auto it = words.find(op->getName().stripDialect().str());
-  std::string name = it == words.end() ? op->getName().stripDialect().str() : it->second;
-  if (name == "as")
+  const std::string mnemonic = op->getName().stripDialect().str();
+  std::string name = wordFor(mnemonic);
+  if (mnemonic == "cast")
     name += "_" + std::string(nameOf(*dtypeOf(tensorType(op->getResult(0)).getElementType())));
-  return name;
+  return name.empty() ? mnemonic : name;
 }
 
 std::vector<std::string> namesOf(func::FuncOp region) {

@@ -2,7 +2,6 @@
 #include "backends/cuda/lowering/text/loop_text.h"
 
 #include <algorithm>
-#include <map>
 
 #include "backends/cuda/lowering/kernel/text_names.h"
 #include "backends/cuda/lowering/text/loop_printer.h"
@@ -70,29 +69,8 @@ bool isQuiet(Operation* from, Operation* to, const Effects& read) {
   return true;
 }
 
-const char* defaultName(Operation* op) {
-  static const std::map<llvm::StringRef, const char*> names{
-      {"arith.addf", "sum"},          {"arith.subf", "difference"},
-      {"arith.mulf", "product"},      {"arith.divf", "quotient"},
-      {"arith.remf", "remainder"},    {"arith.negf", "negated"},
-      {"arith.maximumf", "larger"},   {"arith.minimumf", "smaller"},
-      {"arith.select", "chosen"},     {"arith.cmpf", "holds"},
-      {"arith.cmpi", "holds"},        {"arith.bitcast", "bits"},
-      {"arith.truncf", "rounded"},    {"arith.extf", "wide"},
-      {"arith.sitofp", "as_float"},   {"arith.uitofp", "as_float"},
-      {"arith.fptosi", "as_int"},     {"arith.fptoui", "as_int"},
-      {"math.exp", "power"},          {"math.log", "logarithm"},
-      {"math.sqrt", "root"},          {"math.rsqrt", "inverse_root"},
-      {"math.sin", "sine"},           {"math.cos", "cosine"},
-      {"math.tanh", "bent"},          {"math.erf", "error"},
-      {"math.floor", "below"},        {"math.ceil", "above"},
-      {"math.roundeven", "nearest"},  {"math.absf", "magnitude"},
-      {"math.powf", "raised"},        {"math.fma", "fused"},
-      {"math.copysign", "signed_as"}, {"emitc.call_opaque", "reduced"},
-      {"scf.if", "picked"},           {"vector.shuffle", "moved"},
-      {"vector.insert", "inserted"}};
-  auto it = names.find(op->getName().getStringRef());
-  if (it != names.end()) return it->second;
+std::string defaultName(Operation* op) {
+  if (std::string word = wordFor(op->getName().stripDialect().str()); !word.empty()) return word;
   if (op->getNumResults() && getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1))
     return "holds";
   return "index";
