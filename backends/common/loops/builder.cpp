@@ -104,6 +104,14 @@ LoopBuilder::Values LoopBuilder::branch(Value condition, function_ref<Values()> 
   return Values(op.getResults());
 }
 
+void LoopBuilder::when(Value condition, function_ref<void()> body) {
+  auto then = [&] {
+    body();
+    return Values();
+  };
+  branch(condition, then, [] { return Values(); });
+}
+
 LoopBuilder::Values LoopBuilder::guard(Value condition, Value inner, ValueRange init,
                                        function_ref<Values(ValueRange)> body) {
   auto op = make<scf::IfOp>(init.getTypes(), condition, !init.empty());
@@ -165,7 +173,7 @@ Value LoopBuilder::widened(Value x) {
   if (element.isInteger(64)) return x;
   if (auto number = constOf(x)) return i64(*number);
   static const char kind = 0;
-  return unnamed(levelOf(x), {&kind, x.getAsOpaquePointer()}, [&]() -> Value {
+  return unnamed(levelOf(x), keyOf(kind, x), [&]() -> Value {
     return make<arith::ExtSIOp>(withElementOf(x.getType(), b.getI64Type()), x);
   });
 }
@@ -173,13 +181,13 @@ Value LoopBuilder::widened(Value x) {
 Value LoopBuilder::narrowed(Value x, int64_t most) {
   if (style == IndexStyle::wide || most > INT32_MAX || !x.getType().isInteger(64)) return x;
   static const char kind = 0;
-  return unnamed(levelOf(x), {&kind, x.getAsOpaquePointer()},
+  return unnamed(levelOf(x), keyOf(kind, x),
                  [&]() -> Value { return make<arith::TruncIOp>(b.getI32Type(), x); });
 }
 
 Value LoopBuilder::binary(StringRef op, Value x, Value y) {
   if (x.getType() != y.getType()) x = widened(x), y = widened(y);
-  Key key{op.data(), x.getAsOpaquePointer(), y.getAsOpaquePointer()};
+  Key key = keyOf(*op.data(), x, y);
   const bool narrow = style == IndexStyle::narrow;
   const auto flags = narrow ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none;
   return unnamed(std::max(levelOf(x), levelOf(y)), std::move(key), [&]() -> Value {
@@ -240,8 +248,7 @@ Value LoopBuilder::splat(Value scalar, int64_t width) {
   if (matchPattern(scalar, m_Constant(&value)))
     return constant(DenseElementsAttr::get(type, value));
   static const char kind = 0;
-  return shared(levelOf(scalar),
-                {&kind, scalar.getAsOpaquePointer(), reinterpret_cast<const void*>(width)},
+  return shared(levelOf(scalar), keyOf(kind, scalar, width),
                 [&]() -> Value { return make<vector::BroadcastOp>(type, scalar); });
 }
 

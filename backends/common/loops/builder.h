@@ -20,10 +20,22 @@ using Pattern = const std::vector<int64_t>*;
 /// that are known not to overflow; else all in i64.
 enum class IndexStyle { wide, narrow };
 
+/// What tells shared values apart: the address of a static of the place that makes them, then what
+/// they depend on.
+using Key = std::vector<const void*>;
+inline void append(Key& key, const void* part) { key.push_back(part); }
+inline void append(Key& key, int64_t part) { key.push_back(reinterpret_cast<const void*>(part)); }
+inline void append(Key& key, mlir::Value part) { key.push_back(part.getAsOpaquePointer()); }
+inline void append(Key& key, mlir::Type part) { key.push_back(part.getAsOpaquePointer()); }
+template <class... Parts>
+Key keyOf(const char& place, const Parts&... parts) {
+  Key key{&place};
+  (append(key, parts), ...);
+  return key;
+}
+
 class LoopBuilder : public ScalarBuilder {
  public:
-  using Key = std::vector<const void*>;
-
   LoopBuilder(mlir::OpBuilder& builder, mlir::Location at, mlir::Block* entry, IndexStyle style);
 
   const IndexStyle style;
@@ -50,6 +62,8 @@ class LoopBuilder : public ScalarBuilder {
   /// Both arms are barriers; they give values of equal types.
   Values branch(mlir::Value condition, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
+  /// `body` where the condition holds, which is a barrier.
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
   /// `body` where the condition holds, else `init`. No barrier: what does not depend on `inner`,
   /// the value that the condition is about, may still be put in front of it.
   Values guard(mlir::Value condition, mlir::Value inner, mlir::ValueRange init,

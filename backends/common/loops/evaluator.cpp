@@ -22,7 +22,37 @@ Coord Evaluator::size(const DimExpr& dim) {
   if (auto number = dim.asConstant()) return *number;
   int64_t align = 0;
   for (auto& [symbols, factor] : dim.terms()) align = std::gcd(align, factor);
-  return m.of(sizeValue(dim), align);
+  static const char kind = 0;
+  // One for equal sizes: their texts are canonical.
+  const void* text = StringAttr::get(k.b.getContext(), dim.text()).getAsOpaquePointer();
+  return m.of(k.shared(0, keyOf(kind, text), [&] { return makeSize(dim); }), align);
+}
+
+Value Evaluator::pointerTo(unsigned number) {
+  static const char kind = 0;
+  return k.shared(0, keyOf(kind, int64_t(number)), [&] { return makePointer(number); });
+}
+
+Value Evaluator::tensorAt(unsigned number) {
+  const unsigned operands = region_.getNumArguments();
+  if (number < operands) return region_.getArgument(number);
+  return region_.getBody().front().getTerminator()->getOperand(number - operands);
+}
+
+void Evaluator::storeResults(ArrayRef<unsigned> which, const Index& index, const Coord& position) {
+  storedPosition = position;
+  storedLevel = k.top();
+  Values values;
+  for (unsigned r : which) values.push_back(eval(tensorAt(region_.getNumArguments() + r), index));
+  for (auto [r, v] : llvm::zip(which, values)) storeResult(r, v, position, index);
+  storedPosition.reset();
+}
+
+Operation* Evaluator::storeResult(unsigned result, Value value, const Coord& position,
+                                  const Index& index) {
+  const unsigned number = region_.getNumArguments() + result;
+  return store(pointerTo(number), tensorType(tensorAt(number)).getElementType(), value, position,
+               index);
 }
 
 Type Evaluator::typeAt(Type element, const Index& index) {
@@ -49,14 +79,11 @@ Value Evaluator::operand(Operation* op, unsigned number, const Index& index) {
   return spread(eval(v, broadcastIndex(v, index)), index);
 }
 
-LoopBuilder::Key Evaluator::keyOf(Value tensor, const Index& index) const {
+Key Evaluator::keyAt(Value tensor, const Index& index) const {
   static const char kind = 0;
-  LoopBuilder::Key key{&kind, tensor.getAsOpaquePointer()};
-  for (const Coord& c : index.coords) IndexMath::addTo(key, c);
-  if (!index.uniform()) {
-    key.push_back(index.mask.getAsOpaquePointer());
-    key.push_back(reinterpret_cast<const void*>(index.width));
-  }
+  Key key = keyOf(kind, tensor);
+  for (const Coord& c : index.coords) append(key, c);
+  if (!index.uniform()) append(key, index.mask), append(key, index.width);
   return key;
 }
 
@@ -65,7 +92,7 @@ Value Evaluator::eval(Value tensor, const Index& index) {
   for (const Coord& c : index.coords) level = std::max(level, m.levelOf(c));
   if (index.mask && !index.uniform()) level = std::max(level, k.levelOf(index.mask));
   Value value =
-      k.shared(level, keyOf(tensor, index), [&] { return spread(evalHere(tensor, index), index); });
+      k.shared(level, keyAt(tensor, index), [&] { return spread(evalHere(tensor, index), index); });
   if (kept_.contains(tensor)) keep(tensor, value, index);
   return value;
 }

@@ -34,6 +34,10 @@ class Evaluator {
   virtual ~Evaluator() = default;
 
   mlir::Value eval(mlir::Value tensor, const Index& index);
+  /// Computes results at an index and only then stores them: one may lie in an operand's buffer.
+  void storeResults(llvm::ArrayRef<unsigned> which, const Index& index, const Coord& position);
+  virtual mlir::Operation* storeResult(unsigned result, mlir::Value value, const Coord& position,
+                                       const Index& index);
   /// Writes a value to memory; `position` is where its first lane lies.
   mlir::Operation* store(mlir::Value pointer, mlir::Type element, mlir::Value value,
                          const Coord& position, const Index& index);
@@ -66,10 +70,11 @@ class Evaluator {
   using LaneBody = llvm::function_ref<Values(const Coord& lane, int64_t width, mlir::Value mask,
                                              mlir::ValueRange)>;
 
-  // The frame: where operands lie, sizes, who is told of an index out of range.
-  virtual mlir::Value pointerTo(unsigned number) = 0;
-  virtual mlir::Value sizeValue(const DimExpr& dim) = 0;
-  virtual mlir::Value tableOf(ConstantOp op) = 0;
+  // The frame, each asked once: where operands and, behind them, results lie, sizes, tables; and
+  // who is told of an index out of range.
+  virtual mlir::Value makePointer(unsigned number) = 0;
+  virtual mlir::Value makeSize(const DimExpr& dim) = 0;
+  virtual mlir::Value makeTable(ConstantOp op) = 0;
   virtual void report(GatherOp op, mlir::Value bad, mlir::Value index) = 0;
   /// An operand that is not in memory; null if it is.
   virtual mlir::Value heldOperand(mlir::BlockArgument, const Index&) { return {}; }
@@ -126,6 +131,9 @@ class Evaluator {
   };
   Pass* pass_ = nullptr;
 
+  mlir::Value pointerTo(unsigned number);
+  /// An operand of the region, or behind them a result.
+  mlir::Value tensorAt(unsigned number);
   mlir::Value spread(mlir::Value value, const Index& index);
   mlir::Value load(const Source& source, const Coord& at, const Index& index);
   mlir::Value address(mlir::Value pointer, mlir::Type stored, mlir::Value offset);
@@ -135,7 +143,7 @@ class Evaluator {
   /// All threads that read there in front of the loop that stores have read before any of them
   /// stores.
   virtual bool endsBeforeStores(const Index& index) const { return inOwnRow(index); }
-  LoopBuilder::Key keyOf(mlir::Value tensor, const Index& index) const;
+  Key keyAt(mlir::Value tensor, const Index& index) const;
   Index broadcastIndex(mlir::Value operand, const Index& index);
   mlir::Value operand(mlir::Operation* op, unsigned number, const Index& index);
   /// Finds the reductions' order and the values worth keeping.

@@ -22,6 +22,14 @@ Coord Coord::base() const {
   return base;
 }
 
+void append(Key& key, const Coord& c) {
+  append(key, int64_t(c.terms.size()));
+  for (auto [value, factor] : c.terms) append(key, value), append(key, factor);
+  append(key, c.constant);
+  append(key, static_cast<const void*>(c.lanes));
+  append(key, c.vec);
+}
+
 Coord IndexMath::of(Value value, int64_t align, int64_t lo, int64_t hi) {
   if (auto number = LoopBuilder::constOf(value)) return Coord(*number);
   auto [it, isNew] = facts_.try_emplace(value, Facts{align, lo, hi, facts_.size()});
@@ -339,17 +347,6 @@ Value IndexMath::compare(arith::CmpIPredicate predicate, const Coord& x, const C
   Value a = uniform ? scalar(x) : vector(x, width), b = uniform ? scalar(y) : vector(y, width);
   if (a.getType() != b.getType()) a = k.widened(a), b = k.widened(b);
   return k.compare(predicate, a, b);
-}
-
-void IndexMath::addTo(LoopBuilder::Key& key, const Coord& c) {
-  key.push_back(reinterpret_cast<const void*>(c.terms.size()));
-  for (auto [value, factor] : c.terms) {
-    key.push_back(value.getAsOpaquePointer());
-    key.push_back(reinterpret_cast<const void*>(factor));
-  }
-  key.push_back(reinterpret_cast<const void*>(c.constant));
-  key.push_back(c.lanes);
-  key.push_back(c.vec.getAsOpaquePointer());
 }
 
 }  // namespace lathe::loops

@@ -47,6 +47,8 @@ struct Index {
   Index with(llvm::SmallVector<Coord, 4> other) const { return {std::move(other), width, mask}; }
 };
 
+void append(Key& key, const Coord& c);
+
 /// Arithmetic on coordinates, exact for any value; sums stay sums and lanes constants where they
 /// can.
 class IndexMath {
@@ -87,8 +89,6 @@ class IndexMath {
   size_t levelOf(const Coord& c) const;
   /// All lanes lie inside one multiple of `step`, whatever they have in common is.
   bool insideOne(const Coord& c, int64_t step) const;
-  /// For keys of what depends on a coordinate.
-  static void addTo(LoopBuilder::Key& key, const Coord& c);
 
  private:
   struct Facts {

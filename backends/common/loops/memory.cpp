@@ -56,7 +56,7 @@ Value Evaluator::constant(ConstantOp op, const Index& index) {
                      word.getBitWidth() == 1 ? int64_t(word.getZExtValue()) : word.getSExtValue());
   }
   static const char kind = 0;
-  Value table = k.shared(0, {&kind, op.getOperation()}, [&] { return tableOf(op); });
+  Value table = k.shared(0, keyOf(kind, op.getOperation()), [&] { return makeTable(op); });
   return load({table, element, value.getNumElements()}, linear(dims(op.getResult()), index), index);
 }
 

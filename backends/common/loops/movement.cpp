@@ -163,11 +163,9 @@ Value Evaluator::gather(GatherOp op, const Index& index) {
   // its check.
   static const char kind = 0;
   const Coord length = size(dim);
-  LoopBuilder::Key key{&kind, id.getAsOpaquePointer(), index.mask.getAsOpaquePointer()};
-  IndexMath::addTo(key, length);
   size_t level = std::max(k.barrier(), k.levelOf(id));
   if (vector && index.mask) level = std::max(level, k.levelOf(index.mask));
-  Value chosen = k.shared(level, key, [&]() -> Value {
+  Value chosen = k.shared(level, keyOf(kind, id, index.mask, length), [&]() -> Value {
     Value at = id.getType() == wide ? id : Value(k.make<arith::ExtSIOp>(wide, id));
     Value bound = k.widened(m.scalar(length));
     if (vector) bound = k.splat(bound, index.width);

@@ -23,7 +23,7 @@ void Evaluator::addPassMates(ArrayRef<Coord> coords, SmallVectorImpl<Member>& gr
     place.coords.clear();
     for (int64_t i = 0; i < int64_t(shape.size()); ++i)
       if (!llvm::is_contained(axes, i) || keepsDims(&other)) place.coords.push_back(coords[i]);
-    if (!k.find(keyOf(other.getResult(0), place))) group.push_back({&other, place});
+    if (!k.find(keyAt(other.getResult(0), place))) group.push_back({&other, place});
   }
 }
 
@@ -207,7 +207,7 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
     if (member.op == op)
       mine = v;
     else
-      k.remember(keyOf(member.op->getResult(0), member.place), v);
+      k.remember(keyAt(member.op->getResult(0), member.place), v);
   }
   return mine;
 }

@@ -8,6 +8,7 @@
 #include "backends/cpu/lowering/region_emitter.h"
 #include "lathe/backends/layout_steps.h"
 #include "lathe/backends/program_builder.h"
+#include "lathe/backends/region_plan.h"
 #include "lathe/backends/to_kernels.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/region_ops.h"
@@ -89,7 +90,7 @@ class CpuBackend final : public Backend {
     } else if (isa<RopeAppendOp>(op)) {
       return "the rotation is one kernel and the write into the cache another";
     } else if (!hasOwnKernel(op) && !isa<WeightOp, ConstantOp>(op)) {
-      return cpu::whyNotEmittable(op);
+      return whyNotInRows(op);
     }
     return "";
   }
@@ -105,9 +106,7 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<Step> lower(const BackendRequest&) const override {
-    auto canEmit = [](Operation* op) {
-      return !hasOwnKernel(op) && cpu::whyNotEmittable(op).empty();
-    };
+    auto canEmit = [](Operation* op) { return !hasOwnKernel(op) && whyNotInRows(op).empty(); };
     return {{"fold-transposes", foldTransposes, true},
             {"form-regions", [=](ModuleOp m) { formRegions(m, {.canEmit = canEmit}); }, true},
             {"to-kernels", [](ModuleOp m) { toKernels(m, cpu::kernelConfig); }, true},

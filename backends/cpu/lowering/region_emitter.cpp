@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/region_emitter.h"
 
+#include "backends/common/loops/row_results.h"
 #include "backends/cpu/lowering/row_evaluator.h"
-#include "lathe/backends/region_plan.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -22,73 +22,40 @@ class Emitter {
  public:
   Emitter(func::FuncOp region, const RowPlan& plan, const Tier& tier, LLVM::LLVMFuncOp kernel,
           Block* entry, OpBuilder& b)
-      : region_(region),
-        plan_(plan),
+      : plan_(plan),
         kernel_(kernel),
         k(b, region.getLoc(), entry, loops::IndexStyle::wide),
-        e(k, region, kernel, tier, plan.flat) {
-    auto operands = region.getBody().front().getTerminator()->getOperands();
-    results_.append(operands.begin(), operands.end());
-  }
+        e(k, region, kernel, tier, plan.flat),
+        results_(region, plan) {}
 
   RegionKernel emit() {
     Value begin = kernel_.getArgument(2), end = kernel_.getArgument(3);
     Value some = k.make<arith::CmpIOp>(arith::CmpIPredicate::slt, begin, end);
     RegionKernel out;
     out.name = kernel_.getName().str();
-    k.branch(
-        some,
-        [&] {
-          k.setGround(k.top());
-          plan_.flat ? flatLoop(begin, end) : rowLoop(begin, end);
-          return Values();
-        },
-        [] { return Values(); });
+    k.when(some, [&] {
+      k.setGround(k.top());
+      plan_.flat ? flatLoop(begin, end) : rowLoop(begin, end);
+    });
     k.make<LLVM::ReturnOp>(ValueRange());
-    DimExpr rows = 1, cost = 0;
-    if (plan_.flat) {
-      rows = *elementCountOf(tensorType(results_[0]));
-      cost = 1;
-    } else {
-      for (const DimExpr& d : plan_.rowDims) rows = rows * d;
-      for (Value v : results_) cost = cost + columns(v);
-      cost = cost + e.reducedElements;
-    }
+    DimExpr cost = plan_.flat ? DimExpr(1) : e.reducedElements;
+    if (!plan_.flat)
+      for (Value v : results_.values) cost = cost + results_.columns(v);
     out.sizes = e.sizes();
-    out.rows = rows.text();
+    out.rows = results_.rows().text();
     out.costPerRow = cost.text();
     out.scratchBytes = e.scratchBytes.text();
-    for (unsigned r = 0; r < results_.size(); ++r)
-      for (unsigned a = 0; a < region_.getNumArguments(); ++a)
-        if (loops_ == 1 && !e.scattered.contains(a) &&
-            region_.getArgument(a).getType() == results_[r].getType() && !isRowScalar(results_[r]))
-          out.inPlace.push_back({a, r});
+    out.inPlace = results_.inPlace(e, /*rowScalars=*/false);
     return out;
   }
 
  private:
-  bool isRowScalar(Value v) const {
-    return plan_.scalar || dimExprs(v).size() == plan_.rowDims.size();
-  }
-  DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
-
-  // Computes results along one lane and only then stores, as a result may be an operand's buffer.
-  Values storeAll(ArrayRef<unsigned> which, const Index& index, const Coord& position) {
-    e.storedPosition = position;
-    e.storedLevel = k.top();
-    Values values;
-    for (unsigned r : which) values.push_back(e.eval(results_[r], index));
-    for (auto [r, v] : llvm::zip(which, values)) e.storeResult(r, v, position, index);
-    e.storedPosition.reset();
-    return {};
-  }
-
   void flatLoop(Value begin, Value end) {
-    loops_ = 1;
-    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, results_.size()));
+    results_.loops = 1;
     e.overLanes(begin, end, {}, e.widthFor(std::nullopt, {}), {},
                 [&](const Coord& lane, int64_t width, Value mask, ValueRange) {
-                  return storeAll(all, Index{{lane}, width, mask}, lane);
+                  e.storeResults(results_.all(), Index{{lane}, width, mask}, lane);
+                  return Values();
                 });
   }
 
@@ -135,43 +102,29 @@ class Emitter {
   }
 
   void emitRow() {
-    SmallVector<std::pair<unsigned, Value>> scalars;
-    SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
-    for (unsigned r = 0; r < results_.size(); ++r) {
-      if (isRowScalar(results_[r])) {
-        scalars.push_back({r, e.eval(results_[r], Index{e.row})});
-        continue;
-      }
-      DimExpr n = columns(results_[r]);
-      auto it = llvm::find_if(loops, [&](auto& group) { return group.first == n; });
-      if (it == loops.end()) it = loops.insert(loops.end(), {n, {}});
-      it->second.push_back(r);
-    }
-    loops_ = int(loops.size());
-    for (auto& [n, which] : loops) {
+    auto scalars = results_.storeColumns(e, [&](const loops::RowResults::Columns& c) {
       std::set<int64_t> all;
-      for (unsigned r : which)
-        for (int64_t cut : e.cutsOf(results_[r])) all.insert(cut);
+      for (unsigned r : c.results)
+        for (int64_t cut : e.cutsOf(results_.values[r])) all.insert(cut);
       SmallVector<int64_t> cuts(all.begin(), all.end());
-      int64_t width = e.widthFor(n.asConstant(), cuts);
-      const Coord columns = e.size(n), rowStart = e.m.times(*e.rowNumber, columns, 1);
+      int64_t width = e.widthFor(c.length.asConstant(), cuts);
+      const Coord columns = e.size(c.length), rowStart = e.m.times(*e.rowNumber, columns, 1);
       e.overLanes(k.i64(0), e.m.scalar(columns), cuts, width, {},
-                  [&, &which = which](const Coord& lane, int64_t w, Value mask, ValueRange) {
+                  [&](const Coord& lane, int64_t w, Value mask, ValueRange) {
                     Index index{e.row, w, mask};
                     index.coords.push_back(lane);
-                    return storeAll(which, index, e.m.sum(rowStart, lane, w));
+                    e.storeResults(c.results, index, e.m.sum(rowStart, lane, w));
+                    return Values();
                   });
-    }
+    });
     for (auto [r, v] : scalars) e.storeResult(r, v, *e.rowNumber, Index{e.row});
   }
 
-  func::FuncOp region_;
   const RowPlan& plan_;
   LLVM::LLVMFuncOp kernel_;
   loops::LoopBuilder k;
   RowEvaluator e;
-  SmallVector<Value> results_;
-  int loops_ = 0;
+  loops::RowResults results_;
 };
 
 }  // namespace
@@ -183,10 +136,8 @@ void registerKernelDialects(DialectRegistry& registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-std::string whyNotEmittable(Operation* op) { return whyNotInRows(op); }
-
 FailureOr<RegionKernel> emitRegion(func::FuncOp region, const Tier& tier, ModuleOp kernels) {
-  auto elementary = elementaryRegion(region, whyNotEmittable);
+  auto elementary = elementaryRegion(region, whyNotInRows);
   if (failed(elementary)) return failure();
   auto plan = rowPlanOf(**elementary);
   if (failed(plan)) return failure();

@@ -47,7 +47,4 @@ void registerKernelDialects(mlir::DialectRegistry& registry);
 llvm::FailureOr<RegionKernel> emitRegion(mlir::func::FuncOp region, const Tier& tier,
                                          mlir::ModuleOp kernels);
 
-/// Empty if the op may be inside a region, else the reason why not.
-std::string whyNotEmittable(mlir::Operation* op);
-
 }  // namespace lathe::cpu

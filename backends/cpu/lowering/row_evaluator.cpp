@@ -155,46 +155,36 @@ Accumulators RowEvaluator::overLanes(Value lo, Value hi, ArrayRef<int64_t> cuts,
 Value RowEvaluator::tailMask(Value count, int64_t width) {
   std::vector<int64_t> ramp = *k.ramp(width);
   static const char kind = 0;
-  return k.shared(k.levelOf(count),
-                  {&kind, count.getAsOpaquePointer(), reinterpret_cast<const void*>(width)},
-                  [&]() -> Value {
-                    if (auto fixed = LoopBuilder::constOf(count)) {
-                      std::vector<int64_t> bits(width);
-                      for (int64_t i = 0; i < width; ++i) bits[i] = i < *fixed;
-                      return k.constants(k.b.getI1Type(), bits);
-                    }
-                    Type i32 = k.b.getI32Type();
-                    Value n = k.make<arith::TruncIOp>(i32, count);
-                    return k.make<arith::CmpIOp>(arith::CmpIPredicate::slt, k.constants(i32, ramp),
-                                                 k.splat(n, width));
-                  });
-}
-
-Value RowEvaluator::pointerTo(unsigned number) {
-  auto type = LLVM::LLVMPointerType::get(k.b.getContext());
-  static const char kind = 0;
-  return k.shared(0, {&kind, reinterpret_cast<const void*>(size_t(number))}, [&]() -> Value {
-    Value slot = k.make<LLVM::GEPOp>(type, type, kernel_.getArgument(0),
-                                     ArrayRef<LLVM::GEPArg>{int32_t(number)});
-    return k.make<LLVM::LoadOp>(type, slot, 8);
+  return k.shared(k.levelOf(count), loops::keyOf(kind, count, width), [&]() -> Value {
+    if (auto fixed = LoopBuilder::constOf(count)) {
+      std::vector<int64_t> bits(width);
+      for (int64_t i = 0; i < width; ++i) bits[i] = i < *fixed;
+      return k.constants(k.b.getI1Type(), bits);
+    }
+    Type i32 = k.b.getI32Type();
+    Value n = k.make<arith::TruncIOp>(i32, count);
+    return k.make<arith::CmpIOp>(arith::CmpIPredicate::slt, k.constants(i32, ramp),
+                                 k.splat(n, width));
   });
 }
 
-Value RowEvaluator::sizeValue(const DimExpr& dim) {
-  std::string text = dim.text();
-  auto it = llvm::find(sizes_, text);
-  size_t number = size_t(it - sizes_.begin());
-  if (it == sizes_.end()) sizes_.push_back(text);
-  static const char kind = 0;
-  return k.shared(0, {&kind, reinterpret_cast<const void*>(number)}, [&]() -> Value {
-    auto pointer = LLVM::LLVMPointerType::get(k.b.getContext());
-    Value slot = k.make<LLVM::GEPOp>(pointer, k.b.getI64Type(), kernel_.getArgument(1),
-                                     ArrayRef<LLVM::GEPArg>{int32_t(number)});
-    return k.make<LLVM::LoadOp>(k.b.getI64Type(), slot, 8);
-  });
+// Entry `number` of an array that the kernel is given.
+static Value entryOf(LoopBuilder& k, Value array, Type type, size_t number) {
+  Value slot =
+      k.make<LLVM::GEPOp>(array.getType(), type, array, ArrayRef<LLVM::GEPArg>{int32_t(number)});
+  return k.make<LLVM::LoadOp>(type, slot, 8);
 }
 
-Value RowEvaluator::tableOf(ConstantOp op) {
+Value RowEvaluator::makePointer(unsigned number) {
+  return entryOf(k, kernel_.getArgument(0), LLVM::LLVMPointerType::get(k.b.getContext()), number);
+}
+
+Value RowEvaluator::makeSize(const DimExpr& dim) {
+  sizes_.push_back(dim.text());
+  return entryOf(k, kernel_.getArgument(1), k.b.getI64Type(), sizes_.size() - 1);
+}
+
+Value RowEvaluator::makeTable(ConstantOp op) {
   auto value = cast<DenseElementsAttr>(op.getValue());
   std::string bytes = loops::rawBytes(value, tensorType(op.getResult()).getElementType());
   auto module = kernel_->getParentOfType<ModuleOp>();
@@ -214,18 +204,14 @@ Value RowEvaluator::tableOf(ConstantOp op) {
 void RowEvaluator::report(GatherOp, Value bad, Value index) {
   auto vector = isa<VectorType>(bad.getType());
   Value word = k.make<arith::OrIOp>(index, k.integer(index.getType(), int64_t(1) << 62));
-  k.branch(
-      vector ? anyLane(bad) : bad,
-      [&]() -> Values {
-        if (vector) {
-          word = k.make<arith::SelectOp>(bad, word, k.integer(word.getType(), 0));
-          word = k.make<LLVM::vector_reduce_umax>(k.b.getI64Type(), word);
-        }
-        k.make<LLVM::StoreOp>(word, kernel_.getArgument(5), 8, false, false, false,
-                              LLVM::AtomicOrdering::monotonic);
-        return {};
-      },
-      [] { return Values(); });
+  k.when(vector ? anyLane(bad) : bad, [&] {
+    if (vector) {
+      word = k.make<arith::SelectOp>(bad, word, k.integer(word.getType(), 0));
+      word = k.make<LLVM::vector_reduce_umax>(k.b.getI64Type(), word);
+    }
+    k.make<LLVM::StoreOp>(word, kernel_.getArgument(5), 8, false, false, false,
+                          LLVM::AtomicOrdering::monotonic);
+  });
 }
 
 Value RowEvaluator::loadSpan(const loops::Source& source, Type stored, const Coord& at,
@@ -270,13 +256,6 @@ Value RowEvaluator::loadSpan(const loops::Source& source, Type stored, const Coo
   return k.shuffle(low, high, lanes);
 }
 
-void RowEvaluator::storeResult(unsigned result, Value value, const Coord& position,
-                               const Index& index) {
-  Value tensor = region_.getBody().front().getTerminator()->getOperand(result);
-  store(pointerTo(region_.getNumArguments() + result), tensorType(tensor).getElementType(), value,
-        position, index);
-}
-
 // Results that cost more than reading them back from the first-level cache.
 bool RowEvaluator::isWorthKeeping(Value v) const {
   Operation* op = v.getDefiningOp();
@@ -285,10 +264,10 @@ bool RowEvaluator::isWorthKeeping(Value v) const {
 }
 
 // A scratch row belongs to the row being computed and is addressed by the last coordinate.
-LoopBuilder::Key RowEvaluator::rowKey(Value tensor) const {
+loops::Key RowEvaluator::rowKey(Value tensor) const {
   static const char kind = 0;
-  LoopBuilder::Key key{&kind, tensor.getAsOpaquePointer()};
-  for (const Coord& c : row) loops::IndexMath::addTo(key, c);
+  loops::Key key = loops::keyOf(kind, tensor);
+  for (const Coord& c : row) append(key, c);
   return key;
 }
 

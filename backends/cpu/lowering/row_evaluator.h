@@ -16,7 +16,6 @@ class RowEvaluator : public loops::Evaluator {
   RowEvaluator(loops::LoopBuilder& builder, mlir::func::FuncOp region,
                mlir::LLVM::LLVMFuncOp kernel, const Tier& tier, bool flat);
 
-  void storeResult(unsigned result, mlir::Value value, const Coord& position, const Index& index);
   /// Runs `body` over [lo, hi) in vectors, the rest masked or one by one. `cuts` are positions at
   /// which a new vector starts.
   Accumulators overLanes(mlir::Value lo, mlir::Value hi, llvm::ArrayRef<int64_t> cuts,
@@ -29,9 +28,9 @@ class RowEvaluator : public loops::Evaluator {
   DimExpr scratchBytes = 0;
 
  private:
-  mlir::Value pointerTo(unsigned number) override;
-  mlir::Value sizeValue(const DimExpr& dim) override;
-  mlir::Value tableOf(ConstantOp op) override;
+  mlir::Value makePointer(unsigned number) override;
+  mlir::Value makeSize(const DimExpr& dim) override;
+  mlir::Value makeTable(ConstantOp op) override;
   void report(GatherOp op, mlir::Value bad, mlir::Value index) override;
   mlir::Value loadSpan(const loops::Source& source, mlir::Type stored, const Coord& at,
                        const Index& index) override;
@@ -45,7 +44,7 @@ class RowEvaluator : public loops::Evaluator {
                          LaneBody body) override;
   llvm::SmallVector<int64_t> cutsFor(mlir::Operation* reduction, int64_t axis) const;
   mlir::Value tailMask(mlir::Value count, int64_t width);
-  loops::LoopBuilder::Key rowKey(mlir::Value tensor) const;
+  loops::Key rowKey(mlir::Value tensor) const;
 
   mlir::LLVM::LLVMFuncOp kernel_;
   const Tier& tier_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region/region_printer.h"
 
+#include "backends/common/loops/row_results.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/region/region_code.h"
 #include "backends/cuda/lowering/region/region_head.h"
 #include "backends/cuda/lowering/region/region_names.h"
-#include "lathe/backends/region_plan.h"
 
 using namespace mlir;
 
@@ -24,9 +24,8 @@ class Printer {
         schedule_(schedule),
         name_(name),
         together_(together),
-        code_(region, plan.flat, names) {
-    auto operands = region.getBody().front().getTerminator()->getOperands();
-    results_.append(operands.begin(), operands.end());
+        code_(region, plan.flat, names),
+        results_(region, plan) {
     code_.e.width = lanesFor(schedule.vectorBytes);
     code_.e.team.spread = spread;
   }
@@ -67,14 +66,7 @@ class Printer {
   }
 
   std::vector<std::pair<unsigned, unsigned>> inPlace() {
-    std::vector<std::pair<unsigned, unsigned>> pairs;
-    for (unsigned r = 0; r < results_.size(); ++r)
-      for (unsigned a = 0; a < region_.getNumArguments(); ++a)
-        if (loops_ == 1 && !code_.e.scattered.contains(a) && code_.e.read.count(a) &&
-            region_.getArgument(a).getType() == results_[r].getType() &&
-            (schedule_.kind == Kind::Flat || !isRowScalar(results_[r])))
-          pairs.push_back({a, r});
-    return pairs;
+    return results_.inPlace(code_.e, /*rowScalars=*/schedule_.kind == Kind::Flat);
   }
 
  private:
@@ -87,18 +79,9 @@ class Printer {
     };
     for (Value v : region_.getArguments())
       if (tensorType(v).getRank() > 0) look(v);
-    for (Value v : results_) look(v);
+    for (Value v : results_.values) look(v);
     // Registers for eight lanes are enough.
     return int(std::clamp<int64_t>(bytes * 8 / narrowest, 1, 8));
-  }
-
-  bool isRowScalar(Value v) const {
-    return plan_.scalar || (!plan_.flat && dimExprs(v).size() == plan_.rowDims.size());
-  }
-  DimExpr columns(Value v) const { return isRowScalar(v) ? DimExpr(1) : dimExprs(v).back(); }
-  DimExpr rows() const { return productOf(plan_.rowDims); }
-  SmallVector<unsigned> all() const {
-    return llvm::to_vector(llvm::seq<unsigned>(0, unsigned(results_.size())));
   }
 
   // Number of this thread in the grid as an i64, or an int where that is enough.
@@ -110,8 +93,8 @@ class Printer {
 
   // One long row of elements: a vector per thread, the rest one by one.
   void printFlat() {
-    loops_ = 1;
-    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    results_.loops = 1;
+    const DimExpr count = *elementCountOf(tensorType(results_.values[0]));
     auto number = count.asConstant();
     const int lanes = code_.e.width;
     const bool wide = !number || *number > (int64_t(1) << 30);
@@ -124,7 +107,7 @@ class Printer {
     const Coord n = code_.e.size(count);
     auto vector = [&] {
       const Coord lane = m().clip(m().ramp(c, lanes), 0, number.value_or(Coord::kUnbounded) - 1);
-      code_.e.storeResults(all(), Index{{lane}, lanes, {}}, lane);
+      code_.e.storeResults(results_.all(), Index{{lane}, lanes, {}}, lane);
     };
     if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
     // What a last vector would reach beyond.
@@ -133,7 +116,7 @@ class Printer {
       if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
       k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
         const Coord at = m().of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
-        code_.e.storeResults(all(), Index{{at}}, at);
+        code_.e.storeResults(results_.all(), Index{{at}}, at);
         return loops::LoopBuilder::Values();
       });
     };
@@ -147,12 +130,12 @@ class Printer {
 
   // Every thread computes a chunk of one row.
   void printElements() {
-    loops_ = 1;
-    const DimExpr cols = columns(results_[0]);
+    results_.loops = 1;
+    const DimExpr cols = results_.columns(results_.values[0]);
     const int lanes = hasReductions() ? 1 : ThreadEvaluator::widthFor(cols, code_.e.width);
     DimExpr chunks = 1;
     if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
-    const DimExpr count = rows() * chunks;
+    const DimExpr count = results_.rows() * chunks;
     auto number = count.asConstant();
     const bool wide = !number || *number * lanes > (int64_t(1) << 30);
     launch_.grid[0] = {count, schedule_.threads};
@@ -164,18 +147,19 @@ class Printer {
         if (c.terms.size() == 1) k().named(name, c.terms[0].first);
       code_.e.setRow(row, plan_.rowDims);
       Index index{code_.e.row, lanes, {}};
-      if (!isRowScalar(results_[0])) {
+      if (!results_.isRowScalar(results_.values[0])) {
         const int64_t hi = cols.asConstant().value_or(Coord::kUnbounded) - 1;
         index.coords.push_back(m().clip(m().ramp(m().times(chunk, lanes, 1), lanes), 0, hi));
       }
-      code_.e.storeResults(all(), index, code_.e.linear(code_.e.dims(results_[0]), index));
+      code_.e.storeResults(results_.all(), index,
+                           code_.e.linear(code_.e.dims(results_.values[0]), index));
     });
   }
 
-  // Every warp of a block computes its share of the same elements, one per lane.
+  // Every warp of a block computes its share of the same elements, one per lane. Warps read what
+  // one of them replaces: nothing is in place, as if there were no loop that stores.
   void printColumns() {
-    loops_ = 0;  // warps read what one of them replaces: nothing is in place
-    const DimExpr count = *elementCountOf(tensorType(results_[0]));
+    const DimExpr count = *elementCountOf(tensorType(results_.values[0]));
     auto number = count.asConstant();
     const bool wide = !number || *number > (int64_t(1) << 30);
     launch_.grid[0] = {count, 32};
@@ -191,17 +175,12 @@ class Printer {
                     .threads = schedule_.threads / 32,
                     .ofBlock = schedule_.threads,
                     .rank = warp};
-    code_.e.setRow(t, code_.e.dims(results_[0]));
+    code_.e.setRow(t, code_.e.dims(results_.values[0]));
     code_.e.reduceFirst(together_);
     Value first = m().compare(Predicate::eq, warp, 0, 1);
     Value inside = m().compare(Predicate::slt, place, code_.e.size(count), 1);
-    k().branch(
-        k().make<arith::AndIOp>(first, inside),
-        [&] {
-          code_.e.storeResults(all(), Index{code_.e.row}, *code_.e.rowNumber);
-          return loops::LoopBuilder::Values();
-        },
-        [] { return loops::LoopBuilder::Values(); });
+    k().when(k().make<arith::AndIOp>(first, inside),
+             [&] { code_.e.storeResults(results_.all(), Index{code_.e.row}, *code_.e.rowNumber); });
   }
 
   bool hasReductions() {
@@ -210,7 +189,7 @@ class Printer {
 
   // A team of threads per row.
   void printRows() {
-    const DimExpr count = rows();
+    const DimExpr count = results_.rows();
     const bool warp = schedule_.kind == Kind::WarpPerRow;
     const bool cluster = schedule_.kind == Kind::ClusterPerRow;
     const bool blocks = schedule_.kind == Kind::BlocksPerRow;
@@ -222,9 +201,9 @@ class Printer {
                           : Team::Kind::Block;
     team.blocks = schedule_.blocks;
     // One value per row needs no more than what combines the parts.
-    const bool spread =
-        blocks &&
-        !(team.spread.last && llvm::all_of(results_, [&](Value v) { return isRowScalar(v); }));
+    const bool spread = blocks && !(team.spread.last && llvm::all_of(results_.values, [&](Value v) {
+                                      return results_.isRowScalar(v);
+                                    }));
     const int perRow = cluster || spread ? schedule_.blocks : 1;
     team.threads = warp ? 32 : schedule_.threads * perRow;
     team.ofBlock = warp ? 0 : schedule_.threads;
@@ -260,39 +239,21 @@ class Printer {
 
   void printRow() {
     code_.e.reduceFirst(together_);
-    SmallVector<std::pair<unsigned, Value>> scalars;
-    SmallVector<std::pair<DimExpr, SmallVector<unsigned>>> loops;
-    for (unsigned r = 0; r < results_.size(); ++r) {
-      if (isEmpty(results_[r])) continue;
-      if (isRowScalar(results_[r])) {
-        scalars.push_back({r, code_.e.eval(results_[r], Index{code_.e.row})});
-        continue;
-      }
-      DimExpr n = columns(results_[r]);
-      auto it = llvm::find_if(loops, [&](auto& group) { return group.first == n; });
-      if (it == loops.end()) it = loops.insert(loops.end(), {n, {}});
-      it->second.push_back(r);
-    }
-    loops_ = int(loops.size());
-    for (auto& [n, which] : loops)
-      code_.e.overRow(n, ThreadEvaluator::widthFor(n, code_.e.width), {},
-                      [&, &which = which](const Coord& lane, int64_t w, Value, ValueRange) {
+    auto scalars = results_.storeColumns(code_.e, [&](const loops::RowResults::Columns& c) {
+      const auto box = code_.e.dims(results_.values[c.results[0]]);
+      code_.e.overRow(c.length, ThreadEvaluator::widthFor(c.length, code_.e.width), {},
+                      [&](const Coord& lane, int64_t w, Value, ValueRange) {
                         Index index{code_.e.row, w, {}};
                         index.coords.push_back(lane);
-                        code_.e.storeResults(
-                            which, index, code_.e.linear(code_.e.dims(results_[which[0]]), index));
+                        code_.e.storeResults(c.results, index, code_.e.linear(box, index));
                         return loops::LoopBuilder::Values();
                       });
+    });
     if (scalars.empty()) return;
-    Value first = m().compare(Predicate::eq, code_.e.team.rank, 0, 1);
-    k().branch(
-        first,
-        [&] {
-          for (auto& [r, v] : scalars)
-            code_.e.storeValue(r, v, *code_.e.rowNumber, Index{code_.e.row});
-          return loops::LoopBuilder::Values();
-        },
-        [] { return loops::LoopBuilder::Values(); });
+    k().when(m().compare(Predicate::eq, code_.e.team.rank, 0, 1), [&] {
+      for (auto& [r, v] : scalars)
+        code_.e.storeResult(r, v, *code_.e.rowNumber, Index{code_.e.row});
+    });
   }
 
   using Predicate = arith::CmpIPredicate;
@@ -305,9 +266,8 @@ class Printer {
   std::string name_;
   llvm::SetVector<Operation*> together_;  // found when the code was made before
   RegionCode code_;
-  SmallVector<Value> results_;
+  loops::RowResults results_;
   Launch launch_;
-  int loops_ = 0;
 };
 
 struct Made {

@@ -12,6 +12,7 @@ using namespace mlir;
 
 namespace lathe::cuda {
 
+using loops::keyOf;
 using loops::LoopBuilder;
 
 constexpr int kRegisters = 64;  // elements of a row that a thread may keep per value
@@ -81,50 +82,39 @@ int ThreadEvaluator::widthFor(const DimExpr& length, int most) {
 
 // ---- the frame ----------------------------------------------------------------------------------
 
-Value ThreadEvaluator::pointerTo(unsigned number) {
-  static const char kind = 0;
-  return k.shared(0, {&kind, reinterpret_cast<const void*>(size_t(number))}, [&] {
-    const unsigned operands = region_.getNumArguments();
-    Value tensor = number < operands
-                       ? Value(region_.getArgument(number))
-                       : region_.getBody().front().getTerminator()->getOperand(number - operands);
-    std::string declaration = storedName(tensorType(tensor).getElementType());
-    declaration = (number < operands ? "const " : "") + declaration +
-                  (number < operands ? "* " : "* __restrict__ ");
-    return frame_.add(LLVM::LLVMPointerType::get(k.b.getContext()),
-                      {.declaration = declaration,
-                       .name = names_[number],
-                       .argument = {.kind = Argument::Kind::Buffer, .index = int(number)},
-                       .order = (number < operands ? kOperands : kResults) + int(number)});
-  });
+Value ThreadEvaluator::makePointer(unsigned number) {
+  const Type type = LLVM::LLVMPointerType::get(k.b.getContext());
+  const bool isOperand = number < region_.getNumArguments();
+  if (!isOperand && !sharedTarget.empty()) return frame_.variable(type, sharedTarget);
+  const std::string stored = storedName(tensorType(tensorAt(number)).getElementType());
+  return frame_.add(
+      type, {.declaration = isOperand ? "const " + stored + "* " : stored + "* __restrict__ ",
+             .name = names_[number],
+             .argument = {.kind = Argument::Kind::Buffer, .index = int(number)},
+             .order = (isOperand ? kOperands : kResults) + int(number)});
 }
 
-Value ThreadEvaluator::sizeValue(const DimExpr& dim) {
-  static const char kind = 0;
-  // One for equal sizes: their texts are canonical.
-  const void* text = StringAttr::get(k.b.getContext(), dim.text()).getAsOpaquePointer();
-  return k.shared(0, {&kind, text}, [&] {
-    // "batch_seq_4096", "cache_plus_seq"
-    std::string name;
-    for (auto& [symbols, factor] : dim.terms()) {
-      if (!name.empty()) name += "_plus_";
-      for (const std::string& s : symbols)
-        name += (name.empty() || name.back() == '_' ? "" : "_") + s;
-      if (factor != 1 || symbols.empty())
-        name += (symbols.empty() ? "" : "_") + std::string(factor < 0 ? "minus_" : "") +
-                std::to_string(std::abs(factor));
-    }
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "n_" + name;
-    return frame_.add(k.b.getI64Type(),
-                      {.declaration = "i64 ",
-                       .name = frame_.names().unique(name),
-                       .argument = {.kind = Argument::Kind::Size, .index = 0, .value = dim},
-                       .order = kSizes + int(frame_.texts().size())});
-  });
+Value ThreadEvaluator::makeSize(const DimExpr& dim) {
+  // "batch_seq_4096", "cache_plus_seq"
+  std::string name;
+  for (auto& [symbols, factor] : dim.terms()) {
+    if (!name.empty()) name += "_plus_";
+    for (const std::string& s : symbols)
+      name += (name.empty() || name.back() == '_' ? "" : "_") + s;
+    if (factor != 1 || symbols.empty())
+      name += (symbols.empty() ? "" : "_") + std::string(factor < 0 ? "minus_" : "") +
+              std::to_string(std::abs(factor));
+  }
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "n_" + name;
+  return frame_.add(k.b.getI64Type(),
+                    {.declaration = "i64 ",
+                     .name = frame_.names().unique(name),
+                     .argument = {.kind = Argument::Kind::Size, .index = 0, .value = dim},
+                     .order = kSizes + int(frame_.texts().size())});
 }
 
 // Small tables, whose loads the cache serves: as bits, which need no code to come into being.
-Value ThreadEvaluator::tableOf(ConstantOp op) {
+Value ThreadEvaluator::makeTable(ConstantOp op) {
   auto value = cast<DenseElementsAttr>(op.getValue());
   Type element = tensorType(op.getResult()).getElementType();
   const std::string name = frame_.names().unique("table"), type = storedName(element);
@@ -154,7 +144,7 @@ void ThreadEvaluator::report(GatherOp op, Value bad, Value index) {
   const auto gathers = region_.getOps<GatherOp>();
   const int check = int(std::distance(gathers.begin(), llvm::find(gathers, op)));
   static const char kind = 0;
-  Value status = k.shared(0, {&kind, reinterpret_cast<const void*>(size_t(check))}, [&] {
+  Value status = k.shared(0, keyOf(kind, int64_t(check)), [&] {
     return frame_.add(LLVM::LLVMPointerType::get(k.b.getContext()),
                       {.declaration = "i64* ",
                        .name = check ? "status" + std::to_string(check + 1) : "status",
@@ -162,13 +152,9 @@ void ThreadEvaluator::report(GatherOp op, Value bad, Value index) {
                        .order = kStatus + check});
   });
   auto tell = [&](Value condition, Value id) {
-    k.branch(
-        condition,
-        [&] {
-          k.make<emitc::CallOpaqueOp>(TypeRange(), "lt_report_index", ValueRange{status, id});
-          return Values();
-        },
-        [] { return Values(); });
+    k.when(condition, [&] {
+      k.make<emitc::CallOpaqueOp>(TypeRange(), "lt_report_index", ValueRange{status, id});
+    });
   };
   auto vector = dyn_cast<VectorType>(bad.getType());
   if (!vector) return tell(bad, index);
@@ -228,14 +214,12 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
       break;
   }
   static const char kind = 0;
-  LoopBuilder::Key key{&kind, source.pointer.getAsOpaquePointer(), stored.getAsOpaquePointer(),
-                       reinterpret_cast<const void*>(width)};
-  loops::IndexMath::addTo(key, base);
-  Value vector = k.shared(k.top(), key, [&]() -> Value {
-    return k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
-                                address(source.pointer, stored, m.scalar(base)),
-                                unsigned(loops::bytesOf(stored)));
-  });
+  Value vector =
+      k.shared(k.top(), keyOf(kind, source.pointer, stored, width, base), [&]() -> Value {
+        return k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
+                                    address(source.pointer, stored, m.scalar(base)),
+                                    unsigned(loops::bytesOf(stored)));
+      });
   if (plain && width == chunk) return vector;
   return k.shuffle(vector, vector, SmallVector<int32_t>(offsets.begin(), offsets.end()));
 }
@@ -246,31 +230,11 @@ void ThreadEvaluator::resultsReplaceOperands() {
         storedName(tensorType(v).getElementType()) + "* ";
 }
 
-void ThreadEvaluator::storeValue(unsigned result, Value value, const Coord& position,
-                                 const Index& index) {
-  Value tensor = region_.getBody().front().getTerminator()->getOperand(result);
-  Value pointer;
-  if (sharedTarget.empty()) {
-    pointer = pointerTo(region_.getNumArguments() + result);
-  } else {
-    static const char kind = 0;
-    pointer = k.shared(0, {&kind}, [&] {
-      return frame_.variable(LLVM::LLVMPointerType::get(k.b.getContext()), sharedTarget);
-    });
-  }
-  Operation* op = store(pointer, tensorType(tensor).getElementType(), value, position, index);
+Operation* ThreadEvaluator::storeResult(unsigned result, Value value, const Coord& position,
+                                        const Index& index) {
+  Operation* op = Evaluator::storeResult(result, value, position, index);
   if (!sharedTarget.empty()) op->setAttr("shared", k.b.getUnitAttr());
-}
-
-void ThreadEvaluator::storeResults(ArrayRef<unsigned> which, const Index& index,
-                                   const Coord& position) {
-  storedPosition = position;
-  storedLevel = k.top();
-  Values values;
-  for (unsigned r : which)
-    values.push_back(eval(region_.getBody().front().getTerminator()->getOperand(r), index));
-  for (auto [r, v] : llvm::zip(which, values)) storeValue(r, v, position, index);
-  storedPosition.reset();
+  return op;
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -326,9 +290,9 @@ bool ThreadEvaluator::isInChunk(const Index& index) const {
                       [&](const Coord& c) { return c.uniform() && m.levelOf(c) <= team.level; });
 }
 
-static LoopBuilder::Key keyInFront(const Index& index) {
-  LoopBuilder::Key key;
-  for (const Coord& c : ArrayRef<Coord>(index.coords).drop_back()) loops::IndexMath::addTo(key, c);
+static loops::Key keyInFront(const Index& index) {
+  loops::Key key;
+  for (const Coord& c : ArrayRef<Coord>(index.coords).drop_back()) append(key, c);
   return key;
 }
 
@@ -429,7 +393,7 @@ Value ThreadEvaluator::softmaxQuotient(DivOp op, const Index& index) {
   Value x = operand(op, 0, index), y = eval(op.getB(), broadcastIndex(op.getB(), index));
   if (isa<VectorType>(y.getType()) || k.levelOf(y) > team.level) return {};
   static const char kind = 0;
-  Value inverse = k.shared(k.levelOf(y), {&kind, y.getAsOpaquePointer()}, [&] {
+  Value inverse = k.shared(k.levelOf(y), keyOf(kind, y), [&] {
     return k.named("inverse", k.make<arith::DivFOp>(k.number(y.getType(), 1), y));
   });
   return k.make<arith::MulFOp>(x, k.splat(inverse, index.width));
@@ -441,10 +405,8 @@ Value ThreadEvaluator::randomBits(RandomBitsOp op, const Index& index) {
   auto one = [&](const Index& where) -> Value {
     auto [block, word] = m.divide(linear(dims(op.getResult()), where), 4, 1);
     static const char kind = 0;
-    LoopBuilder::Key key{&kind, seed.getAsOpaquePointer()};
-    loops::IndexMath::addTo(key, block);
     const size_t level = std::max({k.barrier(), k.levelOf(seed), m.levelOf(block)});
-    Value words = k.shared(level, key, [&]() -> Value {
+    Value words = k.shared(level, keyOf(kind, seed, block), [&]() -> Value {
       Value number = k.widened(m.scalar(block));
       return k.make<emitc::CallOpaqueOp>(TypeRange{type}, "random_words", ValueRange{number, seed})
           .getResult(0);
@@ -502,7 +464,7 @@ bool ThreadEvaluator::isMadeBefore(Operation* op) const {
 
 Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
   static const char kind = 0;
-  return k.shared(0, {&kind, op, reinterpret_cast<const void*>(size_t(number))}, [&] {
+  return k.shared(0, keyOf(kind, op, int64_t(number)), [&] {
     const auto& all = team.spread.reductions;
     const int64_t before = llvm::find(all, op) - all.begin();
     const DimExpr bytes = productOf(rowDims) * (team.blocks * Spread::kPartBytes);
@@ -521,8 +483,8 @@ Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
 
 Coord ThreadEvaluator::threadOfBlock() {
   static const char kind = 0;
-  return m.of(
-      k.shared(0, {&kind}, [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); }));
+  return m.of(k.shared(0, keyOf(kind),
+                       [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); }));
 }
 
 LoopBuilder::Values ThreadEvaluator::madeBefore(Operation* op, Values acc) {
@@ -568,18 +530,13 @@ LoopBuilder::Values ThreadEvaluator::combineThreads(Operation* op, Values acc) {
   if (team.kind != Team::Kind::Blocks || isMadeBefore(op)) return all;
   Value first = m.compare(arith::CmpIPredicate::eq, threadOfBlock(), 0, 1);
   const Coord at = m.sum(m.times(*rowNumber, team.blocks, 1), team.piece, 1);
-  k.branch(
-      first,
-      [&] {
-        for (auto [i, v] : llvm::enumerate(all)) {
-          Type stored = storedType(v.getType());
-          k.make<LLVM::StoreOp>(
-              k.toStored(v, v.getType()),
-              address(partsOf(op, unsigned(i), v.getType()), stored, m.scalar(at)));
-        }
-        return Values();
-      },
-      [] { return Values(); });
+  k.when(first, [&] {
+    for (auto [i, v] : llvm::enumerate(all)) {
+      Type stored = storedType(v.getType());
+      k.make<LLVM::StoreOp>(k.toStored(v, v.getType()),
+                            address(partsOf(op, unsigned(i), v.getType()), stored, m.scalar(at)));
+    }
+  });
   return all;
 }
 

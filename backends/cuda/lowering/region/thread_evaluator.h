@@ -86,9 +86,8 @@ class ThreadEvaluator : public loops::Evaluator {
   void reducePass();
   /// A loop over [0, length) of a row in chunks of `lanes` by the team.
   Values overRow(const DimExpr& length, int lanes, mlir::ValueRange init, LaneBody body);
-  /// Computes results at an index and only then stores them: one may lie in an operand's buffer.
-  void storeResults(llvm::ArrayRef<unsigned> which, const Index& index, const Coord& position);
-  void storeValue(unsigned result, mlir::Value value, const Coord& position, const Index& index);
+  mlir::Operation* storeResult(unsigned result, mlir::Value value, const Coord& position,
+                               const Index& index) override;
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
   /// Results may be written where operands lie.
@@ -105,9 +104,9 @@ class ThreadEvaluator : public loops::Evaluator {
   std::string failure;                         ///< not empty: the code is of no use
 
  private:
-  mlir::Value pointerTo(unsigned number) override;
-  mlir::Value sizeValue(const DimExpr& dim) override;
-  mlir::Value tableOf(ConstantOp op) override;
+  mlir::Value makePointer(unsigned number) override;
+  mlir::Value makeSize(const DimExpr& dim) override;
+  mlir::Value makeTable(ConstantOp op) override;
   void report(GatherOp op, mlir::Value bad, mlir::Value index) override;
   mlir::Value heldOperand(mlir::BlockArgument argument, const Index& index) override;
   mlir::Value loadSpan(const loops::Source& source, mlir::Type stored, const Coord& at,
@@ -140,8 +139,6 @@ class ThreadEvaluator : public loops::Evaluator {
   bool endsBeforeStores(const Index& index) const override;
   bool isOwnPlace(mlir::Operation* op, const Index& index) const;
   void reduceInOwnRow(mlir::Operation* op);
-  /// The text is part of a template's kernel, which may start before its operands are written: no
-  /// load may be taken for one of constants.
 
   Frame& frame_;
   std::vector<std::string> names_;
@@ -156,7 +153,7 @@ class ThreadEvaluator : public loops::Evaluator {
     mlir::Value array;
     mlir::Type type;
     Chunk chunk;
-    loops::LoopBuilder::Key elsewhere;  // of the coordinates in front of the lane
+    loops::Key elsewhere;  // of the coordinates in front of the lane
   };
   std::optional<Chunk> chunk_;
   int passes_ = 0;
