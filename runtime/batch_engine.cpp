@@ -9,10 +9,10 @@
 #include <new>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "lathe/runtime/thread_pool.h"
 #include "runtime/fair_queue.h"
+#include "runtime/slot_choice.h"
 #include "runtime/text_in_progress.h"
 
 namespace lathe {
@@ -22,10 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 // A pass over a prompt reads all weights: it takes about as long for one token as for so many.
 constexpr int64_t kLeastPass = 8;
-
-// A beginning that another slot holds is worth a copy from this length on: reading so few tokens
-// takes no longer.
-constexpr int64_t kWorthCopying = 16;
 
 struct Job {
   uint64_t id = 0;
@@ -41,10 +37,6 @@ Error outOfMemory() {
   return Error(ErrorCode::OutOfMemory, "no memory for the next token; run fewer texts at once");
 }
 
-int64_t commonLength(std::span<const int> a, std::span<const int> b) {
-  return int64_t(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 }  // namespace
 
 struct BatchEngine::Impl {
@@ -53,10 +45,9 @@ struct BatchEngine::Impl {
   BatchEngineOptions options;
 
   // Of the thread that steps.
-  JobPtr reading;                 // whose prompt is read
-  std::vector<JobPtr> running;    // in the order of their slots
-  std::vector<uint64_t> lastUse;  // by slot
-  uint64_t uses = 0;
+  JobPtr reading;               // whose prompt is read
+  std::vector<JobPtr> running;  // in the order of their slots
+  std::optional<SlotChoice> choice;
 
   // Of all threads.
   mutable std::mutex mutex;
@@ -74,76 +65,23 @@ struct BatchEngine::Impl {
     change(counts);
   }
 
-  bool isFree(int64_t slot) const {
-    return !(reading && reading->slot == slot) &&
-           std::ranges::none_of(running, [&](const JobPtr& job) { return job->slot == slot; });
-  }
-
-  // Rows of a decode call if this slot ran, too.
-  int64_t spanWith(int64_t slot) const {
-    int64_t first = slot, last = slot;
-    for (const JobPtr& job : running) {
-      first = std::min(first, job->slot);
-      last = std::max(last, job->slot);
-    }
-    return last - first;
-  }
-
-  // Less is better.
-  using SlotKey = std::tuple<int64_t, int64_t, uint64_t>;
-
-  // Of rows: the slot that holds most of the prompt; among equals one near those that run, then the
-  // one that has rested longest.
-  SlotKey keyOfRow(int64_t slot, std::span<const int> prompt) const {
-    int64_t common = commonLength(slots->ids(slot), prompt);
-    if (common < kWorthCopying) common = 0;
-    return {-common, spanWith(slot), lastUse[size_t(slot)]};
-  }
-
-  // Of blocks, which a prompt shares with the text of any slot: the slot that loses least. It loses
-  // nothing where the prompt goes on from all that it holds, the longest first, or where it is
-  // empty; else the one that has rested longest gives up its text.
-  SlotKey keyOfBlocks(int64_t slot, std::span<const int> prompt) const {
-    const std::span<const int> held = slots->ids(slot);
-    const auto length = int64_t(held.size());
-    if (length > 0 && commonLength(held, prompt) == length) return {0, -length, 0};
-    return {length == 0 ? 1 : 2, 0, lastUse[size_t(slot)]};
-  }
-
-  // The best of the free slots, -1: none is free.
-  int64_t chooseSlot(std::span<const int> prompt) const {
-    const bool hasBlocks = slots->blocks().tokens > 0;
-    int64_t best = -1;
-    SlotKey bestKey;
-    for (int64_t slot = 0; slot < slots->slots(); ++slot) {
-      if (!isFree(slot)) continue;
-      const SlotKey key = hasBlocks ? keyOfBlocks(slot, prompt) : keyOfRow(slot, prompt);
-      if (best < 0 || key < bestKey) {
-        best = slot;
-        bestKey = key;
-      }
-    }
-    return best;
-  }
-
   // Puts the job into a slot with as much of its prompt as the caches hold; false where there is no
   // room for the text yet.
   bool place(Job& job, int64_t slot) {
-    const std::span<const int> prompt = job.request.prompt;
-    const int64_t most = int64_t(prompt.size()) - 1;  // one is read for its logits
-    int64_t own = std::min(most, commonLength(slots->ids(slot), prompt)), best = own, from = slot;
-    for (int64_t other = 0; other < slots->slots(); ++other)
-      if (const int64_t common = std::min(most, commonLength(slots->ids(other), prompt));
-          common >= best + kWorthCopying) {
-        best = common;
-        from = other;
-      }
-    if (!slots->begin(slot, from, best, job.text->positions())) return false;
+    const auto [from, held] = choice->beginning(job.request.prompt, slot);
+    if (!slots->begin(slot, from, held, job.text->positions())) return false;
     job.slot = slot;
-    job.reused = best;
-    job.read = size_t(best);
-    lastUse[size_t(slot)] = ++uses;
+    job.reused = held;
+    job.read = size_t(held);
+    choice->noteUse(slot);
     return true;
+  }
+
+  // -1: none is free.
+  int64_t chooseSlot(std::span<const int> prompt) const {
+    std::vector<int64_t> taken;
+    for (const JobPtr& job : running) taken.push_back(job->slot);
+    return choice->choose(prompt, taken, reading ? reading->slot : -1);
   }
 
   void end(JobPtr job, std::optional<Error> error = std::nullopt) {
@@ -295,7 +233,7 @@ struct BatchEngine::Impl {
       }
     });
     for (size_t i = 0; i < rows.size(); ++i) {
-      lastUse[size_t(rows[i])] = ++uses;
+      choice->noteUse(rows[i]);
       auto drawn = [&] {
         if (mistakes[i]) std::rethrow_exception(mistakes[i]);
         return ids[i];
@@ -330,7 +268,7 @@ BatchEngine::BatchEngine(std::unique_ptr<KvSlots> slots, std::optional<Tokenizer
     if (number < 1)
       throw Error(ErrorCode::InvalidArgument,
                   "BatchEngine: expected options of at least 1, got " + std::to_string(number));
-  impl_->lastUse.resize(size_t(slots->slots()));
+  impl_->choice.emplace(*slots);
   impl_->counts.slots = slots->slots();
   impl_->slots = std::move(slots);
   impl_->tokenizer = std::move(tokenizer);
