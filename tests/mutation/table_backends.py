@@ -95,7 +95,7 @@ MUTANTS = [
            "        (last ? narrow : at)[l] = uint16_t(__builtin_bit_cast(uint32_t, wide[l]) >> 16);",
            "attention cuts off to bf16 instead of rounding",
            ("cpu_attention_values_test",)),
-    Mutant("cpu/attention-split", "backends/cpu/device/attention.cpp",
+    Mutant("cpu/attention-split", "backends/cpu/device/attention_scratch.h",
            "if (oneTile && units < threads && keyTiles > 0)",
            "if (false && oneTile && units < threads && keyTiles > 0)",
            "decode attention is never split over threads",

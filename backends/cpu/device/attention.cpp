@@ -10,6 +10,8 @@
 
 #include "backends/cpu/device/attention_kernels.h"
 #include "backends/cpu/device/attention_pack.h"
+#include "backends/cpu/device/attention_places.h"
+#include "backends/cpu/device/attention_scratch.h"
 #include "lathe/runtime/error.h"
 
 // The rows of a group, queries x query heads that share a key head, are numbered query-major, so
@@ -22,91 +24,11 @@ namespace lathe::cpu {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-// Scores of keys that lie one behind the other are stored by so many: a block of another size would
-// write over those of its neighbour.
-constexpr int64_t kScoresAtOnce = 16;
 
-// Sizes that the driver works with.
-struct Geometry {
-  AttentionPack pack;
-  int64_t group, rows, rowTiles, units, keyTiles;
-  bool oneTile;   ///< decode: one row tile per key head
-  bool inPlace;   ///< few rows: keys and values are not packed
-  int64_t parts;  ///< of the key range, more than 1 only with oneTile
-  size_t packedTile;
-  size_t resultBytes;  ///< sums, maxima and sums of weights of one part
-  size_t queryBytes, stageBytes, workerBytes, sharedBytes;
-
-  Geometry(const AttentionArgs& a, const AttentionKernels& kernels, int threads)
-      : pack(a, kernels) {
-    group = a.qHeads / a.kvHeads;
-    rows = group * a.qLen;
-    rowTiles = ceilDiv(rows, kTileRows);
-    units = a.batch * a.kvHeads;
-    keyTiles = ceilDiv(a.kLen, kTileKeys);
-    oneTile = rowTiles == 1;
-    inPlace = rows <= kernels.inPlaceRows && a.headDim % kernels.inPlaceLanes == 0 &&
-              a.valueDim % kernels.inPlaceLanes == 0 && a.headDim > 0 &&
-              a.blockKeys % kScoresAtOnce == 0;
-    parts = 1;
-    if (oneTile && units < threads && keyTiles > 0)
-      parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
-    packedTile = alignUp64(pack.keyBytes()) + alignUp64(pack.valueBytes());
-    resultBytes = alignUp64(size_t(kTileRows * pack.valueColumns) * 4) +
-                  alignUp64(sizeof(RowState) * kTileRows);
-    queryBytes = alignUp64(inPlace ? size_t(rows * a.headDim) * 4 : pack.queryBytes());
-    // Blocks that are no whole tiles are brought together before they are packed.
-    stageBytes =
-        a.blockKeys % kTileKeys == 0
-            ? 0
-            : alignUp64(size_t(kTileKeys * std::max(a.headDim, a.valueDim)) * sizeOf(a.dtype));
-    workerBytes = stageBytes + queryBytes + resultBytes +
-                  2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
-                  alignUp64(sizeof(float) * kTileKeys) + (oneTile && !inPlace ? packedTile : 0);
-    sharedBytes = oneTile ? (parts > 1 ? size_t(units * parts) * resultBytes : 0)
-                          : size_t(units * keyTiles) * packedTile;
-  }
-};
-
-// Unnormalised outputs of a row tile.
-struct Result {
-  float* sums;
-  RowState* states;
-  Result(char* at, const Geometry& g)
-      : sums(reinterpret_cast<float*>(at)),
-        states(reinterpret_cast<RowState*>(
-            at + alignUp64(size_t(kTileRows * g.pack.valueColumns) * 4))) {}
-};
-
-// One worker's slice of the scratch.
-struct Worker {
-  char* query;
-  char* result;
-  float* scores;
-  char* weights;
-  float* bias;
-  char* tile;
-  char* stage;
-  Worker(char* at, const Geometry& g) {
-    constexpr size_t scoreBytes = alignUp64(sizeof(float) * kTileRows * kTileKeys);
-    stage = at;
-    query = stage + g.stageBytes;
-    result = query + g.queryBytes;
-    scores = reinterpret_cast<float*>(result + g.resultBytes);
-    weights = reinterpret_cast<char*>(scores) + scoreBytes;
-    bias = reinterpret_cast<float*>(weights + scoreBytes);
-    tile = reinterpret_cast<char*>(bias) + alignUp64(sizeof(float) * kTileKeys);
-  }
-};
-
-struct KeyRange {
-  int64_t lo, hi;
-};
-
-class Driver {
+class Driver : AttentionPlaces {
  public:
   Driver(const AttentionArgs& args, KernelIsa isa, int threads, Scratch scratch)
-      : a_(args),
+      : AttentionPlaces(args),
         kernels_(attentionKernels(args.dtype == DType::BF16, isa)),
         g_(args, kernels_, threads),
         shared_(static_cast<char*>(scratch.data)),
@@ -120,53 +42,14 @@ class Driver {
   }
 
  private:
-  // --- what is visible ---
+  // --- addresses in the scratch ---
 
-  int64_t offset(int64_t batch) const {
-    return a_.positions ? a_.positions[batch] : a_.causalOffset;
-  }
-  KeyRange visible(int64_t batch, int64_t query) const {
-    KeyRange range{0, a_.kLen};
-    if (a_.causal) range.hi = std::clamp<int64_t>(query + offset(batch) + 1, 0, a_.kLen);
-    if (a_.window > 0)
-      range.lo = std::clamp<int64_t>(query + offset(batch) - a_.window + 1, 0, a_.kLen);
-    return range;
-  }
-  // The union over the queries of rows [row0, row1).
-  KeyRange visibleToRows(int64_t batch, int64_t row0, int64_t row1) const {
-    return {visible(batch, row0 / g_.group).lo, visible(batch, (row1 - 1) / g_.group).hi};
-  }
-
-  // --- addresses ---
-
-  const char* element(const void* base, int64_t index) const {
-    return static_cast<const char*>(base) + index * int64_t(sizeOf(a_.dtype));
-  }
-  int64_t place(int64_t unit, int64_t j, const AttentionStrides& strides) const {
-    int64_t batch = unit / a_.kvHeads;
-    if (a_.blockKeys > 0) {
-      batch = a_.table[batch * a_.tableEntries + j / a_.blockKeys];
-      j %= a_.blockKeys;
-    }
-    return batch * strides.batch + unit % a_.kvHeads * strides.head + j * strides.token;
-  }
-  const char* key(int64_t unit, int64_t j) const {
-    return element(a_.k, place(unit, j, a_.kStrides));
-  }
-  const char* value(int64_t unit, int64_t j) const {
-    return element(a_.v, place(unit, j, a_.vStrides));
-  }
-  // Of `most` keys from j on, those that lie one token behind the other.
-  int64_t together(int64_t j, int64_t most) const {
-    return a_.blockKeys > 0 ? std::min(most, a_.blockKeys - j % a_.blockKeys) : most;
-  }
-  int64_t head(int64_t unit, int64_t row) const {
-    return unit % a_.kvHeads * g_.group + row % g_.group;
-  }
   char* packed(int64_t unit, int64_t tile) const {
     return shared_ + size_t(unit * g_.keyTiles + tile) * g_.packedTile;
   }
-  Worker worker(int index) const { return {workers_ + size_t(index) * g_.workerBytes, g_}; }
+  AttentionWorker worker(int index) const {
+    return {workers_ + size_t(index) * g_.workerBytes, g_};
+  }
 
   // --- work ---
 
@@ -212,13 +95,8 @@ class Driver {
     return true;
   }
 
-  const char* query(int64_t unit, int64_t row) const {
-    return element(a_.q, unit / a_.kvHeads * a_.qStrides.batch +
-                             head(unit, row) * a_.qStrides.head +
-                             row / g_.group * a_.qStrides.token);
-  }
-
-  void beginRows(int64_t unit, int64_t row0, int count, const Worker& w, Result& result) const {
+  void beginRows(int64_t unit, int64_t row0, int count, const AttentionWorker& w,
+                 AttentionResult& result) const {
     for (int r = 0; r < count; ++r) g_.pack.query(query(unit, row0 + r), r, w.query);
     // The blocks of the products read whole tiles: rows beyond `count` must hold numbers.
     const size_t rowBytes = size_t(g_.pack.innerDim) * g_.pack.elementBytes();
@@ -228,14 +106,14 @@ class Driver {
               char(0));
     clear(result);
   }
-  void clear(Result& result) const {
+  void clear(AttentionResult& result) const {
     std::fill_n(result.sums, kTileRows * g_.pack.valueColumns, 0.0f);
     std::fill_n(result.states, kTileRows, RowState{-kInf, 0.0f});
   }
 
   // Adds one tile of keys to the rows' results.
   void addTile(int64_t unit, int64_t row0, int count, int64_t tile, const char* packedTile,
-               const Worker& w, Result& result) const {
+               const AttentionWorker& w, AttentionResult& result) const {
     const int64_t columns = g_.pack.valueColumns;
     kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
                      false, w.scores);
@@ -246,8 +124,8 @@ class Driver {
 
   // The tile's scores become weights, in the dtype of the products' operands, and earlier sums
   // shrink accordingly.
-  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, const Worker& w,
-                    Result& result) const {
+  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, const AttentionWorker& w,
+                    AttentionResult& result) const {
     const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
     ScoreRow rows[kTileRows];
     float shrink[kTileRows];
@@ -275,8 +153,8 @@ class Driver {
   }
 
   // The same on keys and values where they lie, of which those outside `seen` are not read.
-  void addTileInPlace(int64_t unit, int count, int64_t tile, KeyRange seen, const Worker& w,
-                      Result& result) const {
+  void addTileInPlace(int64_t unit, int count, int64_t tile, KeyRange seen,
+                      const AttentionWorker& w, AttentionResult& result) const {
     const int64_t j0 = tile * kTileKeys;
     const int first = int(std::max<int64_t>(0, seen.lo - j0));
     const int end = int(std::min<int64_t>(kTileKeys, seen.hi - j0));
@@ -295,7 +173,7 @@ class Driver {
                           a_.valueDim, g_.pack.valueColumns, result.sums);
     }
   }
-  void queriesInPlace(int64_t unit, int count, const Worker& w) const {
+  void queriesInPlace(int64_t unit, int count, const AttentionWorker& w) const {
     float* to = reinterpret_cast<float*>(w.query);
     for (int r = 0; r < count; ++r, to += a_.headDim) {
       const char* from = query(unit, r);
@@ -336,8 +214,8 @@ class Driver {
   }
 
   void rowTile(int64_t unit, int64_t index, int workerIndex) const {
-    const Worker w = worker(workerIndex);
-    Result result(w.result, g_);
+    const AttentionWorker w = worker(workerIndex);
+    AttentionResult result(w.result, g_);
     const int64_t row0 = index * kTileRows;
     const int count = int(std::min<int64_t>(kTileRows, g_.rows - row0));
     beginRows(unit, row0, count, w, result);
@@ -368,9 +246,9 @@ class Driver {
 
   // One part of the key range of one key head.
   void decodePart(int64_t unit, int64_t part, int workerIndex) const {
-    const Worker w = worker(workerIndex);
+    const AttentionWorker w = worker(workerIndex);
     char* at = g_.parts > 1 ? shared_ + size_t(unit * g_.parts + part) * g_.resultBytes : w.result;
-    Result result(at, g_);
+    AttentionResult result(at, g_);
     const int count = int(g_.rows);
     if (g_.inPlace) {
       queriesInPlace(unit, count, w);
@@ -399,14 +277,14 @@ class Driver {
   void mergeParts(int64_t unit, int64_t row) const {
     const int64_t columns = g_.pack.valueColumns;
     auto part = [&](int64_t index) {
-      return Result(shared_ + size_t(unit * g_.parts + index) * g_.resultBytes, g_);
+      return AttentionResult(shared_ + size_t(unit * g_.parts + index) * g_.resultBytes, g_);
     };
     RowState total{-kInf, 0.0f};
     for (int64_t p = 0; p < g_.parts; ++p) total.max = std::max(total.max, part(p).states[row].max);
     const float reference = total.max == -kInf ? 0.0f : total.max;
     float* sums = part(0).sums + row * columns;
     for (int64_t p = 0; p < g_.parts; ++p) {
-      const Result from = part(p);
+      const AttentionResult from = part(p);
       const float factor = std::exp(from.states[row].max - reference);
       total.sum += from.states[row].sum * factor;
       for (int64_t d = 0; d < columns; ++d) {
@@ -429,9 +307,8 @@ class Driver {
                [&](int64_t index, int) { mergeParts(index / g_.rows, index % g_.rows); });
   }
 
-  const AttentionArgs& a_;
   const AttentionKernels& kernels_;
-  const Geometry g_;
+  const AttentionGeometry g_;
   char* const shared_;
   char* const workers_;
 };
@@ -476,7 +353,7 @@ const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
 size_t attentionScratchBytes(const AttentionArgs& args, int threads, KernelIsa isa) {
   check(args);
   if (isEmpty(args)) return 0;
-  Geometry g(args, attentionKernels(args.dtype == DType::BF16, isa), threads);
+  AttentionGeometry g(args, attentionKernels(args.dtype == DType::BF16, isa), threads);
   return g.sharedBytes + g.workerBytes * size_t(threads);
 }
 
