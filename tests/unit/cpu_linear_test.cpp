@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lathe/runtime/error.h"
@@ -288,13 +289,18 @@ TEST(Linear, SameThreadsSameBits) {
   }
 }
 
-// On AVX2 every element is a sum over K from its first to its last, whatever the number of rows.
-TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsOnAvx2) {
-  const KernelIsa isa = KernelIsa::of(Isa::Avx2);
+// Where products are f32's, every element is a sum over K from its first to its last, whatever the
+// number of rows.
+TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsInF32) {
   ThreadPool pool(2);
-  for (DType dtype : {DType::F32, DType::BF16})
+  std::vector<std::pair<KernelIsa, DType>> sequential;
+  for (KernelIsa isa : tiers()) {
+    sequential.push_back({isa, DType::F32});
+    if (!isa.bf16) sequential.push_back({isa, DType::BF16});
+  }
+  for (auto [isa, dtype] : sequential)
     for (int64_t m : {2, 3, 5, 6, 7, 8, 12, 16, 24, 25, 521}) {
-      const int64_t k = 583, n = 150;  // pieces of K of 256, 256 and 71; a panel of 22 columns
+      const int64_t k = 583, n = 150;  // several pieces of K, a panel of 22 columns
       Values a = randomValues(dtype, m * k, 1), w = randomValues(dtype, k * n, 2);
       LinearSpec spec;
       spec.weights = {dtype, k, n};
@@ -307,7 +313,7 @@ TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsOnAvx2) {
         linear(spec,
                {1, rows + size_t(i * k) * sizeOf(dtype), packed.start(), &apart[size_t(i * n)]},
                pool, scratch.scratch(), isa);
-      EXPECT_EQ(together, apart) << nameOf(dtype) << " " << m;
+      EXPECT_EQ(together, apart) << label(isa) << " " << nameOf(dtype) << " " << m;
       EXPECT_TRUE(scratch.guardsHold());
     }
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/device/amx_gemm.h"
+#include "backends/cpu/device/f32_gemm.h"
 #include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
@@ -22,7 +23,7 @@ constexpr int64_t kMinRowsPerThread = 64;
 // Columns of one primitive call at most: its weights stay in the L2 cache over all row chunks.
 constexpr int64_t kBlockPanels = 8;
 
-enum class Path { Panels, Amx, OneDnn, Widened };
+enum class Path { Panels, F32, Amx, OneDnn, Widened };
 
 Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   const PackedShape& w = spec.weights;
@@ -33,7 +34,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   if (m <= (slowDot ? 2 : panelKernels(isa).fewRows)) return Path::Panels;
   // oneDNN 3.2 reads packed weights only on AVX-512.
   if (isa.tier == Isa::Avx2) return Path::Widened;
-  if (w.dtype == DType::F32) return Path::OneDnn;
+  if (w.dtype == DType::F32) return Path::F32;
   switch (isa.arithmetic) {
     case Bf16Arithmetic::Tiles:
       return Path::Amx;
@@ -42,7 +43,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
     case Bf16Arithmetic::Widened:
       break;
   }
-  return m < kRowBuckets.back() ? Path::Panels : Path::Widened;
+  return Path::Widened;
 }
 
 // Columns of the blocks that a column split deals out: equal shares, at most kBlockPanels each.
@@ -144,13 +145,14 @@ size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads, KernelIs
   switch (path) {
     case Path::Panels:
       break;
+    case Path::F32:
+      return f32GemmScratchBytes(threads);
     case Path::Amx:
       return amxGemmScratchBytes(spec.weights, threads);
     case Path::OneDnn:
       return oneDnnSlice(spec, threads).bytes() * size_t(threads);
     case Path::Widened:
-      return std::max(widenedGemmScratchBytes(WidenedFloats(spec, {}), threads, isa),
-                      panelGemmScratchBytes(spec.weights));
+      return widenedGemmScratchBytes(WidenedFloats(spec, {}), threads, isa);
   }
   return panelGemmScratchBytes(spec.weights);
 }
@@ -207,22 +209,6 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
   }
 }
 
-// All data as f32, but for the last rows.
-void widenedLinear(const LinearSpec& spec, const LinearArgs& args, const Epilogue& epilogue,
-                   KernelIsa isa, ThreadPool& pool, Scratch scratch) {
-  const PackedShape& w = spec.weights;
-  const int64_t done = widenedRows(args.m, isa), rest = args.m - done;
-  widenedGemm(WidenedFloats(spec, args), done, epilogue, isa, pool, scratch);
-  if (rest == 0) return;
-  const int64_t size = int64_t(sizeOf(spec.outDType));
-  Epilogue last = epilogue;
-  last.c = static_cast<char*>(epilogue.c) + done * epilogue.ldc * size;
-  if (epilogue.residual)
-    last.residual = static_cast<const char*>(epilogue.residual) + done * epilogue.ldr * size;
-  panelGemm(w, isa, rest, static_cast<const uint16_t*>(args.a) + done * spec.lda, spec.lda,
-            args.weights, last, pool, scratch);
-}
-
 }  // namespace
 
 size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
@@ -270,6 +256,10 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
     case Path::Panels:
       panelGemm(w, isa, args.m, args.a, spec.lda, args.weights, epilogue, pool, scratch);
       break;
+    case Path::F32:
+      f32Gemm(w, isa, args.m, static_cast<const float*>(args.a), spec.lda, args.weights, epilogue,
+              pool, scratch);
+      break;
     case Path::Amx:
       amxGemm({w, args.m, static_cast<const uint16_t*>(args.a), spec.lda, args.weights, epilogue},
               pool, scratch);
@@ -278,7 +268,7 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
       oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
       break;
     case Path::Widened:
-      widenedLinear(spec, args, epilogue, isa, pool, scratch);
+      widenedGemm(WidenedFloats(spec, args), args.m, epilogue, isa, pool, scratch);
       break;
   }
 }

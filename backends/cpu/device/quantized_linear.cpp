@@ -165,13 +165,12 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec, const 
   return QuantizedRows{scratch, sizes.stride, spec.hasZero ? sums : nullptr, w.chunks()};
 }
 
-// Rows [row0, m) of C on the panel kernels.
 void panelProduct(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
-                  const Layer& layer, int64_t row0, const Epilogue& epilogue, KernelIsa isa,
-                  ThreadPool& pool, Scratch scratch) {
+                  const Layer& layer, const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool,
+                  Scratch scratch) {
   const QuantizedShape& w = spec.weights;
   char* memory = static_cast<char*>(scratch.data);
-  for (; row0 < args.m; row0 += kChunkRows) {
+  for (int64_t row0 = 0; row0 < args.m; row0 += kChunkRows) {
     const int64_t rows = std::min(kChunkRows, args.m - row0);
     const QuantizedKernels* kernels = &quantizedKernels(isa);
     if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
@@ -310,11 +309,6 @@ bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
          spec.dtype == DType::BF16 && amxQuantizedTakes(spec.weights);
 }
 
-// Rows that repay widening the weights for them.
-int64_t rowsOnWidened(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
-  return m > kQuantizedRows && spec.weights.k > 0 ? widenedRows(m, isa) : 0;
-}
-
 }  // namespace
 
 std::string whyNotQuantized(const QuantizedLinearSpec& spec) {
@@ -384,9 +378,10 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   const QuantizedKernels& kernels = quantizedKernels(isa);
   if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
     return sharedProduct(spec, args, layer, epilogue, isa, pool, scratch);
-  const int64_t done = onTiles(spec, isa) ? 0 : rowsOnWidened(spec, args.m, isa);
-  if (done) widenedGemm(WidenedIntegers(spec, args, isa), done, epilogue, isa, pool, scratch);
-  panelProduct(spec, args, layer, done, epilogue, isa, pool, scratch);
+  // More rows repay widening the weights for them.
+  if (!onTiles(spec, isa) && args.m > kQuantizedRows && w.k > 0)
+    return widenedGemm(WidenedIntegers(spec, args, isa), args.m, epilogue, isa, pool, scratch);
+  panelProduct(spec, args, layer, epilogue, isa, pool, scratch);
 }
 
 }  // namespace lathe::cpu

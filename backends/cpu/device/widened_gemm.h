@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products of many rows whose weights are kept in fewer bits than f32: each block of panels is
-// widened once for many rows, which costs little, and f32 multiply-adds do the rest: oneDNN's on
-// AVX-512, our own on AVX2 (tiled_gemm.h).
+// widened once for many rows, which costs little, and f32 multiply-adds do the rest (f32_gemm.h,
+// tiled_gemm.h).
 #include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/panel_kernels.h"
 
@@ -23,11 +23,7 @@ class WidenedProduct {
   const int64_t k, n, rowLength;
 };
 
-/// The rows of m that widenedGemm takes; the last few are left to panel kernels.
-int64_t widenedRows(int64_t m, KernelIsa isa);
-/// Creates the primitives of any m, and returns the bytes of scratch that they need.
 size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads, KernelIsa isa);
-/// Rows [0, m) of C, m of widenedRows.
 void widenedGemm(const WidenedProduct& product, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                  ThreadPool& pool, Scratch scratch);
 
