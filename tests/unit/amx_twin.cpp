@@ -17,7 +17,7 @@ TEST(AmxTwin, TakesThePlaceOfTheLibrarysKernels) {
   alignas(64) uint16_t a[kTileRows * 32] = {}, b[32 * 32] = {};
   alignas(64) float c[kTileRows * 32];
   amxBegin();
-  attentionKernels(true, isa).product(a, 32, b, 32, 32, kTileRows, false, c);
+  attentionKernels(true, isa).product(a, 32, b, 32, 32, 32, kTileRows, false, c);
   amxEnd();
   EXPECT_EQ(amxTwinProducts - before, 4);
 

@@ -298,12 +298,12 @@ TEST(AttentionPack, KeysAreTransposedOnEveryTier) {
           AttentionPack pack(c.args, attentionKernels(dtype == DType::BF16, isa));
           std::vector<char> tile(pack.keyBytes(), char(0x5a));
           pack.keys(c.tensor(1), dim + 3, count, tile.data());
-          for (int64_t j = 0; j < kTileKeys; ++j)
+          for (int64_t j = 0; j < roundUp(count, kKeyStep); ++j)
             for (int64_t d = 0; d < pack.innerDim; ++d) {
               double got = pack.bf16 ? bf16ToFloat(reinterpret_cast<uint16_t*>(
                                            tile.data())[(d / 2 * kTileKeys + j) * 2 + d % 2])
                                      : reinterpret_cast<float*>(tile.data())[d * kTileKeys + j];
-              bool inside = j < count && d < dim;
+              const bool inside = j < count && d < dim;
               ASSERT_EQ(got, inside ? c.k[size_t(j * (dim + 3) + d)] : 0.0)
                   << nameOf(isa.tier) << " " << nameOf(dtype) << " dim " << dim << " of " << count
                   << " keys: key " << j << " element " << d;

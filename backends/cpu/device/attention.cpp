@@ -101,9 +101,10 @@ class Driver : AttentionPlaces {
     // The blocks of the products read whole tiles: rows beyond `count` must hold numbers.
     const size_t rowBytes = size_t(g_.pack.innerDim) * g_.pack.elementBytes();
     std::fill(w.query + size_t(count) * rowBytes, w.query + g_.pack.queryBytes(), char(0));
-    const size_t weightBytes = size_t(kTileKeys) * g_.pack.elementBytes();
-    std::fill(w.weights + size_t(count) * weightBytes, w.weights + kTileRows * weightBytes,
-              char(0));
+    // Weights in f32 take the place of scores, which then are products with zeros.
+    if (kernels_.bf16Operands)
+      std::fill(w.weights + size_t(count * kTileKeys) * 2,
+                w.weights + size_t(kTileRows * kTileKeys) * 2, char(0));
     clear(result);
   }
   void clear(AttentionResult& result) const {
@@ -111,21 +112,22 @@ class Driver : AttentionPlaces {
     std::fill_n(result.states, kTileRows, RowState{-kInf, 0.0f});
   }
 
-  // Adds one tile of keys to the rows' results.
-  void addTile(int64_t unit, int64_t row0, int count, int64_t tile, const char* packedTile,
-               const AttentionWorker& w, AttentionResult& result) const {
+  // Adds one tile of keys to the rows' results; no row sees keys from `end` on.
+  void addTile(int64_t unit, int64_t row0, int count, int64_t tile, int64_t end,
+               const char* packedTile, const AttentionWorker& w, AttentionResult& result) const {
     const int64_t columns = g_.pack.valueColumns;
-    kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, count,
-                     false, w.scores);
-    const void* weights = weigh(unit, row0, count, tile, w, result);
-    kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), kTileKeys,
+    const int64_t keys = roundUp(std::min<int64_t>(end - tile * kTileKeys, kTileKeys), kKeyStep);
+    kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, keys,
+                     count, false, w.scores);
+    const void* weights = weigh(unit, row0, count, tile, keys, w, result);
+    kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), keys, columns,
                      columns, count, true, result.sums);
   }
 
   // The tile's scores become weights, in the dtype of the products' operands, and earlier sums
   // shrink accordingly.
-  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, const AttentionWorker& w,
-                    AttentionResult& result) const {
+  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, int64_t keys,
+                    const AttentionWorker& w, AttentionResult& result) const {
     const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
     ScoreRow rows[kTileRows];
     float shrink[kTileRows];
@@ -138,6 +140,7 @@ class Driver : AttentionPlaces {
       const int64_t query = (row0 + r) / g_.group;
       if (r == 0 || (row0 + r) % g_.group == 0) range = visible(batch, query);
       row.scores = w.scores + r * kTileKeys;
+      row.keys = int(keys);
       if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
       row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
       row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
@@ -164,7 +167,8 @@ class Driver : AttentionPlaces {
       kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0 + at), a_.kStrides.token, bf16, keys,
                              count, w.scores + at);
     }
-    const char* weights = static_cast<const char*>(weigh(unit, 0, count, tile, w, result));
+    const char* weights =
+        static_cast<const char*>(weigh(unit, 0, count, tile, kTileKeys, w, result));
     for (int at = 0, keys = 0; at < end; at += keys) {
       keys = int(together(j0 + at, end - at));
       if (at + keys <= first) continue;
@@ -221,7 +225,7 @@ class Driver : AttentionPlaces {
     beginRows(unit, row0, count, w, result);
     const KeyRange keys = visibleToRows(unit / a_.kvHeads, row0, row0 + count);
     for (int64_t t = keys.lo / kTileKeys; t < ceilDiv(keys.hi, kTileKeys); ++t)
-      addTile(unit, row0, count, t, packed(unit, t), w, result);
+      addTile(unit, row0, count, t, keys.hi, packed(unit, t), w, result);
     for (int r = 0; r < count; ++r)
       finishRow(unit, row0 + r, result.sums + r * g_.pack.valueColumns, result.states[r]);
   }
@@ -266,7 +270,7 @@ class Driver : AttentionPlaces {
         continue;
       }
       packTile(unit, t, keys.hi, w.stage, w.tile);
-      addTile(unit, 0, count, t, w.tile, w, result);
+      addTile(unit, 0, count, t, keys.hi, w.tile, w, result);
     }
     if (g_.parts > 1) return;
     for (int r = 0; r < count; ++r)

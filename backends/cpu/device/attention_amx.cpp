@@ -8,13 +8,13 @@ namespace {
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
 // 2 x 2 tiles per block of 32 columns, or one tile row where there are at most 16 rows.
-void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
-             bool accumulate, float* c) {
+void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+             int64_t used, int rows, bool accumulate, float* c) {
   const char* left = static_cast<const char*>(a);
   const int64_t aStride = lda * 2, bStride = columns * 4, cStride = columns * 4;
   const char* lower = left + 16 * aStride;
   float* cLower = c + 16 * columns;
-  for (int64_t j = 0; j < columns; j += 32) {
+  for (int64_t j = 0; j < used; j += 32) {
     const char* right = static_cast<const char*>(b) + j * 4;
     if (accumulate) {
       tileLoad<0>(c + j, cStride);
@@ -68,9 +68,9 @@ LATHE_ISA_END
 
 void amxBegin() { loadConfig(); }
 void amxEnd() { release(); }
-void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
-                bool accumulate, float* c) {
-  product(a, lda, b, inner, columns, rows, accumulate, c);
+void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+                int64_t used, int rows, bool accumulate, float* c) {
+  product(a, lda, b, inner, columns, used, rows, accumulate, c);
 }
 
 }  // namespace lathe::cpu

@@ -33,11 +33,11 @@ inline void narrowTo(uint16_t* at, __m512 value) {
 
 // Blocks of 8 rows x 32 columns of VDPBF16PS sums.
 void productBf16(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
-                 int rows, bool accumulate, float* c) {
+                 int64_t used, int rows, bool accumulate, float* c) {
   const char* left = static_cast<const char*>(a);
   const char* right = static_cast<const char*>(b);
   for (int r0 = 0; r0 < rows; r0 += 8) {
-    for (int64_t j = 0; j < columns; j += 32) {
+    for (int64_t j = 0; j < used; j += 32) {
       __m512 sum[8][2];
       for (int r = 0; r < 8; ++r)
         for (int v = 0; v < 2; ++v)

@@ -10,12 +10,15 @@ namespace lathe::cpu {
 /// A tile of scores: rows (queries x heads of a group) by keys.
 inline constexpr int kTileRows = 32;
 inline constexpr int kTileKeys = 128;
+/// Products take so many keys of a tile at a time.
+inline constexpr int64_t kKeyStep = 32;
 
 /// What a score row goes through before the exponential. Keys outside [lo, hi) are hidden.
 struct ScoreRow {
   float* scores = nullptr;   ///< kTileKeys sums q . k; becomes the probabilities in the f32 form
   uint16_t* bf16 = nullptr;  ///< where probabilities go rounded to bf16, if the tier wants that
   int lo = 0, hi = kTileKeys;
+  int keys = kTileKeys;  ///< how many probabilities are read, a multiple of kKeyStep, at least hi
   float scale = 1, softcap = 0;
   const float* bias = nullptr;  ///< kTileKeys addends, or null
   bool hideInfinite = false;    ///< a bias of -inf hides its key whatever the score is
@@ -33,10 +36,11 @@ struct AttentionKernels {
   bool bf16Operands;
   /// Tasks run between amxBegin and amxEnd.
   bool tiles;
-  /// c[rows][columns] (+)= a[rows][inner] x b. rows <= kTileRows (buffers hold all kTileRows),
-  /// columns a multiple of 32, inner a multiple of 32 if bf16; ldb and ldc are `columns`.
+  /// c[rows][columns] (+)= a[rows][inner] x b, the first `used` columns of it. rows <= kTileRows
+  /// (buffers hold all kTileRows), columns and used multiples of 32, inner a multiple of 32 if
+  /// bf16; ldb and ldc are `columns`.
   void (*product)(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
-                  int rows, bool accumulate, float* c);
+                  int64_t used, int rows, bool accumulate, float* c);
   /// One step of online softmax for `count` rows; shrink[r] is the factor by which earlier sums of
   /// a row shrink.
   void (*softmaxRows)(const ScoreRow* rows, int count, RowState* states, float* shrink);
@@ -70,8 +74,8 @@ extern const AttentionKernels kAttentionAvx512;
 extern const AttentionKernels kAttentionAvx512Bf16;
 
 /// `product` on tiles; the calling thread's tile registers are set up by amxBegin.
-void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns, int rows,
-                bool accumulate, float* c);
+void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+                int64_t used, int rows, bool accumulate, float* c);
 void amxBegin();
 void amxEnd();
 

@@ -39,9 +39,15 @@ void AttentionPack::query(const void* from, int row, void* tile) const {
 }
 
 void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* tile) const {
-  if (count < kTileKeys || innerDim > headDim) std::memset(tile, 0, keyBytes());
   const char* keys = static_cast<const char*>(from);
   uint32_t* to = static_cast<uint32_t*>(tile);
+  const int64_t elementsPerWord = bf16 ? 2 : 1, words = headDim / elementsPerWord;
+  std::memset(to + words * kTileKeys, 0,
+              size_t(innerDim / elementsPerWord - words) * kTileKeys * sizeof(uint32_t));
+  // Products of what was there before would cost more than zeros: subnormals do.
+  const int64_t end = roundUp(count, kKeyStep);
+  for (int64_t w = 0; w < words; ++w)
+    std::fill(to + w * kTileKeys + count, to + w * kTileKeys + end, 0u);
   stride *= int64_t(sizeOf(dtype));
   if (!bf16 && dtype == DType::BF16) {
     // Keys are widened in pieces that stay in the innermost cache.
@@ -57,7 +63,6 @@ void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* 
       }
     return;
   }
-  const int64_t elementsPerWord = bf16 ? 2 : 1, words = headDim / elementsPerWord;
   transpose(keys, stride, count, words, to, kTileKeys);
   if (headDim % elementsPerWord == 0) return;
   for (int64_t j = 0; j < count; ++j) {
@@ -68,7 +73,11 @@ void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* 
 }
 
 void AttentionPack::values(const void* from, int64_t stride, int64_t count, void* tile) const {
-  if (count < kTileKeys || valueColumns > valueDim) std::memset(tile, 0, valueBytes());
+  const size_t rowBytes = size_t(valueColumns) * elementBytes();
+  const int64_t first = valueColumns > valueDim ? 0 : bf16 ? roundUp(count, 2) : count;
+  const int64_t end = std::max(first, roundUp(count, kKeyStep));
+  std::memset(static_cast<char*>(tile) + size_t(first) * rowBytes, 0,
+              size_t(end - first) * rowBytes);
   if (!bf16) {
     const char* row = static_cast<const char*>(from);
     stride *= int64_t(sizeOf(dtype));

@@ -24,9 +24,11 @@ struct AttentionPack {
 
   /// One query row into row `row` of a tile.
   void query(const void* from, int row, void* tile) const;
-  /// `count` keys, `stride` elements apart, transposed; the other columns become zeros.
+  /// `count` keys, `stride` elements apart, transposed; the other columns up to a multiple of
+  /// kKeyStep become zeros.
   void keys(const void* from, int64_t stride, int64_t count, void* tile) const;
-  /// `count` values, `stride` elements apart; the other rows become zeros.
+  /// `count` values, `stride` elements apart; the other rows up to a multiple of kKeyStep become
+  /// zeros.
   void values(const void* from, int64_t stride, int64_t count, void* tile) const;
 };
 
