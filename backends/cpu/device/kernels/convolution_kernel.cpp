@@ -2,7 +2,6 @@
 // 2-D convolution as patches times filters: for patch embedding stride and kernel are equal, and
 // the patches are a plain re-ordering of the image.
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "backends/cpu/device/kernels.h"
@@ -54,19 +53,46 @@ class ConvolutionKernel final : public Kernel {
 
  private:
   void gather(const std::byte* image, std::byte* patches) {
-    int64_t height = x_[2], width = x_[3];
+    switch (elementBytes_) {
+      case 2:
+        return gatherAs(reinterpret_cast<const uint16_t*>(image),
+                        reinterpret_cast<uint16_t*>(patches));
+      case 4:
+        return gatherAs(reinterpret_cast<const uint32_t*>(image),
+                        reinterpret_cast<uint32_t*>(patches));
+      default:
+        return gatherAs(reinterpret_cast<const uint64_t*>(image),
+                        reinterpret_cast<uint64_t*>(patches));
+    }
+  }
+
+  // One row of patches for each element of the window; Word has the elements' size.
+  template <class Word>
+  void gatherAs(const Word* image, Word* patches) {
+    const int64_t height = x_[2], width = x_[3], columns = out_[3], step = stride_[1];
     pool_.run(w_[1] * w_[2] * w_[3], [&](int64_t row, int) {
-      int64_t kx = row % w_[3], ky = row / w_[3] % w_[2], channel = row / (w_[3] * w_[2]);
-      std::byte* to = patches + size_t(row * out_[2] * out_[3]) * elementBytes_;
-      for (int64_t oy = 0; oy < out_[2]; ++oy)
-        for (int64_t ox = 0; ox < out_[3]; ++ox, to += elementBytes_) {
-          int64_t y = oy * stride_[0] + ky - padding_[0], x = ox * stride_[1] + kx - padding_[2];
-          if (y < 0 || x < 0 || y >= height || x >= width)
-            std::memset(to, 0, elementBytes_);
-          else
-            std::memcpy(to, image + size_t((channel * height + y) * width + x) * elementBytes_,
-                        elementBytes_);
+      const int64_t kx = row % w_[3], ky = row / w_[3] % w_[2], channel = row / (w_[3] * w_[2]);
+      Word* to = patches + row * out_[2] * columns;
+      // The columns whose element lies inside of the image.
+      const int64_t shift = kx - padding_[2];
+      const int64_t first =
+          std::clamp<int64_t>(ceilDiv(std::max<int64_t>(0, -shift), step), 0, columns);
+      const int64_t end =
+          std::clamp<int64_t>(ceilDiv(std::max<int64_t>(0, width - shift), step), first, columns);
+      for (int64_t oy = 0; oy < out_[2]; ++oy, to += columns) {
+        const int64_t y = oy * stride_[0] + ky - padding_[0];
+        if (y < 0 || y >= height) {
+          std::fill_n(to, columns, Word(0));
+          continue;
         }
+        const Word* from = image + (channel * height + y) * width + shift;
+        std::fill(to, to + first, Word(0));
+        if (step == 1)
+          std::copy(from + first, from + end, to + first);
+        else
+          for (int64_t ox = first; ox < end; ++ox) to[ox] = from[ox * step];
+        std::fill(to + end, to + columns, Word(0));
+      }
     });
   }
 
