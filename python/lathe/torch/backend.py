@@ -7,6 +7,7 @@ that has no lowering is cut around it: the op runs in PyTorch, the rest in Lathe
 import collections
 import importlib.metadata
 import logging
+import operator
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -48,9 +49,8 @@ def _ranges(nodes):
     return {}
 
 
-def _version(tensor):
-    """Counts the writes into a tensor. One of inference mode is not written."""
-    return 0 if tensor.is_inference() else tensor._version
+# How often a tensor was written. One of inference mode has no counter, and is not written.
+_writes = operator.attrgetter("_version")
 
 
 class _Compiled:
@@ -97,17 +97,27 @@ class _Compiled:
         options = {"threads": torch.get_num_threads(), **options}
         threads = options.pop("threads")
         self.session = lathe.Session(lathe.compile(graph, **options), threads=threads)
-        self.run, self.bound = self.session._run_torch, None
+        self.run = self.session._run_torch
+        # What was bound: the tensors in the order of their places, and the writes into those that count them.
+        self.places, self.bound, self.counting, self.writes = list(self.weights.values()), None, (), []
         compiled.append(graph)
 
     def __call__(self, args):
-        if self.bound is None or any(args[i] is not t or _version(t) != v for i, t, v in self.bound):
+        if not self._is_bound(args):
             self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()})
-            self.bound = [(i, args[i], _version(args[i])) for i in self.weights.values()]
+            self.bound = [args[i] for i in self.places]
+            self.counting = [t for t in self.bound if not t.is_inference()]
+            self.writes = list(map(_writes, self.counting))
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
         args.clear()
         results = self.run(inputs)
         return results if self.plain else [results[k] if tensor else k for tensor, k in self.kinds]
+
+    def _is_bound(self, args):
+        """Whether the session holds these weights as they are now. Asked in every call."""
+        if self.bound is None or not all(map(operator.is_, map(args.__getitem__, self.places), self.bound)):
+            return False
+        return list(map(_writes, self.counting)) == self.writes
 
 
 class _Supported(OperatorSupportBase):
