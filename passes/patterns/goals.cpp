@@ -87,8 +87,9 @@ bool isAttentionWith(Operation* op, ValueRange weightsIn) {
 bool isAttention(Operation* op) {
   return isa<MatmulOp>(op) && isAttentionWith(op, op->getOperands().take_front(1));
 }
+// Of rank 5 are groups of heads, which a pattern takes.
 bool isAttentionOfOtherRank(Operation* op) {
-  return isa<MatmulOp>(op) && tensorType(op->getResult(0)).getRank() > 4 && isAttention(op);
+  return isa<MatmulOp>(op) && tensorType(op->getResult(0)).getRank() > 5 && isAttention(op);
 }
 bool isAttentionTurnedRound(Operation* op) {
   return isa<MatmulOp>(op) && isAttentionWith(op, op->getOperands().drop_front(1));

@@ -2,14 +2,14 @@
 
 // What an op means is told however little of a pattern matches.
 
-// The weights times the values, with two axes of heads.
+// The weights times the values, with three axes of heads.
 // CHECK: remark: attention: lathe.attention takes q, k and v of rank 3 or 4 at {{.*}}.mlir:
-func.func @rank5(%q: tensor<2x2x3x5x16xf32>, %k: tensor<2x2x3x7x16xf32>, %v: tensor<2x2x3x7x16xf32>) -> tensor<2x2x3x5x16xf32> {
-  %t = lathe.transpose %k [0, 1, 2, 4, 3] : tensor<2x2x3x7x16xf32>
-  %s = lathe.matmul %q, %t : tensor<2x2x3x5x16xf32>, tensor<2x2x3x16x7xf32>
-  %p = lathe.softmax %s axis 4 : tensor<2x2x3x5x7xf32>
-  %y = lathe.matmul %p, %v : tensor<2x2x3x5x7xf32>, tensor<2x2x3x7x16xf32>
-  return %y : tensor<2x2x3x5x16xf32>
+func.func @rank6(%q: tensor<2x2x2x3x5x16xf32>, %k: tensor<2x2x2x3x7x16xf32>) -> tensor<2x2x2x3x5x16xf32> {
+  %t = lathe.transpose %k [0, 1, 2, 3, 5, 4] : tensor<2x2x2x3x7x16xf32>
+  %s = lathe.matmul %q, %t : tensor<2x2x2x3x5x16xf32>, tensor<2x2x2x3x16x7xf32>
+  %p = lathe.softmax %s axis 5 : tensor<2x2x2x3x5x7xf32>
+  %y = lathe.matmul %p, %k : tensor<2x2x2x3x5x7xf32>, tensor<2x2x2x3x7x16xf32>
+  return %y : tensor<2x2x2x3x5x16xf32>
 }
 
 // -----
