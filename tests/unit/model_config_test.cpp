@@ -216,6 +216,18 @@ TEST(LlamaConfig, ReadsTheTrainedLengthWhereverItStands) {
   EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 32);
 }
 
+// Dynamic scaling grows from the model's own length, as Transformers has it, whatever is written.
+TEST(LlamaConfig, DynamicScalingTakesTheModelsOwnLength) {
+  json file = version4();
+  file["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2}};
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 512);
+  EXPECT_EQ(parse(file).ropeScaling.factor, 2);
+  file["rope_scaling"]["original_max_position_embeddings"] = 64;
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 512);
+  file["original_max_position_embeddings"] = 32;
+  EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 512);
+}
+
 constexpr const char* kLlama3 = R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
     "high_freq_factor": 4, "original_max_position_embeddings": 128})";
 const BadField kBad[] = {

@@ -46,3 +46,39 @@ func.func @added(%x: tensor<3x4xf32>, %h: tensor<3x8xf32>) -> tensor<3x4xf32> {
   %y = lathe.linear %h, %w residual %n : tensor<3x8xf32>, tensor<4x8xf32> residual tensor<3x4xf32>
   return %y : tensor<3x4xf32>
 }
+// The layer has a bias of its own, which the norm's is added to.
+// CHECK-LABEL: func.func @own_bias
+// CHECK: %[[N:.*]] = lathe.layer_norm %arg0 epsilon
+// CHECK-DAG: %[[OWN:.*]] = lathe.weight "c"
+// CHECK-DAG: %[[P:.*]] = lathe.matmul
+// CHECK: %[[R:.*]] = lathe.reshape %[[P]] to <8>
+// CHECK: %[[B:.*]] = lathe.add %[[R]], %[[OWN]]
+// CHECK: lathe.linear %[[N]], {{.*}} bias %[[B]]
+func.func @own_bias(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %b = lathe.weight "bias" : tensor<4xf32>
+  %n = lathe.layer_norm %x gain %g bias %b epsilon 1.0e-5 : tensor<3x4xf32> gain tensor<4xf32> bias tensor<4xf32>
+  %w = lathe.weight "w" : tensor<8x4xf32>
+  %c = lathe.weight "c" : tensor<8xf32>
+  %y = lathe.linear %n, %w bias %c : tensor<3x4xf32>, tensor<8x4xf32> bias tensor<8xf32>
+  return %y : tensor<3x8xf32>
+}
+// A norm without a gain has only a bias to fold, and a layer behind a norm without bias keeps its own.
+// CHECK-LABEL: func.func @one_of_both
+// CHECK-DAG: %[[N:.*]] = lathe.layer_norm %arg0 epsilon
+// CHECK-DAG: %[[W:.*]] = lathe.weight "w"
+// CHECK-DAG: lathe.linear %[[N]], %[[W]] bias
+// CHECK-DAG: %[[OWN:.*]] = lathe.weight "c"
+// CHECK-DAG: lathe.linear %{{.*}}, %{{.*}} bias %[[OWN]]
+// CHECK: return
+func.func @one_of_both(%x: tensor<3x4xf32>, %z: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
+  %b = lathe.weight "bias" : tensor<4xf32>
+  %n = lathe.layer_norm %x bias %b epsilon 1.0e-5 : tensor<3x4xf32> bias tensor<4xf32>
+  %w = lathe.weight "w" : tensor<8x4xf32>
+  %y = lathe.linear %n, %w : tensor<3x4xf32>, tensor<8x4xf32>
+  %g = lathe.weight "gain" : tensor<4xf32>
+  %m = lathe.rms_norm %z, %g epsilon 1.0e-5 : tensor<3x4xf32>, tensor<4xf32>
+  %c = lathe.weight "c" : tensor<8xf32>
+  %k = lathe.linear %m, %w bias %c : tensor<3x4xf32>, tensor<8x4xf32> bias tensor<8xf32>
+  return %y, %k : tensor<3x8xf32>, tensor<3x8xf32>
+}

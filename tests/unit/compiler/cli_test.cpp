@@ -505,6 +505,13 @@ TEST_F(CliTest, GenerateStreamsTheTextOfJson) {
   std::string words = "generate " + letters() + " -p hello -n 12 --ignore-eos";
   JsonValue out = jsonOf(words + " --json");
   EXPECT_EQ(intsOf(out.at("prompt_ids")), (std::vector<int64_t>{10, 7, 14, 14, 17}));
+  // The first token comes from reading the prompt.
+  EXPECT_GT(out.at("decode_s").asDouble(), 0);
+  EXPECT_NEAR(out.at("tokens_per_second").asDouble() * out.at("decode_s").asDouble(), 11, 1e-6);
+  EXPECT_EQ(jsonOf("generate " + letters() + " -p hello -n 1 --ignore-eos --json")
+                .at("tokens_per_second")
+                .asDouble(),
+            0);
   CliResult r = runLathe(words);
   EXPECT_EQ(r.out, out.at("text").asString() + "\n");
   EXPECT_THAT(r.err, StartsWith("hello"));

@@ -157,6 +157,26 @@ TEST(Diff, ReportsAnEntryPointThatOnlyOneHas) {
   EXPECT_THAT(d.notes, ElementsAre("entry point 'decode' is in B only"));
 }
 
+// Whichever entry point differs, and however many behind it are equal.
+TEST(Diff, OneEntryPointThatDiffersIsEnough) {
+  auto three = [](size_t other) {
+    Graph g;
+    for (size_t i = 0; i < 3; ++i) {
+      if (i) g.entry("step" + std::to_string(i));
+      Tensor x = g.input("x", DType::F32, {3});
+      g.output("y", i == other ? tanh(x) : exp(x));
+    }
+    return g;
+  };
+  EXPECT_TRUE(diff(three(9), three(9)).equal);
+  for (size_t other : {0, 1, 2}) {
+    GraphDiff d = diff(three(9), three(other));
+    EXPECT_FALSE(d.equal) << other;
+    ASSERT_EQ(d.entries.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(d.entries[i].equal, i != other) << other << ", " << i;
+  }
+}
+
 TEST(Diff, RefusesStagesOfABackend) {
   try {
     diff(graphOf({}, linear), graphOf({}, linear), {.stage = "lowered"});

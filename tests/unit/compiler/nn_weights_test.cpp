@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dtype of a model's weights: the checkpoint's, whatever the model computes in.
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "examples/seeds/presets.h"
@@ -106,6 +108,51 @@ TEST(NnWeights, OfADiTHaveTheCheckpointsDType) {
                    g.input("steps", DType::F32, {batch}), g.input("labels", DType::I64, {batch})));
     expectWeights(g.text(), "DiT");
   }
+}
+
+// The projections "q_proj", ... of the layer "a" that add a bias.
+std::set<std::string> biasesIn(const std::string& text) {
+  std::set<std::string> names;
+  const std::string start = "lathe.weight \"a.", end = ".bias\"";
+  for (size_t at = text.find(start); at != text.npos; at = text.find(start, at + 1)) {
+    const std::string name = text.substr(at + start.size(), text.find(' ', at + start.size()) -
+                                                                (at + start.size()));
+    if (name.ends_with(end)) names.insert(name.substr(0, name.size() - end.size()));
+  }
+  return names;
+}
+std::set<std::string> projections(bool q, bool k, bool v, bool o) {
+  std::set<std::string> names;
+  if (q) names.insert("q_proj");
+  if (k) names.insert("k_proj");
+  if (v) names.insert("v_proj");
+  if (o) names.insert("o");
+  return names;
+}
+
+// A bias of the keys' own says nothing of the other projections, nor they of it.
+TEST(NnWeights, ABiasOfKeysIsToldApart) {
+  for (bool others : {false, true})
+    for (std::optional<bool> keys : {std::optional<bool>(), std::optional(false), std::optional(true)})
+      for (bool output : {false, true}) {
+        const auto wanted = projections(others, keys.value_or(others), others, output);
+        Recording self, heads;
+        nn::SelfAttentionOptions s{.dModel = 64, .heads = 4, .qkvBias = others};
+        s.outputBias = output, s.keyBias = keys, s.names.o = "o";
+        EXPECT_EQ(biasesIn(self.text(nn::CausalSelfAttention(self.g, "a", s)(self.x))), wanted);
+        nn::MultiHeadAttentionOptions m{.dModel = 64, .heads = 4};
+        m.bias = output, m.qkvBias = others, m.keyBias = keys, m.names.o = "o";
+        EXPECT_EQ(biasesIn(heads.text(nn::MultiHeadAttention(heads.g, "a", m)(heads.x))), wanted);
+      }
+  for (bool others : {false, true})
+    for (bool keys : {false, true}) {
+      Recording cross;
+      nn::CrossAttentionOptions c{.dModel = 64, .heads = 4, .bias = others, .keyBias = keys};
+      c.names.o = "o";
+      const nn::CrossAttention layer(cross.g, "a", c);
+      EXPECT_EQ(biasesIn(cross.text(layer(cross.x, layer.keysOf(cross.x)))),
+                projections(others, keys, others, others));
+    }
 }
 
 }  // namespace

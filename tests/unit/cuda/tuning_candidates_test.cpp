@@ -40,6 +40,31 @@ TEST(TuningCandidates, EveryWayForFewRows) {
   }
 }
 
+// The sum of a head's squares is taken inside of a tile or of a cluster of blocks: no tile ends in the
+// middle of a head, and no product whose sums meet behind it splits k.
+TEST(TuningCandidates, HeadsAreWholeInEveryTile) {
+  std::set<int> widths;
+  for (int pairs : {16, 32, 64, 96, 128, 256})
+    for (int64_t rows : {1, 8, 64, 512}) {
+      const LinearCase c{DType::BF16, 6 * 2 * pairs, 1024};
+      ProductKernel kernel = c.kernel();
+      kernel.hooks.pairs = true;
+      kernel.hooks.sumPairs = pairs;
+      int tiles = 0;
+      for (const ProductChoice& choice : productCandidates(kernel, {rows, c.n, c.k, 1})) {
+        if (choice.method != ProductMethod::Gemm) {
+          EXPECT_EQ(choice.splits, 1) << textOf(choice);
+          continue;
+        }
+        EXPECT_EQ(choice.tileN % pairs, 0) << textOf(choice) << " for heads of " << 2 * pairs;
+        if (choice.tileN % pairs == 0) widths.insert(pairs);
+        ++tiles;
+      }
+      EXPECT_EQ(tiles > 0, pairs != 96 && pairs != 256) << pairs << " pairs, " << rows << " rows";
+    }
+  EXPECT_EQ(widths, (std::set<int>{16, 32, 64, 128}));
+}
+
 TEST(TuningCandidates, NoTwoAreTheSame) {
   for (int64_t rows : {1, 16, 64, 512}) {
     std::set<std::string> texts;
