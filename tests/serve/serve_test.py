@@ -207,6 +207,36 @@ def check_burst(server):
     assert statuses == [200] * len(threads), statuses
 
 
+def check_limits(server):
+    """The ends of each range are taken, what lies beyond them is refused by the field's name."""
+    def refuses(field, **body):
+        status, _, text = server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, **body})
+        return status == 400 and json.loads(text)["error"]["message"].removeprefix("request: ").startswith(field)
+
+    def takes(**body):
+        return server.complete(**{"prompt": "a", "max_tokens": 1, **body})[0] == 200
+
+    for field, low, high, step in [
+            ("temperature", 0, 100, 0.001), ("top_p", 0, 1, 0.001), ("top_k", 0, 2**31 - 1, 1), ("min_p", 0, 1, 0.001),
+            ("presence_penalty", -2, 2, 0.001), ("frequency_penalty", -2, 2, 0.001),
+            ("repetition_penalty", 0.001, 1000, 0.0005), ("n", 1, 32, 1), ("logprobs", 0, 20, 1)]:
+        for value in (low, high):
+            assert takes(**{field: value}), (field, value)
+        for value in (low - step, high + step):
+            assert refuses(field, **{field: value}), (field, value)
+    for value in (0, 4097):
+        assert refuses("max_tokens", max_tokens=value), value
+    # The texts of a request are its prompts times n.
+    for prompts, n, blamed in [(32, 1, ""), (8, 4, ""), (33, 1, "prompt"), (17, 2, "n:"), (2, 17, "n:")]:
+        body = {"prompt": ["a"] * prompts, "n": n}
+        assert refuses(blamed, **body) if blamed else takes(**body), (prompts, n)
+    assert takes(stop=[str(i) for i in range(16)])
+    assert refuses("stop", stop=[str(i) for i in range(17)])
+    assert refuses("stream_options", stream_options={"include_usage": True})
+    assert refuses("regex", regex="a", response_format={"type": "text"})
+    assert refuses("response_format.type", response_format={"type": "xml"})
+
+
 def check_refusals(server):
     for body, status, words in [
             ({"prompt": "a", "best_off": 3}, 400, "'best_off' is not supported"),
@@ -432,6 +462,7 @@ try:
     else:
         print("serve: without the openai client; scripts/setup fetches it")
     check_burst(server)
+    check_limits(server)
     check_refusals(server)
     soak(server, expected)
     server.stop()
