@@ -115,8 +115,8 @@ std::set<std::string> biasesIn(const std::string& text) {
   std::set<std::string> names;
   const std::string start = "lathe.weight \"a.", end = ".bias\"";
   for (size_t at = text.find(start); at != text.npos; at = text.find(start, at + 1)) {
-    const std::string name = text.substr(at + start.size(), text.find(' ', at + start.size()) -
-                                                                (at + start.size()));
+    const std::string name =
+        text.substr(at + start.size(), text.find(' ', at + start.size()) - (at + start.size()));
     if (name.ends_with(end)) names.insert(name.substr(0, name.size() - end.size()));
   }
   return names;
@@ -133,7 +133,8 @@ std::set<std::string> projections(bool q, bool k, bool v, bool o) {
 // A bias of the keys' own says nothing of the other projections, nor they of it.
 TEST(NnWeights, ABiasOfKeysIsToldApart) {
   for (bool others : {false, true})
-    for (std::optional<bool> keys : {std::optional<bool>(), std::optional(false), std::optional(true)})
+    for (std::optional<bool> keys :
+         {std::optional<bool>(), std::optional(false), std::optional(true)})
       for (bool output : {false, true}) {
         const auto wanted = projections(others, keys.value_or(others), others, output);
         Recording self, heads;

@@ -40,8 +40,8 @@ TEST(TuningCandidates, EveryWayForFewRows) {
   }
 }
 
-// The sum of a head's squares is taken inside of a tile or of a cluster of blocks: no tile ends in the
-// middle of a head, and no product whose sums meet behind it splits k.
+// The sum of a head's squares is taken inside of a tile or of a cluster of blocks: no tile ends in
+// the middle of a head, and no product whose sums meet behind it splits k.
 TEST(TuningCandidates, HeadsAreWholeInEveryTile) {
   std::set<int> widths;
   for (int pairs : {16, 32, 64, 96, 128, 256})
