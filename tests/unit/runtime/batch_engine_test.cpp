@@ -323,6 +323,39 @@ TEST(BatchEngine, ATextThatCannotBeginEnds) {
   }
 }
 
+// Logits that are no numbers end the texts that have them, with what they had by then; who shares
+// their steps goes on, and who comes later takes their slots.
+TEST(BatchEngine, LogitsThatAreNoNumbersEndTheirTextsAlone) {
+  constexpr int64_t kStrange = 9;  // the text has one token more by then
+  FakeModel model = kModel;
+  model.strangeAt = kStrange;
+  Session session(fakeProgram(model));
+  BatchEngine engine(contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 3, 64),
+                     std::nullopt, {});
+  Ended ended;
+  const std::vector<std::vector<int>> prompts{{1, 2}, {3}, {4, 5, 6, 0}, {6}};
+  const std::vector<int64_t> wanted{20, 4, 30, 5};
+  for (size_t i = 0; i < prompts.size(); ++i)
+    engine.submit(
+        {.prompt = prompts[i], .options = {.newTokens = wanted[i]}, .onEnd = ended.at(int(i))});
+  for (int steps = 0; steps < 200 && ended.ends.size() < prompts.size(); ++steps) engine.step();
+  ASSERT_EQ(ended.ends.size(), prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    SCOPED_TRACE(i);
+    const TextEnd& end = ended.ends[int(i)];
+    std::vector<int> ids = alone(prompts[i], {.newTokens = wanted[i]}).ids();
+    const bool meets = int64_t(prompts[i].size()) + wanted[i] > kStrange + 1;
+    EXPECT_EQ(end.error.has_value(), meets);
+    if (meets) {
+      EXPECT_THAT(end.error->what(), ::testing::HasSubstr("NaN"));
+      ids.resize(size_t(kStrange) + 1 - prompts[i].size());
+    }
+    EXPECT_EQ(end.text.ids(), ids);
+  }
+  EXPECT_EQ(engine.counts().failed, 2);
+  EXPECT_EQ(engine.counts().finished, 2);
+}
+
 TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
   for (const bool cut : {false, true}) {
     EngineOfFake e(1);

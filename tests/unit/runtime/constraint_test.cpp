@@ -297,16 +297,50 @@ TEST(Constraint, EveryDocumentIsValid) {
     }
 }
 
+// Whether `text` is a whole one of the constraint, byte by byte.
+bool allows(const std::shared_ptr<Constraint>& constraint, const std::string& text) {
+  ConstraintState state(constraint);
+  for (char c : text) {
+    if (!state.isAllowed(uint8_t(c))) return false;
+    state.accept(uint8_t(c));
+  }
+  return state.isComplete();
+}
+
+// Every number of items, of characters and of repetitions between two ends, and none beside them.
+TEST(Constraint, CountsAreExact) {
+  for (int least : {0, 1, 2, 3})
+    for (int most : {-1, 0, 1, 2, 3, 5}) {
+      if (most >= 0 && most < least) continue;
+      auto schema = [&](const char* type, const char* low, const char* high) {
+        Json rules{{"type", type}};
+        if (least > 0) rules[low] = least;
+        if (most >= 0) rules[high] = most;
+        if (rules["type"] == "array") rules["items"] = Json{{"type", "boolean"}};
+        return Constraint::jsonSchema(rules.dump(), "test", bytes());
+      };
+      const auto items = schema("array", "minItems", "maxItems");
+      const auto characters = schema("string", "minLength", "maxLength");
+      const auto repeated = Constraint::regex(
+          fmt::format("x(ab){{{},{}}}y", least, most < 0 ? "" : std::to_string(most)), bytes());
+      for (int count = 0; count < 9; ++count) {
+        SCOPED_TRACE(fmt::format("{} of {} to {}", count, least, most));
+        const bool isIn = count >= least && (most < 0 || count <= most);
+        std::string list, text, pairs;
+        for (int i = 0; i < count; ++i) {
+          list += i ? ", true" : "true";
+          text += i % 2 ? "\\n" : "ü";
+          pairs += "ab";
+        }
+        EXPECT_EQ(allows(items, "[" + list + "]"), isIn);
+        EXPECT_EQ(allows(characters, '"' + text + '"'), isIn);
+        EXPECT_EQ(allows(repeated, "x" + pairs + "y"), isIn);
+      }
+    }
+}
+
 // Every integer of small ranges, and none beside them.
 TEST(Constraint, BoundsOfIntegersAreExact) {
-  auto allows = [](const std::shared_ptr<Constraint>& constraint, const std::string& text) {
-    ConstraintState state(constraint);
-    for (char c : text) {
-      if (!state.isAllowed(uint8_t(c))) return false;
-      state.accept(uint8_t(c));
-    }
-    return state.isComplete();
-  };
   for (auto [low, high] :
        {std::pair(0, 0), {-3, 7}, {17, 342}, {-120, -9}, {99, 100}, {-1, 1}, {5, 1005}}) {
     for (const Json& bounds :
