@@ -9,35 +9,17 @@
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/onnx.h"
 #include "lathe/runtime/session.h"
+#include "tests/onnx/onnx_wire.h"
 
 namespace lathe {
 namespace {
 
+using namespace onnx_wire;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// The wire format: a tag, then a number, or a length and bytes.
-std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
-  return bytes + char(value);
-}
-std::string number(int field, int64_t value) {
-  return varint(uint64_t(field) << 3) + varint(uint64_t(value));
-}
-std::string bytes(int field, const std::string& value) {
-  return varint(uint64_t(field) << 3 | 2) + varint(value.size()) + value;
-}
-std::string valueInfo(const std::string& name, int type, std::initializer_list<int64_t> sizes) {
-  std::string shape;
-  for (int64_t d : sizes) shape += bytes(1, number(1, d));
-  return bytes(1, name) + bytes(2, bytes(1, number(1, type) + bytes(2, shape)));
-}
 std::string node(const std::string& op, const std::string& more = {}) {
   return bytes(1, bytes(1, "x") + bytes(2, "y") + bytes(3, "/block/it") + bytes(4, op) + more);
-}
-std::string model(const std::string& graph, int64_t opset = 23) {
-  return number(1, 10) + bytes(8, number(2, opset)) + bytes(7, graph);
 }
 const std::string kPorts = bytes(11, valueInfo("x", 1, {4})) + bytes(12, valueInfo("y", 1, {4}));
 

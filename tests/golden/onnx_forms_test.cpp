@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forms of nodes that ONNX's own cases leave out: older opsets, ties, sizes of 0.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/onnx.h"
+#include "lathe/runtime/error.h"
+#include "lathe/runtime/session.h"
+#include "tests/onnx/onnx_wire.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using namespace onnx_wire;
+using Shape = std::vector<int64_t>;
+
+// The result of one node on x, from a file with these literals.
+Array run(const std::string& node, const Array& x, int64_t opset, const Shape& result,
+          const std::string& literals = {}) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "m.onnx";
+  std::ofstream(path, std::ios::binary) << model(
+      node + literals + bytes(11, valueInfo("x", 1, {x.shape().begin(), x.shape().end()})) +
+          bytes(12, valueInfo("y", 1, result)),
+      opset);
+  const OnnxModel loaded = loadOnnx(path);
+  Session session(compile(loaded.graph, {.backend = "reference"}));
+  session.bindWeights(loaded.weights);
+  return session.run("forward", {{"x", x}}).at("y");
+}
+
+Array someNumbers(const Shape& shape) {
+  Array x(DType::F32, {shape.begin(), shape.end()});
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7 % 5) - 0.25 * double(i % 3));
+  return x;
+}
+
+// Up to opset 12 the axes from one on are one, by default from the second; later one axis is meant,
+// by default the last.
+TEST(OnnxForms, SoftmaxOfOlderOpsetsRunsOverAllAxesFromOneOn) {
+  const Shape shape{2, 3, 4};
+  const Array x = someNumbers(shape);
+  for (const char* op : {"Softmax", "LogSoftmax", "Hardmax"})
+    for (int64_t opset : {7, 10, 11, 12, 13, 23})
+      for (int64_t axis : {-3, -1, 0, 1, 2, 99}) {
+        SCOPED_TRACE(std::string(op) + " of opset " + std::to_string(opset) + " along " +
+                     std::to_string(axis));
+        const std::string attributes = axis == 99 ? "" : attribute("axis", axis);
+        const Array y = run(nodeOf(op, {"x"}, attributes), x, opset, shape);
+        const bool isOld = opset < 13;
+        const int64_t from = axis == 99 ? (isOld ? 1 : 2) : (axis + 3) % 3;
+        // Elements that share a row have the same number here.
+        auto rowOf = [&](int64_t i) {
+          const int64_t places[] = {i / 12, i / 4 % 3, i % 4};
+          int64_t row = 0;
+          for (int64_t a = 0; a < 3; ++a)
+            if (isOld ? a < from : a != from) row = row * 5 + places[a] + 1;
+          return row;
+        };
+        std::map<int64_t, double> sums, largest;
+        std::map<int64_t, int64_t> first;
+        for (int64_t i = 0; i < x.size(); ++i) {
+          sums[rowOf(i)] += std::exp(x.at(i));
+          if (!first.contains(rowOf(i)) || x.at(i) > largest[rowOf(i)])
+            first[rowOf(i)] = i, largest[rowOf(i)] = x.at(i);
+        }
+        for (int64_t i = 0; i < x.size(); ++i) {
+          const double share = std::exp(x.at(i)) / sums[rowOf(i)];
+          const double want = *op == 'S'   ? share
+                              : *op == 'L' ? std::log(share)
+                                           : double(first[rowOf(i)] == i);
+          EXPECT_NEAR(y.at(i), want, 1e-6) << i;
+        }
+      }
+}
+
+// Places in the middle between two elements, and on them.
+TEST(OnnxForms, NearestNeighboursAtTies) {
+  const Array x = Array::fromFloats({10, 20, 30}, {3});
+  const std::map<std::string, std::vector<double>> wanted{
+      {"round_prefer_floor", {10, 10, 20, 20, 30, 30}},
+      {"round_prefer_ceil", {10, 20, 20, 30, 30, 30}},
+      {"floor", {10, 10, 20, 20, 30, 30}},
+      {"ceil", {10, 20, 20, 30, 30, 30}},
+  };
+  for (auto& [mode, values] : wanted) {
+    const std::string node =
+        nodeOf("Resize", {"x", "", "scales"},
+               attribute("nearest_mode", mode) +
+                   attribute("coordinate_transformation_mode", std::string("asymmetric")));
+    const Array y = run(node, x, 19, {6}, literal<float>("scales", 1, {2}));
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(y.at(i), values[size_t(i)]) << mode << " at " << i;
+  }
+}
+
+// A size of 0 is the operand's, or, with allowzero, nothing.
+TEST(OnnxForms, ReshapesToNothing) {
+  const Array x(DType::F32, {0, 6});
+  auto shapeOf = [&](const std::vector<int64_t>& to, bool allowZero, const Shape& result) {
+    const Array y = run(nodeOf("Reshape", {"x", "to"}, allowZero ? attribute("allowzero", 1) : ""),
+                        x, 19, result, literal<int64_t>("to", 7, to));
+    return Shape(y.shape().begin(), y.shape().end());
+  };
+  EXPECT_EQ(shapeOf({3, 0}, true, {3, 0}), (Shape{3, 0}));
+  EXPECT_EQ(shapeOf({0, 2}, true, {0, 2}), (Shape{0, 2}));
+  EXPECT_EQ(shapeOf({0, 0}, false, {0, 6}), (Shape{0, 6}));
+  EXPECT_EQ(shapeOf({0, 3, 2}, false, {0, 3, 2}), (Shape{0, 3, 2}));
+  EXPECT_THROW(shapeOf({3, 0}, false, {3, 6}), Error);
+  const Array some = someNumbers({2, 6});
+  const Array y = run(nodeOf("Reshape", {"x", "to"}), some, 19, {2, 3, 2},
+                      literal<int64_t>("to", 7, {0, -1, 2}));
+  EXPECT_EQ(Shape(y.shape().begin(), y.shape().end()), (Shape{2, 3, 2}));
+}
+
+}  // namespace
+}  // namespace lathe
