@@ -172,3 +172,11 @@ for name, ends in (("scan_from_the_end", [0]), ("scan_to_the_front", [1])):
 case("attention_of_one_key",
      [node("Attention", "q k v", "y", is_causal=1, left_window_size=0)],
      {"q": f32(1, 2, 4, 8), "k": f32(1, 2, 4, 8), "v": f32(1, 2, 4, 8)}, {"y": F}, opset=28)
+
+case("depthwise_convolutions",
+     [node("Conv", "x w b", "c", group=4, dilations=[1, 2], pads=[1, 2, 1, 2], strides=[2, 1]),
+      node("Conv", "c v", "y", group=8, kernel_shape=[12, 11], pads=[6, 5, 5, 5])],
+     {"x": f32(1, 4, 9, 8)}, {"y": F}, [("w", f32(8, 1, 3, 3)), ("b", f32(8)), ("v", f32(8, 1, 12, 11))])
+
+case("long_grouped_convolution", [node("Conv", "x w", "y", group=4, pads=[18, 18])],
+     {"x": f32(2, 8, 50)}, {"y": F}, [("w", f32(12, 2, 37))])

@@ -8,6 +8,10 @@
 namespace lathe::onnx {
 
 constexpr int64_t kMostTaps = 1024;
+// Terms of a sum of products, one for each element of the kernel.
+constexpr int64_t kMostTerms = 128;
+// Columns of so few elements are cheaper than a convolution for each group, of which there are few.
+constexpr int64_t kFewTaps = 32, kMostApart = 64;
 constexpr int64_t kMostPadding = 1 << 20;
 
 int64_t tapsOf(Node& n, const Windows& windows) {
@@ -114,30 +118,69 @@ Tensor tapOf(const Tensor& padded, const Windows& w, const Dims& counts, int64_t
   return slice(padded, starts, sizes, strides);
 }
 
+namespace {
+
+// One group along one axis or two, whose sizes are numbers.
+Tensor plain(const Tensor& x, const Tensor& w, const Windows& windows) {
+  const size_t axes = windows.kernel.size();
+  // One axis is two, the first of height 1.
+  auto flat = [&](const Tensor& t) { return axes == 1 ? unsqueeze(t, 2) : t; };
+  Axes strides = windows.strides, padding;
+  if (axes == 1) {
+    strides.insert(strides.begin(), 1);
+    padding = {0, 0};
+  }
+  for (size_t i = 0; i < axes; ++i)
+    padding.insert(padding.end(), {windows.low[i], windows.high[i]});
+  const Tensor y = convolution(flat(x), flat(w), strides, padding);
+  return axes == 1 ? squeeze(y, 2) : y;
+}
+
+// Each channel by itself: a sum of products, which is one kernel and needs no columns. `each`
+// channels of the result belong to one of x.
+Tensor depthwise(const Tensor& x, const Tensor& w, const Windows& windows, const Dims& counts,
+                 const Dim& each) {
+  const int64_t taps = countOf(windows.kernel);
+  // Terms are added before they are rounded.
+  const DType dtype = x.dtype(), sums = isFloat(dtype) && sizeOf(dtype) < 4 ? DType::F32 : dtype;
+  const Tensor padded = cast(paddedFor(x, windows, like(x, 0)), sums);
+  const Tensor factors = cast(reshape(w, {x.dim(1), each, taps}), sums);
+  Dims shape{x.dim(1), each};
+  shape.insert(shape.end(), counts.size(), Dim(1));
+  Tensor sum;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const Tensor term = mul(unsqueeze(tapOf(padded, windows, counts, tap), 2),
+                            reshape(sliceAxis(factors, 2, tap, 1), shape));
+    sum = sum.defined() ? add(sum, term) : term;
+  }
+  return cast(sum, dtype);
+}
+
+}  // namespace
+
 Tensor convolved(Node& n, const Tensor& x, const Tensor& w, const Windows& windows,
                  int64_t groups) {
   const Dims shape = x.shape(), counts = windowCounts(n, shape, windows);
   const size_t axes = windows.kernel.size();
-  bool isPlain = groups == 1 && axes <= 2 && isFloat(x.dtype());
+  bool isPlain = axes <= 2 && isFloat(x.dtype());
   for (size_t i = 0; i < axes; ++i)
     isPlain &= windows.dilations[i] == 1 && shape[i + 2].asConstant().has_value();
-  if (isPlain && shape[1] == w.dim(1)) {
-    // One axis is two, the first of height 1.
-    auto flat = [&](const Tensor& t) { return axes == 1 ? unsqueeze(t, 2) : t; };
-    Axes strides = windows.strides, padding;
-    if (axes == 1) {
-      strides.insert(strides.begin(), 1);
-      padding = {0, 0};
-    }
-    for (size_t i = 0; i < axes; ++i)
-      padding.insert(padding.end(), {windows.low[i], windows.high[i]});
-    const Tensor y = convolution(flat(x), flat(w), strides, padding);
-    return axes == 1 ? squeeze(y, 2) : y;
-  }
-  // Otherwise windows are laid out as columns: [n, g, c/g * taps, places], one product a group.
+  if (isPlain && groups == 1 && shape[1] == w.dim(1)) return plain(x, w, windows);
   const int64_t taps = tapsOf(n, windows);
   const auto each = shape[1].dividedBy(Dim(groups)), out = w.dim(0).dividedBy(Dim(groups));
   if (!each || !out || !(w.dim(1) == *each)) n.fail("channels and groups do not fit the weight");
+  Dims result{shape[0], w.dim(0)};
+  result.insert(result.end(), counts.begin(), counts.end());
+  if (groups > 1 && *each == Dim(1) && taps <= kMostTerms)
+    return reshape(depthwise(x, w, windows, counts, *out), result);
+  if (isPlain && taps > kFewTaps && groups <= kMostApart) {
+    std::vector<Tensor> parts;
+    for (int64_t g = 0; g < groups; ++g)
+      parts.push_back(
+          plain(sliceAxis(x, 1, *each * g, *each), sliceAxis(w, 0, *out * g, *out), windows));
+    return concat(parts, 1);
+  }
+  // Otherwise windows are laid out as columns: [n, g, c/g * taps, places], one product a group.
   const Tensor padded = paddedFor(x, windows, like(x, 0));
   std::vector<Tensor> columns;
   for (int64_t tap = 0; tap < taps; ++tap)
@@ -146,8 +189,6 @@ Tensor convolved(Node& n, const Tensor& x, const Tensor& w, const Windows& windo
   const Dim places = product(counts);
   const Tensor matrix = reshape(w, {groups, *out, *each * taps});
   const Tensor y = matmul(matrix, reshape(all, {shape[0], groups, *each * taps, places}));
-  Dims result{shape[0], w.dim(0)};
-  result.insert(result.end(), counts.begin(), counts.end());
   return reshape(y, result);
 }
 

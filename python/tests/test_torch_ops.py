@@ -74,6 +74,26 @@ def test_ops_agree_with_pytorch(name, level):
         torch.testing.assert_close(g, w, msg=lambda m, i=i: f"{name}[{i}]: {m}")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size, outputs, groups, kernel, how", [
+    ((2, 6, 40), 6, 6, (4,), {"padding": 3}),                        # depthwise and causal, as state space models
+    ((1, 4, 9, 8), 8, 4, (3, 5), {"padding": (1, 2), "stride": (2, 1)}),  # two results for each channel
+    ((1, 3, 9, 8), 3, 3, (3, 3), {"padding": 2, "dilation": 2}),
+    ((1, 4, 5, 6, 7), 4, 4, (3, 3, 3), {"padding": 1}),
+    ((1, 2, 30, 30), 2, 2, (12, 11), {"padding": 5}),                # more elements than a sum has terms
+    ((2, 8, 50), 12, 4, (37,), {"padding": 18}),                     # a convolution for each group
+    ((2, 8, 50), 12, 4, (3,), {"padding": 1, "stride": 2}),
+    ((1, 8, 40), 8, 4, (35,), {"padding": 35, "dilation": 2})])
+def test_grouped_convolutions(size, outputs, groups, kernel, how, dtype):
+    torch.manual_seed(3)
+    model = getattr(torch.nn, f"Conv{len(kernel)}d")(size[1], outputs, kernel, groups=groups, **how).to(dtype)
+    x = torch.randn(size).to(dtype)
+    with torch.no_grad():
+        got, exact = lathe.torch.export(model, (x,)).session()(x), model.double()(x.double())
+    bound = 1e-5 if dtype == torch.float32 else 8e-3
+    torch.testing.assert_close(got.double(), exact, rtol=bound, atol=bound * exact.abs().max().item())
+
+
 @pytest.mark.parametrize("causal, mask", [(False, None), (True, None), (False, MASK[:, None] & MASK[:, :, None]),
                                           (False, torch.randn(2, 6, 6))])
 def test_scaled_dot_product_attention(causal, mask):

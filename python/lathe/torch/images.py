@@ -10,6 +10,8 @@ import lathe
 from .lowering import Unsupported, op
 
 MOST_TAPS = 1024  # elements of a window that is laid out as columns
+MOST_TERMS = 128  # of a sum of products, one for each element of a window
+FEW_TAPS, MOST_APART = 32, 64  # columns of few elements are cheaper than a convolution for each of the groups
 
 
 def _each(values, axes):
@@ -33,6 +35,30 @@ def _taps(L, x, kernel, stride, padding, dilation, sizes, value):
         yield part
 
 
+def _plain(L, x, w, stride, padding):
+    """One group along one axis or two, whose sizes are numbers."""
+    lines = x.ndim == 3
+    if lines:  # an image of height 1
+        x, w = lathe.unsqueeze(x, 2), lathe.unsqueeze(w, 2)
+        stride, padding = [1] + stride, [0] + padding
+    y = lathe.convolution(x, w, stride, [padding[0], padding[0], padding[1], padding[1]])
+    return lathe.squeeze(y, 2) if lines else y
+
+
+def _depthwise(L, x, w, stride, padding, dilation, sizes):
+    """Each channel by itself: a sum of products, which is one kernel and needs no columns."""
+    kernel, channels, dtype = list(w.shape[2:]), x.shape[1], x.dtype
+    each = w.shape[0] // channels  # channels of the result for one of x
+    wide = None if dtype in ("f32", "f64") else "f32"  # terms are added before they are rounded
+    taps = L.cast(L.reshape(w, [channels, each, math.prod(kernel)]), wide)
+    y = None
+    for i, part in enumerate(_taps(L, x, kernel, stride, padding, dilation, sizes, 0)):
+        factor = L.reshape(L.slice(taps, 2, i, 1), [channels, each] + [1] * len(kernel))
+        term = lathe.mul(lathe.unsqueeze(L.cast(part, wide), 2), factor)
+        y = term if y is None else lathe.add(y, term)
+    return L.cast(y, dtype)
+
+
 @op("aten.convolution.default")
 def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     x, w = L.value(input), L.value(weight)
@@ -40,14 +66,18 @@ def convolution(L, node, input, weight, bias, stride, padding, dilation, transpo
     if transposed or axes not in (1, 2, 3):
         raise Unsupported(f"transposed={transposed}, {axes} axes")
     stride, padding, dilation = _each(stride, axes), _each(padding, axes), _each(dilation, axes)
-    if groups == 1 and axes < 3 and all(d == 1 for d in dilation) and all(isinstance(d, int) for d in x.shape[2:]):
-        if axes == 1:  # an image of height 1
-            x, w = lathe.unsqueeze(x, 2), lathe.unsqueeze(w, 2)
-            stride, padding = [1] + stride, [0] + padding
-        y = lathe.convolution(x, w, stride, [padding[0], padding[0], padding[1], padding[1]])
+    sizes, kernel = L.dims(L.fake(node).shape[2:]), list(w.shape[2:])
+    plain = axes < 3 and all(d == 1 for d in dilation) and all(isinstance(d, int) for d in x.shape[2:])
+    if groups > 1 and groups == x.shape[1] and math.prod(kernel) <= MOST_TERMS:
+        y = _depthwise(L, x, w, stride, padding, dilation, sizes)
+    elif groups == 1 and plain:
+        y = _plain(L, x, w, stride, padding)
+    elif plain and math.prod(kernel) > FEW_TAPS and groups <= MOST_APART:
+        inputs, outputs = w.shape[1], w.shape[0] // groups
+        y = lathe.concat([_plain(L, L.slice(x, 1, g * inputs, inputs), L.slice(w, 0, g * outputs, outputs), stride, padding)
+                          for g in range(groups)], 1)
     else:
         # Windows as columns, [n, groups, c / groups * taps, places], and one product a group.
-        sizes, kernel = L.dims(L.fake(node).shape[2:]), list(w.shape[2:])
         taps = [lathe.unsqueeze(t, 2) for t in _taps(L, x, kernel, stride, padding, dilation, sizes, 0)]
         columns = taps[0] if len(taps) == 1 else lathe.concat(taps, 2)
         depth, out = w.shape[1] * len(taps), w.shape[0]
