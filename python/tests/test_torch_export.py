@@ -29,8 +29,9 @@ def test_a_model_keeps_its_fusions_and_numbers(name, level, record_property):
     exported = lathe.torch.export(model, args, dynamic_shapes=shapes, level=level)
     found, text = fused(exported)
     want = models.expected(model, args)
-    with torch.no_grad():
-        wrong = error(exported.session()(*args), model(*args))
+    got = exported.session()(*args).double()
+    with torch.no_grad():  # PyTorch's own f32 is as far from the exact results as Lathe's
+        wrong = error(got, model.double()(*(a.double() if a.is_floating_point() else a for a in args)))
     epilogues = len(re.findall(r"lathe\.linear[^\n]*activation gelu", text))
     # `--junitxml` keeps them: the table of what was found.
     for key, value in {**{g: f"{found[g]}/{want[g]}" for g in found}, "causal": text.count("causal"),
