@@ -1,8 +1,9 @@
 // RUN: lathe-opt %s --lathe-fuse --log-rewrites 2>&1 >/dev/null | FileCheck %s --check-prefix=LOG
 // RUN: lathe-opt %s --lathe-fuse --numerics=strict | FileCheck %s --check-prefix=STRICT
+// RUN: lathe-opt %s --lathe-why-not --numerics=strict -o /dev/null 2>&1 | FileCheck %s --check-prefix=WHY
 
 // A fusion that computes other bits says which contract it weakens, each one that it weakens, and is
-// not taken in strict mode.
+// not taken in strict mode, which tells the contract as the reason.
 
 !x = tensor<4x8xf32>
 !m = tensor<4x8xi1>
@@ -10,6 +11,7 @@
 !k = tensor<2x5x4xf32>
 
 // LOG: argmax-softmax weakens incoming-nan weakens intermediate-rounding{{$}}
+// WHY: remark: argmax-softmax: {{.*}}strict mode keeps the contract 'incoming-nan'
 // STRICT-LABEL: @argmax_of_softmax
 // STRICT: lathe.softmax
 // STRICT: lathe.argmax
@@ -20,6 +22,7 @@ func.func @argmax_of_softmax(%x: !x) -> tensor<4xi64> {
 }
 
 // LOG: argmax-product weakens intermediate-rounding{{$}}
+// WHY: remark: argmax-product: {{.*}}strict mode keeps the contract 'intermediate-rounding'
 // STRICT-LABEL: @argmax_of_product
 // STRICT: lathe.mul
 // STRICT: lathe.argmax
@@ -31,6 +34,7 @@ func.func @argmax_of_product(%x: !x) -> tensor<4xi64> {
 }
 
 // LOG: argmax-quotient weakens intermediate-rounding{{$}}
+// WHY: remark: argmax-quotient: {{.*}}strict mode keeps the contract 'intermediate-rounding'
 // STRICT-LABEL: @argmax_of_quotient
 // STRICT: lathe.div
 // STRICT: lathe.argmax
@@ -42,6 +46,7 @@ func.func @argmax_of_quotient(%x: !x) -> tensor<4xi64> {
 }
 
 // LOG: softmax-where-zero weakens incoming-nan{{$}}
+// WHY: remark: softmax-where-zero: {{.*}}strict mode keeps the contract 'incoming-nan'
 // STRICT-LABEL: @zeros_where_hidden
 // STRICT: lathe.softmax
 // STRICT: lathe.select
@@ -55,6 +60,7 @@ func.func @zeros_where_hidden(%x: !x, %m: !m) -> !x {
 }
 
 // LOG: softmax-where-any weakens incoming-nan{{$}}
+// WHY: remark: softmax-where-any: {{.*}}strict mode keeps the contract 'incoming-nan'
 // STRICT-LABEL: @zeros_where_none_visible
 // STRICT: lathe.softmax
 // STRICT: lathe.reduce_any
@@ -70,6 +76,7 @@ func.func @zeros_where_none_visible(%x: !x) -> !x {
 }
 
 // LOG: softmax-nan-to-zero weakens incoming-nan{{$}}
+// WHY: remark: softmax-nan-to-zero: {{.*}}strict mode keeps the contract 'incoming-nan'
 // STRICT-LABEL: @zeros_where_nan
 // STRICT: lathe.softmax
 // STRICT: lathe.is_nan
@@ -83,6 +90,7 @@ func.func @zeros_where_nan(%x: !x) -> !x {
 }
 
 // LOG: attention weakens mask-fill{{$}}
+// WHY: remark: attention: {{.*}}strict mode keeps the contract 'mask-fill'
 // STRICT-LABEL: @finite_fill
 // STRICT: lathe.select
 // STRICT: lathe.softmax
@@ -98,6 +106,7 @@ func.func @finite_fill(%q: !q, %k: !k, %m: tensor<3x5xi1>) -> !q {
 }
 
 // LOG: attention weakens incoming-nan{{$}}
+// WHY: remark: attention: {{.*}}strict mode keeps the contract 'incoming-nan'
 // STRICT-LABEL: @added_infinity
 // STRICT: lathe.add
 // STRICT: lathe.softmax
