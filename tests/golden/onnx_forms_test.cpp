@@ -2,9 +2,11 @@
 // Forms of nodes that ONNX's own cases leave out: older opsets, ties, sizes of 0.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "lathe/frontend/compile.h"
@@ -78,6 +80,53 @@ TEST(OnnxForms, SoftmaxOfOlderOpsetsRunsOverAllAxesFromOneOn) {
           EXPECT_NEAR(y.at(i), want, 1e-6) << i;
         }
       }
+}
+
+// The largest is taken off before the exponential.
+TEST(OnnxForms, SoftmaxOfLargeNumbers) {
+  const Array x = Array::fromFloats({1000, 990, 88, -1000, -1000, -1000, 89, 200, 200.5f}, {3, 3});
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    const Array y = run(nodeOf(op, {"x"}), x, 13, {3, 3});
+    for (int64_t row = 0; row < 3; ++row) {
+      double largest = -INFINITY, sum = 0;
+      for (int64_t i = 0; i < 3; ++i) largest = std::max(largest, x.at(row * 3 + i));
+      for (int64_t i = 0; i < 3; ++i) sum += std::exp(x.at(row * 3 + i) - largest);
+      for (int64_t i = 0; i < 3; ++i) {
+        const double shifted = x.at(row * 3 + i) - largest;
+        const double want = *op == 'S' ? std::exp(shifted) / sum : shifted - std::log(sum);
+        EXPECT_NEAR(y.at(row * 3 + i), want, 1e-6 * std::max(1.0, std::abs(want))) << op << row;
+      }
+    }
+  }
+}
+
+// Starts and ends beyond the axis are moved to it, to the place before the first element as well.
+TEST(OnnxForms, SlicesInBothDirections) {
+  const Array x = Array::fromFloats({0, 1, 2, 3, 4}, {5});
+  constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
+  struct Case {
+    int64_t start, end, step;
+    std::vector<double> want;
+  };
+  for (const Case& c : std::vector<Case>{{-1, -kFar, -1, {4, 3, 2, 1, 0}},
+                                         {kFar, -kFar, -1, {4, 3, 2, 1, 0}},
+                                         {4, -6, -2, {4, 2, 0}},
+                                         {3, 0, -1, {3, 2, 1}},
+                                         {-2, -5, -2, {3, 1}},
+                                         {1, -kFar, -3, {1}},
+                                         {0, kFar, 1, {0, 1, 2, 3, 4}},
+                                         {-kFar, kFar, 2, {0, 2, 4}},
+                                         {1, -1, 1, {1, 2, 3}},
+                                         {-3, 9, 2, {2, 4}},
+                                         {0, 5, 4, {0, 4}}}) {
+    const Array y = run(
+        nodeOf("Slice", {"x", "starts", "ends", "axes", "steps"}), x, 13, {int64_t(c.want.size())},
+        literal<int64_t>("starts", 7, {c.start}) + literal<int64_t>("ends", 7, {c.end}) +
+            literal<int64_t>("axes", 7, {0}) + literal<int64_t>("steps", 7, {c.step}));
+    ASSERT_EQ(y.size(), int64_t(c.want.size())) << c.start << ":" << c.end << ":" << c.step;
+    for (int64_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(y.at(i), c.want[size_t(i)]) << c.start << ":" << c.end << ":" << c.step;
+  }
 }
 
 // Places in the middle between two elements, and on them.

@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 
+#include "backends/cpu/device/roofs.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
@@ -255,6 +258,19 @@ TEST(Calibration, AnArithmeticCanBePinned) {
       EXPECT_THAT(e.what(), HasSubstr(known));
     }
   }
+}
+
+// The roof is the fastest way of reading, whichever that is here.
+TEST(ReadRoofs, TheFastestWayIsTheFirst) {
+  ThreadPool pool(2);
+  const ReadRoofs roofs = measureReadRoofs(pool, 1 << 20, /*repeats=*/1);
+  ASSERT_GT(roofs.tried.size(), 2u);
+  for (const ReadRoof& roof : roofs.tried) {
+    EXPECT_GT(roof.bytesPerSecond, 0);
+    EXPECT_LE(roof.bytesPerSecond, roofs.best());
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(roofs.tried, std::greater(), &ReadRoof::bytesPerSecond));
+  EXPECT_EQ(ReadRoofs().best(), 0);
 }
 
 }  // namespace

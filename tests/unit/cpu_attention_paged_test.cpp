@@ -80,13 +80,13 @@ void checkPaged(const AttentionCase& whole, int64_t size) {
   }
 }
 
+// Blocks smaller than what is read at a time, and larger ones that begin in the middle of it.
 TEST(PagedAttention, BlocksOfEverySize) {
   for (DType dtype : {DType::F32, DType::BF16})
-    for (int64_t size : {1, 5, 16, 31, 32, 64, 96})
+    for (int64_t size : {1, 5, 16, 31, 48, 64, 96, 160, 264})
       for (int64_t q : {1, 3, 40})
-        checkPaged(
-            makeCase(dtype, {2, 4, 2, q, std::max<int64_t>(size, 192 / size * size), 64, 64}),
-            size);
+        checkPaged(makeCase(dtype, {2, 4, 2, q, (size < 64 ? 192 / size : 3) * size, 64, 64}),
+                   size);
 }
 
 TEST(PagedAttention, HeadsOfAwkwardSizes) {
@@ -98,7 +98,7 @@ TEST(PagedAttention, HeadsOfAwkwardSizes) {
 // Sequences end in the middle of a block, and what a window lets them see begins in one.
 TEST(PagedAttention, RunsBeginAndEndInTheMiddleOfABlock) {
   for (DType dtype : {DType::F32, DType::BF16})
-    for (int64_t size : {7, 16, 32, 64})
+    for (int64_t size : {7, 16, 64, 144})
       for (int64_t q : {1, 2, 33})
         for (int64_t window : {0, 1, 21, 50}) {
           AttentionCase c = makeCase(dtype, {3, 4, 2, q, 4 * size, 32, 32});

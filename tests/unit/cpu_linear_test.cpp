@@ -111,6 +111,14 @@ TEST(Linear, DeepAndWideShapesOnEveryTier) {
           checkLinear({dtype, dtype, m, k, n}, isa, 3);
 }
 
+// Rows are widened some hundreds at a time: the later ones have results of their own.
+TEST(Linear, MoreRowsThanAreWidenedAtATime) {
+  for (KernelIsa isa : tiers())
+    for (DType out : {DType::F32, DType::BF16})
+      for (int64_t m : {512, 513, 1100})
+        checkLinear({DType::BF16, out, m, 33, 70, true, true, true, 2, 1}, isa, 2);
+}
+
 // Sums that wait in memory for the next part of K (of 1280 elements at most), of more panels than
 // are kept at a time (8) and of two chunks of rows (of 256).
 TEST(Linear, TilesKeepSumsOfPartsOfK) {

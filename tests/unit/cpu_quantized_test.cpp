@@ -218,6 +218,14 @@ TEST(QuantizedLinear, TilesKeepSumsOfPartsOfK) {
   }
 }
 
+// Rows are widened some hundreds at a time: the later ones have results of their own.
+TEST(QuantizedLinear, MoreRowsThanAreWidenedAtATime) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16})
+      for (int64_t m : {512, 513, 1100})
+        check({DType::I8, dtype, DType::F32, m, 40, 70, 8, true, true}, isa, 2);
+}
+
 TEST(QuantizedLinear, BiasActivationAndResidual) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -182,6 +184,40 @@ TEST_P(StateStorage, AnUpdateByRowsThatLieApart) {
     EXPECT_EQ(session.state("merged").at(i), isNew ? wideRow + 2 + c : 0) << i;
     EXPECT_EQ(session.state("steps").at(i), isNew ? wideRow + 2 * c : 0) << i;
     EXPECT_EQ(session.state("turned").at(i), isNew ? token * 6 + c * 2 + row + 1 : 0) << i;
+  }
+}
+
+// What a kernel makes of a state element by element out of order is not written over what it reads.
+TEST_P(StateStorage, ANextValueThatItsKernelReadsOutOfOrder) {
+  constexpr int64_t kSide = 6;
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor&)> next;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"transposed", [](const Tensor& x) { return swapAxes(x, 0, 1); }},
+           {"reversed", [](const Tensor& x) { return reverse(x, {0}); }},
+           {"moved on",
+            [](const Tensor& x) {
+              return concat({sliceAxis(x, 0, kSide - 1, 1), sliceAxis(x, 0, 0, kSide - 1)}, 0);
+            }},
+           {"multiplied", [](const Tensor& x) { return matmul(x, swapAxes(x, 0, 1)); }},
+           {"a sum of all before", [](const Tensor& x) { return cumsum(x, 0); }},
+           {"off its mean", [](const Tensor& x) { return x - reduceMean(x, {0, 1}, true); }},
+           {"beside its turn", [](const Tensor& x) { return x * 2.0 + swapAxes(x, 0, 1); }}}) {
+    SCOPED_TRACE(c.name);
+    Graph g, plain;
+    g.state("kept", DType::F32, {kSide, kSide});
+    g.writeState("kept", c.next(g.readState("kept")));
+    plain.output("y", c.next(plain.input("x", DType::F32, {kSide, kSide})));
+    const Array before = numbered({kSide, kSide}, 1);
+    Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+    session.setState("kept", before);
+    session.run("forward", {});
+    const Array want =
+        Session(compile(plain, {.backend = "reference"})).run("forward", {{"x", before}}).at("y");
+    for (int64_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(session.state("kept").at(i), want.at(i), 1e-5 * std::abs(want.at(i))) << i;
   }
 }
 

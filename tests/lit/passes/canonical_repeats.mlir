@@ -37,6 +37,24 @@ func.func @from_concat(%k: !k) -> !r {
   return %y : !r
 }
 
+// Heads of two values, a part of one, and an order that is another one are no repetition.
+// CHECK-LABEL: @from_other_concats
+// CHECK-COUNT-3: lathe.concat
+// CHECK-NOT: lathe.broadcast
+// CHECK: return
+!one = tensor<2x1x?x8xf32, #lathe.dims<2, 1, seq, 8>>
+func.func @from_other_concats(%k: !k, %v: !k, %w: tensor<2x3x?x8xf32, #lathe.dims<2, 3, seq, 8>>) -> (!r, !r, !r) {
+  %a = lathe.slice %k starts <0, 0, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : !k
+  %b = lathe.slice %v starts <0, 1, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : !k
+  %x = lathe.concat %a, %a, %b, %b axis 1 : !one, !one, !one, !one
+  %c = lathe.slice %w starts <0, 0, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : tensor<2x3x?x8xf32, #lathe.dims<2, 3, seq, 8>>
+  %d = lathe.slice %w starts <0, 1, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : tensor<2x3x?x8xf32, #lathe.dims<2, 3, seq, 8>>
+  %y = lathe.concat %c, %c, %d, %d axis 1 : !one, !one, !one, !one
+  %e = lathe.slice %k starts <0, 1, 0, 0> sizes <2, 1, seq, 8> strides [1, 1, 1, 1] : !k
+  %z = lathe.concat %e, %e, %a, %a axis 1 : !one, !one, !one, !one
+  return %x, %y, %z : !r, !r, !r
+}
+
 // k0 k1 k0 k1 is another grouping.
 // CHECK-LABEL: @tiling
 // CHECK: lathe.gather

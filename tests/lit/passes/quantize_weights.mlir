@@ -14,8 +14,10 @@
 // CHECK: lathe.quantized_linear %arg0, %[[Q]], %[[S]] block 32 bias %{{.*}} : tensor<2x80xbf16>, tensor<48x80xi4>, tensor<48x3xbf16>
 // ASYM-LABEL: func.func @layer
 // ASYM: lathe.reduce_min
-// ASYM: lathe.min {{.*}}
+// ASYM: %[[LOW:.*]] = lathe.min {{.*}}
 // ASYM: lathe.reduce_max
+// ASYM: %[[HIGH:.*]] = lathe.max {{.*}}
+// ASYM: lathe.sub %[[HIGH]], %[[LOW]]
 // ASYM: lathe.quantize %{{.*}}, %{{.*}} zero %{{.*}} axis 1 block 32 to ui8
 // ASYM: lathe.quantized_linear %arg0, %{{.*}}, %{{.*}} zero %{{.*}} block 32
 // PACKED-LABEL: func.func @layer

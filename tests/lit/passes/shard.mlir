@@ -85,9 +85,16 @@ func.func @cast_weight(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
 // are the same piece.
 // CHECK-LABEL: func.func @table
 // CHECK: %[[T:.*]] = lathe.weight "table@0/2" of "table" axis 0 parts 2 : tensor<3x4xf32>
+// An id that no rank has is asked for everywhere: it is the error that it is on one rank.
+// CHECK: lathe.compare ge %arg0
+// CHECK: lathe.constant dense<6> : tensor<i64>
+// CHECK: lathe.compare lt %arg0
+// CHECK: %[[KNOWN:.*]] = lathe.logical_and
 // CHECK: %[[S:.*]] = lathe.all_slice %{{.*}} axis 0 parts 2 over "tp" of 2 : tensor<2xi64>
 // CHECK: %[[O:.*]] = lathe.sub %arg0, %[[S]]
-// CHECK: %[[I:.*]] = lathe.select %[[E:.*]], %{{.*}}, %[[O]]
+// CHECK: %[[OTHER:.*]] = lathe.logical_not
+// CHECK: %[[E:.*]] = lathe.logical_and %[[KNOWN]], %[[OTHER]]
+// CHECK: %[[I:.*]] = lathe.select %[[E]], %{{.*}}, %[[O]]
 // CHECK: %[[X:.*]] = lathe.embedding %[[I]], %[[T]]
 // CHECK: %[[Z:.*]] = lathe.select %{{.*}}, %{{.*}}, %[[X]]
 // CHECK: lathe.all_reduce sum %[[Z]] over "tp" of 2

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoder-decoder's modules and positions: what is recorded, and the words for misuse.
+#include <bit>
+#include <cmath>
+
+#include "lathe/lathe.h"
 #include "tests/unit/compiler/nn_recording.h"
 
 namespace lathe {
@@ -142,6 +146,75 @@ TEST(NnTiledAttention, BlocksNeedANumberOfKeys) {
   expectError([&] { nn::tiledSoftmax(swapAxes(r.x, 1, 2), 4); },
               "tiledSoftmax: expected an axis -1 whose size is a number, got f32[batch, 64, seq]");
   expectError([&] { nn::tiledSoftmax(r.x, 0); }, "tiledSoftmax, block: expected at least 1");
+}
+
+// The running maximum and sums are brought up to each later block, wherever the largest score is.
+TEST(NnTiledAttention, IsAttentionWhereverTheLargestScoreLies) {
+  constexpr int64_t kKeys = 6, kDepth = 4, kValues = 3;
+  for (const char* order : {"rises", "falls", "in the middle"})
+    for (int64_t block : {1, 2, 4, 6, 9}) {
+      SCOPED_TRACE(order + std::string(", blocks of ") + std::to_string(block));
+      Array q(DType::F32, {2, kDepth}), k(DType::F32, {kKeys, kDepth}),
+          v(DType::F32, {kKeys, kValues});
+      for (int64_t i = 0; i < q.size(); ++i) q.set(i, 1 + double(i) / 8);
+      for (int64_t j = 0; j < kKeys; ++j) {
+        const double size = *order == 'r'   ? double(j)
+                            : *order == 'f' ? double(kKeys - j)
+                                            : double(3 - std::abs(j - 3));
+        for (int64_t d = 0; d < kDepth; ++d) k.set(j * kDepth + d, size / (1 + double(d)));
+        for (int64_t d = 0; d < kValues; ++d) v.set(j * kValues + d, double(j * j - 2 * d));
+      }
+      Graph g;
+      const Tensor tq = g.input("q", DType::F32, {2, kDepth}),
+                   tk = g.input("k", DType::F32, {kKeys, kDepth}),
+                   tv = g.input("v", DType::F32, {kKeys, kValues});
+      g.output("y", nn::tiledAttention(tq, tk, tv, block));
+      g.output("p", nn::tiledSoftmax(tk, block));
+      Session session(compile(g, {.backend = "reference"}));
+      const auto out = session.run("forward", {{"q", q}, {"k", k}, {"v", v}});
+      for (int64_t i = 0; i < 2; ++i) {
+        std::vector<double> weights;
+        double sum = 0;
+        for (int64_t j = 0; j < kKeys; ++j) {
+          double score = 0;
+          for (int64_t d = 0; d < kDepth; ++d)
+            score += q.at(i * kDepth + d) * k.at(j * kDepth + d) / std::sqrt(double(kDepth));
+          weights.push_back(std::exp(score));
+          sum += weights.back();
+        }
+        for (int64_t d = 0; d < kValues; ++d) {
+          double want = 0;
+          for (int64_t j = 0; j < kKeys; ++j)
+            want += weights[size_t(j)] / sum * v.at(j * kValues + d);
+          EXPECT_NEAR(out.at("y").at(i * kValues + d), want, 2e-5);
+        }
+      }
+      for (int64_t j = 0; j < kKeys; ++j) {
+        double sum = 0;
+        for (int64_t d = 0; d < kDepth; ++d) sum += std::exp(k.at(j * kDepth + d));
+        for (int64_t d = 0; d < kDepth; ++d)
+          EXPECT_NEAR(out.at("p").at(j * kDepth + d), std::exp(k.at(j * kDepth + d)) / sum, 1e-6);
+      }
+    }
+}
+
+// Press et al., "Train Short, Test Long", 2022: 2^(-8 i / n) for n heads, a power of two; others
+// take those of the next lower power, then every other one of the next higher.
+TEST(NnPositions, SlopesOfAnyNumberOfHeads) {
+  auto ofPower = [](int64_t n) {
+    std::vector<double> slopes;
+    for (int64_t i = 1; i <= n; ++i) slopes.push_back(std::exp2(-8.0 * double(i) / double(n)));
+    return slopes;
+  };
+  for (int64_t heads : {1, 2, 3, 5, 6, 7, 8, 12, 13, 16, 20, 31, 71}) {
+    const int64_t power = int64_t(std::bit_floor(uint64_t(heads)));
+    std::vector<double> want = ofPower(power);
+    const std::vector<double> further = ofPower(2 * power);
+    for (size_t i = 0; int64_t(want.size()) < heads; i += 2) want.push_back(further[i]);
+    const std::vector<float> got = nn::alibiSlopes(heads);
+    ASSERT_EQ(int64_t(got.size()), heads);
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_FLOAT_EQ(got[i], float(want[i])) << heads;
+  }
 }
 
 }  // namespace

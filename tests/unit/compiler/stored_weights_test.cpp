@@ -53,6 +53,25 @@ TEST(StoredWeights, EveryAdapterOfAWeightIsAdded) {
   EXPECT_EQ(with({other.path(), one.path()}), (std::vector<double>{11, 102, 23, 304}));
 }
 
+// An update of a weight that the graph does not read would be lost without a word.
+TEST(StoredWeights, AnUpdateOfWhatNobodyReadsIsAnError) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})},
+                   {"n.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
+  addAdapter(adapter, {1, 0}, {1, 2}, 10);
+  const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
+  auto reads = [&](const std::vector<std::string>& names) {
+    Graph g;
+    for (const std::string& name : names) g.output(name, g.weight(name, DType::F32, {2, 2}) * 1.0);
+    readAsStored(g, checkpoint);
+  };
+  EXPECT_NO_THROW(reads({"n.weight", "m.weight"}));
+  test::expectError(ErrorCode::InvalidFile,
+                    "the model does not read m.weight, which a LoRA folder updates",
+                    [&] { reads({"n.weight"}); });
+}
+
 // Casts of one dtype come with the weight; of two each stays what it is.
 TEST(StoredWeights, CastsOfQuantizedWeightsKeepTheirDTypes) {
   const TemporaryFolder folder;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builder patterns as a user of the installed package writes them: PipelineOptions::patterns.
 #include <algorithm>
+#include <map>
 
 #include <lathe/lathe.h>
 #include <lathe/match.h>
@@ -255,6 +256,25 @@ TEST_F(UserPatternsTest, WhatIsDeclinedIsToldThoughABuiltInFusionTakesTheOp) {
     if (miss.pattern == "mine") reasons.push_back(miss.reason);
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_NE(reasons[0].find("not on a Monday"), std::string::npos) << reasons[0];
+}
+
+// Nor does a larger built-in fusion that nearly took in the op's user hide it.
+TEST_F(UserPatternsTest, WhatIsDeclinedIsToldBesideWhatItsUserIsMeantFor) {
+  auto declines = [](DagPattern& p) {
+    p.root(neg(p.any()));
+    p.replaceWith([](Match& m) { return m.decline("not on a Monday"); });
+  };
+  Graph g;
+  const Tensor scores = g.input("scores", DType::F32, {2, 3, 5}),
+               values = g.input("values", DType::F32, {2, 5, 4});
+  g.output("y", matmul(fused::softmax(scores, 2), neg(values)));
+  CompileRecord told;
+  told.wantMisses = true;
+  compile(g, {.backend = "reference", .patterns = one(declines), .record = &told});
+  std::map<std::string, std::string> reasons;
+  for (const CompileRecord::Miss& miss : told.misses) reasons[miss.pattern] = miss.reason;
+  EXPECT_NE(reasons["attention"].find("the scores are an argument"), std::string::npos);
+  EXPECT_NE(reasons["mine"].find("not on a Monday"), std::string::npos);
 }
 
 // So does the author of one whose ops all match and whose condition does not hold.

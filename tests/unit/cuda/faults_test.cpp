@@ -60,6 +60,10 @@ const Fault kFaults[] = {
      "softmax_mask.cu:18(.|\n)*threads 100-127: have returned"},
     {"divergentReduction", "rmsnorm_warp", "warp_sum(ss)", "(lane < 16 ? warp_sum(ss) : ss)",
      "deadlock(.|\n)*wait at a warp reduction rmsnorm_warp.cu:15"},
+    {"reductionsAtTwoLines", "rmsnorm_warp", "warp_sum(ss)",
+     "(lane < 16 ? warp_sum(ss)\n : warp_sum(ss))",
+     "divergent warp operation in warp \\d+: .* at .*rmsnorm_warp.cu:1[56], lanes before it at "
+     ".*rmsnorm_warp.cu:1[56]"},
     {"uninitialisedShared", "softmax_mask", "sl[threadIdx.x >> 5] = wl;", "",
      "read of uninitialised sl \\+ 0 \\(array of 16 bytes\\) by .* at softmax_mask.cu:25"},
     {"gridRace", "gemv_splitk", "counter_add_acq_rel(counter + blockIdx.x, 1) == gridDim.y - 1",

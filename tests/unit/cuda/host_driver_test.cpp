@@ -181,6 +181,32 @@ TEST_F(HostDriverTest, clustersShareAndAreChecked) {
   EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("part + 0 (array of 4 bytes)"));
 }
 
+TEST_F(HostDriverTest, aClusterHasNoRanksBehindItsLast) {
+  for (int rank : {0, 1, 2, 3, 4, 7}) {
+    auto d = open("fast");
+    auto f = d->load({{"reads",
+                       kernel("reads", "float* y",
+                              "LATHE_SHARED(float, part, 1);\n"
+                              "if (threadIdx.x == 0) part[0] = (float)cluster_rank();\n"
+                              "cluster_sync();\n"
+                              "if (threadIdx.x == 0) y[blockIdx.x] = cluster_read(part, " +
+                                  std::to_string(rank) + ");\ncluster_sync();"),
+                       "", ""}})[0];
+    auto* y = static_cast<float*>(d->allocate(4 * 4, "y"));
+    LaunchConfig c = configOf(4, 1, 32);
+    c.cluster = 2;
+    launch(*d, f, c, y);
+    const std::string told = messageOf([&] { d->synchronize(); });
+    if (rank < 2) {
+      EXPECT_EQ(told, "nothing thrown");
+      for (float v : read(*d, y, 4)) EXPECT_EQ(v, float(rank));
+    } else {
+      EXPECT_THAT(told,
+                  HasSubstr("cluster_read of rank " + std::to_string(rank) + " in a cluster of 2"));
+    }
+  }
+}
+
 // Each byte has its own history, in shared and in global memory: neighbours by two threads are no
 // race, also not behind an access of both; one byte is, also behind a write of its neighbour.
 TEST_F(HostDriverTest, racesAreFoundPerByte) {

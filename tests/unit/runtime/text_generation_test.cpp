@@ -405,6 +405,11 @@ TEST(PromptCache, GoesOnWhereItWasSaved) {
   expectError(ErrorCode::InvalidFile, "cache: the cache is of another model or of other weights",
               [&] { other.generator.loadCache(file); });
   EXPECT_EQ(other.generator.position(), 0);
+  // Numbers that are none are no sign of the same model.
+  Writer strange({.strangeAt = 33});
+  expectError(ErrorCode::InvalidFile, "cache: the cache is of another model or of other weights",
+              [&] { strange.generator.loadCache(file); });
+  EXPECT_EQ(strange.generator.position(), 0);
   Writer shorter({.seed = 3, .maxPositions = 32});
   expectError(ErrorCode::InvalidFile, "ids: expected from 1 to 32 tokens, got 34",
               [&] { shorter.generator.loadCache(file); });
