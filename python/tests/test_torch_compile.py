@@ -61,6 +61,18 @@ def test_an_op_without_a_lowering_runs_in_pytorch_and_is_counted():
     assert len(lt.compiled) == 2  # before it and behind it
 
 
+def test_an_op_with_several_results_and_without_a_lowering_is_counted_once():
+    def f(x):
+        mantissa, exponent = torch.frexp(x * 2)
+        return mantissa + 1, exponent * 2
+
+    x = torch.randn(4, 8)
+    with torch.no_grad():
+        for got, want in zip(torch.compile(f, backend="lathe")(x), f(x), strict=True):
+            assert torch.equal(got, want)
+    assert dict(lt.fallbacks) == {"aten.frexp.Tensor: there is no lowering of this op": 1}
+
+
 def test_gradients_are_those_of_pytorch():
     layer = torch.nn.Linear(8, 3)
     x, found = torch.randn(4, 8), []

@@ -122,3 +122,22 @@ def test_the_attention_of_the_hooks_is_what_it_says():
                 return torch.ops.lathe.attention(q, k, v, mask, positions, 0.3, causal, window, cap)
 
         torch.testing.assert_close(lathe.torch.export(Attention(), (q, k, v)).session()(q, k, v), Attention()(q, k, v))
+
+
+def test_sizes_are_numbers_of_an_op():
+    """Fills, diagonals, factors and bounds that come from sizes, at sizes other than the example's."""
+    class Sizes(torch.nn.Module):
+        def forward(self, x, past):
+            n, total = x.shape[0], x.shape[0] + past.shape[0]
+            seen = torch.ones(n, total).tril(total - n)
+            return (seen, torch.cat([past, x]) * n, x.masked_fill(x > 0, n), x.clamp(max=n),
+                    torch.add(x, x, alpha=n), torch.full((n, 2), n), x.triu(n))
+
+    def inputs(n, past):
+        return torch.arange(3.0 * n).reshape(n, 3) - 4, torch.ones(past, 3)
+
+    dims = ({0: torch.export.Dim("n", min=2, max=9)}, {0: torch.export.Dim("past", min=2, max=9)})
+    run = lathe.torch.export(Sizes(), inputs(4, 3), dynamic_shapes=dims).session()
+    for n, past in ((4, 3), (2, 7), (6, 2)):
+        for got, want in zip(run(*inputs(n, past)), Sizes()(*inputs(n, past)), strict=True):
+            torch.testing.assert_close(got, want)

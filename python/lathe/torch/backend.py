@@ -127,8 +127,10 @@ class _Supported(OperatorSupportBase):
     def is_node_supported(self, submodules, node):
         if node.op != "call_function" or node.name in self.refused:
             return False
+        if node.target is operator.getitem:  # goes where its source is
+            return self.is_node_supported(submodules, node.args[0])
         name = name_of(node.target)
-        return name in OPS or name in IGNORED or name == "_operator.getitem"
+        return name in OPS or name in IGNORED
 
 
 def _boxed(call):
@@ -154,7 +156,8 @@ def _compile(module, static, options):
         first = str(e)
     refused = {}
     for node in module.graph.nodes:
-        if node.op == "call_function" and name_of(node.target) not in OPS and name_of(node.target) not in IGNORED \
+        if node.op == "call_function" and node.target is not operator.getitem \
+                and name_of(node.target) not in OPS and name_of(node.target) not in IGNORED \
                 and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)) and node.users:
             refused[node.name] = f"{name_of(node.target)}: there is no lowering of this op"
     if not refused:

@@ -138,6 +138,8 @@ class Lowering:
         return DTYPES[self.fake(node).dtype]
 
     def scalar(self, value, dtype):
+        if isinstance(value, (torch.fx.Node, torch.SymInt, lathe.Dim)):
+            return self.size_value(value, dtype)
         if isinstance(value, bool):
             value = int(value)
         return self.graph.constant(float(value), dtype)
