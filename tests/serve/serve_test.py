@@ -5,13 +5,16 @@ other answer is what `lathe generate` writes, and the server stops when it is as
 
 Usage: serve_test.py LATHE MODEL [REQUESTS CLIENTS]; it stops by itself after ten minutes.
 """
+import base64
 import http.client
 import json
 import os
+import pathlib
 import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +22,9 @@ import threading
 import time
 
 import openai_checks
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "consumer"))
+import model_files  # noqa: E402
 
 LATHE, MODEL = sys.argv[1:3]
 REQUESTS, CLIENTS = (int(word) for word in (sys.argv[3:5] or ("120", "12")))
@@ -449,6 +455,42 @@ def check_chat():
         assert talk == first + "\n" + second + "\n", (talk, first, second)
 
 
+def check_embeddings():
+    """In both encodings, of every number of bytes beyond threes; of one text and of several."""
+    def weights_of(config):
+        done = subprocess.run([LATHE, "inspect", str(config), "--json"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["weights"]
+
+    with tempfile.TemporaryDirectory() as top:
+        for width in (8, 10, 12):
+            folder = pathlib.Path(top) / f"minilm-{width}"
+            model_files.write_folder(folder, {
+                "architectures": ["BertModel"], "model_type": "bert", "vocab_size": 31000, "hidden_size": width,
+                "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
+                "max_position_embeddings": 64, "type_vocab_size": 2, "hidden_act": "gelu"}, weights_of, "bert.json")
+            server = Server(model=str(folder))
+            try:
+                def embedded(texts, encoding):
+                    status, _, text = server.ask("POST", "/v1/embeddings", {"input": texts, "encoding_format": encoding})
+                    assert status == 200, text
+                    return [row["embedding"] for row in json.loads(text)["data"]]
+                texts = ["a bell", "he was not afraid of the deep water", "a"]
+                rows = embedded(texts, "float")
+                assert [len(row) for row in rows] == [width] * 3
+                coded = [base64.b64decode(text, validate=True) for text in embedded(texts, "base64")]
+                assert [list(struct.unpack(f"<{width}f", data)) for data in coded] == rows
+                for text, row in zip(texts, rows):
+                    alone = embedded(text, "float")[0]
+                    assert max(abs(a - b) for a, b in zip(alone, row)) < 1e-5, (alone, row)
+                for more in ({"encoding_format": "hex"}, {"dimensions": width + 1}, {"input": []}, {"best_of": 1}):
+                    assert server.ask("POST", "/v1/embeddings", {"input": "a", **more})[0] == 400, more
+                assert server.ask("POST", "/v1/embeddings", {"input": "a", "dimensions": width})[0] == 200
+                assert server.ask("POST", "/v1/completions", {"prompt": "a"})[0] == 400
+                server.stop()
+            finally:
+                server.process.kill()
+
+
 server_name = os.path.basename(os.path.abspath(MODEL))
 expected = expected_texts()
 server = Server("--slots", "8", "--cache-block", "0")
@@ -470,6 +512,7 @@ try:
     check_stop()
     check_key()
     check_chat()
+    check_embeddings()
 finally:
     server.process.kill()
 print("serve: as expected")
