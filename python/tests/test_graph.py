@@ -88,6 +88,18 @@ def test_numpy_goes_in_and_comes_out_without_a_copy(dtype):
     assert np.from_dlpack(array).ctypes.data == values.ctypes.data
 
 
+def test_a_copy_that_is_asked_for_is_one():
+    array = lathe.Array(np.ones((2, 3), "f4"))
+    for make in (lambda: np.array(array, copy=True), lambda: array.__array__(copy=True),
+                 lambda: np.asarray(array, dtype="f8")):
+        copy = make()
+        copy[...] = 7
+        np.testing.assert_array_equal(np.asarray(array), np.ones((2, 3)))
+    view = np.asarray(array)
+    view[0, 0] = 5
+    assert array.__array__(copy=False)[0, 0] == 5 and array.__array__()[0, 0] == 5
+
+
 def test_arrays_of_rank_0_and_without_elements():
     assert lathe.Array(np.float32(3)).shape == ()
     assert lathe.Array(np.array(3, "f4")).item() == 3

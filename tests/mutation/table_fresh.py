@@ -9,6 +9,11 @@ MUTANTS = [
            "an op that reads a state and makes its next value writes over what "
            "it still reads, though its kernel cannot work in place",
            ("state_storage_test:*OutOfOrder*",)),
+    Mutant("cpu/gated-cost-counts-read", "backends/cpu/lowering/join_gates.cpp",
+           "cost->read = cost->read - between;",
+           "",
+           "lathe explain and bench report too many bytes read for gated linear ops",
+           ("gated_calls_test:*CostWhat*",)),
     Mutant("cpu/paged-run-beyond-block", "backends/cpu/device/attention.cpp",
            "a_.blockKeys - j % a_.blockKeys",
            "a_.blockKeys",

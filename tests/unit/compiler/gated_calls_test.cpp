@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lathe/lathe.h"
+#include "lathe/runtime/cost.h"
 #include "tests/closeness.h"
 #include "tests/unit/compiler/nn_recording.h"
 
@@ -85,6 +86,19 @@ TEST(GatedCalls, OthersStayApart) {
   EXPECT_EQ(gatedCalls(graphOf(gated, {.activation = Activation::relu})), 0);
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, true)), 0) << "a bias";
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, false, true)), 0) << "a residual";
+}
+
+// What lies between the layer and its gate is neither written nor read.
+TEST(GatedCalls, CostWhatTheyReadAndWrite) {
+  const Program p = compile(graphOf(gated), {.backend = "cpu"});
+  ASSERT_EQ(callsOf(p, ""), 1);
+  const SymbolValues sizes{{"batch", 2}, {"seq", 100}};
+  const CostValues cost = evaluate(costsOf(p).at("forward").at(0).value(), sizes);
+  const double rows = 200, weights = 2 * kHalf * kWidth * 2;
+  EXPECT_EQ(cost.read, rows * kWidth * 2 + weights);
+  EXPECT_EQ(cost.held, weights);
+  EXPECT_EQ(cost.written, rows * kHalf * 2);
+  EXPECT_GE(cost.flops, rows * 2 * kHalf * kWidth * 2);
 }
 
 // Some rows, whose gate is applied behind the products, and many.
