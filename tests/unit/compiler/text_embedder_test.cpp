@@ -29,7 +29,7 @@ Graph sums(bool withTypes) {
 
 Tokenizer letters() {
   return Tokenizer::parse(
-      R"({"model": {"type": "WordLevel", "vocab": {"a": 1, "b": 2, "c": 3, "d": 4}},
+      R"({"model": {"type": "WordLevel", "vocab": {"_": 0, "a": 1, "b": 2, "c": 3, "d": 4}},
           "pre_tokenizer": {"type": "FixedLength", "length": 1}, "decoder": {"type": "Fuse"}})",
       "letters");
 }
