@@ -136,7 +136,7 @@ MUTANTS = [
            "an update that is not in place leaves the other rows as they were in memory",
            ("backends_test:*update*", "state_storage_test")),
     Mutant("cpu/convolution-left", "backends/cpu/device/kernels/convolution_kernel.cpp",
-           "x = ox * stride_[1] + kx - padding_[2];", "x = ox * stride_[1] + kx - padding_[3];",
+           "shift = kx - padding_[2];", "shift = kx - padding_[3];",
            "a convolution pads on the left as on the right",
            ("backends_test:*convolution*", "ops_test")),
     Mutant("cpu/pack-odd", "backends/cpu/device/packed_weights.cpp",

@@ -76,8 +76,8 @@ MUTANTS = [
            "i32 to 16 bits rounds twice",
            ("scalar_emission_test", "cast_values_test")),
     Mutant("cpu/pack-keys-tail", "backends/cpu/device/attention_pack.cpp",
-           "if (count < kTileKeys || innerDim > headDim) std::memset(tile, 0, keyBytes());",
-           "if (count < kTileKeys) std::memset(tile, 0, keyBytes());",
+           "size_t(innerDim / elementsPerWord - words) * kTileKeys * sizeof(uint32_t));",
+           "size_t(innerDim / elementsPerWord - words) * 0);",
            "bf16 with head dim not a multiple of 32: padding words of full key "
            "tiles hold old scratch; 0*NaN",
            ("cpu_attention_test",)),
