@@ -55,11 +55,17 @@ class Converter {
   // Whether what is computed of `v`, up to the result, depends at each place on that place of `v`.
   static bool isReadInPlace(Value v) {
     const auto dims = dimsOf(tensorType(v));
-    return llvm::all_of(v.getUsers(), [&](Operation* user) {
-      if (isa<YieldOp>(user)) return true;
-      return isPointwise(user) && user->getNumResults() == 1 &&
-             dimsOf(tensorType(user->getResult(0))) == dims && isReadInPlace(user->getResult(0));
-    });
+    SmallVector<Value> waiting{v};
+    SmallPtrSet<Operation*, 16> seen;
+    while (!waiting.empty())
+      for (Operation* user : waiting.pop_back_val().getUsers()) {
+        if (isa<YieldOp>(user) || !seen.insert(user).second) continue;
+        if (!isPointwise(user) || user->getNumResults() != 1 ||
+            dimsOf(tensorType(user->getResult(0))) != dims)
+          return false;
+        waiting.push_back(user->getResult(0));
+      }
+    return true;
   }
 
   // What may be overwritten: a state by its update, an operand by a pointwise result of its type.

@@ -42,7 +42,13 @@ int64_t RowEvaluator::widthFor(std::optional<int64_t> length, ArrayRef<int64_t> 
   return int64_t(llvm::bit_floor(n));
 }
 
-SmallVector<int64_t> RowEvaluator::cutsOf(Value tensor) const {
+ArrayRef<int64_t> RowEvaluator::cutsOf(Value tensor) const {
+  if (auto known = cuts_.find(tensor); known != cuts_.end()) return *known->second;
+  auto found = std::make_unique<SmallVector<int64_t>>(findCuts(tensor));
+  return *(cuts_[tensor] = std::move(found));
+}
+
+SmallVector<int64_t> RowEvaluator::findCuts(Value tensor) const {
   auto shape = dims(tensor);
   if (flat_ || shape.empty() || !shape.back().asConstant()) return {};
   Operation* op = tensor.getDefiningOp();
@@ -81,7 +87,7 @@ SmallVector<int64_t> RowEvaluator::cutsOf(Value tensor) const {
   return {cuts.begin(), cuts.end()};
 }
 
-SmallVector<int64_t> RowEvaluator::cutsFor(Operation* reduction, int64_t axis) const {
+ArrayRef<int64_t> RowEvaluator::cutsFor(Operation* reduction, int64_t axis) const {
   Value x = reduction->getOperand(0);
   if (!tier_.avx512 || axis + 1 != int64_t(dims(x).size())) return {};
   return cutsOf(x);

@@ -2,6 +2,8 @@
 #pragma once
 // What the common evaluator leaves to a row kernel of a CPU: its frame of pointers and sizes, lanes
 // with masks or single elements at the end, and rows of scratch between two passes.
+#include <memory>
+
 #include "backends/common/loops/evaluator.h"
 #include "backends/cpu/lowering/tier.h"
 
@@ -22,7 +24,7 @@ class RowEvaluator : public loops::Evaluator {
                          int64_t width, Accumulators accumulators, LaneBody body);
   int64_t widthFor(std::optional<int64_t> length, llvm::ArrayRef<int64_t> cuts) const;
   /// Where a vector should start anew along the last axis, because another piece begins.
-  llvm::SmallVector<int64_t> cutsOf(mlir::Value tensor) const;
+  llvm::ArrayRef<int64_t> cutsOf(mlir::Value tensor) const;
 
   const std::vector<std::string>& sizes() const { return sizes_; }
   DimExpr scratchBytes = 0;
@@ -42,7 +44,8 @@ class RowEvaluator : public loops::Evaluator {
   int64_t laneWidth(mlir::Operation* reduction, int64_t axis) override;
   Accumulators overLanes(mlir::Operation* reduction, const Coord& length, Accumulators acc,
                          LaneBody body) override;
-  llvm::SmallVector<int64_t> cutsFor(mlir::Operation* reduction, int64_t axis) const;
+  llvm::SmallVector<int64_t> findCuts(mlir::Value tensor) const;
+  llvm::ArrayRef<int64_t> cutsFor(mlir::Operation* reduction, int64_t axis) const;
   mlir::Value tailMask(mlir::Value count, int64_t width);
   loops::Key rowKey(mlir::Value tensor) const;
 
@@ -51,6 +54,7 @@ class RowEvaluator : public loops::Evaluator {
   int64_t lanes_;
   std::vector<std::string> sizes_;
   llvm::DenseMap<mlir::Value, std::pair<DimExpr, mlir::Type>> slots_;
+  mutable llvm::DenseMap<mlir::Value, std::unique_ptr<llvm::SmallVector<int64_t>>> cuts_;
 };
 
 }  // namespace lathe::cpu
