@@ -302,6 +302,40 @@ TEST_F(ValueCheck, NumbersAreRoundedToATypeOnce) {
   EXPECT_EQ(roundedTo(b.getBF16Type(), 1 + 0x1p-8), 1);
 }
 
+// What lies between whole numbers, ties, zeros, and what overflows.
+TEST_F(ValueCheck, HalvesTiesZerosAndThousandsAreSeen) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"%y = lathe.round %a : T",
+       "%h = lathe.constant dense<0.5> : T\n%s = lathe.add %a, %h : T, T\n%y = lathe.floor %s : T"},
+      {"%y = lathe.sign %a : T", "%m = lathe.abs %a : T\n%y = lathe.div %a, %m : T, T"},
+      {"%y = lathe.sqrt %a : T", "%r = lathe.rsqrt %a : T\n%y = lathe.mul %a, %r : T, T"},
+      {"%c = lathe.compare gt %a, %b : T, T\n%z = lathe.neg %a : T\n%y = lathe.select %c, %a, %z : "
+       "tensor<3x4xi1>, T, T",
+       "%c = lathe.compare ge %a, %b : T, T\n%z = lathe.neg %a : T\n%y = lathe.select %c, %a, %z : "
+       "tensor<3x4xi1>, T, T"},
+      {"%y = lathe.tanh %a : T",
+       "%d = lathe.add %a, %a : T, T\n%e = lathe.exp %d : T\n%o = lathe.constant dense<1.0> : T\n"
+       "%m = lathe.sub %e, %o : T, T\n%p = lathe.add %e, %o : T, T\n%y = lathe.div %m, %p : T, T"}};
+  for (const auto& [was, is] : wrong) EXPECT_NE(difference("tensor<3x4xf32>", was, is), "") << is;
+  // What f32 has no number for is no difference: x sigmoid(x) in two spellings, far below 0.
+  EXPECT_EQ(difference(
+                "tensor<3x4xf32>", "%s = lathe.sigmoid %a : T\n%y = lathe.mul %a, %s : T, T",
+                "%n = lathe.neg %a : T\n%e = lathe.exp %n : T\n%o = lathe.constant dense<1.0> : T\n"
+                "%p = lathe.add %e, %o : T, T\n%y = lathe.div %a, %p : T, T"),
+            "");
+  // The other way round the graph itself has no number there.
+  EXPECT_EQ(difference("tensor<3x4xf32>", wrong[4].second, wrong[4].first), "");
+}
+
+// Sizes are those that the graph allows: the largest is a multiple, too.
+TEST_F(ValueCheck, SizesAreMultiplesUpToTheEnd) {
+  EXPECT_EQ(difference("tensor<?x?xf32, #lathe.dims<a, rows>>", "%y = lathe.mul %a, %b : T, T",
+                       "%y = lathe.mul %b, %a : T, T", "%a: T, %b: T", "T",
+                       "lathe.dim @a 1 to 100\nlathe.dim @rows 1 to 6 multiple 4"),
+            "");
+  EXPECT_EQ(largest_, 3 * 4);
+}
+
 // As far back as is asked: what the new op reads two ops before the old one.
 TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
   auto module = parseModule(*context_,
