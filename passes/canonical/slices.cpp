@@ -80,13 +80,25 @@ Value joinParts(ConcatOp op, OpMaker& m) {
   return makeSlice(m, first.getX(), first.getStarts().getDims(), sizes, first.getStrides());
 }
 
+// (a c - b s, b c + a s): the halves that a rotation makes. They stay together, whatever they are
+// joined to.
+bool isRotation(ConcatOp op) {
+  auto ofProducts = [](Value v, auto kind) {
+    auto sum = v.getDefiningOp<decltype(kind)>();
+    return sum &&
+           llvm::all_of(sum->getOperands(), [](Value x) { return x.getDefiningOp<MulOp>(); });
+  };
+  return op.getInputs().size() == 2 && ofProducts(op.getInputs()[0], SubOp()) &&
+         ofProducts(op.getInputs()[1], AddOp());
+}
+
 Value flattenConcat(ConcatOp op, OpMaker& m) {
   if (op.getInputs().size() == 1) return op.getInputs()[0];
   SmallVector<Value> parts;
   bool changed = false;
   for (Value v : op.getInputs()) {
     auto inner = v.getDefiningOp<ConcatOp>();
-    if (inner && inner.getAxis() == op.getAxis() && inner->hasOneUse()) {
+    if (inner && inner.getAxis() == op.getAxis() && inner->hasOneUse() && !isRotation(inner)) {
       llvm::append_range(parts, inner.getInputs());
       changed = true;
     } else {
