@@ -52,6 +52,8 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
     return nullptr;
   }
   why = operandProblem(state, *name);
+  for (NamedAttribute a : state.attributes)
+    if (why.empty()) why = whyNoAttribute(*name, a.getName());
   if (!why.empty()) return nullptr;
   {
     std::string missing;

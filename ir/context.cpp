@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/ir/context.h"
 
+#include "ir/op_complaints.h"
 #include "lathe/ir/types.h"
 #include "lathe/runtime/error.h"
 #include "llvm/Support/SourceMgr.h"
@@ -100,6 +101,18 @@ std::optional<std::string> prescan(StringRef text, PrescanLimits limits) {
   return std::nullopt;
 }
 
+// A misspelled attribute would be kept and never read.
+static void refuseStrangeAttributes(Operation* op) {
+  for (NamedAttribute a : op->getDiscardableAttrs())
+    if (const std::string why = whyNoAttribute(op->getName(), a.getName()); !why.empty()) {
+      std::string at;
+      if (auto file = dyn_cast<FileLineColLoc>(op->getLoc()))
+        at = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" +
+             std::to_string(file.getColumn()) + ": ";
+      throw Error(ErrorCode::InvalidFile, at + why);
+    }
+}
+
 OwningOpRef<ModuleOp> parseModule(MLIRContext& context, StringRef text, StringRef name) {
   if (auto reason = prescan(text)) throw Error(ErrorCode::InvalidFile, name.str() + ": " + *reason);
   std::string messages;
@@ -122,6 +135,9 @@ OwningOpRef<ModuleOp> parseModule(MLIRContext& context, StringRef text, StringRe
   if (!module)
     throw Error(ErrorCode::InvalidFile,
                 messages.empty() ? name.str() + ": not a module" : messages);
+  module->walk([](Operation* op) {
+    if (op->getName().getDialectNamespace() == "lathe") refuseStrangeAttributes(op);
+  });
   return module;
 }
 

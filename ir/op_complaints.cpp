@@ -88,4 +88,16 @@ std::string inPlainWords(StringRef op, const std::string& complaint, ValueRange 
   return StringRef(plain).contains(op) ? plain : op.str() + ": " + plain;
 }
 
+std::string whyNoAttribute(OperationName name, StringRef attribute) {
+  std::string others;
+  for (StringAttr own : name.getAttributeNames()) {
+    if (own.getValue() == attribute) return "";
+    if (own.getValue() != "operandSegmentSizes")  // how the text form is stored
+      others += (others.empty() ? "" : ", ") + own.getValue().str();
+  }
+  if (attribute.contains('.')) return "";
+  return "'" + name.getStringRef().str() + "' has no attribute '" + attribute.str() + "'; it has " +
+         (others.empty() ? "none" : others);
+}
+
 }  // namespace lathe

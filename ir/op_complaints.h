@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/ValueRange.h"
 
 namespace lathe {
@@ -12,5 +13,9 @@ namespace lathe {
 /// The dialect's own words stay as they are.
 std::string inPlainWords(mlir::StringRef op, const std::string& complaint,
                          mlir::ValueRange operands);
+
+/// Why the op has no attribute of that name, with those that it has: "'lathe.exp' has no attribute
+/// 'axis'; it has none". Empty for its own and those of other dialects, which have a dot.
+std::string whyNoAttribute(mlir::OperationName name, mlir::StringRef attribute);
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 
+#include "ir/op_complaints.h"
 #include "lathe/ir/attributes.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/greedy.h"

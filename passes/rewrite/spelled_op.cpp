@@ -3,6 +3,7 @@
 // verifier's words are read.
 #include "passes/rewrite/spelled_op.h"
 
+#include "ir/op_complaints.h"
 #include "lathe/ir/types.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -50,20 +51,6 @@ class StandIn {
   Block block_;
   Operation* op_;
 };
-
-std::string listed(OperationName name) {
-  std::string text;
-  for (StringAttr a : name.getAttributeNames())
-    if (a.getValue() != kSegments) text += (text.empty() ? "" : ", ") + a.getValue().str();
-  return text.empty() ? "it has none" : "it has " + text;
-}
-
-bool knows(OperationName name, StringRef attribute) {
-  return attribute.contains('.') ||  // of another dialect
-         llvm::is_contained(
-             llvm::map_range(name.getAttributeNames(), [](StringAttr a) { return a.getValue(); }),
-             attribute);
-}
 
 // "'lathe.x' op requires attribute 'axis'" -> "axis"
 std::string missingAttribute(StringRef problem) {
@@ -132,12 +119,6 @@ std::optional<unsigned> operandSegments(OperationName name) {
   StandIn op(name, 0);
   auto sizes = op.op()->getAttrOfType<DenseI32ArrayAttr>(kSegments);
   return sizes ? std::optional(unsigned(sizes.size())) : std::nullopt;
-}
-
-std::string whyNoAttribute(OperationName name, StringRef attribute) {
-  if (knows(name, attribute)) return "";
-  return "'" + name.getStringRef().str() + "' has no attribute '" + attribute.str() + "'; " +
-         listed(name);
 }
 
 std::string whyNeverMatched(const SpelledOp& op) { return problemOf(op, /*whole=*/false); }

@@ -18,8 +18,6 @@ struct SpelledOp {
 
 /// How many operand segments the op has; nothing if its operands are one list.
 std::optional<unsigned> operandSegments(mlir::OperationName name);
-/// Why the op has no attribute of that name, with those that it has; empty if it has one.
-std::string whyNoAttribute(mlir::OperationName name, llvm::StringRef attribute);
 /// Why the op can never match: an attribute it does not have or not of this kind, a wrong number of
 /// operands. Empty if nothing is wrong.
 std::string whyNeverMatched(const SpelledOp& op);

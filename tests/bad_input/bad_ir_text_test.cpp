@@ -76,6 +76,11 @@ std::vector<BadInput> rows() {
            function("%x: tensor<?x3xf32, #lathe.dims<batch, 4>>", "")),
       text("dims_no_polynomial", {"bad.mlir:2"},
            function("%x: tensor<?xf32, #lathe.dims<batch / 2>>", "")),
+      text("attribute_that_an_op_does_not_have",
+           {"'lathe.softmax' has no attribute 'scales'; it has axis", ":2:"},
+           "func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+           "  %y = lathe.softmax %x axis 0 {scales = 2.0 : f64} : tensor<4xf32>\n"
+           "  return %y : tensor<4xf32>\n}\n"),
       text("dim_with_an_empty_range", {"[C1] empty range 8 to 2"}, "lathe.dim @batch 8 to 2\n"),
       text("weight_with_a_symbol", {"[C1] a weight's shape is static"},
            function("", "%w = lathe.weight \"w\" : tensor<?x2xf32, #lathe.dims<seq, 2>>")),
