@@ -74,7 +74,7 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
   if (rest.size() != 0)
     throw Error(ErrorCode::InvalidArgument,
                 std::string("compile: there is no option ") +
-                    nb::repr(rest.attr("keys")()).c_str() +
+                    nb::repr(nb::list(rest.attr("keys")())).c_str() +
                     "; there are backend, mode, patterns, pattern_files, passes, all_tiers, "
                     "float64, target, save_ir_dir, stop_after_rewrite");
   return options;

@@ -48,6 +48,19 @@ void bindOperator(nb::class_<Tensor>& type, const char* name, const char* reflec
       nb::sig(signature.c_str()));
 }
 
+std::string typeNameOf(nb::handle value) {
+  return nb::cast<std::string>(
+      nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))).attr("__name__"));
+}
+
+// Of the first axis, whose size is a number.
+int64_t rowsOf(const Tensor& x) {
+  if (x.rank(here()) == 0) throw nb::type_error("a Tensor without axes has no length");
+  const auto rows = x.dim(0, here()).asConstant();
+  if (!rows) throw nb::type_error("the first axis has a symbolic size, which is not known yet");
+  return *rows;
+}
+
 // x[1:3], x[..., 0], x[:, None]: constants and Dims; steps are positive numbers.
 Tensor indexed(Tensor x, nb::handle key) {
   const std::source_location at = here();
@@ -100,6 +113,12 @@ Tensor indexed(Tensor x, nb::handle key) {
       ++axis;
     } else {
       --named;
+      if (PyBool_Check(part.ptr()) || nb::isinstance<Tensor>(part) ||
+          nb::isinstance<nb::list>(part) || nb::hasattr(part, "__dlpack__"))
+        throw Error(ErrorCode::InvalidArgument,
+                    "expected a number, a Dim, a slice, None or ... as an index, got a " +
+                        typeNameOf(part) + "; gather(x, ids, axis) takes elements by their ids",
+                    at);
       Dim place = dimFrom(part);
       if (auto number = place.asConstant(); number && *number < 0) place = x.dim(axis, at) + place;
       x = squeeze(sliceAxis(x, axis, place, 1, 1, at), axis, at);
@@ -121,6 +140,13 @@ std::optional<Tensor> operandLike(const Tensor& first, nb::handle other) {
   if (nb::isinstance<Tensor>(other)) return nb::cast<Tensor>(other);
   if (PyFloat_Check(other.ptr()) || PyLong_Check(other.ptr()))
     return scalarLike(first, nb::cast<double>(other), here());
+  if (nb::hasattr(other, "__dlpack__"))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected a Tensor or a number, got an array (" + typeNameOf(other) +
+                    "); record it with Graph.constant",
+                here());
+  if (nb::hasattr(other, "__float__"))  // a number of NumPy's
+    return scalarLike(first, nb::cast<double>(other.attr("__float__")()), here());
   return std::nullopt;
 }
 
@@ -145,6 +171,15 @@ void bindTensor(nb::module_& m) {
       .def_prop_ro(
           "T", [](const Tensor& t) { return swapAxes(t, -2, -1, here()); },
           "The last two axes exchanged.")
+      .def("__len__", rowsOf)
+      .def(
+          "__iter__",
+          [](const Tensor& t) {
+            nb::list rows;
+            for (int64_t row = 0; row < rowsOf(t); ++row) rows.append(indexed(t, nb::int_(row)));
+            return nb::iter(rows);
+          },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"))
       .def("__getitem__", indexed, nb::arg("key"),
            nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
            "Slices, places, None for a new axis and one ellipsis; sizes may be Dims.")
@@ -171,6 +206,8 @@ void bindTensor(nb::module_& m) {
   bindOperator<matmul>(type, "__matmul__");
   bindOperator<ofBits<logicalAnd, bitwiseAnd>>(type, "__and__");
   bindOperator<ofBits<logicalOr, bitwiseOr>>(type, "__or__");
+  // NumPy leaves operators between its arrays and Tensors to us.
+  type.attr("__array_ufunc__") = nb::none();
   bindOperator<compared<Compare::eq>>(type, "__eq__");
   bindOperator<compared<Compare::ne>>(type, "__ne__");
   bindOperator<compared<Compare::lt>>(type, "__lt__");

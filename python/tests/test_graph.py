@@ -121,6 +121,45 @@ def test_slices_are_those_of_python(key):
     np.testing.assert_array_equal(lathe.Session(lathe.compile(g))(values), values[key])
 
 
+def test_arrays_are_recorded_before_they_are_operands():
+    g = lathe.Graph()
+    x = g.input("x", "f32", [3, 4])
+    array = np.ones(4, "f4")
+    for mistake in (lambda: x + array, lambda: array * x, lambda: x @ np.ones((4, 2), "f4"), lambda: x > array):
+        with pytest.raises(lathe.Error, match="expected a Tensor or a number, got an array .*Graph.constant"):
+            mistake()
+    g.output("y", np.float32(2) * x + np.int64(1) + g.constant(array))
+    np.testing.assert_array_equal(lathe.Session(lathe.compile(g))(np.ones((3, 4), "f4")), np.full((3, 4), 4))
+
+
+def test_rows_are_counted_and_handed_out():
+    g = lathe.Graph()
+    x = g.input("x", "f32", [3, 4])
+    assert len(x) == 3
+    first, second, third = x
+    g.output("y", first * 2 + second - third)
+    values = np.arange(12, dtype="f4").reshape(3, 4)
+    np.testing.assert_array_equal(lathe.Session(lathe.compile(g))(values), values[0] * 2 + values[1] - values[2])
+    with pytest.raises(TypeError, match="symbolic size"):
+        len(g.input("n", "f32", [g.dim("n", 1, 8)]))
+
+
+def test_what_is_no_index_says_so():
+    x = lathe.Graph().input("x", "f32", [3, 4])
+    for key in (True, [0, 1], x, np.array([0])):
+        with pytest.raises(lathe.Error, match="as an index, got a .*gather"):
+            x[key]
+
+
+def test_an_op_has_no_other_attributes():
+    g = lathe.Graph()
+    x = g.input("x", "f32", [1, 4])
+    with pytest.raises(lathe.Error, match="'lathe.softmax' has no attribute 'scales'; it has axis, "):
+        g.op("softmax", [x, None], axis=1, scales=3.0)
+    with pytest.raises(lathe.Error, match="'lathe.exp' has no attribute 'axis'; it has none"):
+        g.op("exp", [x], axis=1)
+
+
 def test_memory_of_results_is_not_used_again_while_they_live():
     g = lathe.Graph()
     g.output("y", g.input("x", "f32", [3]) * 2)
