@@ -12,6 +12,7 @@
 
 #include "lathe/runtime/thread_pool.h"
 #include "runtime/fair_queue.h"
+#include "runtime/language_program.h"
 #include "runtime/slot_choice.h"
 #include "runtime/text_in_progress.h"
 
@@ -283,6 +284,8 @@ std::optional<uint64_t> BatchEngine::submit(TextRequest request) {
   checkTextOptions(request.options, e.tokenizer.has_value());
   if (request.prompt.empty())
     throw Error(ErrorCode::InvalidArgument, "expected at least one token, got none");
+  // Found later, it would end the texts of all.
+  checkIds(request.prompt, e.slots->vocab());
   if (request.options.drafter || request.options.resume)
     throw Error(ErrorCode::InvalidArgument,
                 "drafts and `resume` are for one text at a time, got them for an engine");

@@ -27,6 +27,7 @@ class ContiguousSlots final : public KvSlots {
   }
 
   int64_t slots() const override { return int64_t(ids_.size()); }
+  int64_t vocab() const override { return vocab_; }
   int64_t positions() const override { return positions_; }
   int64_t maxChunk() const override { return chunk_; }
   std::span<const int> ids(int64_t slot) const override { return ids_.at(size_t(slot)); }

@@ -26,6 +26,7 @@ class PagedSlots final : public KvSlots {
   }
 
   int64_t slots() const override { return tables_.slots(); }
+  int64_t vocab() const override { return vocab_; }
   int64_t positions() const override { return positions_; }
   int64_t maxChunk() const override { return chunk_; }
   std::span<const int> ids(int64_t slot) const override { return tables_.ids(slot); }

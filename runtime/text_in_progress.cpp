@@ -54,7 +54,10 @@ TextInProgress::TextInProgress(const std::optional<Tokenizer>& tokenizer,
     : options_(options), sampler_(options.sampling), stops_(options.stopTexts), row_(row) {
   sampler_.reseed(options.sampling.seed + uint64_t(row));
   sampler_.notePrompt(prompt);
-  if (tokenizer) stream_.emplace(*tokenizer);
+  if (tokenizer) {
+    stream_.emplace(*tokenizer);
+    tokens_ = tokenizer->vocabSize();
+  }
   if (options.constraint) constraint_.emplace(options.constraint);
   const int64_t length = int64_t(prompt.size());
   if (length > maxPositions)
@@ -106,7 +109,9 @@ void TextInProgress::take(int id, std::span<const float> logits) {
   const bool ends = isEnd(id);
   if (constraint_ && !ends) constraint_->accept(id);
   std::string text;
-  if (stream_ && !ends) text = stops_.push(stream_->push(id));
+  // A model may have more rows than there are tokens, for their number's sake: such a row is no
+  // text.
+  if (stream_ && !ends && id < tokens_) text = stops_.push(stream_->push(id));
   const bool goOn = tell(&result_.tokens.back(), text);
   if (!goOn)
     stop(StopReason::Cancelled);

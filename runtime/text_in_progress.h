@@ -52,6 +52,7 @@ class TextInProgress {
   Sampler sampler_;
   StopFinder stops_;
   std::optional<StreamDecoder> stream_;
+  int tokens_ = 0;  // that the tokenizer has
   std::optional<ConstraintState> constraint_;
   std::vector<float> permitted_;
   int64_t row_ = 0, count_ = 0, positions_ = 0;

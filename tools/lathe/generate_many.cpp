@@ -18,7 +18,12 @@ namespace {
 // Without the end token.
 std::string textOf(const BeamText& beam, const std::optional<Tokenizer>& tokenizer) {
   const std::span<const int> ids = std::span(beam.ids).first(beam.ids.size() - beam.ended);
-  return tokenizer ? tokenizer->decode(ids) : fmt::format("{}", fmt::join(ids, ","));
+  if (!tokenizer) return fmt::format("{}", fmt::join(ids, ","));
+  // Rows of the model that are no tokens have no text.
+  std::vector<int> tokens;
+  std::ranges::copy_if(ids, std::back_inserter(tokens),
+                       [&](int id) { return id < tokenizer->vocabSize(); });
+  return tokenizer->decode(tokens);
 }
 
 }  // namespace
@@ -33,7 +38,11 @@ void generateBatch(BatchGenerator& generator, PromptReader& reader, const std::s
     PromptFlags prompt = flags;
     prompt.text = line;
     prompt.hasText = true;
-    prompts.push_back(encodePrompt(prompt, model, tokenizer).ids);
+    try {
+      prompts.push_back(encodePrompt(prompt, model, tokenizer).ids);
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("{}: line {}: {}", file, prompts.size() + 1, e.what()));
+    }
     if (prompts.back().empty())
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("{}: line {} has no tokens; write some text", file, prompts.size()));

@@ -58,6 +58,7 @@ Json CompletionFormat::counts(const std::vector<TextEnd>& ends) const {
 
 Json CompletionFormat::tokenText(int id) const {
   if (!model_.tokenizer) return std::to_string(id);
+  if (id >= model_.tokenizer->vocabSize()) return "";  // a row of the model that is no token
   return model_.tokenizer->decode(std::vector<int>{id}, /*skipSpecial=*/false);
 }
 

@@ -24,6 +24,8 @@ class KvSlots {
   virtual ~KvSlots() = default;
 
   virtual int64_t slots() const = 0;
+  /// Ids are from 0 to one less.
+  virtual int64_t vocab() const = 0;
   /// Tokens that a text may have at most.
   virtual int64_t positions() const = 0;
   /// The most tokens of one prefill call.

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/unit/fake_language_model.h"
+#include "tests/unit/runtime/slots_that_fail.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -21,6 +22,7 @@ using test::expectError;
 using test::FakeModel;
 using test::fakeProgram;
 using test::kFakeVocab;
+using test::SlotsThatFail;
 using ::testing::ElementsAre;
 
 // A model whose words depend on three tokens, with little room: slots are used again and again.
@@ -243,63 +245,46 @@ TEST(BatchEngine, RefusesMistakes) {
   });
   expectError(ErrorCode::InvalidArgument, "expected from 1 to 8 texts at once, got 9",
               [] { EngineOfFake tooMany(9); });
-  // An id that the model does not have is found when the prompt is read: an end with an error.
+  // An id that the model does not have is told to whoever asks, not to those who run.
   Ended ended;
-  e.engine.submit({.prompt = {99}, .onEnd = ended.at(0)});
-  e.engine.submit({.prompt = {1}, .options = {.newTokens = 3}, .onEnd = ended.at(1)});
+  e.engine.submit({.prompt = {1}, .options = {.newTokens = 9}, .onEnd = ended.at(0)});
+  e.engine.step();
+  for (int id : {-1, 7, 99})
+    expectError(ErrorCode::InvalidArgument,
+                "token 1: expected an id from 0 to 6, got " + std::to_string(id),
+                [&] { e.engine.submit({.prompt = {1, id}}); });
   e.finish();
-  ASSERT_TRUE(ended.ends[0].error);
-  EXPECT_THAT(ended.ends[0].error->what(),
-              ::testing::HasSubstr("expected an id from 0 to 6, got 99"));
-  EXPECT_EQ(ended.ends[1].text.ids(), alone({1}, {.newTokens = 3}).ids());
+  EXPECT_FALSE(ended.ends.at(0).error);
+  EXPECT_EQ(ended.ends.at(0).text.ids(), alone({1}, {.newTokens = 9}).ids());
 }
 
+// Who cannot begin ends with the error, and makes room in the queue for those behind.
 // What the slots held before a call of the model failed may be gone: nothing of it is taken over.
 TEST(BatchEngine, AFailureEmptiesTheSlots) {
-  EngineOfFake e(2);
+  Session session(fakeProgram(kModel));
+  auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 2, 64);
+  auto failing = std::make_unique<SlotsThatFail>(std::move(slots), 0, false);
+  SlotsThatFail& model = *failing;
+  BatchEngine engine(std::move(failing), std::nullopt, {});
+  auto finish = [&] {
+    while (engine.step()) {
+    }
+  };
   Ended ended;
   const std::vector<int> prompt(30, 1);
-  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
-  e.finish();
-  e.engine.submit({.prompt = {99}, .onEnd = ended.at(1)});
-  e.finish();
+  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
+  finish();
+  model.failsToRead = true;
+  engine.submit({.prompt = {2}, .onEnd = ended.at(1)});
+  finish();
   ASSERT_TRUE(ended.ends[1].error);
-  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
-  e.finish();
+  model.failsToRead = false;
+  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
+  finish();
   EXPECT_EQ(ended.ends[2].reusedTokens, 0);
   EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
 }
 
-// Slots of which `begin` fails so often.
-class SlotsThatFail final : public KvSlots {
- public:
-  SlotsThatFail(std::unique_ptr<KvSlots> slots, int times, bool outOfMemory)
-      : slots_(std::move(slots)), times_(times), outOfMemory_(outOfMemory) {}
-  int64_t slots() const override { return slots_->slots(); }
-  int64_t positions() const override { return slots_->positions(); }
-  int64_t maxChunk() const override { return slots_->maxChunk(); }
-  std::span<const int> ids(int64_t slot) const override { return slots_->ids(slot); }
-  bool begin(int64_t slot, int64_t from, int64_t count, int64_t tokens) override {
-    if (times_-- <= 0) return slots_->begin(slot, from, count, tokens);
-    if (outOfMemory_) throw std::bad_alloc();
-    throw Error(ErrorCode::Io, "no copy");
-  }
-  void end(int64_t slot) override { slots_->end(slot); }
-  void clear(int64_t slot) override { slots_->clear(slot); }
-  std::span<const float> prefill(int64_t slot, std::span<const int> ids) override {
-    return slots_->prefill(slot, ids);
-  }
-  std::span<const float> next(std::span<const int64_t> slots, std::span<const int> ids) override {
-    return slots_->next(slots, ids);
-  }
-
- private:
-  std::unique_ptr<KvSlots> slots_;
-  int times_;
-  bool outOfMemory_;
-};
-
-// Who cannot begin ends with the error, and makes room in the queue for those behind.
 TEST(BatchEngine, ATextThatCannotBeginEnds) {
   for (const bool outOfMemory : {false, true}) {
     Session session(fakeProgram(kModel));

@@ -13,6 +13,7 @@
 #include "lathe/runtime/batch_engine.h"
 #include "lathe/runtime/communicator.h"
 #include "tests/unit/fake_language_model.h"
+#include "tests/unit/runtime/slots_that_fail.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -395,17 +396,28 @@ TEST(PagedSlots, ACopyThatFailsLeavesTheSlotFree) {
 
 // A call that failed leaves nothing that is relied on.
 TEST(PagedSlots, AFailureEmptiesTheSlots) {
-  PagedEngine e(4, 2);
+  Session session(fakeProgram(modelOf(4)));
+  auto failing =
+      std::make_unique<test::SlotsThatFail>(pagedSlots(session, kLimits, 2, kPositions), 0, false);
+  test::SlotsThatFail& model = *failing;
+  BatchEngine engine(std::move(failing), std::nullopt, {});
+  auto finish = [&] {
+    while (engine.step()) {
+    }
+  };
   Ended ended;
   const std::vector<int> prompt(30, 1);
-  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
-  e.finish();
-  e.engine.submit({.prompt = {99}, .onEnd = ended.at(1)});
-  e.finish();
+  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
+  finish();
+  EXPECT_GT(engine.counts().blocks.used, 0);
+  model.failsToRead = true;
+  engine.submit({.prompt = {2}, .onEnd = ended.at(1)});
+  finish();
   ASSERT_TRUE(ended.ends[1].error);
-  EXPECT_EQ(e.engine.counts().blocks.used, 0);
-  e.engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
-  e.finish();
+  EXPECT_EQ(engine.counts().blocks.used, 0);
+  model.failsToRead = false;
+  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
+  finish();
   EXPECT_EQ(ended.ends[2].reusedTokens, 0);
   EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
 }

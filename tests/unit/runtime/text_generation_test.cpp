@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -58,6 +59,23 @@ TEST(TextGeneration, WritesWhatTheModelSays) {
   EXPECT_EQ(made.stopped, StopReason::Length);
   // Again with the same generator, from the beginning.
   EXPECT_EQ(write(kPrompt, {.newTokens = 9}).ids(), written(kPrompt, 9));
+}
+
+// Vocabularies are padded: what the model says there is no text, and no mistake.
+TEST(TextGeneration, RowsThatAreNoTokensHaveNoText) {
+  const Tokenizer fewer = Tokenizer::parse(
+      R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2, "d": 3}},
+          "pre_tokenizer": {"type": "FixedLength", "length": 1}, "decoder": {"type": "Fuse"}})",
+      "fewer");
+  Writer write;
+  const TextGeneration made =
+      generateText(write.generator, fewer, kPrompt, {.newTokens = 50, .logProbabilities = 2});
+  const std::vector<int> ids = written(kPrompt, 50);
+  EXPECT_EQ(made.ids(), ids);
+  std::vector<int> tokens;
+  std::ranges::copy_if(ids, std::back_inserter(tokens), [](int id) { return id < 4; });
+  EXPECT_LT(tokens.size(), ids.size());
+  EXPECT_EQ(made.text, fewer.decode(tokens));
 }
 
 TEST(TextGeneration, EndsAtTheLastPosition) {
