@@ -282,7 +282,10 @@ std::string JsonValue::show() const {
   if (auto* v = std::get_if<bool>(&node_->value)) return *v ? "true" : "false";
   if (auto* v = std::get_if<int64_t>(&node_->value)) return std::to_string(*v);
   if (auto* v = std::get_if<uint64_t>(&node_->value)) return std::to_string(*v);
-  if (auto* v = std::get_if<double>(&node_->value)) return fmt::format("{}", *v);
+  if (auto* v = std::get_if<double>(&node_->value)) {
+    const std::string text = fmt::format("{}", *v);
+    return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;  // no integer
+  }
   if (isString()) return inQuotes(asString());
   return kindOf(*node_);
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -44,6 +45,18 @@ const char* kindOf(mode_t mode) {
   return "a device";
 }
 
+// What a clone without Git LFS leaves in place of a large file.
+void refusePointer(int fd, const std::string& path, const struct stat& info) {
+  constexpr std::string_view begin = "version https://git-lfs.github.com/spec/";
+  char head[begin.size()];
+  if (info.st_size <= 1024 && ::pread(fd, head, begin.size(), 0) == ssize_t(begin.size()) &&
+      std::string_view(head, begin.size()) == begin)
+    throw Error(ErrorCode::InvalidFile,
+                path +
+                    ": expected the file itself, got a pointer of Git LFS to it; run `git lfs "
+                    "pull` in its folder, or download it");
+}
+
 FileDescriptor openRegular(const std::string& path, struct stat& info) {
   if (path.find('\0') != std::string::npos)
     throw Error(ErrorCode::Io, "a path contains a NUL character");
@@ -54,6 +67,7 @@ FileDescriptor openRegular(const std::string& path, struct stat& info) {
   if (!S_ISREG(info.st_mode))
     throw Error(ErrorCode::InvalidFile,
                 path + ": expected a regular file, got " + kindOf(info.st_mode));
+  refusePointer(fd.get(), path, info);
   return fd;
 }
 

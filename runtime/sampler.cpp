@@ -113,7 +113,7 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
   require(std::isfinite(options.temperature) && options.temperature >= 0,
           "a finite temperature >= 0", options.temperature);
   require(options.topK >= 0, "top-k >= 0 (0 keeps every token)", double(options.topK));
-  require(options.topP > 0 && options.topP <= 1, "top-p in (0, 1]", options.topP);
+  require(options.topP >= 0 && options.topP <= 1, "top-p in [0, 1]", options.topP);
   require(options.minP >= 0 && options.minP <= 1, "min-p in [0, 1]", options.minP);
   require(std::isfinite(options.repetitionPenalty) && options.repetitionPenalty > 0,
           "a finite repetition penalty > 0", options.repetitionPenalty);
@@ -121,6 +121,11 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
           options.presencePenalty);
   require(std::isfinite(options.frequencyPenalty), "a finite frequency penalty",
           options.frequencyPenalty);
+  // No probability is left: the likeliest alone, as OpenAI's servers have it.
+  if (options_.topP == 0) {
+    options_.topP = 1;
+    options_.topK = 1;
+  }
 }
 
 bool Sampler::isPlainGreedy() const {

@@ -14,7 +14,7 @@ MUTANTS = [
            "",
            "lathe explain and bench report too many bytes read for gated linear ops",
            ("gated_calls_test:*CostWhat*",)),
-    Mutant("cpu/paged-run-beyond-block", "backends/cpu/device/attention.cpp",
+    Mutant("cpu/paged-run-beyond-block", "backends/cpu/device/attention_places.h",
            "a_.blockKeys - j % a_.blockKeys",
            "a_.blockKeys",
            "paged attention reads keys past the end of a block, those of another "

@@ -250,12 +250,12 @@ MUTANTS = [
            "",
            "the limit of header bytes runs on over the requests of a connection",
            ("ctest:cli/serve",)),
-    Mutant("serve/top-p-zero", "tools/serve/completion_request.cpp",
-           "    sampling.topK = 1;\n"
-           "    sampling.topP = 1;",
-           "    sampling.topP = 1;",
+    Mutant("serve/top-p-zero", "runtime/sampler.cpp",
+           "    options_.topP = 1;\n"
+           "    options_.topK = 1;",
+           "    options_.topP = 1;",
            "top_p of 0 leaves all tokens",
-           ("ctest:cli/serve",)),
+           ("sampler_test", "ctest:cli/serve")),
     Mutant("serve/usage-of-prompts", "tools/serve/completion_format.cpp",
            "if (i % size_t(request_.choices) == 0) {",
            "if (i == 0) {",

@@ -33,6 +33,19 @@ TEST(MappedFile, RefusesAPathWithNul) {
               [] { MappedFile::open(std::string("a\0b", 3)); });
 }
 
+// A folder that was cloned without its large files.
+TEST(MappedFile, RefusesAPointerOfGitLfs) {
+  TemporaryFolder folder;
+  const std::string text =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  const std::string path = folder.write("model.safetensors", text);
+  expectError(ErrorCode::InvalidFile, path + ": expected the file itself, got a pointer of Git LFS",
+              [&] { MappedFile::open(path); });
+  expectError(ErrorCode::InvalidFile, "run `git lfs pull`",
+              [&] { readWholeFile(path, {"a note", 100'000}); });
+  EXPECT_EQ(MappedFile::open(folder.write("f", "version https://git"))->size(), 19u);
+}
+
 constexpr FileKind kNote{"a note", 100'000};
 
 TEST(ReadWholeFile, GivesTheBytesOfAnySizeUpToTheLimit) {

@@ -86,9 +86,9 @@ TEST(ModelConfig, KnowsOtherNamesOfSizes) {
 // Dynamic scaling is for texts behind the positions that were trained.
 TEST(ModelConfig, DynamicScalingReachesFurther) {
   auto positions = [](const std::string& scaling) {
-    return parseModelConfig(R"({"model_type": "llama", "max_position_embeddings": 16, )" + scaling +
-                                "}",
-                            "config.json")
+    return parseModelConfig(
+               R"({"model_type": "llama", "max_position_embeddings": 16, )" + scaling + "}",
+               "config.json")
         .maxPositions;
   };
   EXPECT_EQ(positions(R"("rope_scaling": {"type": "dynamic", "factor": 4.0})"), 64);
@@ -315,7 +315,7 @@ const BadField kBad[] = {
      kUnsupported, "rope_scaling.mscale: not supported by rope type linear"},
     {"RopeEqualFrequencies", "rope_scaling", kLlama3, kFile, "high_freq_factor 4 is not above"},
     {"RopeThetaTwice", "rope_parameters", R"({"rope_type": "default", "rope_theta": 1e4})", kFile,
-     "rope_parameters.rope_theta: 10000 contradicts rope_theta 500000"},
+     "rope_parameters.rope_theta: 10000.0 contradicts rope_theta 500000.0"},
 };
 INSTANTIATE_TEST_SUITE_P(Fields, BadConfig, testing::ValuesIn(kBad),
                          [](auto& info) { return std::string(info.param.name); });

@@ -243,6 +243,13 @@ TEST(Sampler, TellsLogProbabilities) {
   EXPECT_TRUE(likeliestLogProbabilities(logits, 0).empty());
 }
 
+// No probability at all leaves the likeliest, whatever else is asked for.
+TEST(Sampler, TopPOfZeroIsTheLikeliest) {
+  Sampler sampler({.temperature = 50, .topK = 4, .topP = 0, .minP = 0});
+  EXPECT_TRUE(sampler.isPlainGreedy());
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(sampler.sample(kLogits), 1);
+}
+
 TEST(Sampler, RefusesBadOptions) {
   auto make = [](SamplingOptions options) { return [options] { Sampler s(options); }; };
   constexpr ErrorCode kArgument = ErrorCode::InvalidArgument;
@@ -250,8 +257,8 @@ TEST(Sampler, RefusesBadOptions) {
   expectError(kArgument, "temperature >= 0, got nan", make({.temperature = kNan}));
   expectError(kArgument, "temperature >= 0, got inf", make({.temperature = kInf}));
   expectError(kArgument, "expected top-k >= 0", make({.topK = -1}));
-  for (double p : {0.0, -0.5, 1.5, double(kNan)})
-    expectError(kArgument, "expected top-p in (0, 1], got", make({.topP = p}));
+  for (double p : {-0.5, 1.5, double(kNan)})
+    expectError(kArgument, "expected top-p in [0, 1], got", make({.topP = p}));
   for (double p : {-0.5, 1.5, double(kNan)})
     expectError(kArgument, "expected min-p in [0, 1], got", make({.minP = p}));
   for (double p : {0.0, -1.0, double(kInf), double(kNan)})

@@ -251,10 +251,6 @@ CompletionRequest readCompletionRequest(const JsonValue& body, bool isChat, cons
   sampling.temperature = number(body, "temperature", sampling.temperature, 0, 100);
   sampling.topP = number(body, "top_p", sampling.topP, 0, 1);
   sampling.topK = whole(body, "top_k", sampling.topK, 0, INT32_MAX);
-  if (sampling.topP == 0) {  // as the API has it: the likeliest alone, whatever top_k says
-    sampling.topK = 1;
-    sampling.topP = 1;
-  }
   sampling.minP = number(body, "min_p", sampling.minP, 0, 1);
   sampling.presencePenalty = number(body, "presence_penalty", 0, -2, 2);
   sampling.frequencyPenalty = number(body, "frequency_penalty", 0, -2, 2);

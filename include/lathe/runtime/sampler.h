@@ -30,8 +30,8 @@ int64_t indexOfLargest(std::span<const float> logits);
 struct SamplingOptions {
   double temperature = 0;  ///< 0: the largest logit, the first of equals
   int64_t topK = 0;        ///< keep the k largest (Fan et al. 2018, arXiv:1805.04833); 0 keeps all
-  /// Keep the fewest whose probability reaches p, in (0, 1] (Holtzman et al. 2019,
-  /// arXiv:1904.09751).
+  /// Keep the fewest whose probability reaches p, in [0, 1] (Holtzman et al. 2019,
+  /// arXiv:1904.09751); 0 keeps the likeliest alone.
   double topP = 1;
   /// Keep those at least p times as likely as the likeliest, in [0, 1] (Nguyen et al. 2024,
   /// arXiv:2407.01082).

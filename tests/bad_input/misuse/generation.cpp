@@ -131,7 +131,7 @@ Table generation() {
        kArgument,
        {"temperature"}},
       {"negative_top_k", [] { sample({0}, {.topK = -1}); }, kArgument, {"top"}},
-      {"top_p_of_zero", [] { sample({0}, {.topP = 0}); }, kArgument, {"top"}},
+      {"top_p_below_zero", [] { sample({0}, {.topP = -0.1}); }, kArgument, {"top"}},
       {"top_p_above_one", [] { sample({0}, {.topP = 1.5}); }, kArgument, {"top"}},
       {"top_p_of_nan", [] { sample({0}, {.topP = std::nan("")}); }, kArgument, {"top"}},
       {"generator_of_a_linear",
