@@ -34,13 +34,13 @@ std::string print(mlir::ModuleOp module, bool withLocations) {
 
 // "blocks.3.mlp model.cc:40" of the first line behind a location.
 std::string firstLine(mlir::Location location) { return originText(firstOrigin(location)); }
-// "blocks.3.mlp" of the same.
 std::vector<std::string> weightNames(mlir::ModuleOp module) {
   std::vector<std::string> names;
   module.walk([&](WeightOp op) { names.push_back(op.getName().str()); });
   return names;
 }
 
+// "blocks.3.mlp" of the same.
 std::string firstPath(mlir::Location location) { return modulePathOf(firstOrigin(location)).str(); }
 
 // The fusions that a compilation tries.

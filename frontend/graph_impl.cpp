@@ -31,6 +31,11 @@ GraphImpl::GraphImpl(std::string_view text, std::string_view fileName)
     entries_.push_back({.function = function});
     entries_.back().closed = true;
   }
+  for (auto state : module_->getOps<StateOp>())
+    stateTypes_[state.getSymName().str()] = cast<RankedTensorType>(state.getType());
+  module_->walk([&](WeightOp weight) {
+    weightTypes_[weight.getName().str()] = cast<RankedTensorType>(weight.getResult().getType());
+  });
   for (auto dim : module_->getOps<DimOp>())
     symbols_[dim.getSymName().str()] = {int64_t(dim.getLo()), int64_t(dim.getHi()),
                                         int64_t(dim.getMultiple())};

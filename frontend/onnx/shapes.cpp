@@ -157,6 +157,9 @@ Dims pieceSizes(Node& n, const Tensor& x, int64_t axis) {
   Dims sizes;
   sizes.assign(size_t(count), Dim(part));
   sizes.back() = *size - part * (count - 1);
+  if (!sizes.back().provablyNonNegative())
+    n.fail(fmt::format("{} pieces of {} elements each are more than the axis's {}", count, part,
+                       *size));
   return sizes;
 }
 void splitUp(Node& n) {

@@ -70,6 +70,17 @@ TEST_F(BadOnnx, TypesAndShapes) {
       "(Transpose)");
 }
 
+// Pieces of two elements: a fourth one of five has fewer than none.
+TEST_F(BadOnnx, MorePiecesThanElementsAreRefused) {
+  const std::string pieces = bytes(5, bytes(1, "num_outputs") + number(3, 4) + number(20, 2));
+  std::string split = bytes(1, "x") + bytes(4, "Split") + pieces;
+  for (const char* name : {"y", "y1", "y2", "y3"}) split += bytes(2, name);
+  expect(ErrorCode::InvalidFile,
+         model(bytes(1, split) + bytes(11, valueInfo("x", 1, {5})) +
+               bytes(12, valueInfo("y", 1, {2}))),
+         "4 pieces of 2 elements each are more than the axis's 5");
+}
+
 // Whatever byte a file has for true, it is 1 afterwards; the many are a weight, the few are not.
 TEST_F(BadOnnx, BooleansAreZeroOrOne) {
   for (int64_t repeats : {1, 64}) {

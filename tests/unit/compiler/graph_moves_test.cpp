@@ -111,6 +111,29 @@ TEST(GraphGoesOn, AfterItsTextAProgramAndAStage) {
   EXPECT_EQ(out.at("y").at(0), 1);
 }
 
+// Another entry point of a graph that was read knows its states and weights.
+TEST(GraphGoesOn, BehindTheTextThatWasRead) {
+  Graph written;
+  written.state("kept", DType::F32, {4});
+  Tensor x = written.input("x", DType::F32, {4});
+  written.readState("kept");
+  written.output("y", x * written.weight("w", DType::F32, {4}));
+  written.writeState("kept", x);
+  Graph g = Graph::parse(written.text());
+  g.entry("more");
+  EXPECT_THROW(g.weight("w", DType::F32, {5}), Error);
+  EXPECT_THROW(g.state("kept", DType::F32, {5}), Error);
+  g.state("kept", DType::F32, {4});
+  const Tensor kept = g.readState("kept");
+  g.output("z", kept + g.weight("w", DType::F32, {4}));
+  g.writeState("kept", kept * 2);
+  Session session(compile(g, {.backend = "reference"}));
+  session.bindWeights(Arrays{{"w", Array::fromFloats({1, 2, 3, 4}, {4})}});
+  session.run("forward", {{"x", Array::fromFloats({5, 6, 7, 8}, {4})}});
+  EXPECT_EQ(session.run("more", {}).at("z").at(3), 12);
+  EXPECT_EQ(session.run("more", {}).at("z").at(0), 11);
+}
+
 TEST(GraphMoves, AGraphThatIsMovedIntoItselfStays) {
   Model m;
   Graph& same = m.g;
