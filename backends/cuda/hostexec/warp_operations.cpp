@@ -62,7 +62,7 @@ void ldmatrix(Executor& x, u16 warp, void* const* arguments) {
   Block& block = x.blockOf(*me);
   for (int m = 0; m < static_cast<LtLdsm*>(arguments[0])->tiles; ++m) {
     u16 tile[8][8];
-    u64 rowOfBank[8] = {};
+    u32 addresses[8];
     u32 banks[8] = {};
     for (int r = 0; r < 8; ++r) {
       const u32 address = static_cast<LtLdsm*>(arguments[m * 8 + r])->addr;
@@ -74,10 +74,9 @@ void ldmatrix(Executor& x, u16 warp, void* const* arguments) {
                      sharedName(x, address).chars, whoIs(*lt_self).chars, place.text(x).chars));
       checkShared(x, block, address, {16, false, place});
       std::memcpy(tile[r], block.arena + address, 16);
-      const u32 bank = address / 16 % 8;
-      // The same row in the same bank is one access.
-      if (!(banks[bank] && rowOfBank[bank] == address)) ++banks[bank];
-      rowOfBank[bank] = address;
+      // The same row is one access.
+      if (std::find(addresses, addresses + r, address) == addresses + r) ++banks[address / 16 % 8];
+      addresses[r] = address;
     }
     lt_self = me;
     x.bankConflicts += *std::max_element(banks, banks + 8) - 1;

@@ -22,7 +22,9 @@ Operation* rowMoveOf(RmsNormOp norm) {
   const int64_t last = tensorType(norm.getY()).getRank() - 1;
   if (auto t = dyn_cast<TransposeOp>(next)) return t.getPermutation().back() == last ? t : nullptr;
   auto r = dyn_cast<ReshapeOp>(next);
-  return r && dimExprs(r.getY()).back() == dimExprs(norm.getY()).back() ? r : nullptr;
+  const bool keepsRows = r && tensorType(r.getY()).getRank() > 0 &&
+                         dimExprs(r.getY()).back() == dimExprs(norm.getY()).back();
+  return keepsRows ? r : nullptr;
 }
 
 // Norms of heads move behind the transpose to heads, to the rotation that they are one kernel with.

@@ -155,5 +155,16 @@ TEST(FusedRows, OfManyElementsTakeTiles) {
     EXPECT_EQ(launchesOf(program, rows), 1) << rows << " rows";
 }
 
+// A norm over one element, whose result has no axes.
+TEST(FusedRows, ANormMayBecomeAScalar) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {1});
+  g.output("y", exp(reshape(fused::rmsNorm(x, Tensor(), 1e-5, GainRounding::after_gain), Dims{})));
+  HostProgram cuda(std::make_shared<Program>(compile(g, {.backend = "cuda"})), "check");
+  const Array y = cuda.session().run("forward", {{"x", Array::fromFloats({-2}, {1})}}).at("y");
+  EXPECT_EQ(y.shape(), Shape{});
+  EXPECT_NEAR(y.at(0), std::exp(-1.0), 1e-5);
+}
+
 }  // namespace
 }  // namespace lathe::cuda

@@ -25,9 +25,9 @@ class HostPrimitives : public testing::Test {
 
   // Runs `body` with `in` and `out` of the given element types in one block.
   template <class Out, class In>
-  std::vector<Out> run(const std::string& parameters, const std::string& body,
-                       const std::vector<In>& in, size_t outputs, uint32_t threads = 32,
-                       size_t shared = 0) {
+  static std::vector<Out> run(const std::string& parameters, const std::string& body,
+                              const std::vector<In>& in, size_t outputs, uint32_t threads = 32,
+                              size_t shared = 0) {
     auto f = driver_->load({{"probe", kernel(parameters, body, int(threads)), "", ""}})[0];
     void *x = driver_->allocate(in.size() * sizeof(In), "in"),
          *y = driver_->allocate(outputs * sizeof(Out), "out");
@@ -271,6 +271,33 @@ TEST_F(HostPrimitives, fragmentsMultiplyAsMatrices) {
         want += double(f16ToFloat(in[m * 16 + k])) * f16ToFloat(in[256 + j * 16 + k]);
       EXPECT_EQ(out[m * 8 + j], want);
     }
+}
+
+// Two rows of one bank group in turn are two accesses, however often each comes.
+TEST_F(HostPrimitives, bankConflictsCountRowsAndNotTurns) {
+  auto conflicts = [](const std::string& row) {
+    driver_->setOptions(host::parseOptions("check,count"));
+    driver_->takeLaunches();
+    run<uint32_t>("const u32* in, u32* out, i64 n",
+                  "LATHE_SHARED(u32, s, 256);\n"
+                  "for (i64 i = threadIdx.x; i < n; i += 32) s[i] = in[i];\n"
+                  "warp_sync();\n"
+                  "const int lane = (int)lane_id();\n"
+                  "u32 r[2];\n"
+                  "ldmatrix_x2(r, smem_addr(s + 4 * (" +
+                      row +
+                      ")));\n"
+                      "out[lane] = r[0] + r[1];",
+                  std::vector<uint32_t>(256, 1), 32);
+    uint64_t all = 0;
+    for (const LaunchRecord& l : driver_->takeLaunches()) all += l.bankConflicts;
+    driver_->setOptions(host::parseOptions("check"));
+    return all;
+  };
+  EXPECT_EQ(conflicts("lane & 7"), 0u);        // eight rows, eight bank groups
+  EXPECT_EQ(conflicts("0"), 0u);               // one row
+  EXPECT_EQ(conflicts("(lane & 1) * 8"), 2u);  // two rows of one group, in each of two tiles
+  EXPECT_EQ(conflicts("(lane & 3) * 8"), 6u);
 }
 
 }  // namespace
