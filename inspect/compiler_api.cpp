@@ -2,6 +2,7 @@
 #include "lathe/inspect/compiler_api.h"
 
 #include <filesystem>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -141,6 +142,12 @@ GraphDiff diffModels(const ModelRequest& a, const ModelRequest& b,
   return diff(graphOf(a), graphOf(b), options);
 }
 
+bool isDecoder(const std::string& architecture) {
+  for (const Family& family : std::views::reverse(families()))
+    if (family.architecture == architecture) return family.task == ModelTask::Generate;
+  return false;
+}
+
 // Errors about a graph that came from a file name the file; those of a call of C++ name its line.
 template <auto function>
 struct InFile;
@@ -166,6 +173,7 @@ const lathe::CompilerApi* latheCompilerApi() {
                                       lathe::InFile<lathe::modelIr>::call,
                                       lathe::InFile<lathe::modelGraphviz>::call,
                                       lathe::backendNames,
+                                      lathe::isDecoder,
                                       lathe::InFile<lathe::explainModel>::call,
                                       lathe::InFile<lathe::rewritesOf>::call,
                                       lathe::InFile<lathe::checkModelNumerics>::call,

@@ -15,6 +15,7 @@
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
+#include "tools/lathe/prompt_reader.h"
 #include "tools/lathe/sampling_flags.h"
 #include "tools/lathe/verbs.h"
 
@@ -167,7 +168,9 @@ int chatVerb(const ArgumentList& arguments) {
   options.stopTexts = generation.stopStrings;
   options.constraint = constraintOf(constraint, model, tokenizer);
   Sampler checked(options.sampling);
-  Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
+  const auto program = programOf(model, compileFlags);
+  refuseRewriting(*program, path, "lathe chat");
+  Session session = openSession(model, program, sessionFlags);
   Generator generator(session, {config.vocabSize, maxPositionsOf(config)});
   Conversation conversation(generator, *tokenizer, *chat, std::move(options), system);
 

@@ -179,6 +179,17 @@ void report(const GenerateFlags& flags, const Prompt& prompt, const TextGenerati
   printJson(out);
 }
 
+// What is added unless the user says. A model may bound the whole text: of what it continues, or of
+// what it writes behind its first token.
+int64_t usualNewTokens(const GenerationConfig& generation, const Prompt& prompt,
+                       const PromptReader& reader) {
+  if (generation.maxNewTokens) return *generation.maxNewTokens;
+  if (!generation.maxLength) return kDefaultNewTokens;
+  if (reader.isRewriting()) return std::max<int64_t>(1, *generation.maxLength - 1);
+  return std::clamp<int64_t>(*generation.maxLength - int64_t(prompt.ids.size()), 1,
+                             kDefaultNewTokens);
+}
+
 }  // namespace
 
 int generateVerb(const ArgumentList& arguments) {
@@ -199,6 +210,10 @@ int generateVerb(const ArgumentList& arguments) {
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
   becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
+  if (compileFlags.compile.pipeline.mesh.ranks > 1 && !(flags.saveCache + flags.loadCache).empty())
+    throw Error(ErrorCode::Unsupported,
+                "--save-cache and --load-cache: each of several ranks has its own piece of the "
+                "cache; leave out --ranks");
   finishPromptFlags(*parser, flags.prompt);
   if (!flags.prompt.isGiven() && flags.batch.empty())
     throw Error(ErrorCode::InvalidArgument,
@@ -242,7 +257,7 @@ int generateVerb(const ArgumentList& arguments) {
                     " reads a text and writes another: it takes no --save-cache, --load-cache and "
                     "--draft");
   TextGenerationOptions options;
-  options.newTokens = flags.newTokens.value_or(generation.maxNewTokens.value_or(kDefaultNewTokens));
+  options.newTokens = flags.newTokens.value_or(usualNewTokens(generation, prompt, reader));
   options.sampling = sampling;
   if (!flags.ignoreEos)
     options.endIds = generation.eosIds.empty() ? config.eosIds : generation.eosIds;

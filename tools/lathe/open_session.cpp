@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -91,20 +92,28 @@ constexpr auto kShared = std::to_array<std::string_view>(
 constexpr auto kSharedBiases =
     std::to_array<std::string_view>({"cls.predictions.decoder.bias", "lm_head.decoder.bias"});
 
-// Tensors that checkpoints carry although the model computes them or shares them.
-std::vector<ExpectedWeight> redundantWeights(const Program& program, const Checkpoint& checkpoint) {
+// Null where the program has none.
+const TensorInfo* tableOf(const Program& program) {
   const TensorInfo* table = nullptr;
   for (const TensorInfo& info : program.weights)
     for (std::string_view name : kTables)
       if (info.source().ends_with(name)) table = &info;
+  return table;
+}
+
+bool isRead(const Program& program, std::string_view name) {
+  return std::ranges::find(program.weights, name, &TensorInfo::source) != program.weights.end();
+}
+
+// Tensors that checkpoints carry although the model computes them or shares them.
+std::vector<ExpectedWeight> redundantWeights(const Program& program, const Checkpoint& checkpoint) {
   std::vector<ExpectedWeight> redundant;
   auto add = [&](std::string_view name, Shape shape) {
-    const bool isRead =
-        std::ranges::find(program.weights, name, &TensorInfo::source) != program.weights.end();
     const CheckpointTensor* entry = checkpoint.entry(name);
-    if (!isRead && entry) redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
+    if (!isRead(program, name) && entry)
+      redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
   };
-  if (table) {
+  if (const TensorInfo* table = tableOf(program)) {
     Shape shape;
     for (const DimExpr& d : table->sourceShape()) shape.push_back(d.asConstant().value_or(0));
     for (std::string_view name : kShared) add(name, shape);
@@ -114,6 +123,28 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
     for (std::string_view ending : kLeftOver)
       if (name.ends_with(ending)) add(name, checkpoint.entry(name)->shape);
   return redundant;
+}
+
+// A second name of the table may stay unread only if it is the table: a head of its own would be
+// lost without a word.
+void checkShared(const Program& program, const Checkpoint& checkpoint) {
+  const TensorInfo* table = tableOf(program);
+  if (!table || !checkpoint.entry(table->source())) return;
+  for (std::string_view name : kShared) {
+    if (isRead(program, name) || !checkpoint.entry(name)) continue;
+    const Array first = *checkpoint.find(table->source()), second = *checkpoint.find(name);
+    bool isSame = first.dtype() == second.dtype()
+                      ? std::memcmp(first.data(), second.data(), first.bytes()) == 0
+                      : true;
+    for (int64_t i = 0; isSame && first.dtype() != second.dtype() && i < first.size(); ++i)
+      isSame = first.at(i) == second.at(i);
+    if (!isSame)
+      throw Error(ErrorCode::InvalidFile,
+                  fmt::format("{}: {} has other values than {}, which the model uses in its place; "
+                              "set tie_word_embeddings to false in config.json if the head is one "
+                              "of its own, or leave the tensor out",
+                              checkpoint.path(), name, table->source()));
+  }
 }
 
 void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
@@ -126,6 +157,7 @@ void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
     expected.push_back(std::move(weight));
   }
   checkWeights(expected, checkpoint, redundantWeights(program, checkpoint));
+  checkShared(program, checkpoint);
 }
 
 }  // namespace
@@ -153,6 +185,10 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   if (!flags.device.empty() && program->backend != "cuda")
     throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, the program is for " +
                                                 program->backend + "; add --backend cuda");
+  if (flags.rankThreads && program->ranks == 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "--rank-threads is of several ranks, the program is for one; add --ranks N, or "
+                "leave it out");
   // It interprets IR: its device comes with the compiler library.
   if (program->backend == "reference") compiler();
   std::optional<Checkpoint> checkpoint;

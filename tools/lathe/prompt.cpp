@@ -31,8 +31,8 @@ void refuseControlTokens(const Tokenizer& tokenizer, const std::string& text) {
   for (auto [id, count] : surplus)
     if (count > 0 && tokenizer.isSpecial(id))
       throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("the message spells the control token {}; add --special if it is "
-                              "meant as one",
+                  fmt::format("the message spells the control token {}; leave it out, or add "
+                              "--special to `lathe generate` if it is meant as one",
                               tokenizer.idToToken(id)));
 }
 

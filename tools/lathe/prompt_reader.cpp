@@ -27,6 +27,14 @@ PromptReader::PromptReader(Session& session, const ModelConfig& config,
   padId_ = first({generation.padId, config.padId}).value_or(0);
 }
 
+void refuseRewriting(const Program& program, const std::string& path, const std::string& verb) {
+  if (readsSource(program))
+    throw Error(ErrorCode::Unsupported,
+                path + " reads a text and writes another, which " + verb +
+                    " cannot ask it for; expected a model that continues texts (`lathe generate` "
+                    "runs both)");
+}
+
 std::vector<std::vector<int>> PromptReader::read(std::span<const std::vector<int>> prompts) {
   if (!isRewriting()) return {prompts.begin(), prompts.end()};
   encodeSources(session_, prompts, vocab_, padId_);

@@ -3,12 +3,16 @@
 // How prompts reach a model: most continue them, encoder-decoders read them and write other texts.
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lathe/runtime/model_config.h"
 #include "lathe/runtime/session.h"
 
 namespace lathe::cli {
+
+/// Error(Unsupported) of a verb that only continues texts, for an encoder-decoder.
+void refuseRewriting(const Program& program, const std::string& path, const std::string& verb);
 
 class PromptReader {
  public:

@@ -205,13 +205,13 @@ int runVerb(const ArgumentList& arguments) {
                            "lathe run stories.lathe --input input_ids=1x4xi64=1,2,3,4 "
                            "--output logits.safetensors");
   std::vector<std::string> words, specs, symbols;
-  std::string entryName = "forward", output, stage;
+  std::string entryName, output, stage;
   bool json = false;
   CompileFlags flags;
   SessionFlags sessionFlags;
   ReportFlags report;
   parser->add_option("MODEL", words, kModelFilesHelp);
-  parser->add_option("--entry", entryName, "entry point (default: forward)");
+  parser->add_option("--entry", entryName, "entry point (default: forward, or the only one)");
   parser->add_option("--weights", sessionFlags.weights,
                      ".safetensors or .gguf file or folder of weights");
   parser
@@ -250,6 +250,8 @@ int runVerb(const ArgumentList& arguments) {
   Arrays inputs = readInputs(specs);
   ReportedProgram compiled = reportedProgramOf(model, flags, report);
   std::shared_ptr<const Program> program = compiled.program;
+  if (entryName.empty())
+    entryName = program->entries.size() == 1 ? program->entries.front().name : "forward";
   const EntryPoint& entry = program->entry(entryName);
   checkOutputName(output, entry);
   widenIndices(entry, inputs);

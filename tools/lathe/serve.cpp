@@ -5,18 +5,18 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <ranges>
 
 #include <fmt/format.h>
 
-#include "lathe/frontend/families/family.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/generator.h"
 #include "lathe/runtime/kv_slots.h"
 #include "runtime/mapped_file.h"
+#include "tools/lathe/compiler_library.h"
 #include "tools/lathe/console.h"
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
+#include "tools/lathe/prompt_reader.h"
 #include "tools/lathe/sampling_flags.h"
 #include "tools/lathe/shared_library.h"
 #include "tools/lathe/verbs.h"
@@ -143,19 +143,17 @@ std::unique_ptr<KvSlots> slotsOf(const ServeFlags& flags, Session& session,
   if (flags.cacheTokens)
     throw Error(ErrorCode::InvalidArgument,
                 "--cache-tokens is of a cache in blocks, this one has a row for each slot; give "
-                "--cache-block, or --slots and --context");
+                "--slots and --context, or --cache-block where the model is compiled here");
   return contiguousSlots(session, limits, slots, positions);
 }
 
 // Of decoders that are compiled here: nothing else has a cache in blocks.
 int64_t usualBlock(const Model& model, const ModelConfig& config, const CompileFlags& flags) {
-  const auto named = std::ranges::find(std::views::reverse(families()), config.architecture,
-                                       &Family::architecture);
-  const bool isDecoder = named != families().rend() && named->task == ModelTask::Generate;
   const bool isCompiled = model.kind == ModelKind::Artifact || model.kind == ModelKind::Mlir ||
                           model.kind == ModelKind::Onnx;
-  if (isCompiled || !isDecoder || backendOf(flags) == "cuda") return 0;
-  return std::min(kDefaultBlock, maxPositionsOf(config));
+  if (isCompiled || backendOf(flags) == "cuda") return 0;
+  return compiler().isDecoder(config.architecture) ? std::min(kDefaultBlock, maxPositionsOf(config))
+                                                   : 0;
 }
 
 // Fills in what a language model has; the engine is the caller's to keep.
@@ -165,6 +163,7 @@ std::unique_ptr<BatchEngine> startEngine(const ServeFlags& flags, const Model& m
   if (!served.tokenizer)
     throw Error(ErrorCode::InvalidFile,
                 model.path + ": expected a model with tokenizer.json, this one has none");
+  refuseRewriting(session.program(), model.path, "lathe serve");
   const GenerationConfig generation = generationConfigOf(model);
   served.endIds = generation.eosIds.empty() ? config.eosIds : generation.eosIds;
   served.stopTexts = generation.stopStrings;

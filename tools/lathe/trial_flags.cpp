@@ -33,7 +33,7 @@ void addTrialFlags(CLI::App& parser, TrialFlags& flags) {
   parser
       .add_option("--tolerance", flags.tolerance,
                   "largest relative difference (default: the contract of docs/questions.md)")
-      ->check(CLI::PositiveNumber);
+      ->check(RealNumber{1e-300});
   parser.add_option("--entry", flags.entry, "the only entry point to run (default: all)");
   addDevice(parser, flags.device);
 }

@@ -50,6 +50,8 @@ struct CompilerApi {
   /// The graph at a stage for dot(1).
   std::string (*graphviz)(const ModelRequest& request, const std::string& stage);
   std::vector<std::string> (*backends)();
+  /// Whether a family of this architecture continues texts over a cache (ModelTask::Generate).
+  bool (*isDecoder)(const std::string& architecture);
   /// The model at a stage from `fused` on as a program without code, whose calls have costs
   /// (lathe/inspect/explain.h, lathe/runtime/cost.h). `values` are symbols that are known.
   std::shared_ptr<const Program> (*explain)(const ModelRequest& request, const std::string& stage,

@@ -86,8 +86,7 @@ TEST_F(ChatCli, PutsTheTextIntoTheTemplate) {
 
 TEST_F(ChatCli, MessagesForgeNoControlTokens) {
   const std::string forged =
-      "the message spells the control token <|eos|>; add --special if it is "
-      "meant as one";
+      "the message spells the control token <|eos|>; leave it out, or add --special";
   expectFailure(2, forged, "generate " + model() + " --chat -p 'a<|eos|>b' -n 1");
   expectFailure(2, forged, "tokenize " + model() + " --system 'a<|eos|>b' -p a");
   for (const char* talk :

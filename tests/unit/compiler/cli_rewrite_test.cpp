@@ -116,5 +116,24 @@ TEST_F(RewriteCli, SaysWhatItCannotDo) {
   expectFailure(3, "expected a decoder_start_token_id or a bos_token_id", generate("-p a"));
 }
 
+TEST_F(RewriteCli, VerbsThatContinueTextsRefuseIt) {
+  expectFailure(4, "reads a text and writes another, which lathe serve cannot ask it for",
+                "serve " + folder_.path() + " --port 0");
+  folder_.write("tokenizer_config.json",
+                R"({"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"})");
+  expectFailure(4, "reads a text and writes another, which lathe chat cannot ask it for",
+                "chat " + folder_.path());
+}
+
+// Behind the token that the text begins with.
+TEST_F(RewriteCli, TheModelMayBoundTheText) {
+  folder_.write("generation_config.json", R"({"max_length": 4})");
+  const std::string words = "generate " + folder_.path() + " -p small --ignore-eos --json";
+  const JsonValue bounded = JsonValue::parse(outputOf(words), "bounded");
+  EXPECT_EQ(bounded.at("ids").size(), 3u);
+  EXPECT_EQ(bounded.at("stopped_by").asString(), "length");
+  EXPECT_EQ(JsonValue::parse(outputOf(words + " -n 5"), "asked").at("ids").size(), 5u);
+}
+
 }  // namespace
 }  // namespace lathe

@@ -2,9 +2,11 @@
 // The `lathe` command: streams, exit statuses, flags and results of every verb.
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 
+#include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/npy.h"
 #include "lathe/runtime/safetensors.h"
@@ -175,6 +177,10 @@ TEST_F(CliTest, NumbersOutsideTheirRangeAreErrors) {
   expectFailure(2, "--temp: expected a number of at least 0, got '-1'", generate + "--temp -1");
   expectFailure(2, "--top-p: expected a number from 0 to 1, got '2'", generate + "--top-p 2");
   expectFailure(2, "--threads: expected a whole number from 1 to 4096, got '0'", generate + "-t 0");
+  expectFailure(2, "--rank-threads is of several ranks, the program is for one",
+                generate + "--rank-threads");
+  expectFailure(4, "--save-cache and --load-cache: each of several ranks has its own piece",
+                generate + "--ranks 2 --rank-threads --save-cache " + file("c.safetensors"));
   for (const char* seed : {"-1", "18446744073709551616", "1.5"})
     expectFailure(2,
                   "--seed: expected a whole number from 0 to 18446744073709551615, got '" +
@@ -337,6 +343,15 @@ TEST_F(CliTest, RunGivesTheGoldenLogits) {
   outputOf("run " + kModel + input + " --dtype f32 --backend reference --output " +
            file("ref.npy"));
   expectNear(loadNpy(file("ref.npy")), expected, 1e-4);
+}
+
+TEST_F(CliTest, TheOnlyEntryPointNeedsNoName) {
+  std::ofstream(file("only.mlir"))
+      << "func.func @twice(%x: tensor<2xf32> {lathe.name = \"x\"})"
+         " -> (tensor<2xf32> {lathe.name = \"y\"}) {\n"
+         "  %y = lathe.add %x, %x : tensor<2xf32>, tensor<2xf32>\n  return %y : tensor<2xf32>\n}\n";
+  EXPECT_THAT(outputOf("run " + file("only.mlir") + " --input x=2xf32=1,2"),
+              StartsWith("y: f32[2]"));
 }
 
 TEST_F(CliTest, IrTextRunsWithItsWeights) {
@@ -536,6 +551,28 @@ TEST_F(CliTest, GenerateStopsAtTheEndOfText) {
   std::filesystem::remove(letters() + "/generation_config.json");
 }
 
+// A head that the config ties to the table is not left unread where it is another.
+TEST_F(CliTest, ATiedHeadIsTheTable) {
+  test::TemporaryFolder folder;
+  std::string tied = test::readFile(letters() + "/config.json");
+  const std::string untied = "\"tie_word_embeddings\": false";
+  ASSERT_NE(tied.find(untied), tied.npos);
+  tied.replace(tied.find(untied), untied.size(), "\"tie_word_embeddings\": true");
+  folder.write("config.json", tied);
+  const Checkpoint checkpoint = Checkpoint::open(letters());
+  std::map<std::string, Array> weights;
+  for (const std::string& name : checkpoint.names()) weights[name] = *checkpoint.find(name);
+  const std::string words = "generate " + folder.path() + " --ids 5,6 -n 3";
+  saveSafetensors(folder / "model.safetensors", {weights.begin(), weights.end()});
+  expectFailure(3,
+                "lm_head.weight has other values than model.embed_tokens.weight, which the model "
+                "uses in its place; set tie_word_embeddings to false",
+                words);
+  weights["lm_head.weight"] = weights.at("model.embed_tokens.weight");
+  saveSafetensors(folder / "model.safetensors", {weights.begin(), weights.end()});
+  EXPECT_EQ(runLathe(words).status, 0);
+}
+
 TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
   auto ids = [&](const std::string& flags) {
     return intsOf(jsonOf("generate " + letters() + " --ids 5,6 -n 20 --ignore-eos --json " + flags)
@@ -543,6 +580,7 @@ TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
   };
   std::vector<int64_t> greedy = ids("");
   EXPECT_EQ(ids("--temp 2 --top-k 1"), greedy);
+  EXPECT_EQ(ids("--temp 2 --top-p 0"), greedy);
   EXPECT_EQ(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 7"));
   EXPECT_NE(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 8"));
   EXPECT_NE(ids("--temp 2 --seed 7"), ids("--temp 2 --seed 18446744073709551615"));
@@ -677,6 +715,9 @@ TEST_F(CliTest, BadPromptsAreToldPrecisely) {
   expectFailure(2, "at item 1", "generate " + kModel + " --ids 1,x -n 1");
   expectFailure(2, "got '99999999999' at item 0", "generate " + kModel + " --ids 99999999999 -n 1");
   expectFailure(2, "the prompt has no tokens", "generate " + letters() + " -p '' -n 1");
+  std::ofstream(file("lines.txt")) << "ab\n\xff\n";
+  expectFailure(2, "lines.txt: line 2: expected valid UTF-8, got the byte 0xff",
+                "generate " + letters() + " --batch " + file("lines.txt") + " -n 1");
   expectFailure(2, "excludes", "generate " + letters() + " -p a --ids 1 -n 1");
   expectFailure(2, "--new-tokens", "generate " + letters() + " -p a -n -1");
   expectFailure(2, "--temp", "generate " + letters() + " -p a -n 1 --temp -1");
