@@ -189,7 +189,7 @@ std::vector<BadInput> folders() {
       {"sequence_past_the_model",
        ErrorCode::InvalidArgument,
        {"expected maxSeq from 1 to the model's 128 positions, got 129"},
-       [] { latheCompilerApi()->compile({.path = kModel, .maxSeq = 129}); }},
+       [] { latheCompilerApi()->compile({.path = kModel, .family = {.maxSeq = 129}}); }},
   };
 }
 

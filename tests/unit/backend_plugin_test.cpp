@@ -35,7 +35,7 @@ TEST(BackendPluginTest, WhatIsNoPluginIsRefused) {
       {LATHE_BINARY_DIR "/lib/liblathe_runtime.so",
        "expected a library with the entry point lathe_backend_plugin; --load-pass-plugin"},
       {fixture("of_version_0"),
-       "plugin_of_version_0.so: expected a backend plugin of version 2, "
+       "plugin_of_version_0.so: expected a backend plugin of version 3, "
        "got version 0; build it against this version of Lathe"},
       {fixture("without_name"), "the backend plugin has no name"},
       {fixture("without_sides"), "'idle' has neither a compile side nor a run side"},

@@ -64,7 +64,8 @@ TEST(ChatTemplate, LinesEndAsPythonsDo) {
   EXPECT_EQ(lines("a\r\nb\rc\n\nd"), R"(["a", "b", "c", "", "d"])");
   EXPECT_EQ(lines("a\n\r"), R"(["a", ""])");
   EXPECT_EQ(lines("a\xE2\x80\xA8"
-                  "b\vc\x1cd\n"),
+                  "b\vc\x1c"
+                  "d\n"),
             R"(["a", "b", "c", "d"])");
 }
 

@@ -215,8 +215,8 @@ TEST_P(SessionTest, NothingIsReadWhileTheSessionIsBusy) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {4});
   g.state("s", DType::F32, {4});
-  g.writeState("s", x);
   g.output("y", x + g.weight("w", DType::F32, {4}) + g.readState("s"));
+  g.writeState("s", x);
   Session s = open(g);
   int asked = 0;
   s.bindWeights([&](const std::string&) {

@@ -272,7 +272,7 @@ TEST_F(UserPatternsTest, WhatStopsItIsToldBesideWhatItsUserIsMeantFor) {
   g.output("y", matmul(fused::softmax(scores, 2), exp(k) + 3.0));
   CompileRecord told;
   told.wantMisses = true;
-  compile(g, {.backend = "reference", .patterns = one(wantsTwo), .record = &told});
+  compile(g, {.backend = "reference", .pipeline = {.patterns = one(wantsTwo)}, .record = &told});
   std::map<std::string, std::string> reasons;
   for (const CompileRecord::Miss& miss : told.misses) reasons[miss.pattern] = miss.reason;
   EXPECT_NE(reasons["attention"].find("something else than a positive constant"), std::string::npos)
