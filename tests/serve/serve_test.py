@@ -31,10 +31,10 @@ REQUESTS, CLIENTS = (int(word) for word in (sys.argv[3:5] or ("120", "12")))
 TOKENS = 24
 # At each of their steps the likeliest token is ahead by LEAD or more (`check_leads`): a batch of
 # another size may round logits in bf16 the other way, and what is a tie then is no wrong answer.
-PROMPTS = ["He was not afraid of the deep water. He had a silver whistle", "Ben gave the", "Anna had a shiny bell",
+PROMPTS = ["He was not afraid of the deep water. He had a silver whistle", "The cat had a red ball", "Anna had a shiny bell",
            "Tom was hot", "Lily was hot", "Anna had a red ball", "The sun had a red ball",
            "There they saw a young lamb that could not move. The lamb had a"]
-LEAD = 0.3  # of the logits
+LEAD = 0.1  # of the logits; where this was measured 0.37 and more
 signal.alarm(600)
 
 
