@@ -89,13 +89,12 @@ std::string inPlainWords(StringRef op, const std::string& complaint, ValueRange 
 }
 
 std::string whyNoAttribute(OperationName name, StringRef attribute) {
+  const auto isIt = [&](StringAttr own) { return own.getValue() == attribute; };
+  if (attribute.contains('.') || llvm::any_of(name.getAttributeNames(), isIt)) return "";
   std::string others;
-  for (StringAttr own : name.getAttributeNames()) {
-    if (own.getValue() == attribute) return "";
+  for (StringAttr own : name.getAttributeNames())
     if (own.getValue() != "operandSegmentSizes")  // how the text form is stored
       others += (others.empty() ? "" : ", ") + own.getValue().str();
-  }
-  if (attribute.contains('.')) return "";
   return "'" + name.getStringRef().str() + "' has no attribute '" + attribute.str() + "'; it has " +
          (others.empty() ? "none" : others);
 }

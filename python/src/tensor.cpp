@@ -49,8 +49,7 @@ void bindOperator(nb::class_<Tensor>& type, const char* name, const char* reflec
 }
 
 std::string typeNameOf(nb::handle value) {
-  return nb::cast<std::string>(
-      nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))).attr("__name__"));
+  return nb::cast<std::string>(value.type().attr("__name__"));
 }
 
 // Of the first axis, whose size is a number.

@@ -209,11 +209,11 @@ int generateVerb(const ArgumentList& arguments) {
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
-  becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
   if (compileFlags.compile.pipeline.mesh.ranks > 1 && !(flags.saveCache + flags.loadCache).empty())
     throw Error(ErrorCode::Unsupported,
                 "--save-cache and --load-cache: each of several ranks has its own piece of the "
                 "cache; leave out --ranks");
+  becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads);
   finishPromptFlags(*parser, flags.prompt);
   if (!flags.prompt.isGiven() && flags.batch.empty())
     throw Error(ErrorCode::InvalidArgument,

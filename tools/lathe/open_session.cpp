@@ -125,6 +125,14 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
   return redundant;
 }
 
+// Of one shape.
+bool areEqual(const Array& a, const Array& b) {
+  if (a.dtype() == b.dtype()) return std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (a.at(i) != b.at(i)) return false;
+  return true;
+}
+
 // A second name of the table may stay unread only if it is the table: a head of its own would be
 // lost without a word.
 void checkShared(const Program& program, const Checkpoint& checkpoint) {
@@ -132,13 +140,7 @@ void checkShared(const Program& program, const Checkpoint& checkpoint) {
   if (!table || !checkpoint.entry(table->source())) return;
   for (std::string_view name : kShared) {
     if (isRead(program, name) || !checkpoint.entry(name)) continue;
-    const Array first = *checkpoint.find(table->source()), second = *checkpoint.find(name);
-    bool isSame = first.dtype() == second.dtype()
-                      ? std::memcmp(first.data(), second.data(), first.bytes()) == 0
-                      : true;
-    for (int64_t i = 0; isSame && first.dtype() != second.dtype() && i < first.size(); ++i)
-      isSame = first.at(i) == second.at(i);
-    if (!isSame)
+    if (!areEqual(*checkpoint.find(table->source()), *checkpoint.find(name)))
       throw Error(ErrorCode::InvalidFile,
                   fmt::format("{}: {} has other values than {}, which the model uses in its place; "
                               "set tie_word_embeddings to false in config.json if the head is one "
