@@ -15,9 +15,9 @@ struct QuantizedPanel {
   const char* scale = nullptr;
   const char* zero = nullptr;  ///< null: none
   bool bf16 = false;           ///< scales and zero points
-  bool oneScale = false;       ///< of a whole column
   int64_t depth = 0;           ///< K of the panel, a multiple of 8
-  int64_t chunk = 0;           ///< K elements that share a scale, or a part of those that do
+  int64_t block = 0;           ///< K elements that share a scale, all of them or a multiple of 8
+  int64_t chunk = 0;           ///< those that are summed before they are scaled: a part of a block
   float center = 0;            ///< what zero points lack to count from the middle, too
   int64_t prefetch = 0;        ///< bytes ahead that are fetched, 0: none
 };
@@ -60,6 +60,7 @@ inline constexpr int64_t kMostSharing = 24;
 
 struct QuantizedKernels {
   QuantizedPanelFn int8[kQuantizedRows], int4[kQuantizedRows];
+  int64_t chunk = 0;  ///< of K, where it is a part of a block; else a chunk is a block
   FixedPointFn toFixed8 = nullptr,
                toFixed4 = nullptr;  ///< null: the rows of `int8`, `int4` are f32
   int64_t fixedRows = 0;            ///< more rows than these are faster as f32

@@ -66,7 +66,7 @@ void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int6
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t k = chunk * p.chunk, left = p.depth - k;
-    const int64_t depth = left < p.chunk ? left : p.chunk, row = p.oneScale ? 0 : chunk;
+    const int64_t depth = left < p.chunk ? left : p.chunk, row = k / p.block;
     const char* b = p.q + chunk * chunkBytes;
     const char* next = columns < 8 ? b + chunkBytes : p.prefetch ? b + p.prefetch : nullptr;
     const float* x[rows];
@@ -136,7 +136,7 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
   constexpr int kLines = 4;
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
-    const int64_t row = p.oneScale ? 0 : chunk;
+    const int64_t row = chunk * p.chunk / p.block;
     const char* b = p.q + chunk * p.chunk * 32;
     const char* next = b + (p.chunk * 32 > 2048 ? p.chunk * 32 : 2048);
     for (int c = 0; c < 8; ++c) {
@@ -240,7 +240,7 @@ template <bool halves>
 void widenTile(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
   constexpr int step = halves ? 8 : 4;
   for (int64_t k = k0; k < k0 + depth && k < p.depth; k += step) {
-    const int64_t row = p.oneScale ? 0 : k / p.chunk;
+    const int64_t row = k / p.block;
     for (int column = 0; column < 8; ++column) {
       const __m256 scale = numbersOf(p.scale, p.bf16, row, column);
       const __m256 zero = p.zero ? zerosOf(p, row, column) : _mm256_setzero_ps();
@@ -275,7 +275,7 @@ void unpack(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
 
 void scaleSums(const QuantizedPanel& p, int64_t chunk, int64_t rows, const float* sumsOfA,
                float* sums, float* acc) {
-  const int64_t row = p.oneScale ? 0 : chunk;
+  const int64_t row = chunk * p.chunk / p.block;
   for (int c = 0; c < 8; ++c) {
     const __m256 scale = numbersOf(p.scale, p.bf16, row, c);
     const __m256 zero = p.zero ? zerosOf(p, row, c) : _mm256_setzero_ps();
@@ -293,9 +293,12 @@ LATHE_ISA_END
 
 }  // namespace
 
+constexpr int64_t kChunk = 128;
+
 const QuantizedKernels kQuantizedKernelsAvx2 = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    kChunk,
     nullptr,
     nullptr,
     0,
@@ -311,6 +314,7 @@ const QuantizedKernels kQuantizedKernelsAvx2 = {
 const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {fixedPointPanel<1>, fixedPointPanel<2>},
+    kChunk,
     nullptr,
     toFixedPoint,
     2,

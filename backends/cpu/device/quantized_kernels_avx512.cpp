@@ -62,7 +62,7 @@ void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int6
     for (int r = 0; r < rows; ++r) x[r] = reinterpret_cast<const float*>(a.x + r * a.stride) + k;
     chunkOf<rows, halves>(p.q + chunk * chunkBytes, x, left < p.chunk ? left : p.chunk, p.prefetch,
                           sum);
-    const int64_t row = p.oneScale ? 0 : chunk;
+    const int64_t row = k / p.block;
     for (int c = 0; c < 4; ++c) {
       const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
       if (p.zero) {
@@ -82,7 +82,7 @@ template <bool halves>
 void widenQuantized(const QuantizedPanel& p, float* to) {
   constexpr int step = halves ? 8 : 4;
   for (int64_t k = 0; k < p.depth; k += step) {
-    const int64_t row = p.oneScale ? 0 : k / p.chunk;
+    const int64_t row = k / p.block;
     for (int c = 0; c < 4; ++c) {
       const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
       const __m512 zero = p.zero ? zerosOf(p, row, c) : _mm512_setzero_ps();
@@ -103,6 +103,18 @@ inline int32_t wordAt(const char* at) {
   int32_t word;
   __builtin_memcpy(&word, at, 4);
   return word;
+}
+
+// Scales and zero points of the chunks behind. They lie apart from the weights, where the processor
+// does not foresee that they are read.
+inline void fetchNumbers(const QuantizedPanel& p, int64_t row) {
+  if (p.block >= p.depth || (p.bf16 && row % 2)) return;
+  constexpr int64_t kAhead = 512;  // bytes: four chunks in bf16, two in f32
+  const int64_t at = (p.bf16 ? row / 2 : row) * 256 + kAhead;
+  for (int line = 0; line < 256; line += 64) {
+    _mm_prefetch(p.scale + at + line, _MM_HINT_T0);
+    if (p.zero) _mm_prefetch(p.zero + at + line, _MM_HINT_T0);
+  }
 }
 
 // Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
@@ -142,7 +154,8 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
-    const int64_t row = p.oneScale ? 0 : chunk;
+    const int64_t row = chunk * p.chunk / p.block;
+    fetchNumbers(p, row);
     const char* record[rows];
     const char* bytes[rows];
     for (int r = 0; r < rows; ++r) {
@@ -180,45 +193,47 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
 // The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
 // fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly.
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
-  __m512 top = _mm512_setzero_ps();
-  const __m512 infinity = _mm512_set1_ps(__builtin_inff());
-  __mmask16 finite = 0xffff;
+  // As whole numbers magnitudes have the order they have as floats; infinities and NaN lie above.
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  __m512i top = _mm512_setzero_si512();
   for (int64_t k = 0; k < depth; k += 16) {
     const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
-    const __m512 size = _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes, x + k));
-    finite &= _mm512_cmp_ps_mask(size, infinity, _CMP_LT_OQ);
-    top = _mm512_max_ps(size, top);
+    top =
+        _mm512_max_epu32(top, _mm512_and_si512(_mm512_maskz_loadu_epi32(lanes, x + k), magnitude));
   }
-  if (finite != 0xffff) return false;
-  constexpr float kTop = 127.0f * 65536.0f;
-  const float largest = _mm512_reduce_max_ps(top);
-  int32_t bits;
-  const float ratio = largest / kTop;
-  __builtin_memcpy(&bits, &ratio, 4);
-  bits = (bits + 0x7fffff) & 0x7f800000;
-  // Not less than the smallest normal number, so that its reciprocal is finite.
-  if (bits < 0x800000) bits = 0x800000;
-  float unit;
-  __builtin_memcpy(&unit, &bits, 4);
-  const __m512 perUnit = _mm512_set1_ps(1.0f / unit);
-  __m512i sums[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+  const uint32_t largest = _mm512_reduce_max_epu32(top);
+  if (largest >= 0x7f800000u) return false;
+  // 127 * 2^16 is 2^22 with a mantissa of 0x7e0000: what lies above takes the next power of two.
+  // The unit is not less than the smallest normal number, so that its reciprocal is finite.
+  const uint32_t above = (largest + 0x1ffff) & 0x7f800000u;
+  const uint32_t unit = above > 22u << 23 ? above - (22u << 23) : 1u << 23;
+  const __m512 perUnit = _mm512_castsi512_ps(_mm512_set1_epi32(int32_t((254u << 23) - unit)));
+  // Bytes of four elements, the upper ones last, side by side; then those of sixteen.
+  const __m512i ofFour =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, -1, -1, -1, -1));
+  const __m512i ofSixteen = _mm512_setr_epi32(2, 6, 10, 14, 1, 5, 9, 13, 0, 4, 8, 12, 3, 7, 11, 15);
+  const __m512i middle = _mm512_set1_epi32(0x808080), ones = _mm512_set1_epi8(1);
+  __m512i sums = _mm512_setzero_si512();
   char* bytes = to + 16;
-  for (int64_t k = 0; k < depth; k += 16) {
+  for (int64_t k = 0; k < depth; k += 16, bytes += 16) {
     const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
-    __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), perUnit));
-    for (int piece = 2; piece >= 0; --piece) {
-      // The lowest byte with its sign; what is left is a multiple of 256.
-      const __m512i part = piece == 0 ? whole : _mm512_srai_epi32(_mm512_slli_epi32(whole, 24), 24);
-      _mm_mask_storeu_epi8(bytes + piece * chunk + k, lanes, _mm512_cvtepi32_epi8(part));
-      sums[piece] = _mm512_add_epi32(sums[piece], part);
-      whole = _mm512_srai_epi32(_mm512_sub_epi32(whole, part), 8);
-    }
+    const __m512i whole =
+        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), perUnit));
+    // Half of its range more makes each byte unsigned; without it a byte has its sign.
+    __m512i digits = _mm512_xor_si512(_mm512_add_epi32(whole, middle), middle);
+    digits = _mm512_permutexvar_epi32(ofSixteen, _mm512_shuffle_epi8(digits, ofFour));
+    sums = _mm512_dpbusd_epi32(sums, ones, digits);
+    _mm_mask_storeu_epi8(bytes, lanes, _mm512_castsi512_si128(digits));
+    _mm_mask_storeu_epi8(bytes + chunk, lanes, _mm512_extracti32x4_epi32(digits, 1));
+    _mm_mask_storeu_epi8(bytes + 2 * chunk, lanes, _mm512_extracti32x4_epi32(digits, 2));
   }
-  __builtin_memcpy(to, &unit, 4);
-  for (int piece = 0; piece < 3; ++piece) {
-    const int32_t start = -center * _mm512_reduce_add_epi32(sums[piece]);
-    __builtin_memcpy(to + 4 + piece * 4, &start, 4);
-  }
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
+  const __m512i header = _mm512_mask_mov_epi32(
+      _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+                               _mm512_mullo_epi32(sums, _mm512_set1_epi32(-center))),
+      1, _mm512_set1_epi32(int32_t(unit)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(header));
   return true;
 }
 
@@ -229,6 +244,7 @@ LATHE_ISA_END
 const QuantizedKernels kQuantizedKernelsAvx512 = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
     {panel<1, true>, panel<2, true>, panel<3, true>, panel<4, true>},
+    128,
     nullptr,
     nullptr,
     0,
@@ -240,6 +256,7 @@ const QuantizedKernels kQuantizedKernelsVnni = {
      fixedPointPanel<4, false>},
     {fixedPointPanel<1, true>, fixedPointPanel<2, true>, fixedPointPanel<3, true>,
      fixedPointPanel<4, true>},
+    32,
     toFixedPoint,
     toFixedPoint,
     INT64_MAX,

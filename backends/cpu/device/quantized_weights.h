@@ -29,9 +29,6 @@ struct QuantizedShape {
   int64_t paddedK() const { return roundUp(k, 8); }
   /// Blocks with scales of their own.
   int64_t scales() const { return ceilDiv(k, block); }
-  /// K elements that a kernel sums before it scales: a block, or a part of the only one.
-  int64_t chunk() const { return scales() > 1 ? block : 128; }
-  int64_t chunks() const { return ceilDiv(paddedK(), chunk()); }
   int64_t panels() const { return ceilDiv(n, kPanelColumns); }
   int64_t panelBytes() const { return paddedK() * kPanelColumns * bits() / 8; }
   /// Bytes of the packed weights; they want 64-byte alignment.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Up to kQuantizedRows rows: every worker reads its panels once, as several streams.
+#include <optional>
+
+#include "backends/cpu/device/calibration.h"
+#include "backends/cpu/device/quantized_operands.h"
+
+namespace lathe::cpu {
+namespace {
+
+// Bytes of a panel that are read before those of the next stream: few enough that what is fetched
+// ahead of each of them has come when its turn does.
+constexpr int64_t kTurnBytes = 1024;
+
+// Several panels `stride` apart, a few chunks of each in turn.
+void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chunks& chunks,
+              QuantizedPanelFn kernel, const QuantizedRows& x, int64_t row0, int rows,
+              int64_t first, int64_t stride, int count, const PanelKernels& kernels,
+              const Epilogue& epilogue) {
+  alignas(64) float acc[kMaxReadStreams][kQuantizedRows * kPanelColumns];
+  alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
+  QuantizedPanel panels[kMaxReadStreams];
+  std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
+  for (int s = 0; s < count; ++s) {
+    panels[s] = layer.panel(first + s * stride, tails[s]);
+    panels[s].chunk = chunks.depth;
+    panels[s].prefetch = calibration().reading.prefetch;
+  }
+  const int64_t chunkBytes = chunks.depth * kPanelColumns * w.bits() / 8;
+  const int64_t step = count == 1 ? chunks.count : std::max<int64_t>(1, kTurnBytes / chunkBytes);
+  for (int64_t chunk = 0; chunk < chunks.count; chunk += step)
+    for (int s = 0; s < count; ++s)
+      kernel(panels[s], x, chunk, std::min(chunks.count, chunk + step), acc[s]);
+  for (int s = 0; s < count; ++s) {
+    const int64_t col0 = (first + s * stride) * kPanelColumns;
+    kernels.store(acc[s], kPanelColumns, rows, std::min(kPanelColumns, w.n - col0), row0, col0,
+                  epilogue);
+  }
+}
+
+FixedPointFn fixedPointOf(const QuantizedKernels& kernels, const QuantizedShape& w) {
+  return w.bits() == 8 ? kernels.toFixed8 : kernels.toFixed4;
+}
+
+// Up to kQuantizedRows of A in the kernels' form, the sums of their chunks, and one row in f32.
+struct RowsScratch {
+  RowsScratch(const QuantizedShape& w, const QuantizedKernels& kernels)
+      : chunks(w, kernels),
+        stride(fixedPointOf(kernels, w)
+                   ? std::max(w.paddedK() * 4, chunks.count * fixedPointBytes(chunks.depth))
+                   : w.paddedK() * 4),
+        rows(alignUp64(size_t(kQuantizedRows * stride))),
+        sums(alignUp64(size_t(kQuantizedRows * chunks.count) * 4)),
+        row(alignUp64(size_t(w.paddedK()) * 4)) {}
+  size_t bytes() const { return rows + sums + row; }
+  Chunks chunks;
+  int64_t stride;
+  size_t rows, sums, row;
+};
+
+// Brings rows of A into the kernels' form; nothing where they have none in it.
+std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec,
+                                         const QuantizedOperands& layer,
+                                         const QuantizedKernels& kernels, const void* a,
+                                         int64_t row0, int64_t rows, char* scratch) {
+  const QuantizedShape& w = spec.weights;
+  const RowsScratch sizes(w, kernels);
+  const Chunks& chunks = sizes.chunks;
+  const FixedPointFn toFixedPoint = fixedPointOf(kernels, w);
+  float* sums = reinterpret_cast<float*>(scratch + sizes.rows);
+  float* row = reinterpret_cast<float*>(scratch + sizes.rows + sizes.sums);
+  for (int64_t r = 0; r < rows; ++r) {
+    char* to = scratch + r * sizes.stride;
+    float* x = toFixedPoint ? row : reinterpret_cast<float*>(to);
+    layer.rowOf(a, row0 + r, x);
+    std::fill(x + w.k, x + w.paddedK(), 0.0f);
+    for (int64_t c = 0; c < chunks.count; ++c) {
+      const int64_t first = c * chunks.depth, depth = std::min(chunks.depth, w.paddedK() - first);
+      if (spec.hasZero) sums[r * chunks.count + c] = sumOf(x + first, depth);
+      if (toFixedPoint && !toFixedPoint(x + first, depth, chunks.depth, w.center(),
+                                        to + c * fixedPointBytes(chunks.depth)))
+        return std::nullopt;
+    }
+  }
+  return QuantizedRows{scratch, sizes.stride, spec.hasZero ? sums : nullptr, chunks.count};
+}
+
+// Panels [panel0, panel1) of one worker, which brings the rows into the kernels' form by itself: to
+// fetch what another worker has written takes longer.
+void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+               const QuantizedOperands& layer, const Epilogue& epilogue, KernelIsa isa,
+               int64_t row0, int64_t panel0, int64_t panel1, char* scratch) {
+  const QuantizedShape& w = spec.weights;
+  const int64_t rows = std::min<int64_t>(kQuantizedRows, args.m - row0);
+  const QuantizedKernels* kernels = &quantizedKernels(isa);
+  if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
+  auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
+  if (!x) {
+    // A NaN or an infinity: they come out as f32 products make them.
+    kernels = &floatQuantizedKernels(isa);
+    x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
+  }
+  const QuantizedPanelFn kernel = (w.bits() == 8 ? kernels->int8 : kernels->int4)[rows - 1];
+  const int64_t count = panel1 - panel0, groups = ceilDiv(count, calibration().reading.streams);
+  // Streams are `groups` panels apart; the last may have fewer panels than the others.
+  for (int64_t group = 0; group < groups; ++group)
+    runGroup(layer, w, Chunks(w, *kernels), kernel, *x, row0, int(rows), panel0 + group, groups,
+             int(ceilDiv(count - group, groups)), panelKernels(isa), epilogue);
+}
+
+}  // namespace
+
+size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa) {
+  return RowsScratch(spec.weights, quantizedKernels(isa)).bytes() * size_t(threads);
+}
+
+void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                     const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch) {
+  const QuantizedOperands layer(spec, args);
+  const size_t bytes = fewRowsScratchBytes(spec, 1, isa);
+  pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int worker) {
+    char* memory = static_cast<char*>(scratch.data) + size_t(worker) * bytes;
+    for (int64_t row0 = 0; row0 < args.m; row0 += kQuantizedRows)
+      runPanels(spec, args, layer, epilogue, isa, row0, panel0, panel1, memory);
+  });
+}
+
+}  // namespace lathe::cpu

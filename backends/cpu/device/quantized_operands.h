@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the ways of multiplying quantized weights share: the panels of a layer, its rows as f32, and
+// K in chunks.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/device/quantized_kernels.h"
+#include "backends/cpu/device/quantized_linear.h"
+
+namespace lathe::cpu {
+
+/// Where the operands of all panels lie.
+class QuantizedOperands {
+ public:
+  QuantizedOperands(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args)
+      : spec_(spec), args_(args), w_(spec.weights) {
+    const PackedShape scales{spec.scaleDType, w_.scales(), w_.n};
+    scaleBytes_ = w_.scales() > 1 ? scales.panelBytes() : kPanelColumns * 4;
+  }
+
+  /// `tail` holds 64 scales and as many zero points of the last panel, where memory ends before
+  /// them. Its `chunk` is left to the caller.
+  QuantizedPanel panel(int64_t index, float* tail) const {
+    QuantizedPanel p;
+    p.q = static_cast<const char*>(args_.weights) + index * w_.panelBytes();
+    p.scale = at(args_.scale, index, tail);
+    if (spec_.hasZero) p.zero = at(args_.zero, index, tail + kPanelColumns);
+    p.bf16 = w_.scales() > 1 && spec_.scaleDType == DType::BF16;
+    p.depth = w_.paddedK();
+    p.block = w_.scales() > 1 ? w_.block : p.depth;
+    p.center = w_.isUnsigned() ? float(w_.center()) : 0.0f;
+    return p;
+  }
+
+  void rowOf(const void* a, int64_t row, float* to) const { elementsOf(a, row, 0, w_.k, to); }
+  void elementsOf(const void* a, int64_t row, int64_t k0, int64_t count, float* to) const {
+    if (spec_.dtype == DType::F32) {
+      const float* from = static_cast<const float*>(a) + row * w_.k + k0;
+      std::copy(from, from + count, to);
+    } else {
+      const uint16_t* from = static_cast<const uint16_t*>(a) + row * w_.k + k0;
+      for (int64_t k = 0; k < count; ++k) to[k] = bf16ToFloat(from[k]);
+    }
+  }
+
+ private:
+  const char* at(const void* base, int64_t index, float* tail) const {
+    const char* from = static_cast<const char*>(base) + index * scaleBytes_;
+    const int64_t columns = std::min(kPanelColumns, w_.n - index * kPanelColumns);
+    if (w_.scales() > 1 || (columns == kPanelColumns && w_.scales() == 1)) return from;
+    std::memset(tail, 0, size_t(scaleBytes_));
+    std::memcpy(tail, from, size_t(columns * w_.scales()) * 4);
+    return reinterpret_cast<const char*>(tail);
+  }
+
+  const QuantizedLinearSpec& spec_;
+  const QuantizedLinearArgs& args_;
+  const QuantizedShape& w_;
+  int64_t scaleBytes_;
+};
+
+/// K in chunks, which kernels sum before they scale.
+struct Chunks {
+  Chunks(const QuantizedShape& w, const QuantizedKernels& kernels)
+      : depth(w.scales() > 1 && w.block % kernels.chunk ? w.block : kernels.chunk),
+        count(ceilDiv(w.paddedK(), depth)) {}
+  int64_t depth, count;
+};
+
+/// The sum of elements whose number is a multiple of 8.
+inline float sumOf(const float* x, int64_t count) {
+  float parts[8] = {};
+  for (int64_t k = 0; k < count; k += 8)  // chunks are multiples of 8
+    for (int i = 0; i < 8; ++i) parts[i] += x[k + i];
+  return ((parts[0] + parts[1]) + (parts[2] + parts[3])) +
+         ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+}
+
+/// A few rows, which are brought into the kernels' form by every worker.
+size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa);
+void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                     const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch);
+
+/// From leastSharing to mostSharing rows, for which each piece of a panel is unpacked once; 0 bytes
+/// where the tier has no such kernels.
+size_t sharingRowsScratchBytes(const QuantizedLinearSpec& spec, KernelIsa isa);
+void multiplySharingRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                         const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool,
+                         Scratch scratch);
+
+}  // namespace lathe::cpu
