@@ -150,7 +150,7 @@ inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int
 template <int rows, bool halves>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
-  constexpr int columns = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  constexpr int columns = rows <= 2 ? 4 : 2;
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;

@@ -52,7 +52,7 @@ class WidenedIntegers final : public WidenedProduct {
 };
 
 // Fewer rows than these are faster by dot products.
-constexpr int64_t kLeastTileRows = 5;
+constexpr int64_t kLeastTileRows = 4;
 
 bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles &&
