@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Up to kQuantizedRows rows: every worker reads its panels once, as several streams.
+// A few rows: every worker reads its panels from memory once, as several streams, and from the
+// cache for each group of as many rows as a kernel takes.
 #include <optional>
 
 #include "backends/cpu/device/calibration.h"
@@ -14,13 +15,13 @@ constexpr int64_t kTurnBytes = 1024;
 
 // Several panels `stride` apart, a few chunks of each in turn.
 void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chunks& chunks,
-              QuantizedPanelFn kernel, const QuantizedRows& x, int64_t row0, int rows,
+              const QuantizedPanelFn* table, const QuantizedRows& x, int64_t row0, int64_t rows,
               int64_t first, int64_t stride, int count, const PanelKernels& kernels,
               const Epilogue& epilogue) {
-  alignas(64) float acc[kMaxReadStreams][kQuantizedRows * kPanelColumns];
+  alignas(64) float acc[kMaxReadStreams][kMostFewRows * kPanelColumns];
   alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
   QuantizedPanel panels[kMaxReadStreams];
-  std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
+  for (int s = 0; s < count; ++s) std::fill(acc[s], acc[s] + rows * kPanelColumns, 0.0f);
   for (int s = 0; s < count; ++s) {
     panels[s] = layer.panel(first + s * stride, tails[s]);
     panels[s].chunk = chunks.depth;
@@ -30,7 +31,14 @@ void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chu
   const int64_t step = count == 1 ? chunks.count : std::max<int64_t>(1, kTurnBytes / chunkBytes);
   for (int64_t chunk = 0; chunk < chunks.count; chunk += step)
     for (int s = 0; s < count; ++s)
-      kernel(panels[s], x, chunk, std::min(chunks.count, chunk + step), acc[s]);
+      for (int64_t r = 0; r < rows; r += kQuantizedRows) {
+        const int64_t some = std::min<int64_t>(kQuantizedRows, rows - r);
+        QuantizedRows from = x;
+        from.x += r * x.stride;
+        if (from.sums) from.sums += r * x.sumStride;
+        table[some - 1](panels[s], from, chunk, std::min(chunks.count, chunk + step),
+                        acc[s] + r * kPanelColumns);
+      }
   for (int s = 0; s < count; ++s) {
     const int64_t col0 = (first + s * stride) * kPanelColumns;
     kernels.store(acc[s], kPanelColumns, rows, std::min(kPanelColumns, w.n - col0), row0, col0,
@@ -42,15 +50,15 @@ FixedPointFn fixedPointOf(const QuantizedKernels& kernels, const QuantizedShape&
   return w.bits() == 8 ? kernels.toFixed8 : kernels.toFixed4;
 }
 
-// Up to kQuantizedRows of A in the kernels' form, the sums of their chunks, and one row in f32.
+// Up to kMostFewRows of A in the kernels' form, the sums of their chunks, and one row in f32.
 struct RowsScratch {
   RowsScratch(const QuantizedShape& w, const QuantizedKernels& kernels)
       : chunks(w, kernels),
         stride(fixedPointOf(kernels, w)
                    ? std::max(w.paddedK() * 4, chunks.count * fixedPointBytes(chunks.depth))
                    : w.paddedK() * 4),
-        rows(alignUp64(size_t(kQuantizedRows * stride))),
-        sums(alignUp64(size_t(kQuantizedRows * chunks.count) * 4)),
+        rows(alignUp64(size_t(kMostFewRows * stride))),
+        sums(alignUp64(size_t(kMostFewRows * chunks.count) * 4)),
         row(alignUp64(size_t(w.paddedK()) * 4)) {}
   size_t bytes() const { return rows + sums + row; }
   Chunks chunks;
@@ -91,7 +99,7 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                const QuantizedOperands& layer, const Epilogue& epilogue, KernelIsa isa,
                int64_t row0, int64_t panel0, int64_t panel1, char* scratch) {
   const QuantizedShape& w = spec.weights;
-  const int64_t rows = std::min<int64_t>(kQuantizedRows, args.m - row0);
+  const int64_t rows = std::min(kMostFewRows, args.m - row0);
   const QuantizedKernels* kernels = &quantizedKernels(isa);
   if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
   auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
@@ -100,11 +108,11 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
     kernels = &floatQuantizedKernels(isa);
     x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   }
-  const QuantizedPanelFn kernel = (w.bits() == 8 ? kernels->int8 : kernels->int4)[rows - 1];
+  const QuantizedPanelFn* table = w.bits() == 8 ? kernels->int8 : kernels->int4;
   const int64_t count = panel1 - panel0, groups = ceilDiv(count, calibration().reading.streams);
   // Streams are `groups` panels apart; the last may have fewer panels than the others.
   for (int64_t group = 0; group < groups; ++group)
-    runGroup(layer, w, Chunks(w, *kernels), kernel, *x, row0, int(rows), panel0 + group, groups,
+    runGroup(layer, w, Chunks(w, *kernels), table, *x, row0, rows, panel0 + group, groups,
              int(ceilDiv(count - group, groups)), panelKernels(isa), epilogue);
 }
 
@@ -120,7 +128,7 @@ void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   const size_t bytes = fewRowsScratchBytes(spec, 1, isa);
   pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int worker) {
     char* memory = static_cast<char*>(scratch.data) + size_t(worker) * bytes;
-    for (int64_t row0 = 0; row0 < args.m; row0 += kQuantizedRows)
+    for (int64_t row0 = 0; row0 < args.m; row0 += kMostFewRows)
       runPanels(spec, args, layer, epilogue, isa, row0, panel0, panel1, memory);
   });
 }

@@ -259,7 +259,7 @@ const QuantizedKernels kQuantizedKernelsVnni = {
     32,
     toFixedPoint,
     toFixedPoint,
-    INT64_MAX,
+    24,
     widenQuantized<false>,
     widenQuantized<true>,
 };

@@ -130,7 +130,8 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
     return multiplySharingRows(spec, args, epilogue, isa, pool, scratch);
   // More rows repay widening the weights for them.
-  if (!onTiles(spec, isa) && args.m > kQuantizedRows && w.k > 0)
+  if (!onTiles(spec, isa) && args.m > std::max<int64_t>(kQuantizedRows, kernels.fixedRows) &&
+      w.k > 0)
     return widenedGemm(WidenedIntegers(spec, args, isa), args.m, epilogue, isa, pool, scratch);
   multiplyFewRows(spec, args, epilogue, isa, pool, scratch);
 }
