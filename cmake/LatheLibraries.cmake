@@ -4,6 +4,7 @@
 add_library(lathe_runtime SHARED)
 set_target_properties(lathe_runtime PROPERTIES EXPORT_NAME runtime VERSION ${PROJECT_VERSION} SOVERSION 0
   LINKER_LANGUAGE CXX)
+lathe_count_lines(lathe_runtime)
 target_include_directories(lathe_runtime INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(lathe_runtime PRIVATE
@@ -24,6 +25,7 @@ endif()
 add_library(lathe SHARED)
 set_target_properties(lathe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
 lathe_use_mlir(lathe)
+lathe_count_lines(lathe)
 target_link_libraries(lathe PUBLIC lathe_runtime PRIVATE
   ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a MLIR LLVM z zstd $<BUILD_INTERFACE:fmt::fmt>)
 foreach(layer ir passes backends frontend inspect)

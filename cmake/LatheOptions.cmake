@@ -36,6 +36,16 @@ if(LATHE_SANITIZE)
   add_link_options(-fsanitize=${LATHE_SANITIZE})
 endif()
 
+# scripts/coverage: the layers and tools count which of their lines run. What runs kernels stays
+# optimized, as the tests wait for it.
+option(LATHE_COVERAGE "count the lines that run (clang; preset coverage)" OFF)
+function(lathe_count_lines target)
+  if(LATHE_COVERAGE)
+    target_compile_options(${target} PRIVATE -fprofile-instr-generate -fcoverage-mapping ${ARGN})
+    target_link_options(${target} PRIVATE -fprofile-instr-generate)
+  endif()
+endfunction()
+
 option(LATHE_FUZZ "fuzz targets with libFuzzer (clang; preset fuzz)" OFF)
 if(LATHE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
