@@ -200,6 +200,26 @@ TEST_P(RefusedCalls, RowsThatAreTooShortForTheirLargest) {
   }
 }
 
+// However large it is: what a kernel tells of it is one word.
+TEST_P(RefusedCalls, TellTheIndexAsItIs) {
+  Graph g;
+  const Tensor table = g.input("table", DType::F32, {10, 3}), i = g.input("i", DType::I64, {5});
+  g.output("y", gather(table, i, 0));
+  Session s(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+  for (double bad :
+       {10., 0x1p61, 0x1p62 + 1024, 0x1p63 - 1024, -1., -3., -0x1p62, -0x1p62 - 1024, -0x1p63}) {
+    Array at(DType::I64, {5});
+    at.set(3, bad);
+    try {
+      s.run("forward", {{"table", numbers({10, 3})}, {"i", at}});
+      ADD_FAILURE() << bad;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      EXPECT_THAT(e.what(), HasSubstr(" " + std::to_string(int64_t(bad)) + " "));
+    }
+  }
+}
+
 // Keys and values of five blocks of four places; `store` writes them and reads none.
 Graph pagedModel() {
   Graph g;

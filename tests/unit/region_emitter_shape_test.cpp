@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/status_word.h"
 #include "tests/unit/region_kernel.h"
 
 namespace lathe::test {
@@ -10,6 +11,7 @@ TEST_P(RegionShape, GathersAlongTheLastAxis) {
   auto k = compile(
       "func.func @f(%x: f32[m, v], %i: i64[n]) -> f32[m, n] { %0 = lathe.gather %x, %i axis 1 : "
       "f32[m, v], i64[n]\n return %0 : f32[m, n] }");
+  const double bads[] = {50, -1, -3, 0x1p61, 0x1p62 + 1024, 0x1p63 - 1024, -0x1p62 - 1024, -0x1p63};
   for (int64_t n : kColumns) {
     Array x = floats({3, 50}), i = integers({n}, DType::I64, 0, 49);
     Symbols symbols{{"m", 3}, {"v", 50}, {"n", n}};
@@ -17,9 +19,11 @@ TEST_P(RegionShape, GathersAlongTheLastAxis) {
     EXPECT_EQ(k.status(), 0);
     expectNear(y[0], [&](int64_t j) { return x.at(j / n * 50 + int64_t(i.at(j % n))); }, 0);
     if (n == 0) continue;
-    i.set(n - 1, 50);
-    k.run({x, i}, symbols);
-    EXPECT_EQ(k.status(), 50 | int64_t(1) << 62);
+    for (double bad : bads) {
+      i.set(n - 1, bad);
+      k.run({x, i}, symbols);
+      EXPECT_EQ(indexOfStatus(k.status()), int64_t(bad));
+    }
   }
 }
 

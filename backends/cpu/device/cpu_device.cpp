@@ -7,6 +7,7 @@
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/loaded_code.h"
 #include "lathe/runtime/error.h"
+#include "runtime/status_word.h"
 
 namespace lathe::cpu {
 namespace {
@@ -52,11 +53,9 @@ class RegionKernel final : public Kernel {
       rows(0, rows_, 0);
     else
       pool_.parallelFor(0, rows_, grain_, rows);
-    // A kernel reports the index with bit 62 set, so that 0 is no report; negative ones have it.
     if (status)
       throw Error(ErrorCode::InvalidArgument,
-                  where_ + "index " +
-                      std::to_string(status < 0 ? status : status & ~(int64_t(1) << 62)) +
+                  where_ + "index " + std::to_string(indexOfStatus(status)) +
                       " is outside the axis that it selects from (a token id or position?)");
   }
 

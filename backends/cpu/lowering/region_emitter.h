@@ -27,8 +27,8 @@ namespace lathe::cpu {
 /// A kernel `void name(char* const* pointers, const int64_t* sizes, int64_t begin, int64_t end,
 /// char* scratch, int64_t* status)` that computes rows [begin, end). `pointers` are the operands,
 /// then the results, all dense and row-major. `scratch` is private to the caller's thread.
-/// `*status` is left alone, or set to `index | 1 << 62` when a gather met an index out of range
-/// (the kernel then reads row 0 instead).
+/// `*status` is left alone, or set to the word of an index (runtime/status_word.h) when a gather
+/// met one out of range (the kernel then reads row 0 instead).
 struct RegionKernel {
   std::string name;
   std::vector<std::string> sizes;  ///< texts of DimExpr, in the order of the `sizes` argument

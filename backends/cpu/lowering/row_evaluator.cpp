@@ -209,8 +209,13 @@ Value RowEvaluator::makeTable(ConstantOp op) {
 
 void RowEvaluator::report(GatherOp, Value bad, Value index) {
   auto vector = isa<VectorType>(bad.getType());
-  Value word = k.make<arith::OrIOp>(index, k.integer(index.getType(), int64_t(1) << 62));
   k.when(vector ? anyLane(bad) : bad, [&] {
+    auto number = [&](int64_t n) { return k.integer(index.getType(), n); };
+    // The word of runtime/status_word.h.
+    Value turned = k.make<arith::XOrIOp>(index, number(int64_t(1) << 62));
+    turned = k.make<arith::MaxUIOp>(turned, number(1));
+    Value negative = k.make<arith::CmpIOp>(arith::CmpIPredicate::slt, index, number(0));
+    Value word = k.make<arith::SelectOp>(negative, index, turned);
     if (vector) {
       word = k.make<arith::SelectOp>(bad, word, k.integer(word.getType(), 0));
       word = k.make<LLVM::vector_reduce_umax>(k.b.getI64Type(), word);

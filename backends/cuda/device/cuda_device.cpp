@@ -12,6 +12,7 @@
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
+#include "runtime/status_word.h"
 
 namespace lathe::cuda {
 namespace {
@@ -62,8 +63,8 @@ class StatusWords {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (!values_[i]) continue;
       clear();
-      const int64_t value = values_[i] < 0 ? values_[i] : values_[i] & ~(int64_t(1) << 62);
-      throw Error(ErrorCode::InvalidArgument, messageOf(checks_[i], std::to_string(value)));
+      const int64_t index = indexOfStatus(values_[i]);
+      throw Error(ErrorCode::InvalidArgument, messageOf(checks_[i], std::to_string(index)));
     }
   }
 

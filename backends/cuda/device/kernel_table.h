@@ -53,7 +53,7 @@ struct PlainProduct {
   bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
 };
 
-/// An op whose index a kernel checks: out of range, it sets a status word to `index | 1 << 62`.
+/// An op whose index a kernel checks: out of range, it sets a status word (runtime/status_word.h).
 struct IndexCheck {
   int op = -1;         ///< its place in the list "origins" of the call's config; -1: the call's own
   DimExpr length = 0;  ///< of the axis; 0: not told

@@ -500,10 +500,11 @@ LT_FN void counter_store_release(u32* p, u32 v) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(v)
                : "memory");
 }
-// Tells the host of an index out of range: the last one told wins.
+// Tells the host of an index out of range: the last one told wins. 0 is no word of an index.
 LT_FN void lt_report_index(i64* status, i64 index) {
+  const i64 turned = index ^ (i64)1 << 62;
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(status)),
-               "l"(index | (i64)1 << 62)
+               "l"(index < 0 ? index : turned | !turned)
                : "memory");
 }
 

@@ -354,7 +354,8 @@ LT_FN u32 counter_add_acq_rel(u32* p, u32 v LT_FROM) { return lt_counter_add(p, 
 LT_FN u32 counter_load_acquire(const u32* p LT_FROM) { return lt_counter_load(p LT_PASS); }
 LT_FN void counter_store_release(u32* p, u32 v LT_FROM) { lt_counter_store(p, v LT_PASS); }
 LT_FN void lt_report_index(i64* status, i64 index LT_FROM) {
-  lt_store_status(status, index | (i64)1 << 62 LT_PASS);
+  const i64 turned = index ^ (i64)1 << 62;
+  lt_store_status(status, index < 0 ? index : turned | !turned LT_PASS);
 }
 
 #include "lathe_common.cuh"
