@@ -119,6 +119,7 @@ Value build(Match& m, Value weights, Value v) {
     inner = merge.getX();
   }
   ScoreReader scores(m, inner, ScoreReader::Until::Product);
+  scores.readSoftmax(softmax);
   if (!scores.read()) return {};
   auto product = scores.base.getDefiningOp<MatmulOp>();
   const bool apart =
@@ -144,6 +145,10 @@ Value build(Match& m, Value weights, Value v) {
   bool inGroups = rank == 5;
   if (inGroups) v = withoutGroupAxis(m, v);
   if (inGroups ? !joinGroups(m, query, key, v, mask) : !groupHeads(m, key, v)) return {};
+  // What the patterns above could not read stays with the softmax: a mask that adds finite fills,
+  // say, whose rows are another matter for attention.
+  if (!softmax.isPlain())
+    return m.decline("wanted a softmax without scale, softcap and mask: they stand in front of it");
   Value y = m.make("lathe.attention", {query, key, v, mask, scores.positions},
                    {{"scale", scale},
                     {"softcap", scores.softcap},
@@ -155,17 +160,22 @@ Value build(Match& m, Value weights, Value v) {
              : y;
 }
 
-void recordAttention(DagPattern& p) {
-  Tensor x = p.any(), v = p.any();
-  Tensor weights = anyPlainSoftmax(p, x);
+// A softmax that has taken in its scale and mask is read like one that has them in front, to tell
+// what stopped the fusion then.
+Tensor anySoftmax(DagPattern& p, bool hasMask) {
+  Tensor x = p.any(), mask = hasMask ? p.any() : Tensor();
+  return p.emit("lathe.softmax", {x, mask}, {}, std::source_location::current());
+}
+
+void recordAttention(DagPattern& p, bool hasMask) {
+  Tensor weights = anySoftmax(p, hasMask), v = p.any();
   p.root(matmul(p.optional(roundingCast(p, weights), weights), v));
   p.replaceWith([=](Match& m) { return build(m, m[weights], m[v]); });
 }
 
 // The weights [b, h, s, t] as [b h, s, t], in front of a product of rank 3.
-void recordFolded(DagPattern& p) {
-  Tensor x = p.any(), v = p.any();
-  Tensor weights = anyPlainSoftmax(p, x);
+void recordFolded(DagPattern& p, bool hasMask) {
+  Tensor weights = anySoftmax(p, hasMask), v = p.any();
   Tensor rounded = roundingCast(p, weights);
   Tensor folded = anyReshape(p, p.optional(rounded, weights));
   p.root(matmul(folded, v));
@@ -205,8 +215,13 @@ void maskOfRecorded(DagPattern& p) {
 }  // namespace
 
 void addAttentionPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "attention", recordAttention);
-  addPattern(library, context, "attention-folded", recordFolded);
+  for (bool hasMask : {false, true}) {
+    const std::string kind = hasMask ? "-masked" : "";
+    addPattern(library, context, "attention" + kind,
+               [&](DagPattern& p) { recordAttention(p, hasMask); });
+    addPattern(library, context, "attention-folded" + kind,
+               [&](DagPattern& p) { recordFolded(p, hasMask); });
+  }
   addPattern(library, context, "attention-mask", maskOfRecorded);
 }
 

@@ -138,6 +138,25 @@ bool isLayerNorm(Operation* op) {
 }
 bool isRmsNorm(Operation* op) { return squareUnderRoot(op) && !isLayerNorm(op); }
 
+// norm * (1 + scale) + shift of a norm that has a gain, too.
+bool isModulationOfGain(Operation* op) {
+  if (!isa<AddOp>(op)) return false;
+  auto isNorm = [](Operation* o) {
+    return isa<LayerNormOp, RmsNormOp>(o) && o->getNumOperands() > 1;
+  };
+  for (Value side : op->getOperands()) {
+    auto product = behindMoves(side).getDefiningOp<MulOp>();
+    if (!product) continue;
+    for (unsigned i : {0u, 1u}) {
+      auto scale = behindMoves(product->getOperand(i)).getDefiningOp<AddOp>();
+      if (scale && (isSplatOf(scale.getA(), 1) || isSplatOf(scale.getB(), 1)) &&
+          findBelow(product->getOperand(1 - i), isNorm, movesElements))
+        return true;
+    }
+  }
+  return false;
+}
+
 // --- rope
 
 bool isProduct(Operation* op) { return isa<MulOp>(op); }
@@ -331,6 +350,9 @@ const std::vector<Goal>& fusionGoals() {
        "the logarithm of a sum of exponentials: no fused op computes a log-softmax"},
       {"layer_norm", isLayerNorm, "wanted (x - mean) over the root of the mean of its squares"},
       {"rms_norm", isRmsNorm, "wanted x over the root of the mean of its squares"},
+      {"adaln_modulate", isModulationOfGain,
+       "the norm has a gain of its own: wanted one without, times (1 + scale), plus shift",
+       /*certain=*/true},
       {"rope", isRope, "wanted the rotation of two halves, or of even and odd elements"},
       {"silu_gate", isScaledGate,
        "the sigmoid of a multiple of the value is no activation of lathe.silu_gate: wanted "

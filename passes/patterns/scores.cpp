@@ -93,6 +93,20 @@ ScoreReader::Step ScoreReader::stop(const Twine& reason) {
   return Step::Failed;
 }
 
+void ScoreReader::readSoftmax(SoftmaxOp softmax) {
+  scale = softmax.getScale().convertToDouble();
+  softcap = softmax.getSoftcap().convertToDouble();
+  capped_ = softcap > 0;
+  Value mask = softmax.getMask();
+  if (!mask) return;
+  if (!tensorType(mask).getElementType().isInteger(1)) {
+    biases_.push_back(mask);
+    return;
+  }
+  fill_ = -INFINITY;
+  addCondition(mask, false);
+}
+
 bool ScoreReader::read() {
   while (true) {
     Step s = step();

@@ -19,6 +19,8 @@ class ScoreReader {
   ScoreReader(Match& match, mlir::RankedTensorType scores)
       : m_(match), type_(scores), until_(Until::Product) {}
 
+  /// What the softmax itself does to the scores; call before `read`.
+  void readSoftmax(SoftmaxOp softmax);
   /// False after Match::decline.
   bool read();
   /// Takes the mask operand of an attention apart instead of reading scores: a condition, or

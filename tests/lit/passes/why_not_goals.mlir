@@ -139,6 +139,30 @@ func.func @weight_first(%x: tensor<8x5xf32>) -> tensor<4x5xf32> {
 
 // -----
 
+// A modulation whose norm has a gain; its sum alone says nothing.
+// CHECK: remark: adaln_modulate: the norm has a gain of its own
+func.func @modulated(%x: tensor<2x3x8xf32>, %g: tensor<8xf32>, %s: tensor<2x1x8xf32>, %c: tensor<2x1x8xf32>) -> tensor<2x3x8xf32> {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %n = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<2x3x8xf32>, tensor<8xf32>
+  %k = lathe.add %c, %one : tensor<2x1x8xf32>, tensor<f32>
+  %m = lathe.mul %n, %k : tensor<2x3x8xf32>, tensor<2x1x8xf32>
+  %y = lathe.add %m, %s : tensor<2x3x8xf32>, tensor<2x1x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
+// One half of a rotation: two products and their sum are no modulation, though its pattern begins so.
+// CHECK-NOT: remark
+func.func @sum_of_products(%x: tensor<2x3x8xf32>, %z: tensor<2x3x8xf32>, %c: tensor<3x8xf32>, %s: tensor<3x8xf32>) -> tensor<2x3x8xf32> {
+  %a = lathe.mul %x, %c : tensor<2x3x8xf32>, tensor<3x8xf32>
+  %b = lathe.mul %z, %s : tensor<2x3x8xf32>, tensor<3x8xf32>
+  %y = lathe.add %a, %b : tensor<2x3x8xf32>, tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
 // Ordinary arithmetic is near to nothing.
 // CHECK-NOT: remark
 func.func @plain(%x: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> tensor<4x8xf32> {
@@ -146,4 +170,49 @@ func.func @plain(%x: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %e = lathe.exp %a : tensor<4x8xf32>
   %y = lathe.add %e, %x : tensor<4x8xf32>, tensor<4x8xf32>
   return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// Scaled scores, as every model has them: the softmax takes the scale in, and the reason stays.
+// CHECK: remark: attention: {{.*}}lathe.transpose: k is not transposed in front of the product
+// CHECK-NOT: a softmax without scale
+func.func @scaled_keys_lie_turned(%q: tensor<2x3x4xf32>, %t: tensor<2x4x5xf32>, %v: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %c = lathe.constant dense<0.35> : tensor<f32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %m = lathe.mul %s, %c : tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %m axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %v : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+// CHECK: remark: attention: {{.*}}'axis' of the softmax is not that of the keys
+func.func @scaled_softmax_of_queries(%q: tensor<2x7x4xf32>, %k: tensor<2x7x4xf32>) -> tensor<2x7x4xf32> {
+  %c = lathe.constant dense<0.35> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x7x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x7x4xf32>, tensor<2x4x7xf32>
+  %m = lathe.mul %s, %c : tensor<2x7x7xf32>, tensor<f32>
+  %p = lathe.softmax %m axis 1 : tensor<2x7x7xf32>
+  %y = lathe.matmul %p, %k : tensor<2x7x7xf32>, tensor<2x7x4xf32>
+  return %y : tensor<2x7x4xf32>
+}
+
+// -----
+
+// A mask in front of the softcap: both are the softmax's by now.
+// CHECK: remark: attention: {{.*}}the mask lies under the softcap
+func.func @mask_under_softcap(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %low = lathe.constant dense<0xFF800000> : tensor<f32>
+  %cap = lathe.constant dense<5.0> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %a = lathe.select %m, %s, %low : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %d = lathe.div %a, %cap : tensor<2x3x5xf32>, tensor<f32>
+  %h = lathe.tanh %d : tensor<2x3x5xf32>
+  %u = lathe.mul %h, %cap : tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %u axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
 }
