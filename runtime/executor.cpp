@@ -11,6 +11,7 @@
 #include "runtime/bound_weights.h"
 #include "runtime/collective_kernels.h"
 #include "runtime/mapped_file.h"
+#include "runtime/session_states.h"
 
 namespace lathe {
 namespace {
@@ -115,7 +116,8 @@ void Executor::reject(size_t input, const Array& got, const std::string& why) co
                                               describe(got.dtype(), got.shape()) + "; " + why);
 }
 
-void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed) {
+void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed,
+                           const SessionStates* states) {
   std::fill(values_.begin(), values_.end(), -1);
   auto indexOf = [&](const DimExpr& d) -> int {
     if (d.terms().size() != 1) return -1;
@@ -142,11 +144,13 @@ void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fi
       value = a.shape()[axis];
     }
   }
+  // Where no input tells, a state that is there does.
+  auto held = [&](size_t s) { return states ? states->sizeOf(s) : std::nullopt; };
   for (size_t s = 0; s < values_.size(); ++s) {
     const SymbolInfo& symbol = program_.symbols[s];
     if (values_[s] < 0) {
       auto it = fixed.find(symbol.name);
-      values_[s] = it == fixed.end() ? symbol.lo : it->second;
+      values_[s] = it == fixed.end() ? held(s).value_or(symbol.lo) : it->second;
     }
     if (values_[s] < symbol.lo || values_[s] > symbol.hi || values_[s] % symbol.multiple)
       throw Error(
@@ -158,12 +162,13 @@ void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fi
   }
 }
 
-void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed) {
+void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed,
+                    const SessionStates* states) {
   if (inputs.size() != entry_.inputs.size())
     throw Error(ErrorCode::InvalidArgument, "entry point '" + entry_.name + "' takes " +
                                                 std::to_string(entry_.inputs.size()) +
                                                 " inputs, got " + std::to_string(inputs.size()));
-  bindSymbols(inputs, fixed);
+  bindSymbols(inputs, fixed, states);
   if (!bound_ || values_ != last_) {
     bound_ = false;
     plan();

@@ -37,6 +37,8 @@ Array copyToHost(DeviceMemory* memory, const Array& array);
 void noteAllocation();
 uint64_t allocationCount();
 
+class SessionStates;
+
 class Executor {
  public:
   /// `ranks`: this rank's end where several run the program, else null.
@@ -44,8 +46,9 @@ class Executor {
            Communicator* ranks);
 
   /// Checks the inputs, takes the symbols' values from their shapes and, where these changed, plans
-  /// anew. `fixed` gives symbols that no input has.
-  void bind(std::span<const Array> inputs, const SymbolValues& fixed);
+  /// anew. `fixed` gives symbols that no input has, then what the states hold, if there are any.
+  void bind(std::span<const Array> inputs, const SymbolValues& fixed,
+            const SessionStates* states = nullptr);
   /// Runs the calls, `times` one behind the other. Outputs are (re)allocated as needed; with
   /// `keepOnDevice` they stay where the kernels wrote them.
   void run(std::span<const Array> inputs, const BoundWeights& weights, std::vector<Array>& states,
@@ -64,7 +67,8 @@ class Executor {
   const std::vector<CallProfile>& profile() const { return profile_; }
 
  private:
-  void bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed);
+  void bindSymbols(std::span<const Array> inputs, const SymbolValues& fixed,
+                   const SessionStates* states);
   void plan();
   [[noreturn]] void reject(size_t input, const Array& got, const std::string& why) const;
   /// What to say of the symbols in an input's dims that neither an input nor `fixed` gives a value.

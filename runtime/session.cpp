@@ -153,7 +153,7 @@ struct Session::Impl {
   void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
            int64_t times) {
     Executor& executor = *executors[entry];
-    executor.bind(inputs, fixed);
+    executor.bind(inputs, fixed, &*states);
     std::vector<Array>& seen = states->prepare(executor);
     if (ranks && ranks->rank() == 0)
       tell({.kind = RankCommand::Kind::Run,

@@ -28,7 +28,16 @@ void copyBytes(DeviceMemory* memory, void* to, const void* from, size_t bytes) {
 }  // namespace
 
 SessionStates::SessionStates(const Program& program, Device& device)
-    : program_(program), device_(device), states_(program.states.size()) {}
+    : program_(program), device_(device), states_(program.states.size()) {
+  for (const TensorInfo& info : program.states) {
+    std::vector<int>& symbols = symbols_.emplace_back();
+    for (const DimExpr& d : info.shape) {
+      auto isIt = [&](const SymbolInfo& s) { return d == DimExpr::symbol(s.name); };
+      const auto found = std::ranges::find_if(program.symbols, isIt);
+      symbols.push_back(found == program.symbols.end() ? -1 : int(found - program.symbols.begin()));
+    }
+  }
+}
 
 size_t SessionStates::indexOf(std::string_view name) const {
   std::string known;
@@ -220,6 +229,16 @@ std::vector<Array>& SessionStates::prepare(const Executor& executor) {
     }
   }
   return windows_;
+}
+
+std::optional<int64_t> SessionStates::sizeOf(size_t symbol) const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (!states_[i].defined()) continue;
+    // Of kept rows a run sees some, and says how many.
+    for (size_t axis = keeps(program_.states[i]) ? 1 : 0; axis < symbols_[i].size(); ++axis)
+      if (symbols_[i][axis] == int(symbol)) return states_[i].shape()[axis];
+  }
+  return std::nullopt;
 }
 
 int64_t SessionStates::bytes() const {

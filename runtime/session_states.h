@@ -2,6 +2,7 @@
 #pragma once
 // The states of a session: their memory, and the rows of them that a run sees.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ class SessionStates {
 
   /// The states as a run of `executor` sees them; those that are not there yet get zeros.
   std::vector<Array>& prepare(const Executor& executor);
+  /// The size that states hold of a symbol, by its number in the program; nothing without one.
+  std::optional<int64_t> sizeOf(size_t symbol) const;
   int64_t bytes() const;
 
  private:
@@ -49,6 +52,7 @@ class SessionStates {
   const Program& program_;
   Device& device_;
   std::vector<Array> states_, windows_;
+  std::vector<std::vector<int>> symbols_;  // of each state's sizes that are one; -1: no symbol
   // Of states with kept rows: how many there are, and those that this run sees.
   std::string rowsSymbol_;
   int64_t keptRows_ = 0, firstRow_ = 0;

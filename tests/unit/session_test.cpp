@@ -250,6 +250,37 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
   expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
 }
 
+TEST_P(SessionTest, AnEntryWithoutInputsTakesTheSizeThatItsStatesHold) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 4), places = g.dim("places", 3, 9);
+  g.state("kept", DType::F32, {rows, places});
+  g.entry("put");
+  const Tensor x = g.input("x", DType::F32, {rows, 2}), at = g.input("at", DType::I64, {rows});
+  g.writeState("kept", update(g.readState("kept"), x, at, 1));
+  g.entry("peek");
+  g.output("kept", g.readState("kept"));
+  Session s = open(g);
+  EXPECT_EQ(s.run("peek", {}).at("kept").shape(), (Shape{1, 3}));  // the lowest of the ranges
+  s.resetStates();
+  s.setSymbol("places", 5);
+  Array places2(DType::I64, {2});
+  places2.set(0, 1);
+  places2.set(1, 3);
+  s.run("put", {{"x", floats({2, 2}, 1)}, {"at", places2}});
+  const Array kept = s.run("peek", {}).at("kept");
+  ASSERT_EQ(kept.shape(), (Shape{2, 5}));
+  for (int64_t i = 0; i < 10; ++i) {
+    const int64_t row = i / 5, place = i % 5 - int64_t(places2.at(row));
+    EXPECT_EQ(kept.at(i), place == 0 || place == 1 ? floats({2, 2}, 1).at(2 * row + place) : 0)
+        << i;
+  }
+  s.setState("kept", floats({3, 4}, 7));  // setSymbol says 5
+  expectError(kInvalid, "state 'kept' holds f32[3, 4], this run needs f32[3, 5]",
+              [&] { s.run("peek", {}); });
+  s.setState("kept", floats({3, 5}, 7));
+  EXPECT_EQ(s.run("peek", {}).at("kept").at(14), floats({3, 5}, 7).at(14));
+}
+
 TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
   Graph g;
   const Dim capacity = g.dim("capacity", 2, 16);
@@ -358,6 +389,21 @@ TEST_P(SessionTest, WeightMistakesAreToldAllAtOnce) {
   expectError(kInvalid, "wrong dtype: layer.bias is f64[3], expected f32[3]", [&] {
     s.bindWeights(
         Arrays{{"layer.weight", floats({3, 4})}, {"layer.bias", floats({3}).to(DType::F64)}});
+  });
+}
+
+TEST_P(SessionTest, WeightMistakesOfACheckpointAreToldAllAtOnce) {
+  const test::TemporaryFolder folder;
+  Session s = open(weighted());
+  auto bind = [&](const Arrays& weights) {
+    saveSafetensors(folder / "w.safetensors", {weights.begin(), weights.end()});
+    s.bindWeights(Checkpoint::open(folder / "w.safetensors"));
+  };
+  for (const char* told : {"2 weights do not fit", "missing: layer.bias f32[3]",
+                           "wrong shape: layer.weight is f32[4, 3], expected f32[3, 4]"})
+    expectError(kInvalid, told, [&] { bind({{"layer.weight", floats({4, 3})}}); });
+  expectError(kInvalid, "wrong dtype: layer.bias is f64[3], expected f32[3]", [&] {
+    bind({{"layer.weight", floats({3, 4})}, {"layer.bias", floats({3}).to(DType::F64)}});
   });
 }
 
