@@ -42,6 +42,31 @@ void checkAttributes(const OperationState& state, RegisteredOperationName name) 
   op->destroy();
 }
 
+// An attribute of another kind than the op's, which would read as one that is missing.
+std::string attributeProblem(const OperationState& state, RegisteredOperationName name) {
+  for (NamedAttribute a : state.attributes) {
+    std::string problem;
+    ScopedDiagnosticHandler collect(state.getContext(), [&](Diagnostic& d) {
+      problem = d.str();
+      return success();
+    });
+    std::vector<std::max_align_t> storage(1 + size_t(name.getOpPropertyByteSize()) /
+                                                  sizeof(std::max_align_t));
+    OpaqueProperties properties(storage.data());
+    name.initOpProperties(properties, OpaqueProperties(nullptr));
+    auto only = DictionaryAttr::get(state.getContext(), a);
+    (void)name.setOpPropertiesFromAttribute(name, properties, only,
+                                            [&] { return emitError(state.location); });
+    name.destroyOpProperties(properties);
+    if (!StringRef(problem).starts_with("Invalid attribute")) continue;
+    std::string text;
+    llvm::raw_string_ostream(text) << a.getValue();
+    return "'" + name.getStringRef().str() + "': attribute '" + a.getName().str() + "' cannot be " +
+           text + "; docs/ops.md tells what it is";
+  }
+  return "";
+}
+
 }  // namespace
 
 Operation* createChecked(OpBuilder& builder, OperationState& state, std::string& why) {
@@ -54,6 +79,11 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
   why = operandProblem(state, *name);
   for (NamedAttribute a : state.attributes)
     if (why.empty()) why = whyNoAttribute(*name, a.getName());
+  auto* infer = name->getInterface<InferTypeOpInterface>();
+  if (why.empty() && !infer)
+    why = "'" + name->getStringRef().str() +
+          "' cannot be recorded by its name: the types of its results do not follow from operands "
+          "and attributes";
   if (!why.empty()) return nullptr;
   {
     std::string missing;
@@ -62,7 +92,9 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
       return success();
     });
     checkAttributes(state, *name);
-    if (!missing.empty()) why = inPlainWords(name->getStringRef(), missing, state.operands);
+    if (!missing.empty()) why = attributeProblem(state, *name);
+    if (!missing.empty() && why.empty())
+      why = inPlainWords(name->getStringRef(), missing, state.operands);
   }
   if (!why.empty()) return nullptr;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic& d) {
@@ -84,13 +116,13 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
     name->initOpProperties(properties, OpaqueProperties(nullptr));
     ok = name->setOpPropertiesFromAttribute(*name, properties, attributes,
                                             [&] { return emitError(state.location); });
+    if (failed(ok))
+      if (std::string problem = attributeProblem(state, *name); !problem.empty()) why = problem;
   }
   Operation* made = nullptr;
   SmallVector<Type> types;
-  auto* infer = name->getInterface<InferTypeOpInterface>();
-  if (succeeded(ok) && infer &&
-      succeeded(infer->inferReturnTypes(context, state.location, state.operands, attributes,
-                                        properties, {}, types))) {
+  if (succeeded(ok) && succeeded(infer->inferReturnTypes(context, state.location, state.operands,
+                                                         attributes, properties, {}, types))) {
     state.addTypes(types);
     // Verified before it is inserted: a rewrite driver would keep a pointer to an op that goes.
     made = Operation::create(state);
@@ -102,6 +134,8 @@ Operation* createChecked(OpBuilder& builder, OperationState& state, std::string&
     }
   }
   if (properties) name->destroyOpProperties(properties);
+  if (!made && why.empty())
+    why = "'" + name->getStringRef().str() + "' cannot be made of these operands and attributes";
   return made;
 }
 

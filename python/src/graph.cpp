@@ -51,7 +51,14 @@ AttrValue attributeFrom(const std::string& name, nb::handle value) {
   // Sizes are Dims wherever one is symbolic or the op's attribute is of sizes.
   static const std::vector<std::string> sizes = {"shape", "starts", "sizes"};
   if (std::find(sizes.begin(), sizes.end(), name) != sizes.end()) return dimsFrom(value);
-  return nb::cast<std::vector<int64_t>>(value);
+  if (PyIndex_Check(value.ptr())) return nb::cast<int64_t>(nb::int_(value));
+  std::vector<int64_t> integers;
+  if (nb::try_cast(value, integers)) return integers;
+  throw Error(ErrorCode::InvalidArgument,
+              "attribute '" + name +
+                  "': expected a bool, a number, a text, a list of integers or an Array, got " +
+                  nb::cast<std::string>(nb::repr(value)),
+              here());
 }
 
 }  // namespace
@@ -179,10 +186,9 @@ void bindGraph(nb::module_& m) {
             }
             return g.recorder()->emit("lathe." + name, given, named, here());
           },
-          nb::arg("name"), nb::arg("operands"), nb::arg("attributes"),
-          nb::sig(
-              "def op(self, name: str, operands: Sequence[Tensor | None], **attributes: object) "
-              "-> Tensor"),
+          // Not by keyword: an op may have an attribute of such a name.
+          nb::sig("def op(self, name: str, operands: Sequence[Tensor | None], /, **attributes: "
+                  "object) -> Tensor"),
           "Records any op of the dialect by name; its first result. None is an operand that is "
           "left out; attributes are those of docs/ops.md.")
       .def(

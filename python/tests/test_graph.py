@@ -160,6 +160,38 @@ def test_an_op_has_no_other_attributes():
         g.op("exp", [x], axis=1)
 
 
+@pytest.mark.parametrize("name, attributes, words", [
+    ("transpose", dict(permutation=[1.0, 0]), r"attribute 'permutation': expected .*, got \[1.0, 0\]"),
+    ("softmax", dict(axis=None), "attribute 'axis': expected .*, got None"),
+    ("kernel", dict(kind="a", config={}), "attribute 'config': expected .*, got {}"),
+    ("softmax", dict(axis=1.5), "'lathe.softmax': attribute 'axis' cannot be 1.5"),
+    ("cast", dict(dtype=3), "'lathe.cast': attribute 'dtype' cannot be 3"),
+    ("softmax", dict(), "lathe.softmax.* requires attribute 'axis'"),
+    ("region", dict(), "'lathe.region' cannot be recorded by its name"),
+    ("dim", dict(), "'lathe.dim' cannot be recorded|no op 'lathe.dim'"),
+    ("yield", dict(), "'lathe.yield' cannot be recorded by its name"),
+])
+def test_what_no_op_can_have_is_named(name, attributes, words):
+    g = lathe.Graph()
+    x = g.input("x", "f32", [2, 4])
+    operands = [] if name == "dim" else [x, None] if name == "softmax" else [x]
+    with pytest.raises(lathe.Error, match=words) as e:
+        g.op(name, operands, **attributes)
+    assert "test_graph.py" in str(e.value)
+
+
+def test_an_attribute_may_have_the_name_of_a_parameter():
+    g = lathe.Graph()
+    with pytest.raises(lathe.Error, match="'lathe.weight' cannot be recorded|attribute"):
+        g.op("weight", [], name="w")
+    x = g.input("x", "f32", [2, 3])
+    g.output("y", g.op("softmax", [x, None], axis=np.int64(0)))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3) ** 2
+    e = np.exp(given - given.max(0))
+    got = lathe.Session(lathe.compile(g)).run(x=given)["y"]
+    np.testing.assert_allclose(np.asarray(got), e / e.sum(0), rtol=1e-6)
+
+
 def test_memory_of_results_is_not_used_again_while_they_live():
     g = lathe.Graph()
     g.output("y", g.input("x", "f32", [3]) * 2)
