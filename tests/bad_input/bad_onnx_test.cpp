@@ -107,6 +107,8 @@ TEST_F(BadOnnx, BytesOfTheFormat) {
   expect(ErrorCode::InvalidFile, "\x3a\x7f", "the message has 0 left");
   expect(ErrorCode::InvalidFile, std::string("\x3b", 1), "unknown wire type 3");
   expect(ErrorCode::InvalidFile, std::string(12, '\xff'), "a number of at most 10 bytes");
+  expect(ErrorCode::InvalidFile, std::string(10, '\xff') + std::string(1, '\x01'),
+         "a number of at most 10 bytes");
   expect(ErrorCode::InvalidFile, model(bytes(1, bytes(4, "\xff\xfe"))),
          "graph.node.op_type: expected a text in UTF-8");
   std::string deep = kPorts;

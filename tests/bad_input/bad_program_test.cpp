@@ -150,6 +150,13 @@ std::vector<BadInput> rows() {
       [](Program& p) { p.entries.push_back(p.entries[0]); });
   add("input_in_another_slot", {"entries[0].slots[1].index: item 0 is in another slot"},
       [](Program& p) { p.entries[0].inputs[0].slot = 0; });
+  auto twoInputs = [](Program& p, std::vector<Port> inputs) {
+    EntryPoint& e = p.entries[0];
+    e.slots.push_back({SlotKind::Argument, DType::F32, e.slots[1].shape, 1, -1});
+    e.inputs = std::move(inputs);
+  };
+  add("two_inputs_of_one_name", {"entries[0].inputs[1].name: a second \"x\""},
+      [=](Program& p) { twoInputs(p, {{"x", 1}, {"x", 7}}); });
   add("input_past_the_slots", {"entries[0].inputs[0].slot: expected an integer from 0 to 6"},
       [](Program& p) { p.entries[0].inputs[0].slot = 7; });
   add("state_under_another_name", {"entries[0].states_in[0]: slot 4 does not hold the state"},

@@ -262,8 +262,14 @@ def check_refusals(server):
     assert server.ask("POST", "/v1/embeddings", {"input": "a"})[0] == 400
     assert server.ask("GET", "/nothing")[0] == 404
     assert server.ask("POST", "/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415
-    assert server.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0] == 403
-    assert server.ask("GET", "/v1/models", headers={"Origin": "http://evil.example"})[0] == 403
+    for method, body, headers, status, words in [
+            ("GET", None, {"Host": "evil.example"}, 403, "reached as localhost, not as evil.example"),
+            ("GET", None, {"Origin": "http://evil.example"}, 403, "pages of http://evil.example may not ask"),
+            ("GET", "{}", {}, 400, "GET takes no body")]:
+        got, _, text = server.ask(method, "/v1/models", body, headers)
+        assert got == status and words in json.loads(text)["error"]["message"], (headers, got, text)
+    own = {"Origin": f"http://127.0.0.1:{server.port}"}  # its own page
+    assert server.ask("GET", "/v1/models", headers=own)[0] == 200
     assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["object"] == "model"
 
 

@@ -38,8 +38,9 @@ struct FakeModel {
   int64_t maxPositions = 256;
   bool verify = true;
   bool greedy = false;
-  int64_t strangeAt = -1;  // the logits of this position are NaN
-  int64_t block = 0;       // tokens of a block of the cache; 0: a row for each text
+  int64_t strangeAt = -1;       // the logits of this position are NaN
+  int64_t block = 0;            // tokens of a block of the cache; 0: a row for each text
+  bool positionsFirst = false;  // of the inputs
 };
 
 // Operands: ids [batch, tokens], positions [batch], state [batch, cache]; or in front of the state
@@ -161,6 +162,10 @@ inline Program fakeProgram(const FakeModel& model) {
                {SlotKind::State, DType::F32, {batch, cache}, 0, -1},
                {SlotKind::Result, DType::F32, logits, 0, -1}};
     e.inputs = {{"input_ids", 0}, {"positions", 1}};
+    if (model.positionsFirst) {
+      std::swap(e.inputs[0], e.inputs[1]);
+      std::swap(e.slots[0].index, e.slots[1].index);
+    }
     e.outputs = {{"logits", 3}};
     e.statesIn = e.statesOut = {{"k", 2}};
     e.calls = {{"fake", "", "{}", {0, 1, 2}, {3}, "test"}};

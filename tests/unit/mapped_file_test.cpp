@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include <fcntl.h>
@@ -26,6 +28,22 @@ TEST(MappedFile, MapsTheBytes) {
   EXPECT_EQ(file->size(), 5u);
   EXPECT_EQ(char(file->bytes()[4]), 'o');
   EXPECT_EQ(MappedFile::open(folder.write("empty", ""))->size(), 0u);
+}
+
+TEST(MappedFile, NothingStaysOpen) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("f", "hello");
+  auto open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = open();
+  for (int i = 0; i < 20; ++i) {
+    MappedFile::open(path);
+    readWholeFile(path, {"a note", 100'000});
+    expectError(ErrorCode::Io, "cannot open", [&] { MappedFile::open(folder.path() + "/none"); });
+  }
+  EXPECT_EQ(open(), before);
 }
 
 TEST(MappedFile, RefusesAPathWithNul) {

@@ -319,6 +319,15 @@ TEST(Tokenizer, TakesTheLikeliestTokensOfAWord) {
   file["model"]["unk_id"] = nullptr;
   expectError(ErrorCode::InvalidArgument, "no token for the character \"x\" and no unknown token",
               [&] { Tokenizer::parse(file.dump(), "f").encode("ax", kPlain); });
+  // What is written nearly so is no byte.
+  file["decoder"] = {{"type", "ByteFallback"}};
+  for (const char* token : {"<0x78]", "<0x7g>", "<1x78>", "<0x78", "<0x078>"}) {
+    file["model"]["vocab"][6][0] = token;
+    EXPECT_EQ(Tokenizer::parse(file.dump(), "f").decode(std::vector<int>{0, 6, 1}),
+              std::string("a") + token + "b");
+  }
+  file["model"]["vocab"][6][0] = "<0x78>";
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").decode(std::vector<int>{0, 6, 1}), "axb");
 }
 
 TEST(Tokenizer, LooksWholeWordsUp) {
@@ -386,6 +395,12 @@ TEST_P(HostilePattern, EndsWithItsPlace) {
 INSTANTIATE_TEST_SUITE_P(Patterns, HostilePattern,
                          testing::Values("(a+)+$", "(a|aa)*b$", "(a+)+b$|a",
                                          "(?<x>a\\g<x>\\g<x>|)b$"));
+
+TEST(Tokenizer, RefusesToReplaceNothing) {
+  const json replace = {{"type", "Replace"}, {"pattern", {{"String", ""}}}, {"content", "b"}};
+  expectError(ErrorCode::InvalidFile, "expected a pattern that is not empty",
+              [&] { withStage("normalizer", replace); });
+}
 
 // A replacement for each character, of a length that the text's author did not choose.
 TEST(Tokenizer, BoundsWhatNormalizersMake) {

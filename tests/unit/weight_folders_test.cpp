@@ -29,7 +29,10 @@ Array bytes(std::vector<int> values, const Shape& shape) {
 // The matrix m.weight of a folder.
 std::vector<float> decoded(const TemporaryFolder& folder, const json& quantization) {
   folder.write("config.json", json{{"quantization_config", quantization}}.dump());
-  const Array matrix = *Checkpoint::open(folder.path()).find("m.weight");
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const Array matrix = *checkpoint.find("m.weight");
+  EXPECT_EQ(checkpoint.entry("m.weight")->shape, matrix.shape());
+  EXPECT_EQ(checkpoint.entry("m.weight")->dtype, matrix.dtype());
   const auto values = matrix.as<float>();
   return {values.begin(), values.end()};
 }
@@ -45,6 +48,44 @@ TEST(WeightFolders, GptqIsSymmetricWhereAllGroupsAre) {
   std::vector<float> expected;
   for (int i = 0; i < 4; ++i) expected.insert(expected.end(), row.begin(), row.end());
   EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}}), expected);
+  EXPECT_TRUE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->zero) << "10 is no middle";
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words({0x82828282, 0x82828282, 0x82828282, 0x82828282}, {1, 4})},
+                   {"m.qzeros", words({0x7f7f7f7f, 0x7f7f7f7f}, {2, 1})},
+                   {"m.scales", Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {2, 4})}});
+  EXPECT_FALSE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->zero);
+}
+
+// Scales of several blocks stay in the dtype that they are stored in, or a wider one.
+TEST(WeightFolders, ScalesOfBlocksAreNotRounded) {
+  const TemporaryFolder folder;
+  const std::vector<float> scales = {1.001f, 2.003f, 3.007f, 4.011f, 0.1f, 0.2f, 0.3f, 0.7f};
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words({0x82828282, 0x82828282, 0x82828282, 0x82828282}, {1, 4})},
+                   {"m.qzeros", words({0x7f7f7f7f, 0x09090909}, {2, 1})},
+                   {"m.scales", Array::fromFloats(scales, {2, 4})}});
+  std::vector<float> expected;
+  for (size_t n = 0; n < 4; ++n)
+    for (int k = 0; k < 4; ++k)
+      expected.push_back((k < 2 ? 2.0f : 120.0f) * scales[(k < 2 ? 0 : 4) + n]);
+  EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}}), expected);
+}
+
+// Without zero points the middle of the range stands for 0, and there is no tensor of them.
+TEST(WeightFolders, AwqMayBeSymmetric) {
+  const TemporaryFolder folder;
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words({0x76543210, 0xfedcba98}, {2, 1})},
+                   {"m.scales", Array::fromFloats({1, 2, 3, 4, 5, 6, 7, 8}, {1, 8})}});
+  // The bits of output n lie at place 0, 4, 1, 5, 2, 6, 3, 7.
+  const int place[] = {0, 4, 1, 5, 2, 6, 3, 7};
+  std::vector<float> expected;
+  for (int n = 0; n < 8; ++n)
+    for (int k = 0; k < 2; ++k) expected.push_back(float((place[n] + 8 * k - 8) * (n + 1)));
+  EXPECT_EQ(
+      decoded(folder,
+              {{"quant_method", "awq"}, {"bits", 4}, {"group_size", -1}, {"zero_point", false}}),
+      expected);
 }
 
 // Columns may come in any order; each group has as many as the config says.
@@ -126,6 +167,110 @@ TEST(WeightFolders, PatternsOfAnAdapterBeginAtADot) {
   ASSERT_EQ(checkpoint.updates().size(), 2u);
   for (const LoraUpdate& update : checkpoint.updates())
     EXPECT_EQ(update.scale, update.weight == "a.v_proj.weight" ? 5 : 1) << update.weight;
+}
+
+// a.q [3, 2] of a model and an adapter of rank 1 that fits, with one thing changed.
+TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"a.q.weight", Array::fromFloats({1, 2, 3, 4, 5, 6}, {3, 2})},
+                   {"a.n.weight", Array::fromFloats({1, 2}, {2})}});
+  const std::string of = "base_model.model.a.q.";
+  const Array a = Array::fromFloats({1, 2}, {1, 2}), b = Array::fromFloats({1, 2, 3}, {3, 1}),
+              whole = Array::fromFloats({7, 8}, {2});
+  using Tensors = std::map<std::string, Array>;
+  const Tensors fits = {{of + "lora_A.weight", a}, {of + "lora_B.weight", b}};
+  const json rank1 = {{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 3}};
+  auto write = [&](const Tensors& tensors, const json& config) {
+    saveSafetensors(adapter / "adapter_model.safetensors", tensors);
+    adapter.write("adapter_config.json", config.dump());
+    return Checkpoint::open(model.path(), {adapter.path()});
+  };
+  auto with = [](Tensors tensors, const std::string& name, const Array& value) {
+    tensors[name] = value;
+    return tensors;
+  };
+  auto config = [&](const char* key, const json& value) {
+    json changed = rank1;
+    changed[key] = value;
+    return changed;
+  };
+  const Tensors trained = with(fits, "base_model.model.a.n.weight", whole);
+  const Checkpoint good = write(trained, rank1);
+  ASSERT_EQ(good.updates().size(), 1u);
+  EXPECT_EQ(good.updates()[0].scale, 3);
+  EXPECT_EQ(good.find("a.n.weight")->at(1), 8) << "trained whole";
+  EXPECT_EQ(write(fits, config("use_rslora", true)).updates()[0].scale, 3);
+  EXPECT_EQ(write(fits, {{"peft_type", "LORA"}, {"r", 1}}).updates()[0].scale, 8);
+
+  // The weight as [inputs, outputs].
+  const Tensors turned = {{of + "lora_A.weight", Array::fromFloats({1, 2, 3}, {1, 3})},
+                          {of + "lora_B.weight", Array::fromFloats({1, 2}, {2, 1})}};
+  EXPECT_TRUE(write(turned, config("fan_in_fan_out", true)).updates()[0].isTransposed);
+  json both = config("fan_in_fan_out", true);
+  both["use_dora"] = true;
+  test::expectError(ErrorCode::Unsupported, "magnitudes (use_dora) of embeddings and of weights",
+                    [&] { write(with(turned, of + "lora_magnitude_vector", whole), both); });
+
+  const Array magnitude = Array::fromFloats({1, 2, 3}, {3}),
+              wide = Array::fromFloats({1, 2, 3, 4}, {2, 2});
+  const std::string magnitudes = of + "lora_magnitude_vector";
+  struct Mistake {
+    Tensors tensors;
+    json config;
+    ErrorCode code;
+    const char* message;
+  };
+  const ErrorCode bad = ErrorCode::InvalidFile, unsupported = ErrorCode::Unsupported;
+  for (const Mistake& m : std::vector<Mistake>{
+           {{{"base_model.model.a.n.weight", whole}}, rank1, bad, "holds no lora_A and lora_B"},
+           {{{of + "lora_A.weight", a}}, rank1, bad, "module \"a.q\": expected lora_A and lora_B"},
+           {{{of + "lora_B.weight", b}}, rank1, bad, "module \"a.q\": expected lora_A and lora_B"},
+           {with(fits, of + "lora_A.bias", a), rank1, unsupported, "only weights are adapted"},
+           {with(fits, of + "lora_A.default.weight", a), rank1, bad, "comes twice"},
+           {with(fits, "model.a.q.lora_A.weight", a), rank1, bad,
+            "that begins with base_model.model."},
+           {with(fits, "base_model.model.a.n.weight", b), rank1, bad,
+            "the model has no a.n.weight of"},
+           {{{"base_model.model.a.x.lora_A.weight", a}, {"base_model.model.a.x.lora_B.weight", b}},
+            rank1,
+            bad,
+            "module \"a.x\": the model has no a.x.weight"},
+           {{{of + "lora_A.weight", a}, {of + "lora_B.weight", wide}}, rank1, bad, "do not fit"},
+           {{{of + "lora_A.weight", wide}, {of + "lora_B.weight", b}}, rank1, bad, "do not fit"},
+           {fits, config("fan_in_fan_out", true), bad, "do not fit the weight [3, 2]"},
+           {fits, config("r", 2), bad, "a rank of 1, adapter_config.json says 2"},
+           {fits, config("rank_pattern", {{"q", 4}}), bad, "adapter_config.json says 4"},
+           {fits, config("use_dora", true), bad,
+            "no lora_magnitude_vector, but use_dora says true"},
+           {with(fits, magnitudes, magnitude), rank1, bad,
+            "a lora_magnitude_vector, but use_dora says false"},
+           {with(fits, magnitudes, whole), config("use_dora", true), bad, "expected 3 magnitudes"},
+           {fits, config("peft_type", "LOHA"), unsupported, "expected \"LORA\", got \"LOHA\""},
+           {fits, config("bias", "all"), unsupported, "expected \"none\", got \"all\""},
+           {fits, config("init_lora_weights", "pissa"), unsupported, "got \"pissa\""},
+           {fits, config("layer_replication", json::array({1})), unsupported,
+            "layer_replication"}}) {
+    SCOPED_TRACE(m.message);
+    test::expectError(m.code, m.message, [&] { write(m.tensors, m.config); });
+  }
+}
+
+TEST(WeightFolders, ShardsAreWhereTheIndexSaysSo) {
+  const TemporaryFolder folder;
+  const Array a = Array::fromFloats({1, 2}, {2});
+  auto index = [&](const json& map) {
+    folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+    return Checkpoint::open(folder.path());
+  };
+  test::expectError(ErrorCode::Io, "found neither", [&] { Checkpoint::open(folder.path()); });
+  saveSafetensors(folder / "one.safetensors", {{"a", a}});
+  EXPECT_EQ(index({{"a", "one.safetensors"}}).find("a")->at(1), 2);
+  test::expectError(ErrorCode::InvalidFile,
+                    "tensor \"b\" is not in shard \"one.safetensors\", where the index puts it",
+                    [&] { index({{"a", "one.safetensors"}, {"b", "one.safetensors"}}); });
+  test::expectError(ErrorCode::Io, "the shard \"two.safetensors\" is missing, expected it at",
+                    [&] { index({{"a", "one.safetensors"}, {"b", "two.safetensors"}}); });
 }
 
 TEST(WeightFolders, PartsOfAGgufModelAreOne) {

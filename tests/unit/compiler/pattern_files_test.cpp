@@ -369,6 +369,34 @@ TEST_F(PatternFilesTest, WhatHasNoMeaningHereIsNamed) {
                   kAbs));
 }
 
+TEST_F(PatternFilesTest, ReplacementsGiveTheRootOneValue) {
+  const std::string byX = "replace %root with (%x : !pdl.value)";
+  refuses(ErrorCode::InvalidFile, "the root is replaced twice", pattern(kExp, byX + "\n" + byX));
+  refuses(ErrorCode::InvalidFile, "the root has one result, 2 values replace it",
+          pattern(kExp, "replace %root with (%x, %x : !pdl.value, !pdl.value)"));
+  refuses(ErrorCode::InvalidFile, "the root is not replaced; write `replace %op with ...`",
+          pattern(kExp, "%new = operation \"lathe.abs\"(%x : !pdl.value)"));
+  refuses(ErrorCode::InvalidFile, "'lathe.abs' has one result",
+          pattern("%x = operand\n%t = type\n"
+                  "%root = operation \"lathe.abs\"(%x : !pdl.value) -> (%t, %t : !pdl.type, "
+                  "!pdl.type)",
+                  byX));
+}
+
+TEST_F(PatternFilesTest, ANativeRewriteWithoutAnAnswerDeclines) {
+  const std::string text = pattern(
+      "%x = operand\n%e = attribute\n"
+      "%root = operation \"lathe.silu_gate\"(%x, %x : !pdl.value, !pdl.value) {\"activation\" = "
+      "%e}",
+      "%p = apply_native_rewrite \"product\"(%e, %e : !pdl.attribute, !pdl.attribute) : "
+      "!pdl.attribute\n"
+      "%new = operation \"lathe.rms_norm\"(%x : !pdl.value) {\"epsilon\" = %p}\n"
+      "replace %root with %new");
+  const std::string ir = applied(text, "%y = lathe.silu_gate %a, %a : T, T\n return %y : T");
+  EXPECT_TRUE(has(ir, "lathe.silu_gate")) << ir;
+  EXPECT_FALSE(has(ir, "lathe.rms_norm")) << ir;
+}
+
 TEST_F(PatternFilesTest, TextThatIsNoPatternIsRefused) {
   refuses(ErrorCode::InvalidFile, "p.mlir:2:", "pdl.pattern @p : benefit(1) {\n  %x = oper\n}");
   refuses(ErrorCode::InvalidFile, "p.mlir: line 1: nesting deeper than 256", std::string(300, '('));

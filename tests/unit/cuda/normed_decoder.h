@@ -13,6 +13,7 @@ struct NormedDecoder {
   DType dtype = DType::F32;
   bool normsHeads = true;
   bool transposedFirst = false;  ///< norms behind the transpose to heads, not in front of it
+  bool normsValues = false;      ///< values have a norm, too, and no rotation behind it
   bool projectsOnly = false;     ///< ends with the first layer's queries, as output `q`
   nn::NormOptions norm = nn::NormOptions::llama();
   Pairing pairing = Pairing::half;
@@ -62,7 +63,7 @@ struct NormedDecoder {
       };
       const Tensor q = rope(heads("q", this->heads, true), angles);
       const Tensor k = append("keys", rope(heads("k", keyHeads, true), angles));
-      const Tensor v = append("values", heads("v", keyHeads, false));
+      const Tensor v = append("values", heads("v", keyHeads, normsValues));
       if (projectsOnly) {
         g.output("q", q);
         return g;

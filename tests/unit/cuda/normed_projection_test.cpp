@@ -138,6 +138,10 @@ NormedDecoder gainFirst(NormedDecoder d) {
   d.norm.rounding = GainRounding::after_gain;
   return d;
 }
+NormedDecoder withValues(NormedDecoder d) {
+  d.normsValues = true;
+  return d;
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Heads, NormedProjection,
@@ -150,6 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bf16_of_96_which_is_no_tile", sized(96, DType::BF16), 0},
         Case{"bf16_of_128_interleaved", interleaved(sized(128, DType::BF16)), 8},
         Case{"bf16_of_64_gain_first", gainFirst(sized(64, DType::BF16)), 4},
+        Case{"f32_of_64_and_values", withValues(sized(64, DType::F32)), 4},
+        Case{"f32_of_8_and_values_after_the_transpose",
+             afterTranspose(withValues(sized(8, DType::F32, 8))), 1},
         Case{"f32_of_6_which_is_no_tile", sized(6, DType::F32), 0},
         Case{"bf16_of_odd_rows", sized(64, DType::BF16, 4, 33), 4},
         Case{"f32_of_more_heads_than_run_together", sized(128, DType::F32, 72, 16), 8}),

@@ -42,7 +42,9 @@ struct Ended {
 
 struct EngineOfFake {
   explicit EngineOfFake(int64_t slots = 3, const BatchEngineOptions& options = {})
-      : session(fakeProgram(kModel)),
+      : session(fakeProgram({.seed = kModel.seed,
+                             .maxPositions = kModel.maxPositions,
+                             .positionsFirst = slots % 2 == 0})),
         engine(contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, slots, 64), std::nullopt,
                options) {}
   void finish() {

@@ -379,29 +379,48 @@ TEST(Constraint, RefusesByName) {
   auto schema = [](const char* text) {
     return [text] { Constraint::jsonSchema(text, "schema.json", bytes()); };
   };
-  for (auto [text, message] : std::vector<std::pair<const char*, const char*>>{
-           {R"({"type": "object", "patternProperties": {}})",
-            "schema.json: patternProperties: the keyword 'patternProperties' is not supported"},
-           {R"({"properties": {"a": {"not": {}}}})",
-            "schema.json: properties.a.not: the keyword 'not' is not supported"},
-           {R"({"type": "array", "uniqueItems": true})", "the keyword 'uniqueItems'"},
-           {R"({"type": "number", "minimum": 2})", "bounds of the type number are not supported"},
-           {R"({"type": "string", "format": "email"})", "the format \"email\" is not supported"},
-           {R"({"type": "string", "pattern": "a", "maxLength": 3})",
-            "several of pattern, format and lengths"},
-           {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
-            "'oneOf': schemas 0 and 1 may allow the same value"},
-           {R"({"$ref": "other.json"})", "a $ref out of the schema"},
-           {R"({"type": "object", "required": ["a"]})",
-            "'required' names \"a\", which 'properties' does not have"},
-           {"false", "the schema false allows nothing"},
-           {R"({"type": "string", "pattern": "(a)\\1"})", "\\1 is not supported"}})
+  for (
+      auto [text, message] : std::vector<std::pair<const char*, const char*>>{
+          {R"({"type": "object", "patternProperties": {}})",
+           "schema.json: patternProperties: the keyword 'patternProperties' is not supported"},
+          {R"({"properties": {"a": {"not": {}}}})",
+           "schema.json: properties.a.not: the keyword 'not' is not supported"},
+          {R"({"type": "array", "uniqueItems": true})", "the keyword 'uniqueItems'"},
+          {R"({"type": "number", "minimum": 2})", "bounds of the type number are not supported"},
+          {R"({"type": "string", "format": "email"})", "the format \"email\" is not supported"},
+          {R"({"type": "string", "pattern": "a", "maxLength": 3})",
+           "several of pattern, format and lengths"},
+          {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
+           "'oneOf': schemas 0 and 1 may allow the same value"},
+          {R"({"oneOf": [{"type": "string", "maxLength": 3}, {"type": "integer"}, {"type": "string"}]})",
+           "'oneOf': schemas 0 and 2 may allow the same value"},
+          {R"({"oneOf": [{"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]},
+                          {"type": "object"}]})",
+           "'oneOf': schemas 0 and 1 may allow the same value"},
+          {R"({"oneOf": [{"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]},
+                          {"type": "object", "properties": {"a": {"const": 2}}}]})",
+           "'oneOf': schemas 0 and 1 may allow the same value"},
+          {R"({"$ref": "other.json"})", "a $ref out of the schema"},
+          {R"({"type": "object", "required": ["a"]})",
+           "'required' names \"a\", which 'properties' does not have"},
+          {"false", "the schema false allows nothing"},
+          {R"({"minLength": 1, "minItems": 1})", "expected a 'type' beside keywords for several"},
+          {R"({"type": "string", "minItems": 1})",
+           "keywords for array do not apply to type 'string'"},
+          {R"({"type": "string", "pattern": "(a)\\1"})", "\\1 is not supported"}})
     expectError(ErrorCode::Unsupported, message, schema(text));
   for (auto [text, message] : std::vector<std::pair<const char*, const char*>>{
            {R"({"type": "texts"})", "there is no type \"texts\""},
            {R"({"type": "array", "minItems": 3, "maxItems": 2})", "'minItems' is above 'maxItems'"},
            {R"({"$ref": "#/$defs/x"})", "there is no \"#/$defs/x\" in the schema"},
-           {R"({"type": "string", "maxLength": 100000})", "expected"}})
+           {R"({"type": "string", "maxLength": 100000})", "expected"},
+           {R"({"type": "string", "minLength": 4, "maxLength": 3})",
+            "'minLength' is above 'maxLength': nothing is allowed"},
+           {R"({"type": "array", "items": 3})",
+            "items: expected a schema, an object or true, got 3"},
+           {R"({"type": "object", "additionalProperties": "no"})",
+            "additionalProperties: expected a schema"},
+           {R"({"type": "integer", "minimum": 3, "maximum": 2})", "the bounds leave no integer"}})
     expectError(ErrorCode::InvalidFile, message, schema(text));
   // A tree that never ends.
   expectError(
@@ -410,12 +429,51 @@ TEST(Constraint, RefusesByName) {
   expectError(ErrorCode::InvalidArgument, "no text that the tokenizer can spell and that ends",
               schema(R"({"$ref": "#"})"));
   auto pattern = [](const char* text) { return [text] { Constraint::regex(text, bytes()); }; };
+  for (auto [text, what] : std::vector<std::pair<const char*, const char*>>{
+           {"a(?=a)b", "character 3: looking ahead (?="},
+           {"(?!a)b", "character 2: looking ahead (?="},
+           {"(?<!a)b", "character 2: looking behind (?<="},
+           {"(?<=a)b", "character 2: looking behind (?<="},
+           {"\\bword", "character 2: \\b"},
+           {"(a)\\1", "\\1"},
+           {"\\Z", "\\Z"},
+           {"(?i)a", "a group with (?"},
+           {"\\p{L}", "\\p"},
+           {"a++", "a possessive quantifier"},
+           {"a{2}+", "a possessive quantifier"},
+           {"a(^b)", "a ^ that is not at the beginning"},
+           {"(a$)", "a $ within a group"},
+           {"[[:alpha:]]", "a named class [[:"},
+           {"[[=a=]]", "a named class [[:"}})
+    expectError(ErrorCode::Unsupported, std::string(what) + " is not supported", pattern(text));
+  for (auto [text, what] : std::vector<std::pair<const char*, const char*>>{
+           {"(a", "character 2: expected a ) to end the group"},
+           {"(?<a", "expected a > to end the group's name"},
+           {"(?P<a|b)", "expected a > to end the group's name"},
+           {"a)", "pattern \"a)\""},
+           {"[a", "expected a ] to end the class"},
+           {"[]", "expected a ] to end the class"},
+           {"[^\\s\\S]", "a class of no character"},
+           {"*a", "a quantifier with nothing in front of it"},
+           {"a|+", "a quantifier with nothing in front of it"},
+           {"a{3,1}", "a quantifier whose end is below its start"},
+           {"a{3", "expected a } to end the quantifier"},
+           {"a{3,x}", "expected a number"},
+           {"a{x", "a { that begins no quantifier"},
+           {"a{99999}", "repetitions"},
+           {"a{10001}", "expected at most 10000 repetitions"},
+           {"\\", "a \\ at the end"},
+           {"[b-a]", "expected a range of two characters in their order"},
+           {"[a-\\d]", "expected a range of two characters in their order"},
+           {"\\xZZ", "expected 2 hexadecimal digits"},
+           {"\\u00g0", "expected 4 hexadecimal digits"},
+           {"\\x4", "expected 2 hexadecimal digits"},
+           {"\\ud800", "half of a surrogate pair"},
+           {"\\udfff", "half of a surrogate pair"}})
+    expectError(ErrorCode::InvalidArgument, what, pattern(text));
   for (const char* text :
-       {"(?=a)b", "(?<!a)b", "\\bword", "(a)\\1", "(?i)a", "\\p{L}", "a++", "a(^b)", "[[:alpha:]]"})
-    expectError(ErrorCode::Unsupported, "is not supported", pattern(text));
-  for (const char* text :
-       {"(a", "a)", "[a", "*a", "a{3,1}", "\\", "[b-a]", "a{x", "\\xZZ", "a{99999}"})
-    expectError(ErrorCode::InvalidArgument, "pattern \"", pattern(text));
+       {"[b-b]", "a{0}b", "a{10}", "\\ud7ff", "[]a]", "[a-]", "(?P<n>a)", "\\x4a"})
+    pattern(text)();  // at the borders of what is refused
   expectError(ErrorCode::InvalidArgument, "allows the empty text alone", pattern(""));
   expectError(ErrorCode::Unsupported, "needs more than 100000 nodes",
               pattern("((a{100}){100}){100}"));
