@@ -56,6 +56,30 @@ OPS = {
         for how in ({"size": (5, 2)}, {"scale_factor": 1.7})) + (
         F.interpolate(x.reshape(1, 2, 2, 3), size=(4, 6), mode="bilinear", align_corners=True),
         F.interpolate(x[None], size=9, mode="linear"), F.interpolate(x[None], scale_factor=0.5, mode="nearest")),
+    # No two sizes are equal, axes are counted from the back, and several at once.
+    "axes": lambda x: (lambda y: (
+        y.permute(2, 0, 1), y.permute(-2, -1, 0), y.transpose(-1, 0), y.transpose(1, -1), y.sum(-2), y.mean((0, -1)),
+        y.amax((0, 2), True), y.var((0, -1)), y.prod(-2), y.cumsum(-2), y.cumsum(0), y.flip((-1, 0)), y.flip(-2),
+        *y.unbind(-1), torch.stack([y, -y], -2), torch.stack([y, -y], 1), torch.cat([y, y[:, :2]], -2),
+        torch.cat([y, y[:1]]), *y.split([1, 3], -2), *y.chunk(2, -1), y.repeat_interleave(2, -1), y.repeat(2, 1, 3),
+        y.unsqueeze(-2), y[:, :1].squeeze(1), y[:, :1].expand(3, 5, 2), y.narrow(-2, 1, 2), y.select(-2, -1),
+        y.roll((1, -1), (0, 1)), y.roll(2, -2), F.pad(y, (1, 0, 2, 3, 0, 1), value=2.0), F.pad(y, (0, 2)),
+        y.argmax(-2, keepdim=True), y.argmin(0), y.argmax(1), *y.sort(-2), *y.sort(0, True),
+        y.softmax(-2), y.log_softmax(0), torch.logsumexp(y, -2), (y > 0).any(-1), (y > 1).all(0), y.flatten(1),
+        y.flatten(0, 1), y.tril(1), y.triu(-1), y.gather(-2, torch.tensor([[[3, 0], [1, 2]]])),
+        y.index_select(-2, torch.tensor([2, 0, 3])), y[:, 1::2], y[::2, 1:-1, :1], y[1:, -3:-1], y[..., None, :],
+        F.layer_norm(y, (2,), y[0, 0], y[1, 1]), torch.einsum("abc,dbc->ad", y, y), torch.einsum("abc,abd->cd", y, y),
+        y @ y[0].T, torch.bmm(y, y.transpose(1, 2)),
+    ))(torch.cat([x.flatten(), x.flatten().flip(0) * 0.5 + 0.125]).reshape(3, 4, 2)),
+    "mixed": lambda n: (
+        n > 2.5, n == 3.5, 2.5 < n, n * 0.5, n + 1.5, 1.5 - n, n / 2, n / n.abs().clamp(min=1), torch.where(n > 0, n, 0.5),
+        torch.where(n > 0, 7, n), torch.div(n, 2, rounding_mode="trunc"), torch.div(n, -2, rounding_mode="floor"),
+        torch.div(n * 0.75, 2, rounding_mode="trunc"), n.clamp(-2, 3), n.clamp(max=4), n.masked_fill(n > 3, -1),
+        (n > 0) + n, (n > 0) * 2.5, n.sum(1), n.float().mean(0), n.amax(1), n.amin(0), n.cumsum(1), n.argmax(1),
+        n.prod(1), (n > 0).sum(1), (n > 3).cumsum(1), n.max(), n.to(torch.int32) * 3, n.abs(), n.float() ** -1.5 * 0 == 0,
+        n.double() * 1e-3, (n > 0) | (n < -2), (n > 0) & (n < 5), ~(n > 0), n.bool(), torch.maximum(n, -n),
+        torch.minimum(n, n.flip(1)), torch.remainder(n, -3), torch.fmod(n, -3), n % 4, torch.full_like(n, 2), 2 * n - 5,
+    ),
     "dtypes": lambda x: (x.to(torch.int64), x.double() * 2, x > 0, (x > 0).float(), x.bool().long() + 1),
 }
 
@@ -67,7 +91,7 @@ def test_ops_agree_with_pytorch(name, level):
         def forward(self, x):
             return OPS[name](x)
 
-    x = N if name == "integers" else X
+    x = N if name in ("integers", "mixed") else X
     want = Ops()(x)
     got = lathe.torch.export(Ops(), (x,), level=level).session()(x)
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
