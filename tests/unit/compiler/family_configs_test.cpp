@@ -106,5 +106,142 @@ TEST(FamilyConfigs, WindowsFollowTheRuleWhereNoLayerNamesItsOwn) {
   EXPECT_EQ(windowsOf(), 2 * 3);
 }
 
+json decoder(const char* architecture) {
+  return {{"architectures", {architecture}}, {"vocab_size", 11},       {"hidden_size", 8},
+          {"intermediate_size", 12},         {"num_hidden_layers", 2}, {"num_attention_heads", 2},
+          {"max_position_embeddings", 16}};
+}
+json withKeyHeads(const char* architecture) {
+  json c = decoder(architecture);
+  c["num_key_value_heads"] = 2;
+  return c;
+}
+json marian() {
+  json c = {
+      {"architectures", {"MarianMTModel"}}, {"vocab_size", 11},  {"d_model", 8},
+      {"max_position_embeddings", 16},      {"pad_token_id", 1}, {"decoder_start_token_id", 1}};
+  for (const char* side : {"encoder", "decoder"}) {
+    c[std::string(side) + "_layers"] = 1;
+    c[std::string(side) + "_attention_heads"] = 2;
+    c[std::string(side) + "_ffn_dim"] = 12;
+  }
+  return c;
+}
+json vit() {
+  json c = decoder("ViTModel");
+  c.erase("vocab_size");
+  c.erase("max_position_embeddings");
+  c["image_size"] = 4;
+  c["patch_size"] = 2;
+  return c;
+}
+
+// A config that is right, with one thing changed.
+TEST(FamilyConfigs, MistakesAreTold) {
+  struct Mistake {
+    json config;
+    json change;
+    ErrorCode code;
+    const char* message;
+  };
+  const ErrorCode bad = ErrorCode::InvalidFile, unsupported = ErrorCode::Unsupported;
+  const json llama = decoder("LlamaForCausalLM"), qwen = withKeyHeads("Qwen2ForCausalLM"),
+             phi = withKeyHeads("PhiForCausalLM"), phi3 = withKeyHeads("Phi3ForCausalLM"),
+             bert = decoder("BertModel"),
+             gptj = {{"architectures", {"GPTJForCausalLM"}},
+                     {"vocab_size", 11},
+                     {"n_embd", 8},
+                     {"n_layer", 1},
+                     {"n_head", 2},
+                     {"n_positions", 16},
+                     {"rotary_dim", 2}};
+  auto rope = [](const json& value) { return json{{"rope_scaling", value}}; };
+  auto types = [](const json& value) { return json{{"layer_types", value}}; };
+  for (const Mistake& m : std::vector<Mistake>{
+           {llama, {{"num_key_value_heads", 3}}, bad, "3 key/value heads for 2 heads, expected at"},
+           {llama,
+            {{"num_attention_heads", 4}, {"num_key_value_heads", 3}},
+            bad,
+            "3 key/value heads do not divide 4 heads"},
+           {llama, {{"num_attention_heads", 3}}, bad, "3 heads do not divide hidden_size 8"},
+           {llama, {{"head_dim", 3}}, bad, "expected an even head dimension for RoPE, got 3"},
+           {llama, {{"hidden_act", "mish"}}, unsupported, "expected an activation of"},
+           {llama, {{"model_type", "bert"}}, unsupported, "expected \"llama\""},
+           {llama, {{"architectures", json::array()}}, unsupported, "expected one architecture of"},
+           {llama, {{"architectures", {"NovelForCausalLM"}}}, unsupported, "architecture"},
+           {llama, rope(3), bad, "expected an object or null, got 3"},
+           {llama, rope({{"rope_type", "novel"}}), unsupported, "expected a rope type of"},
+           {llama, rope({{"rope_type", "linear"}, {"factor", 0.5}}), bad, "a factor >= 1, got 0.5"},
+           {llama,
+            rope({{"rope_type", "llama3"},
+                  {"factor", 2},
+                  {"low_freq_factor", 4},
+                  {"high_freq_factor", 4},
+                  {"original_max_position_embeddings", 8}}),
+            bad, "high_freq_factor 4 is not above low_freq_factor 4"},
+           {llama,
+            {{"rope_scaling", {{"rope_type", "default"}}},
+             {"rope_parameters", {{"rope_type", "default"}}}},
+            bad,
+            "both \"rope_scaling\" and \"rope_parameters\" are given, expected one"},
+           {llama,
+            {{"rope_theta", 7}, {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5}}}},
+            bad,
+            "contradicts rope_theta 7"},
+           {llama, rope({{"rope_type", "default"}, {"factor", 2}}), bad, "default has no factor"},
+           {llama,
+            {{"partial_rotary_factor", 0.5}},
+            unsupported,
+            "expected a partial_rotary_factor of 1, got 0.5"},
+           {phi, {{"partial_rotary_factor", 1.5}}, bad, "above 0 and up to 1, got 1.5"},
+           {phi, {{"partial_rotary_factor", 0}}, bad, "above 0 and up to 1, got 0"},
+           {phi,
+            {{"partial_rotary_factor", 0.3}},
+            bad,
+            "an even number of rotated elements, got 1"},
+           {phi3,
+            rope({{"type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0, 2.0}}}), bad,
+            "expected 2 factors, one for each frequency, got 1"},
+           {qwen, types({"full_attention"}), bad, "expected a type for each of 2 layers, got 1"},
+           {qwen, types({"full_attention", "linear"}), unsupported, "expected \"full_attention\""},
+           {qwen, types({"sliding_attention", "full_attention"}), bad,
+            "a sliding layer needs a sliding_window"},
+           {withKeyHeads("SmolLM3ForCausalLM"),
+            {{"no_rope_layers", {1}}},
+            bad,
+            "expected a number for each of 2 layers, got 1"},
+           {gptj, {{"rotary_dim", 3}}, bad, "rotary_dim: expected an even"},
+           {gptj, {{"rotary_dim", 6}}, bad, "up to the head dimension 4"},
+           {bert,
+            {{"position_embedding_type", "relative_key"}},
+            unsupported,
+            "not supported: expected \"absolute\", got \"relative_key\""},
+           {bert, {{"num_attention_heads", 3}}, bad, "3 heads do not divide hidden_size 8"},
+           {bert, {{"pad_token_id", 11}}, bad, "pad_token_id"},
+           {vit(), {{"patch_size", {2, 1}}}, unsupported, "expected square patches"},
+           {vit(), {{"patch_size", 3}}, bad, "expected patches that divide the image of"},
+           {vit(), {{"image_size", {4, 4, 4}}}, bad, "expected a size or two, got"},
+           {vit(), {{"pooler_act", "gelu"}}, unsupported, "not supported: expected \"tanh\""},
+           {marian(),
+            {{"decoder_vocab_size", 13}},
+            bad,
+            "expected the vocab_size 11 where both sides"},
+           {marian(), {{"normalize_before", true}}, unsupported, "normalize_before: not supported"},
+           {marian(),
+            {{"add_final_layer_norm", true}},
+            unsupported,
+            "not supported: expected false"},
+           {marian(),
+            {{"decoder_attention_heads", 3}},
+            bad,
+            "expected heads that divide d_model"}}) {
+    SCOPED_TRACE(m.config["architectures"].dump() + m.change.dump());
+    EXPECT_NO_THROW(build(m.config));
+    json changed = m.config;
+    changed.update(m.change);
+    test::expectError(m.code, m.message, [&] { build(changed); });
+  }
+}
+
 }  // namespace
 }  // namespace lathe
