@@ -70,6 +70,32 @@ TEST_F(BadOnnx, TypesAndShapes) {
       "(Transpose)");
 }
 
+TEST_F(BadOnnx, PortsAreTensorsWithAShape) {
+  const std::string y = bytes(12, valueInfo("y", 1, {4}));
+  const std::string relu = node("Relu") + y;
+  expect(ErrorCode::InvalidFile, model(relu + bytes(11, valueInfo("", 1, {4}))),
+         "graph.input: an input without a name");
+  expect(ErrorCode::Unsupported, model(relu + bytes(11, bytes(1, "x"))),
+         "input 'x': expected a tensor, got an unknown type");
+  expect(ErrorCode::Unsupported,
+         model(relu + bytes(11, bytes(1, "x") + bytes(2, bytes(1, number(1, 1))))),
+         "input 'x': a tensor of unknown rank");
+  expect(ErrorCode::Unsupported, model(nodeOf("SequenceEmpty", {}) + y), "output 'y' is no tensor");
+  const std::string pair = bytes(1, bytes(1, "x") + bytes(2, "s") + bytes(4, "SequenceConstruct"));
+  expect(ErrorCode::Unsupported, model(pair + nodeOf("Relu", {"s"}) + kPorts),
+         "a sequence where a tensor is expected");
+  expect(ErrorCode::InvalidFile, model(nodeOf("Add", {"x", ""}) + kPorts), "(Add)");
+  // A branch that takes what no If gives.
+  const std::string branch = nodeOf("Identity", {"b"}) + bytes(11, valueInfo("b", 1, {4})) + y;
+  auto body = [&](const char* name) {
+    return bytes(5, bytes(1, name) + bytes(6, branch) + number(20, 5));
+  };
+  expect(ErrorCode::InvalidFile,
+         model(nodeOf("If", {"c"}, body("then_branch") + body("else_branch")) +
+               literal<uint8_t>("c", 9, {1}) + kPorts),
+         "its graph takes 1 inputs, got 0");
+}
+
 // Pieces of two elements: a fourth one of five has fewer than none.
 TEST_F(BadOnnx, MorePiecesThanElementsAreRefused) {
   const std::string pieces = bytes(5, bytes(1, "num_outputs") + number(3, 4) + number(20, 2));
