@@ -136,6 +136,17 @@ json vit() {
   return c;
 }
 
+TEST(FamilyConfigs, BlocksOfACacheAreFromOneTokenToAllPositions) {
+  const json llama = decoder("LlamaForCausalLM");
+  for (int64_t block : {1, 3, 16}) {
+    const std::string text = build(llama, {.cacheBlock = block}).text();
+    EXPECT_NE(text.find("x" + std::to_string(block) + "x4xf32"), text.npos) << block << text;
+  }
+  for (int64_t block : {-1, 17})
+    test::expectError(ErrorCode::InvalidArgument, "expected cacheBlock from 1 to the model's 16",
+                      [&] { build(llama, {.cacheBlock = block}); });
+}
+
 // A config that is right, with one thing changed.
 TEST(FamilyConfigs, MistakesAreTold) {
   struct Mistake {

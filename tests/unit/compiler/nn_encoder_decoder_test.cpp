@@ -27,6 +27,16 @@ TEST(NnMultiHeadAttention, ReadsKeysOfAnotherLength) {
     EXPECT_TRUE(has(text, "\"cross." + std::string(name) + ".weight\""));
 }
 
+// T5 has heads of any depth.
+TEST(NnCrossAttention, HeadsOfAGivenDepthNeedNotDivideTheWidth) {
+  Recording r;
+  Tensor encoded = r.g.input("encoded", DType::F32, {r.batch, 7, 64});
+  const nn::CrossAttention layer(r.g, "cross", {.dModel = 64, .heads = 3, .headDim = 5});
+  const std::string text = r.text(layer(r.x, layer.keysOf(encoded)));
+  EXPECT_TRUE(has(text, "\"cross.q_proj.weight\" : tensor<15x64xf32>")) << text;
+  EXPECT_THROW(nn::CrossAttention(r.g, "other", {.dModel = 64, .heads = 3}), Error);
+}
+
 TEST(NnMultiHeadAttention, HidesWithItsOwnNumberNotWithInfinity) {
   Recording r;
   Tensor ids = r.g.input("ids", DType::I64, {r.batch, r.seq});
