@@ -50,6 +50,92 @@ def test_another_length_gives_one_more_graph_and_then_none():
     assert len(lt.compiled) == 1 and not lt.fallbacks
 
 
+def attend_cached(q, k, v, keys, values, mask=None):
+    keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+    return torch.nn.functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask), keys, values
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_cache_that_is_joined_grows_without_fallbacks(dynamic, masked):
+    run = torch.compile(attend_cached, backend="lathe", dynamic=dynamic)
+    torch.manual_seed(3)
+    for new, past in ((1, 5), (1, 6), (2, 7), (3, 8), (3, 5)):
+        q, k, v, keys, values = (torch.randn(1, 4, n, 8) for n in (new, new, new, past, past))
+        mask = torch.randn(new, new + past) if masked else None
+        with torch.no_grad():
+            want = attend_cached(q, k, v, keys, values, mask)
+            for got, exact in zip(run(q, k, v, keys, values, mask), want, strict=True):
+                torch.testing.assert_close(got, exact)
+    # One for each kind of length that PyTorch tells apart: as given, 1, and any.
+    assert 1 < len(lt.compiled) <= 3 and not lt.fallbacks
+    assert all("lathe.attention" in lathe.ir(graph, "fused") for graph in lt.compiled)
+
+
+def test_keys_and_values_of_lengths_that_part_are_compiled_again():
+    """Equal lengths were a guard: what was compiled for them does not serve values that are cut."""
+    def f(q, k, keys, values):
+        keys = torch.cat([keys, k], 2)
+        return torch.nn.functional.scaled_dot_product_attention(q, keys, values[:, :, :keys.shape[2]])
+
+    run = torch.compile(f, backend="lathe", dynamic=True)
+    for past, length in ((5, 7), (6, 8), (6, 12), (9, 11)):
+        q, k, keys, values = (torch.randn(1, 2, n, 8) for n in (3, 2, past, length))
+        with torch.no_grad():
+            torch.testing.assert_close(run(q, k, keys, values), f(q, k, keys, values))
+    assert not lt.fallbacks
+
+
+PADDING = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+LATER = torch.triu(torch.ones(7, 7, dtype=torch.bool), 1)
+MASKS = {"none": {}, "padding": {"src_key_padding_mask": PADDING}, "causal": {"src_mask": LATER},
+         "floats": {"src_mask": torch.zeros(7, 7).masked_fill(LATER, float("-inf"))},
+         "both": {"src_mask": LATER, "src_key_padding_mask": PADDING}}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_layer_of_pytorch_in_evaluation_has_parts(norm_first, mask):
+    torch.manual_seed(5)
+    activation = "gelu" if norm_first else "relu"
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, activation=activation, batch_first=True, norm_first=norm_first).eval()
+    x = torch.randn(2, 7, 32)
+    with torch.no_grad():
+        assert error(torch.compile(layer, backend="lathe")(x, **MASKS[mask]), layer(x, **MASKS[mask])) < 1e-6
+    text = lathe.ir(lt.compiled[0], "fused")
+    assert len(lt.compiled) == 1 and not lt.fallbacks
+    assert text.count("lathe.attention") == 1 and text.count("lathe.linear") == 4
+
+
+def test_pytorchs_encoder_decoder_has_no_fallbacks():
+    torch.manual_seed(5)
+    model = torch.nn.Transformer(32, 4, 2, 2, 64, batch_first=True).eval()
+    x, y = torch.randn(2, 7, 32), torch.randn(2, 5, 32)
+    with torch.no_grad():
+        assert error(torch.compile(model, backend="lathe")(x, y), model(x, y)) < 1e-6
+    assert len(lt.compiled) == 1 and not lt.fallbacks
+    assert lathe.ir(lt.compiled[0], "fused").count("lathe.attention") == 6
+
+
+@pytest.mark.parametrize("weights", [None, "mean", "heads"])
+@pytest.mark.parametrize("mask, kind", [(None, None), (LATER, 0), (PADDING, 1), ((LATER | PADDING[:, None, None]).expand(2, 4, 7, 7), 2),
+                                        (PADDING * -2.0, 1), (PADDING | True, 1)])
+def test_pytorchs_attention_in_one_op_has_parts(mask, kind, weights):
+    """The last mask hides all: NaN, in both."""
+    torch.manual_seed(5)
+    into, out, x = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32), torch.randn(2, 7, 32)
+
+    def f(x):
+        y = torch.ops.aten._native_multi_head_attention(x, x, x, 32, 4, into.weight, into.bias, out.weight, out.bias, mask,
+                                                        weights is not None, weights == "mean", kind)
+        return y if weights else y[:1]
+
+    with torch.no_grad():
+        for got, want in zip(torch.compile(f, backend="lathe")(x), f(x), strict=True):
+            torch.testing.assert_close(got, want, equal_nan=True)
+    assert not lt.fallbacks
+
+
 def test_an_op_without_a_lowering_runs_in_pytorch_and_is_counted():
     def f(x):
         return torch.special.bessel_j0(x * 2 + 1) * 3 + x

@@ -25,6 +25,8 @@ log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
 compiled = []  # the lathe.Graphs that were compiled, in order
 LARGEST = 1 << 20
+ATTENTION = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.scaled_dot_product_attention.default",
+             "lathe.attention.default"}
 
 
 def reset():
@@ -49,6 +51,41 @@ def _ranges(nodes):
     return {}
 
 
+def _settle_attention(nodes):
+    """Asks PyTorch whether sizes of attention are equal that have to be: lengths of keys and values that grow apart,
+    by `cat`, are sums of different symbols. The answers become guards. Heads get a width that is a number."""
+    symbols = {}  # in the order of the inputs
+
+    def settle(a, b):
+        if not isinstance(a, torch.SymInt) or not isinstance(b, torch.SymInt) or not bool(a == b):
+            return
+        # Sums are one polynomial only if their symbols are equal one by one; those that are now, are asked for.
+        mine, other = a.node.expr.free_symbols, b.node.expr.free_symbols
+        pairs = zip(*([s for s in symbols if s in one] for one in (mine - other, other - mine)))
+        for x, y in ((symbols[x], symbols[y]) for x, y in pairs):
+            if x.node.hint == y.node.hint:
+                bool(x == y)
+
+    for node in nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder":
+            for size in (value, *getattr(value, "shape", ())):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    symbols.setdefault(size.node.expr, size)
+        if name_of(node.target) not in ATTENTION:
+            continue
+        arguments = dict(zip((a.name for a in node.target._schema.arguments), node.args)) | node.kwargs
+        q, k, v = (a.meta["val"] for a in node.args[:3])
+        int(q.shape[-1])
+        settle(q.shape[-1], k.shape[-1])
+        for a, b in zip(k.shape[:-1], v.shape[:-1]):
+            settle(a, b)
+        mask = arguments.get("attn_mask", arguments.get("mask"))
+        if mask is not None:
+            for size, whole in zip(mask.meta["val"].shape[::-1], (k.shape[-2], *q.shape[-2::-1])):
+                settle(size, whole)
+
+
 # How often a tensor was written. One of inference mode has no counter, and is not written.
 _writes = operator.attrgetter("_version")
 
@@ -57,6 +94,7 @@ class _Compiled:
     """One graph, recorded and compiled; called with a list of inputs, which it empties."""
 
     def __init__(self, module, static, options):
+        _settle_attention(module.graph.nodes)
         places = [n for n in module.graph.nodes if n.op == "placeholder"]
         free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
                 for s in d.node.expr.free_symbols}

@@ -7,6 +7,7 @@ from torch.utils import _pytree as pytree
 import lathe
 
 from . import elementwise, images, products, reductions, shapes  # noqa: F401: they register their lowerings
+from .fast_path import DECOMPOSITIONS
 from .lowering import DTYPES, OPS, Lowering, Unsupported
 from .transformers import implementations_of
 
@@ -101,6 +102,7 @@ def _table(level):
         for op in list(table):
             if str(op) in OPS:
                 table.pop(op)
+    table.update(DECOMPOSITIONS)
     return table
 
 

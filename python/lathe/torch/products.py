@@ -108,7 +108,10 @@ def scaled_dot_product_attention(L, query, key, value, attn_mask=None, dropout_p
     if dropout_p:
         raise Unsupported("dropout")
     if scale is None:
-        scale = 1 / math.sqrt(L.value(query).shape[-1])
+        width = L.value(query).shape[-1]
+        if not isinstance(width, int):
+            raise Unsupported(f"a default scale for heads of width {width}: expected a number")
+        scale = 1 / math.sqrt(width)
     return _attention(L, query, key, value, attn_mask, scale, causal="top_left" if is_causal else "none")
 
 

@@ -49,12 +49,15 @@ def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
     axis = dim % x.ndim
     first = L.place(0 if start is None else start, x.shape[axis])
     size = L.shape(L.fake(node))[axis]
-    if isinstance(x.shape[axis], int) and not isinstance(size, int) and step == 1:
-        # table[:seq]: that a symbol's range keeps the slice inside is not looked at; a gather of a ramp
-        # is checked when it runs.
+    try:
+        return L.slice(x, axis, first, size, step)
+    except lathe.Error:
+        if step != 1:
+            raise
+        # table[:seq], x[:, :past + 1]: only ranges or a guard of PyTorch's tell that the slice is inside, which are
+        # not looked at; a gather of a ramp is checked when it runs.
         places = L.graph.arange(size)
         return lathe.gather(x, places if first == 0 else lathe.add(places, L.size_value(first)), axis)
-    return L.slice(x, axis, first, size, step)
 
 
 @op("aten.select.int")
