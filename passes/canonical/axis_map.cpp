@@ -137,18 +137,22 @@ AxisMap::Spelling AxisMap::spelling() const {
   auto midDims = dimsOnly(mid);
   if (ArrayRef(midDims) != ArrayRef(sourceDims_)) spelling.first = midDims;
   SmallVector<int64_t> permutation;
-  SmallVector<StringAttr> turned;
+  auto take = [&](size_t i) { permutation.push_back(int64_t(i)); };
+  // Dropped 1s at the ends of the source come first, the others in front of the axis behind them:
+  // heads of a batch of one turn as those of any batch do, and kernels run along the last axis,
+  // which no 1 shall be.
+  size_t start = 0, end = mid.size();
+  while (start < end && mid[start].second < 0) take(start++);
+  while (end > start && mid[end - 1].second < 0) take(--end);
   for (size_t block = 0; block < blocks.size(); ++block)
-    for (auto [i, d] : llvm::enumerate(mid))
-      if (d.second == int64_t(block)) {
-        permutation.push_back(int64_t(i));
-        turned.push_back(d.first);
-      }
-  for (auto [i, d] : llvm::enumerate(mid))
-    if (d.second < 0) {
-      permutation.push_back(int64_t(i));
-      turned.push_back(d.first);
+    for (size_t i = start; i < end; ++i) {
+      if (mid[i].second != int64_t(block)) continue;
+      size_t first = i;
+      while (first > start && mid[first - 1].second < 0) --first;
+      for (size_t at = first; at <= i; ++at) take(at);
     }
+  SmallVector<StringAttr> turned;
+  for (int64_t i : permutation) turned.push_back(mid[size_t(i)].first);
   spelling.permutation = permutation;
   if (ArrayRef(turned) != ArrayRef(resultDims)) spelling.last = resultDims;
   return spelling;

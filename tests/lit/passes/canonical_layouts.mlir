@@ -30,6 +30,29 @@ func.func @merge_heads(%h: !h) -> !x {
   return %2 : !x
 }
 
+// A batch of one turns as any batch does, though the result does not have its axis.
+// CHECK-LABEL: @merge_heads_of_one
+// CHECK-NEXT: %[[T:.*]] = lathe.transpose %arg0 [0, 2, 1, 3]
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %[[T]] to <seq, 32>
+// CHECK-NEXT: return %[[R]]
+!h1 = tensor<1x4x?x8xf32, #lathe.dims<1, 4, seq, 8>>
+func.func @merge_heads_of_one(%h: !h1) -> tensor<?x32xf32, #lathe.dims<seq, 32>> {
+  %0 = lathe.transpose %h [0, 2, 1, 3] : !h1
+  %1 = lathe.reshape %0 to <1, seq, 32> : tensor<1x?x4x8xf32, #lathe.dims<1, seq, 4, 8>>
+  %2 = lathe.reshape %1 to <seq, 32> : tensor<1x?x32xf32, #lathe.dims<1, seq, 32>>
+  return %2 : tensor<?x32xf32, #lathe.dims<seq, 32>>
+}
+
+// Ones that a result does not have are never its last axis while it is turned.
+// CHECK-LABEL: @ones_between
+// CHECK-NEXT: %[[A:.*]] = lathe.transpose %arg0 [2, 3, 0, 1, 4]
+// CHECK-NEXT: lathe.reshape %[[A]] to <4, 3, 10>
+func.func @ones_between(%x: tensor<3x2x1x4x5xf32>) -> tensor<4x3x10xf32> {
+  %0 = lathe.transpose %x [3, 0, 1, 2, 4] : tensor<3x2x1x4x5xf32>
+  %1 = lathe.reshape %0 to <4, 3, 10> : tensor<4x3x2x1x5xf32>
+  return %1 : tensor<4x3x10xf32>
+}
+
 // Splitting and merging again is nothing.
 // CHECK-LABEL: @round_trip
 // CHECK-NEXT: return %arg0
