@@ -24,9 +24,10 @@
 namespace lathe {
 namespace {
 
-// About 40 microseconds at common clock rates: longer than the gap between two kernels of a
-// decode step, shorter than what a user would notice as wasted processor time.
-constexpr uint64_t kSpinTicks = 100'000;
+// About 200 microseconds at common clock rates: longer than the gap between two kernels of a decode
+// step and than what one thread does between two steps, such as choosing a token of a large
+// vocabulary; shorter than what a user would notice as wasted processor time.
+constexpr uint64_t kSpinTicks = 500'000;
 
 // The pool whose region this thread is inside of, to run nested calls in place.
 thread_local const ThreadPool* currentPool = nullptr;
