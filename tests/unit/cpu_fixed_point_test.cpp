@@ -107,11 +107,30 @@ TEST(FixedPoint, NumbersAtTheEndsOfTheirRange) {
   forEveryForm([&](FixedPointFn make, int center) {
     check(make, std::vector<float>(32, 0.0f), 32, center);
     check(make, std::vector<float>(32, -0.0f), 32, center);
-    std::vector<float> x(32, std::numeric_limits<float>::denorm_min());
+    check(make, std::vector<float>(32, std::numeric_limits<float>::max()), 32, center);
+    check(make, std::vector<float>(32, -std::numeric_limits<float>::max()), 32, center);
+    check(make, std::vector<float>(32, 0x1p-104f), 32, center);
+    // Of smaller ones the unit would be no normal number.
+    for (float small : {0x1.8p-105f, 0x1p-126f, std::numeric_limits<float>::denorm_min()})
+      EXPECT_FALSE(Record(make, std::vector<float>(32, small), 32, center).made) << small;
+  });
+}
+
+TEST(FixedPoint, SmallElementsBesideALargeOneAreNotGivenUp) {
+  forEveryForm([&](FixedPointFn make, int center) {
+    std::vector<float> x(32, 0.003f);
+    for (float large : {100.0f, 2000.0f, -1e5f, 1e30f}) {
+      x[7] = large;
+      EXPECT_FALSE(Record(make, x, 32, center).made) << large;
+    }
+    x[7] = 0.03f;
     check(make, x, 32, center);
-    x[3] = std::numeric_limits<float>::max();
+    // Elements of 8 bits are exact down to 2^15 below, and zeros always.
+    x.assign(32, 0x1.aep-6f);
+    x[7] = 256;
     check(make, x, 32, center);
-    x[3] = -std::numeric_limits<float>::max();
+    x.assign(32, 0.0f);
+    x[7] = 1e30f;
     check(make, x, 32, center);
   });
 }

@@ -22,6 +22,7 @@ struct Case {
   DType weights, dtype, scales;
   int64_t m, k, n, block;
   bool zero = false, epilogue = false;
+  double outlier = 0;  // the third element of every row, if not 0; its weights are 0 then
 };
 
 // Scales and zero points of [n, scales] as kernels read them: packed where a row has several.
@@ -62,11 +63,21 @@ void check(const Case& t, KernelIsa isa, int threads) {
                 low = shape.isUnsigned() ? 0 : -values / 2;
   std::mt19937 random(7);
   for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(low + int64_t(random() % values)));
+  for (int64_t j = 0; t.outlier != 0 && j < t.n; ++j) q.set(j * t.k + 2, 0);
   Buffer packed(shape.bytes());
   packQuantized(shape, q.data(), packed.start(), pool);
   ASSERT_TRUE(packed.guardsHold());
   Values a = randomValues(t.dtype, t.m * t.k + 1, 1),
          scale = randomValues(t.scales, t.n * scales, 2);
+  for (int64_t i = 0; t.outlier != 0 && i < t.m; ++i) {
+    const size_t at = size_t(i * t.k + 2);
+    const uint16_t narrow = floatToBf16(float(t.outlier));
+    a.exact[at] = bf16ToFloat(narrow);
+    if (t.dtype == DType::F32)
+      a.f32[at] = bf16ToFloat(narrow);
+    else
+      a.narrow[at] = narrow;
+  }
   Values zero = wholeNumbers(t.scales, t.n * scales, values, 3);
   Values bias = randomValues(t.dtype, t.n, 4), residual = randomValues(t.dtype, t.m * t.n, 5);
   Buffer scaleBytes = laidOut(t, scales, scale, pool), zeroBytes = laidOut(t, scales, zero, pool);
@@ -146,6 +157,19 @@ TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
     EXPECT_FALSE(roundsWeights(spec, 512, amx));
   for (Isa tier : {Isa::Avx2, Isa::Avx512})
     EXPECT_FALSE(roundsWeights(blocks, 512, KernelIsa::of(tier)));
+}
+
+// What a large activation leaves of the others counts where its own weight is 0.
+TEST(QuantizedLinear, OneLargeActivationTakesNothingFromTheOthers) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (DType dtype : {DType::F32, DType::BF16})
+        for (double outlier : {50.0, 500.0, -2e3, 1e5, 3e9})
+          for (int64_t m : {1, 3, 6, 18})
+            for (int64_t block : {8, 32, 96})
+              check({weights, dtype, block < 96 ? DType::BF16 : DType::F32, m, 96, 70, block, false,
+                     false, outlier},
+                    isa, 2);
 }
 
 // Chunks of rows, groups of panels and parts of K that begin, end and stay alone.

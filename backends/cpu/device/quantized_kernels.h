@@ -42,7 +42,10 @@ using QuantizedPanelFn = void (*)(const QuantizedPanel& panel, const QuantizedRo
 /// The panel as rows of 64 floats, one for each element of its depth.
 using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, float* to);
 /// The record of a chunk of `depth` elements, a multiple of 8. `center` is that of the weights.
-/// False for a NaN or an infinity among them, which have no fixed point.
+/// False where fixed point is no match for f32: for a NaN or an infinity, for numbers so small that
+/// a unit would be no normal number, and for elements that lose more than kMostLost beside much
+/// larger ones, whose weights may be 0.
+inline constexpr float kMostLost = 0x1p-17f;  // of the sum of those below a quarter of the largest
 using FixedPointFn = bool (*)(const float* x, int64_t depth, int64_t chunk, int center, char* to);
 
 /// Elements [k0, k0 + depth) of a panel as whole numbers: 64 floats for each, as a panel of f32

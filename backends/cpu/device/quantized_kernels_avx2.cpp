@@ -184,8 +184,15 @@ inline int32_t sumOf(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
 }
 
+inline float sumOf(__m256 v) {
+  __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
 // The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
-// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly.
+// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly
+// unless they are 2^15 times smaller.
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
   const __m256 sign = _mm256_set1_ps(-0.0f), infinity = _mm256_set1_ps(__builtin_inff());
   __m256 top = _mm256_setzero_ps(), finite = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
@@ -199,16 +206,19 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   _mm256_store_ps(tops, top);
   float largest = 0;
   for (float t : tops) largest = t > largest ? t : largest;
-  constexpr float kTop = 127.0f * 65536.0f;
-  int32_t bits;
-  const float ratio = largest / kTop;
-  __builtin_memcpy(&bits, &ratio, 4);
-  bits = (bits + 0x7fffff) & 0x7f800000;
-  // Not less than the smallest normal number, so that its reciprocal is finite.
-  if (bits < 0x800000) bits = 0x800000;
-  float unit;
-  __builtin_memcpy(&unit, &bits, 4);
-  const __m256 perUnit = _mm256_set1_ps(1.0f / unit);
+  // 127 * 2^16 is 2^22 with a mantissa of 0x7e0000: what lies above takes the next power of two.
+  uint32_t bits;
+  __builtin_memcpy(&bits, &largest, 4);
+  const uint32_t above = (bits + 0x1ffff) & 0x7f800000u;
+  if (bits != 0 && above <= 22u << 23) return false;
+  const uint32_t unitBits = bits ? above - (22u << 23) : 1u << 23;
+  const uint32_t perUnitBits = (254u << 23) - unitBits;
+  float unit, scale;
+  __builtin_memcpy(&unit, &unitBits, 4);
+  __builtin_memcpy(&scale, &perUnitBits, 4);
+  const __m256 perUnit = _mm256_set1_ps(scale);
+  const __m256 quarter = _mm256_set1_ps(0x1p20f), least = _mm256_set1_ps(kMostLost);
+  __m256 lost = _mm256_setzero_ps();
   // The lowest bytes of 8 words, side by side in the lower half of a register of 16.
   const __m256i lowest =
       _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1,
@@ -216,7 +226,13 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   __m256i sums[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
   char* bytes = to + 16;
   for (int64_t k = 0; k < depth; k += 8) {
-    __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k), perUnit));
+    const __m256 units = _mm256_mul_ps(_mm256_loadu_ps(x + k), perUnit);
+    __m256i whole = _mm256_cvtps_epi32(units);
+    // What the smaller elements lose, less what they may lose.
+    const __m256 size = _mm256_andnot_ps(sign, units);
+    const __m256 rest = _mm256_andnot_ps(sign, _mm256_sub_ps(units, _mm256_cvtepi32_ps(whole)));
+    const __m256 small = _mm256_cmp_ps(size, quarter, _CMP_LT_OQ);
+    lost = _mm256_add_ps(lost, _mm256_and_ps(small, _mm256_fnmadd_ps(size, least, rest)));
     for (int piece = 2; piece >= 0; --piece) {
       // The lowest byte with its sign; what is left is a multiple of 256.
       const __m256i part = piece == 0 ? whole : _mm256_srai_epi32(_mm256_slli_epi32(whole, 24), 24);
@@ -228,6 +244,7 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
       whole = _mm256_srai_epi32(_mm256_sub_epi32(whole, part), 8);
     }
   }
+  if (sumOf(lost) > 0) return false;
   __builtin_memcpy(to, &unit, 4);
   for (int piece = 0; piece < 3; ++piece) {
     const int32_t start = -center * sumOf(sums[piece]);

@@ -191,7 +191,8 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
 }
 
 // The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
-// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly.
+// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly
+// unless they are 2^15 times smaller.
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
   // As whole numbers magnitudes have the order they have as floats; infinities and NaN lie above.
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
@@ -204,10 +205,12 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   const uint32_t largest = _mm512_reduce_max_epu32(top);
   if (largest >= 0x7f800000u) return false;
   // 127 * 2^16 is 2^22 with a mantissa of 0x7e0000: what lies above takes the next power of two.
-  // The unit is not less than the smallest normal number, so that its reciprocal is finite.
   const uint32_t above = (largest + 0x1ffff) & 0x7f800000u;
-  const uint32_t unit = above > 22u << 23 ? above - (22u << 23) : 1u << 23;
+  if (largest != 0 && above <= 22u << 23) return false;
+  const uint32_t unit = largest ? above - (22u << 23) : 1u << 23;
   const __m512 perUnit = _mm512_castsi512_ps(_mm512_set1_epi32(int32_t((254u << 23) - unit)));
+  const __m512 quarter = _mm512_set1_ps(0x1p20f), least = _mm512_set1_ps(kMostLost);
+  __m512 lost = _mm512_setzero_ps();
   // Bytes of four elements, the upper ones last, side by side; then those of sixteen.
   const __m512i ofFour =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, -1, -1, -1, -1));
@@ -217,8 +220,13 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   char* bytes = to + 16;
   for (int64_t k = 0; k < depth; k += 16, bytes += 16) {
     const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
-    const __m512i whole =
-        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), perUnit));
+    const __m512 units = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), perUnit);
+    const __m512i whole = _mm512_cvtps_epi32(units);
+    // What the smaller elements lose, less what they may lose.
+    const __m512 size = _mm512_abs_ps(units);
+    const __m512 rest = _mm512_abs_ps(_mm512_sub_ps(units, _mm512_cvtepi32_ps(whole)));
+    const __mmask16 small = _mm512_cmp_ps_mask(size, quarter, _CMP_LT_OQ);
+    lost = _mm512_mask_add_ps(lost, small, lost, _mm512_fnmadd_ps(size, least, rest));
     // Half of its range more makes each byte unsigned; without it a byte has its sign.
     __m512i digits = _mm512_xor_si512(_mm512_add_epi32(whole, middle), middle);
     digits = _mm512_permutexvar_epi32(ofSixteen, _mm512_shuffle_epi8(digits, ofFour));
@@ -227,6 +235,7 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
     _mm_mask_storeu_epi8(bytes + chunk, lanes, _mm512_extracti32x4_epi32(digits, 1));
     _mm_mask_storeu_epi8(bytes + 2 * chunk, lanes, _mm512_extracti32x4_epi32(digits, 2));
   }
+  if (_mm512_reduce_add_ps(lost) > 0) return false;
   sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
   sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
   const __m512i header = _mm512_mask_mov_epi32(
