@@ -132,6 +132,20 @@ TEST(CheckWeights, TakesEveryPairOfDtypesThatFits) {
   }
 }
 
+// It is not of another dtype than the model wants: nothing reads it.
+TEST(CheckWeights, SaysWhichDtypeNothingReads) {
+  TemporaryFolder folder;
+  const std::string header = R"({"w":{"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = char(header.size());
+  const std::string path = folder.write("model.safetensors", bytes + header + "abcd");
+  const Checkpoint c = Checkpoint::open(path);
+  expectError(ErrorCode::Unsupported, "tensor \"w\" has dtype F8_E5M2",
+              [&] { checkWeights({{"w", std::nullopt, {4}}}, c); });
+  expectError(ErrorCode::InvalidFile, "w: expected float[5], got F8_E5M2[4]",
+              [&] { checkWeights({{"w", std::nullopt, {5}}}, c); });
+}
+
 TEST(CheckWeights, ReportsEverythingAtOnce) {
   Sharded s;
   Checkpoint c = Checkpoint::open(s.folder.path());
