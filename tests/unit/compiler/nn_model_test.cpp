@@ -53,6 +53,17 @@ TEST_P(NnModel, BlockAddsTwoResiduals) {
   EXPECT_TRUE(has(t, "\"layers.3.mlp.down_proj.weight\""));
 }
 
+TEST_P(NnModel, TheLayerInsideIsAsWideAsAskedOrFourTimesTheModel) {
+  for (auto [asked, made] : {std::pair<int64_t, int64_t>{172, 172}, {0, 256}}) {
+    Recording r(GetParam());
+    nn::BlockOptions o{.attention = {.dModel = 64, .heads = 4}, .dHidden = asked};
+    o.mlp = nn::FeedForwardOptions();
+    const std::string t = r.text(nn::TransformerBlock(r.g, "layers.3", o)(r.x));
+    EXPECT_TRUE(has(t, " : tensor<" + std::to_string(made) + "x64x")) << t;
+    EXPECT_TRUE(has(t, " : tensor<64x" + std::to_string(made) + "x")) << t;
+  }
+}
+
 std::string forwardText(const nn::TransformerLMOptions& options) {
   Graph g;
   Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 128);
