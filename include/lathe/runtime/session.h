@@ -80,8 +80,9 @@ class Session {
   void bindRandomWeights(uint64_t seed);
 
   /// Runs an entry point. Symbols take their values from the shapes of the inputs; those that only
-  /// states have keep the value of setSymbol or take the lowest of their range. An output stays
-  /// valid after later runs; its memory is reused once no copy of the Array is left.
+  /// states have keep the value of setSymbol, or what the states hold, or take the lowest of their
+  /// range. An output stays valid after later runs; its memory is reused once no copy of the Array
+  /// is left.
   /// Throws Error (InvalidArgument) for missing, extra or misshaped inputs, and for sizes outside a
   /// symbol's range: nothing has run then. Errors of a run (an index or position out of range) come
   /// when some of its calls are done: states may hold parts of it, until resetStates().
