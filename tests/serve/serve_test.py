@@ -268,6 +268,15 @@ def check_refusals(server):
             ("GET", "{}", {}, 400, "GET takes no body")]:
         got, _, text = server.ask(method, "/v1/models", body, headers)
         assert got == status and words in json.loads(text)["error"]["message"], (headers, got, text)
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    body = b'{"prompt":"a","max_tokens":1}'
+    for lengths, status, words in [
+            (b"Content-Length: -5", 400, "got '-5'"), (b"Content-Length: abc", 400, "got 'abc'"),
+            (b"Content-Length: 99999999999999999999", 413, "at most"),
+            (b"Content-Length: 29\r\nContent-Length: 5", 400, "expected one Content-Length, got 2"),
+            (b"Transfer-Encoding: chunked\r\nContent-Length: 29", 400, "got both")]:
+        said = server.raw(head + lengths + b"\r\n\r\n" + body).decode()
+        assert said.startswith(f"HTTP/1.1 {status} ") and words in said, (lengths, said)
     own = {"Origin": f"http://127.0.0.1:{server.port}"}  # its own page
     assert server.ask("GET", "/v1/models", headers=own)[0] == 200
     assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["object"] == "model"

@@ -2,6 +2,7 @@
 #include "tools/serve/routes.h"
 
 #include <ctime>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -67,6 +68,23 @@ struct Completion {
   }
 };
 
+// How long a body is must be beyond doubt: what stands in front of this server may have taken
+// another of several lengths (RFC 9112, 6.3).
+std::optional<ApiError> lengthError(const httplib::Request& request, int64_t most) {
+  const size_t lengths = request.get_header_value_count("Content-Length");
+  if (lengths == 0) return std::nullopt;
+  if (lengths > 1)
+    return ApiError(400, fmt::format("expected one Content-Length, got {}", lengths));
+  if (request.has_header("Transfer-Encoding"))
+    return ApiError(400, "expected Content-Length or Transfer-Encoding, got both");
+  const std::string text = request.get_header_value("Content-Length");
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    return ApiError(400, "expected Content-Length to be a number of bytes, got '" + text + "'");
+  if (text.size() > 18)
+    return ApiError(413, fmt::format("expected a body of at most {} bytes", most));
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool equalInConstantTime(const std::string& a, const std::string& b) {
@@ -98,6 +116,7 @@ bool Routes::refuses(const Request& request, Response& response) {
       !equalInConstantTime(request.get_header_value("Authorization"), "Bearer " + options_.apiKey))
     return refuse(ApiError(401, "expected the server's key: Authorization: Bearer KEY", "",
                            "invalid_api_key"));
+  if (auto error = lengthError(request, options_.limits.bodyBytes)) return refuse(*error);
   if (request.method != "POST") {
     if (request.has_header("Content-Length") && request.get_header_value("Content-Length") != "0")
       return refuse(ApiError(400, request.method + " takes no body"));
