@@ -146,6 +146,16 @@ void bindGraph(nb::module_& m) {
             if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) {
               const bool whole = dtype.is_none() && PyLong_Check(value.ptr());
               DType given = dtype.is_none() ? (whole ? DType::I64 : DType::F32) : dtypeFrom(dtype);
+              int isTooLarge = 0;
+              const int64_t number = PyLong_Check(value.ptr())
+                                         ? PyLong_AsLongLongAndOverflow(value.ptr(), &isTooLarge)
+                                         : 0;
+              constexpr int64_t kExact = int64_t(1) << 53;
+              if (!isTooLarge && (number > kExact || number < -kExact)) {
+                Array exact(DType::I64, {});  // a double would round it
+                *static_cast<int64_t*>(exact.data()) = number;
+                return g.constant(exact.to(given), here());
+              }
               return g.constant(nb::cast<double>(value), given, here());
             }
             Array array = arrayFrom(value, "constant");

@@ -13,13 +13,14 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 from torch._functorch.aot_autograd import make_boxed_func
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 import lathe
 
 from .export import _table, declare_symbols
-from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, name_of
+from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, name_of
 
 log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
@@ -90,17 +91,23 @@ def _settle_attention(nodes):
 _writes = operator.attrgetter("_version")
 
 
+def _begin(module):
+    """(lowering, placeholders) of a graph whose inputs are not recorded yet."""
+    places = [n for n in module.graph.nodes if n.op == "placeholder"]
+    free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
+            for s in d.node.expr.free_symbols}
+    graph = lathe.Graph("compiled")
+    named = {s: str(s) for s in sorted(free, key=str)}
+    return Lowering(graph, named, declare_symbols(graph, named, _ranges(places), LARGEST)), places
+
+
 class _Compiled:
     """One graph, recorded and compiled; called with a list of inputs, which it empties."""
 
     def __init__(self, module, static, options):
         _settle_attention(module.graph.nodes)
-        places = [n for n in module.graph.nodes if n.op == "placeholder"]
-        free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
-                for s in d.node.expr.free_symbols}
-        graph = lathe.Graph("compiled")
-        named = {s: str(s) for s in sorted(free, key=str)}
-        lowering = Lowering(graph, named, declare_symbols(graph, named, _ranges(places), LARGEST))
+        lowering, places = _begin(module)
+        graph = lowering.graph
         self.weights, self.feeds = {}, []
         for i, node in enumerate(places):
             fake = node.meta.get("val")
@@ -108,7 +115,7 @@ class _Compiled:
                 continue  # a size is known from the shapes of the tensors
             if fake.device.type != "cpu":
                 raise Unsupported(f"an input on {fake.device}")
-            dtype, shape = DTYPES[fake.dtype], lowering.shape(fake)
+            dtype, shape = dtype_of(fake), lowering.shape(fake)
             if i in static and all(isinstance(d, int) for d in shape):
                 self.weights[node.name] = i
                 lowering.values[node] = graph.weight(node.name, dtype, shape)
@@ -116,6 +123,7 @@ class _Compiled:
                 lowering.values[node] = graph.input(node.name, dtype, shape)
                 self.feeds.append(i)
         results = lowering.run(module.graph)
+        self.literals = lowering.literals
         self.single = not isinstance(results, (tuple, list))  # of a part of a graph
         results = [results] if self.single else results
         self.kinds, seen = [], {}
@@ -142,7 +150,7 @@ class _Compiled:
 
     def __call__(self, args):
         if not self._is_bound(args):
-            self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()})
+            self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)
             self.bound = [args[i] for i in self.places]
             self.counting = [t for t in self.bound if not t.is_inference()]
             self.writes = list(map(_writes, self.counting))
@@ -180,25 +188,33 @@ def _boxed(call):
     return run
 
 
+def _refused(module):
+    """Every node that has no lowering, by name, with the reason."""
+    lowering, places = _begin(module)
+    refused = {}
+    for node in places:
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor) and node.users and fake.dtype in DTYPES and fake.device.type == "cpu":
+            lowering.values[node] = lowering.graph.input(node.name, dtype_of(fake), lowering.shape(fake))
+    lowering.run(module.graph, refused)
+    return refused
+
+
 def _note(reason):
     fallbacks[reason] += 1
     log.warning("runs in PyTorch: %s", reason)
 
 
 def _compile(module, static, options):
-    """Compiles the whole graph, else all that lies between the ops that have no lowering."""
+    """Compiles the whole graph, else all that lies between the ops that have no lowering as they are used."""
     try:
         call = _Compiled(module, static, options).__call__
         return _boxed(call)
     except (Unsupported, lathe.Error) as e:
         first = str(e)
-    refused = {}
-    for node in module.graph.nodes:
-        if node.op == "call_function" and node.target is not operator.getitem \
-                and name_of(node.target) not in OPS and name_of(node.target) not in IGNORED \
-                and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)) and node.users:
-            refused[node.name] = f"{name_of(node.target)}: there is no lowering of this op"
-    if not refused:
+    refused = _refused(module)
+    # Where results of Lathe lie in memory is no business of PyTorch's ops, but of those that read by strides.
+    if not refused or any(name_of(n.target).startswith("aten.as_strided") and n.name in refused for n in module.graph.nodes):
         _note(first)
         return make_boxed_func(module.forward)
     for reason in refused.values():
@@ -236,7 +252,9 @@ def lathe_backend(module, example_inputs, options=None, **_):
     given = dict(options or {})
 
     def compile_fx(graph_module, inputs):
-        return _compile(graph_module, _static_inputs(), given)
+        static = _static_inputs()
+        with unset_fake_temporarily():  # numbers that a graph holds are read
+            return _compile(graph_module, static, given)
 
     return aot_autograd(fw_compiler=compile_fx, inference_compiler=compile_fx, decompositions=_table("named"))(
         module, example_inputs)

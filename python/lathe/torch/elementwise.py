@@ -122,6 +122,49 @@ def log1p(L, node, self_):
     return lathe.where(lathe.logical_or(lathe.compare(u, one, "eq"), infinite), x, y)
 
 
+def _expm1(L, x):
+    """exp(x) - 1, exact for small x: 2 t / (1 - t) of t = tanh(x / 2)."""
+    t = lathe.tanh(lathe.mul(x, L.scalar(0.5, x.dtype)))
+    near = lathe.div(lathe.add(t, t), lathe.sub(L.scalar(1, x.dtype), t))
+    small = lathe.compare(lathe.abs(x), L.scalar(0.5, x.dtype), "lt")
+    return lathe.where(small, near, lathe.sub(lathe.exp(x), L.scalar(1, x.dtype)))
+
+
+@op("aten.expm1.default")
+def expm1(L, node, self_):
+    return _expm1(L, L.value(self_, L.dtype(node)))
+
+
+@op("aten.elu.default")
+def elu(L, self_, alpha=1, scale=1, input_scale=1):
+    x = L.value(self_)
+    below = lathe.mul(_expm1(L, lathe.mul(x, L.scalar(input_scale, x.dtype))), L.scalar(alpha * scale, x.dtype))
+    return lathe.where(lathe.compare(x, L.scalar(0, x.dtype), "le"), below, lathe.mul(x, L.scalar(scale, x.dtype)))
+
+
+@op("aten.leaky_relu.default")
+def leaky_relu(L, self_, negative_slope=0.01):
+    x = L.value(self_)
+    return lathe.where(lathe.compare(x, L.scalar(0, x.dtype), "gt"), x, lathe.mul(x, L.scalar(negative_slope, x.dtype)))
+
+
+def _logarithm(base):
+    def lower(L, node, self_):
+        x = L.value(self_, L.dtype(node))
+        return lathe.mul(lathe.log(x), L.scalar(1 / math.log(base), x.dtype))
+    return lower
+
+
+op("aten.log2.default")(_logarithm(2))
+op("aten.log10.default")(_logarithm(10))
+
+
+@op("aten.exp2.default")
+def exp2(L, node, self_):
+    x = L.value(self_, L.dtype(node))
+    return lathe.pow(L.scalar(2, x.dtype), x)
+
+
 @op("aten.logical_not.default")
 def logical_not(L, self_):
     return lathe.logical_not(L.value(self_, "bool"))
@@ -143,6 +186,11 @@ def logical_and(L, self_, other):
 @op("aten.logical_or.default")
 def logical_or(L, self_, other):
     return lathe.logical_or(L.value(self_, "bool"), L.value(other, "bool"))
+
+
+@op("aten.logical_xor.default")
+def logical_xor(L, self_, other):
+    return lathe.compare(L.value(self_, "bool"), L.value(other, "bool"), "ne")
 
 
 def _comparison(predicate):
@@ -227,5 +275,3 @@ def dropout(L, input, p, train):
     "prims.convert_element_type.default")
 def cast(L, node, **given):
     return L.value(given.get("self_", given.get("a")), L.dtype(node))
-
-

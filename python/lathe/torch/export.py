@@ -6,13 +6,12 @@ from torch.utils import _pytree as pytree
 
 import lathe
 
-from . import elementwise, images, products, reductions, shapes  # noqa: F401: they register their lowerings
+from . import elementwise, images, indices, products, reductions, shapes  # noqa: F401: they register their lowerings
 from .fast_path import DECOMPOSITIONS
-from .lowering import DTYPES, OPS, Lowering, Unsupported
+from .lowering import INLINE, OPS, Lowering, Unsupported, dtype_of
 from .transformers import implementations_of
 
 LEVELS = ("named", "core")
-INLINE = 64  # elements of a constant that goes into the IR; larger ones are weights
 LARGEST = 4096  # of a symbol without an upper end
 
 
@@ -76,14 +75,13 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
         raise ValueError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
     exported = Exported(name or type(model).__name__) if into is None else into
     program = model
-    if not isinstance(model, torch.export.ExportedProgram):
-        with torch.no_grad(), implementations_of(model, attention=level == "named"):
-            program = torch.export.export(model, tuple(args), kwargs or {}, dynamic_shapes=dynamic_shapes,
-                                          strict=strict)
-    names = _dim_names(program, args, kwargs or {}, dynamic_shapes)
-    program = program.run_decompositions(_table(level))
     try:
-        _record(program, exported, entry, names)
+        if not isinstance(model, torch.export.ExportedProgram):
+            with torch.no_grad(), implementations_of(model, attention=level == "named"):
+                program = torch.export.export(model, tuple(args), kwargs or {}, dynamic_shapes=dynamic_shapes,
+                                              strict=strict)
+        names = _dim_names(program, args, kwargs or {}, dynamic_shapes)
+        _record(program.run_decompositions(_table(level)), exported, entry, names)
     except Unsupported as e:
         raise unsupported(str(e)) from e
     return exported
@@ -187,7 +185,7 @@ def _record(program, exported, entry, dim_names):
             continue
         fake = node.meta["val"]
         if kind == "USER_INPUT":
-            lowering.values[node] = graph.input(node.name, DTYPES[fake.dtype], lowering.shape(fake))
+            lowering.values[node] = graph.input(node.name, dtype_of(fake), lowering.shape(fake))
         elif spec.target in mutated:
             lowering.values[node] = graph.read_state(spec.target)
         elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
@@ -198,6 +196,7 @@ def _record(program, exported, entry, dim_names):
         else:
             raise Unsupported(f"the input {node.name} of kind {kind}")
     results, outputs = lowering.run(program.graph), []
+    exported.weights.update(lowering.literals)
     for spec, node in zip(signature.output_specs, results):
         if spec.kind.name == "BUFFER_MUTATION":
             graph.write_state(spec.target, lowering.values[node])
@@ -224,7 +223,7 @@ def _weight(program, exported, target, learnt):
     known = exported.weights.setdefault(target, tensor)
     if known is not tensor and known.data_ptr() != tensor.data_ptr() and not torch.equal(known, tensor):
         raise Unsupported(f"the weight {target}, which another entry point has with other values")
-    return exported.graph.weight(target, DTYPES[tensor.dtype], list(tensor.shape))
+    return exported.graph.weight(target, dtype_of(tensor), list(tensor.shape))
 
 
 def _declare_state(program, exported, target):
@@ -233,5 +232,5 @@ def _declare_state(program, exported, target):
     tensor = _tensor(program, target)
     if tensor.count_nonzero():
         raise Unsupported(f"the buffer {target} is changed by the module and does not start at zero")
-    exported.graph.state(target, DTYPES[tensor.dtype], list(tensor.shape))
+    exported.graph.state(target, dtype_of(tensor), list(tensor.shape))
     exported._states.add(target)

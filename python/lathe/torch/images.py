@@ -95,12 +95,42 @@ def conv(L, node, input, weight, bias=None, stride=1, padding=0, dilation=1, gro
     return convolution(L, node, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
+def _expect_images(x):
+    if x.ndim != 4:
+        raise Unsupported(f"of rank {x.ndim}, expected [batch, channels, height, width]")
+
+
+@op("aten.avg_pool2d.default")
+def avg_pool2d(L, node, self_, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None):
+    """Means of windows, added before they are rounded. What is padded counts, unless told otherwise."""
+    x, kernel = L.value(self_), _each(kernel_size, 2)
+    _expect_images(x)
+    if ceil_mode:
+        raise Unsupported("ceil_mode=True")
+    stride, padding = _each(stride or kernel, 2), _each(padding, 2)
+    sizes = L.dims(L.fake(node).shape[2:])
+    wide = x.dtype if x.dtype == "f64" else "f32"
+
+    def total(x):
+        y = None
+        for tap in _taps(L, x, kernel, stride, padding, [1, 1], sizes, 0):
+            y = L.cast(tap, wide) if y is None else lathe.add(y, L.cast(tap, wide))
+        return y
+
+    count = L.scalar(divisor_override or math.prod(kernel), wide)
+    if any(padding) and not count_include_pad and not divisor_override:
+        count = total(L.broadcast(L.scalar(1, wide), [1, 1] + list(x.shape[2:])))
+    return lathe.div(total(x), count)
+
+
 @op("aten.max_pool2d_with_indices.default")
 def max_pool2d(L, node, self_, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     """The largest of each window; the places beside it are for gradients."""
     if ceil_mode:
         raise Unsupported("ceil_mode=True")
     x, kernel = L.value(self_), _each(kernel_size, 2)
+    _expect_images(x)
     stride, padding, dilation = _each(stride or kernel, 2), _each(padding, 2), _each(dilation, 2)
     sizes = L.dims(L.fake(node)[0].shape[2:])
     y = None
@@ -164,3 +194,11 @@ _upsampled("upsample_bilinear2d", has_corners=True)
 _upsampled("upsample_bicubic2d", has_corners=True)
 _upsampled("upsample_nearest1d")
 _upsampled("upsample_nearest2d")
+
+
+@op("aten._adaptive_avg_pool2d.default")
+def adaptive_avg_pool2d(L, node, self_, output_size):
+    x = L.value(self_)
+    _expect_images(x)
+    return _interpolated(L, node, x, lambda i, ones, out: torch.ops.aten._adaptive_avg_pool2d(
+        ones, [out if j == i else 1 for j in range(2)]))

@@ -16,10 +16,19 @@ DTYPES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", to
           torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
           torch.uint8: "u8", torch.bool: "bool"}
 FLOATS = ("f64", "f32", "bf16", "f16")
+INLINE = 64  # elements of a constant that goes into the IR; larger ones are weights
 
 
 class Unsupported(Exception):
     """An op, or a use of one, that has no lowering."""
+
+
+def dtype_of(value):
+    """The name of a tensor's dtype, or of a dtype itself."""
+    dtype = getattr(value, "dtype", value)
+    if dtype not in DTYPES:
+        raise Unsupported(f"the dtype {dtype}")
+    return DTYPES[dtype]
 
 
 OPS = {}
@@ -37,6 +46,7 @@ def op(*names):
     return add
 
 
+MISSING = "there is no lowering of this op"
 # Say nothing about a value, or only what memory it has.
 IGNORED = {"aten._assert_scalar.default", "aten._assert_async.msg", "aten._assert_tensor_metadata.default",
            "aten.sym_constrain_range_for_size.default", "aten.sym_constrain_range.default"}
@@ -69,6 +79,7 @@ class Lowering:
         self.ranges = ranges
         self.graph, self.symbols, self.values = graph, symbols, {}
         self.known = {}  # nodes that are small tensors with known values
+        self.literals = {}  # names of weights that the graph itself holds to tensors
 
     # --- sizes
     def dim(self, size):
@@ -87,6 +98,8 @@ class Lowering:
         free = sorted(expression.free_symbols, key=str)
         if not expression.is_polynomial(*free):
             raise Unsupported(f"the size {size}: sizes are polynomials of symbols")
+        if unknown := [s for s in free if s not in self.symbols]:
+            raise Unsupported(f"the size {size}: no input has {unknown[0]}")
         total = lathe.Dim(0)
         for powers, factor in sympy.Poly(expression, *free).terms():
             if not factor.is_Integer:
@@ -135,14 +148,12 @@ class Lowering:
         return node.meta["val"] if isinstance(node, torch.fx.Node) else node
 
     def dtype(self, node):
-        return DTYPES[self.fake(node).dtype]
+        return dtype_of(self.fake(node))
 
     def scalar(self, value, dtype):
         if isinstance(value, (torch.fx.Node, torch.SymInt, lathe.Dim)):
             return self.size_value(value, dtype)
-        if isinstance(value, bool):
-            value = int(value)
-        return self.graph.constant(float(value), dtype)
+        return self.graph.constant(int(value) if isinstance(value, bool) else value, dtype)
 
     def size_value(self, size, dtype="i64"):
         """A size as a value. There is no op for it: the sum of that many ones."""
@@ -150,6 +161,15 @@ class Lowering:
         if isinstance(size, int):
             return self.scalar(size, dtype)
         return self.cast(lathe.reduce_sum(self.graph.full([size], 1, "i64"), [0]), dtype)
+
+    def literal(self, tensor):
+        """Known numbers: in the IR if there are few, else a weight that the caller binds."""
+        tensor = tensor.contiguous()
+        if tensor.numel() <= INLINE:
+            return self.graph.constant(tensor)
+        name = f"literal.{len(self.literals)}"
+        self.literals[name] = tensor
+        return self.graph.weight(name, dtype_of(tensor), list(tensor.shape))
 
     def value(self, argument, dtype=None):
         """An argument as a Tensor, converted to `dtype`."""
@@ -171,7 +191,7 @@ class Lowering:
     def promoted(self, *arguments):
         """The dtype that PyTorch computes in for these operands together."""
         fakes = [self.fake(a) for a in arguments]
-        return DTYPES[torch.result_type(*[1 if isinstance(f, torch.SymInt) else f for f in fakes])]
+        return dtype_of(torch.result_type(*[1 if isinstance(f, torch.SymInt) else f for f in fakes]))
 
     def reshape(self, x, shape):
         shape = self.dims(shape)
@@ -189,19 +209,46 @@ class Lowering:
         return lathe.slice(x, starts, sizes, steps)
 
     # --- graphs
-    def run(self, graph):
-        """Records every node; returns the nodes (and numbers) of the output."""
+    def run(self, graph, refused=None):
+        """Records every node; returns the nodes (and numbers) of the output. A node that has no lowering is an error,
+        or an entry of `refused`, its name to the reason: inputs stand in for what it gives then."""
         for node in graph.nodes:
             if node.op == "output":
                 return node.args[0]
-            if node.op == "call_function":
-                path, file, line = line_of(node)
-                try:
-                    with self.graph.scope(path, file, line):
-                        self.node(node)
-                except (Unsupported, lathe.Error) as e:
-                    raise Unsupported(f"{name_of(node.target)} at {file}:{line} ({path}): {e}") from e
+            if node.op == "get_attr":
+                self._literal(node, operator.attrgetter(node.target)(graph.owning_module))
+            if node.op != "call_function":
+                continue
+            path, file, line = line_of(node)
+            try:
+                with self.graph.scope(path, file, line):
+                    self.node(node)
+            except (Unsupported, lathe.Error) as e:
+                name = name_of(node.target)
+                if refused is None:
+                    raise Unsupported(f"{name} at {file}:{line} ({path}): {e}") from e
+                refused[node.name] = f"{name} at {file}:{line} ({path}): {e}" if name in OPS else f"{name}: {MISSING}"
+                self._stand_in(node)
         raise Unsupported("a graph without an output")
+
+    def _literal(self, node, value):
+        """A tensor that the model makes of numbers."""
+        if not isinstance(value, torch.Tensor):
+            return
+        value = value.detach().contiguous()
+        self.values[node] = self.literal(value)
+        if value.numel() <= INLINE:
+            self.known[node] = value
+
+    def _stand_in(self, node):
+        fakes = node.meta.get("val")
+        single = isinstance(fakes, torch.Tensor)
+        try:
+            inputs = [self.graph.input(f"{node.name}_{i}", dtype_of(f), self.shape(f))
+                      for i, f in enumerate([fakes] if single else fakes)]
+        except Unsupported:
+            return  # what follows is refused too
+        self.values[node] = inputs[0] if single else inputs
 
     def node(self, node):
         if node.target is operator.getitem:
@@ -218,7 +265,7 @@ class Lowering:
         if isinstance(value, (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)):
             return  # sizes are read from the shapes where they are used
         if name not in OPS:
-            raise Unsupported("there is no lowering of this op")
+            raise Unsupported(MISSING)
         function, taken = OPS[name]
         y = function(self, **self.arguments(node, taken))
         if isinstance(y, lathe.Tensor):

@@ -13,11 +13,11 @@ def matrix_product(L, self_, mat2):
 
 
 @op("aten.matmul.default")
-def matmul(L, self_, other):
+def matmul(L, node, self_, other):
     a, b = L.value(self_), L.value(other)
-    if a.ndim < 2 or b.ndim < 2:
-        raise Unsupported("of a vector")
-    return lathe.matmul(a, b)
+    a = lathe.unsqueeze(a, 0) if a.ndim == 1 else a
+    b = lathe.unsqueeze(b, 1) if b.ndim == 1 else b
+    return L.reshape(lathe.matmul(a, b), L.fake(node).shape)
 
 
 @op("aten.addmm.default")
@@ -93,13 +93,16 @@ def native_group_norm(L, input, weight, bias, N, C, HxW, group, eps):
 
 def _attention(L, query, key, value, mask, scale, **options):
     q, k, v = (L.value(a) for a in (query, key, value))
-    if q.ndim not in (3, 4):
+    m, shape = _optional(L, mask), list(q.shape)
+    if q.ndim < 3 or q.ndim > 4 and m is not None and m.ndim > 2:
         raise Unsupported(f"attention of rank {q.ndim}")
-    m = _optional(L, mask)
+    if q.ndim > 4:  # leading axes as one
+        q, k, v = (L.reshape(x, [math.prod(x.shape[:-3], start=1), *x.shape[-3:]]) for x in (q, k, v))
     if m is not None and m.dtype not in ("bool", q.dtype):
         m = L.cast(m, q.dtype)
     # A query that sees no key gets zeros: PyTorch's _safe_softmax.
-    return lathe.fused.attention(q, k, v, mask=m, scale=scale, masked_row="nan" if m is None else "zero", **options)
+    y = lathe.fused.attention(q, k, v, mask=m, scale=scale, masked_row="nan" if m is None else "zero", **options)
+    return L.reshape(y, shape[:-1] + [v.shape[-1]])
 
 
 @op("aten.scaled_dot_product_attention.default")

@@ -19,7 +19,7 @@ for _aten, _function in {"mean.dim": lathe.reduce_mean, "mean.default": lathe.re
                          "sum.dim_IntList": lathe.reduce_sum, "sum.default": lathe.reduce_sum,
                          "amax.default": lathe.reduce_max, "amin.default": lathe.reduce_min,
                          "max.default": lathe.reduce_max, "min.default": lathe.reduce_min,
-                         "prod.dim_int": lathe.reduce_prod}.items():
+                         "prod.dim_int": lathe.reduce_prod, "prod.default": lathe.reduce_prod}.items():
     op("aten." + _aten)(_reduction(_function))
 for _name in ("any", "all"):
     for _overload in ("dim", "dims", "default"):
@@ -52,6 +52,20 @@ def _place(function):
 
 op("aten.argmax.default")(_place(lathe.argmax))
 op("aten.argmin.default")(_place(lathe.argmin))
+
+
+def _end(values, places):
+    def lower(L, self_, dim, keepdim=False):
+        """The largest or smallest along an axis, and its place."""
+        x = L.value(self_)
+        axis = dim % max(x.ndim, 1)
+        found = [values(x, [axis], False), places(x, axis)] if x.ndim else [x, L.scalar(0, "i64")]
+        return [lathe.unsqueeze(y, axis) for y in found] if keepdim and x.ndim else found
+    return lower
+
+
+op("aten.max.dim")(_end(lathe.reduce_max, lathe.argmax))
+op("aten.min.dim")(_end(lathe.reduce_min, lathe.argmin))
 
 
 @op("aten.cumsum.default")

@@ -9,6 +9,10 @@ import contextlib
 
 import torch
 
+from .lowering import Unsupported
+
+# Tensors that transformers hands to attention and that rotations and caches have read before.
+WITHOUT_EFFECT = {"position_ids", "cache_position"}
 # What the mask hook hands to the attention hook:
 #   None            nothing is hidden beyond causality and the window
 #   bool [b, t]     padding: keys that are visible, causality and the window beside it
@@ -26,6 +30,12 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Ten
               softcap: float) -> torch.Tensor:
     """softmax(softcap(scale q k^T) + mask) v with grouped heads: q [b, h, s, d], k and v [b, g, t, d]. Causal:
     query i sees keys up to i + t - s, or up to i + positions[b]."""
+    scores, v = masked_scores(q, k, v, mask, positions, scale, causal, window, softcap)
+    return torch.softmax(scores, -1).nan_to_num(0.0).to(v.dtype) @ v
+
+
+def masked_scores(q, k, v, mask, positions, scale, causal, window, softcap):
+    """(scores [b, h, s, t] in f32, -inf where a key is hidden, values by head) of the op's arguments."""
     group = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     scores = (q.float() @ k.float().transpose(-2, -1)) * scale
@@ -45,8 +55,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Ten
         scores = scores + mask
     elif mask is not None:
         visible = visible & mask
-    scores = scores.masked_fill(~visible, float("-inf"))
-    return (torch.softmax(scores, -1).nan_to_num(0.0).to(v.dtype) @ v)
+    return scores.masked_fill(~visible, float("-inf")), v
 
 
 @attention.register_fake
@@ -55,8 +64,12 @@ def _(q, k, v, mask, positions, scale, causal, window, softcap):
 
 
 def attention_hook(module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None,
-                   softcap=None, is_causal=None, position_bias=None, **_):
-    """What transformers calls for each layer; [b, s, h, d] and no weights."""
+                   softcap=None, is_causal=None, position_bias=None, s_aux=None, **others):
+    """What transformers calls for each layer; [b, s, h, d] and no weights. `s_aux` [h] is a logit beside those of the
+    keys, whose value is 0: a sink."""
+    for name, argument in others.items():
+        if isinstance(argument, torch.Tensor) and name not in WITHOUT_EFFECT:
+            raise Unsupported(f"the argument {name} of attention in {type(module).__name__}: level core reads it")
     if dropout and module.training:
         raise ValueError('attn_implementation="lathe" has no dropout; call model.eval()')
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
@@ -73,7 +86,13 @@ def attention_hook(module, query, key, value, attention_mask, scaling=None, drop
             mask = torch.zeros((), dtype=position_bias.dtype).masked_fill(~mask, torch.finfo(position_bias.dtype).min)
         mask = position_bias if mask is None else position_bias + mask
     window = int(sliding_window) if sliding_window and causal else 0
-    y = torch.ops.lathe.attention(query, key, value, mask, positions, scale, causal, window, float(softcap or 0))
+    given = query, key, value, mask, positions, scale, causal, window, float(softcap or 0)
+    if s_aux is None:
+        y = torch.ops.lathe.attention(*given)
+    else:
+        scores, value = masked_scores(*given)
+        sinks = s_aux.float().reshape(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+        y = torch.softmax(torch.cat([scores, sinks], -1), -1)[..., :-1].to(value.dtype) @ value
     return y.transpose(1, 2).contiguous(), None
 
 

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs of PyTorch as users write them, with the arguments of their calls."""
+import collections
+
+import torch
+import torch.nn.functional as F
+
+PROGRAMS = {}  # name to (function, arguments by call)
+# Ops that have no lowering, by program: they run in PyTorch, and an export names one of them.
+IN_PYTORCH = {"writes_by_indices": {"aten.index_put.default", "aten.scatter.src"}, "transposed_convolution": {"aten.convolution.default"},
+              "image_without_batch": {"aten.max_pool2d_with_indices.default"}, "rare_functions": {"aten.atan2.default", "aten.cummax.default"},
+              "another_axis": {"aten.topk.default"},
+              # A whole number that changes from call to call is the size of no tensor.
+              "numbers": {"aten.mul.Tensor", "aten.slice.Tensor", "aten.repeat.default"}}
+# An input is written, arguments are no tensors, a branch depends on values.
+NOT_EXPORTED = {"written_input", "numbers", "breaks"}
+
+
+def draw(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def program(*calls):
+    def add(function):
+        PROGRAMS[function.__name__] = (function, calls)
+        return function
+    return add
+
+
+@program((draw(3, 4),))
+def odd_dtypes(x):
+    return x.half() * 2, x.double().sum(), x.to(torch.int8) + 1, (x > 0).to(torch.uint8), x.to(torch.int16) // 2
+
+
+@program(((draw(3, 4) * 10).to(torch.int32),))
+def whole_numbers(n):
+    return n // 3, n % 3, n / 4, -n // 3, torch.div(n, 3, rounding_mode="trunc"), n**2, n * 0.5, n.float().mean(), n.prod()
+
+
+@program((torch.tensor([1, 2]),))
+def large_whole_numbers(n):
+    return n + (2**62 + 1), torch.full((2,), 2**60 + 3), torch.where(n > 1, n, 2**61 + 1), n.masked_fill(n > 1, -2**63), \
+        n.clamp(max=2**63 - 1)
+
+
+@program((draw(4, 6),))
+def views(x):
+    return x.view(2, 12), x.t(), x[1:3, ::2], x.T[2], x.view(4, 2, 3).transpose(1, 2).contiguous().view(4, 6), x.unfold(1, 2, 2), \
+        x.unfold(0, 3, 1), x.permute(0, 1), x.transpose(0, 0)
+
+
+@program((draw(4, 6),))
+def written_in_place(x):
+    y = x.clone()
+    y.add_(1).mul_(2)
+    y[0] = 5
+    y[:, 1] -= 3
+    y[1:3, 2:4] = 0
+    z = torch.zeros(4, 6)
+    row = z[1]
+    row += x[0]
+    z.t()[2] = 7
+    return y.clamp_(min=-1), z, row
+
+
+@program((draw(4, 6),))
+def written_input(x):
+    x.add_(1)
+    return x * 2
+
+
+@program((draw(4, 6), torch.tensor(2.5)))
+def scalar_tensors(x, s):
+    return x * s, s**2, torch.where(x > s, x, s), x.sum() * s, s.expand(3), s.max(0)
+
+
+@program((draw(4, 6), 3, 0.5), (draw(4, 6), 2, 1.5))
+def numbers(x, n, a):
+    return x * n + a, x[:n], x.repeat(1, n)
+
+
+@program((draw(2, 5, 8),), (draw(3, 7, 8),), (draw(1, 9, 8),))
+def lengths(x):
+    b, s, d = x.shape
+    return x.reshape(b * s, d).mean(0), x.view(b, s, 2, 4).transpose(1, 2).flatten(2), torch.arange(s) * b, x / s, torch.zeros(b, s).tril()
+
+
+@program((draw(4, 8),))
+def autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ torch.arange(64.0).reshape(8, 8).sin()
+        return y, F.softmax(y, -1), F.layer_norm(y, (8,))
+
+
+Pair = collections.namedtuple("Pair", "u v")
+
+
+@program((draw(4, 8),))
+def results_in_dicts(x):
+    pair = Pair(x, x * 2)
+    return {"a": x + 1, "b": (pair.v, [x.sum(), {"c": x.max()}]), "n": None, "k": 3, "p": Pair(pair.u + pair.v, x)}
+
+
+@program((draw(4, 8),))
+def largest_and_smallest(x):
+    return *x.max(1), *x.min(0, keepdim=True), x.max(-1).values, x.amax()
+
+
+@program((draw(4, 8), torch.tensor([3, 0, 1, 1, 2])))
+def reads_by_indices(x, i):
+    return x[i], x[i, i], x.gather(0, i[:, None].expand(5, 8)), torch.take_along_dim(x, i[:, None], 0), F.one_hot(i, 4), \
+        F.embedding(i, x), x[:, torch.tensor([1, -1])]
+
+
+@program((draw(3, 5), torch.tensor([[0, 2], [1, 1], [4, 0]])))
+def one_value_by_indices(x, i):
+    return x.scatter(1, i, 2.0), torch.zeros(3, 6).scatter_(1, i, 1.0), x.t().scatter(0, i.t(), float("nan")), x.scatter(1, i[:, :0], 1.0)
+
+
+@program((draw(4, 8), torch.tensor([3, 0, 1])))
+def writes_by_indices(x, i):
+    return torch.zeros(4, 8).index_add(0, i, torch.ones(3, 8)) + 1, torch.zeros(4, 8).scatter(0, i[:, None].expand(3, 8), x[:3]) * 2
+
+
+@program((draw(4, 8),))
+def literals(x):
+    return x @ torch.tensor([[1.0, 2.0]] * 8), x + torch.tensor([1.0] * 8), x * torch.tensor(3), torch.tensor([[1, 2], [3, 4]]) + 1
+
+
+@program((draw(4, 8),))
+def breaks(x):
+    for i in range(3):
+        x = x + i
+    return x * 2 if x.sum() > 0 else -x
+
+
+@program((draw(2, 3, 4),))
+def sums_of_products(x):
+    return torch.einsum("bij,bkj->bik", x, x), torch.einsum("bij->ji", x), torch.einsum("bij,j->bi", x, torch.arange(4.0)), \
+        x[0, 0].dot(x[0, 1]), x[0] @ x[0, 0], torch.outer(x[0, 0], x[0, 1]), torch.tensordot(x[0], x[0].T, 1)
+
+
+@program((draw(2, 3, 4),))
+def norms(x):
+    return x.norm(), x.norm(dim=-1), F.normalize(x, dim=-1), torch.linalg.vector_norm(x, 3, dim=1), x.std(), x.var(1, unbiased=False), \
+        F.cosine_similarity(x[0], x[1], dim=-1)
+
+
+@program((draw(2, 3, 8, 7),))
+def pools(x):
+    return F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, (2, 3), 1, (1, 1), count_include_pad=False), F.avg_pool2d(x, 2, divisor_override=3), \
+        F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_avg_pool2d(x, 1), F.max_pool2d(x, 3, 2, 1), x.mean((2, 3))
+
+
+@program((draw(3, 8, 8),))
+def image_without_batch(x):
+    return F.max_pool2d(x * 2, 2) + 1
+
+
+@program((draw(2, 3, 5, 6),))
+def pads(x):
+    return F.pad(x, (1, 1, 2, 2), mode="reflect"), F.pad(x, (1, 1, 1, 1), mode="replicate"), F.pad(x, (-1, 2)), F.pad(x, (1, -1, -2, 0)), \
+        F.pad(x, (0, 1), value=float("-inf")), F.pad(x[0, 0], (2, 1), mode="circular") if x.dim() < 4 else x
+
+
+@program((torch.tensor([-1e-6, 1e-6, -0.4, 0.4, -0.6, 3.0, -30.0, 88.0, float("-inf"), float("inf"), float("nan"), 0.0]),))
+def activations(x):
+    return x.expm1(), x.exp2(), F.elu(x), F.elu(x, 2.0), F.selu(x), F.celu(x, 0.5), F.leaky_relu(x, 0.1), F.hardswish(x), F.hardsigmoid(x), \
+        F.mish(x[:8]), F.softsign(x[:8]), F.logsigmoid(x[:8]), F.glu(x), F.relu6(x), F.prelu(x, torch.tensor([0.2])), x.abs().log2(), \
+        x.abs().log10(), F.threshold(x, 0.1, 5.0), x.nan_to_num(), x.logaddexp(-x)[:8]
+
+
+@program((draw(2, 6),))
+def rare_functions(x):
+    return x.atan2(x + 1) * 2, x.cummax(1).values + 1
+
+
+@program((draw(4, 6),))
+def another_axis(x):
+    return x.topk(2, dim=0).values * 2
+
+
+@program((draw(2, 5, 8),))
+def attention(x):
+    q = x[:, None]
+    wide, groups = q.expand(2, 4, 5, 8), q.expand(2, 2, 5, 8)
+    return F.scaled_dot_product_attention(q, q, q, is_causal=True), F.scaled_dot_product_attention(wide, groups, groups, enable_gqa=True), \
+        F.scaled_dot_product_attention(x, x, x, scale=0.1), F.scaled_dot_product_attention(q[:, None], q[:, None] * 2, q[:, None] + 1)
+
+
+@program((torch.tensor([[True, False], [False, False]]),))
+def truths(b):
+    return ~b, b | True, b.any(1), b.all(), b.sum(), b.float().mean(), b ^ b, b.int() + 1, b.logical_xor(~b), b.cumsum(0), b.long().argmax(1)
+
+
+@program((draw(0, 4),))
+def nothing(x):
+    return x * 2, x.sum(), x @ torch.ones(4, 3), torch.cat([x, torch.ones(1, 4)])
+
+
+@program((draw(3, 4),))
+def made_from_numbers(x):
+    return torch.ones(2), torch.eye(3), torch.linspace(0, 1, 5), torch.full((2,), 1.5, dtype=torch.bfloat16), \
+        torch.empty(2, 3).fill_(2), torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij"), x
+
+
+@program((draw(4, 6), draw(6, 4).t()))
+def places_in_memory(x, y):
+    return x.as_strided((3, 2, 2), (4, 2, 1), 1), (y * 2).as_strided((5, 3), (2, 1)), (x + 1).t().as_strided((10, 15), (1, 0), 3)
+
+
+@program((draw(3, 4).t(), draw(5, 3)[:, ::2]))
+def inputs_with_strides(x, y):
+    return x + 1, y * 2, x.sum(0)
+
+
+@program((draw(3, 4),))
+def input_as_result(x):
+    return x, x.view(12), x + 1
+
+
+@program((draw(2, 4, 9),))
+def convolutions(x):
+    return F.conv1d(x, torch.ones(2, 4, 3), dilation=2), F.interpolate(x, scale_factor=2.0), F.unfold(x[:, None], (2, 3))
+
+
+@program((draw(2, 4, 9),))
+def transposed_convolution(x):
+    return F.conv_transpose1d(x * 2, torch.ones(4, 3, 3), stride=2) + 1
+
+
+@program((draw(4, 4).double(),))
+def doubles(x):
+    return x @ x, F.softmax(x, 0), F.layer_norm(x, (4,)), x.float().half()
+
+
+@program((draw(3, 1, 5), draw(4, 1)))
+def broadcasts(x, y):
+    return x + y, x.expand(3, 4, 5) * 1, torch.maximum(x, y), x < y, torch.where(x < y, 1, 0)
+
+
+@program((draw(2, 6),))
+def losses(x):
+    t = torch.tensor([1, 3])
+    return F.cross_entropy(x, t), F.mse_loss(x, x * 2), F.l1_loss(x, x + 1), F.binary_cross_entropy_with_logits(x, (x > 0).float()), \
+        F.smooth_l1_loss(x, x * 2), F.kl_div(x.log_softmax(1), x.softmax(1) + 0.1, reduction="batchmean"), \
+        F.cross_entropy(x, t, label_smoothing=0.1, reduction="none"), F.cross_entropy(x, torch.tensor([1, -100]))
