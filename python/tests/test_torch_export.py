@@ -120,6 +120,21 @@ def test_a_write_into_an_input_is_named():
         lathe.torch.export(Writes(), (torch.zeros(3),))
 
 
+def test_a_write_into_a_weight_is_named():
+    class Writes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            with torch.no_grad():
+                self.weight.mul_(2)
+            return x * self.weight
+
+    with pytest.raises(lathe.Error, match="writes into weight"):
+        lathe.torch.export(Writes(), (torch.zeros(3),))
+
+
 class Counter(torch.nn.Module):
     def __init__(self, start):
         super().__init__()

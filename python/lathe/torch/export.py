@@ -200,6 +200,8 @@ def _record(program, exported, entry, dim_names):
     for spec, node in zip(signature.output_specs, results):
         if spec.kind.name == "BUFFER_MUTATION":
             graph.write_state(spec.target, lowering.values[node])
+        elif spec.kind.name != "USER_OUTPUT":
+            raise Unsupported(f"the module writes into {spec.target or spec.arg.name} ({spec.kind.name})")
         elif isinstance(node, torch.fx.Node) and isinstance(lowering.values.get(node), lathe.Tensor):
             outputs.append(f"out{len(outputs)}")
             graph.output(outputs[-1], lowering.values[node])

@@ -116,7 +116,7 @@ def repeat(L, node, self_, repeats):
 
 
 @op("aten.repeat_interleave.self_int")
-def repeat_interleave(L, node, self_, repeats, dim=None):
+def repeat_interleave(L, node, self_, repeats, dim=None, output_size=None):
     x = L.value(self_)
     if dim is None:
         raise Unsupported("dim=None")
