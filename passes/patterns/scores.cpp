@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "passes/patterns/bounds.h"
 #include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
@@ -52,6 +53,12 @@ bool isLearntBias(Value v) {
   return false;
 }
 
+// Added to the fill a bias changes no digit of it, in f64 neither.
+bool isLostIn(double fill, Value bias) {
+  auto largest = largestMagnitude(bias);
+  return largest && *largest <= -fill * 1e-17;
+}
+
 bool leadsToProduct(Value v) {
   Operation* op = v.getDefiningOp();
   if (!op) return false;
@@ -64,10 +71,11 @@ bool leadsToProduct(Value v) {
   return false;
 }
 
-// The batch and heads of a product taken apart; nothing else of it changes.
+// The batch and heads of a product, or of what leads to one, taken apart; nothing else of it
+// changes.
 bool splitsProduct(Operation* op) {
   auto split = dyn_cast_or_null<ReshapeOp>(op);
-  if (!split || !split.getX().getDefiningOp<MatmulOp>()) return false;
+  if (!split || !leadsToProduct(split.getX())) return false;
   auto from = dimsOf(tensorType(split.getX())), to = dimsOf(tensorType(split.getY()));
   return from.size() == 3 && to.size() == 4 && from[1] && from[1] == to[2] && from[2] &&
          from[2] == to[3];
@@ -128,6 +136,7 @@ ScoreReader::Step ScoreReader::step() {
   if (until_ == Until::Product && splitsProduct(op)) {
     m_.consume(op);
     base = op->getOperand(0);
+    apart_ = dimsOf(type_);
     return Step::Read;
   }
   if (auto cast = dyn_cast<CastOp>(op); cast && until_ == Until::Product) {
@@ -152,6 +161,7 @@ ScoreReader::Step ScoreReader::step() {
                 ": the scores are scaled by something else than a positive constant");
   } else if (auto select = dyn_cast<SelectOp>(op)) {
     if (capped_) return stop("the mask lies under the softcap");
+    if (!apart_.empty()) return stop("the mask lies where batch and heads are one axis");
     if (Step s = addSelect(select); s != Step::Read) return s;
   } else if (auto sum = dyn_cast<AddOp>(op)) {
     if (capped_) return stop("the added mask lies under the softcap");
@@ -264,10 +274,11 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   }
   // What the sum hides lies below the fill: a row of both is not uniform.
   // A learnt bias is lost in a fill that was added.
-  if (fill_ && !std::isinf(*fill_) && !(addsFill_ && isLearntBias(bias)))
+  // Neither is one that stays far above the fill: it hides nothing, and is lost in an added fill.
+  if (fill_ && !std::isinf(*fill_) && !(addsFill_ && isLearntBias(bias)) && !isLostIn(*fill_, bias))
     return stop("lathe.add: a mask is added under a finite fill");
   if (auto additive = readAdditive(bias);
-      additive && (until_ == Until::Product || std::isinf(additive->fill))) {
+      additive && apart_.empty() && (until_ == Until::Product || std::isinf(additive->fill))) {
     if (Step s = takeFill(additive->fill, tensorType(sum).getElementType()); s != Step::Read)
       return s;
     // NaN and infinity stay what they are under a sum.
@@ -278,10 +289,25 @@ ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   } else if (scale != 1) {
     return stop("lathe.add: the added mask is scaled with the scores");
   } else {
+    if (!apart_.empty() && !(bias = splitBias(bias))) return Step::Failed;
     biases_.push_back(bias);
   }
   base = left ? sum.getA() : sum.getB();
   return Step::Read;
+}
+
+// A bias of scores [b h, s, t] as one of [b, h, s, t].
+Value ScoreReader::splitBias(Value bias) {
+  auto dims = dimsOf(tensorType(bias));
+  if (dims.size() < 3) return bias;
+  if (dims.size() == 3 && llvm::all_of(dims, [](StringAttr d) { return bool(d); })) {
+    const auto one = StringAttr::get(bias.getContext(), "1");
+    const bool isShared = dims[0] == one;
+    return reshaped(m_, bias,
+                    {isShared ? one : apart_[0], isShared ? one : apart_[1], dims[1], dims[2]});
+  }
+  m_.decline("lathe.add: an added mask does not have the heads of the scores");
+  return {};
 }
 
 // Splits what lets a key through only if both parts do.

@@ -46,6 +46,7 @@ class ScoreReader {
   bool readSoftcap(mlir::Operation* product);
   Step addSelect(SelectOp select);
   Step addSum(AddOp sum);
+  mlir::Value splitBias(mlir::Value bias);
   Step takeFill(double fill, mlir::Type element);
   void addCondition(mlir::Value condition, bool hidden);
 
@@ -67,6 +68,7 @@ class ScoreReader {
   std::optional<double> fill_;                ///< what masked scores are: -inf or one finite number
   llvm::SmallVector<Condition, 4> conditions_;
   llvm::SmallVector<mlir::Value, 2> biases_;
+  llvm::SmallVector<mlir::StringAttr> apart_;  ///< dims of the scores, above where heads are joined
 };
 
 }  // namespace lathe

@@ -326,3 +326,63 @@ func.func @mask_under_added_fill(%q: tensor<2x4x3x8xf32>, %k: tensor<2x4x5x8xf32
   %y = lathe.matmul %p, %k : tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>
   return %y : tensor<2x4x3x8xf32>
 }
+
+// ALiBi below a finite fill: arithmetic on ramps hides no key, so the fill's rows stay uniform.
+// CHECK-LABEL: @alibi_under_fill
+// CHECK: lathe.attention {{.*}} mask {{.*}} causal top_left masked_row uniform
+// CHECK-NOT: lathe.softmax
+!bq = tensor<?x4x?x8xf32, #lathe.dims<batch, 4, seq, 8>>
+!bs = tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+func.func @alibi_under_fill(%q: !bq, %k: !bq, %v: !bq) -> !bq {
+  %fill = lathe.constant dense<-3.40282347E+38> : tensor<f32>
+  %ramp = lathe.iota <seq> axis 0 dtype i64
+  %rows = lathe.reshape %ramp to <1, 1, seq, 1> : tensor<?xi64, #lathe.dims<seq>>
+  %keys = lathe.reshape %ramp to <1, 1, 1, seq> : tensor<?xi64, #lathe.dims<seq>>
+  %seen = lathe.compare le %keys, %rows : tensor<1x1x1x?xi64, #lathe.dims<1, 1, 1, seq>>, tensor<1x1x?x1xi64, #lathe.dims<1, 1, seq, 1>>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %head = lathe.iota <4> axis 0 dtype f32
+  %power = lathe.pow %half, %head : tensor<f32>, tensor<4xf32>
+  %slope = lathe.reshape %power to <4, 1, 1> : tensor<4xf32>
+  %far = lathe.cast %ramp to f32 : tensor<?xi64, #lathe.dims<seq>>
+  %bias = lathe.mul %slope, %far : tensor<4x1x1xf32>, tensor<?xf32, #lathe.dims<seq>>
+  %t = lathe.transpose %k [0, 1, 3, 2] : !bq
+  %s = lathe.matmul %q, %t : !bq, tensor<?x4x8x?xf32, #lathe.dims<batch, 4, 8, seq>>
+  %l = lathe.add %s, %bias : !bs, tensor<4x1x?xf32, #lathe.dims<4, 1, seq>>
+  %a = lathe.select %seen, %l, %fill : tensor<1x1x?x?xi1, #lathe.dims<1, 1, seq, seq>>, !bs, tensor<f32>
+  %p = lathe.softmax %a axis 3 : !bs
+  %y = lathe.matmul %p, %v : !bs, !bq
+  return %y : !bq
+}
+
+// The same with batch and heads as one axis of the products, and the fill added: BLOOM.
+// CHECK-LABEL: @alibi_of_joined_heads
+// CHECK: lathe.attention {{.*}} mask {{.*}} causal top_left masked_row uniform
+// CHECK-NOT: lathe.softmax
+!jq = tensor<?x?x8xf32, #lathe.dims<4*batch, seq, 8>>
+!js = tensor<?x?x?xf32, #lathe.dims<4*batch, seq, seq>>
+func.func @alibi_of_joined_heads(%q: !jq, %k: !jq, %v: !jq) -> !jq {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %fill = lathe.constant dense<-3.40282347E+38> : tensor<f32>
+  %ramp = lathe.iota <seq> axis 0 dtype i64
+  %rows = lathe.reshape %ramp to <1, 1, seq, 1> : tensor<?xi64, #lathe.dims<seq>>
+  %keys = lathe.reshape %ramp to <1, 1, 1, seq> : tensor<?xi64, #lathe.dims<seq>>
+  %seen = lathe.compare le %keys, %rows : tensor<1x1x1x?xi64, #lathe.dims<1, 1, 1, seq>>, tensor<1x1x?x1xi64, #lathe.dims<1, 1, seq, 1>>
+  %causal = lathe.select %seen, %zero, %fill : tensor<1x1x?x?xi1, #lathe.dims<1, 1, seq, seq>>, tensor<f32>, tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %head = lathe.iota <4> axis 0 dtype f32
+  %power = lathe.pow %half, %head : tensor<f32>, tensor<4xf32>
+  %slope = lathe.reshape %power to <1, 4, 1, 1> : tensor<4xf32>
+  %far = lathe.cast %ramp to f32 : tensor<?xi64, #lathe.dims<seq>>
+  %one = lathe.mul %slope, %far : tensor<1x4x1x1xf32>, tensor<?xf32, #lathe.dims<seq>>
+  %all = lathe.broadcast %one to <batch, 4, 1, seq> : tensor<1x4x1x?xf32, #lathe.dims<1, 4, 1, seq>>
+  %bias = lathe.reshape %all to <4*batch, 1, seq> : tensor<?x4x1x?xf32, #lathe.dims<batch, 4, 1, seq>>
+  %t = lathe.transpose %k [0, 2, 1] : !jq
+  %s = lathe.matmul %q, %t : !jq, tensor<?x8x?xf32, #lathe.dims<4*batch, 8, seq>>
+  %l = lathe.add %s, %bias : !js, tensor<?x1x?xf32, #lathe.dims<4*batch, 1, seq>>
+  %apart = lathe.reshape %l to <batch, 4, seq, seq> : !js
+  %a = lathe.add %apart, %causal : !bs, tensor<1x1x?x?xf32, #lathe.dims<1, 1, seq, seq>>
+  %p = lathe.softmax %a axis 3 : !bs
+  %joined = lathe.reshape %p to <4*batch, seq, seq> : !bs
+  %y = lathe.matmul %joined, %v : !js, !jq
+  return %y : !jq
+}
