@@ -75,21 +75,30 @@ class Driver : AttentionPlaces {
       std::memcpy(to, element(base, place(unit, j, strides)), bytes);
   }
 
-  // The mask's row as addends; false if it adds nothing.
-  bool maskRow(int64_t batch, int64_t h, int64_t query, int64_t tile, float* bias) const {
-    if (a_.maskKind == MaskKind::None) return false;
+  // Where the mask's row of a query begins.
+  int64_t maskPlace(int64_t batch, int64_t h, int64_t query, int64_t tile) const {
     const auto& s = a_.maskStrides;
-    const int64_t j0 = tile * kTileKeys, count = std::min<int64_t>(kTileKeys, a_.kLen - j0);
-    const int64_t base = batch * s[0] + h * s[1] + query * s[2] + j0 * s[3];
+    return batch * s[0] + h * s[1] + query * s[2] + tile * kTileKeys * s[3];
+  }
+  // The mask's row as addends; false if it adds nothing.
+  bool maskRow(int64_t place, int64_t tile, float* bias) const {
+    const int64_t step = a_.maskStrides[3];
+    const int64_t count = std::min<int64_t>(kTileKeys, a_.kLen - tile * kTileKeys);
+    const auto fill = [&](const auto* mask, const auto& addend) {
+      // A loop of its own for elements that are neighbours: the compiler makes vectors of it.
+      if (step == 1)
+        for (int64_t j = 0; j < count; ++j) bias[j] = addend(mask[j]);
+      else
+        for (int64_t j = 0; j < count; ++j) bias[j] = addend(mask[j * step]);
+    };
     if (a_.maskKind == MaskKind::Bool) {
-      const uint8_t* mask = static_cast<const uint8_t*>(a_.mask) + base;
-      for (int64_t j = 0; j < count; ++j) bias[j] = mask[j * s[3]] ? 0.0f : -kInf;
+      const uint8_t* mask = static_cast<const uint8_t*>(a_.mask) + place;
+      if (step == 1 && !std::memchr(mask, 0, size_t(count))) return false;
+      fill(mask, [](uint8_t seen) { return seen ? 0.0f : -kInf; });
     } else if (a_.maskKind == MaskKind::AdditiveF32) {
-      const float* mask = static_cast<const float*>(a_.mask) + base;
-      for (int64_t j = 0; j < count; ++j) bias[j] = mask[j * s[3]];
+      fill(static_cast<const float*>(a_.mask) + place, [](float x) { return x; });
     } else {
-      const uint16_t* mask = static_cast<const uint16_t*>(a_.mask) + base;
-      for (int64_t j = 0; j < count; ++j) bias[j] = bf16ToFloat(mask[j * s[3]]);
+      fill(static_cast<const uint16_t*>(a_.mask) + place, bf16ToFloat);
     }
     std::fill(bias + count, bias + kTileKeys, 0.0f);
     return true;
@@ -132,6 +141,7 @@ class Driver : AttentionPlaces {
     ScoreRow rows[kTileRows];
     float shrink[kTileRows];
     KeyRange range{};  // of a query, and so of its group of rows
+    int64_t lastPlace = 0;
     for (int r = 0; r < count; ++r) {
       ScoreRow& row = rows[r];
       row.scale = a_.scale;
@@ -144,12 +154,18 @@ class Driver : AttentionPlaces {
       if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
       row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
       row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
-      if (!maskRow(batch, head(unit, row0 + r), query, tile, w.bias)) continue;
-      // There is memory for one row of the mask.
-      row.bias = w.bias;
-      kernels_.softmaxRows(&row, 1, result.states + r, shrink + r);
+      if (a_.maskKind == MaskKind::None) continue;
+      // Queries and heads may share a row of the mask.
+      const int64_t place = maskPlace(batch, head(unit, row0 + r), query, tile);
+      if (r > 0 && place == lastPlace) {
+        row.bias = rows[r - 1].bias;
+        continue;
+      }
+      lastPlace = place;
+      float* bias = w.bias + r * kTileKeys;
+      if (maskRow(place, tile, bias)) row.bias = bias;
     }
-    if (a_.maskKind == MaskKind::None) kernels_.softmaxRows(rows, count, result.states, shrink);
+    kernels_.softmaxRows(rows, count, result.states, shrink);
     for (int r = 0; r < count; ++r)
       if (shrink[r] != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, shrink[r]);
     return kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;

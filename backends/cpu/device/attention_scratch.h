@@ -48,8 +48,8 @@ struct AttentionGeometry {
             ? 0
             : alignUp64(size_t(kTileKeys * std::max(a.headDim, a.valueDim)) * sizeOf(a.dtype));
     workerBytes = stageBytes + queryBytes + resultBytes +
-                  2 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
-                  alignUp64(sizeof(float) * kTileKeys) + (oneTile && !inPlace ? packedTile : 0);
+                  3 * alignUp64(sizeof(float) * kTileRows * kTileKeys) +
+                  (oneTile && !inPlace ? packedTile : 0);
     sharedBytes = oneTile ? (parts > 1 ? size_t(units * parts) * resultBytes : 0)
                           : size_t(units * keyTiles) * packedTile;
   }
@@ -82,7 +82,7 @@ struct AttentionWorker {
     scores = reinterpret_cast<float*>(result + g.resultBytes);
     weights = reinterpret_cast<char*>(scores) + scoreBytes;
     bias = reinterpret_cast<float*>(weights + scoreBytes);
-    tile = reinterpret_cast<char*>(bias) + alignUp64(sizeof(float) * kTileKeys);
+    tile = reinterpret_cast<char*>(bias) + scoreBytes;
   }
 };
 
