@@ -143,6 +143,24 @@ TEST(Attention, MasksOfOneElementPerQuery) {
       }
 }
 
+TEST(Attention, RowsOfAMaskThatHideNothingBesideOthers) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (double softcap : {0.0, 20.0}) {
+      AttentionCase c = makeCase(dtype, {2, 4, 2, 40, 300, 32, 32});
+      c.args.softcap = float(softcap);
+      std::mt19937 random(5);
+      // Heads share rows; some hide nothing, some all of one tile of keys, some all keys.
+      std::vector<double> mask;
+      for (int64_t i = 0; i < 80; ++i)
+        for (int64_t j = 0; j < 300; ++j) {
+          const bool hides[] = {false, random() % 3 == 0, j >= 128 && j < 256, i == 7 || j < 128};
+          mask.push_back(hides[i % 4] ? -kInf : 0.0);
+        }
+      addMask(c, MaskKind::Bool, mask, 2, 1, 40);
+      checkAll(c);
+    }
+}
+
 TEST(Attention, HiddenKeysMayHoldAnything) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (float strange : {NAN, INFINITY, -INFINITY})
