@@ -206,17 +206,18 @@ def test_a_weight_that_changes_is_noticed():
 
 
 def test_a_call_costs_little_more_than_eager():
+    """In the processor's time of this thread, which other programs do not have a part in."""
     def best(f):
         times = []
         for _ in range(20):
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(200):
                 f()
-            times.append((time.perf_counter() - start) / 200)
+            times.append((time.thread_time() - start) / 200)
         return min(times)
 
     x = torch.randn(4, 8)
     with torch.no_grad():
         f = torch.compile(lambda x: x * 2, backend="lathe", options={"threads": 1})
         f(x)
-        assert best(lambda: f(x)) - best(lambda: x * 2) < 60e-6  # 30 us where nothing else runs
+        assert best(lambda: f(x)) - best(lambda: x * 2) < 60e-6  # 15 us where nothing else runs
