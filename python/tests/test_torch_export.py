@@ -152,6 +152,22 @@ def test_a_buffer_that_changes_is_a_state():
     assert run(torch.ones(2)).tolist() == [2, 2]
 
 
+def test_numbers_that_two_entries_hold_are_two_weights():
+    class Places(torch.nn.Module):
+        def __init__(self, step):
+            super().__init__()
+            self.step = step
+
+        def forward(self, x):
+            return x.as_strided((40, 2), (self.step, 1))
+
+    x = torch.arange(200.0).reshape(20, 10)
+    exported = lathe.torch.export(Places(2), (x,), entry="near")
+    run = lathe.torch.export(Places(4), (x,), entry="far", into=exported).session()
+    for step, entry in ((2, "near"), (4, "far")):
+        assert torch.equal(run(x, entry=entry), Places(step)(x))
+
+
 def test_a_state_starts_at_zero():
     with pytest.raises(lathe.Error, match="total is changed by the module and does not start at zero"):
         lathe.torch.export(Counter(3), (torch.ones(2),))

@@ -170,6 +170,11 @@ def activations(x):
         x.abs().log10(), F.threshold(x, 0.1, 5.0), x.nan_to_num(), x.logaddexp(-x)[:8]
 
 
+@program((draw(2, 6).bfloat16(),))
+def activations_in_bf16(x):
+    return x.expm1(), x.exp2(), F.elu(x), F.leaky_relu(x, 0.1), x.abs().log2(), x.abs().log10(), F.avg_pool2d(x[None, None], 2)
+
+
 @program((draw(2, 6),))
 def rare_functions(x):
     return x.atan2(x + 1) * 2, x.cummax(1).values + 1

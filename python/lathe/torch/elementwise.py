@@ -122,6 +122,12 @@ def log1p(L, node, self_):
     return lathe.where(lathe.logical_or(lathe.compare(u, one, "eq"), infinite), x, y)
 
 
+def _wide(L, node, argument):
+    """In f32 at least: what takes several steps is rounded once, at the end."""
+    x = L.value(argument, L.dtype(node))
+    return x if x.dtype == "f64" else L.cast(x, "f32")
+
+
 def _expm1(L, x):
     """exp(x) - 1, exact for small x: 2 t / (1 - t) of t = tanh(x / 2)."""
     t = lathe.tanh(lathe.mul(x, L.scalar(0.5, x.dtype)))
@@ -132,12 +138,12 @@ def _expm1(L, x):
 
 @op("aten.expm1.default")
 def expm1(L, node, self_):
-    return _expm1(L, L.value(self_, L.dtype(node)))
+    return _expm1(L, _wide(L, node, self_))
 
 
 @op("aten.elu.default")
-def elu(L, self_, alpha=1, scale=1, input_scale=1):
-    x = L.value(self_)
+def elu(L, node, self_, alpha=1, scale=1, input_scale=1):
+    x = _wide(L, node, self_)
     below = lathe.mul(_expm1(L, lathe.mul(x, L.scalar(input_scale, x.dtype))), L.scalar(alpha * scale, x.dtype))
     return lathe.where(lathe.compare(x, L.scalar(0, x.dtype), "le"), below, lathe.mul(x, L.scalar(scale, x.dtype)))
 
@@ -150,7 +156,7 @@ def leaky_relu(L, self_, negative_slope=0.01):
 
 def _logarithm(base):
     def lower(L, node, self_):
-        x = L.value(self_, L.dtype(node))
+        x = _wide(L, node, self_)
         return lathe.mul(lathe.log(x), L.scalar(1 / math.log(base), x.dtype))
     return lower
 
@@ -161,7 +167,7 @@ op("aten.log10.default")(_logarithm(10))
 
 @op("aten.exp2.default")
 def exp2(L, node, self_):
-    x = L.value(self_, L.dtype(node))
+    x = _wide(L, node, self_)
     return lathe.pow(L.scalar(2, x.dtype), x)
 
 

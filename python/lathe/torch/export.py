@@ -195,6 +195,7 @@ def _record(program, exported, entry, dim_names):
                 lowering.known[node] = _tensor(program, spec.target)
         else:
             raise Unsupported(f"the input {node.name} of kind {kind}")
+    lowering.prefix = f"{entry}."
     results, outputs = lowering.run(program.graph), []
     exported.weights.update(lowering.literals)
     for spec, node in zip(signature.output_specs, results):

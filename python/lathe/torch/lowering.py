@@ -79,7 +79,7 @@ class Lowering:
         self.ranges = ranges
         self.graph, self.symbols, self.values = graph, symbols, {}
         self.known = {}  # nodes that are small tensors with known values
-        self.literals = {}  # names of weights that the graph itself holds to tensors
+        self.literals, self.prefix = {}, ""  # weights that the graph itself holds, by name; how their names begin
 
     # --- sizes
     def dim(self, size):
@@ -167,7 +167,7 @@ class Lowering:
         tensor = tensor.contiguous()
         if tensor.numel() <= INLINE:
             return self.graph.constant(tensor)
-        name = f"literal.{len(self.literals)}"
+        name = f"{self.prefix}literal.{len(self.literals)}"
         self.literals[name] = tensor
         return self.graph.weight(name, dtype_of(tensor), list(tensor.shape))
 
@@ -243,6 +243,8 @@ class Lowering:
     def _stand_in(self, node):
         fakes = node.meta.get("val")
         single = isinstance(fakes, torch.Tensor)
+        if not single and not isinstance(fakes, (tuple, list)):
+            return
         try:
             inputs = [self.graph.input(f"{node.name}_{i}", dtype_of(f), self.shape(f))
                       for i, f in enumerate([fakes] if single else fakes)]
