@@ -24,10 +24,11 @@
 namespace lathe {
 namespace {
 
-// About 200 microseconds at common clock rates: longer than the gap between two kernels of a decode
-// step and than what one thread does between two steps, such as choosing a token of a large
-// vocabulary; shorter than what a user would notice as wasted processor time.
-constexpr uint64_t kSpinTicks = 500'000;
+// Waiting threads spin for about 40 microseconds at common clock rates, longer than the gap between
+// two kernels of a decode step. For about 200 they stay awake but give way to others: what one
+// thread does between two steps, such as choosing a token of a large vocabulary, takes less, and to
+// be woken takes long.
+constexpr uint64_t kSpinTicks = 100'000, kAwakeTicks = 500'000;
 
 // The pool whose region this thread is inside of, to run nested calls in place.
 thread_local const ThreadPool* currentPool = nullptr;
@@ -69,13 +70,17 @@ void watchForks() {
   (void)watched;
 }
 
-// Waits until `condition()` holds: spinning first, then asleep on `word` while it equals `seen`.
+// Waits until `condition()` holds: awake first, then asleep on `word` while it equals `seen`.
 template <class T, class Condition>
 void spinThenWait(const std::atomic<T>& word, bool spin, Condition condition) {
   uint64_t start = __rdtsc();
   while (!condition(word.load(std::memory_order_acquire))) {
-    if (spin && __rdtsc() - start < kSpinTicks) {
-      _mm_pause();
+    const uint64_t waited = __rdtsc() - start;
+    if (spin && waited < kAwakeTicks) {
+      if (waited < kSpinTicks)
+        _mm_pause();
+      else
+        sched_yield();
       continue;
     }
     T now = word.load(std::memory_order_acquire);
