@@ -271,6 +271,7 @@ BatchEngine::BatchEngine(std::unique_ptr<KvSlots> slots, std::optional<Tokenizer
                   "BatchEngine: expected options of at least 1, got " + std::to_string(number));
   impl_->choice.emplace(*slots);
   impl_->counts.slots = slots->slots();
+  impl_->counts.blocks = slots->blocks();  // who asks before the first step sees them, too
   impl_->slots = std::move(slots);
   impl_->tokenizer = std::move(tokenizer);
   impl_->options = options;

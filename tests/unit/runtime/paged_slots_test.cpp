@@ -127,6 +127,7 @@ TEST(PagedSlots, TextsThatComeAndGoAreWhatTheyAreAlone) {
 // A system prompt of 32 tokens and four questions: its blocks are there once.
 TEST(PagedSlots, ACommonBeginningIsStoredOnce) {
   PagedEngine e(4, 4);
+  EXPECT_GT(e.engine.counts().blocks.all, 0) << "they are there before the first step";
   Ended ended;
   std::vector<std::vector<int>> prompts;
   for (int name = 0; name < 4; ++name) {
