@@ -18,14 +18,14 @@ def sound(cls, cfg, shape, name="input_values"):
 
 
 class Both(torch.nn.Module):
-    """An encoder-decoder on a text and the beginning of another."""
+    """An encoder-decoder on a text, or another input, and the beginning of another text."""
 
-    def __init__(self, model):
+    def __init__(self, model, name="input_ids", field="logits"):
         super().__init__()
-        self.model = model
+        self.model, self.name, self.field = model, name, field
 
     def forward(self, x, y):
-        return self.model(input_ids=x, decoder_input_ids=y, use_cache=False).logits
+        return getattr(self.model(**{self.name: x}, decoder_input_ids=y, use_cache=False), self.field)
 
 
 def translator(cls, cfg):

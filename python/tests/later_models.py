@@ -3,26 +3,15 @@
 sounds, films and convolutions. Each with how many attentions it has."""
 import torch
 import transformers as tf
-from further_models import IDS, IMAGE, SEQ2SEQ, SMALL_IMAGE, SPEECH, picture, sound, translator
+from further_models import IDS, IMAGE, SEQ2SEQ, SMALL_IMAGE, SPEECH, Both, picture, sound, translator
 from torch_models import BATCH, VOCAB, Call, Dim, config, decoder, encoder, ids, spread, wide
-
-
-class Heard(torch.nn.Module):
-    """Whisper: sound, and the beginning of what is said."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, x, y):
-        return self.model(input_features=x, decoder_input_ids=y, use_cache=False).last_hidden_state
 
 
 def whisper():
     cfg = tf.WhisperConfig(d_model=48, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
                            encoder_ffn_dim=96, decoder_ffn_dim=96, num_mel_bins=20, max_source_positions=30,
                            max_target_positions=32, vocab_size=VOCAB, decoder_start_token_id=1, **IDS)
-    return Heard(tf.WhisperModel(cfg)), (torch.randn(BATCH, 20, 60), ids(s=7)), \
+    return Both(tf.WhisperModel(cfg), "input_features", "last_hidden_state"), (torch.randn(BATCH, 20, 60), ids(s=7)), \
         {"x": IMAGE["x"], "y": {0: IMAGE["x"][0], 1: Dim("past", min=2, max=32)}}
 
 

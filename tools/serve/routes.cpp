@@ -68,6 +68,10 @@ struct Completion {
   }
 };
 
+ApiError bodyTooLong(int64_t most) {
+  return ApiError(413, fmt::format("expected a body of at most {} bytes", most));
+}
+
 // How long a body is must be beyond doubt: what stands in front of this server may have taken
 // another of several lengths (RFC 9112, 6.3).
 std::optional<ApiError> lengthError(const httplib::Request& request, int64_t most) {
@@ -80,8 +84,7 @@ std::optional<ApiError> lengthError(const httplib::Request& request, int64_t mos
   const std::string text = request.get_header_value("Content-Length");
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
     return ApiError(400, "expected Content-Length to be a number of bytes, got '" + text + "'");
-  if (text.size() > 18)
-    return ApiError(413, fmt::format("expected a body of at most {} bytes", most));
+  if (text.size() > 18) return bodyTooLong(most);
   return std::nullopt;
 }
 
@@ -147,8 +150,7 @@ Routes::Routes(HttpServer& server, Model& model, const Options& options)
     if (status == 413) {
       Connection::current().closeAfterAnswer();
       response.set_header("Connection", "close");
-      answerError(response, ApiError(413, fmt::format("expected a body of at most {} bytes",
-                                                      options_.limits.bodyBytes)));
+      answerError(response, bodyTooLong(options_.limits.bodyBytes));
     } else {
       answerError(response, ApiError(status, status == 404 ? "there is no " + request.method + " " +
                                                                  request.path

@@ -104,15 +104,16 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
   if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
   auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   if (!x) {
-    // A NaN or an infinity: they come out as f32 products make them.
+    // They come out as f32 products make them.
     kernels = &floatQuantizedKernels(isa);
     x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   }
+  const Chunks chunks(w, *kernels);
   const QuantizedPanelFn* table = w.bits() == 8 ? kernels->int8 : kernels->int4;
   const int64_t count = panel1 - panel0, groups = ceilDiv(count, calibration().reading.streams);
   // Streams are `groups` panels apart; the last may have fewer panels than the others.
   for (int64_t group = 0; group < groups; ++group)
-    runGroup(layer, w, Chunks(w, *kernels), table, *x, row0, rows, panel0 + group, groups,
+    runGroup(layer, w, chunks, table, *x, row0, rows, panel0 + group, groups,
              int(ceilDiv(count - group, groups)), panelKernels(isa), epilogue);
 }
 

@@ -60,6 +60,8 @@ using ScaleSumsFn = void (*)(const QuantizedPanel& panel, int64_t chunk, int64_t
 /// Rows of A that one call may handle, and most of those that share pieces of a panel.
 inline constexpr int kQuantizedRows = 4;
 inline constexpr int64_t kMostSharing = 24;
+/// Rows for which a turn of a panel stays in the cache.
+inline constexpr int64_t kMostFewRows = 24;
 
 struct QuantizedKernels {
   QuantizedPanelFn int8[kQuantizedRows], int4[kQuantizedRows];

@@ -9,6 +9,8 @@ namespace {
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 
+#include "backends/cpu/device/fixed_point_unit.inc"
+
 // Eight of the 64 numbers of a row of scales or zero points.
 inline __m256 numbersOf(const char* base, bool bf16, int64_t row, int column) {
   if (!bf16) return _mm256_loadu_ps(reinterpret_cast<const float*>(base + row * 256 + column * 32));
@@ -190,9 +192,6 @@ inline float sumOf(__m256 v) {
   return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
 
-// The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
-// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly
-// unless they are 2^15 times smaller.
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
   const __m256 sign = _mm256_set1_ps(-0.0f), infinity = _mm256_set1_ps(__builtin_inff());
   __m256 top = _mm256_setzero_ps(), finite = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
@@ -206,13 +205,11 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   _mm256_store_ps(tops, top);
   float largest = 0;
   for (float t : tops) largest = t > largest ? t : largest;
-  // 127 * 2^16 is 2^22 with a mantissa of 0x7e0000: what lies above takes the next power of two.
   uint32_t bits;
   __builtin_memcpy(&bits, &largest, 4);
-  const uint32_t above = (bits + 0x1ffff) & 0x7f800000u;
-  if (bits != 0 && above <= 22u << 23) return false;
-  const uint32_t unitBits = bits ? above - (22u << 23) : 1u << 23;
-  const uint32_t perUnitBits = (254u << 23) - unitBits;
+  const uint32_t unitBits = unitBitsOf(bits);
+  if (unitBits == 0) return false;
+  const uint32_t perUnitBits = perUnitBitsOf(unitBits);
   float unit, scale;
   __builtin_memcpy(&unit, &unitBits, 4);
   __builtin_memcpy(&scale, &perUnitBits, 4);

@@ -99,6 +99,8 @@ LATHE_ISA_END
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_VNNI)
 
+#include "backends/cpu/device/fixed_point_unit.inc"
+
 inline int32_t wordAt(const char* at) {
   int32_t word;
   __builtin_memcpy(&word, at, 4);
@@ -190,9 +192,6 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
   }
 }
 
-// The unit is the least power of two of which 127 * 2^16, where the upper byte, rounded up, still
-// fits, reach the largest magnitude: elements of few bits, such as those of bf16, are held exactly
-// unless they are 2^15 times smaller.
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
   // As whole numbers magnitudes have the order they have as floats; infinities and NaN lie above.
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
@@ -204,11 +203,9 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
   }
   const uint32_t largest = _mm512_reduce_max_epu32(top);
   if (largest >= 0x7f800000u) return false;
-  // 127 * 2^16 is 2^22 with a mantissa of 0x7e0000: what lies above takes the next power of two.
-  const uint32_t above = (largest + 0x1ffff) & 0x7f800000u;
-  if (largest != 0 && above <= 22u << 23) return false;
-  const uint32_t unit = largest ? above - (22u << 23) : 1u << 23;
-  const __m512 perUnit = _mm512_castsi512_ps(_mm512_set1_epi32(int32_t((254u << 23) - unit)));
+  const uint32_t unit = unitBitsOf(largest);
+  if (unit == 0) return false;
+  const __m512 perUnit = _mm512_castsi512_ps(_mm512_set1_epi32(int32_t(perUnitBitsOf(unit))));
   const __m512 quarter = _mm512_set1_ps(0x1p20f), least = _mm512_set1_ps(kMostLost);
   __m512 lost = _mm512_setzero_ps();
   // Bytes of four elements, the upper ones last, side by side; then those of sixteen.
@@ -268,7 +265,7 @@ const QuantizedKernels kQuantizedKernelsVnni = {
     32,
     toFixedPoint,
     toFixedPoint,
-    24,
+    kMostFewRows,
     widenQuantized<false>,
     widenQuantized<true>,
 };

@@ -77,8 +77,6 @@ inline float sumOf(const float* x, int64_t count) {
          ((parts[4] + parts[5]) + (parts[6] + parts[7]));
 }
 
-/// Rows that multiplyFewRows takes at a time.
-inline constexpr int64_t kMostFewRows = 24;
 /// A few rows, which are brought into the kernels' form by every worker.
 size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa);
 void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
