@@ -23,10 +23,12 @@ namespace {
 constexpr double kCheap = 1e5, kBearable = 5e8;
 
 // Halves are whole numbers and halves about 0: equal ones, zeros and what lies between two whole
-// numbers. Huge ones overflow in an exponential.
-enum class Floats { Common, Small, Large, Halves, Huge, Special };
+// numbers. Huge ones overflow in an exponential. Near ones lie about a constant of the ops.
+enum class Floats { Common, Small, Large, Halves, Huge, Near, Special };
 // Where the graph itself gives no number, another formula may.
-bool mayDiffer(Floats floats) { return floats == Floats::Halves || floats == Floats::Huge; }
+bool mayDiffer(Floats floats) {
+  return floats == Floats::Halves || floats == Floats::Huge || floats == Floats::Near;
+}
 // Integers may be indices: where wide ones are refused, few or none but 0 may be taken.
 enum class Integers { Wide, Few, Zero };
 
@@ -34,6 +36,7 @@ struct Draw {
   SymbolValues symbols;
   Floats floats = Floats::Common;
   Integers integers = Integers::Wide;
+  double landmark = 0;  // what Floats::Near is about
 };
 
 // SplitMix64 (Steele, Lea and Flood, 2014).
@@ -54,9 +57,19 @@ class Random {
   uint64_t state_;
 };
 
-double realOf(Random& random, Floats floats) {
+// At the landmark, on either side of it, about its negative, or far from both, by turns.
+double nearby(const Draw& draw, uint64_t turn) {
+  constexpr double kFactors[] = {1, 2, -1, 0.75, 1.25, -2, 0.5, 0, -0.75};
+  return draw.landmark * kFactors[turn % std::size(kFactors)];
+}
+
+double realOf(Random& random, const Draw& draw, uint64_t turn) {
   const double x = random.normal();
-  switch (floats) {
+  switch (draw.floats) {
+    case Floats::Near: {
+      const double at = nearby(draw, turn);
+      return at == 0 ? x : at;
+    }
     case Floats::Small:
       return 1e-3 * x;
     case Floats::Large:
@@ -76,10 +89,12 @@ double realOf(Random& random, Floats floats) {
   return x;
 }
 
-int64_t integerOf(Random& random, Integers integers, DType dtype) {
-  if (integers == Integers::Zero) return 0;
+int64_t integerOf(Random& random, const Draw& draw, DType dtype, uint64_t turn) {
+  if (draw.integers == Integers::Zero) return 0;
   const uint64_t bits = random.bits();
-  if (integers == Integers::Few) return int64_t(bits % 2);
+  if (draw.integers == Integers::Few) return int64_t(bits % 2);
+  if (draw.landmark != 0 && (dtype == DType::I64 || dtype == DType::I32))
+    return int64_t(std::clamp(nearby(draw, turn), -1e9, 1e9)) + int64_t(bits >> 8) % 2;
   if (dtype == DType::U8) return int64_t((bits >> 8) % 256);
   if (isPacked(dtype)) return int64_t((bits >> 8) % 16) - (dtype == DType::I4 ? 8 : 0);
   if (dtype == DType::I64 && bits % 8 == 0) return (int64_t(1) << 53) + 1 + int64_t(bits >> 60);
@@ -106,7 +121,7 @@ Array arrayOf(RankedTensorType type, const Draw& draw, uint64_t seed) {
   if (isFloat(dtype)) {
     Array a(DType::F64, shape);
     for (int64_t i = 0; i < a.size(); ++i) {
-      const double x = realOf(random, draw.floats);
+      const double x = realOf(random, draw, seed + uint64_t(i));
       const bool isZero = draw.floats == Floats::Halves && uint64_t(i) % 5 == seed % 5;
       a.as<double>()[size_t(i)] = isZero ? 0 : x;
     }
@@ -115,11 +130,11 @@ Array arrayOf(RankedTensorType type, const Draw& draw, uint64_t seed) {
   Array a(dtype, shape);
   for (int64_t i = 0; i < a.size(); ++i) {
     if (dtype == DType::I64)
-      a.as<int64_t>()[size_t(i)] = integerOf(random, draw.integers, dtype);
+      a.as<int64_t>()[size_t(i)] = integerOf(random, draw, dtype, seed + uint64_t(i));
     else if (dtype == DType::Bool)
       a.set(i, i / row % 3 == 1 ? 0 : double(random.bits() % 2));  // a row of false
     else
-      a.set(i, double(integerOf(random, draw.integers, dtype)));
+      a.set(i, double(integerOf(random, draw, dtype, seed + uint64_t(i))));
   }
   return a;
 }
@@ -269,6 +284,34 @@ std::optional<SymbolValues> symbolValues(const CutOut& cut, ModuleOp graph, bool
   return std::nullopt;
 }
 
+// Where a formula may change: at the constants of the ops, which they compare with, and at what
+// becomes one of them when it is multiplied by another.
+std::vector<double> landmarksOf(const CutOut& cut) {
+  std::set<double> constants;
+  auto note = [&](double x) {
+    if (std::isfinite(x) && x != 0) constants.insert(std::abs(x));
+  };
+  for (func::FuncOp function : {cut.was, cut.is})
+    function.walk([&](Operation* op) {
+      for (NamedAttribute a : op->getAttrs())
+        if (auto number = dyn_cast<FloatAttr>(a.getValue())) note(number.getValueAsDouble());
+      auto constant = dyn_cast<ConstantOp>(op);
+      auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr;
+      if (!splat) return;
+      if (isa<FloatType>(splat.getElementType()))
+        note(splat.getSplatValue<APFloat>().convertToDouble());
+      else if (isa<IntegerType>(splat.getElementType()))
+        note(double(splat.getSplatValue<APInt>().getSExtValue()));
+    });
+  constexpr size_t kMost = 12;
+  std::vector<double> landmarks(constants.begin(), constants.end());
+  for (double at : constants)
+    for (double by : constants)
+      if (at != by) landmarks.push_back(at / by);
+  if (landmarks.size() > kMost) landmarks.resize(kMost);
+  return landmarks;
+}
+
 bool hasScores(func::FuncOp was) {
   return was
       .walk([](Operation* op) {
@@ -390,7 +433,11 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
     for (Floats floats : {Floats::Common, Floats::Small, Floats::Large, Floats::Halves})
       if (several) draws.push_back({*several, floats});
     // Scores of such numbers would be larger than what hides one.
-    if (several && !hasScores(cut.was)) draws.push_back({*several, Floats::Huge});
+    if (several && !hasScores(cut.was)) {
+      draws.push_back({*several, Floats::Huge});
+      for (double landmark : landmarksOf(cut))
+        draws.push_back({*several, Floats::Near, Integers::Wide, landmark});
+    }
     if (one) draws.push_back({*one, Floats::Common});
   }
   std::erase_if(draws, [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; });

@@ -114,6 +114,30 @@ TEST_F(ValueCheck, SymbolsAreDifferentSizesAndOne) {
   EXPECT_NE(difference(kRows, mean, twice, "%a: T, %b: T", "T", "lathe.dim @rows 1 to 4\n"), "");
 }
 
+// What no number of a usual size shows: both sides part where a constant of theirs lies.
+TEST_F(ValueCheck, NumbersAboutTheConstantsOfTheOps) {
+  auto constant = [](const std::string& name, const std::string& value) {
+    return "%" + name + " = lathe.constant dense<" + value + "> : tensor<f32>\n";
+  };
+  const std::string limits = constant("lo", "-2.0e4") + constant("hi", "2.0e4");
+  const std::string low = "%l = lathe.max %a, %lo : T, tensor<f32>\n";
+  const std::string same = constant("zero", "0.0") + "%y = lathe.add %a, %zero : T, tensor<f32>";
+  EXPECT_THAT(difference(kRows, limits + low + "%y = lathe.min %l, %hi : T, tensor<f32>", same),
+              HasSubstr("and would be"));
+  // 2e4 after a scale: a quotient of the constants.
+  EXPECT_THAT(difference(kRows,
+                         constant("s", "0.001") + constant("hi", "20.0") +
+                             "%m = lathe.mul %a, %s : T, tensor<f32>\n"
+                             "%y = lathe.min %m, %hi : T, tensor<f32>",
+                         constant("s", "0.001") + "%y = lathe.mul %a, %s : T, tensor<f32>"),
+              HasSubstr("and would be"));
+  const std::string wide = "tensor<3x4xi64>",
+                    bound = "%hi = lathe.constant dense<70000> : tensor<i64>\n";
+  EXPECT_THAT(difference(wide, bound + "%y = lathe.min %a, %hi : T, tensor<i64>",
+                         "%y = lathe.min %a, %a : T, T"),
+              HasSubstr("and would be"));
+}
+
 // Asked for, after the same sides agreed on numbers.
 TEST_F(ValueCheck, ANumberInPlaceOfANanShowsAmongSpecialValues) {
   const std::string was = "%y = lathe.mul %a, %b : T, T";
