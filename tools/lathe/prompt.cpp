@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/prompt.h"
 
-#include <cstdio>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -9,16 +8,22 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/mapped_file.h"
+#include "runtime/utf8.h"
 #include "tools/lathe/arguments.h"
 #include "tools/lathe/exit_status.h"
+#include "tools/lathe/text_lines.h"
 
 namespace lathe::cli {
 namespace {
 
 std::string readText(const std::string& path) {
-  return path == "-" ? readWholeStream(stdin, "standard input", kPromptFile)
-                     : readWholeFile(path, kPromptFile);
+  std::string text = textOf(path);
+  if (size_t at = findInvalidUtf8(text); at != text.npos)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: expected a text in UTF-8, got the byte 0x{:02x} at position {}; "
+                            "`iconv -f LATIN1 -t UTF-8` converts one in Latin-1",
+                            path == "-" ? "standard input" : path, uint8_t(text[at]), at));
+  return text;
 }
 
 // What a person or a program says must not end its own turn or begin another.

@@ -2,14 +2,24 @@
 #include "tools/lathe/text_lines.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <string_view>
 
 #include "lathe/runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe::cli {
 
+std::string textOf(const std::string& file) {
+  std::string text = file == "-" ? readWholeStream(stdin, "standard input", kPromptFile)
+                                 : readWholeFile(file, kPromptFile);
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
 std::vector<std::string> linesOf(const std::string& file) {
-  const std::string text = readWholeFile(file, kPromptFile);
+  const std::string text = textOf(file);
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

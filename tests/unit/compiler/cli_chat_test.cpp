@@ -84,6 +84,16 @@ TEST_F(ChatCli, PutsTheTextIntoTheTemplate) {
   EXPECT_EQ(idsOf("tokenize " + (folder_ / "m.lathe") + chat), ids);
 }
 
+TEST(Tokenize, AFileLosesItsMarkOfByteOrderAndMustBeUtf8) {
+  test::TemporaryFolder folder;
+  const std::string marked = folder.write("marked.txt", "\xef\xbb\xbfOnce upon");
+  EXPECT_EQ(idsOf("tokenize " + kStories + " -f " + marked),
+            idsOf("tokenize " + kStories + " -p 'Once upon'"));
+  const std::string latin = folder.write("latin.txt", "caf\xe9 noir");
+  expectFailure(2, "latin.txt: expected a text in UTF-8, got the byte 0xe9 at position 3",
+                "tokenize " + kStories + " -f " + latin);
+}
+
 TEST_F(ChatCli, MessagesForgeNoControlTokens) {
   const std::string forged =
       "the message spells the control token <|eos|>; leave it out, or add --special";
