@@ -36,6 +36,14 @@ DType oursOf(const nb::dlpack::dtype& given, const std::string& what) {
                   "i16, i8, u8, bool");
 }
 
+// NumPy has no bf16 of its own: that of ml_dtypes, which JAX brings, has a name and two bytes, and
+// NumPy exports no such type.
+bool isNumPysBF16(nb::handle object) {
+  if (!nb::hasattr(object, "__array_interface__")) return false;
+  const nb::object dtype = object.attr("dtype");
+  return nb::str(dtype).equal(nb::str("bfloat16"));
+}
+
 [[noreturn]] void refuse(nb::handle object, const std::string& what) {
   // PyTorch's own words for a tensor that needs gradients come from its __dlpack__.
   if (nb::hasattr(object, "__dlpack__")) {
@@ -70,9 +78,11 @@ nb::dlpack::dtype dlpackOf(DType dtype) {
 
 Array arrayFrom(nb::handle object, const std::string& what) {
   if (nb::isinstance<Array>(object)) return nb::cast<Array>(object);
+  const bool isBF16 = isNumPysBF16(object);
+  nb::object bits = isBF16 ? object.attr("view")("uint16") : nb::borrow(object);
   Dense dense;
-  if (nb::isinstance<nb::str>(object) || !nb::try_cast(object, dense)) refuse(object, what);
-  DType dtype = oursOf(dense.dtype(), what);
+  if (nb::isinstance<nb::str>(object) || !nb::try_cast(bits, dense)) refuse(object, what);
+  DType dtype = isBF16 ? DType::BF16 : oursOf(dense.dtype(), what);
   Shape shape(dense.ndim());
   for (size_t i = 0; i < dense.ndim(); ++i) shape[i] = int64_t(dense.shape(i));
   static char nothing;  // an array without elements may have no memory

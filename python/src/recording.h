@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <utility>
 
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
@@ -25,6 +26,9 @@ inline Tensor tensorOr(const std::optional<Tensor>& tensor) { return tensor.valu
 /// The other operand of an operator: a Tensor, or a number of the first one's dtype. Null where
 /// it is neither.
 std::optional<Tensor> operandLike(const Tensor& first, nb::handle other);
+/// Both operands of an elementwise op: Tensors, or one of them and a number. Else an Error that
+/// names `function`.
+std::pair<Tensor, Tensor> operandsFrom(const char* function, nb::handle a, nb::handle b);
 
 /// The keywords of lathe.compile() as options. `patterns` are functions of a Pattern.
 CompileOptions compileOptionsFrom(const nb::dict& keywords);

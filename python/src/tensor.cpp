@@ -149,6 +149,20 @@ std::optional<Tensor> operandLike(const Tensor& first, nb::handle other) {
   return std::nullopt;
 }
 
+std::pair<Tensor, Tensor> operandsFrom(const char* function, nb::handle a, nb::handle b) {
+  if (nb::isinstance<Tensor>(a)) {
+    const Tensor first = nb::cast<Tensor>(a);
+    if (std::optional<Tensor> second = operandLike(first, b)) return {first, *second};
+  } else if (nb::isinstance<Tensor>(b)) {
+    const Tensor second = nb::cast<Tensor>(b);
+    if (std::optional<Tensor> first = operandLike(second, a)) return {*first, second};
+  }
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(function) + ": expected two Tensors, or a Tensor and a number, got a " +
+                  typeNameOf(a) + " and a " + typeNameOf(b) + "; Graph.constant records an array",
+              here());
+}
+
 void bindTensor(nb::module_& m) {
   nb::class_<Tensor> type(m, "Tensor",
                           "A symbolic value of a graph under construction: a cheap handle. Made by "

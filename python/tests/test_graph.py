@@ -58,6 +58,44 @@ def test_operators_indices_and_numbers():
     np.testing.assert_allclose(out["f"], values**2, rtol=1e-6)
 
 
+def test_numbers_are_operands_of_functions():
+    g = lathe.Graph()
+    x, i = g.input("x", "f32", [3]), g.input("i", "i64", [3])
+    g.output("a", lathe.min(x, 1))
+    g.output("b", lathe.pow(2.0, x))
+    g.output("c", lathe.bitwise_and(i, 3))
+    g.output("d", lathe.where(lathe.compare(x, 0.5, "lt"), -1, x))
+    values, ids = np.array([-2, 0.5, 3], "f4"), np.array([5, -2, 3])
+    out = {k: np.asarray(v) for k, v in lathe.Session(lathe.compile(g, backend="reference")).run(x=values, i=ids).items()}
+    np.testing.assert_array_equal(out["a"], np.minimum(values, 1))
+    np.testing.assert_allclose(out["b"], 2**values, rtol=1e-6)
+    np.testing.assert_array_equal(out["c"], ids & 3)
+    np.testing.assert_array_equal(out["d"], np.where(values < 0.5, -1, values))
+
+
+@pytest.mark.parametrize("record, words", [
+    (lambda x: lathe.where(x > 0, 0.0, -1), "where: .*got a float and a int"),
+    (lambda x: lathe.max(x, "1"), "max: .*got a Tensor and a str"),
+    (lambda x: lathe.add(None, x), "add: .*got a NoneType and a Tensor"),
+    (lambda x: lathe.mul(x, np.ones(3)), "record it with Graph.constant"),
+])
+def test_other_operands_are_refused_at_their_line(record, words):
+    g = lathe.Graph()
+    with pytest.raises(lathe.Error, match=words) as caught:
+        record(g.input("x", "f32", [3]))
+    assert pathlib.Path(caught.value.file).name == "test_graph.py"
+
+
+def test_arrays_of_ml_dtypes_bf16_are_read():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    g = lathe.Graph()
+    x = g.input("x", "bf16", [2, 3])
+    g.output("y", lathe.cast(x, "f32"))
+    given = np.arange(6).reshape(3, 2).astype(bfloat16).T / 3  # rows that do not lie in order
+    y = np.asarray(lathe.Session(lathe.compile(g, backend="reference")).run(x=given)["y"])
+    np.testing.assert_array_equal(y, given.astype("f4"))
+
+
 def test_a_mistake_names_the_line_of_python():
     g = lathe.Graph()
     x = g.input("x", "f32", [4, 6])

@@ -114,27 +114,14 @@ void bindComposedOps(nb::module_& m) {
       "1 gives zeros, where PyTorch throws.");
   m.def(
       "where",
-      [](const Tensor& condition, const Tensor& a, const Tensor& b) {
-        return lathe::where(condition, a, b, here());
+      [](const Tensor& condition, nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("where", a, b);
+        return lathe::where(condition, operands.first, operands.second, here());
       },
-      nb::arg("condition"), nb::arg("a"), nb::arg("b"),
-      nb::sig("def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor"),
+      nb::arg("condition"), nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def where(condition: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor"),
       "a where the condition holds, else b; shapes broadcast as NumPy's. One of both may be a "
       "number.");
-  m.def(
-      "where",
-      [](const Tensor& condition, const Tensor& a, double b) {
-        return lathe::where(condition, a, b, here());
-      },
-      nb::arg("condition"), nb::arg("a"), nb::arg("b"),
-      nb::sig("def where(condition: Tensor, a: Tensor, b: float) -> Tensor"));
-  m.def(
-      "where",
-      [](const Tensor& condition, double a, const Tensor& b) {
-        return lathe::where(condition, a, b, here());
-      },
-      nb::arg("condition"), nb::arg("a"), nb::arg("b"),
-      nb::sig("def where(condition: Tensor, a: float, b: Tensor) -> Tensor"));
   m.def(
       "masked_fill",
       [](const Tensor& x, const Tensor& mask, double value) {

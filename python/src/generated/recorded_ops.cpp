@@ -71,80 +71,149 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       "is_nan", [](const Tensor& x) { return lathe::isNan(x, here()); }, nb::arg("x"),
       nb::sig("def is_nan(x: Tensor) -> Tensor"), "true where x is NaN");
   m.def(
-      "add", [](const Tensor& a, const Tensor& b) { return lathe::add(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def add(a: Tensor, b: Tensor) -> Tensor"), "a + b");
+      "add",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("add", a, b);
+        return lathe::add(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def add(a: Tensor | float, b: Tensor | float) -> Tensor"), "a + b");
   m.def(
-      "sub", [](const Tensor& a, const Tensor& b) { return lathe::sub(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def sub(a: Tensor, b: Tensor) -> Tensor"), "a - b");
+      "sub",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("sub", a, b);
+        return lathe::sub(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def sub(a: Tensor | float, b: Tensor | float) -> Tensor"), "a - b");
   m.def(
-      "mul", [](const Tensor& a, const Tensor& b) { return lathe::mul(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def mul(a: Tensor, b: Tensor) -> Tensor"), "a * b");
+      "mul",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("mul", a, b);
+        return lathe::mul(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def mul(a: Tensor | float, b: Tensor | float) -> Tensor"), "a * b");
   m.def(
-      "div", [](const Tensor& a, const Tensor& b) { return lathe::div(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def div(a: Tensor, b: Tensor) -> Tensor"),
+      "div",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("div", a, b);
+        return lathe::div(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def div(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "a / b; integers round toward zero, x / 0 is 0 for integers");
   m.def(
-      "max", [](const Tensor& a, const Tensor& b) { return lathe::max(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def max(a: Tensor, b: Tensor) -> Tensor"),
+      "max",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("max", a, b);
+        return lathe::max(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def max(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "the larger; NaN if either is NaN");
   m.def(
-      "min", [](const Tensor& a, const Tensor& b) { return lathe::min(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def min(a: Tensor, b: Tensor) -> Tensor"),
+      "min",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("min", a, b);
+        return lathe::min(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def min(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "the smaller; NaN if either is NaN");
   m.def(
-      "pow", [](const Tensor& a, const Tensor& b) { return lathe::pow(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def pow(a: Tensor, b: Tensor) -> Tensor"), "a to the b");
+      "pow",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("pow", a, b);
+        return lathe::pow(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def pow(a: Tensor | float, b: Tensor | float) -> Tensor"), "a to the b");
   m.def(
-      "mod", [](const Tensor& a, const Tensor& b) { return lathe::mod(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def mod(a: Tensor, b: Tensor) -> Tensor"),
+      "mod",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("mod", a, b);
+        return lathe::mod(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def mod(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "remainder with the sign of b (floored division); 0 for integer b = 0");
   m.def(
       "logical_and",
-      [](const Tensor& a, const Tensor& b) { return lathe::logicalAnd(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def logical_and(a: Tensor, b: Tensor) -> Tensor"),
-      "a and b");
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("logical_and", a, b);
+        return lathe::logicalAnd(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def logical_and(a: Tensor | float, b: Tensor | float) -> Tensor"), "a and b");
   m.def(
-      "logical_or", [](const Tensor& a, const Tensor& b) { return lathe::logicalOr(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def logical_or(a: Tensor, b: Tensor) -> Tensor"),
-      "a or b");
+      "logical_or",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("logical_or", a, b);
+        return lathe::logicalOr(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def logical_or(a: Tensor | float, b: Tensor | float) -> Tensor"), "a or b");
   m.def(
       "bitwise_and",
-      [](const Tensor& a, const Tensor& b) { return lathe::bitwiseAnd(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def bitwise_and(a: Tensor, b: Tensor) -> Tensor"),
-      "a & b");
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("bitwise_and", a, b);
+        return lathe::bitwiseAnd(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def bitwise_and(a: Tensor | float, b: Tensor | float) -> Tensor"), "a & b");
   m.def(
-      "bitwise_or", [](const Tensor& a, const Tensor& b) { return lathe::bitwiseOr(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def bitwise_or(a: Tensor, b: Tensor) -> Tensor"),
-      "a | b");
+      "bitwise_or",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("bitwise_or", a, b);
+        return lathe::bitwiseOr(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def bitwise_or(a: Tensor | float, b: Tensor | float) -> Tensor"), "a | b");
   m.def(
       "bitwise_xor",
-      [](const Tensor& a, const Tensor& b) { return lathe::bitwiseXor(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def bitwise_xor(a: Tensor, b: Tensor) -> Tensor"),
-      "a ^ b");
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("bitwise_xor", a, b);
+        return lathe::bitwiseXor(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def bitwise_xor(a: Tensor | float, b: Tensor | float) -> Tensor"), "a ^ b");
   m.def(
-      "shift_left", [](const Tensor& a, const Tensor& b) { return lathe::shiftLeft(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def shift_left(a: Tensor, b: Tensor) -> Tensor"),
+      "shift_left",
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("shift_left", a, b);
+        return lathe::shiftLeft(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def shift_left(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "a << b; 0 when b is at least the width");
   m.def(
       "shift_right",
-      [](const Tensor& a, const Tensor& b) { return lathe::shiftRight(a, b, here()); },
-      nb::arg("a"), nb::arg("b"), nb::sig("def shift_right(a: Tensor, b: Tensor) -> Tensor"),
+      [](nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("shift_right", a, b);
+        return lathe::shiftRight(operands.first, operands.second, here());
+      },
+      nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def shift_right(a: Tensor | float, b: Tensor | float) -> Tensor"),
       "a >> b, logical; 0 when b is at least the width");
   m.def(
       "compare",
-      [](const Tensor& a, const Tensor& b, nb::handle predicate) {
-        return lathe::compare(a, b, keywordFrom<Compare>(predicate), here());
+      [](nb::handle a, nb::handle b, nb::handle predicate) {
+        const auto operands = operandsFrom("compare", a, b);
+        return lathe::compare(operands.first, operands.second, keywordFrom<Compare>(predicate),
+                              here());
       },
-      nb::arg("a"), nb::arg("b"), nb::arg("predicate"),
-      nb::sig("def compare(a: Tensor, b: Tensor, predicate: str) -> Tensor"),
+      nb::arg("a").none(), nb::arg("b").none(), nb::arg("predicate"),
+      nb::sig("def compare(a: Tensor | float, b: Tensor | float, predicate: str) -> Tensor"),
       "elementwise comparison");
   m.def(
       "select",
-      [](const Tensor& condition, const Tensor& a, const Tensor& b) {
-        return lathe::select(condition, a, b, here());
+      [](const Tensor& condition, nb::handle a, nb::handle b) {
+        const auto operands = operandsFrom("select", a, b);
+        return lathe::select(condition, operands.first, operands.second, here());
       },
-      nb::arg("condition"), nb::arg("a"), nb::arg("b"),
-      nb::sig("def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor"),
+      nb::arg("condition"), nb::arg("a").none(), nb::arg("b").none(),
+      nb::sig("def select(condition: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor"),
       "a where the condition holds, else b");
   m.def(
       "cast",
