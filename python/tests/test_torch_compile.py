@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile(backend="lathe") against eager PyTorch."""
+
+import concurrent.futures
 import time
 
 import pytest
@@ -195,14 +197,63 @@ def test_inputs_that_do_not_lie_in_rows():
         torch.testing.assert_close(f(x), x @ x.T + 1)
 
 
-def test_a_weight_that_changes_is_noticed():
+@pytest.mark.parametrize("change", [
+    lambda layer: layer.weight.mul_(2),
+    lambda layer: setattr(layer.weight, "data", torch.ones(3, 8)),
+    lambda layer: setattr(layer, "weight", torch.nn.Parameter(torch.ones(3, 8))),
+    lambda layer: torch.nn.utils.vector_to_parameters(torch.linspace(-1, 1, 27), layer.parameters()),
+    lambda layer: layer.load_state_dict({"weight": torch.ones(3, 8), "bias": torch.zeros(3)}, assign=True),
+    lambda layer: (layer.weight.data.mul_(2), lt.rebind()),
+    lambda layer: (layer.weight.numpy().fill(2), lt.rebind())])
+def test_a_weight_that_changes_is_noticed(change):
     layer = torch.nn.Linear(8, 3)
     run = torch.compile(layer, backend="lathe")
     x = torch.randn(4, 8)
     with torch.no_grad():
+        before = run(x).clone()
+        change(layer)
         torch.testing.assert_close(run(x), layer(x))
-        layer.weight.mul_(2)
-        torch.testing.assert_close(run(x), layer(x))
+        assert error(run(x), before) > 0.1
+
+
+def test_threads_share_a_compiled_model():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64))
+    run = torch.compile(model, backend="lathe")
+    inputs = [torch.randn(32, 64) for _ in range(4)]
+    with torch.no_grad():
+        run(inputs[0])
+
+    def work(x):
+        with torch.no_grad():
+            return max(error(run(x), model(x)) for _ in range(20))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(work, inputs)) < 1e-5
+
+
+def test_the_end_of_a_context_may_be_longer_than_it():
+    run = torch.compile(lambda x: x[:, -16:] * 2, backend="lathe")
+    with torch.no_grad():
+        for n in (20, 18, 9, 16, 33):
+            x = torch.randn(2, n)
+            assert torch.equal(run(x), x[:, -16:] * 2)
+    assert not lt.fallbacks
+
+
+def test_a_size_may_grow_beyond_a_million():
+    run = torch.compile(lambda x: x.sum(), backend="lathe")
+    with torch.no_grad():
+        for n in (1000, 1100, 2_000_000):
+            assert run(torch.ones(n)).item() == n
+
+
+def test_statistics_that_gradients_need_are_named():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8), torch.nn.GELU())
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(torch.compile(model, backend="lathe")(x), model(x))
+    reason, = lt.fallbacks
+    assert reason.startswith("aten.native_layer_norm.default") and "torch.no_grad()" in reason
+    assert len(lt.compiled) == 2  # before it and behind it
 
 
 def test_a_call_costs_little_more_than_eager():

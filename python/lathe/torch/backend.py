@@ -8,6 +8,8 @@ import collections
 import importlib.metadata
 import logging
 import operator
+import threading
+import weakref
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -25,7 +27,7 @@ from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, nam
 log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
 compiled = []  # the lathe.Graphs that were compiled, in order
-LARGEST = 1 << 20
+LARGEST = (1 << 31) - 1
 ATTENTION = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.scaled_dot_product_attention.default",
              "lathe.attention.default"}
 
@@ -87,8 +89,17 @@ def _settle_attention(nodes):
                 settle(size, whole)
 
 
-# How often a tensor was written. One of inference mode has no counter, and is not written.
+# How often a tensor was written; one of inference mode has no counter.
 _writes = operator.attrgetter("_version")
+_memory = operator.methodcaller("data_ptr")
+_running = weakref.WeakSet()  # every _Compiled
+
+
+def rebind():
+    """Weights are read anew at the next call: for writes that PyTorch does not count, those through `.data` and NumPy,
+    and into tensors of inference mode."""
+    for one in _running:
+        one.bound = None
 
 
 def _begin(module):
@@ -146,24 +157,31 @@ class _Compiled:
         self.run = self.session._run_torch
         # What was bound: the tensors in the order of their places, and the writes into those that count them.
         self.places, self.bound, self.counting, self.writes = list(self.weights.values()), None, (), []
+        self.lock = threading.Lock()  # a session runs in one thread at a time
         compiled.append(graph)
+        _running.add(self)
 
     def __call__(self, args):
-        if not self._is_bound(args):
-            self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)
-            self.bound = [args[i] for i in self.places]
-            self.counting = [t for t in self.bound if not t.is_inference()]
-            self.writes = list(map(_writes, self.counting))
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
-        args.clear()
-        results = self.run(inputs)
+        with self.lock:
+            if not self._is_bound(args):
+                self._bind(args)
+            args.clear()
+            results = self.run(inputs)
         return results if self.plain else [results[k] if tensor else k for tensor, k in self.kinds]
+
+    def _bind(self, args):
+        self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)
+        self.bound = [args[i] for i in self.places]
+        self.memory = list(map(_memory, self.bound))
+        self.counting = [t for t in self.bound if not t.is_inference()]
+        self.writes = list(map(_writes, self.counting))
 
     def _is_bound(self, args):
         """Whether the session holds these weights as they are now. Asked in every call."""
         if self.bound is None or not all(map(operator.is_, map(args.__getitem__, self.places), self.bound)):
             return False
-        return list(map(_writes, self.counting)) == self.writes
+        return list(map(_writes, self.counting)) == self.writes and list(map(_memory, self.bound)) == self.memory
 
 
 class _Supported(OperatorSupportBase):

@@ -32,10 +32,24 @@ for _aten, _name in {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max",
         op(f"aten.{_aten}.{_overload}")(_binary(getattr(lathe, _name), _aten))
 
 
-def _floor_divide(x, y):
-    if x.dtype in FLOATS:
-        return lathe.floor(lathe.div(x, y))
-    return lathe.div(lathe.sub(x, lathe.mod(x, y)), y)
+def _floor_divide(L, node, self_, other):
+    """Of floats by the remainder, as PyTorch and Python: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10."""
+    if L.dtype(node) not in FLOATS:
+        x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
+        return lathe.div(lathe.sub(x, lathe.mod(x, y)), y)
+    x, y = _wide(L, node, self_), _wide(L, node, other)
+    rest, ratio = _remainder(x, y), lathe.div(x, y)
+    signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
+    whole = lathe.div(lathe.sub(x, rest), y)
+    below = lathe.logical_and(signs, lathe.compare(rest, 0, "ne"))
+    whole = lathe.round(lathe.where(below, lathe.sub(whole, 1), whole))
+    return lathe.where(lathe.compare(y, 0, "eq"), ratio, whole)
+
+
+def _remainder(x, y):
+    """With the sign of x."""
+    rest = lathe.mod(lathe.abs(x), lathe.abs(y))
+    return lathe.where(lathe.compare(x, lathe.zeros_like(x), "lt"), lathe.neg(rest), rest)
 
 
 @op("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "aten.div.Tensor_mode", "aten.div.Scalar_mode")
@@ -43,7 +57,7 @@ def divide(L, node, self_, other, rounding_mode=None):
     dtype = L.dtype(node)
     x, y = L.value(self_, dtype), L.value(other, dtype)
     if rounding_mode == "floor":
-        return _floor_divide(x, y)
+        return _floor_divide(L, node, self_, other)
     if rounding_mode == "trunc" and dtype in FLOATS:
         return _truncated(lathe.div(x, y))
     return lathe.div(x, y)
@@ -61,15 +75,12 @@ def trunc(L, self_):
 
 @op("aten.fmod.Tensor", "aten.fmod.Scalar")
 def fmod(L, node, self_, other):
-    """The remainder with the sign of the first operand."""
-    x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
-    rest = lathe.mod(lathe.abs(x), lathe.abs(y))
-    return lathe.where(lathe.compare(x, lathe.zeros_like(x), "lt"), lathe.neg(rest), rest)
+    return _remainder(L.value(self_, L.dtype(node)), L.value(other, L.dtype(node)))
 
 
 @op("aten.floor_divide.default", "aten.floor_divide.Scalar")
 def floor_divide(L, node, self_, other):
-    return _floor_divide(L.value(self_, L.dtype(node)), L.value(other, L.dtype(node)))
+    return _floor_divide(L, node, self_, other)
 
 
 @op("aten.rsub.Scalar", "aten.rsub.Tensor")
@@ -93,8 +104,17 @@ def _unary(function, result=True):
     return lambda L, node, self_: function(L.value(self_, L.dtype(node) if result else None))
 
 
-for _name in "neg abs sign exp log sqrt rsqrt reciprocal sin cos tanh erf sigmoid floor ceil round".split():
+for _name in "neg abs exp log sqrt rsqrt reciprocal sin cos tanh erf sigmoid floor ceil round".split():
     op(f"aten.{_name}.default")(_unary(getattr(lathe, _name)))
+
+
+@op("aten.sign.default")
+def sign(L, self_):
+    """0 of NaN, as PyTorch's."""
+    x = L.value(self_)
+    return lathe.where(lathe.is_nan(x), 0, lathe.sign(x)) if x.dtype in FLOATS else lathe.sign(x)
+
+
 op("aten.isnan.default")(_unary(lathe.is_nan, result=False))
 
 

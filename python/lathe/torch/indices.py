@@ -21,9 +21,10 @@ def index_select(L, self_, dim, index):
     return lathe.gather(L.value(self_), L.value(index), dim)
 
 
-# What keeps integers at 0 and above if its operands are.
-_KEEPS_SIGN = ("aten.view", "aten.reshape", "aten.unsqueeze", "aten.expand", "aten.squeeze", "aten._to_copy", "aten.clone",
-               "aten.alias", "aten.add", "aten.mul", "aten.cumsum", "aten.slice", "aten.select", "aten.permute")
+# What keeps integers at 0 and above if its operand is, and if all of its operands are.
+_KEEPS_SIGN = ("aten.view.", "aten.reshape.", "aten.unsqueeze.", "aten.expand.", "aten.squeeze.", "aten._to_copy.",
+               "aten.clone.", "aten.alias.", "aten.cumsum.", "aten.slice.", "aten.select.", "aten.permute.")
+_KEEPS_SIGNS = ("aten.add.", "aten.mul.")
 
 
 def _known(L, node):
@@ -51,7 +52,9 @@ def _is_at_least_0(L, node):
         return True
     if name.startswith("aten.arange"):
         return all(_is_at_least_0(L, a) for a in node.args)
-    return name.startswith(_KEEPS_SIGN) and all(_is_at_least_0(L, a) for a in node.args if isinstance(a, torch.fx.Node))
+    if name.startswith(_KEEPS_SIGNS):
+        return all(_is_at_least_0(L, a) for a in (*node.args, *node.kwargs.values()))
+    return name.startswith(_KEEPS_SIGN) and _is_at_least_0(L, node.args[0])
 
 
 def _from_the_front(L, node, places, size):
@@ -95,8 +98,9 @@ def gather(L, self_, dim, index, sparse_grad=False):
     return lathe.gather(L.reshape(x, [math.prod(x.shape, start=1)]), linear, 0)
 
 
-def _written(L, x, value, places, axis):
+def _written(L, x, value, places, node, axis):
     """A run of rows written into a cache. One position is exact; of several `ascending` must hold."""
+    places = _from_the_front(L, node, places, x.shape[axis])
     first = L.broadcast(L.slice(places, 0, 0, 1), [x.shape[0]])
     return lathe.update(x, value, first, axis)
 
@@ -117,7 +121,7 @@ def _ascends(node):
             a, b = node.args[:2]
             scalar = [not isinstance(v, torch.fx.Node) or not isinstance(v.meta["val"], torch.Tensor)
                       or v.meta["val"].dim() == 0 or v.meta["val"].numel() == 1 for v in (a, b)]
-            if not any(scalar):
+            if not any(scalar) or not scalar[1] and node.kwargs.get("alpha", 1) != 1:  # alpha times b
                 return False
             node = a if scalar[1] else b
         elif name in ("aten._to_copy.default", "aten.clone.default", "aten.alias.default"):
@@ -134,7 +138,7 @@ def index_copy(L, self_, dim, index, source):
     if axis == 0:
         raise Unsupported("along axis 0: an update is along another axis")
     _expect_run(L, places, index)
-    return _written(L, x, L.value(source), places, axis)
+    return _written(L, x, L.value(source), places, index, axis)
 
 
 @op("aten.index_put.default")
@@ -149,7 +153,7 @@ def index_put(L, self_, indices, values, accumulate=False):
     _expect_run(L, places, indices[at[0]])
     shape = list(x.shape)
     shape[at[0]] = places.shape[0]
-    return _written(L, x, L.broadcast(L.value(values, x.dtype), shape), places, at[0])
+    return _written(L, x, L.broadcast(L.value(values, x.dtype), shape), places, indices[at[0]], at[0])
 
 
 @op("aten.as_strided.default")

@@ -9,6 +9,7 @@ import operator
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 import lathe
 
@@ -130,12 +131,17 @@ class Lowering:
                 return one
         return e
 
-    def place(self, size, end):
-        """A place of an axis of size `end`; negative ones, -1 or -seq, count from the back."""
-        value = self.fake(size)
-        expression = value.node.expr if isinstance(value, torch.SymInt) else sympy.Integer(value)
-        dim = self.dim(size)
-        return end + dim if expression.is_negative else dim
+    def place(self, size, x, axis):
+        """A place of an axis of the node `x`, as Python's slices take it: negative ones, -1 or -seq, count from the
+        back, and what lies beyond an end is that end."""
+        at, end = self.fake(size), self.fake(x).shape[axis]
+        if statically_known_true(at < 0):
+            at = at + end
+        if statically_known_true(at < 0):
+            at = 0
+        elif statically_known_true(at > end):
+            at = end
+        return self.dim(at)
 
     def shape(self, fake):
         return [self.dim(d) for d in fake.shape]
@@ -256,8 +262,6 @@ class Lowering:
         if node.target is operator.getitem:
             source = self.values.get(node.args[0])
             if source is not None:
-                if node.args[1] >= len(source):
-                    raise Unsupported(f"the result {node.args[1]}, which only gradients need")
                 self.values[node] = source[node.args[1]]
             return
         name = name_of(node.target)
@@ -270,9 +274,17 @@ class Lowering:
             raise Unsupported(MISSING)
         function, taken = OPS[name]
         y = function(self, **self.arguments(node, taken))
+        if isinstance(y, list):
+            self._expect_results(node, len(y))
         if isinstance(y, lathe.Tensor):
             y = self.broadcast(self.cast(y, self.dtype(node)), value.shape)
         self.values[node] = y
+
+    def _expect_results(self, node, count):
+        """Lowerings leave out what only the way back needs, statistics of norms say."""
+        for user in node.users:
+            if user.target is operator.getitem and user.args[1] >= count and user.users:
+                raise Unsupported(f"the result {user.args[1]}, which only gradients need; torch.no_grad() asks for none")
 
     def arguments(self, node, taken):
         """The op's arguments by the names of its schema, checked against those that its lowering takes."""

@@ -30,7 +30,12 @@ for _name in ("any", "all"):
 def var(L, self_, dim=None, correction=None, keepdim=False):
     x = L.value(self_)
     axes = [a % x.ndim for a in dim] if dim else list(range(x.ndim))
-    return lathe.var(x, axes, keepdim, 1 if correction is None else int(correction))
+    correction = 1 if correction is None else correction
+    if correction == int(correction):
+        return lathe.var(x, axes, keepdim, int(correction))
+    count = L.size_value(math.prod((x.shape[a] for a in axes), start=1), x.dtype)
+    rest = lathe.max(lathe.sub(count, L.scalar(correction, x.dtype)), 0)
+    return lathe.mul(lathe.var(x, axes, keepdim, 0), lathe.div(count, rest))
 
 
 @op("aten.var_mean.correction")
@@ -99,5 +104,7 @@ def safe_softmax(L, node, self_, dim, dtype=None):
 
 @op("aten._log_softmax.default", "aten.log_softmax.int")
 def log_softmax(L, node, self_, dim, half_to_float=False, dtype=None):
+    """A row that holds +inf is NaN as a whole, as PyTorch's."""
     x = L.value(self_, L.dtype(node))
-    return lathe.sub(x, lathe.logsumexp(x, [dim], True))
+    y = lathe.sub(x, lathe.reduce_max(x, [dim], True))
+    return lathe.sub(y, lathe.log(lathe.reduce_sum(lathe.exp(y), [dim], True)))

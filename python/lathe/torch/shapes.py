@@ -43,7 +43,7 @@ def matrix_transpose(L, self_):
 def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
     x = L.value(self_)
     axis = dim % x.ndim
-    first = L.place(0 if start is None else start, x.shape[axis])
+    first = L.place(0 if start is None else start, self_, axis)
     size = L.shape(L.fake(node))[axis]
     try:
         return L.slice(x, axis, first, size, step)
@@ -60,7 +60,7 @@ def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
 def select(L, self_, dim, index):
     x = L.value(self_)
     axis = dim % x.ndim
-    at = L.place(index, x.shape[axis])
+    at = L.place(index, self_, axis)
     return L.reshape(L.slice(x, axis, at, 1), x.shape[:axis] + x.shape[axis + 1:])
 
 
@@ -148,7 +148,7 @@ def pad(L, self_, pad, value=0):
 def slice_scatter(L, self_, src, dim=0, start=None, end=None, step=1):
     x, s = L.value(self_), L.value(src)
     axis = dim % x.ndim
-    first = L.place(start or 0, x.shape[axis])
+    first = L.place(start or 0, self_, axis)
     if step != 1:
         raise Unsupported(f"step={step}")
     last = first + s.shape[axis]
