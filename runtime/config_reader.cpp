@@ -28,6 +28,8 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "decoder_start_token_id",
     "image_token_id",
     "tokenizer_class",
+    "model_max_length",
+    "max_sequence_length",
     "prefix",
     "gradient_checkpointing",
     "keys_to_ignore_at_inference",
@@ -48,6 +50,10 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "resid_dropout",
     "router_aux_loss_coef",
     "router_jitter_noise",
+    "classif_dropout",
+    "replacing_rate",
+    "save_step",
+    "num_steps",
     // output and memory
     "use_cache",
     "cache_implementation",
@@ -57,6 +63,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "return_dict",
     "return_dict_in_generate",
     "output_scores",
+    "output_past",
     "torchscript",
     "tf_legacy_loss",
     "use_bfloat16",
@@ -70,6 +77,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "id2label",
     "label2id",
     "num_labels",
+    "_num_labels",
     "problem_type",
     "finetuning_task",
     "task_specific_params",
@@ -101,15 +109,19 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "begin_suppress_tokens",
     "forced_bos_token_id",
     "forced_eos_token_id",
-    // tools
+    "force_bos_token_to_be_generated",
+    // tools; code of the folder's own, of which the architecture has a class in transformers
+    "auto_map",
+    "transformers.js_config",
+    "is_llama_config",
     "unsloth_version",
     "unsloth_fixed",
 });
 
-// Factors that do nothing at 1.
+// Factors and counts that do nothing at 1.
 constexpr auto kNothingAtOne = std::to_array<std::string_view>(
     {"pretraining_tp", "partial_rotary_factor", "residual_multiplier", "embedding_multiplier",
-     "logits_scaling", "logit_scale"});
+     "logits_scaling", "logit_scale", "interpolate_factor", "full_attn_mod"});
 
 bool isNeutral(const std::string& key, const JsonValue& value) {
   if (value.isNull()) return true;

@@ -47,7 +47,7 @@ BartConfig readBart(ConfigReader& config, const FamilyOptions& options) {
   // Training, the number of the encoder's layers once more, and what the architecture
   // says already.
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
-                 "is_encoder_decoder"});
+                 "is_encoder_decoder", "extra_pos_embeddings"});
   return c;
 }
 
@@ -140,8 +140,8 @@ void BartModel::record() const {
 
 Graph builders::bart(ConfigReader& config, const FamilyOptions& options) {
   const BartConfig c = readBart(config, options);
-  // The architecture says it already.
-  config.ignore({"tie_word_embeddings"});
+  // The architecture says both already.
+  config.ignore({"tie_word_embeddings", "normalize_embedding"});
   Graph g("bart");
   Bart(g, c, options).record();
   return g;

@@ -62,7 +62,7 @@ Graph builders::bloom(ConfigReader& config, const FamilyOptions& options) {
   c.hiddenSize = config.size(config.has("n_embed") ? "n_embed" : "hidden_size", kMaxHidden);
   c.intermediateSize = 4 * c.hiddenSize;
   c.layers = readLayers(config, "n_layer", options);
-  readEqualHeads(config, "n_head", c);
+  readEqualHeads(config, config.has("n_head") ? "n_head" : "num_attention_heads", c);
   // Biases of distances end nowhere; this is how long the texts were that it learnt from.
   c.maxPositions = config.size("seq_length", kMaxPositions, 2048);
   c.normEps = config.epsilon("layer_norm_epsilon", 1e-5);

@@ -17,10 +17,19 @@ struct Places {
   Tensor positions, table;
 };
 
-// All layers over x, whose tokens are at `where`.
+// Rotations of tokens at `where` [batch, tokens] as if each came in a call of its own: those that
+// follow the length know of no later token then.
+std::vector<nn::RopeAngles> anglesOfSteps(const CausalLm& model, const Tensor& where) {
+  std::vector<nn::RopeAngles> angles = model.angles(unsqueeze(where, -1));
+  for (nn::RopeAngles& a : angles) a = {squeeze(a.cos, 2), squeeze(a.sin, 2)};
+  return angles;
+}
+
+// All layers over x, whose tokens are at `where`; with `steps`, as if they came one by one.
 Tensor runLayers(const CausalLm& model, const DecoderConfig& sizes, Tensor x, const Tensor& where,
-                 const Places& places, const Dim& keys) {
-  const std::vector<nn::RopeAngles> angles = model.angles(where);
+                 const Places& places, const Dim& keys, bool steps = false) {
+  const std::vector<nn::RopeAngles> angles =
+      steps && sizes.rope.scaling.isDynamic() ? anglesOfSteps(model, where) : model.angles(where);
   const Tensor bias = model.bias(keys);
   for (int64_t i = 0; i < sizes.layers; ++i) {
     nn::LayerContext context{
@@ -101,7 +110,8 @@ void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
 
   auto logits = [&](const Tensor& ids, const Places& places, const Dim& tokens, bool all) {
     Tensor where = nn::tokenPositions(places.positions, tokens);
-    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, places, cache.tokens());
+    Tensor x = runLayers(model, sizes, model.embed(ids, where), where, places, cache.tokens(),
+                         /*steps=*/all);
     if (!all) x = reshape(sliceAxis(x, 1, tokens - Dim(1), 1), {batch, sizes.hiddenSize});
     return model.logits(x);
   };

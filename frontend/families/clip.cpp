@@ -45,8 +45,9 @@ TowerConfig readTower(ConfigReader& config, const FamilyOptions& options, TowerD
   c.normEps = config.epsilon("layer_norm_eps", 1e-5);
   c.hasQuickGelu = config.text("hidden_act", "quick_gelu") == "quick_gelu";
   if (!c.hasQuickGelu) c.activation = readActivation(config, "hidden_act", "gelu");
-  // Of the space that both towers end in, which counts where it is used.
-  config.ignore({"projection_dim"});
+  // Of the space that both towers end in, which counts where it is used; and of a head that a tower
+  // does not have.
+  config.ignore({"projection_dim", "tie_word_embeddings"});
   return c;
 }
 

@@ -19,6 +19,9 @@ EncoderConfig readEncoder(ConfigReader& config, const FamilyOptions& options,
   if (auto kind = config.find("position_embedding_type"); kind && kind->asString() != "absolute")
     throw kind->error("not supported: expected \"absolute\", got " + kind->show(),
                       ErrorCode::Unsupported);
+  // Plans of the first checkpoints' writers for a pooler that never came.
+  config.ignore({"directionality", "pooler_type", "pooler_fc_size", "pooler_num_attention_heads",
+                 "pooler_num_fc_layers", "pooler_size_per_head"});
   return c;
 }
 

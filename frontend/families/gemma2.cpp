@@ -54,7 +54,7 @@ Graph builders::gemma2(ConfigReader& config, const FamilyOptions& options) {
                               .tiedHead = true,
                               .activationKey = "hidden_activation",
                               .activation = "gelu_pytorch_tanh"})};
-  config.ignore({"hidden_act"});
+  config.ignore({"hidden_act", "sliding_window_size"});
   c.attentionBias = config.flag("attention_bias", false);
   c.scale = 1 / std::sqrt(config.positive("query_pre_attn_scalar", 256));
   c.scoreCap = readCap(config, "attn_logit_softcapping", 50);

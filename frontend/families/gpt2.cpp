@@ -89,7 +89,7 @@ Graph builders::gpt2(ConfigReader& config, const FamilyOptions& options) {
   c.scaleScores = config.flag("scale_attn_weights", true);
   c.scaleByLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
   // The older name of n_positions, and an order of the same products.
-  config.ignore({"n_ctx", "reorder_and_upcast_attn"});
+  config.ignore({"n_ctx", "reorder_and_upcast_attn", "n_special", "predict_special_tokens"});
   return recordFamily<Gpt2>("gpt2", c, options);
 }
 

@@ -56,8 +56,7 @@ Graph builders::marian(ConfigReader& config, const FamilyOptions& options) {
   for (const char* key : {"normalize_before", "normalize_embedding", "add_final_layer_norm"})
     if (config.flag(key, false))
       throw config.at(key).error("not supported: expected false", ErrorCode::Unsupported);
-  config.ignore({"static_position_embeddings", "add_bias_logits", "extra_pos_embeddings",
-                 "bad_words_ids", "force_bos_token_to_be_generated"});
+  config.ignore({"static_position_embeddings", "add_bias_logits", "bad_words_ids"});
   Graph g("marian");
   Marian(g, c, options).record();
   return g;

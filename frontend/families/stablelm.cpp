@@ -64,6 +64,8 @@ Graph builders::stableLm(ConfigReader& config, const FamilyOptions& options) {
   c.qkvBias = config.flag("use_qkv_bias", false);
   c.qkNorm = config.flag("qk_layernorm", false);
   c.parallel = config.flag("use_parallel_residual", false);
+  // Names of the first checkpoints, of whose values the classes read others.
+  config.ignore({"num_heads", "rope_pct", "rotary_scaling_factor"});
   return recordFamily<StableLm>("stablelm", c, options);
 }
 

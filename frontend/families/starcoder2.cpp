@@ -47,7 +47,9 @@ Graph builders::starcoder2(ConfigReader& config, const FamilyOptions& options) {
   c.bias = config.flag("use_bias", true);
   if (auto window = config.find("sliding_window")) c.window = window->asInt(1, kMaxPositions);
   // Names of the first checkpoints for what the classes say.
-  config.ignore({"mlp_type", "norm_type", "residual_dropout"});
+  config.ignore({"mlp_type", "norm_type", "residual_dropout", "layer_norm_epsilon",
+                 "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
+                 "scale_attn_weights"});
   return recordFamily<Starcoder2>("starcoder2", c, options);
 }
 

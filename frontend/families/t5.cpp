@@ -164,8 +164,8 @@ T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
   const bool tied = config.flag("tie_word_embeddings", true);
   c.scalesOutput = config.flag("scale_decoder_outputs", tied);
   // Two readings of feed_forward_proj, and what the architecture says already.
-  config.ignore({"dense_act_fn", "is_gated_act", "is_encoder_decoder", "dropout_rate",
-                 "n_positions", "output_past"});
+  config.ignore(
+      {"dense_act_fn", "is_gated_act", "is_encoder_decoder", "dropout_rate", "n_positions"});
   return c;
 }
 

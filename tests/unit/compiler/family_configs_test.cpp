@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/lathe.h"
+#include "lathe/runtime/safetensors.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -38,6 +39,78 @@ TEST(FamilyConfigs, OneOfClipsTowersHasItsPrefixOrNone) {
     EXPECT_NE(text.find(bare), text.npos) << text;
     EXPECT_EQ(text.find(prefix), text.npos) << text;
   }
+}
+
+// Fields of well-known folders that say nothing about what is computed.
+TEST(FamilyConfigs, FieldsOfPublishedFoldersThatChangeNothing) {
+  struct Published {
+    const char* architecture;
+    json fields;
+  };
+  const Published all[] = {
+      {"BartForConditionalGeneration",
+       {{"_num_labels", 3},
+        {"classif_dropout", 0.1},
+        {"force_bos_token_to_be_generated", true},
+        {"output_past", true},
+        {"extra_pos_embeddings", 2},
+        {"normalize_embedding", true},
+        {"replacing_rate", 0},
+        {"save_step", 58}}},
+      {"MarianMTModel", {{"_num_labels", 3}, {"classif_dropout", 0.0}}},
+      {"GPT2LMHeadModel", {{"n_special", 0}, {"predict_special_tokens", true}}},
+      {"LlamaForCausalLM",
+       {{"is_llama_config", true},
+        {"transformers.js_config", {{"dtype", "q4"}}},
+        {"max_sequence_length", 2048}}},
+      {"Gemma2ForCausalLM", {{"sliding_window_size", 4096}}},
+      {"Phi3ForCausalLM",
+       {{"auto_map", {{"AutoConfig", "configuration_phi3.Phi3Config"}}},
+        {"full_attn_mod", 1},
+        {"interpolate_factor", 1}}},
+      {"Starcoder2ForCausalLM",
+       {{"attention_softmax_in_fp32", true},
+        {"layer_norm_epsilon", 1e-5},
+        {"scale_attention_softmax_in_fp32", true},
+        {"scale_attn_weights", true}}},
+      {"CohereForCausalLM", {{"model_max_length", 131072}}},
+      {"StableLmForCausalLM",
+       {{"num_heads", 32}, {"rope_pct", 0.25}, {"rotary_scaling_factor", 1.0}}},
+      {"BertModel",
+       {{"directionality", "bidi"},
+        {"pooler_fc_size", 768},
+        {"pooler_num_attention_heads", 12},
+        {"pooler_num_fc_layers", 3},
+        {"pooler_size_per_head", 128},
+        {"pooler_type", "first_token_transform"}}},
+      {"GPTNeoXForCausalLM", {{"num_steps", "global_step320500"}}}};
+  for (const auto& [architecture, fields] : all) {
+    const SafetensorsFile goldens = SafetensorsFile::open(
+        LATHE_TEST_DATA "/golden/families/" + std::string(architecture) + ".safetensors");
+    json config = json::parse(goldens.metadata().at("cases")).at(0).at("config");
+    const std::string plain = build(config).text();
+    config.update(fields);
+    EXPECT_EQ(build(config).text(), plain) << architecture;
+    config["head_gain"] = 2.0;  // of nobody
+    test::expectError(ErrorCode::Unsupported, "head_gain: not supported by",
+                      [&] { build(config); });
+  }
+  json towers = {{"architectures", {"CLIPModel"}},
+                 {"text_config", {{"tie_word_embeddings", true}}},
+                 {"vision_config", {{"tie_word_embeddings", true}}}};
+  build(towers);
+}
+
+TEST(FamilyConfigs, BloomsHeadsHaveTwoNames) {
+  json config = {{"architectures", {"BloomForCausalLM"}},
+                 {"vocab_size", 11},
+                 {"hidden_size", 8},
+                 {"n_layer", 1},
+                 {"n_head", 2}};
+  const std::string text = build(config).text();
+  config.erase("n_head");
+  config["num_attention_heads"] = 2;
+  EXPECT_EQ(build(config).text(), text);
 }
 
 TEST(FamilyConfigs, BloomsProductsInPiecesAreRefused) {
