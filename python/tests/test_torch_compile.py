@@ -247,6 +247,39 @@ def test_a_size_may_grow_beyond_a_million():
             assert run(torch.ones(n)).item() == n
 
 
+def test_symbols_are_as_large_as_their_products_allow():
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 32000))
+    run = torch.compile(layers, backend="lathe", dynamic=True)
+    with torch.no_grad():
+        for shape in ((2, 3, 64), (3, 2, 64)):
+            x = torch.randn(shape)
+            assert error(run(x), layers(x)) < 1e-5
+    assert len(lt.compiled) == 1 and not lt.fallbacks
+
+
+def test_sizes_are_results():
+    def f(x, y):
+        return torch.cat([x, y], 0), x.shape[0] * y.shape[0], x.shape[1], None
+
+    run = torch.compile(f, backend="lathe", dynamic=True)
+    with torch.no_grad():
+        for rows in (3, 5):
+            x, y = torch.randn(rows, 2), torch.randn(4, 2)
+            joined, *rest = run(x, y)
+            assert torch.equal(joined, torch.cat([x, y], 0)) and rest == [rows * 4, 2, None]
+    assert len(lt.compiled) == 1 and not lt.fallbacks
+
+
+def test_norms_under_autocast_have_wider_weights():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 4))
+    torch.nn.init.normal_(model[1].weight)
+    x = torch.randn(5, 8)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        got, want = torch.compile(model, backend="lathe")(x), model(x)
+    assert got.dtype == want.dtype == torch.bfloat16 and not lt.fallbacks
+    torch.testing.assert_close(got, want, rtol=1e-2, atol=1e-2)
+
+
 def test_statistics_that_gradients_need_are_named():
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8), torch.nn.GELU())
     x = torch.randn(3, 8)

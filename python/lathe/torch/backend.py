@@ -11,6 +11,7 @@ import operator
 import threading
 import weakref
 
+import sympy
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
@@ -27,7 +28,7 @@ from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, nam
 log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
 compiled = []  # the lathe.Graphs that were compiled, in order
-LARGEST = (1 << 31) - 1
+POWERS = (31, 24, 20, 16, 14, 12, 10)  # of two, below which symbols stay: the first that all products of sizes allow
 ATTENTION = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.scaled_dot_product_attention.default",
              "lathe.attention.default"}
 
@@ -102,22 +103,38 @@ def rebind():
         one.bound = None
 
 
-def _begin(module):
+def _begin(module, power=POWERS[-1]):
     """(lowering, placeholders) of a graph whose inputs are not recorded yet."""
     places = [n for n in module.graph.nodes if n.op == "placeholder"]
     free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
             for s in d.node.expr.free_symbols}
     graph = lathe.Graph("compiled")
     named = {s: str(s) for s in sorted(free, key=str)}
-    return Lowering(graph, named, declare_symbols(graph, named, _ranges(places), LARGEST)), places
+    return Lowering(graph, named, declare_symbols(graph, named, _ranges(places), (1 << power) - 1)), places
+
+
+def _size_of(expression, places):
+    """A size as a function of the inputs of a call."""
+    sources = {}
+    for i, node in enumerate(places):
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol:
+            sources.setdefault(value.node.expr, lambda args, i=i: args[i])
+        for axis, size in enumerate(getattr(value, "shape", ())):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                sources.setdefault(size.node.expr, lambda args, i=i, axis=axis: args[i].shape[axis])
+    symbols = sorted(expression.free_symbols, key=str)
+    if missing := [s for s in symbols if s not in sources]:
+        raise Unsupported(f"the result {expression}: no input has {missing[0]}")
+    function = sympy.lambdify(symbols, expression, "math")
+    return lambda args: int(function(*(sources[s](args) for s in symbols)))
 
 
 class _Compiled:
     """One graph, recorded and compiled; called with a list of inputs, which it empties."""
 
-    def __init__(self, module, static, options):
-        _settle_attention(module.graph.nodes)
-        lowering, places = _begin(module)
+    def __init__(self, module, static, options, power):
+        lowering, places = _begin(module, power)
         graph = lowering.graph
         self.weights, self.feeds = {}, []
         for i, node in enumerate(places):
@@ -137,10 +154,13 @@ class _Compiled:
         self.literals = lowering.literals
         self.single = not isinstance(results, (tuple, list))  # of a part of a graph
         results = [results] if self.single else results
-        self.kinds, seen = [], {}
+        self.kinds, self.sizes, seen = [], [], {}
         for k, node in enumerate(results):
-            if node is None or isinstance(node, int):
-                self.kinds.append((False, node))
+            size = node.meta["val"] if isinstance(node, torch.fx.Node) else node
+            if isinstance(size, torch.SymInt):
+                self.sizes.append((k, _size_of(size.node.expr, places)))
+            if size is None or isinstance(size, (int, float, torch.SymInt)):
+                self.kinds.append((False, size))
                 continue
             if not isinstance(lowering.values.get(node), lathe.Tensor):
                 raise Unsupported(f"the output {node}, which is no tensor")
@@ -163,12 +183,18 @@ class _Compiled:
 
     def __call__(self, args):
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
+        sizes = [(k, size(args)) for k, size in self.sizes]
         with self.lock:
             if not self._is_bound(args):
                 self._bind(args)
             args.clear()
             results = self.run(inputs)
-        return results if self.plain else [results[k] if tensor else k for tensor, k in self.kinds]
+        if self.plain:
+            return results
+        results = [results[k] if tensor else k for tensor, k in self.kinds]
+        for k, size in sizes:
+            results[k] = size
+        return results
 
     def _bind(self, args):
         self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)
@@ -182,6 +208,17 @@ class _Compiled:
         if self.bound is None or not all(map(operator.is_, map(args.__getitem__, self.places), self.bound)):
             return False
         return list(map(_writes, self.counting)) == self.writes and list(map(_memory, self.bound)) == self.memory
+
+
+def _compiled(module, static, options):
+    """A _Compiled with symbols as large as the products of its sizes allow."""
+    _settle_attention(module.graph.nodes)
+    for power in POWERS:
+        try:
+            return _Compiled(module, static, options, power)
+        except (Unsupported, lathe.Error) as e:
+            if " elements, at most " not in str(e) or power == POWERS[-1]:
+                raise
 
 
 class _Supported(OperatorSupportBase):
@@ -226,7 +263,7 @@ def _note(reason):
 def _compile(module, static, options):
     """Compiles the whole graph, else all that lies between the ops that have no lowering as they are used."""
     try:
-        call = _Compiled(module, static, options).__call__
+        call = _compiled(module, static, options).__call__
         return _boxed(call)
     except (Unsupported, lathe.Error) as e:
         first = str(e)
@@ -253,7 +290,7 @@ class _Part(torch.nn.Module):
         super().__init__()
         self.run, self.part = None, part
         try:
-            self.run = _Compiled(part, set(), options)
+            self.run = _compiled(part, set(), options)
         except (Unsupported, lathe.Error) as e:
             _note(str(e))
 

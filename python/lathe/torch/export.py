@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.torch.export: a module of PyTorch as a lathe.Graph."""
 
+import sympy
 import torch
-from torch.utils import _pytree as pytree
 
 import lathe
 
 from . import elementwise, images, indices, products, reductions, shapes  # noqa: F401: they register their lowerings
 from .fast_path import DECOMPOSITIONS
 from .lowering import INLINE, OPS, Lowering, Unsupported, dtype_of
+from .runner import Derived, Entry, Input, Output, Runner, nesting_of
 from .transformers import implementations_of
 
 LEVELS = ("named", "core")
@@ -27,30 +28,12 @@ class Exported:
         return lathe.compile(self.graph, **options)
 
     def session(self, threads=0, **options):
-        """A Runner: a session with the weights bound. Options are those of lathe.compile."""
+        """A Runner: a session with the weights bound as they are now. Options are those of lathe.compile."""
         return Runner(self, lathe.Session(self.compile(**options), arrays(self.weights), threads=threads))
 
     def __repr__(self):
-        entries = ", ".join(f"{e}({', '.join(i)})" for e, (i, _) in self.entries.items())
+        entries = ", ".join(f"{name}({entry})" for name, entry in self.entries.items())
         return f"lathe.torch.Exported({entries}; {len(self.weights)} weights)"
-
-
-class Runner:
-    """Calls entry points with tensors in the order of the module's inputs."""
-
-    def __init__(self, exported, session):
-        self.exported, self.session = exported, session
-
-    def __call__(self, *inputs, entry="forward"):
-        """The entry's result, or a tuple of several."""
-        names, outputs = self.exported.entries[entry]
-        tensors = pytree.tree_leaves(inputs)
-        if len(tensors) != len(names):
-            raise TypeError(f"{entry} takes {', '.join(names)}, got {len(tensors)} inputs")
-        given = {n: t.detach() for n, t in zip(names, tensors) if n is not None}
-        results = self.session.run(entry, **given)
-        found = tuple(torch.from_dlpack(results[o]) for o in outputs)
-        return found[0] if len(found) == 1 else found
 
 
 def arrays(weights):
@@ -121,9 +104,9 @@ def _dim_names(program, args, kwargs, dynamic_shapes):
         if isinstance(value, torch.Tensor):
             axes = shape.items() if isinstance(shape, dict) else enumerate(shape or ())
             for axis, dim in axes:
-                # Derived ones ("2*batch") follow from their roots.
-                if str(getattr(dim, "__name__", "")).isidentifier():
-                    names[position, axis] = dim.__name__
+                root = getattr(dim, "root", dim)  # "2*batch" is derived from "batch"
+                if str(getattr(root, "__name__", "")).isidentifier():
+                    names[position, axis] = root.__name__
             position += 1
         elif isinstance(value, (list, tuple)):
             for i, v in enumerate(value):
@@ -161,9 +144,9 @@ def _record(program, exported, entry, dim_names):
             node = nodes.get(getattr(spec.arg, "name", None))
             fake = None if node is None else node.meta.get("val")
             for axis, size in enumerate(fake.shape if isinstance(fake, torch.Tensor) else ()):
-                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                    name = dim_names.get((len(inputs) - 1, axis), str(size.node.expr))
-                    symbols.setdefault(size.node.expr, name)
+                for symbol in size.node.expr.free_symbols if isinstance(size, torch.SymInt) else ():
+                    symbols.setdefault(symbol, dim_names.get((len(inputs) - 1, axis), str(symbol)))
+    derived = _derived(nodes, inputs, symbols)
     lowering = Lowering(graph, symbols, declare_symbols(graph, symbols, program.range_constraints))
     mutated = set(signature.buffers_to_mutate.values())
     if getattr(signature, "user_inputs_to_mutate", None):
@@ -172,15 +155,16 @@ def _record(program, exported, entry, dim_names):
     for target in sorted(mutated):
         _declare_state(program, exported, target)
     graph.entry(entry)
-    names = []
+    taken = []
     for spec in signature.input_specs:
         node, kind = nodes.get(getattr(spec.arg, "name", None)), spec.kind.name
         if node is None or not isinstance(node.meta.get("val"), torch.Tensor):
             if kind == "USER_INPUT":
-                names.append(None)  # a number, which the graph holds
+                is_constant = hasattr(spec.arg, "value")
+                taken.append(Input(spec.arg.name, None, getattr(spec.arg, "value", None), is_constant))
             continue
         if kind == "USER_INPUT":
-            names.append(node.name if node.users else None)
+            taken.append(Input(node.name, node.name if node.users else None))
         if not node.users:
             continue
         fake = node.meta["val"]
@@ -203,10 +187,31 @@ def _record(program, exported, entry, dim_names):
             graph.write_state(spec.target, lowering.values[node])
         elif spec.kind.name != "USER_OUTPUT":
             raise Unsupported(f"the module writes into {spec.target or spec.arg.name} ({spec.kind.name})")
-        elif isinstance(node, torch.fx.Node) and isinstance(lowering.values.get(node), lathe.Tensor):
-            outputs.append(f"out{len(outputs)}")
-            graph.output(outputs[-1], lowering.values[node])
-    exported.entries[entry] = (names, outputs)
+        elif not isinstance(node, torch.fx.Node) or isinstance(node.meta["val"], (bool, int, float)):
+            outputs.append(Output(value=node.meta["val"] if isinstance(node, torch.fx.Node) else node))
+        else:
+            value = lowering.value(node)
+            outputs.append(Output(f"out{len(outputs)}", is_size=not isinstance(node.meta["val"], torch.Tensor)))
+            graph.output(outputs[-1].name, value)
+    called = program.call_spec
+    keywords = list(called.in_spec.child(1).context) if called.in_spec is not None else []
+    exported.entries[entry] = Entry(taken, outputs, derived, keywords, nesting_of(called.out_spec))
+
+
+def _derived(nodes, inputs, symbols):
+    """How symbols that are no axis of an input follow from one that is a multiple."""
+    sizes = [(position, axis, size.node.expr) for position, spec in enumerate(inputs)
+             if isinstance(fake := nodes[spec.arg.name].meta.get("val") if spec.arg.name in nodes else None, torch.Tensor)
+             for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+    known = {expression for _, _, expression in sizes if expression.is_Symbol}
+    found = []
+    for position, axis, expression in sizes:
+        free = expression.free_symbols - known
+        if len(expression.free_symbols) == 1 and free and sympy.degree(expression, *free) == 1:
+            known |= free
+            factor, offset = sympy.Poly(expression, *free).all_coeffs()
+            found.append(Derived(position, axis, symbols[free.pop()], int(factor), int(offset)))
+    return found
 
 
 def _tensor(program, target):

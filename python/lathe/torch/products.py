@@ -60,8 +60,11 @@ def _optional(L, argument):
 
 @op("aten.layer_norm.default")
 def layer_norm(L, input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """In the dtype of the weights, as under autocast, where they are wider."""
     _of_last_axis(normalized_shape)
-    return lathe.fused.layer_norm(L.value(input), _optional(L, weight), _optional(L, bias), eps)
+    x, w, b = L.value(input), _optional(L, weight), _optional(L, bias)
+    wide = next((p.dtype for p in (w, b) if p is not None), x.dtype)
+    return L.cast(lathe.fused.layer_norm(L.cast(x, wide), w, b, eps), x.dtype)
 
 
 @op("aten.native_layer_norm.default")
