@@ -249,6 +249,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
            {fits, config("peft_type", "LOHA"), unsupported, "expected \"LORA\", got \"LOHA\""},
            {fits, config("bias", "all"), unsupported, "expected \"none\", got \"all\""},
            {fits, config("init_lora_weights", "pissa"), unsupported, "got \"pissa\""},
+           {fits, config("use_qalora", true), unsupported, "use_qalora: not supported"},
            {fits, config("layer_replication", json::array({1})), unsupported,
             "layer_replication"}}) {
     SCOPED_TRACE(m.message);
