@@ -117,6 +117,55 @@ class Write(torch.nn.Module):
         return x
 
 
+@pytest.mark.parametrize("f, x", [
+    (lambda x: F.log_softmax(x, -1), 100 + torch.randn(64, 512)), (lambda x: F.adaptive_avg_pool2d(x, (5, 7)), 100 + torch.randn(1, 1, 64, 512)),
+    (lambda x: F.interpolate(x, scale_factor=1.3, mode="bicubic"), 100 + torch.randn(1, 1, 64, 512)),
+    (lambda x: F.interpolate(x, size=(9, 7), mode="bilinear", align_corners=True), torch.randn(1, 2, 5, 6))])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_bf16_is_as_near_to_exact_numbers_as_pytorchs(f, x, compiled):
+    x = x.bfloat16()
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    torch._dynamo.reset()
+    run = torch.compile(Model(), backend="lathe") if compiled else lathe.torch.export(Model(), (x,)).session()
+    with torch.no_grad():
+        got, eager, exact = run(x), f(x), f(x.double())
+    assert (got.double() - exact).abs().max() <= 1.5 * (eager.double() - exact).abs().max()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_a_pixel_that_is_no_number_stays_with_its_neighbours(mode):
+    class Resized(torch.nn.Module):
+        def forward(self, x):
+            return F.interpolate(x, scale_factor=2, mode=mode)
+
+    x = torch.randn(1, 1, 4, 4)
+    x[0, 0, 1, 2], x[0, 0, 3, 0] = -math.inf, math.nan
+    # PyTorch's own has NaN where it multiplies an infinite pixel by 0, too.
+    got, want = lathe.torch.export(Resized(), (x,)).session()(x), Resized()(x)
+    assert got.isnan().nonzero().tolist() == x.isnan().repeat_interleave(2, 2).repeat_interleave(2, 3).nonzero().tolist() \
+        if mode == "nearest" else got.isnan().sum() == 9
+    torch.testing.assert_close(got[~want.isnan()], want[~want.isnan()])
+
+
+@pytest.mark.parametrize("f, args", [
+    (lambda x, i: x.gather(1, i), ([[6], [0]],)), (lambda x, i: x.gather(1, i), ([[0], [-1]],)),
+    (lambda x, i, j: x[i, j], ([0, 1], [6, 0])), (lambda x, i, j: x[i, j], ([0, 1], [-7, 0])), (lambda x, i, j: x[i, j], ([2, 1], [0, 0])),
+    (lambda x, i: x.scatter(1, i, 1.0), ([[9], [0]],)), (lambda x, i: F.nll_loss(x, i), ([6, 0],)),
+    (lambda x, i: F.embedding(i, x), ([-1],)), (lambda x, i: x.index_copy(1, i, x[:, :1]), ([6],))])
+def test_places_outside_of_an_axis_are_errors(f, args):
+    torch._dynamo.reset()
+    args = [torch.tensor(a) for a in args]
+    with torch.no_grad():
+        with pytest.raises((IndexError, RuntimeError)):
+            f(X, *args)
+        with pytest.raises(lathe.Error, match="is outside"):
+            torch.compile(f, backend="lathe")(X, *args)
+
+
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize("at, places", [
     (1, lambda i: i + torch.arange(2)), (-3, lambda i: i[None]), (-3, lambda i: i + torch.arange(2)),

@@ -37,7 +37,7 @@ def _floor_divide(L, node, self_, other):
     if L.dtype(node) not in FLOATS:
         x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
         return lathe.div(lathe.sub(x, lathe.mod(x, y)), y)
-    x, y = _wide(L, node, self_), _wide(L, node, other)
+    x, y = wide(L, node, self_), wide(L, node, other)
     rest, ratio = _remainder(x, y), lathe.div(x, y)
     signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
     whole = lathe.div(lathe.sub(x, rest), y)
@@ -142,7 +142,7 @@ def log1p(L, node, self_):
     return lathe.where(lathe.logical_or(lathe.compare(u, one, "eq"), infinite), x, y)
 
 
-def _wide(L, node, argument):
+def wide(L, node, argument):
     """In f32 at least: what takes several steps is rounded once, at the end."""
     x = L.value(argument, L.dtype(node))
     return x if x.dtype == "f64" else L.cast(x, "f32")
@@ -158,12 +158,12 @@ def _expm1(L, x):
 
 @op("aten.expm1.default")
 def expm1(L, node, self_):
-    return _expm1(L, _wide(L, node, self_))
+    return _expm1(L, wide(L, node, self_))
 
 
 @op("aten.elu.default")
 def elu(L, node, self_, alpha=1, scale=1, input_scale=1):
-    x = _wide(L, node, self_)
+    x = wide(L, node, self_)
     below = lathe.mul(_expm1(L, lathe.mul(x, L.scalar(input_scale, x.dtype))), L.scalar(alpha * scale, x.dtype))
     return lathe.where(lathe.compare(x, L.scalar(0, x.dtype), "le"), below, lathe.mul(x, L.scalar(scale, x.dtype)))
 
@@ -176,7 +176,7 @@ def leaky_relu(L, self_, negative_slope=0.01):
 
 def _logarithm(base):
     def lower(L, node, self_):
-        x = _wide(L, node, self_)
+        x = wide(L, node, self_)
         return lathe.mul(lathe.log(x), L.scalar(1 / math.log(base), x.dtype))
     return lower
 
@@ -187,7 +187,7 @@ op("aten.log10.default")(_logarithm(10))
 
 @op("aten.exp2.default")
 def exp2(L, node, self_):
-    x = _wide(L, node, self_)
+    x = wide(L, node, self_)
     return lathe.pow(L.scalar(2, x.dtype), x)
 
 

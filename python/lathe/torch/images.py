@@ -9,6 +9,7 @@ import lathe
 
 from .lowering import Unsupported, op
 
+MOST_PLACES = 8  # that an interpolated element is made of before a product with a matrix is cheaper
 MOST_TAPS = 1024  # elements of a window that is laid out as columns
 MOST_TERMS = 128  # of a sum of products, one for each element of a window
 FEW_TAPS, MOST_APART = 32, 64  # columns of few elements are cheaper than a convolution for each of the groups
@@ -155,8 +156,29 @@ def batch_norm(L, input, weight, bias, running_mean, running_var, momentum, eps)
     return [y if bias is None else lathe.add(y, of_channels(bias))]
 
 
+def _combined(L, x, axis, matrix):
+    """x times the matrix [size, out] along one axis: few places for each element are read, many are a product."""
+    count = int((matrix != 0).sum(0).max())
+    if count > MOST_PLACES:
+        order = [a for a in range(x.ndim) if a != axis] + [axis]
+        x = lathe.matmul(lathe.transpose(x, order), L.literal(matrix.to(torch.float64 if x.dtype == "f64" else torch.float32)))
+        return lathe.transpose(x, [order.index(a) for a in range(x.ndim)])
+    # The places of each column that count, first; a column with fewer has the first once more, times 0.
+    places = (matrix != 0).to(torch.int8).argsort(dim=0, descending=True, stable=True)[:count]
+    factors = matrix.gather(0, places)
+    places = torch.where(factors == 0, places[:1], places)
+    y = None
+    for at, factor in zip(places, factors):
+        factor = L.reshape(L.cast(L.literal(factor), x.dtype), [-1 if a == axis else 1 for a in range(x.ndim)])
+        term = lathe.mul(lathe.gather(x, L.literal(at), axis), factor)
+        y = term if y is None else lathe.add(y, term)
+    return y
+
+
 def _interpolated(L, node, x, by):
-    """Each axis apart, by a matrix: what `by` makes of images with a single 1."""
+    """Each axis apart, by a matrix: what `by` makes of images with a single 1. Rounded once, at the end."""
+    if x.dtype != "f64":
+        x = L.cast(x, "f32")
     for i, out in enumerate(L.fake(node).shape[2:]):
         axis = i + 2
         size = x.shape[axis]
@@ -166,27 +188,36 @@ def _interpolated(L, node, x, by):
         matrix = by(i, ones, out).reshape(size, out)
         if size == out and torch.equal(matrix, torch.eye(size)):
             continue
-        order = [a for a in range(x.ndim) if a != axis] + [axis]
-        x = lathe.matmul(lathe.transpose(x, order), L.graph.constant(matrix.contiguous(), x.dtype))
-        x = lathe.transpose(x, [order.index(a) for a in range(x.ndim)])
+        x = _combined(L, x, axis, matrix)
     return x
 
 
 def _upsampled(name, has_corners=False):
-    function = getattr(torch.ops.aten, name).vec
+    function = getattr(torch.ops.aten, name)
 
-    def lowering(L, node, input, output_size, align_corners=None, scale_factors=None):
-        x = L.value(input)
+    def corners(align_corners):
+        return [align_corners] if has_corners else []
+
+    def by_factors(L, node, input, output_size, align_corners=None, scale_factors=None):
+        def along(i, ones, out):
+            only = [s if j == i else 1 for j, s in enumerate(scale_factors or [])] or None
+            sizes = None if only else [out if j == i else 1 for j in range(ones.ndim - 2)]
+            return function.vec(ones, sizes, *corners(align_corners), only)
+
+        return _interpolated(L, node, L.value(input), along)
+
+    def by_sizes(L, node, self_, output_size, align_corners=None, **scales):
+        factors = [scales.get(key) for key in (["scales"] if "scales" in scales else ["scales_h", "scales_w"])]
 
         def along(i, ones, out):
-            axes = x.ndim - 2
-            only = [s if j == i else 1 for j, s in enumerate(scale_factors or [])] or None
-            sizes = None if only else [out if j == i else 1 for j in range(axes)]
-            return function(ones, sizes, *([align_corners] if has_corners else []), only)
+            axes = range(ones.ndim - 2)
+            return function.default(ones, [out if j == i else 1 for j in axes], *corners(align_corners),
+                                    *(factors[j] if j == i else None for j in axes))
 
-        return _interpolated(L, node, x, along)
+        return _interpolated(L, node, L.value(self_), along)
 
-    op(f"aten.{name}.vec")(lowering)
+    op(f"aten.{name}.vec")(by_factors)
+    op(f"aten.{name}.default")(by_sizes)
 
 
 _upsampled("upsample_linear1d", has_corners=True)

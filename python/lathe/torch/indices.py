@@ -57,6 +57,11 @@ def _is_at_least_0(L, node):
     return name.startswith(_KEEPS_SIGN) and _is_at_least_0(L, node.args[0])
 
 
+def _checked(L, places, size):
+    """Places of an axis of `size`: another one is an error when it runs, also where it is a part of a larger index."""
+    return lathe.gather(L.graph.arange(size), places, 0)
+
+
 def _from_the_front(L, node, places, size):
     """Indices of an axis of `size`; those below 0 count from the back."""
     if _is_at_least_0(L, node):
@@ -79,6 +84,8 @@ def index(L, self_, indices):
     if at != list(range(at[0], at[0] + len(at))):
         raise Unsupported("indices of axes that are apart")
     places = [_from_the_front(L, indices[i], L.cast(p, "i64"), x.shape[i]) for p, i in zip(places, at)]
+    if len(at) > 1:
+        places = [_checked(L, p, x.shape[i]) for p, i in zip(places, at)]
     linear = places[0]
     for place, i in zip(places[1:], at[1:]):
         linear = lathe.add(lathe.mul(linear, L.size_value(x.shape[i])), place)
@@ -90,6 +97,8 @@ def index(L, self_, indices):
 def gather(L, self_, dim, index, sparse_grad=False):
     x, places = L.value(self_), L.value(index, "i64")
     axis, linear = dim % max(x.ndim, 1), None
+    if x.ndim > 1:
+        places = _checked(L, places, x.shape[axis])
     for i in range(x.ndim):
         part = places
         if i != axis:
@@ -185,6 +194,7 @@ def scatter_value(L, node, self_, dim, index, value):
     if places.shape[axis] == 0:
         return x
     size = x.shape[axis]
+    places = _checked(L, places, size)
     own = L.reshape(L.graph.arange(size), [size] + [1] * (x.ndim - axis))  # one axis more, for the places
     hit = lathe.compare(own, lathe.unsqueeze(places, axis), "eq")
     return lathe.where(lathe.reduce_any(hit, [axis + 1]), L.value(value, x.dtype), x)

@@ -4,6 +4,7 @@ import math
 
 import lathe
 
+from .elementwise import wide
 from .lowering import Unsupported, op
 
 
@@ -104,7 +105,7 @@ def safe_softmax(L, node, self_, dim, dtype=None):
 
 @op("aten._log_softmax.default", "aten.log_softmax.int")
 def log_softmax(L, node, self_, dim, half_to_float=False, dtype=None):
-    """A row that holds +inf is NaN as a whole, as PyTorch's."""
-    x = L.value(self_, L.dtype(node))
+    """A row that holds +inf is NaN as a whole, as PyTorch's; rounded once."""
+    x = wide(L, node, self_)
     y = lathe.sub(x, lathe.reduce_max(x, [dim], True))
     return lathe.sub(y, lathe.log(lathe.reduce_sum(lathe.exp(y), [dim], True)))
