@@ -56,7 +56,9 @@ Tensor linearPlaces(Node& n, const Tensor& tuples, const Dims& shape, size_t fir
   Tensor linear;
   for (int64_t i = 0; i < k; ++i) {
     const Dim size = shape[first + size_t(i)];
-    const Tensor part = fromFront(n, squeeze(sliceAxis(tuples, -1, i, 1), -1), size);
+    Tensor part = fromFront(n, squeeze(sliceAxis(tuples, -1, i, 1), -1), size);
+    // One outside of its own axis may lie inside of all axes as one: a gather tells.
+    if (k > 1) part = gather(iota(part, {size}, 0), part, 0);
     linear = linear.defined() ? add(mul(linear, n.sizeValue(size)), part) : part;
   }
   return linear;

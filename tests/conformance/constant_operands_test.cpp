@@ -125,7 +125,8 @@ TEST(ConstantOperands, OfNothingElse) {
   }
 }
 
-// LLVM turns powers of a known number into calls of other functions: 2^x, 10^x, 2^n, x^0.5.
+// LLVM turns powers of a known number into calls of other functions: 2^x, 10^x, 2^n, and x^0.5 and
+// n^0.5, where a whole number is never -inf.
 TEST(ConstantOperands, OfPowersInGeneratedCode) {
   for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
     SCOPED_TRACE(std::string(nameOf(dtype)));
@@ -134,27 +135,35 @@ TEST(ConstantOperands, OfPowersInGeneratedCode) {
                                       4.0, 8.0, 10.0, 0.25, -0.5, 1.5, 2.718281828};
     const int64_t count = int64_t(numbers.size());
     const Tensor x = r.graph.input("x", dtype, {count}),
-                 n = r.graph.input("n", DType::I32, {count});
-    Array values(dtype, {count}), integers(DType::I32, {count});
+                 n = r.graph.input("n", DType::I32, {count}),
+                 b = r.graph.input("b", DType::U8, {count}),
+                 m = r.graph.input("m", DType::I64, {count});
+    Array values(dtype, {count}), integers(DType::I32, {count}), bytes(DType::U8, {count}),
+        wide(DType::I64, {count});
     for (int64_t i = 0; i < count; ++i) {
       values.set(i, numbers[size_t(i)]);
       integers.set(i, double(i) - 5);
+      wide.set(i, double(i) - 2);
+      bytes.set(i, double(i));
     }
     for (double c : numbers) {
       const std::string text = std::to_string(c);
       r.output("x ^ " + text, pow(x, r.number(c)));
       r.output(text + " ^ x", pow(r.number(c), x));
       r.output(text + " ^ n", pow(r.number(c), cast(n, dtype)));
+      r.output("n ^ " + text, pow(cast(n, dtype), r.number(c)));
+      r.output("m ^ " + text, pow(cast(m, dtype), r.number(c)));
+      r.output("b ^ " + text, pow(cast(b, dtype), r.number(c)));
     }
-    const Arrays inputs{{"x", values}, {"n", integers}};
+    const Arrays inputs{{"x", values}, {"n", integers}, {"m", wide}, {"b", bytes}};
     const Arrays got = Session(compile(r.graph, {.backend = "cpu"})).run("forward", inputs);
     const Arrays want = Session(compile(r.graph, {.backend = "reference"})).run("forward", inputs);
     const auto allowed = conformance::toleranceOf("pow", dtype, false);
     for (const auto& [name, value] : want)
       for (int64_t i = 0; i < count; ++i) {
-        const double a = got.at(name).at(i), b = value.at(i);
-        EXPECT_TRUE(isNear(a, b, conformance::boundOf(b, allowed)))
-            << name << " element " << i << ": " << a << ", want " << b;
+        const double a = got.at(name).at(i), wanted = value.at(i);
+        EXPECT_TRUE(isNear(a, wanted, conformance::boundOf(wanted, allowed)))
+            << name << " element " << i << ": " << a << ", want " << wanted;
       }
   }
 }

@@ -148,6 +148,19 @@ TEST(OnnxForms, NearestNeighboursAtTies) {
   }
 }
 
+// [0, 4] of [2, 3] is the place of [1, 1] if both axes are counted as one.
+TEST(OnnxForms, TuplesOfIndicesStayInsideOfEachAxis) {
+  const Array x = someNumbers({2, 3});
+  auto at = [&](int64_t row, int64_t column) {
+    return run(nodeOf("GatherND", {"x", "at"}), x, 13, {}, literal<int64_t>("at", 7, {row, column}))
+        .at(0);
+  };
+  EXPECT_EQ(at(1, 1), x.at(4));
+  EXPECT_EQ(at(-1, -2), x.at(4));
+  for (auto [row, column] : {std::pair<int64_t, int64_t>{0, 4}, {1, -4}, {2, 0}, {-3, 0}, {0, 3}})
+    EXPECT_THROW(at(row, column), Error) << row << ", " << column;
+}
+
 // A size of 0 is the operand's, or, with allowzero, nothing.
 TEST(OnnxForms, ReshapesToNothing) {
   const Array x(DType::F32, {0, 6});
