@@ -31,7 +31,7 @@ from golden_file import write_golden
 
 CASES, BATCH = 20, 2
 # Encoder-decoders of texts: what they write is kept, too.
-WRITERS = {"T5ForConditionalGeneration", "BartForConditionalGeneration", "MarianMTModel"}
+WRITERS = {"T5ForConditionalGeneration", "MT5ForConditionalGeneration", "BartForConditionalGeneration", "MarianMTModel"}
 OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "text_embeds", "image_embeds",
            "logits_per_text", "logits_per_image")  # fmt: skip
 # Fields that may be left out of a config.json where they have the family's default.
@@ -210,7 +210,7 @@ def encoder_case(r, architecture, index):
         inputs["encoder_hidden_states"] = result["encoder_last_hidden_state"]
     outputs = {k: result[k] for k in OUTPUTS if k in result}
     assert outputs and all(torch.isfinite(x).all() for x in outputs.values())
-    if architecture in ("BertModel", "RobertaModel", "DistilBertModel"):
+    if architecture in ("BertModel", "RobertaModel", "XLMRobertaModel", "DistilBertModel"):
         outputs["embeddings"] = mean_pooled(outputs["last_hidden_state"], inputs["attention_mask"])
     if architecture in WRITERS:
         outputs.update(searched(model, config, inputs, architecture))

@@ -10,7 +10,7 @@ using Builder = Graph(ConfigReader& config, const FamilyOptions& options);
 
 Builder llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3, phi3, gpt2, gptNeoX, olmo2, granite,
     mixtral, qwen3Moe, qwen2Moe, phi, opt, gptJ, falcon, starcoder2, smolLm3, cohere, stableLm,
-    bloom, bert, bertMaskedLm, roberta, robertaMaskedLm, t5, vit, vitClassifier, bart, marian,
+    bloom, bert, bertMaskedLm, roberta, robertaMaskedLm, t5, mt5, vit, vitClassifier, bart, marian,
     whisper, distilBert, distilBertMaskedLm, distilBertClassifier, clip, clipText, clipVision, dit;
 
 /// The windows of Qwen's layers: `sliding_window` with `use_sliding_window` from layer

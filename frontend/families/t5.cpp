@@ -141,7 +141,7 @@ class T5 : public EncoderDecoderLm {
   const FamilyOptions options_;
 };
 
-T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
+T5Config readT5(ConfigReader& config, const FamilyOptions& options, std::string_view usualKind) {
   T5Config c;
   c.vocabSize = config.size("vocab_size", kMaxVocabulary);
   c.hiddenSize = config.size("d_model", kMaxHidden);
@@ -157,22 +157,17 @@ T5Config readT5(ConfigReader& config, const FamilyOptions& options) {
   c.maxDistance = config.size("relative_attention_max_distance", kMaxPositions, 128);
   c.normEps = config.epsilon("layer_norm_epsilon", 1e-6);
   // "gated-gelu" means GELU's approximation; other names are what they say.
-  const std::string kind = config.text("feed_forward_proj", "relu");
+  const std::string kind = config.text("feed_forward_proj", usualKind);
   c.isGated = kind.starts_with("gated-");
   const std::string name = kind == "gated-gelu" ? "gelu_new" : kind.substr(c.isGated ? 6 : 0);
   c.activation = activationOf(config, "feed_forward_proj", name);
-  const bool tied = config.flag("tie_word_embeddings", true);
-  c.scalesOutput = config.flag("scale_decoder_outputs", tied);
   // Two readings of feed_forward_proj, and what the architecture says already.
   config.ignore(
       {"dense_act_fn", "is_gated_act", "is_encoder_decoder", "dropout_rate", "n_positions"});
   return c;
 }
 
-}  // namespace
-
-Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
-  const T5Config c = readT5(config, options);
+Graph record(const T5Config& c, const FamilyOptions& options) {
   Graph g("t5");
   const T5 model(g, c, options);
   // Distances end nowhere: this is how long the texts were that it learnt from.
@@ -187,6 +182,24 @@ Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
                         .maxSource = options.maxSeq ? options.maxSeq : kUsual},
                        options);
   return g;
+}
+
+}  // namespace
+
+Graph builders::t5(ConfigReader& config, const FamilyOptions& options) {
+  T5Config c = readT5(config, options, "relu");
+  const bool tied = config.flag("tie_word_embeddings", true);
+  c.scalesOutput = config.flag("scale_decoder_outputs", tied);
+  return record(c, options);
+}
+
+// mT5: Xue et al., "mT5: A massively multilingual pre-trained text-to-text transformer", 2020. T5's
+// layers with gates; whatever head it has, the logits are not scaled.
+Graph builders::mt5(ConfigReader& config, const FamilyOptions& options) {
+  T5Config c = readT5(config, options, "gated-gelu");
+  c.scalesOutput = false;
+  config.ignore({"tie_word_embeddings"});
+  return record(c, options);
 }
 
 }  // namespace lathe

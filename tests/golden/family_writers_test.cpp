@@ -170,7 +170,7 @@ TEST_P(FamilyTexts, AreThoseOfTransformersGreedyAndByBeams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, FamilyTexts,
-                         ::testing::Values("T5ForConditionalGeneration",
+                         ::testing::Values("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
                                            "BartForConditionalGeneration", "MarianMTModel"),
                          [](const auto& info) { return info.param; });
 
@@ -194,7 +194,7 @@ TEST_P(WriterFusions, EveryAttentionAndGateIsFoundAndNoElementaryRest) {
   for (size_t i : configsToRun(goldens.cases.size(), "reference")) {
     SCOPED_TRACE("case " + std::to_string(i));
     const JsonValue config = goldens.config(i);
-    const bool isT5 = GetParam() == "T5ForConditionalGeneration";
+    const bool isT5 = GetParam().ends_with("T5ForConditionalGeneration");
     const int64_t encoder =
         isT5 ? config.at("num_layers").asInt() : config.at("encoder_layers").asInt();
     const int64_t decoder =
