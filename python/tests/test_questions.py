@@ -30,6 +30,17 @@ def test_rewrites_numerics_and_differences():
     assert not all(row["equal"] for row in lathe.diff(g, near_miss()))
 
 
+def test_weights_are_told_apart_by_name_unless_told_otherwise():
+    def scaled(name):
+        g = lathe.Graph()
+        g.output("y", g.input("x", "f32", [4]) * g.weight(name, "f32", [4]))
+        return g
+
+    a, b = scaled("a"), scaled("b")
+    assert not all(row["equal"] for row in lathe.diff(a, b))
+    assert all(row["equal"] for row in lathe.diff(a, b, weights_by_name=False))
+
+
 def test_ir_shows_itself():
     text = lathe.ir(near_miss(), "canonical")
     assert isinstance(text, str) and "lathe.exp" in text

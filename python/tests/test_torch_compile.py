@@ -149,6 +149,29 @@ def test_an_op_without_a_lowering_runs_in_pytorch_and_is_counted():
     assert len(lt.compiled) == 2  # before it and behind it
 
 
+def test_each_use_of_an_op_without_a_lowering_is_counted():
+    def f(x):
+        return torch.special.bessel_j0(x) + torch.special.bessel_j0(x * 2)
+
+    x = torch.randn(4, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(f, backend="lathe")(x), f(x))
+    assert dict(lt.fallbacks) == {"aten.special_bessel_j0.default: there is no lowering of this op": 2}
+
+
+def test_a_graph_that_is_read_by_strides_of_open_sizes_runs_in_pytorch():
+    """Lathe's results lie in rows, where PyTorch's keep the strides of what they are made of."""
+    def f(x):
+        return (x * 2).as_strided(x.shape, (1, x.shape[0]))
+
+    x = torch.randn(4, 6).t()
+    with torch.no_grad():
+        assert torch.equal(torch.compile(f, backend="lathe", dynamic=True)(x), f(x))
+    assert not lt.compiled
+    [(reason, count)] = lt.fallbacks.items()
+    assert reason.startswith("aten.as_strided.default at ") and count == 1
+
+
 def test_an_op_with_several_results_and_without_a_lowering_is_counted_once():
     def f(x):
         mantissa, exponent = torch.frexp(x * 2)
@@ -287,6 +310,17 @@ def test_statistics_that_gradients_need_are_named():
     reason, = lt.fallbacks
     assert reason.startswith("aten.native_layer_norm.default") and "torch.no_grad()" in reason
     assert len(lt.compiled) == 2  # before it and behind it
+
+
+def test_other_weights_of_the_same_shapes_are_bound():
+    """They are other tensors, which were written as often."""
+    layer, x = torch.nn.Linear(8, 3), torch.randn(4, 8)
+    run = torch.compile(lambda x, w: torch.func.functional_call(layer, w, (x,)), backend="lathe")
+    with torch.no_grad():
+        for _ in range(3):
+            weights = {"weight": torch.nn.Parameter(torch.randn(3, 8)), "bias": torch.nn.Parameter(torch.randn(3))}
+            torch.testing.assert_close(run(x, weights), torch.func.functional_call(layer, weights, (x,)))
+    assert len(lt.compiled) == 1
 
 
 def test_a_call_costs_little_more_than_eager():

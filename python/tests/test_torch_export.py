@@ -111,6 +111,15 @@ def test_an_argument_that_a_lowering_does_not_know_is_named():
         lathe.torch.export(Rounded(), (torch.zeros(1, 4, 5, 5),))
 
 
+def test_an_argument_that_no_lowering_reads_is_named():
+    class Factor(torch.nn.Module):
+        def forward(self, x):
+            return torch.rsub(x, 3, alpha=2)
+
+    with pytest.raises(lathe.Error, match=r"aten.rsub.Scalar at .*: alpha=2"):
+        lathe.torch.export(Factor(), (torch.zeros(3),))
+
+
 def test_a_write_into_an_input_is_named():
     class Writes(torch.nn.Module):
         def forward(self, x):
@@ -168,6 +177,13 @@ def test_numbers_that_two_entries_hold_are_two_weights():
         assert torch.equal(run(x, entry=entry), Places(step)(x))
 
 
+def test_entries_with_other_values_of_a_weight_are_refused():
+    x = torch.ones(2, 4)
+    exported = lathe.torch.export(torch.nn.Linear(4, 3), (x,), entry="near")
+    with pytest.raises(lathe.Error, match="the weight weight, which another entry point has with other values"):
+        lathe.torch.export(torch.nn.Linear(4, 3), (x,), entry="far", into=exported)
+
+
 def test_a_state_starts_at_zero():
     with pytest.raises(lathe.Error, match="total is changed by the module and does not start at zero"):
         lathe.torch.export(Counter(3), (torch.ones(2),))
@@ -191,6 +207,23 @@ def test_a_static_cache_is_states_of_one_graph(level):
         ids = torch.cat([ids, token], 1)
         token = run(token, entry="decode").argmax(-1, keepdim=True)
         assert run.session.memory["states"] == memory
+
+
+def test_a_model_that_is_refused_has_its_own_attention_again():
+    class Branch(torch.nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            y = self.model(input_ids=x, use_cache=False).logits
+            return y if y.sum() > 0 else -y
+
+    model = models.made("llama")[0].model
+    before = model.config._attn_implementation
+    with pytest.raises(Exception, match="data-dependent"):
+        lathe.torch.export(Branch(model), (models.ids(1, 4),))
+    assert model.config._attn_implementation == before != "lathe"
 
 
 @pytest.mark.parametrize("level", ["core", "named"])

@@ -60,7 +60,8 @@ OPS = {
         F.interpolate(x.reshape(1, 2, 2, 3), mode=mode, **how) for mode in ("bilinear", "bicubic", "nearest")
         for how in ({"size": (5, 2)}, {"scale_factor": 1.7})) + (
         F.interpolate(x.reshape(1, 2, 2, 3), size=(4, 6), mode="bilinear", align_corners=True),
-        F.interpolate(x[None], size=9, mode="linear"), F.interpolate(x[None], scale_factor=0.5, mode="nearest")),
+        F.interpolate(x[None], size=9, mode="linear"), F.interpolate(x[None], scale_factor=0.5, mode="nearest"),
+        F.interpolate(x.reshape(1, 1, 3, 4), scale_factor=1.1, mode="bicubic")),  # as large as before, and another image
     # No two sizes are equal, axes are counted from the back, and several at once.
     "axes": lambda x: (lambda y: (
         y.permute(2, 0, 1), y.permute(-2, -1, 0), y.transpose(-1, 0), y.transpose(1, -1), y.sum(-2), y.mean((0, -1)),

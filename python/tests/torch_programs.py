@@ -9,7 +9,9 @@ PROGRAMS = {}  # name to (function, arguments by call)
 # Ops that have no lowering, by program: they run in PyTorch, and an export names one of them.
 IN_PYTORCH = {"writes_by_indices": {"aten.index_put.default", "aten.scatter.src"}, "transposed_convolution": {"aten.convolution.default"},
               "image_without_batch": {"aten.max_pool2d_with_indices.default"}, "rare_functions": {"aten.atan2.default", "aten.cummax.default"},
-              "another_axis": {"aten.topk.default"},
+              "another_axis": {"aten.topk.default"}, "the_smallest": {"aten.topk.default"},
+              "every_second_written": {"aten.slice_scatter.default"},
+              "one_value_into_a_part": {"aten.scatter.value"},
               # A whole number that changes from call to call is the size of no tensor.
               "numbers": {"aten.mul.Tensor", "aten.slice.Tensor", "aten.repeat.default"}}
 # An input is written, arguments are no tensors, a branch depends on values.
@@ -74,6 +76,12 @@ def scalar_tensors(x, s):
     return x * s, s**2, torch.where(x > s, x, s), x.sum() * s, s.expand(3), s.max(0)
 
 
+@program((torch.tensor([0.1, 0.2, 0.3]).bfloat16(), torch.tensor(0.1), torch.tensor(0.2, dtype=torch.float64)))
+def scalar_tensors_of_wider_dtypes(x, s, t):
+    """They do not widen the others: numbers are rounded to what they are compared with."""
+    return x < s, x == s, t >= x, x.float() == t, x * s, x + t
+
+
 @program((draw(4, 6), 3, 0.5), (draw(4, 6), 2, 1.5))
 def numbers(x, n, a):
     return x * n + a, x[:n], x.repeat(1, n)
@@ -110,6 +118,19 @@ def largest_and_smallest(x):
 def reads_by_indices(x, i):
     return x[i], x[i, i], x.gather(0, i[:, None].expand(5, 8)), torch.take_along_dim(x, i[:, None], 0), F.one_hot(i, 4), \
         F.embedding(i, x), x[:, torch.tensor([1, -1])]
+
+
+@program((draw(4, 6),))
+def every_second_written(x):
+    y = x.clone()
+    y[:, ::2] = 5
+    return y + 1
+
+
+@program((draw(3, 5), torch.tensor([[1, 4]])))
+def one_value_into_a_part(x, i):
+    """The index names places of the first row alone."""
+    return x.scatter(1, i, 7.0) + 1
 
 
 @program((draw(3, 5), torch.tensor([[0, 2], [1, 1], [4, 0]])))
@@ -183,6 +204,11 @@ def rare_functions(x):
 @program((draw(4, 6),))
 def another_axis(x):
     return x.topk(2, dim=0).values * 2
+
+
+@program((draw(4, 6),))
+def the_smallest(x):
+    return x.topk(2, largest=False).values * 2
 
 
 @program((draw(2, 5, 8),))
