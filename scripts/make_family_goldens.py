@@ -97,10 +97,11 @@ def checkpoint_tensors(architecture, name, tensor):
 
 
 def fill(model, architecture, seed):
-    """Every parameter of the model, from its name; tied ones once, under their first name."""
-    seen, parameters = set(), dict(model.named_parameters())
+    """Every parameter of the model, from its name; tied ones once, under the name that the others are tied to."""
+    seen, parameters = set(), dict(model.named_parameters(remove_duplicate=False))
+    tied = dict(model._tied_weights_keys or {})
     with torch.no_grad():
-        for name, p in [*model.named_parameters(), *model.named_buffers()]:
+        for name, p in sorted([*parameters.items(), *model.named_buffers()], key=lambda item: item[0] in tied):
             if name not in parameters and name != "final_logits_bias":
                 continue
             if p.data_ptr() in seen or (architecture == "MarianMTModel" and "embed_positions" in name):
