@@ -2,6 +2,7 @@
 // Names of checkpoints that deviate from those of the model's own modules.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/stored_weight.h"
 
@@ -16,6 +17,10 @@ bool beginsWithPart(std::string_view name) {
   return std::ranges::any_of(kParts, [&](std::string_view part) { return name.starts_with(part); });
 }
 
+// What norms of BERT's first checkpoints, which TensorFlow wrote, call a weight and a bias.
+constexpr std::pair<std::string_view, std::string_view> kNorms[] = {
+    {".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}};
+
 // The prefix that is there in the place of `model.`: it was saved without its head, or twice
 // within modules of that name, or by torch.compile.
 std::string mended(std::string_view name) {
@@ -23,6 +28,9 @@ std::string mended(std::string_view name) {
   if (name.starts_with(compiled)) name.remove_prefix(compiled.size());
   if (beginsWithPart(name)) return std::string(kModel) + std::string(name);
   if (name.starts_with("model.model.")) return std::string(name.substr(kModel.size()));
+  for (auto [old, now] : kNorms)
+    if (name.ends_with(old))
+      return std::string(name.substr(0, name.size() - old.size())) + std::string(now);
   if (name.starts_with("model.lm_head.")) return std::string(name.substr(kModel.size()));
   return std::string(name);
 }

@@ -116,8 +116,10 @@ Tensor BartModel::layer(int64_t index, const Tensor& x, const nn::LayerContext& 
 }
 
 Tensor BartModel::logits(const Tensor& x) const {
-  const Tensor bias =
-      graph_.weight("final_logits_bias", options_.weightDType, {1, c_.targetVocabSize});
+  // Zeros that some checkpoints do not hold.
+  const char* const name = "final_logits_bias";
+  if (options_.hasWeight && !options_.hasWeight(name)) return nn::castTo(unembed(x), DType::F32);
+  const Tensor bias = graph_.weight(name, options_.weightDType, {1, c_.targetVocabSize});
   // One row for all tokens, whatever stands in front of them.
   const Tensor row = reshape(nn::castTo(bias, options_.dtype), {c_.targetVocabSize});
   return nn::castTo(unembed(x) + row, DType::F32);

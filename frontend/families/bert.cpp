@@ -44,10 +44,10 @@ Graph builders::bert(ConfigReader& config, const FamilyOptions& options) {
   g.entry("forward");
   Tensor x = encode(g, encoder, dims.batch, dims.seq, mask);
   g.output("last_hidden_state", x);
-  g.output("pooler_output", encoder.pooled(x));
+  if (encoder.hasPooler()) g.output("pooler_output", encoder.pooled(x));
   g.entry("embed");
   x = encode(g, encoder, dims.batch, dims.seq, mask);
-  g.output("embeddings", meanPooled(x, mask));
+  g.output("embeddings", pooledText(x, mask, options.pooling));
   return g;
 }
 

@@ -100,7 +100,7 @@ Graph builders::distilBert(ConfigReader& config, const FamilyOptions& options) {
   g.output("last_hidden_state", encoder(mask));
   g.entry("embed");
   const Tensor x = encoder(mask);
-  g.output("embeddings", meanPooled(x, mask));
+  g.output("embeddings", pooledText(x, mask, options.pooling));
   return g;
 }
 

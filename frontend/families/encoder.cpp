@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/frontend/families/encoder.h"
 
+#include <limits>
+
 #include "lathe/runtime/error.h"
 
 namespace lathe {
@@ -75,17 +77,32 @@ Tensor BertEncoder::operator()(const Tensor& ids, const Tensor& types, const Ten
   return x;
 }
 
+bool BertEncoder::hasPooler() const {
+  return !options_.hasWeight || options_.hasWeight(root_ + "pooler.dense.weight");
+}
+
 Tensor BertEncoder::pooled(const Tensor& x) const {
   Tensor first = squeeze(sliceAxis(x, 1, 0, 1), 1);
   return tanh(linear(root_ + "pooler.dense", config_.hiddenSize, config_.hiddenSize)(first));
 }
 
-Tensor meanPooled(const Tensor& x, const Tensor& mask) {
-  Tensor wide = nn::castTo(x, DType::F32);
-  Tensor shares = unsqueeze(cast(mask, DType::F32), -1);
-  Tensor mean = reduceSum(wide * shares, {1}) / clamp(reduceSum(shares, {1}), 1e-9);
-  Tensor length = sqrt(reduceSum(mean * mean, {-1}, /*keepDims=*/true));
-  return mean / clamp(length, 1e-12);
+Tensor pooledText(const Tensor& x, const Tensor& mask, const TextPooling& pooling) {
+  const Tensor wide = nn::castTo(x, DType::F32), shares = unsqueeze(cast(mask, DType::F32), -1);
+  Tensor y;
+  switch (pooling.kind) {
+    case TextPooling::Kind::Mean:
+      y = reduceSum(wide * shares, {1}) / clamp(reduceSum(shares, {1}), 1e-9);
+      break;
+    case TextPooling::Kind::First:
+      y = squeeze(sliceAxis(wide, 1, 0, 1), 1);
+      break;
+    case TextPooling::Kind::Max:
+      y = reduceMax(where(shares != 0, wide, -std::numeric_limits<double>::infinity()), {1});
+      break;
+  }
+  if (!pooling.normalizes) return y;
+  const Tensor length = sqrt(reduceSum(y * y, {-1}, /*keepDims=*/true));
+  return y / clamp(length, 1e-12);
 }
 
 }  // namespace lathe

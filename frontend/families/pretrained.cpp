@@ -34,6 +34,7 @@ Graph buildPretrained(const std::string& path, const Checkpoint& checkpoint,
   options.weightDType = commonDType(checkpoint, DType::F32);
   options.hasWeight = [&](std::string_view name) { return checkpoint.entry(name) != nullptr; };
   options.readsQuantized = true;
+  options.pooling = readTextPooling(path);
   Graph graph = buildFromConfig(pretrainedConfig(path), options);
   readAsStored(graph, checkpoint);
   return graph;

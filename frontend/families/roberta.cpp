@@ -33,10 +33,10 @@ Graph builders::roberta(ConfigReader& config, const FamilyOptions& options) {
   g.entry("forward");
   Tensor x = encode(g, encoder, c, options, mask);
   g.output("last_hidden_state", x);
-  g.output("pooler_output", encoder.pooled(x));
+  if (encoder.hasPooler()) g.output("pooler_output", encoder.pooled(x));
   g.entry("embed");
   x = encode(g, encoder, c, options, mask);
-  g.output("embeddings", meanPooled(x, mask));
+  g.output("embeddings", pooledText(x, mask, options.pooling));
   return g;
 }
 

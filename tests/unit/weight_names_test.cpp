@@ -40,6 +40,10 @@ TEST(WeightNames, GetTheirPrefixOnce) {
   EXPECT_EQ(mended({"_orig_mod.layers.0.a", "_orig_mod.model.layers.0.bc"}),
             (Names{{"model.layers.0.a", "_orig_mod.layers.0.a"},
                    {"model.layers.0.bc", "_orig_mod.model.layers.0.bc"}}));
+  EXPECT_EQ(mended({"bert.encoder.a.LayerNorm.gamma", "b.LayerNorm.beta", "gamma"}),
+            (Names{{"bert.encoder.a.LayerNorm.weight", "bert.encoder.a.LayerNorm.gamma"},
+                   {"b.LayerNorm.bias", "b.LayerNorm.beta"},
+                   {"gamma", "gamma"}}));
   EXPECT_EQ(mended({"model.layers.0.a"}), (Names{{"model.layers.0.a", "model.layers.0.a"}}));
 }
 

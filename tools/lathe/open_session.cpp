@@ -73,13 +73,27 @@ std::vector<std::string> loraPaths(const Model& model, const Program& program) {
 // its architecture has no use for them: tables of rotations, causal masks and places that old
 // versions of transformers stored, T5's second bias of distances, Marian's sines, and heads of
 // BERT's training.
-constexpr auto kLeftOver = std::to_array<std::string_view>(
-    {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
-     ".attention.masked_bias", "embeddings.position_ids", "bert.pooler.dense.weight",
-     "bert.pooler.dense.bias", "roberta.pooler.dense.weight", "roberta.pooler.dense.bias",
-     "cls.seq_relationship.weight", "cls.seq_relationship.bias",
-     "EncDecAttention.relative_attention_bias.weight", "encoder.embed_positions.weight",
-     "decoder.embed_positions.weight"});
+constexpr auto kLeftOver =
+    std::to_array<std::string_view>({".rotary_emb.inv_freq",
+                                     ".attn.bias",
+                                     ".attn.masked_bias",
+                                     ".attention.bias",
+                                     ".attention.masked_bias",
+                                     "embeddings.position_ids",
+                                     "bert.pooler.dense.weight",
+                                     "bert.pooler.dense.bias",
+                                     "roberta.pooler.dense.weight",
+                                     "roberta.pooler.dense.bias",
+                                     "cls.seq_relationship.weight",
+                                     "cls.seq_relationship.bias",
+                                     "cls.predictions.bias",
+                                     "cls.predictions.transform.dense.weight",
+                                     "cls.predictions.transform.dense.bias",
+                                     "cls.predictions.transform.LayerNorm.weight",
+                                     "cls.predictions.transform.LayerNorm.bias",
+                                     "EncDecAttention.relative_attention_bias.weight",
+                                     "encoder.embed_positions.weight",
+                                     "decoder.embed_positions.weight"});
 // Second names of a table of embeddings, and of a bias, that a model shares with its head.
 constexpr auto kTables =
     std::to_array<std::string_view>({"embed_tokens.weight", "wte.weight", "embed_in.weight",

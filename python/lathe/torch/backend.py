@@ -311,8 +311,13 @@ def lathe_backend(module, example_inputs, options=None, **_):
         with unset_fake_temporarily():  # numbers that a graph holds are read
             return _compile(graph_module, static, given)
 
-    return aot_autograd(fw_compiler=compile_fx, inference_compiler=compile_fx, decompositions=_table("named"))(
-        module, example_inputs)
+    def compile_back(graph_module, inputs):
+        """The way back, whose inputs are values of the way there."""
+        with unset_fake_temporarily():
+            return _compile(graph_module, set(), given)
+
+    return aot_autograd(fw_compiler=compile_fx, bw_compiler=compile_back, inference_compiler=compile_fx,
+                        decompositions=_table("named"))(module, example_inputs)
 
 
 # An installed package says the name in its metadata, so that torch.compile finds it without this import.

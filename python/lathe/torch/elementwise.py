@@ -36,7 +36,10 @@ def _floor_divide(L, node, self_, other):
     """Of floats by the remainder, as PyTorch and Python: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10."""
     if L.dtype(node) not in FLOATS:
         x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
-        return lathe.div(lathe.sub(x, lathe.mod(x, y)), y)
+        whole = lathe.div(x, y)  # toward zero
+        rest = lathe.sub(x, lathe.mul(whole, y))
+        signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
+        return lathe.sub(whole, lathe.cast(lathe.logical_and(signs, lathe.compare(rest, 0, "ne")), x.dtype))
     x, y = wide(L, node, self_), wide(L, node, other)
     rest, ratio = _remainder(x, y), lathe.div(x, y)
     signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
@@ -201,7 +204,7 @@ def bitwise_not(L, self_):
     x = L.value(self_)
     if x.dtype == "bool":
         return lathe.logical_not(x)
-    return lathe.sub(L.scalar(-1, x.dtype), x)
+    return lathe.bitwise_xor(x, 255 if x.dtype == "u8" else -1)
 
 
 @op("aten.logical_and.default")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.torch.export: a module of PyTorch as a lathe.Graph."""
 
+import inspect
+
 import sympy
 import torch
 
@@ -63,7 +65,7 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
             with torch.no_grad(), implementations_of(model, attention=level == "named"):
                 program = torch.export.export(model, tuple(args), kwargs or {}, dynamic_shapes=dynamic_shapes,
                                               strict=strict)
-        names = _dim_names(program, args, kwargs or {}, dynamic_shapes)
+        names = _dim_names(model, args, kwargs or {}, dynamic_shapes)
         _record(program.run_decompositions(_table(level)), exported, entry, names)
     except Unsupported as e:
         raise unsupported(str(e)) from e
@@ -87,14 +89,14 @@ def _table(level):
     return table
 
 
-def _dim_names(program, args, kwargs, dynamic_shapes):
+def _dim_names(model, args, kwargs, dynamic_shapes):
     """The caller's names of sizes: (position of the input, axis) to a name."""
     names = {}
-    if dynamic_shapes is None:
+    if dynamic_shapes is None or isinstance(model, torch.export.ExportedProgram):
         return names
-    if isinstance(dynamic_shapes, dict):
-        given = list(args) + list(kwargs.values())
-        shapes = list(dynamic_shapes.values()) if len(dynamic_shapes) == len(given) else []
+    if isinstance(dynamic_shapes, dict):  # by the names of forward's arguments
+        bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+        given, shapes = list(bound.values()), [dynamic_shapes.get(name) for name in bound]
     else:
         given, shapes = list(args), list(dynamic_shapes)
     position = 0

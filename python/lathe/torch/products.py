@@ -32,12 +32,15 @@ def baddbmm(L, self_, batch1, batch2, beta=1, alpha=1):
 
 def _added(L, c, a, b, beta, alpha):
     y = lathe.matmul(L.value(a), L.value(b))
-    if alpha != 1:
-        y = lathe.mul(y, L.scalar(alpha, y.dtype))
-    if beta == 0:
-        return y  # PyTorch does not read c then
-    c = L.value(c)
-    return lathe.add(y, c if beta == 1 else lathe.mul(c, L.scalar(beta, c.dtype)))
+    if alpha == 1 and beta == 1:
+        return lathe.add(y, L.value(c))
+    # Factors and sum are rounded once.
+    dtype = y.dtype
+    wide = "f32" if dtype in ("bf16", "f16") else dtype
+    y = lathe.mul(L.cast(y, wide), L.scalar(alpha, wide))
+    if beta != 0:  # PyTorch does not read c then
+        y = lathe.add(y, lathe.mul(L.value(c, wide), L.scalar(beta, wide)))
+    return L.cast(y, dtype)
 
 
 @op("aten.linear.default")

@@ -39,6 +39,8 @@ class BertEncoder {
   /// seq], 0 where a token is padding. Returns [batch, seq, hidden].
   Tensor operator()(const Tensor& ids, const Tensor& types, const Tensor& places,
                     const Tensor& mask) const;
+  /// Whether the checkpoint has the pooler's weights: models that only embed texts may lack them.
+  bool hasPooler() const;
   /// tanh(W x + b) of the first token: [batch, hidden].
   Tensor pooled(const Tensor& x) const;
 
@@ -54,9 +56,8 @@ class BertEncoder {
   const FamilyOptions options_;
 };
 
-/// The mean over the tokens that are no padding, of length 1: how sentence-transformers pools
-/// MiniLM and most of its models. x [batch, seq, hidden], mask integers [batch, seq] -> f32 [batch,
-/// hidden].
-Tensor meanPooled(const Tensor& x, const Tensor& mask);
+/// One vector for each text. x [batch, seq, hidden], mask integers [batch, seq], 0 where a token is
+/// padding -> f32 [batch, hidden].
+Tensor pooledText(const Tensor& x, const Tensor& mask, const TextPooling& pooling);
 
 }  // namespace lathe

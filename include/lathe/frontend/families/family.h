@@ -12,6 +12,16 @@
 
 namespace lathe {
 
+/// How the vectors of a text's tokens become one vector of the text, at the entry point `embed`.
+struct TextPooling {
+  enum class Kind {
+    Mean,   ///< over the tokens that are no padding
+    First,  ///< that of the first token, BERT's [CLS]
+    Max,    ///< the largest of each element over the tokens that are no padding
+  } kind = Kind::Mean;
+  bool normalizes = true;  ///< to length 1
+};
+
 struct FamilyOptions {
   DType dtype = DType::F32;        ///< of the arithmetic and the caches
   DType weightDType = DType::F32;  ///< what the checkpoint holds; converted once when loading
@@ -29,6 +39,7 @@ struct FamilyOptions {
   std::function<bool(std::string_view name)> hasWeight = {};
   /// Whoever binds the weights reads `quantization_config`: it is not an error here.
   bool readsQuantized = false;
+  TextPooling pooling = {};
 };
 
 /// What a family's models are for.

@@ -13,8 +13,12 @@ namespace lathe {
 /// config.json of a folder, or what the metadata of a .gguf file say in its place.
 JsonValue pretrainedConfig(const std::string& path);
 
+/// How a folder's `modules.json` of sentence-transformers pools a text; the mean of length 1 where
+/// there is none. Throws Error(Unsupported) for other modules and ways to pool.
+TextPooling readTextPooling(const std::string& folder);
+
 /// Builds the graph of a folder's or a GGUF file's model and reads its weights as `checkpoint`
-/// holds them (readAsStored); `weightDType` and `hasWeight` of the options are set.
+/// holds them (readAsStored); `weightDType`, `hasWeight` and `pooling` of the options are set.
 ///
 ///   const Checkpoint checkpoint = Checkpoint::open("model.gguf");
 ///   Session session(compile(buildPretrained("model.gguf", checkpoint)));
