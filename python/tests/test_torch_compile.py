@@ -194,6 +194,17 @@ def test_gradients_are_those_of_pytorch():
     torch.testing.assert_close(*found)
 
 
+def test_the_way_back_has_no_weights_of_the_way_there():
+    """Values of the way there are other tensors at each call: as weights they would be packed anew each time."""
+    layer, x = torch.nn.Linear(8, 3), torch.randn(4, 8, requires_grad=True)
+    run = torch.compile(lambda x: torch.tanh(layer(x)).sum(), backend="lathe")
+    run(x).backward()
+    want = torch.autograd.grad(torch.tanh(layer(x)).sum(), x)[0]
+    torch.testing.assert_close(x.grad, want)
+    there, *back = lt.compiled
+    assert there.weights and back and not any(graph.weights for graph in back)
+
+
 def test_gradients_of_attention_are_those_of_pytorch():
     def attend(x):
         return torch.nn.functional.scaled_dot_product_attention(x, x * 2, x + 1).sum()

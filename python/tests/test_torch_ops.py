@@ -118,7 +118,23 @@ class Write(torch.nn.Module):
         return x
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
+def test_whole_numbers_at_the_ends_of_their_range(dtype):
+    ends = torch.iinfo(dtype)
+    x = torch.tensor([ends.min, ends.min + 1, 0, 1, 5, ends.max - 1, ends.max], dtype=dtype)
+
+    class Ends(torch.nn.Module):
+        def forward(self, x):
+            signed = (x // -7, x % -7) if ends.min else ()
+            return x // 7, x % 7, x // 2, ~x, x ^ 3, torch.div(x, 3, rounding_mode="trunc"), *signed
+
+    for g, w in zip(lathe.torch.export(Ends(), (x,)).session()(x), Ends()(x), strict=True):
+        assert torch.equal(g, w)
+
+
 @pytest.mark.parametrize("f, x", [
+    (lambda x: torch.baddbmm(x, x, x, beta=0.3, alpha=1.7), torch.randn(3, 40, 40)),
+    (lambda x: torch.addmm(x, x, x, beta=0.3, alpha=1.7), torch.randn(64, 64)),
     (lambda x: F.log_softmax(x, -1), 100 + torch.randn(64, 512)), (lambda x: F.adaptive_avg_pool2d(x, (5, 7)), 100 + torch.randn(1, 1, 64, 512)),
     (lambda x: F.interpolate(x, scale_factor=1.3, mode="bicubic"), 100 + torch.randn(1, 1, 64, 512)),
     (lambda x: F.interpolate(x, size=(9, 7), mode="bilinear", align_corners=True), torch.randn(1, 2, 5, 6))])

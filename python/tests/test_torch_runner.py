@@ -63,6 +63,20 @@ def test_keywords_in_any_order():
         run(X, d=c)
 
 
+def test_sizes_are_named_by_the_arguments_they_are_of():
+    shapes = {"b": {0: Dim("rows", max=9)}, "a": {0: Dim("lines", max=7)}}
+
+    class Two(torch.nn.Module):
+        def forward(self, a, b):
+            return a.sum() * b
+
+    exported = lathe.torch.export(Two(), (X, X.repeat(2, 1)), dynamic_shapes=shapes)
+    text = lathe.ir(exported.graph, "recorded")
+    assert "dims<lines, 4>> {lathe.name = \"a\"" in text and "dims<rows, 4>> {lathe.name = \"b\"" in text
+    exported = lathe.torch.export(Two(), (X,), {"b": X.repeat(2, 1)}, dynamic_shapes=shapes)
+    assert "dims<lines, 4>> {lathe.name = \"a\"" in lathe.ir(exported.graph, "recorded")
+
+
 def test_a_size_that_follows_from_an_axis():
     run = lathe.torch.export(Given(lambda x: x.reshape(-1, 2, 4)), (X.repeat(2, 1),),
                              dynamic_shapes={"x": {0: 2 * Dim("h", max=9)}}).session()

@@ -95,7 +95,7 @@ def _dim_names(model, args, kwargs, dynamic_shapes):
     if dynamic_shapes is None or isinstance(model, torch.export.ExportedProgram):
         return names
     if isinstance(dynamic_shapes, dict):  # by the names of forward's arguments
-        bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+        bound = inspect.signature(model.forward).bind_partial(*args).arguments | kwargs
         given, shapes = list(bound.values()), [dynamic_shapes.get(name) for name in bound]
     else:
         given, shapes = list(args), list(dynamic_shapes)

@@ -31,13 +31,12 @@ def baddbmm(L, self_, batch1, batch2, beta=1, alpha=1):
 
 
 def _added(L, c, a, b, beta, alpha):
-    y = lathe.matmul(L.value(a), L.value(b))
+    dtype = L.dtype(a)
     if alpha == 1 and beta == 1:
-        return lathe.add(y, L.value(c))
-    # Factors and sum are rounded once.
-    dtype = y.dtype
+        return lathe.add(lathe.matmul(L.value(a), L.value(b)), L.value(c))
+    # Product, factors and sum are rounded once.
     wide = "f32" if dtype in ("bf16", "f16") else dtype
-    y = lathe.mul(L.cast(y, wide), L.scalar(alpha, wide))
+    y = lathe.mul(lathe.matmul(L.value(a, wide), L.value(b, wide)), L.scalar(alpha, wide))
     if beta != 0:  # PyTorch does not read c then
         y = lathe.add(y, lathe.mul(L.value(c, wide), L.scalar(beta, wide)))
     return L.cast(y, dtype)
