@@ -210,7 +210,7 @@ class _Compiled:
         return list(map(_writes, self.counting)) == self.writes and list(map(_memory, self.bound)) == self.memory
 
 
-def _compiled(module, static, options):
+def _compile_whole(module, static, options):
     """A _Compiled with symbols as large as the products of its sizes allow."""
     _settle_attention(module.graph.nodes)
     for power in POWERS:
@@ -263,7 +263,7 @@ def _note(reason):
 def _compile(module, static, options):
     """Compiles the whole graph, else all that lies between the ops that have no lowering as they are used."""
     try:
-        call = _compiled(module, static, options).__call__
+        call = _compile_whole(module, static, options).__call__
         return _boxed(call)
     except (Unsupported, lathe.Error) as e:
         first = str(e)
@@ -290,7 +290,7 @@ class _Part(torch.nn.Module):
         super().__init__()
         self.run, self.part = None, part
         try:
-            self.run = _compiled(part, set(), options)
+            self.run = _compile_whole(part, set(), options)
         except (Unsupported, lathe.Error) as e:
             _note(str(e))
 
