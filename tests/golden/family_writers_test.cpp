@@ -170,7 +170,8 @@ TEST_P(FamilyTexts, AreThoseOfTransformersGreedyAndByBeams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, FamilyTexts,
-                         ::testing::Values("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
+                         ::testing::Values("T5ForConditionalGeneration",
+                                           "MT5ForConditionalGeneration",
                                            "BartForConditionalGeneration", "MarianMTModel"),
                          [](const auto& info) { return info.param; });
 
