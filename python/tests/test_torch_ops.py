@@ -202,6 +202,18 @@ def test_writes_at_places_that_are_no_run_are_refused(copied, places):
         lathe.torch.export(Write(copied, places), args)
 
 
+@pytest.mark.parametrize("level", ["named", "core"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_norm_without_an_epsilon_takes_that_of_its_sums(dtype, level):
+    """The mean of the squares is small beside it: PyTorch sums narrow dtypes in f32."""
+    norm = torch.nn.RMSNorm(6).to(dtype)
+    x = (X * (1e-8 if dtype == torch.float64 else 1e-4)).to(dtype)
+    with torch.no_grad():
+        got, want = lathe.torch.export(norm, (x,), level=level).session()(x), norm(x)
+    assert want.abs().max() < 1.6  # with no epsilon 1.8
+    torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("size, outputs, groups, kernel, how", [
     ((2, 6, 40), 6, 6, (4,), {"padding": 3}),                        # depthwise and causal, as state space models

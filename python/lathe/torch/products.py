@@ -79,8 +79,9 @@ def native_layer_norm(L, input, normalized_shape, weight, bias, eps):
 def rms_norm(L, input, normalized_shape, weight=None, eps=None):
     _of_last_axis(normalized_shape)
     x = L.value(input)
-    smallest = {"f64": 2.0**-52, "f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
-    return lathe.fused.rms_norm(x, _optional(L, weight), smallest[x.dtype] if eps is None else eps)
+    if eps is None:  # the rounding step of the dtype that PyTorch computes in
+        eps = 2.0**-52 if x.dtype == "f64" else 2.0**-23
+    return lathe.fused.rms_norm(x, _optional(L, weight), eps)
 
 
 @op("aten.native_group_norm.default")
