@@ -214,6 +214,41 @@ def test_a_norm_without_an_epsilon_takes_that_of_its_sums(dtype, level):
     torch.testing.assert_close(got, want)
 
 
+PLACES = {"run": lambda: torch.arange(4) + 2, "other way": lambda: 2 + torch.arange(0, 4, 1),
+          "shifted by more": lambda: torch.add(torch.arange(4), 1, alpha=3)}
+NO_RUNS = {"step": lambda: torch.arange(0, 8, 2), "down": lambda: torch.arange(3, -1, -1),
+           "step behind a shift": lambda: torch.arange(0, 8, 2) + 1,
+           "stretched": lambda: torch.add(torch.zeros(1, dtype=torch.int64), torch.arange(4), alpha=2),
+           "two ramps": lambda: torch.arange(4) + torch.arange(4)}
+
+
+class Written(torch.nn.Module):
+    def __init__(self, places):
+        super().__init__()
+        self.places = places
+
+    def forward(self, x, y):
+        a, b = x.clone(), x.clone()
+        a[:, self.places()] = y
+        return x.index_copy(1, self.places(), y), a
+
+
+X8, Y4 = torch.zeros(2, 9, 3), torch.arange(1.0, 25).reshape(2, 4, 3)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_run_of_places_is_written(name):
+    model = Written(PLACES[name])
+    for got, want in zip(lathe.torch.export(model, (X8, Y4)).session()(X8, Y4), model(X8, Y4), strict=True):
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("name", NO_RUNS)
+def test_places_that_are_no_run_are_refused(name):
+    with pytest.raises(lathe.Error, match="indices that are not known to follow each other"):
+        lathe.torch.export(Written(NO_RUNS[name]), (X8, Y4))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("size, outputs, groups, kernel, how", [
     ((2, 6, 40), 6, 6, (4,), {"padding": 3}),                        # depthwise and causal, as state space models
