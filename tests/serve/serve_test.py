@@ -125,8 +125,11 @@ def check_answers(server, expected):
     assert "".join(c["choices"][0]["text"] for c in chunks if c["choices"]) == expected[prompt]
     assert chunks[-1]["usage"]["completion_tokens"] == answer["usage"]["completion_tokens"]
     # Several prompts, several choices.
-    body = dict(prompt=PROMPTS[:2], n=2, max_tokens=8, temperature=1, seed=5)
-    assert [c["index"] for c in server.complete(**body)[1]["choices"]] == [0, 1, 2, 3]
+    body = dict(prompt=PROMPTS[:2], n=2, max_tokens=TOKENS, temperature=1, seed=5)
+    choices = server.complete(**body)[1]["choices"]
+    assert [c["index"] for c in choices] == [0, 1, 2, 3]
+    # Each of a prompt's choices is drawn by a seed of its own.
+    assert choices[0]["text"] != choices[1]["text"] and choices[2]["text"] != choices[3]["text"], choices
     # A seed gives the same again: alone, with the prompt in the cache, every logit is the same.
     drawn = [server.complete(prompt=prompt, max_tokens=TOKENS, temperature=1, seed=seed)[1]["choices"][0]["text"]
              for seed in (5, 6, 5, 6)]
@@ -414,7 +417,8 @@ def check_stop():
 def check_key():
     server = Server("--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"})
     assert server.ask("GET", "/v1/models")[0] == 401
-    assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secre"})[0] == 401
+    for other in ("Bearer secre", "Bearer secrets", "Bearer secretBearer secret", "Bearer Secret", "secret", ""):
+        assert server.ask("GET", "/v1/models", headers={"Authorization": other})[0] == 401, other
     assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
     assert server.ask("GET", "/health")[0] == 200
     if openai_checks.openai:
