@@ -37,6 +37,15 @@ Array run(const std::string& node, const Array& x, int64_t opset, const Shape& r
   return session.run("forward", {{"x", x}}).at("y");
 }
 
+// A node whose results others read.
+std::string inner(const std::string& op, const std::vector<std::string>& operands,
+                  const std::vector<std::string>& results, const std::string& attributes = {}) {
+  std::string text;
+  for (const std::string& name : operands) text += bytes(1, name);
+  for (const std::string& name : results) text += bytes(2, name);
+  return bytes(1, text + bytes(4, op) + attributes);
+}
+
 Array someNumbers(const Shape& shape) {
   Array x(DType::F32, {shape.begin(), shape.end()});
   for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7 % 5) - 0.25 * double(i % 3));
@@ -159,6 +168,45 @@ TEST(OnnxForms, TuplesOfIndicesStayInsideOfEachAxis) {
   EXPECT_EQ(at(-1, -2), x.at(4));
   for (auto [row, column] : {std::pair<int64_t, int64_t>{0, 4}, {1, -4}, {2, 0}, {-3, 0}, {0, 3}})
     EXPECT_THROW(at(row, column), Error) << row << ", " << column;
+}
+
+// An even size has one channel more behind than before.
+TEST(OnnxForms, ResponsesOfAnEvenNumberOfChannels) {
+  const Array x = Array::fromFloats({100, 200, 300, 400, 500}, {1, 5, 1});
+  const Array y = run(nodeOf("LRN", {"x"}, attribute("size", 4)), x, 13, {1, 5, 1});
+  for (int64_t c = 0; c < 5; ++c) {
+    double sum = 0;
+    for (int64_t i = std::max<int64_t>(0, c - 1); i < std::min<int64_t>(5, c + 3); ++i)
+      sum += x.at(i) * x.at(i);
+    EXPECT_NEAR(y.at(c), x.at(c) / std::pow(1 + 1e-4 / 4 * sum, 0.75), 1e-4) << c;
+  }
+}
+
+// Products of a channel of its own are summed in f32: in f16, 2048 + 1 + 1 would stay 2048.
+TEST(OnnxForms, DepthwiseSumsOfNarrowFloats) {
+  const Array x = Array::fromFloats({2048, 1, 1, -2048, -1, -1}, {1, 2, 3});
+  const std::string nodes = inner("Cast", {"x"}, {"narrow"}, attribute("to", 10)) +
+                            inner("Reshape", {"ones", "kernel"}, {"w"}) +
+                            inner("Conv", {"narrow", "w"}, {"sums"}, attribute("group", 2)) +
+                            nodeOf("Cast", {"sums"}, attribute("to", 1));
+  const Array y = run(nodes, x, 19, {1, 2, 1},
+                      literal<uint16_t>("ones", 10, std::vector<uint16_t>(6, 0x3c00)) +
+                          literal<int64_t>("kernel", 7, {2, 1, 3}));
+  EXPECT_EQ(y.at(0), 2050);
+  EXPECT_EQ(y.at(1), -2050);
+}
+
+// The first parts of a shape have what does not divide.
+TEST(OnnxForms, PartsOfAShape) {
+  const std::string sizes = inner("Shape", {"x"}, {"sizes"}),
+                    parts =
+                        inner("Split", {"sizes"}, {"first", "last"}, attribute("num_outputs", 2));
+  const Array x = someNumbers({2, 3, 1, 4, 5});
+  for (auto& [part, wanted] :
+       {std::pair("first", Shape{2, 3, 1}), std::pair("last", Shape{4, 5})}) {
+    const Array y = run(sizes + parts + nodeOf("ConstantOfShape", {part}), x, 18, wanted);
+    EXPECT_EQ(Shape(y.shape().begin(), y.shape().end()), wanted);
+  }
 }
 
 // A size of 0 is the operand's, or, with allowzero, nothing.
