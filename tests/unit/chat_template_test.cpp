@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
+#include <ctime>
+
 #include "runtime/jinja/interpreter.h"
 #include "runtime/jinja/parser.h"
 #include "tests/unit/test_files.h"
@@ -287,6 +290,26 @@ TEST(ChatTemplate, TellsTheDateThatItIsGiven) {
   const ChatTemplate t = ChatTemplate::parse("{{ strftime_now('%d %b %Y') }}", kFile);
   EXPECT_EQ(t.render({}, {.date = 86400}), "02 Jan 1970");
   EXPECT_EQ(t.render({}).size(), 11u);
+}
+
+// 14 hours to the east of UTC: POSIX counts to the west.
+TEST(ChatTemplate, TellsTheDateOfTheTimeZone) {
+  setenv("TZ", "East-14", 1);
+  tzset();
+  const char* format = "%Y-%m-%d %H";
+  auto inTheEast = [&] {
+    const time_t now = std::time(nullptr) + 14 * 3600;
+    tm fields{};
+    char text[16];
+    std::strftime(text, sizeof(text), format, gmtime_r(&now, &fields));
+    return std::string(text);
+  };
+  const ChatTemplate t =
+      ChatTemplate::parse("{{ strftime_now('" + std::string(format) + "') }}", kFile);
+  const std::string before = inTheEast(), told = t.render({}), after = inTheEast();
+  EXPECT_TRUE(told == before || told == after) << told << ", not " << before;
+  unsetenv("TZ");
+  tzset();
 }
 
 TEST(ChatTemplate, IsFoundInAFolder) {

@@ -56,6 +56,18 @@ TEST(WeightFolders, GptqIsSymmetricWhereAllGroupsAre) {
   EXPECT_FALSE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->zero);
 }
 
+// Version 1 stores zero points less 1: the largest of 4 bits stands for 0.
+TEST(WeightFolders, ZeroPointsOfGptqWrapAround) {
+  const TemporaryFolder folder;
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
+                   {"m.qzeros", words({0xffffffff}, {1, 1})},
+                   {"m.scales", Array::fromFloats({1, 2, 3, 4, 5, 6, 7, 8}, {1, 8})}});
+  std::vector<float> expected;
+  for (int n = 1; n <= 8; ++n) expected.insert(expected.end(), 8, 3.0f * float(n));
+  EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}}), expected);
+}
+
 // Scales of several blocks stay in the dtype that they are stored in, or a wider one.
 TEST(WeightFolders, ScalesOfBlocksAreNotRounded) {
   const TemporaryFolder folder;

@@ -179,6 +179,18 @@ TEST(FamilyConfigs, WindowsFollowTheRuleWhereNoLayerNamesItsOwn) {
   EXPECT_EQ(windowsOf(), 2 * 3);
 }
 
+// As transformers has them: from a distance of 256 on the numbers differ. Nothing else is in bf16.
+TEST(FamilyConfigs, FalconsBiasesOfDistanceAreRounded) {
+  json config = {{"architectures", {"FalconForCausalLM"}},
+                 {"vocab_size", 11},
+                 {"hidden_size", 8},
+                 {"num_hidden_layers", 1},
+                 {"num_attention_heads", 2}};
+  EXPECT_EQ(count(build(config).text(), "bf16"), 0);
+  config["alibi"] = true;
+  EXPECT_GT(count(build(config).text(), "bf16"), 0);
+}
+
 json decoder(const char* architecture) {
   return {{"architectures", {architecture}}, {"vocab_size", 11},       {"hidden_size", 8},
           {"intermediate_size", 12},         {"num_hidden_layers", 2}, {"num_attention_heads", 2},
