@@ -35,6 +35,17 @@ TEST(Attention, CausalAlignments) {
     }
 }
 
+// A tile of rows begins with any of the heads that share a key head.
+TEST(Attention, HeadsThatDoNotDivideATile) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int64_t heads : {3, 7}) {
+      AttentionCase c = makeCase(dtype, {1, 2 * heads, 2, 30, 150, 32, 32});
+      c.args.causal = true;
+      c.args.causalOffset = 120;
+      checkAll(c);
+    }
+}
+
 TEST(Attention, PositionsPerBatch) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (int64_t q : {1, 40}) {

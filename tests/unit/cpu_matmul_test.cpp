@@ -202,6 +202,19 @@ TEST(Matmul, WideOutputIsSplitByColumns) {
   for (KernelIsa isa : tiers()) checkMatmul(plainArgs(DType::F32, 3, 64, 1000), isa, 3);
 }
 
+// What a thread stages tells how large its part is: fewer items than threads are taken apart.
+TEST(Matmul, FewItemsAreTakenApart) {
+  auto staged = [](int64_t items, int threads) {
+    MatmulArgs args = plainArgs(DType::F16, 512, 64, 64);
+    args.batchDims = 1;
+    args.batch[0] = items;
+    return matmulScratchBytes(args, threads) / size_t(threads);
+  };
+  EXPECT_EQ(staged(2, 8), staged(1, 4));
+  EXPECT_EQ(staged(3, 4), staged(1, 2));
+  EXPECT_LT(staged(2, 8), staged(2, 2));
+}
+
 TEST(Matmul, F32FromBf16) {
   for (KernelIsa isa : tiers()) {
     MatmulArgs args = plainArgs(DType::BF16, 33, 64, 31);
