@@ -31,6 +31,17 @@ const Fault kFaults[] = {
      "sm[(threadIdx.x >> 5) + 1] = wm",
      "shared memory out of bounds: write of 4 bytes at sm \\+ 16 \\(array of 16 bytes\\) by block "
      "\\(0,0,0\\) thread \\(96,0,0\\) \\[warp 3 lane 0\\] at softmax_mask.cu:19"},
+    {"sharedEndsInside", "softmax_mask", "  float m = -1e30f",
+     "  LATHE_SHARED(float, odd, 5);\n"
+     "  if (threadIdx.x == 0) { for (int i = 0; i < 5; ++i) odd[i] = 0; }\n"
+     "  if (threadIdx.x == 0) odd[0] = load_f32_shared<4>(odd + 4).v[0];\n  float m = -1e30f",
+     "shared memory out of bounds: read of 16 bytes at odd \\+ 16 \\(array of 20 bytes\\)"},
+    {"readByAnotherWarpBefore", "softmax_mask", "  const float inv = bl",
+     "  LATHE_SHARED(float, both, 1);\n  if (threadIdx.x == 0) both[0] = 0;\n  block_sync();\n"
+     "  if (threadIdx.x == 0 || threadIdx.x == 32) bl += both[0];\n"
+     "  if (threadIdx.x == 32) both[0] = 0;\n  const float inv = bl",
+     "data race \\(write after read\\) on both \\+ 0 \\(array of 4 bytes\\): .* thread "
+     "\\(32,0,0\\) .* against thread 0 of block"},
     {"globalOutOfBounds", "silu_mul", "if (i >= n) return;", "",
      "global memory out of bounds: read of \\d+ bytes at gate \\+ 32784 \\(buffer of 32784 "
      "bytes\\) "

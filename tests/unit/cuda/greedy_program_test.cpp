@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step that chooses its token and goes on: its kernels, what it keeps in place, that many steps
-// without the host write what the host would write, and which keys attention reads early.
+// without the host write what the host would write, what of them is recorded, and which keys
+// attention reads early.
 #include <gtest/gtest.h>
 
 #include "lathe/frontend/compile.h"
@@ -86,6 +87,24 @@ TEST(GreedyProgram, AnErrorOfAnyOfTheRunsIsTold) {
   }
   host.session().resetStates();
   EXPECT_NO_THROW(host.session().run(greedy, {}, outputs, 8));
+}
+
+// What was recorded holds the sizes and addresses of its runs.
+TEST(Recordings, AreMadeAnewForOtherSizes) {
+  Graph g;
+  g.entry("f");
+  const Dim n = g.dim("n", 1, 64);
+  g.output("y", g.input("x", DType::F32, {n}) * 2.0 + 1.0);
+  HostProgram host(std::make_shared<const Program>(compile(g, {.backend = "cuda"})), "fast");
+  float first = 0;
+  for (int64_t size : {3, 3, 3, 7, 7, 7, 3, 3}) {
+    first += 10;
+    Array x(DType::F32, {size});
+    for (int64_t i = 0; i < size; ++i) x.set(i, first + double(i));
+    const Array y = host.session().run("f", {{"x", x}}).at("y");
+    ASSERT_EQ(y.size(), size);
+    for (int64_t i = 0; i < size; ++i) EXPECT_EQ(y.at(i), 2 * x.at(i) + 1) << first << ", " << i;
+  }
 }
 
 TEST(OldKeys, OfAStateThatTheRunAppendsToAreReadEarly) {
