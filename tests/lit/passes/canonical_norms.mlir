@@ -112,3 +112,14 @@ func.func @other_variance(%x: tensor<2x8xf32>) -> tensor<2x1xf32> {
   %v = lathe.sub %a, %p : tensor<2x1xf32>, tensor<2x1xf32>
   return %v : tensor<2x1xf32>
 }
+
+// The means of rows, taken from the columns: what is left has other means.
+// CHECK-LABEL: @means_taken_from_the_other_axis
+// CHECK-COUNT-2: lathe.sub
+func.func @means_taken_from_the_other_axis(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %m = lathe.reduce_mean %x axes [1] keep_dims false : tensor<4x4xf32>
+  %y = lathe.sub %x, %m : tensor<4x4xf32>, tensor<4xf32>
+  %n = lathe.reduce_mean %y axes [1] keep_dims false : tensor<4x4xf32>
+  %z = lathe.sub %y, %n : tensor<4x4xf32>, tensor<4xf32>
+  return %z : tensor<4x4xf32>
+}

@@ -295,6 +295,59 @@ func.func @positions_of_heads(%q: tensor<2x2x4x8xf32>, %k: tensor<2x2x12x8xf32>,
   %y = lathe.matmul %w, %k : tensor<2x2x4x12xf32>, tensor<2x2x12x8xf32>
   return %y : tensor<2x2x4x8xf32>
 }
+// The batch's numbers move the keys, not the queries.
+// CHECK-LABEL: @shifted_keys
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: positions
+// CHECK: return
+func.func @shifted_keys(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x12x8xf32>, %p: tensor<2xi64>) -> tensor<2x3x4x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <1, 1, 4, 1> axis 2 dtype i64
+  %j = lathe.iota <1, 1, 1, 12> axis 3 dtype i64
+  %pp = lathe.reshape %p to <2, 1, 1, 1> : tensor<2xi64>
+  %jp = lathe.add %j, %pp : tensor<1x1x1x12xi64>, tensor<2x1x1x1xi64>
+  %a = lathe.compare le %jp, %i : tensor<2x1x1x12xi64>, tensor<1x1x4x1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x3x12x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4x8xf32>, tensor<2x3x8x12xf32>
+  %l = lathe.select %a, %s, %lowest : tensor<2x1x4x12xi1>, tensor<2x3x4x12xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 3 : tensor<2x3x4x12xf32>
+  %y = lathe.matmul %w, %k : tensor<2x3x4x12xf32>, tensor<2x3x12x8xf32>
+  return %y : tensor<2x3x4x8xf32>
+}
+// Queries two apart see two keys more each.
+// CHECK-LABEL: @every_other_row
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @every_other_row(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x12x8xf32>) -> tensor<2x3x4x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <1, 1, 8, 1> axis 2 dtype i64
+  %j = lathe.iota <1, 1, 1, 12> axis 3 dtype i64
+  %all = lathe.compare le %j, %i : tensor<1x1x1x12xi64>, tensor<1x1x8x1xi64>
+  %a = lathe.slice %all starts <0, 0, 0, 0> sizes <1, 1, 4, 12> strides [1, 1, 2, 1] : tensor<1x1x8x12xi1>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x3x12x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4x8xf32>, tensor<2x3x8x12xf32>
+  %l = lathe.select %a, %s, %lowest : tensor<1x1x4x12xi1>, tensor<2x3x4x12xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 3 : tensor<2x3x4x12xf32>
+  %y = lathe.matmul %w, %k : tensor<2x3x4x12xf32>, tensor<2x3x12x8xf32>
+  return %y : tensor<2x3x4x8xf32>
+}
+// What scales the capped scores is no part of the cap: it stays the softmax's.
+// CHECK-LABEL: @scale_over_the_softcap
+// CHECK: lathe.softmax {{.*}} scale 16.6
+func.func @scale_over_the_softcap(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %cap = lathe.constant dense<50.0> : tensor<f32>
+  %three = lathe.constant dense<3.0> : tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %d = lathe.div %s, %cap : tensor<2x3x5xf32>, tensor<f32>
+  %h = lathe.tanh %d : tensor<2x3x5xf32>
+  %c = lathe.mul %h, %cap : tensor<2x3x5xf32>, tensor<f32>
+  %a = lathe.div %c, %three : tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %a axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
 // lathe.attention adds its mask to the capped scores.
 // CHECK-LABEL: @bias_under_the_softcap
 // CHECK-NOT: lathe.attention

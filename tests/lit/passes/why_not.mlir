@@ -46,6 +46,22 @@ func.func @wrong_inverse(%x: tensor<2x16xf32>, %g: tensor<16xf32>) -> tensor<2x1
 
 // -----
 
+// CHECK: remark: rms_norm-quotient: {{.*}} ops, then the sum is multiplied by something else than 1 / 768
+func.func @wrong_inverse_of_many(%x: tensor<2x768xf32>, %g: tensor<768xf32>) -> tensor<2x768xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %n = lathe.constant dense<0.00130378094> : tensor<f32>
+  %q = lathe.mul %x, %x : tensor<2x768xf32>, tensor<2x768xf32>
+  %s = lathe.reduce_sum %q axes [1] keep_dims true : tensor<2x768xf32>
+  %m = lathe.mul %s, %n : tensor<2x1xf32>, tensor<f32>
+  %a = lathe.add %m, %eps : tensor<2x1xf32>, tensor<f32>
+  %r = lathe.sqrt %a : tensor<2x1xf32>
+  %y = lathe.div %x, %r : tensor<2x768xf32>, tensor<2x1xf32>
+  %z = lathe.mul %y, %g : tensor<2x768xf32>, tensor<768xf32>
+  return %z : tensor<2x768xf32>
+}
+
+// -----
+
 // CHECK: remark: rms_norm-quotient: {{.*}} ops, then the sum is divided by 7, the last axis is 8
 func.func @wrong_count(%x: tensor<2x8xf32>, %g: tensor<8xf32>) -> tensor<2x8xf32> {
   %eps = lathe.constant dense<1.0e-5> : tensor<f32>
