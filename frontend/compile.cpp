@@ -15,6 +15,7 @@
 #include "lathe/runtime/error.h"
 #include "passes/patterns/library.h"
 #include "passes/rewrite/rewrite_log.h"
+#include "passes/shard/mesh.h"
 #include "passes/user_patterns.h"
 #include "passes/why_not.h"
 #include "runtime/bound_weights.h"
@@ -158,8 +159,10 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
     throw Error(ErrorCode::InvalidArgument,
                 "weights of the format " + textOf(weights) + ": " +
                     refusalOf(Contract::WeightPrecision, pipeline.mode) + "; take another mode");
-  BackendRequest request{options.backendOptions, pipeline.mode,
-                         pipeline.mesh.simulate ? 1 : pipeline.mesh.ranks};
+  const auto lock = graph.impl().lock();
+  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
+  const Mesh mesh = meshOf(*module, pipeline.mesh);
+  BackendRequest request{options.backendOptions, pipeline.mode, mesh.simulate ? 1 : mesh.ranks};
   if (std::string problem = backend.whyNotWith(request); !problem.empty())
     throw Error(ErrorCode::Unsupported, problem);
   if (options.record && options.record->wantCode)
@@ -168,8 +171,6 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
       options.record->code.push_back(
           {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
     };
-  const auto lock = graph.impl().lock();
-  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
   checkEntryPoints(*module);
   if (until > Stage::Fused) checkBeforeLayout(*module);
   mlir::MLIRContext* context = module->getContext();

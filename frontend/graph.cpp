@@ -59,6 +59,16 @@ void Graph::output(std::string_view name, const Tensor& value, std::source_locat
 void Graph::observe(std::string_view name, const Tensor& value, std::source_location at) {
   impl(at).observe(name, value, at);
 }
+void Graph::mesh(std::string_view axis, int64_t ranks, std::source_location at) {
+  impl(at).mesh(axis, ranks, at);
+}
+void Graph::shard(std::string_view weights, int64_t axis, std::string_view meshAxis,
+                  std::source_location at) {
+  impl(at).shardWeights(weights, axis, meshAxis, at);
+}
+void Graph::keepWhole(std::string_view weights, std::source_location at) {
+  impl(at).shardWeights(weights, {}, "", at);
+}
 Tensor Graph::weight(std::string_view name, DType dtype, const Shape& shape,
                      std::source_location at) {
   return impl(at).weight(name, dtype, shape, at);

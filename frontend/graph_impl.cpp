@@ -387,10 +387,36 @@ void GraphImpl::state(std::string_view name, DType dtype, const Dims& shape,
            at);
     return;
   }
+  OpBuilder b = atDeclarations();
+  StateOp::create(b, locate(at), StringRef(name), type);
+}
+
+OpBuilder GraphImpl::atDeclarations() {
   OpBuilder b = OpBuilder::atBlockBegin(module_->getBody());
   for (Operation& op : *module_->getBody())
-    if (isa<DimOp, StateOp>(op)) b.setInsertionPointAfter(&op);
-  StateOp::create(b, locate(at), StringRef(name), type);
+    if (op.hasTrait<fact::IsDeclaration>()) b.setInsertionPointAfter(&op);
+  return b;
+}
+
+void GraphImpl::mesh(std::string_view axis, int64_t ranks, std::source_location at) {
+  expectName("mesh axis", axis, at);
+  if (ranks < 1)
+    fail("mesh: expected at least one rank along '" + std::string(axis) + "', got " +
+             std::to_string(ranks),
+         at);
+  for (auto said : llvm::make_early_inc_range(module_->getOps<MeshOp>())) said.erase();
+  OpBuilder b = atDeclarations();
+  MeshOp::create(b, locate(at), StringRef(axis), uint64_t(ranks));
+}
+
+void GraphImpl::shardWeights(std::string_view weights, std::optional<int64_t> axis,
+                             std::string_view meshAxis, std::source_location at) {
+  expectName("weight", weights, at);
+  if (axis) expectName("mesh axis", meshAxis, at);
+  OpBuilder b = atDeclarations();
+  ShardWeightsOp::create(b, locate(at), b.getStringAttr(StringRef(weights)),
+                         axis ? b.getI64IntegerAttr(*axis) : IntegerAttr(),
+                         axis ? b.getStringAttr(StringRef(meshAxis)) : StringAttr());
 }
 
 Tensor GraphImpl::readState(std::string_view name, std::source_location at) {

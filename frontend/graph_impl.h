@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ class GraphImpl final : public Recorder {
   void state(std::string_view name, DType dtype, const Dims& shape, std::source_location at);
   Tensor readState(std::string_view name, std::source_location at);
   void writeState(std::string_view name, const Tensor& value, std::source_location at);
+  void mesh(std::string_view axis, int64_t ranks, std::source_location at);
+  /// Without an axis the weights stay whole.
+  void shardWeights(std::string_view weights, std::optional<int64_t> axis,
+                    std::string_view meshAxis, std::source_location at);
   void observe(std::string_view name, const Tensor& value, std::source_location at);
   Tensor constant(double value, DType dtype, std::source_location at);
   mlir::RankedTensorType typeFor(DType dtype, const Dims& shape, std::source_location at);
@@ -97,6 +102,8 @@ class GraphImpl final : public Recorder {
     bool closed = false;
   };
   void close(OpenEntry& entry);
+  /// Behind the declarations that the module begins with.
+  mlir::OpBuilder atDeclarations();
   mlir::ModuleOp verified();
 
   std::unique_ptr<mlir::MLIRContext> context_;

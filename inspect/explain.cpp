@@ -42,12 +42,13 @@ Program explain(const Graph& graph, std::string_view stage, const SymbolValues& 
     throw Error(ErrorCode::InvalidArgument,
                 "expected the stage fused, laid-out or lowered, got " + std::string(stage));
   Program program;
-  runStages(graph, until, options, [&](Stage reached, ModuleOp module) {
+  const Program empty = runStages(graph, until, options, [&](Stage reached, ModuleOp module) {
     if (reached != until) return;
     OwningOpRef<ModuleOp> copy = module.clone();
     toCalls(*copy, values);
     program = buildProgram(*copy);
   });
+  program.ranks = empty.ranks;
   checkSymbolValues(program, values);
   program.backend = options.backend;
   program.metadata["stage"] = stage;

@@ -50,6 +50,21 @@ LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location>
 }
 OpFoldResult AllSliceOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
 
+LogicalResult ShardOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                        SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX());
+  const int64_t axis = int64_t(a.getAxis());
+  if (axis < 0 || axis >= x.getRank())
+    return emitOptionalError(loc, "'lathe.shard' [C1] axis ", axis, " is outside of ",
+                             shortType(x));
+  if (x.isDynamicDim(axis))
+    return emitOptionalError(loc, "'lathe.shard' [C1] axis ", axis, " of ", shortType(x),
+                             ": expected a size that is a number");
+  r.push_back(x);
+  return success();
+}
+FailureOr<SmallVector<Value>> ShardOp::decompose(OpBuilder&) { return SmallVector<Value>{getX()}; }
+
 }  // namespace lathe
 
 #define GET_OP_CLASSES

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ranks of a mesh tell each other. One graph runs on all of them, each on its own pieces of
-// the weights and states; passes/shard makes these ops, users never record them.
+// the weights and states; passes/shard makes these ops. Users record `shard` alone.
 #ifndef LATHE_COLLECTIVE_TD
 #define LATHE_COLLECTIVE_TD
 include "attrs.td"
@@ -55,5 +55,26 @@ def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
   let results = (outs AnyTensorType:$y);
   let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
   let hasFolder = 1;
+}
+def ShardOp : PureInferred<"shard", [HasNoArithmetic, DeclareOpInterfaceMethods<DecomposableOp>]> {
+  let summary = "x, of which each rank has a piece along an axis";
+  let description = [{
+    Recorded by the user, for passes/shard to follow: here the ranks of `mesh_axis` hold x in equal
+    pieces, whatever their plan is elsewhere. On one rank it is x, and taken away before any rewrite.
+
+    - [C1] the axis is inside the rank, and its size is a number.
+  }];
+  let arguments = (ins AnyTensorType:$x, AxisAttr:$axis, StrAttr:$mesh_axis);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = "$x `axis` $axis `over` $mesh_axis attr-dict `:` type($x)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned, const ::lathe::Sizes &) {
+      return ::lathe::DimExpr(0);
+    }
+    ::std::optional<::lathe::DimExpr> elementsWritten(const ::lathe::Sizes &) {
+      return ::lathe::DimExpr(0);
+    }
+  }];
 }
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes, and values from nothing.
+// Shapes, ranks, and values from nothing.
 #include "lathe/ir/composed_ops.h"
 
 #include "ir/composing.h"
+#include "ir/op_recording.h"
 #include "ir/operand_checks.h"
 #include "lathe/ir/ops.h"
 
@@ -136,6 +137,19 @@ Tensor stack(const std::vector<Tensor>& inputs, int64_t axis, std::source_locati
     parts.push_back(unsqueeze(x, axis, at));
   }
   return concat(parts, axis < 0 ? axis + int64_t(parts[0].rank(at)) : axis, at);
+}
+
+Tensor shard(const Tensor& x, int64_t axis, std::string_view meshAxis, std::source_location at) {
+  const Composing composing("shard");
+  const int64_t i = axisIn("shard", x, axis, at);
+  (void)fixedSize("shard", x, i, "a rank's piece is an equal share of it", at);
+  if (meshAxis.empty())
+    failIn("shard", "expected the name of an axis of the mesh, got an empty text; take \"tp\"", at);
+  return OpRecording("lathe.shard", at)
+      .operand("x", x)
+      .attribute("axis", i)
+      .attribute("mesh_axis", std::string(meshAxis))
+      .record();
 }
 
 Tensor full(const Tensor& like, const Dims& shape, double value, DType dtype,

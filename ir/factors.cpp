@@ -116,6 +116,8 @@ std::optional<Factors> RopeAppendOp::factors() {
   return f;
 }
 
+std::optional<Factors> ShardOp::factors() { return factorsOfBroadcast(*this); }
+
 std::optional<Factors> AttentionOp::factors() {
   auto q = tensorType(getQ());
   const size_t rank = size_t(q.getRank()), rows = rank - 2;

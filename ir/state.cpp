@@ -34,6 +34,20 @@ LogicalResult DimOp::verify() {
   return success();
 }
 
+LogicalResult MeshOp::verify() {
+  if (int64_t(getRanks()) < 1 || getMeshAxis().empty())
+    return emitOpError() << "[C1] expected at least one rank along a named axis, got "
+                         << int64_t(getRanks()) << " along '" << getMeshAxis() << "'";
+  return success();
+}
+
+LogicalResult ShardWeightsOp::verify() {
+  if (getWeights().empty() || bool(getAxisAttr()) != bool(getMeshAxisAttr()))
+    return emitOpError() << "[C1] expected a pattern for names of weights, and an axis of theirs "
+                            "together with one of the mesh";
+  return success();
+}
+
 }  // namespace lathe
 
 #define GET_OP_CLASSES

@@ -47,4 +47,29 @@ def StateOp : LatheOp<"state", [Symbol, IsDeclaration]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyTensorType>:$type);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
+def MeshOp : LatheOp<"mesh", [IsDeclaration]> {
+  let summary = "the ranks that the graph is for, along a named axis of them";
+  let description = [{
+    What `compile` is told of a mesh goes before it. A module has at most one.
+
+    - [C1] there is at least one rank, and the axis has a name.
+  }];
+  let arguments = (ins StrAttr:$mesh_axis, I64Attr:$ranks);
+  let assemblyFormat = "$mesh_axis `of` $ranks attr-dict";
+  let hasVerifier = 1;
+}
+def ShardWeightsOp : LatheOp<"shard_weights", [IsDeclaration]> {
+  let summary = "the axis along which ranks hold weights in pieces, or that all hold them whole";
+  let description = [{
+    For all weights whose names match `weights`, a glob of `*` and `?`; of several that match one
+    weight the last counts. It goes before what the ranks' plan finds, and says nothing on one rank.
+    An axis may count from the back. Without an axis every rank has the weights whole.
+
+    - [C1] the pattern is not empty, and an axis of the weights goes with an axis of the mesh.
+  }];
+  let arguments = (ins StrAttr:$weights, OptionalAttr<I64Attr>:$axis,
+                       OptionalAttr<StrAttr>:$mesh_axis);
+  let assemblyFormat = "$weights (`axis` $axis^ `over` $mesh_axis)? attr-dict";
+  let hasVerifier = 1;
+}
 #endif

@@ -61,7 +61,8 @@ def ShardPass : Pass<"lathe-shard", "mlir::ModuleOp"> {
     after `lathe-fuse`.
   }];
   let options = [Option<"ranks", "ranks", "int64_t", "2", "how many">,
-                 Option<"axis", "axis", "std::string", "\"tp\"", "name of the mesh's axis">,
+                 Option<"axis", "axis", "std::string", "\"\"",
+                        "name of the mesh's axis; the graph's or tp without one">,
                  Option<"simulate", "simulate", "bool", "false", "all ranks in one graph">];
 }
 

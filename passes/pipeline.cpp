@@ -17,6 +17,7 @@
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
+#include "passes/shard/mesh.h"
 #include "passes/shard/shard.h"
 #include "passes/user_patterns.h"
 
@@ -95,7 +96,7 @@ class Plan {
     steps_.push_back({stage, "", std::move(run)});
   }
 
-  void run(Stage until, const PipelineOptions& options, const PipelineObservers& observers) const {
+  void run(Stage until, const Mesh& mesh, const PipelineObservers& observers) const {
     const size_t of = size_t(std::ranges::count_if(
         steps_, [&](const Planned& s) { return !s.name.empty() && s.stage <= until; }));
     size_t number = 0;
@@ -107,7 +108,7 @@ class Plan {
           observers.step({step->stage, step->name, ++number, of}, module_);
       }
       // Without a mesh there is no such stage, unless somebody asks for it.
-      const bool skipped = Stage(i) == Stage::Sharded && options.mesh.ranks == 1 && i != int(until);
+      const bool skipped = Stage(i) == Stage::Sharded && mesh.ranks == 1 && i != int(until);
       if (observers.stage && !skipped) observers.stage(Stage(i), module_);
     }
   }
@@ -146,9 +147,14 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
   std::shared_ptr<PassManager> passes =
       options.passes.empty() ? nullptr : parsePasses(context, options.passes);
 
+  const Mesh mesh = meshOf(module, options.mesh);
+
   Plan plan(module);
-  // Before any rewrite: from here on nothing connects an observed value that is computed again with
-  // the graph that it was taken from.
+  // Before any rewrite: on one rank what the graph says of ranks would only stand between fusions.
+  if (mesh.ranks == 1 && saysOfRanks(module))
+    plan.add(Stage::Canonical, {"drop-shards", dropSaidOfRanks, true});
+  // Before any other rewrite: from here on nothing connects an observed value that is computed
+  // again with the graph that it was taken from.
   const bool observed = !observedResults(module).empty();
   if (observed) plan.add(Stage::Canonical, {"isolate-observed", isolateObserved, true});
 
@@ -172,8 +178,8 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
 
   // Fused ops first: they have a rule each, and their elementary forms would need sixty. Layouts
   // later: a rank merges and packs the pieces that it reads.
-  if (options.mesh.ranks != 1) {
-    plan.add(Stage::Sharded, {"shard", [&](ModuleOp m) { shard(m, options.mesh); }, true});
+  if (mesh.ranks != 1) {
+    plan.add(Stage::Sharded, {"shard", [&](ModuleOp m) { shard(m, mesh); }, true});
     plan.pass(Stage::Sharded, "canonicalize-sharded", createCanonicalizePass());
     plan.pass(Stage::Sharded, "cse-sharded", createCsePass());
     // What the sums left: a residual that a linear op had taken goes into the norm behind it.
@@ -192,7 +198,7 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
     RewriteLog* log = rewriteLogOf(context);
     log ? log->unnumbered([&] { backend.build(module); }) : backend.build(module);
   });
-  plan.run(until, options, observers);
+  plan.run(until, mesh, observers);
 }
 
 }  // namespace lathe

@@ -113,6 +113,49 @@ assert alone_document["ranks"] == 1 and "collectives" not in alone_document["tes
 table, _ = run(*bench, "--ranks", "2", "--rank-threads")
 assert "| test of one of 2 ranks | processor time ms | collectives | sent | ms | share |" in table, table
 
+# A graph that says itself how many ranks it is for, and what they hold in pieces.
+GRAPH = """
+module @rows {
+  lathe.mesh "tp" of 2
+  lathe.shard_weights "up" axis 0 over "tp"
+  func.func @forward(%x: tensor<4x8xbf16> {lathe.name = "x"}) -> (tensor<4x8xbf16> {lathe.name = "y"}) {
+    %up = lathe.weight "up" : tensor<12x8xbf16>
+    %down = lathe.weight "down" : tensor<8x12xbf16>
+    %h = lathe.linear %x, %up : tensor<4x8xbf16>, tensor<12x8xbf16>
+    %y = lathe.linear %h, %down : tensor<4x12xbf16>, tensor<8x12xbf16>
+    %s = lathe.shard %y axis 0 over "tp" : tensor<4x8xbf16>
+    %e = lathe.mul %s, %s : tensor<4x8xbf16>, tensor<4x8xbf16>
+    return %e : tensor<4x8xbf16>
+  }
+}
+"""
+with tempfile.TemporaryDirectory() as folder:
+    graph = os.path.join(folder, "rows.mlir")
+    with open(graph, "w") as file:
+        file.write(GRAPH)
+    ir, _ = run("inspect", graph, "--stop-after", "sharded")
+    assert 'lathe.all_reduce sum' in ir and 'of "down" axis 1 parts 2' in ir, ir
+    ir, _ = run("inspect", graph, "--stop-after", "sharded", "--ranks", "1")
+    assert "lathe.shard" not in ir and "lathe.all_reduce" not in ir, ir
+    weights = os.path.join(folder, "w.safetensors")
+    header = {name: {"dtype": "BF16", "shape": shape, "data_offsets": [i * 192, i * 192 + 192]}
+              for i, (name, shape) in enumerate((("up", [12, 8]), ("down", [8, 12])))}
+    text = json.dumps(header).encode()
+    with open(weights, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for i in range(192):
+            file.write((0x3F00 + i * 5 % 96).to_bytes(2, "little"))  # from 0.5 to 0.87
+    values = ",".join(str((i * 7 % 11 - 5) / 4) for i in range(32))
+    call = ["run", graph, "--weights", weights, "--input", f"x=4x8xbf16={values}", "--json"]
+    outputs = json.loads(run(*call, "--ranks", "1")[0])["outputs"][0]["first_values"]
+    assert len(set(outputs)) > 3, outputs
+    for more in [["--rank-threads"]] + ([[]] if processes else []):
+        on = json.loads(run(*call, *more)[0])["outputs"][0]["first_values"]
+        # The sums are in another order: one rounding may fall the other way.
+        assert all(abs(a - b) <= 0.03 * abs(b) for a, b in zip(on, outputs)), (on, outputs)
+    _, said = run("run", graph, "--ranks", "5", "--rank-threads", status=2)
+    assert "does not divide by 5 ranks" in said and "rows.mlir:" in said, said
+
 # Without mpirun the package is named.
 _, said = run("generate", model, *PROMPT, "--ranks", "2", status=4, PATH="/nonexistent")
 assert "install openmpi-bin" in said and "--rank-threads" in said, said

@@ -9,6 +9,8 @@
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/rewrite/weight_only.h"
+#include "passes/shard/by_hand.h"
+#include "passes/shard/mesh.h"
 #include "passes/shard/op_cuts.h"
 #include "passes/shard/shard_plan.h"
 
@@ -29,8 +31,12 @@ struct Placed {
 
 class Partitioner {
  public:
-  Partitioner(ModuleOp module, const Mesh& mesh)
-      : module_(module), mesh_(mesh), plan_(planShards(module, mesh.ranks)), b_(module) {}
+  Partitioner(ModuleOp module, const Mesh& mesh, const CutsByHand& byHand)
+      : module_(module),
+        mesh_(mesh),
+        byHand_(byHand),
+        plan_(planShards(module, mesh.ranks, byHand)),
+        b_(module) {}
 
   void run() {
     for (const KeptWhole& kept : plan_.whole) tell(kept.op, kept.reason);
@@ -112,26 +118,39 @@ class Partitioner {
     if (plan_.tables.contains(op)) return sumTables(cast<EmbeddingOp>(op));
     if (auto columns = plan_.columns.find(op); columns != plan_.columns.end())
       return inPieces(op, *cutsOfResult(op, 0, columns->second));
+    if (op->getNumResults() > 0 && isLoadedWeight(op->getResult(0)))
+      return onEveryRank(op);  // until something reads it
+    if (auto shard = dyn_cast<ShardOp>(op)) {
+      placed_[shard.getY()] = pieces(shard.getX(), byHand_.of(shard));
+      return;
+    }
     bool isCut = false;
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      const Cut cut = placed_[op->getOperand(i)].cut;
+      const Cut cut = cutOf(op->getOperand(i));
       if (cut.isWhole()) continue;
       isCut = true;
       const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
       if (cuts && !cuts->isSum) return inPieces(op, *cuts);
-      if (cuts && isPlainSum(op)) return sumPieces(op, cuts->operands);
+      // Each rank adds what no other does.
+      const bool isOwn = cuts && llvm::all_of(cuts->operands, [&](const Cut& c) {
+                           return c.isWhole() || c.parts == mesh_.ranks;
+                         });
+      if (auto linear = dyn_cast<LinearOp>(op); isOwn && linear && weightProductOf(op))
+        return sumRows(linear, cuts->operands[0]);
+      if (isOwn && isPlainSum(op)) return sumPieces(op, cuts->operands);
     }
     if (isCut) tell(op, "it has no rule for these pieces: its operands are gathered on every rank");
     onEveryRank(op);
   }
 
-  // Whose pieces are addends, and nothing is done to their sum.
-  static bool isPlainSum(Operation* op) {
-    if (auto linear = dyn_cast<LinearOp>(op))
-      return linear.getActivation() == Activation::none && !linear.getBias() &&
-             !linear.getResidual();
-    return isa<MatmulOp, ReduceSumOp>(op);
+  // How a value is cut, a value of weights alone by hand.
+  Cut cutOf(Value v) {
+    const Cut& cut = placed_[v].cut;
+    return cut.isWhole() && isLoadedWeight(v) ? byHand_.ofLoaded(v) : cut;
   }
+
+  // Whose pieces are addends, and nothing is done to their sum.
+  static bool isPlainSum(Operation* op) { return isa<MatmulOp, ReduceSumOp>(op); }
 
   SmallVector<Placed> operandsOf(Operation* op, ArrayRef<Cut> cuts) {
     SmallVector<Placed> operands;
@@ -344,6 +363,7 @@ class Partitioner {
 
   ModuleOp module_;
   const Mesh& mesh_;
+  const CutsByHand& byHand_;
   ShardPlan plan_;
   OpBuilder b_;
   llvm::DenseMap<Value, Placed> placed_;  // by the value of the graph as it was
@@ -352,17 +372,19 @@ class Partitioner {
 
 }  // namespace
 
-void shard(ModuleOp module, const Mesh& mesh) {
+void shard(ModuleOp module, const Mesh& asked) {
+  const Mesh mesh = meshOf(module, asked);
   if (mesh.ranks < 1)
     throw Error(ErrorCode::InvalidArgument, "mesh: expected at least one rank along '" + mesh.axis +
                                                 "', got " + std::to_string(mesh.ranks));
-  if (mesh.ranks == 1) return;
+  if (mesh.ranks == 1) return dropSaidOfRanks(module);
   const NumericsMode mode = numericsModeOf(module.getContext());
   if (!mayWeaken(Contract::SumSplit, mode))
     throw Error(ErrorCode::InvalidArgument, "a mesh of " + std::to_string(mesh.ranks) +
                                                 " ranks: " + refusalOf(Contract::SumSplit, mode) +
                                                 "; take another mode");
-  Partitioner(module, mesh).run();
+  const CutsByHand byHand(module, mesh);
+  Partitioner(module, mesh, byHand).run();
 }
 
 namespace {

@@ -50,9 +50,14 @@ struct Sources {
 
 class Planner {
  public:
-  Planner(ModuleOp module, int64_t ranks) : module_(module), ranks_(ranks) {}
+  Planner(ModuleOp module, int64_t ranks, const CutsByHand& byHand)
+      : module_(module), ranks_(ranks), byHand_(byHand) {}
 
   ShardPlan run() {
+    // What was said of activations first: it is not found, but given.
+    walk([&](Operation* op) {
+      if (auto shard = dyn_cast<ShardOp>(op)) leadTo(shard);
+    });
     walk([&](Operation* op) { pairWith(op); });
     // After the pairs: what they leave, a head in front of the results, is cut for itself.
     walk([&](Operation* op) {
@@ -71,6 +76,18 @@ class Planner {
     for (auto f : module_.getOps<func::FuncOp>()) f.walk([&](Operation* op) { visit(op); });
   }
 
+  // Products whose columns are the pieces that the user wants. Where there are none, ranks take
+  // theirs of the whole value.
+  void leadTo(ShardOp shard) {
+    Sources found;
+    if (trace(shard.getX(), byHand_.of(shard), found)) adopt(found);
+  }
+
+  void adopt(const Sources& found) {
+    for (auto [source, its] : found.columns) plan_.columns[source] = its;
+    for (auto& [name, its] : found.states) plan_.states[name] = its;
+  }
+
   // Products whose columns reach this one's rows.
   void pairWith(Operation* op) {
     const std::optional<WeightProduct> product = weightProductOf(op);
@@ -82,10 +99,11 @@ class Planner {
           ofWeight{product->weightAxis, ranks_, groups};
       Sources found;
       if (partsOf(tensorType(x), cut.axis, ranks_, groups) == ranks_ && trace(x, cut, found) &&
-          !found.columns.empty() && (isLoadedWeight(w) || trace(w, ofWeight, found))) {
+          !found.columns.empty() &&
+          (isLoadedWeight(w) ? byHand_.agrees(w, ofWeight, &found.reason)
+                             : trace(w, ofWeight, found))) {
         plan_.rows[op] = cut;
-        for (auto [source, its] : found.columns) plan_.columns[source] = its;
-        for (auto& [name, its] : found.states) plan_.states[name] = its;
+        adopt(found);
         return;
       }
       if (reason.empty()) reason = found.reason;
@@ -124,6 +142,11 @@ class Planner {
         !found.seen.insert({v.getAsOpaquePointer(), cut.axis, cut.parts, cut.groups}).second)
       return true;
     Operation* op = v.getDefiningOp();
+    if (auto shard = dyn_cast<ShardOp>(op); shard && byHand_.of(shard) != cut) {
+      found.reason =
+          "it is cut along axis " + std::to_string(int64_t(shard.getAxis())) + " by hand";
+      return false;
+    }
     const unsigned result = cast<OpResult>(v).getResultNumber();
     const std::optional<OpCuts> cuts = cutsOfResult(op, result, cut, &found.reason);
     if (!cuts) return false;
@@ -134,7 +157,8 @@ class Planner {
       const bool loaded = isLoadedWeight(operand);
       isWeight |= loaded;
       isOther |= !loaded && !(linear && operand == linear.getResidual());
-      if (loaded && !hasNamedPieces(operand, its)) return false;
+      if (loaded && (!hasNamedPieces(operand, its) || !byHand_.agrees(operand, its, &found.reason)))
+        return false;
     }
     if (isWeight && !isOther && !startAt(op, cuts->results[0], found)) return false;
     for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
@@ -165,10 +189,14 @@ class Planner {
     });
     if (!isHead || linear->use_empty()) return;
     const int64_t axis = type.getRank() - 1;
-    if (partsOf(type, axis, ranks_) == ranks_)
-      plan_.columns[linear] = {axis, ranks_};
-    else
+    std::string why;
+    const int64_t ofWeight = linear.getLayout() == WeightLayout::in_out ? 1 : 0;
+    if (partsOf(type, axis, ranks_) != ranks_)
       plan_.whole.push_back({linear, undivided(type, axis)});
+    else if (!byHand_.agrees(linear.getW(), {ofWeight, ranks_}, &why))
+      plan_.whole.push_back({linear, why});
+    else
+      plan_.columns[linear] = {axis, ranks_};
   }
 
   std::string undivided(RankedTensorType type, int64_t axis) const {
@@ -197,14 +225,18 @@ class Planner {
     WeightOp weight = onlyWeightOf(embedding.getTable());
     const bool isTied = weight && cutWeights_.contains(weight.getName());
     if (!isTied && (largest_ == 0 || table.getNumElements() < largest_)) return;
-    if (partsOf(table, 0, ranks_) == ranks_)
-      plan_.tables.insert(embedding);
-    else
+    std::string why;
+    if (partsOf(table, 0, ranks_) != ranks_)
       plan_.whole.push_back({embedding, undivided(table, 0)});
+    else if (!byHand_.agrees(embedding.getTable(), {0, ranks_}, &why))
+      plan_.whole.push_back({embedding, why});
+    else
+      plan_.tables.insert(embedding);
   }
 
   ModuleOp module_;
   int64_t ranks_;
+  const CutsByHand& byHand_;
   ShardPlan plan_;
   llvm::StringSet<> cutWeights_;
   int64_t largest_ = 0;  // elements of a weight that is cut
@@ -229,6 +261,8 @@ std::optional<WeightProduct> weightProductOf(Operation* op) {
   return a ? WeightProduct{1, 0, ofB, ofA} : WeightProduct{0, 1, ofA, ofB};
 }
 
-ShardPlan planShards(ModuleOp module, int64_t ranks) { return Planner(module, ranks).run(); }
+ShardPlan planShards(ModuleOp module, int64_t ranks, const CutsByHand& byHand) {
+  return Planner(module, ranks, byHand).run();
+}
 
 }  // namespace lathe

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/shard/cut.h"
+#include "passes/shard/by_hand.h"
 
 namespace lathe {
 
@@ -43,7 +43,7 @@ struct WeightProduct {
 /// Nothing for other ops, and where something is done to the sum that addends cannot have.
 std::optional<WeightProduct> weightProductOf(mlir::Operation* op);
 
-/// Changes nothing in the module.
-ShardPlan planShards(mlir::ModuleOp module, int64_t ranks);
+/// Changes nothing in the module. What was said by hand stands: the plan is made around it.
+ShardPlan planShards(mlir::ModuleOp module, int64_t ranks, const CutsByHand& byHand);
 
 }  // namespace lathe

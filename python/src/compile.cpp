@@ -68,6 +68,8 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
   take(rest, "patterns", patterns);
   take(rest, "pattern_files", options.pipeline.patternFiles);
   take(rest, "passes", options.pipeline.passes);
+  take(rest, "ranks", options.pipeline.mesh.ranks);
+  take(rest, "simulate_ranks", options.pipeline.mesh.simulate);
   take(rest, "stop_after_rewrite", options.stopAfterRewrite);
   if (!mode.empty()) options.pipeline.mode = parseNumericsMode(mode);
   if (!patterns.is_none()) options.pipeline.patterns = patternsFrom(patterns);
@@ -76,7 +78,7 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
                 std::string("compile: there is no option ") +
                     nb::repr(nb::list(rest.attr("keys")())).c_str() +
                     "; there are backend, mode, patterns, pattern_files, passes, all_tiers, "
-                    "float64, target, save_ir_dir, stop_after_rewrite");
+                    "float64, target, save_ir_dir, ranks, simulate_ranks, stop_after_rewrite");
   return options;
 }
 
@@ -85,8 +87,8 @@ void bindCompile(nb::module_& m) {
       "backend: str = 'cpu', mode: str = 'relaxed', patterns: Sequence[Callable[[Pattern], None]] "
       "= "
       "(), pattern_files: Sequence[str] = (), passes: str = '', all_tiers: bool = False, float64: "
-      "bool = False, target: str = '', save_ir_dir: str = '', stop_after_rewrite: int | None = "
-      "None";
+      "bool = False, target: str = '', save_ir_dir: str = '', ranks: int = 0, simulate_ranks: "
+      "bool = False, stop_after_rewrite: int | None = None";
   const std::string ofGraph =
       std::string("def compile(graph: Graph, *, ") + options + ") -> Program";
   const std::string ofPath = std::string("def compile(path: str | os.PathLike, *, ") + options +
@@ -97,7 +99,10 @@ void bindCompile(nb::module_& m) {
       ") -> str";
   m.def("compile", compileGraph, nb::arg("graph"), nb::arg("options"), nb::sig(ofGraph.c_str()),
         "A program of the graph. `backend`: one of backends(). `mode`: \"strict\", \"relaxed\" or "
-        "\"fast\" (docs/numerics.md). `patterns`: fusions, functions of a Pattern. Raises Error: "
+        "\"fast\" (docs/numerics.md). `patterns`: fusions, functions of a Pattern. `ranks`: of a "
+        "program for several "
+        "(0: as many as Graph.mesh says); with `simulate_ranks` all of them are one program, which "
+        "a Session runs. Raises Error: "
         "InvalidArgument for an unfinished graph, Unsupported with the op, its line and the reason "
         "for what the backend cannot run.");
   m.def("compile", compilePath, nb::arg("path"), nb::arg("options"), nb::sig(ofPath.c_str()),

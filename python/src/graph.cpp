@@ -116,6 +116,24 @@ void bindGraph(nb::module_& m) {
           nb::arg("name"), nb::arg("value"),
           "Keeps a value that a fusion might remove, as the further output \"observed.NAME\".")
       .def(
+          "mesh",
+          [](Graph& g, const std::string& axis, int64_t ranks) { g.mesh(axis, ranks, here()); },
+          nb::arg("axis"), nb::arg("ranks"),
+          "The ranks that the graph is for, along a named axis of them; compile's go before it.")
+      .def(
+          "shard",
+          [](Graph& g, const std::string& weights, int64_t axis, const std::string& meshAxis) {
+            g.shard(weights, axis, meshAxis, here());
+          },
+          nb::arg("weights"), nb::arg("axis"), nb::arg("mesh_axis") = "tp",
+          "Ranks hold the weights whose names match (* and ? as in a shell) in pieces along an "
+          "axis, "
+          "whatever the plan that is found says. compile raises Error naming this line where no "
+          "weight matches or the ranks do not divide a size.")
+      .def(
+          "keep_whole", [](Graph& g, const std::string& weights) { g.keepWhole(weights, here()); },
+          nb::arg("weights"), "The same for weights that every rank shall hold whole.")
+      .def(
           "weight",
           [](Graph& g, const std::string& name, nb::handle dtype, const Shape& shape) {
             return g.weight(name, dtypeFrom(dtype), shape, here());

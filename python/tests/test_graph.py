@@ -364,3 +364,28 @@ def test_a_language_model_of_nn():
         session.bind_random_weights(3)
         results.append(np.asarray(session.run(ids=ids)["logits"]))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
+
+def test_ranks_are_said_by_hand():
+    g = lathe.Graph("mlp")
+    x = g.input("x", "f32", [3, 64])
+    y = lathe.nn.SwiGLU(g, "mlp", 64, 172)(x)
+    g.output("y", lathe.shard(y, 1) * 2.0)
+    g.mesh("tp", 2)
+    here = line() + 1
+    g.shard("mlp.*_proj.weight", 1)
+    g.keep_whole("mlp.up_proj.weight")
+    ir = lathe.ir(g, "sharded")
+    assert '"mlp.gate_proj.weight" axis 1 parts 2' in ir and 'lathe.weight "mlp.up_proj.weight" :' in ir
+    assert "lathe.shard" not in lathe.ir(g, "canonical", ranks=1)
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((3, 64)).astype("f4")
+    whole = lathe.compile(g, ranks=1)
+    weights = {n: rng.standard_normal(shape).astype("f4") * 0.1 for n, (_, shape) in whole.weights.items()}
+    expected = 2 * silu_gate(inputs.astype("f8"), weights)
+    for ranks in (0, 1, 4):
+        program = lathe.compile(g, ranks=ranks, simulate_ranks=True)
+        y = np.asarray(lathe.Session(program, weights).run(x=inputs)["y"])
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+    assert any("by hand" in row["reason"] for row in lathe.why_not(g))
+    with pytest.raises(lathe.Error, match=rf"does not divide by 5 ranks.*test_graph.py:{here}"):
+        lathe.compile(g, ranks=5)

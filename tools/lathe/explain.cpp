@@ -108,16 +108,17 @@ int explainVerb(const ArgumentList& arguments) {
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
   int64_t& ranks = flags.compile.pipeline.mesh.ranks;
   if (!mesh.empty()) ranks = parseMesh(mesh);
-  if (!link.empty() && ranks == 1)
+  if (!link.empty() && ranks <= 1)
     throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
-  report.ranks = ranks;
-  if (ranks > 1) report.link = link.empty() ? sharedMemoryLink() : parseLink(link);
+  const Link between = link.empty() ? sharedMemoryLink() : parseLink(link);
   Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);
   report.model = path;
   report.stage = stage;
   report.everyOp = everyOp;
   report.program = costsOfModel(model, flags, stage, report.values);
+  report.ranks = report.program->ranks;
+  if (report.ranks > 1) report.link = between;
   chooseEntries(report, entry);
   bool anyKnown = false;
   for (const EntryPoint* e : report.entries) anyKnown |= report.isKnown(*e);

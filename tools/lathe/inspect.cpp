@@ -2,6 +2,8 @@
 // lathe inspect: what a model takes, gives and holds.
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lathe/runtime/checkpoint.h"
@@ -207,9 +209,10 @@ int inspectVerb(const ArgumentList& arguments) {
     return kOk;
   }
   // Inputs, sizes and weights are the same for every backend; the reference makes no code, and
-  // knows no ranks.
-  if (!model.program)
-    flags.compile.backend = flags.compile.pipeline.mesh.ranks > 1 ? "cpu" : "reference";
+  // knows no ranks. Without --ranks they are the whole model's, whatever the graph says of ranks.
+  int64_t& ranks = flags.compile.pipeline.mesh.ranks;
+  ranks = std::max<int64_t>(ranks, 1);
+  if (!model.program) flags.compile.backend = ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)
     checkProgramWeights(*program, path, model.loras);

@@ -51,6 +51,17 @@ class Graph {
   /// bytes; CompileRecord::observed says which and what it costs.
   void observe(std::string_view name, const Tensor& value, LATHE_AT);
 
+  /// The ranks that the graph is for: `ranks` of them along the axis `axis`. A mesh that `compile`
+  /// is given goes before it. Said again it replaces what was said.
+  void mesh(std::string_view axis, int64_t ranks, LATHE_AT);
+  /// Ranks hold the weights whose names match in pieces along `axis`, which may count from the
+  /// back; `*` and `?` match any text and any letter. This goes before the plan that is found
+  /// (docs/ranks.md), the latest of several before the others. Weights may be declared later. Where
+  /// no weight matches, or the ranks do not divide a size, `compile` throws Error naming this line.
+  void shard(std::string_view weights, int64_t axis, std::string_view meshAxis = "tp", LATHE_AT);
+  /// The same for weights that every rank shall hold whole.
+  void keepWhole(std::string_view weights, LATHE_AT);
+
   /// A checkpoint tensor by name; one value per name and entry point. Throws if the same name was
   /// declared with another dtype or shape.
   Tensor weight(std::string_view name, DType dtype, const Shape& shape, LATHE_AT);

@@ -47,6 +47,14 @@ Tensor onesLike(const Tensor& x, LATHE_AT);
 /// gives zeros, where PyTorch throws.
 Tensor oneHot(const Tensor& ids, int64_t depth, DType dtype = DType::I64, LATHE_AT);
 
+// --- ranks ---
+
+/// x, of which each rank of a mesh has a piece along `axis` from here on, whatever the plan that is
+/// found says (docs/ranks.md); ops that can only take it whole gather it. On one rank it is x and
+/// costs nothing. The axis's size is a number; the ranks divide it, or `compile` throws Error
+/// naming this line.
+Tensor shard(const Tensor& x, int64_t axis, std::string_view meshAxis = "tp", LATHE_AT);
+
 // --- choices; masks are bool, `mask != 0` makes one of ones and zeros ---
 
 /// a where the condition holds, else b; shapes broadcast as NumPy's. One of both may be a number.

@@ -54,8 +54,11 @@ using StepObserver = std::function<void(const StepDone&, mlir::ModuleOp)>;
 
 /// Processes, threads or machines that run one model together, each on its pieces of the weights.
 struct Mesh {
-  std::string axis = "tp";  ///< its name in the IR: tensor parallelism
-  int64_t ranks = 1;
+  /// Its name in the IR. Without one it is the graph's (Graph::mesh), else "tp": tensor
+  /// parallelism.
+  std::string axis = "";
+  /// 0: as many as the graph says, else one.
+  int64_t ranks = 0;
   /// All ranks in one graph on one device: what the pieces compute, without anybody to talk to.
   bool simulate = false;
 };
@@ -68,7 +71,7 @@ struct PipelineOptions {
   std::vector<std::string> patternFiles = {};  ///< PDL (.mlir) or PDLL (.pdll) files
   std::vector<std::string> plugins = {};       ///< shared libraries with MLIR passes: programs!
   std::string passes = {};                     ///< textual pass pipeline that runs after fusion
-  /// The program is for every rank of it; a mesh of one rank is none.
+  /// The program is for every rank of it; a mesh of one rank is none. It goes before the graph's.
   Mesh mesh = {};
 };
 

@@ -113,6 +113,17 @@ void bindComposedOps(nb::module_& m) {
       "Integers [...] -> [..., depth]: 1 at the index, 0 elsewhere. An index outside of 0..depth - "
       "1 gives zeros, where PyTorch throws.");
   m.def(
+      "shard",
+      [](const Tensor& x, int64_t axis, const std::string& meshAxis) {
+        return lathe::shard(x, axis, meshAxis, here());
+      },
+      nb::arg("x"), nb::arg("axis"), nb::arg("mesh_axis") = "tp",
+      nb::sig("def shard(x: Tensor, axis: int, mesh_axis: str = 'tp') -> Tensor"),
+      "x, of which each rank of a mesh has a piece along `axis` from here on, whatever the plan "
+      "that is found says (docs/ranks.md); ops that can only take it whole gather it. On one rank "
+      "it is x and costs nothing. The axis's size is a number; the ranks divide it, or `compile` "
+      "throws Error naming this line.");
+  m.def(
       "where",
       [](const Tensor& condition, nb::handle a, nb::handle b) {
         const auto operands = operandsFrom("where", a, b);

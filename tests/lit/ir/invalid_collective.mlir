@@ -37,3 +37,34 @@ func.func @half_a_piece() {
   %0 = "lathe.weight"() {name = "w", of = "v"} : () -> tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @shard_outside(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.shard' [C1] axis 1 is outside of f32[8]}}
+  %0 = lathe.shard %x axis 1 over "tp" : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @shard_of_any_size(%x: tensor<?xf32, #lathe.dims<rows>>) {
+  // expected-error@+1 {{'lathe.shard' [C1] axis 0 of f32[rows]: expected a size that is a number}}
+  %0 = lathe.shard %x axis 0 over "tp" : tensor<?xf32, #lathe.dims<rows>>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{[C1] expected at least one rank along a named axis, got 0 along 'tp'}}
+lathe.mesh "tp" of 0
+
+// -----
+
+// expected-error@+1 {{[C1] expected a pattern for names of weights}}
+lathe.shard_weights ""
+
+// -----
+
+// expected-error@+1 {{an axis of theirs together with one of the mesh}}
+"lathe.shard_weights"() {weights = "w", axis = 0} : () -> ()

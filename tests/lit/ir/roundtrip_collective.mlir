@@ -1,4 +1,10 @@
 // RUN: lathe-opt %s | lathe-opt | FileCheck %s
+// CHECK: lathe.mesh "tp" of 4
+lathe.mesh "tp" of 4
+// CHECK: lathe.shard_weights "blocks.*.mlp.*" axis -1 over "tp"
+lathe.shard_weights "blocks.*.mlp.*" axis -1 over "tp"
+// CHECK: lathe.shard_weights "head"{{$}}
+lathe.shard_weights "head"
 // CHECK-LABEL: func.func @collectives
 func.func @collectives(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x4xbf16, #lathe.dims<rows, 4>> {
   // CHECK: lathe.weight "w@0/4" of "w" axis 0 parts 4 : tensor<2x8xbf16>
@@ -12,4 +18,10 @@ func.func @collectives(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x4
   // CHECK: lathe.all_slice %{{.*}} axis 1 parts 4 over "tp" of 4 : tensor<?x16xbf16, #lathe.dims<rows, 16>>
   %p = lathe.all_slice %g axis 1 parts 4 over "tp" of 4 : tensor<?x16xbf16, #lathe.dims<rows, 16>>
   return %p : tensor<?x4xbf16, #lathe.dims<rows, 4>>
+}
+// CHECK-LABEL: func.func @rows
+func.func @rows(%x: tensor<8x3xbf16>) -> tensor<8x3xbf16> {
+  // CHECK: lathe.shard %{{.*}} axis 0 over "tp" : tensor<8x3xbf16>
+  %s = lathe.shard %x axis 0 over "tp" : tensor<8x3xbf16>
+  return %s : tensor<8x3xbf16>
 }

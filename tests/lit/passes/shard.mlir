@@ -3,6 +3,7 @@
 // RUN: lathe-opt %s --lathe-shard=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE
 
 // ONE-NOT: all_reduce
+// ONE-NOT: lathe.shard
 // Columns of gate and up, rows of down; bias and residual are added once, behind the sum.
 // CHECK-LABEL: func.func @mlp
 // CHECK: %[[G:.*]] = lathe.weight "gate@0/2" of "gate" axis 0 parts 2 : tensor<4x4xf32>
@@ -139,4 +140,27 @@ func.func @experts(%x: tensor<3x4xf32>, %share: tensor<3x2x1xf32>) -> (tensor<3x
   %d = lathe.weight "down" : tensor<8x4xf32>
   %y = lathe.matmul %f, %d : tensor<3x8xf32>, tensor<8x4xf32>
   return %y, %f : tensor<3x4xf32>, tensor<3x8xf32>
+}
+
+// -----
+
+// What the user says goes before the plan: the second product's columns, which nothing reads but the
+// result, and a value. Nothing else is cut then.
+// CHECK-NOT: lathe.shard
+// CHECK-LABEL: func.func @by_hand
+// CHECK: lathe.weight "first" : tensor<8x4xf32>
+// CHECK: %[[P:.*]] = lathe.all_slice %arg0 axis 0 parts 2 over "tp" of 2 : tensor<4x4xf32>
+// CHECK: %[[E:.*]] = lathe.exp %[[P]] : tensor<2x4xf32>
+// CHECK: %[[H:.*]] = lathe.linear %[[E]], %{{.*}} : tensor<2x4xf32>, tensor<8x4xf32>
+// CHECK: %[[W:.*]] = lathe.weight "second@0/2" of "second" axis 0 parts 2 : tensor<3x8xf32>
+// CHECK: lathe.all_gather
+lathe.shard_weights "sec?nd" axis 0 over "tp"
+func.func @by_hand(%x: tensor<4x4xf32>) -> tensor<4x6xf32> {
+  %a = lathe.weight "first" : tensor<8x4xf32>
+  %b = lathe.weight "second" : tensor<6x8xf32>
+  %s = lathe.shard %x axis 0 over "tp" : tensor<4x4xf32>
+  %e = lathe.exp %s : tensor<4x4xf32>
+  %h = lathe.linear %e, %a : tensor<4x4xf32>, tensor<8x4xf32>
+  %y = lathe.linear %h, %b : tensor<4x8xf32>, tensor<6x8xf32>
+  return %y : tensor<4x6xf32>
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/shard/mesh.h"
+
+#include "lathe/ir/types.h"
+#include "lathe/runtime/error.h"
+#include "passes/rewrite/locations.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+Mesh meshOf(ModuleOp module, const Mesh& asked) {
+  Mesh mesh = asked;
+  MeshOp said;
+  for (auto op : module.getOps<MeshOp>()) {
+    if (said)
+      throw Error(ErrorCode::InvalidArgument,
+                  "mesh: the graph is for " + std::to_string(int64_t(said.getRanks())) +
+                      " ranks at " + originText(firstOrigin(said.getLoc())) + " and for " +
+                      std::to_string(int64_t(op.getRanks())) + " at " +
+                      originText(firstOrigin(op.getLoc())) + "; leave one of both out");
+    said = op;
+  }
+  if (mesh.axis.empty()) mesh.axis = said ? said.getMeshAxis().str() : "tp";
+  if (mesh.ranks == 0) mesh.ranks = said ? int64_t(said.getRanks()) : 1;
+  return mesh;
+}
+
+bool saysOfRanks(ModuleOp module) {
+  return module
+      .walk([](Operation* op) {
+        return isa<MeshOp, ShardWeightsOp, ShardOp>(op) ? WalkResult::interrupt()
+                                                        : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void dropSaidOfRanks(ModuleOp module) {
+  module.walk([](Operation* op) {
+    if (auto shard = dyn_cast<ShardOp>(op)) shard.getY().replaceAllUsesWith(shard.getX());
+    if (isa<MeshOp, ShardWeightsOp, ShardOp>(op)) op->erase();
+  });
+}
+
+}  // namespace lathe
