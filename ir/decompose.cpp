@@ -161,7 +161,8 @@ FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   if (getLayout() == WeightLayout::packed) return failure();
   OpMaker m(b, getLoc());
   Type element = tensorType(getX()).getElementType();
-  bool wide = getBias() || getResidual() || getActivation() != Activation::none;
+  const bool wide =
+      getBias() || getResidual() || getUnrounded() || getActivation() != Activation::none;
   Type sum = wide ? computeType(element) : element;
   Value w = getLayout() == WeightLayout::out_in ? m.swapLastTwo(getW()) : Value(getW());
   Value x = getX();
@@ -173,7 +174,7 @@ FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   if (getBias()) y = m.make<AddOp>(y, m.cast(getBias(), sum));
   y = activationOf(m, y, getActivation());
   if (getResidual()) y = m.make<AddOp>(y, m.cast(getResidual(), sum));
-  return SmallVector<Value>{m.cast(y, element)};
+  return SmallVector<Value>{m.cast(y, tensorType(getY()).getElementType())};
 }
 
 FailureOr<SmallVector<Value>> EmbeddingOp::decompose(OpBuilder& b) {

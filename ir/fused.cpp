@@ -159,7 +159,8 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> l
   }
   auto dims = dimsOf(x);
   dims.back() = n;
-  auto result = tensorOf(dims, x.getElementType());
+  const bool isUnrounded = a.getUnroundedAttr() && a.getUnrounded();
+  auto result = tensorOf(dims, isUnrounded ? computeType(x.getElementType()) : x.getElementType());
   if (a.getResidual() && a.getResidual().getType() != result)
     return emitOptionalError(loc, "'lathe.linear' [C4] residual ",
                              shortType(a.getResidual().getType()), " is not ", shortType(result));

@@ -300,7 +300,9 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
   let description = [{
     x `[..., k]`; w `[n, k]` under layout `out_in` and `packed`, `[k, n]` under `in_out`; bias `[n]`;
     residual `[..., n]`; result `[..., n]`; each but x and w is optional. Accumulates in f32, adds
-    the bias, applies the activation and adds the residual in f32, and rounds once. `packed` means that the backend has re-ordered the weight (`lathe.pack`).
+    the bias, applies the activation and adds the residual in f32, and rounds once; with `unrounded`
+    it does not: the result, and the residual, are f32 where x has 16 bits. `packed` means that the
+    backend has re-ordered the weight (`lathe.pack`).
 
     - [C1] x has an axis, w is a static matrix, element types are equal.
     - [C2] the inner dims are equal.
@@ -311,12 +313,13 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
       Optional<RealTensor>:$residual,
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
       Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
-          "`packed` is a backend's own">:$layout);
+          "`packed` is a backend's own">:$layout,
+      Arg<DefaultValuedAttr<BoolAttr, "false">, "the result is f32 where x has 16 bits">:$unrounded);
   let builderParameters = ["x", "w"];
   let builderOptions = "LinearOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x `,` $w (`bias` $bias^)? (`activation` `` $activation^)? (`residual` $residual^)?
-      (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
+      (`layout` `` $layout^)? (`unrounded` $unrounded^)? attr-dict `:` type($x) `,` type($w) (`bias` type($bias)^)? (`residual` type($residual)^)?}];
   let extraClassDeclaration = [{
     ::std::optional<::lathe::Factors> factors();
   }];

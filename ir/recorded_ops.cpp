@@ -518,6 +518,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
       .optional(options.residual)
       .attribute("activation", options.activation)
       .attribute("layout", options.layout)
+      .attribute("unrounded", options.unrounded)
       .record();
 }
 

@@ -100,12 +100,13 @@ for ranks, sums in ((2, 2 * layers), (3, layers)):
     width = {"f32": 4, "bf16": 2, "f16": 2}[document["dtype"]]
     for test in document["tests"]:
         work, tokens = test["collectives"], test["tokens"]
-        # One more sum for the table of embeddings. The last one of a prompt is of its last token alone,
-        # as are the logits; each rank sends the others their pieces of the addends, then its piece of
-        # the result.
-        steps, rows = (1, tokens * sums + 1) if test["name"] == "prefill" else (tokens, tokens * (sums + 1))
+        # One more sum for the table of embeddings, of rows as they are; those of layers are f32. The last
+        # one of a prompt is of its last token alone, as are the logits; each rank sends the others their
+        # pieces of the addends, then its piece of the result.
+        steps, rows = (1, tokens * (sums - 1) + 1) if test["name"] == "prefill" else (tokens, tokens * sums)
         assert work["calls"] == steps * (sums + 2), (sums, test)
-        sent = (ranks - 1) / ranks * (2 * rows * hidden * width + steps * vocabulary * 4)
+        bytes_summed = rows * hidden * 4 + tokens * hidden * width
+        sent = (ranks - 1) / ranks * (2 * bytes_summed + steps * vocabulary * 4)
         assert abs(work["sent_bytes"] - sent) < 1, (ranks, rows, test)
         assert 0 < work["share"] < 1 and test["cpu_s"] > 0, test
 alone_document = json.loads(run(*bench, "--json")[0])

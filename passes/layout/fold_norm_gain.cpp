@@ -75,7 +75,8 @@ struct FoldGain : OpRewritePattern<NormOp> {
       GainFolder folder(rewriter, linear, gain, bias);
       Value w = folder.weight(), b = folder.biasOf();
       rewriter.replaceOpWithNewOp<LinearOp>(linear, plain, w, b, linear.getResidual(),
-                                            linear.getActivation(), linear.getLayout());
+                                            linear.getActivation(), linear.getLayout(),
+                                            linear.getUnrounded());
     }
     rewriter.eraseOp(norm);
     return success();

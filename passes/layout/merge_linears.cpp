@@ -15,7 +15,7 @@ namespace {
 using Wants = std::function<bool(ArrayRef<LinearOp>)>;
 
 bool mayMerge(LinearOp op) {
-  return op.getLayout() != WeightLayout::packed && !op.getResidual() &&
+  return op.getLayout() != WeightLayout::packed && !op.getResidual() && !op.getUnrounded() &&
          op.getActivation() == Activation::none && isWeightOnly(op.getW()) &&
          (!op.getBias() || isWeightOnly(op.getBias()));
 }

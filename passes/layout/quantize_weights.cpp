@@ -131,13 +131,26 @@ bool isReturned(Value v) {
   });
 }
 
+// A residual that is added before anything is rounded: a quantized layer's has x's dtype.
+bool isUnroundedSum(LinearOp op) { return op.getUnrounded() && op.getResidual(); }
+
+// Results that are wanted in f32 are the rounded ones, widened.
+void replaceByQuantized(PatternRewriter& rewriter, LinearOp op, const Quantized& w) {
+  OpMaker m(rewriter, op.getLoc());
+  Value y =
+      m.make<QuantizedLinearOp>(op.getX(), w.q, w.scale, w.zero, op.getBias(), op.getResidual(),
+                                w.block, op.getActivation(), WeightLayout::out_in);
+  rewriter.replaceOp(op, m.cast(y, tensorType(op.getY()).getElementType()));
+}
+
 struct QuantizeLinear : OpRewritePattern<LinearOp> {
   QuantizeLinear(MLIRContext* context, const WeightFormats& formats, std::set<int64_t> vocabularies)
       : OpRewritePattern(context), formats(formats), vocabularies(std::move(vocabularies)) {
     setDebugName("quantize-linear");
   }
   LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
-    if (op.getLayout() == WeightLayout::packed || !isQuantizable(op.getW())) return failure();
+    if (op.getLayout() == WeightLayout::packed || !isQuantizable(op.getW()) || isUnroundedSum(op))
+      return failure();
     auto y = tensorType(op.getY());
     const bool isHead = vocabularies.count(y.getDimSize(y.getRank() - 1)) && isReturned(op.getY());
     const WeightFormat& format = isHead ? formats.head : formats.linear;
@@ -146,9 +159,7 @@ struct QuantizeLinear : OpRewritePattern<LinearOp> {
     OpMaker m(rewriter, op.getLoc());
     Value w = op.getLayout() == WeightLayout::in_out ? m.swapLastTwo(op.getW()) : op.getW();
     const Quantized made = RowQuantizer(m, w, format).make();
-    rewriter.replaceOpWithNewOp<QuantizedLinearOp>(op, op.getX(), made.q, made.scale, made.zero,
-                                                   op.getBias(), op.getResidual(), made.block,
-                                                   op.getActivation(), WeightLayout::out_in);
+    replaceByQuantized(rewriter, op, made);
     return success();
   }
   WeightFormats formats;
@@ -189,13 +200,12 @@ struct FuseDequantize : OpRewritePattern<LinearOp> {
   }
   LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
     auto w = op.getW().getDefiningOp<DequantizeOp>();
-    if (!w || op.getLayout() != WeightLayout::out_in || w.getAxis() != 1 || !isWeightOnly(w.getY()))
+    if (!w || op.getLayout() != WeightLayout::out_in || w.getAxis() != 1 ||
+        !isWeightOnly(w.getY()) || isUnroundedSum(op))
       return failure();
     const bool rounds = !w.getDtype().isF32() && !w.getDtype().isF64();
     if (rounds && !weaken(op.getContext(), Contract::IntermediateRounding)) return failure();
-    rewriter.replaceOpWithNewOp<QuantizedLinearOp>(
-        op, op.getX(), w.getQ(), w.getScale(), w.getZero(), op.getBias(), op.getResidual(),
-        int64_t(w.getBlock()), op.getActivation(), WeightLayout::out_in);
+    replaceByQuantized(rewriter, op, {w.getQ(), w.getScale(), w.getZero(), int64_t(w.getBlock())});
     return success();
   }
 };

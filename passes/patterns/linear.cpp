@@ -18,6 +18,8 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
+constexpr const char* kUnrounded = "'unrounded' of lathe.linear: its result is left as it is";
+
 bool isWeightMatrix(Value v) { return isWeight(v) && tensorType(v).getRank() == 2; }
 Tensor weightMatrix(DagPattern& p) { return p.where(p.any(), "a weight matrix", isWeightMatrix); }
 // A product of two weights is weight-only arithmetic, not a layer.
@@ -31,12 +33,13 @@ struct Product {
 };
 Product anyProduct(DagPattern& p) {
   auto bare = [](Value v) {
-    return v.getDefiningOp<LinearOp>().getActivation() == Activation::none;
+    auto op = v.getDefiningOp<LinearOp>();
+    return op.getActivation() == Activation::none && !op.getUnrounded();
   };
   Product r{.x = p.any(), .w = p.any(), .bias = p.any()};
   auto linear = [&](const Tensor& bias) {
     return p.where(p.emit("lathe.linear", {r.x, r.w, bias, Tensor()}, {}, std::source_location()),
-                   "a linear op without activation", bare);
+                   "a linear op without activation that is rounded", bare);
   };
   r.with = linear(r.bias);
   r.without = linear(Tensor());
@@ -107,6 +110,7 @@ void biasAfterResidual(DagPattern& p) {
     auto op = m[sum].getDefiningOp<LinearOp>();
     if (op.getActivation() != Activation::none)
       return m.decline("'activation' of lathe.linear: it comes behind the bias");
+    if (op.getUnrounded()) return m.decline(kUnrounded);
     Value b = perLastDim(m, m[bias], tensorType(m[sum]));
     if (!b) return m.decline("the bias is not one element per last dim");
     return m.make("lathe.linear", {op.getX(), op.getW(), b, op.getResidual()}, {layoutOf(op)});
@@ -170,6 +174,7 @@ void withResidual(DagPattern& p) {
       return m.decline("the residual is " + shortType(m[residual].getType()) + ", the product " +
                        shortType(m[product].getType()));
     auto op = m[product].getDefiningOp<LinearOp>();
+    if (op.getUnrounded()) return m.decline(kUnrounded);
     return m.make("lathe.linear", {op.getX(), op.getW(), op.getBias(), m[residual]},
                   {layoutOf(op), activationOf(op)});
   });

@@ -79,7 +79,7 @@ void patchesWithBias(DagPattern& p) {
     bool perFeature = (rank == 3 || (rank == 4 && isOne(dims[0]))) && isOne(dims[rank - 1]) &&
                       isOne(dims[rank - 2]) && features && dims[rank - 3] == features;
     auto op = m[product].getDefiningOp<LinearOp>();
-    if (!perFeature || op.getActivation() != Activation::none)
+    if (!perFeature || op.getActivation() != Activation::none || op.getUnrounded())
       return m.decline("the bias is not one element per feature");
     Value b = reshaped(m, m[bias], {features});
     if (!b) return {};

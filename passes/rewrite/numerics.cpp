@@ -41,6 +41,7 @@ const std::vector<ContractRow>& contractTable() {
       {ProductOrder, "product-order", "matrix products associate as written", Fast},
       {WeightPrecision, "weight-precision", "a weight has the values that it is bound to", Relaxed},
       {SumSplit, "sum-split", "a sum is computed in one piece and rounded once", Relaxed},
+      {WireRounding, "wire-rounding", "what ranks send each other is not rounded for it", Fast},
   };
   return table;
 }

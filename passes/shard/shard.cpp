@@ -207,18 +207,24 @@ class Partitioner {
 
   // Products of a rank's columns; bias and residual are added to their sum, once.
   void sumRows(LinearOp linear, const Cut& cut) {
-    const Location loc = linear.getLoc();
+    OpMaker m(b_, linear.getLoc());
     auto type = tensorType(linear.getY());
+    const Type element = type.getElementType();
+    // Rounded once, behind the sum. Products of f16 weights are made in f16 alone.
+    const bool isRounded = !element.isBF16() ||
+                           mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext()));
+    const Type wide = isRounded ? element : computeType(element);
     const WeightProduct product = *weightProductOf(linear);
     const Placed x = pieces(linear.getX(), cut);
     const Placed w = pieces(linear.getW(), {product.weightAxis, cut.parts, cut.groups});
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank)
-      addends.push_back(LinearOp::create(b_, loc, type, x.on(rank), w.on(rank), Value(), Value(),
-                                         linear.getActivationAttr(), linear.getLayoutAttr()));
-    Value y = sum(loc, addends);
-    if (Value bias = linear.getBias()) y = AddOp::create(b_, loc, y, whole(bias, loc));
-    if (Value residual = linear.getResidual()) y = AddOp::create(b_, loc, y, whole(residual, loc));
+      addends.push_back(m.make<LinearOp>(
+          tensorOf(dimsOf(type), wide), x.on(rank), w.on(rank), Value(), Value(),
+          linear.getActivation(), linear.getLayout(), linear.getUnrounded() || wide != element));
+    Value y = m.cast(sum(m.loc, addends), element);
+    if (Value bias = linear.getBias()) y = m.make<AddOp>(y, whole(bias, m.loc));
+    if (Value residual = linear.getResidual()) y = m.make<AddOp>(y, whole(residual, m.loc));
     placed_[linear.getY()] = {{}, {y}};
   }
 

@@ -34,6 +34,8 @@ class CudaBackend final : public Backend {
       if (!isSixteenOrThirtyTwoBits(linear.getX())) return "linear kernels take f32, bf16 and f16";
       if (linear.getLayout() != WeightLayout::out_in)
         return "the weight is computed at run time and lies as [in, out]";
+      if (linear.getUnrounded() && !tensorType(linear.getX()).getElementType().isF32())
+        return "linear kernels round their results to the dtype of x";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       return cuda::whyNotAttention(attention);
     } else if (auto attention = dyn_cast<PagedAttentionOp>(op)) {

@@ -253,6 +253,7 @@ struct LinearOptions {
   Tensor residual = {};
   Activation activation = Activation::none;
   WeightLayout layout = WeightLayout::out_in;  ///< `packed` is a backend's own
+  bool unrounded = false;                      ///< the result is f32 where x has 16 bits
 };
 /// activation(x w^T + bias) + residual
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);

@@ -46,6 +46,7 @@ enum class Contract {
   ProductOrder,          ///< matrix products associate as written
   WeightPrecision,       ///< a weight has the values that it is bound to
   SumSplit,              ///< a sum is computed in one piece and rounded once
+  WireRounding,          ///< what ranks send each other is not rounded for it
 };
 
 /// A row of the table: the contract's name in reports, what it means, and from which mode on it may

@@ -607,20 +607,24 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
   fused.def(
       "linear",
       [](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
-         const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout) {
+         const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout,
+         bool unrounded) {
         lathe::fused::LinearOptions options;
         options.bias = tensorOr(bias);
         options.residual = tensorOr(residual);
         options.activation = keywordFrom<Activation>(activation);
         options.layout = keywordFrom<WeightLayout>(layout);
+        options.unrounded = unrounded;
         return lathe::fused::linear(x, w, options, here());
       },
       nb::arg("x"), nb::arg("w"), nb::kw_only(), nb::arg("bias") = nb::none(),
       nb::arg("residual") = nb::none(), nb::arg("activation") = "none",
-      nb::arg("layout") = "out_in",
+      nb::arg("layout") = "out_in", nb::arg("unrounded") = false,
       nb::sig("def linear(x: Tensor, w: Tensor, *, bias: Tensor | None = None, residual: Tensor | "
-              "None = None, activation: str = 'none', layout: str = 'out_in') -> Tensor"),
-      "activation(x w^T + bias) + residual `layout`: `packed` is a backend's own.");
+              "None = None, activation: str = 'none', layout: str = 'out_in', unrounded: bool = "
+              "False) -> Tensor"),
+      "activation(x w^T + bias) + residual `layout`: `packed` is a backend's own. `unrounded`: the "
+      "result is f32 where x has 16 bits.");
   fused.def(
       "quantized_linear",
       [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,

@@ -68,3 +68,11 @@ lathe.shard_weights ""
 
 // expected-error@+1 {{an axis of theirs together with one of the mesh}}
 "lathe.shard_weights"() {weights = "w", axis = 0} : () -> ()
+
+// -----
+
+func.func @rounded_residual(%x: tensor<8x3xbf16>, %w: tensor<5x3xbf16>, %r: tensor<8x5xbf16>) {
+  // expected-error@+1 {{'lathe.linear' [C4] residual bf16[8, 5] is not f32[8, 5]}}
+  %0 = lathe.linear %x, %w residual %r unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xbf16>
+  return
+}

@@ -25,3 +25,12 @@ func.func @rows(%x: tensor<8x3xbf16>) -> tensor<8x3xbf16> {
   %s = lathe.shard %x axis 0 over "tp" : tensor<8x3xbf16>
   return %s : tensor<8x3xbf16>
 }
+// CHECK-LABEL: func.func @addend
+func.func @addend(%x: tensor<8x3xbf16>, %r: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8x5xbf16>) {
+  %w = lathe.weight "w" : tensor<5x3xbf16>
+  // CHECK: lathe.linear %{{.*}}, %{{.*}} residual %{{.*}} unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xf32>
+  %0 = lathe.linear %x, %w residual %r unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xf32>
+  // CHECK: lathe.linear %{{.*}}, %{{.*}} : tensor<8x3xbf16>, tensor<5x3xbf16>
+  %1 = lathe.linear %x, %w unrounded false : tensor<8x3xbf16>, tensor<5x3xbf16>
+  return %0, %1 : tensor<8x5xf32>, tensor<8x5xbf16>
+}

@@ -164,3 +164,19 @@ func.func @by_hand(%x: tensor<4x4xf32>) -> tensor<4x6xf32> {
   %y = lathe.linear %h, %b : tensor<4x8xf32>, tensor<6x8xf32>
   return %y : tensor<4x6xf32>
 }
+
+// -----
+
+// Addends of bf16 are rounded behind the sum, before bias and residual.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[A:.*]] = lathe.linear {{.*}} unrounded true : tensor<4x4xbf16>, tensor<4x4xbf16>
+// CHECK: %[[S:.*]] = lathe.all_reduce sum %[[A]] over "tp" of 2 : tensor<4x4xf32>
+// CHECK: %[[C:.*]] = lathe.cast %[[S]] to bf16 : tensor<4x4xf32>
+// CHECK: %[[Y:.*]] = lathe.add %[[C]], %arg0 : tensor<4x4xbf16>
+func.func @rows(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
+  %a = lathe.weight "first" : tensor<8x4xbf16>
+  %b = lathe.weight "second" : tensor<4x8xbf16>
+  %h = lathe.linear %x, %a : tensor<4x4xbf16>, tensor<8x4xbf16>
+  %y = lathe.linear %h, %b residual %x : tensor<4x8xbf16>, tensor<4x8xbf16> residual tensor<4x4xbf16>
+  return %y : tensor<4x4xbf16>
+}
