@@ -33,6 +33,23 @@ LogicalResult AllGatherOp::inferReturnTypes(MLIRContext*, std::optional<Location
 }
 OpFoldResult AllGatherOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
 
+LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc,
+                                                Adaptor a, SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX());
+  const int64_t axis = int64_t(a.getAxis()), ranks = int64_t(a.getRanks());
+  if (ranks < 1)
+    return emitOptionalError(loc, "'lathe.reduce_scatter' [C2] expected at least one rank, got ",
+                             ranks);
+  if (axis < 0 || axis >= x.getRank() || x.isDynamicDim(axis) || x.getDimSize(axis) % ranks)
+    return emitOptionalError(loc, "'lathe.reduce_scatter' [C1] axis ", axis, " of ", shortType(x),
+                             " does not divide by ", ranks);
+  auto dims = dimsOf(x);
+  dims[size_t(axis)] = dimAttr(x.getContext(), DimExpr(x.getDimSize(axis) / ranks));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+OpFoldResult ReduceScatterOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
+
 LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                            SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX());

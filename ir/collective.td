@@ -41,6 +41,22 @@ def AllGatherOp : Collective<"all_gather"> {
   let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
   let hasFolder = 1;
 }
+def ReduceScatterOp : Collective<"reduce_scatter"> {
+  let summary = "a rank's own piece of the sum, or largest values, over all ranks";
+  let description = [{
+    `all_reduce`, then `all_slice` with as many parts as ranks, without sending what a rank does not
+    keep: the axis is cut into `ranks` equal pieces, and rank r has piece r. Values are joined as by
+    `all_reduce`.
+
+    - [C1] the axis is inside the rank, and `ranks` divides its size.
+    - [C2] there is at least one rank.
+  }];
+  let arguments = (ins NumberTensor:$x, CombineAttr:$combine, AxisAttr:$axis, StrAttr:$mesh_axis,
+                       I64Attr:$ranks);
+  let results = (outs NumberTensor:$y);
+  let assemblyFormat = "`` $combine $x `axis` $axis `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let hasFolder = 1;
+}
 def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "a rank's own piece of a tensor that every rank has";
   let description = [{

@@ -63,7 +63,9 @@ def ShardPass : Pass<"lathe-shard", "mlir::ModuleOp"> {
   let options = [Option<"ranks", "ranks", "int64_t", "2", "how many">,
                  Option<"axis", "axis", "std::string", "\"\"",
                         "name of the mesh's axis; the graph's or tp without one">,
-                 Option<"simulate", "simulate", "bool", "false", "all ranks in one graph">];
+                 Option<"simulate", "simulate", "bool", "false", "all ranks in one graph">,
+                 Option<"splitRows", "split-rows", "bool", "false",
+                        "norms and residuals of a rank's share of the rows">];
 }
 
 // The steps that a backend takes from `fused` to `lowered`, with the widest answers that a backend

@@ -43,6 +43,38 @@ struct Blocks {
   }
 };
 
+class ReduceScatter final : public Kernel {
+ public:
+  ReduceScatter(Communicator& ranks, DType dtype, const CollectiveConfig& config)
+      : ranks_(ranks), dtype_(dtype), config_(config) {}
+  size_t bind(const KernelShapes& shapes) override {
+    count_ = size_t(elementCount(shapes.shapes[1]));
+    piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
+    return piece_.outer > 1 ? piece_.outer * piece_.inner * size_t(config_.ranks) : 0;
+  }
+  void run(void* const* pointers, std::byte* scratch) override {
+    if (!count_) return;  // on every rank
+    const void* all = pointers[0];
+    if (piece_.outer > 1) {
+      // The pieces one behind the other, in the order of the ranks that they are for.
+      auto* from = static_cast<const std::byte*>(pointers[0]);
+      const size_t ranks = size_t(config_.ranks);
+      for (size_t outer = 0; outer < piece_.outer; ++outer)
+        for (size_t rank = 0; rank < ranks; ++rank, from += piece_.inner)
+          std::memcpy(scratch + (rank * piece_.outer + outer) * piece_.inner, from, piece_.inner);
+      all = scratch;
+    }
+    ranks_.reduceScatter(all, pointers[1], count_, dtype_, config_.combine);
+  }
+
+ private:
+  Communicator& ranks_;
+  DType dtype_;
+  CollectiveConfig config_;
+  Blocks piece_;
+  size_t count_ = 0;
+};
+
 class AllGather final : public Kernel {
  public:
   AllGather(Communicator& ranks, DType dtype, const CollectiveConfig& config)
@@ -99,8 +131,9 @@ class AllSlice final : public Kernel {
 
 std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint& entry,
                                        const Call& call, Communicator* ranks) {
-  const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather";
-  if (!reduces && !gathers && call.kind != "all_slice") return nullptr;
+  const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather",
+             scatters = call.kind == "reduce_scatter";
+  if (!reduces && !gathers && !scatters && call.kind != "all_slice") return nullptr;
   auto fail = [&](const std::string& why) -> Error { return {ErrorCode::InvalidFile, why}; };
   const auto config = readConfig<CollectiveConfig>(JsonValue::parse(call.config, "call config"));
   if (call.operands.size() != 1 || call.results.size() != 1)
@@ -114,6 +147,9 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
     if (x.shape != y.shape) throw fail("its operand and its result have two shapes");
     return std::make_unique<AllReduce>(*ranks, x.dtype, config);
   }
+  if (scatters && config.parts != config.ranks)
+    throw fail(std::to_string(config.parts) + " parts on " + std::to_string(config.ranks) +
+               " ranks, of which each gets one");
   if (config.parts < 1 || config.ranks % config.parts || config.axis < 0 ||
       config.axis >= int64_t(x.shape.size()))
     throw fail("axis " + std::to_string(config.axis) + " in " + std::to_string(config.parts) +
@@ -123,6 +159,7 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
   DimExpr& cut = expected[size_t(std::min<int64_t>(config.axis, int64_t(piece.size()) - 1))];
   cut = cut * DimExpr(config.parts);
   if (expected != whole) throw fail("its operand and its result do not differ by its parts");
+  if (scatters) return std::make_unique<ReduceScatter>(*ranks, x.dtype, config);
   if (gathers) return std::make_unique<AllGather>(*ranks, x.dtype, config);
   return std::make_unique<AllSlice>(*ranks, x.dtype, config);
 }

@@ -113,6 +113,19 @@ class ThreadRank final : public Communicator {
     group_->meet(rank_);
   }
 
+  void reduceScatter(const void* all, void* mine, size_t count, DType dtype,
+                     Combine combine) override {
+    meetWith("reduce_scatter " + std::string(nameOf(combine)) + " of " + std::to_string(count) +
+                 " " + std::string(nameOf(dtype)),
+             all);
+    std::vector<const void*> parts;
+    for (const Offer& offer : group_->offers)
+      parts.push_back(static_cast<const std::byte*>(offer.data) +
+                      size_t(rank_) * count * sizeOf(dtype));
+    joinRanks(parts, mine, count, dtype, combine);
+    group_->meet(rank_);
+  }
+
   void allGather(const void* mine, void* all, size_t bytes) override {
     meetWith("all_gather of " + std::to_string(bytes) + " bytes", mine);
     for (size_t r = 0; r < group_->offers.size() && bytes; ++r)

@@ -168,6 +168,12 @@ CallAttributes plainConfig(Operation* op) {
         attributes.push_back(b.getNamedAttr(kReuse, b.getI64IntegerAttr(0)));
         return attributes;
       })
+      .Case([&](ReduceScatterOp scatter) {
+        return attributesOf(b, CollectiveConfig{.combine = scatter.getCombine(),
+                                                .axis = int64_t(scatter.getAxis()),
+                                                .parts = int64_t(scatter.getRanks()),
+                                                .ranks = int64_t(scatter.getRanks())});
+      })
       .Case<AllGatherOp, AllSliceOp>([&](auto collective) {
         return attributesOf(b, CollectiveConfig{.axis = int64_t(collective.getAxis()),
                                                 .parts = int64_t(collective.getParts()),

@@ -222,10 +222,34 @@ class Partitioner {
       addends.push_back(m.make<LinearOp>(
           tensorOf(dimsOf(type), wide), x.on(rank), w.on(rank), Value(), Value(),
           linear.getActivation(), linear.getLayout(), linear.getUnrounded() || wide != element));
-    Value y = m.cast(sum(m.loc, addends), element);
-    if (Value bias = linear.getBias()) y = m.make<AddOp>(y, whole(bias, m.loc));
-    if (Value residual = linear.getResidual()) y = m.make<AddOp>(y, whole(residual, m.loc));
-    placed_[linear.getY()] = {{}, {y}};
+    const std::optional<Cut> rows = rowsOfSum(linear);
+    Placed y = rows ? scatter(m.loc, addends, *rows) : Placed{{}, {sum(m.loc, addends)}};
+    for (Value& v : y.at) v = m.cast(v, element);
+    auto add = [&](Value v) {
+      if (!v) return;
+      const bool isPerRow = v.getType() == type && rows;
+      const Placed other = isPerRow ? pieces(v, *rows) : Placed{{}, {whole(v, m.loc)}};
+      for (auto [rank, at] : llvm::enumerate(y.at)) at = m.make<AddOp>(at, other.on(int64_t(rank)));
+    };
+    add(linear.getBias());
+    add(linear.getResidual());
+    placed_[linear.getY()] = y;
+  }
+
+  // Along which axis each rank keeps the sum of its rows alone, where that was asked for: by the
+  // mesh, or by hand of all that the sum is for.
+  std::optional<Cut> rowsOfSum(LinearOp linear) {
+    auto type = tensorType(linear.getY());
+    auto shard = linear->hasOneUse() ? dyn_cast<ShardOp>(*linear->user_begin()) : ShardOp();
+    if (shard && int64_t(shard.getAxis()) < type.getRank() - 1) return byHand_.of(shard);
+    if (!mesh_.splitRows) return std::nullopt;
+    for (int64_t axis = 0; axis + 1 < type.getRank(); ++axis)
+      if (!type.isDynamicDim(axis) && type.getDimSize(axis) > 0 &&
+          type.getDimSize(axis) % mesh_.ranks == 0)
+        return Cut{axis, mesh_.ranks};
+    tell(linear, "no number of its rows is known that divides by " + std::to_string(mesh_.ranks) +
+                     " ranks: each has all of them behind the sum");
+    return std::nullopt;
   }
 
   // Each rank finds the ids of its rows and has zeros for the others', so that the sum over the
@@ -280,6 +304,18 @@ class Partitioner {
     Value y = to(addends[0], wide);
     for (Value addend : addends.drop_front()) y = AddOp::create(b_, loc, y, to(addend, wide));
     return to(y, element);
+  }
+
+  // Each rank's piece of the sum.
+  Placed scatter(Location loc, ArrayRef<Value> addends, const Cut& cut) {
+    if (!mesh_.simulate)
+      return {cut,
+              {ReduceScatterOp::create(b_, loc, addends[0], Combine::sum, uint64_t(cut.axis),
+                                       mesh_.axis, uint64_t(mesh_.ranks))}};
+    const Value all = sum(loc, addends);
+    Placed p{cut, {}};
+    for (int64_t rank = 0; rank < mesh_.ranks; ++rank) p.at.push_back(box(all, cut, rank));
+    return p;
   }
 
   Value whole(Value v, Location loc) {
@@ -399,7 +435,8 @@ struct ShardPass : impl::ShardPassBase<ShardPass> {
   using Base::Base;
   void runOnOperation() final {
     try {
-      shard(getOperation(), {.axis = axis, .ranks = ranks, .simulate = simulate});
+      shard(getOperation(),
+            {.axis = axis, .ranks = ranks, .simulate = simulate, .splitRows = splitRows});
     } catch (const Error& e) {
       getOperation().emitError(e.what());
       signalPassFailure();

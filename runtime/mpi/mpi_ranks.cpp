@@ -92,30 +92,29 @@ class MpiRank final : public Communicator {
                              std::to_string(count) + " " + std::string(nameOf(dtype));
     compare(what);
     const size_t element = sizeOf(dtype), n = size_t(size_);
-    std::vector<int> sizes(n), starts(n), mine(n), places(n);
+    std::vector<int> sizes(n), starts(n);
     for (size_t r = 0; r < n; ++r) {
       starts[r] = bytesAt(count * r / n, element);
       sizes[r] = bytesAt(count * (r + 1) / n, element) - starts[r];
     }
-    const size_t own = size_t(sizes[size_t(rank_)]);
-    parts_.resize(own * n);
-    for (size_t r = 0; r < n; ++r) {
-      mine[r] = int(own);
-      places[r] = int(own * r);
-    }
+    auto* own = static_cast<std::byte*>(data) + starts[size_t(rank_)];
+    joinOwnPiece(data, sizes, starts, own, dtype, combine, what);
     MPI_Request request;
-    check(MPI_Ialltoallv(data, sizes.data(), starts.data(), MPI_BYTE, parts_.data(), mine.data(),
-                         places.data(), MPI_BYTE, all_, &request),
-          what);
-    wait(request, what);
-    std::vector<const void*> parts;
-    for (size_t r = 0; r < n; ++r) parts.push_back(parts_.data() + own * r);
-    auto* to = static_cast<std::byte*>(data) + starts[size_t(rank_)];
-    joinRanks(parts, to, own / element, dtype, combine);
     check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, data, sizes.data(), starts.data(), MPI_BYTE,
                           all_, &request),
           what);
     wait(request, what);
+  }
+
+  void reduceScatter(const void* all, void* mine, size_t count, DType dtype,
+                     Combine combine) override {
+    const std::string what = "reduce_scatter " + std::string(nameOf(combine)) + " of " +
+                             std::to_string(count) + " " + std::string(nameOf(dtype));
+    compare(what);
+    const size_t n = size_t(size_);
+    std::vector<int> sizes(n, bytesAt(count, sizeOf(dtype))), starts(n);
+    for (size_t r = 0; r < n; ++r) starts[r] = bytesAt(count * r, sizeOf(dtype));
+    joinOwnPiece(all, sizes, starts, mine, dtype, combine, what);
   }
 
   void allGather(const void* mine, void* all, size_t bytes) override {
@@ -183,6 +182,23 @@ class MpiRank final : public Communicator {
                         " ms (LATHE_RANKS_TIMEOUT, in seconds)");
       }
     }
+  }
+
+  // Exchanges the pieces of `all`, of which rank r has the one at starts[r], and joins one's own.
+  void joinOwnPiece(const void* all, const std::vector<int>& sizes, const std::vector<int>& starts,
+                    void* to, DType dtype, Combine combine, const std::string& what) {
+    const size_t n = size_t(size_), own = size_t(sizes[size_t(rank_)]);
+    parts_.resize(own * n);
+    std::vector<int> mine(n, int(own)), places(n);
+    for (size_t r = 0; r < n; ++r) places[r] = bytesAt(own * r, 1);
+    MPI_Request request;
+    check(MPI_Ialltoallv(all, sizes.data(), starts.data(), MPI_BYTE, parts_.data(), mine.data(),
+                         places.data(), MPI_BYTE, all_, &request),
+          what);
+    wait(request, what);
+    std::vector<const void*> parts;
+    for (size_t r = 0; r < n; ++r) parts.push_back(parts_.data() + own * r);
+    joinRanks(parts, to, own / sizeOf(dtype), dtype, combine);
   }
 
   void gather(const void* mine, void* all, size_t bytes, const std::string& what) {

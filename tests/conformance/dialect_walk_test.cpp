@@ -27,9 +27,10 @@ std::string readText(const std::filesystem::path& path) {
 // Made by passes and backends, or declarations: users record them through other calls or never.
 bool isStructural(const std::string& op) {
   static const std::set<std::string> ops{
-      "lathe.region",     "lathe.yield",      "lathe.kernel",    "lathe.pack",
-      "lathe.dim",        "lathe.state",      "lathe.mesh",      "lathe.shard_weights",
-      "lathe.all_reduce", "lathe.all_gather", "lathe.all_slice", "lathe.shard"};
+      "lathe.region",     "lathe.yield",      "lathe.kernel",         "lathe.pack",
+      "lathe.dim",        "lathe.state",      "lathe.mesh",           "lathe.shard_weights",
+      "lathe.all_reduce", "lathe.all_gather", "lathe.reduce_scatter", "lathe.all_slice",
+      "lathe.shard"};
   return ops.count(op);
 }
 

@@ -55,11 +55,13 @@ int64_t parseMesh(const std::string& text) {
 }
 
 int exchangesOf(const Call& call) {
-  return call.kind == "all_reduce" ? 2 : call.kind == "all_gather" ? 1 : 0;
+  if (call.kind == "all_reduce") return 2;
+  return call.kind == "all_gather" || call.kind == "reduce_scatter" ? 1 : 0;
 }
 
 double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks) {
-  return exchangesOf(call) * double(ranks - 1) / double(ranks) * cost.written;
+  const double whole = call.kind == "reduce_scatter" ? cost.read : cost.written;
+  return exchangesOf(call) * double(ranks - 1) / double(ranks) * whole;
 }
 
 std::optional<double> collectiveSeconds(const Call& call, const CostValues& cost, int64_t ranks,

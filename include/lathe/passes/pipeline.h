@@ -61,6 +61,10 @@ struct Mesh {
   int64_t ranks = 0;
   /// All ranks in one graph on one device: what the pieces compute, without anybody to talk to.
   bool simulate = false;
+  /// What follows a sum row by row, such as residual and norm, is computed of a rank's share of the
+  /// rows (Korthikanti et al., 2022, arXiv:2205.05198), where their number is known and the ranks
+  /// divide it.
+  bool splitRows = false;
 };
 
 /// What a user changes about the pipeline.

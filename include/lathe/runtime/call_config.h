@@ -123,10 +123,11 @@ struct CumSumConfig {
   }
 };
 
-/// Calls all_reduce, all_gather and all_slice, which the session runs itself on memory of the host.
+/// Calls all_reduce, reduce_scatter, all_gather and all_slice, which the session runs itself on
+/// memory of the host.
 struct CollectiveConfig {
-  Combine combine = Combine::sum;  ///< of all_reduce
-  int64_t axis = 0, parts = 1;     ///< of the others: what is cut, and in how many pieces
+  Combine combine = Combine::sum;  ///< of all_reduce and reduce_scatter
+  int64_t axis = 0, parts = 1;     ///< of all but all_reduce: what is cut, and in how many pieces
   int64_t ranks = 1;
   template <class Self, class Field>
   static void fields(Self& self, Field field) {

@@ -23,6 +23,10 @@ class Communicator {
   virtual int size() const = 0;
   /// In place: `count` elements joined over all ranks. All get the same bits.
   virtual void allReduce(void* data, size_t count, DType dtype, Combine combine) = 0;
+  /// `mine` gets the elements of this rank's share: of size() times `count` elements at `all`,
+  /// joined over all ranks, those from rank() times `count` on. `all` is left as it is.
+  virtual void reduceScatter(const void* all, void* mine, size_t count, DType dtype,
+                             Combine combine) = 0;
   /// `all` has room for size() times `bytes`: what every rank gave, in their order.
   virtual void allGather(const void* mine, void* all, size_t bytes) = 0;
   /// What rank 0 gives. The others wait for it as long as it takes.

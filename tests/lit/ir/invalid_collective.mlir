@@ -40,6 +40,22 @@ func.func @half_a_piece() {
 
 // -----
 
+func.func @rows_of_rest(%x: tensor<9x8xf32>) {
+  // expected-error@+1 {{'lathe.reduce_scatter' [C1] axis 0 of f32[9, 8] does not divide by 4}}
+  %0 = lathe.reduce_scatter sum %x axis 0 over "tp" of 4 : tensor<9x8xf32>
+  return
+}
+
+// -----
+
+func.func @rows_of_nobody(%x: tensor<9x8xf32>) {
+  // expected-error@+1 {{'lathe.reduce_scatter' [C2] expected at least one rank, got 0}}
+  %0 = lathe.reduce_scatter sum %x axis 0 over "tp" of 0 : tensor<9x8xf32>
+  return
+}
+
+// -----
+
 func.func @shard_outside(%x: tensor<8xf32>) {
   // expected-error@+1 {{'lathe.shard' [C1] axis 1 is outside of f32[8]}}
   %0 = lathe.shard %x axis 1 over "tp" : tensor<8xf32>

@@ -21,8 +21,12 @@ func.func @collectives(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x4
 }
 // CHECK-LABEL: func.func @rows
 func.func @rows(%x: tensor<8x3xbf16>) -> tensor<8x3xbf16> {
+  // CHECK: lathe.reduce_scatter sum %{{.*}} axis 0 over "tp" of 4 : tensor<8x3xbf16>
+  %r = lathe.reduce_scatter sum %x axis 0 over "tp" of 4 : tensor<8x3xbf16>
+  // CHECK: lathe.all_gather %{{.*}} axis 0 parts 4 over "tp" of 4 : tensor<2x3xbf16>
+  %g = lathe.all_gather %r axis 0 parts 4 over "tp" of 4 : tensor<2x3xbf16>
   // CHECK: lathe.shard %{{.*}} axis 0 over "tp" : tensor<8x3xbf16>
-  %s = lathe.shard %x axis 0 over "tp" : tensor<8x3xbf16>
+  %s = lathe.shard %g axis 0 over "tp" : tensor<8x3xbf16>
   return %s : tensor<8x3xbf16>
 }
 // CHECK-LABEL: func.func @addend

@@ -167,16 +167,25 @@ func.func @by_hand(%x: tensor<4x4xf32>) -> tensor<4x6xf32> {
 
 // -----
 
-// Addends of bf16 are rounded behind the sum, before bias and residual.
+// Addends of bf16 are rounded behind the sum, before bias and residual; the rows that a rank keeps
+// are all that it gets.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[A:.*]] = lathe.linear {{.*}} unrounded true : tensor<4x4xbf16>, tensor<4x4xbf16>
-// CHECK: %[[S:.*]] = lathe.all_reduce sum %[[A]] over "tp" of 2 : tensor<4x4xf32>
-// CHECK: %[[C:.*]] = lathe.cast %[[S]] to bf16 : tensor<4x4xf32>
-// CHECK: %[[Y:.*]] = lathe.add %[[C]], %arg0 : tensor<4x4xbf16>
+// CHECK: %[[S:.*]] = lathe.reduce_scatter sum %[[A]] axis 0 over "tp" of 2 : tensor<4x4xf32>
+// CHECK: %[[C:.*]] = lathe.cast %[[S]] to bf16 : tensor<2x4xf32>
+// CHECK: %[[X:.*]] = lathe.all_slice %arg0 axis 0 parts 2
+// CHECK: %[[Y:.*]] = lathe.add %[[C]], %[[X]] : tensor<2x4xbf16>
+// CHECK: %[[E:.*]] = lathe.exp %[[Y]] : tensor<2x4xbf16>
+// CHECK: lathe.all_gather %[[E]] axis 0 parts 2
+// SIM-LABEL: func.func @rows
+// SIM: lathe.add {{.*}} : tensor<4x4xf32>
+// SIM-COUNT-2: lathe.exp {{.*}} : tensor<2x4xbf16>
 func.func @rows(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
   %a = lathe.weight "first" : tensor<8x4xbf16>
   %b = lathe.weight "second" : tensor<4x8xbf16>
   %h = lathe.linear %x, %a : tensor<4x4xbf16>, tensor<8x4xbf16>
   %y = lathe.linear %h, %b residual %x : tensor<4x8xbf16>, tensor<4x8xbf16> residual tensor<4x4xbf16>
-  return %y : tensor<4x4xbf16>
+  %s = lathe.shard %y axis 0 over "tp" : tensor<4x4xbf16>
+  %e = lathe.exp %s : tensor<4x4xbf16>
+  return %e : tensor<4x4xbf16>
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums that leave each rank its share of the rows, and what follows of them row by row.
+#include "gtest/gtest.h"
+#include "lathe/frontend/compile.h"
+#include "tests/unit/compiler/ranks_runs.h"
+
+namespace lathe {
+namespace {
+
+using namespace ranks;
+
+TEST(ReduceScatter, EveryRankGetsItsShareOfTheSum) {
+  constexpr int kRanks = 3;
+  constexpr size_t kCount = 1001;
+  auto ends = threadRanks(kRanks, 60s);
+  std::vector<std::vector<float>> mine(kRanks, std::vector<float>(kCount)),
+      largest(kRanks, std::vector<float>(kCount));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r)
+    threads.emplace_back([&, r] {
+      std::vector<float> all(kCount * kRanks);
+      for (size_t i = 0; i < all.size(); ++i) all[i] = float(i % 97) * float(r + 1);
+      const std::vector<float> before = all;
+      ends[size_t(r)]->reduceScatter(all.data(), mine[size_t(r)].data(), kCount, DType::F32,
+                                     Combine::sum);
+      ends[size_t(r)]->reduceScatter(all.data(), largest[size_t(r)].data(), kCount, DType::F32,
+                                     Combine::max);
+      EXPECT_EQ(all, before);
+    });
+  for (std::thread& t : threads) t.join();
+  for (size_t i = 0; i < kCount * kRanks; ++i) {
+    EXPECT_EQ(mine[i / kCount][i % kCount], float(i % 97) * 6) << i;
+    EXPECT_EQ(largest[i / kCount][i % kCount], float(i % 97) * 3) << i;
+  }
+}
+
+TEST(RowsOfRanks, NormsAndResidualsAreOfAShareOfTheRows) {
+  Mlps m(8);
+  m.g.output("y", m.y);
+  const std::string ir = sharded(m.g, {.ranks = 2, .splitRows = true});
+  EXPECT_EQ(occurrences(ir, "lathe.reduce_scatter sum"), 2) << ir;
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 0) << ir;
+  // What the second layer reads, and the result.
+  EXPECT_EQ(occurrences(ir, "lathe.all_gather"), 2) << ir;
+  expectIn(ir, "lathe.add_norm");
+  expectNoOtherValues(m.g, {{"x", numbers(DType::F32, {8, 16})}}, {.splitRows = true});
+}
+
+TEST(RowsOfRanks, RowsThatAreNotKnownOrDoNotDivideAreOnEveryRank) {
+  for (bool isKnown : {false, true}) {
+    Graph g;
+    Dim rows = isKnown ? Dim(7) : g.dim("rows", 1, 64);
+    Tensor x = g.input("x", DType::F32, {rows, 16});
+    g.output("y", x + nn::SwiGLU(g, "mlp", 16, 24)(x));
+    CompileRecord record;
+    record.wantMisses = true;
+    const std::string ir = irAt(
+        g, "sharded", {.pipeline = {.mesh = {.ranks = 2, .splitRows = true}}, .record = &record});
+    EXPECT_EQ(occurrences(ir, "lathe.reduce_scatter"), 0) << ir;
+    EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1) << ir;
+    std::string told;
+    for (const CompileRecord::Miss& miss : record.misses) told += miss.reason + "\n";
+    expectIn(told, "no number of its rows is known that divides by 2 ranks");
+  }
+}
+
+TEST(RowsOfRanks, ByHandASumLeavesARankItsOwn) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {8, 16});
+  Tensor y = nn::SwiGLU(g, "mlp", 16, 24)(x);
+  y = shard(y, 0);
+  y = fused::rmsNorm(y + x, g.weight("gain", DType::F32, {16}), 1e-5);
+  g.output("y", nn::SwiGLU(g, "next", 16, 24)(y));
+  const std::string ir = sharded(g, {.ranks = 4});
+  EXPECT_EQ(occurrences(ir, "lathe.reduce_scatter sum"), 1) << ir;
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1) << ir;
+  EXPECT_EQ(occurrences(ir, "lathe.all_gather"), 1) << ir;
+  expectIn(ir, "tensor<2x16xf32>");
+  expectNoOtherValues(g, {{"x", numbers(DType::F32, {8, 16})}});
+}
+
+}  // namespace
+}  // namespace lathe
