@@ -100,6 +100,12 @@ std::optional<Cut> CutsByHand::said(Value v) const {
   return it == weights_.end() ? std::nullopt : std::optional(it->second);
 }
 
+bool CutsByHand::isSaidOf(Value v) const {
+  if (said(v)) return true;
+  Operation* op = v.getDefiningOp();
+  return op && llvm::any_of(op->getOperands(), [&](Value x) { return isSaidOf(x); });
+}
+
 Cut CutsByHand::ofLoaded(Value v) const {
   if (weights_.empty() && values_.empty()) return {};
   if (auto cut = said(v)) return *cut;

@@ -20,6 +20,8 @@ class CutsByHand {
 
   /// Nothing was said of the others.
   std::optional<Cut> said(mlir::Value v) const;
+  /// Whether anything was said of the weights that a value is made of.
+  bool isSaidOf(mlir::Value v) const;
   /// How a value of weights alone is cut because its weights are; whole where nothing was said.
   Cut ofLoaded(mlir::Value v) const;
   /// Whether pieces of a value of weights alone agree with what was said of them. Where they do

@@ -13,6 +13,7 @@
 #include "passes/shard/mesh.h"
 #include "passes/shard/op_cuts.h"
 #include "passes/shard/shard_plan.h"
+#include "passes/shard/split_merged.h"
 
 using namespace mlir;
 
@@ -426,6 +427,7 @@ void shard(ModuleOp module, const Mesh& asked) {
                                                 " ranks: " + refusalOf(Contract::SumSplit, mode) +
                                                 "; take another mode");
   const CutsByHand byHand(module, mesh);
+  splitMergedLinears(module, byHand);
   Partitioner(module, mesh, byHand).run();
 }
 

@@ -310,6 +310,43 @@ TEST(Ranks, PiecesOfATableChangeNoBit) {
   }
 }
 
+// Queries, keys and values of one weight, gate and up of another: slices are read of both.
+TEST(Ranks, LayersOfOneWeightAreCutEachForItself) {
+  auto build = [](int64_t heads, int64_t kvHeads, bool wantsRest = false) {
+    Graph g;
+    Dim rows = g.dim("rows", 1, 16);
+    Tensor x = g.input("x", DType::F32, {1, rows, 24});
+    const int64_t depth = 4, wide = heads * depth, narrow = kvHeads * depth;
+    Tensor qkv = fused::linear(x, g.weight("qkv", DType::F32, {wide + 2 * narrow, 24}),
+                               {.bias = g.weight("qkv.bias", DType::F32, {wide + 2 * narrow})});
+    auto part = [&](int64_t from, int64_t size) {
+      Tensor columns = sliceAxis(qkv, -1, from, size);
+      return transpose(reshape(columns, {1, rows, size / depth, depth}), {0, 2, 1, 3});
+    };
+    Tensor a = fused::attention(part(0, wide), part(wide, narrow), part(wide + narrow, narrow));
+    a = reshape(transpose(a, {0, 2, 1, 3}), {1, rows, wide});
+    Tensor y = x + fused::linear(a, g.weight("o", DType::F32, {24, wide}));
+    y = y + nn::SwiGLU(g, "mlp", 24, 48, {.gateUp = "gate_up"})(nn::RMSNorm(g, "norm", 24)(y));
+    g.output("y", y);
+    if (wantsRest) g.output("qkv", qkv);
+    return g;
+  };
+  const Graph g = build(12, 4);
+  auto ops = opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 4}}}));
+  EXPECT_EQ(ops["all_reduce"], 2);
+  EXPECT_EQ(ops["all_gather"], 0);
+  Array x(DType::F32, {1, 5, 24});
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i)));
+  for (auto [heads, kvHeads] : {std::pair(12, 4), {12, 1}, {12, 2}, {5, 5}})
+    expectTheSameAsOne(build(heads, kvHeads), {{"forward", {{"x", x}}}});
+  // Read whole by something else it stays one layer.
+  ops = opsOf(irAt(build(12, 4, true), "sharded", {.pipeline = {.mesh = {.ranks = 4}}}));
+  EXPECT_EQ(ops["all_reduce"], 1);
+  // What is not cut is merged again.
+  EXPECT_EQ(opsOf(irAt(build(5, 5), "laid-out", {.pipeline = {.mesh = {.ranks = 2}}}))["linear"],
+            4);
+}
+
 Graph mixtureModel(int64_t experts, int64_t hidden) {
   Graph g;
   Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 64);
