@@ -97,10 +97,8 @@ Graph builders::falcon(ConfigReader& config, const FamilyOptions& options) {
   c.hasAlibi = config.flag("alibi", false);
   const nn::RopeOptions rope = readRope(config, c, {}, options);
   if (!c.hasAlibi) c.rope = rope;
-  // What the sizes say already, a field of the first checkpoints that nothing reads, and their own
-  // code, which is what transformers has now.
-  config.ignore(
-      {"hidden_size", "ff_factor", "apply_residual_connection_post_layernorm", "auto_map"});
+  // What the sizes say already, and a field of the first checkpoints that nothing reads.
+  config.ignore({"hidden_size", "ff_factor", "apply_residual_connection_post_layernorm"});
   return recordFamily<Falcon>("falcon", c, options);
 }
 

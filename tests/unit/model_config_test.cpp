@@ -286,8 +286,6 @@ const BadField kBad[] = {
     {"Quantised", "quantization_config", R"({"bits": 4})", kUnsupported,
      "quantization_config: not"},
     {"PartialRotary", "partial_rotary_factor", "0.5", kUnsupported, "partial_rotary_factor: not"},
-    {"RemoteCode", "auto_map", R"({"AutoModel": "x.y"})", kUnsupported,
-     "auto_map: not supported by LlamaForCausalLM"},
     {"EncoderDecoder", "is_encoder_decoder", "true", kUnsupported, "is_encoder_decoder: not"},
     {"SlidingLayers", "layer_types",
      R"(["full_attention", "sliding_attention", "full_attention", "full_attention"])", kFile,
