@@ -5,6 +5,7 @@ Parameters become weights, bound (and packed) at the first call; other inputs pa
 that has no lowering is cut around it: the op runs in PyTorch, the rest in Lathe, and `fallbacks` counts the reason.
 """
 import collections
+import functools
 import importlib.metadata
 import logging
 import operator
@@ -306,18 +307,13 @@ def lathe_backend(module, example_inputs, options=None, **_):
     PyTorch's number unless given."""
     given = dict(options or {})
 
-    def compile_fx(graph_module, inputs):
-        static = _static_inputs()
+    def compile_fx(graph_module, inputs, is_back=False):
+        static = set() if is_back else _static_inputs()  # the inputs of the way back are values of the way there
         with unset_fake_temporarily():  # numbers that a graph holds are read
             return _compile(graph_module, static, given)
 
-    def compile_back(graph_module, inputs):
-        """The way back, whose inputs are values of the way there."""
-        with unset_fake_temporarily():
-            return _compile(graph_module, set(), given)
-
-    return aot_autograd(fw_compiler=compile_fx, bw_compiler=compile_back, inference_compiler=compile_fx,
-                        decompositions=_table("named"))(module, example_inputs)
+    return aot_autograd(fw_compiler=compile_fx, bw_compiler=functools.partial(compile_fx, is_back=True),
+                        inference_compiler=compile_fx, decompositions=_table("named"))(module, example_inputs)
 
 
 # An installed package says the name in its metadata, so that torch.compile finds it without this import.

@@ -37,16 +37,17 @@ def _floor_divide(L, node, self_, other):
     if L.dtype(node) not in FLOATS:
         x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
         whole = lathe.div(x, y)  # toward zero
-        rest = lathe.sub(x, lathe.mul(whole, y))
-        signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
-        return lathe.sub(whole, lathe.cast(lathe.logical_and(signs, lathe.compare(rest, 0, "ne")), x.dtype))
+        return _lowered(whole, lathe.sub(x, lathe.mul(whole, y)), y)
     x, y = wide(L, node, self_), wide(L, node, other)
-    rest, ratio = _remainder(x, y), lathe.div(x, y)
+    rest = _remainder(x, y)
+    whole = lathe.round(_lowered(lathe.div(lathe.sub(x, rest), y), rest, y))
+    return lathe.where(lathe.compare(y, 0, "eq"), lathe.div(x, y), whole)
+
+
+def _lowered(whole, rest, y):
+    """A quotient toward zero as one toward minus infinity: one less where there is a rest of the other sign than y."""
     signs = lathe.compare(lathe.compare(rest, 0, "lt"), lathe.compare(y, 0, "lt"), "ne")
-    whole = lathe.div(lathe.sub(x, rest), y)
-    below = lathe.logical_and(signs, lathe.compare(rest, 0, "ne"))
-    whole = lathe.round(lathe.where(below, lathe.sub(whole, 1), whole))
-    return lathe.where(lathe.compare(y, 0, "eq"), ratio, whole)
+    return lathe.where(lathe.logical_and(signs, lathe.compare(rest, 0, "ne")), lathe.sub(whole, 1), whole)
 
 
 def _remainder(x, y):
@@ -57,10 +58,10 @@ def _remainder(x, y):
 
 @op("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def divide(L, node, self_, other, rounding_mode=None):
-    dtype = L.dtype(node)
-    x, y = L.value(self_, dtype), L.value(other, dtype)
     if rounding_mode == "floor":
         return _floor_divide(L, node, self_, other)
+    dtype = L.dtype(node)
+    x, y = L.value(self_, dtype), L.value(other, dtype)
     if rounding_mode == "trunc" and dtype in FLOATS:
         return _truncated(lathe.div(x, y))
     return lathe.div(x, y)

@@ -11,7 +11,7 @@ import lathe
 from . import elementwise, images, indices, products, reductions, shapes  # noqa: F401: they register their lowerings
 from .fast_path import DECOMPOSITIONS
 from .lowering import INLINE, OPS, Lowering, Unsupported, dtype_of
-from .runner import Derived, Entry, Input, Output, Runner, nesting_of
+from .runner import Derived, Entry, Input, Output, Runner, error, nesting_of
 from .transformers import implementations_of
 
 LEVELS = ("named", "core")
@@ -68,14 +68,8 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
         names = _dim_names(model, args, kwargs or {}, dynamic_shapes)
         _record(program.run_decompositions(_table(level)), exported, entry, names)
     except Unsupported as e:
-        raise unsupported(str(e)) from e
+        raise error(str(e), "Unsupported") from e
     return exported
-
-
-def unsupported(text):
-    error = lathe.Error(text)
-    error.code = "Unsupported"
-    return error
 
 
 def _table(level):

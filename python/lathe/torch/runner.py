@@ -57,10 +57,10 @@ class Entry:
         return ", ".join(i.label for i in self.inputs)
 
 
-def invalid(text):
-    error = lathe.Error(text)
-    error.code = "InvalidArgument"
-    return error
+def error(text, code="InvalidArgument"):
+    made = lathe.Error(text)
+    made.code = code
+    return made
 
 
 def nesting_of(spec):
@@ -87,25 +87,25 @@ class Runner:
         """
         known = self.exported.entries
         if entry not in known:
-            raise invalid(f"entry: expected one of {', '.join(known)}, got {entry!r}")
+            raise error(f"entry: expected one of {', '.join(known)}, got {entry!r}")
         called = known[entry]
         if keywords:
             if set(keywords) - set(called.keywords):
-                raise invalid(f"{entry}: expected the keywords {called.keywords}, as it was exported, got {list(keywords)}")
+                raise error(f"{entry}: expected the keywords {called.keywords}, as it was exported, got {list(keywords)}")
             keywords = {k: keywords[k] for k in called.keywords if k in keywords}
         leaves = pytree.tree_leaves((inputs, keywords))
         if len(leaves) != len(called.inputs):
-            raise invalid(f"{entry} takes {called}, got {len(leaves)} inputs")
+            raise error(f"{entry} takes {called}, got {len(leaves)} inputs")
         given = {}
         for one, value in zip(called.inputs, leaves):
             if one.is_constant and (type(value) is not type(one.expected) or value != one.expected):
-                raise invalid(f"{one.label}: expected {one.expected}, with which {entry} was exported, got {value}")
+                raise error(f"{one.label}: expected {one.expected}, with which {entry} was exported, got {value}")
             if one.name is not None:
                 given[one.name] = value.detach() if isinstance(value, torch.Tensor) else value
         for one in called.derived:
             if (size := one.value(leaves)) is None:
                 got = tuple(leaves[one.position].shape)
-                raise invalid(f"{called.inputs[one.position].label}: expected {one} elements in axis {one.axis}, got {got}")
+                raise error(f"{called.inputs[one.position].label}: expected {one} elements in axis {one.axis}, got {got}")
             self.session.set_symbol(one.symbol, size)
         results = self.session.run(entry, **given)
         found = [self._result(one, results) for one in called.outputs]
