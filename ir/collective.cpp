@@ -33,6 +33,18 @@ LogicalResult AllGatherOp::inferReturnTypes(MLIRContext*, std::optional<Location
 }
 OpFoldResult AllGatherOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
 
+// One of `parts` equal pieces of x along an axis.
+static LogicalResult inferPiece(std::optional<Location> loc, StringRef op, RankedTensorType x,
+                                int64_t axis, int64_t parts, SmallVectorImpl<Type>& r) {
+  if (axis < 0 || axis >= x.getRank() || x.isDynamicDim(axis) || x.getDimSize(axis) % parts)
+    return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " of ", shortType(x),
+                             " does not divide by ", parts);
+  auto dims = dimsOf(x);
+  dims[size_t(axis)] = dimAttr(x.getContext(), DimExpr(x.getDimSize(axis) / parts));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+
 LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc,
                                                 Adaptor a, SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX());
@@ -40,13 +52,7 @@ LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext*, std::optional<Loca
   if (ranks < 1)
     return emitOptionalError(loc, "'lathe.reduce_scatter' [C2] expected at least one rank, got ",
                              ranks);
-  if (axis < 0 || axis >= x.getRank() || x.isDynamicDim(axis) || x.getDimSize(axis) % ranks)
-    return emitOptionalError(loc, "'lathe.reduce_scatter' [C1] axis ", axis, " of ", shortType(x),
-                             " does not divide by ", ranks);
-  auto dims = dimsOf(x);
-  dims[size_t(axis)] = dimAttr(x.getContext(), DimExpr(x.getDimSize(axis) / ranks));
-  r.push_back(tensorOf(dims, x.getElementType()));
-  return success();
+  return inferPiece(loc, getOperationName(), x, axis, ranks, r);
 }
 OpFoldResult ReduceScatterOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
 
@@ -57,13 +63,7 @@ LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location>
   if (parts < 1 || int64_t(a.getRanks()) % parts)
     return emitOptionalError(loc, "'lathe.all_slice' [C2] ", parts, " pieces on ",
                              int64_t(a.getRanks()), " ranks");
-  if (axis < 0 || axis >= x.getRank() || x.isDynamicDim(axis) || x.getDimSize(axis) % parts)
-    return emitOptionalError(loc, "'lathe.all_slice' [C1] axis ", axis, " of ", shortType(x),
-                             " does not divide by ", parts);
-  auto dims = dimsOf(x);
-  dims[size_t(axis)] = dimAttr(x.getContext(), DimExpr(x.getDimSize(axis) / parts));
-  r.push_back(tensorOf(dims, x.getElementType()));
-  return success();
+  return inferPiece(loc, getOperationName(), x, axis, parts, r);
 }
 OpFoldResult AllSliceOp::fold(FoldAdaptor) { return getParts() == 1 ? getX() : Value(); }
 
