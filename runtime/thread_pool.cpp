@@ -101,6 +101,7 @@ struct ThreadPool::Team {
   alignas(64) std::atomic<int> running{0};
   bool stop = false;
   const FunctionRef<void(int)>* task = nullptr;
+  std::vector<Claims::Left> shares;  // of the region that runs, if it is a dynamic one
 
   std::mutex failureLock;
   std::exception_ptr failure;
@@ -144,6 +145,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), team_(std::make_unique<
     throw Error(ErrorCode::InvalidArgument,
                 "expected a thread pool of at least 1 thread, got " + std::to_string(threads));
   watchForks();
+  team_->shares = std::vector<Claims::Left>(size_t(threads));
   // More threads than processors: a spinning waiter would take the place of one that has work.
   team_->spin = threads <= availableCpus();
   try {
@@ -163,14 +165,16 @@ ThreadPool::~ThreadPool() {
     team_->join();
 }
 
-void ThreadPool::dispatch(FunctionRef<void(int)> fn) {
+void ThreadPool::dispatch(FunctionRef<void(int)> fn, FunctionRef<void()> prepare) {
   if (threads_ == 1 || currentPool == this) {
     const Inside inside(this);
+    prepare();
     fn(0);
     return;
   }
   Team& team = *team_;
   if (team.gone()) {  // the shares in turn: the same split, and so the same bits
+    prepare();
     for (int worker = 0; worker < threads_; ++worker) {
       const Inside inside(this);
       fn(worker);
@@ -178,6 +182,7 @@ void ThreadPool::dispatch(FunctionRef<void(int)> fn) {
     return;
   }
   std::lock_guard lock(team.callers);
+  prepare();
   team.failure = nullptr;
   team.task = &fn;
   team.running.store(threads_ - 1, std::memory_order_relaxed);
@@ -199,6 +204,59 @@ void ThreadPool::run(int64_t count, FunctionRef<void(int64_t, int)> fn) {
     int64_t end = count * (worker + 1) / parts;
     for (int64_t i = count * worker / parts; i < end; ++i) fn(i, worker);
   });
+}
+
+namespace {
+uint64_t rangeOf(int64_t first, int64_t end) { return uint64_t(end) << 32 | uint64_t(first); }
+}  // namespace
+
+int64_t ThreadPool::Claims::next() {
+  for (int i = 0; i < workers_; ++i) {
+    std::atomic<uint64_t>& range = shares_[(worker_ + i) % workers_].range;
+    uint64_t seen = range.load(std::memory_order_relaxed);
+    while (true) {
+      const int64_t first = int64_t(seen & 0xffffffff), end = int64_t(seen >> 32);
+      if (first >= end) break;
+      const bool own = i == 0;
+      if (range.compare_exchange_weak(seen, own ? rangeOf(first + 1, end) : rangeOf(first, end - 1),
+                                      std::memory_order_relaxed))
+        return own ? first : end - 1;
+    }
+  }
+  return -1;
+}
+
+void ThreadPool::runDynamic(int64_t count, FunctionRef<void(int64_t, int)> fn) {
+  runClaims(count, [&](Claims& claims) {
+    for (int64_t index; (index = claims.next()) >= 0;) fn(index, claims.worker());
+  });
+}
+
+void ThreadPool::runClaims(int64_t count, FunctionRef<void(Claims&)> fn) {
+  if (count <= 0) return;
+  if (count > int64_t(UINT32_MAX))
+    throw Error(ErrorCode::InvalidArgument,
+                "expected fewer than 2^32 items of a dynamic region, got " + std::to_string(count));
+  // A nested call or a single item stays on this thread.
+  if (threads_ == 1 || currentPool == this || count == 1) {
+    Claims::Left all;
+    all.range.store(rangeOf(0, count), std::memory_order_relaxed);
+    Claims claims(&all, 1, 0);
+    fn(claims);
+    return;
+  }
+  std::vector<Claims::Left>& shares = team_->shares;
+  dispatch(
+      [&](int worker) {
+        Claims claims(shares.data(), threads_, worker);
+        fn(claims);
+      },
+      [&] {
+        const int64_t parts = threads_;
+        for (int64_t part = 0; part < parts; ++part)
+          shares[size_t(part)].range.store(
+              rangeOf(count * part / parts, count * (part + 1) / parts), std::memory_order_relaxed);
+      });
 }
 
 void ThreadPool::parallelFor(int64_t begin, int64_t end, int64_t grain,

@@ -187,6 +187,44 @@ TEST(Linear, ResultsAreRoundedToNearestEven) {
     }
 }
 
+// Products that are 0 leave the bias: what a processor's own rounding takes for 0, and what it must
+// not change.
+TEST(Linear, SubnormalNumbersAndNanAreRounded) {
+  using Limits = std::numeric_limits<float>;
+  const int64_t k = 8, n = 70;
+  const float least = std::ldexp(1.0f, -133);  // of bf16
+  std::vector<float> bias(size_t(n), 1.0f);
+  const float kinds[] = {least,         0.5f * least,       -1.5f * least,
+                         2.5f * least,  0.6f * least,       Limits::denorm_min(),
+                         1.1e-38f,      -1.17e-38f,         Limits::min(),
+                         Limits::max(), Limits::infinity(), -Limits::infinity(),
+                         1.00390625f,   1.01171875f,        -3.3e-39f};
+  for (size_t i = 0; i < std::size(kinds); ++i) bias[i] = bias[69 - i] = kinds[i];
+  bias[32] = Limits::quiet_NaN();
+  ThreadPool pool(2);
+  LinearSpec spec;
+  spec.weights = {DType::BF16, k, n};
+  spec.outDType = DType::BF16;
+  spec.hasBias = true;
+  const std::vector<uint16_t> zeros(size_t(40 * std::max(k, n)));
+  Buffer packed(spec.weights.bytes());
+  packWeights(spec.weights, zeros.data(), DType::BF16, true, packed.start(), pool);
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 5, 40}) {
+      std::vector<uint16_t> c(size_t(m * n));
+      Buffer scratch(prepareLinear(spec, 2, isa));
+      linear(spec, {m, zeros.data(), packed.start(), c.data(), bias.data()}, pool,
+             scratch.scratch(), isa);
+      for (int64_t i = 0; i < m * n; ++i) {
+        const float x = bias[size_t(i % n)];
+        if (std::isnan(x))
+          EXPECT_TRUE(std::isnan(bf16ToFloat(c[size_t(i)])));
+        else
+          EXPECT_EQ(c[size_t(i)], floatToBf16(x)) << label(isa) << " of " << m << " rows: " << x;
+      }
+    }
+}
+
 // Panels are dealt out to threads and, within a thread, to streams, of which there are as many as
 // the machine reads fastest: from 1 to 9 panels every way of dealing leaves an odd stream.
 TEST(Linear, NothingIsReadBehindTheWeights) {

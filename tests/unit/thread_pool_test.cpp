@@ -44,6 +44,72 @@ TEST(ThreadPool, WorkersStayInRangeAndAllTakePart) {
   for (auto& n : calls) EXPECT_EQ(n.load(), 100);
 }
 
+TEST(ThreadPool, RunDynamicCallsEveryIndexOnce) {
+  ThreadPool pool(3);
+  for (int64_t count : {0, 1, 2, 3, 31, 257}) {
+    std::vector<std::atomic<int>> calls(static_cast<size_t>(count));
+    pool.runDynamic(count, [&](int64_t index, int worker) {
+      EXPECT_LT(worker, 3);
+      ++calls.at(size_t(index));
+    });
+    for (auto& n : calls) EXPECT_EQ(n.load(), 1) << "of " << count;
+  }
+}
+
+TEST(ThreadPool, RunClaimsGivesEveryIndexOnce) {
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (int64_t count : {0, 1, 2, 3, 31, 257}) {
+      std::vector<std::atomic<int>> calls(static_cast<size_t>(count));
+      pool.runClaims(count, [&](ThreadPool::Claims& claims) {
+        EXPECT_LT(claims.worker(), threads);
+        for (int64_t index; (index = claims.next()) >= 0;) ++calls.at(size_t(index));
+        EXPECT_EQ(claims.next(), -1);
+      });
+      for (auto& n : calls) EXPECT_EQ(n.load(), 1) << "of " << count << " by " << threads;
+    }
+  }
+}
+
+TEST(ThreadPool, RunClaimsLeavesNothingToAWorkerThatIsHeldUp) {
+  ThreadPool pool(2);
+  std::atomic<bool> heldUp{false}, finished{false};
+  std::vector<int64_t> others;
+  pool.runClaims(100, [&](ThreadPool::Claims& claims) {
+    if (claims.worker() == 1) {
+      EXPECT_EQ(claims.next(), 50);
+      heldUp = true;
+      while (!finished) std::this_thread::yield();
+      EXPECT_EQ(claims.next(), -1);
+      return;
+    }
+    while (!heldUp) std::this_thread::yield();
+    for (int64_t index; (index = claims.next()) >= 0;) others.push_back(index);
+    finished = true;
+  });
+  std::vector<int64_t> expected(50);
+  std::iota(expected.begin(), expected.end(), 0);
+  for (int64_t i = 99; i > 50; --i) expected.push_back(i);  // the other's share from its end
+  EXPECT_EQ(others, expected);
+}
+
+TEST(ThreadPool, RunClaimsInsideOfARegionStaysOnItsThread) {
+  ThreadPool pool(2);
+  std::atomic<int> calls{0};
+  pool.run(2, [&](int64_t, int) {
+    pool.runClaims(5, [&](ThreadPool::Claims& claims) {
+      EXPECT_EQ(claims.worker(), 0);
+      while (claims.next() >= 0) ++calls;
+    });
+  });
+  EXPECT_EQ(calls.load(), 10);
+}
+
+TEST(ThreadPool, RunClaimsRefusesTooManyItems) {
+  ThreadPool pool(1);
+  EXPECT_THROW(pool.runClaims(int64_t(1) << 32, [](ThreadPool::Claims&) {}), Error);
+}
+
 TEST(ThreadPool, ParallelForRangesStartAtGrains) {
   ThreadPool pool(3);
   std::atomic<int64_t> covered{0};

@@ -38,9 +38,9 @@ struct StoredPanels {
   void beginRows(int64_t, int64_t) const {}
 };
 
-void runShare(const RowsProduct& p, const Share& share, StoredPanels panels, char* tiles,
-              float* sums) {
-  multiplyRows(p, share, panels, tiles, sums);
+void runManyRows(const RowsProduct& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
+                 StoredPanels panels, char* tiles, float* sums) {
+  multiplyRows(p, tasks, claims, panels, tiles, sums);
 }
 
 // sums[16][64] (+)= one row tile of A x a panel over `blocks` K blocks, fetched `prefetch` bytes
@@ -94,28 +94,29 @@ size_t amxGemmScratchBytes(const PackedShape& shape, int threads) {
 }
 
 void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
-  const int64_t threads = pool.threads();
+  const int64_t threads = pool.threads(), panels = g.shape.panels();
+  const size_t tileBytes = chunkBytes(g.shape.k);
+  auto tilesOf = [&](int worker) {
+    return static_cast<char*>(scratch.data) + size_t(worker) * (tileBytes + kSumBytes);
+  };
+  auto sumsOf = [&](int worker) { return reinterpret_cast<float*>(tilesOf(worker) + tileBytes); };
+  if (g.m <= kAmxFewRows) {
+    pool.run(threads, [&](int64_t index, int worker) {
+      const Share share{0, g.m, panels * index / threads, panels * (index + 1) / threads};
+      if (share.panel0 < share.panel1) runFewRows(g, share, tilesOf(worker), sumsOf(worker));
+    });
+    return;
+  }
+  const RowsProduct product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
   // Rows are split as long as a share keeps enough of them to pay for reading all weights.
   int64_t rowParts = 1;
   for (int64_t parts = 2; parts <= threads; ++parts)
     if (threads % parts == 0 && g.m / parts >= kMinRowsPerThread) rowParts = parts;
-  const int64_t panelParts = threads / rowParts, rowBlocks = ceilDiv(g.m, 32);
-  const int64_t together = inseparablePanels(g.epilogue), panels = g.shape.panels() / together;
-  const RowsProduct product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
-  const size_t tileBytes = chunkBytes(g.shape.k);
-  pool.run(threads, [&](int64_t index, int worker) {
-    int64_t row = index / panelParts, part = index % panelParts;
-    Share share{rowBlocks * row / rowParts * 32, rowBlocks * (row + 1) / rowParts * 32,
-                panels * part / panelParts * together, panels * (part + 1) / panelParts * together};
-    if (share.row1 > g.m) share.row1 = g.m;
-    if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
-    char* mine = static_cast<char*>(scratch.data) + size_t(worker) * (tileBytes + kSumBytes);
-    auto* sums = reinterpret_cast<float*>(mine + tileBytes);
-    if (g.m <= kAmxFewRows)
-      runFewRows(g, share, mine, sums);
-    else
-      runShare(product, share, {static_cast<const char*>(g.weights), g.shape.panelBytes()}, mine,
-               sums);
+  const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, rowParts,
+                        threads);
+  pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
+    runManyRows(product, tasks, claims, {static_cast<const char*>(g.weights), g.shape.panelBytes()},
+                tilesOf(claims.worker()), sumsOf(claims.worker()));
   });
 }
 

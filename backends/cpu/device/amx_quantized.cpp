@@ -210,9 +210,9 @@ class UnpackedPanels {
   int64_t turn_ = 0;
 };
 
-void runManyRows(const RowsProduct& product, const Share& share, UnpackedPanels& panels,
-                 char* tiles, float* sums) {
-  multiplyRows(product, share, panels, tiles, sums);
+void runManyRows(const RowsProduct& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
+                 UnpackedPanels& panels, char* tiles, float* sums) {
+  multiplyRows(product, tasks, claims, panels, tiles, sums);
 }
 
 LATHE_ISA_END
@@ -338,22 +338,19 @@ class FewRows {
   const ReadPattern reading_ = calibration().reading;
 };
 
-void runShare(const AmxQuantizedGemm& g, const Share& share, char* memory) {
-  const Memory sizes(g.shape);
-  char* tiles = memory;
-  auto* aSums = reinterpret_cast<float*>(memory += sizes.tiles);
-  auto* sums = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
-  char* pieces = memory += sizes.sums;
-  auto* partSums = reinterpret_cast<float*>(memory + 2 * kPartBytes);
-  if (share.row1 - share.row0 <= kAmxFewRows)
-    return FewRows(g, share, tiles, pieces, aSums, sums, partSums).run();
-  const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
-    return of.panel(panel, tail);
-  };
-  UnpackedPanels panels(g, panelOf, pieces, aSums);
-  runManyRows({g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()}, share, panels,
-              tiles, sums);
-}
+// A worker's scratch memory.
+struct Places {
+  Places(const QuantizedShape& shape, char* memory) {
+    const Memory sizes(shape);
+    tiles = memory;
+    aSums = reinterpret_cast<float*>(memory += sizes.tiles);
+    sums = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
+    pieces = memory += sizes.sums;
+    partSums = reinterpret_cast<float*>(memory + 2 * kPartBytes);
+  }
+  char *tiles, *pieces;
+  float *aSums, *sums, *partSums;
+};
 
 }  // namespace
 
@@ -370,19 +367,31 @@ size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const int64_t threads = pool.threads(), together = inseparablePanels(g.epilogue);
-  const int64_t panels = g.shape.panels() / together;
-  // Every share of rows unpacks all weights: rows are split where a share fills a chunk of them.
-  const int64_t rowParts = g.m >= threads * kChunkRows ? threads : 1;
-  const int64_t panelParts = threads / rowParts, rowBlocks = ceilDiv(g.m, 32);
-  pool.run(threads, [&](int64_t index, int worker) {
-    const int64_t row = index / panelParts, part = index % panelParts;
-    const Share share{
-        rowBlocks * row / rowParts * 32, std::min(g.m, rowBlocks * (row + 1) / rowParts * 32),
-        panels * part / panelParts * together, panels * (part + 1) / panelParts * together};
-    if (share.row0 >= share.row1 || share.panel0 >= share.panel1) return;
+  const int64_t threads = pool.threads(), panels = g.shape.panels();
+  auto placesOf = [&](int worker) {
     const size_t bytes = amxQuantizedScratchBytes(g.shape, 1);
-    runShare(g, share, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
+    return Places(g.shape, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
+  };
+  if (g.m <= kAmxFewRows) {
+    pool.run(threads, [&](int64_t index, int worker) {
+      const Share share{0, g.m, panels * index / threads, panels * (index + 1) / threads};
+      const Places at = placesOf(worker);
+      if (share.panel0 < share.panel1)
+        FewRows(g, share, at.tiles, at.pieces, at.aSums, at.sums, at.partSums).run();
+    });
+    return;
+  }
+  const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
+    return of.panel(panel, tail);
+  };
+  const RowsProduct product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
+  // Every chunk of rows unpacks all weights: there are no more of them than need be.
+  const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, 1,
+                        threads);
+  pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
+    const Places at = placesOf(claims.worker());
+    UnpackedPanels unpacked(g, panelOf, at.pieces, at.aSums);
+    runManyRows(product, tasks, claims, unpacked, at.tiles, at.sums);
   });
 }
 

@@ -2,16 +2,20 @@
 #pragma once
 // Products of many rows of bf16 on AMX tiles, whatever the weights are stored in.
 //
-// Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels
-// whose f32 sums stay in the L2 cache; parts of K whose A stays in L2, beside this panel's weights
-// and the next one's; panels; 32-row blocks; 32-column halves of the panel. The innermost loop is
-// 2 x 2 tiles: four loads feed four products. Its operands come from L2: a shorter K, whose weights
-// would stay in L1, costs more for the way of the sums to the cache and back than it saves.
+// Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels,
+// which workers take from each other and whose f32 sums stay in the L2 cache; parts of K whose A
+// stays in L2, beside this panel's weights and the next one's; panels; 32-row blocks; 32-column
+// halves of the panel. The innermost loop is 2 x 2 tiles: four loads feed four products. Its
+// operands come from L2: a shorter K, whose weights would stay in L1, costs more for the way of the
+// sums to the cache and back than it saves.
 //
 // Of gated products (gated.h) a panel of gates is followed by the panel of what they gate, and the
 // sums of the first are kept for those of the second.
+#include <algorithm>
+
 #include "backends/cpu/device/amx_blocks.h"
 #include "backends/cpu/device/panel_kernels.h"
+#include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
 namespace {
@@ -22,7 +26,7 @@ constexpr int64_t kOuterBlocks = 40;  // K blocks of A in L2: 256 x 1280 x 2 = 6
 constexpr int64_t kGroupSums = kChunkRows * kPanelColumns;  // of a panel
 constexpr size_t kSumBytes = size_t(kGroupPanels * kGroupSums) * 4;
 
-// One worker's share of C.
+// A piece of C.
 struct Share {
   int64_t row0, row1, panel0, panel1;
 };
@@ -36,6 +40,8 @@ struct RowsProduct {
   const PanelKernels& kernels;
 
   int64_t blocks() const { return (k + 31) / 32; }
+  // Of K, of equal size: a short last one would pay its sums' way for nothing.
+  int64_t parts() const { return (blocks() + kOuterBlocks - 1) / kOuterBlocks; }
   bool gated() const { return epilogue.gate.has_value(); }
   // Shares and groups count panels in the order in which they are multiplied.
   int64_t panelAt(int64_t turn) const {
@@ -45,6 +51,34 @@ struct RowsProduct {
 };
 // Panels that stay in one share.
 inline int64_t inseparablePanels(const Epilogue& epilogue) { return epilogue.gate ? 2 : 1; }
+
+// C in shares that workers take from each other, some for each of them: the groups of panels of a
+// chunk of rows, then those of the next one.
+class RowsTasks {
+ public:
+  // In at least `leastChunks`, if there are as many rows of tiles.
+  RowsTasks(int64_t m, int64_t panels, int64_t together, bool keepsSums, int64_t leastChunks,
+            int64_t threads)
+      : m_(m), together_(together), units_(panels / together), rowBlocks_((m + 31) / 32) {
+    chunks_ = std::min(rowBlocks_, std::max((m + kChunkRows - 1) / kChunkRows, leastChunks));
+    // Sums that are kept from part to part of K repay reading A again for some panels together.
+    const int64_t least = keepsSums ? 4 : 2, wanted = kThreadTasks * threads;
+    const int64_t group =
+        std::clamp((panels * chunks_ + wanted - 1) / wanted, least, kGroupPanels) / together;
+    groups_ = (units_ + group - 1) / group;
+  }
+  int64_t count() const { return chunks_ * groups_; }
+  Share at(int64_t index) const {
+    const int64_t chunk = index / groups_, group = index % groups_;
+    return {rowBlocks_ * chunk / chunks_ * 32,
+            std::min(m_, rowBlocks_ * (chunk + 1) / chunks_ * 32),
+            units_ * group / groups_ * together_, units_ * (group + 1) / groups_ * together_};
+  }
+
+ private:
+  static constexpr int64_t kThreadTasks = 4;
+  int64_t m_, together_, units_, rowBlocks_, chunks_, groups_;
+};
 // Bytes of a chunk of A in tiles.
 constexpr size_t chunkBytes(int64_t k) { return size_t(kChunkRows) * size_t((k + 31) / 32) * 64; }
 
@@ -78,26 +112,13 @@ inline void scaleRows(const Finished& f, int64_t rows) {
     }
 }
 
-// C = activation(gate) * sums, both rounded before.
-inline void storeGated(const RowsProduct& p, const Finished& f, int64_t rows) {
-  alignas(64) uint16_t gates[32 * 32], sums[32 * 32];
-  Epilogue rounded;
-  rounded.outDType = DType::BF16;
-  rounded.ldc = 32;
-  rounded.c = gates;
-  p.kernels.store(f.gate, 32, rows, f.cols, 0, 0, rounded);
-  rounded.c = sums;
-  p.kernels.store(f.sums, 32, rows, f.cols, 0, 0, rounded);
-  for (int64_t r = 0; r < rows; ++r)
-    p.kernels.gate(gates + r * 32, sums + r * 32, f.cols, true, *p.epilogue.gate,
-                   static_cast<uint16_t*>(p.epilogue.c) + (f.row0 + r) * p.epilogue.ldc + f.col0);
-}
-
 inline void storeRows(const RowsProduct& p, Finished& f, int64_t most) {
   const int64_t rows = f.rows < most ? f.rows : most;
   if (f.scale) scaleRows(f, rows);
   if (f.gate)
-    storeGated(p, f, rows);
+    gateSums(f.gate, f.sums, 32, rows, f.cols, *p.epilogue.gate,
+             static_cast<uint16_t*>(p.epilogue.c) + f.row0 * p.epilogue.ldc + f.col0,
+             p.epilogue.ldc);
   else if (!f.isGate)
     p.kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, p.epilogue);
   if (f.gate) f.gate += rows * 32;
@@ -138,73 +159,67 @@ struct Beside {
 //   finish(Finished&, half, row): how sums are scaled; `row` counts from the chunk's first
 //   beginRows(row0, rows): the chunk
 template <class Panels>
-void multiplyRows(const RowsProduct& p, const Share& share, Panels& panels, char* tiles,
-                  float* sums) {
-  const int64_t blocks = p.blocks();
-  // Parts of K of equal size: a short last one would pay its sums' way for nothing.
-  const int64_t parts = (blocks + kOuterBlocks - 1) / kOuterBlocks;
+void multiplyRows(const RowsProduct& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
+                  Panels& panels, char* tiles, float* sums) {
+  const int64_t blocks = p.blocks(), parts = p.parts();
   const int64_t part = (blocks + parts - 1) / parts;
   const int64_t size = p.epilogue.outDType == DType::F32 ? 4 : 2;
   Beside<Panels> beside{p, panels};
   beside.cStride = p.epilogue.ldc * size;
-  int64_t turn = 0;
+  int64_t turn = 0, chunk = -1;  // whose A is in tiles
   tileConfigure(kAmxTiles);
-  for (int64_t row0 = share.row0; row0 < share.row1; row0 += kChunkRows) {
-    const int64_t rows = share.row1 - row0 < kChunkRows ? share.row1 - row0 : kChunkRows;
-    const int64_t rowBlocks = (rows + 31) / 32;
-    tileA(p.a + row0 * p.lda, p.lda, rows, rowBlocks * 32, p.k, blocks, 32, tiles);
-    panels.beginRows(row0, rows);
-    for (int64_t group = share.panel0; group < share.panel1; group += kGroupPanels) {
-      const int64_t groupEnd =
-          share.panel1 - group < kGroupPanels ? share.panel1 : group + kGroupPanels;
-      for (int64_t k0 = 0; k0 < blocks; k0 += part) {
-        const int64_t count = blocks - k0 < part ? blocks - k0 : part, rest = blocks - k0 - count;
-        for (int64_t panel = group; panel < groupEnd; ++panel) {
-          const char* b = panels.part({p.panelAt(panel), k0, count});
-          int64_t following = panel + 1;
-          PanelPart next{0, k0, count};
-          if (panel + 1 == groupEnd && rest > 0) {
-            following = group;
-            next = {0, k0 + count, rest < part ? rest : part};
-          } else if (panel + 1 == groupEnd && groupEnd < share.panel1) {
-            next = {0, 0, part};
-          } else if (panel + 1 == groupEnd) {  // the next chunk's first, if there is one
-            following = share.panel0;
-            next = {0, 0, row0 + kChunkRows < share.row1 ? part : 0};
+  // The following task is taken before this one is done, so that its weights can be prepared.
+  for (int64_t task = claims.next(), following; task >= 0; task = following) {
+    following = claims.next();
+    const Share share = tasks.at(task);
+    const int64_t row0 = share.row0, rows = share.row1 - row0, rowBlocks = (rows + 31) / 32;
+    if (row0 != chunk) {
+      // The sums of A's rows that what is finished waits for are the chunk's.
+      while (beside.finished.rows > 0) storeRows(p, beside.finished, 32);
+      tileA(p.a + row0 * p.lda, p.lda, rows, rowBlocks * 32, p.k, blocks, 32, tiles);
+      panels.beginRows(row0, rows);
+      chunk = row0;
+    }
+    for (int64_t k0 = 0; k0 < blocks; k0 += part) {
+      const int64_t count = blocks - k0 < part ? blocks - k0 : part, rest = blocks - k0 - count;
+      for (int64_t panel = share.panel0; panel < share.panel1; ++panel) {
+        const char* b = panels.part({p.panelAt(panel), k0, count});
+        PanelPart next{p.panelAt(panel + 1), k0, count};
+        if (panel + 1 == share.panel1 && rest > 0)
+          next = {p.panelAt(share.panel0), k0 + count, rest < part ? rest : part};
+        else if (panel + 1 == share.panel1)
+          next = following < 0 ? PanelPart{p.panelAt(share.panel0), 0, 0}
+                               : PanelPart{p.panelAt(tasks.at(following).panel0), 0, part};
+        panels.prepare(next, 2 * rowBlocks * count);
+        beside.begin(count);
+        const bool isGate = p.gated() && panel % 2 == 0, hasGate = p.gated() && !isGate;
+        // Without parts no sums but those of gates are kept: two blocks take turns and stay hot.
+        float* kept =
+            sums + (parts > 1 ? (panel - share.panel0) * kGroupSums : hasGate * kGroupSums);
+        const float* gates = hasGate ? kept - kGroupSums : nullptr;
+        for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
+          const int64_t rb = i / 2, half = i % 2;
+          const int64_t row = row0 + rb * 32, col0 = p.columnAt(panel) + half * 32;
+          const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
+          if (cols <= 0) continue;
+          float* block = kept + (parts > 1 || isGate ? i : turn++ % 2) * 1024;
+          const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
+          if (rest == 0 && !isGate) {
+            beside.c = static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
+            beside.cRows = blockRows;
           }
-          next.panel = p.panelAt(following);
-          panels.prepare(next, 2 * rowBlocks * count);
-          beside.begin(count);
-          const bool isGate = p.gated() && panel % 2 == 0, hasGate = p.gated() && !isGate;
-          // Without parts no sums but those of gates are kept: two blocks take turns and stay hot.
-          float* kept = sums + (parts > 1 ? (panel - group) * kGroupSums : hasGate * kGroupSums);
-          const float* gates = hasGate ? kept - kGroupSums : nullptr;
-          for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
-            const int64_t rb = i / 2, half = i % 2;
-            const int64_t row = row0 + rb * 32, col0 = p.columnAt(panel) + half * 32;
-            const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
-            if (cols <= 0) continue;
-            float* block = kept + (parts > 1 || isGate ? i : turn++ % 2) * 1024;
-            const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
-            if (rest == 0 && !isGate) {
-              beside.c =
-                  static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
-              beside.cRows = blockRows;
-            }
-            tiles2x2(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0,
-                     block, beside);
-            if (rest > 0) continue;
-            beside.finished = {block, blockRows, cols, row, col0};
-            beside.finished.isGate = isGate;
-            if (hasGate) beside.finished.gate = gates + i * 1024;
-            panels.finish(beside.finished, half, rb * 32);
-          }
+          tiles2x2(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0,
+                   block, beside);
+          if (rest > 0) continue;
+          beside.finished = {block, blockRows, cols, row, col0};
+          beside.finished.isGate = isGate;
+          if (hasGate) beside.finished.gate = gates + i * 1024;
+          panels.finish(beside.finished, half, rb * 32);
         }
       }
     }
-    // The sums of A's rows that it waits for are the chunk's.
-    while (beside.finished.rows > 0) storeRows(p, beside.finished, 32);
   }
+  while (beside.finished.rows > 0) storeRows(p, beside.finished, 32);
   tileRelease();
 }
 

@@ -11,8 +11,9 @@ namespace {
 // Rows and vectors of 16 columns whose sums are in registers, and the elements of K for which they
 // stay there: a piece of a panel and the rows of A that meet it lie in the L2 cache.
 constexpr int64_t kGroupRows = 6, kGroupVectors = 4, kDepth = 512;
-// Panels of a task at most: those behind it are another thread's.
-constexpr int64_t kTaskPanels = 8;
+// Panels of a task at most, and tasks for each of several threads: what one has not begun another
+// takes.
+constexpr int64_t kTaskPanels = 8, kThreadTasks = 4;
 // Fewer rows do not repay a thread of their own.
 constexpr int64_t kLeastTaskRows = 24;
 
@@ -80,14 +81,14 @@ void f32Gemm(const PackedShape& shape, KernelIsa isa, int64_t m, const float* a,
   const PanelKernels& kernels = panelKernels(isa);
   const int64_t panels = shape.panels(), threads = pool.threads();
   const int64_t panelFloats = shape.panelBytes() / 4;
-  // Equal shares of columns for all threads; where there are too few, of rows too.
-  const int64_t rounds = ceilDiv(panels, threads * kTaskPanels);
-  const int64_t taskPanels = ceilDiv(panels, threads * rounds);
+  // Tasks are columns; where there are too few, rows too.
+  const int64_t wanted = threads == 1 ? 1 : threads * kThreadTasks;
+  const int64_t taskPanels = std::clamp<int64_t>(panels / wanted, 1, kTaskPanels);
   const int64_t columnTasks = ceilDiv(panels, taskPanels);
   const int64_t rowTasks =
       std::max(ceilDiv(m, kF32Rows),
                std::min(ceilDiv(threads, columnTasks), std::max<int64_t>(1, m / kLeastTaskRows)));
-  pool.run(columnTasks * rowTasks, [&](int64_t index, int worker) {
+  pool.runDynamic(columnTasks * rowTasks, [&](int64_t index, int worker) {
     float* sums = static_cast<float*>(scratch.data) + worker * kF32Rows * kPanelColumns;
     const int64_t row0 = m * (index % rowTasks) / rowTasks;
     const int64_t rows = m * (index % rowTasks + 1) / rowTasks - row0;

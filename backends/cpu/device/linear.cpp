@@ -204,8 +204,8 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
         columns(row0, row1, index, worker);
     });
   } else {
-    pool.run(ceilDiv(n, block),
-             [&](int64_t index, int worker) { columns(0, args.m, index, worker); });
+    pool.runDynamic(ceilDiv(n, block),
+                    [&](int64_t index, int worker) { columns(0, args.m, index, worker); });
   }
 }
 

@@ -201,7 +201,7 @@ void matmul(const MatmulArgs& args, ThreadPool& pool, Scratch scratch, KernelIsa
     throw Error(ErrorCode::InvalidArgument,
                 "expected " + std::to_string(needed) + " bytes of scratch for a matmul, got " +
                     std::to_string(scratch.bytes) + "; ask matmulScratchBytes");
-  pool.run(plan.items * plan.parts, [&](int64_t index, int worker) {
+  pool.runDynamic(plan.items * plan.parts, [&](int64_t index, int worker) {
     runPart(plan, sizes, index / plan.parts, index % plan.parts,
             static_cast<char*>(scratch.data) + size_t(worker) * sizes.bytes());
   });

@@ -90,32 +90,7 @@ inline __m512 widen(__m256i bits) {
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/activation.inc"
 
-inline __m512 loadAny(const void* base, DType dtype, int64_t index, __mmask16 lanes) {
-  if (dtype == DType::F32)
-    return _mm512_maskz_loadu_ps(lanes, static_cast<const float*>(base) + index);
-  return widen(_mm256_maskz_loadu_epi16(lanes, static_cast<const uint16_t*>(base) + index));
-}
-
-template <Activation activation>
-void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, int64_t row0,
-             int64_t col0, const Epilogue& e) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < cols; j += 16) {
-      __mmask16 lanes = cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
-      __m512 value = _mm512_maskz_loadu_ps(lanes, acc + r * accStride + j);
-      if (e.bias) value = _mm512_add_ps(value, loadAny(e.bias, e.biasDType, col0 + j, lanes));
-      value = activate<activation>({value}).v;
-      int64_t at = (row0 + r) * e.ldc + col0 + j;
-      int64_t from = (row0 + r) * e.ldr + col0 + j;
-      if (e.residual) value = _mm512_add_ps(value, loadAny(e.residual, e.outDType, from, lanes));
-      if (e.outDType == DType::F32)
-        _mm512_mask_storeu_ps(static_cast<float*>(e.c) + at, lanes, value);
-      else
-        _mm256_mask_storeu_epi16(static_cast<uint16_t*>(e.c) + at, lanes, narrow(value));
-    }
-  }
-}
-
+#include "backends/cpu/device/store_rows512.inc"
 #include "backends/cpu/device/store_activated.inc"
 #include "backends/cpu/device/gate_row.inc"
 
@@ -148,9 +123,56 @@ void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks,
     for (int c = 0; c < 4; ++c) _mm512_storeu_ps(acc + r * 64 + c * 16, sum[r][c]);
 }
 
+// What follows the products, where a processor rounds to bf16 itself.
+namespace rounding {
+
+// VCVTNEPS2BF16 takes subnormal numbers for zeros: the rare ones are rounded in integers.
+inline __m256i narrow(__m512 value) {
+  constexpr int kSubnormal = 0x20;
+  if (__builtin_expect(_mm512_fpclass_ps_mask(value, kSubnormal), 0))
+    return lathe::cpu::narrow(value);
+  return (__m256i)_mm512_cvtneps_pbh(value);
+}
+inline void narrowTo(uint16_t* at, __m512 value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), narrow(value));
+}
+
+#include "backends/cpu/device/vec512.inc"
+#include "backends/cpu/device/vec_math.inc"
+#include "backends/cpu/device/activation.inc"
+#include "backends/cpu/device/store_rows512.inc"
+#include "backends/cpu/device/store_activated.inc"
+#include "backends/cpu/device/gate_row.inc"
+
+template <Activation activation>
+void gateSumsAs(const float* gates, const float* sums, int64_t stride, int64_t rows, int64_t cols,
+                uint16_t* c, int64_t ldc) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < cols; j += 16) {
+      const __mmask16 lanes =
+          cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
+      const int64_t at = r * stride + j;
+      const __m512 gate = widen(narrow(_mm512_maskz_loadu_ps(lanes, gates + at)));
+      const __m512 sum = widen(narrow(_mm512_maskz_loadu_ps(lanes, sums + at)));
+      const __m512 value = _mm512_mul_ps(activate<activation>({gate}).v, sum);
+      _mm256_mask_storeu_epi16(c + r * ldc + j, lanes, narrow(value));
+    }
+}
+
+}  // namespace rounding
+
 LATHE_ISA_END
 
 }  // namespace
+
+void gateSums(const float* gates, const float* sums, int64_t stride, int64_t rows, int64_t cols,
+              Activation activation, uint16_t* c, int64_t ldc) {
+  using Gate = void (*)(const float*, const float*, int64_t, int64_t, int64_t, uint16_t*, int64_t);
+  static constexpr auto table = []<size_t... I>(std::index_sequence<I...>) {
+    return std::array<Gate, sizeof...(I)>{rounding::gateSumsAs<Activation(I)>...};
+  }(std::make_index_sequence<Keywords<Activation>::names.size()>());
+  table[size_t(activation)](gates, sums, stride, rows, cols, c, ldc);
+}
 
 void widenPanel(const void* bf16, int64_t blocks, void* f32) {
   widenPanelAvx512(static_cast<const char*>(bf16), blocks, static_cast<char*>(f32));
@@ -171,8 +193,8 @@ const PanelKernels kPanelKernelsAvx512Bf16 = {
     4,
     4,
     true,
-    store,
-    gateRow,
+    rounding::store,
+    rounding::gateRow,
 };
 
 }  // namespace lathe::cpu

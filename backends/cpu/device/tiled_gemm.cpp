@@ -137,7 +137,7 @@ void tiledGemm(const WidenedProduct& p, int64_t m, const Epilogue& epilogue, Ker
     pool.parallelFor(0, ceilDiv(rows, kTileRows), 1, [&](int64_t begin, int64_t end, int worker) {
       orderRows(p, row0, rows, begin, end, slice(worker), a);
     });
-    pool.run(ceilDiv(p.n, kPanelColumns), [&](int64_t panel, int worker) {
+    pool.runDynamic(ceilDiv(p.n, kPanelColumns), [&](int64_t panel, int worker) {
       float* sums = slice(worker);
       panelTimesRows(p, panel, a, rows, sums, sums + kRows * kPanelColumns);
       const int64_t column = panel * kPanelColumns;

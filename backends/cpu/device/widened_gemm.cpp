@@ -42,7 +42,7 @@ void widenedGemm(const WidenedProduct& p, int64_t m, const Epilogue& epilogue, K
     pool.parallelFor(0, rows, 1, [&](int64_t begin, int64_t end, int) {
       p.widenRows(row0 + begin, row0 + end, a + begin * p.rowLength);
     });
-    pool.run(ceilDiv(p.n, kPanelColumns), [&](int64_t panel, int worker) {
+    pool.runDynamic(ceilDiv(p.n, kPanelColumns), [&](int64_t panel, int worker) {
       char* slice = base + sizes.a + size_t(worker) * sizes.slice();
       float* sums = reinterpret_cast<float*>(slice);
       float* wide = reinterpret_cast<float*>(slice + sizes.sums);

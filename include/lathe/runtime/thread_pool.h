@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The process's one team of threads. A region is split statically, so that equal thread counts give
-// equal bits; workers spin briefly between regions because a decode step has over a hundred of
-// them.
+// The process's one team of threads. Which indices a region has does not depend on who runs them,
+// so that equal thread counts give equal bits; workers spin briefly between regions because a
+// decode step has over a hundred of them.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -52,6 +53,34 @@ class ThreadPool {
   /// share [count * w / W, count * (w + 1) / W). `worker` is in [0, threads()) and no two calls
   /// that run at the same time share it, so it can index scratch memory.
   void run(int64_t count, FunctionRef<void(int64_t index, int worker)> fn);
+  /// A worker's way through the indices of a dynamic region.
+  class Claims {
+   public:
+    /// In [0, threads()), as `run` numbers them.
+    int worker() const { return worker_; }
+    /// The next index of the worker's own share; then, from its end, one of a share that others
+    /// have not begun; -1 when all are taken.
+    int64_t next();
+
+   private:
+    friend class ThreadPool;
+    /// The indices of a share that nobody has taken: the first in the lower half, the end above it.
+    struct alignas(64) Left {
+      std::atomic<uint64_t> range{0};
+    };
+    Claims(Left* shares, int workers, int worker)
+        : shares_(shares), workers_(workers), worker_(worker) {}
+
+    Left* const shares_;
+    const int workers_, worker_;
+  };
+  /// As `run`, but a worker that has finished its share helps the others, so that a processor that
+  /// is slow or has other work holds up none. For items of some microseconds and more; no result
+  /// may depend on the worker. Throws Error for counts from 2^32 on.
+  void runDynamic(int64_t count, FunctionRef<void(int64_t index, int worker)> fn);
+  /// The same for workers that keep something from item to item: calls `fn` once for each worker,
+  /// which takes all that it can from its claims.
+  void runClaims(int64_t count, FunctionRef<void(Claims&)> fn);
   /// Splits [begin, end) into at most threads() ranges that start at multiples of `grain`
   /// (counted from `begin`) and calls `fn(begin, end, worker)` for each that is not empty.
   void parallelFor(int64_t begin, int64_t end, int64_t grain,
@@ -59,7 +88,8 @@ class ThreadPool {
 
  private:
   struct Team;
-  void dispatch(FunctionRef<void(int worker)> fn);
+  /// Calls `prepare` first, while no other region runs.
+  void dispatch(FunctionRef<void(int worker)> fn, FunctionRef<void()> prepare = [] {});
 
   int threads_;
   std::unique_ptr<Team> team_;
