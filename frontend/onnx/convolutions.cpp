@@ -102,9 +102,9 @@ void transposedConvolution(Node& n) {
       const Dim wanted = asked.empty() ? size * windows.strides[i] : Dim(asked[i]);
       const auto total = (full - wanted).asConstant();
       if (!total) n.refuse("a padding of symbolic size");
-      const int64_t half = *total / 2;
-      windows.low[i] = automatic == "SAME_UPPER" ? half : *total - half;
-      if (automatic == "NOTSET" || automatic == "VALID") windows.low[i] = half;
+      // What the windows do not reach is added at the end.
+      const int64_t cut = std::max<int64_t>(*total, 0), half = cut / 2;
+      windows.low[i] = automatic == "SAME_UPPER" ? half : cut - half;
       windows.high[i] = *total - windows.low[i];
       shape.push_back(wanted);
     } else {

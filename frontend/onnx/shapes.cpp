@@ -310,7 +310,11 @@ const Lowering kTable[] = {
     {"SequenceLength", {}, sequenceLength},
     {"Shape", {"start", "end"}, shapeOf},
     {"Size", {}, sizeOf},
-    {"Slice", {"axes", "starts", "ends"}, sliced, "steps along an axis of symbolic size"},
+    {"Slice",
+     {"axes", "starts", "ends"},
+     sliced,
+     "steps along an axis of symbolic size, and ends that may lie beyond it (x[:, :5] of a length "
+     "that may be 3)"},
     {"Split", {"axis", "split", "num_outputs"}, splitUp},
     {"SplitToSequence", {"axis", "keepdims"}, splitToSequence},
     {"Squeeze", {"axes"}, squeezed},

@@ -94,6 +94,20 @@ Array arrayFrom(nb::handle object, const std::string& what) {
   return Array(dtype, std::move(shape), data, std::move(owner));
 }
 
+// NumPy has no bf16 of its own.
+nb::object numpyOf(const Array& a) {
+  if (a.dtype() != DType::BF16) return nb::cast(viewOf<nb::numpy>(a));
+  nb::object type;
+  try {
+    type = nb::module_::import_("ml_dtypes").attr("bfloat16");
+  } catch (const nb::python_error&) {
+    throw Error(ErrorCode::Unsupported,
+                "NumPy has no bf16: install ml_dtypes, or read the array by torch.from_dlpack()");
+  }
+  nb::object words = nb::cast(viewOf<nb::numpy>(a, {uint8_t(nb::dlpack::dtype_code::UInt), 16, 1}));
+  return words.attr("view")(type);
+}
+
 void bindArray(nb::module_& m) {
   nb::class_<Array>(m, "Array",
                     "A dense row-major array of values in the host's memory: what sessions return. "
@@ -121,14 +135,12 @@ void bindArray(nb::module_& m) {
           },
           nb::sig("def __dlpack__(self, **options: object) -> object"))
       .def("__dlpack_device__", [](const Array&) { return std::pair(1, 0); })
-      .def(
-          "numpy", [](const Array& a) { return viewOf<nb::numpy>(a); },
-          nb::sig("def numpy(self) -> numpy.ndarray"),
-          "NumPy's view of the memory; it has no bf16.")
+      .def("numpy", numpyOf, nb::sig("def numpy(self) -> numpy.ndarray"),
+           "NumPy's view of the memory; one of bf16 needs the package ml_dtypes.")
       .def(
           "__array__",
           [](const Array& a, nb::object dtype, nb::object copy) {
-            nb::object view = nb::cast(viewOf<nb::numpy>(a));
+            nb::object view = numpyOf(a);
             if (!dtype.is_none()) view = view.attr("astype")(dtype, nb::arg("copy") = false);
             return copy.is(nb::bool_(true)) ? view.attr("copy")() : view;
           },
@@ -150,10 +162,16 @@ void bindArray(nb::module_& m) {
           nb::sig("def item(self) -> float | int | bool"),
           "The only element as a number. Raises Error for another count.")
       .def(
-          "tolist", [](const Array& a) { return nb::cast(viewOf<nb::numpy>(a)).attr("tolist")(); },
+          "tolist", [](const Array& a) { return numpyOf(a).attr("tolist")(); },
           nb::sig("def tolist(self) -> list"), "Nested lists of numbers.")
-      .def("__getitem__",
-           [](const Array& a, nb::handle key) { return nb::cast(viewOf<nb::numpy>(a))[key]; })
+      .def(
+          "__getitem__",
+          [](const Array& a, nb::object key) {
+            // The item is read while the view that it belongs to is alive.
+            const nb::object view = numpyOf(a);
+            return nb::object(view[key]);
+          },
+          nb::arg("key").none())
       .def("__len__",
            [](const Array& a) {
              if (a.shape().empty())
@@ -161,6 +179,13 @@ void bindArray(nb::module_& m) {
              return a.shape()[0];
            })
       .def("__repr__", textOf);
+}
+
+std::string pathFrom(nb::handle value, const char* expected) {
+  if (PyObject* path = PyOS_FSPath(value.ptr())) return nb::cast<std::string>(nb::steal(path));
+  PyErr_Clear();
+  throw Error(ErrorCode::InvalidArgument,
+              std::string("expected ") + expected + ", got " + nb::inst_name(value).c_str());
 }
 
 }  // namespace lathe::python

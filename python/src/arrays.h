@@ -18,22 +18,27 @@ namespace nb = nanobind;
 /// for a dtype that there is not.
 Array arrayFrom(nb::handle object, const std::string& what);
 
-/// The Array's memory under another framework's name; the storage lives as long as the view.
-template <class Framework>
-nb::ndarray<Framework, nb::device::cpu> viewOf(Array array);
+nb::dlpack::dtype dlpackOf(DType dtype);
 
 /// The class `Array`.
 void bindArray(nb::module_& m);
 
-nb::dlpack::dtype dlpackOf(DType dtype);
-
+/// The memory as numbers of `dtype` under another framework's name; the storage lives as long as
+/// the view.
 template <class Framework>
-nb::ndarray<Framework, nb::device::cpu> viewOf(Array array) {
+nb::ndarray<Framework, nb::device::cpu> viewOf(Array array, nb::dlpack::dtype dtype) {
   auto* kept = new Array(std::move(array));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Array*>(p); });
   std::vector<size_t> shape(kept->shape().begin(), kept->shape().end());
   return nb::ndarray<Framework, nb::device::cpu>(kept->data(), shape.size(), shape.data(), owner,
-                                                 nullptr, dlpackOf(kept->dtype()));
+                                                 nullptr, dtype);
 }
+template <class Framework>
+nb::ndarray<Framework, nb::device::cpu> viewOf(const Array& array) {
+  return viewOf<Framework>(array, dlpackOf(array.dtype()));
+}
+
+/// What os.fspath gives; an Error that says what was `expected` for anything else.
+std::string pathFrom(nb::handle value, const char* expected);
 
 }  // namespace lathe::python

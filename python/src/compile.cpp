@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "lathe/inspect/compiler_api.h"
+#include "python/src/arrays.h"
 #include "python/src/dtypes.h"
 #include "python/src/recording.h"
 
@@ -33,7 +34,9 @@ std::shared_ptr<Program> compileGraph(const Graph& graph, const nb::kwargs& keyw
 // A folder of Hugging Face or a file of IR, as the command takes them.
 std::shared_ptr<Program> compilePath(nb::handle path, const nb::kwargs& keywords) {
   ModelRequest request;
-  request.path = nb::cast<std::string>(nb::steal(PyOS_FSPath(path.ptr())));
+  request.path = pathFrom(
+      path,
+      "a Graph or the path of a model to compile (lathe.torch.export makes a Graph of a module)");
   nb::dict rest = nb::borrow<nb::dict>(nb::handle(keywords).attr("copy")());
   if (rest.contains("dtype")) {
     request.dtype = dtypeFrom(rest["dtype"]);

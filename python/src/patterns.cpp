@@ -26,7 +26,9 @@ PatternsFor patternsFrom(nb::handle functions) {
     nb::gil_scoped_acquire lock;
     PatternLibrary library;
     for (nb::handle function : *kept) {
-      const std::string name = nb::cast<std::string>(function.attr("__name__"));
+      // A functools.partial has no name.
+      const std::string name = nb::cast<std::string>(
+          nb::getattr(function, "__name__", nb::getattr(function.type(), "__name__")));
       addPattern(library, context, name, [&](DagPattern& pattern) {
         function(nb::cast(&pattern, nb::rv_policy::reference));
       });

@@ -16,22 +16,24 @@ namespace {
 
 Arrays arraysFrom(nb::handle named, const char* what) {
   Arrays arrays;
-  for (auto [name, value] : nb::cast<nb::dict>(named)) {
-    std::string key = nb::cast<std::string>(name);
-    arrays[key] = arrayFrom(value, std::string(what) + " '" + key + "'");
+  for (nb::handle item : nb::list(named.attr("items")())) {
+    if (!nb::isinstance<nb::str>(item[0]))
+      throw Error(ErrorCode::InvalidArgument, std::string("expected the name of each ") + what +
+                                                  ", got " + nb::repr(item[0]).c_str());
+    std::string key = nb::cast<std::string>(item[0]);
+    arrays[key] = arrayFrom(item[1], std::string(what) + " '" + key + "'");
   }
   return arrays;
 }
 
 void bindWeights(Session& session, nb::handle weights, const std::vector<std::string>& mayStay) {
-  if (nb::isinstance<nb::dict>(weights)) {
+  if (nb::hasattr(weights, "items")) {
     Arrays arrays = arraysFrom(weights, "weight");
     nb::gil_scoped_release released;
     session.bindWeights(arrays);
     return;
   }
-  // Anything that os.fspath takes.
-  std::string path = nb::cast<std::string>(nb::steal(PyOS_FSPath(weights.ptr())));
+  const std::string path = pathFrom(weights, "weights as a path or as arrays by name");
   nb::gil_scoped_release released;
   session.bindWeights(Checkpoint::open(path), mayStay);
 }

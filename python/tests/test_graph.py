@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs recorded in Python, compiled and run; every number is checked against NumPy."""
+import collections
+import functools
 import inspect
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -144,6 +147,24 @@ def test_arrays_of_rank_0_and_without_elements():
     assert lathe.Array(np.zeros((0, 2), "f4")).shape == (0, 2)
 
 
+@pytest.mark.parametrize("key", [0, np.s_[1:3], np.s_[...], [0, 2], np.array([1, 3]), True, None, np.s_[:, [0, 1]], (1, 2), np.s_[::-1]])
+def test_arrays_have_the_items_of_numpy(key):
+    values = np.arange(24, dtype="f4").reshape(4, 6)
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", [4, 6]) * 1)
+    item = lathe.Session(lathe.compile(g)).run(x=values)["y"][key]  # the array itself is gone
+    np.testing.assert_array_equal(item, values[key])
+
+
+def test_arrays_of_bf16_are_shown_by_ml_dtypes():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    values = np.arange(6).reshape(2, 3).astype(bfloat16)
+    y = lathe.Array(values)
+    assert np.asarray(y).dtype == bfloat16 and y.numpy().dtype == bfloat16
+    np.testing.assert_array_equal(np.asarray(y), values)
+    assert y.tolist() == [[0, 1, 2], [3, 4, 5]] and y[1, 2] == 5
+
+
 def test_items_are_exact():
     assert lathe.Array(np.array([2**53 + 1], "i8")).item() == 2**53 + 1
     assert lathe.Array(np.array([-(2**63)], "i8")).item() == -(2**63)
@@ -275,6 +296,21 @@ def test_mistakes_of_a_call():
         lathe.exp(lathe.Graph().input("x", "f32", [2]))
 
 
+def test_what_is_no_path_is_named():
+    g, x = lathe.Graph(), np.ones(2, "f4")
+    g.output("y", g.input("x", "f32", [2]) * g.weight("w", "f32", [2]))
+    program = lathe.compile(g)
+    for mistake in (3, [g], object()):
+        with pytest.raises(lathe.Error, match=f"expected a Graph or the path of a model to compile .* got {type(mistake).__name__}"):
+            lathe.compile(mistake)
+        with pytest.raises(lathe.Error, match=f"expected weights as a path or as arrays by name, got {type(mistake).__name__}"):
+            lathe.Session(program, mistake)
+    with pytest.raises(lathe.Error, match="expected the name of each weight, got 1"):
+        lathe.Session(program, {1: x})
+    for weights in (types.MappingProxyType({"w": 3 * x}), collections.ChainMap({"w": 3 * x})):
+        np.testing.assert_array_equal(lathe.Session(program, weights)(x), [3, 3])
+
+
 def test_a_file_is_compiled_with_the_options_of_a_graph(tmp_path):
     file = tmp_path / "mlp.mlir"
     file.write_text(lathe.ir_at(mlp(), "recorded"))
@@ -297,6 +333,18 @@ def test_a_pattern_is_a_function():
     assert "lathe.abs" in fused and "lathe.sqrt" not in fused
     y = lathe.Session(lathe.compile(g, patterns=[square_root]))(np.array([-3] * 8, "f4"))
     np.testing.assert_array_equal(np.asarray(y), [3] * 8)
+
+
+def test_a_pattern_may_have_no_name():
+    def of(factor, p):
+        x = p.any()
+        p.root(lathe.sqrt(x * x))
+        p.replace_with(lathe.abs(x) * factor)
+
+    g = lathe.Graph()
+    x = g.input("x", "f32", [8])
+    g.output("y", lathe.sqrt(x * x))
+    assert "lathe.abs" in lathe.ir(g, "fused", patterns=[functools.partial(of, 1.0)])
 
 
 def test_what_a_pattern_raises_comes_through():

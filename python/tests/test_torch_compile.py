@@ -350,3 +350,39 @@ def test_a_call_costs_little_more_than_eager():
         f = torch.compile(lambda x: x * 2, backend="lathe", options={"threads": 1})
         f(x)
         assert best(lambda: f(x)) - best(lambda: x * 2) < 60e-6  # 15 us where nothing else runs
+
+
+def test_a_mistake_in_options_is_an_error():
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="there is no option .'mood'."):
+        torch.compile(lambda x: x * 2, backend="lathe", options={"mood": "strict"})(torch.ones(3))
+    assert not lt.fallbacks
+
+
+def test_a_result_that_is_a_view_has_its_memory():
+    """The memory and the strides of eager's, at every length."""
+    def heads(x):
+        y = x * 2
+        return x.view(x.shape[0], 2, 3).transpose(0, 1), y[1:].t(), y
+
+    run = torch.compile(heads, backend="lathe")
+    with torch.no_grad():
+        for rows in (4, 5, 7):
+            x = torch.randn(rows, 6)
+            (view, part, y), want = run(x), heads(x)
+            for got, expected in zip((view, part, y), want):
+                assert torch.equal(got, expected) and got.stride() == expected.stride()
+            view[0, 0, 0] = 9
+            part[0, 0] = 8
+            assert x[0, 0] == 9 and y[1, 0] == 8
+
+
+def test_views_of_inputs_alone_are_pytorchs():
+    def views(x):
+        return x.view(x.shape[0], 2, 2).transpose(1, 2), x.t()[1:]
+
+    run = torch.compile(views, backend="lathe")
+    for rows in (3, 5, 7):
+        x = torch.randn(rows, 4)
+        for got, want in zip(run(x), views(x)):
+            assert torch.equal(got, want) and got.data_ptr() == want.data_ptr() and got.stride() == want.stride()
+    assert not lt.compiled and not lt.fallbacks

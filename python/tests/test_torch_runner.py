@@ -63,6 +63,23 @@ def test_keywords_in_any_order():
         run(X, d=c)
 
 
+def test_dictionaries_are_read_by_their_keys():
+    class Nested(torch.nn.Module):
+        def forward(self, d, pair):
+            return d["a"] - 2 * d["b"] + pair[0] * pair[1]
+
+    a, b = X + 1, X * 2
+    model = Nested()
+    run = lathe.torch.export(model, ({"a": a, "b": b}, (a, b))).session()
+    torch.testing.assert_close(run({"b": b, "a": a}, (a, b)), model({"a": a, "b": b}, (a, b)))
+    with pytest.raises(lathe.Error, match=r"inputs\[0\]: expected the keys .'a', 'b'., as it was exported, got .'a', 'c'."):
+        run({"a": a, "c": b}, (a, b))
+    with pytest.raises(lathe.Error, match=r"inputs\[1\]: expected a tuple, as it was exported, got a list"):
+        run({"a": a, "b": b}, [a, b])
+    with pytest.raises(lathe.Error, match=r"inputs\[1\]: expected 2 values, as it was exported, got 3"):
+        run({"a": a, "b": b}, (a, b, b))
+
+
 def test_sizes_are_named_by_the_arguments_they_are_of():
     shapes = {"b": {0: Dim("rows", max=9)}, "a": {0: Dim("lines", max=7)}}
 

@@ -9,7 +9,7 @@ PROGRAMS = {}  # name to (function, arguments by call)
 # Ops that have no lowering, by program: they run in PyTorch, and an export names one of them.
 IN_PYTORCH = {"writes_by_indices": {"aten.index_put.default", "aten.scatter.src"}, "transposed_convolution": {"aten.convolution.default"},
               "image_without_batch": {"aten.max_pool2d_with_indices.default"}, "rare_functions": {"aten.atan2.default", "aten.cummax.default"},
-              "another_axis": {"aten.topk.default"}, "the_smallest": {"aten.topk.default"},
+              "merged_behind_pytorch": {"aten.atan2.default"}, "another_axis": {"aten.topk.default"}, "the_smallest": {"aten.topk.default"},
               "every_second_written": {"aten.slice_scatter.default"},
               "one_value_into_a_part": {"aten.scatter.value"},
               # A whole number that changes from call to call is the size of no tensor.
@@ -276,3 +276,51 @@ def losses(x):
     return F.cross_entropy(x, t), F.mse_loss(x, x * 2), F.l1_loss(x, x + 1), F.binary_cross_entropy_with_logits(x, (x > 0).float()), \
         F.smooth_l1_loss(x, x * 2), F.kl_div(x.log_softmax(1), x.softmax(1) + 0.1, reduction="batchmean"), \
         F.cross_entropy(x, t, label_smoothing=0.1, reduction="none"), F.cross_entropy(x, torch.tensor([1, -100]))
+
+
+@program((draw(2, 3, 6),), (draw(3, 5, 6),), (draw(4, 7, 6),))
+def split_heads(x):
+    """Views of an input, of lengths that change."""
+    y = x * 2
+    return x.view(x.shape[0], x.shape[1], 2, 3).transpose(1, 2), x[1:].transpose(0, 1), x.unflatten(-1, (3, 2))[:, :, 1], \
+        y.transpose(0, 1)[1:], y
+
+
+@program((draw(3, 4),), (draw(5, 4),), (draw(7, 4),))
+def padded_to_a_length(x):
+    return F.pad(x, (0, 0, 0, 9 - x.shape[0])), F.pad(x, (x.shape[0], 1), value=2.0), F.pad(x, (0, 0, -1, 2)), x.shape[0] // 2, \
+        int(x.shape[0] / 2) + 1
+
+
+@program((draw(3, 4),), (draw(5, 4),), (draw(7, 4),))
+def sizes_below_zero(x):
+    n = x.shape[0]
+    return x + (2 - n), x * -n, torch.arange(1 - n, 1), (x @ x.T).triu(2 - n), x.clamp(-n, n), torch.full((2,), -n) + x[0, :2]
+
+
+@program((draw(2, 3, 4),), (draw(3, 5, 4),), (draw(4, 7, 4),))
+def merged_behind_pytorch(x):
+    return torch.atan2(x.flatten(0, 1), x.flatten(0, 1)).exp() * 2
+
+
+@program((draw(3, 4),))
+def numbers_beside_16_bits(x):
+    h, b = x.half(), x.bfloat16()
+    return (h * 1e-2) * 1e5, (h * 1e4) / 1e5, h * 1e-8, torch.sub(h, 1e5), torch.add(b, b, alpha=0.3), b * 0.3, b / 0.3, 1.3 - b, \
+        torch.add(h, 70000)
+
+
+@program((torch.tensor([-128, 127, -7, 7], dtype=torch.int8), torch.tensor([-(2**63), 2**63 - 1, -7, 7])))
+def rests_of_the_smallest(a, b):
+    return torch.fmod(a, 3), torch.fmod(b, 3), torch.fmod(b, torch.tensor([5, -5, 2, -2]))
+
+
+@program((draw(4, 9, 11), draw(5, 4, 3, 3), draw(5)))
+def convolutions_of_one_image(x, w, b):
+    return F.conv2d(x, w, b), F.conv2d(x, w, padding=1), F.conv1d(x[:, 0], w[:, :, 0], b)
+
+
+@program((draw(3, 4, 6),))
+def filled_places(x):
+    return x.index_fill(1, torch.tensor([1, -1]), 3.0), x.index_fill(-1, torch.tensor(2), torch.tensor(5.0)), \
+        torch.var_mean(x, 0)

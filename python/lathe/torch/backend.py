@@ -20,16 +20,20 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import PythonReferenceAnalysis
 
 import lathe
 
 from .export import _table, declare_symbols
 from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, name_of
+from .views import Views, root_of
 
 log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
 compiled = []  # the lathe.Graphs that were compiled, in order
 POWERS = (31, 24, 20, 16, 14, 12, 10)  # of two, below which symbols stay: the first that all products of sizes allow
+NO_RESULTS = "a graph without results"
 ATTENTION = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.scaled_dot_product_attention.default",
              "lathe.attention.default"}
 
@@ -110,8 +114,23 @@ def _begin(module, power=POWERS[-1]):
     free = {s for n in places for d in getattr(n.meta.get("val"), "shape", ()) if isinstance(d, torch.SymInt)
             for s in d.node.expr.free_symbols}
     graph = lathe.Graph("compiled")
+    instead = _instead(places)
+    free = free - {s for whole in instead for s in whole.free_symbols} | set(instead.values())
     named = {s: str(s) for s in sorted(free, key=str)}
-    return Lowering(graph, named, declare_symbols(graph, named, _ranges(places), (1 << power) - 1)), places
+    lowering = Lowering(graph, named, declare_symbols(graph, named, _ranges(places), (1 << power) - 1))
+    lowering.instead = instead
+    return lowering, places
+
+
+def _instead(places):
+    """Symbols for sizes of inputs whose own symbols are no input's size: s0*s1 behind a merge of axes in PyTorch."""
+    sizes = [d.node.expr for n in places if n.users for d in getattr(n.meta.get("val"), "shape", ())
+             if isinstance(d, torch.SymInt)]
+    known, instead = {e for e in sizes if e.is_Symbol}, {}
+    for whole in sizes:
+        if whole.free_symbols - known and whole not in instead:
+            instead[whole] = sympy.Symbol(f"size_{len(instead)}", integer=True, positive=True)
+    return instead
 
 
 def _size_of(expression, places):
@@ -127,8 +146,7 @@ def _size_of(expression, places):
     symbols = sorted(expression.free_symbols, key=str)
     if missing := [s for s in symbols if s not in sources]:
         raise Unsupported(f"the result {expression}: no input has {missing[0]}")
-    function = sympy.lambdify(symbols, expression, "math")
-    return lambda args: int(function(*(sources[s](args) for s in symbols)))
+    return lambda args: int(sympy_interp(PythonReferenceAnalysis, {s: sources[s](args) for s in symbols}, expression))
 
 
 class _Compiled:
@@ -155,22 +173,25 @@ class _Compiled:
         self.literals = lowering.literals
         self.single = not isinstance(results, (tuple, list))  # of a part of a graph
         results = [results] if self.single else results
-        self.kinds, self.sizes, seen = [], [], {}
+        self.kinds, self.sizes, self.shown, seen = [], [], [], {}
+        views = Views(places)
         for k, node in enumerate(results):
+            root = root_of(node) if isinstance(node, torch.fx.Node) else node
+            if root is not node:
+                self.shown.append((k, views.add(node, root)))
+                self.kinds.append((False, None))
+                continue
             size = node.meta["val"] if isinstance(node, torch.fx.Node) else node
             if isinstance(size, torch.SymInt):
                 self.sizes.append((k, _size_of(size.node.expr, places)))
             if size is None or isinstance(size, (int, float, torch.SymInt)):
                 self.kinds.append((False, size))
                 continue
-            if not isinstance(lowering.values.get(node), lathe.Tensor):
-                raise Unsupported(f"the output {node}, which is no tensor")
-            if node not in seen:
-                seen[node] = len(seen)
-                graph.output(f"o{k:04}", lowering.values[node])
-            self.kinds.append((True, seen[node]))
+            self.kinds.append((True, self._output(lowering, seen, node)))
+        self.roots = [self._output(lowering, seen, node) for node in views.roots]
+        self.show = views.finish() if self.shown else None
         if not seen:
-            raise Unsupported("a graph without results")
+            raise Unsupported(NO_RESULTS)
         self.plain = all(t for t, _ in self.kinds) and [k for _, k in self.kinds] == list(range(len(self.kinds)))
         options = {"threads": torch.get_num_threads(), **options}
         threads = options.pop("threads")
@@ -182,19 +203,34 @@ class _Compiled:
         compiled.append(graph)
         _running.add(self)
 
+    @staticmethod
+    def _output(lowering, seen, node):
+        """The number of a node among the graph's outputs."""
+        if not isinstance(lowering.values.get(node), lathe.Tensor):
+            raise Unsupported(f"the output {node}, which is no tensor")
+        if node not in seen:
+            seen[node] = len(seen)
+            lowering.graph.output(f"o{seen[node]:04}", lowering.values[node])
+        return seen[node]
+
     def __call__(self, args):
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
         sizes = [(k, size(args)) for k, size in self.sizes]
+        kept = [a.detach() if isinstance(a, torch.Tensor) else a for a in args] if self.shown else []
         with self.lock:
             if not self._is_bound(args):
                 self._bind(args)
             args.clear()
-            results = self.run(inputs)
+            found = self.run(inputs)
         if self.plain:
-            return results
-        results = [results[k] if tensor else k for tensor, k in self.kinds]
+            return found
+        results = [found[k] if tensor else k for tensor, k in self.kinds]
         for k, size in sizes:
             results[k] = size
+        if self.shown:
+            shown = self.show(*kept, *(found[k] for k in self.roots))
+            for k, view in self.shown:
+                results[k] = shown[view]
         return results
 
     def _bind(self, args):
@@ -268,6 +304,8 @@ def _compile(module, static, options):
         return _boxed(call)
     except (Unsupported, lathe.Error) as e:
         first = str(e)
+    if first == NO_RESULTS:  # numbers and views of inputs: there is nothing to compile
+        return make_boxed_func(module.forward)
     refused = _refused(module)
     # Where results of Lathe lie in memory is no business of PyTorch's ops, but of those that read by strides.
     if not refused or any(name_of(n.target).startswith("aten.as_strided") and n.name in refused for n in module.graph.nodes):
@@ -293,7 +331,8 @@ class _Part(torch.nn.Module):
         try:
             self.run = _compile_whole(part, set(), options)
         except (Unsupported, lathe.Error) as e:
-            _note(str(e))
+            if str(e) != NO_RESULTS:
+                _note(str(e))
 
     def forward(self, *args):
         if self.run is None:
@@ -302,10 +341,20 @@ class _Part(torch.nn.Module):
         return results[0] if self.run.single else tuple(results)
 
 
+def _check(options):
+    """A mistake in options is the user's, and no reason to run in PyTorch."""
+    if not set(options) - {"threads"}:
+        return
+    graph = lathe.Graph("options")
+    graph.output("y", lathe.neg(graph.input("x", "f32", [1])))
+    lathe.compile(graph, **{k: v for k, v in options.items() if k != "threads"})
+
+
 def lathe_backend(module, example_inputs, options=None, **_):
     """What torch.compile calls. `options` are those of lathe.compile, options={"mode": "strict"}, and `threads`,
     PyTorch's number unless given."""
     given = dict(options or {})
+    _check(given)
 
     def compile_fx(graph_module, inputs, is_back=False):
         static = set() if is_back else _static_inputs()  # the inputs of the way back are values of the way there

@@ -2,10 +2,13 @@
 """Lowerings of elementwise ops, comparisons and choices."""
 import math
 
+import torch
+
 import lathe
 
 from .lowering import FLOATS, Unsupported, op
 
+NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 BOOLEAN = {"add": "logical_or", "mul": "logical_and", "bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 
 
@@ -18,11 +21,20 @@ def _binary(function, aten):
             if aten not in BOOLEAN:
                 raise Unsupported("on booleans")
             return getattr(lathe, BOOLEAN[aten])(L.value(self_, "bool"), L.value(other, "bool"))
-        y = L.value(other, dtype)
+        x, y = _operands(L, dtype, self_, other, alpha)
         if alpha != 1:
-            y = lathe.mul(y, L.scalar(alpha, dtype))
-        return function(L.value(self_, dtype), y)
+            y = lathe.mul(y, L.scalar(alpha, y.dtype))
+        return function(x, y)
     return lower
+
+
+def _operands(L, dtype, x, y, alpha=1):
+    """Both operands. A second one that is a number is one of f32 beside 16 bits, as PyTorch keeps it there, and the result
+    is rounded once."""
+    numbers = [a for a in (y, alpha) if isinstance(a, (int, float))]
+    if dtype in ("bf16", "f16") and any(torch.tensor(n, dtype=NARROW[dtype]).item() != n for n in numbers):
+        return L.cast(L.value(x, dtype), "f32"), L.value(y, "f32") if isinstance(y, (int, float)) else L.cast(L.value(y, dtype), "f32")
+    return L.value(x, dtype), L.value(y, dtype)
 
 
 for _aten, _name in {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max", "minimum": "min",
@@ -61,7 +73,7 @@ def divide(L, node, self_, other, rounding_mode=None):
     if rounding_mode == "floor":
         return _floor_divide(L, node, self_, other)
     dtype = L.dtype(node)
-    x, y = L.value(self_, dtype), L.value(other, dtype)
+    x, y = _operands(L, dtype, self_, other)
     if rounding_mode == "trunc" and dtype in FLOATS:
         return _truncated(lathe.div(x, y))
     return lathe.div(x, y)
@@ -79,7 +91,11 @@ def trunc(L, self_):
 
 @op("aten.fmod.Tensor", "aten.fmod.Scalar")
 def fmod(L, node, self_, other):
-    return _remainder(L.value(self_, L.dtype(node)), L.value(other, L.dtype(node)))
+    dtype = L.dtype(node)
+    if dtype in FLOATS:
+        return _remainder(*_operands(L, dtype, self_, other))
+    x, y = L.value(self_, dtype), L.value(other, dtype)
+    return lathe.sub(x, lathe.mul(lathe.div(x, y), y))  # the smallest number has no absolute value
 
 
 @op("aten.floor_divide.default", "aten.floor_divide.Scalar")
@@ -89,7 +105,7 @@ def floor_divide(L, node, self_, other):
 
 @op("aten.rsub.Scalar", "aten.rsub.Tensor")
 def reversed_sub(L, node, self_, other):
-    return lathe.sub(L.value(other, L.dtype(node)), L.value(self_, L.dtype(node)))
+    return lathe.sub(L.value(other, L.dtype(node)), L.value(self_, L.dtype(node)))  # PyTorch rounds this number
 
 
 @op("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")

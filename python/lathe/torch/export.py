@@ -73,12 +73,12 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
 
 
 def _table(level):
-    """The decompositions: at level "named" no op is taken apart that has a lowering."""
+    """The decompositions: at level "named" no op is taken apart that has a lowering, at none one that would become
+    writes at any places."""
     table = torch.export.default_decompositions()
-    if level == "named":
-        for op in list(table):
-            if str(op) in OPS:
-                table.pop(op)
+    for op in list(table):
+        if str(op) in OPS and (level == "named" or str(op).startswith("aten.index_fill")):
+            table.pop(op)
     table.update(DECOMPOSITIONS)
     return table
 
@@ -190,8 +190,7 @@ def _record(program, exported, entry, dim_names):
             outputs.append(Output(f"out{len(outputs)}", is_size=not isinstance(node.meta["val"], torch.Tensor)))
             graph.output(outputs[-1].name, value)
     called = program.call_spec
-    keywords = list(called.in_spec.child(1).context) if called.in_spec is not None else []
-    exported.entries[entry] = Entry(taken, outputs, derived, keywords, nesting_of(called.out_spec))
+    exported.entries[entry] = Entry(taken, outputs, derived, called.in_spec, nesting_of(called.out_spec))
 
 
 def _derived(nodes, inputs, symbols):

@@ -63,11 +63,16 @@ def _depthwise(L, x, w, stride, padding, dilation, sizes):
 @op("aten.convolution.default")
 def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     x, w = L.value(input), L.value(weight)
+    shape = list(L.fake(node).shape)
+    if x.ndim == w.ndim - 1:  # one image
+        x, shape = lathe.unsqueeze(x, 0), [1] + shape
     axes = x.ndim - 2
     if transposed or axes not in (1, 2, 3):
         raise Unsupported(f"transposed={transposed}, {axes} axes")
     stride, padding, dilation = _each(stride, axes), _each(padding, axes), _each(dilation, axes)
-    sizes, kernel = L.dims(L.fake(node).shape[2:]), list(w.shape[2:])
+    sizes, kernel = L.dims(shape[2:]), list(w.shape[2:])
+    if not all(isinstance(k, int) for k in kernel):
+        raise Unsupported("a weight whose sizes are no numbers")
     plain = axes < 3 and all(d == 1 for d in dilation) and all(isinstance(d, int) for d in x.shape[2:])
     if groups > 1 and groups == x.shape[1] and math.prod(kernel) <= MOST_TERMS:
         y = _depthwise(L, x, w, stride, padding, dilation, sizes)
@@ -84,11 +89,10 @@ def convolution(L, node, input, weight, bias, stride, padding, dilation, transpo
         depth, out = w.shape[1] * len(taps), w.shape[0]
         columns = L.reshape(columns, [x.shape[0], groups, depth, math.prod(sizes, start=1)])
         y = lathe.matmul(L.reshape(w, [groups, out // groups, depth]), columns)
-    y = L.reshape(y, L.fake(node).shape)
-    if bias is None:
-        return y
-    b = L.value(bias)
-    return lathe.add(y, L.reshape(b, [b.shape[0]] + [1] * axes))
+    if bias is not None:
+        b = L.value(bias)
+        y = lathe.add(L.reshape(y, shape), L.reshape(b, [b.shape[0]] + [1] * axes))
+    return L.reshape(y, L.fake(node).shape)
 
 
 @op("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")

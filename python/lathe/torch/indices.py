@@ -96,7 +96,7 @@ def index(L, self_, indices):
 @op("aten.gather.default")
 def gather(L, self_, dim, index, sparse_grad=False):
     x, places = L.value(self_), L.value(index, "i64")
-    axis, linear = dim % max(x.ndim, 1), None
+    axis, linear = L.axis(dim, x), None
     if x.ndim > 1:
         places = _checked(L, places, x.shape[axis])
     for i in range(x.ndim):
@@ -143,7 +143,7 @@ def _ascends(node):
 @op("aten.index_copy.default")
 def index_copy(L, self_, dim, index, source):
     x, places = L.value(self_), L.value(index, "i64")
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     if axis == 0:
         raise Unsupported("along axis 0: an update is along another axis")
     _expect_run(L, places, index)
@@ -187,7 +187,7 @@ def as_strided(L, self_, size, stride, storage_offset=None):
 def scatter_value(L, node, self_, dim, index, value):
     """One value at places of one axis: each element asks whether a place is its own."""
     x, places = L.value(self_), L.value(index, "i64")
-    axis = dim % max(x.ndim, 1)
+    axis = L.axis(dim, x)
     others = [[d for i, d in enumerate(t.shape) if i != axis] for t in (x, places)]
     if not x.ndim or others[0] != others[1]:
         raise Unsupported("a write into a part of the other axes")
@@ -198,3 +198,18 @@ def scatter_value(L, node, self_, dim, index, value):
     own = L.reshape(L.graph.arange(size), [size] + [1] * (x.ndim - axis))  # one axis more, for the places
     hit = lathe.compare(own, lathe.unsqueeze(places, axis), "eq")
     return lathe.where(lathe.reduce_any(hit, [axis + 1]), L.value(value, x.dtype), x)
+
+
+@op("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(L, self_, dim, index, value):
+    """One value at places of one axis, which may count from the back."""
+    x = L.value(self_)
+    if not x.ndim:
+        raise Unsupported("of a scalar")
+    axis = L.axis(dim, x)
+    size = x.shape[axis]
+    places = _from_the_front(L, index, L.value(index, "i64"), size)
+    places = L.reshape(_checked(L, places, size), [math.prod(places.shape, start=1), 1])
+    hit = lathe.reduce_any(lathe.compare(L.graph.arange(size), places, "eq"), [0])
+    hit = L.reshape(hit, [size] + [1] * (x.ndim - 1 - axis))
+    return lathe.where(hit, L.value(value, x.dtype), x)

@@ -79,6 +79,7 @@ class Lowering:
     def __init__(self, graph, symbols, ranges):
         self.ranges = ranges
         self.graph, self.symbols, self.values = graph, symbols, {}
+        self.instead = {}  # sizes of which only the whole is known to a symbol of that
         self.known = {}  # nodes that are small tensors with known values
         self.literals, self.prefix = {}, ""  # weights that the graph itself holds, by name; how their names begin
 
@@ -93,24 +94,34 @@ class Lowering:
             return size
         if not isinstance(size, sympy.Basic):
             return int(size)
+        total, terms = lathe.Dim(0), self._terms(size)
+        if terms[0][1] == ():
+            return terms[0][0]
+        for factor, symbols in terms:
+            term = lathe.Dim(factor)
+            for symbol in symbols:
+                term = term * lathe.Dim(self.symbols[symbol])
+            total = total + term
+        return total
+
+    def _terms(self, size):
+        """A sympy expression as the terms of a polynomial: (factor, its symbols, each as often as its power)."""
         expression = sympy.expand(size.replace(lambda e: type(e).__name__ in ("Max", "Min"), self._extremum))
-        if expression.is_Integer:
-            return int(expression)
+        for whole, symbol in self.instead.items():
+            expression = expression.subs(whole, symbol)
         free = sorted(expression.free_symbols, key=str)
         if not expression.is_polynomial(*free):
             raise Unsupported(f"the size {size}: sizes are polynomials of symbols")
         if unknown := [s for s in free if s not in self.symbols]:
             raise Unsupported(f"the size {size}: no input has {unknown[0]}")
-        total = lathe.Dim(0)
+        if not free:
+            return [(int(expression), ())]
+        terms = []
         for powers, factor in sympy.Poly(expression, *free).terms():
             if not factor.is_Integer:
                 raise Unsupported(f"the size {size}: its factors are no whole numbers")
-            term = lathe.Dim(int(factor))
-            for symbol, power in zip(free, powers):
-                for _ in range(power):
-                    term = term * lathe.Dim(self.symbols[symbol])
-            total = total + term
-        return total
+            terms.append((int(factor), [s for s, power in zip(free, powers) for _ in range(power)]))
+        return terms
 
     def _is_at_most(self, a, b):
         """Whether a <= b for all sizes: a symbol is its lower end and a number that is not negative, or its upper end
@@ -143,6 +154,16 @@ class Lowering:
             at = end
         return self.dim(at)
 
+    def is_negative(self, size):
+        """Whether a number or a size is below 0; where that depends on the sizes, PyTorch has decided it for those at
+        hand, which is a guard."""
+        fake = self.fake(size)
+        return bool(fake < 0)
+
+    def axis(self, dim, x):
+        """An axis from the front; scalars have the one of PyTorch's."""
+        return dim % max(x.ndim, 1)
+
     def shape(self, fake):
         return [self.dim(d) for d in fake.shape]
 
@@ -162,7 +183,16 @@ class Lowering:
         return self.graph.constant(int(value) if isinstance(value, bool) else value, dtype)
 
     def size_value(self, size, dtype="i64"):
-        """A size as a value. There is no op for it: the sum of that many ones."""
+        """A size as a value. There is no op for it: the sum of that many ones. What may be negative, 2 - n, is a
+        difference of two."""
+        fake = self.fake(size)
+        less = []
+        if isinstance(fake, torch.SymInt) and not statically_known_true(fake >= 0):
+            less = [-sympy.Mul(factor, *symbols) for factor, symbols in self._terms(fake.node.expr) if factor < 0]
+        if less:
+            less = sympy.Add(*less)
+            more, less = (self.size_value(self.dim(e)) for e in (fake.node.expr + less, less))
+            return self.cast(lathe.sub(more, less), dtype)
         size = self.dim(size)
         if isinstance(size, int):
             return self.scalar(size, dtype)
@@ -221,19 +251,21 @@ class Lowering:
         for node in graph.nodes:
             if node.op == "output":
                 return node.args[0]
-            if node.op == "get_attr":
-                self._literal(node, operator.attrgetter(node.target)(graph.owning_module))
-            if node.op != "call_function":
+            if node.op not in ("call_function", "get_attr"):
                 continue
             path, file, line = line_of(node)
             try:
                 with self.graph.scope(path, file, line):
-                    self.node(node)
-            except (Unsupported, lathe.Error) as e:
-                name = name_of(node.target)
+                    if node.op == "get_attr":
+                        self._literal(node, operator.attrgetter(node.target)(graph.owning_module))
+                    else:
+                        self.node(node)
+            except Exception as e:  # also what a lowering does not expect is no reason to end the user's program
+                name, told = name_of(node.target), str(e) if isinstance(e, (Unsupported, lathe.Error)) else repr(e)
+                reason = f"{name} at {file}:{line} ({path}): {told}"
                 if refused is None:
-                    raise Unsupported(f"{name} at {file}:{line} ({path}): {e}") from e
-                refused[node.name] = f"{name} at {file}:{line} ({path}): {e}" if name in OPS else f"{name}: {MISSING}"
+                    raise Unsupported(reason) from e
+                refused[node.name] = reason if name in OPS or node.op == "get_attr" else f"{name}: {MISSING}"
                 self._stand_in(node)
         raise Unsupported("a graph without an output")
 

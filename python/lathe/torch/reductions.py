@@ -12,7 +12,7 @@ def _reduction(function, logical=False):
     def lower(L, node, self_, dim=None, keepdim=False, dtype=None):
         x = L.value(self_, "bool" if logical else L.dtype(node))
         axes = list(range(x.ndim)) if dim is None or dim == [] else [dim] if isinstance(dim, int) else list(dim)
-        return function(x, [a % x.ndim for a in axes], keepdim) if x.ndim else x
+        return function(x, [L.axis(a, x) for a in axes], keepdim) if x.ndim else x
     return lower
 
 
@@ -30,7 +30,7 @@ for _name in ("any", "all"):
 @op("aten.var.correction")
 def var(L, self_, dim=None, correction=None, keepdim=False):
     x = L.value(self_)
-    axes = [a % x.ndim for a in dim] if dim else list(range(x.ndim))
+    axes = [L.axis(a, x) for a in dim] if dim else list(range(x.ndim))
     correction = 1 if correction is None else correction
     if correction == int(correction):
         return lathe.var(x, axes, keepdim, int(correction))
@@ -42,7 +42,7 @@ def var(L, self_, dim=None, correction=None, keepdim=False):
 @op("aten.var_mean.correction")
 def var_mean(L, self_, dim=None, correction=None, keepdim=False):
     x = L.value(self_)
-    axes = [a % x.ndim for a in dim] if dim else list(range(x.ndim))
+    axes = [L.axis(a, x) for a in dim] if dim else list(range(x.ndim))
     return [var(L, self_, dim, correction, keepdim), lathe.reduce_mean(x, axes, keepdim)]
 
 
@@ -52,7 +52,7 @@ def _place(function):
         if dim is None:
             x, dim = L.reshape(x, [math.prod(x.shape, start=1)]), 0
         y = function(x, dim)
-        return lathe.unsqueeze(y, dim % x.ndim) if keepdim else y
+        return lathe.unsqueeze(y, L.axis(dim, x)) if keepdim else y
     return lower
 
 
@@ -64,7 +64,7 @@ def _end(values, places):
     def lower(L, self_, dim, keepdim=False):
         """The largest or smallest along an axis, and its place."""
         x = L.value(self_)
-        axis = dim % max(x.ndim, 1)
+        axis = L.axis(dim, x)
         found = [values(x, [axis], False), places(x, axis)] if x.ndim else [x, L.scalar(0, "i64")]
         return [lathe.unsqueeze(y, axis) for y in found] if keepdim and x.ndim else found
     return lower
@@ -82,7 +82,7 @@ def cumsum(L, node, self_, dim, dtype=None):
 @op("aten.topk.default")
 def topk(L, self_, k, dim=-1, largest=True, sorted=True):
     x = L.value(self_)
-    if dim % x.ndim != x.ndim - 1 or not largest:
+    if L.axis(dim, x) != x.ndim - 1 or not largest:
         raise Unsupported("of another axis than the last, or the smallest")
     return list(lathe.top_k(x, k))
 

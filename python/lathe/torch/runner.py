@@ -46,11 +46,11 @@ class Derived:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """`keywords`: in the order in which they were exported; `nesting`: of the results, flat ones without."""
+    """`given`: the nesting of (inputs, keywords); `nesting`: of the results, flat ones without."""
     inputs: list
     outputs: list
     derived: list
-    keywords: list
+    given: pytree.TreeSpec
     nesting: pytree.TreeSpec | None
 
     def __str__(self):
@@ -73,6 +73,26 @@ def nesting_of(spec):
     return spec if spec is not None and is_plain(spec) else None
 
 
+def leaves_of(value, spec, path):
+    """The leaves of `value` in the order of a spec, whose nesting it must have; dictionaries may have another order."""
+    if spec.is_leaf():
+        return [value]
+    if type(value) is not spec.type:
+        raise error(f"{path}: expected a {spec.type.__name__}, as it was exported, got a {type(value).__name__}")
+    children = spec.children()
+    if isinstance(value, dict):
+        names = list(spec.context[1] if spec.type is collections.defaultdict else spec.context)
+        if set(value) != set(names):
+            raise error(f"{path}: expected the keys {names}, as it was exported, got {list(value)}")
+        parts = [(value[name], f"{path}[{name!r}]") for name in names]
+    else:
+        found, context = pytree.SUPPORTED_NODES[spec.type].flatten_fn(value)
+        if len(found) != len(children) or context != spec.context:
+            raise error(f"{path}: expected {len(children)} values, as it was exported, got {len(found)}")
+        parts = [(one, f"{path}[{i}]") for i, one in enumerate(found)]
+    return [leaf for (one, at), child in zip(parts, children) for leaf in leaves_of(one, child, at)]
+
+
 class Runner:
     """Calls entry points with the module's arguments."""
 
@@ -89,13 +109,14 @@ class Runner:
         if entry not in known:
             raise error(f"entry: expected one of {', '.join(known)}, got {entry!r}")
         called = known[entry]
-        if keywords:
-            if set(keywords) - set(called.keywords):
-                raise error(f"{entry}: expected the keywords {called.keywords}, as it was exported, got {list(keywords)}")
-            keywords = {k: keywords[k] for k in called.keywords if k in keywords}
-        leaves = pytree.tree_leaves((inputs, keywords))
-        if len(leaves) != len(called.inputs):
-            raise error(f"{entry} takes {called}, got {len(leaves)} inputs")
+        positions, names = called.given.children()
+        count = len(positions.children())
+        keywords = dict(zip(names.context, inputs[count:])) | keywords  # those that come behind the positions have no names
+        if keywords and not set(keywords) <= set(names.context):
+            raise error(f"{entry}: expected the keywords {list(names.context)}, as it was exported, got {list(keywords)}")
+        if len(inputs) < count or len(keywords) != len(names.context) or len(inputs) > count + len(keywords):
+            raise error(f"{entry} takes {called}, got {len(inputs)} inputs and the keywords {list(keywords)}")
+        leaves = leaves_of(inputs[:count], positions, "inputs") + leaves_of(keywords, names, "keywords")
         given = {}
         for one, value in zip(called.inputs, leaves):
             if one.is_constant and (type(value) is not type(one.expected) or value != one.expected):

@@ -21,7 +21,7 @@ def expand(L, node, self_, **_):
 @op("aten.permute.default")
 def permute(L, self_, dims):
     x = L.value(self_)
-    axes = [d % x.ndim for d in dims]
+    axes = [L.axis(d, x) for d in dims]
     return x if axes == list(range(x.ndim)) else lathe.transpose(x, axes)  # one that changes nothing is refused
 
 
@@ -42,7 +42,7 @@ def matrix_transpose(L, self_):
 @op("aten.slice.Tensor")
 def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
     x = L.value(self_)
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     first = L.place(0 if start is None else start, self_, axis)
     size = L.shape(L.fake(node))[axis]
     try:
@@ -59,7 +59,7 @@ def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
 @op("aten.select.int")
 def select(L, self_, dim, index):
     x = L.value(self_)
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     at = L.place(index, self_, axis)
     return L.reshape(L.slice(x, axis, at, 1), x.shape[:axis] + x.shape[axis + 1:])
 
@@ -70,7 +70,7 @@ def unfold(L, node, self_, dimension, size, step):
     x = L.value(self_)
     if not x.ndim:
         return L.reshape(x, [size])
-    axis = dimension % x.ndim
+    axis = L.axis(dimension, x)
     count = L.dim(L.fake(node).shape[axis])
     return lathe.stack([L.slice(x, axis, i, count, 1 if count == 1 else step) for i in range(size)], x.ndim)
 
@@ -91,7 +91,7 @@ def stack(L, node, tensors, dim=0):
 @op("aten.split_with_sizes.default", "aten.split.Tensor", "aten.chunk.default", "aten.split_with_sizes_copy.default")
 def split(L, node, self_, dim=0, **_):
     x = L.value(self_)
-    axis, parts, start = dim % x.ndim, [], 0
+    axis, parts, start = L.axis(dim, x), [], 0
     for fake in L.fake(node):
         size = L.dim(fake.shape[axis])
         parts.append(L.slice(x, axis, start, size))
@@ -102,7 +102,7 @@ def split(L, node, self_, dim=0, **_):
 @op("aten.unbind.int")
 def unbind(L, node, self_, dim=0):
     x = L.value(self_)
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     return [L.reshape(L.slice(x, axis, i, 1), fake.shape) for i, fake in enumerate(L.fake(node))]
 
 
@@ -120,7 +120,7 @@ def repeat_interleave(L, node, self_, repeats, dim=None, output_size=None):
     x = L.value(self_)
     if dim is None:
         raise Unsupported("dim=None")
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     wide = list(x.shape[:axis + 1]) + [L.dim(repeats)] + list(x.shape[axis + 1:])
     return L.reshape(L.broadcast(lathe.unsqueeze(x, axis + 1), wide), L.fake(node).shape)
 
@@ -128,26 +128,31 @@ def repeat_interleave(L, node, self_, repeats, dim=None, output_size=None):
 @op("aten.flip.default")
 def flip(L, self_, dims):
     x = L.value(self_)
-    return lathe.reverse(x, sorted(d % x.ndim for d in dims))
+    return lathe.reverse(x, sorted(L.axis(d, x) for d in dims))
 
 
 @op("aten.constant_pad_nd.default")
 def pad(L, self_, pad, value=0):
     x = L.value(self_)
+    filler = L.scalar(value, x.dtype)
     low, high = [0] * x.ndim, [0] * x.ndim
     for i in range(len(pad) // 2):
-        low[-1 - i], high[-1 - i] = pad[2 * i], pad[2 * i + 1]
-    for axis, (first, last) in enumerate(zip(low, high)):
-        if first < 0 or last < 0:  # cuts
-            cut = max(-first, 0)
-            x = L.slice(x, axis, cut, x.shape[axis] - cut - max(-last, 0))
-    return lathe.pad(x, L.scalar(value, x.dtype), [max(n, 0) for n in low], [max(n, 0) for n in high])
+        axis, (first, last) = x.ndim - 1 - i, pad[2 * i:2 * i + 2]
+        cuts = [-L.dim(n) if L.is_negative(n) else 0 for n in (first, last)]
+        if any(c != 0 for c in cuts):
+            x = L.slice(x, axis, cuts[0], x.shape[axis] - cuts[0] - cuts[1])
+        low[axis], high[axis] = (L.dim(n) if c == 0 else 0 for n, c in zip((first, last), cuts))
+        if not all(isinstance(n, int) for n in (low[axis], high[axis])):  # as many as a size
+            parts = [lathe.broadcast(filler, [*x.shape[:axis], n, *x.shape[axis + 1:]]) for n in (low[axis], high[axis])]
+            x = lathe.concat([p for p in (parts[0], x, parts[1]) if p.shape[axis] != 0], axis)
+            low[axis] = high[axis] = 0
+    return lathe.pad(x, filler, low, high) if any(low + high) else x
 
 
 @op("aten.slice_scatter.default")
 def slice_scatter(L, self_, src, dim=0, start=None, end=None, step=1):
     x, s = L.value(self_), L.value(src)
-    axis = dim % x.ndim
+    axis = L.axis(dim, x)
     first = L.place(start or 0, self_, axis)
     if step != 1:
         raise Unsupported(f"step={step}")

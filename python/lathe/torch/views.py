@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of torch.compile's graphs that are views: PyTorch takes them itself, of the tensors that hold their memory.
+
+AOTAutograd gives such a result the memory of an input, or of another result, by the strides of what the graph
+returned. Lathe's results lie in rows, so those strides would be others.
+"""
+import operator
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+
+def _tensors(node):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return [v for v in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(v, torch.Tensor)]
+
+
+def _storages(node):
+    return {StorageWeakRef(t.untyped_storage()) for t in _tensors(node)}
+
+
+def root_of(node):
+    """The node whose memory a node's value is, as far as PyTorch can read it there: places in the memory of a tensor are
+    those of PyTorch's strides, which only inputs have."""
+    last, by_places = node, False
+    while True:
+        by_places |= str(node.target).startswith("aten.as_strided")
+        # One of several results is the op's itself, or a part of what the op reads, as of a split.
+        op = node.args[0] if node.target is operator.getitem else node
+        mine = _storages(node)
+        source = next((i for i in op.all_input_nodes if mine & _storages(i)), None)
+        if source is None:
+            return last if by_places and node.op != "placeholder" else node
+        node = source
+
+
+class Views:
+    """Views of inputs and of other results, as functions of both."""
+
+    def __init__(self, places):
+        self.graph, self.nodes, self.results = torch.fx.Graph(), {}, []
+        for place in places:
+            self.nodes[place] = self.graph.placeholder(place.name)
+        self.roots = []  # nodes that are no inputs, in the order of their arguments
+
+    def add(self, node, root):
+        """The view's number."""
+        if root not in self.nodes:
+            self.roots.append(root)
+            self.nodes[root] = self.graph.placeholder(root.name)
+        self.results.append(self._copied(node))
+        return len(self.results) - 1
+
+    def _copied(self, node):
+        if node not in self.nodes:
+            self.nodes[node] = self.graph.node_copy(node, self._copied)
+        return self.nodes[node]
+
+    def finish(self):
+        """The function of inputs and roots."""
+        self.graph.output(tuple(self.results))
+        ordered = torch.fx.Graph()  # placeholders come first
+        known = {}
+        for node in sorted(self.graph.nodes, key=lambda n: n.op != "placeholder"):
+            known[node] = ordered.node_copy(node, known.__getitem__)
+        return torch.fx.GraphModule(torch.nn.Module(), ordered).forward
