@@ -135,6 +135,8 @@ void checkBeforeLayout(ModuleOp module) {
     // The weight of a packed layout is one that this pipeline packs itself.
     auto linear = dyn_cast<LinearOp>(op);
     derived |= linear && linear.getLayout() == WeightLayout::packed;
+    auto grouped = dyn_cast<GroupedLinearOp>(op);
+    derived |= grouped && grouped.getLayout() == WeightLayout::packed;
   });
   if (kernel || derived || sharded)
     throw Error(

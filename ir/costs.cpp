@@ -32,6 +32,15 @@ std::optional<DimExpr> MatmulOp::flops(const Sizes& sizes) {
 std::optional<DimExpr> QuantizedLinearOp::flops(const Sizes& sizes) {
   return DimExpr(2) * sizes.count(getY()) * sizes.dimFromLast(getX(), 1);
 }
+std::optional<DimExpr> GroupedLinearOp::flops(const Sizes& sizes) {
+  return DimExpr(2) * sizes.count(getY()) * sizes.dimFromLast(getX(), 1);
+}
+std::optional<DimExpr> GroupedLinearOp::elementsRead(unsigned operand, const Sizes& sizes) {
+  if (operand != 1) return std::nullopt;
+  const DimExpr rows = sizes.count(getIndices()), groups = sizes.dim(getW(), 0);
+  const DimExpr one = sizes.dim(getW(), 1) * sizes.dim(getW(), 2);
+  return ((groups - rows).provablyNonNegative() ? rows : groups) * one;
+}
 std::optional<DimExpr> ConvolutionOp::flops(const Sizes& sizes) {
   DimExpr products = sizes.count(getY());
   for (int64_t axis : {1, 2, 3}) products = products * sizes.dim(getW(), axis);

@@ -177,6 +177,18 @@ FailureOr<SmallVector<Value>> LinearOp::decompose(OpBuilder& b) {
   return SmallVector<Value>{m.cast(y, tensorType(getY()).getElementType())};
 }
 
+FailureOr<SmallVector<Value>> GroupedLinearOp::decompose(OpBuilder& b) {
+  // Packed bytes have no elementary reading.
+  if (getLayout() == WeightLayout::packed) return failure();
+  OpMaker m(b, getLoc());
+  const bool outIn = getLayout() == WeightLayout::out_in;
+  auto dims = dimsOf(tensorType(getX()));
+  dims.insert(outIn ? dims.end() : dims.end() - 1, m.dim(1));
+  Value x = m.reshape(getX(), dims), chosen = m.make<GatherOp>(getW(), getIndices(), 0);
+  Value y = outIn ? m.make<MatmulOp>(chosen, x) : m.make<MatmulOp>(x, chosen);
+  return SmallVector<Value>{m.reshape(y, dimsOf(tensorType(getY())))};
+}
+
 FailureOr<SmallVector<Value>> EmbeddingOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
   Value y = m.make<GatherOp>(getTable(), getIds(), 0);

@@ -166,6 +166,18 @@ std::optional<Factors> LinearOp::factors() {
   return f;
 }
 
+std::optional<Factors> GroupedLinearOp::factors() {
+  if (getLayout() == WeightLayout::packed) return std::nullopt;
+  FactorAxes y = numbered(tensorType(getY()).getRank());
+  const int n = y.back(), k = n + 1;
+  // Axes of x that are 1 serve every piece of the indices.
+  FactorAxes x = aligned(tensorType(getX()), dimsOf(tensorType(getY())), y);
+  x.back() = k;
+  const bool outIn = getLayout() == WeightLayout::out_in;
+  const FactorAxes w = outIn ? FactorAxes{kWhole, n, k} : FactorAxes{kWhole, k, n};
+  return Factors{{x, w, FactorAxes(y.begin(), y.end() - 1)}, {y}, {k}};
+}
+
 std::optional<Factors> QuantizedLinearOp::factors() {
   if (getLayout() == WeightLayout::packed) return std::nullopt;
   FactorAxes y = numbered(tensorType(getY()).getRank()), x = y;

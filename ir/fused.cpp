@@ -168,6 +168,30 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> l
   return success();
 }
 
+LogicalResult GroupedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc,
+                                                Adaptor a, SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX()), w = tensorType(a.getW()), indices = tensorType(a.getIndices());
+  auto bad = [&](const char* text) {
+    return emitOptionalError(loc, "'lathe.grouped_linear' ", text, ": x ", shortType(x), ", w ",
+                             shortType(w), ", indices ", shortType(indices));
+  };
+  if (w.getRank() != 3 || !w.hasStaticShape() || w.getElementType() != x.getElementType())
+    return bad("[C1] w must be static, of rank 3 and of x's element type");
+  if (x.getRank() != indices.getRank() + 1)
+    return bad("[C3] x needs one axis more than the indices");
+  const bool inOut = a.getLayoutAttr() && a.getLayout() == WeightLayout::in_out;
+  auto dims = dimsOf(indices), rows = dimsOf(x);
+  if (rows.pop_back_val() != dimOf(w, inOut ? 1 : 2))
+    return bad(inOut ? "[C2] the inner dims differ (w: groups, in, out)"
+                     : "[C2] the inner dims differ (w: groups, out, in)");
+  for (auto [own, index] : llvm::zip_equal(rows, dims))
+    if (!index || (own != index && (!own || own.getValue() != "1")))
+      return bad("[C3] the axes of x in front of the last are not as long as those of the indices");
+  dims.push_back(dimOf(w, inOut ? 2 : 1));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+
 LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                             SmallVectorImpl<Type>& r) {
   auto ids = tensorType(a.getIds()), table = tensorType(a.getTable());

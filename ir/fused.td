@@ -324,6 +324,33 @@ def LinearOp : Fused<"linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegmen
     ::std::optional<::lathe::Factors> factors();
   }];
 }
+def GroupedLinearOp : Fused<"grouped_linear", [HasOwnKernel, RoundsOnce]> {
+  let summary = "x w[index]^T: every row is multiplied by the weight that its index chooses";
+  let description = [{
+    The products of a mixture of experts, known as grouped matrix products (Gale et al.,
+    "MegaBlocks: Efficient Sparse Training with Mixture-of-Experts", 2023). x `[..., k]`; w
+    `[groups, n, k]` under layout `out_in` and `packed`, `[groups, k, n]` under `in_out`; `indices`
+    has as many axes as x has in front of k, and those of x are as long or 1; result
+    `indices.dims + [n]`. Accumulates in f32 and rounds once. A weight that no index chooses has no
+    part in the result, whatever it holds. An index outside [0, groups) is an error when the program
+    runs. `packed` means that the backend has re-ordered each weight (`lathe.pack`).
+
+    - [C1] w is static of rank 3, and element types are equal.
+    - [C2] the inner dims are equal.
+    - [C3] x has one axis more than `indices`, and those in front are as long or 1.
+  }];
+  let arguments = (ins RealTensor:$x, RealTensor:$w, IdTensor:$indices,
+      Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
+          "`packed` is a backend's own">:$layout);
+  let results = (outs RealTensor:$y);
+  let assemblyFormat = "$x `,` $w `by` $indices (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) `,` type($indices)";
+  let extraClassDeclaration = [{
+    ::std::optional<::lathe::Factors> factors();
+    ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
+    // The weights that indices choose, each once: no more than there are.
+    ::std::optional<::lathe::DimExpr> elementsRead(unsigned operand, const ::lathe::Sizes &sizes);
+  }];
+}
 def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "linear(x, dequantize(q, scale, zero)): the weight is in few bits";
   let description = [{

@@ -8,13 +8,14 @@ namespace lathe {
 LogicalResult PackOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                        SmallVectorImpl<Type>& r) {
   auto type = tensorType(a.getW());
-  if (type.getRank() != 2 || !type.hasStaticShape())
-    return emitOptionalError(loc, "'lathe.pack' [C1] needs a static matrix, got ", shortType(type));
+  if ((type.getRank() != 2 && type.getRank() != 3) || !type.hasStaticShape())
+    return emitOptionalError(
+        loc, "'lathe.pack' [C1] needs a static matrix or a stack of them, got ", shortType(type));
   if (a.getSource() == WeightLayout::packed)
     return emitOptionalError(loc, "'lathe.pack' [C2] the source cannot be packed already");
-  int64_t n = type.getDimSize(0), k = type.getDimSize(1);
-  if (a.getSource() == WeightLayout::in_out) std::swap(n, k);
-  r.push_back(RankedTensorType::get({n, k}, type.getElementType()));
+  SmallVector<int64_t> sizes(type.getShape());
+  if (a.getSource() == WeightLayout::in_out) std::swap(sizes.end()[-1], sizes.end()[-2]);
+  r.push_back(RankedTensorType::get(sizes, type.getElementType()));
   return success();
 }
 

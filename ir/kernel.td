@@ -7,12 +7,13 @@ include "attrs.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
 def PackOp : PureInferred<"pack", [HasOwnKernel, HasNoArithmetic]> {
-  let summary = "a weight matrix re-ordered for the backend's matmul";
+  let summary = "a weight matrix, or each of a stack, re-ordered for the backend's matmul";
   let description = [{
-    The result keeps the logical type of the `[n, k]` matrix; its bytes are the backend's own.
-    `source` says how the operand lies: `out_in` is `[n, k]`, `in_out` is `[k, n]`.
+    The result keeps the logical type of the `[n, k]` matrix, or of `[groups, n, k]`; its bytes are
+    the backend's own. `source` says how the operand lies: `out_in` is `[n, k]`, `in_out` is
+    `[k, n]`.
 
-    - [C1] the operand is a static matrix.
+    - [C1] the operand is static and of rank 2 or 3.
     - [C2] `source` is not `packed`.
   }];
   let arguments = (ins RankedTensorOf<[F64, F32, BF16, F16, I8, UI8, I<4>, UI<4>]>:$w, WeightLayoutAttr:$source);

@@ -522,6 +522,16 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
       .record();
 }
 
+Tensor groupedLinear(const Tensor& x, const Tensor& w, const Tensor& indices, WeightLayout layout,
+                     std::source_location at) {
+  return OpRecording("lathe.grouped_linear", at)
+      .operand("x", x)
+      .operand("w", w)
+      .operand("indices", indices)
+      .attribute("layout", layout)
+      .record();
+}
+
 Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
                        const QuantizedLinearOptions& options, std::source_location at) {
   return OpRecording("lathe.quantized_linear", at)

@@ -152,6 +152,9 @@ CallAttributes plainConfig(Operation* op) {
                                                      .bias = bool(linear.getBias()),
                                                      .residual = bool(linear.getResidual())});
       })
+      .Case([&](GroupedLinearOp grouped) {
+        return attributesOf(b, GroupedLinearConfig{.layout = grouped.getLayout()});
+      })
       .Case([&](MatmulOp) { return attributesOf(b, MatmulConfig{}); })
       .Case([&](ConvolutionOp convolution) {
         return attributesOf(b, ConvolutionConfig{.strides = convolution.getStrides().vec(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/reference/interpreter_ops.h"
 #include "backends/reference/product.h"
+#include "backends/reference/strided.h"
 
 using namespace mlir;
 
@@ -36,6 +37,34 @@ Dense matmul(const Context& cx, const Dense& a, const Dense& b) {
     multiply(a.integers->data() + (*fromA)[i] * m * k, b.integers->data() + (*fromB)[i] * k * n,
              y.data() + int64_t(i) * m * n, m, k, n);
   return cx.integers(a.dtype, std::move(shape), std::vector<int64_t>(y.begin(), y.end()));
+}
+
+// Rows of x are matrices of one row, multiplied by the weights that they choose: no other is read.
+Dense groupedLinear(const Context& cx, GroupedLinearOp op, const Dense& x, const Dense& w,
+                    const Dense& indices) {
+  const int64_t groups = w.shape[0];
+  for (size_t i = 0; i < indices.integers->size(); ++i)
+    if (const int64_t index = (*indices.integers)[i]; index < 0 || index >= groups)
+      fail(op, ErrorCode::InvalidArgument,
+           "expected indices in [0, " + std::to_string(groups) + ") of " + std::to_string(groups) +
+               " weights, got " + std::to_string(index) + " at element " + std::to_string(i));
+  // A packed weight is its logical [n, k] matrix.
+  const bool inOut = op.getLayout() == WeightLayout::in_out;
+  const int64_t k = w.shape[inOut ? 1 : 2], n = w.shape[inOut ? 2 : 1];
+  const Shape strides = stridesIn(w);
+  const Dense byRow = inOut ? w : strided(w, {groups, k, n}, {strides[0], strides[2], strides[1]});
+  Dense rows = settled(x);
+  Shape of(x.shape.begin(), x.shape.end() - 1);
+  std::vector<int64_t> number(size_t(elementCount(of)));
+  for (size_t i = 0; i < number.size(); ++i) number[i] = int64_t(i);
+  const Dense fromX = stretch(makeIntegers(DType::I64, of, std::move(number)), indices.shape);
+  rows.shape = {elementCount(of), 1, k};
+  Shape shape = indices.shape;
+  shape.push_back(n);
+  auto products = [&](bool squared) {
+    return product(rows, byRow, *fromX.integers, *indices.integers, squared);
+  };
+  return cx.sums(x.dtype, std::move(shape), products(false), k, [&] { return products(true); });
 }
 
 Dense convolution(const Context& cx, ConvolutionOp op, const Dense& x, const Dense& w) {
@@ -74,6 +103,7 @@ Dense convolution(const Context& cx, ConvolutionOp op, const Dense& x, const Den
 
 std::optional<Dense> evalContraction(const Context& cx, Operation* op, Operands o) {
   if (isa<MatmulOp>(op)) return matmul(cx, o[0], o[1]);
+  if (auto g = dyn_cast<GroupedLinearOp>(op)) return groupedLinear(cx, g, o[0], o[1], o[2]);
   if (auto c = dyn_cast<ConvolutionOp>(op)) return convolution(cx, c, o[0], o[1]);
   return std::nullopt;
 }

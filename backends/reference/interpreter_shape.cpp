@@ -105,7 +105,8 @@ std::optional<Dense> evalShape(const Context& cx, Operation* op, Operands o) {
       .Case([&](ReverseOp r) { return reverse(o[0], r.getAxes()); })
       // Packing is a matter of bytes: here a packed weight is its logical [n, k] matrix.
       .Case([&](PackOp p) {
-        return p.getSource() == WeightLayout::in_out ? transpose(o[0], {1, 0}) : o[0];
+        if (p.getSource() != WeightLayout::in_out) return o[0];
+        return o[0].rank() == 3 ? transpose(o[0], {0, 2, 1}) : transpose(o[0], {1, 0});
       })
       .Default([](Operation*) -> std::optional<Dense> { return std::nullopt; });
 }

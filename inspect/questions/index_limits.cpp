@@ -42,6 +42,8 @@ class Limits {
       return size(gather.getX(), int64_t(gather.getAxis())) - 1;
     if (auto embedding = dyn_cast<EmbeddingOp>(op); embedding && v == embedding.getIds())
       return size(embedding.getTable(), 0) - 1;
+    if (auto grouped = dyn_cast<GroupedLinearOp>(op); grouped && v == grouped.getIndices())
+      return size(grouped.getW(), 0) - 1;
     if (auto update = dyn_cast<UpdateOp>(op); update && v == update.getPositions())
       return size(update.getX(), int64_t(update.getAxis())) -
              size(update.getValue(), int64_t(update.getAxis()));

@@ -141,6 +141,25 @@ TEST(OpCosts, LinearReadsItsWeightOnce) {
   EXPECT_TRUE(c.narrow);
 }
 
+TEST(OpCosts, GroupedRowsReadTheWeightsThatTheyCanChoose) {
+  for (int64_t experts : {4, 128}) {
+    Graph g;
+    const Dim seq = g.dim("seq", 1, 4096);
+    const Tensor w = g.weight("w", DType::BF16, {experts, 768, 512});
+    const Tensor x = g.input("x", DType::BF16, {seq, 1, 512}),
+                 chosen = g.input("chosen", DType::I64, {seq, 8});
+    g.output("y", fused::groupedLinear(x, w, chosen));
+    const DimExpr weight = 2 * 768 * 512, rows = DimExpr(2 * 512 + 8 * 8);
+    const Cost any = costOfLast(g);
+    EXPECT_EQ(any.flops, DimExpr(8 * 2 * 768 * 512) * seq);
+    EXPECT_EQ(any.read, rows * seq + weight * DimExpr(experts));
+    EXPECT_EQ(any.written, DimExpr(8 * 2 * 768) * seq);
+    // A token chooses eight of them, if there are so many.
+    EXPECT_EQ(costOfLast(g, {{"seq", 1}}).read,
+              rows + weight * DimExpr(std::min<int64_t>(experts, 8)));
+  }
+}
+
 TEST(OpCosts, CausalAttentionComputesHalfOfTheScores) {
   AttentionGraph a;
   a.record(Causal::bottom_right, a.seq, a.seq);

@@ -123,6 +123,18 @@ TEST(Factors, OfProductsSumOverTheInnerAxis) {
        "%0 = lathe.linear %x, %w layout in_out : tensor<2x3x8xf32>, tensor<8x6xf32>",
        "abd, dc > abc; d"},
       {both, "%0 = lathe.linear %x, %w layout packed : tensor<2x3x8xf32>, tensor<6x8xf32>", "none"},
+      {"%x: tensor<2x1x8xf32>, %w: tensor<9x6x8xf32>, %i: tensor<2x3xi64>",
+       "%0 = lathe.grouped_linear %x, %w by %i : tensor<2x1x8xf32>, tensor<9x6x8xf32>, "
+       "tensor<2x3xi64>",
+       "a-d, -cd, ab > abc; d"},
+      {"%x: tensor<2x3x8xf32>, %w: tensor<9x8x6xf32>, %i: tensor<2x3xi64>",
+       "%0 = lathe.grouped_linear %x, %w by %i layout in_out : tensor<2x3x8xf32>, "
+       "tensor<9x8x6xf32>, tensor<2x3xi64>",
+       "abd, -dc, ab > abc; d"},
+      {"%x: tensor<2x8xf32>, %w: tensor<9x6x8xf32>, %i: tensor<2xi64>",
+       "%0 = lathe.grouped_linear %x, %w by %i layout packed : tensor<2x8xf32>, "
+       "tensor<9x6x8xf32>, tensor<2xi64>",
+       "none"},
       {"%x: tensor<2x10xbf16>, %w: tensor<6x10xui4>, %s: tensor<6x3xbf16>, %z: tensor<6x3xui8>, "
        "%b: tensor<6xbf16>, %r: tensor<2x6xbf16>",
        "%0 = lathe.quantized_linear %x, %w, %s zero %z block 4 bias %b residual %r : "

@@ -257,6 +257,10 @@ struct LinearOptions {
 };
 /// activation(x w^T + bias) + residual
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);
+/// x w[index]^T: every row is multiplied by the weight that its index chooses
+/// `layout`: `packed` is a backend's own.
+Tensor groupedLinear(const Tensor& x, const Tensor& w, const Tensor& indices,
+                     WeightLayout layout = WeightLayout::out_in, LATHE_AT);
 struct QuantizedLinearOptions {
   Tensor zero = {};
   Tensor bias = {};

@@ -33,6 +33,15 @@ struct LinearConfig {
   }
 };
 
+/// y[r] = w[indices[r]] x[r]: operands x, w and the indices.
+struct GroupedLinearConfig {
+  WeightLayout layout = WeightLayout::out_in;
+  template <class Self, class Field>
+  static void fields(Self& self, Field field) {
+    field("layout", self.layout);
+  }
+};
+
 /// activation(x ((q - zero) scale)^T + bias) + residual, with packed q. Operands x, q and the
 /// scale, then zero, bias and residual where there are such.
 struct QuantizedLinearConfig {

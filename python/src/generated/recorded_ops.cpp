@@ -626,6 +626,17 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       "activation(x w^T + bias) + residual `layout`: `packed` is a backend's own. `unrounded`: the "
       "result is f32 where x has 16 bits.");
   fused.def(
+      "grouped_linear",
+      [](const Tensor& x, const Tensor& w, const Tensor& indices, nb::handle layout) {
+        return lathe::fused::groupedLinear(x, w, indices, keywordFrom<WeightLayout>(layout),
+                                           here());
+      },
+      nb::arg("x"), nb::arg("w"), nb::arg("indices"), nb::arg("layout") = "out_in",
+      nb::sig("def grouped_linear(x: Tensor, w: Tensor, indices: Tensor, layout: str = 'out_in') "
+              "-> Tensor"),
+      "x w[index]^T: every row is multiplied by the weight that its index chooses `layout`: "
+      "`packed` is a backend's own.");
+  fused.def(
       "quantized_linear",
       [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
          const std::optional<Tensor>& zero, const std::optional<Tensor>& bias,

@@ -184,6 +184,54 @@ func.func @linear_residual(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %r: tensor<
 
 // -----
 
+func.func @grouped_linear_weight(%x: tensor<5x8xf32>, %w: tensor<6x8xf32>, %i: tensor<5xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C1] w must be static, of rank 3 and of x's element type: x f32[5, 8], w f32[6, 8], indices i64[5]}}
+  %0 = lathe.grouped_linear %x, %w by %i : tensor<5x8xf32>, tensor<6x8xf32>, tensor<5xi64>
+  return
+}
+
+// -----
+
+func.func @grouped_linear_dtype(%x: tensor<5x8xbf16>, %w: tensor<3x6x8xf32>, %i: tensor<5xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C1] w must be static, of rank 3 and of x's element type: x bf16[5, 8]}}
+  %0 = lathe.grouped_linear %x, %w by %i : tensor<5x8xbf16>, tensor<3x6x8xf32>, tensor<5xi64>
+  return
+}
+
+// -----
+
+func.func @grouped_linear_inner(%x: tensor<5x6xf32>, %w: tensor<3x6x8xf32>, %i: tensor<5xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C2] the inner dims differ (w: groups, out, in): x f32[5, 6]}}
+  %0 = lathe.grouped_linear %x, %w by %i : tensor<5x6xf32>, tensor<3x6x8xf32>, tensor<5xi64>
+  return
+}
+
+// -----
+
+func.func @grouped_linear_inner_of_in_out(%x: tensor<5x8xf32>, %w: tensor<3x6x8xf32>, %i: tensor<5xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C2] the inner dims differ (w: groups, in, out): x f32[5, 8]}}
+  %0 = lathe.grouped_linear %x, %w by %i layout in_out : tensor<5x8xf32>, tensor<3x6x8xf32>, tensor<5xi64>
+  return
+}
+
+// -----
+
+func.func @grouped_linear_rank(%x: tensor<5x8xf32>, %w: tensor<3x6x8xf32>, %i: tensor<5x2xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C3] x needs one axis more than the indices: x f32[5, 8]}}
+  %0 = lathe.grouped_linear %x, %w by %i : tensor<5x8xf32>, tensor<3x6x8xf32>, tensor<5x2xi64>
+  return
+}
+
+// -----
+
+func.func @grouped_linear_rows(%x: tensor<5x3x8xf32>, %w: tensor<3x6x8xf32>, %i: tensor<5x2xi64>) {
+  // expected-error@+1 {{'lathe.grouped_linear' [C3] the axes of x in front of the last are not as long as those of the indices: x f32[5, 3, 8]}}
+  %0 = lathe.grouped_linear %x, %w by %i : tensor<5x3x8xf32>, tensor<3x6x8xf32>, tensor<5x2xi64>
+  return
+}
+
+// -----
+
 func.func @embedding_table(%i: tensor<2xi64>, %t: tensor<8xf32>) {
   // expected-error@+1 {{'lathe.embedding' [C1] the table must be a matrix, got f32[8]}}
   %0 = lathe.embedding %i, %t : tensor<2xi64>, tensor<8xf32>
@@ -192,9 +240,9 @@ func.func @embedding_table(%i: tensor<2xi64>, %t: tensor<8xf32>) {
 
 // -----
 
-func.func @pack_rank(%w: tensor<2x6x8xf32>) {
-  // expected-error@+1 {{'lathe.pack' [C1] needs a static matrix, got f32[2, 6, 8]}}
-  %0 = lathe.pack %w out_in : tensor<2x6x8xf32>
+func.func @pack_rank(%w: tensor<6xf32>) {
+  // expected-error@+1 {{'lathe.pack' [C1] needs a static matrix or a stack of them, got f32[6]}}
+  %0 = lathe.pack %w out_in : tensor<6xf32>
   return
 }
 

@@ -6,6 +6,7 @@ func.func @fused(%x: tensor<2x8xf32>, %gain: tensor<8xf32>, %table: tensor<2x4xf
                  %q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %mask: tensor<3x5xi1>,
                  %positions: tensor<2xi64>, %w: tensor<6x8xf32>, %bias: tensor<6xf32>,
                  %residual: tensor<2x6xf32>, %ids: tensor<7xi64>,
+                 %experts: tensor<3x6x8xf32>, %chosen: tensor<2xi32>,
                  %blocks: tensor<9x2x4x8xf32>, %places: tensor<2x6xi64>, %hidden: tensor<3x24xi1>) {
   // CHECK: lathe.softmax %{{.*}} axis 1 : tensor<2x8xf32>
   %0 = lathe.softmax %x axis 1 : tensor<2x8xf32>
@@ -33,15 +34,21 @@ func.func @fused(%x: tensor<2x8xf32>, %gain: tensor<8xf32>, %table: tensor<2x4xf
   %9 = lathe.linear %x, %w : tensor<2x8xf32>, tensor<6x8xf32>
   // CHECK: lathe.linear %{{.*}}, %{{.*}} bias %{{.*}} residual %{{.*}} layout packed
   %10 = lathe.linear %x, %w bias %bias residual %residual layout packed : tensor<2x8xf32>, tensor<6x8xf32> bias tensor<6xf32> residual tensor<2x6xf32>
+  // CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %{{.*}} : tensor<2x8xf32>, tensor<3x6x8xf32>, tensor<2xi32>
+  %42 = lathe.grouped_linear %x, %experts by %chosen : tensor<2x8xf32>, tensor<3x6x8xf32>, tensor<2xi32>
+  // CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %{{.*}} layout packed : tensor<2x8xf32>, tensor<3x6x8xf32>, tensor<2xi32>
+  %43 = lathe.grouped_linear %x, %experts by %chosen layout packed : tensor<2x8xf32>, tensor<3x6x8xf32>, tensor<2xi32>
   // CHECK: lathe.embedding %{{.*}}, %{{.*}} : tensor<7xi64>, tensor<6x8xf32>
   %11 = lathe.embedding %ids, %w : tensor<7xi64>, tensor<6x8xf32>
   return
 }
 
 // CHECK-LABEL: @kernel
-func.func @kernel(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>) {
+func.func @kernel(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %experts: tensor<3x6x8xf32>) {
   // CHECK: lathe.pack %{{.*}} out_in : tensor<6x8xf32>
   %0 = lathe.pack %w out_in : tensor<6x8xf32>
+  // CHECK: lathe.pack %{{.*}} in_out : tensor<3x6x8xf32>
+  %4 = lathe.pack %experts in_out : tensor<3x6x8xf32>
   // CHECK: lathe.region(%{{.*}}) : (tensor<2x8xf32>) -> tensor<2x8xf32>
   %1 = lathe.region(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%a: tensor<2x8xf32>):
