@@ -16,8 +16,7 @@ std::vector<Step> quantizationSteps(const BackendRequest& request) {
 }
 
 std::vector<Step> layoutSteps(const BackendRequest& request,
-                              std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
-                              Step weightLayout,
+                              std::function<bool(mlir::Value)> merges, Step weightLayout,
                               std::function<std::string(mlir::Operation*)> whyNot) {
   std::vector<Step> steps;
   // Before anything else looks at weights: what is in few bits already stays so.

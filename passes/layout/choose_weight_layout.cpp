@@ -10,13 +10,14 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-struct PackWeight : OpRewritePattern<LinearOp> {
-  PackWeight(MLIRContext* context, std::function<bool(LinearOp)> wants)
-      : OpRewritePattern(context), wants(std::move(wants)) {
-    setDebugName("pack-weight");
+template <class Op>
+struct PackWeight : OpRewritePattern<Op> {
+  PackWeight(MLIRContext* context, std::function<bool(Value)> wants)
+      : OpRewritePattern<Op>(context), wants(std::move(wants)) {
+    this->setDebugName("pack-weight");
   }
-  LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
-    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW()) || !wants(op))
+  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
+    if (op.getLayout() == WeightLayout::packed || !isWeightOnly(op.getW()) || !wants(op.getX()))
       return failure();
     Value packed = PackOp::create(rewriter, op.getLoc(), op.getW(), op.getLayout());
     rewriter.modifyOpInPlace(op, [&] {
@@ -25,14 +26,14 @@ struct PackWeight : OpRewritePattern<LinearOp> {
     });
     return success();
   }
-  std::function<bool(LinearOp)> wants;
+  std::function<bool(Value)> wants;
 };
 
 }  // namespace
 
-void chooseWeightLayout(ModuleOp module, const std::function<bool(LinearOp)>& wants) {
+void chooseWeightLayout(ModuleOp module, const std::function<bool(Value)>& wants) {
   RewritePatternSet patterns(module.getContext());
-  patterns.add<PackWeight>(module.getContext(), wants);
+  patterns.add<PackWeight<LinearOp>, PackWeight<GroupedLinearOp>>(module.getContext(), wants);
   (void)applyPatterns(module, std::move(patterns));
 }
 

@@ -12,7 +12,7 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-using Wants = std::function<bool(ArrayRef<LinearOp>)>;
+using Wants = std::function<bool(Value)>;
 
 bool mayMerge(LinearOp op) {
   return op.getLayout() != WeightLayout::packed && !op.getResidual() && !op.getUnrounded() &&
@@ -41,10 +41,11 @@ int64_t columnsOf(LinearOp op) {
 }
 
 // Two layers whose products meet in one gated activation.
-bool isGateAndUp(ArrayRef<LinearOp> siblings) {
+template <class Op>
+bool isGateAndUp(ArrayRef<Op> siblings) {
   if (siblings.size() != 2) return false;
   SmallVector<Operation*> users;
-  for (LinearOp op : siblings)
+  for (Op op : siblings)
     users.push_back(op.getY().hasOneUse() ? *op.getY().getUsers().begin() : nullptr);
   return users[0] && users[0] == users[1] && isa<SiluGateOp>(users[0]);
 }
@@ -61,7 +62,8 @@ class MergeSiblings : public OpRewritePattern<LinearOp> {
 
   LogicalResult matchAndRewrite(LinearOp first, PatternRewriter& rewriter) const override {
     SmallVector<LinearOp> siblings = siblingsOf(first);
-    if (siblings.size() < 2 || isGateAndUp(siblings) != gateAndUp_ || !wants_(siblings))
+    if (siblings.size() < 2 || isGateAndUp<LinearOp>(siblings) != gateAndUp_ ||
+        !wants_(first.getX()))
       return failure();
     bool biased = false;
     SmallVector<Value> weights, biases;
@@ -108,12 +110,67 @@ class MergeSiblings : public OpRewritePattern<LinearOp> {
   bool gateAndUp_;
 };
 
+// Gate and up of a mixture's experts: both products of one x by one choice.
+class MergeExperts : public OpRewritePattern<GroupedLinearOp> {
+ public:
+  MergeExperts(MLIRContext* context, Wants wants)
+      : OpRewritePattern(context), wants_(std::move(wants)) {
+    setDebugName("merge-experts");
+    addDebugLabels(kExactLocations);
+  }
+
+  LogicalResult matchAndRewrite(GroupedLinearOp first, PatternRewriter& rewriter) const override {
+    const SmallVector<GroupedLinearOp> both = siblingsOf(first);
+    if (!isGateAndUp<GroupedLinearOp>(both) || !wants_(first.getX())) return failure();
+    Origins origins;
+    SmallVector<Value> weights;
+    for (GroupedLinearOp op : both) {
+      moveWeightBefore(op.getW(), first, rewriter);
+      weights.push_back(op.getW());
+      addOrigins(origins, op.getLoc());
+    }
+    rewriter.setInsertionPoint(first);
+    OpMaker m(rewriter, fuseOrigins(rewriter.getContext(), origins, getDebugName()));
+    const int64_t outAxis = first.getLayout() == WeightLayout::out_in ? 1 : 2;
+    Value w = m.make<ConcatOp>(weights, outAxis);
+    Value merged = m.make<GroupedLinearOp>(first.getX(), w, first.getIndices(), first.getLayout());
+    int64_t start = 0;
+    for (GroupedLinearOp op : both) {
+      OpMaker part(rewriter, op.getLoc());
+      const int64_t columns = tensorType(op.getY()).getShape().back();
+      rewriter.setInsertionPointAfter(merged.getDefiningOp());
+      rewriter.replaceOp(op, part.sliceLast(merged, start, columns));
+      start += columns;
+    }
+    return success();
+  }
+
+ private:
+  // None if `first` is not the first of them.
+  static SmallVector<GroupedLinearOp> siblingsOf(GroupedLinearOp first) {
+    SmallVector<GroupedLinearOp> all;
+    for (OpOperand& use : first.getX().getUses()) {
+      auto op = dyn_cast<GroupedLinearOp>(use.getOwner());
+      if (op && use.getOperandNumber() == 0 && op->getBlock() == first->getBlock() &&
+          op.getIndices() == first.getIndices() && op.getLayout() == first.getLayout() &&
+          op.getLayout() != WeightLayout::packed && isWeightOnly(op.getW()))
+        all.push_back(op);
+    }
+    llvm::sort(all, [](GroupedLinearOp a, GroupedLinearOp b) { return a->isBeforeInBlock(b); });
+    if (all.empty() || all.front() != first) return {};
+    return all;
+  }
+
+  Wants wants_;
+};
+
 }  // namespace
 
 void mergeLinears(ModuleOp module, const Wants& wants) {
   RewritePatternSet patterns(module.getContext());
   for (bool gateAndUp : {true, false})
     patterns.add<MergeSiblings>(module.getContext(), wants, gateAndUp);
+  patterns.add<MergeExperts>(module.getContext(), wants);
   (void)applyPatterns(module, std::move(patterns));
 }
 

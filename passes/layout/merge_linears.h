@@ -6,17 +6,14 @@
 // moves into `load`.
 #include <functional>
 
-#include "llvm/ADT/ArrayRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace lathe {
 
-class LinearOp;
-
-/// Merges every set of two or more siblings that `wants` accepts: linear ops on the same input with
+/// Merges every set of two or more siblings whose input `wants` accepts: linear ops on it with
 /// weights from the checkpoint of one element type and layout, without residual or activation.
-/// Biases are joined, with zeros where there is none.
-void mergeLinears(mlir::ModuleOp module,
-                  const std::function<bool(llvm::ArrayRef<LinearOp>)>& wants);
+/// Biases are joined, with zeros where there is none. Of grouped_linear ops the two are merged that
+/// meet in a gate.
+void mergeLinears(mlir::ModuleOp module, const std::function<bool(mlir::Value x)>& wants);
 
 }  // namespace lathe

@@ -105,6 +105,7 @@ const Family* familyOf(const std::string& kind) {
       {std::string(kGatedQuantizedLinear),
        {makeGatedQuantizedLinear, 3, 1,
         [](const JsonValue& json) { return size_t(readConfig<GatedQuantizedConfig>(json).zero); }}},
+      {"grouped_linear", {makeGroupedLinear, 3, 1}},
       {"cast", {makePackedCast, 1, 1}},
       {"attention",
        {makeAttention, 3, 1,

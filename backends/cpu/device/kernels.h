@@ -23,6 +23,7 @@ struct CallInfo {
 };
 
 std::unique_ptr<Kernel> makeLinear(const CallInfo& info);
+std::unique_ptr<Kernel> makeGroupedLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makePack(const CallInfo& info);
 std::unique_ptr<Kernel> makeQuantizedLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makeGatedLinear(const CallInfo& info);

@@ -96,12 +96,11 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<Step> layOut(const BackendRequest& request) const override {
-    auto merges = [](ArrayRef<LinearOp> ops) { return isF32OrBf16(ops.front()->getOperand(0)); };
     auto pack = [](ModuleOp m) {
-      chooseWeightLayout(m, [](LinearOp op) { return isF32OrBf16(op.getX()); });
+      chooseWeightLayout(m, isF32OrBf16);
       packQuantizedWeights(m, [](QuantizedLinearOp op) { return whyNotQuantized(op).empty(); });
     };
-    return layoutSteps(request, merges, {"choose-weight-layout", pack},
+    return layoutSteps(request, isF32OrBf16, {"choose-weight-layout", pack},
                        [this](Operation* op) { return whyNot(op); });
   }
 

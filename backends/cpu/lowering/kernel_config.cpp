@@ -22,11 +22,12 @@ CallAttributes kernelConfig(Operation* op) {
           kBuffer, b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns, shape.paddedK()})));
       return config;
     }
-    PackedShape shape{dtype, type.getDimSize(1), type.getDimSize(0)};
+    const ArrayRef<int64_t> sizes = type.getShape();
+    const PackedShape shape{dtype, sizes.back(), sizes[sizes.size() - 2]};
     CallAttributes config = attributesOf(b, PackConfig{pack.getSource() == WeightLayout::out_in});
-    config.push_back(b.getNamedAttr(
-        kBuffer,
-        b.getDenseI64ArrayAttr({shape.panels() * kPanelColumns, shape.blocks() * shape.blockK()})));
+    SmallVector<int64_t> buffer(sizes.drop_back(2));
+    buffer.append({shape.panels() * kPanelColumns, shape.blocks() * shape.blockK()});
+    config.push_back(b.getNamedAttr(kBuffer, b.getDenseI64ArrayAttr(buffer)));
     return config;
   }
   return plainConfig(op);

@@ -59,10 +59,8 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<Step> layOut(const BackendRequest& request) const override {
-    auto merges = [](ArrayRef<LinearOp> ops) {
-      return isSixteenOrThirtyTwoBits(ops.front()->getOperand(0));
-    };
-    return layoutSteps(request, merges, {"transpose-weights", cuda::transposeWeights},
+    return layoutSteps(request, isSixteenOrThirtyTwoBits,
+                       {"transpose-weights", cuda::transposeWeights},
                        [this](Operation* op) { return whyNot(op); });
   }
 

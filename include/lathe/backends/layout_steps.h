@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "lathe/backends/backend.h"
-#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir {
+class Value;
+}
 
 namespace lathe {
 
-class LinearOp;
-
-/// Gains folded (fast mode only), sibling linears merged where `merges` says so, weights quantized
-/// as `request` says, weights laid out by `weightLayout`, ops that `whyNot` declines expanded,
-/// weight-only arithmetic hoisted.
+/// Gains folded (fast mode only), sibling linears of an input merged where `merges` says so of it,
+/// weights quantized as `request` says, weights laid out by `weightLayout`, ops that `whyNot`
+/// declines expanded, weight-only arithmetic hoisted.
 std::vector<Step> layoutSteps(const BackendRequest& request,
-                              std::function<bool(llvm::ArrayRef<LinearOp>)> merges,
-                              Step weightLayout,
+                              std::function<bool(mlir::Value)> merges, Step weightLayout,
                               std::function<std::string(mlir::Operation*)> whyNot);
 
 /// Weights in the formats of the request: nothing where they stay as they are stored.

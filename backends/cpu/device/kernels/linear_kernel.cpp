@@ -51,18 +51,24 @@ class PackKernel final : public Kernel {
   explicit PackKernel(const CallInfo& info)
       : pool_(info.pool), dtype_(info.in(0)), outIn_(readConfig<PackConfig>(info.config).outIn) {}
   size_t bind(const KernelShapes& s) override {
-    const Shape& w = s.shapes[0];
-    shape_ = {dtype_, w[outIn_ ? 1 : 0], w[outIn_ ? 0 : 1]};
+    const Shape& w = s.shapes[0];  // [n, k] or [k, n], or a stack of them
+    const int64_t rows = w[w.size() - 2], columns = w.back();
+    groups_ = w.size() == 3 ? w[0] : 1;
+    shape_ = {dtype_, outIn_ ? columns : rows, outIn_ ? rows : columns};
     return 0;
   }
   void run(void* const* p, std::byte*) override {
-    packWeights(shape_, p[0], dtype_, outIn_, p[1], pool_);
+    const size_t one = size_t(shape_.k * shape_.n) * sizeOf(dtype_);
+    for (int64_t g = 0; g < groups_; ++g)
+      packWeights(shape_, static_cast<const std::byte*>(p[0]) + size_t(g) * one, dtype_, outIn_,
+                  static_cast<std::byte*>(p[1]) + size_t(g) * shape_.bytes(), pool_);
   }
 
  private:
   ThreadPool& pool_;
   DType dtype_;
   bool outIn_;
+  int64_t groups_ = 1;
   PackedShape shape_;
 };
 
