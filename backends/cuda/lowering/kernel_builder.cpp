@@ -8,6 +8,7 @@
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
+#include "backends/cuda/lowering/product/grouped_kernels.h"
 #include "backends/cuda/lowering/product/product_calls.h"
 #include "backends/cuda/lowering/region/region_head.h"
 #include "backends/cuda/lowering/region/region_printer.h"
@@ -183,6 +184,7 @@ KernelSet kernelsOf(KernelOp call, const std::string& name) {
                           .Case("attention", attention)
                           .Case("paged_attention", attention)
                           .Case("linear", linearKernels)
+                          .Case("grouped_linear", groupedKernels)
                           .Case("matmul", matmulKernels)
                           .Case("convolution", convolutionKernels)
                           .Case("update", updateKernels)

@@ -398,26 +398,16 @@ LT_FN void gemmStoreSingles(const Hooks& hooks, float* shared, const GemmMeeting
   }
 }
 
-/// One tile; grid: x covers the tiles of m and n. m, n (columns, or pairs) and k are the product's
-/// sizes.
+/// The tile that begins at (row0, column0). m, n (columns, or pairs) and k are the product's sizes.
 /// `partial` (room for kSplits tiles of every tile) and `counters` (one per tile, zeroed) are used
-/// only with kSplits > 1, `split` is this block's.
+/// only with kSplits > 1: of the tile's `number` and this block's `split`.
 template <class C, class Hooks, class A, class B>
-LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n, long long k,
-                int split = 0, float* partial = nullptr, u32* counters = nullptr) {
+LT_FN void gemmTile(const Hooks& hooks, const A& a, const B& b, long long row0, long long column0,
+                    long long m, long long n, long long k, u32 number = 0, int split = 0,
+                    float* partial = nullptr, u32* counters = nullptr) {
   typedef GemmShape<C> S;
   LATHE_DYN_SHARED(shared);
   const u32 ring = smem_addr(shared);
-
-  // Blocks in the order of their launch take kGemmRasterRows tiles of rows, column by column.
-  const u32 down = (u32)((m + C::kTileM - 1) / C::kTileM),
-            across = (u32)((n + C::kTileN - 1) / C::kTileN);
-  const u32 number = blockIdx.x, top = number / across / kGemmRasterRows * kGemmRasterRows;
-  const u32 left = down - top, band = left < kGemmRasterRows ? left : kGemmRasterRows;
-  const u32 inBand = number - top * across;
-  const long long row0 = (long long)(top + inBand % band) * C::kTileM;
-  const long long column0 = (long long)(inBand / band) * C::kTileN;
-
   const int allSteps = (int)((k + kGemmTileK - 1) / kGemmTileK);
   const int step0 = C::kSplits > 1 ? (int)((long long)allSteps * split / C::kSplits) : 0;
   const int steps =
@@ -481,4 +471,19 @@ LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long lo
     gemmStore<C>(hooks, (const float*)shared, meeting, row0, column0, m, n);
   else
     gemmStoreSingles<C>(hooks, (float*)shared, meeting, row0, column0, m, n);
+}
+
+/// All of the product; grid: x covers the tiles of m and n.
+template <class C, class Hooks, class A, class B>
+LT_FN void gemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n, long long k,
+                int split = 0, float* partial = nullptr, u32* counters = nullptr) {
+  // Blocks in the order of their launch take kGemmRasterRows tiles of rows, column by column.
+  const u32 down = (u32)((m + C::kTileM - 1) / C::kTileM),
+            across = (u32)((n + C::kTileN - 1) / C::kTileN);
+  const u32 number = blockIdx.x, top = number / across / kGemmRasterRows * kGemmRasterRows;
+  const u32 left = down - top, band = left < kGemmRasterRows ? left : kGemmRasterRows;
+  const u32 inBand = number - top * across;
+  const long long row0 = (long long)(top + inBand % band) * C::kTileM;
+  const long long column0 = (long long)(inBand / band) * C::kTileN;
+  gemmTile<C>(hooks, a, b, row0, column0, m, n, k, number, split, partial, counters);
 }

@@ -24,10 +24,10 @@ struct SimtShape {
   static constexpr int kThreads = kAcross * kDown;
 };
 
-/// grid: x covers the tiles of m and n, those of m first.
+/// The tile that begins at (row0, column0).
 template <class C, class Hooks, class A, class B>
-LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n,
-                    long long k) {
+LT_FN void simtTile(const Hooks& hooks, const A& a, const B& b, long long row0, long long column0,
+                    long long m, long long n, long long k) {
   typedef SimtShape<C> S;
   typedef ProductElement<typename C::Input> Element;
   typedef typename Element::Sum Sum;
@@ -35,9 +35,6 @@ LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, lon
   LATHE_SHARED(Sum, left, C::kTileK * (C::kTileM + 1));
   LATHE_SHARED(Sum, right, C::kTileK * (C::kTileN + 1));
   const int across = (int)threadIdx.x % S::kAcross, down = (int)threadIdx.x / S::kAcross;
-  const u32 tilesOfRows = (u32)((m + C::kTileM - 1) / C::kTileM);
-  const long long row0 = (long long)(blockIdx.x % tilesOfRows) * C::kTileM;
-  const long long column0 = (long long)(blockIdx.x / tilesOfRows) * C::kTileN;
   grid_dep_launch();
   grid_dep_wait();
 
@@ -79,4 +76,14 @@ LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, lon
       const long long row = row0 + down + i * S::kDown, column = column0 + across + j * S::kAcross;
       if (row < m && column < n) hooks.store(row, column, sums[i][j]);
     }
+}
+
+/// All of the product; grid: x covers the tiles of m and n, those of m first.
+template <class C, class Hooks, class A, class B>
+LT_FN void simtGemm(const Hooks& hooks, const A& a, const B& b, long long m, long long n,
+                    long long k) {
+  const u32 tilesOfRows = (u32)((m + C::kTileM - 1) / C::kTileM);
+  const long long row0 = (long long)(blockIdx.x % tilesOfRows) * C::kTileM;
+  const long long column0 = (long long)(blockIdx.x / tilesOfRows) * C::kTileN;
+  simtTile<C>(hooks, a, b, row0, column0, m, n, k);
 }

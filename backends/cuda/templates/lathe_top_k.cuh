@@ -28,12 +28,6 @@ struct TopKKey {
   }
 };
 
-LT_FN int bitCount(u32 x) {
-  x = x - (x >> 1 & 0x55555555u);
-  x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
-  return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
-}
-
 // Rows of up to 1024 and k up to 32: a warp holds a row and takes its best k times.
 template <class T, int kColumns, int kTaken>
 LT_FN void topKByWarp(T* values, i64* indices, const T* x, i64 rows) {

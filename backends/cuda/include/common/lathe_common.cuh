@@ -347,6 +347,12 @@ template <class T>
 LT_FN T warp_min(T v LT_FROM) {
   return warp_reduce(v, Min {} LT_PASS);
 }
+// Bits that are set, of a ballot for example.
+LT_FN int bitCount(u32 x) {
+  x = x - (x >> 1 & 0x55555555u);
+  x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+  return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
+}
 LT_FN bool warp_any(bool v LT_FROM) { return warp_ballot(v LT_PASS) != 0; }
 LT_FN bool warp_all(bool v LT_FROM) { return warp_ballot(v LT_PASS) == 0xffffffffu; }
 template <int NT, class T>
