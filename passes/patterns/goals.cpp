@@ -283,6 +283,14 @@ bool isLayer(Operation* op) {
   return isa<MatmulOp>(op) &&
          isLoadedWeight(op->getOperand(0)) != isLoadedWeight(op->getOperand(1));
 }
+// A product with weights that indices choose.
+bool isChosenLayer(Operation* op) {
+  if (!isa<MatmulOp>(op)) return false;
+  return llvm::any_of(op->getOperands(), [](Value v) {
+    auto chosen = behindMoves(v).getDefiningOp<GatherOp>();
+    return chosen && isLoadedWeight(chosen.getX()) && tensorType(chosen.getX()).getRank() == 3;
+  });
+}
 // sum(x * w) over an axis that a broadcast put the factors side by side on.
 bool isSumOfProducts(Operation* op) {
   if (!isa<ReduceSumOp>(op)) return false;
@@ -361,6 +369,9 @@ const std::vector<Goal>& fusionGoals() {
       {"silu_gate", isGate, "wanted an activation times another value"},
       {"embedding", isLookUp,
        "a product with a one-hot matrix computes a look-up: wanted lathe.gather"},
+      {"grouped_linear", isChosenLayer,
+       "wanted one row for each index: lathe.gather of weights [groups, out, in] along axis 0, and "
+       "lathe.matmul with a column [.., in, 1] or a row [.., 1, in]"},
       {"linear", isLayer, "wanted the product of an input and a weight matrix"},
       {"linear", isSumOfProducts,
        "a sum of broadcast products computes a matrix product: wanted lathe.matmul"},

@@ -21,6 +21,7 @@ PatternLibrary fusionPatterns(MLIRContext* context) {
   addSiluGatePatterns(library, context);
   addSoftmaxPatterns(library, context);
   addLinearPatterns(library, context);
+  addGroupedLinearPatterns(library, context);
   addEmbeddingPatterns(library, context);
   addPatchifyPatterns(library, context);
   addRowSlicePatterns(library, context);

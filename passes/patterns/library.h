@@ -22,6 +22,7 @@ void addRopePatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addNormRopePatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addSiluGatePatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addAttentionPatterns(PatternLibrary& library, mlir::MLIRContext* context);
+void addGroupedLinearPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addPagedAttentionPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addLinearPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addEmbeddingPatterns(PatternLibrary& library, mlir::MLIRContext* context);

@@ -151,7 +151,7 @@ class Partitioner {
   }
 
   // Whose pieces are addends, and nothing is done to their sum.
-  static bool isPlainSum(Operation* op) { return isa<MatmulOp, ReduceSumOp>(op); }
+  static bool isPlainSum(Operation* op) { return isa<MatmulOp, GroupedLinearOp, ReduceSumOp>(op); }
 
   SmallVector<Placed> operandsOf(Operation* op, ArrayRef<Cut> cuts) {
     SmallVector<Placed> operands;

@@ -252,6 +252,12 @@ std::optional<WeightProduct> weightProductOf(Operation* op) {
     return WeightProduct{0, 1, tensorType(linear.getX()).getRank() - 1,
                          linear.getLayout() == WeightLayout::out_in ? 1 : 0};
   }
+  if (auto grouped = dyn_cast<GroupedLinearOp>(op)) {
+    if (grouped.getLayout() == WeightLayout::packed || isWeightOnly(grouped.getX()))
+      return std::nullopt;
+    return WeightProduct{0, 1, tensorType(grouped.getX()).getRank() - 1,
+                         grouped.getLayout() == WeightLayout::out_in ? 2 : 1};
+  }
   auto matmul = dyn_cast<MatmulOp>(op);
   if (!matmul) return std::nullopt;
   const int64_t ofA = tensorType(matmul.getA()).getRank() - 1,

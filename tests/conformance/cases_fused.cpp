@@ -266,6 +266,45 @@ Samples linearSamples(DType d) {
   return samples;
 }
 
+Samples groupedLinearSamples(DType d) {
+  Samples samples;
+  auto at = [](Dims shape, int64_t groups, DType dtype = DType::I64) {
+    return Input{dtype, std::move(shape), Fill::Index, groups};
+  };
+  auto add = [&](const std::string& name, const Input& x, Dims w, const Input& indices,
+                 bool outIn = true, Fill fill = Fill::Normal, bool isWeight = true) {
+    samples.push_back({name,
+                       {x, {d, std::move(w), fill, 0, isWeight}, indices},
+                       one([=](Ts t) {
+                         return fused::groupedLinear(
+                             t[0], t[1], t[2], outIn ? WeightLayout::out_in : WeightLayout::in_out);
+                       }),
+                       fill == Fill::Integers});
+  };
+  struct Size {
+    int64_t k, n;
+  };
+  for (Size size : {Size{33, 31}, Size{1, 257}, Size{257, 1}, Size{64, 160}})
+    for (bool outIn : {true, false})
+      for (Fill fill : {Fill::Normal, Fill::Integers})
+        add(std::to_string(size.k) + "x" + std::to_string(size.n) +
+                (outIn ? "_out_in" : "_in_out") + (fill == Fill::Integers ? "_exact" : ""),
+            {d, {2, rows(), size.k}, fill},
+            outIn ? Dims{5, size.n, size.k} : Dims{5, size.k, size.n}, at({2, rows()}, 5), outIn,
+            fill);
+  // As in a mixture: every row meets several weights.
+  add("shared_rows", {d, {2, rows(), 1, 33}}, {6, 70, 33}, at({2, rows(), 3}, 6));
+  add("one_row", {d, {1, 40}}, {6, 33, 40}, at({1}, 6));
+  add("vector", {d, {40}}, {3, 33, 40}, at({}, 3));
+  add("i32", {d, {rows(), 40}}, {3, 33, 40}, at({rows()}, 3, DType::I32));
+  add("one_weight", {d, {rows(), 40}}, {1, 96, 40}, at({rows()}, 1));
+  add("all_to_the_first", {d, {3, rows(), 40}}, {4, 96, 40}, at({3, rows()}, 1));
+  add("more_weights_than_rows", {d, {2, 40}}, {40, 33, 40}, at({2}, 40));
+  add("computed_weight", {d, {rows(), 40}}, {3, 33, 40}, at({rows()}, 3), true, Fill::Normal,
+      false);
+  return samples;
+}
+
 Samples embeddingSamples(DType d) {
   Record look = one([](Ts t) { return fused::embedding(t[0], t[1]); });
   const Input ids{DType::I64, {2, rows()}, Fill::Index, 31};
@@ -298,6 +337,7 @@ void addFused(Rows& table) {
   table.push_back({"lathe.attention", true, floats(), attentionSamples});
   table.push_back({"lathe.paged_attention", true, floats(), pagedAttentionSamples});
   table.push_back({"lathe.linear", true, floats(), linearSamples});
+  table.push_back({"lathe.grouped_linear", true, floats(), groupedLinearSamples});
   table.push_back({"lathe.embedding", true, everything(), embeddingSamples});
 }
 

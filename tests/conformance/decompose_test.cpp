@@ -92,6 +92,7 @@ Found expectedForm(const std::string& op, DType dtype, const std::string& sample
       {"lathe.paged_attention", "added_mask", Found::Other},
       // Only products with weights are layers, and only tables of weights are embeddings.
       {"lathe.linear", "computed_weight", Found::Never},
+      {"lathe.grouped_linear", "computed_weight", Found::Never},
       {"lathe.embedding", "argument", Found::Never},
       {"lathe.embedding", "i32", Found::Never},
       // The norm alone has its gain in f32.

@@ -56,7 +56,9 @@ TEST(Mutants, KeepTheirMeaningUnderFusion) {
 // Values that a fused op may leave for others: weights, what moves data without arithmetic, masks,
 // and results of the smaller ops that it is built from step by step.
 bool mayEscape(const std::string& fusedOp, Operation* op) {
-  if (isa<ConstantOp, WeightOp>(op) || fusedOp == "lathe.linear") return true;
+  if (isa<ConstantOp, WeightOp>(op) || fusedOp == "lathe.linear" ||
+      fusedOp == "lathe.grouped_linear")
+    return true;
   if (isa<SliceOp>(op) && (fusedOp == "lathe.rope" || fusedOp == "lathe.rope_append")) return true;
   bool onPositions = llvm::all_of(
       op->getOperands(), [](Value v) { return tensorType(v).getElementType().isInteger(); });

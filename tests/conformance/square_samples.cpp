@@ -127,6 +127,12 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
               return fused::pagedAttention(t[0], t[1], t[2], t[3], t[4], {.scale = 0.5});
             })});
   const Input w{f, square, Fill::Normal, 0, true};
+  const Input choice{DType::I64, {4}, Fill::Index, 4};
+  for (WeightLayout layout : {WeightLayout::out_in, WeightLayout::in_out})
+    all.push_back({"lathe.grouped_linear",
+                   make("grouped_" + std::string(nameOf(layout)),
+                        {{f, square}, {f, cube, Fill::Normal, 0, true}, choice},
+                        [=](Ts t) { return fused::groupedLinear(t[0], t[1], t[2], layout); })});
   // Samples with a second argument for each mask, bias and position: rules that compare two of them
   // meet one that is not the other.
   const Input at{DType::I64, {4}, Fill::Index, 3}, bias{f, square};

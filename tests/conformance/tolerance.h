@@ -90,6 +90,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"attention", {26, 9, 0.8}},
       {"paged_attention", {26, 9, 0.8}},
       {"linear", {256, 4}},
+      {"grouped_linear", {256, 4}},
       {"quantized_linear", {800, 9}},
   };
   return table;

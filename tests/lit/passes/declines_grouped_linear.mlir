@@ -1,0 +1,68 @@
+// RUN: lathe-opt %s --lathe-fuse --lathe-why-not --split-input-file -o /dev/null 2>&1 | FileCheck %s
+// RUN: lathe-opt %s --lathe-fuse --split-input-file | FileCheck %s --check-prefix=LEFT
+
+// Products with chosen weights that are not one row for each index stay as they are, and it is told
+// why.
+
+// Two rows of one weight.
+// CHECK: remark: grouped_linear-kept: {{.*}}lathe.matmul: wanted one row for each index, found 2
+// LEFT-LABEL: @two_columns
+// LEFT: lathe.matmul
+func.func @two_columns(%x: tensor<5x8x2xf32>, %i: tensor<5xi64>) -> tensor<5x6x2xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5xi64>
+  %y = lathe.matmul %c, %x : tensor<5x6x8xf32>, tensor<5x8x2xf32>
+  return %y : tensor<5x6x2xf32>
+}
+
+// -----
+
+// Each of the chosen weights meets four rows.
+// CHECK: remark: grouped_linear-kept: {{.*}}lathe.matmul: the axes in front of the product are not those of the indices
+// LEFT-LABEL: @stretched
+// LEFT: lathe.matmul
+func.func @stretched(%x: tensor<4x5x8x1xf32>, %i: tensor<5xi64>) -> tensor<4x5x6x1xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5xi64>
+  %y = lathe.matmul %c, %x : tensor<5x6x8xf32>, tensor<4x5x8x1xf32>
+  return %y : tensor<4x5x6x1xf32>
+}
+
+// -----
+
+// The choice moves to the front of the rows.
+// CHECK: remark: grouped_linear-kept: {{.*}}lathe.transpose: wanted the last two axes of the weights swapped
+// LEFT-LABEL: @turned_otherwise
+// LEFT: lathe.matmul
+func.func @turned_otherwise(%x: tensor<8x5x1xf32>, %i: tensor<5xi64>) -> tensor<8x8x1xf32> {
+  %w = lathe.weight "w" : tensor<3x8x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x8xf32>, tensor<5xi64>
+  %t = lathe.transpose %c [1, 2, 0] : tensor<5x8x8xf32>
+  %y = lathe.matmul %t, %x : tensor<8x8x5xf32>, tensor<8x5x1xf32>
+  return %y : tensor<8x8x1xf32>
+}
+
+// -----
+
+// Columns of every weight are chosen, not weights.
+// CHECK: remark: grouped_linear-kept: {{.*}}lathe.gather differs in 'axis': wanted 0
+// LEFT-LABEL: @other_axis
+// LEFT: lathe.matmul
+func.func @other_axis(%x: tensor<3x5x1xf32>, %i: tensor<5xi64>) -> tensor<3x6x1xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 2 : tensor<3x6x8xf32>, tensor<5xi64>
+  %y = lathe.matmul %c, %x : tensor<3x6x5xf32>, tensor<3x5x1xf32>
+  return %y : tensor<3x6x1xf32>
+}
+
+// -----
+
+// A table of the run is no weight.
+// CHECK: remark: grouped_linear-kept: {{.*}}wanted weights of a checkpoint, of rank 3
+// LEFT-LABEL: @no_weight
+// LEFT: lathe.matmul
+func.func @no_weight(%w: tensor<3x6x8xf32>, %x: tensor<5x8x1xf32>, %i: tensor<5xi64>) -> tensor<5x6x1xf32> {
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5xi64>
+  %y = lathe.matmul %c, %x : tensor<5x6x8xf32>, tensor<5x8x1xf32>
+  return %y : tensor<5x6x1xf32>
+}

@@ -1,0 +1,72 @@
+// RUN: lathe-opt %s --lathe-canonicalize --lathe-fuse --lathe-canonicalize --lathe-cse | FileCheck %s
+// RUN: lathe-opt %s --lathe-fuse --lathe-decompose --lathe-canonicalize --lathe-fuse --lathe-canonicalize --lathe-cse | FileCheck %s
+
+// A weight for each row, and a column for each.
+// CHECK-LABEL: @columns
+// CHECK: %[[W:.*]] = lathe.weight "w"
+// CHECK-NEXT: lathe.grouped_linear %arg0, %[[W]] by %arg1 : tensor<5x8xf32>, tensor<3x6x8xf32>, tensor<5xi64>
+// CHECK-NEXT: return
+func.func @columns(%x: tensor<5x8xf32>, %i: tensor<5xi64>) -> tensor<5x6xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5xi64>
+  %xc = lathe.reshape %x to <5, 8, 1> : tensor<5x8xf32>
+  %p = lathe.matmul %c, %xc : tensor<5x6x8xf32>, tensor<5x8x1xf32>
+  %y = lathe.reshape %p to <5, 6> : tensor<5x6x1xf32>
+  return %y : tensor<5x6xf32>
+}
+
+// CHECK-LABEL: @rows
+// CHECK: lathe.grouped_linear %arg0, %{{.*}} by %arg1 layout in_out : tensor<5x8xf32>, tensor<3x8x6xf32>, tensor<5xi32>
+// CHECK-NOT: lathe.matmul
+func.func @rows(%x: tensor<5x8xf32>, %i: tensor<5xi32>) -> tensor<5x6xf32> {
+  %w = lathe.weight "w" : tensor<3x8x6xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x6xf32>, tensor<5xi32>
+  %xr = lathe.reshape %x to <5, 1, 8> : tensor<5x8xf32>
+  %p = lathe.matmul %xr, %c : tensor<5x1x8xf32>, tensor<5x8x6xf32>
+  %y = lathe.reshape %p to <5, 6> : tensor<5x1x6xf32>
+  return %y : tensor<5x6xf32>
+}
+
+// Turned behind the choice, as torch.nn.functional.linear spells it.
+// CHECK-LABEL: @turned
+// CHECK: lathe.grouped_linear %arg0, %{{.*}} by %arg1 : tensor<5x8xf32>, tensor<3x6x8xf32>, tensor<5xi64>
+// CHECK-NOT: lathe.matmul
+func.func @turned(%x: tensor<5x8xf32>, %i: tensor<5xi64>) -> tensor<5x6xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5xi64>
+  %t = lathe.transpose %c [0, 2, 1] : tensor<5x6x8xf32>
+  %xr = lathe.reshape %x to <5, 1, 8> : tensor<5x8xf32>
+  %p = lathe.matmul %xr, %t : tensor<5x1x8xf32>, tensor<5x8x6xf32>
+  %y = lathe.reshape %p to <5, 6> : tensor<5x1x6xf32>
+  return %y : tensor<5x6xf32>
+}
+
+// Several weights for each token of any number of them, in few bits behind a cast, and the gate.
+// CHECK-LABEL: @mixture
+// CHECK: %[[X:.*]] = lathe.reshape %arg0 to <batch, seq, 1, 8>
+// CHECK: %[[G:.*]] = lathe.grouped_linear %[[X]], %{{.*}} by %arg1
+// CHECK-NEXT: %[[U:.*]] = lathe.grouped_linear %[[X]], %{{.*}} by %arg1
+// CHECK: %[[H:.*]] = lathe.silu_gate %[[G]], %[[U]] : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+// CHECK: lathe.grouped_linear %[[H]], %{{.*}} by %arg1
+// CHECK-NOT: lathe.{{(matmul|gather)}}
+func.func @mixture(%x: tensor<?x?x8xf32, #lathe.dims<batch, seq, 8>>, %i: tensor<?x?x2xi64, #lathe.dims<batch, seq, 2>>) -> tensor<?x?x2x8xf32, #lathe.dims<batch, seq, 2, 8>> {
+  %g = lathe.weight "gate" : tensor<3x6x8xf32>
+  %u0 = lathe.weight "up" : tensor<3x6x8xbf16>
+  %u = lathe.cast %u0 to f32 : tensor<3x6x8xbf16>
+  %d = lathe.weight "down" : tensor<3x8x6xf32>
+  %xc = lathe.reshape %x to <batch, seq, 1, 8, 1> : tensor<?x?x8xf32, #lathe.dims<batch, seq, 8>>
+  %cg = lathe.gather %g, %i axis 0 : tensor<3x6x8xf32>, tensor<?x?x2xi64, #lathe.dims<batch, seq, 2>>
+  %pg = lathe.matmul %cg, %xc : tensor<?x?x2x6x8xf32, #lathe.dims<batch, seq, 2, 6, 8>>, tensor<?x?x1x8x1xf32, #lathe.dims<batch, seq, 1, 8, 1>>
+  %gg = lathe.reshape %pg to <batch, seq, 2, 6> : tensor<?x?x2x6x1xf32, #lathe.dims<batch, seq, 2, 6, 1>>
+  %cu = lathe.gather %u, %i axis 0 : tensor<3x6x8xf32>, tensor<?x?x2xi64, #lathe.dims<batch, seq, 2>>
+  %pu = lathe.matmul %cu, %xc : tensor<?x?x2x6x8xf32, #lathe.dims<batch, seq, 2, 6, 8>>, tensor<?x?x1x8x1xf32, #lathe.dims<batch, seq, 1, 8, 1>>
+  %uu = lathe.reshape %pu to <batch, seq, 2, 6> : tensor<?x?x2x6x1xf32, #lathe.dims<batch, seq, 2, 6, 1>>
+  %s = lathe.sigmoid %gg : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+  %gs = lathe.mul %gg, %s : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>, tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+  %h = lathe.mul %gs, %uu : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>, tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+  %hc = lathe.reshape %h to <batch, seq, 2, 6, 1> : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+  %cd = lathe.gather %d, %i axis 0 : tensor<3x8x6xf32>, tensor<?x?x2xi64, #lathe.dims<batch, seq, 2>>
+  %pd = lathe.matmul %cd, %hc : tensor<?x?x2x8x6xf32, #lathe.dims<batch, seq, 2, 8, 6>>, tensor<?x?x2x6x1xf32, #lathe.dims<batch, seq, 2, 6, 1>>
+  %y = lathe.reshape %pd to <batch, seq, 2, 8> : tensor<?x?x2x8x1xf32, #lathe.dims<batch, seq, 2, 8, 1>>
+  return %y : tensor<?x?x2x8xf32, #lathe.dims<batch, seq, 2, 8>>
+}
