@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtral: every token goes to the two experts that its router scores highest. All experts are
-// computed, and those that were not chosen count nothing.
+// Mixtral: every token goes to the two experts that its router scores highest, and is multiplied by
+// their weights alone.
 #include "run_golden.h"
 
 using namespace lathe;
@@ -13,12 +13,16 @@ Tensor experts(Graph& g, const std::string& path, const Tensor& x) {
   Tensor scores = nn::Linear(g, path + ".gate", kWidth, kExperts, {.bias = false})(x);
   auto [weights, chosen] = topK(nn::softmax(scores), kChosen);
   weights = weights / reduceSum(weights, {-1}, /*keepDims=*/true);
-  Tensor shares = reduceSum(oneHot(chosen, kExperts, DType::F32) * unsqueeze(weights, -1), {-2});
 
+  // A row for each of a token's experts; the products become the fused op grouped_linear.
+  auto products = [chosen = chosen](const Tensor& experts, const Tensor& rows) {
+    return squeeze(matmul(gather(experts, chosen, 0), unsqueeze(rows, -1)), -1);
+  };
   Tensor in = g.weight(path + ".experts.gate_up_proj", DType::F32, {kExperts, 2 * kHidden, kWidth});
   Tensor out = g.weight(path + ".experts.down_proj", DType::F32, {kExperts, kWidth, kHidden});
-  std::vector<Tensor> halves = chunk(einsum("bsd,ehd->bseh", {x, in}), 2, -1);
-  return einsum("bseh,edh,bse->bsd", {nn::silu(halves[0]) * halves[1], out, shares});
+  std::vector<Tensor> halves = chunk(products(in, unsqueeze(x, -2)), 2, -1);
+  Tensor y = products(out, nn::silu(halves[0]) * halves[1]);
+  return reduceSum(y * unsqueeze(weights, -1), {-2});
 }
 
 }  // namespace

@@ -48,23 +48,13 @@ Tensor Mixture::operator()(const Tensor& x, std::source_location at) const {
   auto activated = [&](const Tensor& g, const Tensor& u) {
     return activate(g, o.mlp.activation, o.mlp.sigmoid) * u;
   };
-  shares = castTo(shares, x.dtype());
-  if (x.dim(1) == Dim(1)) {
-    const Dim batch = x.dim(0);
-    Tensor chosen = reshape(experts, {batch, o.chosen});
-    Tensor row = broadcast(reshape(x, {batch, 1, o.dModel, 1}), {batch, o.chosen, o.dModel, 1});
-    auto rows = [&](const Tensor& weights, const Tensor& in) {
-      return matmul(gather(weights, chosen, 0), in);  // [batch, chosen, out, 1]
-    };
-    Tensor y = rows(down, activated(rows(gate, row), rows(up, row)));
-    Tensor weighted = y * reshape(shares, {batch, o.chosen, 1, 1});
-    return reshape(reduceSum(weighted, {1}), x.shape());
-  }
-  Tensor all = reduceSum(oneHot(experts, o.experts, x.dtype()) * unsqueeze(shares, -1), {-2});
-  Tensor hidden = activated(einsum("bsd,ehd->bseh", {x, gate}), einsum("bsd,ehd->bseh", {x, up}));
-  // The share goes onto the hidden values, so that one product sums over experts and values.
-  hidden = hidden * unsqueeze(all, -1);
-  return einsum("bseh,edh->bsd", {hidden, down});
+  // A row for each of a token's experts, and products with the weights that it chooses.
+  auto products = [chosen = experts](const Tensor& weights, const Tensor& rows) {
+    return squeeze(matmul(gather(weights, chosen, 0), unsqueeze(rows, -1)), -1);
+  };
+  const Tensor rows = unsqueeze(x, -2);
+  const Tensor y = products(down, activated(products(gate, rows), products(up, rows)));
+  return reduceSum(y * unsqueeze(castTo(shares, x.dtype()), -1), {-2});
 }
 
 }  // namespace lathe::nn

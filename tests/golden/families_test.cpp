@@ -116,16 +116,14 @@ int countOf(const std::string& text, const std::string& pattern) {
 }
 
 const std::set<std::string> kWithoutGates = {
-    "GPT2LMHeadModel",   "GPTNeoXForCausalLM", "MixtralForCausalLM",
-    "PhiForCausalLM",    "OPTForCausalLM",     "GPTJForCausalLM",
-    "FalconForCausalLM", "BloomForCausalLM",   "Starcoder2ForCausalLM"};
+    "GPT2LMHeadModel", "GPTNeoXForCausalLM", "PhiForCausalLM",   "OPTForCausalLM",
+    "GPTJForCausalLM", "FalconForCausalLM",  "BloomForCausalLM", "Starcoder2ForCausalLM"};
 const std::set<std::string> kWithMixtures = {"MixtralForCausalLM", "Qwen3MoeForCausalLM",
                                              "Qwen2MoeForCausalLM"};
 
-// MLPs with a gate: those of most families, and no layer with a mixture.
-int64_t gatedLayers(const std::string& architecture, const JsonValue& config, int64_t layers) {
-  if (kWithoutGates.contains(architecture)) return 0;
-  if (!kWithMixtures.contains(architecture)) return layers;
+// Layers with a mixture: all that the config does not name as plain.
+int64_t mixtures(const std::string& architecture, const JsonValue& config, int64_t layers) {
+  if (!kWithMixtures.contains(architecture)) return 0;
   const auto step = config.find("decoder_sparse_step");
   std::set<int64_t> plain;
   for (int64_t i = 0; step && i < layers; ++i)
@@ -133,13 +131,12 @@ int64_t gatedLayers(const std::string& architecture, const JsonValue& config, in
   if (auto named = config.find("mlp_only_layers"))
     for (size_t i = 0; i < named->size(); ++i)
       if (named->at(i).asInt() < layers) plain.insert(named->at(i).asInt());
-  return int64_t(plain.size());
+  return layers - int64_t(plain.size());
 }
 
 TEST_P(FamilyFusions, OneAttentionAndOneGatePerLayerAndNoElementaryRest) {
   const SafetensorsFile file = SafetensorsFile::open(goldenPath(GetParam()));
   const JsonValue cases = JsonValue::parse(file.metadata().at("cases"), GetParam());
-  const bool hasMixture = kWithMixtures.contains(GetParam());
   for (size_t i : configsToRun(cases.size(), "reference")) {
     const JsonValue config = cases.at(i).at("config");
     SCOPED_TRACE("case " + std::to_string(i));
@@ -148,18 +145,18 @@ TEST_P(FamilyFusions, OneAttentionAndOneGatePerLayerAndNoElementaryRest) {
     // Three entry points.
     EXPECT_EQ(countOf(text, "lathe\\.attention "), 3 * layers);
     EXPECT_EQ(countOf(text, "lathe\\.(erf|rsqrt|reduce_mean) "), 0);
-    if (!hasMixture) EXPECT_EQ(countOf(text, "lathe\\.(softmax|matmul|sigmoid) "), 0);
-    const int64_t gates = countOf(text, "lathe\\.silu_gate ");
-    const int64_t wanted = 3 * gatedLayers(GetParam(), config, layers);
-    if (hasMixture)
-      EXPECT_GE(gates, wanted);
-    else
-      EXPECT_EQ(gates, wanted);
-    for (const CompileRecord::Miss& miss : whyNot(buildFromConfig(config))) {
-      // A mixture's products are with weights that a token chooses, or with all of them at once.
-      if (hasMixture && miss.pattern.starts_with("linear")) continue;
+    const int64_t mixed = mixtures(GetParam(), config, layers);
+    EXPECT_EQ(countOf(text, "lathe\\.matmul "), 0);
+    // A mixture has a router, and products with the weights that a token chooses.
+    EXPECT_EQ(countOf(text, "lathe\\.softmax "), 3 * mixed);
+    EXPECT_EQ(countOf(text, "lathe\\.grouped_linear "), 3 * 3 * mixed);
+    // Of Qwen 2 the expert that all tokens take has a gate of its own, and a share.
+    const int64_t shared = GetParam() == "Qwen2MoeForCausalLM" ? mixed : 0;
+    EXPECT_EQ(countOf(text, "lathe\\.sigmoid "), 3 * shared);
+    EXPECT_EQ(countOf(text, "lathe\\.silu_gate "),
+              kWithoutGates.contains(GetParam()) ? 0 : 3 * (layers + shared));
+    for (const CompileRecord::Miss& miss : whyNot(buildFromConfig(config)))
       EXPECT_FALSE(miss.meant) << miss.pattern << " at " << miss.op << ": " << miss.reason;
-    }
   }
 }
 

@@ -462,10 +462,9 @@ void bindModules(nb::module_& m) {
   nb::class_<nn::Mixture, nn::Module>(
       m, "Mixture",
       "sum over the chosen experts of share * mlp(x): [batch, seq, dModel] in and out. Shares are "
-      "the softmax of the router's scores, in f32. A step of one token per sequence reads the rows "
-      "of its chosen experts alone; longer inputs compute every expert and give those that were "
-      "not chosen a share of 0, which costs experts / chosen times the work and needs no copies of "
-      "weights.")
+      "the softmax of the router's scores, in f32. Every token is multiplied by the weights of its "
+      "chosen experts alone, as rows of fused::groupedLinear; what the others hold does not "
+      "matter.")
       .def(
           "__init__",
           [](nn::Mixture* self, Graph& graph, const std::string& path, const nb::kwargs& options) {

@@ -19,9 +19,8 @@ struct MixtureOptions {
 };
 
 /// sum over the chosen experts of share * mlp(x): [batch, seq, dModel] in and out. Shares are the
-/// softmax of the router's scores, in f32. A step of one token per sequence reads the rows of its
-/// chosen experts alone; longer inputs compute every expert and give those that were not chosen a
-/// share of 0, which costs experts / chosen times the work and needs no copies of weights.
+/// softmax of the router's scores, in f32. Every token is multiplied by the weights of its chosen
+/// experts alone, as rows of fused::groupedLinear; what the others hold does not matter.
 class Mixture : public Module {
  public:
   Mixture(Graph& graph, std::string path, MixtureOptions options, LATHE_AT);
