@@ -67,6 +67,7 @@ class Partitioner {
 
   void rewrite(func::FuncOp f) {
     placed_.clear();
+    addends_.clear();
     whole_.clear();
     b_.setInsertionPoint(f);
     auto local = [&](Type type, DictionaryAttr attributes) -> Type {
@@ -108,6 +109,8 @@ class Partitioner {
   //===--- one op ---------------------------------------------------------------------------===//
 
   void emit(Operation* op) {
+    if (llvm::any_of(op->getOperands(), [&](Value v) { return addends_.count(v); }))
+      return onAddends(op);
     if (auto rows = plan_.rows.find(op); rows != plan_.rows.end()) {
       auto linear = dyn_cast<LinearOp>(op);
       return linear
@@ -181,7 +184,39 @@ class Partitioner {
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank)
       addends.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
-    placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), addends)}};
+    if (isa<GroupedLinearOp>(op) && isAddedUp(op->getResult(0)))
+      addends_[op->getResult(0)] = addends;
+    else
+      placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), addends)}};
+  }
+
+  // Whether all that is read of a product is a sum over some of its rows, weighted or not: the
+  // chosen experts of a token. Then the ranks' addends are added behind it, where they are fewer.
+  static bool isAddedUp(Value v) {
+    while (v.hasOneUse()) {
+      Operation* user = *v.user_begin();
+      if (isa<ReduceSumOp>(user)) return true;
+      if (!isa<MulOp, ReshapeOp>(user)) return false;
+      v = user->getResult(0);
+    }
+    return false;
+  }
+
+  // What isAddedUp has seen, on each rank's addend.
+  void onAddends(Operation* op) {
+    SmallVector<Placed> operands;
+    for (Value v : op->getOperands()) {
+      auto own = addends_.find(v);
+      operands.push_back(Placed{
+          {}, own == addends_.end() ? SmallVector<Value>{whole(v, op->getLoc())} : own->second});
+    }
+    SmallVector<Value> results;
+    for (int64_t rank = 0; rank < copies(); ++rank)
+      results.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
+    if (isa<ReduceSumOp>(op))
+      placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), results)}};
+    else
+      addends_[op->getResult(0)] = results;
   }
 
   // The op on one rank's operands. Sizes among its attributes are those of its result.
@@ -409,8 +444,9 @@ class Partitioner {
   const CutsByHand& byHand_;
   ShardPlan plan_;
   OpBuilder b_;
-  llvm::DenseMap<Value, Placed> placed_;  // by the value of the graph as it was
-  llvm::DenseMap<Value, Value> whole_;    // what was gathered
+  llvm::DenseMap<Value, Placed> placed_;               // by the value of the graph as it was
+  llvm::DenseMap<Value, SmallVector<Value>> addends_;  // each rank's, of sums that come later
+  llvm::DenseMap<Value, Value> whole_;                 // what was gathered
 };
 
 }  // namespace

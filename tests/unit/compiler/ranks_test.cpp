@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <regex>
 #include <span>
 #include <thread>
 
@@ -366,6 +367,11 @@ TEST(Ranks, OfEveryExpertARankHasAPiece) {
     auto ops = opsOf(ir);
     EXPECT_EQ(ops["all_reduce"], 2) << ir;
     EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0) << ir;
+    // Of a token, behind the sum over its experts.
+    for (const char* sizes : {"batch, seq, 24", "batch, 1, 24"})
+      EXPECT_TRUE(std::regex_search(
+          ir, std::regex("lathe.all_reduce [^\n]*dims<" + std::string(sizes) + ">>")))
+          << ir;
     const Program piece = compile(g, {.pipeline = {.mesh = {.ranks = 2}}});
     // One of each for both entries, and the router, which stays whole.
     EXPECT_EQ(piece.weights.size(), size_t(3 * experts + 1));
