@@ -5,7 +5,10 @@
 //   x ──────── reshape [.., k, 1] ───┘
 //
 // One row, or column, for each index. The weight lies as [n, k] or [k, n], on either side of the
-// product, turned or not. The axis of one goes with the product where a reshape drops it.
+// product, turned or not. The axis of one goes with the product where a reshape drops it. Where a
+// row meets several weights, einsum lays their columns side by side: [.., chosen * n, k].
+#include <numeric>
+
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
@@ -45,17 +48,22 @@ ReshapeOp behind(Value product, ArrayRef<StringAttr> dims) {
   return op && dimsOf(tensorType(op)) == dims ? op : ReshapeOp();
 }
 
+Tensor chosenWeights(DagPattern& p) {
+  return p.where(p.any(), "weights of a checkpoint, of rank 3",
+                 [](Value v) { return isLoadedWeight(v) && tensorType(v).getRank() == 3; });
+}
+Tensor anyTranspose(DagPattern& p, const Tensor& x) {
+  return p.mayEscape(p.anyAttribute(transpose(x, {}), "permutation"));
+}
+
 struct Spelling {
   bool weightFirst;  // the weight is the first operand of the product
   bool dropsOne;     // the root is a reshape behind it
 };
 void chosenByRow(DagPattern& p, Spelling spelling) {
   const auto [weightFirst, dropsOne] = spelling;
-  Tensor w = p.where(p.any(), "weights of a checkpoint, of rank 3",
-                     [](Value v) { return isLoadedWeight(v) && tensorType(v).getRank() == 3; });
-  Tensor indices = p.any(), x = p.any();
-  Tensor chosen = p.mayEscape(gather(w, indices, 0));
-  Tensor turned = p.mayEscape(p.anyAttribute(transpose(chosen, {}), "permutation"));
+  Tensor w = chosenWeights(p), indices = p.any(), x = p.any();
+  Tensor chosen = p.mayEscape(gather(w, indices, 0)), turned = anyTranspose(p, chosen);
   Tensor weight = p.optional(turned, chosen);
   Tensor product = weightFirst ? matmul(weight, x) : matmul(x, weight);
   p.root(dropsOne ? anyReshape(p, product) : product);
@@ -88,6 +96,64 @@ void chosenByRow(DagPattern& p, Spelling spelling) {
   });
 }
 
+bool hasPermutation(Value v, ArrayRef<int64_t> wanted) {
+  return v.getDefiningOp<TransposeOp>().getPermutation() == wanted;
+}
+
+// The columns of all weights that a row chooses are one axis of the product, and a reshape behind
+// it takes them apart.
+void joinedByRow(DagPattern& p, bool weightFirst) {
+  Tensor w = chosenWeights(p), indices = p.any(), x = p.any();
+  Tensor chosen = p.mayEscape(gather(w, indices, 0)), turned = anyTranspose(p, chosen);
+  Tensor joined = p.mayEscape(anyReshape(p, p.optional(turned, chosen)));
+  Tensor flipped = anyTranspose(p, joined);
+  Tensor product = weightFirst ? matmul(joined, x) : matmul(x, p.optional(flipped, joined));
+  p.root(anyReshape(p, product));
+  p.replaceWith([=](Match& m) -> Value {
+    const auto of = dimsOf(tensorType(m[indices])), given = dimsOf(tensorType(m[x])),
+               side = dimsOf(tensorType(m[joined])), weights = dimsOf(tensorType(m[w]));
+    const size_t shared = side.size() - 2, rank = of.size() + 2;
+    if (shared >= of.size())
+      return m.decline("lathe.reshape: it joins no columns of weights that one row chooses");
+    // Columns, or the inner axis, come first in the joined weights.
+    const bool columnsFirst = weightFirst || m.has(flipped);
+    SmallVector<int64_t> order(rank), flip(side.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::iota(flip.begin(), flip.end(), 0);
+    std::swap(flip[shared], flip[shared + 1]);
+    // Of [of.., a, b]: both swapped, or a moved in front of the joined axes.
+    SmallVector<int64_t> swapped = order, toFront = order;
+    std::swap(swapped[rank - 2], swapped[rank - 1]);
+    std::rotate(toFront.begin() + int64_t(shared), toFront.end() - 2, toFront.end() - 1);
+    const bool isTurned = m.has(turned);
+    if ((m.has(flipped) && !hasPermutation(m[flipped], flip)) ||
+        (columnsFirst ? isTurned && !hasPermutation(m[turned], swapped)
+                      : !isTurned || !hasPermutation(m[turned], toFront)))
+      return m.decline("lathe.reshape: the columns of the chosen weights are not side by side");
+    const bool outIn = columnsFirst && !isTurned;
+    const StringAttr n = weights[outIn ? 1 : 2], k = weights[outIn ? 2 : 1];
+    SmallVector<StringAttr> result(of.begin(), of.end()), rows(of.begin(), of.begin() + shared),
+        operand = rows;
+    result.push_back(n);
+    if (ArrayRef(side).take_front(shared) != ArrayRef(rows) ||
+        side[shared + (columnsFirst ? 1 : 0)] != k ||
+        dimsOf(tensorType(m.root()->getResult(0))) != result)
+      return m.decline(
+          "lathe.reshape: the axes in front of the columns are not those of the indices");
+    const StringAttr one = dimAttr(m[x].getContext(), 1);
+    operand.append({weightFirst ? k : one, weightFirst ? one : k});
+    if (given != operand)
+      return m.decline("lathe.matmul: wanted one row for the weights that it chooses, found " +
+                       shortType(m[x].getType()));
+    rows.append(of.size() - shared, one);
+    rows.push_back(k);
+    const Value from = behindReshapes(m, m[x], rows);
+    return from ? m.make("lathe.grouped_linear", {from, m[w], m[indices]},
+                         {{"layout", outIn ? WeightLayout::out_in : WeightLayout::in_out}})
+                : Value();
+  });
+}
+
 }  // namespace
 
 void addGroupedLinearPatterns(PatternLibrary& library, MLIRContext* context) {
@@ -97,6 +163,10 @@ void addGroupedLinearPatterns(PatternLibrary& library, MLIRContext* context) {
           library, context,
           std::string("grouped_linear") + (weightFirst ? "" : "-rows") + (dropsOne ? "" : "-kept"),
           [&](DagPattern& p) { chosenByRow(p, {weightFirst, dropsOne}); });
+  addPattern(library, context, "grouped_linear-joined",
+             [](DagPattern& p) { joinedByRow(p, true); });
+  addPattern(library, context, "grouped_linear-joined-rows",
+             [](DagPattern& p) { joinedByRow(p, false); });
 }
 
 }  // namespace lathe

@@ -66,3 +66,34 @@ func.func @no_weight(%w: tensor<3x6x8xf32>, %x: tensor<5x8x1xf32>, %i: tensor<5x
   %y = lathe.matmul %c, %x : tensor<5x6x8xf32>, tensor<5x8x1xf32>
   return %y : tensor<5x6x1xf32>
 }
+
+// -----
+
+// The columns are not taken apart as they were joined.
+// CHECK: remark: grouped_linear-joined: {{.*}}lathe.reshape: the axes in front of the columns are not those of the indices
+// LEFT-LABEL: @taken_apart_otherwise
+// LEFT: lathe.matmul
+func.func @taken_apart_otherwise(%x: tensor<5x8x1xf32>, %i: tensor<5x2xi64>) -> tensor<5x3x4xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5x2xi64>
+  %j = lathe.reshape %c to <5, 12, 8> : tensor<5x2x6x8xf32>
+  %p = lathe.matmul %j, %x : tensor<5x12x8xf32>, tensor<5x8x1xf32>
+  %y = lathe.reshape %p to <5, 3, 4> : tensor<5x12x1xf32>
+  return %y : tensor<5x3x4xf32>
+}
+
+// -----
+
+// Inner axes side by side, not columns.
+// CHECK: remark: grouped_linear-joined: {{.*}}lathe.reshape: the columns of the chosen weights are not side by side
+// LEFT-LABEL: @inner_axes_joined
+// LEFT: lathe.matmul
+func.func @inner_axes_joined(%x: tensor<5x8x1xf32>, %i: tensor<5x2xi64>) -> tensor<5x2x8xf32> {
+  %w = lathe.weight "w" : tensor<3x8x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x8xf32>, tensor<5x2xi64>
+  %t = lathe.transpose %c [0, 2, 1, 3] : tensor<5x2x8x8xf32>
+  %j = lathe.reshape %t to <5, 16, 8> : tensor<5x8x2x8xf32>
+  %p = lathe.matmul %j, %x : tensor<5x16x8xf32>, tensor<5x8x1xf32>
+  %y = lathe.reshape %p to <5, 2, 8> : tensor<5x16x1xf32>
+  return %y : tensor<5x2x8xf32>
+}

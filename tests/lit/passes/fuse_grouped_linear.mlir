@@ -70,3 +70,46 @@ func.func @mixture(%x: tensor<?x?x8xf32, #lathe.dims<batch, seq, 8>>, %i: tensor
   %y = lathe.reshape %pd to <batch, seq, 2, 8> : tensor<?x?x2x8x1xf32, #lathe.dims<batch, seq, 2, 8, 1>>
   return %y : tensor<?x?x2x8xf32, #lathe.dims<batch, seq, 2, 8>>
 }
+
+// As einsum spells them: the columns of both weights that a row chooses side by side.
+// CHECK-LABEL: @joined
+// CHECK: %[[X:.*]] = lathe.reshape %arg0 to <t, 1, 8>
+// CHECK-NEXT: %[[Y:.*]] = lathe.grouped_linear %[[X]], %{{.*}} by %arg1 : tensor<?x1x8xf32, #lathe.dims<t, 1, 8>>, tensor<3x6x8xf32>, tensor<?x2xi64, #lathe.dims<t, 2>>
+// CHECK-NEXT: return %[[Y]]
+func.func @joined(%x: tensor<?x8xf32, #lathe.dims<t, 8>>, %i: tensor<?x2xi64, #lathe.dims<t, 2>>) -> tensor<?x2x6xf32, #lathe.dims<t, 2, 6>> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<?x2xi64, #lathe.dims<t, 2>>
+  %j = lathe.reshape %c to <t, 12, 8> : tensor<?x2x6x8xf32, #lathe.dims<t, 2, 6, 8>>
+  %xc = lathe.reshape %x to <t, 8, 1> : tensor<?x8xf32, #lathe.dims<t, 8>>
+  %p = lathe.matmul %j, %xc : tensor<?x12x8xf32, #lathe.dims<t, 12, 8>>, tensor<?x8x1xf32, #lathe.dims<t, 8, 1>>
+  %y = lathe.reshape %p to <t, 2, 6> : tensor<?x12x1xf32, #lathe.dims<t, 12, 1>>
+  return %y : tensor<?x2x6xf32, #lathe.dims<t, 2, 6>>
+}
+
+// CHECK-LABEL: @joined_and_flipped
+// CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %arg1 : tensor<5x1x8xf32>
+// CHECK-NOT: lathe.matmul
+func.func @joined_and_flipped(%x: tensor<5x8xf32>, %i: tensor<5x2xi64>) -> tensor<5x2x6xf32> {
+  %w = lathe.weight "w" : tensor<3x6x8xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x6x8xf32>, tensor<5x2xi64>
+  %j = lathe.reshape %c to <5, 12, 8> : tensor<5x2x6x8xf32>
+  %f = lathe.transpose %j [0, 2, 1] : tensor<5x12x8xf32>
+  %xr = lathe.reshape %x to <5, 1, 8> : tensor<5x8xf32>
+  %p = lathe.matmul %xr, %f : tensor<5x1x8xf32>, tensor<5x8x12xf32>
+  %y = lathe.reshape %p to <5, 2, 6> : tensor<5x1x12xf32>
+  return %y : tensor<5x2x6xf32>
+}
+
+// CHECK-LABEL: @joined_behind_the_inner_axis
+// CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %arg1 layout in_out : tensor<5x1x8xf32>
+// CHECK-NOT: lathe.matmul
+func.func @joined_behind_the_inner_axis(%x: tensor<5x8xf32>, %i: tensor<5x2xi64>) -> tensor<5x2x6xf32> {
+  %w = lathe.weight "w" : tensor<3x8x6xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x6xf32>, tensor<5x2xi64>
+  %t = lathe.transpose %c [0, 2, 1, 3] : tensor<5x2x8x6xf32>
+  %j = lathe.reshape %t to <5, 8, 12> : tensor<5x8x2x6xf32>
+  %xr = lathe.reshape %x to <5, 1, 8> : tensor<5x8xf32>
+  %p = lathe.matmul %xr, %j : tensor<5x1x8xf32>, tensor<5x8x12xf32>
+  %y = lathe.reshape %p to <5, 2, 6> : tensor<5x1x12xf32>
+  return %y : tensor<5x2x6xf32>
+}
