@@ -2,6 +2,7 @@
 #include "lathe/runtime/tokenizer.h"
 
 #include <filesystem>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "runtime/post_processor.h"
 #include "runtime/pre_tokenizer.h"
 #include "runtime/text_normalizer.h"
+#include "runtime/token_bytes.h"
 #include "runtime/token_decoder.h"
 #include "runtime/tokenizer_model.h"
 #include "runtime/utf8.h"
@@ -29,6 +31,9 @@ struct Tokenizer::Data {
   TokenDecoder decoder;
   std::vector<std::string> spellings;  // of each token for the decoder
   std::vector<bool> special;
+  // What stands in front of a token in the middle of a text: looked for once it is asked for.
+  mutable std::once_flag letterFlag;
+  mutable std::optional<int> letter;
 
   void addVocabulary(const JsonValue& model, const JsonValue& added,
                      const std::vector<AddedToken>& addedTokens);
@@ -197,6 +202,18 @@ const std::string& Tokenizer::idToToken(int id) const {
 bool Tokenizer::isSpecial(int id) const {
   data().checkId(id);
   return data().special[size_t(id)];
+}
+
+std::string Tokenizer::tokenBytes(int id, bool first) const {
+  const Data& d = data();
+  const std::string& token = idToToken(id);
+  std::call_once(d.letterFlag, [&] { d.letter = findLetterToken(*this); });
+  if (!first && d.letter) {
+    const std::string before = decode(std::vector<int>{*d.letter}, false);
+    const std::string both = decode(std::vector<int>{*d.letter, id}, false);
+    if (both.starts_with(before)) return ownBytes(token, both.substr(before.size()));
+  }
+  return ownBytes(token, decode(std::vector<int>{id}, false));
 }
 
 StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skipSpecial)

@@ -6,42 +6,14 @@
 #include <tuple>
 
 #include "lathe/runtime/error.h"
-#include "runtime/byte_level.h"
+#include "runtime/token_bytes.h"
 #include "runtime/utf8.h"
 
 namespace lathe::constraint {
 namespace {
 
-constexpr const char* kReplacement = "\xef\xbf\xbd";
-
-// "<0x0A>" as byte fallback spells it; -1 for others.
-int fallbackByte(const std::string& token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-  int value = 0;
-  for (char c : token.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-    if (digit < 0) return -1;
-    value = value * 16 + digit;
-  }
-  return value;
-}
-
-// Part of a character decodes to U+FFFD: the bytes are in the spelling then.
-std::string bytesOf(const Tokenizer& tokenizer, int id, std::string decoded) {
-  if (decoded.find(kReplacement) == decoded.npos) return decoded;
-  const std::string& token = tokenizer.idToToken(id);
-  if (token.find(kReplacement) != token.npos) return decoded;
-  if (const int byte = fallbackByte(token); byte >= 0) return std::string(1, char(byte));
-  return unspellBytes(token);
-}
-
-// A token that decodes to one letter wherever it stands.
 int findAnchor(const Tokenizer& tokenizer) {
-  for (int id = 0; id < tokenizer.vocabSize(); ++id) {
-    if (tokenizer.isSpecial(id) || fallbackByte(tokenizer.idToToken(id)) >= 0) continue;
-    const std::string text = tokenizer.decode(std::vector<int>{id});
-    if (text.size() == 1 && text[0] >= 'a' && text[0] <= 'z') return id;
-  }
+  if (const std::optional<int> id = findLetterToken(tokenizer)) return *id;
   throw Error(ErrorCode::Unsupported,
               "constraints need a tokenizer that has letters among its tokens");
 }
@@ -88,10 +60,11 @@ TokenTexts::TokenTexts(const Tokenizer& tokenizer) {
       later.emplace_back();
       continue;
     }
-    first.push_back(bytesOf(tokenizer, id, tokenizer.decode(std::vector<int>{id})));
+    const std::string& token = tokenizer.idToToken(id);
+    first.push_back(ownBytes(token, tokenizer.decode(std::vector<int>{id})));
     const std::string both = tokenizer.decode(std::vector<int>{anchor, id});
     if (!both.starts_with(before)) throw refuse();
-    later.push_back(bytesOf(tokenizer, id, both.substr(before.size())));
+    later.push_back(ownBytes(token, both.substr(before.size())));
   }
   // Tokens side by side, in an order that has nothing to do with the vocabulary's.
   std::vector<int> ids;

@@ -139,6 +139,26 @@ TEST(Tokenizer, BytesWaitForTheEndOfTheirRun) {
             "\ufffd\ufffd\ufffda");
 }
 
+// Of a part of a character its own bytes, and what decoders do at a text's beginning.
+TEST(Tokenizer, TokensHaveBytesOfTheirOwn) {
+  const Tokenizer pieces = Tokenizer::load(goldenPath("llama2.json"));
+  EXPECT_EQ(pieces.tokenBytes(3 + 0xc3), "\xc3");
+  EXPECT_EQ(pieces.tokenBytes(3 + 'a', true), "a");
+  const int piece = pieces.encode("the", {.addSpecialTokens = false}).front();
+  const std::string text = pieces.decode(std::vector<int>{piece});
+  EXPECT_EQ(pieces.tokenBytes(piece, true), text);
+  EXPECT_EQ(pieces.tokenBytes(piece), " " + text);
+  EXPECT_EQ(pieces.tokenBytes(*pieces.tokenToId("<s>")), "<s>");
+  for (const char* file : {"llama2.json", "llama3.json"}) {
+    const Tokenizer t = Tokenizer::load(goldenPath(file));
+    const std::string mixed = "na\u00efve \u4e2d\u6587 \U0001f600 caf\u00e9";
+    std::string joined;
+    for (int id : t.encode(mixed, {.addSpecialTokens = false}))
+      joined += t.tokenBytes(id, joined.empty());
+    EXPECT_EQ(joined, mixed) << file;
+  }
+}
+
 // A small file to break: the alphabet a b c d, four merges.
 json smallFile() {
   return json::parse(R"({

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/utf8.h"
+
 namespace lathe::serve {
 namespace {
 
@@ -27,7 +29,7 @@ CompletionFormat::CompletionFormat(const CompletionRequest& request, const Model
       model_(model),
       id_(newId(request.isChat)),
       created_(int64_t(std::time(nullptr))),
-      offsets_(request.prompts.size() * size_t(request.choices)) {}
+      told_(request.prompts.size() * size_t(request.choices)) {}
 
 Json CompletionFormat::object(bool isChunk, Json choices) const {
   const char* kind = !request_.isChat ? "text_completion"
@@ -56,24 +58,25 @@ Json CompletionFormat::counts(const std::vector<TextEnd>& ends) const {
           {"prompt_tokens_details", {{"cached_tokens", reused}}}};
 }
 
-Json CompletionFormat::tokenText(int id) const {
+std::string CompletionFormat::tokenBytes(int id, bool first) const {
   if (!model_.tokenizer) return std::to_string(id);
   if (id >= model_.tokenizer->vocabSize()) return "";  // a row of the model that is no token
-  return model_.tokenizer->decode(std::vector<int>{id}, /*skipSpecial=*/false);
+  return model_.tokenizer->tokenBytes(id, first);
 }
 
-Json CompletionFormat::logProbabilities(std::span<const GeneratedToken> tokens,
-                                        size_t& offset) const {
+Json CompletionFormat::logProbabilities(std::span<const GeneratedToken> tokens, Told& told) const {
   if (!request_.options.logProbabilities) return nullptr;
   if (request_.isChat) {
-    auto entry = [&](int64_t id, double logProbability) {
-      const Json token = tokenText(int(id));
-      Json bytes = Json::array();
-      for (char byte : token.get<std::string>()) bytes.push_back(int(uint8_t(byte)));
-      return Json{{"token", token}, {"logprob", logProbability}, {"bytes", bytes}};
-    };
     Json content = Json::array();
     for (const GeneratedToken& token : tokens) {
+      const bool isFirst = told.tokens++ == 0;
+      auto entry = [&](int64_t id, double logProbability) {
+        const std::string own = tokenBytes(int(id), isFirst);
+        Json bytes = Json::array();
+        for (char byte : own) bytes.push_back(int(uint8_t(byte)));
+        return Json{
+            {"token", replaceInvalidUtf8(own)}, {"logprob", logProbability}, {"bytes", bytes}};
+      };
       Json one = entry(token.id, token.logProbability);
       one["top_logprobs"] = Json::array();
       for (const Choice& choice : token.likeliest)
@@ -87,16 +90,17 @@ Json CompletionFormat::logProbabilities(std::span<const GeneratedToken> tokens,
               {"top_logprobs", Json::array()},
               {"text_offset", Json::array()}};
   for (const GeneratedToken& token : tokens) {
-    const Json text = tokenText(token.id);
+    const bool isFirst = told.tokens++ == 0;
+    auto textOf = [&](int64_t id) { return replaceInvalidUtf8(tokenBytes(int(id), isFirst)); };
+    const std::string text = textOf(token.id);
     out["tokens"].push_back(text);
     out["token_logprobs"].push_back(token.logProbability);
     Json likeliest = Json::object();
-    for (const Choice& choice : token.likeliest)
-      likeliest[tokenText(int(choice.id)).get<std::string>()] = choice.probability;
+    for (const Choice& choice : token.likeliest) likeliest[textOf(choice.id)] = choice.probability;
     out["top_logprobs"].push_back(likeliest);
-    out["text_offset"].push_back(offset);
-    offset += size_t(std::ranges::count_if(text.get_ref<const std::string&>(),
-                                           [](char c) { return (c & 0xC0) != 0x80; }));
+    out["text_offset"].push_back(told.characters);
+    told.characters +=
+        size_t(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
   }
   return out;
 }
@@ -110,8 +114,8 @@ Json CompletionFormat::whole(const std::vector<TextEnd>& ends) const {
       choice["message"] = {{"role", "assistant"}, {"content", text.text}, {"refusal", nullptr}};
     else
       choice["text"] = text.text;
-    size_t offset = 0;
-    choice["logprobs"] = logProbabilities(text.tokens, offset);
+    Told told;
+    choice["logprobs"] = logProbabilities(text.tokens, told);
     choice["finish_reason"] = finishReason(text.stopped);
     choices.push_back(std::move(choice));
   }
@@ -134,7 +138,7 @@ Json CompletionFormat::chunk(const Piece& piece) {
   else
     choice["delta"] = piece.end ? Json::object() : Json{{"content", piece.text}};
   choice["logprobs"] =
-      piece.token ? logProbabilities({&*piece.token, 1}, offsets_[piece.choice]) : Json();
+      piece.token ? logProbabilities({&*piece.token, 1}, told_[piece.choice]) : Json();
   choice["finish_reason"] = piece.end ? Json(finishReason(piece.end->text.stopped)) : Json();
   return object(true, Json::array({std::move(choice)}));
 }

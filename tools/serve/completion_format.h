@@ -26,14 +26,18 @@ class CompletionFormat {
  private:
   Json object(bool isChunk, Json choices) const;
   Json counts(const std::vector<TextEnd>& ends) const;
-  Json tokenText(int id) const;
-  Json logProbabilities(std::span<const GeneratedToken> tokens, size_t& offset) const;
+  // What a choice has told of its tokens.
+  struct Told {
+    size_t tokens = 0, characters = 0;
+  };
+  std::string tokenBytes(int id, bool first) const;
+  Json logProbabilities(std::span<const GeneratedToken> tokens, Told& told) const;
 
   const CompletionRequest& request_;
   const Model& model_;
   std::string id_;
   int64_t created_;
-  std::vector<size_t> offsets_;  // of the next token in its choice's text
+  std::vector<Told> told_;  // of each choice of a stream
 };
 
 }  // namespace lathe::serve

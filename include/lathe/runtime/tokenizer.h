@@ -51,6 +51,10 @@ class Tokenizer {
   /// The token as the file spells it ("Ġthe").
   const std::string& idToToken(int id) const;
   bool isSpecial(int id) const;
+  /// The bytes that a token adds to a text, special ones too: of one that is part of a character
+  /// its own, for which decode() has U+FFFD. `first`: at the text's beginning, where the decoders
+  /// of some kinds take a space away.
+  std::string tokenBytes(int id, bool first = false) const;
 
  private:
   friend class StreamDecoder;
