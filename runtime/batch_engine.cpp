@@ -280,7 +280,7 @@ BatchEngine::~BatchEngine() = default;
 
 int64_t BatchEngine::maxPositions() const { return impl_->slots->positions(); }
 
-std::optional<uint64_t> BatchEngine::submit(TextRequest request) {
+std::optional<uint64_t> BatchEngine::submit(TextRequest request, Refusal* why) {
   Impl& e = *impl_;
   checkTextOptions(request.options, e.tokenizer.has_value());
   if (request.prompt.empty())
@@ -294,15 +294,18 @@ std::optional<uint64_t> BatchEngine::submit(TextRequest request) {
   job->request = std::move(request);
   job->text = std::make_unique<TextInProgress>(e.tokenizer, job->request.options,
                                                job->request.prompt, maxPositions(), 0);
+  const std::string owner[] = {job->request.client, job->request.user};
   std::lock_guard lock(e.mutex);
-  if (e.stopping || int64_t(e.waiting.size()) >= e.options.maxWaiting) {
+  const std::optional<size_t> crowded = e.waiting.crowded(owner, size_t(e.options.maxWaiting));
+  if (e.stopping || crowded) {
+    constexpr Refusal kByLevel[] = {Refusal::QueueFull, Refusal::ClientFull, Refusal::UserFull};
+    if (why) *why = e.stopping ? Refusal::Stopping : kByLevel[*crowded];
     ++e.counts.refused;
     return std::nullopt;
   }
   ++e.counts.taken;
   const uint64_t id = job->id = ++e.lastId;
-  const std::string client = job->request.client;
-  e.waiting.push(client, std::move(job));
+  e.waiting.push(owner, std::move(job));
   e.changed.notify_all();
   return id;
 }

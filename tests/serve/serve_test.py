@@ -47,8 +47,9 @@ class Server:
         assert "http://127.0.0.1:" in line, (line, self.process.stderr.read())
         self.port = int(line.rsplit(":", 1)[1])
 
-    def ask(self, method, path, body=None, headers=None, timeout=120):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+    def ask(self, method, path, body=None, headers=None, timeout=120, source=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout,
+                                                source_address=source and (source, 0))
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
         kind = {"Content-Type": "application/json"} if data is not None else {}
         connection.request(method, path, data, {**kind, **(headers or {})})
@@ -400,6 +401,41 @@ def check_blocks(expected):
     assert refused.returncode == 2 and "--cache-tokens is of a cache in blocks" in refused.stderr, refused
 
 
+def check_queue():
+    """One who asks for more than the queue holds is refused, and others find their places."""
+    server = Server("--slots", "1", "--queue", "12")
+    answers = []
+
+    def one(who, **asked):
+        source = asked.pop("source", None)
+        body = {"prompt": PROMPTS[0], "max_tokens": 300, "temperature": 0, **asked}
+        status, response, text = server.ask("POST", "/v1/completions", body, source=source)
+        answers.append((who, status, response.getheader("Retry-After"), json.loads(text)))
+
+    try:
+        server.process.send_signal(signal.SIGSTOP)  # all of them come at once
+        threads = [threading.Thread(target=one, args=("much",)) for _ in range(30)]
+        threads.append(threading.Thread(target=one, args=("user",), kwargs={"user": "x"}))
+        threads.append(threading.Thread(target=one, args=("address",), kwargs={"source": "127.0.0.2"}))
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGCONT)
+        for thread in threads:
+            thread.join()
+        for who, status, retry, answer in answers:
+            assert status == 200 or (who, status, retry, answer["error"]["code"]) == (
+                "much", 429, "1", "user_queue_full"), (who, status, retry, answer)
+        refused = [answer for _, status, _, answer in answers if status == 429]
+        assert refused and "as many texts waiting as the queue has free places" in refused[0]["error"]["message"], refused
+        # The texts of a request come in together or not at all.
+        status, answer = server.complete(prompt=["a"] * 20, max_tokens=300)
+        assert status == 429, answer
+        server.stop()
+    finally:
+        server.process.kill()
+
+
 def check_stop():
     """A signal lets running texts end, and refuses new ones."""
     server = Server()
@@ -528,6 +564,7 @@ try:
     soak(server, expected)
     server.stop()
     check_blocks(expected)
+    check_queue()
     check_stop()
     check_key()
     check_chat()

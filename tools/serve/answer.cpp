@@ -6,7 +6,8 @@
 
 namespace lathe::serve {
 
-std::shared_ptr<Answer> Answer::ask(BatchEngine& engine, std::vector<TextRequest> texts) {
+std::shared_ptr<Answer> Answer::ask(BatchEngine& engine, std::vector<TextRequest> texts,
+                                    Refusal& why) {
   std::shared_ptr<Answer> answer(new Answer(engine));
   for (size_t choice = 0; choice < texts.size(); ++choice) {
     TextRequest& text = texts[choice];
@@ -22,7 +23,7 @@ std::shared_ptr<Answer> Answer::ask(BatchEngine& engine, std::vector<TextRequest
     };
     std::optional<uint64_t> id;
     try {
-      id = engine.submit(std::move(text));
+      id = engine.submit(std::move(text), &why);
     } catch (...) {
       answer->cancel();
       throw;

@@ -24,8 +24,9 @@ struct Piece {
 /// request may have are the most that lie here.
 class Answer {
  public:
-  /// Submits every text or none; null where the queue is full.
-  static std::shared_ptr<Answer> ask(BatchEngine& engine, std::vector<TextRequest> texts);
+  /// Submits every text or none; null where one is refused, and `why`.
+  static std::shared_ptr<Answer> ask(BatchEngine& engine, std::vector<TextRequest> texts,
+                                     Refusal& why);
 
   /// Moves out what has come, waiting at most so long for something.
   std::vector<Piece> take(double seconds);

@@ -68,6 +68,21 @@ struct Completion {
   }
 };
 
+ApiError refusalOf(Refusal why, const std::string& address) {
+  const char* most = "as many texts waiting as the queue has free places; ask again";
+  switch (why) {
+    case Refusal::Stopping:
+      return ApiError(503, "the server is stopping", "", "stopping");
+    case Refusal::QueueFull:
+      return ApiError(429, "too many texts wait; ask again", "", "queue_full");
+    case Refusal::ClientFull:
+      return ApiError(429, fmt::format("{} has {}", address, most), "", "client_queue_full");
+    case Refusal::UserFull:
+      return ApiError(429, fmt::format("the user has {}", most), "", "user_queue_full");
+  }
+  return ApiError(500, "a refusal of no known kind");
+}
+
 ApiError bodyTooLong(int64_t most) {
   return ApiError(413, fmt::format("expected a body of at most {} bytes", most));
 }
@@ -210,14 +225,14 @@ void Routes::complete(const std::string& body, const Request& request, Response&
     for (int64_t n = 0; n < c.request.choices; ++n) {
       TextRequest text{.prompt = prompt, .options = c.request.options};
       text.options.sampling.seed += uint64_t(n);
-      text.client = request.remote_addr + ' ' + c.request.user;
+      text.client = request.remote_addr;
+      text.user = c.request.user;
       texts.push_back(std::move(text));
     }
   c.ends.resize(texts.size());
-  c.answer = Answer::ask(*model_.engine, std::move(texts));
-  if (!c.answer)
-    throw server_.isStopping() ? ApiError(503, "the server is stopping", "", "stopping")
-                               : ApiError(429, "too many texts wait; ask again", "", "queue_full");
+  Refusal why{};
+  c.answer = Answer::ask(*model_.engine, std::move(texts), why);
+  if (!c.answer) throw refusalOf(why, request.remote_addr);
 
   Connection& connection = Connection::current();
   if (!c.request.streams) {

@@ -16,8 +16,10 @@
 namespace lathe {
 
 struct BatchEngineOptions {
-  /// Texts that may wait for a slot; more are refused.
-  int64_t maxWaiting = 64;
+  /// Texts that may wait for a slot; more are refused. So that nobody fills all of it, a client may
+  /// have no more texts waiting than places are free, and a user no more than the client may still
+  /// have: one who asks alone a third of them.
+  int64_t maxWaiting = 128;
   /// Tokens of prompts that are read between two tokens of the running texts: how long those may be
   /// held up. Several short prompts fit, each counted as 8 tokens at least. Where nothing runs,
   /// chunks are as long as the slots take them.
@@ -36,11 +38,15 @@ struct TextRequest {
   std::vector<int> prompt;  ///< at least one id
   /// Without drafter and resume. `onToken` is called by the thread that steps, and must not wait.
   TextGenerationOptions options;
-  /// Those who wait take turns by this name; one who asks for much does not hold up the others.
-  std::string client;
+  /// Those who wait take turns by this name, such as an address, and those of one client by `user`,
+  /// which it may choose: one who asks for much does not hold up the others.
+  std::string client, user;
   /// Called once for every text that was taken, by the thread that steps. Must not wait.
   std::function<void(TextEnd)> onEnd;
 };
+
+/// Why a text was not queued: as many wait as may in all, of the client, or of the user.
+enum class Refusal { Stopping, QueueFull, ClientFull, UserFull };
 
 /// Counts since the beginning, and what is going on.
 struct BatchEngineCounts {
@@ -68,9 +74,10 @@ class BatchEngine {
   /// Tokens that a text may have, its prompt included.
   int64_t maxPositions() const;
 
-  /// Queues a text. Nothing where too many wait or the engine stops. Throws Error(InvalidArgument)
-  /// for a prompt that is empty or longer than maxPositions(), and for options out of their ranges.
-  std::optional<uint64_t> submit(TextRequest request);
+  /// Queues a text. Nothing where too many wait or the engine stops; `why`, if given, says which.
+  /// Throws Error(InvalidArgument) for a prompt that is empty or longer than maxPositions(), and
+  /// for options out of their ranges.
+  std::optional<uint64_t> submit(TextRequest request, Refusal* why = nullptr);
   /// Ends a text at the next step; its onEnd says Cancelled. One that has ended is no mistake.
   void cancel(uint64_t id);
 

@@ -219,16 +219,73 @@ TEST(BatchEngine, ClientsTakeTurns) {
   EXPECT_THAT(ended.order, ElementsAre(0, 10, 1, 2, 3, 4, 5));
 }
 
+// One client's users share its turns, however many it names.
+TEST(BatchEngine, UsersTakeTheTurnsOfTheirClient) {
+  EngineOfFake e(1);
+  Ended ended;
+  auto ask = [&](int name, const std::string& client, const std::string& user) {
+    e.engine.submit({.prompt = {1},
+                     .options = {.newTokens = 2},
+                     .client = client,
+                     .user = user,
+                     .onEnd = ended.at(name)});
+  };
+  for (int name = 0; name < 3; ++name) ask(name, "front end", "much");
+  ask(3, "front end", "little");
+  for (int name = 4; name < 7; ++name) ask(name, "other", "");
+  e.finish();
+  EXPECT_THAT(ended.order, ElementsAre(0, 4, 3, 5, 1, 6, 2));
+}
+
+// However much some ask for, whoever comes next finds a place.
+TEST(BatchEngine, NobodyFillsTheQueue) {
+  EngineOfFake e(1, {.maxWaiting = 30});
+  Ended ended;
+  int asked = 0;
+  Refusal why{};
+  auto takes = [&](const std::string& client, const std::string& user) {
+    int taken = 0;
+    while (e.engine.submit({.prompt = {1},
+                            .options = {.newTokens = 2},
+                            .client = client,
+                            .user = user,
+                            .onEnd = ended.at(asked)},
+                           &why))
+      ++asked, ++taken;
+    return taken;
+  };
+  EXPECT_EQ(takes("a", "1"), 10);  // a third
+  EXPECT_EQ(why, Refusal::UserFull);
+  EXPECT_EQ(takes("a", "2"), 4);  // of the 20 that are free the client may have 10 more
+  EXPECT_EQ(takes("a", "3"), 1);
+  EXPECT_EQ(takes("a", "4"), 0);
+  EXPECT_EQ(why, Refusal::ClientFull);
+  EXPECT_EQ(takes("b", ""), 5);
+  EXPECT_EQ(takes("c", ""), 4);
+  EXPECT_EQ(e.engine.counts().waiting, 24);
+  e.finish();
+  EXPECT_EQ(ended.ends.size(), size_t(asked));
+  EXPECT_GT(takes("a", "1"), 0);  // who has nothing waiting is as new
+  e.finish();
+}
+
 TEST(BatchEngine, RefusesMoreThanMayWait) {
   EngineOfFake e(1, {.maxWaiting = 2});
   Ended ended;
+  Refusal why{};
   auto ask = [&](int name) {
-    return e.engine.submit({.prompt = {1}, .options = {.newTokens = 2}, .onEnd = ended.at(name)})
+    return e.engine
+        .submit({.prompt = {1},
+                 .options = {.newTokens = 2},
+                 .client = std::to_string(name),
+                 .onEnd = ended.at(name)},
+                &why)
         .has_value();
   };
   EXPECT_TRUE(ask(0));
   EXPECT_TRUE(ask(1));
   EXPECT_FALSE(ask(2));
+  EXPECT_EQ(why, Refusal::QueueFull);
   e.engine.step();  // one runs now
   EXPECT_TRUE(ask(3));
   e.finish();
@@ -351,7 +408,9 @@ TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
       e.engine.submit({.prompt = {1}, .options = {.newTokens = 5}, .onEnd = ended.at(name)});
     e.engine.step();
     e.engine.stop(cut ? 0 : 1000);
-    EXPECT_FALSE(e.engine.submit({.prompt = {1}}));
+    Refusal why{};
+    EXPECT_FALSE(e.engine.submit({.prompt = {1}}, &why));
+    EXPECT_EQ(why, Refusal::Stopping);
     e.engine.run();
     ASSERT_EQ(ended.ends.size(), 3u);
     for (auto& [name, end] : ended.ends)
