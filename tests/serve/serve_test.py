@@ -268,6 +268,7 @@ def check_refusals(server):
     assert server.ask("POST", "/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415
     for method, body, headers, status, words in [
             ("GET", None, {"Host": "evil.example"}, 403, "reached as localhost, not as evil.example"),
+            ("GET", None, {"Host": "127.evil.example:80"}, 403, "reached as localhost, not as 127.evil.example"),
             ("GET", None, {"Origin": "http://evil.example"}, 403, "pages of http://evil.example may not ask"),
             ("GET", "{}", {}, 400, "GET takes no body")]:
         got, _, text = server.ask(method, "/v1/models", body, headers)
@@ -281,6 +282,11 @@ def check_refusals(server):
             (b"Transfer-Encoding: chunked\r\nContent-Length: 29", 400, "got both")]:
         said = server.raw(head + lengths + b"\r\n\r\n" + body).decode()
         assert said.startswith(f"HTTP/1.1 {status} ") and words in said, (lengths, said)
+    for hosts, status in [(b"", 400), (b"Host: localhost\r\nHost: localhost\r\n", 400),
+                          (b"Host: localhost\r\nhost: evil.example\r\n", 400), (b"Host: 127.0.0.1:80\r\n", 200)]:
+        said = server.raw(b"GET /health HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n").decode()
+        assert said.startswith(f"HTTP/1.1 {status} "), (hosts, said)
+        assert status == 200 or "expected one Host" in said, said
     own = {"Origin": f"http://127.0.0.1:{server.port}"}  # its own page
     assert server.ask("GET", "/v1/models", headers=own)[0] == 200
     assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["object"] == "model"
@@ -488,6 +494,14 @@ def check_chat():
             assert status == 200 and json.loads(text)["choices"][0]["message"]["content"] == first, text
             if openai_checks.openai:
                 openai_checks.check_chat(server.port, os.path.basename(folder), messages, 20, first)
+            # The parts of a character have the bytes that they are; together they are the text's.
+            status, _, text = server.ask("POST", "/v1/chat/completions", {
+                **body, "temperature": 1, "seed": 2, "logprobs": True, "top_logprobs": 2, "regex": "([\u4e00-\u4eff]x){4}"})
+            choice = json.loads(text)["choices"][0]
+            parts = choice["logprobs"]["content"]
+            joined = bytes(byte for part in parts for byte in part["bytes"])
+            assert joined.decode() == choice["message"]["content"] and len(parts) > 8, parts
+            assert all(part["token"] == bytes(part["bytes"]).decode(errors="replace") for part in parts), parts
             parts = [{"type": "text", "text": "Once upon "}, {"type": "text", "text": "a time"}]
             body["messages"] = [{"role": "user", "content": parts}]
             chunks = events(server.ask("POST", "/v1/chat/completions", {**body, "stream": True})[2])

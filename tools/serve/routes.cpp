@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/serve/routes.h"
 
+#include <arpa/inet.h>
+
 #include <ctime>
 #include <optional>
 
@@ -20,8 +22,11 @@ using Clock = Connection::Clock;
 // How often a thread that waits for the engine looks whether its client is still there.
 constexpr double kLookEvery = 0.1;
 
+// A name such as 127.example may be anybody's.
 bool isLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  in_addr four;
+  const bool isFour = ::inet_pton(AF_INET, host.c_str(), &four) == 1;
+  return host == "localhost" || host == "::1" || (isFour && ntohl(four.s_addr) >> 24 == 127);
 }
 
 // "[::1]:8080" and "localhost:8080" without the port.
@@ -103,6 +108,13 @@ std::optional<ApiError> lengthError(const httplib::Request& request, int64_t mos
   return std::nullopt;
 }
 
+// One Host, else what stands in front of this server may have read another (RFC 9112, 3.2).
+std::optional<ApiError> hostError(const httplib::Request& request) {
+  const size_t hosts = request.get_header_value_count("Host");
+  if (hosts == 1 || (hosts == 0 && request.version == "HTTP/1.0")) return std::nullopt;
+  return ApiError(400, fmt::format("expected one Host, got {}", hosts));
+}
+
 }  // namespace
 
 bool equalInConstantTime(const std::string& a, const std::string& b) {
@@ -121,6 +133,7 @@ bool Routes::refuses(const Request& request, Response& response) {
     answerError(response, error);
     return true;
   };
+  if (auto error = hostError(request)) return refuse(*error);
   // A page of another site that a browser shows must not reach a server on this machine, under
   // whatever name.
   if (isLoopback(options_.host) && !isLoopback(hostOf(request.get_header_value("Host"))))
