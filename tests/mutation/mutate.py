@@ -31,6 +31,7 @@ import table_drawn  # noqa: E402
 import table_families  # noqa: E402
 import table_fresh  # noqa: E402
 import table_grouped  # noqa: E402
+import table_hub  # noqa: E402
 import table_imports  # noqa: E402
 import table_readers  # noqa: E402
 import table_runtime  # noqa: E402
@@ -42,7 +43,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTANTS +
            table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
-           table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS)
+           table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
+           table_hub.MUTANTS)
 WANTED = 0.95
 LEAST = 70  # bugs in the tables
 
