@@ -13,6 +13,7 @@
 #include "lathe/inspect/explain.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/model_config.h"
+#include "runtime/folder_tokenizer.h"
 #include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 
@@ -70,9 +71,16 @@ std::shared_ptr<const Program> completed(Program compiled, const ModelRequest& r
   if (r.bareConfig && folder.empty() && !r.path.ends_with(".gguf"))
     program->files["config.json"] = readWholeFile(r.path, kConfigFile);
   if (r.path.ends_with(".gguf")) program->files = ggufModelFiles(r.path);
-  for (const ModelFile& file : kModelFiles)
-    if (!folder.empty() && fs::exists(folder / file.name))
-      program->files[file.name] = readWholeFile((folder / file.name).string(), file.kind);
+  if (!folder.empty()) program->files = readModelFiles(folder.string());
+  if (!folder.empty() && !program->files.contains("tokenizer.json")) {
+    try {
+      if (auto made = folderTokenizer(folder.string()))
+        program->files["tokenizer.json"] = std::move(*made);
+    } catch (const Error& e) {
+      // A class of tokenizers without a converter: the program takes token ids.
+      if (e.code() != ErrorCode::Unsupported) throw;
+    }
+  }
   return program;
 }
 

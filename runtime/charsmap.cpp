@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/charsmap.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -45,11 +46,11 @@ uint32_t labelOf(uint32_t unit) { return unit & (1u << 31 | 0xff); }
 uint32_t valueOf(uint32_t unit) { return unit & ((1u << 31) - 1); }
 uint32_t offsetOf(uint32_t unit) { return (unit >> 10) << ((unit & 1u << 9) >> 6); }
 
-constexpr size_t kLongestGrapheme = 5;  // bytes
+constexpr size_t kLongestGrapheme = 5, kLongestRule = 128;  // bytes
 
 }  // namespace
 
-Charsmap::Charsmap(const JsonValue& json) {
+Charsmap::Charsmap(const JsonValue& json, bool takesLongest) : takesLongest_(takesLongest) {
   static_assert(std::endian::native == std::endian::little);
   const std::string bytes = decodeBase64(json);
   uint32_t trieBytes = 0;
@@ -71,19 +72,26 @@ Charsmap::Charsmap(const JsonValue& json) {
                                    texts_.size(), valueOf(unit)));
 }
 
-std::optional<std::string_view> Charsmap::find(std::string_view text) const {
+std::optional<std::string_view> Charsmap::find(std::string_view text, size_t& end) const {
+  std::optional<std::string_view> found;
   size_t node = offsetOf(units_[0]);
-  for (char byte : text) {
-    if (byte == 0) return std::nullopt;
-    node ^= uint8_t(byte);
-    if (node >= units_.size() || labelOf(units_[node]) != uint8_t(byte)) return std::nullopt;
+  for (size_t i = 0; i < std::min(text.size(), kLongestRule); ++i) {
+    const auto byte = uint8_t(text[i]);
+    if (byte == 0) break;
+    node ^= byte;
+    if (node >= units_.size() || labelOf(units_[node]) != byte) break;
     const uint32_t unit = units_[node];
     node ^= offsetOf(unit);
     if (!hasLeaf(unit)) continue;
-    if (node >= units_.size() || valueOf(units_[node]) >= texts_.size()) return std::nullopt;
-    return std::string_view(texts_.c_str() + valueOf(units_[node]));
+    if (node >= units_.size() || valueOf(units_[node]) >= texts_.size()) break;
+    // A rule for a part of a character is none.
+    const bool isWhole = i + 1 == text.size() || (uint8_t(text[i + 1]) & 0xc0) != 0x80;
+    if (takesLongest_ && !isWhole) continue;
+    found = std::string_view(texts_.c_str() + valueOf(units_[node]));
+    end = i + 1;
+    if (!takesLongest_) break;
   }
-  return std::nullopt;
+  return found;
 }
 
 std::string Charsmap::apply(std::string_view text, const std::string& where,
@@ -94,12 +102,21 @@ std::string Charsmap::apply(std::string_view text, const std::string& where,
     budget.makeBytes(made.size(), where);
     result += made;
   };
+  size_t ruleEnd = 0;
+  for (size_t i = 0; takesLongest_ && i < text.size();) {
+    size_t end = i;
+    nextCodePoint(text, end);
+    const auto made = find(text.substr(i), ruleEnd);
+    append(made.value_or(text.substr(i, end - i)));
+    i = made ? i + ruleEnd : end;
+  }
+  if (takesLongest_) return result;
   auto appendCharacters = [&](std::string_view grapheme) {
     for (size_t i = 0; i < grapheme.size();) {
       const size_t begin = i;
       nextCodePoint(grapheme, i);
       const std::string_view character = grapheme.substr(begin, i - begin);
-      append(find(character).value_or(character));
+      append(find(character, ruleEnd).value_or(character));
     }
   };
   for (size_t begin = 0; begin < text.size();) {
@@ -113,7 +130,7 @@ std::string Charsmap::apply(std::string_view text, const std::string& where,
       last = c;
     }
     const std::string_view grapheme = text.substr(begin, end - begin);
-    const auto made = grapheme.size() <= kLongestGrapheme ? find(grapheme) : std::nullopt;
+    const auto made = grapheme.size() <= kLongestGrapheme ? find(grapheme, ruleEnd) : std::nullopt;
     if (made)
       append(*made);
     else

@@ -7,27 +7,24 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
 #include "runtime/gguf_model.h"
+#include "runtime/tokenizer_json.h"
 #include "runtime/utf8.h"
 
 namespace lathe {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = TokenizerJson;
 
 constexpr std::string_view kKeys = "tokenizer.ggml.";
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 enum TokenKind { kUnknown = 2, kControl = 3, kUserDefined = 4 };
 
 // How words are cut, of the models that give the kind its name.
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kGpt4o =
@@ -48,8 +45,8 @@ constexpr auto kPreKinds = std::to_array<PreKind>({
     {.name = "llama-v3", .pattern = kLlama3, .ignoresMerges = true, .addsBegin = true},
     {.name = "dbrx", .pattern = kLlama3},
     {.name = "smaug-bpe", .pattern = kLlama3},
-    {.name = "qwen2", .pattern = kQwen2, .composes = true},
-    {.name = "deepseek-r1-qwen", .pattern = kQwen2, .composes = true},
+    {.name = "qwen2", .pattern = kQwen2Words, .composes = true},
+    {.name = "deepseek-r1-qwen", .pattern = kQwen2Words, .composes = true},
     {.name = "smollm", .pattern = "", .digits = true},
     {.name = "starcoder", .pattern = "", .digits = true},
     {.name = "refact", .pattern = "", .digits = true},
@@ -111,16 +108,6 @@ class Vocabulary {
           fmt::format("expected one for each of {} tokens, got {}", tokens_.size(), count));
   }
 
-  Json vocabularyJson() const {
-    Json vocab = Json::object();
-    // By the members' own list: looking each up in an ordered object would be quadratic.
-    auto& members = vocab.get_ref<Json::object_t&>();
-    members.reserve(tokens_.size());
-    for (size_t i = 0; i < tokens_.size(); ++i)
-      static_cast<std::vector<std::pair<const std::string, Json>>&>(members).emplace_back(
-          std::string(tokens_[i]), i);
-    return vocab;
-  }
   Json addedJson() const {
     Json added = Json::array();
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -138,30 +125,23 @@ class Vocabulary {
   }
   /// What stands around a text.
   Json postProcessorJson(bool addsBegin, bool addsEnd) const {
-    Json special = Json::object();
-    auto around = [&](const char* sequence, int type) {
-      Json steps = Json::array();
-      auto add = [&](const char* key) {
-        const std::optional<size_t> id = token(key);
-        if (!id)
-          throw Error(ErrorCode::InvalidFile,
-                      fmt::format("{}: {}{}: the key is missing", file_.path(), kKeys, key));
-        const std::string text(tokens_[*id]);
-        steps.push_back({{"SpecialToken", {{"id", text}, {"type_id", type}}}});
-        special[text] = {{"id", text}, {"ids", {*id}}, {"tokens", {text}}};
-      };
-      if (addsBegin) add("bos_token_id");
-      steps.push_back({{"Sequence", {{"id", sequence}, {"type_id", type}}}});
-      if (addsEnd) add("eos_token_id");
-      return steps;
+    auto tokenOf = [&](const char* key) {
+      const std::optional<size_t> id = token(key);
+      if (!id)
+        throw Error(ErrorCode::InvalidFile,
+                    fmt::format("{}: {}{}: the key is missing", file_.path(), kKeys, key));
+      return std::string(tokens_[*id]);
     };
-    const Json single = around("A", 0), second = around("B", 1);
-    Json pair = single;
-    for (const Json& step : second) pair.push_back(step);
-    return {{"type", "TemplateProcessing"},
-            {"single", single},
-            {"pair", pair},
-            {"special_tokens", special}};
+    auto around = [&](const char* sequence, int type) {
+      TemplatePieces pieces{{sequence, type}};
+      if (addsBegin) pieces.insert(pieces.begin(), {tokenOf("bos_token_id"), type});
+      if (addsEnd) pieces.emplace_back(tokenOf("eos_token_id"), type);
+      return pieces;
+    };
+    const TemplatePieces single = around("$A", 0), second = around("$B", 1);
+    TemplatePieces pair = single;
+    pair.insert(pair.end(), second.begin(), second.end());
+    return templateJson(single, pair, [&](const std::string& text) { return idOf(text); });
   }
 
  private:
@@ -171,18 +151,11 @@ class Vocabulary {
   std::vector<int64_t> kinds_;
 };
 
-Json regexSplit(std::string_view pattern) {
-  return {{"type", "Split"},
-          {"pattern", {{"Regex", pattern}}},
-          {"behavior", "Isolated"},
-          {"invert", false}};
-}
-
 Json byteLevel(const Vocabulary& vocabulary, const GgufFile& file) {
   const PreKind& kind = preKindOf(file);
   Json steps = Json::array();
   if (kind.digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
-  if (!kind.pattern.empty()) steps.push_back(regexSplit(kind.pattern));
+  if (!kind.pattern.empty()) steps.push_back(splitJson(kind.pattern));
   steps.push_back({{"type", "ByteLevel"},
                    {"add_prefix_space", vocabulary.flag("add_space_prefix", false)},
                    {"trim_offsets", true},
@@ -201,7 +174,7 @@ Json byteLevel(const Vocabulary& vocabulary, const GgufFile& file) {
   root["decoder"] = {{"type", "ByteLevel"}};
   root["model"] = {{"type", "BPE"},
                    {"ignore_merges", kind.ignoresMerges},
-                   {"vocab", vocabulary.vocabularyJson()},
+                   {"vocab", vocabularyJson(vocabulary.tokens())},
                    {"merges", merges}};
   return root;
 }
@@ -250,15 +223,17 @@ Json sentencePiece(const Vocabulary& vocabulary, const GgufFile& file) {
   Json root;
   root["added_tokens"] = vocabulary.addedJson();
   Json normalizers = Json::array(), decoders = Json::array();
-  if (hasPrefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
-  normalizers.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}});
+  if (hasPrefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kPieceSpace}});
+  normalizers.push_back(
+      {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kPieceSpace}});
   root["normalizer"] = {{"type", "Sequence"}, {"normalizers", normalizers}};
   root["pre_tokenizer"] = nullptr;
   const bool addsBegin = vocabulary.flag("add_bos_token", true);
   const bool addsEnd = vocabulary.flag("add_eos_token", false);
   root["post_processor"] =
       addsBegin || addsEnd ? vocabulary.postProcessorJson(addsBegin, addsEnd) : Json(nullptr);
-  decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}});
+  decoders.push_back(
+      {{"type", "Replace"}, {"pattern", {{"String", kPieceSpace}}}, {"content", " "}});
   decoders.push_back({{"type", "ByteFallback"}});
   decoders.push_back({{"type", "Fuse"}});
   if (hasPrefix)
@@ -269,7 +244,7 @@ Json sentencePiece(const Vocabulary& vocabulary, const GgufFile& file) {
   for (size_t i = 0; !unknown && i < vocabulary.tokens().size(); ++i)
     if (vocabulary.kindOf(i) == kUnknown) unknown = i;
   if (unknown) root["model"]["unk_token"] = vocabulary.tokens()[*unknown];
-  root["model"]["vocab"] = vocabulary.vocabularyJson();
+  root["model"]["vocab"] = vocabularyJson(vocabulary.tokens());
   root["model"]["merges"] = mergesOf(vocabulary, file);
   return root;
 }

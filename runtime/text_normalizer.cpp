@@ -212,12 +212,14 @@ void TextNormalizer::add(const JsonValue& json) {
     refuseOtherKeys();
     step.kind = Step::Kind::Bytes;
   } else if (type == "Precompiled") {
-    refuseOtherKeys("precompiled_charsmap");
+    // The second key is our own, of models that SentencePiece itself reads.
+    refuseOtherKeys("precompiled_charsmap", "takes_longest");
     // As older converters wrote models without rules.
     const auto map = json.find("precompiled_charsmap");
     if (!map || map->asString().empty()) return;
     step.kind = Step::Kind::Charsmap;
-    step.charsmap = std::make_shared<Charsmap>(*map);
+    const auto longest = json.find("takes_longest");
+    step.charsmap = std::make_shared<Charsmap>(*map, longest && longest->asBool());
   } else if (type == "Prepend") {
     refuseOtherKeys("prepend");
     step.kind = Step::Kind::Prepend;

@@ -9,6 +9,7 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "runtime/added_tokens.h"
+#include "runtime/folder_tokenizer.h"
 #include "runtime/mapped_file.h"
 #include "runtime/post_processor.h"
 #include "runtime/pre_tokenizer.h"
@@ -95,6 +96,8 @@ Tokenizer Tokenizer::load(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::string file =
       folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
+  if (folder && !std::filesystem::exists(file, ignored))
+    if (const auto made = folderTokenizer(path)) return parse(*made, file);
   return read(JsonValue::load(file, kTokenizerFile));
 }
 

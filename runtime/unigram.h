@@ -11,6 +11,10 @@ namespace lathe {
 /// Viterbi's algorithm from left to right; of equals the token that begins earlier. A character
 /// without a token of its own costs the lowest score of the vocabulary less 10; those that follow
 /// one another are one unknown token together, or the tokens of their bytes.
+///
+/// Where the ids are not the pieces' places (Marian), "vocab" is an object of ids and "pieces" the
+/// list of pieces and scores, a key of our own; a piece without an id is an unknown token by
+/// itself.
 class Unigram final : public TokenizerModel {
  public:
   explicit Unigram(const JsonValue& json);
@@ -18,12 +22,15 @@ class Unigram final : public TokenizerModel {
   void encode(std::string_view word, std::vector<int>& ids) const override;
 
  private:
+  void readPieces(const JsonValue& list, bool haveIds);
   void appendText(std::string_view text, std::vector<int>& ids) const;
 
-  ByteTrie tokens_;
+  ByteTrie pieces_;  // by their places
   std::vector<double> scores_;
+  std::vector<int> ids_;
   double unknownScore_ = 0;
   std::optional<int> unknown_;
+  int unknownPiece_ = -1;  // its place
   std::optional<std::array<int, 256>> bytes_;
 };
 

@@ -210,7 +210,7 @@ MUTANTS = [
            "count > least",
            "A list with minItems 2 and maxItems 5 cannot end after exactly two items",
            ("constraint_test:*CountsAreExact",)),
-    Mutant("tools/base64-padding", "tools/serve/metrics.cpp",
+    Mutant("tools/base64-padding", "runtime/base64.cpp",
            "k <= count",
            "k <= 3",
            "embeddings in base64 whose bytes are no multiple of 3 end in letters "

@@ -152,9 +152,7 @@ int chatVerb(const ArgumentList& arguments) {
   const ModelConfig config = configOf(model);
   const GenerationConfig generation = generationConfigOf(model);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                path + ": expected a model with tokenizer.json, this one has none");
+  if (!tokenizer) throw missingTokenizer(model);
   const std::optional<ChatTemplate> chat = chatTemplateOf(model);
   if (!chat)
     throw Error(ErrorCode::InvalidFile,

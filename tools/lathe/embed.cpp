@@ -42,9 +42,7 @@ int embedVerb(const ArgumentList& arguments) {
                 "expected a text: -p TEXT or -f FILE; see `lathe embed --help`");
   const Model model = openModel(path);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                path + ": expected a model with tokenizer.json, this one has none");
+  if (!tokenizer) throw missingTokenizer(model);
   const ModelConfig config = configOf(model);
   Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
   TextEmbedder embedder(session, *tokenizer, maxPositionsOf(config), config.padId.value_or(0));

@@ -12,6 +12,7 @@
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/kv_slots.h"
+#include "runtime/folder_tokenizer.h"
 #include "runtime/gguf_model.h"
 #include "runtime/mapped_file.h"
 #include "tools/lathe/arguments.h"
@@ -102,9 +103,7 @@ Model openModel(const std::string& path, const std::vector<std::string>& loras) 
       model.files = model.program->files;
       break;
     case ModelKind::Folder:
-      for (const ModelFile& file : kModelFiles)
-        if (isThere(fs::path(path) / file.name))
-          model.files[file.name] = readWholeFile((fs::path(path) / file.name).string(), file.kind);
+      model.files = readModelFiles(path);
       break;
     case ModelKind::BareConfig:
       model.files["config.json"] = readWholeFile(path, kConfigFile);
@@ -162,8 +161,27 @@ GenerationConfig generationConfigOf(const Model& model) {
 
 std::optional<Tokenizer> tokenizerOf(const Model& model) {
   const char* name = "tokenizer.json";
-  if (!model.files.contains(name)) return std::nullopt;
-  return Tokenizer::parse(model.files.at(name), nameInside(model, name));
+  if (model.files.contains(name))
+    return Tokenizer::parse(model.files.at(name), nameInside(model, name));
+  if (model.kind != ModelKind::Folder) return std::nullopt;
+  try {
+    if (const auto made = folderTokenizer(model.path))
+      return Tokenizer::parse(*made, nameInside(model, name));
+  } catch (const Error& e) {
+    // Whoever needs the tokenizer tells it; token ids do without.
+    if (e.code() != ErrorCode::Unsupported) throw;
+  }
+  return std::nullopt;
+}
+
+Error missingTokenizer(const Model& model, const std::string& instead) {
+  try {
+    if (model.kind == ModelKind::Folder) folderTokenizer(model.path);
+  } catch (const Error& e) {
+    return e;
+  }
+  return Error(ErrorCode::InvalidFile,
+               model.path + ": expected a model with tokenizer.json, this one has none" + instead);
 }
 
 std::optional<ChatTemplate> chatTemplateOf(const Model& model) {

@@ -10,6 +10,7 @@
 
 #include "lathe/inspect/compiler_api.h"
 #include "lathe/runtime/chat_template.h"
+#include "lathe/runtime/error.h"
 #include "lathe/runtime/model_config.h"
 #include "lathe/runtime/program.h"
 #include "lathe/runtime/tokenizer.h"
@@ -57,8 +58,10 @@ ModelConfig configOf(const Model& model);
 /// The tokens of a sequence that config.json allows; where it does not say, what its reader allows.
 int64_t maxPositionsOf(const ModelConfig& config);
 GenerationConfig generationConfigOf(const Model& model);
-/// Nothing where the model brings no tokenizer.json.
+/// That of tokenizer.json, or of the older files of a folder; nothing where the model brings none.
 std::optional<Tokenizer> tokenizerOf(const Model& model);
+/// Why there is none, and what to do instead.
+Error missingTokenizer(const Model& model, const std::string& instead = "");
 /// Nothing where the model brings no chat template.
 std::optional<ChatTemplate> chatTemplateOf(const Model& model);
 

@@ -115,11 +115,7 @@ std::vector<int> encodeMessages(const ChatTemplate& chat, const std::string& mes
 
 Prompt encodePrompt(const PromptFlags& flags, const Model& model,
                     const std::optional<Tokenizer>& tokenizer) {
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                model.path +
-                    ": expected a model with tokenizer.json, this one has none; give token ids "
-                    "with --ids");
+  if (!tokenizer) throw missingTokenizer(model, "; give token ids with --ids");
   Prompt prompt;
   if (flags.isChat()) {
     prompt.text = renderChat(flags, model, *tokenizer);

@@ -61,9 +61,7 @@ void addConstraintFlags(CLI::App& parser, ConstraintFlags& flags) {
 std::shared_ptr<Constraint> constraintOf(const ConstraintFlags& flags, const Model& model,
                                          const std::optional<Tokenizer>& tokenizer) {
   if (flags.schemaFile.empty() && flags.regex.empty()) return nullptr;
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                model.path + ": --json-schema and --regex need a model with tokenizer.json");
+  if (!tokenizer) throw missingTokenizer(model, "; --json-schema and --regex need it");
   if (!flags.regex.empty()) return Constraint::regex(flags.regex, *tokenizer);
   return Constraint::jsonSchema(readWholeFile(flags.schemaFile, kPromptFile), flags.schemaFile,
                                 *tokenizer);

@@ -163,9 +163,7 @@ int64_t usualBlock(const Model& model, const ModelConfig& config, const CompileF
 std::unique_ptr<BatchEngine> startEngine(const ServeFlags& flags, const Model& model,
                                          const ModelConfig& config, Session& session,
                                          serve::Model& served) {
-  if (!served.tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                model.path + ": expected a model with tokenizer.json, this one has none");
+  if (!served.tokenizer) throw missingTokenizer(model);
   refuseRewriting(session.program(), model.path, "lathe serve");
   const GenerationConfig generation = generationConfigOf(model);
   served.endIds = generation.eosIds.empty() ? config.eosIds : generation.eosIds;

@@ -6,7 +6,7 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
-#include "runtime/mapped_file.h"
+#include "runtime/folder_tokenizer.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/prompt.h"
 #include "tools/lathe/verbs.h"
@@ -23,13 +23,7 @@ Model openTokenizerFiles(const std::string& path) {
   if (!isFile && !fs::is_directory(path, ignored)) return openModel(path);
   Model model;
   model.path = isFile ? fs::path(path).parent_path().string() : path;
-  for (const ModelFile& file : kModelFiles) {
-    const std::string name = (fs::path(model.path) / file.name).string();
-    if (fs::exists(name, ignored)) model.files[file.name] = readWholeFile(name, file.kind);
-  }
-  if (!model.files.contains("tokenizer.json"))
-    throw Error(ErrorCode::InvalidFile,
-                path + ": expected a folder with tokenizer.json, found none in it");
+  model.files = readModelFiles(model.path);
   return model;
 }
 
@@ -88,9 +82,7 @@ int tokenizeVerb(const ArgumentList& arguments) {
                 "tokenize --help`");
   const Model model = openTokenizerFiles(path);
   const std::optional<Tokenizer> tokenizer = tokenizerOf(model);
-  if (!tokenizer)
-    throw Error(ErrorCode::InvalidFile,
-                path + ": expected a model with tokenizer.json, this one has none");
+  if (!tokenizer) throw missingTokenizer(model);
   if (!ids.empty()) return decode(*tokenizer, ids, json);
   return show(*tokenizer, encodePrompt(flags, model, tokenizer), json);
 }

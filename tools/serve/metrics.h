@@ -2,10 +2,8 @@
 #pragma once
 // Counts in Prometheus' text form (https://prometheus.io/docs/instrumenting/exposition_formats).
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "lathe/runtime/batch_engine.h"
@@ -17,8 +15,5 @@ struct HttpCounts {
   int64_t connections = 0, turnedAway = 0, gone = 0;
 };
 std::string metricsText(const HttpCounts& http, const std::optional<BatchEngineCounts>& engine);
-
-/// RFC 4648.
-std::string base64(std::span<const std::byte> bytes);
 
 }  // namespace lathe::serve

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base64.h"
 #include "tools/serve/answer.h"
 #include "tools/serve/api_error.h"
 #include "tools/serve/chat_page.h"
@@ -347,7 +348,7 @@ void Routes::embed(const std::string& text, Response& response) {
     const std::span<const float> vector = vectors.as<float>().subspan(i * hidden, hidden);
     Json embedding;
     if (asBase64)
-      embedding = base64(std::as_bytes(vector));
+      embedding = encodeBase64(std::as_bytes(vector));
     else
       embedding = std::vector<float>(vector.begin(), vector.end());
     data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", embedding}});

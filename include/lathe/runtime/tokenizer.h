@@ -31,8 +31,9 @@ struct PairEncoding {
 /// Immutable and safe to share between threads; copies share the tables.
 class Tokenizer {
  public:
-  /// `path` is tokenizer.json or its folder. Throws Error(InvalidFile) for a file that contradicts
-  /// itself and Error(Unsupported), by name, for a stage that is not implemented.
+  /// `path` is tokenizer.json or its folder, which may have vocab.json and merges.txt, vocab.txt or
+  /// SentencePiece's models instead. Throws Error(InvalidFile) for a file that contradicts itself
+  /// and Error(Unsupported), by name, for a stage or a class that is not implemented.
   static Tokenizer load(const std::string& path);
   static Tokenizer parse(std::string_view json, const std::string& file);
 

@@ -53,8 +53,34 @@ TEST(TokenizeCli, ShowsIdsAndPieces) {
   EXPECT_EQ(textOf(stories + " --decode 0,1"), "<|bos|><|eos|>");
   expectFailure(2, "expected a text: -p TEXT, -f FILE, --messages FILE or --decode 1,2,3", stories);
   expectFailure(2, "expected a token id from 0 to 767, got 768", stories + " --decode 768");
-  expectFailure(3, "expected a folder with tokenizer.json, found none in it",
+  expectFailure(3, "expected a model with tokenizer.json, this one has none",
                 "tokenize " LATHE_SOURCE_DIR "/docs -p a");
+}
+
+// A folder without tokenizer.json, and the program that is compiled from it.
+TEST(TokenizeCli, ReadsOlderFiles) {
+  test::TemporaryFolder folder;
+  const std::string model = LATHE_SOURCE_DIR "/tests/golden/llama_tiny_linear/",
+                    pieces = LATHE_SOURCE_DIR "/tests/golden/tokenizer_folders/llama/";
+  for (const std::string& file : {model + "config.json", model + "model.safetensors",
+                                  pieces + "tokenizer.model", pieces + "tokenizer_config.json"})
+    std::filesystem::copy_file(file, folder / std::filesystem::path(file).filename().string());
+  const std::string text = " -p 'Hello world'", program = folder / "program.lathe";
+  const std::vector<int> ids = idsOf("tokenize " + folder.path() + text);
+  EXPECT_EQ(ids.front(), 1);
+  std::string list;
+  for (size_t i = 1; i < ids.size(); ++i) list += (i > 1 ? "," : "") + std::to_string(ids[i]);
+  EXPECT_EQ(textOf("tokenize " + folder.path() + " --decode " + list), "Hello world");
+  outputOf("compile " + folder.path() + " -o " + program);
+  EXPECT_EQ(idsOf("tokenize " + program + text), ids);
+  // Of an unknown class: why there is no tokenizer; ids do without.
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "XLNetTokenizer"})");
+  expectFailure(4,
+                "tokenizer_class: a folder without tokenizer.json: expected one of GPT2Tokenizer",
+                "tokenize " + folder.path() + text);
+  expectFailure(4, "got \"XLNetTokenizer\"", "generate " + folder.path() + text + " -n 1");
+  EXPECT_EQ(idsOf("generate " + folder.path() + " --ids 1,2 -n 1").size(), 1u);
+  outputOf("compile " + folder.path() + " -o " + program);
 }
 
 // What HF's tokenizer does by default is asked for: text that a user typed forges no token.

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders without tokenizer.json give the ids and texts that transformers gives for them, and what
+// is wrong with their files is told by file and place.
+#include "runtime/folder_tokenizer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "lathe/runtime/tokenizer.h"
+#include "runtime/sentencepiece_model.h"
+#include "tests/unit/test_files.h"
+
+namespace lathe {
+namespace {
+
+using nlohmann::json;
+using test::expectError;
+using test::readFile;
+
+const std::string kFolders = LATHE_SOURCE_DIR "/tests/golden/tokenizer_folders/";
+
+class FolderTokenizer : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Classes, FolderTokenizer,
+                         testing::Values("gpt2", "opt", "roberta", "bart", "qwen2", "clip",
+                                         "whisper", "bert", "bert_cased", "t5", "t5_new",
+                                         "xlm_roberta", "llama", "llama_new", "gemma", "marian",
+                                         "plain_unigram", "plain_bpe"));
+
+std::string trimmed(std::string text) {
+  const auto isSpace = [](char c) {
+    return c == ' ' || (c >= 9 && c <= 13) || (c >= 28 && c < 32);
+  };
+  while (!text.empty() && isSpace(text.back())) text.pop_back();
+  while (!text.empty() && isSpace(text.front())) text.erase(0, 1);
+  return text;
+}
+
+TEST_P(FolderTokenizer, EncodesAndDecodesAsTransformersDoes) {
+  const Tokenizer tokenizer = Tokenizer::load(kFolders + GetParam());
+  const json cases = json::parse(readFile(kFolders + GetParam() + "/cases.json"));
+  ASSERT_GE(cases.size(), 35u);
+  for (const json& c : cases) {
+    const auto ids = c[1].get<std::vector<int>>();
+    EXPECT_EQ(tokenizer.encode(c[0].get<std::string>(), {.allowSpecialText = true}), ids) << c[0];
+    EXPECT_EQ(trimmed(tokenizer.decode(ids)), trimmed(c[2].get<std::string>())) << c[0];
+  }
+}
+
+// The files of a folder, to be changed.
+FolderFiles filesOf(const std::string& name) {
+  FolderFiles files{.folder = "DIR"};
+  for (const auto& entry : std::filesystem::directory_iterator(kFolders + name))
+    if (entry.path().filename() != "cases.json")
+      files.texts[entry.path().filename().string()] = readFile(entry.path().string());
+  return files;
+}
+json changed(const std::string& text, const json& patch) {
+  json value = json::parse(text);
+  value.merge_patch(patch);
+  return value;
+}
+
+void expectRefused(const FolderFiles& files, const std::string& message,
+                   ErrorCode code = ErrorCode::InvalidFile) {
+  expectError(code, message, [&] { convertTokenizer(files); });
+}
+
+TEST(FolderTokenizers, NothingToReadIsNoTokenizer) {
+  FolderFiles files = filesOf("gpt2");
+  files.texts.erase("vocab.json");
+  EXPECT_FALSE(convertTokenizer(files));
+}
+
+TEST(FolderTokenizers, NameTheClassesThatTheyKnow) {
+  FolderFiles files = filesOf("gpt2");
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "XLNetTokenizer"})";
+  expectRefused(
+      files,
+      "DIR/tokenizer_config.json: tokenizer_class: a folder without tokenizer.json: expected "
+      "one of GPT2Tokenizer, CodeGenTokenizer, ",
+      ErrorCode::Unsupported);
+  files.texts["tokenizer_config.json"] = "{}";
+  expectRefused(files, "DIR: expected tokenizer.json, or a tokenizer_class",
+                ErrorCode::Unsupported);
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "T5TokenizerFast"})";
+  expectRefused(
+      files,
+      "DIR: expected tokenizer.model or spiece.model or sentencepiece.bpe.model of a folder "
+      "without tokenizer.json");
+}
+
+TEST(FolderTokenizers, RefuseVocabulariesThatContradictThemselves) {
+  const FolderFiles whole = filesOf("gpt2");
+  FolderFiles files = whole;
+  auto vocab = [&](const char* text) {
+    files = whole;
+    files.texts["vocab.json"] = text;
+    return files;
+  };
+  expectRefused(vocab("[]"), "DIR/vocab.json: expected an object of tokens, got an array");
+  expectRefused(vocab(R"({"a": 0, "b": 0})"), "DIR/vocab.json: b: \"a\" has the same id");
+  expectRefused(vocab(R"({"a": 0, "b": 2})"), "DIR/vocab.json: b: expected an integer from 0 to 1");
+  expectRefused(vocab(R"({"": 0})"), "DIR/vocab.json: the vocabulary has an empty token");
+  auto merges = [&](const std::string& line) {
+    files = whole;
+    files.texts["merges.txt"] = "#version: 0.2\n\n" + line + "\n";
+    return files;
+  };
+  expectRefused(merges("h"), "DIR/merges.txt: line 3: expected two pieces with one space between");
+  expectRefused(merges("a b c"),
+                "DIR/merges.txt: line 3: expected two pieces with one space between");
+  expectRefused(merges("@@ h"), "DIR/merges.txt: line 3: \"@@\" is not in the vocabulary");
+  expectRefused(merges("\xff h"),
+                "DIR/merges.txt: expected UTF-8, got the byte 0xff at position 15");
+  files = whole;
+  files.texts.erase("merges.txt");
+  expectRefused(files, "DIR: expected merges.txt of a folder without tokenizer.json");
+  FolderFiles words = filesOf("bert");
+  const std::string list = words.texts["vocab.txt"];
+  words.texts["vocab.txt"] = "[PAD]\n\n" + list;
+  expectRefused(words, "DIR/vocab.txt: line 2: expected a token, got nothing");
+  words.texts["vocab.txt"] = "[PAD]\r\nx\r\n[PAD]\r\n";
+  expectRefused(words, "DIR/vocab.txt: line 3: \"[PAD]\" is there twice");
+  words.texts["vocab.txt"] = "a\nb\n";
+  words.texts["tokenizer_config.json"] =
+      R"({"tokenizer_class": "BertTokenizer", "cls_token": null})";
+  expectRefused(words, "DIR/tokenizer_config.json: expected cls_token, which the tokenizer needs");
+}
+
+TEST(FolderTokenizers, LinesMayEndAsOnWindows) {
+  FolderFiles files = filesOf("gpt2");
+  const auto before = convertTokenizer(files);
+  std::string& merges = files.texts["merges.txt"];
+  for (size_t at = 0; (at = merges.find('\n', at)) != std::string::npos; at += 2)
+    merges.replace(at, 1, "\r\n");
+  EXPECT_EQ(convertTokenizer(files), before);
+}
+
+// Some tools write no "#version: 0.2" in front.
+TEST(FolderTokenizers, MergesNeedNoVersion) {
+  FolderFiles files = filesOf("gpt2");
+  const auto before = convertTokenizer(files);
+  std::string& merges = files.texts["merges.txt"];
+  merges.erase(0, merges.find('\n') + 1);
+  EXPECT_EQ(convertTokenizer(files), before);
+}
+
+TEST(FolderTokenizers, AddedTokensHaveTheirIds) {
+  FolderFiles files = filesOf("qwen2");
+  const json config = json::parse(files.texts["tokenizer_config.json"]);
+  const std::string first = config["added_tokens_decoder"].begin().key();
+  const json entry = config["added_tokens_decoder"][first];
+  files.texts["tokenizer_config.json"] =
+      changed(config.dump(), {{"added_tokens_decoder", {{"999999", entry}, {first, nullptr}}}})
+          .dump();
+  expectRefused(files, "the next one");
+  files.texts["tokenizer_config.json"] =
+      changed(config.dump(), {{"added_tokens_decoder", {{"x", entry}}}}).dump();
+  expectRefused(files, "expected an id as key, got \"x\"");
+}
+
+// Messages of Protocol Buffers.
+std::string field(int number, std::string_view bytes) {
+  std::string text(1, char(number << 3 | 2));
+  return text += char(bytes.size()), text += bytes;
+}
+std::string flag(int number, int value) {
+  std::string text;
+  for (uint32_t tag = uint32_t(number) << 3; tag; tag >>= 7)
+    text += char((tag & 127) | (tag > 127) << 7);
+  return text += char(value);
+}
+std::string piece(std::string_view text, int type = 1, float score = -1) {
+  std::string number(1, char(2 << 3 | 5));
+  number.append(reinterpret_cast<const char*>(&score), 4);
+  return field(1, field(1, text) + number + flag(3, type));
+}
+
+TEST(SentencePieceModels, AreRefusedByByteOrPiece) {
+  const std::string unknown = piece("<unk>", 2);
+  auto refuse = [](const std::string& bytes, const std::string& message,
+                   ErrorCode code = ErrorCode::InvalidFile) {
+    expectError(code, "x.model: " + message, [&] { SentencePieceModel::read(bytes, "x.model"); });
+  };
+  EXPECT_EQ(SentencePieceModel::read(unknown + piece("a"), "x.model").pieces.size(), 2u);
+  refuse("", "expected 1 to 16777216 pieces, got 0");
+  refuse("\x0a\x7f", "byte 2: ");
+  refuse(piece("a"), "expected one piece of type 2 (unknown), got 0");
+  refuse(unknown + piece("b", 2), "expected one piece of type 2 (unknown), got 2");
+  refuse(unknown + piece("a") + piece("a"), "pieces 1 and 2 are both \"a\"");
+  refuse(unknown + piece(""), "piece 1 is empty");
+  refuse(unknown + piece("a", 1, std::numeric_limits<float>::quiet_NaN()),
+         "piece 1: expected a finite score, got nan");
+  refuse(unknown + piece("a", 5), "piece 1 is unused", ErrorCode::Unsupported);
+  refuse(unknown + piece("a", 9), "byte 28: model.pieces.type: expected a kind from 1 to 6, got 9");
+  refuse(unknown + piece("\xff"), "byte 21: model.pieces.piece: expected a text in UTF-8");
+  refuse(unknown + field(2, flag(3, 3)), "model_type: expected 1 (unigram) or 2 (BPE), got 3",
+         ErrorCode::Unsupported);
+  refuse(unknown + field(2, flag(24, 1)), "treat_whitespace_as_suffix", ErrorCode::Unsupported);
+  refuse(unknown + field(3, flag(5, 0)), "escape_whitespaces", ErrorCode::Unsupported);
+  refuse(unknown + field(5, field(2, "x")), "denormalizer_spec", ErrorCode::Unsupported);
+}
+
+TEST(SentencePieceModels, AreOfTheClassThatReadsThem) {
+  FolderFiles files = filesOf("llama");
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "T5Tokenizer"})";
+  expectRefused(files, "DIR/tokenizer.model: model_type: expected 1 (unigram) of this class, got 2",
+                ErrorCode::Unsupported);
+  files.texts["tokenizer.model"] = piece("<unk>", 2) + piece("a");
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "XLMRobertaTokenizer"})";
+  expectRefused(files, "DIR/tokenizer.model: expected at least 4 pieces, got 2");
+}
+
+TEST(FolderTokenizers, MarianHasOneVocabulary) {
+  FolderFiles files = filesOf("marian");
+  files.texts["tokenizer_config.json"] = R"({"separate_vocabs": true})";
+  expectRefused(files, "DIR/tokenizer_config.json: separate_vocabs: expected false, got true",
+                ErrorCode::Unsupported);
+  files.texts["tokenizer_config.json"] = R"({"unk_token": "<nothing>"})";
+  EXPECT_TRUE(convertTokenizer(files));
+}
+
+}  // namespace
+}  // namespace lathe
