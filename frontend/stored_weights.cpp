@@ -52,7 +52,10 @@ class StoredWeights {
   void run(ModuleOp module) {
     SmallVector<WeightOp> weights;
     module.walk([&](WeightOp op) { weights.push_back(op); });
-    for (WeightOp op : weights) rewrite(op);
+    for (WeightOp op : weights) {
+      op.setName(nameIn(checkpoint_, op.getName()));
+      rewrite(op);
+    }
     for (auto& [name, update] : updates_)
       if (!updated_.contains(name))
         throw Error(ErrorCode::InvalidFile, checkpoint_.path() + ": the model does not read " +
@@ -202,6 +205,16 @@ class StoredWeights {
 };
 
 }  // namespace
+
+std::string nameIn(const Checkpoint& checkpoint, std::string_view name) {
+  const size_t end = name.find('.');
+  if (checkpoint.entry(name) || end == name.npos) return std::string(name);
+  const std::string rest(name.substr(end + 1));
+  // The checkpoint's reader puts `model.` in front of layers that have nothing there.
+  for (const std::string& bare : {rest, "model." + rest})
+    if (checkpoint.entry(bare)) return bare;
+  return std::string(name);
+}
 
 void readAsStored(Graph& graph, const Checkpoint& checkpoint) {
   const auto lock = graph.impl().lock();

@@ -71,9 +71,20 @@ std::string architecturesText() {
 }
 
 // Of several of one name the latest.
-const Family& familyNamed(const JsonValue& name) {
+const Family* findFamily(std::string_view name) {
   for (const Family& family : std::views::reverse(registry()))
-    if (family.architecture == name.asString()) return family;
+    if (family.architecture == name) return &family;
+  return nullptr;
+}
+
+const Family& familyNamed(const JsonValue& name) {
+  std::string_view stem = name.asString();
+  if (const Family* family = findFamily(stem)) return *family;
+  if (stem.ends_with("Model")) {
+    stem.remove_suffix(5);
+    for (const char* head : {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel"})
+      if (const Family* family = findFamily(std::string(stem) + head)) return *family;
+  }
   throw name.error("expected an architecture of " + architecturesText() + ", got " + name.show(),
                    ErrorCode::Unsupported);
 }

@@ -32,7 +32,9 @@ JsonValue pretrainedConfig(const std::string& path) {
 Graph buildPretrained(const std::string& path, const Checkpoint& checkpoint,
                       FamilyOptions options) {
   options.weightDType = commonDType(checkpoint, DType::F32);
-  options.hasWeight = [&](std::string_view name) { return checkpoint.entry(name) != nullptr; };
+  options.hasWeight = [&](std::string_view name) {
+    return checkpoint.entry(nameIn(checkpoint, name)) != nullptr;
+  };
   options.readsQuantized = true;
   options.pooling = readTextPooling(path);
   Graph graph = buildFromConfig(pretrainedConfig(path), options);

@@ -68,8 +68,9 @@ const std::vector<Family>& families();
 void registerFamily(Family family);
 
 /// The family of a config.json: `architectures`, or where that is missing `model_type`; the
-/// `_class_name` of diffusers before both. Throws
-/// Error(Unsupported) that lists the architectures there are.
+/// `_class_name` of diffusers before both. A bare model (`BartModel`, `GPT2Model`) that is none
+/// itself is that with the head which generates text. Throws Error(Unsupported) that lists the
+/// architectures there are.
 const Family& familyOf(const JsonValue& config);
 
 /// Reads config.json and records the model. Weights have the names of the checkpoint. Throws

@@ -26,11 +26,15 @@ TextPooling readTextPooling(const std::string& folder);
 Graph buildPretrained(const std::string& path, const Checkpoint& checkpoint,
                       FamilyOptions options = {});
 
-/// Rewrites the graph's weights to what the checkpoint holds: a matrix in few bits becomes
-/// `lathe.dequantize` of its parts, another float dtype a cast, and a LoRA update a sum, all of it
-/// arithmetic on weights that runs when they are loaded. Rows of a table in few bits are chosen
-/// before they are widened, and inputs of a matrix whose columns have an order of their own are
-/// brought into that order. Nothing can be recorded in the graph afterwards. Throws
+/// What `checkpoint` calls a weight: one that was saved of the bare model lacks the first part of
+/// the names that the model with a head has, such as `model.` or `transformer.`.
+std::string nameIn(const Checkpoint& checkpoint, std::string_view name);
+
+/// Rewrites the graph's weights to what the checkpoint holds, under its names: a matrix in few bits
+/// becomes `lathe.dequantize` of its parts, another float dtype a cast, and a LoRA update a sum,
+/// all of it arithmetic on weights that runs when they are loaded. Rows of a table in few bits are
+/// chosen before they are widened, and inputs of a matrix whose columns have an order of their own
+/// are brought into that order. Nothing can be recorded in the graph afterwards. Throws
 /// Error(Unsupported) for a LoRA update of a table that is the head, too, and Error(InvalidFile)
 /// for one of a weight that the graph does not read.
 void readAsStored(Graph& graph, const Checkpoint& checkpoint);
