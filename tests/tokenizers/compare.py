@@ -9,7 +9,7 @@ Trains a tokenizer of each kind on text made here (20 scripts, code, emoji), enc
 same sorts, random characters, random bytes read as UTF-8 and texts of a megabyte without a space,
 with and without special tokens, alone and in pairs. Characters that this Python's Unicode does not know
 are left out: patterns see those by the version of Oniguruma that is installed. Needs the packages `tokenizers` and, for a map
-of SentencePiece's rules, `sentencepiece`.
+of SentencePiece's rules, `sentencepiece`; exit status 77 without the first.
 """
 import argparse
 import collections
@@ -22,7 +22,13 @@ import tempfile
 import time
 import unicodedata
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+try:
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    print(f"tokenizers: left out: {missing}; pip install tokenizers sentencepiece")
+    sys.exit(77)
 
 SCRIPTS = {  # letters of words, by range
     "latin": "a-z A-Z", "french": "a-z é è ê à ç ù î ô œ", "vietnamese": "a-z ă â đ ê ô ơ ư ạ ả ấ ầ ậ ế ệ ộ",
