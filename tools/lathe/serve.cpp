@@ -29,7 +29,7 @@ constexpr int64_t kDefaultSlots = 8, kDefaultContext = 4096, kDefaultBlock = 32;
 
 struct ServeFlags {
   std::string path, name, keyFile, keyVariable;
-  int64_t slots = kDefaultSlots, waiting = 128, context = 0, cacheTokens = 0, chunk = 64;
+  int64_t slots = kDefaultSlots, waiting = 256, context = 0, cacheTokens = 0, chunk = 64;
   int64_t port = 8080;
   std::optional<int64_t> cacheBlock;
   serve::Options options;
@@ -71,7 +71,7 @@ void addFlags(CLI::App& parser, ServeFlags& flags) {
       ->check(WholeNumber{1});
   parser
       .add_option("--queue", flags.waiting,
-                  "texts that may wait for a slot (default: 128), of one client no more "
+                  "texts that may wait for a slot (default: 256), of one client no more "
                   "than places are free")
       ->check(WholeNumber{1, 1'000'000});
   parser

@@ -19,7 +19,7 @@ struct BatchEngineOptions {
   /// Texts that may wait for a slot; more are refused. So that nobody fills all of it, a client may
   /// have no more texts waiting than places are free, and a user no more than the client may still
   /// have: one who asks alone a third of them.
-  int64_t maxWaiting = 128;
+  int64_t maxWaiting = 256;
   /// Tokens of prompts that are read between two tokens of the running texts: how long those may be
   /// held up. Several short prompts fit, each counted as 8 tokens at least. Where nothing runs,
   /// chunks are as long as the slots take them.
