@@ -81,7 +81,7 @@ MUTANTS = [
            ("folder_tokenizer_test:*plain_bpe*",)),
     Mutant("runtime/t5-legacy", "runtime/sentencepiece_tokenizer.cpp",
            "isLegacy ? \"always\" : \"first\"",
-           "\"always\"",
+           "isLegacy ? \"always\" : \"always\"",
            "behind a special token of T5 a text gets a prefix that legacy: false leaves out",
            ("folder_tokenizer_test:*t5_new*",)),
     Mutant("runtime/merges-version", "runtime/vocabulary_files.cpp",

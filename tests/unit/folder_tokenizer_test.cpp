@@ -27,7 +27,8 @@ INSTANTIATE_TEST_SUITE_P(Classes, FolderTokenizer,
                          testing::Values("gpt2", "opt", "roberta", "bart", "qwen2", "clip",
                                          "whisper", "bert", "bert_cased", "t5", "t5_new",
                                          "xlm_roberta", "llama", "llama_new", "gemma", "marian",
-                                         "plain_unigram", "plain_bpe"));
+                                         "plain_unigram", "plain_bpe"),
+                         [](const auto& info) { return std::string(info.param); });
 
 std::string trimmed(std::string text) {
   const auto isSpace = [](char c) {
