@@ -180,3 +180,18 @@ case("depthwise_convolutions",
 
 case("long_grouped_convolution", [node("Conv", "x w", "y", group=4, pads=[18, 18])],
      {"x": f32(2, 8, 50)}, {"y": F}, [("w", f32(12, 2, 37))])
+
+# What a size asks of a transposed convolution: of an odd cut the larger half is in front unless SAME_UPPER says
+# otherwise, and what the windows do not reach is added at the end.
+image, window = f32(1, 2, 4), f32(2, 3, 3)
+whole = np.zeros((1, 3, 9), np.float32)
+for at in range(4):
+    whole[:, :, 2 * at:2 * at + 3] += np.einsum("ni,iok->nok", image[:, :, at], window)
+case("transposed_to_a_size",
+     [node("ConvTranspose", "x w", "a", strides=[2], output_shape=[8]),
+      node("ConvTranspose", "x w", "b", strides=[2], output_shape=[8], auto_pad="SAME_UPPER"),
+      node("ConvTranspose", "x w", "c", strides=[2], output_shape=[8], auto_pad="SAME_LOWER"),
+      node("ConvTranspose", "x w", "d", strides=[2], output_shape=[10], auto_pad="SAME_LOWER"),
+      node("ConvTranspose", "x w", "e", strides=[2], output_shape=[10])],
+     {"x": image}, {"a": F, "b": F, "c": F, "d": F, "e": F}, [("w", window)],
+     results=[whole[:, :, 1:], whole[:, :, :8], whole[:, :, 1:], *[np.pad(whole, ((0, 0), (0, 0), (0, 1)))] * 2])
