@@ -17,6 +17,8 @@ constexpr int64_t kChunkRows = 256;
 constexpr int64_t kUnpackedRows = 16;
 // What reading a panel of weights costs beside multiplying it, in rows.
 constexpr int64_t kReadingRows = 16;
+// For each of several threads: what one has not begun another takes.
+constexpr int64_t kThreadShares = 4;
 
 bool isPacked(const GroupedSpec& spec) { return spec.layout == WeightLayout::packed; }
 
@@ -199,7 +201,7 @@ void GroupedLinear::run(const GroupedArgs& args, ThreadPool& pool, Scratch scrat
   const size_t ordered = Order::bytes(spec, args.rows);
   char* base = static_cast<char*>(scratch.data);
   const Order order(spec, args, base);
-  // All panels of all groups in a row, each as long as it takes; every thread has an equal stretch.
+  // All panels of all groups in a row, each as long as it takes, are cut into equal stretches.
   // A product that is not packed is one piece.
   const int64_t pieces = isPacked(spec) ? panelsOf(spec) : 1;
   auto costOf = [&](int64_t group) {
@@ -208,10 +210,11 @@ void GroupedLinear::run(const GroupedArgs& args, ThreadPool& pool, Scratch scrat
   };
   int64_t total = 0;
   for (int64_t g = 0; g < spec.groups; ++g) total += costOf(g) * pieces;
-  pool.run(threads, [&](int64_t share, int worker) {
+  const int64_t shares = threads == 1 ? 1 : threads * kThreadShares;
+  pool.runDynamic(shares, [&](int64_t share, int worker) {
     const Worker mine(spec, args, order, sizes, base + ordered + size_t(worker) * sizes.bytes(),
                       isa_);
-    const int64_t first = total * share / threads, end = total * (share + 1) / threads;
+    const int64_t first = total * share / shares, end = total * (share + 1) / shares;
     int64_t at = 0;
     for (int64_t g = 0; g < spec.groups && at < end; ++g) {
       const int64_t cost = costOf(g);
