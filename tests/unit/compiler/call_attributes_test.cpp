@@ -65,6 +65,7 @@ TEST_F(CallAttributesTest, ConfigsComeBackAsTheyWereWritten) {
   EXPECT_TRUE(roundTrip(MatmulConfig{true}).transposeB);
   EXPECT_FALSE(roundTrip(PackConfig{false}).outIn);
   EXPECT_EQ(roundTrip(TopKConfig{9}).k, 9);
+  EXPECT_EQ(roundTrip(GroupedLinearConfig{WeightLayout::packed}).layout, WeightLayout::packed);
   EXPECT_EQ(roundTrip(CumSumConfig{3}).axis, 3);
 }
 
