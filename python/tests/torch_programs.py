@@ -288,7 +288,7 @@ def split_heads(x):
 
 @program((draw(3, 4),), (draw(5, 4),), (draw(7, 4),))
 def padded_to_a_length(x):
-    return F.pad(x, (0, 0, 0, 9 - x.shape[0])), F.pad(x, (x.shape[0], 1), value=2.0), F.pad(x, (0, 0, -1, 2)), x.shape[0] // 2, \
+    return F.pad(x, (0, 0, 0, 9 - x.shape[0])), F.pad(x, (0, 0, 0, 4 - x.shape[0])), F.pad(x, (x.shape[0], 1), value=2.0), F.pad(x, (0, 0, -1, 2)), x.shape[0] // 2, \
         int(x.shape[0] / 2) + 1
 
 
@@ -324,3 +324,10 @@ def convolutions_of_one_image(x, w, b):
 def filled_places(x):
     return x.index_fill(1, torch.tensor([1, -1]), 3.0), x.index_fill(-1, torch.tensor(2), torch.tensor(5.0)), \
         torch.var_mean(x, 0)
+
+
+@program((draw(4, 6),))
+def places_of_what_is_turned(x):
+    """Places in memory are those of PyTorch's strides, also where a view of them is taken."""
+    y = x.t() * 2
+    return y.as_strided((3, 4), (4, 1)).t(), y.as_strided((2, 2), (1, 6), 3)[1:]

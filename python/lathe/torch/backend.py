@@ -173,26 +173,25 @@ class _Compiled:
         self.literals = lowering.literals
         self.single = not isinstance(results, (tuple, list))  # of a part of a graph
         results = [results] if self.single else results
-        self.kinds, self.sizes, self.shown, seen = [], [], [], {}
-        views = Views(places)
-        for k, node in enumerate(results):
+        # A result is a number, or the place of a tensor among the session's results, of a size, or of a view.
+        self.kinds, self.sizes, seen, views = [], [], {}, Views(places)
+        for node in results:
             root = root_of(node) if isinstance(node, torch.fx.Node) else node
-            if root is not node:
-                self.shown.append((k, views.add(node, root)))
-                self.kinds.append((False, None))
-                continue
             size = node.meta["val"] if isinstance(node, torch.fx.Node) else node
-            if isinstance(size, torch.SymInt):
-                self.sizes.append((k, _size_of(size.node.expr, places)))
-            if size is None or isinstance(size, (int, float, torch.SymInt)):
-                self.kinds.append((False, size))
-                continue
-            self.kinds.append((True, self._output(lowering, seen, node)))
+            if root is not node:
+                self.kinds.append(("view", views.add(node, root)))
+            elif isinstance(size, torch.SymInt):
+                self.kinds.append(("size", len(self.sizes)))
+                self.sizes.append(_size_of(size.node.expr, places))
+            elif size is None or isinstance(size, (int, float)):
+                self.kinds.append(("number", size))
+            else:
+                self.kinds.append(("tensor", self._output(lowering, seen, node)))
         self.roots = [self._output(lowering, seen, node) for node in views.roots]
-        self.show = views.finish() if self.shown else None
+        self.show = views.finish() if views.results else None
         if not seen:
             raise Unsupported(NO_RESULTS)
-        self.plain = all(t for t, _ in self.kinds) and [k for _, k in self.kinds] == list(range(len(self.kinds)))
+        self.plain = self.kinds == [("tensor", k) for k in range(len(seen))]
         options = {"threads": torch.get_num_threads(), **options}
         threads = options.pop("threads")
         self.session = lathe.Session(lathe.compile(graph, **options), threads=threads)
@@ -215,8 +214,8 @@ class _Compiled:
 
     def __call__(self, args):
         inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
-        sizes = [(k, size(args)) for k, size in self.sizes]
-        kept = [a.detach() if isinstance(a, torch.Tensor) else a for a in args] if self.shown else []
+        sizes = [size(args) for size in self.sizes]
+        kept = [a.detach() if isinstance(a, torch.Tensor) else a for a in args] if self.show else []
         with self.lock:
             if not self._is_bound(args):
                 self._bind(args)
@@ -224,14 +223,9 @@ class _Compiled:
             found = self.run(inputs)
         if self.plain:
             return found
-        results = [found[k] if tensor else k for tensor, k in self.kinds]
-        for k, size in sizes:
-            results[k] = size
-        if self.shown:
-            shown = self.show(*kept, *(found[k] for k in self.roots))
-            for k, view in self.shown:
-                results[k] = shown[view]
-        return results
+        shown = self.show(*kept, *(found[k] for k in self.roots)) if self.show else ()
+        of = {"tensor": found, "size": sizes, "view": shown}
+        return [value if kind == "number" else of[kind][value] for kind, value in self.kinds]
 
     def _bind(self, args):
         self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)

@@ -242,7 +242,15 @@ class Lowering:
             return x
         starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
         starts[axis], sizes[axis], steps[axis] = start, size, step
-        return lathe.slice(x, starts, sizes, steps)
+        try:
+            return lathe.slice(x, starts, sizes, steps)
+        except lathe.Error:
+            if step != 1:
+                raise
+            # table[:seq], x[:, :past + 1]: only ranges or a guard of PyTorch's tell that the slice is inside, which are
+            # not looked at; a gather of a ramp is checked when it runs.
+            places = self.graph.arange(size)
+            return lathe.gather(x, places if start == 0 else lathe.add(places, self.size_value(start)), axis)
 
     # --- graphs
     def run(self, graph, refused=None):

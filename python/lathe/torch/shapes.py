@@ -44,16 +44,7 @@ def slice_(L, node, self_, dim=0, start=None, end=None, step=1):
     x = L.value(self_)
     axis = L.axis(dim, x)
     first = L.place(0 if start is None else start, self_, axis)
-    size = L.shape(L.fake(node))[axis]
-    try:
-        return L.slice(x, axis, first, size, step)
-    except lathe.Error:
-        if step != 1:
-            raise
-        # table[:seq], x[:, :past + 1]: only ranges or a guard of PyTorch's tell that the slice is inside, which are
-        # not looked at; a gather of a ramp is checked when it runs.
-        places = L.graph.arange(size)
-        return lathe.gather(x, places if first == 0 else lathe.add(places, L.size_value(first)), axis)
+    return L.slice(x, axis, first, L.shape(L.fake(node))[axis], step)
 
 
 @op("aten.select.int")
@@ -138,7 +129,7 @@ def pad(L, self_, pad, value=0):
     low, high = [0] * x.ndim, [0] * x.ndim
     for i in range(len(pad) // 2):
         axis, (first, last) = x.ndim - 1 - i, pad[2 * i:2 * i + 2]
-        cuts = [-L.dim(n) if L.is_negative(n) else 0 for n in (first, last)]
+        cuts = [0 - L.dim(n) if L.is_negative(n) else 0 for n in (first, last)]
         if any(c != 0 for c in cuts):
             x = L.slice(x, axis, cuts[0], x.shape[axis] - cuts[0] - cuts[1])
         low[axis], high[axis] = (L.dim(n) if c == 0 else 0 for n, c in zip((first, last), cuts))
