@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/shard/shard.h"
 
+#include <utility>
+
 #include "ir/op_builder.h"
 #include "lathe/passes/passes.h"
 #include "lathe/runtime/error.h"
@@ -205,10 +207,15 @@ class Partitioner {
   // What isAddedUp has seen, on each rank's addend.
   void onAddends(Operation* op) {
     SmallVector<Placed> operands;
+    bool isTaken = false;  // a product of two sums is no sum of products
     for (Value v : op->getOperands()) {
-      auto own = addends_.find(v);
-      operands.push_back(Placed{
-          {}, own == addends_.end() ? SmallVector<Value>{whole(v, op->getLoc())} : own->second});
+      const auto own = addends_.find(v);
+      if (own == addends_.end())
+        operands.push_back({{}, {whole(v, op->getLoc())}});
+      else if (std::exchange(isTaken, true))
+        operands.push_back({{}, {sum(op->getLoc(), own->second)}});
+      else
+        operands.push_back({{}, own->second});
     }
     SmallVector<Value> results;
     for (int64_t rank = 0; rank < copies(); ++rank)

@@ -69,4 +69,9 @@ MUTANTS = [
            "return product(rows, byRow, *indices.integers, *indices.integers, squared);",
            "a row is the one that its index names among the rows",
            ("reference_ops_test",)),
+    Mutant("passes/product-of-addends", "passes/shard/shard.cpp",
+           "else if (std::exchange(isTaken, true))",
+           "else if (false && std::exchange(isTaken, true))",
+           "each rank multiplies its addends of two sums, of which one is a whole",
+           ("ranks_test",)),
 ]

@@ -387,6 +387,22 @@ TEST(Ranks, OfEveryExpertARankHasAPiece) {
   }
 }
 
+// Both factors are sums over the ranks: one of them is added up before.
+TEST(Ranks, AProductOfTwoSumsIsNoSumOfProducts) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 24}), ids = g.input("ids", DType::I64, {3, 2});
+  auto chosen = [&](const std::string& name, int64_t out, int64_t in, const Tensor& rows) {
+    const Tensor weights = g.weight(name, DType::F32, {4, out, in});
+    return squeeze(matmul(gather(weights, ids, 0), unsqueeze(rows, -1)), -1);
+  };
+  const Tensor h = nn::relu(chosen("up", 36, 24, unsqueeze(x, -2)));
+  g.output("y", reduceSum(chosen("a", 24, 36, h) * chosen("b", 24, 36, h), {-2}));
+  Array values(DType::F32, {3, 24}), places(DType::I64, {3, 2});
+  for (int64_t i = 0; i < values.size(); ++i) values.set(i, std::sin(double(i)));
+  for (int64_t i = 0; i < places.size(); ++i) places.set(i, double(i * 3 % 4));
+  expectTheSameAsOne(g, {{"forward", {{"x", values}, {"ids", places}}}});
+}
+
 TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
   CompileRecord record;
   record.wantMisses = true;
