@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls of an exported module take and give."""
+import collections
+
 import numpy as np
 import pytest
 import torch
@@ -78,6 +80,21 @@ def test_dictionaries_are_read_by_their_keys():
         run({"a": a, "b": b}, [a, b])
     with pytest.raises(lathe.Error, match=r"inputs\[1\]: expected 2 values, as it was exported, got 3"):
         run({"a": a, "b": b}, (a, b, b))
+
+
+def test_named_tuples_are_inputs():
+    Pair, Other = collections.namedtuple("Pair", "a b"), collections.namedtuple("Other", "a b")
+
+    class Difference(torch.nn.Module):
+        def forward(self, pair, *, c):
+            return pair.a - 2 * pair.b + c
+
+    run = lathe.torch.export(Difference(), (Pair(X, X + 1),), {"c": X}).session()
+    torch.testing.assert_close(run(Pair(X, 3 * X), c=X), -4 * X)
+    with pytest.raises(lathe.Error, match="expected one of .*Pair.*, as it was exported, got one of .*Other"):
+        run(Other(X, X), c=X)
+    with pytest.raises(lathe.Error, match="expected one value of c, got two"):
+        run(Pair(X, X), X, c=X)
 
 
 def test_sizes_are_named_by_the_arguments_they_are_of():

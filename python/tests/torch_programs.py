@@ -305,9 +305,17 @@ def merged_behind_pytorch(x):
 
 @program((draw(3, 4),))
 def numbers_beside_16_bits(x):
-    h, b = x.half(), x.bfloat16()
-    return (h * 1e-2) * 1e5, (h * 1e4) / 1e5, h * 1e-8, torch.sub(h, 1e5), torch.add(b, b, alpha=0.3), b * 0.3, b / 0.3, 1.3 - b, \
-        torch.add(h, 70000)
+    """Products and quotients keep them in f32, all else rounds them."""
+    h, b, low = x.half(), x.bfloat16(), torch.full((9,), -2048.0)
+    return (h * 1e-2) * 1e5, (h * 1e4) / 1e5, h * 1e-8, b * 0.3, b / 0.3, torch.div(h * 100, 0.3, rounding_mode="floor"), h // 0.7, \
+        torch.div(h * 100, 0.3, rounding_mode="trunc"), 1.3 - b, low.half() + 2049, low.half() - -2049, torch.fmod(h, 0.3), \
+        torch.remainder(h, 0.3), torch.fmod(b, 1.1)
+
+
+@program((torch.full((3, 1), -2048.0),), (torch.full((2051, 1), -2048.0),), (torch.full((2053, 1), -2047.0),))
+def sizes_beside_16_bits(x):
+    n = x.shape[0]
+    return x.half() / n, x.half() * n, x.half() + (2 - n)
 
 
 @program((torch.tensor([-128, 127, -7, 7], dtype=torch.int8), torch.tensor([-(2**63), 2**63 - 1, -7, 7])))

@@ -21,20 +21,24 @@ def _binary(function, aten):
             if aten not in BOOLEAN:
                 raise Unsupported("on booleans")
             return getattr(lathe, BOOLEAN[aten])(L.value(self_, "bool"), L.value(other, "bool"))
-        x, y = _operands(L, dtype, self_, other, alpha)
+        if aten == "mul":
+            return function(*_operands(L, dtype, self_, other))
+        y = L.value(other, dtype)
         if alpha != 1:
-            y = lathe.mul(y, L.scalar(alpha, y.dtype))
-        return function(x, y)
+            y = lathe.mul(y, L.scalar(alpha, dtype))
+        return function(L.value(self_, dtype), y)
     return lower
 
 
-def _operands(L, dtype, x, y, alpha=1):
-    """Both operands. A second one that is a number is one of f32 beside 16 bits, as PyTorch keeps it there, and the result
-    is rounded once."""
-    numbers = [a for a in (y, alpha) if isinstance(a, (int, float))]
-    if dtype in ("bf16", "f16") and any(torch.tensor(n, dtype=NARROW[dtype]).item() != n for n in numbers):
-        return L.cast(L.value(x, dtype), "f32"), L.value(y, "f32") if isinstance(y, (int, float)) else L.cast(L.value(y, dtype), "f32")
-    return L.value(x, dtype), L.value(y, dtype)
+def _operands(L, dtype, x, y):
+    """Of a product or a quotient. A number beside 16 bits is one of f32, as PyTorch keeps it there and in no other op, and
+    the result is rounded once."""
+    number = L.fake(y)
+    is_exact = isinstance(number, torch.Tensor) or isinstance(number, (int, float)) and (
+        torch.tensor(number, dtype=NARROW.get(dtype)).item() == number)
+    if dtype not in NARROW or is_exact:
+        return L.value(x, dtype), L.value(y, dtype)
+    return L.cast(L.value(x, dtype), "f32"), L.value(y, "f32")
 
 
 for _aten, _name in {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max", "minimum": "min",
@@ -50,7 +54,7 @@ def _floor_divide(L, node, self_, other):
         x, y = L.value(self_, L.dtype(node)), L.value(other, L.dtype(node))
         whole = lathe.div(x, y)  # toward zero
         return _lowered(whole, lathe.sub(x, lathe.mul(whole, y)), y)
-    x, y = wide(L, node, self_), wide(L, node, other)
+    x, y = (v if v.dtype == "f64" else L.cast(v, "f32") for v in _operands(L, L.dtype(node), self_, other))
     rest = _remainder(x, y)
     whole = lathe.round(_lowered(lathe.div(lathe.sub(x, rest), y), rest, y))
     return lathe.where(lathe.compare(y, 0, "eq"), lathe.div(x, y), whole)
@@ -93,7 +97,7 @@ def trunc(L, self_):
 def fmod(L, node, self_, other):
     dtype = L.dtype(node)
     if dtype in FLOATS:
-        return _remainder(*_operands(L, dtype, self_, other))
+        return _remainder(L.value(self_, dtype), L.value(other, dtype))
     x, y = L.value(self_, dtype), L.value(other, dtype)
     return lathe.sub(x, lathe.mul(lathe.div(x, y), y))  # the smallest number has no absolute value
 
@@ -105,7 +109,7 @@ def floor_divide(L, node, self_, other):
 
 @op("aten.rsub.Scalar", "aten.rsub.Tensor")
 def reversed_sub(L, node, self_, other):
-    return lathe.sub(L.value(other, L.dtype(node)), L.value(self_, L.dtype(node)))  # PyTorch rounds this number
+    return lathe.sub(L.value(other, L.dtype(node)), L.value(self_, L.dtype(node)))
 
 
 @op("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")

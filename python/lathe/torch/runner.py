@@ -77,7 +77,7 @@ def leaves_of(value, spec, path):
     """The leaves of `value` in the order of a spec, whose nesting it must have; dictionaries may have another order."""
     if spec.is_leaf():
         return [value]
-    if type(value) is not spec.type:
+    if pytree._get_node_type(value) is not spec.type:  # a named tuple's is namedtuple, and its class the context
         raise error(f"{path}: expected a {spec.type.__name__}, as it was exported, got a {type(value).__name__}")
     children = spec.children()
     if isinstance(value, dict):
@@ -87,7 +87,9 @@ def leaves_of(value, spec, path):
         parts = [(value[name], f"{path}[{name!r}]") for name in names]
     else:
         found, context = pytree.SUPPORTED_NODES[spec.type].flatten_fn(value)
-        if len(found) != len(children) or context != spec.context:
+        if context != spec.context:
+            raise error(f"{path}: expected one of {spec.context}, as it was exported, got one of {context}")
+        if len(found) != len(children):
             raise error(f"{path}: expected {len(children)} values, as it was exported, got {len(found)}")
         parts = [(one, f"{path}[{i}]") for i, one in enumerate(found)]
     return [leaf for (one, at), child in zip(parts, children) for leaf in leaves_of(one, child, at)]
@@ -111,7 +113,10 @@ class Runner:
         called = known[entry]
         positions, names = called.given.children()
         count = len(positions.children())
-        keywords = dict(zip(names.context, inputs[count:])) | keywords  # those that come behind the positions have no names
+        unnamed = dict(zip(names.context, inputs[count:]))  # keywords that come behind the positions
+        if twice := set(unnamed) & set(keywords):
+            raise error(f"{entry}: expected one value of {twice.pop()}, got two")
+        keywords = unnamed | keywords
         if keywords and not set(keywords) <= set(names.context):
             raise error(f"{entry}: expected the keywords {list(names.context)}, as it was exported, got {list(keywords)}")
         if len(inputs) < count or len(keywords) != len(names.context) or len(inputs) > count + len(keywords):
