@@ -269,6 +269,8 @@ def check_refusals(server):
     for method, body, headers, status, words in [
             ("GET", None, {"Host": "evil.example"}, 403, "reached as localhost, not as evil.example"),
             ("GET", None, {"Host": "127.evil.example:80"}, 403, "reached as localhost, not as 127.evil.example"),
+            ("GET", None, {"Host": "[::1]evil.example"}, 403, "reached as localhost, not as [::1]evil.example"),
+            ("GET", None, {"Host": "[::1"}, 403, "reached as localhost, not as [::1"),
             ("GET", None, {"Origin": "http://evil.example"}, 403, "pages of http://evil.example may not ask"),
             ("GET", "{}", {}, 400, "GET takes no body")]:
         got, _, text = server.ask(method, "/v1/models", body, headers)
@@ -283,7 +285,8 @@ def check_refusals(server):
         said = server.raw(head + lengths + b"\r\n\r\n" + body).decode()
         assert said.startswith(f"HTTP/1.1 {status} ") and words in said, (lengths, said)
     for hosts, status in [(b"", 400), (b"Host: localhost\r\nHost: localhost\r\n", 400),
-                          (b"Host: localhost\r\nhost: evil.example\r\n", 400), (b"Host: 127.0.0.1:80\r\n", 200)]:
+                          (b"Host: localhost\r\nhost: evil.example\r\n", 400), (b"Host: 127.0.0.1:80\r\n", 200),
+                          (b"Host: LOCALHOST\r\n", 200), (b"Host: [::1]:80\r\n", 200), (b"Host: [::1]\r\n", 200)]:
         said = server.raw(b"GET /health HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n").decode()
         assert said.startswith(f"HTTP/1.1 {status} "), (hosts, said)
         assert status == 200 or "expected one Host" in said, said
@@ -434,9 +437,16 @@ def check_queue():
                 "much", 429, "1", "user_queue_full"), (who, status, retry, answer)
         refused = [answer for _, status, _, answer in answers if status == 429]
         assert refused and "as many texts waiting as the queue has free places" in refused[0]["error"]["message"], refused
-        # The texts of a request come in together or not at all.
-        status, answer = server.complete(prompt=["a"] * 20, max_tokens=300)
-        assert status == 429, answer
+        # The texts of a request come in together or not at all, and more than ever may wait are a mistake.
+        answers.clear()
+        threads = [threading.Thread(target=one, args=("four",), kwargs={"prompt": ["a"] * 4}) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(status for _, status, _, _ in answers) == [200, 429], answers
+        status, answer = server.complete(prompt=["a"] * 5, max_tokens=300)
+        assert status == 400 and "expected at most 4 texts" in answer["error"]["message"], answer
         server.stop()
     finally:
         server.process.kill()

@@ -214,6 +214,8 @@ int serveVerb(const ArgumentList& arguments) {
   if (!parseArguments(*parser, arguments)) return kOk;
   flags.options.port = int(flags.port);
   flags.options.apiKey = keyOf(flags);
+  // No more than may wait of one who asks alone: more would be refused for ever.
+  flags.options.limits.choices = std::min(flags.options.limits.choices, (flags.waiting + 2) / 3);
   compileFlags.randomWeights = sessionFlags.randomWeights;
 
   const Model model = openModel(flags.path);

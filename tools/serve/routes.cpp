@@ -30,10 +30,14 @@ bool isLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || (isFour && ntohl(four.s_addr) >> 24 == 127);
 }
 
-// "[::1]:8080" and "localhost:8080" without the port.
-std::string hostOf(const std::string& header) {
-  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
-  return header.substr(0, header.find(':'));
+// "[::1]:8080" and "localhost:8080" without the port, in small letters.
+std::string hostOf(std::string header) {
+  for (char& c : header)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  if (!header.starts_with('[')) return header.substr(0, header.find(':'));
+  const size_t end = header.find(']');
+  const bool isWhole = end + 1 == header.size() || (end != header.npos && header[end + 1] == ':');
+  return isWhole ? header.substr(1, end - 1) : header;
 }
 
 // What became of a text that has no text to show for it.
