@@ -101,9 +101,8 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
   };
   auto sumsOf = [&](int worker) { return reinterpret_cast<float*>(tilesOf(worker) + tileBytes); };
   if (g.m <= kAmxFewRows) {
-    pool.run(threads, [&](int64_t index, int worker) {
-      const Share share{0, g.m, panels * index / threads, panels * (index + 1) / threads};
-      if (share.panel0 < share.panel1) runFewRows(g, share, tilesOf(worker), sumsOf(worker));
+    pool.parallelFor(0, panels, 1, [&](int64_t panel0, int64_t panel1, int worker) {
+      runFewRows(g, {0, g.m, panel0, panel1}, tilesOf(worker), sumsOf(worker));
     });
     return;
   }

@@ -367,17 +367,16 @@ size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const int64_t threads = pool.threads(), panels = g.shape.panels();
+  const int64_t panels = g.shape.panels();
   auto placesOf = [&](int worker) {
     const size_t bytes = amxQuantizedScratchBytes(g.shape, 1);
     return Places(g.shape, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
   };
   if (g.m <= kAmxFewRows) {
-    pool.run(threads, [&](int64_t index, int worker) {
-      const Share share{0, g.m, panels * index / threads, panels * (index + 1) / threads};
+    pool.parallelFor(0, panels, 1, [&](int64_t panel0, int64_t panel1, int worker) {
       const Places at = placesOf(worker);
-      if (share.panel0 < share.panel1)
-        FewRows(g, share, at.tiles, at.pieces, at.aSums, at.sums, at.partSums).run();
+      FewRows(g, {0, g.m, panel0, panel1}, at.tiles, at.pieces, at.aSums, at.sums, at.partSums)
+          .run();
     });
     return;
   }
@@ -387,7 +386,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
   const RowsProduct product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
   // Every chunk of rows unpacks all weights: there are no more of them than need be.
   const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, 1,
-                        threads);
+                        pool.threads());
   pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
     const Places at = placesOf(claims.worker());
     UnpackedPanels unpacked(g, panelOf, at.pieces, at.aSums);

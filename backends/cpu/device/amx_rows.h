@@ -59,13 +59,13 @@ class RowsTasks {
   // In at least `leastChunks`, if there are as many rows of tiles.
   RowsTasks(int64_t m, int64_t panels, int64_t together, bool keepsSums, int64_t leastChunks,
             int64_t threads)
-      : m_(m), together_(together), units_(panels / together), rowBlocks_((m + 31) / 32) {
-    chunks_ = std::min(rowBlocks_, std::max((m + kChunkRows - 1) / kChunkRows, leastChunks));
+      : m_(m), together_(together), units_(panels / together), rowBlocks_(ceilDiv(m, 32)) {
+    chunks_ = std::min(rowBlocks_, std::max(ceilDiv(m, kChunkRows), leastChunks));
     // Sums that are kept from part to part of K repay reading A again for some panels together.
     const int64_t least = keepsSums ? 4 : 2, wanted = kThreadTasks * threads;
     const int64_t group =
-        std::clamp((panels * chunks_ + wanted - 1) / wanted, least, kGroupPanels) / together;
-    groups_ = (units_ + group - 1) / group;
+        std::clamp(ceilDiv(panels * chunks_, wanted), least, kGroupPanels) / together;
+    groups_ = ceilDiv(units_, group);
   }
   int64_t count() const { return chunks_ * groups_; }
   Share at(int64_t index) const {

@@ -2,7 +2,6 @@
 #include "backends/cpu/device/attention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -253,13 +252,11 @@ class Driver : AttentionPlaces {
       if (tile >= keys.lo / kTileKeys && tile * kTileKeys < keys.hi)
         packTile(unit, tile, keys.hi, worker(workerIndex).stage, packed(unit, tile));
     });
-    // Late row tiles see most keys: they go first, and whoever is free takes the next. No result
-    // depends on who computed it.
-    std::atomic<int64_t> next{0};
-    pool.run(pool.threads(), [&](int64_t, int workerIndex) {
+    // Late row tiles see most keys: they go first. No result depends on who computed it.
+    pool.runClaims(g_.units * g_.rowTiles, [&](ThreadPool::Claims& claims) {
       if (kernels_.tiles) amxBegin();
-      for (int64_t task; (task = next.fetch_add(1)) < g_.units * g_.rowTiles;)
-        rowTile(task % g_.units, g_.rowTiles - 1 - task / g_.units, workerIndex);
+      for (int64_t task; (task = claims.next()) >= 0;)
+        rowTile(task % g_.units, g_.rowTiles - 1 - task / g_.units, claims.worker());
       if (kernels_.tiles) amxEnd();
     });
   }
