@@ -8,6 +8,7 @@ import collections
 import functools
 import importlib.metadata
 import logging
+import math
 import operator
 import threading
 import weakref
@@ -20,8 +21,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
-from torch.utils._sympy.interp import sympy_interp
-from torch.utils._sympy.reference import PythonReferenceAnalysis
+from torch.utils._sympy.printers import PythonPrinter
 
 import lathe
 
@@ -146,7 +146,8 @@ def _size_of(expression, places):
     symbols = sorted(expression.free_symbols, key=str)
     if missing := [s for s in symbols if s not in sources]:
         raise Unsupported(f"the result {expression}: no input has {missing[0]}")
-    return lambda args: int(sympy_interp(PythonReferenceAnalysis, {s: sources[s](args) for s in symbols}, expression))
+    function = sympy.lambdify(symbols, expression, [{"math": math, "torch": torch}, "math"], printer=PythonPrinter())
+    return lambda args: int(function(*(sources[s](args) for s in symbols)))
 
 
 class _Compiled:
@@ -188,7 +189,7 @@ class _Compiled:
             else:
                 self.kinds.append(("tensor", self._output(lowering, seen, node)))
         self.roots = [self._output(lowering, seen, node) for node in views.roots]
-        self.show = views.finish() if views.results else None
+        self.show = views.function() if views.nodes else None
         if not seen:
             raise Unsupported(NO_RESULTS)
         self.plain = self.kinds == [("tensor", k) for k in range(len(seen))]

@@ -35,32 +35,26 @@ def root_of(node):
 
 
 class Views:
-    """Views of inputs and of other results, as functions of both."""
+    """Views of inputs and of other results, as one function of both."""
 
     def __init__(self, places):
-        self.graph, self.nodes, self.results = torch.fx.Graph(), {}, []
-        for place in places:
-            self.nodes[place] = self.graph.placeholder(place.name)
-        self.roots = []  # nodes that are no inputs, in the order of their arguments
+        self.places, self.roots, self.nodes = places, [], []
 
     def add(self, node, root):
-        """The view's number."""
-        if root not in self.nodes:
+        """The view's number. A root that is no input becomes an argument behind them."""
+        if root not in self.places and root not in self.roots:
             self.roots.append(root)
-            self.nodes[root] = self.graph.placeholder(root.name)
-        self.results.append(self._copied(node))
-        return len(self.results) - 1
+        self.nodes.append(node)
+        return len(self.nodes) - 1
 
-    def _copied(self, node):
-        if node not in self.nodes:
-            self.nodes[node] = self.graph.node_copy(node, self._copied)
-        return self.nodes[node]
+    def function(self):
+        graph = torch.fx.Graph()
+        known = {node: graph.placeholder(node.name) for node in (*self.places, *self.roots)}
 
-    def finish(self):
-        """The function of inputs and roots."""
-        self.graph.output(tuple(self.results))
-        ordered = torch.fx.Graph()  # placeholders come first
-        known = {}
-        for node in sorted(self.graph.nodes, key=lambda n: n.op != "placeholder"):
-            known[node] = ordered.node_copy(node, known.__getitem__)
-        return torch.fx.GraphModule(torch.nn.Module(), ordered).forward
+        def copied(node):
+            if node not in known:
+                known[node] = graph.node_copy(node, copied)
+            return known[node]
+
+        graph.output(tuple(map(copied, self.nodes)))
+        return torch.fx.GraphModule(torch.nn.Module(), graph).forward
