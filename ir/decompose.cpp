@@ -84,7 +84,7 @@ FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder& b) {
   return SmallVector<Value>{m.cast(y, element)};
 }
 
-FailureOr<SmallVector<Value>> SiluGateOp::decompose(OpBuilder& b) {
+FailureOr<SmallVector<Value>> GluOp::decompose(OpBuilder& b) {
   OpMaker m(b, getLoc());
   Type element = tensorType(getGate()).getElementType(), wide = computeType(element);
   Value active = activationOf(m, m.cast(getGate(), wide), getActivation());

@@ -88,7 +88,7 @@ std::optional<Factors> AdalnModulateOp::factors() { return rows(*this); }
 std::optional<Factors> RopeOp::factors() { return rows(*this); }
 std::optional<Factors> NormRopeOp::factors() { return rows(*this); }
 std::optional<Factors> GatedResidualOp::factors() { return factorsOfBroadcast(*this); }
-std::optional<Factors> SiluGateOp::factors() { return factorsOfBroadcast(*this); }
+std::optional<Factors> GluOp::factors() { return factorsOfBroadcast(*this); }
 std::optional<Factors> BroadcastOp::factors() { return factorsOfBroadcast(*this); }
 
 std::optional<Factors> UpdateOp::factors() {

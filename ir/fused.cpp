@@ -44,8 +44,8 @@ LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext*, std::optional<Location> 
   return success();
 }
 
-LogicalResult SiluGateOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
-                                           SmallVectorImpl<Type>& r) {
+LogicalResult GluOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                      SmallVectorImpl<Type>& r) {
   return inferBroadcast(loc, getOperationName(), {a.getGate(), a.getUp()}, nullptr, r);
 }
 

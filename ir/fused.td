@@ -199,7 +199,7 @@ def RopeAppendOp : Fused<"rope_append"> {
     }
   }];
 }
-def SiluGateOp : Fused<"silu_gate", [IsRowOp, RoundsOnce]> {
+def GluOp : Fused<"glu", [IsRowOp, RoundsOnce]> {
   let summary = "activation(gate) * up, for any gated activation";
   let description = [{
     Shazeer, "GLU Variants Improve Transformer", 2020. Computed in f32 (f64 for f64) and rounded

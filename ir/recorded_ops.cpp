@@ -467,9 +467,8 @@ Tensor ropeAppend(const Tensor& cache, const Tensor& x, const Tensor& gain, cons
       .record();
 }
 
-Tensor siluGate(const Tensor& gate, const Tensor& up, Activation activation,
-                std::source_location at) {
-  return OpRecording("lathe.silu_gate", at)
+Tensor glu(const Tensor& gate, const Tensor& up, Activation activation, std::source_location at) {
+  return OpRecording("lathe.glu", at)
       .operand("gate", gate)
       .operand("up", up)
       .attribute("activation", activation)

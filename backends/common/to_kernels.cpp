@@ -49,7 +49,7 @@ class Converter {
 
   // Every element of the result depends on the same element of an operand of its type.
   static bool isPointwise(Operation* op) {
-    return isElementwise(op) || isa<ConstantOp, SiluGateOp, GatedResidualOp>(op);
+    return isElementwise(op) || isa<ConstantOp, GluOp, GatedResidualOp>(op);
   }
 
   // Whether what is computed of `v`, up to the result, depends at each place on that place of `v`.

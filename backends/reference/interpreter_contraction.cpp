@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/reference/interpreter_ops.h"
-#include "backends/reference/product.h"
+#include "backends/reference/matmul.h"
 #include "backends/reference/strided.h"
 
 using namespace mlir;

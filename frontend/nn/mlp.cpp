@@ -31,7 +31,7 @@ Tensor SwiGLU::operator()(const Tensor& x, std::source_location at) const {
     gate = sliceAxis(both, -1, 0, dHidden_);
     up = sliceAxis(both, -1, dHidden_, dHidden_);
   }
-  Tensor hidden = options_.useFused ? fused::siluGate(gate, up, options_.activation)
+  Tensor hidden = options_.useFused ? fused::glu(gate, up, options_.activation)
                                     : activate(gate, options_.activation, options_.sigmoid) * up;
   return linear(options_.down, dHidden_, dModel_)(hidden, at);
 }

@@ -214,7 +214,7 @@ const std::vector<Lowering>& lowerings() {
     std::vector<Lowering> all;
     for (auto list :
          {elementwiseLowerings(), functionLowerings(), shapeLowerings(), rearrangementLowerings(),
-          constantLowerings(), reductionLowerings(), lossLowerings(), productLowerings(),
+          constantLowerings(), reductionLowerings(), lossLowerings(), matmulLowerings(),
           normalizationLowerings(), convolutionLowerings(), poolingLowerings(), indexingLowerings(),
           quantizationLowerings(), attentionLowerings(), resizeLowerings(), controlLowerings()})
       all.insert(all.end(), list.begin(), list.end());

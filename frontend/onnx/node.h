@@ -113,7 +113,7 @@ std::span<const Lowering> rearrangementLowerings();
 std::span<const Lowering> constantLowerings();
 std::span<const Lowering> reductionLowerings();
 std::span<const Lowering> lossLowerings();
-std::span<const Lowering> productLowerings();
+std::span<const Lowering> matmulLowerings();
 std::span<const Lowering> normalizationLowerings();
 std::span<const Lowering> convolutionLowerings();
 std::span<const Lowering> poolingLowerings();

@@ -47,7 +47,7 @@ bool isGateAndUp(ArrayRef<Op> siblings) {
   SmallVector<Operation*> users;
   for (Op op : siblings)
     users.push_back(op.getY().hasOneUse() ? *op.getY().getUsers().begin() : nullptr);
-  return users[0] && users[0] == users[1] && isa<SiluGateOp>(users[0]);
+  return users[0] && users[0] == users[1] && isa<GluOp>(users[0]);
 }
 
 class MergeSiblings : public OpRewritePattern<LinearOp> {

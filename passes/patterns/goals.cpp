@@ -362,11 +362,11 @@ const std::vector<Goal>& fusionGoals() {
        "the norm has a gain of its own: wanted one without, times (1 + scale), plus shift",
        /*certain=*/true},
       {"rope", isRope, "wanted the rotation of two halves, or of even and odd elements"},
-      {"silu_gate", isScaledGate,
-       "the sigmoid of a multiple of the value is no activation of lathe.silu_gate: wanted "
+      {"glu", isScaledGate,
+       "the sigmoid of a multiple of the value is no activation of lathe.glu: wanted "
        "lathe.sigmoid of the value itself",
        /*certain=*/true},
-      {"silu_gate", isGate, "wanted an activation times another value"},
+      {"glu", isGate, "wanted an activation times another value"},
       {"embedding", isLookUp,
        "a product with a one-hot matrix computes a look-up: wanted lathe.gather"},
       {"grouped_linear", isChosenLayer,

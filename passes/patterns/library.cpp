@@ -18,7 +18,7 @@ PatternLibrary fusionPatterns(MLIRContext* context) {
   addRmsNormPatterns(library, context);
   addLayerNormPatterns(library, context);
   addAdalnPatterns(library, context);
-  addSiluGatePatterns(library, context);
+  addGluPatterns(library, context);
   addSoftmaxPatterns(library, context);
   addLinearPatterns(library, context);
   addGroupedLinearPatterns(library, context);

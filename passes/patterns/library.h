@@ -20,7 +20,7 @@ void addAdalnPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addGatedResidualPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addRopePatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addNormRopePatterns(PatternLibrary& library, mlir::MLIRContext* context);
-void addSiluGatePatterns(PatternLibrary& library, mlir::MLIRContext* context);
+void addGluPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addAttentionPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addGroupedLinearPatterns(PatternLibrary& library, mlir::MLIRContext* context);
 void addPagedAttentionPatterns(PatternLibrary& library, mlir::MLIRContext* context);

@@ -6,7 +6,7 @@
 //                                       linear(x, w) bias(b) activation(silu) residual(r)
 //
 // One pattern per step: the product, then the bias, the activation, the residual. Activations wait
-// for a phase of their own: a gate takes its activation first (silu_gate.cpp).
+// for a phase of their own: a gate takes its activation first (glu.cpp).
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"

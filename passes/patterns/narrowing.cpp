@@ -3,7 +3,7 @@
 //   x: bf16 ── cast f32 ── op ── cast bf16 ──        op(x: bf16)
 //
 // softmax, the norms, adaln_modulate, gated_residual, rope, attention, linear, grouped_linear,
-// silu_gate and a scaled embedding compute in f32 and round once, whatever the dtype of their
+// glu and a scaled embedding compute in f32 and round once, whatever the dtype of their
 // operands is (rms_norm with its gain after the rounding does not, nor do the composites of it). So
 // casts of all operands from one narrow type and back are the op on that type: the values are the
 // same, and half the bytes move.

@@ -59,15 +59,15 @@ bool isLostIn(double fill, Value bias) {
   return largest && *largest <= -fill * 1e-17;
 }
 
-bool leadsToProduct(Value v) {
+bool leadsToMatmul(Value v) {
   Operation* op = v.getDefiningOp();
   if (!op) return false;
   if (isa<MatmulOp>(op)) return true;
   if (isa<SelectOp>(op))
-    return leadsToProduct(op->getOperand(1)) || leadsToProduct(op->getOperand(2));
-  if (isa<CastOp, TanhOp>(op)) return leadsToProduct(op->getOperand(0));
+    return leadsToMatmul(op->getOperand(1)) || leadsToMatmul(op->getOperand(2));
+  if (isa<CastOp, TanhOp>(op)) return leadsToMatmul(op->getOperand(0));
   if (isa<MulOp, DivOp, AddOp>(op))
-    return leadsToProduct(op->getOperand(0)) || leadsToProduct(op->getOperand(1));
+    return leadsToMatmul(op->getOperand(0)) || leadsToMatmul(op->getOperand(1));
   return false;
 }
 
@@ -75,21 +75,21 @@ bool leadsToProduct(Value v) {
 // changes.
 bool splitsProduct(Operation* op) {
   auto split = dyn_cast_or_null<ReshapeOp>(op);
-  if (!split || !leadsToProduct(split.getX())) return false;
+  if (!split || !leadsToMatmul(split.getX())) return false;
   auto from = dimsOf(tensorType(split.getX())), to = dimsOf(tensorType(split.getY()));
   return from.size() == 3 && to.size() == 4 && from[1] && from[1] == to[2] && from[2] &&
          from[2] == to[3];
 }
 // The same, behind scales, casts and masks.
-bool leadsToSplitProduct(Value v) {
+bool leadsToSplitMatmul(Value v) {
   Operation* op = v.getDefiningOp();
   if (!op) return false;
   if (isa<ReshapeOp>(op)) return splitsProduct(op);
   if (isa<SelectOp>(op))
-    return leadsToSplitProduct(op->getOperand(1)) || leadsToSplitProduct(op->getOperand(2));
-  if (isa<CastOp, TanhOp>(op)) return leadsToSplitProduct(op->getOperand(0));
+    return leadsToSplitMatmul(op->getOperand(1)) || leadsToSplitMatmul(op->getOperand(2));
+  if (isa<CastOp, TanhOp>(op)) return leadsToSplitMatmul(op->getOperand(0));
   if (isa<MulOp, DivOp, AddOp>(op))
-    return leadsToSplitProduct(op->getOperand(0)) || leadsToSplitProduct(op->getOperand(1));
+    return leadsToSplitMatmul(op->getOperand(0)) || leadsToSplitMatmul(op->getOperand(1));
   return false;
 }
 
@@ -253,11 +253,11 @@ MaskedRow ScoreReader::maskedRow(SoftmaxOp softmax) const {
 ScoreReader::Step ScoreReader::addSum(AddOp sum) {
   bool left, right;
   if (until_ == Until::Product) {
-    left = leadsToProduct(sum.getA());
-    right = leadsToProduct(sum.getB());
+    left = leadsToMatmul(sum.getA());
+    right = leadsToMatmul(sum.getB());
     if (!left && !right) {
-      left = leadsToSplitProduct(sum.getA());
-      right = leadsToSplitProduct(sum.getB());
+      left = leadsToSplitMatmul(sum.getA());
+      right = leadsToSplitMatmul(sum.getB());
     }
   } else {
     // A mask is smaller than the scores, or a condition's 0 and -inf.

@@ -15,9 +15,7 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-bool isPointwise(Operation* op) {
-  return isElementwise(op) || isa<SiluGateOp, GatedResidualOp>(op);
-}
+bool isPointwise(Operation* op) { return isElementwise(op) || isa<GluOp, GatedResidualOp>(op); }
 // Costs nothing where it is read, so every consumer may have its own copy.
 bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
 // Reads its operand at other indices; may be inlined into a consumer that reads each element once.

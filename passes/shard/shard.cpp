@@ -119,7 +119,7 @@ class Partitioner {
                  ? sumRows(linear, rows->second)
                  : sumPieces(
                        op,
-                       cutsOfOperand(op, weightProductOf(op)->activation, rows->second)->operands);
+                       cutsOfOperand(op, weightMatmulOf(op)->activation, rows->second)->operands);
     }
     if (plan_.tables.contains(op)) return sumTables(cast<EmbeddingOp>(op));
     if (auto columns = plan_.columns.find(op); columns != plan_.columns.end())
@@ -141,7 +141,7 @@ class Partitioner {
       const bool isOwn = cuts && llvm::all_of(cuts->operands, [&](const Cut& c) {
                            return c.isWhole() || c.parts == mesh_.ranks;
                          });
-      if (auto linear = dyn_cast<LinearOp>(op); isOwn && linear && weightProductOf(op))
+      if (auto linear = dyn_cast<LinearOp>(op); isOwn && linear && weightMatmulOf(op))
         return sumRows(linear, cuts->operands[0]);
       if (isOwn && isPlainSum(op)) return sumPieces(op, cuts->operands);
     }
@@ -257,9 +257,9 @@ class Partitioner {
     const bool isRounded = !element.isBF16() ||
                            mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext()));
     const Type wide = isRounded ? element : computeType(element);
-    const WeightProduct product = *weightProductOf(linear);
+    const WeightMatmul matmul = *weightMatmulOf(linear);
     const Placed x = pieces(linear.getX(), cut);
-    const Placed w = pieces(linear.getW(), {product.weightAxis, cut.parts, cut.groups});
+    const Placed w = pieces(linear.getW(), {matmul.weightAxis, cut.parts, cut.groups});
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank)
       addends.push_back(m.make<LinearOp>(

@@ -90,13 +90,13 @@ class Planner {
 
   // Products whose columns reach this one's rows.
   void pairWith(Operation* op) {
-    const std::optional<WeightProduct> product = weightProductOf(op);
-    if (!product || plan_.columns.contains(op)) return;
-    const Value x = op->getOperand(product->activation), w = op->getOperand(product->weight);
+    const std::optional<WeightMatmul> matmul = weightMatmulOf(op);
+    if (!matmul || plan_.columns.contains(op)) return;
+    const Value x = op->getOperand(matmul->activation), w = op->getOperand(matmul->weight);
     std::string reason;
-    for (int64_t groups : groupsAlong(x, product->activationAxis)) {
-      const Cut cut{product->activationAxis, ranks_, groups},
-          ofWeight{product->weightAxis, ranks_, groups};
+    for (int64_t groups : groupsAlong(x, matmul->activationAxis)) {
+      const Cut cut{matmul->activationAxis, ranks_, groups},
+          ofWeight{matmul->weightAxis, ranks_, groups};
       Sources found;
       if (partsOf(tensorType(x), cut.axis, ranks_, groups) == ranks_ && trace(x, cut, found) &&
           !found.columns.empty() &&
@@ -244,19 +244,19 @@ class Planner {
 
 }  // namespace
 
-std::optional<WeightProduct> weightProductOf(Operation* op) {
+std::optional<WeightMatmul> weightMatmulOf(Operation* op) {
   if (auto linear = dyn_cast<LinearOp>(op)) {
     if (linear.getActivation() != Activation::none || linear.getLayout() == WeightLayout::packed ||
         isWeightOnly(linear.getX()))
       return std::nullopt;
-    return WeightProduct{0, 1, tensorType(linear.getX()).getRank() - 1,
-                         linear.getLayout() == WeightLayout::out_in ? 1 : 0};
+    return WeightMatmul{0, 1, tensorType(linear.getX()).getRank() - 1,
+                        linear.getLayout() == WeightLayout::out_in ? 1 : 0};
   }
   if (auto grouped = dyn_cast<GroupedLinearOp>(op)) {
     if (grouped.getLayout() == WeightLayout::packed || isWeightOnly(grouped.getX()))
       return std::nullopt;
-    return WeightProduct{0, 1, tensorType(grouped.getX()).getRank() - 1,
-                         grouped.getLayout() == WeightLayout::out_in ? 2 : 1};
+    return WeightMatmul{0, 1, tensorType(grouped.getX()).getRank() - 1,
+                        grouped.getLayout() == WeightLayout::out_in ? 2 : 1};
   }
   auto matmul = dyn_cast<MatmulOp>(op);
   if (!matmul) return std::nullopt;
@@ -264,7 +264,7 @@ std::optional<WeightProduct> weightProductOf(Operation* op) {
                 ofB = tensorType(matmul.getB()).getRank() - 2;
   const bool a = isFedByWeight(matmul.getA()), b = isFedByWeight(matmul.getB());
   if (a == b || isWeightOnly(a ? matmul.getB() : matmul.getA())) return std::nullopt;
-  return a ? WeightProduct{1, 0, ofB, ofA} : WeightProduct{0, 1, ofA, ofB};
+  return a ? WeightMatmul{1, 0, ofB, ofA} : WeightMatmul{0, 1, ofA, ofB};
 }
 
 ShardPlan planShards(ModuleOp module, int64_t ranks, const CutsByHand& byHand) {

@@ -35,13 +35,13 @@ struct ShardPlan {
 };
 
 /// The operands of a product of activations and a weight, or rows of weights that indices choose.
-struct WeightProduct {
+struct WeightMatmul {
   unsigned activation, weight;
   /// The axes that it sums over.
   int64_t activationAxis, weightAxis;
 };
 /// Nothing for other ops, and where something is done to the sum that addends cannot have.
-std::optional<WeightProduct> weightProductOf(mlir::Operation* op);
+std::optional<WeightMatmul> weightMatmulOf(mlir::Operation* op);
 
 /// Changes nothing in the module. What was said by hand stands: the plan is made around it.
 ShardPlan planShards(mlir::ModuleOp module, int64_t ranks, const CutsByHand& byHand);

@@ -23,7 +23,7 @@ def mlp():
     return g
 
 
-def silu_gate(x, weights):
+def glu(x, weights):
     gate, up, down = (weights[f"mlp.{n}_proj.weight"].astype("f8") for n in ("gate", "up", "down"))
     a = x @ gate.T
     return (a / (1 + np.exp(-a)) * (x @ up.T)) @ down.T
@@ -38,7 +38,7 @@ def test_a_module_agrees_with_numpy_at_every_batch():
         x = rng.standard_normal((batch, 64)).astype("f4")
         y = np.asarray(session.run(x=x)["y"])
         assert y.shape == (batch, 64)
-        np.testing.assert_allclose(y, silu_gate(x.astype("f8"), weights), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(y, glu(x.astype("f8"), weights), rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(np.asarray(session(x)), y)
 
 
@@ -404,7 +404,7 @@ def test_a_language_model_of_nn():
                                 max_positions=32, style=lathe.nn.ModelStyle.llama())
     g.output("logits", lm.forward(g.input("ids", "i64", [batch, seq])))
     fused = lathe.ir(g, "fused")
-    assert fused.count("lathe.attention") == 2 and fused.count("lathe.silu_gate") == 2
+    assert fused.count("lathe.attention") == 2 and fused.count("lathe.glu") == 2
     ids = np.arange(10).reshape(2, 5)
     results = []
     for backend in ("cpu", "reference"):
@@ -429,7 +429,7 @@ def test_ranks_are_said_by_hand():
     inputs = rng.standard_normal((3, 64)).astype("f4")
     whole = lathe.compile(g, ranks=1)
     weights = {n: rng.standard_normal(shape).astype("f4") * 0.1 for n, (_, shape) in whole.weights.items()}
-    expected = 2 * silu_gate(inputs.astype("f8"), weights)
+    expected = 2 * glu(inputs.astype("f8"), weights)
     for ranks in (0, 1, 4):
         program = lathe.compile(g, ranks=ranks, simulate_ranks=True)
         y = np.asarray(lathe.Session(program, weights).run(x=inputs)["y"])

@@ -235,6 +235,6 @@ def test_a_mixture_of_experts_reads_the_chosen_ones(level):
         assert error(exported.session()(*args), model(*args)) < 1e-6
     assert model.model.config._experts_implementation == "eager"  # as it was
     text = lathe.ir(exported.graph, "fused")
-    assert text.count("lathe.silu_gate") == 2
+    assert text.count("lathe.glu") == 2
     # Gate and up are one weight; no weight is copied.
     assert text.count("lathe.grouped_linear ") == 4 and "lathe.gather" not in text and "lathe.matmul" not in text

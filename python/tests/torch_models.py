@@ -213,7 +213,7 @@ GATES = ("LlamaMLP", "MistralMLP", "Qwen2MLP", "Qwen3MLP", "Gemma2MLP", "Gemma3M
 EPILOGUES = ("NewGELUActivation", "GELUActivation", "GELU")
 GROUPS = {"attention": ["attention"],
           "norm": ["rms_norm", "layer_norm", "add_norm", "norm_rope", "adaln_modulate"],
-          "rope": ["rope", "norm_rope", "rope_append"], "gate": ["silu_gate"], "linear": ["linear"]}
+          "rope": ["rope", "norm_rope", "rope_append"], "gate": ["glu"], "linear": ["linear"]}
 
 
 def expected(model, args):

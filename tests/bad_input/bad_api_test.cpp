@@ -198,7 +198,7 @@ std::vector<BadInput> ops() {
       misuse("unknown_masked_row", {"masked_row is one of nan, zero, uniform; got '3'"},
              [](Model& m) { fused::softmax(m.x, -1, {.maskedRow = MaskedRow(3)}); }),
       misuse("unknown_activation", {"activation is one of", "got '9'"},
-             [](Model& m) { fused::siluGate(m.x, m.x, Activation(9)); }),
+             [](Model& m) { fused::glu(m.x, m.x, Activation(9)); }),
       misuse("negative_epsilon", {"lathe.rms_norm", "[C2] epsilon is negative"},
              [](Model& m) { fused::rmsNorm(m.x, m.g.weight("g", DType::F32, {4}), -1); }),
   };

@@ -87,11 +87,10 @@ std::vector<Spelling> spellings(DType d) {
     Tensor e = exp(t - reduceMax(t, {t.rank() - 1}, true));
     return e / reduceSum(e, {t.rank() - 1}, true);
   };
-  add("lathe.silu_gate", "silu_quotient", {x, x},
-      [](Ts t) { return t[0] / (1.0 + exp(-t[0])) * t[1]; });
-  add("lathe.silu_gate", "silu_tanh", {x, x},
+  add("lathe.glu", "silu_quotient", {x, x}, [](Ts t) { return t[0] / (1.0 + exp(-t[0])) * t[1]; });
+  add("lathe.glu", "silu_tanh", {x, x},
       [](Ts t) { return t[0] * (0.5 * (1.0 + tanh(t[0] * 0.5))) * t[1]; });
-  add("lathe.silu_gate", "gelu_half_outside", {x, x},
+  add("lathe.glu", "gelu_half_outside", {x, x},
       [](Ts t) { return t[0] * (1.0 + erf(t[0] * M_SQRT1_2)) * 0.5 * t[1]; });
   add("lathe.rms_norm", "rms_quotient", {x, gain},
       [=](Ts t) { return t[0] / sqrt(meanSquare(t[0])) * t[1]; });

@@ -77,10 +77,10 @@ Samples ropeSamples(DType d) {
   return samples;
 }
 
-Samples siluGateSamples(DType d) {
+Samples gluSamples(DType d) {
   Samples samples;
   for (Activation activation : valuesOf<Activation>()) {
-    Record gate = one([=](Ts t) { return fused::siluGate(t[0], t[1], activation); });
+    Record gate = one([=](Ts t) { return fused::glu(t[0], t[1], activation); });
     const std::string name(nameOf(activation));
     samples.push_back({name, {{d, matrix()}, {d, matrix()}}, gate});
     samples.push_back({name + "_row", {{d, {2, rows(), cols()}}, {d, {cols()}}}, gate});
@@ -333,7 +333,7 @@ void addFused(Rows& table) {
   table.push_back({"lathe.softmax", true, floats(), softmaxSamples});
   table.push_back({"lathe.rms_norm", true, floats(), rmsNormSamples});
   table.push_back({"lathe.rope", true, floats(), ropeSamples});
-  table.push_back({"lathe.silu_gate", true, floats(), siluGateSamples});
+  table.push_back({"lathe.glu", true, floats(), gluSamples});
   table.push_back({"lathe.attention", true, floats(), attentionSamples});
   table.push_back({"lathe.paged_attention", true, floats(), pagedAttentionSamples});
   table.push_back({"lathe.linear", true, floats(), linearSamples});

@@ -248,9 +248,9 @@ TEST(CpuKernels, SlicesOfAMergedProjectionAreReadInPlace) {
                    one([=](Ts t) { return update(t[1], heads(t[0], 6, 2), t[2], 2); })},
                   "update", "rope");
     expectKernels({"gate", {{d, {2, rows(), 400}}}, one([](Ts t) {
-                     return fused::siluGate(lastSlice(t[0], 0, 200), lastSlice(t[0], 200, 200));
+                     return fused::glu(lastSlice(t[0], 0, 200), lastSlice(t[0], 200, 200));
                    })},
-                  "region", "silu_gate");
+                  "region", "glu");
   }
 }
 

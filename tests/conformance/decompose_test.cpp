@@ -86,7 +86,7 @@ Found expectedForm(const std::string& op, DType dtype, const std::string& sample
       // In f32 nothing is rounded before the gain.
       {"lathe.rms_norm", "before_gain", Found::Other, true},
       // Without an activation it is a plain product.
-      {"lathe.silu_gate", "none", Found::Never},
+      {"lathe.glu", "none", Found::Never},
       // The mask keeps its cast to f32.
       {"lathe.attention", "added_mask", Found::Other},
       {"lathe.paged_attention", "added_mask", Found::Other},

@@ -131,7 +131,7 @@ TEST(FusedLocations, AreThoseOfTheOps) {
   g.output("y", y);
   Module module = moduleOf(g);
   canonicalizeAndFuse(*module);
-  ASSERT_EQ(countOps(*module, "lathe.silu_gate"), 1);
+  ASSERT_EQ(countOps(*module, "lathe.glu"), 1);
   std::set<std::string> lines;
   for (const std::string& line : linesOf(opsOf(*module).front()))
     lines.insert(line.substr(0, line.rfind(':')));

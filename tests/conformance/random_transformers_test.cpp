@@ -126,8 +126,8 @@ TEST(RandomTransformers, HoldEveryFusedOp) {
         module.walk([&](Operation* op) { ++found[op->getName().getStringRef().str()]; });
     });
   }
-  for (const char* op : {"rms_norm", "layer_norm", "softmax", "rope", "attention", "linear",
-                         "silu_gate", "embedding", "adaln_modulate", "add_norm"})
+  for (const char* op : {"rms_norm", "layer_norm", "softmax", "rope", "attention", "linear", "glu",
+                         "embedding", "adaln_modulate", "add_norm"})
     EXPECT_GE(found["lathe." + std::string(op)], 10) << op;
 }
 

@@ -84,9 +84,8 @@ std::vector<std::pair<std::string, Sample>> squareSamples(DType f) {
                             [=](Ts t) { return fused::rope(t[0], t[1], t[2], pairing); })});
   for (Activation activation :
        {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
-    all.push_back(
-        {"lathe.silu_gate", make(std::string(nameOf(activation)), {{f, square}, {f, square}},
-                                 [=](Ts t) { return fused::siluGate(t[0], t[1], activation); })});
+    all.push_back({"lathe.glu", make(std::string(nameOf(activation)), {{f, square}, {f, square}},
+                                     [=](Ts t) { return fused::glu(t[0], t[1], activation); })});
   const Input q{f, deep};
   all.push_back({"lathe.attention", make("plain", {q, q, q}, [](Ts t) {
                    return fused::attention(t[0], t[1], t[2], {.scale = 0.5});

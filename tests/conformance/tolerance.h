@@ -86,7 +86,7 @@ inline const std::map<std::string, Ulps>& ulpTable() {
       {"rope_append", {42, 2, 2.4, 0.6}},
       {"embedding", {1, 1}},
       {"rope", {6, 6}},
-      {"silu_gate", {8, 16}},
+      {"glu", {8, 16}},
       {"attention", {26, 9, 0.8}},
       {"paged_attention", {26, 9, 0.8}},
       {"linear", {256, 4}},

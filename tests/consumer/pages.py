@@ -332,7 +332,7 @@ def main():
     for side in ("table_backend.so", "table_device.so"):
         shutil.copy(WORK / "table" / side, folder)
     environment = dict(os.environ, PATH=f"{PREFIX}/bin:{os.environ['PATH']}", NO_COLOR="1", LATHE_NUM_THREADS="1")
-    arguments = {"pattern_file": ["silu_gate.pdl.mlir", "silu_gate_pdl"], "load_plugin": ["./round_weights_plugin.so"]}
+    arguments = {"pattern_file": ["glu.pdl.mlir", "glu_pdl"], "load_plugin": ["./round_weights_plugin.so"]}
     own = WORK / "own"  # getting-started binds the weights of a folder `model`, of its own graph
     (own / "model").mkdir(parents=True)
     model_files.write_safetensors(own / "model/model.safetensors", {"head.weight": [10, 64]})

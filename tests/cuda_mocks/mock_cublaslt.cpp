@@ -15,7 +15,7 @@ namespace {
 using namespace lathe::cuda::blas;
 constexpr Status kInvalidValue = 7;
 
-struct MockProduct {
+struct MockMatmul {
   int transposeFirst = 0, transposeSecond = 0;
   unsigned epilogue = kNothing;
   const void* bias = nullptr;
@@ -79,21 +79,21 @@ Status cublasLtDestroy(Handle handle) {
 const char* cublasLtGetStatusString(Status status) {
   return status == kNotSupported ? "mock: not supported" : "mock: failed";
 }
-Status cublasLtMatmulDescCreate(Product* product, ComputeType compute, DataType scale) {
+Status cublasLtMatmulDescCreate(MatmulDesc* matmul, ComputeType compute, DataType scale) {
   ENTER("cublasLtMatmulDescCreate");
   if (compute != kCompute32 || scale != kFloat32) return kInvalidValue;
-  *product = reinterpret_cast<Product>(new MockProduct);
+  *matmul = reinterpret_cast<MatmulDesc>(new MockMatmul);
   return 0;
 }
-Status cublasLtMatmulDescDestroy(Product product) {
+Status cublasLtMatmulDescDestroy(MatmulDesc matmul) {
   ENTER("cublasLtMatmulDescDestroy");
-  delete &from<MockProduct>(product);
+  delete &from<MockMatmul>(matmul);
   return 0;
 }
-Status cublasLtMatmulDescSetAttribute(Product product, ProductAttribute attribute,
+Status cublasLtMatmulDescSetAttribute(MatmulDesc matmul, MatmulDescAttribute attribute,
                                       const void* value, size_t size) {
   ENTER("cublasLtMatmulDescSetAttribute", std::to_string(attribute));
-  auto& p = from<MockProduct>(product);
+  auto& p = from<MockMatmul>(matmul);
   auto set = [&](auto& member) {
     if (size != sizeof(member)) return kInvalidValue;
     std::memcpy(&member, value, size);
@@ -144,7 +144,7 @@ Status cublasLtMatmulPreferenceSetAttribute(Preference preference, PreferenceAtt
   std::memcpy(member, value, size);
   return 0;
 }
-Status cublasLtMatmulAlgoGetHeuristic(Handle, Product, Layout, Layout, Layout, Layout,
+Status cublasLtMatmulAlgoGetHeuristic(Handle, MatmulDesc, Layout, Layout, Layout, Layout,
                                       Preference preference, int wanted, Heuristic* results,
                                       int* count) {
   auto& p = from<MockPreference>(preference);
@@ -162,7 +162,7 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle, Product, Layout, Layout, Layout, L
   }
   return 0;
 }
-Status cublasLtMatmul(Handle, Product product, const void* alpha, const void* a, Layout aLayout,
+Status cublasLtMatmul(Handle, MatmulDesc matmul, const void* alpha, const void* a, Layout aLayout,
                       const void* b, Layout bLayout, const void* beta, const void* c,
                       Layout cLayout, void* d, Layout dLayout, const Algorithm* algorithm,
                       void* workspace, size_t workspaceBytes, Stream stream) {
@@ -170,7 +170,7 @@ Status cublasLtMatmul(Handle, Product product, const void* alpha, const void* a,
   if (rank >= 8) return kInvalidValue;
   ENTER("cublasLtMatmul", (stream ? "on a stream" : "") +
                               (rank ? ", algorithm " + std::to_string(rank) : std::string()));
-  auto& p = from<MockProduct>(product);
+  auto& p = from<MockMatmul>(matmul);
   const auto &la = from<MockLayout>(aLayout), &lb = from<MockLayout>(bLayout),
              &lc = from<MockLayout>(cLayout), &ld = from<MockLayout>(dLayout);
   const uint64_t m = p.transposeFirst ? la.columns : la.rows;

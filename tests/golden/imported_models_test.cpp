@@ -67,7 +67,7 @@ TEST_P(ImportedModels, AreFusedAsTheirAuthorsMeant) {
                     "rope_append [^\n]* gain) "),
             want.norms);
   EXPECT_EQ(countOf(text, "= lathe\\.(rope|norm_rope|rope_append) "), want.ropes);
-  EXPECT_EQ(countOf(text, "= lathe\\.silu_gate "), want.gates);
+  EXPECT_EQ(countOf(text, "= lathe\\.glu "), want.gates);
   EXPECT_EQ(countOf(text, "= lathe\\.linear "), want.linears);
   EXPECT_EQ(countOf(text, "= lathe\\.(matmul|softmax|cumsum|reduce_any) "), 0);
 }

@@ -6,16 +6,16 @@ CPU_OP = "backends_test:*cpu*"
 
 MUTANTS = [
     # --- reference
-    Mutant("reference/panel-rest", "backends/reference/product.cpp",
+    Mutant("reference/panel-rest", "backends/reference/matmul.cpp",
            "if (width < kWidth) std::fill_n(panel, depth * kWidth, 0.0);",
            "if (width < kWidth) std::fill_n(panel, depth * kWidth, 0.0), depth -= depth > 128 / 2;",
            "a narrow panel of a product loses a row",
-           ("reference_product_test", "reference_ops_test")),
+           ("reference_matmul_test", "reference_ops_test")),
     Mutant("reference/stored-offset", "backends/reference/strided.cpp",
            "Stored{x.stored->array, std::move(strides), x.stored->offset + offset}",
            "Stored{x.stored->array, std::move(strides), offset}",
            "a part of a part of a weight begins where the first part began",
-           ("reference_product_test",)),
+           ("reference_matmul_test",)),
     Mutant("reference/rounding-of-sums", "backends/reference/sum_rounding.cpp",
            "constexpr double kLambda = 4;", "constexpr double kLambda = 400;",
            "what another order of sums may change is a hundred times that",

@@ -42,7 +42,7 @@ MUTANTS = [
            "w.op != op",
            "host execution no longer finds lanes of one warp that shuffle at different lines",
            ("faults_test:*TwoLines*",)),
-    Mutant("cuda/head-sum-over-tiles", "backends/cuda/lowering/product/gemm_choices.cpp",
+    Mutant("cuda/head-sum-over-tiles", "backends/cuda/lowering/matmul/gemm_choices.cpp",
            "p.hooks.sumPairs && tileN % p.hooks.sumPairs",
            "false",
            "a projection with a norm for each head may take tiles that cut a "

@@ -158,7 +158,7 @@ MUTANTS = [
            "",
            "attention without heads takes the first batch's mask for all",
            ("backends_test",)),
-    Mutant("cuda/norm-two-readers", "backends/cuda/lowering/product/linear_regions.cpp",
+    Mutant("cuda/norm-two-readers", "backends/cuda/lowering/matmul/linear_regions.cpp",
            "isa<RmsNormOp, LayerNormOp>(norm) && norm->hasOneUse()",
            "isa<RmsNormOp, LayerNormOp>(norm)",
            "a norm with other readers goes into the region of a layer, whose kernel "
@@ -171,7 +171,7 @@ MUTANTS = [
            "the previous kernel reads",
            ("host_driver_test",)),
     Mutant("cuda/required-lost", "backends/cuda/device/kernel_table.cpp",
-           "  if (p.required) product[\"required\"] = true;\n",
+           "  if (p.required) matmul[\"required\"] = true;\n",
            "",
            "a field of a saved table is lost: a product that needs the library is "
            "not told so",

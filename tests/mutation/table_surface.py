@@ -78,7 +78,7 @@ MUTANTS = [
            "{\"softcap\", op.getSoftcap().convertToDouble()}", "{\"softcap\", 0.0}",
            "an attention whose mask is read loses its soft cap",
            ("known_spellings_test",)),
-    Mutant("cuda/converted-rounding", "backends/cuda/templates/lathe_product.cuh",
+    Mutant("cuda/converted-rounding", "backends/cuda/templates/lathe_matmul.cuh",
            "    if constexpr (!lt_same<T, Out>::value) out = to_f32(from_f32<T>(out));\n", "",
            "a head's logits are not rounded from 17 rows on",
            ("fused_rows_test",)),

@@ -93,7 +93,7 @@ MUTANTS = [
            "{key, kernel.cubin, toJson(kernel.report).dump()}",
            "damaged PTX in the cache is not noticed",
            ("kernel_cache_test",)),
-    Mutant("cuda/rotation-status", "backends/cuda/lowering/product/rotation_hooks.cpp",
+    Mutant("cuda/rotation-status", "backends/cuda/lowering/matmul/rotation_hooks.cpp",
            "statuses.try_emplace({positions, check.length.text()})",
            "statuses.try_emplace({positions, \"\"})",
            "writes into caches of two capacities share a status word",

@@ -11,7 +11,7 @@
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/primitives.h"
 #include "lathe/runtime/error.h"
-#include "tests/unit/cpu_product_values.h"
+#include "tests/unit/cpu_matmul_values.h"
 #include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {

@@ -12,7 +12,7 @@
 #include "lathe/runtime/array.h"
 #include "lathe/runtime/error.h"
 #include "tests/closeness.h"
-#include "tests/unit/cpu_product_values.h"
+#include "tests/unit/cpu_matmul_values.h"
 #include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {

@@ -59,7 +59,7 @@ TEST(Factors, OfElementsAreThoseOfTheResult) {
        "%0 = lathe.select %c, %x, %y : tensor<3x4xi1>, tensor<3x4xf32>, tensor<f32>",
        "ab, ab,  > ab"},
       {"%x: tensor<3x1xf32>", "%0 = lathe.broadcast %x to <2, 3, 4> : tensor<3x1xf32>", "b- > abc"},
-      {"%x: tensor<3x8xf32>", "%0 = lathe.silu_gate %x, %x : tensor<3x8xf32>, tensor<3x8xf32>",
+      {"%x: tensor<3x8xf32>", "%0 = lathe.glu %x, %x : tensor<3x8xf32>, tensor<3x8xf32>",
        "ab, ab > ab"},
       {"%x: tensor<2x3x8xf32>, %g: tensor<2x1x8xf32>",
        "%0 = lathe.gated_residual %x, %g, %x : tensor<2x3x8xf32>, tensor<2x1x8xf32>",

@@ -364,11 +364,11 @@ const std::vector<OpCase>& opCases() {
        {{"1x4xf32", {1, 2, 3, 4}}, {"1x2xf32", {0, 1}}, {"1x2xf32", {1, 0}}},
        "1x4xf32",
        {"-2 1 3 4"}},
-      {"lathe.silu_gate %a, %b : $a, $b",
+      {"lathe.glu %a, %b : $a, $b",
        {{"2xf64", {0, 1}}, {"2xf64", {5, 2}}},
        "2xf64",
        {"0 1.46211716"}},
-      {"lathe.silu_gate %a, %a activation relu : $a, $a", {{"2xf32", {-3, 3}}}, "2xf32", {"-0 9"}},
+      {"lathe.glu %a, %a activation relu : $a, $a", {{"2xf32", {-3, 3}}}, "2xf32", {"-0 9"}},
       // Both query heads read the one key head; equal scores average the values.
       {"lathe.attention %a, %b, %c scale 1.0 : $a, $b, $c",
        {{"1x2x1x1xf32", {0, 0}}, {"1x1x2x1xf32", {1, 2}}, {"1x1x2x1xf32", {10, 20}}},

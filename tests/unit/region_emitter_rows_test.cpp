@@ -180,7 +180,7 @@ TEST_P(RegionRows, GatesByEveryActivation) {
             }},
            {"relu", [](double x) { return std::max(x, 0.); }}}) {
     auto k = compile(std::string("func.func @f(%g: bf16[m, n], %u: bf16[m, n]) -> bf16[m, n] { %0 "
-                                 "= lathe.silu_gate %g, %u activation ") +
+                                 "= lathe.glu %g, %u activation ") +
                      c.name + " : bf16[m, n], bf16[m, n]\n return %0 : bf16[m, n] }");
     for (int64_t n : kColumns) {
       Array g = floats({2, n}, DType::BF16), u = floats({2, n}, DType::BF16);

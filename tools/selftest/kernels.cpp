@@ -85,8 +85,8 @@ void addRowOps(std::vector<Case>& cases, DType d) {
                             g.input("cos", DType::F32, angles), g.input("sin", DType::F32, angles),
                             Pairing::half);
        }});
-  cases.push_back({{"lathe.silu_gate", rows(kHidden), d}, [=](Graph& g) {
-                     return fused::siluGate(g.input("gate", d, hidden), g.input("up", d, hidden));
+  cases.push_back({{"lathe.glu", rows(kHidden), d}, [=](Graph& g) {
+                     return fused::glu(g.input("gate", d, hidden), g.input("up", d, hidden));
                    }});
 }
 

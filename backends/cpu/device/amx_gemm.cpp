@@ -38,7 +38,7 @@ struct StoredPanels {
   void beginRows(int64_t, int64_t) const {}
 };
 
-void runManyRows(const RowsProduct& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
+void runManyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
                  StoredPanels panels, char* tiles, float* sums) {
   multiplyRows(p, tasks, claims, panels, tiles, sums);
 }
@@ -106,7 +106,7 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
     });
     return;
   }
-  const RowsProduct product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
+  const RowsMatmul product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
   // Rows are split as long as a share keeps enough of them to pay for reading all weights.
   int64_t rowParts = 1;
   for (int64_t parts = 2; parts <= threads; ++parts)

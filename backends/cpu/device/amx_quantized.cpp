@@ -210,7 +210,7 @@ class UnpackedPanels {
   int64_t turn_ = 0;
 };
 
-void runManyRows(const RowsProduct& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
+void runManyRows(const RowsMatmul& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
                  UnpackedPanels& panels, char* tiles, float* sums) {
   multiplyRows(product, tasks, claims, panels, tiles, sums);
 }
@@ -383,7 +383,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
   const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
     return of.panel(panel, tail);
   };
-  const RowsProduct product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
+  const RowsMatmul product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
   // Every chunk of rows unpacks all weights: there are no more of them than need be.
   const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, 1,
                         pool.threads());

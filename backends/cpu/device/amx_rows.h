@@ -32,7 +32,7 @@ struct Share {
 };
 
 // C[m, n] = A[m, k] x W through `epilogue`.
-struct RowsProduct {
+struct RowsMatmul {
   int64_t k, n;
   const uint16_t* a;
   int64_t lda;
@@ -112,7 +112,7 @@ inline void scaleRows(const Finished& f, int64_t rows) {
     }
 }
 
-inline void storeRows(const RowsProduct& p, Finished& f, int64_t most) {
+inline void storeRows(const RowsMatmul& p, Finished& f, int64_t most) {
   const int64_t rows = f.rows < most ? f.rows : most;
   if (f.scale) scaleRows(f, rows);
   if (f.gate)
@@ -133,7 +133,7 @@ inline void storeRows(const RowsProduct& p, Finished& f, int64_t most) {
 // finished.
 template <class Panels>
 struct Beside {
-  const RowsProduct& product;
+  const RowsMatmul& matmul;
   Panels& panels;
   Finished finished = {};
   const char* c = nullptr;
@@ -148,7 +148,7 @@ struct Beside {
     panels.step();
     for (int64_t i = 0; i < fetched && cRows > 0; ++i, --cRows, c += cStride)
       __builtin_prefetch(c, 1);  // to be written
-    if (finished.rows > 0) storeRows(product, finished, stored);
+    if (finished.rows > 0) storeRows(matmul, finished, stored);
   }
 };
 
@@ -159,7 +159,7 @@ struct Beside {
 //   finish(Finished&, half, row): how sums are scaled; `row` counts from the chunk's first
 //   beginRows(row0, rows): the chunk
 template <class Panels>
-void multiplyRows(const RowsProduct& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
+void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
                   Panels& panels, char* tiles, float* sums) {
   const int64_t blocks = p.blocks(), parts = p.parts();
   const int64_t part = (blocks + parts - 1) / parts;

@@ -353,7 +353,7 @@ bool isEmpty(const AttentionArgs& a) {
 const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
   static const AttentionKernels amx{true,
                                     true,
-                                    amxProduct,
+                                    amxMatmul,
                                     kAttentionAvx512Bf16.softmaxRows,
                                     kAttentionAvx512Bf16.scaleRow,
                                     kAttentionAvx512Bf16.storeRow,

@@ -68,8 +68,8 @@ LATHE_ISA_END
 
 void amxBegin() { loadConfig(); }
 void amxEnd() { release(); }
-void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
-                int64_t used, int rows, bool accumulate, float* c) {
+void amxMatmul(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+               int64_t used, int rows, bool accumulate, float* c) {
   product(a, lda, b, inner, columns, used, rows, accumulate, c);
 }
 

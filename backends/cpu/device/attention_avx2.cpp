@@ -10,14 +10,14 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 #include "backends/cpu/device/vec256.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
-#include "backends/cpu/device/attention_product_f32.inc"
+#include "backends/cpu/device/attention_matmul_f32.inc"
 #include "backends/cpu/device/attention_in_place.inc"
 
 LATHE_ISA_END
 
 }  // namespace
 
-const AttentionKernels kAttentionAvx2 = {false,    false,    productF32,    softmaxRows,
+const AttentionKernels kAttentionAvx2 = {false,    false,    matmulF32,     softmaxRows,
                                          scaleRow, storeRow, scoresInPlace, sumInPlace,
                                          16,       8,        Isa::Avx2};
 

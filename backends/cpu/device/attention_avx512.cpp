@@ -12,7 +12,7 @@ namespace plain {
 #include "backends/cpu/device/vec512.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
-#include "backends/cpu/device/attention_product_f32.inc"
+#include "backends/cpu/device/attention_matmul_f32.inc"
 #include "backends/cpu/device/attention_in_place.inc"
 
 }  // namespace plain
@@ -32,8 +32,8 @@ inline void narrowTo(uint16_t* at, __m512 value) {
 #include "backends/cpu/device/attention_in_place_dot.inc"
 
 // Blocks of 8 rows x 32 columns of VDPBF16PS sums.
-void productBf16(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
-                 int64_t used, int rows, bool accumulate, float* c) {
+void matmulBf16(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+                int64_t used, int rows, bool accumulate, float* c) {
   const char* left = static_cast<const char*>(a);
   const char* right = static_cast<const char*>(b);
   for (int r0 = 0; r0 < rows; r0 += 8) {
@@ -68,7 +68,7 @@ LATHE_ISA_END
 
 const AttentionKernels kAttentionAvx512 = {false,
                                            false,
-                                           plain::productF32,
+                                           plain::matmulF32,
                                            plain::softmaxRows,
                                            plain::scaleRow,
                                            plain::storeRow,
@@ -79,7 +79,7 @@ const AttentionKernels kAttentionAvx512 = {false,
                                            Isa::Avx512};
 const AttentionKernels kAttentionAvx512Bf16 = {true,
                                                false,
-                                               dot::productBf16,
+                                               dot::matmulBf16,
                                                dot::softmaxRows,
                                                dot::scaleRow,
                                                plain::storeRow,

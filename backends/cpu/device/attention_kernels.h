@@ -74,8 +74,8 @@ extern const AttentionKernels kAttentionAvx512;
 extern const AttentionKernels kAttentionAvx512Bf16;
 
 /// `product` on tiles; the calling thread's tile registers are set up by amxBegin.
-void amxProduct(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
-                int64_t used, int rows, bool accumulate, float* c);
+void amxMatmul(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
+               int64_t used, int rows, bool accumulate, float* c);
 void amxBegin();
 void amxEnd();
 

@@ -22,8 +22,8 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
 // sums[rows][64] += a[rows][depth] x b[depth][64], of which `vectors` x 16 columns. `ahead` is
 // fetched at `pace` bytes for each element of K.
 template <int rows, int vectors>
-void groupProduct(const float* a, int64_t lda, const float* b, int64_t depth, float* sums,
-                  const char* ahead, int64_t pace) {
+void groupMatmul(const float* a, int64_t lda, const float* b, int64_t depth, float* sums,
+                 const char* ahead, int64_t pace) {
   __m512 sum[rows][vectors];
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < vectors; ++v) sum[r][v] = _mm512_loadu_ps(sums + r * 64 + v * 16);
@@ -45,9 +45,9 @@ LATHE_ISA_END
 using GroupFn = void (*)(const float*, int64_t, const float*, int64_t, float*, const char*,
                          int64_t);
 template <int vectors>
-constexpr GroupFn kGroups[kGroupRows] = {groupProduct<1, vectors>, groupProduct<2, vectors>,
-                                         groupProduct<3, vectors>, groupProduct<4, vectors>,
-                                         groupProduct<5, vectors>, groupProduct<6, vectors>};
+constexpr GroupFn kGroups[kGroupRows] = {groupMatmul<1, vectors>, groupMatmul<2, vectors>,
+                                         groupMatmul<3, vectors>, groupMatmul<4, vectors>,
+                                         groupMatmul<5, vectors>, groupMatmul<6, vectors>};
 constexpr const GroupFn* kGroupsOf[kGroupVectors] = {kGroups<1>, kGroups<2>, kGroups<3>,
                                                      kGroups<4>};
 

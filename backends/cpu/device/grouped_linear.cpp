@@ -57,12 +57,12 @@ ThreadPool& alone() {
 
 // One worker's slice of the scratch: rows of A and of C, and what its products want.
 struct Slice {
-  Slice(const GroupedSpec& spec, size_t product)
+  Slice(const GroupedSpec& spec, size_t matmul)
       : a(alignUp64(size_t(chunkRows(spec) * spec.k) * sizeOf(spec.dtype))),
         c(alignUp64(size_t(chunkRows(spec) * spec.n) * sizeOf(spec.dtype))),
-        product(product) {}
-  size_t bytes() const { return a + c + product; }
-  size_t a, c, product;
+        matmul(matmul) {}
+  size_t bytes() const { return a + c + matmul; }
+  size_t a, c, matmul;
 };
 
 // The rows of each group one behind the other: order[begin[g]..begin[g + 1]).
@@ -114,7 +114,7 @@ class Worker {
     const int64_t columns = std::min(spec_.n, panel1 * kPanelColumns) - column;
     const bool direct = isPacked(spec_) && follow(rows, count);
     char* c = direct ? at(rows[0], column) : slice_ + sizes_.a;
-    const Scratch scratch{slice_ + sizes_.a + sizes_.c, sizes_.product};
+    const Scratch scratch{slice_ + sizes_.a + sizes_.c, sizes_.matmul};
     if (isPacked(spec_)) {
       const PackedShape whole{spec_.dtype, spec_.k, spec_.n};
       LinearArgs args;
@@ -171,20 +171,19 @@ class Worker {
 GroupedLinear::GroupedLinear(const GroupedSpec& spec, int threads, KernelIsa isa)
     : spec_(spec), threads_(threads), isa_(isa) {
   if (!isPacked(spec)) {
-    productBytes_ = matmulScratchBytes(matmulOf(spec), 1, isa);
+    matmulBytes_ = matmulScratchBytes(matmulOf(spec), 1, isa);
     return;
   }
   // A thread may have any number of panels, with the last, narrower one or without it.
   for (int64_t panels = 1; panels <= panelsOf(spec); ++panels)
     for (int64_t missing : {int64_t(0), panelsOf(spec) * kPanelColumns - spec.n})
-      productBytes_ =
-          std::max(productBytes_,
-                   prepareLinear(linearOf(spec, panels * kPanelColumns - missing, 0), 1, isa));
-  productBytes_ = alignUp64(productBytes_);
+      matmulBytes_ = std::max(
+          matmulBytes_, prepareLinear(linearOf(spec, panels * kPanelColumns - missing, 0), 1, isa));
+  matmulBytes_ = alignUp64(matmulBytes_);
 }
 
 size_t GroupedLinear::scratchBytes(int64_t rows) const {
-  return Order::bytes(spec_, rows) + Slice(spec_, productBytes_).bytes() * size_t(threads_);
+  return Order::bytes(spec_, rows) + Slice(spec_, matmulBytes_).bytes() * size_t(threads_);
 }
 
 void GroupedLinear::run(const GroupedArgs& args, ThreadPool& pool, Scratch scratch) const {
@@ -197,7 +196,7 @@ void GroupedLinear::run(const GroupedArgs& args, ThreadPool& pool, Scratch scrat
                                                 std::to_string(scratch.bytes) +
                                                 "; ask GroupedLinear::scratchBytes");
   const int64_t threads = threads_;
-  const Slice sizes(spec, productBytes_);
+  const Slice sizes(spec, matmulBytes_);
   const size_t ordered = Order::bytes(spec, args.rows);
   char* base = static_cast<char*>(scratch.data);
   const Order order(spec, args, base);

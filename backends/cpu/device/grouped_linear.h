@@ -43,7 +43,7 @@ class GroupedLinear {
   GroupedSpec spec_;
   int threads_;
   KernelIsa isa_;
-  size_t productBytes_ = 0;  ///< of one thread's products
+  size_t matmulBytes_ = 0;  ///< of one thread's products
 };
 
 }  // namespace lathe::cpu

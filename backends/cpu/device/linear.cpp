@@ -112,11 +112,11 @@ OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
 }
 
 // A in f32 rows, whose length is that of the packed weights' rows.
-class WidenedFloats final : public WidenedProduct {
+class WidenedFloats final : public WidenedMatmul {
  public:
   WidenedFloats(const LinearSpec& spec, const LinearArgs& args)
-      : WidenedProduct(spec.weights.k, spec.weights.n,
-                       spec.weights.blocks() * spec.weights.blockK()),
+      : WidenedMatmul(spec.weights.k, spec.weights.n,
+                      spec.weights.blocks() * spec.weights.blockK()),
         spec_(spec),
         args_(args) {}
   void widenRows(int64_t row0, int64_t row1, float* to) const override {

@@ -18,10 +18,10 @@ int64_t rowLengthOf(const QuantizedShape& w) {
   return wide.blocks() * wide.blockK();
 }
 
-class WidenedIntegers final : public WidenedProduct {
+class WidenedIntegers final : public WidenedMatmul {
  public:
   WidenedIntegers(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
-      : WidenedProduct(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
+      : WidenedMatmul(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
         layer_(spec, args),
         a_(args.a),
         bits_(spec.weights.bits()),

@@ -64,7 +64,7 @@ constexpr TileFn kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5
 // A as [pieces of K][groups of rows][depth][kTileRows] for all; each worker's rows on their way
 // there, sums and piece of weights.
 struct Sizes {
-  explicit Sizes(const WidenedProduct& p)
+  explicit Sizes(const WidenedMatmul& p)
       : a(alignUp64(size_t(roundUp(kRows, kTileRows) * p.k + kTileRows * 8) * 4)),
         rows(alignUp64(size_t(kTileRows * p.rowLength) * 4)),
         sums(size_t(kRows * kPanelColumns) * 4) {}
@@ -73,7 +73,7 @@ struct Sizes {
 };
 
 // Groups of rows [begin, end) of A, of `rows` from row0 on, in the kernel's order.
-void orderRows(const WidenedProduct& p, int64_t row0, int64_t rows, int64_t begin, int64_t end,
+void orderRows(const WidenedMatmul& p, int64_t row0, int64_t rows, int64_t begin, int64_t end,
                float* buffer, float* a) {
   const int64_t groups = ceilDiv(rows, kTileRows);
   for (int64_t group = begin; group < end; ++group) {
@@ -91,7 +91,7 @@ void orderRows(const WidenedProduct& p, int64_t row0, int64_t rows, int64_t begi
 }
 
 // One panel times all ordered rows.
-void panelTimesRows(const WidenedProduct& p, int64_t panel, const float* a, int64_t rows,
+void panelTimesRows(const WidenedMatmul& p, int64_t panel, const float* a, int64_t rows,
                     float* sums, float* piece) {
   const int64_t groups = ceilDiv(rows, kTileRows);
   const int64_t columns = std::min(kPanelColumns, p.n - panel * kPanelColumns);
@@ -118,12 +118,12 @@ void widenTile(const PackedShape& shape, const char* panel, int64_t k0, int64_t 
                              : copyF32(panel + k0 * 256, depth, to);
 }
 
-size_t tiledGemmScratchBytes(const WidenedProduct& product, int threads) {
-  const Sizes sizes(product);
+size_t tiledGemmScratchBytes(const WidenedMatmul& matmul, int threads) {
+  const Sizes sizes(matmul);
   return sizes.a + sizes.slice() * size_t(threads);
 }
 
-void tiledGemm(const WidenedProduct& p, int64_t m, const Epilogue& epilogue, KernelIsa isa,
+void tiledGemm(const WidenedMatmul& p, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                ThreadPool& pool, Scratch scratch) {
   const Sizes sizes(p);
   const PanelKernels& kernels = panelKernels(isa);

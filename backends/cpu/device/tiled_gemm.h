@@ -19,8 +19,8 @@ void widenTile(const PackedShape& shape, const char* panel, int64_t k0, int64_t 
 
 /// As widenedGemm (widened_gemm.h), which calls these on AVX2. Takes any m; every element is a sum
 /// over K from its first to its last, as the panel kernels make it.
-size_t tiledGemmScratchBytes(const WidenedProduct& product, int threads);
-void tiledGemm(const WidenedProduct& product, int64_t m, const Epilogue& epilogue, KernelIsa isa,
+size_t tiledGemmScratchBytes(const WidenedMatmul& matmul, int threads);
+void tiledGemm(const WidenedMatmul& matmul, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                ThreadPool& pool, Scratch scratch);
 
 }  // namespace lathe::cpu

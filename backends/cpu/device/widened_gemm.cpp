@@ -14,7 +14,7 @@ constexpr int64_t kRows = 2 * kF32Rows;
 
 // A as f32 for all; each worker's sums and panel.
 struct Sizes {
-  explicit Sizes(const WidenedProduct& p)
+  explicit Sizes(const WidenedMatmul& p)
       : a(alignUp64(size_t(kRows * p.rowLength) * 4)),
         sums(size_t(kF32Rows * kPanelColumns) * 4),
         panel(size_t(PackedShape{DType::F32, p.k, p.n}.panelBytes())) {}
@@ -24,13 +24,13 @@ struct Sizes {
 
 }  // namespace
 
-size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads, KernelIsa isa) {
-  if (isa.tier == Isa::Avx2) return tiledGemmScratchBytes(product, threads);
-  const Sizes sizes(product);
+size_t widenedGemmScratchBytes(const WidenedMatmul& matmul, int threads, KernelIsa isa) {
+  if (isa.tier == Isa::Avx2) return tiledGemmScratchBytes(matmul, threads);
+  const Sizes sizes(matmul);
   return sizes.a + sizes.slice() * size_t(threads);
 }
 
-void widenedGemm(const WidenedProduct& p, int64_t m, const Epilogue& epilogue, KernelIsa isa,
+void widenedGemm(const WidenedMatmul& p, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                  ThreadPool& pool, Scratch scratch) {
   if (isa.tier == Isa::Avx2) return tiledGemm(p, m, epilogue, isa, pool, scratch);
   const PanelKernels& kernels = panelKernels(isa);

@@ -8,11 +8,11 @@
 
 namespace lathe::cpu {
 
-class WidenedProduct {
+class WidenedMatmul {
  public:
   /// `rowLength` floats, at least k, lie between rows of A.
-  WidenedProduct(int64_t k, int64_t n, int64_t rowLength) : k(k), n(n), rowLength(rowLength) {}
-  virtual ~WidenedProduct() = default;
+  WidenedMatmul(int64_t k, int64_t n, int64_t rowLength) : k(k), n(n), rowLength(rowLength) {}
+  virtual ~WidenedMatmul() = default;
   /// Writes rows [row0, row1) of A as f32.
   virtual void widenRows(int64_t row0, int64_t row1, float* to) const = 0;
   /// Writes a panel of weights as f32 (packed_weights.h). Needs AVX-512.
@@ -23,8 +23,8 @@ class WidenedProduct {
   const int64_t k, n, rowLength;
 };
 
-size_t widenedGemmScratchBytes(const WidenedProduct& product, int threads, KernelIsa isa);
-void widenedGemm(const WidenedProduct& product, int64_t m, const Epilogue& epilogue, KernelIsa isa,
+size_t widenedGemmScratchBytes(const WidenedMatmul& matmul, int threads, KernelIsa isa);
+void widenedGemm(const WidenedMatmul& matmul, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                  ThreadPool& pool, Scratch scratch);
 
 }  // namespace lathe::cpu

@@ -29,15 +29,14 @@ bool isHalf(Value v, Value of, int64_t start) {
 }
 
 // The gate, if the function computes nothing else.
-SiluGateOp gateOf(func::FuncOp f) {
+GluOp gateOf(func::FuncOp f) {
   if (f.getNumArguments() != 1) return {};
   auto values = f.getBody().front().getTerminator()->getOperands();
-  auto gate = values.size() == 1 ? values[0].getDefiningOp<SiluGateOp>() : SiluGateOp();
+  auto gate = values.size() == 1 ? values[0].getDefiningOp<GluOp>() : GluOp();
   if (!gate) return {};
   const int64_t half = tensorType(gate.getY()).getShape().back();
   const Value x = f.getArgument(0);
-  return half > 0 && isHalf(gate.getGate(), x, 0) && isHalf(gate.getUp(), x, half) ? gate
-                                                                                   : SiluGateOp();
+  return half > 0 && isHalf(gate.getGate(), x, 0) && isHalf(gate.getUp(), x, half) ? gate : GluOp();
 }
 
 // The config of the call that a layer with a gate becomes; nothing for other calls.
@@ -59,7 +58,7 @@ void join(KernelOp region, SymbolTable& functions) {
       region.getInputs().size() == 1 ? region.getInputs()[0].getDefiningOp<KernelOp>() : KernelOp();
   if (!layer || !region.getCallee() || !layer->getResult(0).hasOneUse()) return;
   auto f = functions.lookup<func::FuncOp>(*region.getCallee());
-  SiluGateOp gate = f ? gateOf(f) : SiluGateOp();
+  GluOp gate = f ? gateOf(f) : GluOp();
   if (!gate) return;
   OpBuilder b(region);
   const CallAttributes config = gatedConfig(b, layer, gate.getActivation());

@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kMaxAlignment = 256;
 
-std::string describe(const LibraryProduct& p) {
+std::string describe(const LibraryMatmul& p) {
   return std::to_string(p.rows) + " x " + std::to_string(p.columns) + " x " +
          std::to_string(p.depth) + ", " + std::string(nameOf(p.dtype)) + " to " +
          std::string(nameOf(p.result));
 }
 
-blas::DataType typeOf(DType dtype, const LibraryProduct& product) {
+blas::DataType typeOf(DType dtype, const LibraryMatmul& matmul) {
   switch (dtype) {
     case DType::F32:
       return blas::kFloat32;
@@ -30,7 +30,7 @@ blas::DataType typeOf(DType dtype, const LibraryProduct& product) {
       return blas::kBfloat16;
     default:
       throw Error(ErrorCode::InvalidArgument,
-                  "cuBLASLt product " + describe(product) + ": expected f32, bf16 or f16");
+                  "cuBLASLt product " + describe(matmul) + ": expected f32, bf16 or f16");
   }
 }
 
@@ -41,7 +41,7 @@ uint32_t alignmentOf(const void* pointer) {
                    : uint32_t(std::min<uintptr_t>(kMaxAlignment, bits & (~bits + 1)));
 }
 
-void checkOperands(const LibraryProduct& p, const LibraryOperands& o) {
+void checkOperands(const LibraryMatmul& p, const LibraryOperands& o) {
   auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::InvalidArgument, "cuBLASLt product " + describe(p) + ": " + what);
   };
@@ -64,10 +64,10 @@ struct CublasLt::Plan {
   ~Plan() {
     for (blas::Layout layout : {first, second, addend, result})
       if (layout) api.layoutDestroy(layout);
-    if (product) api.productDestroy(product);
+    if (matmul) api.matmulDescDestroy(matmul);
   }
   const blas::Api& api;
-  blas::Product product = nullptr;
+  blas::MatmulDesc matmul = nullptr;
   blas::Layout first = nullptr, second = nullptr, addend = nullptr, result = nullptr;
   blas::Algorithm algorithm{};
 };
@@ -113,20 +113,20 @@ CublasLt::~CublasLt() {
   if (handle_) api_.destroy(handle_);
 }
 
-void CublasLt::check(blas::Status status, const char* call, const LibraryProduct& product) const {
+void CublasLt::check(blas::Status status, const char* call, const LibraryMatmul& matmul) const {
   if (status)
     throw Error(status == blas::kNotSupported ? ErrorCode::Unsupported : ErrorCode::Io,
-                std::string(call) + " failed for a product " + describe(product) + ": " +
+                std::string(call) + " failed for a product " + describe(matmul) + ": " +
                     api_.statusString(status));
 }
 
-std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
+std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryMatmul& p,
                                                    const LibraryOperands& o) {
   auto plan = std::make_unique<Plan>(api_);
-  check(api_.productCreate(&plan->product, blas::kCompute32, blas::kFloat32),
+  check(api_.matmulDescCreate(&plan->matmul, blas::kCompute32, blas::kFloat32),
         "cublasLtMatmulDescCreate", p);
-  auto set = [&](blas::ProductAttribute attribute, auto value) {
-    check(api_.productSet(plan->product, attribute, &value, sizeof(value)),
+  auto set = [&](blas::MatmulDescAttribute attribute, auto value) {
+    check(api_.matmulDescSet(plan->matmul, attribute, &value, sizeof(value)),
           "cublasLtMatmulDescSetAttribute", p);
   };
   set(blas::kTransposeFirst, int32_t(p.weightInOut ? blas::kAsItIs : blas::kTransposed));
@@ -165,8 +165,8 @@ std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
   prefer(blas::kMinAlignmentD, alignmentOf(o.result));
   std::array<blas::Heuristic, kLibraryRanks> proposed{};
   int count = 0;
-  check(api_.heuristic(handle_, plan->product, plan->first, plan->second, plan->addend,
-                       plan->result, preference, kLibraryRanks, proposed.data(), &count),
+  check(api_.heuristic(handle_, plan->matmul, plan->first, plan->second, plan->addend, plan->result,
+                       preference, kLibraryRanks, proposed.data(), &count),
         "cublasLtMatmulAlgoGetHeuristic", p);
   if (count == 0)
     throw Error(ErrorCode::Unsupported, "cuBLASLt has no algorithm for a product " + describe(p));
@@ -179,7 +179,7 @@ std::unique_ptr<CublasLt::Plan> CublasLt::makePlan(const LibraryProduct& p,
   return plan;
 }
 
-void CublasLt::matmul(const LibraryProduct& p, const LibraryOperands& o, void* workspace,
+void CublasLt::matmul(const LibraryMatmul& p, const LibraryOperands& o, void* workspace,
                       void* stream) {
   checkOperands(p, o);
   uint64_t alignments = 0;
@@ -200,9 +200,9 @@ void CublasLt::matmul(const LibraryProduct& p, const LibraryOperands& o, void* w
     throw;
   }
   if (o.bias)
-    check(api_.productSet(plan->product, blas::kBiasPointer, &o.bias, sizeof(o.bias)),
+    check(api_.matmulDescSet(plan->matmul, blas::kBiasPointer, &o.bias, sizeof(o.bias)),
           "cublasLtMatmulDescSetAttribute", p);
-  check(api_.matmul(handle_, plan->product, &p.alpha, o.weight, plan->first, o.x, plan->second,
+  check(api_.matmul(handle_, plan->matmul, &p.alpha, o.weight, plan->first, o.x, plan->second,
                     &p.beta, o.addend ? o.addend : o.result, plan->addend, o.result, plan->result,
                     &plan->algorithm, workspace, kWorkspaceBytes, stream),
         "cublasLtMatmul", p);

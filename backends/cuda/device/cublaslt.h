@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "backends/cuda/device/cublaslt_api.h"
-#include "backends/cuda/device/library_product.h"
+#include "backends/cuda/device/library_matmul.h"
 
 namespace lathe::cuda {
 
@@ -30,7 +30,7 @@ class CublasLt {
   /// product stays valid. Throws Error (Unsupported) for a product that the library has no
   /// algorithm for, or none of its rank, (InvalidArgument) for dtypes and operands that do not fit,
   /// (Io) for what fails.
-  void matmul(const LibraryProduct& product, const LibraryOperands& operands, void* workspace,
+  void matmul(const LibraryMatmul& matmul, const LibraryOperands& operands, void* workspace,
               void* stream);
 
   const std::string& path() const { return path_; }
@@ -41,8 +41,8 @@ class CublasLt {
   using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, bool, bool, bool, uint64_t, int>;
 
   explicit CublasLt(const blas::Api& api);
-  void check(blas::Status status, const char* call, const LibraryProduct& product) const;
-  std::unique_ptr<Plan> makePlan(const LibraryProduct& product, const LibraryOperands& operands);
+  void check(blas::Status status, const char* call, const LibraryMatmul& matmul) const;
+  std::unique_ptr<Plan> makePlan(const LibraryMatmul& matmul, const LibraryOperands& operands);
 
   blas::Api api_;
   blas::Handle handle_ = nullptr;

@@ -10,7 +10,7 @@ namespace lathe::cuda::blas {
 using Status = int;
 constexpr Status kNotSupported = 15;
 using Handle = struct HandleTag*;
-using Product = struct ProductTag*;  // cublasLtMatmulDesc_t
+using MatmulDesc = struct MatmulDescTag*;  // cublasLtMatmulDesc_t
 using Layout = struct LayoutTag*;
 using Preference = struct PreferenceTag*;
 using Stream = void*;
@@ -19,7 +19,7 @@ enum DataType : int { kFloat32 = 0, kFloat16 = 2, kBfloat16 = 14 };
 enum ComputeType : int { kCompute32 = 68 };
 enum Operation : int { kAsItIs = 0, kTransposed = 1 };
 enum Epilogue : int { kNothing = 1, kAddBias = 4 };
-enum ProductAttribute : int {
+enum MatmulDescAttribute : int {
   kTransposeFirst = 3,
   kTransposeSecond = 4,
   kEpilogue = 7,
@@ -50,22 +50,23 @@ struct Heuristic {
 };
 
 // F(member, name in the library, parameters)
-#define LATHE_CUBLASLT_FUNCTIONS(F)                                                               \
-  F(create, cublasLtCreate, (Handle*))                                                            \
-  F(destroy, cublasLtDestroy, (Handle))                                                           \
-  F(productCreate, cublasLtMatmulDescCreate, (Product*, ComputeType, DataType))                   \
-  F(productDestroy, cublasLtMatmulDescDestroy, (Product))                                         \
-  F(productSet, cublasLtMatmulDescSetAttribute, (Product, ProductAttribute, const void*, size_t)) \
-  F(layoutCreate, cublasLtMatrixLayoutCreate, (Layout*, DataType, uint64_t, uint64_t, int64_t))   \
-  F(layoutDestroy, cublasLtMatrixLayoutDestroy, (Layout))                                         \
-  F(preferenceCreate, cublasLtMatmulPreferenceCreate, (Preference*))                              \
-  F(preferenceDestroy, cublasLtMatmulPreferenceDestroy, (Preference))                             \
-  F(preferenceSet, cublasLtMatmulPreferenceSetAttribute,                                          \
-    (Preference, PreferenceAttribute, const void*, size_t))                                       \
-  F(heuristic, cublasLtMatmulAlgoGetHeuristic,                                                    \
-    (Handle, Product, Layout, Layout, Layout, Layout, Preference, int, Heuristic*, int*))         \
-  F(matmul, cublasLtMatmul,                                                                       \
-    (Handle, Product, const void*, const void*, Layout, const void*, Layout, const void*,         \
+#define LATHE_CUBLASLT_FUNCTIONS(F)                                                             \
+  F(create, cublasLtCreate, (Handle*))                                                          \
+  F(destroy, cublasLtDestroy, (Handle))                                                         \
+  F(matmulDescCreate, cublasLtMatmulDescCreate, (MatmulDesc*, ComputeType, DataType))           \
+  F(matmulDescDestroy, cublasLtMatmulDescDestroy, (MatmulDesc))                                 \
+  F(matmulDescSet, cublasLtMatmulDescSetAttribute,                                              \
+    (MatmulDesc, MatmulDescAttribute, const void*, size_t))                                     \
+  F(layoutCreate, cublasLtMatrixLayoutCreate, (Layout*, DataType, uint64_t, uint64_t, int64_t)) \
+  F(layoutDestroy, cublasLtMatrixLayoutDestroy, (Layout))                                       \
+  F(preferenceCreate, cublasLtMatmulPreferenceCreate, (Preference*))                            \
+  F(preferenceDestroy, cublasLtMatmulPreferenceDestroy, (Preference))                           \
+  F(preferenceSet, cublasLtMatmulPreferenceSetAttribute,                                        \
+    (Preference, PreferenceAttribute, const void*, size_t))                                     \
+  F(heuristic, cublasLtMatmulAlgoGetHeuristic,                                                  \
+    (Handle, MatmulDesc, Layout, Layout, Layout, Layout, Preference, int, Heuristic*, int*))    \
+  F(matmul, cublasLtMatmul,                                                                     \
+    (Handle, MatmulDesc, const void*, const void*, Layout, const void*, Layout, const void*,    \
      const void*, Layout, void*, Layout, const Algorithm*, void*, size_t, Stream))
 
 struct Api {

@@ -200,15 +200,15 @@ class CudaKernel final : public Kernel {
             r.config.extents.push_back(a.index);
         }
       }
-      if (l.product) {
-        const PlainProduct& p = *l.product;
-        r.product = LibraryProduct{.rows = valueOf(p.rows, shapes),
-                                   .columns = valueOf(p.columns, shapes),
-                                   .depth = valueOf(p.depth, shapes),
-                                   .dtype = p.dtype,
-                                   .result = p.dtype,
-                                   .beta = p.residual ? 1.0f : 0.0f,
-                                   .rank = p.rank};
+      if (l.matmul) {
+        const PlainMatmul& p = *l.matmul;
+        r.matmul = LibraryMatmul{.rows = valueOf(p.rows, shapes),
+                                 .columns = valueOf(p.columns, shapes),
+                                 .depth = valueOf(p.depth, shapes),
+                                 .dtype = p.dtype,
+                                 .result = p.dtype,
+                                 .beta = p.residual ? 1.0f : 0.0f,
+                                 .rank = p.rank};
         const auto arguments = argumentsOf(p);
         for (size_t i = 0; i < 5; ++i)
           if (arguments[i] && arguments[i]->kind == Argument::Kind::Scratch)
@@ -238,11 +238,11 @@ class CudaKernel final : public Kernel {
         arguments_[i] = &values_[i];
       }
       const bool isFirst = std::exchange(begins_, false);
-      if (r.product && driver_.multiply(*r.product, operandsOf(r, pointers, scratch))) continue;
-      if (r.product && r.launch->product->required)
+      if (r.matmul && driver_.multiply(*r.matmul, operandsOf(r, pointers, scratch))) continue;
+      if (r.matmul && r.launch->matmul->required)
         throw Error(ErrorCode::Unsupported,
                     at(call_) + "the product is left to cuBLASLt, which is missing here; " +
-                        driver_.productsReport());
+                        driver_.matmulsReport());
       r.config.overlaps = r.launch->waits && !isFirst;
       driver_.launch(r.function, r.config, arguments_.data());
     }
@@ -255,17 +255,17 @@ class CudaKernel final : public Kernel {
     LaunchConfig config;
     std::vector<int64_t> values;  // by argument: number of the pointer or word, size, offset
     bool some;                    // no axis of the grid is empty
-    std::optional<LibraryProduct> product = {};  // that a library is to compute
-    int64_t scratchOf[5] = {};                   // of its operands that are scratch memory
+    std::optional<LibraryMatmul> matmul = {};  // that a library is to compute
+    int64_t scratchOf[5] = {};                 // of its operands that are scratch memory
   };
 
-  static std::array<const Argument*, 5> argumentsOf(const PlainProduct& p) {
+  static std::array<const Argument*, 5> argumentsOf(const PlainMatmul& p) {
     return {&p.x, &p.weight, p.bias ? &*p.bias : nullptr, p.residual ? &*p.residual : nullptr,
             &p.result};
   }
   LibraryOperands operandsOf(const Ready& r, void* const* pointers, std::byte* scratch) const {
     void* found[5] = {};
-    const auto arguments = argumentsOf(*r.launch->product);
+    const auto arguments = argumentsOf(*r.launch->matmul);
     for (size_t i = 0; i < 5; ++i)
       if (arguments[i])
         found[i] = arguments[i]->kind == Argument::Kind::Buffer ? pointers[arguments[i]->index]
@@ -330,10 +330,10 @@ void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
                       std::to_string(a.index) + " of a call with " + std::to_string(end));
   };
   for (const Argument& a : l.arguments) check(a);
-  if (l.product) {
-    for (const Argument* a : {&l.product->x, &l.product->weight, &l.product->result}) check(*a);
-    if (l.product->bias) check(*l.product->bias);
-    if (l.product->residual) check(*l.product->residual);
+  if (l.matmul) {
+    for (const Argument* a : {&l.matmul->x, &l.matmul->weight, &l.matmul->result}) check(*a);
+    if (l.matmul->bias) check(*l.matmul->bias);
+    if (l.matmul->residual) check(*l.matmul->residual);
   }
   if (l.unlessSame[0] >= 0)
     for (int index : l.unlessSame) check({Argument::Kind::Buffer, index, 0});
@@ -431,7 +431,7 @@ class CudaDevice final : public Device {
     std::vector<std::string> lines{"device: " + facts.name +
                                    (facts.driver.empty() ? "" : ", " + facts.driver)};
     lines.push_back(std::to_string(functions_.size()) + " kernels");
-    if (std::string products = driver_->productsReport(); !products.empty())
+    if (std::string products = driver_->matmulsReport(); !products.empty())
       lines.push_back(products);
     return lines;
   }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cuda/device/library_product.h"
+#include "backends/cuda/device/library_matmul.h"
 #include "lathe/runtime/device.h"
 
 namespace lathe::cuda {
@@ -63,11 +63,11 @@ class Driver : public DeviceMemory {
 
   /// Puts the product on the stream by a library of the vendor's: false if there is none, or none
   /// for this product. The first call must not be recorded: it loads the library.
-  virtual bool multiply(const LibraryProduct& product, const LibraryOperands& operands) {
+  virtual bool multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) {
     return false;
   }
   /// Who computes large products, for reports; "" before the first one.
-  virtual std::string productsReport() const { return {}; }
+  virtual std::string matmulsReport() const { return {}; }
 
   /// Records what `body` launches and copies (device to device only) instead of running it.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;

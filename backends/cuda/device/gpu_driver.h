@@ -34,8 +34,8 @@ class GpuDriver final : public Driver {
   std::vector<Function> load(const std::vector<KernelCode>& kernels) override;
   /// A grid without blocks launches nothing. At most 8 blocks in a cluster.
   void launch(Function function, const LaunchConfig& config, void** arguments) override;
-  bool multiply(const LibraryProduct& product, const LibraryOperands& operands) override;
-  std::string productsReport() const override;
+  bool multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) override;
+  std::string matmulsReport() const override;
   void synchronize() override;
 
   std::unique_ptr<Recorded> record(const std::function<void()>& body) override;

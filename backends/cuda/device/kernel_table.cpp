@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backends/cuda/device/library_product.h"
+#include "backends/cuda/device/library_matmul.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 
@@ -31,16 +31,16 @@ json toJson(const Argument& argument) {
   if (!(argument.value == DimExpr(0))) a["value"] = argument.value.text();
   return a;
 }
-json toJson(const PlainProduct& p) {
-  json product = {
+json toJson(const PlainMatmul& p) {
+  json matmul = {
       {"dtype", nameOf(p.dtype)},  {"rows", p.rows.text()}, {"columns", p.columns.text()},
       {"depth", p.depth.text()},   {"x", toJson(p.x)},      {"weight", toJson(p.weight)},
       {"result", toJson(p.result)}};
-  if (p.bias) product["bias"] = toJson(*p.bias);
-  if (p.residual) product["residual"] = toJson(*p.residual);
-  if (p.rank) product["rank"] = p.rank;
-  if (p.required) product["required"] = true;
-  return product;
+  if (p.bias) matmul["bias"] = toJson(*p.bias);
+  if (p.residual) matmul["residual"] = toJson(*p.residual);
+  if (p.rank) matmul["rank"] = p.rank;
+  if (p.required) matmul["required"] = true;
+  return matmul;
 }
 json toJson(const IndexCheck& check) {
   return {{"op", check.op}, {"length", check.length.text()}, {"count", check.count.text()}};
@@ -58,7 +58,7 @@ json toJson(const Launch& launch) {
               {"waits", launch.waits},
               {"arguments", arguments}};
   for (const IndexCheck& check : launch.checks) out["checks"].push_back(toJson(check));
-  if (launch.product) out["product"] = toJson(*launch.product);
+  if (launch.matmul) out["product"] = toJson(*launch.matmul);
   return out;
 }
 json toJson(const Variant& variant) {
@@ -106,8 +106,8 @@ Argument argumentFrom(const JsonValue& v) {
   throw v.at("kind").error("expected buffer, size, scratch, status or counters, got " +
                            v.at("kind").show());
 }
-PlainProduct productFrom(const JsonValue& v) {
-  PlainProduct p;
+PlainMatmul matmulFrom(const JsonValue& v) {
+  PlainMatmul p;
   auto dtype = parseDType(v.at("dtype").asString());
   if (!dtype) throw v.at("dtype").error("expected a dtype, got " + v.at("dtype").show());
   p.dtype = *dtype;
@@ -138,7 +138,7 @@ Launch launchFrom(const JsonValue& v) {
   launch.waits = v.at("waits").asBool();
   launch.arguments = listFrom(v.at("arguments"), argumentFrom);
   if (auto checks = v.find("checks")) launch.checks = listFrom(*checks, checkFrom);
-  if (auto product = v.find("product")) launch.product = productFrom(*product);
+  if (auto matmul = v.find("product")) launch.matmul = matmulFrom(*matmul);
   return launch;
 }
 Condition conditionFrom(const JsonValue& v) {

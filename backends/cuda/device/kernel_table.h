@@ -44,12 +44,12 @@ struct Argument {
 
 /// The product that a launch computes and nothing else. Where there is a library it computes that:
 /// result[rows, columns] = x[rows, depth] weight[columns, depth]^T + bias[columns] + residual.
-struct PlainProduct {
+struct PlainMatmul {
   DType dtype = DType::BF16;
   DimExpr rows = 0, columns = 0, depth = 0;
   Argument x, weight, result;
   std::optional<Argument> bias, residual;
-  int rank = 0;           ///< of the library's algorithms (LibraryProduct::rank)
+  int rank = 0;           ///< of the library's algorithms (LibraryMatmul::rank)
   bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
 };
 
@@ -71,7 +71,7 @@ struct Launch {
   bool waits = false;  ///< runs griddepcontrol.wait before its first dependent access
   std::vector<Argument> arguments;
   std::vector<IndexCheck> checks;
-  std::optional<PlainProduct> product;
+  std::optional<PlainMatmul> matmul;
 };
 
 /// The grid that `launch` runs with for the sizes that `valueOf` gives; an axis of 0 has no blocks.

@@ -8,8 +8,8 @@
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel/kernel_sequence.h"
 #include "backends/cuda/lowering/kernel_builder.h"
-#include "backends/cuda/lowering/product/product_calls.h"
-#include "backends/cuda/lowering/product/rotated_projection.h"
+#include "backends/cuda/lowering/matmul/matmul_calls.h"
+#include "backends/cuda/lowering/matmul/rotated_projection.h"
 #include "backends/cuda/lowering/region/region_printer.h"
 #include "backends/cuda/lowering/stepwise_kernels.h"
 #include "lathe/passes/region_ops.h"
@@ -63,7 +63,7 @@ class FusedLinear {
 
   // Nothing where a template cannot do what stands around the linear op.
   std::optional<KernelSet> kernels() {
-    p = productOf(linear.getX(), linear.getW(), name);
+    p = matmulOf(linear.getX(), linear.getW(), name);
     p.b = buffers.lookup(linear.getW());
     p.constantB = hasConstantWeight(linear);
     // Above, the parts are as fast: the rows' norms are no longer little beside the weights.
@@ -77,7 +77,7 @@ class FusedLinear {
              fields + (tiles ? tileMembers : rowMembers) + members + "};\n";
     };
     p.hooks.construction = "{" + values + "}";
-    return productKernels(p);
+    return kernelsOf(p);
   }
 
  private:
@@ -245,9 +245,9 @@ class FusedLinear {
   }
 
   bool gate(const std::string& type) {
-    auto gates = region.getOps<SiluGateOp>();
+    auto gates = region.getOps<GluOp>();
     if (gates.empty()) return false;
-    SiluGateOp op = *gates.begin();
+    GluOp op = *gates.begin();
     // The first column of a half.
     auto firstOf = [](Value v) {
       auto starts = v.getDefiningOp<SliceOp>().getStarts().getDims();
@@ -282,7 +282,7 @@ class FusedLinear {
   func::FuncOp region;
   LinearOp linear;
   std::string name;
-  ProductKernel p;
+  MatmulKernel p;
   Part row;
   std::string functions, fields, members, values;
   // Of the stream over the weights, and of tiles.

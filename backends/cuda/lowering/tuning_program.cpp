@@ -181,7 +181,7 @@ class Collector {
       c.variant.when.clear();
       // The library's time, not that of the kernel which stands in for it.
       for (Launch& l : c.variant.launches)
-        if (l.product) l.product->required = true;
+        if (l.matmul) l.matmul->required = true;
       for (const KernelText& k : set.kernels)
         if (std::ranges::any_of(variant->launches,
                                 [&](const Launch& l) { return l.kernel == k.name; }))

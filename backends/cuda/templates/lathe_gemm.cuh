@@ -15,8 +15,8 @@
 // hooks have store8 or storePair8); kSumPairs (0, or of how many adjacent pairs the sum of
 // Hooks::term goes along with each: those of a head whose norm the hooks apply; without kVectors).
 #pragma once
-#include "lathe_product.cuh"
-#include "lathe_product_plan.cuh"
+#include "lathe_matmul.cuh"
+#include "lathe_matmul_plan.cuh"
 
 /// Rows of tiles that neighbouring blocks work on together: their tiles of b stay in L2.
 constexpr int kGemmRasterRows = 8;
@@ -201,8 +201,8 @@ LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][
                                    kk * 2 + ((lane >> 3) & 1)));
 #pragma unroll
         for (int i = 0; i < S::kM; ++i) {
-          ProductElement<typename C::Input>::mma(sums[h][i][2 * j], a[i], b[0], b[1]);
-          ProductElement<typename C::Input>::mma(sums[h][i][2 * j + 1], a[i], b[2], b[3]);
+          MatmulElement<typename C::Input>::mma(sums[h][i][2 * j], a[i], b[0], b[1]);
+          MatmulElement<typename C::Input>::mma(sums[h][i][2 * j + 1], a[i], b[2], b[3]);
         }
       }
     }
@@ -257,7 +257,7 @@ LT_FN void gemmToShared(
 template <class C, class Hooks, class Values>
 LT_FN void gemmStoreOne(const Hooks& hooks, const Values& values, long long row, long long index,
                         const float (&v)[2], float all) {
-  if constexpr (ProductEarly<Hooks>::kAny) {
+  if constexpr (MatmulEarly<Hooks>::kAny) {
     if constexpr (C::kSumPairs > 0)
       hooks.storePair(row, index, v[0], v[1], all, values);
     else if constexpr (C::kPairs)
@@ -283,7 +283,7 @@ LT_FN void gemmEpilogue(const Hooks& hooks, const vec<float, 8> (&values)[GemmSh
       hooks.store8(row, column, values[0].v);
     return;
   }
-  typedef ProductEarly<Hooks> Early;
+  typedef MatmulEarly<Hooks> Early;
 #pragma unroll
   for (int q = 0; q < 8; ++q) {
     if (column + q >= n) continue;
@@ -334,7 +334,7 @@ template <class C, class Hooks>
 LT_FN void gemmStoreSingles(const Hooks& hooks, float* shared, const GemmMeeting& meeting,
                             long long row0, long long column0, long long m, long long n) {
   typedef GemmShape<C> S;
-  typedef ProductEarly<Hooks> Early;
+  typedef MatmulEarly<Hooks> Early;
   constexpr int kAll = C::kTileM * C::kTileN, kTogether = 4;
   static_assert(kAll % (kTogether * S::kThreads) == 0, "whole rounds");
   auto place = [&](int h, int i) {

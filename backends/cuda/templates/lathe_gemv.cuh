@@ -18,8 +18,8 @@
 // is not written by an earlier kernel of the program), kSumPairs (0, or of how many adjacent pairs
 // the sum goes along with each: those of a head whose norm the hooks apply).
 #pragma once
-#include "lathe_product.cuh"
-#include "lathe_product_plan.cuh"
+#include "lathe_matmul.cuh"
+#include "lathe_matmul_plan.cuh"
 
 /// Where the rows of x come from.
 enum GemvSource {
@@ -104,7 +104,7 @@ struct GemvDot {
           if constexpr (kWidth > 1)
             chunk = gemvWeights<C>(row + at);
           else
-            chunk.x = __float_as_uint(ProductElement<Input>::wide(row[at]));
+            chunk.x = __float_as_uint(MatmulElement<Input>::wide(row[at]));
         }
         batch.chunks[u][c] = chunk;
       }
@@ -125,7 +125,7 @@ struct GemvDot {
         if constexpr (kWidth > 1)
           values = widenChunk<Input>(Rows::chunk(x, row, first + u * kStep));
         else
-          values[0] = ProductElement<Input>::wide(Rows::one(x, row, first + u * kStep));
+          values[0] = MatmulElement<Input>::wide(Rows::one(x, row, first + u * kStep));
 #pragma unroll
         for (int c = 0; c < kColumns; ++c)
 #pragma unroll
@@ -220,8 +220,8 @@ struct GemvMma {
           for (int s = 0; s < 2; ++s) {
             const uint4 low = batch.chunks[u][2 * s], high = batch.chunks[u][2 * s + 1];
             const frag_a even{{low.x, high.x, low.y, high.y}}, odd{{low.z, high.z, low.w, high.w}};
-            ProductElement<Input>::mma(sums.v[i][s][h], even, b.x, b.y);
-            ProductElement<Input>::mma(sums.v[i][s][h], odd, b.z, b.w);
+            MatmulElement<Input>::mma(sums.v[i][s][h], even, b.x, b.y);
+            MatmulElement<Input>::mma(sums.v[i][s][h], odd, b.z, b.w);
           }
         }
       }
@@ -270,7 +270,7 @@ struct GemvJoin {
   static constexpr long long kGroups = ceilDiv((long long)C::kN, (long long)kHere);
   // A warp that shares its columns with nobody needs no barrier of the block.
   static constexpr bool kAlone = C::kWarpsK == 1 && C::kSplits == 1 && !kSumPairs;
-  typedef ProductEarly<Hooks> Early;
+  typedef MatmulEarly<Hooks> Early;
   typedef typename Early::Values Values;
   // Where a thread finishes one result of a block at most, what belongs to it comes early.
   static constexpr bool kRequests =
@@ -449,7 +449,7 @@ LT_FN void gemvStage(const Hooks& hooks, typename C::Input* to, long long rows) 
 }
 
 /// The kernel's body. Multiply: GemvDot or GemvMma. `partial` and `counters` are used only
-/// with kSplits > 1 (sizes: lathe_product_plan.cuh); counters are zero before.
+/// with kSplits > 1 (sizes: lathe_matmul_plan.cuh); counters are zero before.
 template <template <class> class Multiply, class C, class Hooks>
 LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, long long rows,
                 float* partial, u32* counters) {

@@ -81,7 +81,7 @@ struct GroupedOperand {
 /// The epilogue: a row goes where it was.
 template <class T>
 struct GroupedHooks {
-  typedef ProductElement<T> Element;
+  typedef MatmulElement<T> Element;
   T* y;
   const long long* rows;  // in shared memory
   long long n;

@@ -7,7 +7,7 @@
 // Config: Input; kTileM, kTileN, kTileK, kThreadM, kThreadN; kColumnsFirst (neighbouring threads
 // read neighbouring n of b, else neighbouring k).
 #pragma once
-#include "lathe_product.cuh"
+#include "lathe_matmul.cuh"
 
 template <class T>
 struct StridedOperand {
@@ -29,7 +29,7 @@ template <class C, class Hooks, class A, class B>
 LT_FN void simtTile(const Hooks& hooks, const A& a, const B& b, long long row0, long long column0,
                     long long m, long long n, long long k) {
   typedef SimtShape<C> S;
-  typedef ProductElement<typename C::Input> Element;
+  typedef MatmulElement<typename C::Input> Element;
   typedef typename Element::Sum Sum;
   // One element more per row: a column is written without meeting a bank twice.
   LATHE_SHARED(Sum, left, C::kTileK * (C::kTileM + 1));

@@ -222,8 +222,8 @@ Tensor ropeAppend(const Tensor& cache, const Tensor& x, const Tensor& gain, cons
                   const Tensor& sin, const Tensor& positions, int64_t axis,
                   const NormRopeOptions& options = {}, LATHE_AT);
 /// activation(gate) * up, for any gated activation
-Tensor siluGate(const Tensor& gate, const Tensor& up, Activation activation = Activation::silu,
-                LATHE_AT);
+Tensor glu(const Tensor& gate, const Tensor& up, Activation activation = Activation::silu,
+           LATHE_AT);
 struct AttentionOptions {
   Tensor mask = {};       ///< i1 (true = visible) or an added float
   Tensor positions = {};  ///< `[batch]`, with `causal = positions`

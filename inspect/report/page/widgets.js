@@ -65,7 +65,7 @@ function shortTypes(text) {
 const TOKENS =
     /("(?:[^"\\]|\\.)*")|(%[A-Za-z0-9_]+(?:#\d+)?)|(@[\w.$-]+)|(\blathe\.[a-z_]+|\bfunc\.func\b|\breturn\b|\bmodule\b)|(\b(?:f32|f64|bf16|f16|i1|i8|i32|i64)(?:\[[^\]]*\])?|tensor<[^>]*>+)/g;
 const FUSED = new Set([
-  'rms_norm', 'layer_norm', 'add_norm', 'softmax', 'rope', 'rope_append', 'norm_rope', 'silu_gate',
+  'rms_norm', 'layer_norm', 'add_norm', 'softmax', 'rope', 'rope_append', 'norm_rope', 'glu',
   'gate', 'attention', 'linear', 'embedding', 'adaln_modulate', 'gated_residual', 'kernel', 'region'
 ]);
 function coloured(text, target) {

@@ -414,7 +414,7 @@ void bindModules(nb::module_& m) {
             o.sigmoid = wordFrom<nn::SigmoidForm>(value);
           })
       .def_rw("linear", &nn::SwiGLUOptions::linear, "bias is taken from the flag above")
-      .def_rw("use_fused", &nn::SwiGLUOptions::useFused, "records the op `silu_gate`")
+      .def_rw("use_fused", &nn::SwiGLUOptions::useFused, "records the op `glu`")
       .def_static("llama", &nn::SwiGLUOptions::llama, "");
   nb::class_<nn::SwiGLU, nn::Module>(
       m, "SwiGLU",

@@ -550,12 +550,12 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       "a cache with rope(x), or rope(rms_norm(x)), written at a position per batch `gain`: norms x "
       "first where it is given; may be an empty Tensor.");
   fused.def(
-      "silu_gate",
+      "glu",
       [](const Tensor& gate, const Tensor& up, nb::handle activation) {
-        return lathe::fused::siluGate(gate, up, keywordFrom<Activation>(activation), here());
+        return lathe::fused::glu(gate, up, keywordFrom<Activation>(activation), here());
       },
       nb::arg("gate"), nb::arg("up"), nb::arg("activation") = "silu",
-      nb::sig("def silu_gate(gate: Tensor, up: Tensor, activation: str = 'silu') -> Tensor"),
+      nb::sig("def glu(gate: Tensor, up: Tensor, activation: str = 'silu') -> Tensor"),
       "activation(gate) * up, for any gated activation");
   fused.def(
       "attention",

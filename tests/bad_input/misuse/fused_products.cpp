@@ -13,27 +13,27 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Table fusedProducts() {
   return {
-      {"silu_gate_of_two_shapes",
+      {"glu_of_two_shapes",
        [] {
          Model m;
-         fused::siluGate(m.x, m.g.input("u", DType::F32, {m.batch, 5}));
+         fused::glu(m.x, m.g.input("u", DType::F32, {m.batch, 5}));
        },
        kArgument,
-       {"lathe.silu_gate"}},
-      {"silu_gate_of_an_unknown_activation",
+       {"lathe.glu"}},
+      {"glu_of_an_unknown_activation",
        [] {
          Model m;
-         fused::siluGate(m.x, m.x, Activation(5));
+         fused::glu(m.x, m.x, Activation(5));
        },
        kArgument,
        {"activation is one of", "got '5'"}},
-      {"silu_gate_of_integers",
+      {"glu_of_integers",
        [] {
          Model m;
-         fused::siluGate(m.ids, m.ids);
+         fused::glu(m.ids, m.ids);
        },
        kArgument,
-       {"lathe.silu_gate", "as operand "}},
+       {"lathe.glu", "as operand "}},
       {"attention_of_unequal_depths",
        [] {
          Heads m;

@@ -161,13 +161,13 @@ Table emptyHandles() {
        },
        kArgument,
        {"lathe.rope_append", "empty handle"}},
-      {"empty_fused_silu_gate",
+      {"empty_fused_glu",
        [] {
          Model m;
-         fused::siluGate(m.x, Tensor());
+         fused::glu(m.x, Tensor());
        },
        kArgument,
-       {"lathe.silu_gate"}},
+       {"lathe.glu"}},
       {"empty_fused_attention",
        [] {
          Model m;

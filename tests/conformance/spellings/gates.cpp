@@ -11,7 +11,7 @@ using S = Sheet;
 
 KnownSpelling gate(const char* name, const char* holds,
                    const std::function<Tensor(S&, const Tensor& x, const Tensor& u)>& spell) {
-  return {name, "silu_gate",
+  return {name, "glu",
           [=](S& m) { return spell(m, m.in("x", {2, m.s, 24}), m.in("u", {2, m.s, 24})); }, holds};
 }
 
@@ -41,19 +41,19 @@ KnownSpellings gateSpellings() {
            [](S&, const Tensor& x, const Tensor& u) {
              return x * (0.5 * (1.0 + tanh(x * 0.5))) * u;
            }),
-      {"silu_of_joined_halves", "silu_gate",
+      {"silu_of_joined_halves", "glu",
        [](S& m) {
          Tensor both = m.in("x", {2, m.s, 48});
          Tensor x = sliceAxis(both, 2, 0, 24), u = sliceAxis(both, 2, 24, 24);
          return x * sigmoid(x) * u;
        }},
-      {"silu_widened", "silu_gate",
+      {"silu_widened", "glu",
        [](S& m) {
          const DType h = DType::BF16;
          Tensor x = cast(m.in("x", {2, m.s, 24}, h), DType::F32), u = m.in("u", {2, m.s, 24}, h);
          return cast(x * sigmoid(x), h) * u;
        }},
-      {"silu_in_bf16", "silu_gate",
+      {"silu_in_bf16", "glu",
        [](S& m) {
          const DType h = DType::BF16;
          Tensor x = m.in("x", {2, m.s, 24}, h);
@@ -100,7 +100,7 @@ KnownSpellings gateSpellings() {
            [](S&, const Tensor& x, const Tensor& u) {
              return x * sigmoid(2 * kRoot * (x + 0.044715 * (x * x * x))) * u;
            }),
-      {"gelu_widened", "silu_gate",
+      {"gelu_widened", "glu",
        [=](S& m) {
          const DType h = DType::BF16;
          Tensor x = cast(m.in("x", {2, m.s, 24}, h), DType::F32);

@@ -49,7 +49,7 @@ UnfusedSpellings unfusedSpellings() {
          Tensor x = m.in("x", {2, m.s, 16}), length = sqrt(reduceSum(x * x, {-1}, true));
          return m.asked(x / max(length, m.number(1e-12)));
        }},
-      {"quick_gelu_gate", "silu_gate", "wanted lathe.sigmoid of the value itself",
+      {"quick_gelu_gate", "glu", "wanted lathe.sigmoid of the value itself",
        [](S& m) {
          Tensor x = m.in("x", {2, m.s, 24});
          return m.asked(x * sigmoid(x * 1.702) * m.in("u", {2, m.s, 24}));

@@ -40,17 +40,17 @@ func.func @rope_tables(%x: tensor<2x8xf32>, %t: tensor<2x8xf32>) {
 
 // -----
 
-func.func @silu_gate_types(%x: tensor<4xf32>, %u: tensor<4xbf16>) {
-  // expected-error@+1 {{'lathe.silu_gate' [C1] element types differ: f32[4] and bf16[4]}}
-  %0 = lathe.silu_gate %x, %u : tensor<4xf32>, tensor<4xbf16>
+func.func @glu_types(%x: tensor<4xf32>, %u: tensor<4xbf16>) {
+  // expected-error@+1 {{'lathe.glu' [C1] element types differ: f32[4] and bf16[4]}}
+  %0 = lathe.glu %x, %u : tensor<4xf32>, tensor<4xbf16>
   return
 }
 
 // -----
 
-func.func @silu_gate_dims(%x: tensor<4xf32>, %u: tensor<5xf32>) {
-  // expected-error@+1 {{'lathe.silu_gate' [C2] dim 0 cannot be proved equal}}
-  %0 = lathe.silu_gate %x, %u : tensor<4xf32>, tensor<5xf32>
+func.func @glu_dims(%x: tensor<4xf32>, %u: tensor<5xf32>) {
+  // expected-error@+1 {{'lathe.glu' [C2] dim 0 cannot be proved equal}}
+  %0 = lathe.glu %x, %u : tensor<4xf32>, tensor<5xf32>
   return
 }
 

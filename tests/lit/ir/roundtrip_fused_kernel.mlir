@@ -18,10 +18,10 @@ func.func @fused(%x: tensor<2x8xf32>, %gain: tensor<8xf32>, %table: tensor<2x4xf
   %3 = lathe.rms_norm %x, %gain epsilon 1.0e-6 rounding before_gain : tensor<2x8xf32>, tensor<8xf32>
   // CHECK: lathe.rope half %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>
   %4 = lathe.rope half %x, %table, %table : tensor<2x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>
-  // CHECK: lathe.silu_gate %{{.*}}, %{{.*}} : tensor<2x8xf32>, tensor<8xf32>
-  %5 = lathe.silu_gate %x, %gain : tensor<2x8xf32>, tensor<8xf32>
-  // CHECK: lathe.silu_gate %{{.*}}, %{{.*}} activation gelu
-  %6 = lathe.silu_gate %x, %gain activation gelu : tensor<2x8xf32>, tensor<8xf32>
+  // CHECK: lathe.glu %{{.*}}, %{{.*}} : tensor<2x8xf32>, tensor<8xf32>
+  %5 = lathe.glu %x, %gain : tensor<2x8xf32>, tensor<8xf32>
+  // CHECK: lathe.glu %{{.*}}, %{{.*}} activation gelu
+  %6 = lathe.glu %x, %gain activation gelu : tensor<2x8xf32>, tensor<8xf32>
   // CHECK: lathe.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 : tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>
   %7 = lathe.attention %q, %k, %k scale 0.5 : tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>
   // CHECK: lathe.attention %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} positions %{{.*}} scale 5.000000e-01 causal positions masked_row zero

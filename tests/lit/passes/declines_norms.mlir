@@ -254,7 +254,7 @@ func.func @other_narrow_type(%h: tensor<4x8xf16>) -> tensor<4x8xbf16> {
 
 // -----
 
-// CHECK: remark: silu_gate: {{.*}}the activation is cast back to a type that its input did not have
+// CHECK: remark: glu: {{.*}}the activation is cast back to a type that its input did not have
 func.func @gate_cast_to_other_type(%h: tensor<4xf16>, %u: tensor<4xbf16>) -> tensor<4xbf16> {
   %g = lathe.cast %h to f32 : tensor<4xf16>
   %s = lathe.sigmoid %g : tensor<4xf32>

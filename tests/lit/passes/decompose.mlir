@@ -46,20 +46,20 @@ func.func @rope(%x: tensor<2x8xbf16>, %c: tensor<2x4xf32>, %s: tensor<2x4xf32>) 
   return %0, %1 : tensor<2x8xbf16>, tensor<2x8xbf16>
 }
 
-// CHECK-LABEL: @silu_gate
-// CHECK-NOT: lathe.silu_gate
+// CHECK-LABEL: @glu
+// CHECK-NOT: lathe.glu
 // CHECK: return
-// BACK-LABEL: @silu_gate
-// BACK-DAG: lathe.silu_gate %arg0, %arg1 : tensor<4xbf16>
-// BACK-DAG: lathe.silu_gate %arg0, %arg1 activation gelu : tensor<4xbf16>
-// BACK-DAG: lathe.silu_gate %arg2, %arg2 activation gelu_tanh : tensor<4xf32>
-// BACK-DAG: lathe.silu_gate %arg2, %arg2 activation relu : tensor<4xf32>
+// BACK-LABEL: @glu
+// BACK-DAG: lathe.glu %arg0, %arg1 : tensor<4xbf16>
+// BACK-DAG: lathe.glu %arg0, %arg1 activation gelu : tensor<4xbf16>
+// BACK-DAG: lathe.glu %arg2, %arg2 activation gelu_tanh : tensor<4xf32>
+// BACK-DAG: lathe.glu %arg2, %arg2 activation relu : tensor<4xf32>
 // BACK-NEXT: return
-func.func @silu_gate(%g: tensor<4xbf16>, %u: tensor<4xbf16>, %x: tensor<4xf32>) -> (tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>) {
-  %0 = lathe.silu_gate %g, %u : tensor<4xbf16>, tensor<4xbf16>
-  %1 = lathe.silu_gate %g, %u activation gelu : tensor<4xbf16>, tensor<4xbf16>
-  %2 = lathe.silu_gate %x, %x activation gelu_tanh : tensor<4xf32>, tensor<4xf32>
-  %3 = lathe.silu_gate %x, %x activation relu : tensor<4xf32>, tensor<4xf32>
+func.func @glu(%g: tensor<4xbf16>, %u: tensor<4xbf16>, %x: tensor<4xf32>) -> (tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = lathe.glu %g, %u : tensor<4xbf16>, tensor<4xbf16>
+  %1 = lathe.glu %g, %u activation gelu : tensor<4xbf16>, tensor<4xbf16>
+  %2 = lathe.glu %x, %x activation gelu_tanh : tensor<4xf32>, tensor<4xf32>
+  %3 = lathe.glu %x, %x activation relu : tensor<4xf32>, tensor<4xf32>
   return %0, %1, %2, %3 : tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>
 }
 

@@ -46,7 +46,7 @@ func.func @turned(%x: tensor<5x8xf32>, %i: tensor<5xi64>) -> tensor<5x6xf32> {
 // CHECK: %[[X:.*]] = lathe.reshape %arg0 to <batch, seq, 1, 8>
 // CHECK: %[[G:.*]] = lathe.grouped_linear %[[X]], %{{.*}} by %arg1
 // CHECK-NEXT: %[[U:.*]] = lathe.grouped_linear %[[X]], %{{.*}} by %arg1
-// CHECK: %[[H:.*]] = lathe.silu_gate %[[G]], %[[U]] : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
+// CHECK: %[[H:.*]] = lathe.glu %[[G]], %[[U]] : tensor<?x?x2x6xf32, #lathe.dims<batch, seq, 2, 6>>
 // CHECK: lathe.grouped_linear %[[H]], %{{.*}} by %arg1
 // CHECK-NOT: lathe.{{(matmul|gather)}}
 func.func @mixture(%x: tensor<?x?x8xf32, #lathe.dims<batch, seq, 8>>, %i: tensor<?x?x2xi64, #lathe.dims<batch, seq, 2>>) -> tensor<?x?x2x8xf32, #lathe.dims<batch, seq, 2, 8>> {

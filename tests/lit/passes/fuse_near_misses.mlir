@@ -68,7 +68,7 @@ func.func @relu_of_i32(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
   return %y : tensor<3x8xf32>
 }
 // CHECK-LABEL: @gate_of_i32
-// CHECK-NOT: lathe.silu_gate
+// CHECK-NOT: lathe.glu
 // CHECK: return
 func.func @gate_of_i32(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>) -> tensor<3x8xf32> {
   %zero = lathe.constant dense<0> : tensor<i32>
@@ -227,7 +227,7 @@ func.func @unbiased_sum(%x: tensor<3x16xf32>) -> tensor<3x16xf32> {
 }
 // A thousandth is another constant: of a half, of 1 / sqrt(2), of 1.
 // CHECK-LABEL: @constants_a_thousandth_off
-// CHECK-NOT: lathe.silu_gate
+// CHECK-NOT: lathe.glu
 // CHECK: return
 func.func @constants_a_thousandth_off(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
   %root = lathe.constant dense<0.707106769> : tensor<f32>

@@ -1,7 +1,7 @@
 // RUN: lathe-opt %s --lathe-fuse | FileCheck %s
 
 // CHECK-LABEL: @sigmoid
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: lathe.glu %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
 // CHECK-NEXT: return
 func.func @sigmoid(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %s = lathe.sigmoid %g : tensor<4xf32>
@@ -11,7 +11,7 @@ func.func @sigmoid(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-LABEL: @spelled
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: lathe.glu %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
 // CHECK-NEXT: return
 func.func @spelled(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %one = lathe.constant dense<1.0> : tensor<f32>
@@ -25,7 +25,7 @@ func.func @spelled(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-LABEL: @quotient
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: lathe.glu %arg0, %arg1 : tensor<4xf32>, tensor<4xf32>
 // CHECK-NEXT: return
 func.func @quotient(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %one = lathe.constant dense<1.0> : tensor<f32>
@@ -38,7 +38,7 @@ func.func @quotient(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-LABEL: @gelu_bf16
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 activation gelu : tensor<4xbf16>, tensor<4xbf16>
+// CHECK-NEXT: lathe.glu %arg0, %arg1 activation gelu : tensor<4xbf16>, tensor<4xbf16>
 // CHECK-NEXT: return
 func.func @gelu_bf16(%g: tensor<4xbf16>, %u: tensor<4xbf16>) -> tensor<4xbf16> {
   %half = lathe.constant dense<0.5> : tensor<f32>
@@ -57,7 +57,7 @@ func.func @gelu_bf16(%g: tensor<4xbf16>, %u: tensor<4xbf16>) -> tensor<4xbf16> {
 
 // The constants of the approximation as bf16 holds them.
 // CHECK-LABEL: @gelu_tanh
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 activation gelu_tanh : tensor<4xbf16>, tensor<4xbf16>
+// CHECK-NEXT: lathe.glu %arg0, %arg1 activation gelu_tanh : tensor<4xbf16>, tensor<4xbf16>
 // CHECK-NEXT: return
 func.func @gelu_tanh(%x: tensor<4xbf16>, %u: tensor<4xbf16>) -> tensor<4xbf16> {
   %half = lathe.constant dense<0.5> : tensor<bf16>
@@ -78,7 +78,7 @@ func.func @gelu_tanh(%x: tensor<4xbf16>, %u: tensor<4xbf16>) -> tensor<4xbf16> {
 }
 
 // CHECK-LABEL: @relu
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1 activation relu
+// CHECK-NEXT: lathe.glu %arg0, %arg1 activation relu
 func.func @relu(%x: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %zero = lathe.constant dense<0.0> : tensor<f32>
   %a = lathe.max %x, %zero : tensor<4xf32>, tensor<f32>
@@ -88,7 +88,7 @@ func.func @relu(%x: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 
 // 1 / (2 + exp(-x)) is no sigmoid.
 // CHECK-LABEL: @other_constant
-// CHECK-NOT: lathe.silu_gate
+// CHECK-NOT: lathe.glu
 // CHECK: return
 func.func @other_constant(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %two = lathe.constant dense<2.0> : tensor<f32>
@@ -102,7 +102,7 @@ func.func @other_constant(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32>
 
 // The sigmoid is of another value, and in the second function it has another user.
 // CHECK-LABEL: @other_value
-// CHECK-NOT: lathe.silu_gate
+// CHECK-NOT: lathe.glu
 // CHECK: return
 func.func @other_value(%g: tensor<4xf32>, %h: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %s = lathe.sigmoid %h : tensor<4xf32>
@@ -111,7 +111,7 @@ func.func @other_value(%g: tensor<4xf32>, %h: tensor<4xf32>, %u: tensor<4xf32>) 
   return %y : tensor<4xf32>
 }
 // CHECK-LABEL: @one_more_user
-// CHECK-NOT: lathe.silu_gate
+// CHECK-NOT: lathe.glu
 // CHECK: return
 func.func @one_more_user(%g: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %s = lathe.sigmoid %g : tensor<4xf32>

@@ -371,8 +371,8 @@ func.func @rolled_back(%x: tensor<3x8xf32>, %c: tensor<3x4xf32>, %s: tensor<3x4x
 
 // --- gates and norms
 // CHECK-LABEL: @silu_in_other_orders
-// CHECK-NEXT: lathe.silu_gate %arg0, %arg1
-// CHECK-NEXT: lathe.silu_gate %arg2, %arg1
+// CHECK-NEXT: lathe.glu %arg0, %arg1
+// CHECK-NEXT: lathe.glu %arg2, %arg1
 // CHECK-NEXT: return
 func.func @silu_in_other_orders(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>, %o: tensor<3x8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
   %s = lathe.sigmoid %x : tensor<3x8xf32>
@@ -385,7 +385,7 @@ func.func @silu_in_other_orders(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>, %o: te
 }
 // x * (1 + tanh(x * (a + b x^2))) / 2 and x * sigmoid(2 z)
 // CHECK-LABEL: @gelu_tanh_factored
-// CHECK-COUNT-2: lathe.silu_gate {{.*}} activation gelu_tanh
+// CHECK-COUNT-2: lathe.glu {{.*}} activation gelu_tanh
 // CHECK-NEXT: return
 func.func @gelu_tanh_factored(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>, %v: tensor<3x8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
   %half = lathe.constant dense<0.5> : tensor<f32>
@@ -736,7 +736,7 @@ func.func @weights_folded_otherwise(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x5x4x
 }
 // 0.044715 * x * x * x, as written from the left.
 // CHECK-LABEL: @gelu_tanh_from_the_left
-// CHECK: lathe.silu_gate {{.*}} activation gelu_tanh
+// CHECK: lathe.glu {{.*}} activation gelu_tanh
 // CHECK-NEXT: return
 func.func @gelu_tanh_from_the_left(%x: tensor<3x8xf32>, %u: tensor<3x8xf32>) -> tensor<3x8xf32> {
   %half = lathe.constant dense<0.5> : tensor<f32>

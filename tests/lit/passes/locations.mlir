@@ -4,7 +4,7 @@
 // A fused op's origins are exactly those of the ops it took: the constant that nobody else uses
 // counts, the shared one and the operands do not.
 // CHECK-LABEL: @gate
-// CHECK: lathe.silu_gate {{.*}} loc(fused<"silu_gate">["mlp"("model.cc":16:1), "model.cc":12:1, "model.cc":13:1, "model.cc":14:1, "mlp"("model.cc":15:1), "model.cc":10:1])
+// CHECK: lathe.glu {{.*}} loc(fused<"glu">["mlp"("model.cc":16:1), "model.cc":12:1, "model.cc":13:1, "model.cc":14:1, "mlp"("model.cc":15:1), "model.cc":10:1])
 func.func @gate(%g: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %one = lathe.constant dense<1.0> : tensor<f32> loc("model.cc":10:1)
   %u = lathe.abs %w : tensor<4xf32> loc("model.cc":11:1)
@@ -17,7 +17,7 @@ func.func @gate(%g: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 }
 
 // CHECK-LABEL: @shared_constant
-// CHECK: lathe.silu_gate {{.*}} loc(fused<"relu_gate">["model.cc":23:1, "model.cc":22:1])
+// CHECK: lathe.glu {{.*}} loc(fused<"relu_gate">["model.cc":23:1, "model.cc":22:1])
 func.func @shared_constant(%g: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %zero = lathe.constant dense<0.0> : tensor<f32> loc("model.cc":20:1)
   %z = lathe.sub %u, %zero : tensor<4xf32>, tensor<f32> loc("model.cc":21:1)

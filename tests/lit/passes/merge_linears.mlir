@@ -23,13 +23,13 @@ func.func @qkv(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x2xf32>, tensor
 // CHECK-LABEL: func.func @gate_up
 // CHECK: lathe.concat {{.*}} axis 1
 // CHECK: lathe.linear {{.*}} layout in_out
-// CHECK: lathe.silu_gate
+// CHECK: lathe.glu
 func.func @gate_up(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
   %wg = lathe.weight "gate" : tensor<4x8xf32>
   %g = lathe.linear %x, %wg layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
   %wu = lathe.weight "up" : tensor<4x8xf32>
   %u = lathe.linear %x, %wu layout in_out : tensor<3x4xf32>, tensor<4x8xf32>
-  %y = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
 // Gate and up of experts, by one choice.
@@ -38,13 +38,13 @@ func.func @gate_up(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
 // CHECK: %[[Y:.*]] = lathe.grouped_linear %arg0, %[[W]] by %arg1
 // CHECK-DAG: %[[G:.*]] = lathe.slice %[[Y]] starts <0, 0> sizes <3, 8>
 // CHECK-DAG: %[[U:.*]] = lathe.slice %[[Y]] starts <0, 8> sizes <3, 8>
-// CHECK: lathe.silu_gate %[[G]], %[[U]]
+// CHECK: lathe.glu %[[G]], %[[U]]
 func.func @experts(%x: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
   %wg = lathe.weight "gate" : tensor<2x8x4xf32>
   %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
   %wu = lathe.weight "up" : tensor<2x8x4xf32>
   %u = lathe.grouped_linear %x, %wu by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
-  %y = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
 // By another choice, and without a gate.
@@ -56,7 +56,7 @@ func.func @experts_apart(%x: tensor<3x4xf32>, %i: tensor<3xi64>, %j: tensor<3xi6
   %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
   %wu = lathe.weight "up" : tensor<2x8x4xf32>
   %u = lathe.grouped_linear %x, %wu by %j : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
-  %y = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
   %wa = lathe.weight "a" : tensor<2x8x4xf32>
   %a = lathe.grouped_linear %x, %wa by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
   %wb = lathe.weight "b" : tensor<2x8x4xf32>

@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @mlp
 // CHECK: %[[G:.*]] = lathe.weight "gate@0/2" of "gate" axis 0 parts 2 : tensor<4x4xf32>
 // CHECK: lathe.linear %arg0, %[[G]] : tensor<3x4xf32>, tensor<4x4xf32>
-// CHECK: %[[H:.*]] = lathe.silu_gate {{.*}} : tensor<3x4xf32>, tensor<3x4xf32>
+// CHECK: %[[H:.*]] = lathe.glu {{.*}} : tensor<3x4xf32>, tensor<3x4xf32>
 // CHECK: %[[D:.*]] = lathe.weight "down@1/2" of "down" axis 1 parts 2 : tensor<4x4xf32>
 // CHECK: %[[P:.*]] = lathe.linear %[[H]], %[[D]] : tensor<3x4xf32>, tensor<4x4xf32>
 // CHECK: %[[S:.*]] = lathe.all_reduce sum %[[P]] over "tp" of 2
@@ -16,7 +16,7 @@
 // CHECK: %[[Y:.*]] = lathe.add %[[B]], %arg0
 // CHECK: return %[[Y]]
 // SIM-LABEL: func.func @mlp
-// SIM-COUNT-2: lathe.silu_gate {{.*}} : tensor<3x4xf32>
+// SIM-COUNT-2: lathe.glu {{.*}} : tensor<3x4xf32>
 // SIM-COUNT-2: lathe.linear
 // SIM-COUNT-3: lathe.add
 // SIM-NOT: all_reduce
@@ -27,7 +27,7 @@ func.func @mlp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %bias = lathe.weight "down.bias" : tensor<4xf32>
   %g = lathe.linear %x, %wg : tensor<3x4xf32>, tensor<8x4xf32>
   %u = lathe.linear %x, %wu : tensor<3x4xf32>, tensor<8x4xf32>
-  %h = lathe.silu_gate %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %h = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
   %y = lathe.linear %h, %wd bias %bias residual %x : tensor<3x8xf32>, tensor<4x8xf32> bias tensor<4xf32> residual tensor<3x4xf32>
   return %y : tensor<3x4xf32>
 }

@@ -6,14 +6,14 @@
 
 // LOG: rewrite #1 attempt {{[0-9]+}} fold
 // LOG-NEXT: rewrite #2 attempt {{[0-9]+}} pass lathe-cse
-// LOG-NEXT: rewrite #3 attempt {{[0-9]+}} silu_gate
+// LOG-NEXT: rewrite #3 attempt {{[0-9]+}} glu
 // LOG-NOT: rewrite
 
 // NONE-COUNT-2: lathe.neg
 // ONE-NOT: lathe.neg
 // ONE-COUNT-2: lathe.exp
 // TWO-COUNT-1: lathe.exp
-// TWO-NOT: lathe.silu_gate
+// TWO-NOT: lathe.glu
 func.func @silu(%g: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %n = lathe.neg %g : tensor<4xf32>
   %p = lathe.neg %n : tensor<4xf32>

@@ -8,7 +8,7 @@
 // SAME-NEXT: lathe.mul
 // SAME-NEXT: return
 
-// CHECK: remark: silu_gate: 3 of 3 ops, then lathe.sigmoid has another user at {{.*}}why_not.mlir:{{[0-9]+}} (pattern {{[a-z_]+}}.cpp:{{[0-9]+}})
+// CHECK: remark: glu: 3 of 3 ops, then lathe.sigmoid has another user at {{.*}}why_not.mlir:{{[0-9]+}} (pattern {{[a-z_]+}}.cpp:{{[0-9]+}})
 func.func @one_more_user(%g: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %s = lathe.sigmoid %g : tensor<4xf32>
   %a = lathe.mul %s, %g : tensor<4xf32>, tensor<4xf32>
@@ -78,7 +78,7 @@ func.func @wrong_count(%x: tensor<2x8xf32>, %g: tensor<8xf32>) -> tensor<2x8xf32
 
 // -----
 
-// CHECK: remark: silu_gate: {{.*}} then wanted the constant 1
+// CHECK: remark: glu: {{.*}} then wanted the constant 1
 func.func @constant(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
   %two = lathe.constant dense<2.0> : tensor<f32>
   %n = lathe.neg %g : tensor<4xf32>

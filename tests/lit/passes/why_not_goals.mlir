@@ -77,7 +77,7 @@ func.func @log_softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // F.normalize: the root is clamped, no epsilon is added.
 // CHECK: remark: rms_norm{{[-a-z]*}}: {{.*}}wanted lathe.sqrt, found lathe.max
-// CHECK-NOT: silu_gate
+// CHECK-NOT: glu
 func.func @normalize(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %low = lathe.constant dense<1.0e-12> : tensor<f32>
   %q = lathe.mul %x, %x : tensor<4x8xf32>, tensor<4x8xf32>

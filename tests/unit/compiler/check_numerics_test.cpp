@@ -94,7 +94,7 @@ const bool swappedGate = [] {
   registerBackend(std::make_unique<test::OddBackend>(
       "swapped-gate",
       [](mlir::ModuleOp module) {
-        module.walk([](SiluGateOp gate) {
+        module.walk([](GluOp gate) {
           mlir::Value first = gate->getOperand(0);
           gate->setOperand(0, gate->getOperand(1));
           gate->setOperand(1, first);
@@ -115,8 +115,8 @@ TEST(CheckNumerics, TellsWhatAnOpWasJustBeforeTheStep) {
   EXPECT_TRUE(rowOf(table, "fuse").deviation.within);
   const NumericsRow& row = rowOf(table, "odd-step");
   EXPECT_FALSE(row.deviation.within);
-  EXPECT_EQ(row.op, "lathe.silu_gate");
-  EXPECT_EQ(row.was, "lathe.silu_gate");
+  EXPECT_EQ(row.op, "lathe.glu");
+  EXPECT_EQ(row.was, "lathe.glu");
 }
 
 TEST(CheckNumerics, OwnPrecisionAllowsTheRoundingOfTheGraphItself) {

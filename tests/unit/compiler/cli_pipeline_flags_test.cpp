@@ -42,8 +42,8 @@ TEST_F(PipelineFlagsTest, PatternsComeFromFilesAndMayBeRepeated) {
   std::string file = folder_.write("p.mlir", test::kWrongPattern);
   EXPECT_THAT(fused(""), HasSubstr("lathe.tanh"));
   EXPECT_THAT(fused("--patterns " + file), Not(HasSubstr("lathe.tanh")));
-  EXPECT_THAT(fused("--patterns " + kFusions + "silu_gate.pdl.mlir --patterns " + file),
-              HasSubstr("lathe.silu_gate"));
+  EXPECT_THAT(fused("--patterns " + kFusions + "glu.pdl.mlir --patterns " + file),
+              HasSubstr("lathe.glu"));
 }
 
 TEST_F(PipelineFlagsTest, RunTakesThemToo) {

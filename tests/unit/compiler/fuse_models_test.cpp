@@ -59,7 +59,7 @@ TEST_P(FuseModels, ForwardHasNoElementaryRemains) {
   EXPECT_EQ(ops["attention"], 2);
   EXPECT_EQ(ops["rms_norm"], 2 * GetParam().norms + 1);
   EXPECT_EQ(ops["rope"], 2 * GetParam().ropes);
-  EXPECT_EQ(ops["silu_gate"], 2);
+  EXPECT_EQ(ops["glu"], 2);
   EXPECT_EQ(ops["linear"], 2 * 7 + 1);
   EXPECT_EQ(ops["embedding"],
             GetParam().options.positions == nn::TransformerLMOptions::Positions::Learnt ? 2 : 1);
@@ -86,7 +86,7 @@ TEST_P(FuseModels, CachedStepHasNoElementaryRemains) {
   // The keys' rotation goes into the cache.
   EXPECT_EQ(ops["rope"], 2 * GetParam().ropes);
   EXPECT_EQ(ops["rope_append"], 2 * GetParam().ropes);
-  EXPECT_EQ(ops["silu_gate"], 4);
+  EXPECT_EQ(ops["glu"], 4);
   EXPECT_EQ(ops["linear"], 2 * (2 * 7 + 1));
   for (const char* gone : {"matmul", "exp", "reduce_max", "reduce_mean", "reduce_sum", "select",
                            "compare", "concat", "broadcast", "is_nan"})

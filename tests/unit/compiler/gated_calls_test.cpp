@@ -49,7 +49,7 @@ CompileOptions inFormat(const std::string& backend, const std::string& format) {
 }
 
 Tensor gated(Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
-  return fused::siluGate(first, second);
+  return fused::glu(first, second);
 }
 
 TEST(GatedCalls, HalvesOfALayer) {
@@ -60,26 +60,24 @@ TEST(GatedCalls, HalvesOfALayer) {
 }
 
 TEST(GatedCalls, OthersStayApart) {
-  EXPECT_EQ(
-      gatedCalls(graphOf([](Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
-        return fused::siluGate(second, first);
-      })),
-      0)
+  EXPECT_EQ(gatedCalls(graphOf([](Recording&, const Tensor&, const Tensor& first,
+                                  const Tensor& second) { return fused::glu(second, first); })),
+            0)
       << "the gates come second";
   EXPECT_EQ(gatedCalls(graphOf([](Recording&, const Tensor&, const Tensor& first, const Tensor&) {
-              return fused::siluGate(first, first);
+              return fused::glu(first, first);
             })),
             0);
   EXPECT_EQ(gatedCalls(graphOf(
                 [](Recording& r, const Tensor& y, const Tensor& first, const Tensor& second) {
                   r.g.output("all", y);
-                  return fused::siluGate(first, second);
+                  return fused::glu(first, second);
                 })),
             0)
       << "the products are wanted, too";
   EXPECT_EQ(
       gatedCalls(graphOf([](Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
-        return fused::siluGate(first, second) + first;
+        return fused::glu(first, second) + first;
       })),
       0)
       << "more than a gate";
@@ -107,7 +105,7 @@ void checkNumbers(Activation activation, const std::string& format, const std::s
     SCOPED_TRACE(format + " " + std::to_string(seq));
     const Graph g =
         graphOf([=](Recording&, const Tensor&, const Tensor& first, const Tensor& second) {
-          return fused::siluGate(first, second, activation);
+          return fused::glu(first, second, activation);
         });
     Array x(DType::BF16, {2, seq, kWidth}), w(DType::BF16, {2 * kHalf, kWidth});
     for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7919 % 1009) / 400 - 1.2);

@@ -31,7 +31,7 @@ TEST_P(NnModel, SwiGluOfEachSeed) {
       EXPECT_TRUE(has(t, "\"mlp." + name + "\"")) << t;
     EXPECT_EQ(ops(t, "matmul"), 3);
     EXPECT_EQ(ops(t, "sigmoid"), c.options.sigmoid == SigmoidForm::Op);
-    EXPECT_EQ(ops(t, "silu_gate"), 0);
+    EXPECT_EQ(ops(t, "glu"), 0);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(NnTransformerLm, FusedOpsWhereAsked) {
   std::string t = forwardText(o);
   EXPECT_EQ(ops(t, "attention"), 2);
   EXPECT_EQ(ops(t, "rms_norm"), 5);
-  EXPECT_EQ(ops(t, "silu_gate"), 2);
+  EXPECT_EQ(ops(t, "glu"), 2);
   EXPECT_EQ(ops(t, "linear"), 15);
   EXPECT_EQ(countOf(t, "lathe.rope "), 4);
   EXPECT_EQ(ops(t, "matmul"), 0);

@@ -102,7 +102,7 @@ class Exactness : public testing::Test {
 void siluOf(DagPattern& p, const std::function<Tensor(DagPattern&, Tensor)>& gate) {
   Tensor x = p.any(), up = p.any();
   p.root(mul(gate(p, x), up));
-  p.replaceWith(fused::siluGate(x, up));
+  p.replaceWith(fused::glu(x, up));
 }
 
 const char* const kSilu =
@@ -145,7 +145,7 @@ TEST_F(Exactness, AWrongConstantIsNot) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any(), up = p.any();
     p.root(mul(mul(x, sigmoid(x)), up));
-    p.replaceWith(fused::siluGate(x, up, Activation::gelu));
+    p.replaceWith(fused::glu(x, up, Activation::gelu));
   };
   EXPECT_NE(refusal(kSilu, NumericsMode::Strict, record).find("would not compute the same bits"),
             std::string::npos);
@@ -200,7 +200,7 @@ TEST_F(Exactness, ADeclaredContractIsRefusedByName) {
 
 // --- through compile()
 
-Graph siluGate(DType dtype, bool quotient) {
+Graph glu(DType dtype, bool quotient) {
   Graph g("gate");
   Tensor x = g.input("x", dtype, {4, 8}), up = g.input("up", dtype, {4, 8});
   Tensor active = quotient ? x / (1.0 + exp(-x)) : x * sigmoid(x);
@@ -214,12 +214,12 @@ std::string fusedText(const Graph& g, NumericsMode mode) {
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
 TEST(StrictMode, FusesWhatItProvesAndNoMore) {
-  EXPECT_TRUE(has(fusedText(siluGate(DType::F32, false), NumericsMode::Strict), "silu_gate"));
-  EXPECT_FALSE(has(fusedText(siluGate(DType::F32, true), NumericsMode::Strict), "silu_gate"));
-  EXPECT_FALSE(has(fusedText(siluGate(DType::BF16, false), NumericsMode::Strict), "silu_gate"));
+  EXPECT_TRUE(has(fusedText(glu(DType::F32, false), NumericsMode::Strict), "glu"));
+  EXPECT_FALSE(has(fusedText(glu(DType::F32, true), NumericsMode::Strict), "glu"));
+  EXPECT_FALSE(has(fusedText(glu(DType::BF16, false), NumericsMode::Strict), "glu"));
   for (DType dtype : {DType::F32, DType::BF16})
     for (bool quotient : {false, true})
-      EXPECT_TRUE(has(fusedText(siluGate(dtype, quotient), NumericsMode::Relaxed), "silu_gate"));
+      EXPECT_TRUE(has(fusedText(glu(dtype, quotient), NumericsMode::Relaxed), "glu"));
 }
 
 std::vector<std::string> weakenedBy(const Graph& g, NumericsMode mode) {
@@ -232,16 +232,16 @@ std::vector<std::string> weakenedBy(const Graph& g, NumericsMode mode) {
 }
 
 TEST(WeakenedContracts, AreInTheRecord) {
-  EXPECT_TRUE(weakenedBy(siluGate(DType::F32, false), NumericsMode::Relaxed).empty());
+  EXPECT_TRUE(weakenedBy(glu(DType::F32, false), NumericsMode::Relaxed).empty());
   // The canonical form says so itself.
-  EXPECT_EQ(weakenedBy(siluGate(DType::F32, true), NumericsMode::Relaxed),
+  EXPECT_EQ(weakenedBy(glu(DType::F32, true), NumericsMode::Relaxed),
             std::vector<std::string>{"spelling"});
   // The fusion does not: it is compared.
-  EXPECT_EQ(weakenedBy(siluGate(DType::BF16, false), NumericsMode::Relaxed),
+  EXPECT_EQ(weakenedBy(glu(DType::BF16, false), NumericsMode::Relaxed),
             std::vector<std::string>{"intermediate-rounding"});
   for (DType dtype : {DType::F32, DType::BF16})
     for (bool quotient : {false, true})
-      EXPECT_TRUE(weakenedBy(siluGate(dtype, quotient), NumericsMode::Strict).empty());
+      EXPECT_TRUE(weakenedBy(glu(dtype, quotient), NumericsMode::Strict).empty());
 }
 
 // Two formulas of the sigmoid: the first is NaN where its exponential is infinite.
@@ -286,7 +286,7 @@ TEST(WeakenedContracts, AreNotThoseOfAnAttemptThatWasGivenUp) {
     });
     return library;
   };
-  compile(siluGate(DType::F32, false), options);
+  compile(glu(DType::F32, false), options);
   EXPECT_GT(attempts, 0);
   ASSERT_FALSE(record.rewrites.empty());
   for (const CompileRecord::Rewrite& r : record.rewrites) EXPECT_TRUE(r.weakened.empty()) << r.what;
@@ -294,7 +294,7 @@ TEST(WeakenedContracts, AreNotThoseOfAnAttemptThatWasGivenUp) {
 
 // Trials are no rewrites: with and without an audit the numbers are the same.
 TEST(WeakenedContracts, AnAuditDoesNotCount) {
-  Graph g = siluGate(DType::BF16, true);
+  Graph g = glu(DType::BF16, true);
   CompileRecord record;
   compile(g, {.backend = "reference", .record = &record});
   std::vector<uint64_t> attempts;

@@ -386,14 +386,14 @@ TEST_F(PatternFilesTest, ReplacementsGiveTheRootOneValue) {
 TEST_F(PatternFilesTest, ANativeRewriteWithoutAnAnswerDeclines) {
   const std::string text = pattern(
       "%x = operand\n%e = attribute\n"
-      "%root = operation \"lathe.silu_gate\"(%x, %x : !pdl.value, !pdl.value) {\"activation\" = "
+      "%root = operation \"lathe.glu\"(%x, %x : !pdl.value, !pdl.value) {\"activation\" = "
       "%e}",
       "%p = apply_native_rewrite \"product\"(%e, %e : !pdl.attribute, !pdl.attribute) : "
       "!pdl.attribute\n"
       "%new = operation \"lathe.rms_norm\"(%x : !pdl.value) {\"epsilon\" = %p}\n"
       "replace %root with %new");
-  const std::string ir = applied(text, "%y = lathe.silu_gate %a, %a : T, T\n return %y : T");
-  EXPECT_TRUE(has(ir, "lathe.silu_gate")) << ir;
+  const std::string ir = applied(text, "%y = lathe.glu %a, %a : T, T\n return %y : T");
+  EXPECT_TRUE(has(ir, "lathe.glu")) << ir;
   EXPECT_FALSE(has(ir, "lathe.rms_norm")) << ir;
 }
 
@@ -438,7 +438,7 @@ TEST_F(PatternFilesTest, AttributesOfTheDialectAreTextInPdll) {
   test::TemporaryFolder folder;
   auto file = [&](const std::string& attribute) {
     return folder.write("p.pdll",
-                        "Pattern p {\n  let root = op<lathe.silu_gate>(x: Value, y: Value) "
+                        "Pattern p {\n  let root = op<lathe.glu>(x: Value, y: Value) "
                         "{activation = attr<\"" +
                             attribute +
                             "\">};\n"

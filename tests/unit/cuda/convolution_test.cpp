@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/gemm_kernels.h"
-#include "tests/unit/cuda/product_cases.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
+#include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
 namespace {

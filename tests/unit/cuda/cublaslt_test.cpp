@@ -68,7 +68,7 @@ class CublasLtTest : public ::testing::Test {
   }
 
   // Against plain loops in double; the values are such that sums are exact in f32.
-  void compare(CublasLt& library, LibraryProduct p, bool bias, bool inPlace = false) {
+  void compare(CublasLt& library, LibraryMatmul p, bool bias, bool inPlace = false) {
     const auto m = size_t(p.rows), n = size_t(p.columns), k = size_t(p.depth);
     Matrix x(p.dtype, m * k, 1), w(p.dtype, n * k, 2), b(p.result, n, 3), c(p.result, m * n, 4);
     Matrix out(p.result, m * n, 5);
@@ -123,7 +123,7 @@ TEST_F(CublasLtTest, OldContentsOfTheResultDoNotMatter) {
   ASSERT_TRUE(library);
   Matrix x(DType::F32, 3, 1), w(DType::F32, 6, 2), out(DType::F32, 2, 3);
   for (size_t i = 0; i < 2; ++i) out.set(i, NAN);
-  LibraryProduct p{1, 2, 3, DType::F32, DType::F32};
+  LibraryMatmul p{1, 2, 3, DType::F32, DType::F32};
   library->matmul(p, {x.data(), w.data(), nullptr, nullptr, out.data()}, workspace_.data(),
                   nullptr);
   for (size_t j = 0; j < 2; ++j) {
@@ -136,7 +136,7 @@ TEST_F(CublasLtTest, OldContentsOfTheResultDoNotMatter) {
 TEST_F(CublasLtTest, TheAlgorithmOfAShapeIsChosenOnce) {
   auto library = CublasLt::open();
   ASSERT_TRUE(library);
-  const LibraryProduct p{4, 8, 16, DType::F32, DType::F32};
+  const LibraryMatmul p{4, 8, 16, DType::F32, DType::F32};
   for (int i = 0; i < 3; ++i) compare(*library, p, true);
   EXPECT_THAT(lines("Heuristic"),
               ElementsAre("cublasLtMatmulAlgoGetHeuristic workspace 33554432 alignments "
@@ -161,7 +161,7 @@ TEST_F(CublasLtTest, AnAlgorithmIsTakenByItsRank) {
   Variable three("LATHE_MOCK_BLAS_MATCHES", "3");
   auto library = CublasLt::open();
   ASSERT_TRUE(library);
-  LibraryProduct p{4, 8, 16, DType::F32, DType::F32};
+  LibraryMatmul p{4, 8, 16, DType::F32, DType::F32};
   for (int rank : {2, 0, 1}) {
     p.rank = rank;
     compare(*library, p, true);
@@ -212,7 +212,7 @@ TEST_F(CublasLtTest, ALibraryWithoutAGpuIsAsAbsent) {
 TEST_F(CublasLtTest, FailuresTellTheProduct) {
   auto library = CublasLt::open();
   ASSERT_TRUE(library);
-  const LibraryProduct p{4, 8, 16, DType::BF16, DType::F32},
+  const LibraryMatmul p{4, 8, 16, DType::BF16, DType::F32},
       declined{5, 8, 16, DType::BF16, DType::F32};
   {
     Variable none("LATHE_MOCK_BLAS_MATCHES", "0");
@@ -241,7 +241,7 @@ TEST_F(CublasLtTest, RefusesWhatDoesNotFit) {
   auto library = CublasLt::open();
   ASSERT_TRUE(library);
   int x = 0;
-  auto refuses = [&](const LibraryProduct& p, const LibraryOperands& o, const char* text) {
+  auto refuses = [&](const LibraryMatmul& p, const LibraryOperands& o, const char* text) {
     expectError(ErrorCode::InvalidArgument, text,
                 [&] { library->matmul(p, o, workspace_.data(), nullptr); });
   };

@@ -36,8 +36,8 @@ Graph graphOf(const Form& f) {
   Tensor y = fused::linear(fused::rmsNorm(x, gain, 1e-5, f.rounding),
                            g.weight("w", f.dtype, {f.columns, f.depth}));
   if (f.behind == Behind::Gate)
-    y = fused::siluGate(sliceAxis(y, -1, 0, f.columns / 2),
-                        sliceAxis(y, -1, f.columns / 2, f.columns / 2));
+    y = fused::glu(sliceAxis(y, -1, 0, f.columns / 2),
+                   sliceAxis(y, -1, f.columns / 2, f.columns / 2));
   if (f.behind == Behind::Cast) y = cast(y, DType::F32);
   g.output("y", y);
   return g;

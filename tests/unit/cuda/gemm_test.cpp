@@ -3,14 +3,14 @@
 #include "backends/cuda/lowering/nvrtc/nvrtc.h"
 #include "backends/cuda/lowering/nvrtc/ptx_gates.h"
 #include "tests/cuda_mocks/kernel_texts.h"
-#include "tests/unit/cuda/product_cases.h"
+#include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
 namespace {
 
-ProductChoice tiles(int tileM, int tileN, int stages, int warpsM, int warpsN, int splits = 1) {
-  ProductChoice c;
-  c.method = ProductMethod::Gemm;
+MatmulChoice tiles(int tileM, int tileN, int stages, int warpsM, int warpsN, int splits = 1) {
+  MatmulChoice c;
+  c.method = MatmulMethod::Gemm;
   c.tileM = tileM;
   c.tileN = tileN;
   c.stages = stages;
@@ -22,7 +22,7 @@ ProductChoice tiles(int tileM, int tileN, int stages, int warpsM, int warpsN, in
 
 struct Way {
   LinearCase linear;
-  ProductChoice choice;
+  MatmulChoice choice;
   std::vector<int64_t> rows;
 };
 
@@ -74,7 +74,7 @@ TEST(Gemm, Pairs) {
   for (int64_t pairs : {48, 37}) {
     const int64_t m = 35, k = 136;
     const std::string n = std::to_string(pairs);
-    ProductKernel p;
+    MatmulKernel p;
     p.name = "gated";
     p.m = DimExpr::symbol("m");
     p.n = pairs;
@@ -120,7 +120,7 @@ TEST(Gemm, Pairs) {
         want[size_t(i * pairs + j)] = sums[0] * sums[1];
         magnitude[size_t(i * pairs + j)] = all[0] * all[1];
       }
-    for (const ProductChoice& choice : {tiles(128, 64, 3, 2, 2), tiles(64, 64, 4, 2, 2, 2)}) {
+    for (const MatmulChoice& choice : {tiles(128, 64, 3, 2, 2), tiles(64, 64, 4, 2, 2, 2)}) {
       KernelSetRun run(only(p, choice, 128), host::Mode::Fast);
       std::vector<RunBuffer> buffers(3);
       buffers[0].bytes = encoded(x, DType::BF16);
@@ -137,7 +137,7 @@ TEST(Gemm, Pairs) {
 // own steps. Here 5 steps of 64, the last of them ragged, in two and three parts.
 TEST(Gemm, NormedRowsInSplits) {
   const int64_t m = 18, n = 40, k = 296;
-  ProductKernel p;
+  MatmulKernel p;
   p.name = "normed";
   p.m = DimExpr::symbol("m");
   p.n = n;
@@ -198,7 +198,7 @@ TEST(Gemm, NormedRowsInSplits) {
 TEST(Gemm, GpuCode) {
   SKIP_WITHOUT_NVRTC();
   Headers headers(deviceHeaders().begin(), deviceHeaders().end());
-  for (const ProductChoice& choice :
+  for (const MatmulChoice& choice :
        {tiles(64, 64, 4, 2, 2, 4), tiles(128, 128, 3, 2, 2), tiles(128, 256, 3, 2, 4)}) {
     const LinearCase c{DType::BF16, 2048, 2048, Activation::silu, true, true};
     const KernelText text = only(c.kernel(), choice, 512).kernels[0];

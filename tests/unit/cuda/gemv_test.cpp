@@ -2,16 +2,15 @@
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/lowering/nvrtc/nvrtc.h"
 #include "backends/cuda/lowering/nvrtc/ptx_gates.h"
-#include "backends/cuda/lowering/product/gemm_choices.h"
+#include "backends/cuda/lowering/matmul/gemm_choices.h"
 #include "tests/cuda_mocks/kernel_texts.h"
-#include "tests/unit/cuda/product_cases.h"
+#include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
 namespace {
 
-ProductChoice gemv(ProductMethod method, int warpsN, int warpsK, int splits, int columns,
-                   int steps) {
-  ProductChoice c;
+MatmulChoice gemv(MatmulMethod method, int warpsN, int warpsK, int splits, int columns, int steps) {
+  MatmulChoice c;
   c.method = method;
   c.warpsN = warpsN;
   c.warpsK = warpsK;
@@ -20,16 +19,16 @@ ProductChoice gemv(ProductMethod method, int warpsN, int warpsK, int splits, int
   c.steps = steps;
   return c;
 }
-ProductChoice mma(int warpsN, int warpsK, int splits, int steps) {
-  return gemv(ProductMethod::GemvMma, warpsN, warpsK, splits, 4, steps);
+MatmulChoice mma(int warpsN, int warpsK, int splits, int steps) {
+  return gemv(MatmulMethod::GemvMma, warpsN, warpsK, splits, 4, steps);
 }
-ProductChoice dot(int warpsN, int warpsK, int splits, int columns, int steps) {
-  return gemv(ProductMethod::GemvDot, warpsN, warpsK, splits, columns, steps);
+MatmulChoice dot(int warpsN, int warpsK, int splits, int columns, int steps) {
+  return gemv(MatmulMethod::GemvDot, warpsN, warpsK, splits, columns, steps);
 }
 
 struct Way {
   LinearCase linear;
-  ProductChoice choice;
+  MatmulChoice choice;
   int64_t rows;
 };
 
@@ -68,7 +67,7 @@ TEST(Gemv, NoRacesUnderAnySchedule) {
 }
 
 TEST(Gemv, NanAndInfinity) {
-  for (ProductChoice choice : {mma(2, 4, 1, 1), dot(2, 4, 1, 2, 1)}) {
+  for (MatmulChoice choice : {mma(2, 4, 1, 1), dot(2, 4, 1, 2, 1)}) {
     const LinearCase c{DType::BF16, 33, 136};
     KernelSetRun run(only(c.kernel(), choice, 4), host::Mode::Fast);
     expectLinear(run, c, 3, schedule("fast"), true);
@@ -78,7 +77,7 @@ TEST(Gemv, NanAndInfinity) {
 // Rows that do not fit shared memory are read where they lie.
 TEST(Gemv, LongRows) {
   const LinearCase c{DType::BF16, 17, 4096};
-  const ProductSizes sizes{16, c.n, c.k, 1};
+  const MatmulSizes sizes{16, c.n, c.k, 1};
   ASSERT_EQ(gemvPlan(c.kernel(), sizes, mma(1, 8, 1, 2)).source, GemvSource::Global);
   KernelSetRun run(only(c.kernel(), mma(1, 8, 1, 2), 16), host::Mode::Fast);
   expectLinear(run, c, 13, schedule("fast"));
@@ -87,8 +86,8 @@ TEST(Gemv, LongRows) {
 // A norm in front, gate and up behind: rows are computed by the block, columns come in pairs.
 TEST(Gemv, StagedRowsAndPairs) {
   const int64_t pairs = 37, k = 264;
-  for (const ProductChoice& choice : {mma(2, 4, 1, 1), mma(4, 1, 2, 2), dot(4, 2, 1, 2, 1)}) {
-    ProductKernel p;
+  for (const MatmulChoice& choice : {mma(2, 4, 1, 1), mma(4, 1, 2, 2), dot(4, 2, 1, 2, 1)}) {
+    MatmulKernel p;
     p.name = "gated";
     p.m = DimExpr::symbol("m");
     p.n = pairs;
@@ -115,7 +114,7 @@ TEST(Gemv, StagedRowsAndPairs) {
         "  static __device__ long long firstColumn(long long pair) { return pair; }\n"
         "  static __device__ long long secondColumn(long long pair) { return pair + 37; }\n"
         "  __device__ void storePair(long long row, long long pair, float gate, float up) const {\n"
-        "    y[row * 37 + pair] = to_bf16(productActivation<activation_silu>(gate) * up);\n"
+        "    y[row * 37 + pair] = to_bf16(matmulActivation<activation_silu>(gate) * up);\n"
         "  }\n"
         "};\n";
     KernelSetRun run(only(p, choice, 8), host::Mode::Check);
@@ -156,7 +155,7 @@ TEST(Gemv, ChosenByTheModel) {
   for (DType dtype : {DType::BF16, DType::F32})
     for (int64_t k : {257, 512}) {
       const LinearCase c{dtype, 65, k, Activation::silu, true, true};
-      const KernelSet set = productKernels(c.kernel());
+      const KernelSet set = kernelsOf(c.kernel());
       KernelSetRun run(set, host::Mode::Fast);
       for (int64_t m : {1, 2, 3, 5, 16, 17, 33, 257}) expectLinear(run, c, m, schedule("fast"));
     }
@@ -166,18 +165,18 @@ TEST(Gemv, ChosenByTheModel) {
 TEST(Gemv, ModelPrefersStreamsForFewRows) {
   LinearCase c{DType::BF16, 2048, 2048};
   for (int64_t rows : {1, 8, 16}) {
-    const ProductChoice best = productCandidates(c.kernel(), {rows, c.n, c.k, 1}).front();
-    EXPECT_TRUE(best.method == ProductMethod::GemvDot || best.method == ProductMethod::GemvMma);
+    const MatmulChoice best = matmulCandidates(c.kernel(), {rows, c.n, c.k, 1}).front();
+    EXPECT_TRUE(best.method == MatmulMethod::GemvDot || best.method == MatmulMethod::GemvMma);
     const GemvPlan plan = gemvPlan(c.kernel(), {rows, c.n, c.k, 1}, best);
     EXPECT_GE(best.warpsN * best.warpsK * 32 * plan.loads * 16, 16 * 1024) << rows;
   }
-  EXPECT_EQ(productCandidates(c.kernel(), {2048, c.n, c.k, 1}).front().method, ProductMethod::Gemm);
+  EXPECT_EQ(matmulCandidates(c.kernel(), {2048, c.n, c.k, 1}).front().method, MatmulMethod::Gemm);
   // A matrix of 128256 columns is read at the roof: 525 MB in 114 us.
   c.n = 128256;
-  const ProductSizes head{1, c.n, c.k, 1};
-  const ProductChoice best = productCandidates(c.kernel(), head)[0];
-  EXPECT_NE(best.method, ProductMethod::Gemm);
-  const double seconds = productSeconds(c.kernel(), head, best);
+  const MatmulSizes head{1, c.n, c.k, 1};
+  const MatmulChoice best = matmulCandidates(c.kernel(), head)[0];
+  EXPECT_NE(best.method, MatmulMethod::Gemm);
+  const double seconds = matmulSeconds(c.kernel(), head, best);
   EXPECT_GT(seconds, 114e-6);
   EXPECT_LT(seconds, 150e-6);
 }
@@ -191,14 +190,14 @@ TEST(Gemv, GpuCode) {
     const LinearCase c{DType::BF16, 2048, 2048, Activation::silu, true, true};
     // Two blocks on a processor: the sums of 16 rows leave room for half as many loads.
     const int steps = rows > 8 ? 1 : 2;
-    for (const ProductChoice& choice : {mma(2, 4, 1, steps), dot(4, 2, 1, 2, 4)}) {
-      if (choice.method == ProductMethod::GemvDot && rows > 4) continue;
+    for (const MatmulChoice& choice : {mma(2, 4, 1, steps), dot(4, 2, 1, 2, 4)}) {
+      if (choice.method == MatmulMethod::GemvDot && rows > 4) continue;
       const KernelText text = only(c.kernel(), choice, rows).kernels[0];
       const NvrtcOutput out = Nvrtc::library().compile(text.name, text.source, headers, "sm_90a");
       const KernelReport report{readCubin(out.cubin, out.log).at(text.name), countPtx(out.ptx)};
       GateSpec spec;
       // Three batches are in the text: the first one and the two of the loop.
-      const bool isMma = choice.method == ProductMethod::GemvMma;
+      const bool isMma = choice.method == MatmulMethod::GemvMma;
       spec.counts = {{"vector_loads", isMma ? 12 * steps : 24}, {"grid_waits", 1, 1}};
       if (isMma) spec.counts.push_back({"mma", 32});
       spec.registers = 128;

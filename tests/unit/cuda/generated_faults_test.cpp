@@ -15,7 +15,7 @@ namespace {
 
 Recorded flat() {
   return recorded(DType::F32, {{3, 264}, {3, 264}},
-                  [](Graph&, In x) { return fused::siluGate(x[0], x[1]); });
+                  [](Graph&, In x) { return fused::glu(x[0], x[1]); });
 }
 Recorded warpRows() {
   return recorded(DType::F32, {{5, 192}}, [](Graph& g, In x) {
@@ -33,8 +33,8 @@ Recorded normLinear() {
 }
 Recorded gatedLinear() {
   return recorded(DType::BF16, {{1, 256}}, [](Graph& g, In x) {
-    return fused::siluGate(fused::linear(x[0], g.weight("gate", DType::BF16, {96, 256})),
-                           fused::linear(x[0], g.weight("up", DType::BF16, {96, 256})));
+    return fused::glu(fused::linear(x[0], g.weight("gate", DType::BF16, {96, 256})),
+                      fused::linear(x[0], g.weight("up", DType::BF16, {96, 256})));
   });
 }
 Recorded gemm() {
@@ -65,7 +65,7 @@ Recorded runningSum() {
 // Three tensors side by side in one allocation.
 Recorded neighbours() {
   return recorded(DType::F32, {{2, 1024}, {2, 1024}}, [](Graph&, In x) {
-    return cumsum(fused::siluGate(cumsum(x[0], 1), cumsum(x[1], 1)), 1);
+    return cumsum(fused::glu(cumsum(x[0], 1), cumsum(x[1], 1)), 1);
   });
 }
 // A thread holds a row, and reads its halves.
@@ -110,16 +110,14 @@ const Fault kFaults[] = {
      "sum[j - 3]"},
     {"elementBeforeTheVector", rotated, "region_0(",
      "joined[j] =", "joined[j - 1] =", "element -1 of a vector of 8: ", "joined[j - 1] ="},
-    {"readOfTheNeighbour", neighbours, "silu_gate", "load_vec<4>(gate + c)",
-     "load_vec<4>(gate + c + 4)",
+    {"readOfTheNeighbour", neighbours, "glu", "load_vec<4>(gate + c)", "load_vec<4>(gate + c + 4)",
      "global memory out of bounds: read of 16 bytes at gate \\+ 8192 \\(parameter of 8192 bytes "
      "in ",
      "load_vec<4>(gate + c + 4)"},
-    {"readBeforeTheTensor", neighbours, "silu_gate", "load_vec<4>(up + c)",
-     "load_vec<4>(up + c - 4)",
+    {"readBeforeTheTensor", neighbours, "glu", "load_vec<4>(up + c)", "load_vec<4>(up + c - 4)",
      "global memory out of bounds: read of 16 bytes at up - 16 \\(parameter of 8192 bytes in ",
      "load_vec<4>(up + c - 4)"},
-    {"writeOfTheNeighbour", neighbours, "silu_gate", "store_vec(out + c", "store_vec(out + c + 4",
+    {"writeOfTheNeighbour", neighbours, "glu", "store_vec(out + c", "store_vec(out + c + 4",
      "global memory out of bounds: write of 16 bytes at out \\+ 8192 \\(parameter of 8192 bytes "
      "in ",
      "store_vec(out + c + 4"},

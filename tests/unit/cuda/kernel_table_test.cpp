@@ -39,18 +39,18 @@ KernelTable sample() {
   narrow.launches.resize(2);
   narrow.launches[0].kernel = "first";
   narrow.launches[1].kernel = "second";
-  PlainProduct product;
-  product.dtype = DType::F16;
-  product.rows = DimExpr::symbol("seq");
-  product.columns = 24;
-  product.depth = 40;
-  product.x = {Argument::Kind::Buffer, 1};
-  product.weight = {Argument::Kind::Scratch, 0, 256};
-  product.result = {Argument::Kind::Buffer, 4};
-  product.bias = Argument{Argument::Kind::Buffer, 2};
-  product.residual = Argument{Argument::Kind::Buffer, 3};
-  product.required = true;
-  narrow.launches[1].product = product;
+  PlainMatmul matmul;
+  matmul.dtype = DType::F16;
+  matmul.rows = DimExpr::symbol("seq");
+  matmul.columns = 24;
+  matmul.depth = 40;
+  matmul.x = {Argument::Kind::Buffer, 1};
+  matmul.weight = {Argument::Kind::Scratch, 0, 256};
+  matmul.result = {Argument::Kind::Buffer, 4};
+  matmul.bias = Argument{Argument::Kind::Buffer, 2};
+  matmul.residual = Argument{Argument::Kind::Buffer, 3};
+  matmul.required = true;
+  narrow.launches[1].matmul = matmul;
   return {{"matmul.0", {wide, narrow}}, {"unused", {}}};
 }
 
@@ -102,21 +102,21 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(narrow.launches[1].threads, 256);
   EXPECT_FALSE(narrow.launches[1].waits);
   EXPECT_EQ(narrow.launches[1].unlessSame, (std::array<int, 2>{-1, -1}));
-  EXPECT_FALSE(narrow.launches[0].product);
-  ASSERT_TRUE(narrow.launches[1].product);
-  const PlainProduct& product = *narrow.launches[1].product;
-  EXPECT_EQ(product.dtype, DType::F16);
-  EXPECT_EQ(product.rows, DimExpr::symbol("seq"));
-  EXPECT_EQ(product.columns, DimExpr(24));
-  EXPECT_EQ(product.depth, DimExpr(40));
-  EXPECT_EQ(product.x.index, 1);
-  EXPECT_EQ(product.weight.kind, Argument::Kind::Scratch);
-  EXPECT_EQ(product.weight.value, DimExpr(256));
-  EXPECT_EQ(product.result.index, 4);
-  ASSERT_TRUE(product.bias && product.residual);
-  EXPECT_EQ(product.bias->index, 2);
-  EXPECT_EQ(product.residual->index, 3);
-  EXPECT_TRUE(product.required);
+  EXPECT_FALSE(narrow.launches[0].matmul);
+  ASSERT_TRUE(narrow.launches[1].matmul);
+  const PlainMatmul& matmul = *narrow.launches[1].matmul;
+  EXPECT_EQ(matmul.dtype, DType::F16);
+  EXPECT_EQ(matmul.rows, DimExpr::symbol("seq"));
+  EXPECT_EQ(matmul.columns, DimExpr(24));
+  EXPECT_EQ(matmul.depth, DimExpr(40));
+  EXPECT_EQ(matmul.x.index, 1);
+  EXPECT_EQ(matmul.weight.kind, Argument::Kind::Scratch);
+  EXPECT_EQ(matmul.weight.value, DimExpr(256));
+  EXPECT_EQ(matmul.result.index, 4);
+  ASSERT_TRUE(matmul.bias && matmul.residual);
+  EXPECT_EQ(matmul.bias->index, 2);
+  EXPECT_EQ(matmul.residual->index, 3);
+  EXPECT_TRUE(matmul.required);
   EXPECT_EQ(toJson(table), text) << "every member is in the text";
 }
 

@@ -100,7 +100,7 @@ TEST(GatedLayers, HalvesLieWhereverTheirSlicesSay) {
     Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
     Tensor gate = sliceAxis(y, -1, 0, 16, stride),
            up = sliceAxis(y, -1, stride == 1 ? 16 : 1, 16, stride);
-    g.output("y", fused::siluGate(gate, up));
+    g.output("y", fused::glu(gate, up));
     Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
     Session reference(compile(g, {.backend = "reference"}));
     cuda.bindRandomWeights(3);

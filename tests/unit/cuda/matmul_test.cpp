@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/gemm_kernels.h"
-#include "tests/unit/cuda/product_cases.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
+#include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
 namespace {
@@ -36,7 +36,7 @@ void expectMatmul(const MatmulCase& c, host::Mode mode, const char* options) {
     symbols[name] = value;
     return DimExpr::symbol(name);
   };
-  ProductKernel p;
+  MatmulKernel p;
   p.name = "matmul";
   p.dtype = c.dtype;
   p.m = size("m", c.m);
@@ -97,7 +97,7 @@ void expectMatmul(const MatmulCase& c, host::Mode mode, const char* options) {
         magnitude[to] = isFloat(c.dtype) ? all : 0;
       }
   }
-  KernelSetRun run(productKernels(p), mode);
+  KernelSetRun run(kernelsOf(p), mode);
   std::vector<RunBuffer> buffers(3);
   buffers[0].bytes = encoded(a, c.dtype);
   buffers[1].bytes = encoded(b, c.dtype);
@@ -139,7 +139,7 @@ TEST(Matmul, NoRaces) {
 // As many as 65,535 blocks stand along the second and third axis of a grid.
 TEST(Matmul, MoreTilesOfColumnsThanAnAxisOfTheGridHasBlocks) {
   for (DType dtype : {DType::BF16, DType::I8}) {
-    ProductKernel p;
+    MatmulKernel p;
     p.name = "matmul";
     p.dtype = dtype;
     p.m = DimExpr::symbol("m");
@@ -150,7 +150,7 @@ TEST(Matmul, MoreTilesOfColumnsThanAnAxisOfTheGridHasBlocks) {
     p.aStrides = {p.m};
     p.bStrides = {p.n};
     p.hooks = linearHooks(p, 2);
-    const KernelSet set = productKernels(p);
+    const KernelSet set = kernelsOf(p);
     ASSERT_FALSE(set.variants.empty());
     for (const Variant& v : set.variants) {
       const Launch& l = v.launches.at(0);

@@ -86,7 +86,7 @@ class RegionHooks : public ::testing::Test {
 TEST_F(RegionHooks, GatesTwoAccumulators) {
   auto f = printPairEpilogue(region(R"(func.func @f(%g: tensor<3x40xbf16>, %u: tensor<3x40xbf16>)
       -> tensor<3x40xbf16> {
-    %0 = lathe.silu_gate %g, %u : tensor<3x40xbf16>, tensor<3x40xbf16>
+    %0 = lathe.glu %g, %u : tensor<3x40xbf16>, tensor<3x40xbf16>
     return %0 : tensor<3x40xbf16>
   })"),
                              0, 1, "gated", 1);

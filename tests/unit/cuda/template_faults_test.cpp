@@ -17,21 +17,21 @@
 namespace lathe::cuda {
 namespace {
 
-Recorded product(DType dtype, int64_t rows, int64_t depth, int64_t columns,
-                 const std::string& wanted = "") {
+Recorded matmul(DType dtype, int64_t rows, int64_t depth, int64_t columns,
+                const std::string& wanted = "") {
   return recorded(
       dtype, {{rows, depth}},
       [=](Graph& g, In x) { return fused::linear(x[0], g.weight("w", dtype, {columns, depth})); },
       wanted);
 }
-Recorded splitGemm() { return product(DType::BF16, 30, 4096, 96); }
-Recorded shortGemm() { return product(DType::BF16, 100, 64, 96); }
-Recorded oddGemm() { return product(DType::BF16, 100, 512, 90); }
-Recorded gemm() { return product(DType::BF16, 100, 512, 96); }
-Recorded simtGemm() { return product(DType::F32, 40, 100, 50); }
-Recorded tail() { return product(DType::BF16, 1, 520, 64); }
+Recorded splitGemm() { return matmul(DType::BF16, 30, 4096, 96); }
+Recorded shortGemm() { return matmul(DType::BF16, 100, 64, 96); }
+Recorded oddGemm() { return matmul(DType::BF16, 100, 512, 90); }
+Recorded gemm() { return matmul(DType::BF16, 100, 512, 96); }
+Recorded simtGemm() { return matmul(DType::F32, 40, 100, 50); }
+Recorded tail() { return matmul(DType::BF16, 1, 520, 64); }
 // On tensor cores; a warp shares its columns with nobody.
-Recorded manyColumns() { return product(DType::BF16, 16, 256, 8192, "gemv-mma warps=8x1"); }
+Recorded manyColumns() { return matmul(DType::BF16, 16, 256, 8192, "gemv-mma warps=8x1"); }
 // `count` products behind one another; the last adds the first one's result.
 Recorded chain(int count, int64_t rows, bool residual) {
   return recorded(DType::BF16, {{rows, 256}}, [=](Graph& g, In x) {

@@ -3,22 +3,22 @@
 #include <set>
 
 #include "backends/cuda/lowering/attention/attention_kernels.h"
-#include "backends/cuda/lowering/product/gemm_choices.h"
-#include "backends/cuda/lowering/product/gemm_kernels.h"
-#include "tests/unit/cuda/product_cases.h"
+#include "backends/cuda/lowering/matmul/gemm_choices.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
+#include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
 namespace {
 
-std::vector<ProductChoice> candidates(const LinearCase& c, int64_t rows) {
-  return productCandidates(c.kernel(), {rows, c.n, c.k, 1});
+std::vector<MatmulChoice> candidates(const LinearCase& c, int64_t rows) {
+  return matmulCandidates(c.kernel(), {rows, c.n, c.k, 1});
 }
 
 TEST(TuningCandidates, EveryTileOnTensorCores) {
   const LinearCase c{DType::BF16, 264, 520, Activation::silu, true, true};
   std::set<std::string> seen;
-  for (ProductChoice choice : candidates(c, 512)) {
-    if (choice.method != ProductMethod::Gemm) continue;
+  for (MatmulChoice choice : candidates(c, 512)) {
+    if (choice.method != MatmulMethod::Gemm) continue;
     choice.splits = choice.tileM == 64 ? 2 : 1;
     if (!seen.insert(textOf(choice)).second) continue;
     KernelSetRun run(only(c.kernel(), choice, 512), host::Mode::Fast);
@@ -29,7 +29,7 @@ TEST(TuningCandidates, EveryTileOnTensorCores) {
 
 TEST(TuningCandidates, EveryWayForFewRows) {
   const LinearCase c{DType::BF16, 33, 264, Activation::none, true, false};
-  std::vector<ProductChoice> all = candidates(c, 3);
+  std::vector<MatmulChoice> all = candidates(c, 3);
   // Spread over the list: neighbours differ in one number.
   ASSERT_GE(all.size(), 12u);
   const size_t step = all.size() / 12;
@@ -47,12 +47,12 @@ TEST(TuningCandidates, HeadsAreWholeInEveryTile) {
   for (int pairs : {16, 32, 64, 96, 128, 256})
     for (int64_t rows : {1, 8, 64, 512}) {
       const LinearCase c{DType::BF16, 6 * 2 * pairs, 1024};
-      ProductKernel kernel = c.kernel();
+      MatmulKernel kernel = c.kernel();
       kernel.hooks.pairs = true;
       kernel.hooks.sumPairs = pairs;
       int tiles = 0;
-      for (const ProductChoice& choice : productCandidates(kernel, {rows, c.n, c.k, 1})) {
-        if (choice.method != ProductMethod::Gemm) {
+      for (const MatmulChoice& choice : matmulCandidates(kernel, {rows, c.n, c.k, 1})) {
+        if (choice.method != MatmulMethod::Gemm) {
           EXPECT_EQ(choice.splits, 1) << textOf(choice);
           continue;
         }
@@ -69,8 +69,8 @@ TEST(TuningCandidates, NoTwoAreTheSame) {
   for (int64_t rows : {1, 16, 64, 512}) {
     std::set<std::string> texts;
     const LinearCase c{DType::F16, 4096, 1024};
-    const std::vector<ProductChoice> all = candidates(c, rows);
-    for (const ProductChoice& choice : all) texts.insert(textOf(choice));
+    const std::vector<MatmulChoice> all = candidates(c, rows);
+    for (const MatmulChoice& choice : all) texts.insert(textOf(choice));
     EXPECT_EQ(texts.size(), all.size()) << rows << " rows";
   }
 }

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/lowering/attention/attention_kernels.h"
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 #include "backends/cuda/lowering/tuning/tuning_database.h"
 #include "lathe/runtime/error.h"
 #include "tests/unit/cuda/tuning_records.h"
@@ -128,8 +128,8 @@ TEST(TuningChoice, AStandInGivesWayAlone) {
   EXPECT_EQ(scope.asked.back().printed, 2u);
 }
 
-ProductKernel product(const DimExpr& m) {
-  ProductKernel p;
+MatmulKernel matmul(const DimExpr& m) {
+  MatmulKernel p;
   p.name = "product";
   p.m = m;
   p.n = 4864;
@@ -139,80 +139,80 @@ ProductKernel product(const DimExpr& m) {
 }
 
 TEST(TuningChoice, AProductIsPrintedAsTheRecordSays) {
-  const ProductKernel p = product(8);
+  const MatmulKernel p = matmul(8);
   std::string problem, wanted;
   {
     TuningScope scope;
-    productKernels(p);
+    kernelsOf(p);
     ASSERT_EQ(scope.asked.size(), 1u);
     problem = scope.asked[0].question.problem;
     ASSERT_GT(scope.asked[0].question.candidates.size(), 8u);
     wanted = scope.asked[0].question.candidates[8];
   }
   EXPECT_THAT(problem, HasSubstr("product bf16 m=8 n=4864 k=896 layout=nk epilogue="));
-  const std::string byModel = productKernels(p).kernels.at(0).source;
-  LocalRecords local({record(problem, wanted, kProductVersion)});
-  EXPECT_NE(productKernels(p).kernels.at(0).source, byModel);
+  const std::string byModel = kernelsOf(p).kernels.at(0).source;
+  LocalRecords local({record(problem, wanted, kMatmulVersion)});
+  EXPECT_NE(kernelsOf(p).kernels.at(0).source, byModel);
   TuningScope scope;
   scope.answers[problem] = 8;
-  const std::string forced = productKernels(p).kernels.at(0).source;
+  const std::string forced = kernelsOf(p).kernels.at(0).source;
   scope.answers.clear();
-  EXPECT_EQ(productKernels(p).kernels.at(0).source, forced);
+  EXPECT_EQ(kernelsOf(p).kernels.at(0).source, forced);
 }
 
 TEST(TuningChoice, ALibraryIsACandidateForManyRowsOfAPlainProduct) {
-  ProductKernel p = product(2048);
+  MatmulKernel p = matmul(2048);
   p.k = 4096;
   auto asked = [&] {
     TuningScope scope;
-    const KernelSet set = productKernels(p);
+    const KernelSet set = kernelsOf(p);
     return std::pair(scope.asked.at(0).question, set.variants.at(0));
   };
   EXPECT_THAT(asked().first.candidates, ::testing::Not(::testing::Contains("library")));
   auto buffer = [](int i) { return Argument{Argument::Kind::Buffer, i, 0}; };
-  p.plain = PlainProduct{p.dtype, p.m, p.n, p.k, buffer(0), buffer(1), buffer(2), {}, {}};
+  p.plain = PlainMatmul{p.dtype, p.m, p.n, p.k, buffer(0), buffer(1), buffer(2), {}, {}};
   auto [question, variant] = asked();
   EXPECT_EQ(question.candidates.at(0), "library");
-  EXPECT_TRUE(variant.launches.at(0).product);
+  EXPECT_TRUE(variant.launches.at(0).matmul);
   EXPECT_THAT(variant.what, HasSubstr("library, else tiled"));
-  EXPECT_EQ(variant.launches.at(0).product->rank, 0);
+  EXPECT_EQ(variant.launches.at(0).matmul->rank, 0);
   // Each algorithm that the library proposes is one of its own.
   EXPECT_THAT(question.candidates, ::testing::IsSupersetOf({"library rank=1", "library rank=7"}));
   {
-    LocalRecords local({record(question.problem, "library rank=3", kProductVersion)});
+    LocalRecords local({record(question.problem, "library rank=3", kMatmulVersion)});
     const Variant third = asked().second;
-    EXPECT_EQ(third.launches.at(0).product->rank, 3);
+    EXPECT_EQ(third.launches.at(0).matmul->rank, 3);
     EXPECT_THAT(third.what, HasSubstr("library's choice 3, else tiled"));
   }
   const auto own = std::ranges::find_if(
       question.candidates, [](const std::string& c) { return !c.starts_with("library"); });
   ASSERT_NE(own, question.candidates.end());
   {
-    LocalRecords local({record(question.problem, *own, kProductVersion)});
-    EXPECT_FALSE(asked().second.launches.at(0).product);
+    LocalRecords local({record(question.problem, *own, kMatmulVersion)});
+    EXPECT_FALSE(asked().second.launches.at(0).matmul);
   }
   p.m = 16;
   EXPECT_THAT(asked().first.candidates, ::testing::Not(::testing::Contains("library")));
 }
 
 TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
-  auto problemOf = [](const ProductKernel& p) {
+  auto problemOf = [](const MatmulKernel& p) {
     TuningScope scope;
-    productKernels(p);
+    kernelsOf(p);
     return scope.asked.at(0).question.problem;
   };
-  ProductKernel gelu = product(8), across = product(8), named = product(8);
+  MatmulKernel gelu = matmul(8), across = matmul(8), named = matmul(8);
   gelu.hooks = linearHooks(gelu, 2, Activation::gelu);
   across.transposedB = true;
   named.name = "another";
-  EXPECT_NE(problemOf(product(8)), problemOf(gelu));
-  EXPECT_NE(problemOf(product(8)), problemOf(across));
-  EXPECT_EQ(problemOf(product(8)), problemOf(named));
+  EXPECT_NE(problemOf(matmul(8)), problemOf(gelu));
+  EXPECT_NE(problemOf(matmul(8)), problemOf(across));
+  EXPECT_EQ(problemOf(matmul(8)), problemOf(named));
 }
 
 TEST(TuningChoice, AProductOfAnyRowsAsksForEveryRange) {
   TuningScope scope;
-  productKernels(product(DimExpr::symbol("rows")));
+  kernelsOf(matmul(DimExpr::symbol("rows")));
   std::vector<int64_t> highs;
   for (const TuningScope::Asked& a : scope.asked) highs.push_back(a.question.sizes.at(0).high);
   EXPECT_THAT(highs, ::testing::ElementsAre(1, 4, 8, 16, 32, 64, 128, 512, 2048, 4096));

@@ -6,8 +6,8 @@
 
 #include "backends/cuda/lowering/attention/attention_kernels.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
-#include "backends/cuda/lowering/product/gemm_choices.h"
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_choices.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/ir/ops.h"
 #include "tests/cuda_mocks/kernel_texts.h"
@@ -25,8 +25,8 @@ constexpr Layer kLayers[] = {{1152, 896},   {896, 896},     {9728, 896},   {896,
                              {28672, 4096}, {4096, 14336},  {128256, 4096}};
 constexpr int64_t kRows[] = {1, 4, 8, 16, 64, 512, 4096};
 
-ProductKernel layer(const Layer& of, int64_t rows) {
-  ProductKernel p;
+MatmulKernel layer(const Layer& of, int64_t rows) {
+  MatmulKernel p;
   p.name = "layer";
   p.m = rows <= 16 ? DimExpr(rows) : DimExpr::symbol("rows");
   p.n = of.n;
@@ -40,12 +40,12 @@ std::map<std::string, KernelText> chosenForLayers() {
   std::map<std::string, KernelText> kernels;
   for (const Layer& of : kLayers)
     for (int64_t rows : kRows) {
-      const ProductKernel p = layer(of, rows);
-      const ProductChoice choice = productCandidates(p, {rows, of.n, of.k, 1}).at(0);
+      const MatmulKernel p = layer(of, rows);
+      const MatmulChoice choice = matmulCandidates(p, {rows, of.n, of.k, 1}).at(0);
       const std::string what =
           (rows <= 16 ? std::to_string(rows) : "many") + " rows, " + textOf(choice);
       if (kernels.count(what)) continue;
-      kernels[what] = printProduct(p, choice, rows, "layer_" + std::to_string(kernels.size())).text;
+      kernels[what] = printMatmul(p, choice, rows, "layer_" + std::to_string(kernels.size())).text;
     }
   return kernels;
 }
@@ -108,19 +108,19 @@ TEST(TuningGates, AKernelThatSpillsWithNothingLeftToTryIsTold) {
 TEST(TuningGates, TilesThatSpillAreNoCandidates) {
   for (const Layer& of : kLayers)
     for (int64_t rows : kRows) {
-      ProductKernel p = layer(of, rows);
+      MatmulKernel p = layer(of, rows);
       p.hooks.pairs = true;
-      for (const ProductChoice& c : productCandidates(p, {rows, of.n, of.k, 1})) {
-        if (c.method != ProductMethod::Gemm) continue;
+      for (const MatmulChoice& c : matmulCandidates(p, {rows, of.n, of.k, 1})) {
+        if (c.method != MatmulMethod::Gemm) continue;
         EXPECT_FALSE(c.tileM == 128 && c.tileN == 128 && c.warpsM * c.warpsN == 4) << textOf(c);
       }
     }
 }
 
 TEST(TuningGates, BlocksPerProcessorFollowTheRegisters) {
-  const ProductKernel p = layer({4096, 4096}, 8);
-  ProductChoice c;
-  c.method = ProductMethod::GemvDot;
+  const MatmulKernel p = layer({4096, 4096}, 8);
+  MatmulChoice c;
+  c.method = MatmulMethod::GemvDot;
   c.warpsN = 8;
   c.columns = 4;
   c.steps = 2;

@@ -34,17 +34,17 @@ class GatedKernel : public Kernel {
     spec_.weights.k = x.back();
     args_.m = elementCount(std::span(x).first(x.size() - 1));
     spec_.gate.reset();
-    productBytes_ = prepare(spec_, pool_.threads());
+    matmulBytes_ = prepare(spec_, pool_.threads());
     if (gatesInside(spec_, args_.m)) spec_.gate = gate_;
     const size_t held = size_t(args_.m * spec_.weights.n) * sizeOf(dtype_);
-    return alignUp64(productBytes_) + (spec_.gate ? 0 : held);
+    return alignUp64(matmulBytes_) + (spec_.gate ? 0 : held);
   }
 
  protected:
   void runTo(void* c, std::byte* scratch) {
-    void* products = scratch + alignUp64(productBytes_);
+    void* products = scratch + alignUp64(matmulBytes_);
     args_.c = spec_.gate ? c : products;
-    multiply(spec_, args_, pool_, {scratch, productBytes_});
+    multiply(spec_, args_, pool_, {scratch, matmulBytes_});
     if (!spec_.gate) gateProducts(products, args_.m, spec_.weights.n, dtype_, gate_, c, pool_);
   }
   ThreadPool& pool_;
@@ -52,7 +52,7 @@ class GatedKernel : public Kernel {
   const DType dtype_;
   Spec spec_;
   Args args_;
-  size_t productBytes_ = 0;
+  size_t matmulBytes_ = 0;
 };
 
 class GatedLinear final : public GatedKernel<LinearSpec, LinearArgs> {

@@ -16,11 +16,11 @@ Launch inCall(Launch launch, const SequenceStep& step, int scratch) {
       a.index += scratch;
   };
   for (Argument& a : launch.arguments) place(a);
-  if (launch.product) {
-    for (Argument* a : {&launch.product->x, &launch.product->weight, &launch.product->result})
+  if (launch.matmul) {
+    for (Argument* a : {&launch.matmul->x, &launch.matmul->weight, &launch.matmul->result})
       place(*a);
-    if (launch.product->bias) place(*launch.product->bias);
-    if (launch.product->residual) place(*launch.product->residual);
+    if (launch.matmul->bias) place(*launch.matmul->bias);
+    if (launch.matmul->residual) place(*launch.matmul->residual);
   }
   if (launch.unlessSame[0] >= 0) {
     const Argument &a = step.buffers.at(size_t(launch.unlessSame[0])),

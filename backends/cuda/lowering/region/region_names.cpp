@@ -14,7 +14,7 @@ using Roles = std::vector<std::pair<Value, const char*>>;
 
 Roles rolesIn(Operation* op) {
   return TypeSwitch<Operation*, Roles>(op)
-      .Case([](SiluGateOp o) -> Roles { return {{o.getGate(), "gate"}, {o.getUp(), "up"}}; })
+      .Case([](GluOp o) -> Roles { return {{o.getGate(), "gate"}, {o.getUp(), "up"}}; })
       .Case<RmsNormOp>([](auto o) -> Roles { return {{o.getX(), "x"}, {o.getGain(), "gain"}}; })
       .Case([](LayerNormOp o) -> Roles {
         return {{o.getX(), "x"}, {o.getGain(), "gain"}, {o.getBias(), "bias"}};

@@ -15,7 +15,7 @@ struct SwiGLUOptions {
   Activation activation = Activation::silu;
   SigmoidForm sigmoid = SigmoidForm::Op;
   LinearOptions linear = {};  ///< bias is taken from the flag above
-  bool useFused = false;      ///< records the op `silu_gate`
+  bool useFused = false;      ///< records the op `glu`
 
   static SwiGLUOptions llama() { return {}; }
 };

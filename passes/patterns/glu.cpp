@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   x ─── (cast) ─ activation ─ (cast) ── mul ──        silu_gate(x, u)
+//   x ─── (cast) ─ activation ─ (cast) ── mul ──        glu(x, u)
 //   u ────────────────────────────────────┘
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
@@ -29,13 +29,13 @@ void record(DagPattern& p, Activation activation) {
       gate = widened.getX();
       m.consume(widened);
     }
-    return m.make("lathe.silu_gate", {gate, m[up]}, {{"activation", activation}});
+    return m.make("lathe.glu", {gate, m[up]}, {{"activation", activation}});
   });
 }
 
 }  // namespace
 
-void addSiluGatePatterns(PatternLibrary& library, MLIRContext* context) {
+void addGluPatterns(PatternLibrary& library, MLIRContext* context) {
   for (Activation activation : valuesOf<Activation>())
     if (activation != Activation::none)
       addPattern(library, context, std::string(nameOf(activation)) + "_gate",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/rotated_projection.h"
+#include "backends/cuda/lowering/matmul/rotated_projection.h"
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "lathe/backends/strided_view.h"

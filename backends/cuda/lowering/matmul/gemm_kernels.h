@@ -17,7 +17,7 @@
 namespace lathe::cuda {
 
 /// What happens to a product on its way in and out, as text that the templates call.
-struct ProductHooks {
+struct MatmulHooks {
   /// Defines `struct Hooks`, whose members lathe_gemv.cuh and lathe_gemm.cuh describe. May use
   /// `kThreads`, the threads of a block.
   std::string definition;
@@ -39,7 +39,7 @@ struct ProductHooks {
 
 /// c[batch, m, n] = sum over k of a[batch, m, k] b[batch, n, k], a and b dense but for broadcast
 /// batch axes.
-struct ProductKernel {
+struct MatmulKernel {
   std::string name;  ///< what the kernels' names begin with
   DType dtype = DType::BF16;
   DimExpr m = 1, n = 1, k = 1;  ///< n: columns, or pairs of columns
@@ -48,22 +48,21 @@ struct ProductKernel {
   int a = 0, b = 1;                         ///< numbers of the buffers
   bool transposedB = false;                 ///< b lies as [k, n]
   bool constantB = true;  ///< no kernel of the program writes b: it may be read ahead
-  ProductHooks hooks;
-  std::optional<PlainProduct> plain = {};  ///< what the hooks make of it, if a library can do it
+  MatmulHooks hooks;
+  std::optional<PlainMatmul> plain = {};  ///< what the hooks make of it, if a library can do it
 };
 
 /// The epilogue of lathe.linear: activation(product + bias) + residual. Buffers are numbered, -1:
 /// none.
-ProductHooks linearHooks(const ProductKernel& product, int result,
-                         Activation activation = Activation::none, int bias = -1,
-                         int residual = -1);
+MatmulHooks linearHooks(const MatmulKernel& matmul, int result,
+                        Activation activation = Activation::none, int bias = -1, int residual = -1);
 
 /// Library: the vendor's, where it is installed, else the best of the others.
-enum class ProductMethod { GemvDot, GemvMma, Gemm, Simt, Library };
+enum class MatmulMethod { GemvDot, GemvMma, Gemm, Simt, Library };
 
 /// How a method is run.
-struct ProductChoice {
-  ProductMethod method = ProductMethod::Simt;
+struct MatmulChoice {
+  MatmulMethod method = MatmulMethod::Simt;
   int warpsM = 1, warpsN = 1;  ///< Gemv: warps side by side (N)
   int warpsK = 1;              ///< Gemv: warps that share k
   int splits = 1;              ///< blocks that share k
@@ -71,40 +70,39 @@ struct ProductChoice {
   int steps = 4;               ///< Gemv: loads of a lane and column that are under way at least
   int tileM = 64, tileN = 64, stages = 4;
   int rank = 0;  ///< Library: of its algorithms
-  bool operator==(const ProductChoice&) const = default;
+  bool operator==(const MatmulChoice&) const = default;
 };
 
 /// Sizes that stand for all when choices are ranked; `rows` is the most that the kernel is for.
-struct ProductSizes {
+struct MatmulSizes {
   int64_t rows = 1, n = 1, k = 1, batch = 1;
 };
 /// Choices that serve up to `sizes.rows` rows, the best by the model first.
-std::vector<ProductChoice> productCandidates(const ProductKernel& product,
-                                             const ProductSizes& sizes);
+std::vector<MatmulChoice> matmulCandidates(const MatmulKernel& matmul, const MatmulSizes& sizes);
 /// Seconds on an H200 by the model.
-double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
-                      const ProductChoice& choice);
+double matmulSeconds(const MatmulKernel& matmul, const MatmulSizes& sizes,
+                     const MatmulChoice& choice);
 
 /// Raised when a template of products changes so much that measurements of its choices say nothing.
-constexpr int kProductVersion = 2;
+constexpr int kMatmulVersion = 2;
 /// "gemv-dot warps=8x1 splits=1 columns=2 steps=4": every number that the method uses.
-std::string textOf(const ProductChoice& choice);
+std::string textOf(const MatmulChoice& choice);
 /// For `low` to `high` rows; `sizes` are those by which the candidates were ranked.
-TuningQuestion questionOf(const ProductKernel& product, const ProductSizes& sizes,
-                          const std::vector<ProductChoice>& candidates, const std::string& kernel,
+TuningQuestion questionOf(const MatmulKernel& matmul, const MatmulSizes& sizes,
+                          const std::vector<MatmulChoice>& candidates, const std::string& kernel,
                           int64_t low, int64_t high);
 
 /// One kernel of the call and its launch, for up to `rows` rows; conditions are the caller's.
-struct ProductVariant {
+struct MatmulVariant {
   KernelText text;
   Variant variant;
 };
-ProductVariant printProduct(const ProductKernel& product, const ProductChoice& choice, int64_t rows,
-                            const std::string& name);
+MatmulVariant printMatmul(const MatmulKernel& matmul, const MatmulChoice& choice, int64_t rows,
+                          const std::string& name);
 
 /// Kernels for every number of rows that the hooks allow, chosen by what was measured, else by the
 /// model (tuning_choice.h).
-KernelSet productKernels(const ProductKernel& product);
+KernelSet kernelsOf(const MatmulKernel& matmul);
 
 /// y[images, filters, outH, outW] = x[images, channels, height, width] correlated with
 /// w[filters, channels, kernelH, kernelW]; buffers in this order.

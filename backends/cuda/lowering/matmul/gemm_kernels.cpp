@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "backends/cuda/lowering/product/gemm_choices.h"
-#include "backends/cuda/templates/lathe_product_plan.cuh"
+#include "backends/cuda/lowering/matmul/gemm_choices.h"
+#include "backends/cuda/templates/lathe_matmul_plan.cuh"
 
 namespace lathe::cuda {
 namespace {
@@ -24,8 +24,8 @@ int64_t roundUp(int64_t value, int64_t multiple) {
 const char* flag(bool value) { return value ? "true" : "false"; }
 
 // Sizes by which the model ranks choices for up to `rows` rows.
-ProductSizes sizesFor(const ProductKernel& p, int64_t rows) {
-  ProductSizes s;
+MatmulSizes sizesFor(const MatmulKernel& p, int64_t rows) {
+  MatmulSizes s;
   s.rows = std::min<int64_t>(rows, constantOf(p.m, 4096));
   s.n = constantOf(p.n, 1024);
   s.k = constantOf(p.k, 1024);
@@ -33,7 +33,7 @@ ProductSizes sizesFor(const ProductKernel& p, int64_t rows) {
   return s;
 }
 
-std::string header(std::string_view includes, const ProductHooks& hooks, int threads,
+std::string header(std::string_view includes, const MatmulHooks& hooks, int threads,
                    std::string_view config, bool tiles = false) {
   return fmt::format("{}\nconstexpr int kThreads = {};\nstruct Config {{\n{}}};\n{}\n", includes,
                      threads, config,
@@ -53,11 +53,11 @@ void addScratch(Printed& out, KernelParameters& parameters, int64_t sums, int64_
   out.scratchBytes = roundUp(sums * 4, 256);
 }
 
-Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
+Printed printGemv(const MatmulKernel& p, const MatmulChoice& c, int64_t rows,
                   const std::string& name) {
-  const ProductSizes s = sizesFor(p, rows);
+  const MatmulSizes s = sizesFor(p, rows);
   const GemvPlan plan = gemvPlan(p, s, c);
-  const bool mma = c.method == ProductMethod::GemvMma;
+  const bool mma = c.method == MatmulMethod::GemvMma;
   const int threads = 32 * c.warpsN * c.warpsK;
   const std::string_view type = elementType(p.dtype);
   constexpr const char* kSources[] = {"kStagedInput", "kCopiedInput", "kGlobalInput"};
@@ -98,7 +98,7 @@ Printed printGemv(const ProductKernel& p, const ProductChoice& c, int64_t rows,
 }
 
 // Statements that define `batch`, and where its matrices of a and b begin.
-std::string batchOffsets(const ProductKernel& p, KernelParameters& parameters) {
+std::string batchOffsets(const MatmulKernel& p, KernelParameters& parameters) {
   std::string text = "    i64 rest = batch, aAt = 0, bAt = 0;\n";
   for (size_t i = p.batch.size(); i-- > 0;) {
     const std::string at = std::to_string(i), size = parameters.size("batch" + at, p.batch[i]);
@@ -111,19 +111,19 @@ std::string batchOffsets(const ProductKernel& p, KernelParameters& parameters) {
 }
 
 // `product` computes one matrix from `aAt` and `bAt`; a kernel with batch axes strides over them.
-std::string batchLoop(const ProductKernel& p, KernelParameters& parameters,
-                      const std::string& product) {
+std::string batchLoop(const MatmulKernel& p, KernelParameters& parameters,
+                      const std::string& matmul) {
   if (p.batch.empty())
-    return "  constexpr i64 batch = 0, aAt = 0, bAt = 0;\n  {\n" + product + "  }\n";
+    return "  constexpr i64 batch = 0, aAt = 0, bAt = 0;\n  {\n" + matmul + "  }\n";
   DimExpr count = 1;
   for (const DimExpr& d : p.batch) count = count * d;
   return fmt::format(
       "  for (i64 batch = blockIdx.z; batch < {}; batch += gridDim.z) {{\n"
       "    if (batch != blockIdx.z) block_sync();\n{}{}  }}\n",
-      parameters.size("batches", count), batchOffsets(p, parameters), product);
+      parameters.size("batches", count), batchOffsets(p, parameters), matmul);
 }
 
-void setGrid(Launch& launch, const ProductKernel& p, const ProductChoice& c) {
+void setGrid(Launch& launch, const MatmulKernel& p, const MatmulChoice& c) {
   DimExpr count = 1;
   for (const DimExpr& d : p.batch) count = count * d;
   launch.grid[0] = {p.m, c.tileM, 0};
@@ -138,7 +138,7 @@ const char* alignmentOf(const DimExpr& length) {
   return *constant % 8 == 0 ? "kAlignedRows" : "kUnalignedRows";
 }
 
-Printed printGemm(const ProductKernel& p, const ProductChoice& c, int64_t rows,
+Printed printGemm(const MatmulKernel& p, const MatmulChoice& c, int64_t rows,
                   const std::string& name) {
   const int threads = 32 * c.warpsM * c.warpsN;
   const std::string_view type = elementType(p.dtype);
@@ -166,14 +166,14 @@ Printed printGemm(const ProductKernel& p, const ProductChoice& c, int64_t rows,
   const DimExpr& inner = p.transposedB ? p.n : p.k;
   // Pairs are any rows of b: those of the last pair are the farthest.
   const std::string rowsOfB = p.transposedB ? k : p.hooks.pairs ? "1ll << 62" : n;
-  const std::string product = fmt::format(
+  const std::string matmul = fmt::format(
       "    const Hooks hooks = {0};\n"
       "    const DenseOperand<{1}, {2}> left{{hooks.{10} + aAt, {3}, {5}, {5}}};\n"
       "    const DenseOperand<{1}, {6}> right{{b + bAt, {7}, {8}, {8}}};\n"
       "    gemm<Config>(hooks, left, right, {3}, {4}, {5}{9});\n",
       p.hooks.construction, type, alignmentOf(p.k), m, n, k, alignmentOf(inner), rowsOfB,
       p.transposedB ? n : k, scratch, p.hooks.staged ? "rows()" : "x");
-  const std::string body = batchLoop(p, parameters, product);
+  const std::string body = batchLoop(p, parameters, matmul);
   out.source = header("#include \"lathe_gemm.cuh\"\n", p.hooks, threads, config, true) +
                kernelFunction(name, threads, parameters, body);
   out.launch.threads = threads;
@@ -186,7 +186,7 @@ Printed printGemm(const ProductKernel& p, const ProductChoice& c, int64_t rows,
 
 constexpr int kSimtThreads = 256;
 
-std::string simtConfig(std::string_view type, const ProductChoice& c, bool columnsFirst) {
+std::string simtConfig(std::string_view type, const MatmulChoice& c, bool columnsFirst) {
   return fmt::format(
       "  typedef {} Input;\n"
       "  static constexpr int kTileM = {}, kTileN = {}, kTileK = 16, kThreadM = {}, kThreadN = "
@@ -195,20 +195,20 @@ std::string simtConfig(std::string_view type, const ProductChoice& c, bool colum
       type, c.tileM, c.tileN, c.tileM / 16, c.tileN / 16, flag(columnsFirst));
 }
 
-Printed printSimt(const ProductKernel& p, const ProductChoice& c, const std::string& name) {
+Printed printSimt(const MatmulKernel& p, const MatmulChoice& c, const std::string& name) {
   const std::string_view type = elementType(p.dtype);
   Printed out;
   KernelParameters parameters = p.hooks.parameters;
   parameters.input(type, "b", p.b);
   const std::string m = parameters.size("m", p.m), n = parameters.size("n", p.n),
                     k = parameters.size("k", p.k);
-  const std::string product = fmt::format(
+  const std::string matmul = fmt::format(
       "    const Hooks hooks = {0};\n"
       "    const StridedOperand<{1}> left{{hooks.x + aAt, {4}, 1}};\n"
       "    const StridedOperand<{1}> right{{b + bAt, {5}, {6}}};\n"
       "    simtGemm<Config>(hooks, left, right, {2}, {3}, {4});\n",
       p.hooks.construction, type, m, n, k, p.transposedB ? n : "1", p.transposedB ? "1" : k);
-  const std::string body = batchLoop(p, parameters, product);
+  const std::string body = batchLoop(p, parameters, matmul);
   out.source = header("#include \"lathe_simt_gemm.cuh\"\n", p.hooks, kSimtThreads,
                       simtConfig(type, c, p.transposedB)) +
                kernelFunction(name, kSimtThreads, parameters, body);
@@ -218,41 +218,40 @@ Printed printSimt(const ProductKernel& p, const ProductChoice& c, const std::str
   return out;
 }
 
-Printed print(const ProductKernel& p, const ProductChoice& c, int64_t rows,
-              const std::string& name) {
+Printed print(const MatmulKernel& p, const MatmulChoice& c, int64_t rows, const std::string& name) {
   switch (c.method) {
-    case ProductMethod::GemvDot:
-    case ProductMethod::GemvMma:
+    case MatmulMethod::GemvDot:
+    case MatmulMethod::GemvMma:
       return printGemv(p, c, rows, name);
-    case ProductMethod::Gemm:
+    case MatmulMethod::Gemm:
       return printGemm(p, c, rows, name);
-    case ProductMethod::Simt:
+    case MatmulMethod::Simt:
       return printSimt(p, c, name);
-    case ProductMethod::Library:
+    case MatmulMethod::Library:
       break;  // has no text
   }
   return {};
 }
 
-std::string describe(const ProductChoice& c) {
+std::string describe(const MatmulChoice& c) {
   const std::string splits = c.splits > 1 ? fmt::format(", {} splits of k", c.splits) : "";
   switch (c.method) {
-    case ProductMethod::GemvDot:
+    case MatmulMethod::GemvDot:
       return fmt::format("gemv {} columns/warp, {} warps along k{}", c.columns, c.warpsK, splits);
-    case ProductMethod::GemvMma:
+    case MatmulMethod::GemvMma:
       return fmt::format("gemv mma, {} warps along k{}", c.warpsK, splits);
-    case ProductMethod::Gemm:
+    case MatmulMethod::Gemm:
       return fmt::format("tiled {}x{}, {} stages{}", c.tileM, c.tileN, c.stages, splits);
-    case ProductMethod::Simt:
+    case MatmulMethod::Simt:
       return fmt::format("tiled {}x{} without tensor cores", c.tileM, c.tileN);
-    case ProductMethod::Library:
+    case MatmulMethod::Library:
       return c.rank ? fmt::format("library's choice {}", c.rank) : "library";
   }
   return {};
 }
 
 // One matrix b for all of a dense batch is one product with more rows.
-ProductKernel withoutSharedBatch(ProductKernel p) {
+MatmulKernel withoutSharedBatch(MatmulKernel p) {
   const bool shared = std::all_of(p.bStrides.begin(), p.bStrides.end(),
                                   [](const DimExpr& s) { return s == DimExpr(0); });
   DimExpr step = p.m * p.k;
@@ -269,31 +268,31 @@ ProductKernel withoutSharedBatch(ProductKernel p) {
 
 }  // namespace
 
-ProductHooks linearHooks(const ProductKernel& product, int result, Activation activation, int bias,
-                         int residual) {
-  const std::string_view type = elementType(product.dtype);
-  ProductHooks hooks;
+MatmulHooks linearHooks(const MatmulKernel& matmul, int result, Activation activation, int bias,
+                        int residual) {
+  const std::string_view type = elementType(matmul.dtype);
+  MatmulHooks hooks;
   hooks.definition = fmt::format("typedef LinearHooks<{}, activation_{}, {}, {}> Hooks;\n", type,
                                  nameOf(activation), flag(bias >= 0), flag(residual >= 0));
   KernelParameters& parameters = hooks.parameters;
-  parameters.input(type, "x", product.a);
+  parameters.input(type, "x", matmul.a);
   if (bias >= 0) parameters.input(type, "bias", bias);
   if (residual >= 0) parameters.input(type, "residual", residual);
   parameters.output(type, "y", result);
-  const std::string n = parameters.size("n", product.n);
+  const std::string n = parameters.size("n", matmul.n);
   const std::string offset =
-      product.batch.empty()
+      matmul.batch.empty()
           ? ""
-          : fmt::format(" + batch * {} * {}", parameters.size("matrixRows", product.m), n);
+          : fmt::format(" + batch * {} * {}", parameters.size("matrixRows", matmul.m), n);
   hooks.construction = fmt::format("{{x, {}, {}, y{}, {}}}", bias >= 0 ? "bias" : "nullptr",
                                    residual >= 0 ? "residual" : "nullptr", offset, n);
   return hooks;
 }
 
-ProductVariant printProduct(const ProductKernel& product, const ProductChoice& choice, int64_t rows,
-                            const std::string& name) {
-  Printed printed = print(product, choice, rows, name);
-  ProductVariant out;
+MatmulVariant printMatmul(const MatmulKernel& matmul, const MatmulChoice& choice, int64_t rows,
+                          const std::string& name) {
+  Printed printed = print(matmul, choice, rows, name);
+  MatmulVariant out;
   out.text = {name, std::move(printed.source)};
   printed.launch.kernel = name;
   printed.launch.waits = true;
@@ -303,37 +302,37 @@ ProductVariant printProduct(const ProductKernel& product, const ProductChoice& c
   return out;
 }
 
-KernelSet productKernels(const ProductKernel& given) {
-  const ProductKernel product = withoutSharedBatch(given);
+KernelSet kernelsOf(const MatmulKernel& given) {
+  const MatmulKernel matmul = withoutSharedBatch(given);
   KernelSet out;
-  const auto constantRows = product.m.asConstant();
+  const auto constantRows = matmul.m.asConstant();
   int64_t low = 0;
-  std::optional<ProductChoice> last, lastPrinted;
+  std::optional<MatmulChoice> last, lastPrinted;
   for (int64_t high : {int64_t(1), int64_t(4), int64_t(8), int64_t(16), int64_t(32), int64_t(64),
                        int64_t(128), int64_t(512), int64_t(2048), kUnlimited}) {
     if (constantRows && *constantRows > high) continue;
-    const ProductSizes sizes = sizesFor(product, high);
-    const std::vector<ProductChoice> choices = productCandidates(product, sizes);
+    const MatmulSizes sizes = sizesFor(matmul, high);
+    const std::vector<MatmulChoice> choices = matmulCandidates(matmul, sizes);
     if (choices.empty()) break;  // the hooks serve no more rows
-    const std::string name = product.name + "_" + std::to_string(out.kernels.size());
-    const TuningQuestion question = questionOf(product, sizes, choices, name, low, high);
+    const std::string name = matmul.name + "_" + std::to_string(out.kernels.size());
+    const TuningQuestion question = questionOf(matmul, sizes, choices, name, low, high);
     const size_t number = chosenCandidate(question);
-    const ProductChoice& chosen = choices[number];
+    const MatmulChoice& chosen = choices[number];
     // A library may be missing where the program runs.
-    const bool library = chosen.method == ProductMethod::Library;
-    const ProductChoice& best = library ? choices[standInFor(question, number)] : chosen;
+    const bool library = chosen.method == MatmulMethod::Library;
+    const MatmulChoice& best = library ? choices[standInFor(question, number)] : chosen;
     // Kernels that know no bound of the rows serve neighbours alike.
-    const bool unbounded = best.method == ProductMethod::Simt ||
-                           (best.method == ProductMethod::Gemm && best.splits == 1);
+    const bool unbounded = best.method == MatmulMethod::Simt ||
+                           (best.method == MatmulMethod::Gemm && best.splits == 1);
     if (unbounded && last == chosen && lastPrinted == best) {
       out.variants.back().when[0].high = high;
     } else {
-      ProductVariant made = printProduct(product, best, constantRows ? *constantRows : high, name);
-      made.variant.when = {{product.m, low, high}};
+      MatmulVariant made = printMatmul(matmul, best, constantRows ? *constantRows : high, name);
+      made.variant.when = {{matmul.m, low, high}};
       if (library) {
         made.variant.what = describe(chosen) + ", else " + made.variant.what;
-        made.variant.launches[0].product = product.plain;
-        made.variant.launches[0].product->rank = chosen.rank;
+        made.variant.launches[0].matmul = matmul.plain;
+        made.variant.launches[0].matmul->rank = chosen.rank;
       }
       out.kernels.push_back(std::move(made.text));
       out.variants.push_back(std::move(made.variant));
@@ -352,7 +351,7 @@ KernelSet convolutionKernels(const ConvolutionKernel& c) {
   const bool small = c.dtype == DType::BF16 || c.dtype == DType::F16;
   const std::string_view type = elementType(c.dtype);
   const int64_t pixels = c.outH() * c.outW(), depth = c.channels * c.kernelH * c.kernelW;
-  ProductKernel p;
+  MatmulKernel p;
   p.name = c.name;
   p.dtype = c.dtype;
   p.m = c.filters;
@@ -362,8 +361,8 @@ KernelSet convolutionKernels(const ConvolutionKernel& c) {
   p.a = 1;
   p.b = 0;
   p.hooks = linearHooks(p, 2);
-  ProductChoice choice;
-  choice.method = small ? ProductMethod::Gemm : ProductMethod::Simt;
+  MatmulChoice choice;
+  choice.method = small ? MatmulMethod::Gemm : MatmulMethod::Simt;
   choice.warpsM = choice.warpsN = 2;
   KernelParameters parameters = p.hooks.parameters;
   parameters.input(type, "image", 0);

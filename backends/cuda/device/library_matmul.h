@@ -12,7 +12,7 @@ constexpr int kLibraryRanks = 8;
 
 /// result[rows, columns] = alpha * x[rows, depth] * weight^T + beta * addend[rows, columns] + bias,
 /// all row-major and dense, summed in f32.
-struct LibraryProduct {
+struct LibraryMatmul {
   int64_t rows = 0, columns = 0, depth = 0;
   DType dtype = DType::BF16;   ///< of x and weight: F32, BF16 or F16
   DType result = DType::BF16;  ///< of result, addend and bias: the same or F32

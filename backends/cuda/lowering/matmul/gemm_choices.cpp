@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/device/library_product.h"
+#include "backends/cuda/device/library_matmul.h"
 #include "backends/cuda/lowering/kernel/hopper_facts.h"
-#include "backends/cuda/lowering/product/gemm_choices.h"
-#include "backends/cuda/templates/lathe_product_plan.cuh"
+#include "backends/cuda/lowering/matmul/gemm_choices.h"
+#include "backends/cuda/templates/lathe_matmul_plan.cuh"
 
 namespace lathe::cuda {
 namespace {
@@ -28,9 +28,9 @@ double ceilOf(double a, double b) { return std::ceil(a / b); }
 // Products of a warp's sums that GemvDot keeps, and 16-byte loads of a batch.
 constexpr int kDotSums = 32, kBatchLoads = 8;
 
-double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
+double gemvSeconds(const MatmulKernel& p, const MatmulSizes& s, const MatmulChoice& c) {
   const double bytes = double(sizeOf(p.dtype)), columns = s.n * (p.hooks.pairs ? 2 : 1);
-  const bool mma = c.method == ProductMethod::GemvMma;
+  const bool mma = c.method == MatmulMethod::GemvMma;
   const GemvPlan plan = gemvPlan(p, s, c);
   const double warps = c.warpsN * c.warpsK;
   const double blockBytes = double(plan.groupColumns) * c.warpsN * plan.coveredK * bytes / c.splits;
@@ -66,14 +66,14 @@ double gemvSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
   return kLaunchSeconds + std::max(streamed, issue) + residentRows + joins;
 }
 
-double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
+double gemmSeconds(const MatmulKernel& p, const MatmulSizes& s, const MatmulChoice& c) {
   const double halves = p.hooks.pairs ? 2 : 1, bytes = double(sizeOf(p.dtype));
   const double tiles =
       ceilOf(double(s.rows), c.tileM) * ceilOf(double(s.n), c.tileN) * double(s.batch) * c.splits;
   const double steps = ceilOf(ceilOf(double(s.k), kGemmTileK), c.splits);
   double step = 0;  // clocks of a processor for a step of one tile
   int64_t resident = 4;
-  if (c.method == ProductMethod::Gemm) {
+  if (c.method == MatmulMethod::Gemm) {
     const int64_t shared = gemmSharedBytes(c.tileM, c.tileN, c.stages, p.hooks.pairs);
     const int threads = 32 * c.warpsM * c.warpsN;
     resident = std::min<int64_t>(kSharedPerProcessor / (shared + 1024), 512 / threads);
@@ -112,7 +112,7 @@ double gemmSeconds(const ProductKernel& p, const ProductSizes& s, const ProductC
 
 // As NVIDIA's library does: wgmma at the rate that a chip sustains at its power limit, less for
 // smaller tiles, of which it takes those that fill the chip best.
-double librarySeconds(const ProductKernel& p, const ProductSizes& s) {
+double librarySeconds(const MatmulKernel& p, const MatmulSizes& s) {
   struct Tile {
     double m, n, share;
   };
@@ -135,16 +135,16 @@ double librarySeconds(const ProductKernel& p, const ProductSizes& s) {
 bool isSmall(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
 
 // Weights that lie row by row, of constant sizes.
-bool canStream(const ProductKernel& p, const ProductSizes& s) {
+bool canStream(const MatmulKernel& p, const MatmulSizes& s) {
   auto n = p.n.asConstant(), k = p.k.asConstant();
   return p.batch.empty() && !p.transposedB && n && k && *n >= 1 && *k >= 1 && *k < 1 << 24 &&
          s.rows <= 16 && (isSmall(p.dtype) || p.dtype == DType::F32);
 }
 
-void addGemv(std::vector<ProductChoice>& out, const ProductKernel& p, const ProductSizes& s) {
+void addGemv(std::vector<MatmulChoice>& out, const MatmulKernel& p, const MatmulSizes& s) {
   const int bytes = int(sizeOf(p.dtype)), width = gemvWidth(int(s.k), bytes);
-  for (ProductMethod method : {ProductMethod::GemvDot, ProductMethod::GemvMma}) {
-    const bool mma = method == ProductMethod::GemvMma;
+  for (MatmulMethod method : {MatmulMethod::GemvDot, MatmulMethod::GemvMma}) {
+    const bool mma = method == MatmulMethod::GemvMma;
     if (mma && !(isSmall(p.dtype) && width == 8)) continue;
     for (int columns : {1, 2, 4}) {
       if (mma ? columns != 4 : columns * s.rows > kDotSums) continue;  // 4: loads of a step
@@ -153,7 +153,7 @@ void addGemv(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
         for (int splits : {1, 2, 4})
           for (int steps : {1, 2, 4, 8}) {
             if (steps * columns > kBatchLoads) continue;
-            ProductChoice c;
+            MatmulChoice c;
             c.method = method;
             c.warpsN = 8 / warpsK;
             c.warpsK = warpsK;
@@ -170,14 +170,14 @@ void addGemv(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
   }
 }
 
-void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const ProductSizes& s) {
+void addGemm(std::vector<MatmulChoice>& out, const MatmulKernel& p, const MatmulSizes& s) {
   auto add = [&](int tileM, int tileN, int stages, int warpsM, int warpsN) {
     for (int splits : {1, 2, 4, 8}) {
       // Partial sums need room that is known when compiling.
       const bool bounded = s.rows <= 512 && p.n.asConstant() && p.batch.empty();
       if (splits > 1 && (!bounded || s.k < 256 * splits)) continue;
-      ProductChoice c;
-      c.method = ProductMethod::Gemm;
+      MatmulChoice c;
+      c.method = MatmulMethod::Gemm;
       c.tileM = tileM;
       c.tileN = tileN;
       c.stages = stages;
@@ -209,8 +209,8 @@ void addGemm(std::vector<ProductChoice>& out, const ProductKernel& p, const Prod
 
 }  // namespace
 
-GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductChoice& c) {
-  const bool mma = c.method == ProductMethod::GemvMma;
+GemvPlan gemvPlan(const MatmulKernel& p, const MatmulSizes& s, const MatmulChoice& c) {
+  const bool mma = c.method == MatmulMethod::GemvMma;
   const int bytes = int(sizeOf(p.dtype)), k = int(s.k);
   GemvPlan plan;
   plan.step = mma ? 64 : 32 * gemvWidth(k, bytes);
@@ -247,7 +247,7 @@ GemvPlan gemvPlan(const ProductKernel& p, const ProductSizes& s, const ProductCh
   return plan;
 }
 
-int gemmRegisters(const ProductChoice& c, bool pairs) {
+int gemmRegisters(const MatmulChoice& c, bool pairs) {
   const int halves = pairs ? 2 : 1, threads = 32 * c.warpsM * c.warpsN;
   const int tilesM = c.tileM / c.warpsM / 16, tilesN = halves * c.tileN / c.warpsN / 8;
   // Sums; the fragments of two steps of k; addresses of the 16-byte words that a thread copies, at
@@ -256,52 +256,51 @@ int gemmRegisters(const ProductChoice& c, bool pairs) {
   return 4 * tilesM * tilesN + 2 * (4 * tilesM + 2 * tilesN) + 4 * copies;
 }
 
-double productSeconds(const ProductKernel& product, const ProductSizes& sizes,
-                      const ProductChoice& choice) {
+double matmulSeconds(const MatmulKernel& matmul, const MatmulSizes& sizes,
+                     const MatmulChoice& choice) {
   switch (choice.method) {
-    case ProductMethod::GemvDot:
-    case ProductMethod::GemvMma:
-      return gemvSeconds(product, sizes, choice);
-    case ProductMethod::Gemm:
-    case ProductMethod::Simt:
-      return gemmSeconds(product, sizes, choice);
-    case ProductMethod::Library:
+    case MatmulMethod::GemvDot:
+    case MatmulMethod::GemvMma:
+      return gemvSeconds(matmul, sizes, choice);
+    case MatmulMethod::Gemm:
+    case MatmulMethod::Simt:
+      return gemmSeconds(matmul, sizes, choice);
+    case MatmulMethod::Library:
       // The order is the library's; measured, another may be ahead.
-      return librarySeconds(product, sizes) * (1 + 1e-3 * choice.rank);
+      return librarySeconds(matmul, sizes) * (1 + 1e-3 * choice.rank);
   }
   return 0;
 }
 
-std::vector<ProductChoice> productCandidates(const ProductKernel& product,
-                                             const ProductSizes& sizes) {
-  std::vector<ProductChoice> out;
-  const ProductHooks& hooks = product.hooks;
+std::vector<MatmulChoice> matmulCandidates(const MatmulKernel& matmul, const MatmulSizes& sizes) {
+  std::vector<MatmulChoice> out;
+  const MatmulHooks& hooks = matmul.hooks;
   if (sizes.rows > hooks.mostRows) return out;
-  if (canStream(product, sizes)) addGemv(out, product, sizes);
+  if (canStream(matmul, sizes)) addGemv(out, matmul, sizes);
   // Hooks for few rows alone take tiles where there is no stream, or none whose rows fit in shared
   // memory.
   const bool isForFew = hooks.mostRows < std::numeric_limits<int64_t>::max();
   if (!hooks.staged || hooks.normed) {
-    if (isSmall(product.dtype)) {
-      if (!isForFew || out.empty()) addGemm(out, product, sizes);
+    if (isSmall(matmul.dtype)) {
+      if (!isForFew || out.empty()) addGemm(out, matmul, sizes);
     } else if (!isForFew && !hooks.pairs) {
-      ProductChoice simt;
+      MatmulChoice simt;
       simt.warpsM = 8;
       out.push_back(simt);
     }
     // Below, the launches of a decode step overlap, which a library's do not.
     constexpr int64_t kLibraryRows = 128;
-    ProductChoice library;
-    library.method = ProductMethod::Library;
-    if (product.plain && sizes.rows > kLibraryRows &&
-        (isSmall(product.dtype) || product.dtype == DType::F32))
+    MatmulChoice library;
+    library.method = MatmulMethod::Library;
+    if (matmul.plain && sizes.rows > kLibraryRows &&
+        (isSmall(matmul.dtype) || matmul.dtype == DType::F32))
       for (; library.rank < kLibraryRanks; ++library.rank) out.push_back(library);
   }
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t i = 0; i < out.size(); ++i)
-    ranked.emplace_back(productSeconds(product, sizes, out[i]), i);
+    ranked.emplace_back(matmulSeconds(matmul, sizes, out[i]), i);
   std::sort(ranked.begin(), ranked.end());
-  std::vector<ProductChoice> sorted;
+  std::vector<MatmulChoice> sorted;
   for (const auto& [seconds, index] : ranked) sorted.push_back(out[index]);
   return sorted;
 }

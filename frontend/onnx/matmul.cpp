@@ -21,7 +21,7 @@ namespace {
 
 void matrixMultiply(Node& n) { n.set(matrixProduct(n.in(0), n.in(1))); }
 
-void generalProduct(Node& n) {
+void gemm(Node& n) {
   Tensor a = n.in(0), b = n.in(1);
   if (a.rank() != 2 || b.rank() != 2) n.fail("expected two matrices");
   if (n.attribute("transA", 0)) a = transpose(a, {1, 0});
@@ -53,7 +53,7 @@ Tensor zeroPointOf(Node& n, size_t i, int64_t rank, bool ofRows) {
 }
 
 // Sums of 8-bit products are whole in i32.
-void integerProduct(Node& n) {
+void integerMatmul(Node& n) {
   Tensor a = n.in(0, DType::I32), b = n.in(1, DType::I32);
   if (n.has(2)) a = sub(a, zeroPointOf(n, 2, a.rank(), true));
   if (n.has(3)) b = sub(b, zeroPointOf(n, 3, b.rank(), false));
@@ -61,7 +61,7 @@ void integerProduct(Node& n) {
 }
 
 // (a - a0)(b - b0) in whole numbers, then scaled and quantized: y = q(ab * (sa * sb / sy)) + y0.
-void quantizedProduct(Node& n) {
+void quantizedMatmul(Node& n) {
   n.expectOperands(8);
   auto centred = [&](size_t i, bool ofRows) {
     const Tensor x = n.in(i, DType::I32);
@@ -79,13 +79,13 @@ void quantizedProduct(Node& n) {
 }
 
 const Lowering kTable[] = {{"Einsum", {"equation"}, einsumOf},
-                           {"Gemm", {"alpha", "beta", "transA", "transB"}, generalProduct},
+                           {"Gemm", {"alpha", "beta", "transA", "transB"}, gemm},
                            {"MatMul", {}, matrixMultiply},
-                           {"MatMulInteger", {}, integerProduct},
-                           {"QLinearMatMul", {}, quantizedProduct, "8-bit floats"}};
+                           {"MatMulInteger", {}, integerMatmul},
+                           {"QLinearMatMul", {}, quantizedMatmul, "8-bit floats"}};
 
 }  // namespace
 
-std::span<const Lowering> productLowerings() { return kTable; }
+std::span<const Lowering> matmulLowerings() { return kTable; }
 
 }  // namespace lathe::onnx

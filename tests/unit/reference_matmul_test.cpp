@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "backends/reference/product.h"
+#include "backends/reference/matmul.h"
 #include "backends/reference/strided.h"
 
 namespace lathe::reference {
@@ -67,7 +67,7 @@ void expectTheSameBits(const Dense& a, const Dense& b, const std::vector<int64_t
 
 constexpr DType kFloats[] = {DType::F64, DType::F32, DType::BF16, DType::F16};
 
-TEST(ReferenceProduct, HasTheBitsOfPlainLoops) {
+TEST(ReferenceMatmul, HasTheBitsOfPlainLoops) {
   Draw draw(20260101);
   constexpr int64_t kSizes[] = {1, 2, 3, 5, 8, 31, 32, 33, 127, 128, 129, 257};
   auto size = [&] { return kSizes[draw.below(std::size(kSizes))]; };
@@ -85,7 +85,7 @@ TEST(ReferenceProduct, HasTheBitsOfPlainLoops) {
   }
 }
 
-TEST(ReferenceProduct, HasTheBitsOfPlainLoopsOnSeveralThreads) {
+TEST(ReferenceMatmul, HasTheBitsOfPlainLoopsOnSeveralThreads) {
   Draw draw(7);
   Dense a = fromArray(draw.array(DType::F32, {1, 9, 700}), DType::F32);
   Dense w = fromStored(draw.array(DType::BF16, {611, 700}), DType::BF16);
@@ -93,7 +93,7 @@ TEST(ReferenceProduct, HasTheBitsOfPlainLoopsOnSeveralThreads) {
   expectTheSameBits(a, strided(w, {1, 700, 611}, {0, 1, 700}), {0}, {0});
 }
 
-TEST(ReferenceProduct, MultipliesSquares) {
+TEST(ReferenceMatmul, MultipliesSquares) {
   Draw draw(3);
   for (DType dtype : kFloats) {
     const Array left = draw.array(dtype, {5, 40}), right = draw.array(dtype, {40, 130});
@@ -112,7 +112,7 @@ TEST(ReferenceProduct, MultipliesSquares) {
   }
 }
 
-TEST(ReferenceProduct, OfNothingIsZero) {
+TEST(ReferenceMatmul, OfNothingIsZero) {
   Dense a = makeReals(DType::F32, {2, 0}, {}), b = makeReals(DType::F32, {0, 3}, {});
   EXPECT_EQ(product(a, b, {0}, {0}), std::vector<double>(6, 0.0));
 }

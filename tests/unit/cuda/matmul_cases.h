@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 #include "tests/closeness.h"
 #include "tests/unit/cuda/element_bytes.h"
 #include "tests/unit/cuda/kernel_set_run.h"
@@ -55,8 +55,8 @@ struct LinearCase {
   bool bias = false, residual = false, inOut = false;
 
   /// Buffers: x, w, bias, residual, result.
-  ProductKernel kernel() const {
-    ProductKernel p;
+  MatmulKernel kernel() const {
+    MatmulKernel p;
     p.name = "product";
     p.dtype = dtype;
     p.m = DimExpr::symbol("m");
@@ -68,8 +68,8 @@ struct LinearCase {
   }
 };
 
-inline KernelSet only(const ProductKernel& product, const ProductChoice& choice, int64_t rows) {
-  ProductVariant made = printProduct(product, choice, rows, product.name);
+inline KernelSet only(const MatmulKernel& matmul, const MatmulChoice& choice, int64_t rows) {
+  MatmulVariant made = printMatmul(matmul, choice, rows, matmul.name);
   return {{made.text}, {made.variant}};
 }
 

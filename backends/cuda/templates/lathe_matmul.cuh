@@ -12,7 +12,7 @@ constexpr Int ceilDiv(Int a, Int b) {
 /// How an element type accumulates: floats up to 32 bits in f32, f64 in f64, integers modulo 2^32
 /// or 2^64 (after narrowing, their own wrap-around).
 template <class T>
-struct ProductElement {
+struct MatmulElement {
   typedef typename lt_if<element<T>::is_integer, typename lt_if<sizeof(T) == 8, u64, u32>::type,
                          typename element<T>::compute>::type Sum;
   LT_FN Sum wide(T x) {
@@ -44,13 +44,13 @@ struct ProductElement {
 /// What the hooks read for one result beside its sum. Hooks that have a type `Early` say what that
 /// is: it is requested before it is needed, and store and storePair take it as their last argument.
 template <class Hooks, class = void>
-struct ProductEarly {
+struct MatmulEarly {
   static constexpr bool kAny = false;
   struct Values {};
   LT_FN Values request(const Hooks&, long long, long long) { return {}; }
 };
 template <class Hooks>
-struct ProductEarly<Hooks, typename lt_void<typename Hooks::Early>::type> {
+struct MatmulEarly<Hooks, typename lt_void<typename Hooks::Early>::type> {
   static constexpr bool kAny = true;
   typedef typename Hooks::Early Values;
   LT_FN Values request(const Hooks& hooks, long long row, long long index) {
@@ -67,7 +67,7 @@ LT_FN vec<float, 16 / sizeof(T)> widenChunk(uint4 chunk) {
 }
 
 /// The activations of lathe.linear by their names there, operation by operation as they decompose.
-enum ProductActivation {
+enum MatmulActivation {
   activation_none,
   activation_silu,
   activation_gelu,
@@ -76,7 +76,7 @@ enum ProductActivation {
 };
 
 template <int kKind, class S>
-LT_FN S productActivation(S x) {
+LT_FN S matmulActivation(S x) {
   if constexpr (kKind == activation_silu) {
     return x * ((S)1 / ((S)1 + math_exp(-x)));
   } else if constexpr (kKind == activation_gelu) {
@@ -95,7 +95,7 @@ LT_FN S productActivation(S x) {
 /// rounded to T and stored as Out: T or float.
 template <class T, int kActivation, bool kBias, bool kResidual, class Out = T>
 struct LinearHooks {
-  typedef ProductElement<T> Element;
+  typedef MatmulElement<T> Element;
   typedef typename Element::Sum Sum;
   const T* x;
   const T* bias;
@@ -115,7 +115,7 @@ struct LinearHooks {
   }
   __device__ Sum finish(Sum value, T addedBefore, T addedBehind) const {
     if constexpr (kBias) value += Element::wide(addedBefore);
-    value = productActivation<kActivation>(value);
+    value = matmulActivation<kActivation>(value);
     if constexpr (kResidual) value += Element::wide(addedBehind);
     return value;
   }

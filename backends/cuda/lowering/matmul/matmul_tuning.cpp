@@ -2,39 +2,39 @@
 // Products and their candidates as text: what tuning records are found by.
 #include <fmt/format.h>
 
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 
 namespace lathe::cuda {
 namespace {
 
 // Of the text that the templates call, which names no buffer numbers.
-std::string epilogueHash(const ProductHooks& hooks) {
+std::string epilogueHash(const MatmulHooks& hooks) {
   return shortHash(hooks.definitionFor ? hooks.definitionFor(256, false) : hooks.definition);
 }
 
 }  // namespace
 
-std::string textOf(const ProductChoice& c) {
+std::string textOf(const MatmulChoice& c) {
   switch (c.method) {
-    case ProductMethod::GemvDot:
+    case MatmulMethod::GemvDot:
       return fmt::format("gemv-dot warps={}x{} splits={} columns={} steps={}", c.warpsN, c.warpsK,
                          c.splits, c.columns, c.steps);
-    case ProductMethod::GemvMma:
+    case MatmulMethod::GemvMma:
       return fmt::format("gemv-mma warps={}x{} splits={} steps={}", c.warpsN, c.warpsK, c.splits,
                          c.steps);
-    case ProductMethod::Gemm:
+    case MatmulMethod::Gemm:
       return fmt::format("gemm tile={}x{} stages={} warps={}x{} splits={}", c.tileM, c.tileN,
                          c.stages, c.warpsM, c.warpsN, c.splits);
-    case ProductMethod::Simt:
+    case MatmulMethod::Simt:
       return fmt::format("simt tile={}x{}", c.tileM, c.tileN);
-    case ProductMethod::Library:
+    case MatmulMethod::Library:
       return c.rank ? fmt::format("library rank={}", c.rank) : "library";
   }
   return {};
 }
 
-TuningQuestion questionOf(const ProductKernel& p, const ProductSizes& sizes,
-                          const std::vector<ProductChoice>& candidates, const std::string& kernel,
+TuningQuestion questionOf(const MatmulKernel& p, const MatmulSizes& sizes,
+                          const std::vector<MatmulChoice>& candidates, const std::string& kernel,
                           int64_t low, int64_t high) {
   std::string layout = p.transposedB ? "kn" : "nk";
   if (p.hooks.pairs) layout += "+pairs";
@@ -46,12 +46,12 @@ TuningQuestion questionOf(const ProductKernel& p, const ProductSizes& sizes,
   q.problem =
       fmt::format("product {} m={} n={} k={}{} layout={} epilogue={}", lathe::nameOf(p.dtype),
                   sizeBucket(sizes.rows), sizes.n, sizes.k, batch, layout, epilogueHash(p.hooks));
-  q.version = kProductVersion;
+  q.version = kMatmulVersion;
   q.kernel = kernel;
-  for (const ProductChoice& c : candidates) {
-    if (c.method == ProductMethod::Library) q.withoutText.insert(q.candidates.size());
+  for (const MatmulChoice& c : candidates) {
+    if (c.method == MatmulMethod::Library) q.withoutText.insert(q.candidates.size());
     q.candidates.push_back(textOf(c));
-    q.seconds.push_back(productSeconds(p, sizes, c));
+    q.seconds.push_back(matmulSeconds(p, sizes, c));
   }
   q.sizes = {{p.m, low, std::min(high, sizes.rows)}};
   return q;

@@ -2,7 +2,7 @@
 #include "backends/cuda/lowering/kernel/steps.h"
 
 #include "backends/cuda/lowering/kernel/kernel_names.h"
-#include "backends/cuda/lowering/product/rotated_projection.h"
+#include "backends/cuda/lowering/matmul/rotated_projection.h"
 #include "lathe/ir/types.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,11 +26,11 @@ bool cutsLastAxis(SliceOp op) {
 // The two halves of a merged gate and up, and the gate behind them.
 bool addGate(LinearOp linear, Cluster& cluster) {
   Cluster found;
-  SiluGateOp gate;
+  GluOp gate;
   for (Operation* user : linear->getUsers()) {
     auto slice = dyn_cast<SliceOp>(user);
     if (!slice || !slice->hasOneUse() || !cutsLastAxis(slice)) return false;
-    auto next = dyn_cast<SiluGateOp>(*slice->getUsers().begin());
+    auto next = dyn_cast<GluOp>(*slice->getUsers().begin());
     if (!next || (gate && gate != next)) return false;
     gate = next;
     found.insert(slice);

@@ -6,11 +6,11 @@ using namespace lathe;
 
 PatternLibrary myFusions(mlir::MLIRContext* context) {
   PatternLibrary library;
-  addPattern(library, context, "my_silu_gate", [](DagPattern& p) {
+  addPattern(library, context, "my_glu", [](DagPattern& p) {
     Tensor x = p.any(), up = p.any();
     Tensor active = p.anyOf({x * sigmoid(x), x / (exp(-x) + 1.0)});
     p.root(active * up);
-    p.replaceWith(fused::siluGate(x, up));
+    p.replaceWith(fused::glu(x, up));
   });
   return library;
 }
@@ -27,7 +27,7 @@ int main() {
     Tensor kept = up * sigmoid(up);                 // a near miss: somebody else needs it
     g.output("kept", kept);
     g.output("used", kept * gate);
-    return example::tryOut(g, {.pipeline = {.patterns = myFusions}}, "my_silu_gate", 1, 1e-6,
+    return example::tryOut(g, {.pipeline = {.patterns = myFusions}}, "my_glu", 1, 1e-6,
                            {{"x", example::pattern({3, 64})}});
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/grouped_kernels.h"
+#include "backends/cuda/lowering/matmul/grouped_kernels.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
-#include "backends/cuda/templates/lathe_product_plan.cuh"
+#include "backends/cuda/templates/lathe_matmul_plan.cuh"
 #include "lathe/backends/call_attributes.h"
 
 using namespace mlir;

@@ -15,9 +15,9 @@
 namespace lathe {
 namespace {
 
-class LibraryProduct : public ::testing::Test {
+class LibraryMatmul : public ::testing::Test {
  protected:
-  LibraryProduct()
+  LibraryMatmul()
       : program_(compiled()),
         cuda_("LATHE_LIBCUDA", test::mockPath("mock_cuda")),
         blas_("LATHE_CUBLASLT", test::mockPath("mock_cublaslt")) {
@@ -57,7 +57,7 @@ class LibraryProduct : public ::testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-TEST_F(LibraryProduct, LargeOnesAreTheLibrarys) {
+TEST_F(LibraryMatmul, LargeOnesAreTheLibrarys) {
   run(200);
   EXPECT_EQ(products().size(), 1u);
   // Recorded at the second run and played; the third only plays.
@@ -68,7 +68,7 @@ TEST_F(LibraryProduct, LargeOnesAreTheLibrarys) {
             "large products: " + test::mockPath("mock_cublaslt"));
 }
 
-TEST_F(LibraryProduct, WithoutTheLibraryTheReportSaysSo) {
+TEST_F(LibraryMatmul, WithoutTheLibraryTheReportSaysSo) {
   test::Variable nowhere("LATHE_CUBLASLT", "/nowhere/libcublasLt.so.13");
   run(200);
   EXPECT_NE(session_->device().report().back().find(
@@ -77,7 +77,7 @@ TEST_F(LibraryProduct, WithoutTheLibraryTheReportSaysSo) {
       << session_->device().report().back();
 }
 
-TEST_F(LibraryProduct, SmallOnesAreOurs) {
+TEST_F(LibraryMatmul, SmallOnesAreOurs) {
   run(16);
   EXPECT_TRUE(products().empty());
 }

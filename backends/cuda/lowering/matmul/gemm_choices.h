@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a choice means for one product: shared by the model and the printer.
-#include "backends/cuda/lowering/product/gemm_kernels.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 
 namespace lathe::cuda {
 
@@ -24,10 +24,9 @@ struct GemvPlan {
   int registers = 0;  ///< of a thread, estimated
   int resident = 0;   ///< blocks on a processor; 0: does not fit
 };
-GemvPlan gemvPlan(const ProductKernel& product, const ProductSizes& sizes,
-                  const ProductChoice& choice);
+GemvPlan gemvPlan(const MatmulKernel& matmul, const MatmulSizes& sizes, const MatmulChoice& choice);
 
 /// Registers that a thread of a tile on tensor cores keeps, estimated; beyond 250 it spills.
-int gemmRegisters(const ProductChoice& choice, bool pairs);
+int gemmRegisters(const MatmulChoice& choice, bool pairs);
 
 }  // namespace lathe::cuda

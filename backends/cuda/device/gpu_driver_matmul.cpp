@@ -5,7 +5,7 @@
 
 namespace lathe::cuda {
 
-bool GpuDriver::multiply(const LibraryProduct& product, const LibraryOperands& operands) {
+bool GpuDriver::multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) {
   enter("cublasLtMatmul", /*recordable=*/true);
   if (!askedForLibrary_ && !recording_) {
     askedForLibrary_ = true;
@@ -14,7 +14,7 @@ bool GpuDriver::multiply(const LibraryProduct& product, const LibraryOperands& o
   }
   if (!library_) return false;
   try {
-    library_->matmul(product, operands, workspace_, stream_);
+    library_->matmul(matmul, operands, workspace_, stream_);
   } catch (const Error& e) {
     // No algorithm for this product: the kernel that the program brings computes it.
     if (e.code() != ErrorCode::Unsupported) throw;
@@ -24,7 +24,7 @@ bool GpuDriver::multiply(const LibraryProduct& product, const LibraryOperands& o
   return true;
 }
 
-std::string GpuDriver::productsReport() const {
+std::string GpuDriver::matmulsReport() const {
   if (!askedForLibrary_) return {};
   if (!library_) return "large products: own kernels; " + libraryMissing_;
   return "large products: " + library_->path() +

@@ -1,5 +1,5 @@
 // x * sigmoid(x) * up becomes one op.
-pdl.pattern @silu_gate_pdl : benefit(2) {
+pdl.pattern @glu_pdl : benefit(2) {
   %x = operand
   %up = operand
   %t = type
@@ -11,7 +11,7 @@ pdl.pattern @silu_gate_pdl : benefit(2) {
   %out = type
   %root = operation "lathe.mul"(%a, %up : !pdl.value, !pdl.value) -> (%out : !pdl.type)
   rewrite %root {
-    %gate = operation "lathe.silu_gate"(%x, %up : !pdl.value, !pdl.value)
+    %gate = operation "lathe.glu"(%x, %up : !pdl.value, !pdl.value)
     replace %root with %gate
   }
 }

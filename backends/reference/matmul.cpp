@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/reference/product.h"
+#include "backends/reference/matmul.h"
 
 #include <algorithm>
 

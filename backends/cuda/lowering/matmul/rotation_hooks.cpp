@@ -7,7 +7,7 @@
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
-#include "backends/cuda/lowering/product/rotated_projection.h"
+#include "backends/cuda/lowering/matmul/rotated_projection.h"
 #include "lathe/passes/region_ops.h"
 
 using namespace mlir;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/lowering/product/product_calls.h"
+#include "backends/cuda/lowering/matmul/matmul_calls.h"
 
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "lathe/backends/call_attributes.h"
@@ -19,19 +19,19 @@ std::vector<DimExpr> batchStrides(Value v, size_t rank) {
   return batch;
 }
 
-PlainProduct plainProductOf(const ProductKernel& p, int bias, int residual, int result) {
+PlainMatmul plainMatmulOf(const MatmulKernel& p, int bias, int residual, int result) {
   auto buffer = [](int index) { return Argument{Argument::Kind::Buffer, index, 0}; };
-  PlainProduct product{p.dtype, p.m, p.n, p.k, buffer(p.a), buffer(p.b), buffer(result), {}, {}};
-  if (bias >= 0) product.bias = buffer(bias);
-  if (residual >= 0) product.residual = buffer(residual);
-  return product;
+  PlainMatmul matmul{p.dtype, p.m, p.n, p.k, buffer(p.a), buffer(p.b), buffer(result), {}, {}};
+  if (bias >= 0) matmul.bias = buffer(bias);
+  if (residual >= 0) matmul.residual = buffer(residual);
+  return matmul;
 }
 
 }  // namespace
 
-ProductKernel productOf(Value x, Value w, const std::string& name) {
+MatmulKernel matmulOf(Value x, Value w, const std::string& name) {
   auto sizes = dimExprs(x);
-  ProductKernel p;
+  MatmulKernel p;
   p.name = name;
   p.dtype = elementOf(x);
   p.m = productOf(ArrayRef(sizes).drop_back());
@@ -42,21 +42,21 @@ ProductKernel productOf(Value x, Value w, const std::string& name) {
 
 KernelSet linearKernels(KernelOp call, const std::string& name) {
   auto inputs = call.getInputs();
-  ProductKernel p = productOf(inputs[0], inputs[1], name);
+  MatmulKernel p = matmulOf(inputs[0], inputs[1], name);
   const auto config = configOf<LinearConfig>(call);
   p.constantB = config.constantWeight.value_or(false);
   const int result = int(inputs.size()), bias = config.bias ? 2 : -1,
             residual = config.residual ? result - 1 : -1;
   p.hooks = linearHooks(p, result, config.activation, bias, residual);
-  if (config.activation == Activation::none) p.plain = plainProductOf(p, bias, residual, result);
-  return productKernels(p);
+  if (config.activation == Activation::none) p.plain = plainMatmulOf(p, bias, residual, result);
+  return kernelsOf(p);
 }
 
 KernelSet matmulKernels(KernelOp call, const std::string& name) {
   Value a = call.getInputs()[0], b = call.getInputs()[1];
   auto left = dimExprs(a), right = dimExprs(b), result = dimExprs(call.getOutputs()[0]);
   const size_t rank = result.size() - 2;
-  ProductKernel p;
+  MatmulKernel p;
   p.name = name;
   p.dtype = elementOf(a);
   p.m = left[left.size() - 2];
@@ -68,7 +68,7 @@ KernelSet matmulKernels(KernelOp call, const std::string& name) {
   p.bStrides = batchStrides(b, rank);
   p.constantB = false;
   p.hooks = linearHooks(p, 2);
-  return productKernels(p);
+  return kernelsOf(p);
 }
 
 KernelSet convolutionKernels(KernelOp call, const std::string& name) {
