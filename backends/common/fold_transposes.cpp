@@ -110,8 +110,7 @@ void foldTransposes(ModuleOp module) {
   SmallVector<Operation*> ops;
   for (auto f : module.getOps<func::FuncOp>())
     for (Operation& op : f.getOps())
-      if (isa<MatmulOp, AttentionOp, PagedAttentionOp, UpdateOp, PagedUpdateOp>(op))
-        ops.push_back(&op);
+      if (!isMovement(&op)) ops.push_back(&op);  // the folds erase transposes
   for (Operation* op : ops)
     TypeSwitch<Operation*>(op)
         .Case([](MatmulOp matmul) { foldMatmul(matmul); })
