@@ -35,7 +35,7 @@ def SoftmaxOp : Fused<"softmax", [IsRowOp, RoundsOnce]> {
     }
   }];
 }
-def RmsNormOp : Fused<"rms_norm", [IsRowOp, RoundsOnce]> {
+def RmsNormOp : Fused<"rms_norm", [IsRowOp, IsRowNorm, RoundsOnce]> {
   let summary = "x * rsqrt(mean(x^2) + epsilon) * gain over the last axis";
   let description = [{
     Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019. Computed in f32. `rounding`
@@ -53,7 +53,7 @@ def RmsNormOp : Fused<"rms_norm", [IsRowOp, RoundsOnce]> {
     ::std::optional<::lathe::Factors> factors();
   }];
 }
-def LayerNormOp : Fused<"layer_norm", [IsRowOp, RoundsOnce, AttrSizedOperandSegments]> {
+def LayerNormOp : Fused<"layer_norm", [IsRowOp, IsRowNorm, RoundsOnce, AttrSizedOperandSegments]> {
   let summary = "(x - mean) * rsqrt(var + epsilon) * gain + bias over the last axis";
   let description = [{
     Ba, Kiros and Hinton, "Layer Normalization", 2016. The variance is the biased mean of the
@@ -71,7 +71,7 @@ def LayerNormOp : Fused<"layer_norm", [IsRowOp, RoundsOnce, AttrSizedOperandSegm
     ::std::optional<::lathe::Factors> factors();
   }];
 }
-def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
+def AddNormOp : Fused<"add_norm", [IsRowOp, IsRowNorm, AttrSizedOperandSegments, AllTypesMatch<["x", "residual"]>]> {
   let summary = "sum = x + residual, and the norm of the sum";
   let description = [{
     The first result is the sum, rounded to the dtype; the second is `rms_norm` or `layer_norm`
@@ -95,7 +95,7 @@ def AddNormOp : Fused<"add_norm", [IsRowOp, AttrSizedOperandSegments, AllTypesMa
     ::std::optional<::lathe::Factors> factors();
   }];
 }
-def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatch<["shift", "scale"]>]> {
+def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, IsRowNorm, RoundsOnce, AllTypesMatch<["shift", "scale"]>]> {
   let summary = "norm(x) * (1 + scale) + shift, the norm without gain or bias";
   let description = [{
     Peebles and Xie, "Scalable Diffusion Models with Transformers", 2023. Computed in f32 and
@@ -112,7 +112,7 @@ def AdalnModulateOp : Fused<"adaln_modulate", [IsRowOp, RoundsOnce, AllTypesMatc
     ::std::optional<::lathe::Factors> factors();
   }];
 }
-def GatedResidualOp : Fused<"gated_residual", [IsRowOp, RoundsOnce, AllTypesMatch<["x", "f"]>]> {
+def GatedResidualOp : Fused<"gated_residual", [IsRowOp, IsPointwise, RoundsOnce, AllTypesMatch<["x", "f"]>]> {
   let summary = "x + gate * f";
   let description = [{
     Computed in f32 and rounded once.
@@ -199,7 +199,7 @@ def RopeAppendOp : Fused<"rope_append"> {
     }
   }];
 }
-def GluOp : Fused<"glu", [IsRowOp, RoundsOnce]> {
+def GluOp : Fused<"glu", [IsRowOp, IsPointwise, RoundsOnce]> {
   let summary = "activation(gate) * up, for any gated activation";
   let description = [{
     Shazeer, "GLU Variants Improve Transformer", 2020. Computed in f32 (f64 for f64) and rounded

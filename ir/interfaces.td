@@ -120,6 +120,8 @@ def IsElementwise : TraitList<[Fact<"IsElementwise">, ScalarOp]>;
 def IsMovement : Fact<"IsMovement">;
 def IsReduction : TraitList<[Fact<"IsReduction">, ReductionOp]>;
 def IsRowOp : Fact<"IsRowOp">;
+def IsPointwise : Fact<"IsPointwise">;
+def IsRowNorm : Fact<"IsRowNorm">;
 def IsTranscendental : Fact<"IsTranscendental">;
 def IsDeclaration : Fact<"IsDeclaration">;
 def HasOwnKernel : Fact<"HasOwnKernel">;

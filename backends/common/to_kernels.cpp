@@ -48,9 +48,7 @@ class Converter {
   }
 
   // Every element of the result depends on the same element of an operand of its type.
-  static bool isPointwise(Operation* op) {
-    return isElementwise(op) || isa<ConstantOp, GluOp, GatedResidualOp>(op);
-  }
+  static bool isReadAtItsPlace(Operation* op) { return isPointwise(op) || isa<ConstantOp>(op); }
 
   // Whether what is computed of `v`, up to the result, depends at each place on that place of `v`.
   static bool isReadInPlace(Value v) {
@@ -60,7 +58,7 @@ class Converter {
     while (!waiting.empty())
       for (Operation* user : waiting.pop_back_val().getUsers()) {
         if (isa<YieldOp>(user) || !seen.insert(user).second) continue;
-        if (!isPointwise(user) || user->getNumResults() != 1 ||
+        if (!isReadAtItsPlace(user) || user->getNumResults() != 1 ||
             dimsOf(tensorType(user->getResult(0))) != dims)
           return false;
         waiting.push_back(user->getResult(0));

@@ -15,7 +15,6 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-bool isPointwise(Operation* op) { return isElementwise(op) || isa<GluOp, GatedResidualOp>(op); }
 // Costs nothing where it is read, so every consumer may have its own copy.
 bool isFree(Operation* op) { return isa<ConstantOp, IotaOp>(op); }
 // Reads its operand at other indices; may be inlined into a consumer that reads each element once.
@@ -26,7 +25,7 @@ bool isIndexing(Operation* op) {
 bool isRowOp(Operation* op) {
   if (auto softmax = dyn_cast<SoftmaxOp>(op))
     return int64_t(softmax.getAxis()) == tensorType(softmax.getX()).getRank() - 1;
-  if (isa<RmsNormOp, LayerNormOp, AddNormOp, AdalnModulateOp>(op)) return true;
+  if (op->hasTrait<fact::IsRowNorm>()) return true;
   auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes");
   auto keep = op->getAttrOfType<BoolAttr>("keep_dims");
   if (!axes || !keep || !keep.getValue() || axes.size() != 1 || op->getNumOperands() != 1)

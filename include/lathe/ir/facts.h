@@ -17,6 +17,13 @@ class IsReduction : public mlir::OpTrait::TraitBase<Op, IsReduction> {};
 /// A fused op whose elementary form is row kernels.
 template <class Op>
 class IsRowOp : public mlir::OpTrait::TraitBase<Op, IsRowOp> {};
+/// A fused op that is elementwise: its result depends at each place on its operands there alone.
+template <class Op>
+class IsPointwise : public mlir::OpTrait::TraitBase<Op, IsPointwise> {};
+/// A fused op that norms the rows of its last axis: it keeps the shape, and reads a row whole
+/// before it writes one.
+template <class Op>
+class IsRowNorm : public mlir::OpTrait::TraitBase<Op, IsRowNorm> {};
 /// A function that costs many times what an addition does.
 template <class Op>
 class IsTranscendental : public mlir::OpTrait::TraitBase<Op, IsTranscendental> {};

@@ -10,6 +10,10 @@ inline bool isElementwise(mlir::Operation* op) { return op->hasTrait<fact::IsEle
 inline bool isMovement(mlir::Operation* op) { return op->hasTrait<fact::IsMovement>(); }
 inline bool isReduction(mlir::Operation* op) { return op->hasTrait<fact::IsReduction>(); }
 inline bool isFusedRowOp(mlir::Operation* op) { return op->hasTrait<fact::IsRowOp>(); }
+/// Elementwise, of one op or several.
+inline bool isPointwise(mlir::Operation* op) {
+  return isElementwise(op) || op->hasTrait<fact::IsPointwise>();
+}
 /// A cast whose operand or result has two elements in a byte: no vector is loaded from such.
 inline bool isPackedCast(mlir::Operation* op) {
   auto isPackedType = [](mlir::Type type) {
