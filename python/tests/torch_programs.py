@@ -7,11 +7,8 @@ import torch.nn.functional as F
 
 PROGRAMS = {}  # name to (function, arguments by call)
 # Ops that have no lowering, by program: they run in PyTorch, and an export names one of them.
-IN_PYTORCH = {"writes_by_indices": {"aten.index_put.default", "aten.scatter.src"}, "transposed_convolution": {"aten.convolution.default"},
-              "image_without_batch": {"aten.max_pool2d_with_indices.default"}, "rare_functions": {"aten.atan2.default", "aten.cummax.default"},
-              "merged_behind_pytorch": {"aten.atan2.default"}, "another_axis": {"aten.topk.default"}, "the_smallest": {"aten.topk.default"},
-              "every_second_written": {"aten.slice_scatter.default"},
-              "one_value_into_a_part": {"aten.scatter.value"},
+IN_PYTORCH = {"rare_functions": {"aten.atan2.default", "aten.cummax.default"},
+              "merged_behind_pytorch": {"aten.atan2.default"},
               # A whole number that changes from call to call is the size of no tensor.
               "numbers": {"aten.mul.Tensor", "aten.slice.Tensor", "aten.repeat.default"}}
 # An input is written, arguments are no tensors, a branch depends on values.
@@ -124,13 +121,16 @@ def reads_by_indices(x, i):
 def every_second_written(x):
     y = x.clone()
     y[:, ::2] = 5
-    return y + 1
+    z = x.clone()
+    z[1::3, 1:6:2] = x[:1, :3] * 2
+    z[:, 5::9] -= 1
+    return y + 1, z, x.slice_scatter(x[:, :2], 1, 1, 6, 3), x.slice_scatter(x[:0], 0, 4, 9, 2)
 
 
 @program((draw(3, 5), torch.tensor([[1, 4]])))
 def one_value_into_a_part(x, i):
     """The index names places of the first row alone."""
-    return x.scatter(1, i, 7.0) + 1
+    return x.scatter(1, i, 7.0) + 1, x.scatter(0, i[:, :1], 7.0), x.t().scatter(0, i.t(), x[:2, :1])
 
 
 @program((draw(3, 5), torch.tensor([[0, 2], [1, 1], [4, 0]])))
@@ -140,7 +140,34 @@ def one_value_by_indices(x, i):
 
 @program((draw(4, 8), torch.tensor([3, 0, 1])))
 def writes_by_indices(x, i):
-    return torch.zeros(4, 8).index_add(0, i, torch.ones(3, 8)) + 1, torch.zeros(4, 8).scatter(0, i[:, None].expand(3, 8), x[:3]) * 2
+    y, z, w = x.clone(), x.clone(), torch.zeros(2, 4, 8)
+    y[i] = x[:3] * 2
+    z[i, i + 1] = 5
+    z[:, i - 1] += 2
+    w[:, [1, -1]] = x[:2]
+    w[1, [[0], [2]], [0, 3]] = -x[:2, :2]
+    return torch.zeros(4, 8).index_add(0, i, torch.ones(3, 8)) + 1, torch.zeros(4, 8).scatter(0, i[:, None].expand(3, 8), x[:3]) * 2, \
+        y, z, w, x.index_copy(0, i, x[1:]), x.index_copy(1, i, x[:, 2:5]), x.scatter(1, i[None, :2], x[2:]), \
+        x.index_put((i, i), torch.tensor(2.0), accumulate=True)
+
+
+@program((draw(4, 8), torch.tensor([[3, 0, 3], [1, 1, 1]])))
+def sums_by_indices(x, i):
+    """Several values for one place add up, rounded once in 16 bits."""
+    many = torch.zeros(9, dtype=torch.int64)
+    return x.scatter_add(0, i, x[1:]), x.scatter_add(1, i, x), x.index_add(1, i[0], x[:, :3], alpha=2), x.half().index_add(0, i[0], x[:3].half()), \
+        torch.full((1,), 256.0).bfloat16().scatter_add(0, many, torch.full((9,), 0.75).bfloat16()), \
+        torch.zeros(4, dtype=torch.int32).index_add(0, i[0], torch.tensor([1, 2, 3], dtype=torch.int32)), \
+        torch.bincount(i[0], minlength=4) if x.dim() > 2 else x[0]
+
+
+@program((draw(3, 5), draw(3, 5) > 0))
+def writes_by_masks(x, m):
+    y = x.clone()
+    y[m] = 0
+    y[y < -1] = float("nan")
+    y[m[:, 0]] = 7
+    return y, x.masked_fill(~m, -1)
 
 
 @program((draw(4, 8),))
@@ -175,7 +202,8 @@ def pools(x):
 
 @program((draw(3, 8, 8),))
 def image_without_batch(x):
-    return F.max_pool2d(x * 2, 2) + 1
+    return F.max_pool2d(x * 2, 2) + 1, F.max_pool2d(x, 3, 2, ceil_mode=True), F.max_pool2d(x[None], (3, 2), 3, 1, ceil_mode=True), \
+        F.max_pool2d(x[:, :7], 2, 3, ceil_mode=True), F.max_pool2d(x, 2, 2, dilation=3, ceil_mode=True)
 
 
 @program((draw(2, 3, 5, 6),))
@@ -203,12 +231,14 @@ def rare_functions(x):
 
 @program((draw(4, 6),))
 def another_axis(x):
-    return x.topk(2, dim=0).values * 2
+    return *x.topk(2, dim=0), *x.topk(3, dim=0, largest=False), *x.sum().topk(1)
 
 
 @program((draw(4, 6),))
 def the_smallest(x):
-    return x.topk(2, largest=False).values * 2
+    y = torch.where(x > 1, float("nan"), x)
+    return *x.topk(2, largest=False), *(x * 9).int().topk(6, largest=False, dim=-1)[:1], y.topk(6, largest=False).values, y.topk(6).values, \
+        *torch.tensor([[-128, 127, 0]], dtype=torch.int8).topk(2, largest=False), x[:, :1].topk(1, 0, largest=False).values
 
 
 @program((draw(2, 5, 8),))
@@ -257,7 +287,19 @@ def convolutions(x):
 
 @program((draw(2, 4, 9),))
 def transposed_convolution(x):
-    return F.conv_transpose1d(x * 2, torch.ones(4, 3, 3), stride=2) + 1
+    w = torch.arange(24.0).reshape(4, 2, 3).sin()
+    image, v = x.reshape(2, 2, 3, 6), torch.arange(48.0).reshape(4, 2, 2, 3).cos()
+    wide = torch.cat([image, image * 2], 1)
+    return F.conv_transpose1d(x * 2, torch.ones(4, 3, 3), stride=2) + 1, F.conv_transpose1d(x, w, w[0, :, 0]), \
+        F.conv_transpose1d(x, w, stride=3, padding=1, output_padding=2), F.conv_transpose1d(x, w, padding=2, dilation=2), \
+        F.conv_transpose1d(x, w, w[:2].flatten()[:4], groups=2, stride=2), F.conv_transpose1d(x[0], w, padding=3, stride=2), \
+        F.conv_transpose2d(wide, v, stride=(2, 1), padding=(0, 2)), F.conv_transpose2d(wide, v, groups=4, stride=2, output_padding=1), \
+        F.conv_transpose3d(wide[..., None], v[..., None], stride=(1, 2, 3)), F.conv_transpose2d(wide, v[..., :1], padding=1)
+
+
+@program((draw(2, 4, 9),), (draw(3, 4, 11),), (draw(4, 4, 6),))
+def transposed_of_any_length(x):
+    return F.conv_transpose1d(x, torch.arange(24.0).reshape(4, 2, 3).sin(), stride=2, padding=1)
 
 
 @program((draw(4, 4).double(),))

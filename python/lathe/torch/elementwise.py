@@ -23,10 +23,13 @@ def _binary(function, aten):
             return getattr(lathe, BOOLEAN[aten])(L.value(self_, "bool"), L.value(other, "bool"))
         if aten == "mul":
             return function(*_operands(L, dtype, self_, other))
-        y = L.value(other, dtype)
+        x, y = L.value(self_, dtype), L.value(other, dtype)
         if alpha != 1:
-            y = lathe.mul(y, L.scalar(alpha, dtype))
-        return function(L.value(self_, dtype), y)
+            factor = L.scalar(alpha, dtype)
+            if dtype in NARROW:  # the factor is rounded, the product is not, as PyTorch's
+                x, y, factor = (L.cast(v, "f32") for v in (x, y, factor))
+            y = lathe.mul(y, factor)
+        return function(x, y)
     return lower
 
 
@@ -154,11 +157,15 @@ def square(L, self_):
     return lathe.mul(x, x)
 
 
-@op("aten.log1p.default")
-def log1p(L, node, self_):
+def wide(L, node, argument):
+    """In f32 at least: what takes several steps is rounded once, at the end."""
+    x = L.value(argument, L.dtype(node))
+    return x if x.dtype == "f64" else L.cast(x, "f32")
+
+
+def _log1p(L, x):
     """log(1 + x), exact for small x: Goldberg, "What Every Computer Scientist Should Know About Floating-Point
     Arithmetic", 1991, theorem 4."""
-    x = L.value(self_, L.dtype(node))
     one = L.scalar(1, x.dtype)
     u = lathe.add(one, x)
     y = lathe.div(lathe.mul(x, lathe.log(u)), lathe.sub(u, one))
@@ -166,10 +173,9 @@ def log1p(L, node, self_):
     return lathe.where(lathe.logical_or(lathe.compare(u, one, "eq"), infinite), x, y)
 
 
-def wide(L, node, argument):
-    """In f32 at least: what takes several steps is rounded once, at the end."""
-    x = L.value(argument, L.dtype(node))
-    return x if x.dtype == "f64" else L.cast(x, "f32")
+@op("aten.log1p.default")
+def log1p(L, node, self_):
+    return _log1p(L, wide(L, node, self_))
 
 
 def _expm1(L, x):
@@ -193,8 +199,8 @@ def elu(L, node, self_, alpha=1, scale=1, input_scale=1):
 
 
 @op("aten.leaky_relu.default")
-def leaky_relu(L, self_, negative_slope=0.01):
-    x = L.value(self_)
+def leaky_relu(L, node, self_, negative_slope=0.01):
+    x = wide(L, node, self_)
     return lathe.where(lathe.compare(x, L.scalar(0, x.dtype), "gt"), x, lathe.mul(x, L.scalar(negative_slope, x.dtype)))
 
 
@@ -300,9 +306,9 @@ def gelu(L, self_, approximate="none"):
 
 @op("aten.softplus.default")
 def softplus(L, node, self_, beta=1, threshold=20):
-    x = L.value(self_)
+    x = wide(L, node, self_)
     scaled = lathe.mul(x, L.scalar(beta, x.dtype))
-    y = lathe.div(log1p(L, node, lathe.exp(scaled)), L.scalar(beta, x.dtype))
+    y = lathe.div(_log1p(L, lathe.exp(scaled)), L.scalar(beta, x.dtype))
     return lathe.where(lathe.compare(scaled, L.scalar(threshold, x.dtype), "gt"), x, y)
 
 

@@ -60,6 +60,38 @@ def _depthwise(L, x, w, stride, padding, dilation, sizes):
     return L.cast(y, dtype)
 
 
+def _turned(L, x, w, stride, padding, dilation, output_padding, groups):
+    """(x, w) whose convolution with stride 1 is the transposed one: zeros lie between the elements of x and around
+    them, the kernel runs backwards, and channels change places. Dumoulin and Visin, "A guide to convolution
+    arithmetic for deep learning", 2016, section 4."""
+    for i, step in enumerate(stride):
+        axis, size = i + 2, x.shape[i + 2]
+        if step > 1:
+            behind = [0] * (x.ndim + 1)
+            behind[axis + 1] = step - 1
+            x = lathe.pad(lathe.unsqueeze(x, axis + 1), L.scalar(0, x.dtype), [0] * len(behind), behind)
+            x = L.reshape(x, [*x.shape[:axis], size * step, *x.shape[axis + 2:]])
+            x = L.slice(x, axis, 0, (size - 1) * step + 1)
+    low, high = [0, 0], [0, 0]
+    for i, kernel in enumerate(w.shape[2:]):
+        around = dilation[i] * (kernel - 1) - padding[i]
+        ends = (around, around + output_padding[i])
+        cut = [max(-n, 0) for n in ends]
+        x = L.slice(x, i + 2, cut[0], x.shape[i + 2] - sum(cut))
+        low.append(max(ends[0], 0))
+        high.append(max(ends[1], 0))
+    if any(low + high):
+        x = lathe.pad(x, L.scalar(0, x.dtype), low, high)
+    inputs, outputs, kernel = w.shape[0] // groups, w.shape[1], list(w.shape[2:])
+    if groups > 1:
+        w = L.reshape(w, [groups, inputs, outputs, *kernel])
+        w = lathe.transpose(w, [0, 2, 1, *range(3, w.ndim)])
+        w = L.reshape(w, [groups * outputs, inputs, *kernel])
+    else:
+        w = lathe.transpose(w, [1, 0, *range(2, w.ndim)])
+    return x, lathe.reverse(w, list(range(2, w.ndim)))
+
+
 @op("aten.convolution.default")
 def convolution(L, node, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     x, w = L.value(input), L.value(weight)
@@ -67,12 +99,15 @@ def convolution(L, node, input, weight, bias, stride, padding, dilation, transpo
     if x.ndim == w.ndim - 1:  # one image
         x, shape = lathe.unsqueeze(x, 0), [1] + shape
     axes = x.ndim - 2
-    if transposed or axes not in (1, 2, 3):
-        raise Unsupported(f"transposed={transposed}, {axes} axes")
+    if axes not in (1, 2, 3):
+        raise Unsupported(f"{axes} axes")
     stride, padding, dilation = _each(stride, axes), _each(padding, axes), _each(dilation, axes)
-    sizes, kernel = L.dims(shape[2:]), list(w.shape[2:])
-    if not all(isinstance(k, int) for k in kernel):
+    if not all(isinstance(k, int) for k in w.shape):
         raise Unsupported("a weight whose sizes are no numbers")
+    if transposed:
+        x, w = _turned(L, x, w, stride, padding, dilation, _each(output_padding, axes), groups)
+        stride, padding = [1] * axes, [0] * axes
+    sizes, kernel = L.dims(shape[2:]), list(w.shape[2:])
     plain = axes < 3 and all(d == 1 for d in dilation) and all(isinstance(d, int) for d in x.shape[2:])
     if groups > 1 and groups == x.shape[1] and math.prod(kernel) <= MOST_TERMS:
         y = _depthwise(L, x, w, stride, padding, dilation, sizes)
@@ -132,32 +167,40 @@ def avg_pool2d(L, node, self_, kernel_size, stride=(), padding=0, ceil_mode=Fals
 @op("aten.max_pool2d_with_indices.default")
 def max_pool2d(L, node, self_, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     """The largest of each window; the places beside it are for gradients."""
-    if ceil_mode:
-        raise Unsupported("ceil_mode=True")
-    x, kernel = L.value(self_), _each(kernel_size, 2)
+    x, kernel, shape = L.value(self_), _each(kernel_size, 2), L.fake(node)[0].shape
+    if x.ndim == 3:  # one image
+        x = lathe.unsqueeze(x, 0)
     _expect_images(x)
     stride, padding, dilation = _each(stride or kernel, 2), _each(padding, 2), _each(dilation, 2)
-    sizes = L.dims(L.fake(node)[0].shape[2:])
+    sizes = L.dims(shape[-2:])
+    if ceil_mode:  # the last windows may reach over the end
+        reach = [(n - 1) * s + d * (k - 1) + 1 - 2 * p for n, s, d, k, p in zip(sizes, stride, dilation, kernel, padding)]
+        more = [r - size for r, size in zip(reach, x.shape[2:])]
+        if not all(isinstance(m, int) for m in more):
+            raise Unsupported("ceil_mode=True with sizes that are no numbers")
+        if any(m > 0 for m in more):
+            x = lathe.pad(x, L.scalar(-math.inf, x.dtype), [0] * 4, [0, 0] + [max(m, 0) for m in more])
     y = None
     for tap in _taps(L, x, kernel, stride, padding, dilation, sizes, -math.inf):
         y = tap if y is None else lathe.max(y, tap)
-    return [y]
+    return [L.reshape(y, shape)]
 
 
 @op("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(L, input, weight, bias, running_mean, running_var, momentum, eps):
-    """With the statistics that were learnt."""
-    x = L.value(input)
+    """With the statistics that were learnt; rounded once."""
+    dtype = "f64" if L.dtype(input) == "f64" else "f32"
+    x = L.value(input, dtype)
 
     def of_channels(argument):
-        return L.reshape(L.value(argument), [x.shape[1]] + [1] * (x.ndim - 2))
+        return L.reshape(L.value(argument, dtype), [x.shape[1]] + [1] * (x.ndim - 2))
 
     variance = of_channels(running_var)
     factor = lathe.rsqrt(lathe.add(variance, L.scalar(eps, variance.dtype)))
     if weight is not None:
         factor = lathe.mul(factor, of_channels(weight))
     y = lathe.mul(lathe.sub(x, of_channels(running_mean)), factor)
-    return [y if bias is None else lathe.add(y, of_channels(bias))]
+    return [L.cast(y if bias is None else lathe.add(y, of_channels(bias)), L.dtype(input))]
 
 
 def _combined(L, x, axis, matrix):

@@ -74,9 +74,8 @@ def _from_the_front(L, node, places, size):
     return lathe.where(lathe.compare(places, L.scalar(0, "i64"), "lt"), back, places)
 
 
-@op("aten.index.Tensor")
-def index(L, self_, indices):
-    x = L.value(self_)
+def _linear(L, x, indices):
+    """(axes, places): the axes that indices are of, which follow each other, and their places in those axes as one."""
     at = [i for i, a in enumerate(indices) if a is not None]
     places = [L.value(indices[i]) for i in at]
     if any(p.dtype == "bool" for p in places):
@@ -89,8 +88,20 @@ def index(L, self_, indices):
     linear = places[0]
     for place, i in zip(places[1:], at[1:]):
         linear = lathe.add(lathe.mul(linear, L.size_value(x.shape[i])), place)
-    flat = list(x.shape[:at[0]]) + [math.prod((x.shape[i] for i in at), start=1)] + list(x.shape[at[-1] + 1:])
-    return lathe.gather(L.reshape(x, flat), linear, at[0])
+    return at, linear
+
+
+def _merged(L, x, axes):
+    """x with some axes that follow each other as one."""
+    size = math.prod((x.shape[i] for i in axes), start=1)
+    return L.reshape(x, [*x.shape[:axes[0]], size, *x.shape[axes[-1] + 1:]])
+
+
+@op("aten.index.Tensor")
+def index(L, self_, indices):
+    x = L.value(self_)
+    at, linear = _linear(L, x, indices)
+    return lathe.gather(_merged(L, x, at), linear, at[0])
 
 
 @op("aten.gather.default")
@@ -114,10 +125,10 @@ def _written(L, x, value, places, node, axis):
     return lathe.update(x, value, first, axis)
 
 
-def _expect_run(L, places, node):
-    """Positions of a cache are arange(n) + start, one after the other; nothing else is an update."""
-    if places.shape[0] != 1 and not _ascends(node):
-        raise Unsupported("a write at indices that are not known to follow each other")
+def _is_run(L, node, axis):
+    """Whether indices are positions of a cache, arange(n) + start, one after the other: nothing else is an update."""
+    fake = L.fake(node)
+    return axis > 0 and fake.dim() == 1 and fake.dtype != torch.bool and (L.dim(fake.shape[0]) == 1 or _ascends(node))
 
 
 def _ascends(node):
@@ -142,27 +153,75 @@ def _ascends(node):
 
 @op("aten.index_copy.default")
 def index_copy(L, self_, dim, index, source):
-    x, places = L.value(self_), L.value(index, "i64")
-    axis = L.axis(dim, x)
-    if axis == 0:
-        raise Unsupported("along axis 0: an update is along another axis")
-    _expect_run(L, places, index)
-    return _written(L, x, L.value(source), places, index, axis)
+    x = L.value(self_)
+    if not x.ndim:
+        raise Unsupported("of a scalar")
+    return index_put(L, self_, [None] * L.axis(dim, x) + [index], source)
 
 
 @op("aten.index_put.default")
 def index_put(L, self_, indices, values, accumulate=False):
-    """x[:, .., places] = values: how a static cache is written."""
-    x = L.value(self_)
+    """x[.., places, ..] = values: a run of an axis behind the first is how a static cache is written."""
+    x, values = L.value(self_), L.value(values, L.dtype(self_))
     at = [i for i, a in enumerate(indices) if a is not None]
-    if len(at) != 1 or at[0] == 0 or accumulate or L.fake(indices[at[0]]).dim() != 1 \
-            or L.dtype(indices[at[0]]) == "bool":
-        raise Unsupported("a write that is not a run of one axis behind the first")
-    places = L.value(indices[at[0]], "i64")
-    _expect_run(L, places, indices[at[0]])
-    shape = list(x.shape)
-    shape[at[0]] = places.shape[0]
-    return _written(L, x, L.broadcast(L.value(values, x.dtype), shape), places, indices[at[0]], at[0])
+    first = indices[at[0]]
+    if len(at) == 1 and L.dtype(first) == "bool" and values.ndim == 0 and not accumulate:
+        mask = L.value(first)
+        if at[0] == 0:
+            return lathe.where(L.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)]), values, x)
+    if len(at) == 1 and not accumulate and _is_run(L, first, at[0]):
+        places = L.value(first, "i64")
+        shape = [*x.shape[:at[0]], places.shape[0], *x.shape[at[0] + 1:]]
+        return _written(L, x, L.broadcast(values, shape), places, first, at[0])
+    at, places = _linear(L, x, indices)
+    before, behind = x.shape[:at[0]], x.shape[at[-1] + 1:]
+    count = math.prod(places.shape, start=1)
+    values = L.reshape(L.broadcast(values, [*before, *places.shape, *behind]), [*before, count, *behind])
+    places = L.reshape(places, [count] + [1] * len(behind))
+    y = _put(L, _merged(L, x, at), L.broadcast(places, values.shape), values, at[0], accumulate)
+    return L.reshape(y, x.shape)
+
+
+def _put(L, x, places, values, axis, adds):
+    """x with values, or sums with them, at places of one axis: sizes of the other axes are equal."""
+    if any(n == 0 for n in values.shape):
+        return x
+    if not adds:
+        return lathe.scatter(x, places, values, axis)
+    wide = "f32" if x.dtype in ("bf16", "f16") else x.dtype  # rounded once
+    return L.cast(lathe.scatter_add(L.cast(x, wide), places, L.cast(values, wide), axis), x.dtype)
+
+
+def _put_in_part(L, x, places, values, axis, adds=False):
+    """The same where the places reach but a part of the other axes. `values` have at least the places' sizes."""
+    part, shorter = x, [a for a in range(x.ndim) if a != axis and x.shape[a] != places.shape[a]]
+    for a in range(x.ndim):
+        values = L.slice(values, a, 0, places.shape[a])
+    for a in shorter:
+        part = L.slice(part, a, 0, places.shape[a])
+    if any(n == 0 for n in places.shape):
+        return x
+    y = _put(L, part, places, values, axis, adds)
+    # What the places do not reach is put around it, axis by axis.
+    for k, a in enumerate(shorter):
+        around = x
+        for later in shorter[k + 1:]:
+            around = L.slice(around, later, 0, places.shape[later])
+        y = lathe.concat([y, L.slice(around, a, places.shape[a], x.shape[a] - places.shape[a])], a)
+    return y
+
+
+def _scatter(adds):
+    def lower(L, self_, dim, index, src):
+        x, places = L.value(self_), L.value(index, "i64")
+        if not x.ndim or not places.ndim:
+            raise Unsupported("of a scalar")
+        return _put_in_part(L, x, places, L.value(src), L.axis(dim, x), adds)
+    return lower
+
+
+op("aten.scatter.src")(_scatter(False))
+op("aten.scatter_add.default")(_scatter(True))
 
 
 @op("aten.as_strided.default")
@@ -187,10 +246,12 @@ def as_strided(L, self_, size, stride, storage_offset=None):
 def scatter_value(L, node, self_, dim, index, value):
     """One value at places of one axis: each element asks whether a place is its own."""
     x, places = L.value(self_), L.value(index, "i64")
+    if not x.ndim or not places.ndim:
+        raise Unsupported("of a scalar")
     axis = L.axis(dim, x)
     others = [[d for i, d in enumerate(t.shape) if i != axis] for t in (x, places)]
-    if not x.ndim or others[0] != others[1]:
-        raise Unsupported("a write into a part of the other axes")
+    if others[0] != others[1]:
+        return _put_in_part(L, x, places, L.broadcast(L.value(value, x.dtype), places.shape), axis)
     if places.shape[axis] == 0:
         return x
     size = x.shape[axis]

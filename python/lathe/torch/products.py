@@ -86,15 +86,17 @@ def rms_norm(L, input, normalized_shape, weight=None, eps=None):
 
 @op("aten.native_group_norm.default")
 def native_group_norm(L, input, weight, bias, N, C, HxW, group, eps):
-    x = L.value(input)
+    """Rounded once."""
+    dtype = "f64" if L.dtype(input) == "f64" else "f32"
+    x = L.value(input, dtype)
     flat = L.reshape(x, [x.shape[0], group, math.prod(x.shape[1:], start=1) // group])
     y = L.reshape(lathe.fused.layer_norm(flat, None, None, eps), x.shape)
     channels = [x.shape[1]] + [1] * (x.ndim - 2)
     if weight is not None:
-        y = lathe.mul(y, L.reshape(L.value(weight), channels))
+        y = lathe.mul(y, L.reshape(L.value(weight, dtype), channels))
     if bias is not None:
-        y = lathe.add(y, L.reshape(L.value(bias), channels))
-    return [y]
+        y = lathe.add(y, L.reshape(L.value(bias, dtype), channels))
+    return [L.cast(y, L.dtype(input))]
 
 
 def _attention(L, query, key, value, mask, scale, **options):

@@ -5,7 +5,7 @@ import math
 import lathe
 
 from .elementwise import wide
-from .lowering import Unsupported, op
+from .lowering import op
 
 
 def _reduction(function, logical=False):
@@ -82,9 +82,12 @@ def cumsum(L, node, self_, dim, dtype=None):
 @op("aten.topk.default")
 def topk(L, self_, k, dim=-1, largest=True, sorted=True):
     x = L.value(self_)
-    if L.axis(dim, x) != x.ndim - 1 or not largest:
-        raise Unsupported("of another axis than the last, or the smallest")
-    return list(lathe.top_k(x, k))
+    if not x.ndim:
+        return [x, L.scalar(0, "i64")]
+    axis, count = L.axis(dim, x), L.dim(k)
+    if largest and axis == x.ndim - 1 and isinstance(count, int):
+        return list(lathe.top_k(x, count))
+    return [L.slice(y, axis, 0, count) for y in lathe.sort(x, axis, largest)]
 
 
 @op("aten.sort.default", "aten.sort.stable")

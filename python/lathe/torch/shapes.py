@@ -140,13 +140,27 @@ def pad(L, self_, pad, value=0):
     return lathe.pad(x, filler, low, high) if any(low + high) else x
 
 
+def _scattered(L, x, s, axis, first, step):
+    """Every `step`-th element along an axis is one of `s`: each place asks how far it lies behind the first."""
+    count = s.shape[axis]
+    if count == 0:
+        return x
+    far = lathe.sub(L.graph.arange(x.shape[axis]), L.size_value(first))
+    behind = lathe.compare(far, 0, "ge")
+    hit = lathe.logical_and(behind, lathe.compare(far, L.size_value(count * step), "lt"))
+    hit = lathe.logical_and(hit, lathe.compare(lathe.mod(far, step), 0, "eq"))
+    at = lathe.where(hit, lathe.div(far, step), 0)
+    hit = L.reshape(hit, [x.shape[axis]] + [1] * (x.ndim - 1 - axis))
+    return lathe.where(hit, lathe.gather(s, at, axis), x)
+
+
 @op("aten.slice_scatter.default")
 def slice_scatter(L, self_, src, dim=0, start=None, end=None, step=1):
     x, s = L.value(self_), L.value(src)
     axis = L.axis(dim, x)
     first = L.place(start or 0, self_, axis)
     if step != 1:
-        raise Unsupported(f"step={step}")
+        return _scattered(L, x, s, axis, first, step)
     last = first + s.shape[axis]
     parts = [L.slice(x, axis, 0, first)] if first != 0 else []
     parts.append(s)
