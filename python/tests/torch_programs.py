@@ -354,6 +354,15 @@ def numbers_beside_16_bits(x):
         torch.remainder(h, 0.3), torch.fmod(b, 1.1)
 
 
+@program((draw(40, 100), torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64), torch.tensor(1001)))
+def scalar_tensors_beside_16_bits(x, s, t, n):
+    """Bits are compared, all at once: a rounding more or less is half a unit."""
+    h, b = x.half(), x.bfloat16()
+    return [(y.view(torch.int16).long() * torch.arange(1, 101)).sum() for y in (
+        b * s, b / s, b * t, h / t, b * n, h / n, s * b, s / b, b + s, b - t, b // s, h // t, torch.fmod(b, s), b * s.half(),
+        b.abs() ** s, b * x[0].bfloat16(), b * 0.3, 0.3 * b, b * True)]
+
+
 @program((torch.full((3, 1), -2048.0),), (torch.full((2051, 1), -2048.0),), (torch.full((2053, 1), -2047.0),))
 def sizes_beside_16_bits(x):
     n = x.shape[0]

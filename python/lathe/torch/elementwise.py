@@ -34,11 +34,13 @@ def _binary(function, aten):
 
 
 def _operands(L, dtype, x, y):
-    """Of a product or a quotient. A number beside 16 bits is one of f32, as PyTorch keeps it there and in no other op, and
-    the result is rounded once."""
+    """Of a product or a quotient. A number beside 16 bits, or a scalar tensor of another dtype, is one of f32, as PyTorch
+    keeps it there and in no other op, and the result is rounded once."""
     number = L.fake(y)
-    is_exact = isinstance(number, torch.Tensor) or isinstance(number, (int, float)) and (
-        torch.tensor(number, dtype=NARROW.get(dtype)).item() == number)
+    if isinstance(number, torch.Tensor):
+        is_exact = number.dim() > 0 or number.dtype == NARROW.get(dtype)
+    else:
+        is_exact = isinstance(number, (int, float)) and torch.tensor(number, dtype=NARROW.get(dtype)).item() == number
     if dtype not in NARROW or is_exact:
         return L.value(x, dtype), L.value(y, dtype)
     return L.cast(L.value(x, dtype), "f32"), L.value(y, "f32")
@@ -325,6 +327,16 @@ def dropout(L, input, p, train):
     if train and p:
         raise Unsupported("dropout while training")
     return L.value(input)
+
+
+@op("aten.view.dtype")
+def view_as_dtype(L, node, self_, **_):
+    """The same bits as numbers of another dtype."""
+    fake = L.fake(self_)
+    if fake.dtype.itemsize != L.fake(node).dtype.itemsize:
+        raise Unsupported(f"of elements of {fake.dtype.itemsize} bytes as {L.dtype(node)}")
+    x, dtype = L.value(self_), L.dtype(node)
+    return x if x.dtype == dtype else lathe.bitcast(x, dtype)
 
 
 @op("aten._to_copy.default", "aten.to.dtype", "aten.type_as.default", "aten.to.dtype_layout", "aten.to.device",
