@@ -95,8 +95,8 @@ void DagPattern::expectMine(const Tensor& t) const {
   const Recorder* recorder = nullptr;
   try {
     recorder = t.recorder();
-  } catch (const Error& e) {
-    fail(e.what());
+  } catch (const Error&) {
+    fail("the tensor's pattern or graph no longer exists");
   }
   if (recorder != this) fail("the tensor belongs to another pattern or graph");
   expectValue(t.id(), std::source_location::current());

@@ -48,7 +48,11 @@ void bindDim(nb::module_& m) {
       .def(
           "__eq__",
           [](const DimExpr& a, nb::handle b) {
-            return (nb::isinstance<DimExpr>(b) || PyLong_Check(b.ptr())) && a == dimFrom(b);
+            if (nb::isinstance<DimExpr>(b)) return a == nb::cast<DimExpr>(b);
+            int isTooLarge = 0;  // is equal to no size
+            if (!PyLong_Check(b.ptr())) return false;
+            const int64_t number = PyLong_AsLongLongAndOverflow(b.ptr(), &isTooLarge);
+            return !isTooLarge && a == DimExpr(number);
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"),
           "Whether both are equal for all values of the symbols.")

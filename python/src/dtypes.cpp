@@ -29,14 +29,36 @@ std::optional<DType> optionalDType(nb::handle object) {
   return dtypeFrom(object);
 }
 
+int64_t wholeFrom(nb::handle number) {
+  int isTooLarge = 0;
+  const int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &isTooLarge);
+  if (isTooLarge)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("expected a whole number that i64 holds, got one of ") +
+                    nb::str(number.attr("bit_length")()).c_str() + " bits");
+  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+double realFrom(nb::handle number) {
+  const double value = PyFloat_AsDouble(number.ptr());
+  if (value == -1 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();
+    PyErr_Clear();
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("expected a number that f64 holds, got one of ") +
+                    nb::str(number.attr("bit_length")()).c_str() + " bits");
+  }
+  return value;
+}
+
 DimExpr dimFrom(nb::handle object) {
   if (nb::isinstance<DimExpr>(object)) return nb::cast<DimExpr>(object);
   if (nb::isinstance<nb::str>(object)) {
     std::string text = nb::cast<std::string>(object);
     if (auto parsed = DimExpr::parse(text)) return *parsed;
   } else if (PyIndex_Check(object.ptr())) {
-    nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-    return DimExpr(nb::cast<int64_t>(number));
+    return DimExpr(wholeFrom(nb::steal(PyNumber_Index(object.ptr()))));
   }
   throw Error(ErrorCode::InvalidArgument,
               std::string("expected a size: a whole number, a Dim of Graph.dim or a text such as "

@@ -21,6 +21,10 @@ DType dtypeFrom(nb::handle object);
 /// The same; nothing for None.
 std::optional<DType> optionalDType(nb::handle object);
 
+/// A Python number as C++ has it. Throws Error (InvalidArgument) where it does not fit.
+int64_t wholeFrom(nb::handle number);
+double realFrom(nb::handle number);
+
 /// A size: a whole number, a Dim or a text such as "2*seq+1". Throws Error (InvalidArgument).
 DimExpr dimFrom(nb::handle object);
 /// A sequence of sizes.

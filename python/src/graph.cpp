@@ -24,8 +24,8 @@ struct GraphScope {
 
 AttrValue attributeFrom(const std::string& name, nb::handle value) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
-  if (nb::isinstance<nb::int_>(value)) return nb::cast<int64_t>(value);
-  if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
+  if (nb::isinstance<nb::int_>(value)) return wholeFrom(value);
+  if (nb::isinstance<nb::float_>(value)) return realFrom(value);
   if (nb::isinstance<Array>(value)) return nb::cast<Array>(value);
   if (nb::isinstance<nb::str>(value)) {
     std::string text = nb::cast<std::string>(value);
@@ -51,7 +51,7 @@ AttrValue attributeFrom(const std::string& name, nb::handle value) {
   // Sizes are Dims wherever one is symbolic or the op's attribute is of sizes.
   static const std::vector<std::string> sizes = {"shape", "starts", "sizes"};
   if (std::find(sizes.begin(), sizes.end(), name) != sizes.end()) return dimsFrom(value);
-  if (PyIndex_Check(value.ptr())) return nb::cast<int64_t>(nb::int_(value));
+  if (PyIndex_Check(value.ptr())) return wholeFrom(nb::int_(value));
   std::vector<int64_t> integers;
   if (nb::try_cast(value, integers)) return integers;
   throw Error(ErrorCode::InvalidArgument,
@@ -174,7 +174,7 @@ void bindGraph(nb::module_& m) {
                 *static_cast<int64_t*>(exact.data()) = number;
                 return g.constant(exact.to(given), here());
               }
-              return g.constant(nb::cast<double>(value), given, here());
+              return g.constant(realFrom(value), given, here());
             }
             Array array = arrayFrom(value, "constant");
             return g.constant(dtype.is_none() ? array : array.to(dtypeFrom(dtype)), here());

@@ -96,7 +96,7 @@ Tensor indexed(Tensor x, nb::handle key) {
       if (auto from = start.asConstant(), to = stop.asConstant(); from && to && *to < *from)
         stop = start;
       nb::object step = part.attr("step");
-      const int64_t stride = step.is_none() ? 1 : nb::cast<int64_t>(step);
+      const int64_t stride = step.is_none() ? 1 : wholeFrom(step);
       Dim count = stop - start;
       if (stride != 1) {
         auto number = count.asConstant();
@@ -128,24 +128,41 @@ Tensor indexed(Tensor x, nb::handle key) {
 
 std::string textOf(const Tensor& t) {
   if (!t.defined()) return "lathe.Tensor(empty)";
-  std::string sizes;
-  for (const Dim& d : t.shape()) sizes += (sizes.empty() ? "" : ", ") + d.text();
-  return "lathe.Tensor(" + std::string(nameOf(t.dtype())) + "[" + sizes + "])";
+  try {
+    std::string sizes;
+    for (const Dim& d : t.shape()) sizes += (sizes.empty() ? "" : ", ") + d.text();
+    return "lathe.Tensor(" + std::string(nameOf(t.dtype())) + "[" + sizes + "])";
+  } catch (const Error&) {
+    return "lathe.Tensor(without a shape)";  // of a pattern, or of a graph that is gone
+  }
+}
+
+// A number that a double would round stays as it is.
+Tensor scalarFrom(const Tensor& like, nb::handle number) {
+  constexpr int64_t kExact = int64_t(1) << 53;
+  int isTooLarge = 0;
+  const int64_t whole =
+      PyLong_Check(number.ptr()) ? PyLong_AsLongLongAndOverflow(number.ptr(), &isTooLarge) : 0;
+  if (!isTooLarge && (whole > kExact || whole < -kExact) && like.dtype(here()) == DType::I64) {
+    Array exact(DType::I64, {});
+    *static_cast<int64_t*>(exact.data()) = whole;
+    return like.recorder(here())->emit("lathe.constant", {}, {{"value", exact}}, here());
+  }
+  return scalarLike(like, realFrom(number), here());
 }
 
 }  // namespace
 
 std::optional<Tensor> operandLike(const Tensor& first, nb::handle other) {
   if (nb::isinstance<Tensor>(other)) return nb::cast<Tensor>(other);
-  if (PyFloat_Check(other.ptr()) || PyLong_Check(other.ptr()))
-    return scalarLike(first, nb::cast<double>(other), here());
+  if (PyFloat_Check(other.ptr()) || PyLong_Check(other.ptr())) return scalarFrom(first, other);
   if (nb::hasattr(other, "__dlpack__"))
     throw Error(ErrorCode::InvalidArgument,
                 "expected a Tensor or a number, got an array (" + typeNameOf(other) +
                     "); record it with Graph.constant",
                 here());
   if (nb::hasattr(other, "__float__"))  // a number of NumPy's
-    return scalarLike(first, nb::cast<double>(other.attr("__float__")()), here());
+    return scalarLike(first, realFrom(other.attr("__float__")()), here());
   return std::nullopt;
 }
 

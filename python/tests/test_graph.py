@@ -357,6 +357,59 @@ def test_what_a_pattern_raises_comes_through():
         lathe.compile(g, patterns=[broken])
 
 
+def test_a_pattern_ends_with_its_call():
+    kept = []
+
+    def pattern(p):
+        x = p.any()
+        kept.append((p, x))
+        p.root(lathe.sqrt(x * x))
+        p.replace_with(lathe.abs(x))
+
+    def of_another(p):
+        p.root(lathe.sqrt(p.any()))
+        p.replace_with(kept[0][1])
+
+    g = lathe.Graph()
+    x = g.input("x", "f32", [8])
+    g.output("y", lathe.sqrt(x * x))
+    for _ in range(3):  # the next one may lie where the last one lay
+        lathe.compile(g, patterns=[pattern])
+    for p, any_value in kept:
+        for call in (p.any, lambda: p.phase(3), lambda: p.rank(any_value, 1), lambda: p.root(any_value)):
+            with pytest.raises(lathe.Error, match="the pattern is recorded already"):
+                call()
+        assert repr(any_value) == "lathe.Tensor(without a shape)"
+    with pytest.raises(lathe.Error, match="pattern 'of_another': the tensor's pattern or graph no longer exists"):
+        lathe.compile(g, patterns=[of_another])
+
+
+def test_numbers_beyond_what_cpp_holds():
+    g = lathe.Graph()
+    x, n, b = g.input("x", "f32", [8]), g.input("n", "i64", [2]), g.dim("b", 1, 8)
+    whole = "expected a whole number that i64 holds, got one of (64|65) bits"
+    for call in (lambda: lathe.Dim(2**63), lambda: b + 2**63, lambda: 2**64 * b, lambda: g.input("z", "f32", [2**63]), lambda: x[2**63:],
+                 lambda: x[::2**63], lambda: g.op("softmax", [x], axis=2**63), lambda: lathe.Dim(-2**63 - 1)):
+        with pytest.raises(lathe.Error, match=whole):
+            call()
+    for call in (lambda: x + 10**400, lambda: g.constant(10**400, "f32"), lambda: n * -10**400):
+        with pytest.raises(lathe.Error, match="expected a number that f64 holds, got one of 1329 bits"):
+            call()
+    assert b != 2**63 and b * 0 + 2 != 2**65 + 2 and 2**64 not in [b] and b != "b" and lathe.Dim(3) == 3
+    for i, y in enumerate((n + (2**53 + 1), n * 0 - (2**62 + 3), (2**60 + 7) - n * 0, x + 2**70)):
+        g.output(f"y{i}", y)
+    results = lathe.Session(lathe.compile(g)).run(x=np.zeros(8, "f4"), n=np.array([1, 2]))
+    got = [np.asarray(results[f"y{i}"]).tolist() for i in range(4)]
+    assert got == [[2**53 + 2, 2**53 + 3], [-2**62 - 3] * 2, [2**60 + 7] * 2, [2.0**70] * 8]
+
+
+def test_a_tensor_whose_graph_is_gone():
+    x = lathe.Graph().input("x", "f32", [3])
+    assert repr(x) == "lathe.Tensor(without a shape)"
+    with pytest.raises(lathe.Error, match=r"test_graph.py:\d+: .*the graph of this tensor no longer exists"):
+        x + 1
+
+
 def test_states_live_across_runs():
     g = lathe.Graph()
     g.state("total", "f32", [2])
@@ -412,6 +465,7 @@ def test_a_language_model_of_nn():
         session.bind_random_weights(3)
         results.append(np.asarray(session.run(ids=ids)["logits"]))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
+
 
 def test_ranks_are_said_by_hand():
     g = lathe.Graph("mlp")
