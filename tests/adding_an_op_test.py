@@ -5,6 +5,7 @@
     tests/adding_an_op_test.py check     the patch fits the sources, and is as short as the page promises
     tests/adding_an_op_test.py build     on a copy of the last commit: the patch, what the page says to run, and the
                                          tests of the new op on every backend; a whole build, for the nightly run
+    tests/adding_an_op_test.py build --in-place   the same in this checkout, which must be clean, and in build/release
 """
 import pathlib
 import re
@@ -44,8 +45,14 @@ def run(root, *command):
     subprocess.run(command, cwd=root, check=True)
 
 
-def build():
-    tree = mutate.copy_of_commit()
+def output(root, *command):
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def build(in_place):
+    if in_place and output(ROOT, "git", "status", "--porcelain"):
+        sys.exit("adding an op: this checkout has changes; commit them first")
+    tree = mutate.Tree(ROOT, ROOT / "build/release", None) if in_place else mutate.copy_of_commit()
     root, bin = tree.root, str(tree.build / "bin")
     patch, files = patch_of(root)
     apply(root, patch)
@@ -64,7 +71,7 @@ def build():
                 f"no test of the op on {backend}"
         run(root, f"{bin}/scalar_emission_test")
         run(root, "ctest", "--test-dir", str(tree.build), "--output-on-failure", "-R", "^(lit|layout/generated_.*)$")
-        changed = subprocess.run(["git", "diff", "--name-only"], cwd=root, check=True, capture_output=True, text=True).stdout.split()
+        changed = output(root, "git", "diff", "--name-only").split()
         by_hand = set(changed) - {"include/lathe/ir/recorded_ops.h", "ir/recorded_ops.cpp", "python/src/generated/recorded_ops.cpp"}
         by_hand = {f for f in by_hand if not f.startswith("docs/")}
         assert by_hand == set(files), f"changed by hand: {sorted(by_hand)}"
@@ -74,6 +81,10 @@ def build():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in (["check"], ["build"]):
-        sys.exit(__doc__)
-    (check if sys.argv[1] == "check" else build)()
+    match sys.argv[1:]:
+        case ["check"]:
+            check()
+        case ["build", *rest] if rest in ([], ["--in-place"]):
+            build(in_place=bool(rest))
+        case _:
+            sys.exit(__doc__)
