@@ -172,6 +172,35 @@ def test_a_graph_that_is_read_by_strides_of_open_sizes_runs_in_pytorch():
     assert reason.startswith("aten.as_strided.default at ") and count == 1
 
 
+@pytest.mark.parametrize("before", [lambda x: x * 2, lambda x: torch.atan2(x, x + 3)])
+def test_views_that_run_in_pytorch_need_no_strides(before):
+    """An input that lies in columns has results that do in eager PyTorch, so that an axis can be split and merged there
+    without a copy. Lathe's lie in rows."""
+    def halves(x):
+        y = before(x).unflatten(0, (x.shape[0] // 2, 2)).permute(2, 0, 1)
+        return y.flatten(), y.reshape(-1, 2) + 1
+
+    run = torch.compile(halves, backend="lathe", dynamic=True)
+    with torch.no_grad():
+        for columns in (3, 5):
+            x = torch.randn(columns, 8).t()
+            for got, want in zip(run(x), halves(x), strict=True):
+                torch.testing.assert_close(got, want)
+    assert any("polynomials of symbols" in reason for reason in lt.fallbacks) and lt.compiled
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_result_of_pytorch_of_another_dtype_than_announced(dtype):
+    """The statistics of a norm whose learnt ones have 16 bits, while training."""
+    mine, theirs = (torch.nn.BatchNorm1d(4).to(dtype) for _ in range(2))
+    run, x = torch.compile(mine, backend="lathe"), torch.randn(5, 4, 3).to(dtype)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(run(x * 2), theirs(x * 2))
+    for got, want in zip(mine.buffers(), theirs.buffers(), strict=True):
+        torch.testing.assert_close(got, want)
+
+
 def test_an_op_with_several_results_and_without_a_lowering_is_counted_once():
     def f(x):
         mantissa, exponent = torch.frexp(x * 2)
@@ -352,9 +381,12 @@ def test_a_call_costs_little_more_than_eager():
         assert best(lambda: f(x)) - best(lambda: x * 2) < 60e-6  # 15 us where nothing else runs
 
 
-def test_a_mistake_in_options_is_an_error():
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="there is no option .'mood'."):
-        torch.compile(lambda x: x * 2, backend="lathe", options={"mood": "strict"})(torch.ones(3))
+@pytest.mark.parametrize("options, words", [
+    ({"mood": "strict"}, "there is no option .'mood'."), ({"threads": -1}, "threads: expected at least 1, got -1"),
+    ({"threads": "2"}, "threads: expected a whole number, got '2'"), ({"threads": 2, "mode": "loose"}, "mode 'loose' is none of")])
+def test_a_mistake_in_options_is_an_error(options, words):
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=words):
+        torch.compile(lambda x: x * 2, backend="lathe", options=options)(torch.ones(3))
     assert not lt.fallbacks
 
 

@@ -308,6 +308,9 @@ def _compile(module, static, options):
         return make_boxed_func(module.forward)
     for reason in refused.values():
         _note(reason)
+    for node in module.graph.nodes:  # a view reads strides, and those of PyTorch's copy of a graph are other ones
+        if name_of(node.target) in ("aten.view.default", "aten._unsafe_view.default"):
+            node.target = torch.ops.aten.reshape.default
     parts = CapabilityBasedPartitioner(module, _Supported(refused), allows_single_node_partition=True)
     whole = parts.fuse_partitions(parts.propose_partitions())
     for name, part in list(whole.named_children()):
@@ -323,6 +326,8 @@ class _Part(torch.nn.Module):
     def __init__(self, part, options):
         super().__init__()
         self.run, self.part = None, part
+        # Some ops of PyTorch give another dtype than they announce, statistics of norms in 16 bits say.
+        self.dtypes = [getattr(n.meta.get("val"), "dtype", None) for n in part.graph.nodes if n.op == "placeholder"]
         try:
             self.run = _compile_whole(part, set(), options)
         except (Unsupported, lathe.Error) as e:
@@ -332,17 +337,20 @@ class _Part(torch.nn.Module):
     def forward(self, *args):
         if self.run is None:
             return self.part(*args)
-        results = self.run(list(args))
+        results = self.run([a if d is None or a.dtype == d else a.to(d) for a, d in zip(args, self.dtypes)])
         return results[0] if self.run.single else tuple(results)
 
 
 def _check(options):
     """A mistake in options is the user's, and no reason to run in PyTorch."""
-    if not set(options) - {"threads"}:
+    if not options:
         return
+    threads = options.get("threads", 0)
+    if type(threads) is not int:
+        raise lathe.Error(f"threads: expected a whole number, got {threads!r}")
     graph = lathe.Graph("options")
     graph.output("y", lathe.neg(graph.input("x", "f32", [1])))
-    lathe.compile(graph, **{k: v for k, v in options.items() if k != "threads"})
+    lathe.Session(lathe.compile(graph, **{k: v for k, v in options.items() if k != "threads"}), threads=threads)
 
 
 def lathe_backend(module, example_inputs, options=None, **_):
