@@ -203,7 +203,8 @@ def pools(x):
 @program((draw(3, 8, 8),))
 def image_without_batch(x):
     return F.max_pool2d(x * 2, 2) + 1, F.max_pool2d(x, 3, 2, ceil_mode=True), F.max_pool2d(x[None], (3, 2), 3, 1, ceil_mode=True), \
-        F.max_pool2d(x[:, :7], 2, 3, ceil_mode=True), F.max_pool2d(x, 2, 2, dilation=3, ceil_mode=True)
+        F.max_pool2d(x[:, :7], 2, 3, ceil_mode=True), F.max_pool2d(x, 2, 2, dilation=3, ceil_mode=True), \
+        F.max_pool2d(x, 2, 3, dilation=3, ceil_mode=True)
 
 
 @program((draw(2, 3, 5, 6),))
@@ -215,8 +216,20 @@ def pads(x):
 @program((torch.tensor([-1e-6, 1e-6, -0.4, 0.4, -0.6, 3.0, -30.0, 88.0, float("-inf"), float("inf"), float("nan"), 0.0]),))
 def activations(x):
     return x.expm1(), x.exp2(), F.elu(x), F.elu(x, 2.0), F.selu(x), F.celu(x, 0.5), F.leaky_relu(x, 0.1), F.hardswish(x), F.hardsigmoid(x), \
-        F.mish(x[:8]), F.softsign(x[:8]), F.logsigmoid(x[:8]), F.glu(x), F.relu6(x), F.prelu(x, torch.tensor([0.2])), x.abs().log2(), \
+        F.mish(x[:8]), F.softsign(x[:8]), F.logsigmoid(x[:8]), x.log1p(), F.softplus(x), F.glu(x), F.relu6(x), F.prelu(x, torch.tensor([0.2])), x.abs().log2(), \
         x.abs().log10(), F.threshold(x, 0.1, 5.0), x.nan_to_num(), x.logaddexp(-x)[:8]
+
+
+@program((torch.tensor([float("-inf"), -0.0, 0.0, -4.0, 4.0, 1e-9, float("inf"), float("nan")]),))
+def roots_as_powers(x):
+    return x**0.5, 1 / x**0.5, x**-0.5, x.bfloat16() ** 0.5, x.half() ** -0.5, x.bfloat16() ** -0.5, x.double() ** -0.5, x**-1.5, x**0, x**1
+
+
+@program((torch.tensor([-1.9, -0.2, 255.9, 300.0, -300.0, 1e6, -0.0, 7.5, -128.0]),))
+def bytes_of_numbers_below_zero(x):
+    """They count modulo 256."""
+    return x.to(torch.uint8), x.bfloat16().to(torch.uint8), x.double().to(torch.uint8), torch.zeros(9, dtype=torch.uint8).copy_(x), \
+        (x > 0).to(torch.uint8), x.long().to(torch.uint8)
 
 
 @program((draw(2, 6).bfloat16(),))
@@ -251,7 +264,7 @@ def attention(x):
 
 @program((torch.tensor([[True, False], [False, False]]),))
 def truths(b):
-    return ~b, b | True, b.any(1), b.all(), b.sum(), b.float().mean(), b ^ b, b.int() + 1, b.logical_xor(~b), b.cumsum(0), b.long().argmax(1)
+    return torch.add(b, ~b, alpha=False), ~b, b | True, b.any(1), b.all(), b.sum(), b.float().mean(), b ^ b, b.int() + 1, b.logical_xor(~b), b.cumsum(0), b.long().argmax(1)
 
 
 @program((draw(0, 4),))
@@ -292,6 +305,7 @@ def transposed_convolution(x):
     wide = torch.cat([image, image * 2], 1)
     return F.conv_transpose1d(x * 2, torch.ones(4, 3, 3), stride=2) + 1, F.conv_transpose1d(x, w, w[0, :, 0]), \
         F.conv_transpose1d(x, w, stride=3, padding=1, output_padding=2), F.conv_transpose1d(x, w, padding=2, dilation=2), \
+        F.conv_transpose1d(x, w, stride=3, padding=3, output_padding=2), \
         F.conv_transpose1d(x, w, w[:2].flatten()[:4], groups=2, stride=2), F.conv_transpose1d(x[0], w, padding=3, stride=2), \
         F.conv_transpose2d(wide, v, stride=(2, 1), padding=(0, 2)), F.conv_transpose2d(wide, v, groups=4, stride=2, output_padding=1), \
         F.conv_transpose3d(wide[..., None], v[..., None], stride=(1, 2, 3)), F.conv_transpose2d(wide, v[..., :1], padding=1)

@@ -20,6 +20,8 @@ def _binary(function, aten):
                 return lathe.compare(L.value(self_, "bool"), L.value(other, "bool"), "ne")
             if aten not in BOOLEAN:
                 raise Unsupported("on booleans")
+            if not alpha:
+                return L.value(self_, "bool")
             return getattr(lathe, BOOLEAN[aten])(L.value(self_, "bool"), L.value(other, "bool"))
         if aten == "mul":
             return function(*_operands(L, dtype, self_, other))
@@ -126,6 +128,11 @@ def power(L, node, self_, exponent):
             raise Unsupported(f"the integer power {exponent}")
         y = lathe.mul(x, x)
         return y if exponent == 2 else lathe.mul(y, x)
+    # Of -inf and -0.0 PyTorch gives what the root gives, but for a reciprocal one in f16.
+    if exponent == 0.5:
+        return lathe.sqrt(x)
+    if exponent == -0.5 and dtype != "f16":
+        return lathe.rsqrt(x)
     return lathe.pow(x, L.value(exponent, dtype))
 
 

@@ -222,6 +222,8 @@ class Lowering:
         return self.scalar(argument, dtype or ("f32" if isinstance(argument, float) else "i64"))
 
     def cast(self, x, dtype):
+        if dtype == "u8" and x.dtype in FLOATS:
+            x = lathe.cast(x, "i64")  # -1.0 becomes 255, as PyTorch's
         return x if dtype is None or x.dtype == dtype else lathe.cast(x, dtype)
 
     def promoted(self, *arguments):
