@@ -10,3 +10,5 @@ config.suffixes = [".mlir", ".test"]
 config.test_exec_root = os.path.join(config.lathe_build, "tests", "lit")
 config.environment["PATH"] = os.pathsep.join(
     [config.lathe_tools, config.llvm_tools, os.environ["PATH"]])
+# What the library itself is told: kernel tiers, caches, numbers of threads.
+config.environment.update({k: v for k, v in os.environ.items() if k.startswith("LATHE_")})
