@@ -124,7 +124,8 @@ def every_second_written(x):
     z = x.clone()
     z[1::3, 1:6:2] = x[:1, :3] * 2
     z[:, 5::9] -= 1
-    return y + 1, z, x.slice_scatter(x[:, :2], 1, 1, 6, 3), x.slice_scatter(x[:0], 0, 4, 9, 2)
+    z[-3::2, -5::3] = 8
+    return y + 1, z, x.slice_scatter(x[:, :2], 1, -4, 6, 2), x.slice_scatter(x[:, :2], 1, 1, 6, 3), x.slice_scatter(x[:0], 0, 4, 9, 2)
 
 
 @program((draw(3, 5), torch.tensor([[1, 4]])))
@@ -167,7 +168,11 @@ def writes_by_masks(x, m):
     y[m] = 0
     y[y < -1] = float("nan")
     y[m[:, 0]] = 7
-    return y, x.masked_fill(~m, -1)
+    z, w, u = x.clone(), torch.stack([x, -x]), x.t().clone()
+    z[:, m[1]] = 3
+    w[:, m] = 4
+    u[m[0]] = torch.tensor([6.0])
+    return y, x.masked_fill(~m, -1), z, w, u
 
 
 @program((draw(4, 8),))

@@ -165,10 +165,10 @@ def index_put(L, self_, indices, values, accumulate=False):
     x, values = L.value(self_), L.value(values, L.dtype(self_))
     at = [i for i, a in enumerate(indices) if a is not None]
     first = indices[at[0]]
-    if len(at) == 1 and L.dtype(first) == "bool" and values.ndim == 0 and not accumulate:
+    if len(at) == 1 and L.dtype(first) == "bool" and all(n == 1 for n in values.shape) and not accumulate:
         mask = L.value(first)
-        if at[0] == 0:
-            return lathe.where(L.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)]), values, x)
+        behind = x.ndim - at[0] - mask.ndim
+        return lathe.where(L.reshape(mask, [*[1] * at[0], *mask.shape, *[1] * behind]), L.reshape(values, []), x)
     if len(at) == 1 and not accumulate and _is_run(L, first, at[0]):
         places = L.value(first, "i64")
         shape = [*x.shape[:at[0]], places.shape[0], *x.shape[at[0] + 1:]]
