@@ -260,6 +260,22 @@ def test_inputs_that_do_not_lie_in_rows():
         torch.testing.assert_close(f(x), x @ x.T + 1)
 
 
+def test_signs_that_pytorch_changes_later():
+    """The imaginary part of a conjugate is the memory of another tensor and a bit, which DLPack does not hand over."""
+    def later(*shape):
+        x = torch.complex(torch.randn(shape), torch.randn(shape)).conj().imag
+        assert x.is_neg()
+        return x
+
+    layer, x = torch.nn.Linear(3, 4), later(2, 3)
+    layer.weight = torch.nn.Parameter(later(4, 3))
+    layer.register_buffer("shift", later(4))
+    layer.register_forward_hook(lambda layer, args, y: y + layer.shift)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(layer, backend="lathe")(x), layer(x))
+        torch.testing.assert_close(lathe.torch.export(layer, (x,)).session()(x), layer(x))
+
+
 @pytest.mark.parametrize("change", [
     lambda layer: layer.weight.mul_(2),
     lambda layer: setattr(layer.weight, "data", torch.ones(3, 8)),

@@ -238,3 +238,24 @@ def test_a_mixture_of_experts_reads_the_chosen_ones(level):
     assert text.count("lathe.glu") == 2
     # Gate and up are one weight; no weight is copied.
     assert text.count("lathe.grouped_linear ") == 4 and "lathe.gather" not in text and "lathe.matmul" not in text
+
+
+def test_weights_are_those_of_the_session_and_small_buffers_those_of_the_export():
+    """Buffers of few elements are part of the graph."""
+    x = torch.randn(3, 80)
+    for size in (8, 80):
+        norm = torch.nn.BatchNorm1d(size).eval()
+        exported = lathe.torch.export(norm, (x[:, :size],))
+        with torch.no_grad():
+            norm.weight.fill_(2)
+            torch.testing.assert_close(exported.session()(x[:, :size]), norm(x[:, :size]))
+            norm.running_mean.fill_(3)
+            if size == 80:
+                torch.testing.assert_close(exported.session()(x), norm(x))
+                continue
+            with pytest.raises(lathe.Error, match="the buffer running_mean has changed since the export.*export the model again"):
+                exported.session()
+            with pytest.raises(lathe.Error, match="the buffer running_mean, which another entry point has with other values"):
+                lathe.torch.export(norm, (x[:1, :size],), into=exported, entry="one")
+    with pytest.raises(TypeError, match="into: expected a lathe.torch.Exported, got 3"):
+        lathe.torch.export(norm, (x,), into=3)

@@ -120,6 +120,18 @@ def test_a_size_that_follows_from_an_axis():
         run(torch.zeros(5, 4))
 
 
+def test_a_size_that_follows_from_an_axis_with_an_offset():
+    h = Dim("h", max=9)
+    run = lathe.torch.export(Given(lambda x: (x[1:].reshape(-1, 2, 4), x.shape[0])), (torch.zeros(7, 4),),
+                             dynamic_shapes={"x": {0: 2 * h + 1}}).session()
+    for n in (5, 9, 19):
+        x = torch.arange(4.0 * n).reshape(n, 4)
+        rest, size = run(x)
+        assert torch.equal(rest, x[1:].reshape(-1, 2, 4)) and size == n
+    with pytest.raises(lathe.Error, match=r"x: expected 2\*h\+1 elements in axis 0, got \(6, 4\)"):
+        run(torch.zeros(6, 4))
+
+
 def test_other_arrays_and_mistakes():
     layer = torch.nn.Linear(4, 2)
     run = lathe.torch.export(layer, (X,)).session()

@@ -114,7 +114,7 @@ def largest_and_smallest(x):
 @program((draw(4, 8), torch.tensor([3, 0, 1, 1, 2])))
 def reads_by_indices(x, i):
     return x[i], x[i, i], x.gather(0, i[:, None].expand(5, 8)), torch.take_along_dim(x, i[:, None], 0), F.one_hot(i, 4), \
-        F.embedding(i, x), x[:, torch.tensor([1, -1])]
+        F.embedding(i, x), x[:, torch.tensor([1, -1])], x[i.neg().topk(2).values], x[i.neg().sort().values]
 
 
 @program((draw(4, 6),))

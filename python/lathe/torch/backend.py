@@ -25,7 +25,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 import lathe
 
-from .export import _table, declare_symbols
+from .export import _table, arrays, declare_symbols
 from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, name_of
 from .views import Views, root_of
 
@@ -214,7 +214,8 @@ class _Compiled:
         return seen[node]
 
     def __call__(self, args):
-        inputs = [args[i].detach() if args[i].requires_grad else args[i] for i in self.feeds]
+        # What PyTorch negates later, imaginary parts of conjugates, has its signs before others read its memory.
+        inputs = [(args[i].detach() if args[i].requires_grad else args[i]).resolve_neg() for i in self.feeds]
         sizes = [size(args) for size in self.sizes]
         kept = [a.detach() if isinstance(a, torch.Tensor) else a for a in args] if self.show else []
         with self.lock:
@@ -229,7 +230,7 @@ class _Compiled:
         return [value if kind == "number" else of[kind][value] for kind, value in self.kinds]
 
     def _bind(self, args):
-        self.session.bind_weights({n: args[i].detach().contiguous() for n, i in self.weights.items()} | self.literals)
+        self.session.bind_weights(arrays({n: args[i] for n, i in self.weights.items()}) | self.literals)
         self.bound = [args[i] for i in self.places]
         self.memory = list(map(_memory, self.bound))
         self.counting = [t for t in self.bound if not t.is_inference()]

@@ -10,7 +10,7 @@ import lathe
 
 from . import elementwise, images, indices, products, reductions, shapes  # noqa: F401: they register their lowerings
 from .fast_path import DECOMPOSITIONS
-from .lowering import INLINE, OPS, Lowering, Unsupported, dtype_of
+from .lowering import INLINE, OPS, Lowering, Unsupported, dtype_of, in_rows
 from .runner import Derived, Entry, Input, Output, Runner, error, nesting_of
 from .transformers import implementations_of
 
@@ -23,14 +23,20 @@ class Exported:
 
     def __init__(self, name):
         self.graph, self.weights, self.entries = lathe.Graph(name), {}, {}
-        self._states = set()
+        self._states, self._inline = set(), {}  # buffers that are part of the graph: name to the tensor and its values
 
     def compile(self, **options):
         """lathe.compile of the graph."""
         return lathe.compile(self.graph, **options)
 
     def session(self, threads=0, **options):
-        """A Runner: a session with the weights bound as they are now. Options are those of lathe.compile."""
+        """A Runner: a session with the weights bound as they are now. Options are those of lathe.compile.
+
+        Raises lathe.Error (InvalidArgument) where a buffer that is part of the graph has changed since the export.
+        """
+        for name, (tensor, values) in self._inline.items():
+            if not same(tensor, values):
+                raise error(f"the buffer {name} has changed since the export, and is part of the graph: export the model again")
         return Runner(self, lathe.Session(self.compile(**options), arrays(self.weights), threads=threads))
 
     def __repr__(self):
@@ -38,9 +44,14 @@ class Exported:
         return f"lathe.torch.Exported({entries}; {len(self.weights)} weights)"
 
 
+def same(a, b):
+    """Whether two tensors hold the same numbers, and NaN in the same places."""
+    return torch.equal(a.isnan(), b.isnan()) and torch.equal(*(t.masked_fill(t.isnan(), 0) for t in (a, b)))
+
+
 def arrays(weights):
     """Tensors as DLPack producers: without gradients, in rows."""
-    return {name: tensor.detach().contiguous() for name, tensor in weights.items()}
+    return {name: in_rows(tensor) for name, tensor in weights.items()}
 
 
 def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", entry="forward", into=None,
@@ -56,6 +67,8 @@ def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="named", e
     Buffers that the module changes become states, which start at zero.
     Raises lathe.Error (Unsupported) that names the op, its line and its module.
     """
+    if into is not None and not isinstance(into, Exported):
+        raise TypeError(f"into: expected a lathe.torch.Exported, got {into!r}")
     if level not in LEVELS:
         raise ValueError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
     exported = Exported(name or type(model).__name__) if into is None else into
@@ -169,9 +182,8 @@ def _record(program, exported, entry, dim_names):
         elif spec.target in mutated:
             lowering.values[node] = graph.read_state(spec.target)
         elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-            learnt = kind == "PARAMETER"
-            lowering.values[node] = _weight(program, exported, spec.target, learnt)
-            if not learnt and _is_inline(program, spec.target):
+            lowering.values[node] = _weight(program, exported, spec.target, kind)
+            if kind != "PARAMETER" and _is_inline(program, spec.target):
                 lowering.known[node] = _tensor(program, spec.target)
         else:
             raise Unsupported(f"the input {node.name} of kind {kind}")
@@ -219,10 +231,13 @@ def _is_inline(program, target):
     return _tensor(program, target).numel() <= INLINE
 
 
-def _weight(program, exported, target, learnt):
+def _weight(program, exported, target, kind):
     tensor = _tensor(program, target).detach()
-    if not learnt and _is_inline(program, target):
-        return exported.graph.constant(tensor.contiguous())
+    if kind != "PARAMETER" and _is_inline(program, target):
+        values = in_rows(tensor).clone()
+        if kind == "BUFFER" and not same(exported._inline.setdefault(target, (tensor, values))[1], values):
+            raise Unsupported(f"the buffer {target}, which another entry point has with other values")
+        return exported.graph.constant(values)
     known = exported.weights.setdefault(target, tensor)
     if known is not tensor and known.data_ptr() != tensor.data_ptr() and not torch.equal(known, tensor):
         raise Unsupported(f"the weight {target}, which another entry point has with other values")

@@ -32,6 +32,11 @@ def dtype_of(value):
     return DTYPES[dtype]
 
 
+def in_rows(tensor):
+    """A tensor without gradients as its memory is read: in rows, and with its signs, which PyTorch may change later."""
+    return tensor.detach().resolve_neg().contiguous()
+
+
 OPS = {}
 
 
@@ -200,7 +205,7 @@ class Lowering:
 
     def literal(self, tensor):
         """Known numbers: in the IR if there are few, else a weight that the caller binds."""
-        tensor = tensor.contiguous()
+        tensor = in_rows(tensor)
         if tensor.numel() <= INLINE:
             return self.graph.constant(tensor)
         name = f"{self.prefix}literal.{len(self.literals)}"
@@ -283,7 +288,7 @@ class Lowering:
         """A tensor that the model makes of numbers."""
         if not isinstance(value, torch.Tensor):
             return
-        value = value.detach().contiguous()
+        value = in_rows(value)
         self.values[node] = self.literal(value)
         if value.numel() <= INLINE:
             self.known[node] = value

@@ -127,7 +127,7 @@ class Runner:
             if one.is_constant and (type(value) is not type(one.expected) or value != one.expected):
                 raise error(f"{one.label}: expected {one.expected}, with which {entry} was exported, got {value}")
             if one.name is not None:
-                given[one.name] = value.detach() if isinstance(value, torch.Tensor) else value
+                given[one.name] = value.detach().resolve_neg() if isinstance(value, torch.Tensor) else value
         for one in called.derived:
             if (size := one.value(leaves)) is None:
                 got = tuple(leaves[one.position].shape)
