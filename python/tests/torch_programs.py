@@ -172,7 +172,8 @@ def writes_by_masks(x, m):
     z[:, m[1]] = 3
     w[:, m] = 4
     u[m[0]] = torch.tensor([6.0])
-    return y, x.masked_fill(~m, -1), z, w, u
+    return y, x.masked_fill(~m, -1), z, w, u, x.index_put((m,), torch.tensor([2.0])), x.index_put((m[:, 0],), x.sum()), \
+        torch.ops.aten.index_put(x, [None, m[1]], torch.tensor(3.0))
 
 
 @program((draw(4, 8),))
