@@ -189,6 +189,21 @@ def test_views_that_run_in_pytorch_need_no_strides(before):
     assert any("polynomials of symbols" in reason for reason in lt.fallbacks) and lt.compiled
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("before", [lambda x: x * 2, lambda x: torch.atan2(x, x + 3)])
+def test_a_result_and_its_view_need_no_strides(before, dynamic):
+    def both(x):
+        y = before(x)
+        return y, y.t().view(-1), y.unflatten(0, (x.shape[0] // 2, 2)).permute(2, 0, 1).flatten()[1:]
+
+    run = torch.compile(both, backend="lathe", dynamic=dynamic)
+    with torch.no_grad():
+        for columns in (3, 5):
+            x = torch.randn(columns, 8).t()
+            for got, want in zip(run(x), both(x), strict=True):
+                torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_result_of_pytorch_of_another_dtype_than_announced(dtype):
     """The statistics of a norm whose learnt ones have 16 bits, while training."""

@@ -27,7 +27,7 @@ import lathe
 
 from .export import _table, arrays, declare_symbols
 from .lowering import DTYPES, IGNORED, OPS, Lowering, Unsupported, dtype_of, name_of
-from .views import Views, root_of
+from .views import Views, root_of, without_strides
 
 log = logging.getLogger("lathe.torch")
 fallbacks = collections.Counter()  # reason to count, since the process began or reset()
@@ -309,9 +309,8 @@ def _compile(module, static, options):
         return make_boxed_func(module.forward)
     for reason in refused.values():
         _note(reason)
-    for node in module.graph.nodes:  # a view reads strides, and those of PyTorch's copy of a graph are other ones
-        if name_of(node.target) in ("aten.view.default", "aten._unsafe_view.default"):
-            node.target = torch.ops.aten.reshape.default
+    for node in module.graph.nodes:
+        without_strides(node)
     parts = CapabilityBasedPartitioner(module, _Supported(refused), allows_single_node_partition=True)
     whole = parts.fuse_partitions(parts.propose_partitions())
     for name, part in list(whole.named_children()):

@@ -34,6 +34,13 @@ def root_of(node):
         node = source
 
 
+def without_strides(node):
+    """A view of a result reads strides, and Lathe's results lie in rows: where those do not allow it, it is a copy."""
+    if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+        node.target = torch.ops.aten.reshape.default
+    return node
+
+
 class Views:
     """Views of inputs and of other results, as one function of both."""
 
@@ -53,7 +60,7 @@ class Views:
 
         def copied(node):
             if node not in known:
-                known[node] = graph.node_copy(node, copied)
+                known[node] = without_strides(graph.node_copy(node, copied))
             return known[node]
 
         graph.output(tuple(map(copied, self.nodes)))
