@@ -50,6 +50,56 @@ TEST_P(FolderTokenizer, EncodesAndDecodesAsTransformersDoes) {
   }
 }
 
+// Two texts and what stands around and between them: of each class, as its converter in
+// transformers writes the template. $A and $B are the texts, a number behind a colon is another
+// type than 0.
+struct PairForm {
+  const char* folder;
+  std::vector<const char*> pieces;
+};
+const PairForm kPairForms[] = {
+    {"gpt2", {"$A", "$B:1"}},
+    {"opt", {"</s>", "$A", "$B:1"}},
+    {"roberta", {"<s>", "$A", "</s>", "</s>", "$B", "</s>"}},
+    {"bart", {"<s>", "$A", "</s>", "</s>", "$B", "</s>"}},
+    {"qwen2", {"$A", "$B:1"}},
+    {"clip", {"<|startoftext|>", "$A", "<|endoftext|>", "<|endoftext|>", "$B", "<|endoftext|>"}},
+    {"whisper", {"<|startoftranscript|>", "<|notimestamps|>", "$A", "$B:1", "<|endoftext|>:1"}},
+    {"bert", {"[CLS]", "$A", "[SEP]", "$B:1", "[SEP]:1"}},
+    {"bert_cased", {"[CLS]", "$A", "[SEP]", "$B:1", "[SEP]:1"}},
+    {"t5", {"$A", "</s>", "$B", "</s>"}},
+    {"t5_new", {"$A", "</s>", "$B", "</s>"}},
+    {"xlm_roberta", {"<s>", "$A", "</s>", "</s>", "$B", "</s>"}},
+    {"llama", {"<s>", "$A", "<s>:1", "$B:1"}},
+    {"gemma", {"<bos>", "$A", "<bos>:1", "$B:1"}},
+    {"marian", {"$A", "$B", "</s>"}},
+};
+
+TEST(FolderTokenizers, PairsHaveTheTemplateOfTheirClass) {
+  for (const PairForm& form : kPairForms) {
+    SCOPED_TRACE(form.folder);
+    const Tokenizer tokenizer = Tokenizer::load(kFolders + form.folder);
+    PairEncoding want;
+    for (const std::string piece : form.pieces) {
+      const bool isSecond = piece.ends_with(":1");
+      const std::string name = isSecond ? piece.substr(0, piece.size() - 2) : piece;
+      std::vector<int> ids;
+      if (name == "$A" || name == "$B") {
+        ids = tokenizer.encode(name == "$A" ? "the cat" : "a dog", {.addSpecialTokens = false});
+        ASSERT_FALSE(ids.empty());
+      } else {
+        ASSERT_TRUE(tokenizer.tokenToId(name)) << name;
+        ids = {*tokenizer.tokenToId(name)};
+      }
+      want.ids.insert(want.ids.end(), ids.begin(), ids.end());
+      want.typeIds.resize(want.ids.size(), isSecond);
+    }
+    const PairEncoding got = tokenizer.encodePair("the cat", "a dog");
+    EXPECT_EQ(got.ids, want.ids);
+    EXPECT_EQ(got.typeIds, want.typeIds);
+  }
+}
+
 // The files of a folder, to be changed.
 FolderFiles filesOf(const std::string& name) {
   FolderFiles files{.folder = "DIR"};
@@ -161,6 +211,37 @@ TEST(FolderTokenizers, AddedTokensHaveTheirIds) {
   files.texts["tokenizer_config.json"] =
       changed(config.dump(), {{"added_tokens_decoder", {{"x", entry}}}}).dump();
   expectRefused(files, "expected an id as key, got \"x\"");
+}
+
+// What an added token does not say: it stands in any word, takes no space beside it, and is looked
+// for in the normalized text unless it is special.
+TEST(FolderTokenizers, AddedTokensThatSayLittle) {
+  const FolderFiles files = filesOf("qwen2");
+  const json before = json::parse(files.texts.at("tokenizer_config.json"));
+  const std::string content = "<tool_call>";
+  auto added = [&](json entry) {
+    entry["content"] = content;
+    json config = before;
+    config["added_tokens_decoder"]["319"] = entry;
+    FolderFiles own = files;
+    own.texts["tokenizer_config.json"] = config.dump();
+    const json tokenizer = json::parse(convertTokenizer(own).value());
+    for (const json& token : tokenizer["added_tokens"])
+      if (token["content"] == content) return token;
+    throw std::runtime_error("the token was not added");
+  };
+  const std::vector<std::string> kFlags{"single_word", "lstrip", "rstrip", "special"};
+  for (const std::string& said : kFlags)
+    for (bool value : {false, true}) {
+      const json token = added({{said, value}});
+      for (const std::string& flag : kFlags)
+        EXPECT_EQ(token[flag], flag == said && value) << flag << " where " << said << value;
+      EXPECT_EQ(token["normalized"], !(said == "special" && value)) << said << value;
+    }
+  for (bool special : {false, true})
+    for (bool normalized : {false, true})
+      EXPECT_EQ(added({{"special", special}, {"normalized", normalized}})["normalized"],
+                normalized);
 }
 
 // Messages of Protocol Buffers.

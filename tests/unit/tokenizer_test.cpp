@@ -159,6 +159,20 @@ TEST(Tokenizer, TokensHaveBytesOfTheirOwn) {
   }
 }
 
+// A token that spells U+FFFD is no part of a character: its bytes are those that it decodes to.
+TEST(Tokenizer, BytesOfTheReplacementCharacterAreItsOwn) {
+  json file = golden("t5.json");
+  auto& pieces = file["model"]["vocab"];
+  const int alone = int(pieces.size()), behindSpace = alone + 1;
+  pieces.push_back({"\ufffd", -3.0});
+  pieces.push_back({"\u2581\ufffd", -3.0});
+  const Tokenizer t = Tokenizer::parse(file.dump(), "variant");
+  EXPECT_EQ(t.tokenBytes(alone, true), "\ufffd");
+  EXPECT_EQ(t.tokenBytes(alone), "\ufffd");
+  EXPECT_EQ(t.tokenBytes(behindSpace, true), "\ufffd");
+  EXPECT_EQ(t.tokenBytes(behindSpace), " \ufffd");
+}
+
 // A small file to break: the alphabet a b c d, four merges.
 json smallFile() {
   return json::parse(R"({
