@@ -122,6 +122,33 @@ TEST(WeightFolders, GroupsOfGptqHaveTheirSize) {
                     [&] { write({0, 0, 2, 1}); });
 }
 
+// Inputs that are no multiple of a group end in a shorter one, which has a scale and zero points of
+// its own; columns in another order, too.
+TEST(WeightFolders, TheLastGroupOfGptqMayBeShorter) {
+  const TemporaryFolder folder;
+  auto write = [&](bool isOrdered) {
+    std::map<std::string, Array> tensors{
+        {"m.qweight", words({0x84848484, 0x84848484, 0x84848484, 0x84848484, 0x84848484, 0x84848484,
+                             0x84848484, 0x84848484},
+                            {2, 4})},
+        {"m.qzeros", words({0x00000000, 0x01010101, 0x02020202}, {3, 1})},
+        {"m.scales", Array::fromFloats({1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4}, {3, 4})}};
+    if (isOrdered) tensors.emplace("m.g_idx", words({0, 1, 0, 1, 2, 0, 1, 2}, {8}));
+    saveSafetensors(folder / "model.safetensors", tensors);
+    return decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 3}});
+  };
+  // (q - zero - 1) times the scale, of bytes 0x84.
+  const float first = 131, second = 2 * 130, last = 4 * 129;
+  for (auto [isOrdered, row] : {std::pair(false, std::vector<float>{first, first, first, second,
+                                                                    second, second, last, last}),
+                                std::pair(true, std::vector<float>{first, second, first, second,
+                                                                   last, first, second, last})}) {
+    std::vector<float> expected;
+    for (int n = 0; n < 4; ++n) expected.insert(expected.end(), row.begin(), row.end());
+    EXPECT_EQ(write(isOrdered), expected) << isOrdered;
+  }
+}
+
 TEST(WeightFolders, AwqMayHaveOneGroup) {
   const TemporaryFolder folder;
   saveSafetensors(folder / "model.safetensors",
