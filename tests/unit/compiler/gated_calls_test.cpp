@@ -86,6 +86,20 @@ TEST(GatedCalls, OthersStayApart) {
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, false, true)), 0) << "a residual";
 }
 
+// The gated kernels take nothing but the products: not of weights in few bits either.
+TEST(GatedCalls, WhatElseALayerHasKeepsItApartInEveryFormat) {
+  for (const char* format : {"stored", "int8", "int4", "int4:channel", "int4:32:asymmetric"}) {
+    SCOPED_TRACE(format);
+    auto calls = [&](const Graph& g) {
+      return callsOf(compile(g, inFormat("cpu", format)), "gated_");
+    };
+    EXPECT_EQ(calls(graphOf(gated)), 1);
+    EXPECT_EQ(calls(graphOf(gated, {.activation = Activation::relu})), 0);
+    EXPECT_EQ(calls(graphOf(gated, {}, /*bias=*/true)), 0);
+    EXPECT_EQ(calls(graphOf(gated, {}, false, /*residual=*/true)), 0);
+  }
+}
+
 // What lies between the layer and its gate is neither written nor read.
 TEST(GatedCalls, CostWhatTheyReadAndWrite) {
   const Program p = compile(graphOf(gated), {.backend = "cpu"});
