@@ -146,6 +146,34 @@ TEST(ContiguousSlots, AFullRowThatRestsLosesItsLastToken) {
   EXPECT_THAT(lengths(), ElementsAre(3u, 64u, 64u, 3u));
 }
 
+// Whatever order slots are asked in, with gaps or without: the logits come in that order.
+TEST(ContiguousSlots, LogitsComeInTheOrderThatIsAsked) {
+  Session session(fakeProgram(kModel));
+  const auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 4, 64);
+  std::vector<std::vector<int>> texts;
+  for (int slot = 0; slot < 4; ++slot) {
+    texts.push_back({slot, int(2 * slot % kFakeVocab), 3});
+    slots->prefill(slot, texts.back());
+  }
+  int token = 0;
+  for (const std::vector<int64_t>& order : std::vector<std::vector<int64_t>>{
+           {0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0}, {2, 3}, {3, 0}, {0, 3}, {2, 0, 1}, {1}, {3, 1, 2}}) {
+    std::vector<int> ids;
+    for (int64_t slot : order) {
+      ids.push_back(++token % kFakeVocab);
+      texts[size_t(slot)].push_back(ids.back());
+    }
+    const std::span<const float> logits = slots->next(order, ids);
+    ASSERT_EQ(logits.size(), order.size() * kFakeVocab);
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto own = logits.subspan(i * kFakeVocab, kFakeVocab);
+      EXPECT_EQ(std::vector<float>(own.begin(), own.end()),
+                test::fakeLogits(texts[size_t(order[i])], kModel.seed, kModel.sharpness))
+          << "slot " << order[i] << " of " << order.size();
+    }
+  }
+}
+
 TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
   EngineOfFake e(2, {.chunkWhileRunning = 4});
   Ended ended;
