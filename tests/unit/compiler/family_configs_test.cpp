@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 #include "lathe/lathe.h"
 #include "lathe/runtime/safetensors.h"
 #include "tests/unit/test_files.h"
@@ -230,6 +232,76 @@ TEST(FamilyConfigs, BlocksOfACacheAreFromOneTokenToAllPositions) {
   for (int64_t block : {-1, 17})
     test::expectError(ErrorCode::InvalidArgument, "expected cacheBlock from 1 to the model's 16",
                       [&] { build(llama, {.cacheBlock = block}); });
+}
+
+// What is missing is the family's default, null is none of its own.
+TEST(FamilyConfigs, NullIsNotTheDefault) {
+  struct Row {
+    const char* architecture;
+    int64_t missing;
+  };
+  for (const Row& row :
+       {Row{"Qwen3ForCausalLM", 128}, Row{"GemmaForCausalLM", 256}, Row{"Gemma2ForCausalLM", 256},
+        Row{"Gemma3ForCausalLM", 256}, Row{"LlamaForCausalLM", 4}}) {
+    json config = withKeyHeads(row.architecture);
+    config.erase("head_dim");
+    auto widthOf = [&](const json& c) {
+      const std::string text = build(c).text(), name = "self_attn.q_proj.weight\" : tensor<";
+      const size_t at = text.find(name);
+      return at == text.npos ? int64_t(-1) : std::stoll(text.substr(at + name.size()));
+    };
+    EXPECT_EQ(widthOf(config), 2 * row.missing) << row.architecture;
+    config["head_dim"] = nullptr;
+    EXPECT_EQ(widthOf(config), 8) << row.architecture;
+    config["head_dim"] = 6;
+    EXPECT_EQ(widthOf(config), 12) << row.architecture;
+  }
+}
+
+// Height and width are each their own, in the table of places as in the patches.
+TEST(FamilyConfigs, ImagesNeedNotBeSquare) {
+  for (auto [height, width] : {std::pair<int64_t, int64_t>{4, 4}, {4, 8}, {8, 4}, {2, 6}}) {
+    json config = vit();
+    config["image_size"] = {height, width};
+    const std::string size = std::to_string(height) + " x " + std::to_string(width);
+    Program program = compile(build(config), {.backend = "reference"});
+    const int64_t tokens = 1 + height / 2 * (width / 2);
+    bool isThere = false;
+    for (const TensorInfo& weight : program.weights)
+      if (weight.source() == "embeddings.position_embeddings") {
+        EXPECT_EQ(weight.sourceShape().at(1).asConstant(), tokens) << size;
+        isThere = true;
+      }
+    EXPECT_TRUE(isThere);
+    Session session(std::move(program));
+    session.bindRandomWeights(1);
+    const Array y =
+        session.run("forward", {{"pixel_values", Array(DType::F32, {1, 3, height, width})}})
+            .at("last_hidden_state");
+    EXPECT_EQ(y.shape(), (Shape{1, tokens, 8})) << size;
+  }
+}
+
+// transformers divides the one factor by the other where both are given, and takes none of them
+// alone.
+TEST(FamilyConfigs, FactorsOfYarnComeInPairs) {
+  auto withFactors = [](const json& more) {
+    json config = decoder("LlamaForCausalLM");
+    config["rope_scaling"] = {
+        {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 8}};
+    config["rope_scaling"].update(more);
+    return build(config).text();
+  };
+  const std::string plain = withFactors(json::object());
+  EXPECT_EQ(withFactors({{"mscale", 0.5}}), plain);
+  EXPECT_EQ(withFactors({{"mscale_all_dim", 0.5}}), plain);
+  EXPECT_EQ(withFactors({{"mscale", 0.0}, {"mscale_all_dim", 0.5}}), plain);
+  const std::string both = withFactors({{"mscale", 1.0}, {"mscale_all_dim", 0.5}});
+  EXPECT_NE(both, plain);
+  // 0.1 m log(4) + 1 of each.
+  const double factor = (0.1 * std::log(4.0) + 1) / (0.05 * std::log(4.0) + 1);
+  EXPECT_EQ(withFactors({{"attention_factor", factor}}), both);
+  EXPECT_NE(withFactors({{"mscale", 0.5}, {"mscale_all_dim", 1.0}}), both);
 }
 
 // A config that is right, with one thing changed.
