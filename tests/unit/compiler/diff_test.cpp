@@ -92,6 +92,30 @@ TEST(Diff, NamesTheFirstOpsThatDifferBothLinesAndTheWay) {
   EXPECT_EQ(e.counts.at("exp"), std::pair(1, 0));
 }
 
+// Whichever side has its operands the other way round, and whichever of them is another one: the
+// way leads to that one.
+TEST(Diff, FollowsOperandsOfSumsAndProductsInAnyOrder) {
+  for (bool product : {false, true})
+    for (bool swapA : {false, true})
+      for (bool swapB : {false, true})
+        for (bool firstDiffers : {false, true}) {
+          auto side = [&](bool swaps, bool isB) {
+            return graphOf({}, [=](const Tensor& x, const Tensor&) {
+              // cos is the same in both graphs, exp and sigmoid are not.
+              const Tensor same = cos(x), other = isB ? sigmoid(x) : exp(x);
+              const Tensor left = firstDiffers ? other : same, right = firstDiffers ? same : other;
+              const Tensor a = swaps ? right : left, b = swaps ? left : right;
+              return tanh(product ? a * b : a + b);
+            });
+          };
+          const GraphDiff d = diff(side(swapA, false), side(swapB, true), {.stage = "recorded"});
+          ASSERT_FALSE(d.equal);
+          EXPECT_EQ(d.entries.at(0).why, "the ops differ");
+          EXPECT_EQ(d.entries.at(0).a.op, "lathe.exp") << swapA << swapB << firstDiffers;
+          EXPECT_EQ(d.entries.at(0).b.op, "lathe.sigmoid") << swapA << swapB << firstDiffers;
+        }
+}
+
 TEST(Diff, NamesAnAttribute) {
   Graph a = graphOf({}, [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, true); });
   Graph b = graphOf({}, [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, false); });
