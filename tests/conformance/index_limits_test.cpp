@@ -52,6 +52,26 @@ std::vector<Reader> readers() {
          return fused::ropeAppend(tableOf(g, {2, 4, 16, 8}), tableOf(g, {2, 4, 3, 8}, "x"), {},
                                   tableOf(g, {3, 4}, "cos"), tableOf(g, {3, 4}, "sin"), i, 2);
        }},
+      {"a choice of weights", 5,
+       [](Graph& g, const Tensor& i) {
+         return fused::groupedLinear(g.input("x", DType::F32, {2, 8}), tableOf(g, {6, 4, 8}), i);
+       }},
+      {"blocks of a cache", 6,
+       [](Graph& g, const Tensor& i) {
+         return pagedUpdate(tableOf(g, {7, 2, 4, 8}), tableOf(g, {1, 2, 3, 8}, "value"),
+                            reshape(i, {1, 2}), g.input("at", DType::I64, {1}), 2);
+       }},
+      {"places in blocks", 9,
+       [](Graph& g, const Tensor& i) {
+         return pagedUpdate(tableOf(g, {7, 2, 4, 8}), tableOf(g, {2, 2, 3, 8}, "value"),
+                            g.input("blocks", DType::I64, {2, 3}), i, 2);
+       }},
+      {"blocks that are read", 6,
+       [](Graph& g, const Tensor& i) {
+         return fused::pagedAttention(tableOf(g, {1, 2, 3, 8}, "q"), tableOf(g, {7, 2, 4, 8}),
+                                      tableOf(g, {7, 2, 4, 8}, "v"), reshape(i, {1, 2}),
+                                      g.input("at", DType::I64, {1}));
+       }},
       {"the stricter of two", 3,
        [](Graph& g, const Tensor& i) {
          return gather(tableOf(g, {10, 2}), i, 0) + gather(tableOf(g, {4, 2}, "other"), i, 0);
