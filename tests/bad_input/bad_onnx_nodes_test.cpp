@@ -38,11 +38,6 @@ Operand known(int type, const std::vector<Element>& values) {
 Operand ints(std::vector<int64_t> values) { return known<int64_t>(7, values); }
 Operand reals(std::vector<float> values) { return known<float>(1, values); }
 
-std::string list(const std::string& name, const std::vector<int64_t>& values) {
-  std::string text = bytes(1, name);
-  for (int64_t v : values) text += number(8, v);
-  return bytes(5, text + number(20, 7));
-}
 std::string real(const std::string& name, float value) {
   std::string raw(4, '\0');
   std::memcpy(raw.data(), &value, 4);
@@ -146,7 +141,7 @@ TEST(BadOnnxNodes, Constants) {
   const std::string one = attribute("value_int", 1);
   expectAll({
       {"Constant", {}, "", kBad, "expected one attribute with the value"},
-      {"Constant", {}, one + list("value_ints", {1}), kBad, "expected one attribute"},
+      {"Constant", {}, one + listAttribute("value_ints", {1}), kBad, "expected one attribute"},
       {"ConstantOfShape", {ints({2, -3})}, "", kBad, "a negative size -3"},
       {"Range", {ints({0}), ints({5}), ints({0})}, "", kBad, "expected numbers and a step"},
       {"Range", {ints({0, 1}), ints({5}), ints({1})}, "", kBad, "expected numbers and a step"},
@@ -206,36 +201,68 @@ TEST(BadOnnxNodes, Control) {
 
 TEST(BadOnnxNodes, Windows) {
   const Operand x = f32({1, 4, 9, 8}), w = f32({6, 4, 3, 2});
-  const std::string kernel = list("kernel_shape", {3, 2});
+  const std::string kernel = listAttribute("kernel_shape", {3, 2});
   expectAll({
       {"Conv", {x, f32({6, 4, 3, -1})}, "", kNot, "a kernel of symbolic size"},
-      {"Conv", {x, w}, list("kernel_shape", {2, 3}), kBad, "'kernel_shape' is not the weight's"},
+      {"Conv",
+       {x, w},
+       listAttribute("kernel_shape", {2, 3}),
+       kBad,
+       "'kernel_shape' is not the weight's"},
       {"Conv", {x, w}, attribute("group", 0), kBad, "a group of less than 1"},
       {"Conv", {x, w}, attribute("group", 3), kBad, "channels and groups do not fit the weight"},
       {"Conv", {f32({1, 4, 9}), w}, "", kBad, "expected [n, c] and 2 axes, got rank 3"},
-      {"Conv", {x, w}, list("strides", {1}), kBad, "attribute 'strides': expected 2 numbers"},
-      {"Conv", {x, w}, list("strides", {1, 0}), kBad, "attribute 'strides': 0 is out of range"},
-      {"Conv", {x, w}, list("dilations", {0, 1}), kBad, "attribute 'dilations': 0 is out of range"},
-      {"Conv", {x, w}, list("pads", {0, 0, -1, 0}), kBad, "attribute 'pads': -1 is out of range"},
-      {"Conv", {x, w}, list("pads", {0, 0, 0}), kBad, "attribute 'pads': expected 4 numbers"},
+      {"Conv",
+       {x, w},
+       listAttribute("strides", {1}),
+       kBad,
+       "attribute 'strides': expected 2 numbers"},
+      {"Conv",
+       {x, w},
+       listAttribute("strides", {1, 0}),
+       kBad,
+       "attribute 'strides': 0 is out of range"},
+      {"Conv",
+       {x, w},
+       listAttribute("dilations", {0, 1}),
+       kBad,
+       "attribute 'dilations': 0 is out of range"},
+      {"Conv",
+       {x, w},
+       listAttribute("pads", {0, 0, -1, 0}),
+       kBad,
+       "attribute 'pads': -1 is out of range"},
+      {"Conv",
+       {x, w},
+       listAttribute("pads", {0, 0, 0}),
+       kBad,
+       "attribute 'pads': expected 4 numbers"},
       {"Conv",
        {x, w},
        attribute("auto_pad", std::string("SAME")),
        kNot,
        "attribute 'auto_pad': got SAME"},
       {"Conv", {f32({1, 4, 2, 8}), w}, "", kBad, "the kernel is larger than axis 2"},
-      {"Conv", {x, w}, list("dilations", {1, 8}), kBad, "the kernel is larger than axis 3"},
+      {"Conv",
+       {x, w},
+       listAttribute("dilations", {1, 8}),
+       kBad,
+       "the kernel is larger than axis 3"},
       {"Conv",
        {f32({1, 4, -1, 8}), w},
-       list("strides", {2, 1}),
+       listAttribute("strides", {2, 1}),
        kNot,
        "a stride of 2 along an axis of symbolic size"},
       {"ConvTranspose", {f32({1, 4, 9}), w}, "", kBad, "operands of different rank"},
-      {"ConvTranspose", {x, w}, list("strides", {0, 1}), kBad, "'strides': 0 is out of range"},
+      {"ConvTranspose",
+       {x, w},
+       listAttribute("strides", {0, 1}),
+       kBad,
+       "'strides': 0 is out of range"},
       {"ConvTranspose", {x, f32({5, 4, 3, 2})}, "", kBad, "channels and groups do not fit"},
       {"ConvTranspose",
        {f32({1, 4, -1, 8}), w},
-       list("output_shape", {9, 9}),
+       listAttribute("output_shape", {9, 9}),
        kNot,
        "a padding of symbolic size"},
       {"Col2Im",
@@ -243,8 +270,8 @@ TEST(BadOnnxNodes, Windows) {
        "",
        kBad,
        "expected [n, channels * block, places]"},
-      {"MaxPool", {x}, list("kernel_shape", {0, 2}), kBad, "a kernel without elements"},
-      {"MaxPool", {f32({1, 4})}, list("kernel_shape", {}), kBad, "expected [n, c] and"},
+      {"MaxPool", {x}, listAttribute("kernel_shape", {0, 2}), kBad, "a kernel without elements"},
+      {"MaxPool", {f32({1, 4})}, listAttribute("kernel_shape", {}), kBad, "expected [n, c] and"},
       {"LpPool", {x}, kernel + attribute("p", 0), kBad, "attribute 'p': expected at least 1"},
       {"GlobalLpPool", {x}, attribute("p", 0), kBad, "attribute 'p': expected at least 1"},
       {"GlobalMaxPool", {f32({2, 3})}, "", kBad, "expected [n, c, d1, ...]"},
@@ -464,7 +491,7 @@ TEST(BadOnnxNodes, Shapes) {
       {"SplitToSequence", {f32({-1})}, "", kNot, "pieces of a symbolic or huge axis"},
       {"SplitToSequence", {f32({4097})}, "", kNot, "pieces of a symbolic or huge axis"},
       {"SequenceAt", {x, ints({0})}, "", kBad, "expected a sequence"},
-      {"Transpose", {x}, list("perm", {0, 0}), kBad, "not a permutation of the 2 axes"},
+      {"Transpose", {x}, listAttribute("perm", {0, 0}), kBad, "not a permutation of the 2 axes"},
       {"Concat", {x, x}, attribute("axis", 2), kBad, "axis 2 is outside of rank 2"},
   });
 }

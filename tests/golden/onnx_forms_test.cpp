@@ -196,6 +196,78 @@ TEST(OnnxForms, DepthwiseSumsOfNarrowFloats) {
   EXPECT_EQ(y.at(1), -2050);
 }
 
+// Where the lowest number of all lies, in a window that begins in a padding: its own place, as the
+// padding has none.
+TEST(OnnxForms, PlacesOfTheLowestNumbersBesideAPadding) {
+  for (bool columnMajor : {false, true})
+    for (double value : {-double(INFINITY), 0.0, -3.5}) {
+      Array x(DType::F32, {1, 2, 3, 4});
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, value);
+      const std::string attributes = attribute("storage_order", int64_t(columnMajor)) +
+                                     listAttribute("kernel_shape", {2, 3}) +
+                                     listAttribute("pads", {1, 2, 1, 2});
+      const std::string node = inner("MaxPool", {"x"}, {"values", "places"}, attributes);
+      const Array y =
+          run(node + nodeOf("Cast", {"places"}, attribute("to", 1)), x, 12, {1, 2, 4, 6});
+      for (int64_t c = 0; c < 2; ++c)
+        for (int64_t row = 0; row < 4; ++row)
+          for (int64_t column = 0; column < 6; ++column) {
+            // The first element of the image that the window covers.
+            const int64_t i = std::max<int64_t>(row - 1, 0), j = std::max<int64_t>(column - 2, 0);
+            EXPECT_EQ(y.at((c * 4 + row) * 6 + column),
+                      double(c * 12 + (columnMajor ? j * 3 + i : i * 4 + j)))
+                << value << " at " << c << ", " << row << ", " << column;
+          }
+    }
+}
+
+// Extremes of nothing are infinite, wherever among the axes the empty one is.
+TEST(OnnxForms, ExtremesOverAxesOfWhichOneIsEmpty) {
+  for (const char* op : {"ReduceMax", "ReduceMin"})
+    for (const Shape& shape : {Shape{0, 3, 2}, Shape{3, 0, 2}, Shape{0, 0, 2}, Shape{3, 1, 2}})
+      for (const std::vector<int64_t>& axes :
+           {std::vector<int64_t>{0, 1}, {1, 0}, {-3, -2}, {0}, {1}}) {
+        Shape result = shape;
+        bool isEmpty = false;
+        for (int64_t a : axes) {
+          const auto axis = size_t(a < 0 ? a + 3 : a);
+          isEmpty |= shape[axis] == 0;
+          result[axis] = 1;
+        }
+        if (std::ranges::find(result, 0) != result.end()) continue;
+        Array x(DType::F32, {shape.begin(), shape.end()});
+        for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i) - 2);
+        const Array y =
+            run(nodeOf(op, {"x", "axes"}), x, 20, result, literal<int64_t>("axes", 7, axes));
+        ASSERT_EQ(y.size(), result[0] * result[1] * result[2]);
+        for (int64_t i = 0; i < y.size(); ++i) {
+          if (isEmpty)
+            EXPECT_EQ(y.at(i), std::string(op) == "ReduceMax" ? -INFINITY : INFINITY)
+                << op << " " << i;
+          else
+            EXPECT_TRUE(std::isfinite(y.at(i))) << op << " " << i;
+        }
+      }
+}
+
+// An output_shape names the axes behind the channels, or all of them.
+TEST(OnnxForms, SizesOfATransposedConvolutionMayNameEveryAxis) {
+  const Array x = someNumbers({1, 2, 3, 3});
+  const std::string kernel = inner("Reshape", {"ones", "kernel"}, {"w"}),
+                    literals = literal<float>("ones", 1, std::vector<float>(2 * 1 * 2 * 2, 1)) +
+                               literal<int64_t>("kernel", 7, {2, 1, 2, 2});
+  auto sized = [&](const std::vector<int64_t>& shape) {
+    return run(
+        kernel + nodeOf("ConvTranspose", {"x", "w"},
+                        listAttribute("strides", {2, 2}) + listAttribute("output_shape", shape)),
+        x, 11, {1, 1, 7, 6}, literals);
+  };
+  const Array want = sized({7, 6}), got = sized({1, 1, 7, 6});
+  ASSERT_EQ(want.shape(), (lathe::Shape{1, 1, 7, 6}));
+  ASSERT_EQ(got.shape(), want.shape());
+  for (int64_t i = 0; i < want.size(); ++i) EXPECT_EQ(got.at(i), want.at(i)) << i;
+}
+
 // The first parts of a shape have what does not divide.
 TEST(OnnxForms, PartsOfAShape) {
   const std::string sizes = inner("Shape", {"x"}, {"sizes"}),

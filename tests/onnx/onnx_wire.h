@@ -35,6 +35,11 @@ inline std::string attribute(const std::string& name, int64_t value) {
 inline std::string attribute(const std::string& name, const std::string& value) {
   return bytes(5, bytes(1, name) + bytes(4, value) + number(20, 3));
 }
+inline std::string listAttribute(const std::string& name, const std::vector<int64_t>& values) {
+  std::string text = bytes(1, name);
+  for (int64_t v : values) text += number(8, v);
+  return bytes(5, text + number(20, 7));
+}
 /// A node of the graph with one result, "y".
 inline std::string nodeOf(const std::string& op, const std::vector<std::string>& operands,
                           const std::string& attributes = {}) {
