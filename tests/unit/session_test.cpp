@@ -170,6 +170,25 @@ TEST_P(SessionTest, StatesAreReadAsTheyWereWritten) {
   }
 }
 
+// Inputs, outputs and states have names of their own: one may be that of the others.
+TEST_P(SessionTest, AStateAnInputAndAnOutputMayShareAName) {
+  Graph g;
+  g.state("x", DType::F32, {4});
+  const Tensor next = g.readState("x") + g.input("x", DType::F32, {4});
+  g.writeState("x", next);
+  g.output("x", next * 2.0);
+  Session s = open(g);
+  for (int i = 1; i <= 2; ++i) {
+    EXPECT_EQ(s.run("forward", {{"x", floats({4}, 1)}}).at("x").at(3), 8.0 * i);
+    EXPECT_EQ(s.state("x").at(3), 4.0 * i);
+  }
+  Graph twice;
+  const Tensor x = twice.input("x", DType::F32, {4});
+  twice.output("y", x);
+  expectError(kInvalid, "output 'y' is declared twice", [&] { twice.output("y", x); });
+  expectError(kInvalid, "input 'x' is declared twice", [&] { twice.input("x", DType::F32, {4}); });
+}
+
 TEST_P(SessionTest, SessionsOfOneProgramShareNothingThatChanges) {
   auto program = std::make_shared<const Program>(compile(counter(), {.backend = GetParam()}));
   Session a(program), b(program);
