@@ -63,6 +63,39 @@ func.func @experts_apart(%x: tensor<3x4xf32>, %i: tensor<3xi64>, %j: tensor<3xi6
   %b = lathe.grouped_linear %x, %wb by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
   return %y, %a, %b : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
 }
+// Two that meet in a gate and differ in one thing alone: the choice, the layout, a weight of the run.
+// CHECK-LABEL: func.func @experts_of_another_choice
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @experts_of_another_choice(%x: tensor<3x4xf32>, %i: tensor<3xi64>, %j: tensor<3xi64>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<2x8x4xf32>
+  %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x8x4xf32>
+  %u = lathe.grouped_linear %x, %wu by %j : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// CHECK-LABEL: func.func @experts_of_another_layout
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @experts_of_another_layout(%x: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<3x4xf32> {
+  %wg = lathe.weight "gate" : tensor<2x4x4xf32>
+  %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x4x4xf32>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x4x4xf32>
+  %u = lathe.grouped_linear %x, %wu by %i layout in_out : tensor<3x4xf32>, tensor<2x4x4xf32>, tensor<3xi64>
+  %y = lathe.glu %g, %u : tensor<3x4xf32>, tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+// CHECK-LABEL: func.func @experts_of_the_run
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @experts_of_the_run(%x: tensor<3x4xf32>, %i: tensor<3xi64>, %run: tensor<2x8x4xf32>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<2x8x4xf32>
+  %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %u = lathe.grouped_linear %x, %run by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
 // Another layout, a residual, a weight of the run: each stays by itself.
 // CHECK-LABEL: func.func @apart
 // CHECK-COUNT-4: lathe.linear %arg0
