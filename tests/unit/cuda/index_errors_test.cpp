@@ -147,6 +147,65 @@ TEST(IndexErrors, SayWhichOfTwoCapacitiesIsTooSmall) {
   }
 }
 
+// Blocks of a cache: how many places the table leads to, and how many blocks there are.
+TEST(IndexErrors, SayThePlacesAndTheBlocksOfATable) {
+  for (bool isStatic : {true, false}) {
+    Graph g("paged");
+    const Dim tokens = g.dim("tokens", 1, 8), entries = isStatic ? Dim(3) : g.dim("entries", 1, 6);
+    g.state("cache", DType::F32, {5, 2, 4, 8});
+    const Tensor x = g.input("x", DType::F32, {2, 2, tokens, 8}),
+                 table = g.input("table", DType::I64, {2, entries}),
+                 at = g.input("at", DType::I64, {2});
+    g.writeState("cache", pagedUpdate(g.readState("cache"), x, table, at, 2));
+    g.output("y", x * 2.0);
+    auto said = [&](int64_t count, std::vector<int64_t> blocks, std::vector<int64_t> places) {
+      const Arrays inputs{{"x", Array(DType::F32, {2, 2, count, 8})},
+                          {"table", ids(std::move(blocks), {2, 3})},
+                          {"at", ids(std::move(places), {2})}};
+      const std::string cuda = messageOf(g, "cuda", "forward", inputs);
+      for (const char* backend : {"reference", "cpu"}) {
+        const std::string other = messageOf(g, backend, "forward", inputs);
+        EXPECT_THAT(other, HasSubstr("index_errors_test.cpp:"));
+        EXPECT_EQ(
+            std::regex_replace(other, std::regex("^.*(index_errors_test.cpp:[0-9]+).*$"), "$1"),
+            std::regex_replace(cuda, std::regex("^.*(index_errors_test.cpp:[0-9]+).*$"), "$1"))
+            << backend;
+      }
+      return cuda;
+    };
+    EXPECT_THAT(said(2, {0, 1, 2, 3, 4, 0}, {11, 0}),
+                HasSubstr("position 11 with 2 new elements is outside an axis of 12"));
+    EXPECT_THAT(said(1, {0, 1, 2, 3, 4, 0}, {0, 12}),
+                HasSubstr("position 12 with 1 new elements is outside an axis of 12"));
+    EXPECT_THAT(said(6, {0, 1, 2, 3, 4, 0}, {-1, 0}),
+                HasSubstr("position -1 with 6 new elements is outside an axis of 12"));
+    EXPECT_THAT(said(2, {0, 1, 2, 3, 5, 0}, {0, 3}),
+                HasSubstr("index 5 is outside the axis of 5 that it selects from"));
+    EXPECT_THAT(said(1, {0, -7, 2, 3, 4, 0}, {4, 0}),
+                HasSubstr("index -7 is outside the axis of 5 that it selects from"));
+  }
+}
+
+// Weights that rows choose: the first number behind them is one too many, wherever it stands.
+TEST(IndexErrors, OfAChoiceOfWeightsNameTheChoice) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int64_t rows : {1, 40, 300}) {
+      Graph g("choices");
+      const Tensor x = g.input("x", dtype, {rows, 16}),
+                   chosen = g.input("chosen", DType::I64, {rows});
+      g.output("y", fused::groupedLinear(x, g.weight("w", dtype, {4, 16, 16}), chosen));
+      for (int64_t place : {int64_t(0), rows / 2, rows - 1})
+        for (int64_t bad : {4, 5, -1}) {
+          std::vector<int64_t> values(static_cast<size_t>(rows), 3);
+          values[size_t(place)] = bad;
+          const Arrays inputs{{"x", Array(dtype, {rows, 16})}, {"chosen", ids(values, {rows})}};
+          for (const char* backend : {"reference", "cpu", "cuda"})
+            EXPECT_THAT(messageOf(g, backend, "forward", inputs), HasSubstr(std::to_string(bad)))
+                << backend << " " << rows << " at " << place;
+        }
+    }
+}
+
 // A position that is right again is no error of an earlier run.
 TEST(IndexErrors, AreThoseOfTheirRun) {
   Session session(compile(caches(true), {.backend = "cuda"}), {.device = "host"});
