@@ -171,6 +171,23 @@ def test_items_are_exact():
     assert lathe.Array(np.array([True])).item() is True
 
 
+WHOLE_NUMBERS = [sign * (2**power + more) for power in (31, 32, 53, 54, 62) for more in (-1, 0, 1)
+                 for sign in (1, -1)] + [2**63 - 1, -(2**63), -(2**63) + 1]
+
+
+def test_whole_numbers_are_exact():
+    # A float64 holds none of those that are odd and beyond 2^53, of either sign.
+    assert [lathe.Array(np.array([number], "i8")).item() for number in WHOLE_NUMBERS] == WHOLE_NUMBERS
+    g = lathe.Graph()
+    for i, number in enumerate(WHOLE_NUMBERS):
+        g.output(f"{i}", g.constant(number))
+        g.output(f"{i} as i64", g.constant(number, "i64"))
+    session = lathe.Session(lathe.compile(g, backend="reference"))
+    results = session.run()
+    for i, number in enumerate(WHOLE_NUMBERS):
+        assert results[f"{i}"].item() == number == results[f"{i} as i64"].item()
+
+
 @pytest.mark.parametrize("key", [np.s_[-10:], np.s_[5:], np.s_[3:1], np.s_[:-9], np.s_[1:9:2], np.s_[-3:-1],
                                  np.s_[-10:3:2], np.s_[..., 2:], np.s_[:, 1:2]])
 def test_slices_are_those_of_python(key):
