@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions, running sums and products, softmaxes, orders.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -54,19 +53,14 @@ void mean(Node& n) {
   n.set(as(reduceMean(y, *axes, keeps(n)), x.dtype()));
 }
 
-// Extremes of an empty axis are infinite, where the dialect's are the largest finite numbers.
-template <Reduction reduction, Reduction ofBools, int sign>
+// Extremes of floats over an empty axis are infinite, as the dialect's are.
+template <Reduction reduction, Reduction ofBools>
 void extreme(Node& n) {
   const Tensor x = n.in(0);
   const auto axes = reducedAxes(n, x);
   if (!axes || axes->empty()) return n.set(x);
-  const auto at = std::source_location::current();
-  if (x.dtype() == DType::Bool) return n.set(ofBools(x, *axes, keeps(n), at));
-  const Tensor y = reduction(x, *axes, keeps(n), at);
-  bool isEmpty = false;
-  for (int64_t a : *axes) isEmpty |= x.dim(a) == Dim(0);
-  if (!isEmpty || !isFloat(x.dtype())) return n.set(y);
-  n.set(broadcasted(like(y, sign * std::numeric_limits<double>::infinity()), y.shape()));
+  const Reduction reduced = x.dtype() == DType::Bool ? ofBools : reduction;
+  n.set(reduced(x, *axes, keeps(n), std::source_location::current()));
 }
 
 void logSumExp(Node& n) {
@@ -189,9 +183,9 @@ const Lowering kTable[] = {
     {"ReduceL2", kReduce, reduce<reduceSum, Prepare::Square, Finish::Root>},
     {"ReduceLogSum", kReduce, reduce<reduceSum, Prepare::None, Finish::Logarithm>},
     {"ReduceLogSumExp", kReduce, logSumExp},
-    {"ReduceMax", kReduce, extreme<reduceMax, reduceAny, -1>},
+    {"ReduceMax", kReduce, extreme<reduceMax, reduceAny>},
     {"ReduceMean", kReduce, mean},
-    {"ReduceMin", kReduce, extreme<reduceMin, reduceAll, 1>},
+    {"ReduceMin", kReduce, extreme<reduceMin, reduceAll>},
     {"ReduceProd", kReduce, reduce<reduceProd>},
     {"ReduceSum", kReduce, reduce<reduceSum>},
     {"ReduceSumSquare", kReduce, reduce<reduceSum, Prepare::Square>},
