@@ -36,7 +36,7 @@ TEST(WhyNot, NamesTheNearestPatternAndTheConstraint) {
   const CompileRecord::Miss& m = misses[0];
   EXPECT_EQ(m.by, "pattern");
   EXPECT_EQ(m.op, "lathe.mul");
-  EXPECT_THAT(m.pattern, HasSubstr("silu"));
+  EXPECT_THAT(m.pattern, HasSubstr("glu"));
   EXPECT_EQ(m.constraint, "uses");
   EXPECT_GT(m.matched, 1);
   EXPECT_LE(m.matched, m.of);
