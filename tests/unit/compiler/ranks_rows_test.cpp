@@ -64,6 +64,28 @@ TEST(RowsOfRanks, RowsThatAreNotKnownOrDoNotDivideAreOnEveryRank) {
   }
 }
 
+// Whichever of the collectives is the only one in a text, and a piece of a weight without any.
+TEST(RowsOfRanks, AGraphIsCutAlreadyByAnyOneOfThem) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"%y = lathe.all_reduce sum %x over \"tp\" of 2 : tensor<4x8xf32>", "4x8"},
+      {"%y = lathe.reduce_scatter sum %x axis 0 over \"tp\" of 2 : tensor<4x8xf32>", "2x8"},
+      {"%y = lathe.all_gather %x axis 0 parts 2 over \"tp\" of 2 : tensor<4x8xf32>", "8x8"},
+      {"%y = lathe.all_slice %x axis 1 parts 2 over \"tp\" of 2 : tensor<4x8xf32>", "4x4"},
+      {"%w = lathe.weight \"w@0/2\" of \"w\" axis 0 parts 2 : tensor<4x8xf32>\n"
+       "  %y = lathe.add %x, %w : tensor<4x8xf32>, tensor<4x8xf32>",
+       "4x8"}};
+  for (const auto& [line, result] : lines) {
+    const std::string type = "tensor<" + std::string(result) + "xf32>";
+    const Graph piece = Graph::parse(
+        "func.func @forward(%x: tensor<4x8xf32> {lathe.name = \"x\"}) -> (" + type +
+            " {lathe.name = \"y\"}) {\n  " + line + "\n  return %y : " + type + "\n}\n",
+        "piece.mlir");
+    for (const char* backend : {"reference", "cpu", "cuda"})
+      expectIn(errorOf([&] { compile(piece, {.backend = backend}); }),
+               "one that holds the pieces of one of several ranks");
+  }
+}
+
 TEST(RowsOfRanks, ByHandASumLeavesARankItsOwn) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {8, 16});
