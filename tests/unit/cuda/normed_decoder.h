@@ -14,6 +14,7 @@ struct NormedDecoder {
   bool normsHeads = true;
   bool transposedFirst = false;  ///< norms behind the transpose to heads, not in front of it
   bool normsValues = false;      ///< values have a norm, too, and no rotation behind it
+  int64_t rotated = 0;           ///< elements of a head that are rotated; 0: all
   bool projectsOnly = false;     ///< ends with the first layer's queries, as output `q`
   nn::NormOptions norm = nn::NormOptions::llama();
   Pairing pairing = Pairing::half;
@@ -38,8 +39,11 @@ struct NormedDecoder {
     const nn::Embedding embedding(g, "embed", vocabulary, hidden, {.dtype = dtype});
     Tensor x = embedding(g.input("ids", DType::I64, {batch, seq}));
     const Tensor positions = g.input("positions", DType::I64, {batch});
-    const nn::RoPE rope(
-        g, "rope", {.headDim = headDim, .maxPositions = capacity + maxSeq, .pairing = pairing});
+    const nn::RoPE rope(g, "rope",
+                        {.headDim = headDim,
+                         .rotaryDim = rotated,
+                         .maxPositions = capacity + maxSeq,
+                         .pairing = pairing});
     const nn::RopeAngles angles = rope.angles(nn::tokenPositions(positions, seq));
     for (int64_t i = 0; i < layers; ++i) {
       const std::string path = "layers." + std::to_string(i) + ".";

@@ -138,6 +138,10 @@ NormedDecoder gainFirst(NormedDecoder d) {
   d.norm.rounding = GainRounding::after_gain;
   return d;
 }
+NormedDecoder rotatedInPart(NormedDecoder d, int64_t elements) {
+  d.rotated = elements;
+  return d;
+}
 NormedDecoder withValues(NormedDecoder d) {
   d.normsValues = true;
   return d;
@@ -154,6 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bf16_of_96_which_is_no_tile", sized(96, DType::BF16), 0},
         Case{"bf16_of_128_interleaved", interleaved(sized(128, DType::BF16)), 8},
         Case{"bf16_of_64_gain_first", gainFirst(sized(64, DType::BF16)), 4},
+        Case{"f32_of_64_rotated_in_part", rotatedInPart(sized(64, DType::F32), 16), 4},
+        Case{"f32_of_32_rotated_in_half", rotatedInPart(sized(32, DType::F32, 6), 16), 1},
+        Case{"bf16_of_64_rotated_in_part_interleaved",
+             rotatedInPart(interleaved(sized(64, DType::BF16)), 24), 4},
         Case{"f32_of_64_and_values", withValues(sized(64, DType::F32)), 4},
         Case{"f32_of_8_and_values_after_the_transpose",
              afterTranspose(withValues(sized(8, DType::F32, 8))), 1},
