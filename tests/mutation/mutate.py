@@ -26,6 +26,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 import table_backends  # noqa: E402
+import table_blind  # noqa: E402
 import table_compiler  # noqa: E402
 import table_drawn  # noqa: E402
 import table_families  # noqa: E402
@@ -44,7 +45,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
-           table_hub.MUTANTS)
+           table_hub.MUTANTS + table_blind.MUTANTS)
 WANTED = 0.95
 LEAST = 70  # bugs in the tables
 
