@@ -150,4 +150,9 @@ MUTANTS = [
            "op.getLayout() == first.getLayout() &&",
            "gate and up of two choices are merged under the first one",
            ("lit:merge_linears",)),
+    Mutant("canonical/sign-of-other-parts", "passes/canonical/constants.cpp",
+           "tensorType(parts).getRank() - int64_t(parts.getAxis()) == fromBack &&",
+           "true &&",
+           "the sign of half a table goes to parts that lie along another axis",
+           ("lit:canonical_declined",)),
 ]

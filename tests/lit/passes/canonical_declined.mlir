@@ -172,3 +172,21 @@ func.func @zeros_subtracted(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8
   %1 = lathe.sub %x, %zero : tensor<4x8xf32>, tensor<f32>
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// The sign of a part stays where the parts lie along another axis or are of another size.
+// CHECK-LABEL: @signs_of_other_parts
+// CHECK-DAG: lathe.neg %arg2
+// CHECK-DAG: lathe.neg %arg5
+// CHECK-NOT: lathe.neg
+// CHECK: return
+func.func @signs_of_other_parts(%a: tensor<4x2xf32>, %b: tensor<4x2xf32>, %s: tensor<2x4xf32>, %c: tensor<4x1xf32>, %d: tensor<4x3xf32>, %u: tensor<4x2xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %n = lathe.neg %s : tensor<2x4xf32>
+  %t = lathe.concat %n, %s axis 0 : tensor<2x4xf32>, tensor<2x4xf32>
+  %r = lathe.concat %b, %a axis 1 : tensor<4x2xf32>, tensor<4x2xf32>
+  %y = lathe.mul %r, %t : tensor<4x4xf32>, tensor<4x4xf32>
+  %m = lathe.neg %u : tensor<4x2xf32>
+  %w = lathe.concat %m, %u axis 1 : tensor<4x2xf32>, tensor<4x2xf32>
+  %q = lathe.concat %c, %d axis 1 : tensor<4x1xf32>, tensor<4x3xf32>
+  %z = lathe.mul %q, %w : tensor<4x4xf32>, tensor<4x4xf32>
+  return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
+}
