@@ -189,3 +189,33 @@ func.func @rows(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
   %e = lathe.exp %s : tensor<4x4xbf16>
   return %e : tensor<4x4xbf16>
 }
+
+// -----
+
+// Columns one beside the other are layers of their own; every other column is none.
+// CHECK-LABEL: func.func @columns_side_by_side
+// CHECK: lathe.glu {{.*}} : tensor<3x4xf32>, tensor<3x4xf32>
+// CHECK: lathe.all_reduce
+func.func @columns_side_by_side(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = lathe.weight "gate_up" : tensor<16x4xf32>
+  %wd = lathe.weight "down" : tensor<4x8xf32>
+  %m = lathe.linear %x, %w : tensor<3x4xf32>, tensor<16x4xf32>
+  %g = lathe.slice %m starts <0, 0> sizes <3, 8> strides [1, 1] : tensor<3x16xf32>
+  %u = lathe.slice %m starts <0, 8> sizes <3, 8> strides [1, 1] : tensor<3x16xf32>
+  %h = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.linear %h, %wd : tensor<3x8xf32>, tensor<4x8xf32>
+  return %y : tensor<3x4xf32>
+}
+// CHECK-LABEL: func.func @every_other_column
+// CHECK: lathe.linear %arg0, %{{.*}} : tensor<3x4xf32>, tensor<16x4xf32>
+// CHECK: lathe.glu {{.*}} : tensor<3x8xf32>, tensor<3x8xf32>
+func.func @every_other_column(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = lathe.weight "gate_up" : tensor<16x4xf32>
+  %wd = lathe.weight "down" : tensor<4x8xf32>
+  %m = lathe.linear %x, %w : tensor<3x4xf32>, tensor<16x4xf32>
+  %g = lathe.slice %m starts <0, 0> sizes <3, 8> strides [1, 2] : tensor<3x16xf32>
+  %u = lathe.slice %m starts <0, 1> sizes <3, 8> strides [1, 2] : tensor<3x16xf32>
+  %h = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  %y = lathe.linear %h, %wd : tensor<3x8xf32>, tensor<4x8xf32>
+  return %y : tensor<3x4xf32>
+}
