@@ -108,3 +108,13 @@ func.func @packed(%x: tensor<2x8xf32>) -> tensor<2x6xf32> {
   %0 = lathe.linear %x, %p layout packed : tensor<2x8xf32>, tensor<6x8xf32>
   return %0 : tensor<2x6xf32>
 }
+
+// What is not rounded is summed in the compute type, as what has a bias is.
+// CHECK-LABEL: @unrounded_linear
+// CHECK: lathe.matmul {{.*}} : tensor<2x3xf32>, tensor<3x5xf32>
+// CHECK: return
+// BACK-LABEL: @unrounded_linear
+func.func @unrounded_linear(%x: tensor<2x3xbf16>, %w: tensor<5x3xbf16>) -> tensor<2x5xf32> {
+  %0 = lathe.linear %x, %w unrounded true : tensor<2x3xbf16>, tensor<5x3xbf16>
+  return %0 : tensor<2x5xf32>
+}
