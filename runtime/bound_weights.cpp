@@ -19,21 +19,21 @@ static Shape wholeShape(const TensorInfo& info) {
   return shape;
 }
 
-Array partOf(const Array& whole, const WeightPiece& piece, int64_t part) {
-  const CutAxis cut(whole.shape(), piece.axis, piece.parts);
-  if (bytesOf(whole.dtype(), cut.run) * 2 != bytesOf(whole.dtype(), cut.run * 2))
-    throw Error(ErrorCode::Unsupported,
-                "weight '" + piece.weight + "' " + describe(whole.dtype(), whole.shape()) +
-                    ": pieces of half bytes along axis " + std::to_string(piece.axis));
-  const size_t bytes = bytesOf(whole.dtype(), cut.run);
-  auto* from = static_cast<const std::byte*>(whole.data()) + size_t(part) * bytes;
+Array partOf(const Array& whole, const AxisPiece& piece, const std::string& name) {
+  const CutAxis cut(whole.shape(), piece);
+  const DType dtype = whole.dtype();
+  if (!cut.isOfBytes(dtype))
+    throw Error(ErrorCode::Unsupported, "weight '" + name + "' " + describe(dtype, whole.shape()) +
+                                            ": pieces of half bytes along axis " +
+                                            std::to_string(piece.axis));
+  const size_t bytes = bytesOf(dtype, cut.run), stride = bytesOf(dtype, cut.stride);
+  auto* from = static_cast<const std::byte*>(whole.data()) + bytesOf(dtype, cut.first);
   if (cut.runs == 1 && bytes)
-    return Array(whole.dtype(), cut.piece, const_cast<std::byte*>(from),
-                 std::make_shared<Array>(whole));
-  Array copy(whole.dtype(), cut.piece);
+    return Array(dtype, cut.piece, const_cast<std::byte*>(from), std::make_shared<Array>(whole));
+  Array copy(dtype, cut.piece);
   auto* to = static_cast<std::byte*>(copy.data());
   for (int64_t i = 0; i < cut.runs && bytes; ++i)
-    std::memcpy(to + size_t(i) * bytes, from + size_t(i * piece.parts) * bytes, bytes);
+    std::memcpy(to + size_t(i) * bytes, from + size_t(i) * stride, bytes);
   return copy;
 }
 
@@ -75,18 +75,17 @@ class Mistakes {
 
 Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks) {
   if (!info.piece) return whole;
-  Array piece = partOf(whole, *info.piece, info.piece->partOf(rank, ranks));
-  if (info.piece->axis) releaseFilePages(whole.data(), whole.bytes());  // what was copied
+  const AxisPiece own = info.own(rank, ranks);
+  Array piece = partOf(whole, own, info.source());
+  const bool isView = CutAxis(whole.shape(), own).runs == 1;
+  if (!isView) releaseFilePages(whole.data(), whole.bytes());  // what was copied
   return piece;
 }
 
 Array readPiece(const TensorInfo& info, const Checkpoint& checkpoint, int64_t rank, int64_t ranks) {
-  // What all ranks have whole is one part of one, so that it is read without what lies around it.
-  const WeightPiece piece = info.piece.value_or(WeightPiece{info.name});
+  // What all ranks have whole is a piece, too, so that it is read without what lies around it.
   if (ranks > 1 && !info.shape.empty())
-    if (auto own =
-            checkpoint.findPiece(piece.weight, piece.axis, piece.parts, piece.partOf(rank, ranks)))
-      return *own;
+    if (auto own = checkpoint.findPiece(info.source(), info.own(rank, ranks))) return *own;
   return ownPiece(info, checkpoint.find(info.source()).value_or(Array()), rank, ranks);
 }
 
@@ -137,12 +136,7 @@ Array randomWeight(const TensorInfo& info, uint64_t seed, int64_t rank, int64_t 
   const Shape whole = wholeShape(info);
   // The elements that a piece has, by their places in the whole.
   CutAxis cut(whole, 0);
-  int64_t parts = 1, part = 0;
-  if (info.piece) {
-    parts = info.piece->parts;
-    part = info.piece->partOf(rank, ranks);
-    cut = CutAxis(whole, info.piece->axis, parts);
-  }
+  if (info.piece) cut = CutAxis(whole, info.own(rank, ranks));
   const int64_t run = cut.run;
   Array a(info.dtype, cut.piece);
   // SplitMix64 (Steele, Lea, Flood 2014), keyed by the name so that order does not matter. Its
@@ -176,7 +170,7 @@ Array randomWeight(const TensorInfo& info, uint64_t seed, int64_t rank, int64_t 
   ThreadPool::global().parallelFor(0, a.size(), kGrain, [&](int64_t begin, int64_t end, int) {
     while (begin < end) {
       const int64_t next = std::min(end, (begin / run + 1) * run);
-      fill(begin, next, (begin / run * parts + part) * run + begin % run);
+      fill(begin, next, cut.first + begin / run * cut.stride + begin % run);
       begin = next;
     }
   });

@@ -25,7 +25,7 @@ Array ownPiece(const TensorInfo& info, Array whole, int64_t rank, int64_t ranks)
 /// The same from a checkpoint: where its format allows, nothing is read but the piece.
 Array readPiece(const TensorInfo& info, const Checkpoint& checkpoint, int64_t rank, int64_t ranks);
 /// Part `part` of a weight that is cut as `piece` says: the leading axis as a view, others copied.
-Array partOf(const Array& whole, const WeightPiece& piece, int64_t part);
+Array partOf(const Array& whole, const AxisPiece& piece, const std::string& name);
 /// Keeps in the program's metadata which of the `declared` weights of its graph it does not read,
 /// because rewrites found that no output depends on them.
 void noteUnreadWeights(Program& program, const std::vector<std::string>& declared);

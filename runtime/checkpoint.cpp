@@ -10,6 +10,7 @@
 
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
+#include "runtime/cut_axis.h"
 #include "runtime/gguf_model.h"
 #include "runtime/lora.h"
 #include "runtime/mapped_file.h"
@@ -64,13 +65,6 @@ void appendLines(std::string& message, std::string_view title,
 
 using SharedFile = std::shared_ptr<const SafetensorsFile>;
 
-Array bytesOfTensor(const SafetensorsFile& file, const std::string& name) {
-  const auto bytes = file.bytes(name);
-  Array copy(DType::U8, file.find(name)->shape);
-  std::ranges::copy(bytes, static_cast<std::byte*>(copy.data()));
-  return copy;
-}
-
 void add(StoredWeights& weights, const SharedFile& file,
          std::map<std::string, std::string>& fileOf) {
   for (const SafetensorsEntry& e : file->tensors()) {
@@ -78,14 +72,7 @@ void add(StoredWeights& weights, const SharedFile& file,
     if (!isNew)
       throw Error(ErrorCode::InvalidFile, fmt::format("tensor {} is in two shards: {} and {}",
                                                       inQuotes(e.name), it->second, file->path()));
-    StoredWeight& stored = weights[e.name];
-    stored.tensor = {e.name, e.dtypeName, e.dtype, e.shape, e.bytes};
-    stored.read = [file, name = e.name] { return file->array(name); };
-    stored.readPiece = [file, name = e.name](int64_t axis, int64_t parts, int64_t part) {
-      return file->piece(name, axis, parts, part);
-    };
-    if (!e.dtype && e.bytes == size_t(elementCount(e.shape)))
-      stored.readBytes = [file, name = e.name] { return bytesOfTensor(*file, name); };
+    weights[e.name] = storedIn(file, e, e.name);
   }
 }
 
@@ -165,6 +152,13 @@ StoredWeights readOnnxWeights(const std::string& path) {
     it->second.tensor = {name, onnx::nameOf(tensor.type), dtype, tensor.dims,
                          dtype ? bytesOf(*dtype, elementCount(tensor.dims)) : 0};
     it->second.read = [file, &tensor] { return file->array(tensor); };
+    it->second.cut = [file, &tensor, whole = it->second.tensor](const AxisPiece& piece) {
+      auto cut = std::make_shared<StoredWeight>();
+      cut->tensor = whole;
+      cut->tensor.shape[size_t(piece.axis)] = piece.size * piece.groups;
+      cut->read = [=, &tensor] { return file->piece(tensor, piece); };
+      return onnx::OnnxFile::hasPieces(tensor, piece) ? cut : nullptr;
+    };
   }
   return weights;
 }
@@ -234,11 +228,24 @@ std::optional<Array> Checkpoint::find(std::string_view name) const {
   return tables_->weights.find(it->second.whole)->second.readPart(it->second.part);
 }
 
-std::optional<Array> Checkpoint::findPiece(std::string_view name, int64_t axis, int64_t parts,
-                                           int64_t part) const {
-  auto it = tables_->weights.find(name);
-  if (it == tables_->weights.end() || !it->second.readPiece) return std::nullopt;
-  return it->second.readPiece(axis, parts, part);
+std::optional<Array> Checkpoint::findPiece(std::string_view name, const AxisPiece& piece) const {
+  const CheckpointTensor* tensor = entry(name);
+  if (!tensor) return std::nullopt;
+  if (!hasPiece(tensor->shape, piece))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("{}: tensor {} [{}] has no elements {} to {} of {} groups along axis {}", path_,
+                    inQuotes(name), fmt::join(tensor->shape, ", "), piece.begin,
+                    piece.begin + piece.size, piece.groups, piece.axis));
+  const auto part = tables_->parts.find(name);
+  const bool isPart = part != tables_->parts.end();
+  const StoredWeight& whole =
+      tables_->weights.find(isPart ? std::string_view(part->second.whole) : name)->second;
+  const std::optional<AxisPiece> cut =
+      isPart ? ofMatrix(whole.tensor, part->second.part, piece) : piece;
+  const auto own = cut && whole.cut ? whole.cut(*cut) : nullptr;
+  if (!own || (isPart && !own->readPart)) return std::nullopt;
+  return isPart ? own->readPart(part->second.part) : own->read();
 }
 
 void checkWeights(const std::vector<ExpectedWeight>& expected, const Checkpoint& checkpoint,

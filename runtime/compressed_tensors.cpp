@@ -91,103 +91,160 @@ int64_t blockOf(const Module& module, const StoredWeight& scales, const Matrix& 
 
 constexpr auto kScales = {DType::F32, DType::BF16, DType::F16};
 
+// How many words of 32 bits hold so many numbers.
+int64_t wordsOf(int64_t numbers, int64_t bits) { return (numbers + 32 / bits - 1) / (32 / bits); }
+
+// The tensors of a layer of integers, or of a piece of one: numbers [rows, columns], as bytes or in
+// words; scales, one or [rows] or [rows, blocks]; zero points alike, in words packed along the
+// rows.
+struct Layer {
+  StoredWeight numbers, scales, zeros;
+  Matrix m{};
+  int64_t bits = 8;
+  bool inWords = false;
+  std::string dtypeName;
+  std::vector<int64_t> order;
+  WeightBlocks blocks;
+  BlockPlaces places;
+
+  Array spread(const Array& perBlock) const {
+    return places.spread(perBlock, m.columns, blocks.block);
+  }
+  int64_t perRow() const { return places.count(m.columns); }
+  int64_t perWord() const { return inWords ? 32 / bits : 1; }
+};
+
+Array zeroPoints(const Layer& layer) {
+  const Array raw = layer.zeros.read();
+  const int64_t rows = layer.m.rows, perRow = layer.perRow(), perWord = layer.perWord();
+  Array zero(*layer.blocks.zero, {rows, perRow});
+  if (!layer.inWords) {
+    for (int64_t i = 0; i < zero.size(); ++i)
+      zero.as<int8_t>()[size_t(i)] = raw.as<int8_t>()[raw.size() == 1 ? 0 : size_t(i)];
+    return zero;
+  }
+  const auto mask = uint32_t((1 << layer.bits) - 1);
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t g = 0; g < perRow; ++g) {
+      const auto word = uint32_t(raw.as<int32_t>()[size_t(n / perWord * perRow + g)]);
+      zero.as<uint8_t>()[size_t(n * perRow + g)] =
+          uint8_t(word >> (layer.bits * (n % perWord)) & mask);
+    }
+  return zero;
+}
+
+Array readPart(const Layer& layer, WeightPart part) {
+  if (part == WeightPart::Order) return toArray(layer.order);
+  if (part == WeightPart::Scale)
+    return layer.spread(
+        readScales(layer.scales, layer.blocks.scale, layer.m.rows, layer.perRow(), false));
+  if (part == WeightPart::Zero) return layer.spread(zeroPoints(layer));
+  const Array raw = layer.numbers.read();
+  if (!layer.inWords) return raw;
+  const int32_t* from = raw.as<int32_t>().data();
+  const int64_t bits = layer.bits, perWord = layer.perWord(), wide = wordsOf(layer.m.columns, bits);
+  const auto mask = uint32_t((1 << bits) - 1);
+  return packIntegers(
+      layer.blocks.dtype, layer.m.rows, layer.m.columns, layer.blocks.zero ? 0 : 1 << (bits - 1),
+      layer.order, [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
+        const int64_t at = row * wide + column / perWord;
+        for (int64_t i = 0; i < rows; ++i)
+          to[i] = uint8_t(uint32_t(from[at + i * wide]) >> (bits * (column % perWord)) & mask);
+      });
+}
+
+StoredWeight matrixOf(const Layer& layer);
+
+std::shared_ptr<const StoredWeight> pieceOf(Layer layer, const AxisPiece& piece) {
+  const bool ofRows = piece.axis == 0;
+  const int64_t perWord = layer.perWord(), block = layer.places.stored;
+  LayerPiece p(piece, ofRows ? layer.m.rows : layer.m.columns);
+  const Shape scales = layer.scales.tensor.shape;
+  const bool hasZero = layer.blocks.zero.has_value();
+  // One scale serves all rows, or all columns of one.
+  const bool isOne = elementCount(scales) == 1, areOfRows = scales.size() < 2 || scales[1] == 1;
+  bool isCut = p.cut(layer.numbers, ofRows ? 0 : 1, ofRows ? 1 : perWord);
+  if (ofRows) {
+    isCut = isCut && (isOne || p.cut(layer.scales, 0)) &&
+            (!hasZero || (isOne && !layer.inWords) || p.cut(layer.zeros, 0, perWord));
+  } else {
+    // Columns in an order of their own lie anywhere; half bytes are two in a byte.
+    isCut = isCut && layer.order.empty() && p.size() % 2 == 0 &&
+            (isOne || areOfRows || p.cutBlocks(layer.scales, 1, block)) &&
+            (!hasZero || isOne || areOfRows || p.cutBlocks(layer.zeros, 1, block));
+  }
+  if (!isCut) return nullptr;
+  if (!ofRows) p.cutBlocks(layer.blocks, layer.places);
+  (ofRows ? layer.m.rows : layer.m.columns) = p.size();
+  return std::make_shared<StoredWeight>(matrixOf(layer));
+}
+
+StoredWeight matrixOf(const Layer& layer) {
+  return matrixOfParts(
+      {.dtypeName = layer.dtypeName,
+       .dtype = DType::F32,
+       .shape = {layer.m.rows, layer.m.columns},
+       .bytes = layer.numbers.tensor.bytes + layer.zeros.tensor.bytes + layer.scales.tensor.bytes,
+       .blocks = layer.blocks},
+      [layer](WeightPart part) { return readPart(layer, part); },
+      [layer](const AxisPiece& piece) { return pieceOf(layer, piece); });
+}
+
 void joinPacked(StoredWeights& weights, const std::string& path, const std::vector<Scheme>& schemes,
                 const JsonValue& config) {
   Module module(weights, path, config);
-  const StoredWeight words = module.take("weight_packed", {DType::I32});
+  Layer layer{.inWords = true};
+  layer.numbers = module.take("weight_packed", {DType::I32});
   const Array shape = module.take("weight_shape", {DType::I64, DType::I32}, {2}).read();
-  const Matrix m{int64_t(shape.at(0)), int64_t(shape.at(1))};
+  const Matrix m = layer.m = {int64_t(shape.at(0)), int64_t(shape.at(1))};
   int64_t bits = 0;
-  auto wordsOf = [](int64_t numbers, int64_t width) {
-    return (numbers + 32 / width - 1) / (32 / width);
-  };
   if (m.rows > 0 && m.columns > 0 && m.columns % 2 == 0)
     for (const Scheme& s : schemes)
-      if (!s.isFloat && words.tensor.shape == Shape{m.rows, wordsOf(m.columns, s.bits)})
+      if (!s.isFloat && layer.numbers.tensor.shape == Shape{m.rows, wordsOf(m.columns, s.bits)})
         bits = s.bits;
   if (!bits)
     throw module.error("weight_packed",
                        fmt::format("[{}] words do not hold {} x {} numbers of the bits of a group",
-                                   fmt::join(words.tensor.shape, ", "), m.rows, m.columns));
-  const StoredWeight scales = module.take("weight_scale", kScales);
-  const int64_t block = blockOf(module, scales, m, schemes, bits);
-  const int64_t perRow = (m.columns + block - 1) / block, perWord = 32 / bits;
-  StoredWeight zeros;
+                                   fmt::join(layer.numbers.tensor.shape, ", "), m.rows, m.columns));
+  layer.bits = bits;
+  layer.dtypeName = fmt::format("packed int{}", bits);
+  layer.scales = module.take("weight_scale", kScales);
+  const int64_t block = blockOf(module, layer.scales, m, schemes, bits);
+  layer.places.stored = layer.blocks.block = block;
   const bool hasZero = module.find("weight_zero_point") != nullptr;
   if (hasZero)
-    zeros = module.take("weight_zero_point", {DType::I32}, {wordsOf(m.rows, bits), perRow});
-  std::vector<int64_t> order;
+    layer.zeros =
+        module.take("weight_zero_point", {DType::I32}, {wordsOf(m.rows, bits), layer.perRow()});
   if (module.find("weight_g_idx")) {
     const Array groups = module.take("weight_g_idx", {DType::I32, DType::I64}, {m.columns}).read();
-    order = orderOfGroups(module, "weight_g_idx", groups, block);
+    layer.order = orderOfGroups(module, "weight_g_idx", groups, block);
   }
-
-  WeightBlocks blocks{
-      .block = block, .scale = scaleDType(scales, perRow), .ordered = !order.empty()};
   const bool isSmall = bits == 4;
-  blocks.dtype = hasZero ? (isSmall ? DType::U4 : DType::U8) : (isSmall ? DType::I4 : DType::I8);
-  if (hasZero) blocks.zero = DType::U8;
-  const auto mask = uint32_t((1 << bits) - 1);
-  StoredWeight matrix;
-  matrix.tensor = {.dtypeName = fmt::format("packed int{}", bits),
-                   .dtype = DType::F32,
-                   .shape = {m.rows, m.columns},
-                   .bytes = words.tensor.bytes + zeros.tensor.bytes + scales.tensor.bytes,
-                   .blocks = blocks};
-  matrix.readPart = [=](WeightPart part) -> Array {
-    if (part == WeightPart::Order) return toArray(order);
-    if (part == WeightPart::Scale) return readScales(scales, blocks.scale, m.rows, perRow, false);
-    if (part == WeightPart::Zero) {
-      const Array raw = zeros.read();  // packed along the rows
-      Array zero(DType::U8, {m.rows, perRow});
-      for (int64_t n = 0; n < m.rows; ++n)
-        for (int64_t g = 0; g < perRow; ++g) {
-          const auto word = uint32_t(raw.as<int32_t>()[size_t(n / perWord * perRow + g)]);
-          zero.as<uint8_t>()[size_t(n * perRow + g)] =
-              uint8_t(word >> (bits * (n % perWord)) & mask);
-        }
-      return zero;
-    }
-    const Array raw = words.read();
-    const int32_t* from = raw.as<int32_t>().data();
-    const int64_t wide = wordsOf(m.columns, bits);
-    return packIntegers(
-        blocks.dtype, m.rows, m.columns, hasZero ? 0 : 1 << (bits - 1), order,
-        [=](int64_t row, int64_t rows, int64_t column, uint8_t* to) {
-          const int64_t at = row * wide + column / perWord;
-          for (int64_t i = 0; i < rows; ++i)
-            to[i] = uint8_t(uint32_t(from[at + i * wide]) >> (bits * (column % perWord)) & mask);
-        });
-  };
-  module.put(std::move(matrix));
+  layer.blocks.scale = scaleDType(layer.scales, layer.perRow());
+  layer.blocks.ordered = !layer.order.empty();
+  layer.blocks.dtype =
+      hasZero ? (isSmall ? DType::U4 : DType::U8) : (isSmall ? DType::I4 : DType::I8);
+  if (hasZero) layer.blocks.zero = DType::U8;
+  module.put(matrixOf(layer));
 }
 
 void joinBytes(Module& module, const std::vector<Scheme>& schemes) {
-  const StoredWeight bytes = module.take("weight", {DType::I8});
-  if (bytes.tensor.shape.size() != 2) throw module.error("weight", "expected a matrix");
-  const Matrix m{bytes.tensor.shape[0], bytes.tensor.shape[1]};
-  const StoredWeight scales = module.take("weight_scale", kScales);
-  const int64_t block = blockOf(module, scales, m, schemes, 8);
-  const int64_t perRow = (m.columns + block - 1) / block;
-  StoredWeight zeros;
-  const bool hasZero = module.find("weight_zero_point") != nullptr;
-  if (hasZero) zeros = module.take("weight_zero_point", {DType::I8}, scales.tensor.shape);
-  WeightBlocks blocks{.dtype = DType::I8, .block = block, .scale = scaleDType(scales, perRow)};
-  if (hasZero) blocks.zero = DType::I8;
-  StoredWeight matrix;
-  matrix.tensor = bytes.tensor;
-  matrix.tensor.dtype = DType::F32;
-  matrix.tensor.blocks = blocks;
-  matrix.readPart = [=](WeightPart part) -> Array {
-    if (part == WeightPart::Q) return bytes.read();
-    if (part == WeightPart::Scale) return readScales(scales, blocks.scale, m.rows, perRow, false);
-    const Array raw = zeros.read();
-    Array zero(DType::I8, {m.rows, perRow});
-    for (int64_t i = 0; i < zero.size(); ++i)
-      zero.as<int8_t>()[size_t(i)] = raw.as<int8_t>()[raw.size() == 1 ? 0 : size_t(i)];
-    return zero;
-  };
-  module.put(std::move(matrix));
+  Layer layer;
+  layer.numbers = module.take("weight", {DType::I8});
+  const CheckpointTensor& numbers = layer.numbers.tensor;
+  if (numbers.shape.size() != 2) throw module.error("weight", "expected a matrix");
+  layer.m = {numbers.shape[0], numbers.shape[1]};
+  layer.dtypeName = numbers.dtypeName;
+  layer.scales = module.take("weight_scale", kScales);
+  const int64_t block = blockOf(module, layer.scales, layer.m, schemes, 8);
+  layer.blocks = {.dtype = DType::I8, .block = block};
+  layer.places.stored = block;
+  layer.blocks.scale = scaleDType(layer.scales, layer.perRow());
+  if (module.find("weight_zero_point")) {
+    layer.zeros = module.take("weight_zero_point", {DType::I8}, layer.scales.tensor.shape);
+    layer.blocks.zero = DType::I8;
+  }
+  module.put(matrixOf(layer));
 }
 
 }  // namespace

@@ -28,6 +28,50 @@ std::array<float, 256> makeTable() {
   return table;
 }
 
+// A matrix, or a piece of one that begins at `row` and `column` of it. Each scale of the matrix
+// serves a block, and there are so many in a row of them.
+struct Layer {
+  StoredWeight raw, scales;
+  Shape block;
+  int64_t perRow = 1, row = 0, column = 0;
+};
+
+Array floatsOf(const Layer& layer) {
+  static const std::array<float, 256> table = makeTable();
+  const Array bytes = layer.raw.readBytes();
+  const std::vector<float> scale = lathe::floatsOf(layer.scales.read());
+  const uint8_t* from = bytes.as<uint8_t>().data();
+  const int64_t rows = bytes.shape()[0], columns = bytes.shape()[1];
+  Array result(DType::F32, bytes.shape());
+  float* to = result.as<float>().data();
+  ThreadPool::global().parallelFor(0, rows, 16, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = (layer.row + i) / layer.block[0] * layer.perRow;
+      for (int64_t j = 0; j < columns; ++j)
+        to[i * columns + j] = table[from[i * columns + j]] *
+                              scale[size_t(first + (layer.column + j) / layer.block[1])];
+    }
+  });
+  return result;
+}
+
+StoredWeight matrixOf(const Layer& layer) {
+  StoredWeight matrix;
+  matrix.tensor = layer.raw.tensor;
+  matrix.tensor.dtype = DType::F32;
+  matrix.read = [layer] { return floatsOf(layer); };
+  // The scales, few beside the numbers, are read whole.
+  matrix.cut = [layer](const AxisPiece& piece) -> std::shared_ptr<const StoredWeight> {
+    const auto own = piece.groups == 1 && layer.raw.cut ? layer.raw.cut(piece) : nullptr;
+    if (!own) return nullptr;
+    Layer cut = layer;
+    cut.raw = StoredWeight(*own);
+    (piece.axis == 0 ? cut.row : cut.column) = piece.begin;
+    return std::make_shared<StoredWeight>(matrixOf(cut));
+  };
+  return matrix;
+}
+
 }  // namespace
 
 bool isFp8(const CheckpointTensor& tensor) { return tensor.dtypeName == "F8_E4M3"; }
@@ -50,27 +94,7 @@ void joinFp8Layer(Module& module, std::string_view scaleName, const Shape& tile)
         scaleName,
         fmt::format("expected one scale, one for each of {} rows{}, got [{}]", rows,
                     tile.empty() ? "" : ", or one for each tile", fmt::join(shape, ", ")));
-  const StoredWeight raw = module.takeBytes("weight");
-  StoredWeight matrix;
-  matrix.tensor = raw.tensor;
-  matrix.tensor.dtype = DType::F32;
-  matrix.read = [=] {
-    static const std::array<float, 256> table = makeTable();
-    const Array bytes = raw.readBytes();
-    const std::vector<float> scale = floatsOf(scales.read());
-    const uint8_t* from = bytes.as<uint8_t>().data();
-    Array result(DType::F32, {rows, columns});
-    float* to = result.as<float>().data();
-    const int64_t perRow = count(columns, block[1]);
-    ThreadPool::global().parallelFor(0, rows, 16, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t j = 0; j < columns; ++j)
-          to[i * columns + j] =
-              table[from[i * columns + j]] * scale[size_t(i / block[0] * perRow + j / block[1])];
-    });
-    return result;
-  };
-  module.put(std::move(matrix));
+  module.put(matrixOf({module.takeBytes("weight"), scales, block, count(columns, block[1])}));
 }
 
 void joinFp8(StoredWeights& weights, ConfigReader& config) {

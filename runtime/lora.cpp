@@ -127,13 +127,6 @@ class Adapter {
     return Error(ErrorCode::InvalidFile, file_->path() + ": " + message);
   }
 
-  StoredWeight stored(const SafetensorsEntry& e, const std::string& name) const {
-    StoredWeight weight;
-    weight.tensor = {name, e.dtypeName, e.dtype, e.shape, e.bytes};
-    weight.read = [file = file_, own = e.name] { return file->array(own); };
-    return weight;
-  }
-
   // base_model.model.MODULE.lora_A.weight, with the adapter's name in front of `weight` in old
   // files; base_model.model.MODULE.weight where the module was trained whole.
   void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules) {
@@ -165,14 +158,14 @@ class Adapter {
         if (!place.empty()) throw error(fmt::format("tensor {} comes twice", inQuotes(e.name)));
         place = name;
         parts.isTable |= kind.isTable;
-        weights_.insert_or_assign(name, stored(e, name));
+        weights_.insert_or_assign(name, storedIn(file_, e, name));
         return;
       }
     auto whole = weights_.find(own);
     if (whole == weights_.end() || whole->second.tensor.shape != e.shape)
       throw error(
           fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
-    whole->second = stored(e, own);
+    whole->second = storedIn(file_, e, own);
   }
 
   LoraUpdate updateOf(const std::string& module, const Parts& parts) const {

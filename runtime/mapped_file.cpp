@@ -184,12 +184,22 @@ void MappedFile::readRuns(size_t offset, size_t run, size_t stride, size_t count
   }
 }
 
-void MappedFile::fetch(size_t offset, size_t bytes) {
+void MappedFile::fetchRuns(size_t offset, size_t run, size_t stride, size_t count) {
   const auto page = size_t(::sysconf(_SC_PAGESIZE));
-  const size_t begin = offset / page * page, end = std::min(size_, offset + bytes);
-  if (begin >= end) return;
-  ::madvise(data_ + begin, end - begin, MADV_RANDOM);
-  ::posix_fadvise(descriptor_, off_t(begin), off_t(end - begin), POSIX_FADV_WILLNEED);
+  auto each = [&](size_t from, size_t bytes, auto advise) {
+    const size_t begin = from / page * page, end = std::min(size_, from + bytes);
+    if (begin < end) advise(begin, end - begin);
+  };
+  if (run == 0 || count == 0) return;
+  const size_t all = (count - 1) * stride + run;
+  each(offset, all,
+       [&](size_t begin, size_t bytes) { ::madvise(data_ + begin, bytes, MADV_RANDOM); });
+  auto willNeed = [&](size_t begin, size_t bytes) {
+    ::posix_fadvise(descriptor_, off_t(begin), off_t(bytes), POSIX_FADV_WILLNEED);
+  };
+  // Of runs that are closer than pages every page is needed.
+  if (stride < run + page) return each(offset, all, willNeed);
+  for (size_t i = 0; i < count; ++i) each(offset + i * stride, run, willNeed);
 }
 
 void discardPages(void* data, size_t bytes) {

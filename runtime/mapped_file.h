@@ -75,7 +75,9 @@ class MappedFile {
   void readRuns(size_t offset, size_t run, size_t stride, size_t count, std::byte* to) const;
   /// Has the system fetch these bytes of the mapping now, and nothing ahead of them: what it reads
   /// ahead of an ordinary mapping may be megabytes.
-  void fetch(size_t offset, size_t bytes);
+  void fetch(size_t offset, size_t bytes) { fetchRuns(offset, bytes, bytes, 1); }
+  /// The same of `count` runs of `run` bytes, which begin `stride` bytes apart.
+  void fetchRuns(size_t offset, size_t run, size_t stride, size_t count);
 
  private:
   MappedFile(std::string path, std::byte* data, size_t size, int descriptor)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lathe/runtime/array.h"
+#include "lathe/runtime/axis_piece.h"
 
 namespace lathe {
 class MappedFile;
@@ -151,6 +152,11 @@ class OnnxFile {
   /// The values: a view of the file where it can be one. Throws Error (InvalidFile) for data that
   /// do not fit the shape or lie outside of their file, Unsupported for types without a dtype.
   Array array(const TensorMessage& tensor) const;
+
+  /// A piece of them, of which nothing else is read. Throws as array() does.
+  Array piece(const TensorMessage& tensor, const AxisPiece& piece) const;
+  /// Whether there are such pieces: of raw bytes, here or in a file of their own.
+  static bool hasPieces(const TensorMessage& tensor, const AxisPiece& piece);
 
   /// Tensors that are weights of the model: initializers, and constants among the graph's nodes, of
   /// more than kInline elements and of a dtype of ours. Smaller ones are literals of its IR.

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "lathe/runtime/error.h"
+#include "runtime/cut_axis.h"
+#include "runtime/file_piece.h"
 #include "runtime/mapped_file.h"
 #include "runtime/onnx_model.h"
 #include "runtime/onnx_wire.h"
@@ -91,12 +93,17 @@ int64_t eachNumber(const TensorErrors& errors, const std::vector<std::string_vie
   return count;
 }
 
-Array fromRaw(const TensorErrors& errors, DType dtype, const Shape& dims, std::string_view raw,
-              std::shared_ptr<void> owner) {
+void expectBytes(const TensorErrors& errors, DType dtype, const Shape& dims, std::string_view raw) {
   const size_t wants = bytesOf(dtype, elementCount(dims));
   if (raw.size() != wants)
     errors.fail(
         fmt::format("expected {} bytes for {}, got {}", wants, describe(dtype, dims), raw.size()));
+}
+
+Array fromRaw(const TensorErrors& errors, DType dtype, const Shape& dims, std::string_view raw,
+              std::shared_ptr<void> owner) {
+  expectBytes(errors, dtype, dims, raw);
+  const size_t wants = raw.size();
   const size_t width = isPacked(dtype) ? 1 : sizeOf(dtype);
   // The mapping is copy-on-write, as a checkpoint's is.
   auto* data = const_cast<char*>(raw.data());
@@ -220,6 +227,22 @@ Array OnnxFile::array(const TensorMessage& tensor) const {
                             describe(dtype, tensor.dims), got));
   if (isPacked(dtype) && count % 2 && numbers) out[numbers - 1] &= 0x0f;
   return result;
+}
+
+bool OnnxFile::hasPieces(const TensorMessage& tensor, const AxisPiece& piece) {
+  const std::optional<DType> dtype = dtypeOf(tensor.type);
+  // Bools are read one by one.
+  return dtype && dtype != DType::Bool && (tensor.isExternal || tensor.hasRaw) &&
+         CutAxis(tensor.dims, piece).isOfBytes(*dtype);
+}
+
+Array OnnxFile::piece(const TensorMessage& tensor, const AxisPiece& piece) const {
+  const DType dtype = *dtypeOf(tensor.type);
+  std::shared_ptr<MappedFile> owner = file_;
+  const std::string_view raw = tensor.isExternal ? external(tensor, owner) : tensor.raw;
+  expectBytes({path_, tensor.name}, dtype, tensor.dims, raw);
+  const size_t offset = size_t(reinterpret_cast<const std::byte*>(raw.data()) - owner->data());
+  return pieceInFile(owner, offset, dtype, tensor.dims, piece);
 }
 
 }  // namespace lathe::onnx

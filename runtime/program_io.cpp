@@ -13,7 +13,7 @@ namespace lathe {
 namespace {
 
 using nlohmann::json;
-constexpr int kProgramVersion = 3;
+constexpr int kProgramVersion = 4;
 
 json toJson(const SymbolicShape& shape) {
   json a = json::array();
@@ -23,7 +23,9 @@ json toJson(const SymbolicShape& shape) {
 json toJson(const TensorInfo& t) {
   json j{{"name", t.name}, {"dtype", nameOf(t.dtype)}, {"shape", toJson(t.shape)}};
   if (t.piece)
-    j["piece"] = {{"weight", t.piece->weight}, {"axis", t.piece->axis}, {"parts", t.piece->parts}};
+    j["piece"] = {{"weight", t.piece->weight}, {"axis", t.piece->axis},
+                  {"parts", t.piece->parts},   {"groups", t.piece->groups},
+                  {"begin", t.piece->begin},   {"extent", t.piece->extent}};
   return j;
 }
 json toJson(const std::vector<TensorInfo>& infos) {
@@ -77,12 +79,22 @@ std::vector<T> listFrom(const JsonValue& v, Read read) {
   return items;
 }
 SymbolicShape shapeFrom(const JsonValue& v) { return listFrom<DimExpr>(v, dimFrom); }
+WeightPiece pieceFrom(const JsonValue& v, const SymbolicShape& shape) {
+  constexpr int64_t most = int64_t(1) << 40;
+  WeightPiece p{v.at("weight").asString(),       v.at("axis").asInt(0, int64_t(shape.size()) - 1),
+                v.at("parts").asInt(1, 1 << 20), v.at("groups").asInt(1, most),
+                v.at("begin").asInt(0, most),    v.at("extent").asInt(0, most)};
+  // The parts of a group lie in it.
+  const std::optional<int64_t> size = shape[size_t(p.axis)].asConstant();
+  const bool isInside =
+      size && *size >= 0 && *size % p.groups == 0 &&
+      (p.extent ? *size / p.groups <= (p.extent - p.begin) / p.parts : p.begin == 0);
+  if (!isInside) throw v.error("expected a piece inside of its weight, got " + v.show());
+  return p;
+}
 TensorInfo tensorFrom(const JsonValue& v) {
   TensorInfo t{v.at("name").asString(), dtypeFrom(v.at("dtype")), shapeFrom(v.at("shape"))};
-  if (auto piece = v.find("piece"))
-    t.piece = {piece->at("weight").asString(),
-               piece->at("axis").asInt(0, int64_t(t.shape.size()) - 1),
-               piece->at("parts").asInt(1, 1 << 20)};
+  if (auto piece = v.find("piece")) t.piece = pieceFrom(*piece, t.shape);
   return t;
 }
 

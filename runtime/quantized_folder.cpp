@@ -75,13 +75,65 @@ void Module::drop(std::string_view name) { weights_.erase(path_ + "." + std::str
 
 void Module::put(StoredWeight weight) {
   weight.tensor.name = path_ + ".weight";
-  if (!weight.read) weight.read = [weight] { return dequantized(weight); };
   if (!weights_.emplace(weight.tensor.name, weight).second)
     throw error("weight", "there are a matrix and its quantized form");
 }
 
 Error Module::error(std::string_view name, const std::string& message) const {
   return config_.error(fmt::format("{}.{}: {}", path_, name, message));
+}
+
+StoredWeight matrixOfParts(
+    CheckpointTensor tensor, std::function<Array(WeightPart)> readPart,
+    std::function<std::shared_ptr<const StoredWeight>(const AxisPiece&)> cut) {
+  StoredWeight matrix;
+  matrix.read = [tensor, readPart] { return dequantized(tensor, readPart); };
+  matrix.tensor = std::move(tensor);
+  matrix.readPart = std::move(readPart);
+  matrix.cut = std::move(cut);
+  return matrix;
+}
+
+bool LayerPiece::cut(StoredWeight& tensor, int64_t axis, int64_t unit) {
+  const bool isWhole =
+      piece_.begin % unit == 0 && length_ / piece_.groups % unit == 0 && piece_.size % unit == 0;
+  // The last element of a row may not be full.
+  const bool isLast =
+      piece_.groups == 1 && piece_.begin % unit == 0 && piece_.begin + piece_.size == length_;
+  if (!isWhole && !isLast) return false;
+  return take(tensor, {axis, piece_.begin / unit, (piece_.size + unit - 1) / unit, piece_.groups});
+}
+
+bool LayerPiece::cutBlocks(StoredWeight& tensor, int64_t axis, int64_t block) {
+  if (piece_.groups > 1) return cut(tensor, axis, block);
+  const int64_t first = piece_.begin / block, last = (piece_.begin + piece_.size - 1) / block;
+  return piece_.size > 0 && take(tensor, {axis, first, last - first + 1});
+}
+
+void LayerPiece::cutBlocks(WeightBlocks& blocks, BlockPlaces& places) {
+  if (piece_.groups > 1) return;  // each is of whole blocks
+  const int64_t block = blocks.block, end = piece_.begin + piece_.size;
+  places.lead = piece_.begin % block;
+  const bool isOne = piece_.begin / block == (end - 1) / block;
+  const bool isOfWhole = places.lead == 0 && (end % block == 0 || end == length_);
+  if (!isOne && !isOfWhole) blocks.block = std::gcd(block, std::gcd(places.lead, piece_.size));
+}
+
+Array BlockPlaces::spread(const Array& perBlock, int64_t columns, int64_t block) const {
+  const int64_t rows = perBlock.shape()[0], from = perBlock.shape()[1],
+                count = (columns + block - 1) / block;
+  if (count == from && block == stored) return perBlock;
+  Array result(perBlock.dtype(), {rows, count});
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < count; ++j)
+      result.set(i * count + j, perBlock.at(i * from + (lead + j * block) / stored));
+  return result;
+}
+
+bool LayerPiece::take(StoredWeight& tensor, const AxisPiece& piece) {
+  const auto own = tensor.cut ? tensor.cut(piece) : nullptr;
+  if (own) tensor = StoredWeight(*own);
+  return own != nullptr;
 }
 
 Array readScales(const StoredWeight& stored, DType dtype, int64_t rows, int64_t blocks,

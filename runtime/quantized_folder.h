@@ -56,6 +56,47 @@ class Module {
   const JsonValue& config_;
 };
 
+/// A matrix with blocks, which is made of its parts, and its pieces.
+StoredWeight matrixOfParts(
+    CheckpointTensor tensor, std::function<Array(WeightPart)> readPart,
+    std::function<std::shared_ptr<const StoredWeight>(const AxisPiece&)> cut);
+
+/// Which of the stored blocks the columns of a matrix lie in: `stored` columns are one, and `lead`
+/// of the first come before the matrix, which is a piece.
+struct BlockPlaces {
+  int64_t stored = 0, lead = 0;
+
+  /// How many hold so many columns.
+  int64_t count(int64_t columns) const { return (lead + columns + stored - 1) / stored; }
+  /// Scales or zero points [rows, count] as those of blocks of `block` columns, which lie in them.
+  Array spread(const Array& perBlock, int64_t columns, int64_t block) const;
+};
+
+/// What a piece of a matrix is of one of its layer's tensors.
+class LayerPiece {
+ public:
+  /// Of a matrix whose axis of the piece has `length` numbers.
+  LayerPiece(const AxisPiece& piece, int64_t length) : piece_(piece), length_(length) {}
+
+  int64_t axis() const { return piece_.axis; }
+  /// The numbers of the matrix along that axis.
+  int64_t size() const { return piece_.size * piece_.groups; }
+
+  /// Of a tensor that has `unit` numbers of the matrix in an element along its `axis`. Gives false
+  /// where the piece begins or ends amid one.
+  bool cut(StoredWeight& tensor, int64_t axis, int64_t unit = 1);
+  /// The same where an element serves a block of numbers: the elements that serve any of its own.
+  bool cutBlocks(StoredWeight& tensor, int64_t axis, int64_t block);
+  /// Makes blocks so small that the piece is of whole ones, and tells where it lies in the stored.
+  void cutBlocks(WeightBlocks& blocks, BlockPlaces& places);
+
+ private:
+  bool take(StoredWeight& tensor, const AxisPiece& piece);
+
+  AxisPiece piece_;
+  int64_t length_;
+};
+
 /// Scales [rows, blocks] from what the module has: any of f16, bf16 and f32, transposed where
 /// `isTransposed`. `dtype` is F32 or BF16.
 Array readScales(const StoredWeight& stored, DType dtype, int64_t rows, int64_t blocks,

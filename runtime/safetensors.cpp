@@ -13,6 +13,7 @@
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
 #include "runtime/cut_axis.h"
+#include "runtime/file_piece.h"
 #include "runtime/mapped_file.h"
 
 namespace lathe {
@@ -237,25 +238,28 @@ const SafetensorsEntry& SafetensorsFile::getReadable(std::string_view name) cons
   return entry;
 }
 
-Array SafetensorsFile::piece(std::string_view name, int64_t axis, int64_t parts,
-                             int64_t part) const {
+Array SafetensorsFile::piece(std::string_view name, const AxisPiece& piece) const {
   const SafetensorsEntry& entry = getReadable(name);
-  if (axis < 0 || axis >= int64_t(entry.shape.size()) || parts < 1 ||
-      entry.shape[size_t(axis)] % parts || part < 0 || part >= parts)
+  expectPiece(entry, piece);
+  return pieceInFile(file_, entry.offset, *entry.dtype, entry.shape, piece);
+}
+
+Array SafetensorsFile::bytesOfPiece(std::string_view name, const AxisPiece& piece) const {
+  const SafetensorsEntry& entry = get(name);
+  expectPiece(entry, piece);
+  if (entry.bytes != size_t(elementCount(entry.shape)))
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: tensor {} [{}] has no part {} of {} along axis {}", path(),
-                            inQuotes(name), fmt::join(entry.shape, ", "), part, parts, axis));
-  const CutAxis cut(entry.shape, axis, parts);
-  const size_t run = bytesOf(*entry.dtype, cut.run), first = entry.offset + size_t(part) * run;
-  std::byte* data = file_->data() + first;
-  if (cut.runs == 1 && run > 0 && reinterpret_cast<uintptr_t>(data) % sizeOf(*entry.dtype) == 0) {
-    file_->fetch(first, run);
-    return Array(*entry.dtype, cut.piece, data, file_);
-  }
-  Array copy(*entry.dtype, cut.piece);
-  file_->readRuns(first, run, run * size_t(parts), size_t(cut.runs),
-                  static_cast<std::byte*>(copy.data()));
-  return copy;
+                fmt::format("{}: tensor {} of {} has not one byte an element", path(),
+                            inQuotes(name), entry.dtypeName));
+  return pieceInFile(file_, entry.offset, DType::U8, entry.shape, piece);
+}
+
+void SafetensorsFile::expectPiece(const SafetensorsEntry& entry, const AxisPiece& p) const {
+  if (hasPiece(entry.shape, p)) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{}: tensor {} [{}] has no elements {} to {} of {} groups along axis {}",
+                          path(), inQuotes(entry.name), fmt::join(entry.shape, ", "), p.begin,
+                          p.begin + p.size, p.groups, p.axis));
 }
 
 Array SafetensorsFile::array(std::string_view name) const {

@@ -38,16 +38,52 @@ std::optional<CheckpointTensor> partOf(const CheckpointTensor& whole, WeightPart
   return std::nullopt;
 }
 
-Array dequantized(const StoredWeight& weight) {
-  const WeightBlocks& b = *weight.tensor.blocks;
-  const int64_t rows = weight.tensor.shape[0], columns = weight.tensor.shape[1];
+std::optional<AxisPiece> ofMatrix(const CheckpointTensor& whole, WeightPart part,
+                                  const AxisPiece& piece) {
+  if (part == WeightPart::Q) return piece;
+  if (part == WeightPart::Order) return std::nullopt;
+  if (piece.axis == 0) return piece;
+  if (piece.groups > 1) return std::nullopt;
+  const int64_t block = whole.blocks->block, columns = whole.shape[1];
+  const int64_t begin = piece.begin * block;
+  return AxisPiece{1, begin, std::min(piece.size * block, columns - begin)};
+}
+
+StoredWeight storedIn(const std::shared_ptr<const SafetensorsFile>& file,
+                      const SafetensorsEntry& entry, const std::string& name) {
+  const bool isOfBytes = !entry.dtype && entry.bytes == size_t(elementCount(entry.shape));
+  StoredWeight weight;
+  weight.tensor = {name, entry.dtypeName, entry.dtype, entry.shape, entry.bytes};
+  weight.read = [file, own = entry.name] { return file->array(own); };
+  if (isOfBytes)
+    weight.readBytes = [file, own = entry.name] {
+      const auto bytes = file->bytes(own);
+      Array copy(DType::U8, file->find(own)->shape);
+      std::ranges::copy(bytes, static_cast<std::byte*>(copy.data()));
+      return copy;
+    };
+  weight.cut = [=, tensor = weight.tensor, own = entry.name](const AxisPiece& piece) {
+    auto cut = std::make_shared<StoredWeight>();
+    cut->tensor = tensor;
+    cut->tensor.shape[size_t(piece.axis)] = piece.size * piece.groups;
+    cut->read = [=] { return file->piece(own, piece); };
+    if (isOfBytes) cut->readBytes = [=] { return file->bytesOfPiece(own, piece); };
+    return cut;
+  };
+  return weight;
+}
+
+Array dequantized(const CheckpointTensor& tensor,
+                  const std::function<Array(WeightPart)>& readPart) {
+  const WeightBlocks& b = *tensor.blocks;
+  const int64_t rows = tensor.shape[0], columns = tensor.shape[1];
   const int64_t perRow = (columns + b.block - 1) / b.block;
-  const Array q = weight.readPart(WeightPart::Q);
-  const std::vector<float> scale = floatsOf(weight.readPart(WeightPart::Scale));
+  const Array q = readPart(WeightPart::Q);
+  const std::vector<float> scale = floatsOf(readPart(WeightPart::Scale));
   Array zero, order;
-  if (b.zero) zero = weight.readPart(WeightPart::Zero);
-  if (b.ordered) order = weight.readPart(WeightPart::Order);
-  Array result(DType::F32, weight.tensor.shape);
+  if (b.zero) zero = readPart(WeightPart::Zero);
+  if (b.ordered) order = readPart(WeightPart::Order);
+  Array result(DType::F32, tensor.shape);
   float* to = result.as<float>().data();
   ThreadPool::global().parallelFor(0, rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row)

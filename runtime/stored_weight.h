@@ -3,6 +3,7 @@
 // A weight as a checkpoint holds it, whatever its format, and what formats of few bits share.
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ std::optional<CheckpointTensor> partOf(const CheckpointTensor& whole, WeightPart
 struct StoredWeight {
   CheckpointTensor tensor;
   std::function<Array()> read;
-  /// Part `part` of `parts` equal ones along an axis, where it can be read without the others.
-  std::function<Array(int64_t axis, int64_t parts, int64_t part)> readPiece = {};
+  /// A piece as a weight of its own, which reads nothing of the rest; null where that cannot be. A
+  /// piece has no pieces. Throws Error(InvalidArgument) for one that the tensor does not have.
+  std::function<std::shared_ptr<const StoredWeight>(const AxisPiece&)> cut = {};
   /// Of a dtype that Array cannot hold: its bytes, as U8 of the same shape.
   std::function<Array()> readBytes = {};
   /// Of a weight with blocks.
@@ -28,12 +30,21 @@ struct StoredWeight {
 };
 using StoredWeights = std::map<std::string, StoredWeight, std::less<>>;
 
+/// A tensor of a safetensors file under the name `name`.
+StoredWeight storedIn(const std::shared_ptr<const SafetensorsFile>& file,
+                      const SafetensorsEntry& entry, const std::string& name);
+
+/// The piece of a matrix with blocks that a piece of one of its parts is of: of scales and zero
+/// points the columns of whole blocks. Nothing for an order of columns, and in groups of blocks.
+std::optional<AxisPiece> ofMatrix(const CheckpointTensor& whole, WeightPart part,
+                                  const AxisPiece& piece);
+
 /// Gives the tensors of a language model the prefix `model.` where it is missing or doubled.
 void mendPrefixes(StoredWeights& weights);
 
 /// The f32 matrix [n, k] of a weight's parts: `(q - zero) * scale`, rounded once for each product,
 /// its columns in the matrix' own order.
-Array dequantized(const StoredWeight& weight);
+Array dequantized(const CheckpointTensor& tensor, const std::function<Array(WeightPart)>& readPart);
 
 /// q [rows, columns] of `dtype` from unsigned numbers `at(row, column)`, less `center`. Column j of
 /// the result is column `order[j]`; as they come where that is empty. `at` is called by several

@@ -52,12 +52,30 @@ TEST(RandomWeight, PiecesHaveTheValuesOfTheWhole) {
       "w@1/3", DType::F32, {DimExpr(2), DimExpr(2), DimExpr(5)}, WeightPiece{"w", 1, 3}};
   const Array all = randomWeight({"w", DType::F32, {DimExpr(2), DimExpr(6), DimExpr(5)}}, 5);
   for (int64_t rank = 0; rank < 6; ++rank) {
-    const Array own = randomWeight(piece, 5, rank, 6), cut = partOf(all, *piece.piece, rank / 2);
+    const Array own = randomWeight(piece, 5, rank, 6), cut = partOf(all, piece.own(rank, 6), "w");
     ASSERT_EQ(own.shape(), cut.shape());
     EXPECT_EQ(std::memcmp(own.data(), cut.data(), own.bytes()), 0) << rank;
     for (int64_t i = 0; i < 2; ++i)
       for (int64_t j = 0; j < 10; ++j)
         EXPECT_EQ(own.at(i * 10 + j), all.at(i * 30 + rank / 2 * 10 + j));
+  }
+}
+
+// The keys of a tensor that holds queries and values, too; rows of all groups.
+TEST(RandomWeight, PartsOfAnAxisHaveTheValuesOfTheWhole) {
+  const Array all = randomWeight({"w", DType::F32, {DimExpr(24), DimExpr(5)}}, 5);
+  const TensorInfo keys{
+      "k", DType::F32, {DimExpr(4), DimExpr(5)}, WeightPiece{"w", 0, 2, 1, 8, 24}};
+  EXPECT_EQ(keys.sourceShape(), (SymbolicShape{DimExpr(24), DimExpr(5)}));
+  const TensorInfo groups{"g", DType::F32, {DimExpr(12), DimExpr(5)}, WeightPiece{"w", 0, 2, 3}};
+  EXPECT_EQ(groups.sourceShape(), keys.sourceShape());
+  for (int64_t rank : {0, 1}) {
+    const Array k = randomWeight(keys, 5, rank, 2), g = randomWeight(groups, 5, rank, 2);
+    for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(k.at(i), all.at((8 + rank * 4) * 5 + i));
+    for (int64_t i = 0; i < 60; ++i)
+      EXPECT_EQ(g.at(i), all.at((i / 20 * 8 + rank * 4) * 5 + i % 20)) << i;
+    EXPECT_EQ(std::memcmp(ownPiece(keys, all, rank, 2).data(), k.data(), k.bytes()), 0);
+    EXPECT_EQ(std::memcmp(ownPiece(groups, all, rank, 2).data(), g.data(), g.bytes()), 0);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "lathe/runtime/gguf.h"
 #include "lathe/runtime/tokenizer.h"
 #include "runtime/gguf_model.h"
+#include "tests/unit/gguf_writer.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -77,45 +78,7 @@ TEST(Gguf, ConfigSaysWhatTheMetadataSay) {
   EXPECT_FALSE(files.contains("tokenizer.json"));
 }
 
-// A file of keys and tensors, byte for byte.
-class Writer {
- public:
-  template <class T>
-  Writer& number(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  Writer& text(std::string_view text) {
-    number<uint64_t>(text.size());
-    bytes_ += text;
-    return *this;
-  }
-  Writer& begin(uint64_t tensors, uint64_t keys, uint32_t version = 3) {
-    bytes_ = "GGUF";
-    return number(version).number(tensors).number(keys);
-  }
-  Writer& key(std::string_view name, GgufType type) { return text(name).number(uint32_t(type)); }
-  Writer& tensor(std::string_view name, std::initializer_list<uint64_t> dims, uint32_t type,
-                 uint64_t offset) {
-    text(name).number(uint32_t(dims.size()));
-    for (uint64_t dim : dims) number(dim);
-    return number(type).number(offset);
-  }
-  Writer& data(size_t size) {
-    bytes_.resize((bytes_.size() + 31) / 32 * 32 + size);
-    return *this;
-  }
-  GgufHeader parse() const {
-    return parseGgufHeader(std::as_bytes(std::span(bytes_.data(), bytes_.size())), "x.gguf");
-  }
-  const std::string& bytes() const { return bytes_; }
-  void refused(const std::string& text, ErrorCode code = kFile) const {
-    expectError(code, "x.gguf: " + text, [&] { parse(); });
-  }
-
- private:
-  std::string bytes_;
-};
+using Writer = test::GgufWriter;
 
 TEST(GgufHeaders, OfGoodFilesAreRead) {
   const GgufHeader header = Writer()

@@ -69,11 +69,11 @@ class Checkpoint {
   /// SafetensorsFile::array); else it is decoded, at each call anew: a matrix in few bits to f32, a
   /// part of one to the dtype that `blocks` says.
   std::optional<Array> find(std::string_view name) const;
-  /// Part `part` of `parts` equal ones along an axis, of which nothing else is read. Nothing where
-  /// the format cannot do that (tensors in few bits, GGUF and ONNX files): cut what find() gives.
-  /// Throws Error (InvalidArgument) for an axis that the parts do not divide.
-  std::optional<Array> findPiece(std::string_view name, int64_t axis, int64_t parts,
-                                 int64_t part) const;
+  /// A piece of the tensor, of which nothing else is read: what find() gives, there. Nothing where
+  /// the format cannot do that (a piece that begins amid a block or a word of it, columns in
+  /// another order than the matrix', numbers of ONNX that are no raw bytes): cut what find() gives.
+  /// Throws Error (InvalidArgument) for a piece that the tensor does not have.
+  std::optional<Array> findPiece(std::string_view name, const AxisPiece& piece) const;
   /// The tensor's dtype and shape without touching its bytes; null if there is none. Takes the
   /// names of parts, too.
   const CheckpointTensor* entry(std::string_view name) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lathe/runtime/array.h"
+#include "lathe/runtime/axis_piece.h"
 #include "lathe/runtime/dim_expr.h"
 
 namespace lathe {
@@ -59,10 +60,14 @@ struct EntryPoint {
 };
 
 /// Of a checkpoint's tensor, cut into equal parts along an axis: rank r of n reads the part
-/// r * parts / n, so that with fewer parts than ranks neighbours read the same.
+/// r * parts / n, so that with fewer parts than ranks neighbours read the same. What is cut is each
+/// of `groups` equal groups of the axis, or of each the elements from `begin` on, of `extent`: the
+/// values of a tensor that holds queries and keys, too.
 struct WeightPiece {
   std::string weight;
   int64_t axis = 0, parts = 1;
+  int64_t groups = 1, begin = 0;
+  int64_t extent = 0;  ///< elements of a group in the tensor; 0: as many as are cut
   int64_t partOf(int64_t rank, int64_t ranks) const { return rank * parts / ranks; }
 };
 
@@ -77,8 +82,16 @@ struct TensorInfo {
   /// The shape that it has there.
   SymbolicShape sourceShape() const {
     SymbolicShape whole = shape;
-    if (piece) whole[size_t(piece->axis)] = whole[size_t(piece->axis)] * DimExpr(piece->parts);
+    if (!piece) return whole;
+    DimExpr& size = whole[size_t(piece->axis)];
+    size = piece->extent ? DimExpr(piece->groups * piece->extent) : size * DimExpr(piece->parts);
     return whole;
+  }
+  /// What rank `rank` of `ranks` reads of it; all of it where it is read whole.
+  AxisPiece own(int64_t rank, int64_t ranks) const {
+    const WeightPiece p = piece.value_or(WeightPiece{});
+    const int64_t size = shape[size_t(p.axis)].asConstant().value() / p.groups;
+    return {p.axis, p.begin + p.partOf(rank, ranks) * size, size, p.groups};
   }
 };
 

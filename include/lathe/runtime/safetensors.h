@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lathe/runtime/array.h"
+#include "lathe/runtime/axis_piece.h"
 
 namespace lathe {
 
@@ -53,11 +54,12 @@ class SafetensorsFile {
   /// Error(InvalidArgument) for an unknown name and Error(Unsupported) for a dtype that Array
   /// cannot hold (F8_E4M3, U32, ...).
   Array array(std::string_view name) const;
-  /// Part `part` of a tensor that is cut along an axis into `parts` equal ones: a view of the
-  /// mapping where the part lies together, else a copy of what was read of the file, without what
-  /// lies between. Throws as array() does, and Error(InvalidArgument) for an axis that the parts do
-  /// not divide.
-  Array piece(std::string_view name, int64_t axis, int64_t parts, int64_t part) const;
+  /// A piece of a tensor: a view of the mapping where it lies together, else a copy of what was
+  /// read of the file, without what lies between. Throws as array() does, and
+  /// Error(InvalidArgument) for a piece that the tensor does not have.
+  Array piece(std::string_view name, const AxisPiece& piece) const;
+  /// The same of a tensor of one byte an element, whatever its dtype, as U8.
+  Array bytesOfPiece(std::string_view name, const AxisPiece& piece) const;
   /// The tensor's bytes as they are, whatever its dtype.
   std::span<const std::byte> bytes(std::string_view name) const;
   const std::string& path() const;
@@ -67,6 +69,7 @@ class SafetensorsFile {
  private:
   const SafetensorsEntry& get(std::string_view name) const;
   const SafetensorsEntry& getReadable(std::string_view name) const;
+  void expectPiece(const SafetensorsEntry& entry, const AxisPiece& p) const;
 
   std::shared_ptr<MappedFile> file_;
   SafetensorsHeader header_;
