@@ -112,4 +112,14 @@ std::optional<OpCuts> cutsOfOperand(Operation* op, unsigned index, const Cut& cu
   return along(op, *factors, factor, cut, nullptr);
 }
 
+std::optional<int64_t> startAlong(SliceOp slice, int64_t axis) {
+  auto x = tensorType(slice.getX()), y = tensorType(slice.getY());
+  const auto whole = dimsOf(x), sizes = dimsOf(y);
+  for (int64_t i = 0; i < x.getRank(); ++i)
+    if (slice.getStrides()[size_t(i)] != 1 || (i != axis && whole[size_t(i)] != sizes[size_t(i)]))
+      return std::nullopt;
+  if (y.isDynamicDim(axis)) return std::nullopt;
+  return exprOf(slice.getStarts().getDims()[size_t(axis)]).asConstant();
+}
+
 }  // namespace lathe

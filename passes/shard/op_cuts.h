@@ -22,4 +22,8 @@ std::optional<OpCuts> cutsOfResult(mlir::Operation* op, unsigned index, const Cu
 /// The same of operand `index`.
 std::optional<OpCuts> cutsOfOperand(mlir::Operation* op, unsigned index, const Cut& cut);
 
+/// Where a slice begins that takes neighbours along this axis, and all of the others. Nothing for
+/// other slices.
+std::optional<int64_t> startAlong(SliceOp slice, int64_t axis);
+
 }  // namespace lathe

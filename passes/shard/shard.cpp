@@ -14,6 +14,7 @@
 #include "passes/shard/by_hand.h"
 #include "passes/shard/mesh.h"
 #include "passes/shard/op_cuts.h"
+#include "passes/shard/open_norms.h"
 #include "passes/shard/shard_plan.h"
 #include "passes/shard/split_merged.h"
 
@@ -35,11 +36,7 @@ struct Placed {
 class Partitioner {
  public:
   Partitioner(ModuleOp module, const Mesh& mesh, const CutsByHand& byHand)
-      : module_(module),
-        mesh_(mesh),
-        byHand_(byHand),
-        plan_(planShards(module, mesh.ranks, byHand)),
-        b_(module) {}
+      : module_(module), mesh_(mesh), byHand_(byHand), plan_(plan()), b_(module) {}
 
   void run() {
     for (const KeptWhole& kept : plan_.whole) tell(kept.op, kept.reason);
@@ -54,6 +51,16 @@ class Partitioner {
   }
 
  private:
+  // Norms that the plan cuts are opened, and planned anew.
+  ShardPlan plan() {
+    ShardPlan plan = planShards(module_, mesh_.ranks, byHand_);
+    while (!plan.norms.empty()) {
+      for (Operation* norm : plan.norms) openNorm(norm);
+      plan = planShards(module_, mesh_.ranks, byHand_);
+    }
+    return plan;
+  }
+
   int64_t copies() const { return mesh_.simulate ? mesh_.ranks : 1; }
   IntegerAttr number(int64_t value) { return b_.getI64IntegerAttr(value); }
   StringAttr axisName() { return b_.getStringAttr(mesh_.axis); }
@@ -137,13 +144,14 @@ class Partitioner {
       isCut = true;
       const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
       if (cuts && !cuts->isSum) return inPieces(op, *cuts);
-      // Each rank adds what no other does.
+      // Each rank adds what no other does, or as many do.
       const bool isOwn = cuts && llvm::all_of(cuts->operands, [&](const Cut& c) {
                            return c.isWhole() || c.parts == mesh_.ranks;
                          });
       if (auto linear = dyn_cast<LinearOp>(op); isOwn && linear && weightMatmulOf(op))
         return sumRows(linear, cuts->operands[0]);
-      if (isOwn && isPlainSum(op)) return sumPieces(op, cuts->operands);
+      if (cuts && (isOwn ? isPlainSum(op) : isa<ReduceSumOp>(op)))
+        return sumPieces(op, cuts->operands);
     }
     if (isCut) tell(op, "it has no rule for these pieces: its operands are gathered on every rank");
     onEveryRank(op);
@@ -182,14 +190,40 @@ class Partitioner {
   }
 
   void sumPieces(Operation* op, ArrayRef<Cut> cuts) {
-    const SmallVector<Placed> operands = operandsOf(op, cuts);
+    SmallVector<Placed> operands = operandsOf(op, cuts);
+    OpMaker m(b_, op->getLoc());
+    auto type = tensorType(op->getResult(0));
+    // Products have no sums of another dtype than theirs.
+    const Type element = type.getElementType(),
+               wide = isa<ReduceSumOp>(op) ? ofAddends(element) : element;
+    if (isa<ReduceSumOp>(op))
+      for (Value& v : operands[0].at) v = m.cast(v, wide);
     SmallVector<Value> addends;
-    for (int64_t rank = 0; rank < copies(); ++rank)
-      addends.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
+    for (int64_t rank = 0; rank < copies(); ++rank) {
+      Operation* piece = make(op, operands, rank, tensorOf(dimsOf(type), wide));
+      addends.push_back(piece->getResult(0));
+    }
     if (isa<GroupedLinearOp>(op) && isAddedUp(op->getResult(0)))
-      addends_[op->getResult(0)] = addends;
-    else
-      placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), addends)}};
+      return void(addends_[op->getResult(0)] = addends);
+    const auto cut = llvm::find_if(cuts, [](const Cut& c) { return !c.isWhole(); });
+    const Value y = ofOnePiece(m, sum(m.loc, addends), *cut);
+    placed_[op->getResult(0)] = {{}, {m.cast(y, element)}};
+  }
+
+  // A sum over the ranks, to which neighbours that hold the same piece have all added it.
+  Value ofOnePiece(OpMaker& m, Value sum, const Cut& cut) {
+    const int64_t sharing = mesh_.ranks / cut.parts;
+    if (sharing == 1) return sum;
+    return m.make<DivOp>(sum, m.scalar(tensorType(sum).getElementType(), double(sharing)));
+  }
+
+  // What addends of sums of this dtype are: they are rounded once, behind the sum. Products of f16
+  // weights are made in f16 alone.
+  Type ofAddends(Type element) {
+    if (!element.isBF16() ||
+        mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext())))
+      return element;
+    return computeType(element);
   }
 
   // Whether all that is read of a product is a sum over some of its rows, weighted or not: the
@@ -252,11 +286,7 @@ class Partitioner {
   void sumRows(LinearOp linear, const Cut& cut) {
     OpMaker m(b_, linear.getLoc());
     auto type = tensorType(linear.getY());
-    const Type element = type.getElementType();
-    // Rounded once, behind the sum. Products of f16 weights are made in f16 alone.
-    const bool isRounded = !element.isBF16() ||
-                           mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext()));
-    const Type wide = isRounded ? element : computeType(element);
+    const Type element = type.getElementType(), wide = ofAddends(element);
     const WeightMatmul matmul = *weightMatmulOf(linear);
     const Placed x = pieces(linear.getX(), cut);
     const Placed w = pieces(linear.getW(), {matmul.weightAxis, cut.parts, cut.groups});
@@ -267,15 +297,17 @@ class Partitioner {
           linear.getActivation(), linear.getLayout(), linear.getUnrounded() || wide != element));
     const std::optional<Cut> rows = rowsOfSum(linear);
     Placed y = rows ? scatter(m.loc, addends, *rows) : Placed{{}, {sum(m.loc, addends)}};
-    for (Value& v : y.at) v = m.cast(v, element);
+    for (Value& v : y.at) v = ofOnePiece(m, v, cut);
     auto add = [&](Value v) {
       if (!v) return;
       const bool isPerRow = v.getType() == type && rows;
       const Placed other = isPerRow ? pieces(v, *rows) : Placed{{}, {whole(v, m.loc)}};
-      for (auto [rank, at] : llvm::enumerate(y.at)) at = m.make<AddOp>(at, other.on(int64_t(rank)));
+      for (auto [rank, at] : llvm::enumerate(y.at))
+        at = m.make<AddOp>(at, m.cast(other.on(int64_t(rank)), wide));
     };
     add(linear.getBias());
     add(linear.getResidual());
+    for (Value& v : y.at) v = m.cast(v, element);
     placed_[linear.getY()] = y;
   }
 

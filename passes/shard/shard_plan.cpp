@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "passes/rewrite/weight_only.h"
 #include "passes/shard/op_cuts.h"
+#include "passes/shard/open_norms.h"
 
 using namespace mlir;
 
@@ -44,6 +45,7 @@ bool hasNamedPieces(Value v, const Cut& cut) {
 struct Sources {
   llvm::DenseMap<Operation*, Cut> columns;
   std::map<std::string, Cut, std::less<>> states;
+  llvm::DenseSet<Operation*> norms;                             // over an axis that is cut
   std::string reason;                                           // what a trace ended at
   std::set<std::tuple<void*, int64_t, int64_t, int64_t>> seen;  // values, and how they are cut
 };
@@ -63,6 +65,8 @@ class Planner {
     walk([&](Operation* op) {
       if (auto linear = dyn_cast<LinearOp>(op)) cutHead(linear);
     });
+    // What is written to a state of which each rank has a piece is made in pieces, too.
+    for (auto f : module_.getOps<func::FuncOp>()) writeStates(f);
     // Last: a table goes with the head that it is tied to.
     measureCutWeights();
     walk([&](Operation* op) {
@@ -83,32 +87,54 @@ class Planner {
     if (trace(shard.getX(), byHand_.of(shard), found)) adopt(found);
   }
 
+  void writeStates(func::FuncOp f) {
+    for (auto [i, v] : llvm::enumerate(f.getBody().front().getTerminator()->getOperands())) {
+      auto planned = plan_.states.find(stateOf(f.getResultAttrDict(unsigned(i))));
+      if (planned == plan_.states.end()) continue;
+      Sources found;
+      if (trace(v, planned->second, found)) adopt(found);
+    }
+  }
+
   void adopt(const Sources& found) {
     for (auto [source, its] : found.columns) plan_.columns[source] = its;
     for (auto& [name, its] : found.states) plan_.states[name] = its;
+    plan_.norms.insert(found.norms.begin(), found.norms.end());
   }
 
-  // Products whose columns reach this one's rows.
+  // Products whose columns reach this one's rows: in as many parts as there are ranks, or in fewer,
+  // of which neighbours hold the same, as where there are fewer heads.
   void pairWith(Operation* op) {
     const std::optional<WeightMatmul> matmul = weightMatmulOf(op);
     if (!matmul || plan_.columns.contains(op)) return;
-    const Value x = op->getOperand(matmul->activation), w = op->getOperand(matmul->weight);
     std::string reason;
-    for (int64_t groups : groupsAlong(x, matmul->activationAxis)) {
-      const Cut cut{matmul->activationAxis, ranks_, groups},
-          ofWeight{matmul->weightAxis, ranks_, groups};
+    if (pairIn(ranks_, op, *matmul, reason)) return;
+    for (int64_t parts = ranks_ / 2; parts > 1 && isa<LinearOp>(op) && !reason.empty(); --parts) {
+      if (ranks_ % parts || !pairIn(parts, op, *matmul, reason)) continue;
+      reason += ": " + std::to_string(ranks_ / parts) + " neighbours hold the same piece";
+      break;
+    }
+    if (!reason.empty()) plan_.whole.push_back({op, reason});
+  }
+
+  // `reason` says why not, where nothing has before.
+  bool pairIn(int64_t parts, Operation* op, const WeightMatmul& matmul, std::string& reason) {
+    const Value x = op->getOperand(matmul.activation), w = op->getOperand(matmul.weight);
+    for (int64_t groups : groupsAlong(x, matmul.activationAxis)) {
+      const Cut cut{matmul.activationAxis, parts, groups},
+          ofWeight{matmul.weightAxis, parts, groups};
       Sources found;
-      if (partsOf(tensorType(x), cut.axis, ranks_, groups) == ranks_ && trace(x, cut, found) &&
+      if (partsOf(tensorType(x), cut.axis, parts, groups) == parts && trace(x, cut, found) &&
           !found.columns.empty() &&
           (isLoadedWeight(w) ? byHand_.agrees(w, ofWeight, &found.reason)
                              : trace(w, ofWeight, found))) {
         plan_.rows[op] = cut;
         adopt(found);
-        return;
+        return true;
       }
       if (reason.empty()) reason = found.reason;
     }
-    if (!reason.empty()) plan_.whole.push_back({op, reason});
+    return false;
   }
 
   // In how many groups an axis may be cut: one, and what a reshape says that it is made of.
@@ -148,7 +174,8 @@ class Planner {
       return false;
     }
     const unsigned result = cast<OpResult>(v).getResultNumber();
-    const std::optional<OpCuts> cuts = cutsOfResult(op, result, cut, &found.reason);
+    std::optional<OpCuts> cuts = cutsOfResult(op, result, cut, &found.reason);
+    if (!cuts && (cuts = cutsOfNorm(op, cut))) found.norms.insert(op);
     if (!cuts) return false;
     auto linear = dyn_cast<LinearOp>(op);
     bool isWeight = false, isOther = false;  // what is cut
@@ -166,14 +193,33 @@ class Planner {
     return true;
   }
 
+  static bool isReadByOneProduct(Value v) {
+    while (v.hasOneUse()) {
+      Operation* user = *v.user_begin();
+      if (weightMatmulOf(user)) return true;
+      if (user->getNumResults() != 1) return false;
+      v = user->getResult(0);
+    }
+    return false;
+  }
+
   // Pieces of weights make pieces of whole activations.
   bool startAt(Operation* op, const Cut& cut, Sources& found) {
     if (plan_.rows.contains(op)) return false;
     auto linear = dyn_cast<LinearOp>(op);
     if (linear && isWeightOnly(linear.getX())) return false;
+    // Columns of a table are no work that is shared: what else reads them would gather them.
+    if (isa<EmbeddingOp>(op) && !isReadByOneProduct(op->getResult(0))) return false;
     auto planned = plan_.columns.find(op);
     if (planned != plan_.columns.end() && planned->second != cut) return false;
     return found.columns.try_emplace(op, cut).first->second == cut;
+  }
+
+  // A state is as the plan has it, and no result.
+  static bool isResult(OpOperand& use) {
+    if (!isa<func::ReturnOp>(use.getOwner())) return false;
+    auto f = cast<func::FuncOp>(use.getOwner()->getParentOp());
+    return stateOf(f.getResultAttrDict(use.getOperandNumber())).empty();
   }
 
   // A projection that nothing but a result reads, such as that to the vocabulary.
@@ -182,10 +228,10 @@ class Planner {
     if (plan_.columns.contains(linear) || plan_.rows.contains(linear) || linear.getResidual() ||
         linear.getLayout() == WeightLayout::packed || isWeightOnly(linear.getX()))
       return;
-    const bool isHead = llvm::all_of(linear->getUsers(), [](Operation* user) {
-      return isa<func::ReturnOp>(user) ||
-             (isa<CastOp, ReshapeOp>(user) &&
-              llvm::all_of(user->getUsers(), [](Operation* u) { return isa<func::ReturnOp>(u); }));
+    const bool isHead = llvm::all_of(linear->getUses(), [](OpOperand& use) {
+      Operation* user = use.getOwner();
+      return isResult(use) ||
+             (isa<CastOp, ReshapeOp>(user) && llvm::all_of(user->getUses(), isResult));
     });
     if (!isHead || linear->use_empty()) return;
     const int64_t axis = type.getRank() - 1;

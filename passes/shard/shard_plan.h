@@ -31,6 +31,8 @@ struct ShardPlan {
   /// Embeddings of which a rank has some rows of the table: sums of what the ranks find follow.
   llvm::DenseSet<mlir::Operation*> tables;
   std::map<std::string, Cut, std::less<>> states;
+  /// Norms over an axis that is cut: the plan is for a graph where they are open (open_norms.h).
+  llvm::DenseSet<mlir::Operation*> norms;
   std::vector<KeptWhole> whole;
 };
 

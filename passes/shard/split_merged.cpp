@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/shard/split_merged.h"
 
+#include "ir/op_builder.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/rewrite/weight_only.h"
+#include "passes/shard/op_cuts.h"
 
 using namespace mlir;
 
@@ -15,16 +18,17 @@ struct Columns {
 
 // Of a slice along the last axis alone.
 std::optional<Columns> columnsOf(SliceOp slice) {
-  auto x = tensorType(slice.getX()), y = tensorType(slice.getY());
-  const int64_t last = x.getRank() - 1;
-  const auto whole = dimsOf(x), sizes = dimsOf(y);
-  for (int64_t axis = 0; axis <= last; ++axis)
-    if (slice.getStrides()[size_t(axis)] != 1 ||
-        (axis < last && whole[size_t(axis)] != sizes[size_t(axis)]))
-      return std::nullopt;
-  const auto start = exprOf(slice.getStarts().getDims()[size_t(last)]).asConstant();
-  if (!start || y.isDynamicDim(last)) return std::nullopt;
-  return Columns{slice, *start, y.getDimSize(last)};
+  auto y = tensorType(slice.getY());
+  const auto start = startAlong(slice, y.getRank() - 1);
+  if (!start) return std::nullopt;
+  return Columns{slice, *start, y.getDimSize(y.getRank() - 1)};
+}
+
+// Whether the rows alone lie otherwise.
+bool keepsColumns(ReshapeOp reshape) {
+  auto x = tensorType(reshape.getX()), y = tensorType(reshape.getY());
+  return y.getRank() > 0 && !x.isDynamicDim(x.getRank() - 1) &&
+         dimOf(x, x.getRank() - 1) == dimOf(y, y.getRank() - 1);
 }
 
 // The slices that are all of a layer that is read; none where something reads the rest, too.
@@ -35,8 +39,16 @@ SmallVector<Columns> partsOfLayer(LinearOp linear, const CutsByHand& byHand) {
     return {};
   SmallVector<Columns> parts;
   int64_t columns = 0;
+  SmallVector<Operation*> readers;
   for (Operation* user : linear->getUsers()) {
-    auto slice = dyn_cast<SliceOp>(user);
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    if (reshape && keepsColumns(reshape))
+      readers.append(reshape->getUsers().begin(), reshape->getUsers().end());
+    else
+      readers.push_back(user);
+  }
+  for (Operation* reader : readers) {
+    auto slice = dyn_cast<SliceOp>(reader);
     const auto part = slice ? columnsOf(slice) : std::nullopt;
     if (!part) return {};
     parts.push_back(*part);
@@ -59,6 +71,31 @@ Value sliceOf(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start, 
                          b.getDenseI64ArrayAttr(SmallVector<int64_t>(sizes.size(), 1)));
 }
 
+// The same of a value of weights, where it can be of slices of these: a rank reads no more of them.
+Value sliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start,
+                     int64_t size) {
+  Operation* op = v.getDefiningOp();
+  auto factored = isa<ReshapeOp, BroadcastOp>(op) ? FactoredOp() : dyn_cast<FactoredOp>(op);
+  const auto factors = factored ? factored.factors() : std::nullopt;
+  const int factor = factors ? factors->results[0][size_t(axis)] : Factors::kWhole;
+  if (factor == Factors::kWhole || op->getNumResults() != 1)
+    return sliceOf(b, loc, v, axis, start, size);
+  const int64_t length = tensorType(v).getDimSize(axis);
+  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands))
+    if (const int64_t own = axisOf(axes, factor);
+        own >= 0 && tensorType(operand).getDimSize(own) != length)
+      return sliceOf(b, loc, v, axis, start, size);
+  IRMapping map;
+  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands))
+    if (const int64_t own = axisOf(axes, factor); own >= 0)
+      map.map(operand, sliceOfWeights(b, loc, operand, own, start, size));
+  Operation* made = b.clone(*op, map);
+  auto dims = dimsOf(tensorType(v));
+  dims[size_t(axis)] = dimAttr(b.getContext(), DimExpr(size));
+  made->getResult(0).setType(tensorOf(dims, tensorType(v).getElementType()));
+  return made->getResult(0);
+}
+
 }  // namespace
 
 void splitMergedLinears(ModuleOp module, const CutsByHand& byHand) {
@@ -69,13 +106,16 @@ void splitMergedLinears(ModuleOp module, const CutsByHand& byHand) {
     const int64_t columnsOfWeight = linear.getLayout() == WeightLayout::in_out ? 1 : 0;
     OpBuilder b(linear);
     for (auto [slice, start, size] : parts) {
-      Value w = sliceOf(b, linear.getLoc(), linear.getW(), columnsOfWeight, start, size);
+      Value w = sliceOfWeights(b, linear.getLoc(), linear.getW(), columnsOfWeight, start, size);
       Value bias = linear.getBias();
-      if (bias) bias = sliceOf(b, linear.getLoc(), bias, 0, start, size);
+      if (bias) bias = sliceOfWeights(b, linear.getLoc(), bias, 0, start, size);
       Value y = LinearOp::create(b, linear.getLoc(), linear.getX(), w, bias, Value(),
                                  linear.getActivation(), linear.getLayout(), linear.getUnrounded());
+      Operation* reshape = slice.getX().getDefiningOp<ReshapeOp>();
+      if (reshape) y = OpMaker(b, slice.getLoc()).reshape(y, dimsOf(tensorType(slice.getY())));
       slice.getY().replaceAllUsesWith(y);
       slice.erase();
+      if (reshape && reshape->use_empty()) reshape->erase();
     }
     if (!parts.empty()) linear.erase();
   }

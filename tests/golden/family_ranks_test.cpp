@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -147,9 +146,6 @@ TEST_P(FamilyRanks, SimulatedTheyComputeWhatOneDoes) {
   }
 }
 
-// docs/limits.md names them. A family that no longer belongs here fails until it is taken out.
-const std::set<std::string> kGathered = {"Olmo2ForCausalLM", "WhisperForConditionalGeneration"};
-
 // On two ranks no operand is gathered, only results are.
 TEST_P(FamilyRanks, SumsFollowAndOnlyResultsAreGathered) {
   const JsonValue& c = cases_.front();
@@ -168,8 +164,7 @@ TEST_P(FamilyRanks, SumsFollowAndOnlyResultsAreGathered) {
   for (const EntryPoint& e : compile(graph, {.backend = "reference"}).entries)
     outputs += e.outputs.size();
   EXPECT_GT(count("lathe.all_reduce"), 0u);
-  EXPECT_EQ(count("lathe.all_gather") > outputs, kGathered.contains(GetParam())) << ir;
-  if (kGathered.contains(GetParam())) return;
+  EXPECT_LE(count("lathe.all_gather"), outputs) << ir;
   for (const CompileRecord::Miss& miss : record.misses)
     EXPECT_EQ(miss.reason.find("are gathered on every rank"), miss.reason.npos)
         << miss.op << " at " << miss.path;

@@ -74,4 +74,12 @@ MUTANTS = [
            "else if (false && std::exchange(isTaken, true))",
            "each rank multiplies its addends of two sums, of which one is a whole",
            ("ranks_test",)),
+    Mutant("ranks/neighbours-add-twice", "passes/shard/shard.cpp",
+           "if (sharing == 1) return sum;", "return sum;",
+           "what neighbours both hold is counted twice",
+           ("ranks_test:*Neighbours*",)),
+    Mutant("ranks/columns-of-a-table", "passes/shard/shard_plan.cpp",
+           "if (isa<EmbeddingOp>(op) && !isReadByOneProduct(op->getResult(0))) return false;", "",
+           "a table is cut by columns that its other readers gather",
+           ("ranks_test:*ANormOverAllHeads*",)),
 ]

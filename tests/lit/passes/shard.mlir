@@ -34,16 +34,37 @@ func.func @mlp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
 
 // -----
 
-// A norm between the two needs whole rows: nothing is cut but what the result reads alone.
+// A norm of a sum that others read needs whole rows: nothing is cut but what the result reads alone.
 // CHECK-LABEL: func.func @norm_between
 // CHECK: lathe.weight "first" : tensor<8x4xf32>
 // CHECK-NOT: all_reduce
 // CHECK: lathe.all_gather %{{.*}} axis 1 parts 2 over "tp" of 2 : tensor<3x2xf32>
-func.func @norm_between(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+func.func @norm_between(%x: tensor<3x4xf32>, %r: tensor<3x8xf32>) -> tensor<3x4xf32> {
   %a = lathe.weight "first" : tensor<8x4xf32>
   %b = lathe.weight "second" : tensor<4x8xf32>
-  %h = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %h = lathe.linear %x, %a residual %r : tensor<3x4xf32>, tensor<8x4xf32> residual tensor<3x8xf32>
   %n = lathe.rms_norm %h epsilon 1.0e-5 : tensor<3x8xf32>
+  %y = lathe.linear %n, %b : tensor<3x8xf32>, tensor<4x8xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// Of a layer's own columns the ranks sum the squares, a number a row.
+// CHECK-LABEL: func.func @norm_of_a_layer
+// CHECK: %[[H:.*]] = lathe.linear %arg0, %{{.*}} : tensor<3x4xf32>, tensor<4x4xf32>
+// CHECK: %[[Q:.*]] = lathe.mul %[[H]], %[[H]] : tensor<3x4xf32>
+// CHECK: %[[P:.*]] = lathe.reduce_sum %[[Q]] axes [1] keep_dims true
+// CHECK: lathe.all_reduce sum %[[P]] over "tp" of 2 : tensor<3x1xf32>
+// CHECK: lathe.weight "gain@0/2" of "gain" axis 0 parts 2 : tensor<4xf32>
+// CHECK: lathe.all_reduce sum %{{.*}} over "tp" of 2 : tensor<3x4xf32>
+// CHECK-NOT: all_gather
+func.func @norm_of_a_layer(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %a = lathe.weight "first" : tensor<8x4xf32>
+  %b = lathe.weight "second" : tensor<4x8xf32>
+  %gain = lathe.weight "gain" : tensor<8xf32>
+  %h = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %n = lathe.rms_norm %h, %gain epsilon 1.0e-5 : tensor<3x8xf32>, tensor<8xf32>
   %y = lathe.linear %n, %b : tensor<3x8xf32>, tensor<4x8xf32>
   return %y : tensor<3x4xf32>
 }
@@ -167,14 +188,15 @@ func.func @by_hand(%x: tensor<4x4xf32>) -> tensor<4x6xf32> {
 
 // -----
 
-// Addends of bf16 are rounded behind the sum, before bias and residual; the rows that a rank keeps
-// are all that it gets.
+// Addends of bf16 are rounded once, behind their sum and the residual; the rows that a rank keeps are
+// all that it gets.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[A:.*]] = lathe.linear {{.*}} unrounded true : tensor<4x4xbf16>, tensor<4x4xbf16>
 // CHECK: %[[S:.*]] = lathe.reduce_scatter sum %[[A]] axis 0 over "tp" of 2 : tensor<4x4xf32>
-// CHECK: %[[C:.*]] = lathe.cast %[[S]] to bf16 : tensor<2x4xf32>
 // CHECK: %[[X:.*]] = lathe.all_slice %arg0 axis 0 parts 2
-// CHECK: %[[Y:.*]] = lathe.add %[[C]], %[[X]] : tensor<2x4xbf16>
+// CHECK: %[[W:.*]] = lathe.cast %[[X]] to f32 : tensor<2x4xbf16>
+// CHECK: %[[T:.*]] = lathe.add %[[S]], %[[W]] : tensor<2x4xf32>
+// CHECK: %[[Y:.*]] = lathe.cast %[[T]] to bf16 : tensor<2x4xf32>
 // CHECK: %[[E:.*]] = lathe.exp %[[Y]] : tensor<2x4xbf16>
 // CHECK: lathe.all_gather %[[E]] axis 0 parts 2
 // SIM-LABEL: func.func @rows

@@ -348,6 +348,47 @@ TEST(Ranks, LayersOfOneWeightAreCutEachForItself) {
             4);
 }
 
+// As OLMo 2 has them: each rank sums the squares of its heads, and no operand is gathered. The
+// table of the first layer has no columns that two readers would gather.
+TEST(Ranks, ANormOverAllHeadsIsASumOverTheRanks) {
+  auto build = [](int64_t heads, int64_t kvHeads, bool isLayer) {
+    Graph g;
+    const Dim rows = g.dim("rows", 1, 16);
+    const Tensor ids = g.input("ids", DType::I64, {1, rows});
+    const Tensor x = fused::embedding(ids, g.weight("table", DType::F32, {7, 24}));
+    auto part = [&](const std::string& name, int64_t count) {
+      Tensor y = fused::linear(x, g.weight(name, DType::F32, {count * 4, 24}));
+      const Tensor gain = g.weight(name + ".gain", DType::F32, {count * 4});
+      if (name != "v" && isLayer)
+        y = fused::layerNorm(y, gain, g.weight(name + ".bias", DType::F32, {count * 4}), 1e-5);
+      else if (name != "v")
+        y = fused::rmsNorm(y, gain, 1e-5);
+      return transpose(reshape(y, {1, rows, count, 4}), {0, 2, 1, 3});
+    };
+    Tensor a = fused::attention(part("q", heads), part("k", kvHeads), part("v", kvHeads));
+    a = reshape(transpose(a, {0, 2, 1, 3}), {1, rows, heads * 4});
+    g.output("y", x + fused::linear(a, g.weight("o", DType::F32, {24, heads * 4})));
+    return g;
+  };
+  for (bool isLayer : {false, true}) {
+    const std::string ir =
+        irAt(build(12, 4, isLayer), "sharded", {.pipeline = {.mesh = {.ranks = 4}}});
+    auto ops = opsOf(ir);
+    // The mean of the squares, of a layer norm also that of the values, of queries and of keys.
+    EXPECT_EQ(ops["all_reduce"], 1 + (isLayer ? 4 : 2)) << ir;
+    EXPECT_EQ(ops["all_gather"] + ops["all_slice"] + ops["rms_norm"] + ops["layer_norm"], 0) << ir;
+    EXPECT_TRUE(std::regex_search(ir, std::regex("lathe.all_reduce [^\n]*dims<1, rows, 1>>")))
+        << ir;
+    for (auto [heads, kvHeads] : {std::pair(12, 4), {12, 2}, {6, 6}, {5, 5}})
+      expectTheSameAsOne(build(heads, kvHeads, isLayer),
+                         {{"forward", {{"ids", idsUpTo(7, {1, 5})}}}});
+  }
+  // What is not cut stays a norm.
+  EXPECT_EQ(
+      opsOf(irAt(build(5, 5, false), "sharded", {.pipeline = {.mesh = {.ranks = 2}}}))["rms_norm"],
+      2);
+}
+
 Graph mixtureModel(int64_t experts, int64_t hidden) {
   Graph g;
   Dim batch = g.dim("batch", 1, 8), seq = g.dim("seq", 1, 64);
@@ -403,19 +444,42 @@ TEST(Ranks, AProductOfTwoSumsIsNoSumOfProducts) {
   expectTheSameAsOne(g, {{"forward", {{"x", values}, {"ids", places}}}});
 }
 
-TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
+std::string toldOfMesh(const Graph& g, int64_t ranks, std::string* ir) {
   CompileRecord record;
   record.wantMisses = true;
-  const Graph g = languageModel(6, 6);
-  const std::string ir =
-      irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 4}}, .record = &record});
-  auto ops = opsOf(ir);
-  EXPECT_EQ(ops["all_reduce"], 2 * 2);  // the MLPs' alone
-  bool told = false;
+  *ir = irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = ranks}}, .record = &record});
+  std::string told;
   for (const CompileRecord::Miss& miss : record.misses)
-    told |= miss.by == "mesh" && miss.reason.find("6 along axis 1") != std::string::npos &&
-            miss.reason.find("do not divide by 4 ranks") != std::string::npos;
-  EXPECT_TRUE(told) << ir;
+    if (miss.by == "mesh") told += miss.reason + "\n";
+  return told;
+}
+
+TEST(Ranks, WhatDoesNotDivideStaysWholeAndIsTold) {
+  std::string ir;
+  const std::string told = toldOfMesh(languageModel(3, 3), 4, &ir);
+  EXPECT_EQ(opsOf(ir)["all_reduce"], 2 * 2);  // the MLPs' alone
+  EXPECT_NE(told.find("3 along axis 1"), std::string::npos) << told;
+  EXPECT_NE(told.find("do not divide by 4 ranks\n"), std::string::npos) << told;
+}
+
+// 6 heads are no 4 pieces, but 2, each of which 2 ranks hold.
+TEST(Ranks, NeighboursHoldTheSameWhereFewerPiecesDivide) {
+  std::string ir;
+  const Graph g = languageModel(6, 2);
+  const std::string told = toldOfMesh(g, 4, &ir);
+  EXPECT_EQ(opsOf(ir)["all_reduce"], 2 * 2 * 2) << ir;
+  EXPECT_NE(told.find("do not divide by 4 ranks: 2 neighbours hold the same piece"),
+            std::string::npos)
+      << told;
+  for (const TensorInfo& info : compile(g, {.pipeline = {.mesh = {.ranks = 4}}}).weights)
+    if (info.source().find("attn.q") != std::string::npos) {
+      ASSERT_TRUE(info.piece.has_value()) << info.name;
+      EXPECT_EQ(info.piece->parts, 2);
+      EXPECT_EQ(info.piece->partOf(1, 4), 0);
+      EXPECT_EQ(info.piece->partOf(2, 4), 1);
+    }
+  const Arrays prompt{{"ids", idsUpTo(32, {2, 5})}, {"positions", Array(DType::I64, {2})}};
+  expectTheSameAsOne(g, {{"prefill", prompt}}, {{"cache", 16}});
 }
 
 TEST(Ranks, StrictModeAndEmptyMeshesAreRefused) {
