@@ -189,18 +189,26 @@ std::optional<Factors> QuantizedLinearOp::factors() {
   return f;
 }
 
-// Blocks lie along one axis, which stays whole.
-static Factors factorsOfBlocks(Operation* op, int64_t axis) {
-  FactorAxes axes = numbered(tensorType(op->getResult(0)).getRank());
-  axes[size_t(axis)] = kWhole;
+// Blocks lie along one axis. Pieces of it are whole blocks, or parts of one, which share its scale.
+static Factors factorsOfBlocks(Operation* op, int64_t axis, int64_t block) {
+  auto x = tensorType(op->getOperand(0)), scale = tensorType(op->getOperand(1));
+  FactorAxes axes = numbered(x.getRank()), perBlock = axes;
+  const bool isOne = !scale.isDynamicDim(axis) && scale.getDimSize(axis) == 1;
+  if (isOne)
+    perBlock[size_t(axis)] = kWhole;
+  else if (x.isDynamicDim(axis) || x.getDimSize(axis) % block)
+    axes[size_t(axis)] = perBlock[size_t(axis)] = kWhole;
   Factors f;
-  f.operands.assign(op->getNumOperands(), axes);
+  f.operands.assign(op->getNumOperands(), perBlock);
+  f.operands[0] = axes;
   f.results = {axes};
   return f;
 }
-std::optional<Factors> QuantizeOp::factors() { return factorsOfBlocks(*this, int64_t(getAxis())); }
+std::optional<Factors> QuantizeOp::factors() {
+  return factorsOfBlocks(*this, int64_t(getAxis()), int64_t(getBlock()));
+}
 std::optional<Factors> DequantizeOp::factors() {
-  return factorsOfBlocks(*this, int64_t(getAxis()));
+  return factorsOfBlocks(*this, int64_t(getAxis()), int64_t(getBlock()));
 }
 
 std::optional<Factors> MatmulOp::factors() {

@@ -11,6 +11,7 @@
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/rewrite/weight_only.h"
+#include "passes/shard/align_blocks.h"
 #include "passes/shard/by_hand.h"
 #include "passes/shard/mesh.h"
 #include "passes/shard/op_cuts.h"
@@ -39,6 +40,10 @@ class Partitioner {
       : module_(module), mesh_(mesh), byHand_(byHand), plan_(plan()), b_(module) {}
 
   void run() {
+    for (const auto& [op, cut] : plan_.rows)
+      if (auto product = weightMatmulOf(op);
+          product && isLoadedWeight(op->getOperand(product->weight)))
+        alignBlocks(op->getOperand(product->weight), {product->weightAxis, cut.parts, cut.groups});
     for (const KeptWhole& kept : plan_.whole) tell(kept.op, kept.reason);
     if (!mesh_.simulate)
       module_.walk([&](StateOp state) {

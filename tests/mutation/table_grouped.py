@@ -82,4 +82,8 @@ MUTANTS = [
            "if (isa<EmbeddingOp>(op) && !isReadByOneProduct(op->getResult(0))) return false;", "",
            "a table is cut by columns that its other readers gather",
            ("ranks_test:*ANormOverAllHeads*",)),
+    Mutant("ranks/blocks-of-rest", "ir/factors.cpp",
+           "else if (x.isDynamicDim(axis) || x.getDimSize(axis) % block)", "else if (false)",
+           "a row whose last block is short is cut as if all were whole",
+           ("factors_test",)),
 ]

@@ -148,6 +148,14 @@ TEST(Factors, OfProductsSumOverTheInnerAxis) {
        "%0 = lathe.dequantize %w, %s zero %z axis 1 block 4 to f32 : tensor<6x10xui4>, "
        "tensor<6x3xbf16> zero tensor<6x3xui8>",
        "a-, a-, a- > a-"},
+      // Pieces of whole blocks; a scale of all columns serves every piece.
+      {"%w: tensor<6x12xbf16>, %s: tensor<6x3xbf16>",
+       "%0 = lathe.quantize %w, %s axis 1 block 4 to i4 : tensor<6x12xbf16>, tensor<6x3xbf16>",
+       "ab, ab > ab"},
+      {"%w: tensor<6x12xui4>, %s: tensor<6x1xf32>, %z: tensor<6x1xui8>",
+       "%0 = lathe.dequantize %w, %s zero %z axis 1 block 12 to f32 : tensor<6x12xui4>, "
+       "tensor<6x1xf32> zero tensor<6x1xui8>",
+       "ab, a-, a- > ab"},
   });
 }
 
