@@ -10,23 +10,38 @@
 namespace lathe {
 namespace {
 
+// Where the operands are, and who joins them there.
+struct Place {
+  Communicator& ranks;
+  DeviceMemory* memory;  // null: the host's
+
+  // `rows` pieces of `bytes` bytes.
+  void copy(void* to, size_t toStride, const void* from, size_t fromStride, size_t bytes,
+            size_t rows) const {
+    if (memory) return memory->copyRows(to, toStride, from, fromStride, bytes, rows);
+    for (size_t row = 0; row < rows; ++row)
+      std::memcpy(static_cast<std::byte*>(to) + row * toStride,
+                  static_cast<const std::byte*>(from) + row * fromStride, bytes);
+  }
+};
+
 class AllReduce final : public Kernel {
  public:
-  AllReduce(Communicator& ranks, DType dtype, const CollectiveConfig& config)
-      : ranks_(ranks), dtype_(dtype), combine_(config.combine) {}
+  AllReduce(const Place& place, DType dtype, const CollectiveConfig& config)
+      : place_(place), dtype_(dtype), combine_(config.combine) {}
   size_t bind(const KernelShapes& shapes) override {
     count_ = size_t(elementCount(shapes.shapes[0]));
     return 0;
   }
   void run(void* const* pointers, std::byte*) override {
     if (!count_) return;  // on every rank
-    if (pointers[0] != pointers[1])
-      std::memcpy(pointers[1], pointers[0], bytesOf(dtype_, int64_t(count_)));
-    ranks_.allReduce(pointers[1], count_, dtype_, combine_);
+    const size_t bytes = bytesOf(dtype_, int64_t(count_));
+    if (pointers[0] != pointers[1]) place_.copy(pointers[1], bytes, pointers[0], bytes, bytes, 1);
+    place_.ranks.allReduce(pointers[1], count_, dtype_, combine_);
   }
 
  private:
-  Communicator& ranks_;
+  Place place_;
   DType dtype_;
   Combine combine_;
   size_t count_ = 0;
@@ -45,8 +60,8 @@ struct Blocks {
 
 class ReduceScatter final : public Kernel {
  public:
-  ReduceScatter(Communicator& ranks, DType dtype, const CollectiveConfig& config)
-      : ranks_(ranks), dtype_(dtype), config_(config) {}
+  ReduceScatter(const Place& place, DType dtype, const CollectiveConfig& config)
+      : place_(place), dtype_(dtype), config_(config) {}
   size_t bind(const KernelShapes& shapes) override {
     count_ = size_t(elementCount(shapes.shapes[1]));
     piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
@@ -58,17 +73,17 @@ class ReduceScatter final : public Kernel {
     if (piece_.outer > 1) {
       // The pieces one behind the other, in the order of the ranks that they are for.
       auto* from = static_cast<const std::byte*>(pointers[0]);
-      const size_t ranks = size_t(config_.ranks);
-      for (size_t outer = 0; outer < piece_.outer; ++outer)
-        for (size_t rank = 0; rank < ranks; ++rank, from += piece_.inner)
-          std::memcpy(scratch + (rank * piece_.outer + outer) * piece_.inner, from, piece_.inner);
+      const auto [outer, inner] = piece_;
+      for (size_t rank = 0; rank < size_t(config_.ranks); ++rank)
+        place_.copy(scratch + rank * outer * inner, inner, from + rank * inner,
+                    size_t(config_.ranks) * inner, inner, outer);
       all = scratch;
     }
-    ranks_.reduceScatter(all, pointers[1], count_, dtype_, config_.combine);
+    place_.ranks.reduceScatter(all, pointers[1], count_, dtype_, config_.combine);
   }
 
  private:
-  Communicator& ranks_;
+  Place place_;
   DType dtype_;
   CollectiveConfig config_;
   Blocks piece_;
@@ -77,26 +92,31 @@ class ReduceScatter final : public Kernel {
 
 class AllGather final : public Kernel {
  public:
-  AllGather(Communicator& ranks, DType dtype, const CollectiveConfig& config)
-      : ranks_(ranks), dtype_(dtype), config_(config) {}
+  AllGather(const Place& place, DType dtype, const CollectiveConfig& config)
+      : place_(place), dtype_(dtype), config_(config) {}
   size_t bind(const KernelShapes& shapes) override {
     piece_ = Blocks(dtype_, shapes.shapes[0], config_.axis);
-    return piece_.outer * piece_.inner * size_t(config_.ranks);
+    return inOrder() ? 0 : piece_.outer * piece_.inner * size_t(config_.ranks);
   }
   void run(void* const* pointers, std::byte* scratch) override {
-    const size_t bytes = piece_.outer * piece_.inner;
+    const auto [outer, inner] = piece_;
+    const size_t bytes = outer * inner;
     if (!bytes) return;
-    ranks_.allGather(pointers[0], scratch, bytes);
+    if (inOrder()) return place_.ranks.allGather(pointers[0], pointers[1], bytes);
+    place_.ranks.allGather(pointers[0], scratch, bytes);
     auto* to = static_cast<std::byte*>(pointers[1]);
-    for (size_t outer = 0; outer < piece_.outer; ++outer)
-      for (int64_t part = 0; part < config_.parts; ++part, to += piece_.inner) {
-        const size_t rank = size_t(part * config_.ranks / config_.parts);  // the first that has it
-        std::memcpy(to, scratch + rank * bytes + outer * piece_.inner, piece_.inner);
-      }
+    for (int64_t part = 0; part < config_.parts; ++part) {
+      const size_t rank = size_t(part * config_.ranks / config_.parts);  // the first that has it
+      place_.copy(to + size_t(part) * inner, size_t(config_.parts) * inner, scratch + rank * bytes,
+                  inner, inner, outer);
+    }
   }
 
  private:
-  Communicator& ranks_;
+  // The pieces of the ranks one behind the other are the result.
+  bool inOrder() const { return piece_.outer == 1 && config_.parts == config_.ranks; }
+
+  Place place_;
   DType dtype_;
   CollectiveConfig config_;
   Blocks piece_;
@@ -104,23 +124,25 @@ class AllGather final : public Kernel {
 
 class AllSlice final : public Kernel {
  public:
-  AllSlice(Communicator& ranks, DType dtype, const CollectiveConfig& config)
-      : dtype_(dtype),
+  AllSlice(const Place& place, DType dtype, const CollectiveConfig& config)
+      : place_(place),
+        dtype_(dtype),
         config_(config),
-        part_(WeightPiece{{}, config.axis, config.parts}.partOf(ranks.rank(), config.ranks)) {}
+        part_(WeightPiece{{}, config.axis, config.parts}.partOf(place.ranks.rank(), config.ranks)) {
+  }
   size_t bind(const KernelShapes& shapes) override {
     piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
     return 0;
   }
   void run(void* const* pointers, std::byte*) override {
-    auto* from = static_cast<const std::byte*>(pointers[0]) + size_t(part_) * piece_.inner;
-    auto* to = static_cast<std::byte*>(pointers[1]);
-    const size_t stride = piece_.inner * size_t(config_.parts);
-    for (size_t outer = 0; outer < piece_.outer && piece_.inner; ++outer)
-      std::memcpy(to + outer * piece_.inner, from + outer * stride, piece_.inner);
+    if (!piece_.inner) return;
+    place_.copy(pointers[1], piece_.inner,
+                static_cast<const std::byte*>(pointers[0]) + size_t(part_) * piece_.inner,
+                piece_.inner * size_t(config_.parts), piece_.inner, piece_.outer);
   }
 
  private:
+  Place place_;
   DType dtype_;
   CollectiveConfig config_;
   int64_t part_;
@@ -130,7 +152,8 @@ class AllSlice final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint& entry,
-                                       const Call& call, Communicator* ranks) {
+                                       const Call& call, Communicator* ranks,
+                                       DeviceMemory* memory) {
   const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather",
              scatters = call.kind == "reduce_scatter";
   if (!reduces && !gathers && !scatters && call.kind != "all_slice") return nullptr;
@@ -141,11 +164,12 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
   if (!ranks || config.ranks != program.ranks)
     throw fail("it is for " + std::to_string(config.ranks) + " ranks, the program for " +
                std::to_string(program.ranks));
+  const Place place{*ranks, memory};
   const Slot &x = entry.slots[size_t(call.operands[0])], &y = entry.slots[size_t(call.results[0])];
   if (x.dtype != y.dtype) throw fail("its operand and its result have two dtypes");
   if (reduces) {
     if (x.shape != y.shape) throw fail("its operand and its result have two shapes");
-    return std::make_unique<AllReduce>(*ranks, x.dtype, config);
+    return std::make_unique<AllReduce>(place, x.dtype, config);
   }
   if (scatters && config.parts != config.ranks)
     throw fail(std::to_string(config.parts) + " parts on " + std::to_string(config.ranks) +
@@ -159,9 +183,9 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
   DimExpr& cut = expected[size_t(std::min<int64_t>(config.axis, int64_t(piece.size()) - 1))];
   cut = cut * DimExpr(config.parts);
   if (expected != whole) throw fail("its operand and its result do not differ by its parts");
-  if (scatters) return std::make_unique<ReduceScatter>(*ranks, x.dtype, config);
-  if (gathers) return std::make_unique<AllGather>(*ranks, x.dtype, config);
-  return std::make_unique<AllSlice>(*ranks, x.dtype, config);
+  if (scatters) return std::make_unique<ReduceScatter>(place, x.dtype, config);
+  if (gathers) return std::make_unique<AllGather>(place, x.dtype, config);
+  return std::make_unique<AllSlice>(place, x.dtype, config);
 }
 
 }  // namespace lathe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The calls by which ranks talk to each other. They work on memory of the host and need no backend.
+// The calls by which ranks talk to each other. What they do in memory is copies, so that they need
+// no kernels of a backend.
 #include <memory>
 
 #include "lathe/runtime/communicator.h"
@@ -8,10 +9,11 @@
 
 namespace lathe {
 
-/// A kernel for an all_reduce, all_gather or all_slice; null for a call of another kind. Throws
+/// A kernel for an all_reduce, reduce_scatter, all_gather or all_slice; null for a call of another
+/// kind. `memory`: where its operands are, which `ranks` joins there; null for the host's. Throws
 /// Error (InvalidFile) for a call whose config, operands or ranks do not fit, also where `ranks` is
 /// null.
 std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint& entry,
-                                       const Call& call, Communicator* ranks);
+                                       const Call& call, Communicator* ranks, DeviceMemory* memory);
 
 }  // namespace lathe

@@ -21,6 +21,13 @@ Registry& registry() {
 }
 }  // namespace
 
+void DeviceMemory::copyRows(void* to, size_t toStride, const void* from, size_t fromStride,
+                            size_t bytes, size_t rows) {
+  for (size_t row = 0; row < rows; ++row)
+    copy(static_cast<std::byte*>(to) + row * toStride,
+         static_cast<const std::byte*>(from) + row * fromStride, bytes);
+}
+
 void registerDevice(std::string name, DeviceFactory factory, int64_t promptTokens) {
   if (promptTokens < 1)
     throw Error(ErrorCode::InvalidArgument, "device '" + name +

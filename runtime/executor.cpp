@@ -78,9 +78,13 @@ Array copyToHost(DeviceMemory* memory, const Array& array) {
 Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile,
                    Communicator* ranks)
     : device_(device), memory_(device.memory()), program_(program), entry_(entry), timed_(profile) {
+  Communicator* joins = memory_ ? device.collectives() : ranks;
+  if (ranks && !joins)
+    throw Error(ErrorCode::Unsupported, "the device of backend '" + program.backend +
+                                            "' cannot join what ranks hold in its memory");
   for (const Call& call : entry.calls) {
     try {
-      auto collective = makeCollective(program, entry, call, ranks);
+      auto collective = makeCollective(program, entry, call, joins, memory_);
       isCollective_.push_back(collective != nullptr);
       kernels_.push_back(collective ? std::move(collective)
                                     : device.makeKernel(program, entry, call));
@@ -330,7 +334,8 @@ void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
     size_t n = 0;
     for (int s : call.operands) callPointers_[n++] = pointerOf(s);
     for (int s : call.results) callPointers_[n++] = pointerOf(s);
-    const bool timed = timed_ || isCollective_[c];
+    // A device is not waited for, and launches that are recorded cannot be.
+    const bool timed = timed_ || (isCollective_[c] && !memory_);
     auto start = timed ? Clock::now() : Clock::time_point();
     kernels_[c]->run(callPointers_.data(), scratch);
     if (timed) {

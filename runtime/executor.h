@@ -105,7 +105,7 @@ class Executor {
   std::function<bool(size_t)> fetch_;
   std::function<void(size_t)> done_;
   bool timed_;
-  std::vector<bool> isCollective_;  // by call: these are always timed
+  std::vector<bool> isCollective_;  // by call: these are always timed on the host
   std::vector<CallProfile> profile_;
 };
 

@@ -77,6 +77,14 @@ struct Session::Impl {
     std::atomic<bool>& flag;
   };
 
+  void open(const SessionOptions& options) {
+    device = openDevice(program, {options.threads, options.device, ranks});
+    states.emplace(*program, *device);
+    for (const EntryPoint& e : program->entries)
+      executors.push_back(
+          std::make_unique<Executor>(*program, e, *device, options.profile, ranks.get()));
+  }
+
   // Whether the inputs of every entry point give the symbol's value.
   bool fromInputs(const std::string& symbol) const {
     const DimExpr dim = DimExpr::symbol(symbol);
@@ -191,12 +199,8 @@ Session::Session(std::shared_ptr<const Program> program, const SessionOptions& o
                 "Session: expected a program, got a null pointer; compile one or open an artifact");
   impl_->program = std::move(program);
   loadBackendPlugins(options.backendPlugins);
-  impl_->device = openDevice(impl_->program, {options.threads, options.device});
   impl_->join(options.ranks);
-  impl_->states.emplace(*impl_->program, *impl_->device);
-  for (const EntryPoint& e : impl_->program->entries)
-    impl_->executors.push_back(std::make_unique<Executor>(*impl_->program, e, *impl_->device,
-                                                          options.profile, impl_->ranks.get()));
+  impl_->runTogether([&] { impl_->open(options); });
   if (impl_->program->weights.empty()) impl_->load();
 }
 Session::Session(Program program, const SessionOptions& options)

@@ -71,6 +71,12 @@ class Group {
     all_.notify_all();
   }
 
+  std::chrono::milliseconds deadline() const { return deadline_; }
+  void check() const {
+    std::lock_guard lock(mutex_);
+    throwIfEnded();
+  }
+
  private:
   [[noreturn]] void fail(const std::string& why) {
     end(why);
@@ -80,7 +86,7 @@ class Group {
     if (!ended_.empty()) throw Error(ErrorCode::Io, ended_);
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable all_;
   std::vector<bool> came_;
   size_t here_ = 0;
@@ -140,6 +146,9 @@ class ThreadRank final : public Communicator {
   }
 
   void abort(const std::string& why) noexcept override { group_->end(why); }
+
+  std::chrono::milliseconds deadline() const override { return group_->deadline(); }
+  void throwIfEnded() const override { group_->check(); }
 
  private:
   // Lays the buffer open, waits for the others, and lets rank 0 prepare what they share.

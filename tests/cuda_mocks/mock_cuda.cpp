@@ -22,7 +22,7 @@ namespace {
 using namespace lathe::cuda::api;
 
 constexpr Result kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kInvalidImage = 200,
-                 kInvalidHandle = 400, kNotReady = 600, kCaptureUnsupported = 900;
+                 kInvalidHandle = 400, kCaptureUnsupported = 900;
 
 struct MockKernel {
   std::string name;
@@ -33,7 +33,7 @@ struct MockLibrary {
   std::string image;
   std::map<std::string, MockKernel> kernels;
 };
-using Work = std::function<void()>;
+using Work = std::function<bool()>;  // false: it is not done yet, and is called again
 struct MockGraph {
   std::vector<Work> works;
 };
@@ -78,16 +78,20 @@ Result enter(const std::string& name, const std::string& details = {}) {
 #define ENTER(...) \
   if (Result failed = enter(__VA_ARGS__)) return failed
 
-void runUpTo(size_t works) {
+// False: one of them is not done yet.
+bool tryUpTo(size_t works) {
   State& s = state();
   for (; s.done < works; ++s.done) {
-    Work work = std::move(s.queue.front());
+    if (!s.queue.front()()) return false;
     s.queue.pop_front();
-    work();
   }
+  return true;
+}
+void runUpTo(size_t works) {
+  while (!tryUpTo(works)) continue;
 }
 
-Result put(Work work) {
+Result putWork(Work work) {
   State& s = state();
   if (!s.current) return kInvalidContext;
   if (s.capture) {
@@ -97,6 +101,14 @@ Result put(Work work) {
     ++s.queued;
   }
   return kSuccess;
+}
+
+template <class Do>
+Result put(Do work) {
+  return putWork([work] {
+    work();
+    return true;
+  });
 }
 
 std::string text(size_t n) { return std::to_string(n); }
@@ -119,6 +131,12 @@ Result cuDeviceGet(Device* device, int index) {
 Result cuDeviceGetName(char* name, int size, Device) {
   ENTER("cuDeviceGetName");
   std::strncpy(name, "Mock GPU", size_t(size));
+  return kSuccess;
+}
+// Every one has its own.
+Result cuDeviceGetUuid(char* id, Device device) {
+  ENTER("cuDeviceGetUuid");
+  std::memset(id, 1 + device, 16);
   return kSuccess;
 }
 Result cuDeviceTotalMem(size_t* bytes, Device) {
@@ -166,6 +184,11 @@ Result cuStreamSynchronize(Stream) {
   runUpTo(state().queued);
   return kSuccess;
 }
+Result cuStreamQuery(Stream) {
+  ENTER("cuStreamQuery");
+  if (state().capture) return kCaptureUnsupported;
+  return tryUpTo(state().queued) ? kSuccess : kNotReady;
+}
 Result cuEventCreate(Event* event, unsigned flags) {
   ENTER("cuEventCreate", text(flags));
   *event = reinterpret_cast<Event>(new char);
@@ -189,6 +212,10 @@ Result cuEventSynchronize(Event event) {
   ENTER("cuEventSynchronize");
   runUpTo(state().events.at(event).works);
   return kSuccess;
+}
+Result cuEventQuery(Event event) {
+  ENTER("cuEventQuery");
+  return tryUpTo(state().events.at(event).works) ? kSuccess : kNotReady;
 }
 Result cuEventElapsedTime(float* milliseconds, Event begin, Event end) {
   ENTER("cuEventElapsedTime");
@@ -245,6 +272,18 @@ Result cuMemcpyDtoHAsync(void* to, DevicePointer from, size_t bytes, Stream) {
 }
 Result cuMemcpyDtoDAsync(DevicePointer to, DevicePointer from, size_t bytes, Stream) {
   return copy("cuMemcpyDtoDAsync", host(to), host(from), bytes);
+}
+Result cuMemcpy2DAsync(const RowsCopy* given, Stream) {
+  const RowsCopy c = *given;
+  ENTER("cuMemcpy2DAsync", text(c.rows) + " times " + text(c.bytes));
+  if (c.from.kind != kMemoryDevice || c.to.kind != kMemoryDevice || c.from.stride < c.bytes ||
+      c.to.stride < c.bytes || c.from.xBytes || c.from.y || c.to.xBytes || c.to.y)
+    return kInvalidValue;
+  return put([c] {
+    for (size_t row = 0; row < c.rows; ++row)
+      std::memcpy(static_cast<char*>(host(c.to.device)) + row * c.to.stride,
+                  static_cast<char*>(host(c.from.device)) + row * c.from.stride, c.bytes);
+  });
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
   ENTER("cuMemsetD8Async", text(bytes));
@@ -347,7 +386,7 @@ Result cuGraphUpload(GraphExec, Stream) {
 }
 Result cuGraphLaunch(GraphExec exec, Stream) {
   ENTER("cuGraphLaunch");
-  for (const Work& work : reinterpret_cast<MockGraph*>(exec)->works) put(work);
+  for (const Work& work : reinterpret_cast<MockGraph*>(exec)->works) putWork(work);
   return kSuccess;
 }
 Result cuGraphDestroy(Graph graph) {
@@ -404,6 +443,10 @@ Result cuGetProcAddress_v2(const char* name, void** address, int version, uint64
   return kSuccess;
 }
 
+/// For other mocks: `step` is called in the stream's turn until it says that it is done.
+Result mockPut(bool (*step)(void*), void* of) {
+  return putWork([=] { return step(of); });
+}
 /// Since the last call of mockReset.
 const char* mockLog() { return state().log.c_str(); }
 /// Allocations, pinned buffers and contexts that are still there.

@@ -34,6 +34,7 @@ import table_fresh  # noqa: E402
 import table_grouped  # noqa: E402
 import table_hub  # noqa: E402
 import table_imports  # noqa: E402
+import table_ranks  # noqa: E402
 import table_readers  # noqa: E402
 import table_runtime  # noqa: E402
 import table_seams  # noqa: E402
@@ -45,7 +46,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
-           table_hub.MUTANTS + table_blind.MUTANTS)
+           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS)
 WANTED = 0.95
 LEAST = 70  # bugs in the tables
 

@@ -320,7 +320,8 @@ int benchVerb(const ArgumentList& arguments) {
   report.tests = bench.measure();
   const Profiles after = profilesOf(session);
   for (BenchTest& test : report.tests)
-    test.collectives.seconds = collectiveSeconds(*program, test.name, before, after);
+    if (!session.device().memory() || sessionFlags.profile)
+      test.collectives.seconds = collectiveSeconds(*program, test.name, before, after);
   measureRoofs();
   if (showProfile)
     report.profile = profileRows(

@@ -36,10 +36,11 @@ void printRanks(const BenchReport& r) {
       "|---|--:|--:|--:|--:|--:|\n",
       r.ranks);
   for (const BenchTest& t : r.tests) {
-    const double runs = double(t.seconds.size());
-    fmt::print("| {} {} | {:.1f} | {} | {} | {:.1f} | {} |\n", t.name, t.tokens,
+    const auto seconds = t.collectives.seconds;
+    fmt::print("| {} {} | {:.1f} | {} | {} | {} | {} |\n", t.name, t.tokens,
                t.medianCpuSeconds() * 1e3, t.collectives.calls, byteText(t.collectives.bytes),
-               t.collectives.seconds / runs * 1e3, percent(t.collectiveShare()));
+               seconds ? fmt::format("{:.1f}", *seconds / double(t.seconds.size()) * 1e3) : "-",
+               percent(t.collectiveShare()));
   }
 }
 
@@ -87,12 +88,12 @@ void printCsv(const BenchReport& r) {
   auto optional = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
   for (const BenchTest& t : r.tests) {
     double seconds = t.medianSeconds();
-    fmt::print("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n",
-               t.name, t.tokens, r.threads, r.dtype, t.tokensPerSecond(), slowest(t), fastest(t),
+    fmt::print("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{},{:.6g},{:.6g},{}\n", t.name,
+               t.tokens, r.threads, r.dtype, t.tokensPerSecond(), slowest(t), fastest(t),
                t.flops / seconds, optional(r.peakShare(t)),
                t.bytes > 0 ? fmt::format("{:.6g}", t.bytes / seconds) : "",
                optional(r.bandwidthShare(t)), t.batch, r.ranks, t.medianCpuSeconds(),
-               t.collectives.bytes, t.collectiveShare());
+               t.collectives.bytes, optional(t.collectiveShare()));
   }
 }
 
@@ -136,11 +137,12 @@ void printReportJson(const BenchReport& r) {
          {"bandwidth_share", optional(r.bandwidthShare(t))},
          {"cpu_s", t.medianCpuSeconds()}});
     if (r.ranks == 1) continue;
-    const double runs = double(t.seconds.size());
+    std::optional<double> perRun = t.collectives.seconds;
+    if (perRun) *perRun /= double(t.seconds.size());
     out["tests"].back()["collectives"] = {{"calls", t.collectives.calls},
                                           {"sent_bytes", t.collectives.bytes},
-                                          {"time_s", t.collectives.seconds / runs},
-                                          {"share", t.collectiveShare()}};
+                                          {"time_s", optional(perRun)},
+                                          {"share", optional(t.collectiveShare())}};
   }
   for (const ProfileRow& row : r.profile)
     out["profile"].push_back({{"entry", row.entry},
@@ -156,8 +158,9 @@ void printReportJson(const BenchReport& r) {
 
 double BenchTest::medianSeconds() const { return medianOf(seconds); }
 double BenchTest::medianCpuSeconds() const { return medianOf(cpuSeconds); }
-double BenchTest::collectiveShare() const {
-  return collectives.seconds / std::accumulate(seconds.begin(), seconds.end(), 0.0);
+std::optional<double> BenchTest::collectiveShare() const {
+  if (!collectives.seconds) return std::nullopt;
+  return *collectives.seconds / std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
 std::optional<double> BenchReport::peakShare(const BenchTest& test) const {

@@ -12,9 +12,11 @@ namespace lathe::cli {
 
 /// What a rank tells the others.
 struct CollectiveWork {
-  int64_t calls = 0;   ///< in one repetition
-  double bytes = 0;    ///< that it sends in one repetition
-  double seconds = 0;  ///< in all repetitions, with the wait for slower ranks
+  int64_t calls = 0;  ///< in one repetition
+  double bytes = 0;   ///< that it sends in one repetition
+  /// In all repetitions, with the wait for slower ranks. Nothing where nobody waited for a device
+  /// between two calls.
+  std::optional<double> seconds = {};
 };
 
 struct BenchTest {
@@ -30,7 +32,7 @@ struct BenchTest {
   double medianSeconds() const;
   double medianCpuSeconds() const;
   /// Of the time of all repetitions.
-  double collectiveShare() const;
+  std::optional<double> collectiveShare() const;
   /// Of all texts.
   double tokensPerSecond() const { return double(tokens * batch) / medianSeconds(); }
 };

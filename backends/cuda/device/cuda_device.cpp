@@ -9,6 +9,7 @@
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/kernel_table.h"
 #include "backends/cuda/device/program_code.h"
+#include "backends/cuda/device/rank_gpu.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/json_reader.h"
@@ -206,7 +207,7 @@ class CudaKernel final : public Kernel {
                                  .columns = valueOf(p.columns, shapes),
                                  .depth = valueOf(p.depth, shapes),
                                  .dtype = p.dtype,
-                                 .result = p.dtype,
+                                 .result = p.resultDType.value_or(p.dtype),
                                  .beta = p.residual ? 1.0f : 0.0f,
                                  .rank = p.rank};
         const auto arguments = argumentsOf(p);
@@ -341,7 +342,8 @@ void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const Program& program, std::unique_ptr<Driver> driver)
+  CudaDevice(const Program& program, std::unique_ptr<Driver> driver,
+             const std::shared_ptr<Communicator>& ranks)
       : driver_(std::move(driver)),
         table_(kernelTableOf(program)),
         status_(std::make_unique<StatusWords>(*driver_)) {
@@ -362,6 +364,8 @@ class CudaDevice final : public Device {
       counters_ = driver_->allocate(counterBytes_, "counters");
       driver_->zero(counters_, counterBytes_);
     }
+    // At the end: a rank whose kernels cannot be loaded fails before the others wait for it there.
+    if (ranks) ranks_ = driver_->join(ranks);
   }
   ~CudaDevice() override {
     recordings_.clear();
@@ -370,6 +374,7 @@ class CudaDevice final : public Device {
   }
 
   DeviceMemory* memory() override { return driver_.get(); }
+  Communicator* collectives() override { return ranks_; }
 
   void start() override {
     // A run that ended in an error was not checked: what it reported is not the next one's.
@@ -433,11 +438,13 @@ class CudaDevice final : public Device {
     lines.push_back(std::to_string(functions_.size()) + " kernels");
     if (std::string products = driver_->matmulsReport(); !products.empty())
       lines.push_back(products);
+    if (std::string ranks = driver_->ranksReport(); !ranks.empty()) lines.push_back(ranks);
     return lines;
   }
 
  private:
   std::unique_ptr<Driver> driver_;
+  Communicator* ranks_ = nullptr;  // the driver's; null where one runs the program
   KernelTable table_;
   std::map<std::string, Driver::Function, std::less<>> functions_;
   std::unique_ptr<StatusWords> status_;
@@ -447,10 +454,10 @@ class CudaDevice final : public Device {
   std::map<const void*, std::unique_ptr<Driver::Recorded>> recordings_;
 };
 
-std::unique_ptr<Driver> openDriver(std::string which) {
+std::unique_ptr<Driver> openDriver(std::string which, Communicator* ranks) {
   const char* variable = std::getenv("LATHE_CUDA_DEVICE");
   if (which.empty() && variable) which = variable;
-  if (which.empty() || which == "gpu") return openGpu();
+  if (which.empty() || which == "gpu") return openGpu(ranks ? placeOnHost(*ranks) : 0);
   if (which == "host") return openHost();
   throw Error(ErrorCode::InvalidArgument,
               "device '" + which + "' is not known; the cuda backend has gpu and host");
@@ -463,7 +470,8 @@ const bool registered = [] {
   registerDevice(
       "cuda",
       [](std::shared_ptr<const Program> program, const DeviceOptions& options) {
-        return std::make_unique<CudaDevice>(*program, openDriver(options.device));
+        return std::make_unique<CudaDevice>(
+            *program, openDriver(options.device, options.ranks.get()), options.ranks);
       },
       kPromptRows);
   return true;

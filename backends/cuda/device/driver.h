@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/device/library_matmul.h"
+#include "lathe/runtime/communicator.h"
 #include "lathe/runtime/device.h"
 
 namespace lathe::cuda {
@@ -69,6 +70,12 @@ class Driver : public DeviceMemory {
   /// Who computes large products, for reports; "" before the first one.
   virtual std::string matmulsReport() const { return {}; }
 
+  /// For programs of several ranks, of which all call it at once: the end that joins what lies in
+  /// this memory. Its calls are work like copies, and may be recorded. It goes with the driver.
+  virtual Communicator* join(std::shared_ptr<Communicator> ranks) = 0;
+  /// By what ranks are joined, for reports; "" where there are none.
+  virtual std::string ranksReport() const { return {}; }
+
   /// Records what `body` launches and copies (device to device only) instead of running it.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& body) = 0;
   virtual void replay(Recorded& recorded) = 0;
@@ -77,9 +84,10 @@ class Driver : public DeviceMemory {
   virtual std::vector<double> replayTimes(Recorded& recorded, int count) = 0;
 };
 
-/// The first GPU, through libcuda.so.1 (or the library that LATHE_LIBCUDA names). Throws Error
+/// A GPU, through libcuda.so.1 (or the library that LATHE_LIBCUDA names): the first that this
+/// process sees, or that which `place` is the number of, round and round. Throws Error
 /// (Unsupported) that says what is missing: library, driver version, device.
-std::unique_ptr<Driver> openGpu();
+std::unique_ptr<Driver> openGpu(int place = 0);
 /// This CPU: every kernel is compiled by the host compiler and run by fibers, with checks as
 /// LATHE_CUDA_HOST says (fast | check | asan; fast by default). Throws Error (Unsupported) without
 /// a compiler.

@@ -22,7 +22,7 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 
 constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kEccUncorrectable = 214,
-                 kContained = 226, kIllegalAddress = 700, kLaunchTimeout = 702,
+                 kContained = 226, kNotReady = 600, kIllegalAddress = 700, kLaunchTimeout = 702,
                  kContextIsDestroyed = 709, kAssert = 710, kHardwareStackError = 714,
                  kLaunchFailed = 719;
 
@@ -61,6 +61,21 @@ struct LaunchConfig {
   unsigned attributeCount;
 };
 
+constexpr int kMemoryDevice = 2;
+/// CUDA_MEMCPY2D: each end has a place of its own kind, here an address on the device.
+struct RowsEnd {
+  size_t xBytes = 0, y = 0;
+  int kind = kMemoryDevice;
+  void* host = nullptr;
+  DevicePointer device = 0;
+  void* array = nullptr;
+  size_t stride = 0;  ///< bytes from the beginning of a row to that of the next
+};
+struct RowsCopy {
+  RowsEnd from, to;
+  size_t bytes = 0, rows = 0;  ///< of a row; how many
+};
+
 /// The lowest CUDA version whose drivers run what this build's kernels are compiled to.
 constexpr int kLowestDriver = 13000;
 /// The version of the interface below: a function keeps this form in every later driver.
@@ -75,6 +90,7 @@ constexpr int kInterfaceVersion = 12040;
   F(deviceGetCount, cuDeviceGetCount, (int*))                                           \
   F(deviceGet, cuDeviceGet, (Device*, int))                                             \
   F(deviceGetName, cuDeviceGetName, (char*, int, Device))                               \
+  F(deviceGetUuid, cuDeviceGetUuid, (char*, Device))                                    \
   F(deviceTotalMem, cuDeviceTotalMem, (size_t*, Device))                                \
   F(deviceGetAttribute, cuDeviceGetAttribute, (int*, int, Device))                      \
   F(primaryCtxRetain, cuDevicePrimaryCtxRetain, (Context*, Device))                     \
@@ -83,10 +99,12 @@ constexpr int kInterfaceVersion = 12040;
   F(streamCreate, cuStreamCreate, (Stream*, unsigned))                                  \
   F(streamDestroy, cuStreamDestroy, (Stream))                                           \
   F(streamSynchronize, cuStreamSynchronize, (Stream))                                   \
+  F(streamQuery, cuStreamQuery, (Stream))                                               \
   F(eventCreate, cuEventCreate, (Event*, unsigned))                                     \
   F(eventDestroy, cuEventDestroy, (Event))                                              \
   F(eventRecord, cuEventRecord, (Event, Stream))                                        \
   F(eventSynchronize, cuEventSynchronize, (Event))                                      \
+  F(eventQuery, cuEventQuery, (Event))                                                  \
   F(eventElapsedTime, cuEventElapsedTime, (float*, Event, Event))                       \
   F(memAlloc, cuMemAlloc, (DevicePointer*, size_t))                                     \
   F(memFree, cuMemFree, (DevicePointer))                                                \
@@ -96,6 +114,7 @@ constexpr int kInterfaceVersion = 12040;
   F(memcpyHtoDAsync, cuMemcpyHtoDAsync, (DevicePointer, const void*, size_t, Stream))   \
   F(memcpyDtoHAsync, cuMemcpyDtoHAsync, (void*, DevicePointer, size_t, Stream))         \
   F(memcpyDtoDAsync, cuMemcpyDtoDAsync, (DevicePointer, DevicePointer, size_t, Stream)) \
+  F(memcpy2DAsync, cuMemcpy2DAsync, (const RowsCopy*, Stream))                          \
   F(memsetD8Async, cuMemsetD8Async, (DevicePointer, unsigned char, size_t, Stream))     \
   F(libraryLoadData, cuLibraryLoadData,                                                 \
     (Library*, const void*, JitOption*, void**, unsigned, int*, void**, unsigned))      \

@@ -49,14 +49,18 @@ class GpuDriver::RecordedGraph final : public Driver::Recorded {
   GpuDriver& driver_;
 };
 
-GpuDriver::GpuDriver() : api_(api::DriverApi::open()) {
+GpuDriver::GpuDriver(int place) : api_(api::DriverApi::open()) {
   try {
-    check(api_.deviceGet(&device_, 0), "cuDeviceGet", "device 0");
+    int devices = 0;
+    check(api_.deviceGetCount(&devices), "cuDeviceGetCount");
+    const int number = place % devices;
+    const std::string which = "device " + std::to_string(number);
+    check(api_.deviceGet(&device_, number), "cuDeviceGet", which);
     char name[256] = {};
-    check(api_.deviceGetName(name, sizeof(name), device_), "cuDeviceGetName", "device 0");
+    check(api_.deviceGetName(name, sizeof(name), device_), "cuDeviceGetName", which);
     facts_.name = name;
     size_t memory = 0;
-    check(api_.deviceTotalMem(&memory, device_), "cuDeviceTotalMem", "device 0");
+    check(api_.deviceTotalMem(&memory, device_), "cuDeviceTotalMem", which);
     facts_.memoryBytes = int64_t(memory);
     auto attribute = [&](int* value, api::DeviceAttribute which) {
       check(api_.deviceGetAttribute(value, which, device_), "cuDeviceGetAttribute",
@@ -78,9 +82,11 @@ GpuDriver::GpuDriver() : api_(api::DriverApi::open()) {
     check(api_.ctxSetCurrent(context_), "cuCtxSetCurrent");
     check(api_.streamCreate(&stream_, api::kStreamNonBlocking), "cuStreamCreate");
     staging_ = std::make_unique<StagingBuffer>(
-        api_, stream_, [this](api::Result result, std::string_view call, std::string_view details) {
+        api_, stream_,
+        [this](api::Result result, std::string_view call, std::string_view details) {
           check(result, call, details);
-        });
+        },
+        [this](api::Event event) { awaitRanks([=, this] { return api_.eventQuery(event); }); });
   } catch (...) {
     closeAll();
     throw;
@@ -92,7 +98,9 @@ GpuDriver::~GpuDriver() { closeAll(); }
 void GpuDriver::closeAll() {
   if (!context_) return;
   api_.ctxSetCurrent(context_);
+  drain();
   if (stream_) api_.streamSynchronize(stream_);
+  ranks_.reset();
   staging_.reset();
   library_.reset();
   if (workspace_) release(workspace_);
@@ -147,6 +155,7 @@ void* GpuDriver::allocate(size_t bytes, std::string_view name) {
 void GpuDriver::release(void* memory) {
   if (!memory) return;
   api_.ctxSetCurrent(context_);
+  drain();
   api_.memFree(address(memory));
 }
 
@@ -275,6 +284,7 @@ void GpuDriver::launch(Function function, const LaunchConfig& config, void** arg
 
 void GpuDriver::synchronize() {
   enter("synchronize");
+  awaitRanks([this] { return api_.streamQuery(stream_); });
   check(api_.streamSynchronize(stream_), "cuStreamSynchronize");
   sinceSynchronize_.clear();
 }
@@ -308,6 +318,6 @@ void GpuDriver::replay(Recorded& recorded) {
   check(api_.graphLaunch(graph.exec, stream_), "cuGraphLaunch");
 }
 
-std::unique_ptr<Driver> openGpu() { return std::make_unique<GpuDriver>(); }
+std::unique_ptr<Driver> openGpu(int place) { return std::make_unique<GpuDriver>(place); }
 
 }  // namespace lathe::cuda

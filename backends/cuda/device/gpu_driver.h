@@ -2,19 +2,21 @@
 #pragma once
 // A GPU through CUDA's driver API: the primary context (shared with other libraries of the
 // process), one stream, kernels as cubin or PTX.
+#include <functional>
 #include <vector>
 
 #include "backends/cuda/device/cublaslt.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/driver_api.h"
 #include "backends/cuda/device/gpu_driver_staging.h"
+#include "backends/cuda/device/nccl_ranks.h"
 
 namespace lathe::cuda {
 
 /// One thread at a time. After an error that the GPU does not recover from, every call throws.
 class GpuDriver final : public Driver {
  public:
-  GpuDriver();
+  explicit GpuDriver(int place);
   ~GpuDriver() override;
   GpuDriver(const GpuDriver&) = delete;
   GpuDriver& operator=(const GpuDriver&) = delete;
@@ -29,6 +31,8 @@ class GpuDriver final : public Driver {
   void upload(void* to, const void* from, size_t bytes) override;
   void download(void* to, const void* from, size_t bytes) override;
   void copy(void* to, const void* from, size_t bytes) override;
+  void copyRows(void* to, size_t toStride, const void* from, size_t fromStride, size_t bytes,
+                size_t rows) override;
   void zero(void* to, size_t bytes) override;
 
   std::vector<Function> load(const std::vector<KernelCode>& kernels) override;
@@ -37,6 +41,10 @@ class GpuDriver final : public Driver {
   bool multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) override;
   std::string matmulsReport() const override;
   void synchronize() override;
+  /// Throws Error as NcclRanks does, and (InvalidArgument) where two ranks have one GPU. From now
+  /// on no wait for the stream goes on when another rank has failed.
+  Communicator* join(std::shared_ptr<Communicator> ranks) override;
+  std::string ranksReport() const override;
 
   std::unique_ptr<Recorded> record(const std::function<void()>& body) override;
   void replay(Recorded& recorded) override;
@@ -53,12 +61,17 @@ class GpuDriver final : public Driver {
   void check(api::Result result, std::string_view call, std::string_view details = {});
   void loadOne(const KernelCode& code, Kernel& kernel);
   void closeAll();
+  /// With several ranks, before a call that waits: returns when `query` is no longer kNotReady.
+  void awaitRanks(const std::function<api::Result()>& query);
+  /// The same for all that is on the stream, before calls that cannot tell that they failed.
+  void drain();
 
   api::DriverApi api_;
   DeviceFacts facts_;
   api::Device device_ = 0;
   api::Context context_ = nullptr;
   api::Stream stream_ = nullptr;
+  std::unique_ptr<NcclRanks> ranks_;  // null where there are none
   std::unique_ptr<StagingBuffer> staging_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::unique_ptr<CublasLt> library_;  // opened by the first product

@@ -8,8 +8,9 @@
 
 namespace lathe::cuda {
 
-StagingBuffer::StagingBuffer(const api::DriverApi& api, api::Stream stream, Check check)
-    : api_(api), stream_(stream), check_(std::move(check)) {
+StagingBuffer::StagingBuffer(const api::DriverApi& api, api::Stream stream, Check check,
+                             Await await)
+    : api_(api), stream_(stream), check_(std::move(check)), await_(std::move(await)) {
   try {
     for (Half& half : halves_) {
       void* memory = nullptr;
@@ -33,6 +34,7 @@ void StagingBuffer::close() {
 }
 
 void StagingBuffer::waitFor(Half& half) {
+  await_(half.copied);
   check_(api_.eventSynchronize(half.copied), "cuEventSynchronize", "a copy through pinned memory");
 }
 

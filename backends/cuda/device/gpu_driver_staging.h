@@ -20,8 +20,10 @@ class StagingBuffer {
   static constexpr size_t kHalf = size_t(8) << 20;
   /// Throws Error for what is not success: (result, call, details).
   using Check = std::function<void(api::Result, std::string_view, std::string_view)>;
+  /// Called before an event is waited for; may throw.
+  using Await = std::function<void(api::Event)>;
 
-  StagingBuffer(const api::DriverApi& api, api::Stream stream, Check check);
+  StagingBuffer(const api::DriverApi& api, api::Stream stream, Check check, Await await);
   ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
@@ -45,6 +47,7 @@ class StagingBuffer {
   const api::DriverApi& api_;
   api::Stream stream_;
   Check check_;
+  Await await_;
   std::array<Half, 2> halves_;
   size_t current_ = 0;
 };

@@ -40,6 +40,7 @@ json toJson(const PlainMatmul& p) {
   if (p.residual) matmul["residual"] = toJson(*p.residual);
   if (p.rank) matmul["rank"] = p.rank;
   if (p.required) matmul["required"] = true;
+  if (p.resultDType) matmul["result_dtype"] = nameOf(*p.resultDType);
   return matmul;
 }
 json toJson(const IndexCheck& check) {
@@ -108,9 +109,13 @@ Argument argumentFrom(const JsonValue& v) {
 }
 PlainMatmul matmulFrom(const JsonValue& v) {
   PlainMatmul p;
-  auto dtype = parseDType(v.at("dtype").asString());
-  if (!dtype) throw v.at("dtype").error("expected a dtype, got " + v.at("dtype").show());
-  p.dtype = *dtype;
+  auto dtypeFrom = [](const JsonValue& text) {
+    auto dtype = parseDType(text.asString());
+    if (!dtype) throw text.error("expected a dtype, got " + text.show());
+    return *dtype;
+  };
+  p.dtype = dtypeFrom(v.at("dtype"));
+  if (auto result = v.find("result_dtype")) p.resultDType = dtypeFrom(*result);
   p.rows = dimFrom(v.at("rows"));
   p.columns = dimFrom(v.at("columns"));
   p.depth = dimFrom(v.at("depth"));

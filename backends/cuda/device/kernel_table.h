@@ -51,6 +51,7 @@ struct PlainMatmul {
   std::optional<Argument> bias, residual;
   int rank = 0;           ///< of the library's algorithms (LibraryMatmul::rank)
   bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
+  std::optional<DType> resultDType = {};  ///< f32, where it is not `dtype`
 };
 
 /// An op whose index a kernel checks: out of range, it sets a status word (runtime/status_word.h).

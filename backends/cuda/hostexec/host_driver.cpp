@@ -7,8 +7,10 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda/device/nccl_ranks.h"
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "backends/cuda/hostexec/host_driver.h"
+#include "backends/cuda/hostexec/host_ranks.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cuda {
@@ -33,8 +35,8 @@ std::vector<std::string> parametersOf(const KernelCode& code) {
   return names;
 }
 
-// A launch or a copy, with copies of the arguments' values: parameters are pointers and 64-bit
-// sizes, 8 bytes each.
+// A launch, a copy or a collective, with copies of the arguments' values: parameters are pointers
+// and 64-bit sizes, 8 bytes each.
 struct Step {
   const Loaded* function = nullptr;
   LaunchConfig config;
@@ -42,6 +44,7 @@ struct Step {
   void* to = nullptr;
   const void* from = nullptr;
   size_t bytes = 0;
+  std::function<void()> collective = {};  // which writes `bytes` at `to`
 };
 
 struct RecordedSteps : Driver::Recorded {
@@ -133,6 +136,30 @@ class Host final : public HostDriver {
     run(step, arguments);
   }
 
+  Communicator* join(std::shared_ptr<Communicator> ranks) override {
+    // Memory of the host needs nobody else; NCCL is asked where a test has one that works on it.
+    const char* nccl = std::getenv("LATHE_NCCL");
+    if (nccl && *nccl) {
+      std::unique_ptr<NcclRanks> opened = NcclRanks::open(std::move(ranks), {});
+      ranksName_ = opened->name();
+      ranks = std::move(opened);
+    }
+    ranks_ = std::make_unique<HostRanks>(std::move(ranks), [this](HostCollective collective) {
+      memory_.expectInside(collective.from, collective.fromBytes, "collective");
+      memory_.expectInside(collective.to, collective.toBytes, "collective");
+      Step step;
+      step.to = collective.to;
+      step.bytes = collective.toBytes;
+      step.collective = std::move(collective.run);
+      take(std::move(step));
+    });
+    return ranks_.get();
+  }
+  std::string ranksReport() const override {
+    return ranks_ ? "collectives: " + (ranksName_.empty() ? "on the host" : ranksName_)
+                  : std::string();
+  }
+
   void synchronize() override {
     history_.settle();
     if (error_.empty())
@@ -205,12 +232,19 @@ class Host final : public HostDriver {
   void write(void* to, const void* from, size_t bytes) {
     if (from && bytes > 0) std::memmove(to, from, bytes);
     if (!from && bytes > 0) std::memset(to, 0, bytes);
+    noteWritten(to, bytes);
+  }
+  void noteWritten(void* to, size_t bytes) {
     memory_.forget(to, bytes);
     history_.settle();
   }
 
   void run(const Step& step, void** arguments) {
     if (!error_.empty()) return;
+    if (step.collective) {
+      step.collective();
+      return noteWritten(step.to, step.bytes);
+    }
     if (!step.function) return write(step.to, step.from, step.bytes);
     const host::Kernel& kernel = step.function->kernel;
     host::LaunchRequest request;
@@ -270,6 +304,8 @@ class Host final : public HostDriver {
   std::deque<Loaded> functions_;  // addresses stay
   std::vector<LaunchRecord> launches_;
   RecordedSteps* recording_ = nullptr;
+  std::unique_ptr<HostRanks> ranks_;  // null where there are none
+  std::string ranksName_;             // of a library
   host::LaunchHistory history_;
   std::string error_;
 };

@@ -28,14 +28,17 @@ class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
 
-  BackendFeatures features() const override { return {.target = true, .weights = true}; }
+  BackendFeatures features() const override {
+    return {.target = true, .weights = true, .ranks = true};
+  }
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       if (!isSixteenOrThirtyTwoBits(linear.getX())) return "linear kernels take f32, bf16 and f16";
       if (linear.getLayout() != WeightLayout::out_in)
         return "the weight is computed at run time and lies as [in, out]";
-      if (linear.getUnrounded() && !tensorType(linear.getX()).getElementType().isF32())
-        return "linear kernels round their results to the dtype of x";
+      if (linear.getUnrounded() && linear.getResidual() &&
+          !tensorType(linear.getX()).getElementType().isF32())
+        return "linear kernels add residuals of the dtype of x";
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
       return cuda::whyNotAttention(attention);
     } else if (auto attention = dyn_cast<PagedAttentionOp>(op)) {

@@ -194,8 +194,9 @@ class FusedLinear {
     Value bias = linear.getBias(), residual = linear.getResidual(), y = linear.getY();
     if (auto cast = dyn_cast<CastOp>(*linear->getUsers().begin())) y = cast.getY();
     const std::string written(elementType(elementOf(y)));
-    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}> linear;\n", type,
-                          nameOf(linear.getActivation()), bool(bias), bool(residual), written);
+    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}, {}> linear;\n", type,
+                          nameOf(linear.getActivation()), bool(bias), bool(residual), written,
+                          linear.getUnrounded());
     const std::string taken =
         fmt::format("{}, {}", buffer("linear_bias", bias), buffer("linear_residual", residual));
     p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));

@@ -7,6 +7,7 @@
 #include "backends/cuda/lowering/fused_linear.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
+#include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/matmul/grouped_kernels.h"
 #include "backends/cuda/lowering/matmul/matmul_calls.h"
@@ -88,6 +89,7 @@ Built printAll(ModuleOp module, const Program& program) {
   Built built;
   std::map<std::string, std::string> names;  // of kernels, by their bodies
   module.walk([&](KernelOp call) {
+    if (isCollective(call)) return;
     const std::string callee = call.getCallee()->str();
     if (built.table.count(callee)) return;
     KernelSet set = kernelsOfCall(call, callee);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backends/cuda/device/program_code.h"
+#include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/tuning/tuning_choice.h"
@@ -145,6 +146,7 @@ class Collector {
   std::vector<Problem> collect() {
     std::set<std::string> seenCalls;
     module_.walk([&](KernelOp call) {
+      if (isCollective(call)) return;
       const std::string callee = call.getCallee()->str();
       if (!seenCalls.insert(callee).second) return;
       std::vector<TuningQuestion> questions;

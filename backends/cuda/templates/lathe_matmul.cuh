@@ -92,8 +92,10 @@ LT_FN S matmulActivation(S x) {
 }
 
 /// The default hooks: x [M, K] dense, y [M, N] = activation(product + bias[N]) + residual[M, N],
-/// rounded to T and stored as Out: T or float.
-template <class T, int kActivation, bool kBias, bool kResidual, class Out = T>
+/// rounded to T and stored as Out: T or float. kUnrounded: Out is float, and holds the sum as it
+/// is.
+template <class T, int kActivation, bool kBias, bool kResidual, class Out = T,
+          bool kUnrounded = false>
 struct LinearHooks {
   typedef MatmulElement<T> Element;
   typedef typename Element::Sum Sum;
@@ -120,11 +122,13 @@ struct LinearHooks {
     return value;
   }
   __device__ void store(long long row, long long column, Sum value, const Early& e) const {
-    const T result = Element::narrow(finish(value, e.bias, e.residual));
-    if constexpr (lt_same<T, Out>::value)
-      y[row * n + column] = result;
+    value = finish(value, e.bias, e.residual);
+    if constexpr (kUnrounded)
+      y[row * n + column] = value;
+    else if constexpr (lt_same<T, Out>::value)
+      y[row * n + column] = Element::narrow(value);
     else
-      y[row * n + column] = Element::wide(result);
+      y[row * n + column] = Element::wide(Element::narrow(value));
   }
   __device__ void store(long long row, long long column, Sum value) const {
     store(row, column, value, early(row, column));
@@ -138,7 +142,7 @@ struct LinearHooks {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       out[i] = finish(value[i], kBias ? bias[column + i] : T{}, addends[i]);
-    if constexpr (!lt_same<T, Out>::value) out = to_f32(from_f32<T>(out));
+    if constexpr (!kUnrounded && !lt_same<T, Out>::value) out = to_f32(from_f32<T>(out));
     store_f32(y + at, out);
   }
 };

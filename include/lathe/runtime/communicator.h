@@ -33,6 +33,12 @@ class Communicator {
   virtual void broadcast(void* data, size_t bytes) = 0;
   /// The job has failed: whoever waits in a call, or makes one later, gets an Error with `why`.
   virtual void abort(const std::string& why) noexcept = 0;
+
+  /// How long a call waits for another rank.
+  virtual std::chrono::milliseconds deadline() const = 0;
+  /// For those who wait for other ranks elsewhere than in a call: throws Error (Io) with its words
+  /// when the job has failed.
+  virtual void throwIfEnded() const = 0;
 };
 
 /// The ends of `count` ranks that are threads of this process, with a deadline for every call.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The run side of a backend: it turns a program's calls into kernels.
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,8 @@
 #include "lathe/runtime/program.h"
 
 namespace lathe {
+
+class Communicator;
 
 /// The concrete shapes of a call's operands and results, in this order.
 struct KernelShapes {
@@ -41,6 +44,10 @@ class DeviceMemory {
   virtual void upload(void* to, const void* from, size_t bytes) = 0;
   virtual void download(void* to, const void* from, size_t bytes) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// `rows` pieces of `bytes` bytes, device to device: the next one begins `toStride` bytes behind
+  /// the beginning of the one before, and `fromStride`.
+  virtual void copyRows(void* to, size_t toStride, const void* from, size_t fromStride,
+                        size_t bytes, size_t rows);
   /// Sets bytes to zero.
   virtual void zero(void* to, size_t bytes) = 0;
   /// Waits; throws Error for what went wrong since the last call.
@@ -52,6 +59,10 @@ class Device {
   virtual ~Device() = default;
   /// Where operands and results must be; null: in host memory.
   virtual DeviceMemory* memory() { return nullptr; }
+  /// For programs of several ranks: the end by which kernels join values that lie in memory(). Its
+  /// calls are work like copies there, and may be recorded. Null: there is none, and where memory()
+  /// is null, DeviceOptions::ranks does it.
+  virtual Communicator* collectives() { return nullptr; }
   /// Before the runs that the next finish() ends.
   virtual void start() {}
   /// Runs the calls of an entry point, which `launch` starts. `entry` tells entry points apart;
@@ -70,6 +81,8 @@ class Device {
 struct DeviceOptions {
   int threads = 0;          ///< 0: all
   std::string device = {};  ///< SessionOptions::device
+  /// This rank's end, where several run the program: all open their devices at once.
+  std::shared_ptr<Communicator> ranks = {};
 };
 
 using DeviceFactory =

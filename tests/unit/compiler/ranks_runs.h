@@ -73,9 +73,12 @@ inline Arrays runAlone(Program program, const Arrays& inputs) {
   return out;
 }
 
+// `device` is of the backend cuda.
 inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, const Mesh& mesh,
-                           const WeightSource& weights = {}) {
-  auto program = std::make_shared<const Program>(compile(g, {.pipeline = {.mesh = mesh}}));
+                           const WeightSource& weights = {}, CompileOptions options = {},
+                           const std::string& device = {}) {
+  options.pipeline.mesh = mesh;
+  auto program = std::make_shared<const Program>(compile(g, options));
   EXPECT_EQ(program->ranks, ranks);
   auto ends = threadRanks(ranks, 60s);
   auto bind = [&](Session& session) {
@@ -84,13 +87,13 @@ inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, cons
   std::vector<std::thread> others;
   for (int r = 1; r < ranks; ++r)
     others.emplace_back([&, end = ends[size_t(r)]] {
-      Session session(program, {.ranks = end});
+      Session session(program, {.device = device, .ranks = end});
       bind(session);
       session.serve();
     });
   Arrays out;
   {
-    Session session(program, {.ranks = ends[0]});
+    Session session(program, {.device = device, .ranks = ends[0]});
     bind(session);
     for (auto& [name, array] : session.run("forward", inputs)) out[name] = array.clone();
   }

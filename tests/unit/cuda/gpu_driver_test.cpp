@@ -422,7 +422,18 @@ TEST(DriverApiTest, IsTheToolkitsInterface) {
   static_assert(offsetof(api::LaunchConfig, attributeCount) == offsetof(CUlaunchConfig, numAttrs));
   static_assert(sizeof(api::LaunchAttribute) == sizeof(CUlaunchAttribute));
   static_assert(offsetof(api::LaunchAttribute, bytes) == offsetof(CUlaunchAttribute, value));
+  static_assert(sizeof(api::RowsCopy) == sizeof(CUDA_MEMCPY2D));
+  static_assert(offsetof(api::RowsCopy, from.kind) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+  static_assert(offsetof(api::RowsCopy, from.device) == offsetof(CUDA_MEMCPY2D, srcDevice));
+  static_assert(offsetof(api::RowsCopy, from.stride) == offsetof(CUDA_MEMCPY2D, srcPitch));
+  static_assert(offsetof(api::RowsCopy, to.kind) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
+  static_assert(offsetof(api::RowsCopy, to.device) == offsetof(CUDA_MEMCPY2D, dstDevice));
+  static_assert(offsetof(api::RowsCopy, to.stride) == offsetof(CUDA_MEMCPY2D, dstPitch));
+  static_assert(offsetof(api::RowsCopy, bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+  static_assert(offsetof(api::RowsCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
+  static_assert(int(api::kMemoryDevice) == CU_MEMORYTYPE_DEVICE);
   static_assert(int(api::kSuccess) == CUDA_SUCCESS);
+  static_assert(int(api::kNotReady) == CUDA_ERROR_NOT_READY);
   static_assert(int(api::kOutOfMemory) == CUDA_ERROR_OUT_OF_MEMORY);
   static_assert(int(api::kNoDevice) == CUDA_ERROR_NO_DEVICE);
   static_assert(int(api::kEccUncorrectable) == CUDA_ERROR_ECC_UNCORRECTABLE);

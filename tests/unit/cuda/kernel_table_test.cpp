@@ -50,6 +50,7 @@ KernelTable sample() {
   matmul.bias = Argument{Argument::Kind::Buffer, 2};
   matmul.residual = Argument{Argument::Kind::Buffer, 3};
   matmul.required = true;
+  matmul.resultDType = DType::F32;
   narrow.launches[1].matmul = matmul;
   return {{"matmul.0", {wide, narrow}}, {"unused", {}}};
 }

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "lathe/runtime/session.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
@@ -152,6 +154,21 @@ TEST(DeviceMemory, ResultsAreTheCallers) {
     EXPECT_EQ(third.at(i), 6 + 3 * double(i));
   }
   EXPECT_EQ(session.state("s").at(3), third.at(3));
+}
+
+// Nothing else joins what lies there; the other rank is told at once.
+TEST(DeviceMemory, RanksNeedCollectivesOfIt) {
+  Program program = adding();
+  program.ranks = 2;
+  const auto shared = std::make_shared<const Program>(std::move(program));
+  const auto ends = threadRanks(2, std::chrono::seconds(60));
+  const char* why = "the device of backend 'playing' cannot join what ranks hold in its memory";
+  std::thread other([&] {
+    test::expectError(ErrorCode::Unsupported, why, [&] { Session(shared, {.ranks = ends[1]}); });
+  });
+  test::expectError(ErrorCode::Unsupported, why, [&] { Session(shared, {.ranks = ends[0]}); });
+  other.join();
+  test::expectError(ErrorCode::Io, why, [&] { ends[0]->throwIfEnded(); });
 }
 
 }  // namespace

@@ -32,12 +32,19 @@ CallAttributes kernelConfig(Operation* op) {
   return plainConfig(op);
 }
 
+bool isCollective(KernelOp call) {
+  for (StringRef name : {AllReduceOp::getOperationName(), ReduceScatterOp::getOperationName(),
+                         AllGatherOp::getOperationName(), AllSliceOp::getOperationName()})
+    if (name.ends_with(("." + call.getKind()).str())) return true;
+  return false;
+}
+
 void nameKernels(ModuleOp module) {
   std::map<std::string, std::string> names;  // what is called -> its name
   std::map<std::string, int> count;
   for (auto f : module.getOps<func::FuncOp>())
     f.walk([&](KernelOp op) {
-      if (op.getCallee()) return;
+      if (op.getCallee() || isCollective(op)) return;
       std::string key = op.getKind().str();
       llvm::raw_string_ostream os(key);
       os << op.getConfig() << op->getOperandTypes() << op->getResultTypes();

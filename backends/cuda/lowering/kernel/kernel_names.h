@@ -15,8 +15,11 @@ bool hasConstantWeight(LinearOp linear);
 /// types. A region's has the source lines that its errors name (index_checks.h).
 CallAttributes kernelConfig(mlir::Operation* op);
 
-/// Gives every call but a region's its callee: calls of one kind, config and types share one, so
-/// that the layers of a model share their kernels.
+/// What ranks tell each other: the runtime runs it on memory of the device, without a kernel.
+bool isCollective(KernelOp call);
+
+/// Gives every call but a region's and a collective its callee: calls of one kind, config and types
+/// share one, so that the layers of a model share their kernels.
 void nameKernels(mlir::ModuleOp module);
 
 }  // namespace lathe::cuda

@@ -269,16 +269,17 @@ MatmulKernel withoutSharedBatch(MatmulKernel p) {
 }  // namespace
 
 MatmulHooks linearHooks(const MatmulKernel& matmul, int result, Activation activation, int bias,
-                        int residual) {
+                        int residual, bool unrounded) {
   const std::string_view type = elementType(matmul.dtype);
   MatmulHooks hooks;
-  hooks.definition = fmt::format("typedef LinearHooks<{}, activation_{}, {}, {}> Hooks;\n", type,
-                                 nameOf(activation), flag(bias >= 0), flag(residual >= 0));
+  hooks.definition = fmt::format("typedef LinearHooks<{}, activation_{}, {}, {}{}> Hooks;\n", type,
+                                 nameOf(activation), flag(bias >= 0), flag(residual >= 0),
+                                 unrounded ? ", float, true" : "");
   KernelParameters& parameters = hooks.parameters;
   parameters.input(type, "x", matmul.a);
   if (bias >= 0) parameters.input(type, "bias", bias);
   if (residual >= 0) parameters.input(type, "residual", residual);
-  parameters.output(type, "y", result);
+  parameters.output(unrounded ? elementType(DType::F32) : type, "y", result);
   const std::string n = parameters.size("n", matmul.n);
   const std::string offset =
       matmul.batch.empty()

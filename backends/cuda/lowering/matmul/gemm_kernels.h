@@ -53,9 +53,10 @@ struct MatmulKernel {
 };
 
 /// The epilogue of lathe.linear: activation(product + bias) + residual. Buffers are numbered, -1:
-/// none.
+/// none. `unrounded`: the result is f32 where the operands have 16 bits.
 MatmulHooks linearHooks(const MatmulKernel& matmul, int result,
-                        Activation activation = Activation::none, int bias = -1, int residual = -1);
+                        Activation activation = Activation::none, int bias = -1, int residual = -1,
+                        bool unrounded = false);
 
 /// Library: the vendor's, where it is installed, else the best of the others.
 enum class MatmulMethod { GemvDot, GemvMma, Gemm, Simt, Library };

@@ -76,7 +76,7 @@ class Former {
       if (!hasConstantWeight(linear)) continue;
       Cluster cluster;
       cluster.insert(linear);
-      if (!linear.getResidual() && !linear.getBias() &&
+      if (!linear.getResidual() && !linear.getBias() && !linear.getUnrounded() &&
           linear.getActivation() == Activation::none && !addGate(linear, cluster))
         addRotations(linear, cluster);
       addNorm(linear, cluster);

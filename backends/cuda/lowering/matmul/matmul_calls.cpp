@@ -47,8 +47,14 @@ KernelSet linearKernels(KernelOp call, const std::string& name) {
   p.constantB = config.constantWeight.value_or(false);
   const int result = int(inputs.size()), bias = config.bias ? 2 : -1,
             residual = config.residual ? result - 1 : -1;
-  p.hooks = linearHooks(p, result, config.activation, bias, residual);
-  if (config.activation == Activation::none) p.plain = plainMatmulOf(p, bias, residual, result);
+  const DType written = elementOf(call.getOutputs()[0]);
+  const bool unrounded = written != p.dtype;
+  p.hooks = linearHooks(p, result, config.activation, bias, residual, unrounded);
+  // A library's bias and residual have the result's dtype.
+  if (config.activation == Activation::none && !(unrounded && (config.bias || config.residual))) {
+    p.plain = plainMatmulOf(p, bias, residual, result);
+    if (unrounded) p.plain->resultDType = written;
+  }
   return kernelsOf(p);
 }
 

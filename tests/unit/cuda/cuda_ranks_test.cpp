@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of the backend cuda, whose kernels run on this CPU: their collectives go through NCCL, of
+// which a mock joins memory of the host, or without it through what joins the ranks themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "lathe/frontend/compile.h"
+#include "tests/cuda_mocks/mock_library.h"
+#include "tests/unit/compiler/ranks_runs.h"
+
+namespace lathe {
+namespace {
+
+using namespace ranks;
+using ::testing::HasSubstr;
+
+// With and without NCCL.
+class CudaRanks : public ::testing::TestWithParam<bool> {
+ protected:
+  CudaRanks() {
+    if (GetParam()) nccl_.emplace("LATHE_NCCL", test::mockPath("mock_nccl"));
+  }
+  static Arrays run(const Graph& g, const Arrays& inputs, const Mesh& mesh,
+                    const WeightSource& weights = {}) {
+    return runAsThreads(g, int(mesh.ranks), inputs, mesh, weights, {.backend = "cuda"}, "host");
+  }
+  static Arrays runOnReference(const Graph& g, const Arrays& inputs) {
+    return runAlone(compile(g, {.backend = "reference", .backendOptions = {.float64 = true}}),
+                    inputs);
+  }
+
+  std::optional<test::Variable> nccl_;
+};
+INSTANTIATE_TEST_SUITE_P(All, CudaRanks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Nccl" : "OnTheHost"; });
+
+TEST_P(CudaRanks, TheyComputeWhatOneDoes) {
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    Mlps m(5, dtype);
+    m.g.output("y", m.y);
+    const Arrays in{{"x", numbers(dtype, {5, 16})}};
+    const Arrays whole = runOnReference(m.g, in);
+    for (int64_t count : {2, 4})
+      EXPECT_LE(apart(run(m.g, in, {.ranks = count}), whole), dtype == DType::F32 ? 1e-5 : 0.06)
+          << count << " ranks in " << nameOf(dtype);
+  }
+}
+
+TEST_P(CudaRanks, SharesOfRowsAreScatteredAndGathered) {
+  Mlps m(8);
+  m.g.output("y", m.y);
+  const Arrays in{{"x", numbers(DType::F32, {8, 16})}};
+  EXPECT_LE(apart(run(m.g, in, {.ranks = 2, .splitRows = true}), runOnReference(m.g, in)), 1e-5);
+}
+
+// 257 has no bf16 of its own: the addends are f32 until they are summed.
+TEST_P(CudaRanks, SumsOfBf16AreRoundedOnceBehindThem) {
+  for (int64_t rows : {1, 3, 40, 150}) {
+    Graph g;
+    Tensor x = g.input("x", DType::BF16, {rows, 16});
+    Tensor h = fused::linear(x, g.weight("in", DType::BF16, {16, 16}));
+    g.output("y", fused::linear(h, g.weight("out", DType::BF16, {8, 16})));
+    // What one rank adds is 257, and the other -256.
+    const WeightSource weights = [](const std::string& name) {
+      Array w(DType::BF16, name == "in" ? Shape{16, 16} : Shape{8, 16});
+      for (int64_t i = 0; i < w.size(); ++i) {
+        const int64_t row = i / 16, column = i % 16;
+        const double out = column == 0 ? 256 : column == 1 ? 1 : column == 8 ? -256 : 0;
+        w.set(i, name == "out" ? out : double(row == column));
+      }
+      return w;
+    };
+    Array ones(DType::BF16, {rows, 16});
+    for (int64_t i = 0; i < ones.size(); ++i) ones.set(i, 1);
+    expectIn(sharded(g, {.ranks = 2}), "unrounded true");
+    // And on the backend it is one kernel still.
+    const std::string lowered =
+        irAt(g, "lowered", {.backend = "cuda", .pipeline = {.mesh = {.ranks = 2}}});
+    EXPECT_EQ(occurrences(lowered, "lathe.kernel \"linear\""), 2) << lowered;
+    const Arrays sums = run(g, {{"x", ones}}, {.ranks = 2}, weights);
+    for (int64_t i = 0; i < rows * 8; ++i) ASSERT_EQ(sums.at("y").at(i), 1) << i << " of " << rows;
+  }
+}
+
+Graph languageModel() {
+  Graph g;
+  Dim batch = g.dim("batch", 1, 8), cache = g.dim("cache", 1, 64), seq = g.dim("seq", 1, 64);
+  nn::TransformerLM model(g, "",
+                          {.vocabSize = 32,
+                           .dModel = 24,
+                           .dHidden = 48,
+                           .layers = 1,
+                           .heads = 6,
+                           .kvHeads = 2,
+                           .maxPositions = 64});
+  model.declareCache(batch, cache);
+  for (auto [entry, length] : {std::pair("prefill", seq), std::pair("decode", Dim(1))}) {
+    g.entry(entry);
+    Tensor ids = g.input("ids", DType::I64, {batch, length});
+    Tensor positions = g.input("positions", DType::I64, {batch});
+    g.output("logits", model.step(ids, positions));
+  }
+  return g;
+}
+
+// The logits of a prompt of three rows, and of steps behind it: the first is launched, the second
+// recorded, and the others are replays.
+std::vector<Arrays> textOf(Session& session) {
+  session.bindRandomWeights(7);
+  session.setSymbol("cache", 16);
+  auto inputs = [](int64_t length, int64_t position) {
+    Array ids(DType::I64, {3, length}), positions(DType::I64, {3});
+    for (int64_t i = 0; i < ids.size(); ++i) ids.set(i, double((i * 7 + position) % 32));
+    for (int64_t i = 0; i < 3; ++i) positions.set(i, double(position));
+    return Arrays{{"ids", ids}, {"positions", positions}};
+  };
+  std::vector<Arrays> all;
+  auto run = [&](const char* entry, int64_t length, int64_t position) {
+    all.emplace_back();
+    for (auto& [name, array] : session.run(entry, inputs(length, position)))
+      all.back()[name] = array.clone();
+  };
+  run("prefill", 4, 0);
+  for (int64_t step = 0; step < 5; ++step) run("decode", 1, 4 + step);
+  return all;
+}
+
+TEST_P(CudaRanks, StepsAreReplayedWithTheirCollectives) {
+  const Graph g = languageModel();
+  Session reference(compile(g, {.backend = "reference", .backendOptions = {.float64 = true}}));
+  const std::vector<Arrays> whole = textOf(reference);
+  auto program = std::make_shared<const Program>(
+      compile(g, {.backend = "cuda", .pipeline = {.mesh = {.ranks = 2}}}));
+  auto ends = threadRanks(2, 60s);
+  std::thread other([&] {
+    Session session(program, {.device = "host", .ranks = ends[1]});
+    session.bindRandomWeights(7);
+    session.serve();
+  });
+  {
+    Session session(program, {.device = "host", .ranks = ends[0]});
+    EXPECT_THAT(session.device().report(),
+                ::testing::Contains(HasSubstr(GetParam() ? "collectives: NCCL 2.28.9"
+                                                         : "collectives: on the host")));
+    const std::vector<Arrays> got = textOf(session);
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_LE(apart(got[i], whole[i]), 1e-4) << i;
+  }
+  other.join();
+}
+
+// Found by the device, behind the last collective: the other rank waits in the next run's.
+TEST_P(CudaRanks, AnIdOutsideOfTheTableEndsAll) {
+  auto program = std::make_shared<const Program>(
+      compile(languageModel(), {.backend = "cuda", .pipeline = {.mesh = {.ranks = 2}}}));
+  auto ends = threadRanks(2, 60s);
+  std::string said;
+  std::thread other([&] {
+    Session session(program, {.device = "host", .ranks = ends[1]});
+    session.bindRandomWeights(7);
+    said = errorOf([&] { session.serve(); });
+  });
+  {
+    Session session(program, {.device = "host", .ranks = ends[0]});
+    session.bindRandomWeights(7);
+    session.setSymbol("cache", 16);
+    Array ids(DType::I64, {1, 1}), position(DType::I64, {1});
+    ids.set(0, 99);
+    EXPECT_THAT(errorOf([&] { session.run("decode", {{"ids", ids}, {"positions", position}}); }),
+                HasSubstr("index 99 is outside the axis"));
+  }
+  other.join();
+  EXPECT_THAT(said, HasSubstr("index 99 is outside the axis"));
+}
+
+TEST(CudaRankFaults, WithoutNcclThePackageIsNamedToAll) {
+  test::Variable nowhere("LATHE_NCCL", "/nowhere/libnccl.so.2");
+  Mlps m(2);
+  m.g.output("y", m.y);
+  auto program = std::make_shared<const Program>(
+      compile(m.g, {.backend = "cuda", .pipeline = {.mesh = {.ranks = 2}}}));
+  auto ends = threadRanks(2, 60s);
+  std::string said;
+  std::thread other(
+      [&] { said = errorOf([&] { Session(program, {.device = "host", .ranks = ends[1]}); }); });
+  const std::string own = errorOf([&] { Session(program, {.device = "host", .ranks = ends[0]}); });
+  other.join();
+  for (const std::string& words : {own, said}) EXPECT_THAT(words, HasSubstr("libnccl2"));
+}
+
+}  // namespace
+}  // namespace lathe
