@@ -325,6 +325,7 @@ bool BatchEngine::step() {
     if (!e.running.empty()) e.decode();
   } catch (const Error& error) {
     e.failAll(error);
+    e.slots->throwIfEnded();
   } catch (const std::bad_alloc&) {
     e.failAll(outOfMemory());
   }

@@ -27,6 +27,7 @@ class ContiguousSlots final : public KvSlots {
   }
 
   int64_t slots() const override { return int64_t(ids_.size()); }
+  void throwIfEnded() const override { session_.throwIfEnded(); }
   int64_t vocab() const override { return vocab_; }
   int64_t positions() const override { return positions_; }
   int64_t maxChunk() const override { return chunk_; }

@@ -31,6 +31,7 @@ class PagedSlots final : public KvSlots {
   int64_t maxChunk() const override { return chunk_; }
   std::span<const int> ids(int64_t slot) const override { return tables_.ids(slot); }
   KvBlocks blocks() const override { return tables_.counts(); }
+  void throwIfEnded() const override { session_.throwIfEnded(); }
 
   bool begin(int64_t slot, int64_t from, int64_t count, int64_t tokens) override {
     const auto begun = tables_.begin(slot, from, count, std::min(tokens, positions_));
@@ -101,11 +102,6 @@ class PagedSlots final : public KvSlots {
 
 std::unique_ptr<KvSlots> pagedSlots(Session& session, const GeneratorLimits& limits, int64_t slots,
                                     int64_t positions, int64_t tokens) {
-  if (const int64_t ranks = session.program().ranks; ranks != 1)
-    throw Error(ErrorCode::Unsupported,
-                "a cache in blocks: expected a program of one rank, got one of " +
-                    std::to_string(ranks) +
-                    ", each of which has its own piece of a block; compile it without --ranks");
   const PagedEntry prefill = pagedEntry(session, "prefill", limits.vocab);
   const PagedEntry decode = pagedEntry(session, "decode", limits.vocab);
   const PagedSizes sizes = pagedSizes(session.program(), prefill, limits);

@@ -10,12 +10,22 @@
 namespace lathe {
 
 struct RankCommand {
-  enum class Kind : uint8_t { Run, SetSymbol, ResetStates, GatherRows, Stop };
+  enum class Kind : uint8_t {
+    Run,
+    SetSymbol,
+    ResetStates,
+    GatherRows,
+    KeepRows,
+    CopyRow,
+    CopyBlock,
+    Stop
+  };
   Kind kind = Kind::Stop;
-  std::string name;           ///< a symbol
-  int64_t number = 0;         ///< an entry point's, or the symbol's value
-  int64_t times = 1;          ///< of a run
-  std::vector<int64_t> rows;  ///< of gatherStateRows
+  std::string name;    ///< a symbol
+  int64_t number = 0;  ///< an entry point's, the symbol's value, or how many are kept or copied
+  int64_t times = 1;   ///< of a run
+  /// Of gatherStateRows; of a copy, from and to; of a run on kept rows, the first of them.
+  std::vector<int64_t> rows;
   std::vector<Array> inputs;  ///< of a run
 };
 

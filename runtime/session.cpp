@@ -163,11 +163,14 @@ struct Session::Impl {
     Executor& executor = *executors[entry];
     executor.bind(inputs, fixed, &*states);
     std::vector<Array>& seen = states->prepare(executor);
-    if (ranks && ranks->rank() == 0)
-      tell({.kind = RankCommand::Kind::Run,
-            .number = int64_t(entry),
-            .times = times,
-            .inputs = {inputs.begin(), inputs.end()}});
+    if (ranks && ranks->rank() == 0) {
+      RankCommand command{.kind = RankCommand::Kind::Run,
+                          .number = int64_t(entry),
+                          .times = times,
+                          .inputs = {inputs.begin(), inputs.end()}};
+      if (const auto row = states->selectedRow()) command.rows = {*row};
+      tell(command);
+    }
     runTogether(
         [&] { executor.run(inputs, weights, seen, arena, scratch, outputs, false, times); });
   }
@@ -179,6 +182,7 @@ struct Session::Impl {
   void follow(const RankCommand& command, std::vector<Array>& outputs) {
     switch (command.kind) {
       case RankCommand::Kind::Run:
+        if (!command.rows.empty()) states->selectRow(command.rows[0]);
         return run(size_t(command.number), command.inputs, outputs, command.times);
       case RankCommand::Kind::SetSymbol:
         return setSymbol(command.name, command.number);
@@ -186,6 +190,12 @@ struct Session::Impl {
         return states->reset();
       case RankCommand::Kind::GatherRows:
         return states->gatherRows(command.name, command.rows);
+      case RankCommand::Kind::KeepRows:
+        return states->keepRows(command.name, command.number);
+      case RankCommand::Kind::CopyRow:
+        return states->copyRow(command.rows[0], command.rows[1], command.name, command.number);
+      case RankCommand::Kind::CopyBlock:
+        return states->copyBlock(command.name, command.rows[0], command.rows[1]);
       case RankCommand::Kind::Stop:
         return;
     }
@@ -406,27 +416,36 @@ void Session::gatherStateRows(std::string_view symbol, std::span<const int64_t> 
 }
 
 void Session::copyStateBlock(std::string_view symbol, int64_t from, int64_t to) {
-  Impl::Turn turn(impl().running);
-  impl().refuseWithRanks("Session::copyStateBlock");
-  impl().states->copyBlock(symbol, from, to);
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.expectRankZero();
+  s.states->copyBlock(symbol, from, to);  // a mistake is told before the others hear of it
+  s.tell({.kind = RankCommand::Kind::CopyBlock, .name = std::string(symbol), .rows = {from, to}});
 }
 
 void Session::keepStateRows(std::string_view symbol, int64_t rows) {
-  Impl::Turn turn(impl().running);
-  impl().refuseWithRanks("Session::keepStateRows");
-  impl().states->keepRows(symbol, rows);
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.expectRankZero();
+  s.states->keepRows(symbol, rows);
+  s.tell({.kind = RankCommand::Kind::KeepRows, .name = std::string(symbol), .number = rows});
 }
 
 void Session::selectStateRows(int64_t first) {
   Impl::Turn turn(impl().running);
-  impl().refuseWithRanks("Session::selectStateRows");
+  impl().expectRankZero();
   impl().states->selectRow(first);
 }
 
 void Session::copyStateRow(int64_t from, int64_t to, std::string_view along, int64_t count) {
-  Impl::Turn turn(impl().running);
-  impl().refuseWithRanks("Session::copyStateRow");
-  impl().states->copyRow(from, to, along, count);
+  Impl& s = impl();
+  Impl::Turn turn(s.running);
+  s.expectRankZero();
+  s.states->copyRow(from, to, along, count);
+  s.tell({.kind = RankCommand::Kind::CopyRow,
+          .name = std::string(along),
+          .number = count,
+          .rows = {from, to}});
 }
 
 Session::Memory Session::memory() const {
@@ -439,6 +458,9 @@ Session::Memory Session::memory() const {
   return m;
 }
 
+void Session::throwIfEnded() const {
+  if (impl().ranks) impl().ranks->throwIfEnded();
+}
 uint64_t Session::allocations() { return allocationCount(); }
 const Program& Session::program() const { return *impl().program; }
 Device& Session::device() { return *impl().device; }

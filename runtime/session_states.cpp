@@ -159,6 +159,10 @@ void SessionStates::selectRow(int64_t first) {
   firstRow_ = first;
 }
 
+std::optional<int64_t> SessionStates::selectedRow() const {
+  return keptRows_ > 0 ? std::optional(firstRow_) : std::nullopt;
+}
+
 void SessionStates::copyRow(int64_t from, int64_t to, std::string_view along, int64_t count) {
   for (int64_t row : {from, to})
     if (row < 0 || row >= keptRows_)

@@ -36,6 +36,8 @@ class SessionStates {
   void keepRows(std::string_view symbol, int64_t rows);
   /// The runs that follow see kept rows from this one on.
   void selectRow(int64_t first);
+  /// That row; nothing where none are kept.
+  std::optional<int64_t> selectedRow() const;
   /// The first `count` along the size `along` of a kept row.
   void copyRow(int64_t from, int64_t to, std::string_view along, int64_t count);
 

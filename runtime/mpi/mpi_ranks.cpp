@@ -66,7 +66,8 @@ class MpiRank final : public Communicator {
     if (!isRunning) {
       int level = 0;
       const Watchdog watchdog(deadline, "the beginning of the job");
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+      // One thread at a time: that of a server's steps is not the one that begins here.
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
       owns_ = true;
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &all_);

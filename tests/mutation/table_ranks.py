@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs in what runs a program on several ranks: GPUs."""
+"""Bugs in what runs a program on several ranks: GPUs, servers."""
 from mutant import Mutant
 
 MUTANTS = [
@@ -37,4 +37,21 @@ MUTANTS = [
            "rowsCopy.from.stride = fromStride;", "rowsCopy.from.stride = bytes;",
            "columns that are gathered come from the first row",
            ("nccl_ranks_test:*Nodes*",)),
+    Mutant("ranks/row-of-a-step", "runtime/session.cpp",
+           "if (!command.rows.empty()) states->selectRow(command.rows[0]);", "",
+           "other ranks of a server write the first row of their caches",
+           ("rank_slots_test",)),
+    Mutant("ranks/copied-row", "runtime/session.cpp",
+           "return states->copyRow(command.rows[0], command.rows[1], command.name, command.number);",
+           "return;",
+           "other ranks of a server do not copy what texts have in common",
+           ("rank_slots_test",)),
+    Mutant("ranks/copied-block", "runtime/session.cpp",
+           "return states->copyBlock(command.name, command.rows[0], command.rows[1]);", "return;",
+           "other ranks of a server do not copy blocks that texts go on in",
+           ("rank_slots_test",)),
+    Mutant("ranks/engine-goes-on", "runtime/batch_engine.cpp",
+           "    e.slots->throwIfEnded();\n", "",
+           "a server whose ranks are gone answers every request with the same error",
+           ("rank_slots_test:*Engine*",)),
 ]

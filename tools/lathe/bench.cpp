@@ -18,6 +18,7 @@
 #include "tools/lathe/console.h"
 #include "tools/lathe/host_roofs.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/rank_launcher.h"
 #include "tools/lathe/ranks.h"
 #include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"

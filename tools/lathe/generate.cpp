@@ -15,6 +15,7 @@
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
 #include "tools/lathe/prompt_reader.h"
+#include "tools/lathe/rank_launcher.h"
 #include "tools/lathe/ranks.h"
 #include "tools/lathe/sampling_flags.h"
 #include "tools/lathe/verbs.h"

@@ -231,15 +231,17 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
       .threads = flags.threads, .profile = flags.profile, .device = flags.device};
   const bool rankThreads = flags.rankThreads;  // of this process: they share its pool
   if (program->ranks > 1)
-    options.ranks =
-        startRanks(program->ranks, flags.rankThreads, [=](std::shared_ptr<Communicator> end) {
+    options.ranks = startRanks(
+        program->ranks, flags.rankThreads,
+        [=](std::shared_ptr<Communicator> end) {
           SessionOptions own = options;
           own.ranks = std::move(end);
           Session session(program, own);
           if (!rankThreads) noteThreads(*own.ranks);
           bind(session, nullptr);
           session.serve();
-        });
+        },
+        flags.stopsInOrder);
   Session session(program, options);
   if (options.ranks && !rankThreads) noteThreads(*options.ranks);
   Progress progress("loading weights");

@@ -13,8 +13,9 @@ struct SessionFlags {
   std::string weights;  ///< --weights: a folder, an index, a .safetensors or a .gguf file
   bool randomWeights = false, profile = false;
   int threads = 0;
-  std::string device;        ///< --device
-  bool rankThreads = false;  ///< --rank-threads
+  std::string device;         ///< --device
+  bool rankThreads = false;   ///< --rank-threads
+  bool stopsInOrder = false;  ///< as of becomeLauncher()
 };
 
 /// Binds the weights of --weights, of the folder, or of the folder that an artifact was compiled

@@ -15,16 +15,13 @@ namespace lathe::cli {
 /// Adds --rank-threads.
 void addRankThreads(CLI::App& parser, bool& threads);
 
-/// For verbs that run a model, before they do anything: with several ranks that are to be
-/// processes, and none of them yet, this process becomes mpirun and starts them. Throws Error
-/// (Unsupported) naming the package where it is missing.
-void becomeLauncher(int64_t count, bool threads);
-
 /// The first rank's end. The others call `serve` with theirs: threads of this process, for which
 /// the last copy of what is returned waits, or the processes of an MPI job, which end here. An
 /// Error that leaves `serve` ends the job: calls of the other ranks throw its text.
+/// `stopsInOrder`: as of becomeLauncher().
 std::shared_ptr<Communicator> startRanks(int64_t count, bool threads,
-                                         std::function<void(std::shared_ptr<Communicator>)> serve);
+                                         std::function<void(std::shared_ptr<Communicator>)> serve,
+                                         bool stopsInOrder = false);
 
 /// Rank 0 tells how many threads each rank of several processes has. All of them call it when they
 /// have opened their sessions.

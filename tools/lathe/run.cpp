@@ -14,6 +14,7 @@
 #include "tools/lathe/input_spec.h"
 #include "tools/lathe/json_output.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/rank_launcher.h"
 #include "tools/lathe/ranks.h"
 #include "tools/lathe/report.h"
 #include "tools/lathe/verbs.h"

@@ -17,6 +17,8 @@
 #include "tools/lathe/open_session.h"
 #include "tools/lathe/prompt.h"
 #include "tools/lathe/prompt_reader.h"
+#include "tools/lathe/rank_launcher.h"
+#include "tools/lathe/ranks.h"
 #include "tools/lathe/sampling_flags.h"
 #include "tools/lathe/shared_library.h"
 #include "tools/lathe/verbs.h"
@@ -205,6 +207,8 @@ int serveVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
+  addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");
   parser->add_flag("--random-weights", sessionFlags.randomWeights,
@@ -212,6 +216,8 @@ int serveVerb(const ArgumentList& arguments) {
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
   if (!parseArguments(*parser, arguments)) return kOk;
+  sessionFlags.stopsInOrder = true;
+  becomeLauncher(compileFlags.compile.pipeline.mesh.ranks, sessionFlags.rankThreads, true);
   flags.options.port = int(flags.port);
   flags.options.apiKey = keyOf(flags);
   // No more than may wait of one who asks alone: more would be refused for ever.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <exception>
 #include <thread>
 
 #include "lathe/runtime/error.h"
@@ -64,8 +65,17 @@ extern "C" void lathe_serve_v1(Model& model, const Options& options) {
   server.deepenBacklog();
   Signals signals;
   std::atomic<bool> ended{false};
+  std::exception_ptr failure;  // after which no text can be run
   std::thread engine([&] {
-    if (model.engine) model.engine->run();
+    if (!model.engine) return;
+    try {
+      model.engine->run();
+    } catch (...) {
+      failure = std::current_exception();
+      model.engine->stop(0);
+      model.engine->run();  // those who wait are told
+      server.stopAccepting();
+    }
   });
   // The first signal lets running texts end, the second cuts them.
   std::thread watcher([&] {
@@ -81,6 +91,7 @@ extern "C" void lathe_serve_v1(Model& model, const Options& options) {
   engine.join();
   ended = true;
   watcher.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace lathe::serve

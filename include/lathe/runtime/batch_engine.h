@@ -82,7 +82,8 @@ class BatchEngine {
   void cancel(uint64_t id);
 
   /// A chunk of a prompt or some short prompts, if any are to be read, and a token of each running
-  /// text. False: there was nothing to do.
+  /// text. False: there was nothing to do. Throws Error where a text has failed and all others
+  /// will: KvSlots::throwIfEnded().
   bool step();
   /// Waits until there is something to do, at most so long.
   void wait(double seconds);

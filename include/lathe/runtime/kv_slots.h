@@ -52,6 +52,8 @@ class KvSlots {
   virtual std::span<const float> next(std::span<const int64_t> slots, std::span<const int> ids) = 0;
 
   virtual KvBlocks blocks() const { return {}; }
+  /// Throws Error where no call can succeed any more: Session::throwIfEnded().
+  virtual void throwIfEnded() const {}
 };
 
 /// The most that slots of a program may be: tokens of a text, and texts at once.
@@ -79,8 +81,7 @@ bool hasPagedCache(const Program& program);
 /// one of it, which each goes on in, as a copy. A slot's room is set aside in blocks; what texts
 /// left is given up from its end, that of the one that ended first at first. `tokens`: how many all
 /// blocks hold, in whole blocks; 0 for as many as all slots can fill. A text may have as many, and
-/// at most `positions`. Otherwise as contiguousSlots(). Error(Unsupported) for a program of several
-/// ranks.
+/// at most `positions`. Otherwise as contiguousSlots().
 std::unique_ptr<KvSlots> pagedSlots(Session& session, const GeneratorLimits& limits, int64_t slots,
                                     int64_t positions, int64_t tokens = 0);
 

@@ -96,6 +96,9 @@ class Session {
   /// On ranks other than 0: takes part in what rank 0's session does, until that is destroyed.
   /// Throws Error for what went wrong, here or on another rank; the job is over then.
   void serve();
+  /// Throws Error (Io) where the ranks' job has ended because one of them failed: nothing can be
+  /// run any more.
+  void throwIfEnded() const;
 
   /// Fixes a symbol that only states have (the cache's capacity). Clears the states that use it.
   void setSymbol(std::string_view name, int64_t value);

@@ -353,20 +353,6 @@ TEST(PagedSlots, TablesAreAsWideAsTextsMayBeLong) {
   }
 }
 
-TEST(PagedSlots, RefusesRanks) {
-  Program program = fakeProgram(modelOf(4));
-  program.ranks = 2;
-  const auto shared = std::make_shared<const Program>(std::move(program));
-  const auto ends = threadRanks(2, std::chrono::seconds(60));
-  std::thread follower([&] { Session(shared, {.ranks = ends[1]}).serve(); });
-  {
-    Session session(shared, {.ranks = ends[0]});
-    expectError(ErrorCode::Unsupported, "expected a program of one rank, got one of 2",
-                [&] { pagedSlots(session, kLimits, 1, 64); });
-  }
-  follower.join();
-}
-
 TEST(PagedSlots, LimitsAreThoseOfTheProgram) {
   Session contiguous(fakeProgram(modelOf(0))), paged(fakeProgram(modelOf(10)));
   EXPECT_EQ(kvLimits(contiguous, kLimits).positions, 64);
