@@ -17,7 +17,7 @@ std::string Backend::whyNotWith(const BackendRequest& request) const {
   if (request.ranks > 1 && !has.ranks)
     return "a mesh of " + std::to_string(request.ranks) + " ranks is not supported on backend '" +
            std::string(name()) +
-           "'; cpu and cuda run it, and every backend a mesh that is simulated";
+           "'; cpu, cuda and reference run it, and every backend a mesh that is simulated";
   return "";
 }
 

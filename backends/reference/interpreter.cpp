@@ -76,8 +76,8 @@ class Interpreter {
   }
 
   std::vector<Dense> runOp(Operation& op, Operands operands, bool observed) {
-    for (auto family :
-         {evalElementwise, evalReduce, evalShape, evalContraction, evalIndex, evalState})
+    for (auto family : {evalElementwise, evalReduce, evalShape, evalContraction, evalIndex,
+                        evalState, evalCollective})
       if (auto result = family(cx_, &op, operands)) return {*result};
     if (auto top = dyn_cast<TopKOp>(op)) return evalTopK(top, operands[0]);
     if (auto region = dyn_cast<RegionOp>(op)) {
@@ -144,14 +144,14 @@ class Interpreter {
 std::vector<Array> interpret(func::FuncOp function, const std::vector<Array>& arguments,
                              const WeightProvider& weights, Precision precision,
                              const ObserveFn& observe, const Symbols& symbols,
-                             const Steering* steering) {
+                             const Steering* steering, Communicator* ranks) {
   using namespace reference;
   if (!function.getBody().hasOneBlock())
     throw Error(ErrorCode::Unsupported, "function '" + function.getName().str() +
                                             "': expected a body of one block, got " +
                                             std::to_string(function.getBody().getBlocks().size()));
   std::vector<Dense> values = checkedArguments(function, arguments, precision);
-  Context cx{precision, weights, bindSymbols(function, arguments, symbols)};
+  Context cx{precision, weights, bindSymbols(function, arguments, symbols), ranks};
   std::vector<Array> results;
   for (auto& v : Interpreter(cx, observe, steering).runBody(function.getBody().front(), values))
     results.push_back(toArray(v, precision != Precision::OwnDtype));

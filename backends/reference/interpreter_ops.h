@@ -20,6 +20,7 @@ struct Context {
   Precision precision;
   const WeightProvider& weights;
   Symbols symbols;
+  Communicator* ranks = nullptr;  ///< this rank's end, where several interpret one function
 
   /// Rounds to the dtype, unless everything is f64.
   Dense reals(DType dtype, Shape shape, std::vector<double> values) const;
@@ -54,6 +55,7 @@ std::optional<Dense> evalShape(const Context& cx, mlir::Operation* op, Operands 
 std::optional<Dense> evalContraction(const Context& cx, mlir::Operation* op, Operands operands);
 std::optional<Dense> evalIndex(const Context& cx, mlir::Operation* op, Operands operands);
 std::optional<Dense> evalState(const Context& cx, mlir::Operation* op, Operands operands);
+std::optional<Dense> evalCollective(const Context& cx, mlir::Operation* op, Operands operands);
 /// Values and indices.
 std::vector<Dense> evalTopK(TopKOp op, const Dense& x);
 

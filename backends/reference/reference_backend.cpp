@@ -29,7 +29,9 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string whyNot(Operation*) const override { return ""; }
-  BackendFeatures features() const override { return {.float64 = true, .weights = true}; }
+  BackendFeatures features() const override {
+    return {.float64 = true, .weights = true, .ranks = true};
+  }
   std::vector<Step> layOut(const BackendRequest& request) const override {
     return quantizationSteps(request);
   }
@@ -87,9 +89,13 @@ class ReferenceBackend final : public Backend {
       f.walk([&](WeightOp op) {
         std::string name = op.getName().str();
         auto [it, fresh] = weights.emplace(name, int(program.weights.size()));
-        if (fresh)
+        if (fresh) {
           program.weights.push_back({name, *dtypeOf(tensorType(op.getY()).getElementType()),
                                      shapeOf(tensorType(op.getY()))});
+          if (auto of = op.getOf())
+            program.weights.back().piece = {of->str(), int64_t(*op.getAxis()),
+                                            int64_t(*op.getParts())};
+        }
         call.operands.push_back(add(tensorType(op.getY()), SlotKind::Weight, it->second,
                                     *dtypeOf(tensorType(op.getY()).getElementType())));
       });
@@ -129,8 +135,12 @@ struct LoadedModule {
 class InterpretKernel final : public Kernel {
  public:
   InterpretKernel(std::shared_ptr<LoadedModule> loaded, std::shared_ptr<const Program> program,
-                  const EntryPoint& entry, const Call& call)
-      : loaded_(std::move(loaded)), program_(std::move(program)), entry_(entry), call_(call) {}
+                  const EntryPoint& entry, const Call& call, Communicator* ranks)
+      : loaded_(std::move(loaded)),
+        program_(std::move(program)),
+        entry_(entry),
+        call_(call),
+        ranks_(ranks) {}
 
   size_t bind(const KernelShapes& shapes) override {
     shapes_ = shapes.shapes;
@@ -161,8 +171,9 @@ class InterpretKernel final : public Kernel {
                     "the call of '" + call_.callee + "' is not given the weight '" + name + "'");
       return it->second;
     };
-    std::vector<Array> results = interpret(
-        f, arguments, weight, wide ? Precision::Float64 : Precision::OwnDtype, {}, symbols_);
+    std::vector<Array> results =
+        interpret(f, arguments, weight, wide ? Precision::Float64 : Precision::OwnDtype, {},
+                  symbols_, nullptr, ranks_);
     for (const Array& r : results) {
       if (r.bytes()) std::memcpy(pointers[n], r.data(), r.bytes());
       ++n;
@@ -174,14 +185,17 @@ class InterpretKernel final : public Kernel {
   std::shared_ptr<const Program> program_;
   const EntryPoint& entry_;
   const Call& call_;
+  Communicator* ranks_;  // null where one runs the program
   std::vector<Shape> shapes_;
   SymbolValues symbols_;
 };
 
 class ReferenceDevice final : public Device {
  public:
-  explicit ReferenceDevice(std::shared_ptr<const Program> program)
-      : program_(std::move(program)), loaded_(std::make_shared<LoadedModule>()) {
+  ReferenceDevice(std::shared_ptr<const Program> program, std::shared_ptr<Communicator> ranks)
+      : program_(std::move(program)),
+        loaded_(std::make_shared<LoadedModule>()),
+        ranks_(std::move(ranks)) {
     auto it = program_->blobs.find("module");
     if (it == program_->blobs.end())
       throw Error(ErrorCode::InvalidFile, "the program of the reference backend has no module");
@@ -199,18 +213,20 @@ class ReferenceDevice final : public Device {
                                               " results, got " +
                                               std::to_string(call.operands.size()) + " and " +
                                               std::to_string(call.results.size()));
-    return std::make_unique<InterpretKernel>(loaded_, program_, entry, call);
+    return std::make_unique<InterpretKernel>(loaded_, program_, entry, call, ranks_.get());
   }
 
  private:
   std::shared_ptr<const Program> program_;
   std::shared_ptr<LoadedModule> loaded_;
+  std::shared_ptr<Communicator> ranks_;
 };
 
 const bool registered = [] {
-  registerDevice("reference", [](std::shared_ptr<const Program> program, const DeviceOptions&) {
-    return std::make_unique<ReferenceDevice>(std::move(program));
-  });
+  registerDevice("reference",
+                 [](std::shared_ptr<const Program> program, const DeviceOptions& options) {
+                   return std::make_unique<ReferenceDevice>(std::move(program), options.ranks);
+                 });
   return true;
 }();
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs in what runs a program on several ranks: GPUs, servers."""
+"""Bugs in what runs a program on several ranks: GPUs, servers, the reference."""
 from mutant import Mutant
 
 MUTANTS = [
@@ -54,4 +54,8 @@ MUTANTS = [
            "    e.slots->throwIfEnded();\n", "",
            "a server whose ranks are gone answers every request with the same error",
            ("rank_slots_test:*Engine*",)),
+    Mutant("reference/rank-piece", "backends/reference/interpreter_ranks.cpp",
+           "ranksOf(cx, op, count).rank() * parts / count", "0",
+           "every rank of the reference takes the first piece",
+           ("ranks_by_hand_test",)),
 ]

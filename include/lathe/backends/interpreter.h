@@ -20,6 +20,8 @@ class FuncOp;
 
 namespace lathe {
 
+class Communicator;
+
 enum class Precision {
   /// Every op computes in double and rounds its result once to its element type, exactly as it is
   /// stored; sums, means and matmuls accumulate in double.
@@ -62,13 +64,14 @@ struct Steering {
 /// module against its range. `symbols` gives those that no argument binds.
 ///
 /// Fused ops run as their decomposition; a packed weight is its logical `[n, k]` matrix.
+/// `ranks` is this rank's end where several interpret the function, which has collectives then.
 /// Throws Error: InvalidArgument for arguments, weights or symbols that do not fit and for indices
 /// out of range, Unsupported for ops outside the dialect and for `lathe.kernel`.
 /// Types and attributes are made in the function's context: one call at a time per context.
 std::vector<Array> interpret(mlir::func::FuncOp function, const std::vector<Array>& arguments,
                              const WeightProvider& weights, Precision precision,
                              const ObserveFn& observe = {}, const Symbols& symbols = {},
-                             const Steering* steering = nullptr);
+                             const Steering* steering = nullptr, Communicator* ranks = nullptr);
 
 /// The same in float64, of an op that is a function: an Evaluator (lathe/passes/numerics.h).
 std::vector<Array> interpretFunction(mlir::Operation* function, const std::vector<Array>& arguments,

@@ -113,7 +113,7 @@ inline double apart(const Arrays& got, const Arrays& expected) {
   return worst;
 }
 
-// All ranks in one graph in float64, and as threads of the backend cpu.
+// All ranks in one graph in float64, as threads in float64, and as threads of the backend cpu.
 inline void expectNoOtherValues(const Graph& g, const Arrays& inputs, Mesh mesh = {}) {
   const CompileOptions exact{.backend = "reference", .backendOptions = {.float64 = true}};
   auto with = [&](const Mesh& on) {
@@ -128,6 +128,7 @@ inline void expectNoOtherValues(const Graph& g, const Arrays& inputs, Mesh mesh 
     mesh.simulate = true;
     EXPECT_LE(apart(with(mesh), whole), 1e-12);
     mesh.simulate = false;
+    EXPECT_LE(apart(runAsThreads(g, int(ranks), inputs, mesh, {}, exact), whole), 1e-12);
     EXPECT_LE(apart(runAsThreads(g, int(ranks), inputs, mesh), whole), 1e-4);
   }
 }

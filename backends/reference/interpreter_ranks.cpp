@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks tell each other, which is values as they are held here: 64 bits each.
+#include "backends/reference/interpreter_ops.h"
+#include "lathe/runtime/communicator.h"
+#include "runtime/cut_axis.h"
+
+using namespace mlir;
+
+namespace lathe::reference {
+namespace {
+
+Communicator& ranksOf(const Context& cx, Operation* op, int64_t count) {
+  if (!cx.ranks)
+    fail(op, ErrorCode::Unsupported,
+         "expected to run on one of " + std::to_string(count) +
+             " ranks, got one interpreter alone; simulate the mesh, or run the program on them");
+  if (cx.ranks->size() != count)
+    fail(op, ErrorCode::InvalidArgument,
+         "expected " + std::to_string(count) + " ranks, got " + std::to_string(cx.ranks->size()));
+  return *cx.ranks;
+}
+
+// The values of all ranks, one behind the other.
+template <class T>
+std::vector<T> gathered(Communicator& ranks, const std::vector<T>& mine) {
+  std::vector<T> all(mine.size() * size_t(ranks.size()));
+  if (!mine.empty()) ranks.allGather(mine.data(), all.data(), mine.size() * sizeof(T));
+  return all;
+}
+
+double combined(double a, double b, Combine how) {
+  return how == Combine::sum ? a + b : larger(a, b);
+}
+int64_t combined(int64_t a, int64_t b, Combine how) {
+  return how == Combine::sum ? wrappingAdd(a, b) : larger(a, b);
+}
+// In the order of the ranks.
+template <class T>
+std::vector<T> joined(Communicator& ranks, const std::vector<T>& mine, Combine how) {
+  const std::vector<T> all = gathered(ranks, mine);
+  std::vector<T> y(all.begin(), all.begin() + std::ptrdiff_t(mine.size()));
+  for (size_t i = mine.size(); i < all.size(); ++i) {
+    T& value = y[i % mine.size()];
+    value = combined(value, all[i], how);
+  }
+  return y;
+}
+Dense joined(const Context& cx, Communicator& ranks, const Dense& x, Combine how) {
+  if (x.isReal()) return cx.reals(x.dtype, x.shape, joined(ranks, *x.reals, how));
+  return cx.integers(x.dtype, x.shape, joined(ranks, *x.integers, how));
+}
+
+// Part `part` of `parts` equal ones along an axis.
+Dense sliced(const Dense& x, int64_t axis, int64_t parts, int64_t part) {
+  const CutAxis cut(x.shape, axis, parts);
+  std::vector<int64_t> indices;
+  for (int64_t run = 0; run < cut.runs; ++run)
+    for (int64_t i = 0; i < cut.run; ++i) indices.push_back((run * parts + part) * cut.run + i);
+  return pick({&x, 1}, cut.piece, indices);
+}
+
+// Where in the values of all ranks each element of the whole lies: of each part, at the first rank
+// that has it.
+Dense together(Communicator& ranks, const Dense& x, int64_t axis, int64_t parts) {
+  const CutAxis cut(x.shape, axis);
+  const int64_t every = ranks.size() / parts, size = x.size();
+  std::vector<int64_t> indices;
+  for (int64_t run = 0; run < cut.runs; ++run)
+    for (int64_t part = 0; part < parts; ++part)
+      for (int64_t i = 0; i < cut.run; ++i)
+        indices.push_back(part * every * size + run * cut.run + i);
+  Shape whole = x.shape;
+  whole[size_t(axis)] *= parts;
+  const Shape flat{size * ranks.size()};
+  const Dense all = x.isReal() ? makeReals(x.dtype, flat, gathered(ranks, *x.reals))
+                               : makeIntegers(x.dtype, flat, gathered(ranks, *x.integers));
+  return pick({&all, 1}, whole, indices);
+}
+
+}  // namespace
+
+std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands operands) {
+  if (auto reduce = dyn_cast<AllReduceOp>(op))
+    return joined(cx, ranksOf(cx, op, int64_t(reduce.getRanks())), operands[0],
+                  reduce.getCombine());
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    const auto count = int64_t(scatter.getRanks());
+    Communicator& ranks = ranksOf(cx, op, count);
+    return sliced(joined(cx, ranks, operands[0], scatter.getCombine()), int64_t(scatter.getAxis()),
+                  count, ranks.rank());
+  }
+  if (auto gather = dyn_cast<AllGatherOp>(op))
+    return together(ranksOf(cx, op, int64_t(gather.getRanks())), operands[0],
+                    int64_t(gather.getAxis()), int64_t(gather.getParts()));
+  if (auto slice = dyn_cast<AllSliceOp>(op)) {
+    const auto count = int64_t(slice.getRanks()), parts = int64_t(slice.getParts());
+    return sliced(operands[0], int64_t(slice.getAxis()), parts,
+                  ranksOf(cx, op, count).rank() * parts / count);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lathe::reference
