@@ -52,10 +52,11 @@ Dense joined(const Context& cx, Communicator& ranks, const Dense& x, Combine how
 
 // Part `part` of `parts` equal ones along an axis.
 Dense sliced(const Dense& x, int64_t axis, int64_t parts, int64_t part) {
-  const CutAxis cut(x.shape, axis, parts);
+  const int64_t size = x.shape[size_t(axis)] / parts;
+  const CutAxis cut(x.shape, AxisPiece{.axis = axis, .begin = part * size, .size = size});
   std::vector<int64_t> indices;
   for (int64_t run = 0; run < cut.runs; ++run)
-    for (int64_t i = 0; i < cut.run; ++i) indices.push_back((run * parts + part) * cut.run + i);
+    for (int64_t i = 0; i < cut.run; ++i) indices.push_back(cut.first + run * cut.stride + i);
   return pick({&x, 1}, cut.piece, indices);
 }
 
