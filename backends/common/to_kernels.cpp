@@ -78,7 +78,9 @@ class Converter {
       operands.push_back(state ? int64_t(state.getArgNumber()) : -1);
     }
     if (some) return b.getDenseI64ArrayAttr(operands);
-    if (operands.size() != 1) return {};
+    // Where a matrix kernel computes the rest on its way, its other operands are read-only.
+    if (operands.size() != 1 || llvm::any_of(body, [](Operation& op) { return hasOwnKernel(&op); }))
+      return {};
     for (auto [i, v] : llvm::enumerate(region.getInputs()))
       if (v.getType() == region.getOutputs()[0].getType() &&
           isReadInPlace(body.getArgument(unsigned(i))))

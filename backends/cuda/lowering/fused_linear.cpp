@@ -25,9 +25,15 @@ namespace {
 struct Part {
   OwningOpRef<ModuleOp> module;
   func::FuncOp function;
-  SmallVector<Value> operands;
+  SmallVector<Value> operands, results;
+  // By the numbers that functions printed from the part have for their buffers.
+  Value buffer(int number) const {
+    const size_t n = size_t(number);
+    return n < operands.size() ? operands[n] : results[n - operands.size()];
+  }
 };
-Part partOf(func::FuncOp region, ArrayRef<Operation*> ops, ArrayRef<Value> first, Value result) {
+Part partOf(func::FuncOp region, ArrayRef<Operation*> ops, ArrayRef<Value> first,
+            ArrayRef<Value> results) {
   Part part;
   part.module = ModuleOp::create(region.getLoc());
   llvm::SetVector<Value> operands(first.begin(), first.end());
@@ -36,19 +42,22 @@ Part partOf(func::FuncOp region, ArrayRef<Operation*> ops, ArrayRef<Value> first
     for (Value v : op->getOperands())
       if (!v.getDefiningOp() || !inside.contains(v.getDefiningOp())) operands.insert(v);
   part.operands.assign(operands.begin(), operands.end());
+  part.results.assign(results.begin(), results.end());
   OpBuilder b = OpBuilder::atBlockEnd(part.module->getBody());
   SmallVector<Location> origins;
   for (Operation* op : ops) origins.push_back(op->getLoc());
   Location loc = b.getFusedLoc(origins);
   part.function = func::FuncOp::create(
       b, loc, "part",
-      b.getFunctionType(TypeRange(ValueRange(part.operands)), TypeRange(result.getType())));
+      b.getFunctionType(TypeRange(ValueRange(part.operands)), TypeRange(ValueRange(results))));
   Block* body = part.function.addEntryBlock();
   IRMapping map;
   map.map(ValueRange(part.operands), body->getArguments());
   b.setInsertionPointToStart(body);
   for (Operation* op : ops) b.clone(*op, map);
-  func::ReturnOp::create(b, loc, map.lookup(result));
+  SmallVector<Value> returned;
+  for (Value v : results) returned.push_back(map.lookup(v));
+  func::ReturnOp::create(b, loc, returned);
   return part;
 }
 
@@ -66,8 +75,7 @@ class FusedLinear {
     p = matmulOf(linear.getX(), linear.getW(), name);
     p.b = buffers.lookup(linear.getW());
     p.constantB = hasConstantWeight(linear);
-    // Above, the parts are as fast: the rows' norms are no longer little beside the weights.
-    p.hooks.mostRows = 64;
+    p.hooks.mostRows = kMostNormedRows;
     p.hooks.vectors = false;
     const std::string type(elementType(p.dtype));
     if (!epilogue(type) || !prologue(type)) return std::nullopt;
@@ -77,20 +85,25 @@ class FusedLinear {
              fields + (tiles ? tileMembers : rowMembers) + members + "};\n";
     };
     p.hooks.construction = "{" + values + "}";
+    p.hooks.epilogue = functions + fields + members;
     return kernelsOf(p);
   }
 
  private:
+  // Above, the parts are as fast: the rows' norms are no longer little beside the weights, and a
+  // library may compute products alone.
+  static constexpr int64_t kMostNormedRows = 64, kMostPlainRows = 128;
+
   // What a printed function takes beside its fixed parameters, as parameters of the kernel and
   // fields of the hooks, whose names begin with `role`. Returns them as the call's arguments.
-  std::string carry(const PrintedFunction& f, const std::string& role, ArrayRef<Value> operands) {
+  std::string carry(const PrintedFunction& f, const std::string& role, const Part& part) {
     std::string call;
     for (const PrintedFunction::Parameter& parameter : f.parameters) {
       const std::string variable = role + "_" + parameter.name;
       std::string field = parameter.type + variable;
       Argument argument = parameter.argument;
       if (argument.kind == Argument::Kind::Buffer)
-        argument.index = buffers.lookup(operands[size_t(argument.index)]);
+        argument.index = buffers.lookup(part.buffer(argument.index));
       p.hooks.parameters.add(field, argument);
       if (size_t word = field.find("__restrict__ "); word != std::string::npos)
         field.erase(word, 13);
@@ -110,7 +123,7 @@ class FusedLinear {
       addValue("x");
       return true;
     }
-    row = partOf(region, {norm}, {}, norm->getResult(0));
+    row = partOf(region, {norm}, {}, {Value(norm->getResult(0))});
     FailureOr<PrintedFunction> f = printRowFunction(row.function, "normRow", 256);
     if (failed(f)) return false;
     p.hooks.staged = true;
@@ -129,7 +142,7 @@ class FusedLinear {
     }
     rowMembers = "  __device__ __forceinline__ void prefetch() const {\n" + prefetches + "  }\n";
     rowMembers += "  __device__ __forceinline__ void stage(i64 row, " + type +
-                  "* to) const { normRow(row, to" + carry(*f, "norm", row.operands) + "); }\n";
+                  "* to) const { normRow(row, to" + carry(*f, "norm", row) + "); }\n";
     if (auto rms = dyn_cast<RmsNormOp>(norm)) normOnTheWay(rms, *f, type);
     return true;
   }
@@ -178,35 +191,62 @@ class FusedLinear {
       if (!hooks.values.empty()) values += hooks.values.substr(2);
       return true;
     }
-    for (Operation* user : linear->getUsers())
-      if (auto slice = dyn_cast<SliceOp>(user)) return gate(type);
-    return plain(type);
+    if (llvm::any_of(linear->getUsers(), llvm::IsaPred<SliceOp>)) return pairs(type);
+    SmallVector<Operation*> behind = opsBehind();
+    if (behind.empty()) return plain(type, linear.getY());
+    auto cast = dyn_cast<CastOp>(behind.front());
+    if (behind.size() == 1 && cast && linear->hasOneUse() &&
+        tensorType(cast.getY()).getElementType().isF32())
+      return plain(type, cast.getY());
+    return elementwise(type, behind);
   }
 
-  // activation(product + bias) + residual, as without a norm in front; converted where that is
-  // what stands behind.
-  bool plain(const std::string& type) {
+  // Columns of the product.
+  bool isHalf(Operation* op) {
+    auto slice = dyn_cast_or_null<SliceOp>(op);
+    return slice && slice.getX() == linear.getY();
+  }
+  // What the region computes of the product: with the constants that this reads.
+  SmallVector<Operation*> opsBehind() {
+    SmallVector<Operation*> ops;
+    for (Operation& op : region.getBody().front().without_terminator())
+      if (&op != linear && &op != linear.getX().getDefiningOp() && !isHalf(&op)) ops.push_back(&op);
+    return ops;
+  }
+  SmallVector<Value> results() {
+    return SmallVector<Value>(region.getBody().front().getTerminator()->getOperands());
+  }
+
+  // The op's own epilogue, that writes `y`, or nothing where that is null.
+  void addLinearHooks(const std::string& type, Value y) {
     auto buffer = [&](const char* variable, Value v) -> std::string {
       if (!v) return "nullptr";
       p.hooks.parameters.input(type, variable, buffers.lookup(v));
       return variable;
     };
-    Value bias = linear.getBias(), residual = linear.getResidual(), y = linear.getY();
-    if (auto cast = dyn_cast<CastOp>(*linear->getUsers().begin())) y = cast.getY();
-    const std::string written(elementType(elementOf(y)));
+    Value bias = linear.getBias(), residual = linear.getResidual();
+    const std::string written(elementType(elementOf(y ? y : linear.getY())));
     fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}, {}> linear;\n", type,
                           nameOf(linear.getActivation()), bool(bias), bool(residual), written,
                           linear.getUnrounded());
     const std::string taken =
         fmt::format("{}, {}", buffer("linear_bias", bias), buffer("linear_residual", residual));
-    p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));
-    p.hooks.vectors = true;
-    addValue(fmt::format("{{nullptr, {}, linear_y, {}}}", taken, *p.n.asConstant()));
+    if (y) p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));
+    addValue(fmt::format("{{nullptr, {}, {}, {}}}", taken, y ? "linear_y" : "nullptr",
+                         *p.n.asConstant()));
     members +=
         "  typedef decltype(linear)::Early Early;\n"
         "  __device__ __forceinline__ Early early(i64 row, i64 column) const {\n"
         "    return linear.early(row, column);\n"
-        "  }\n"
+        "  }\n";
+  }
+
+  // activation(product + bias) + residual, as without a norm in front; converted where that is
+  // what stands behind.
+  bool plain(const std::string& type, Value y) {
+    addLinearHooks(type, y);
+    p.hooks.vectors = true;
+    members +=
         "  __device__ __forceinline__ void store(i64 row, i64 column, float value, const Early& e) "
         "const {\n"
         "    linear.store(row, column, value, e);\n"
@@ -218,56 +258,89 @@ class FusedLinear {
     return true;
   }
 
-  // For tiles, whose results come eight at a time.
-  void gateOfEight(const Part& part, const PrintedFunction& one, const std::string& type,
-                   const std::string& carried) {
-    if (*p.n.asConstant() % 8) return;
-    FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gatedEight", 8);
+  // For tiles, whose results come eight at a time: a printed function of the same parameters as
+  // that for one result. Nothing where there is none.
+  std::optional<PrintedFunction> ofEight(FailureOr<PrintedFunction> f, const PrintedFunction& one) {
     auto names = [](const PrintedFunction& printed) {
       std::vector<std::string> all;
       for (const auto& parameter : printed.parameters) all.push_back(parameter.name);
       return all;
     };
-    if (failed(f) || names(*f) != names(one)) return;
+    if (*p.n.asConstant() % 8 || failed(f) || names(*f) != names(one)) return std::nullopt;
     p.hooks.vectors = true;
     tileFunctions += f->text;
-    tileMembers += fmt::format(
-        "  __device__ __forceinline__ void storePair8(i64 row, i64 pair, const float (&first)[8],\n"
-        "                                             const float (&second)[8]) const {{\n"
-        "    float a[8], b[8];\n"
-        "#pragma unroll\n"
-        "    for (int i = 0; i < 8; ++i) {{\n"
-        "      a[i] = to_f32(from_f32<{0}>(first[i]));\n"
-        "      b[i] = to_f32(from_f32<{0}>(second[i]));\n"
-        "    }}\n"
-        "    gatedEight(row, pair, a, b{1});\n"
-        "  }}\n",
-        type, carried);
+    return std::move(*f);
   }
 
-  bool gate(const std::string& type) {
-    auto gates = region.getOps<GluOp>();
-    if (gates.empty()) return false;
-    GluOp op = *gates.begin();
+  // What stands behind the op, of its result as the op rounds it.
+  bool elementwise(const std::string& type, ArrayRef<Operation*> behind) {
+    const Part part = partOf(region, behind, {linear.getY()}, results());
+    FailureOr<PrintedFunction> f = printEpilogue(part.function, 0, "epilogue", 1);
+    if (failed(f)) return false;
+    addLinearHooks(type, {});
+    if (!linear.getX().getDefiningOp()) p.hooks.mostRows = kMostPlainRows;
+    functions += f->text;
+    const std::string carried = carry(*f, "epilogue", part);
+    members += fmt::format(
+        "  __device__ __forceinline__ void store(i64 row, i64 column, float value, const Early& e) "
+        "const {{\n"
+        "    // The projection's own rounding.\n"
+        "    epilogue(row, column, to_f32(from_f32<{0}>(linear.finish(value, e.bias, e.residual)))"
+        "{1});\n"
+        "  }}\n"
+        "  __device__ __forceinline__ void store(i64 row, i64 column, float value) const {{\n"
+        "    store(row, column, value, early(row, column));\n"
+        "  }}\n",
+        type, carried);
+    if (!ofEight(printEpilogue(part.function, 0, "epilogueOfEight", 8), *f)) return true;
+    tileMembers += fmt::format(
+        "  __device__ __forceinline__ void store8(i64 row, i64 column, const float (&value)[8]) "
+        "const {{\n"
+        "    const vec<float, 8> rounded = to_f32(from_f32<{}>(linear.finish8(row, column, "
+        "value)));\n"
+        "    epilogueOfEight(row, column, rounded{});\n"
+        "  }}\n",
+        type, carried);
+    return true;
+  }
+
+  // What is made of pairs of columns, such as a gate.
+  bool pairs(const std::string& type) {
+    const SmallVector<Operation*> behind = opsBehind();
+    // In the order in which they are read.
+    llvm::SetVector<Value> halves;
+    for (Operation* op : behind)
+      for (Value v : op->getOperands())
+        if (isHalf(v.getDefiningOp())) halves.insert(v);
+    if (halves.size() != 2) return false;
     // The first column of a half.
     auto firstOf = [](Value v) {
       auto starts = v.getDefiningOp<SliceOp>().getStarts().getDims();
       return exprOf(starts.back()).asConstant();
     };
-    const auto first = firstOf(op.getGate()), second = firstOf(op.getUp());
+    const auto first = firstOf(halves[0]), second = firstOf(halves[1]);
     if (!first || !second) return false;
-    const int64_t half = tensorType(op.getUp()).getShape().back();
-    Part part = partOf(region, {op}, {op.getGate(), op.getUp()}, op.getY());
+    const Part part = partOf(region, behind, halves.getArrayRef(), results());
     FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gated", 1);
     if (failed(f)) return false;
     p.hooks.pairs = true;
-    p.n = half;
+    p.n = tensorType(halves[0]).getShape().back();
     functions += f->text;
-    // Operands 0 and 1 are in registers, the result is the call's.
-    SmallVector<Value> operands = part.operands;
-    operands.push_back(op.getY());
-    const std::string carried = carry(*f, "gate", operands);
-    gateOfEight(part, *f, type, carried);
+    const std::string carried = carry(*f, "gate", part);
+    if (ofEight(printPairEpilogue(part.function, 0, 1, "gatedEight", 8), *f))
+      tileMembers += fmt::format(
+          "  __device__ __forceinline__ void storePair8(i64 row, i64 pair, const float "
+          "(&first)[8],\n"
+          "                                             const float (&second)[8]) const {{\n"
+          "    vec<float, 8> a, b;\n"
+          "#pragma unroll\n"
+          "    for (int i = 0; i < 8; ++i) {{\n"
+          "      a[i] = to_f32(from_f32<{0}>(first[i]));\n"
+          "      b[i] = to_f32(from_f32<{0}>(second[i]));\n"
+          "    }}\n"
+          "    gatedEight(row, pair, a, b{1});\n"
+          "  }}\n",
+          type, carried);
     members += fmt::format(
         "  LT_FN i64 firstColumn(i64 pair) {{ return pair + {0}; }}\n"
         "  LT_FN i64 secondColumn(i64 pair) {{ return pair + {1}; }}\n"

@@ -133,16 +133,21 @@ struct LinearHooks {
   __device__ void store(long long row, long long column, Sum value) const {
     store(row, column, value, early(row, column));
   }
-  /// Only where n is a multiple of 8.
-  __device__ void store8(long long row, long long column, const float (&value)[8]) const {
-    const long long at = row * n + column;
+  // Eight neighbours, not yet rounded.
+  __device__ vec<float, 8> finish8(long long row, long long column,
+                                   const float (&value)[8]) const {
     vec<T, 8> addends{};
-    if constexpr (kResidual) addends = load_vec<8>(residual + at);
+    if constexpr (kResidual) addends = load_vec<8>(residual + row * n + column);
     vec<float, 8> out;
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       out[i] = finish(value[i], kBias ? bias[column + i] : T{}, addends[i]);
+    return out;
+  }
+  /// Only where n is a multiple of 8.
+  __device__ void store8(long long row, long long column, const float (&value)[8]) const {
+    vec<float, 8> out = finish8(row, column, value);
     if constexpr (!kUnrounded && !lt_same<T, Out>::value) out = to_f32(from_f32<T>(out));
-    store_f32(y + at, out);
+    store_f32(y + row * n + column, out);
   }
 };

@@ -3,6 +3,7 @@
 // decoder layer that generates one token is five kernels.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <regex>
 #include <set>
@@ -11,9 +12,11 @@
 
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/device/program_code.h"
+#include "backends/cuda/device/tuning_measure.h"
 #include "backends/cuda/lowering/nvrtc/cubin_report.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/nvrtc/nvrtc.h"
+#include "backends/cuda/lowering/tuning/tuning_database.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/families/llama.h"
 #include "lathe/runtime/error.h"
@@ -155,6 +158,19 @@ TEST_P(LlamaOnHopper, RunsUpTo64RowsWithFiveKernelsPerLayerThatOverlap) {
       EXPECT_GE(int64_t(launches.size()), 5 * layers_) << what;
       for (const Launch& l : launches) EXPECT_TRUE(l.waits) << what << ": " << l.kernel;
     }
+}
+// What was measured of a step of one sequence decides it: a problem that is called otherwise than
+// when it was measured has lost its record.
+TEST_P(LlamaOnHopper, IsDecidedByWhatWasMeasured) {
+  const LlamaConfig config =
+      loadLlamaConfig(std::string(LATHE_SOURCE_DIR "/bench/configs/llama-") + GetParam() + ".json");
+  const Program candidates =
+      compile(buildLlama(config, {.dtype = DType::BF16, .weightDType = DType::BF16}),
+              {.backend = "cuda", .backendOptions = {.target = "candidates:product bf16 m=1 "}});
+  const std::vector<TuningProblem> problems = tuningProblemsOf(candidates);
+  EXPECT_GE(problems.size(), 5u);
+  for (const TuningProblem& p : problems)
+    EXPECT_NE(tuningDatabase()->find(p.problem), nullptr) << p.problem;
 }
 INSTANTIATE_TEST_SUITE_P(Configs, LlamaOnHopper, ::testing::Values("0.5b", "1b", "8b"),
                          [](const auto& info) {

@@ -122,7 +122,7 @@ TEST_F(RegionHooks, AddsABiasAndAResidualToEightColumns) {
   Array unused(DType::F32, {1}), out(DType::BF16, {6, 40});
   run(*f, "const float* first",
       "  if (threadIdx.x < 5) {\n"
-      "    float value[8];\n"
+      "    vec<float, 8> value;\n"
       "    for (int j = 0; j < 8; ++j) value[j] = first[blockIdx.x * 40 + threadIdx.x * 8 + j];\n"
       "    epilogue(blockIdx.x, threadIdx.x * 8, valueCALL);\n"
       "  }\n",

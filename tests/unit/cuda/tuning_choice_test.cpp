@@ -210,6 +210,20 @@ TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
   EXPECT_EQ(problemOf(matmul(8)), problemOf(named));
 }
 
+// The lines of a model's source stand in the text as comments, and a norm in front is no epilogue.
+TEST(TuningChoice, ARecordHoldsWhereverItsModelIsWritten) {
+  auto problemOf = [](const std::string& epilogue, const std::string& definition) {
+    MatmulKernel p = matmul(8);
+    p.hooks.epilogue = epilogue;
+    p.hooks.definition = definition;
+    return questionOf(p, {8, 4864, 896, 1}, {}, "kernel", 8, 8).problem;
+  };
+  const std::string one = problemOf("a(x);  // model llama.cpp:26\nb();\n", "norm(1)");
+  EXPECT_EQ(one, problemOf("a(x);  // model user.cpp:7\nb();\n", "norm(2)"));
+  EXPECT_NE(one, problemOf("a(y);  // model llama.cpp:26\nb();\n", "norm(1)"));
+  EXPECT_NE(problemOf("", "a();"), problemOf("", "b();"));
+}
+
 TEST(TuningChoice, AProductOfAnyRowsAsksForEveryRange) {
   TuningScope scope;
   kernelsOf(matmul(DimExpr::symbol("rows")));

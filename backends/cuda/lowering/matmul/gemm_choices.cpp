@@ -283,7 +283,7 @@ std::vector<MatmulChoice> matmulCandidates(const MatmulKernel& matmul, const Mat
   if (!hooks.staged || hooks.normed) {
     if (isSmall(matmul.dtype)) {
       if (!isForFew || out.empty()) addGemm(out, matmul, sizes);
-    } else if (!isForFew && !hooks.pairs) {
+    } else if (!hooks.pairs && (!isForFew || out.empty())) {
       MatmulChoice simt;
       simt.warpsM = 8;
       out.push_back(simt);

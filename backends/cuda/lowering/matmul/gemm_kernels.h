@@ -24,6 +24,9 @@ struct MatmulHooks {
   /// If set, makes `definition` for a number of threads per block, and for a template: that of
   /// tiles norms rows on their way, where that for few rows has `stage`.
   std::function<std::string(int threads, bool tiles)> definitionFor;
+  /// What records of measurements know the epilogue by: its text, without what stages rows. Empty:
+  /// `definition`.
+  std::string epilogue;
   /// An expression of type Hooks. Names come from `parameters`; `batch` is the number of the matrix
   /// (0 without batch axes).
   std::string construction;

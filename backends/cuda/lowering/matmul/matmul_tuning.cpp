@@ -2,14 +2,18 @@
 // Products and their candidates as text: what tuning records are found by.
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "backends/cuda/lowering/matmul/gemm_kernels.h"
 
 namespace lathe::cuda {
 namespace {
 
-// Of the text that the templates call, which names no buffer numbers.
+// Of the text that the templates call, which names no buffer numbers. Its comments name the lines
+// of a model's source, which are no matter of the kernel's.
 std::string epilogueHash(const MatmulHooks& hooks) {
-  return shortHash(hooks.definitionFor ? hooks.definitionFor(256, false) : hooks.definition);
+  const std::string& text = hooks.epilogue.empty() ? hooks.definition : hooks.epilogue;
+  return shortHash(std::regex_replace(text, std::regex(" *//[^\n]*"), ""));
 }
 
 }  // namespace

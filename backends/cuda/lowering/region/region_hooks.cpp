@@ -58,8 +58,8 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
   for (unsigned a : accumulators) {
     const std::string& called = hook->names[a];
     e.accumulators[a] = code.parameter(type, called);
-    fixed += width == 1 ? ", float " + called
-                        : ", const float (&" + called + ")[" + std::to_string(width) + "]";
+    fixed +=
+        (width == 1 ? ", float " : ", const vec<float, " + std::to_string(width) + ">& ") + called;
   }
   const int64_t columns = shape.back().asConstant().value_or(Coord::kUnbounded);
   Type i64 = code.k.b.getI64Type();
@@ -111,6 +111,10 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
               .rank = code.variable("lane", "threadIdx.x", false, threads - 1)};
     e.setRow(e.m.of(code.parameter(code.k.b.getI64Type(), "row")),
              ArrayRef<DimExpr>(shape).drop_back());
+    for (BlockArgument v : hook->region().getArguments())
+      if (shape.size() > 1 && shape.back().asConstant() &&
+          dimExprs(v) == ArrayRef(shape).take_back())
+        e.requestedFirst.push_back(v);
     e.reduceFirst(together);
     e.overRow(shape.back(), ThreadEvaluator::widthFor(shape.back(), e.width), {},
               [&](const Coord& lane, int64_t w, Value, ValueRange) {

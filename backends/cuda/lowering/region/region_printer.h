@@ -81,10 +81,10 @@ struct PrintedFunction {
   std::vector<Parameter> parameters;  ///< behind the fixed ones
 };
 
-/// `name(i64 row, i64 column, const float (&NAME)[8], parameters)`, or of `float` for width 1: the
-/// region's results where its operand `accumulator`, a matrix of rows x columns in row-major order,
-/// is in registers. Results have the accumulator's elements in the accumulator's order; `column` is
-/// a multiple of the width.
+/// `name(i64 row, i64 column, const vec<float, 8>& NAME, parameters)`, or of `float` for width 1:
+/// the region's results where its operand `accumulator`, a matrix of rows x columns in row-major
+/// order, is in registers. Results have the accumulator's elements in the accumulator's order;
+/// `column` is a multiple of the width.
 llvm::FailureOr<PrintedFunction> printEpilogue(mlir::func::FuncOp region, unsigned accumulator,
                                                const std::string& name, int width);
 /// The same with two accumulators, such as the gate's and the up projection's.

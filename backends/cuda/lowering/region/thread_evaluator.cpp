@@ -250,6 +250,12 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
     chunk.level = k.top();
     auto outer = std::exchange(chunk_, chunk);
     open_.insert(chunk.pass);
+    if (chunk.pass == 1 && chunk.count > 0)
+      for (BlockArgument v : requestedFirst) {
+        Index index{{}, lanes, {}};
+        index.coords.push_back(chunk.lane);
+        keep(v, eval(v, index), index);
+      }
     Values out = body(chunk.lane, lanes, {}, a);
     open_.erase(chunk.pass);
     chunk_ = outer;
@@ -265,22 +271,35 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
   }
   // Every chunk of a thread has a number that the compiler knows: registers can hold it.
   chunk.count = int(chunks);
-  auto one = [&](const Coord& first, ValueRange a) -> Values {
+  auto one = [&](const Coord& first, ValueRange a, bool whole) -> Values {
     Value c = k.named("c", m.scalar(m.times(first, lanes, 1)));
     const Coord at = m.of(c, lanes, 0, chunks * step - lanes);
-    if (chunks * step == *number) return run(at, *number - 1, a);
+    if (whole) return run(at, *number - 1, a);
     Value inside = m.compare(arith::CmpIPredicate::slt, at, *number, 1);
     return k.guard(inside, c, a, [&](ValueRange b) { return run(at, *number - 1, b); });
   };
   chunk.number = 0;
-  if (chunks == 1) return one(team.rank, init);
-  return k.loop(
-      k.index(0), k.index(chunks), 1, init,
-      [&](Value i, ValueRange a) {
-        chunk.number = m.of(i, 1, 0, chunks - 1);
-        return one(m.sum(team.rank, m.times(chunk.number, team.threads, 1), 1), a);
-      },
-      "unroll");
+  const int64_t whole = *number / step;  // chunks that every thread has
+  if (chunks == 1) return one(team.rank, init, whole == 1);
+  auto rankOf = [&](const Coord& number) {
+    return m.sum(team.rank, m.times(number, team.threads, 1), 1);
+  };
+  auto loop = [&](int64_t count, bool areWhole) {
+    return k.loop(
+        k.index(0), k.index(count), 1, init,
+        [&](Value i, ValueRange a) {
+          chunk.number = m.of(i, 1, 0, count - 1);
+          return one(rankOf(chunk.number), a, areWhole);
+        },
+        "unroll");
+  };
+  // Behind a question the loads of many chunks would follow one another: only the last one is
+  // asked.
+  constexpr int64_t kMany = 4;
+  if (whole == chunks || chunks < kMany) return loop(chunks, whole == chunks);
+  const Values sums = loop(whole, true);
+  chunk.number = whole;
+  return one(rankOf(whole), sums, false);
 }
 
 bool ThreadEvaluator::isInChunk(const Index& index) const {
@@ -308,10 +327,18 @@ bool ThreadEvaluator::isWorthKeeping(Value v) const {
 }
 
 void ThreadEvaluator::keep(Value tensor, Value value, const Index& index) {
-  if (!isInChunk(index) || k.top() != chunk_->level || slots_.count(tensor)) return;
+  if (!isInChunk(index) || k.top() != chunk_->level) return;
+  auto known = slots_.find(tensor);
+  if (known != slots_.end() &&
+      (known->second.chunk.pass != chunk_->pass || known->second.elsewhere != keyInFront(index)))
+    return;
   if (k.levelOf(value) <= team.level && chunk_->count > 1) return;
   Value held = k.toStored(value, tensorType(tensor).getElementType());
   if (tensorType(tensor).getElementType().isInteger(1)) held = value;
+  auto store = [&](Value array) {
+    k.make<LLVM::StoreOp>(held, address(array, held.getType(), m.scalar(chunk_->number)));
+  };
+  if (known != slots_.end()) return store(known->second.array);
   Slot slot{.type = held.getType(), .chunk = *chunk_, .elsewhere = keyInFront(index)};
   slot.array = k.at(team.level, [&]() -> Value {
     auto argument = dyn_cast<BlockArgument>(tensor);
@@ -321,7 +348,7 @@ void ThreadEvaluator::keep(Value tensor, Value value, const Index& index) {
                    k.make<LLVM::AllocaOp>(LLVM::LLVMPointerType::get(k.b.getContext()), slot.type,
                                           k.i64(chunk_->count)));
   });
-  k.make<LLVM::StoreOp>(held, address(slot.array, slot.type, m.scalar(chunk_->number)));
+  store(slot.array);
   slots_.try_emplace(tensor, slot);
 }
 

@@ -99,6 +99,9 @@ class ThreadEvaluator : public loops::Evaluator {
   std::string sharedTarget = {};  ///< where results go instead of their buffers, if not empty
   /// Operands that are not in memory but in registers, at the own row and lane.
   llvm::DenseMap<unsigned, mlir::Value> accumulators;
+  /// Operands of a row's length alone that are requested in the first pass over it, though a later
+  /// one reads them: what reduces the row lies between the two.
+  llvm::SmallVector<mlir::BlockArgument> requestedFirst;
   llvm::SetVector<mlir::Operation*> together;  ///< reductions of the own row by the whole team
   std::vector<std::string> globals;            ///< constants in front of the kernel
   std::string failure;                         ///< not empty: the code is of no use
