@@ -94,6 +94,9 @@ def blocks_of(launch, sizes):
 # these do wait for: the position, then keys, values and queries; and products, exponentials and sums
 # over warps that last as long as five more latencies.
 ATTENTION_ROUNDS, EARLY_ROUNDS = 7, 2
+# A flat region's code has a loop for the elements behind the last whole vector, several times over,
+# of which a step with few elements takes the first ones: a load, or an index and what lies there.
+FLAT_ROUNDS = 2
 
 
 def dependent_loads(code, text):
@@ -103,6 +106,8 @@ def dependent_loads(code, text):
         rounds = ATTENTION_ROUNDS - (EARLY_ROUNDS if "kOldKeys = true" in text else 0)
     else:
         rounds = code.rounds_behind_wait()
+        if ": flat," in text.partition("\n")[0]:
+            rounds = min(rounds, FLAT_ROUNDS)
     early = code.before_wait()
     cold = "norm_gain" in text and not any(x.is_a("UBLKPF", "CCTL") for x in early or [])
     return rounds * FROM_L2 + (FROM_MEMORY - FROM_L2 if cold else 0), rounds

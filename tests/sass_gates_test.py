@@ -22,6 +22,8 @@ import sass  # noqa: E402
 # angles and, with norms of heads, gains. The blocks that run at a time are those of the launch bounds.
 OTHER_REGISTERS, EPILOGUE_REGISTERS, NORM_REGISTERS = 48, 8, 24
 EARLY_BYTES = 32 << 10
+# In the loop of tiles an addition of 64 bits for each chunk that is copied; beside it those of gains.
+OTHER_CARRIES = 4
 
 LOADS = ("load", lambda x: x.is_constant_load and x.bytes == 16)
 PRODUCTS = ("product", lambda x: x.is_a("FFMA", "HMMA"))
@@ -36,6 +38,10 @@ class Text:
         self.is_mma = "gemv<GemvMma" in source
         self.is_rotated = "positions_" in source
         self.is_gemm = bool(re.search(r"\bgemm<Config>\(", source))
+        self.is_grouped = "groupedLinear<Config" in source and self.flag("kOnTensorCores")
+        # Rows of both operands begin at 16 bytes, as the compiler of the text knows.
+        self.has_aligned_tiles = ("groupedLinear<Config, kAlignedRows, kAlignedRows>" in source
+                                  or "kAlignedRows> left" in source and "kAlignedRows> right" in source)
 
     def number(self, name):
         return int(re.search(rf"\b{name} = (\d+)", self.source)[1])
@@ -108,6 +114,22 @@ def violations(code, text):
     if text.is_gemm and text.flag("kConstantB") and early is not None:
         if not any(x.is_a("LDGSTS") for x in early) and "kAlignedRows> right" in text.source:
             said.append("no tile of b is requested before the wait")
+    if (text.is_gemm or text.is_grouped) and text.has_aligned_tiles:
+        said += of_tiles(code)
+    return said
+
+
+def of_tiles(code):
+    """What is wrong with the loop over k of tiles on tensor cores."""
+    loops = [b for b in code.loops() if any(x.is_a("HMMA") for x in b)]
+    if not loops:
+        return ["no loop over k on tensor cores"]
+    loop = min(loops, key=len)
+    copies = sum(x.is_a("LDGSTS") for x in loop)
+    carries = sum(x.carries for x in loop)
+    said = [] if copies else ["the loop over k copies nothing to shared memory on its way"]
+    if carries > copies + OTHER_CARRIES:
+        said.append(f"the loop over k has {carries} parts of 64-bit addresses for {copies} chunks")
     return said
 
 
@@ -152,11 +174,31 @@ __launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
     key = "LDG.E.128 R4, desc[UR4][R2.64]"
     if violations(written(*[key] * 4, wait), old) or not violations(written(wait, *[key] * 4), old):
         sys.exit("old keys that are requested before the wait are told, or those behind it are not")
+    tiles = Text("__launch_bounds__(128) k() { DenseOperand<bf16, kAlignedRows> left{}; "
+                 "DenseOperand<bf16, kAlignedRows> right{}; kConstantB = false; gemm<Config>(hooks, left); }")
+    copy, carry = "LDGSTS.E.BYPASS.128 [R89+0x1000], desc[UR10][R16.64], P3", "IMAD.X R17, RZ, RZ, R203, P6"
+    loop_of = lambda *body: written(wait, ".L_x_1:", "HMMA.16816.F32.BF16 R4, R8, R12, R4", *body,  # noqa: E731
+                                    "@P0 BRA `(.L_x_1)")
+    for body, expected in [([copy, carry] * 2 + [carry] * OTHER_CARRIES, None),
+                           ([copy, carry] * 2 + [carry] * (OTHER_CARRIES + 1), "7 parts of 64-bit addresses"),
+                           (["LDS R4, [R5]"], "copies nothing")]:
+        said = violations(loop_of(*body), tiles)
+        if bool(said) != bool(expected) or (said and expected not in said[0]):
+            sys.exit(f"{body} breaks {said}, expected {expected}")
+    grouped = Text("__launch_bounds__(128) k() { kOnTensorCores = true; "
+                   "groupedLinear<Config, kAlignedRows, kAlignedRows>(y); }")
+    if not violations(written(wait, copy), grouped) or violations(loop_of(copy, carry), grouped):
+        sys.exit("a grouped product without its loop is not told, or one with it is")
     # A load, one whose address it gives, and one that nobody waits for.
     chain = written(wait, "LDG.E.64 R4, desc[UR4][R2.64]", "LDG.E R8, desc[UR4][R4.64]",
                     "LDG.E R9, desc[UR4][R2.64]", "FFMA R0, R1, R8, R0", load)
     if chain.rounds_behind_wait() != 2:
         sys.exit(f"{chain.rounds_behind_wait()} rounds of loads, expected 2")
+    # Of two branches one is taken: a load each, and one that waits for either.
+    fork = written(wait, "@P0 BRA `(.L_x_1)", "LDG.E.64 R4, desc[UR4][R2.64]", "BRA `(.L_x_2)", ".L_x_1:",
+                   "LDG.E.64 R4, desc[UR4][R4.64]", ".L_x_2:", "LDG.E R8, desc[UR4][R4.64]", "FFMA R0, R8, R0, R0")
+    if fork.rounds_behind_wait() != 2:
+        sys.exit(f"{fork.rounds_behind_wait()} rounds of loads in two branches, expected 2")
     fat = written(*good)
     fat.registers = 90
     if not any("90 registers" in s for s in violations(fat, text)):
@@ -181,19 +223,20 @@ def check_models(lathe, folder, models):
             sys.exit(77)
         if done.returncode:
             sys.exit(done.stdout)
-        checked = streaming = full = 0
+        checked = streaming = full = tiles = 0
         for cubin in sorted(kernels.glob("*.cubin")):
             text = Text(cubin.with_suffix(".cu").read_text())
-            if not (text.is_gemv or text.is_gemm or "griddepcontrol" in cubin.with_suffix(".ptx").read_text()):
+            if not (text.is_gemv or text.is_gemm or text.is_grouped or "griddepcontrol" in cubin.with_suffix(".ptx").read_text()):
                 continue
             code = sass.read(cubin)
             checked += 1
+            tiles += (text.is_gemm or text.is_grouped) and text.has_aligned_tiles
             failed += [f"{Path(model).stem} {cubin.stem}: {line}" for line in violations(code, text)]
             if text.streams:
                 streaming += 1
                 full += early_bytes(code, text) >= EARLY_BYTES
         print(f"{Path(model).stem}: {checked} kernels read; of {streaming} that stream weights {full} "
-              f"request {EARLY_BYTES >> 10} KB a block and more before the wait")
+              f"request {EARLY_BYTES >> 10} KB a block and more before the wait; {tiles} of tiles")
         if checked < 20 or full * 2 < streaming:
             failed.append(f"{model}: too few kernels, or too little requested")
     print("\n".join(failed))

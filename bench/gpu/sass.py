@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-_INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
+_INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
 _LABEL = re.compile(r"^(\.L_x?_?\d+):")
 _WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "RED", "BRA", "BAR", "EXIT", "BSSY", "BSYNC", "WARPSYNC")
 _REGISTERS = re.compile(r"EIATTR_REGCOUNT.*?\.word\s+index.*?\.word\s+0x([0-9a-f]+)", re.S)
@@ -32,6 +32,18 @@ class Instruction:
     address: int
     opcode: str  # "LDG.E.128.CONSTANT"
     operands: str
+    guarded: bool = False  # by a predicate
+
+    @property
+    def target(self):
+        """The label that it jumps to, or None."""
+        to = re.search(r"`\((\.L_\w+)\)", self.operands)
+        return to[1] if self.is_a("BRA") and to else None
+
+    @property
+    def always_leaves(self):
+        """What stands behind it is reached by jumps alone."""
+        return (self.is_a("EXIT") or self.is_a("BRA") and self.operands.startswith("`")) and not self.guarded
 
     def is_a(self, *names):
         return self.opcode.split(".")[0] in names
@@ -44,6 +56,11 @@ class Instruction:
     @property
     def is_constant_load(self):
         return self.is_a("LDG") and ".CONSTANT" in self.opcode
+
+    @property
+    def carries(self):
+        """The upper half of arithmetic of 64 bits: of addresses, where there are no wide integers."""
+        return ".X" in self.opcode or ".WIDE" in self.opcode
 
     @property
     def bytes(self):
@@ -68,8 +85,7 @@ class MachineCode:
         """The bodies of all loops: from a label to a branch back to it."""
         bodies = []
         for end, x in enumerate(self.code):
-            to = re.search(r"`\((\.L_\w+)\)", x.operands)
-            begin = self.labels.get(to[1]) if x.is_a("BRA") and to else None
+            begin = self.labels.get(x.target)
             if begin is not None and begin < end:
                 bodies.append(self.code[begin:end])
         return bodies
@@ -77,9 +93,15 @@ class MachineCode:
     def rounds_behind_wait(self):
         """How many loads follow one another behind griddepcontrol.wait, each body of a loop taken
         once: instructions issue in order, and one whose operand is on its way waits for it. Chunks
-        of weights are a stream and make nobody wait here."""
+        of weights are a stream and make nobody wait here. Of two branches the longer one counts."""
         now, ready = 0, {}  # ready: the round after which a register holds its value
-        for x in self.code[len(self.before_wait() or []):]:
+        begin, most, arriving = len(self.before_wait() or []), 0, {}  # at labels, by jumps
+        for number, x in enumerate(self.code[begin:], begin):
+            for at, there in arriving.pop(number, []):
+                now = max(now or 0, at)
+                ready = {r: max(ready.get(r, 0), there.get(r, 0)) for r in ready.keys() | there.keys()}
+            if now is None:
+                continue
             operands = x.operands.split(",")
             wide = x.bytes // 4 or 1
             writes = None if x.is_a(*_WITHOUT_RESULT) else re.match(r"\s*R(\d+)\b", operands[0])
@@ -93,7 +115,12 @@ class MachineCode:
                 waits = x.is_load and not (x.is_constant_load and x.bytes == 16)
                 for i in range(wide if x.is_load else 1):
                     ready[int(writes[1]) + i] = now + waits
-        return now
+            most = max(most, now)
+            if self.labels.get(x.target, 0) > number:
+                arriving.setdefault(self.labels[x.target], []).append((now, dict(ready)))
+            if x.always_leaves:
+                now, ready = None, {}
+        return most
 
     def local_accesses(self):
         return sum(x.is_a("LDL", "STL") for x in self.code)
@@ -117,7 +144,7 @@ def parse(name, text):
         if label := _LABEL.match(line):
             kernel.labels[label[1]] = len(kernel.code)
         elif found := _INSTRUCTION.match(line):
-            kernel.code.append(Instruction(int(found[1], 16), found[2], found[3].strip()))
+            kernel.code.append(Instruction(int(found[1], 16), found[3], found[4].strip(), bool(found[2])))
     if not kernel.code:
         raise RuntimeError(f"{name}: no instruction in what nvdisasm says")
     return kernel

@@ -30,6 +30,11 @@ struct DenseOperand {
   const T* data;
   long long rows, length, stride;
 
+  typedef T Element;
+  static constexpr bool kWalks = kAlignment == kAlignedRows, kHasStride = true;
+
+  LT_MEMBER const T* beginOf(long long row) const { return data + row * stride; }
+  LT_MEMBER long long rowLength() const { return length; }
   LT_MEMBER bool aligned() const {
     return ((u64)data & 15) == 0 && (length & 7) == 0 && (stride & 7) == 0;
   }
@@ -51,6 +56,8 @@ struct DenseOperand {
 /// A matrix given element by element: Gather::at(row, k).
 template <class T, class Gather>
 struct GatheredOperand {
+  typedef T Element;
+  static constexpr bool kWalks = false, kHasStride = false;
   Gather gather;
   long long rows, length;
 
@@ -82,38 +89,119 @@ struct GemmShape {
   static_assert(!(C::kPairs && C::kTransposedB), "the columns of a pair are rows of b");
 };
 
-template <int kRows, int kChunks, int kThreads, class Operand, class RowOf>
-LT_FN void gemmCopy(u32 tile, const Operand& operand, long long row0, long long at0,
-                    const RowOf& rowOf) {
-#pragma unroll 4
-  for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
-    const int c = (int)threadIdx.x + i * kThreads;
-    operand.copy(gemmAt<kChunks>(tile, c / kChunks, c % kChunks), rowOf(row0 + c / kChunks),
-                 at0 + c % kChunks * 8);
+/// The same row of an operand as of a tile's.
+struct GemmOwnRow {
+  static constexpr bool kIsLinear = true;
+  LT_FN long long of(long long row, long long) { return row; }
+};
+/// Rows of b that are columns of pairs; those past the end repeat the last pair: their results are
+/// not stored.
+template <class Hooks, bool kSecond>
+struct GemmPairRow {
+  static constexpr bool kIsLinear = false;
+  LT_FN long long of(long long pair, long long n) {
+    const long long own = pair < n ? pair : n - 1;
+    return kSecond ? Hooks::secondColumn(own) : Hooks::firstColumn(own);
   }
-  static_assert(kRows * kChunks % kThreads == 0, "every thread copies the same number of chunks");
-}
+};
 
-template <class C, class Hooks, class B>
-LT_FN void gemmCopyB(u32 stage, const B& b, long long column0, long long k, long long n) {
-  typedef GemmShape<C> S;
-  const u32 tile = stage + S::kBytesA;
-  if constexpr (C::kTransposedB) {
-    gemmCopy<S::kRowsB, S::kChunksB, S::kThreads>(tile, b, k, column0,
-                                                  [](long long row) { return row; });
-  } else if constexpr (C::kPairs) {
-    // Pairs past the end repeat the last one; their results are not stored.
-    gemmCopy<S::kRowsB, S::kChunksB, S::kThreads>(tile, b, column0, k, [=](long long pair) {
-      return Hooks::firstColumn(pair < n ? pair : n - 1);
-    });
-    gemmCopy<S::kRowsB, S::kChunksB, S::kThreads>(
-        tile + S::kBytesB, b, column0, k,
-        [=](long long pair) { return Hooks::secondColumn(pair < n ? pair : n - 1); });
-  } else {
-    gemmCopy<S::kRowsB, S::kChunksB, S::kThreads>(tile, b, column0, k,
-                                                  [](long long row) { return row; });
+/// A thread's chunks of one operand's tiles, which are copied one tile behind the other along k:
+/// kRows rows of kChunks chunks, from row `row0` and element `at0` on. With kDown, tiles follow
+/// each other down the rows ([k, n]), else along them. `RowOf` says which row of the operand each
+/// is, of `n` that there are.
+///
+/// All chunks of a thread lie in one column of a tile, kApart rows apart. Where rows are aligned,
+/// and theirs is the tile's order, one pointer goes along, and what it is added to is known when
+/// compiling if the stride is: the loop over k has better to do than arithmetic of 64 bits.
+template <class Operand, class RowOf, int kRows, int kChunks, int kThreads, bool kDown>
+struct GemmTiles {
+  static constexpr int kCopies = kRows * kChunks / kThreads, kApart = kThreads / kChunks;
+  static constexpr bool kOnePointer = Operand::kWalks && Operand::kHasStride && RowOf::kIsLinear,
+                        kPointers = Operand::kWalks && !kOnePointer;
+  static_assert(kRows * kChunks % kThreads == 0, "every thread copies the same number of chunks");
+  static_assert(kThreads % kChunks == 0 && kApart % 8 == 0,
+                "chunks of a thread lie below each other");
+  static_assert(!kDown || !kPointers, "rows that follow one another lie a stride apart");
+
+  const Operand& operand;
+  long long row0, at0, n;  // of the next tile
+  // Of the thread's first chunk in a tile, and in that of the ring.
+  int row, chunk;
+  u32 place;
+  const typename Operand::Element* from[kPointers ? kCopies : 1];
+  int inside;  // rows from its own on that exist, of which the tile has kRows at most
+
+  LT_MEMBER GemmTiles(const Operand& operand, long long row0, long long at0, long long n)
+      : operand(operand),
+        row0(row0),
+        at0(at0),
+        n(n),
+        row((int)threadIdx.x / kChunks),
+        chunk((int)threadIdx.x % kChunks),
+        place(gemmAt<kChunks>(0, row, chunk)) {
+    const long long at = at0 + chunk * 8;
+    if constexpr (kOnePointer) {
+      from[0] = operand.beginOf(row0 + row) + at;
+      inside = rowsFrom(operand.rows - row0);
+    }
+    if constexpr (kPointers) {
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i)
+        from[i] = operand.beginOf(RowOf::of(row0 + row + i * kApart, n)) + at;
+    }
   }
-}
+  /// Copies the next tile to shared address `tile`.
+  LT_MEMBER void copy(u32 tile) {
+    if constexpr (kOnePointer) {
+      const int most = kDown ? rowsFrom(operand.rows - row0) : inside;
+      const bool some =
+          (!kDown && operand.length % kGemmTileK == 0) || at0 + chunk * 8 < operand.length;
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i)
+        cp_async_16(tile + place + i * kThreads * 16, from[0] + i * kApart * operand.stride,
+                    some && i * kApart < most ? 16 : 0);
+      from[0] += kDown ? kGemmTileK * operand.stride : kGemmTileK;
+    } else if constexpr (kPointers) {
+      const bool some =
+          operand.rowLength() % kGemmTileK == 0 || at0 + chunk * 8 < operand.rowLength();
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        cp_async_16(tile + place + i * kThreads * 16, from[i], some ? 16 : 0);
+        from[i] += kGemmTileK;
+      }
+    } else {
+#pragma unroll 4
+      for (int i = 0; i < kCopies; ++i)
+        operand.copy(tile + place + i * kThreads * 16, RowOf::of(row0 + row + i * kApart, n),
+                     at0 + chunk * 8);
+    }
+    (kDown ? row0 : at0) += kGemmTileK;
+  }
+
+ private:
+  // Of those from row0 on, from the thread's first on.
+  LT_MEMBER int rowsFrom(long long all) const {
+    return (all < kRows ? all < 0 ? 0 : (int)all : kRows) - row;
+  }
+};
+
+/// The tiles of b, or the two of pairs.
+template <class C, class Hooks, class B>
+struct GemmTilesOfB {
+  typedef GemmShape<C> S;
+  template <class RowOf>
+  using Tiles = GemmTiles<B, RowOf, S::kRowsB, S::kChunksB, S::kThreads, C::kTransposedB>;
+  Tiles<typename lt_if<C::kPairs, GemmPairRow<Hooks, false>, GemmOwnRow>::type> first;
+  Tiles<typename lt_if<C::kPairs, GemmPairRow<Hooks, true>, GemmOwnRow>::type> second;
+
+  LT_MEMBER GemmTilesOfB(const B& b, long long column0, long long k0, long long n)
+      : first(b, C::kTransposedB ? k0 : column0, C::kTransposedB ? column0 : k0, n),
+        second(b, C::kTransposedB ? k0 : column0, C::kTransposedB ? column0 : k0, n) {}
+  LT_MEMBER void copy(u32 stage) {
+    first.copy(stage + S::kBytesA);
+    if constexpr (C::kPairs) second.copy(stage + S::kBytesA + S::kBytesB);
+  }
+};
 
 /// Rows of a that are normed on their way (kNormed). Hooks: rows(), the rows as they lie in memory;
 /// rowScale(sum of squares); gains(), or null if !kHasGains; normed(element, scale, gain).
@@ -181,12 +269,16 @@ LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][
   typedef GemmShape<C> S;
   const int lane = (int)lane_id(), warp = (int)warp_id();
   const int row0 = warp / C::kWarpsN * S::kM * 16, column0 = warp % C::kWarpsN * S::kN * 8;
+  // Of the first rows and of k = 0; a step of k later it is two chunks further, rows stay in
+  // theirs.
+  const u32 ofA = gemmAt<8>(0, row0 + (lane & 15), lane >> 4),
+            ofB = gemmAt<8>(0, column0 + (lane & 7) + (lane >> 4) * 8, (lane >> 3) & 1);
 #pragma unroll
   for (int kk = 0; kk < kGemmTileK / 16; ++kk) {
     frag_a a[S::kM];
+    const u32 fromA = stage + (ofA ^ (u32)(kk * 32)), fromB = ofB ^ (u32)(kk * 32);
 #pragma unroll
-    for (int i = 0; i < S::kM; ++i)
-      ldmatrix_x4(a[i].r, gemmAt<8>(stage, row0 + i * 16 + (lane & 15), kk * 2 + (lane >> 4)));
+    for (int i = 0; i < S::kM; ++i) ldmatrix_x4(a[i].r, fromA + i * 16 * 128);
 #pragma unroll
     for (int h = 0; h < S::kHalves; ++h) {
       const u32 tile = stage + S::kBytesA + h * S::kBytesB;
@@ -197,8 +289,7 @@ LT_FN void gemmMultiply(frag_c (&sums)[GemmShape<C>::kHalves][GemmShape<C>::kM][
           ldmatrix_x4_trans(b, gemmAt<S::kChunksB>(tile, kk * 16 + (lane & 15),
                                                    column0 / 8 + j * 2 + (lane >> 4)));
         else
-          ldmatrix_x4(b, gemmAt<8>(tile, column0 + j * 16 + (lane & 7) + (lane >> 4) * 8,
-                                   kk * 2 + ((lane >> 3) & 1)));
+          ldmatrix_x4(b, tile + fromB + j * 16 * 128);
 #pragma unroll
         for (int i = 0; i < S::kM; ++i) {
           MatmulElement<typename C::Input>::mma(sums[h][i][2 * j], a[i], b[0], b[1]);
@@ -412,24 +503,18 @@ LT_FN void gemmTile(const Hooks& hooks, const A& a, const B& b, long long row0, 
   const int step0 = C::kSplits > 1 ? (int)((long long)allSteps * split / C::kSplits) : 0;
   const int steps =
       (C::kSplits > 1 ? (int)((long long)allSteps * (split + 1) / C::kSplits) : allSteps) - step0;
-  auto copyA = [&](int step) {
-    gemmCopy<C::kTileM, 8, S::kThreads>(ring + step % C::kStages * S::kStageBytes, a, row0,
-                                        (long long)(step0 + step) * kGemmTileK,
-                                        [](long long row) { return row; });
-  };
-  auto copyB = [&](int step) {
-    gemmCopyB<C, Hooks>(ring + step % C::kStages * S::kStageBytes, b, column0,
-                        (long long)(step0 + step) * kGemmTileK, n);
-  };
+  const long long k0 = (long long)step0 * kGemmTileK;
+  GemmTiles<A, GemmOwnRow, C::kTileM, 8, S::kThreads, false> tilesOfA(a, row0, k0, m);
+  GemmTilesOfB<C, Hooks, B> tilesOfB(b, column0, k0, n);
   grid_dep_launch();
   if constexpr (!C::kConstantB) grid_dep_wait();
 #pragma unroll
   for (int i = 0; i < C::kStages - 1; ++i)
-    if (i < steps) copyB(i);
+    if (i < steps) tilesOfB.copy(ring + i * S::kStageBytes);
   if constexpr (C::kConstantB) grid_dep_wait();
 #pragma unroll
   for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < steps) copyA(i);
+    if (i < steps) tilesOfA.copy(ring + i * S::kStageBytes);
     cp_async_commit();
   }
   typedef GemmNorm<C, Hooks> Norm;
@@ -447,19 +532,27 @@ LT_FN void gemmTile(const Hooks& hooks, const A& a, const B& b, long long row0, 
 #pragma unroll
       for (int j = 0; j < S::kN; ++j) sums[h][i][j] = frag_c{{0.0f, 0.0f, 0.0f, 0.0f}};
 
+  // Stages of the ring: of the step, and the one that is free.
+  const u32 end = ring + C::kStages * S::kStageBytes;
+  auto behind = [&](u32 stage) {
+    return stage + S::kStageBytes == end ? ring : stage + S::kStageBytes;
+  };
+  u32 stage = ring, unused = end - S::kStageBytes;
+#pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     vec<typename C::Input, 8> gains{};
     if constexpr (C::kNormed) gains = Norm::gains(hooks, (long long)(step0 + step) * kGemmTileK, k);
     cp_async_wait<C::kStages - 2>();
-    if constexpr (C::kNormed)
-      Norm::apply(hooks, ring + step % C::kStages * S::kStageBytes, scales, gains);
+    if constexpr (C::kNormed) Norm::apply(hooks, stage, scales, gains);
     block_sync();  // the step's tiles are there, and those of the step before are read
     if (step + C::kStages - 1 < steps) {
-      copyA(step + C::kStages - 1);
-      copyB(step + C::kStages - 1);
+      tilesOfA.copy(unused);
+      tilesOfB.copy(unused);
     }
     cp_async_commit();
-    gemmMultiply<C>(sums, ring + step % C::kStages * S::kStageBytes);
+    gemmMultiply<C>(sums, stage);
+    stage = behind(stage);
+    unused = behind(unused);
   }
 
   block_sync();  // nobody reads the ring any more

@@ -67,9 +67,14 @@ struct GroupedRows {
 /// Rows of x that a tile brought together, as gemmCopy reads them.
 template <class T, int kAlignment>
 struct GroupedOperand {
+  typedef T Element;
+  static constexpr bool kWalks = kAlignment == kAlignedRows, kHasStride = false;
   DenseOperand<T, kAlignment> x;
   const long long* from;  // in shared memory: which row each is
-  long long count;
+  long long count;        // at least 1
+  // Those past the end repeat the first one; their results are not stored.
+  LT_MEMBER const T* beginOf(long long row) const { return x.beginOf(from[row < count ? row : 0]); }
+  LT_MEMBER long long rowLength() const { return x.length; }
   LT_MEMBER void copy(u32 to, long long row, long long at) const {
     x.copy(to, row < count ? from[row] : x.rows, at);
   }

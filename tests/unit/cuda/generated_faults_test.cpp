@@ -148,7 +148,7 @@ const Fault kFaults[] = {
     {"gemmWithoutBarrier", gemm, "gemm<Config>", "block_sync();  // the step's tiles are there",
      ";//", "data race|asynchronous copy into it is in flight", "ldmatrix_x4(", kGemm},
     {"gemmColumnBound", gemm, "gemm<Config>", "right{b + bAt, 96ll", "right{b + bAt, 128ll",
-     "global memory out of bounds: read of 16 bytes at b .* in w\\)", "cp_async_16(to"},
+     "global memory out of bounds: read of 16 bytes at b .* in w\\)", "cp_async_16(tile + place"},
     {"decodeCounter", decodeAttention, "attentionDecode", "(u32)splits))", "(u32)splits - 1))",
      "data race \\(write after read\\) on .*\\(global memory\\)", "(float4*)(to + slot * 4) = x",
      kDecode},
