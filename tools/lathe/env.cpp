@@ -14,6 +14,7 @@
 #include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cuda/device/cublaslt.h"
+#include "backends/cuda/device/cudnn.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/hostexec/host_compiler.h"
 #include "lathe/runtime/error.h"
@@ -106,9 +107,11 @@ std::string gpu() {
   }
 }
 
-std::string cublasLt() {
+// Where a library of NVIDIA's is, or why there is none.
+template <class Library>
+std::string fileOf() {
   std::string why;
-  const auto library = cuda::CublasLt::open(&why);
+  const auto library = Library::open(&why);
   return library ? library->path() : none(why);
 }
 
@@ -178,7 +181,8 @@ Json collect() {
   out["compiler_library"] = api != nullptr;
   out["backends"] = api ? api->backends() : std::vector<std::string>{"cpu"};
   out["gpu"] = gpu();
-  out["cublaslt"] = cublasLt();
+  out["cublaslt"] = fileOf<cuda::CublasLt>();
+  out["cudnn"] = fileOf<cuda::Cudnn>();
   out["caches"] = caches();
   out["host_compiler"] = hostCompiler();
   return out;

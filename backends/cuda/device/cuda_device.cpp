@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "backends/cuda/device/attention_call.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/kernel_table.h"
 #include "backends/cuda/device/program_code.h"
@@ -216,6 +217,12 @@ class CudaKernel final : public Kernel {
             r.scratchOf[i] =
                 begins.at(size_t(arguments[i]->index)) + valueOf(arguments[i]->value, shapes);
       }
+      if (l.attention)
+        r.attention.emplace(
+            *l.attention, [&](const DimExpr& e) { return valueOf(e, shapes); },
+            [&](const Argument& a) {
+              return begins.at(size_t(a.index)) + valueOf(a.value, shapes);
+            });
       ready_.push_back(std::move(r));
     }
     return size_t(begins.back());
@@ -244,6 +251,13 @@ class CudaKernel final : public Kernel {
         throw Error(ErrorCode::Unsupported,
                     at(call_) + "the product is left to cuBLASLt, which is missing here; " +
                         driver_.matmulsReport());
+      if (r.attention && r.attention->some() &&
+          driver_.attend(r.attention->attention(), r.attention->operands(pointers, scratch)))
+        continue;
+      if (r.attention && r.launch->attention->required)
+        throw Error(ErrorCode::Unsupported,
+                    at(call_) + "the attention is left to cuDNN, which is missing here; " +
+                        driver_.attentionReport());
       r.config.overlaps = r.launch->waits && !isFirst;
       driver_.launch(r.function, r.config, arguments_.data());
     }
@@ -258,6 +272,7 @@ class CudaKernel final : public Kernel {
     bool some;                    // no axis of the grid is empty
     std::optional<LibraryMatmul> matmul = {};  // that a library is to compute
     int64_t scratchOf[5] = {};                 // of its operands that are scratch memory
+    std::optional<AttentionCall> attention = {};
   };
 
   static std::array<const Argument*, 5> argumentsOf(const PlainMatmul& p) {
@@ -336,6 +351,8 @@ void checkIndices(const Launch& l, int64_t buffers, int64_t temporaries) {
     if (l.matmul->bias) check(*l.matmul->bias);
     if (l.matmul->residual) check(*l.matmul->residual);
   }
+  if (l.attention)
+    for (const Argument* a : AttentionCall::argumentsOf(*l.attention)) check(*a);
   if (l.unlessSame[0] >= 0)
     for (int index : l.unlessSame) check({Argument::Kind::Buffer, index, 0});
 }
@@ -438,6 +455,8 @@ class CudaDevice final : public Device {
     lines.push_back(std::to_string(functions_.size()) + " kernels");
     if (std::string products = driver_->matmulsReport(); !products.empty())
       lines.push_back(products);
+    if (std::string attention = driver_->attentionReport(); !attention.empty())
+      lines.push_back(attention);
     if (std::string ranks = driver_->ranksReport(); !ranks.empty()) lines.push_back(ranks);
     return lines;
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cuda/device/library_attention.h"
 #include "backends/cuda/device/library_matmul.h"
 #include "lathe/runtime/communicator.h"
 #include "lathe/runtime/device.h"
@@ -67,6 +68,12 @@ class Driver : public DeviceMemory {
   virtual bool multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) {
     return false;
   }
+  /// The same for an attention.
+  virtual bool attend(const LibraryAttention& attention, const LibraryAttentionOperands& operands) {
+    return false;
+  }
+  /// Who computes attention that is left to a library, for reports; "" before the first one.
+  virtual std::string attentionReport() const { return {}; }
   /// Who computes large products, for reports; "" before the first one.
   virtual std::string matmulsReport() const { return {}; }
 

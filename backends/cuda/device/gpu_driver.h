@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cuda/device/cublaslt.h"
+#include "backends/cuda/device/cudnn.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/driver_api.h"
 #include "backends/cuda/device/gpu_driver_staging.h"
@@ -40,6 +41,8 @@ class GpuDriver final : public Driver {
   void launch(Function function, const LaunchConfig& config, void** arguments) override;
   bool multiply(const LibraryMatmul& matmul, const LibraryOperands& operands) override;
   std::string matmulsReport() const override;
+  bool attend(const LibraryAttention& attention, const LibraryAttentionOperands& operands) override;
+  std::string attentionReport() const override;
   void synchronize() override;
   /// Throws Error as NcclRanks does, and (InvalidArgument) where two ranks have one GPU. From now
   /// on no wait for the stream goes on when another rank has failed.
@@ -78,6 +81,10 @@ class GpuDriver final : public Driver {
   bool askedForLibrary_ = false;
   std::string libraryMissing_, declined_;  // why there is none; the last product it did not take
   void* workspace_ = nullptr;
+  std::unique_ptr<Cudnn> attention_;  // opened by the first attention
+  bool askedForAttention_ = false;
+  std::string attentionMissing_, attentionDeclined_;
+  void* attentionWorkspace_ = nullptr;
   int sharedLimit_ = 0;  // bytes per block, static and dynamic
   bool recording_ = false;
   std::string lost_;                             // why the context cannot be used any more

@@ -43,6 +43,32 @@ json toJson(const PlainMatmul& p) {
   if (p.resultDType) matmul["result_dtype"] = nameOf(*p.resultDType);
   return matmul;
 }
+json toJson(const PlainAttention::View& v) {
+  return {{"buffer", toJson(v.buffer)},
+          {"offset", v.offset.text()},
+          {"batch", v.batch.text()},
+          {"head", v.head.text()},
+          {"token", v.token.text()}};
+}
+json toJson(const PlainAttention& a) {
+  json attention = {{"dtype", nameOf(a.dtype)},
+                    {"batch", a.batch.text()},
+                    {"queries", a.queries.text()},
+                    {"keys", a.keys.text()},
+                    {"query_heads", a.queryHeads},
+                    {"key_heads", a.keyHeads},
+                    {"depth", a.depth},
+                    {"value_depth", a.valueDepth},
+                    {"q", toJson(a.q)},
+                    {"k", toJson(a.k)},
+                    {"v", toJson(a.v)},
+                    {"y", toJson(a.y)},
+                    {"scale", a.scale}};
+  if (a.causal) attention["causal"] = true;
+  if (a.lengths) attention["lengths"] = toJson(*a.lengths);
+  if (a.required) attention["required"] = true;
+  return attention;
+}
 json toJson(const IndexCheck& check) {
   return {{"op", check.op}, {"length", check.length.text()}, {"count", check.count.text()}};
 }
@@ -60,6 +86,7 @@ json toJson(const Launch& launch) {
               {"arguments", arguments}};
   for (const IndexCheck& check : launch.checks) out["checks"].push_back(toJson(check));
   if (launch.matmul) out["product"] = toJson(*launch.matmul);
+  if (launch.attention) out["attention"] = toJson(*launch.attention);
   return out;
 }
 json toJson(const Variant& variant) {
@@ -107,13 +134,13 @@ Argument argumentFrom(const JsonValue& v) {
   throw v.at("kind").error("expected buffer, size, scratch, status or counters, got " +
                            v.at("kind").show());
 }
+DType dtypeFrom(const JsonValue& v) {
+  auto dtype = parseDType(v.asString());
+  if (!dtype) throw v.error("expected a dtype, got " + v.show());
+  return *dtype;
+}
 PlainMatmul matmulFrom(const JsonValue& v) {
   PlainMatmul p;
-  auto dtypeFrom = [](const JsonValue& text) {
-    auto dtype = parseDType(text.asString());
-    if (!dtype) throw text.error("expected a dtype, got " + text.show());
-    return *dtype;
-  };
   p.dtype = dtypeFrom(v.at("dtype"));
   if (auto result = v.find("result_dtype")) p.resultDType = dtypeFrom(*result);
   p.rows = dimFrom(v.at("rows"));
@@ -127,6 +154,30 @@ PlainMatmul matmulFrom(const JsonValue& v) {
   if (auto rank = v.find("rank")) p.rank = int(rank->asInt(0, kLibraryRanks - 1));
   if (auto required = v.find("required")) p.required = required->asBool();
   return p;
+}
+PlainAttention::View viewFrom(const JsonValue& v) {
+  return {argumentFrom(v.at("buffer")), dimFrom(v.at("offset")), dimFrom(v.at("batch")),
+          dimFrom(v.at("head")), dimFrom(v.at("token"))};
+}
+PlainAttention attentionFrom(const JsonValue& v) {
+  PlainAttention a;
+  a.dtype = dtypeFrom(v.at("dtype"));
+  a.batch = dimFrom(v.at("batch"));
+  a.queries = dimFrom(v.at("queries"));
+  a.keys = dimFrom(v.at("keys"));
+  a.queryHeads = v.at("query_heads").asInt(1, kMany);
+  a.keyHeads = v.at("key_heads").asInt(1, kMany);
+  a.depth = v.at("depth").asInt(1, kMany);
+  a.valueDepth = v.at("value_depth").asInt(1, kMany);
+  a.q = viewFrom(v.at("q"));
+  a.k = viewFrom(v.at("k"));
+  a.v = viewFrom(v.at("v"));
+  a.y = viewFrom(v.at("y"));
+  a.scale = v.at("scale").asDouble();
+  if (auto causal = v.find("causal")) a.causal = causal->asBool();
+  if (auto lengths = v.find("lengths")) a.lengths = argumentFrom(*lengths);
+  if (auto required = v.find("required")) a.required = required->asBool();
+  return a;
 }
 IndexCheck checkFrom(const JsonValue& v) {
   return {int(v.at("op").asInt(-1, 1 << 20)), dimFrom(v.at("length")), dimFrom(v.at("count"))};
@@ -144,6 +195,7 @@ Launch launchFrom(const JsonValue& v) {
   launch.arguments = listFrom(v.at("arguments"), argumentFrom);
   if (auto checks = v.find("checks")) launch.checks = listFrom(*checks, checkFrom);
   if (auto matmul = v.find("product")) launch.matmul = matmulFrom(*matmul);
+  if (auto attention = v.find("attention")) launch.attention = attentionFrom(*attention);
   return launch;
 }
 Condition conditionFrom(const JsonValue& v) {

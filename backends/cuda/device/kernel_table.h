@@ -54,6 +54,24 @@ struct PlainMatmul {
   std::optional<DType> resultDType = {};  ///< f32, where it is not `dtype`
 };
 
+/// The attention that a launch computes and nothing else. Where there is a library it computes
+/// that.
+struct PlainAttention {
+  /// Where an operand [batch, heads, tokens, depth] lies in its buffer, in elements.
+  struct View {
+    Argument buffer;
+    DimExpr offset = 0, batch = 0, head = 0, token = 0;
+  };
+  DType dtype = DType::BF16;
+  DimExpr batch = 1, queries = 1, keys = 1;
+  int64_t queryHeads = 1, keyHeads = 1, depth = 64, valueDepth = 64;
+  View q, k, v, y;
+  double scale = 1;
+  bool causal = false;              ///< as LibraryAttention::causal
+  std::optional<Argument> lengths;  ///< as LibraryAttentionOperands::lengths
+  bool required = false;  ///< without the library it is an error: the launch's kernel is no answer
+};
+
 /// An op whose index a kernel checks: out of range, it sets a status word (runtime/status_word.h).
 struct IndexCheck {
   int op = -1;         ///< its place in the list "origins" of the call's config; -1: the call's own
@@ -73,6 +91,7 @@ struct Launch {
   std::vector<Argument> arguments;
   std::vector<IndexCheck> checks;
   std::optional<PlainMatmul> matmul;
+  std::optional<PlainAttention> attention;
 };
 
 /// The grid that `launch` runs with for the sizes that `valueOf` gives; an axis of 0 has no blocks.

@@ -182,8 +182,10 @@ class Collector {
       c.variant = *variant;
       c.variant.when.clear();
       // The library's time, not that of the kernel which stands in for it.
-      for (Launch& l : c.variant.launches)
+      for (Launch& l : c.variant.launches) {
         if (l.matmul) l.matmul->required = true;
+        if (l.attention) l.attention->required = true;
+      }
       for (const KernelText& k : set.kernels)
         if (std::ranges::any_of(variant->launches,
                                 [&](const Launch& l) { return l.kernel == k.name; }))

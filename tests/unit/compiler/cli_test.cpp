@@ -146,7 +146,8 @@ TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
   cache.write("cuda/kernel.cubin", std::string(500, 'x'));
   std::filesystem::create_hard_link(cache / "cuda/kernel.cubin", cache / "cuda/twin.cubin");
   const std::string own = "LATHE_CACHE_DIR=" + cache.path();
-  const std::string broken = own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so";
+  const std::string broken =
+      own + " LATHE_HOST_CXX=/no/such/compiler LATHE_CUBLASLT=/no/such.so LATHE_CUDNN=/no/such.so";
   const JsonValue env = JsonValue::parse(outputOf("env --json", broken), "env");
   // None is listed that holds nothing: beside the kernels only the rates of the processor, which
   // are kept where the machine was quiet enough to measure them.
@@ -162,6 +163,7 @@ TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
   EXPECT_EQ(env.at("host_compiler").asString(),
             "none: LATHE_HOST_CXX names no program: /no/such/compiler");
   EXPECT_EQ(env.at("cublaslt").asString(), "none: cuBLASLt was not found");
+  EXPECT_EQ(env.at("cudnn").asString(), "none: cuDNN was not found");
   EXPECT_THAT(outputOf("env", own), AllOf(HasSubstr("host compiler:"), HasSubstr(cache / "cuda ("),
                                           HasSubstr("cublaslt:")));
   // A folder that nobody can make is told and fails nothing.

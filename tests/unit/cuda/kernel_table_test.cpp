@@ -52,6 +52,24 @@ KernelTable sample() {
   matmul.required = true;
   matmul.resultDType = DType::F32;
   narrow.launches[1].matmul = matmul;
+  PlainAttention attention;
+  attention.dtype = DType::F16;
+  attention.batch = DimExpr::symbol("batch");
+  attention.queries = DimExpr::symbol("seq");
+  attention.keys = 640;
+  attention.queryHeads = 6;
+  attention.keyHeads = 3;
+  attention.depth = 40;
+  attention.valueDepth = 48;
+  attention.q = {{Argument::Kind::Buffer, 1}, 1, 2, 3, DimExpr::symbol("seq")};
+  attention.k = {{Argument::Kind::Buffer, 2}, 5, 6, 7, 8};
+  attention.v = {{Argument::Kind::Scratch, 0, 256}, 9, 10, 11, 12};
+  attention.y = {{Argument::Kind::Buffer, 4}, 13, 14, 15, 16};
+  attention.scale = 0.25;
+  attention.causal = true;
+  attention.lengths = Argument{Argument::Kind::Scratch, 1};
+  attention.required = true;
+  narrow.launches[0].attention = attention;
   return {{"matmul.0", {wide, narrow}}, {"unused", {}}};
 }
 
@@ -118,6 +136,27 @@ TEST(KernelTableTest, ComesBackFromItsText) {
   EXPECT_EQ(matmul.bias->index, 2);
   EXPECT_EQ(matmul.residual->index, 3);
   EXPECT_TRUE(matmul.required);
+  EXPECT_FALSE(narrow.launches[1].attention);
+  ASSERT_TRUE(narrow.launches[0].attention);
+  const PlainAttention& attention = *narrow.launches[0].attention;
+  EXPECT_EQ(attention.dtype, DType::F16);
+  EXPECT_EQ(attention.batch, DimExpr::symbol("batch"));
+  EXPECT_EQ(attention.queries, DimExpr::symbol("seq"));
+  EXPECT_EQ(attention.keys, DimExpr(640));
+  EXPECT_EQ(attention.queryHeads, 6);
+  EXPECT_EQ(attention.keyHeads, 3);
+  EXPECT_EQ(attention.depth, 40);
+  EXPECT_EQ(attention.valueDepth, 48);
+  EXPECT_EQ(attention.q.token, DimExpr::symbol("seq"));
+  EXPECT_EQ(attention.v.buffer.kind, Argument::Kind::Scratch);
+  EXPECT_EQ(attention.v.buffer.value, DimExpr(256));
+  EXPECT_EQ(attention.y.offset, DimExpr(13));
+  EXPECT_EQ(attention.y.batch, DimExpr(14));
+  EXPECT_EQ(attention.y.head, DimExpr(15));
+  EXPECT_EQ(attention.scale, 0.25);
+  EXPECT_TRUE(attention.causal && attention.required);
+  ASSERT_TRUE(attention.lengths);
+  EXPECT_EQ(attention.lengths->index, 1);
   EXPECT_EQ(toJson(table), text) << "every member is in the text";
 }
 

@@ -71,6 +71,8 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
     case AttentionMethod::Simt:
       text += fmt::format("  static constexpr int kLeastKeys = {};\n", choice.leastKeys);
       break;
+    case AttentionMethod::Library:
+      break;  // has no text
   }
   return text + "};\n";
 }
@@ -103,6 +105,8 @@ int64_t sharedBytes(const AttentionKernel& a, const AttentionChoice& choice) {
       int64_t words = rows * a.depth + 32 * (a.depth | 1) + 32 * a.valueDepth + rows * 32;
       return words * (a.dtype == DType::F64 ? 8 : 4);
     }
+    case AttentionMethod::Library:
+      break;
   }
   return 0;
 }
@@ -115,6 +119,8 @@ int64_t rowsPerBlock(const AttentionChoice& choice) {
       return choice.warps * choice.rowTiles * 16;
     case AttentionMethod::Simt:
       return choice.warps * 4;
+    case AttentionMethod::Library:
+      break;
   }
   return 1;
 }

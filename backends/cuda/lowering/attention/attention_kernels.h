@@ -43,7 +43,8 @@ struct AttentionKernel {
   DimExpr entries = 0, blocks = 0;  ///< of a row of the table; of keys and values
 };
 
-enum class AttentionMethod { Decode, Tiled, Simt };
+/// Library: the vendor's, where it is installed, else the best of the others.
+enum class AttentionMethod { Decode, Tiled, Simt, Library };
 
 /// How a method is run.
 struct AttentionChoice {
@@ -61,6 +62,12 @@ struct AttentionChoice {
 std::string whyNotAttention(const AttentionKernel& kernel);
 /// The same for the methods on tensor cores; where they decline, Simt serves.
 std::string whyNotTensorCores(const AttentionKernel& kernel);
+
+/// What a library can take of an attention; nothing where it cannot take it. Lengths are scratch
+/// memory (addLibrary).
+std::optional<PlainAttention> plainAttentionOf(const AttentionKernel& kernel);
+/// Leaves the set's last variant to the library, where there is one.
+void addLibrary(const AttentionKernel& kernel, KernelSet& set);
 
 /// One size per symbol, for what is chosen by numbers.
 struct AttentionSizes {

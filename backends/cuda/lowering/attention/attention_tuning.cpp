@@ -16,6 +16,8 @@ std::string textOf(const AttentionChoice& c) {
     case AttentionMethod::Tiled:
       return fmt::format("tiled warps={} row-tiles={} keys={}{}", c.warps, c.rowTiles, c.keys,
                          c.packsHeads ? " packed" : "");
+    case AttentionMethod::Library:
+      return "library";
   }
   return {};
 }
@@ -34,6 +36,7 @@ TuningQuestion questionOf(const AttentionKernel& a, const AttentionSizes& sizes,
   q.version = kAttentionVersion;
   q.kernel = kernel;
   for (const AttentionChoice& c : candidates) {
+    if (c.method == AttentionMethod::Library) q.withoutText.insert(q.candidates.size());
     q.candidates.push_back(textOf(c));
     q.seconds.push_back(attentionSeconds(a, sizes, c));
   }
