@@ -5,7 +5,7 @@
     gpu_bundle_test.py runtime CMAKE FOLDER WRITE_CASES   the runtime alone, built anew in FOLDER
     gpu_bundle_test.py nvcc FOLDER                        every CUDA text of bench/gpu (77: no nvcc)
     gpu_bundle_test.py golden                             no device primitive is left out
-    gpu_bundle_test.py cublaslt FOLDER                    PyTorch's copy of the library is found
+    gpu_bundle_test.py libraries FOLDER                   PyTorch's copies of libraries are found
     gpu_bundle_test.py story                              which other tokens of a model are right
     gpu_bundle_test.py stale FOLDER                       artifacts of an older bundle are not run
 """
@@ -119,20 +119,27 @@ def golden():
         sys.exit(f"primitives without a golden dump: {missing} (of {len(names)})")
 
 
-def cublaslt(folder):
-    script, site = ROOT / "bench/gpu/cublaslt.py", Path(folder) / "site"
-    packages = site / "nvidia"
-    ours, old = packages / "cu13/lib/libcublasLt.so.13", packages / "cublas/lib/libcublasLt.so.12"
+def libraries(folder):
+    for name, wanted, older, version in (
+            ("cublaslt", "cu13/lib/libcublasLt.so.13", "cublas/lib/libcublasLt.so.12", "cublasLtGetVersion"),
+            ("cudnn", "cudnn/lib/libcudnn.so.9", "cudnn8/lib/libcudnn.so.8", "cudnnGetVersion")):
+        found_library(Path(folder) / name, name, wanted, older, version)
+
+
+def found_library(folder, name, wanted, older, version):
+    script, site = ROOT / "bench/gpu/libraries.py", folder / "site"
+    ours, old = site / "nvidia" / wanted, site / "nvidia" / older
+    variable = "LATHE_" + name.upper()
     for path in (ours, old):
         path.parent.mkdir(parents=True, exist_ok=True)
-    text = Path(folder) / "library.c"
-    text.write_text("unsigned long cublasLtGetVersion(void) { return 130207; }\n")
+    text = folder / "library.c"
+    text.write_text(f"unsigned long {version}(void) {{ return 130207; }}\n")
     told_by("cc", "-shared", "-fPIC", text, "-o", ours)
     old.write_text("of another version\n")
-    environment = {k: v for k, v in os.environ.items() if k != "LATHE_CUBLASLT"}
+    environment = {k: v for k, v in os.environ.items() if k != variable}
 
     def answer(expression, **variables):
-        code = f"import cublaslt; print(cublaslt.{expression})"
+        code = f"import libraries; print(libraries.LIBRARIES['{name}'].{expression})"
         paths = os.pathsep.join([str(site), str(script.parent)])
         env = environment | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"} | variables
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
@@ -140,12 +147,12 @@ def cublaslt(folder):
 
     # Another installation's may follow; the toolkits' come first, and what is named is all.
     listed = json.loads(answer("candidates()").replace("'", '"'))
-    if listed[0] != "libcublasLt.so.13" or str(ours) not in listed[1:] or str(old) in listed:
+    if listed[0] != ours.name or str(ours) not in listed[1:] or str(old) in listed:
         sys.exit(f"expected the loader's library and {ours} among {listed}")
-    found = answer("found()", LATHE_CUBLASLT=str(ours))
+    found = answer("found()", **{variable: str(ours)})
     if found != str({"file": str(ours), "version": 130207}):
         sys.exit(f"expected {ours} of version 130207: {found}")
-    missing = answer("found()", LATHE_CUBLASLT="/nowhere/libcublasLt.so.13")
+    missing = answer("found()", **{variable: f"/nowhere/{ours.name}"})
     if "missing" not in missing or str(old) not in missing:
         sys.exit(f"expected no library, and a word on {old}: {missing}")
 
@@ -155,17 +162,35 @@ def story():
     sys.dont_write_bytecode = True
     from story import judged
 
+    # The reference writes 5 for ever; 9 is `gap` less likely.
     def want(*gaps):
         likeliest = [[{"id": 5, "logprob": -1.0}, {"id": 9, "logprob": -1.0 - gap}] for gap in gaps]
-        return {"ids": [5] * len(gaps), "logprobs": [{"likeliest": pair} for pair in likeliest]}
+        return {"prompt_ids": [1, 2], "ids": [5] * len(gaps), "logprobs": [{"likeliest": p} for p in likeliest]}
 
-    cases = [([5, 5, 5], want(1, 1, 1), True), ([5, 9, 3], want(1, 1e-4, 1), True),
-             ([5, 9, 5], want(1, 0.1, 1), False), ([5, 7, 5], want(1, 1e-4, 1), False),
-             ([5, 5], want(1, 1, 1), False), ([9, 9], want(1e-5, 1), True)]
-    for ids, expected, right in cases:
-        passed, said = judged({"ids": ids}, expected)
-        if passed != right:
-            sys.exit(f"{ids} against {expected}: {said}")
+    asked = []
+
+    # What stands at these places of the text; behind another token than the expected ones nothing is as it was.
+    def writer(others, most=99):
+        def write(ids, count):
+            asked.append(len(ids) - 2)
+            text, expected = [], ids == [1, 2] + [5] * (len(ids) - 2)
+            for at in range(len(ids) - 2, min(len(ids) - 2 + count, most)):
+                text.append(others.get(at, 5) if expected else 3)
+                expected &= text[-1] == 5
+            return text
+        return write
+
+    cases = [({}, want(1, 1, 1), True, [0]), ({1: 9}, want(1, 1e-2, 1), True, [0, 2]),
+             ({1: 9}, want(1, 0.1, 1), False, [0]), ({1: 7}, want(1, 1e-4, 1), False, [0]),
+             ({0: 9, 2: 9}, want(1e-5, 1, 1e-5), True, [0, 1]), ({1: 9, 2: 7}, want(1, 0, 0), False, [0, 2]),
+             ({i: 9 for i in range(9)}, want(*[0] * 9), False, list(range(9)))]
+    for others, expected, right, begins in cases:
+        asked.clear()
+        passed, said = judged(expected, writer(others))
+        if passed != right or asked != begins:
+            sys.exit(f"{others} against {expected}: {said}, written from {asked}")
+    if judged(want(1, 1, 1), writer({}, most=2))[0]:
+        sys.exit("a text that ends early is taken for the whole one")
 
 
 def stale(folder):
@@ -190,5 +215,5 @@ def stale(folder):
 
 
 if __name__ == "__main__":
-    tests = {test.__name__: test for test in (runtime, nvcc, golden, cublaslt, story, stale)}
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, stale)}
     tests[sys.argv[1]](*sys.argv[2:])

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import cublaslt
+import libraries
 
 
 def told_by(*command):
@@ -45,7 +45,7 @@ facts = {
     "commit_here": told_by("git", "-C", root, "rev-parse", "HEAD"),
     "device": gpu(),
     "toolkit": told_by("nvcc", "--version").splitlines()[-1:],
-    "cublaslt": cublaslt.found(),
+    **{name: library.found() for name, library in libraries.LIBRARIES.items()},
     "host": {"cpu": cpu(), "cores": os.cpu_count(), "system": platform.platform()},
 }
 Path(out).write_text(json.dumps(facts, indent=1) + "\n")

@@ -56,6 +56,7 @@ def result_of(check, stage, facts, roofs):
         "device": facts["device"],
         "toolkit": facts["toolkit"],
         "cublaslt": facts.get("cublaslt"),
+        "cudnn": facts.get("cudnn"),
         "host": facts["host"],
         "outcome": stage.get("outcome", "failed"),
         "numbers": {key: value for key, value in stage.items() if key not in kept},
