@@ -105,7 +105,7 @@ def test_an_op_without_a_lowering_is_named():
 def test_an_argument_that_a_lowering_does_not_know_is_named():
     class Rounded(torch.nn.Module):
         def forward(self, x):
-            return torch.nn.functional.max_pool2d(x, 2, ceil_mode=True)
+            return torch.nn.functional.avg_pool2d(x, 2, ceil_mode=True)
 
     with pytest.raises(lathe.Error, match="ceil_mode=True"):
         lathe.torch.export(Rounded(), (torch.zeros(1, 4, 5, 5),))
