@@ -105,7 +105,7 @@ KnownSpellings linearSpellings() {
          return matmul(gather(table, m.in("ids", {2, m.s}, DType::I64), 0),
                        transpose(table, {1, 0}));
        }},
-      {"linear_gated_pair", "linear linear linear glu",
+      {"linear_gated_pair", "glu linear linear linear",
        [=](S& m) {
          Tensor in = x(m), g = matmul(in, m.w("gate", {16, 24}));
          return matmul(g * sigmoid(g) * matmul(in, m.w("up", {16, 24})), m.w("down", {24, 16}));
