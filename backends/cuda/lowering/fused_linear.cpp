@@ -226,9 +226,9 @@ class FusedLinear {
     };
     Value bias = linear.getBias(), residual = linear.getResidual();
     const std::string written(elementType(elementOf(y ? y : linear.getY())));
-    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}, {}> linear;\n", type,
+    fields += fmt::format("  LinearHooks<{}, activation_{}, {}, {}, {}{}> linear;\n", type,
                           nameOf(linear.getActivation()), bool(bias), bool(residual), written,
-                          linear.getUnrounded());
+                          linear.getUnrounded() ? ", true" : "");
     const std::string taken =
         fmt::format("{}, {}", buffer("linear_bias", bias), buffer("linear_residual", residual));
     if (y) p.hooks.parameters.output(written, "linear_y", buffers.lookup(y));

@@ -323,11 +323,11 @@ const Fault kFaults[] = {
     {"clusterSumsInALoopOfSome", clusterRows, "region_0(", "cluster_reduce<512>(total, Sum{})",
      "(cluster_rank() < 4 ? cluster_reduce<512>(total, Sum{}) : total)", "deadlock",
      "cluster_reduce<512>(total"},
-    {"columnsReducedByHalf", columnSums, "region_0(", "columns_reduce<256>(total, Sum{})",
-     "(warp < 4 ? columns_reduce<256>(total, Sum{}) : total)", "deadlock",
-     "columns_reduce<256>(total"},
+    {"columnsReducedByHalf", columnSums, "region_0(", "columns_reduce<256>(total2, Sum{})",
+     "(warp < 4 ? columns_reduce<256>(total2, Sum{}) : total2)", "deadlock",
+     "columns_reduce<256>(total2"},
     {"columnStoredByAllWarps", columnSums, "region_0(", "if (warp == 0 && place < 96)",
-     "if (place < 96)", kGlobalRace, "out[t] = total2"},
+     "if (place < 96)", kGlobalRace, "out[t] = total3"},
 
     // Groups of asynchronous copies.
     {"gemmStepNotCommitted", gemm, "gemm<", "    cp_async_commit();\n    gemmMultiply",
@@ -348,8 +348,8 @@ const Fault kFaults[] = {
     {"gemmRowsBehindTheEnd", gemm, "gemm<", "some && i * kApart < most ? 16 : 0", "some ? 16 : 0",
      "global memory out of bounds: read of 16 bytes at x", "cp_async_16(tile + place", kGemm},
     {"gemmOddColumnBound", oddGemm, "gemm<", "if (column + q >= n) continue;", "",
-     "data race|global memory out of bounds: write of 2 bytes at y", "y[row * n + column] = result",
-     kGemm},
+     "data race|global memory out of bounds: write of 2 bytes at y",
+     "y[row * n + column] = Element::narrow(value)", kGemm},
 
     // Fragments: the numbers alone are wrong.
     {"gemvFragmentHalves", normedHeadsOnTensorCores, "gemv<GemvMma",
