@@ -173,10 +173,6 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
   return set;
 }
 
-bool isPrintedFromRegions(Operation* op) {
-  return !hasOwnKernel(op) && whyNotPrintable(op).empty();
-}
-
 KernelSet kernelsOf(KernelOp call, const std::string& name) {
   using Maker = KernelSet (*)(KernelOp, const std::string&);
   const Maker attention = [](KernelOp c, const std::string& n) {

@@ -8,9 +8,6 @@
 
 namespace lathe::cuda {
 
-/// True for ops that regions are made of; others have kernels of their own, or none.
-bool isPrintedFromRegions(mlir::Operation* op);
-
 /// The kernels of a call that is no region; their names begin with `name`.
 KernelSet kernelsOf(KernelOp call, const std::string& name);
 /// The kernel printed from a region's ops, none of which has a kernel of its own.

@@ -6,6 +6,7 @@
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/kernel/kernel_sequence.h"
 #include "backends/cuda/lowering/kernel_builder.h"
+#include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/backends/to_kernels.h"
 #include "lathe/passes/region_ops.h"
 #include "passes/regions/form_regions.h"

@@ -134,8 +134,7 @@ struct LinearHooks {
     store(row, column, value, early(row, column));
   }
   // Eight neighbours, not yet rounded.
-  __device__ vec<float, 8> finish8(long long row, long long column,
-                                   const float (&value)[8]) const {
+  __device__ vec<float, 8> finish8(long long row, long long column, const float (&value)[8]) const {
     vec<T, 8> addends{};
     if constexpr (kResidual) addends = load_vec<8>(residual + row * n + column);
     vec<float, 8> out;

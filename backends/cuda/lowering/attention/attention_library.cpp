@@ -28,8 +28,8 @@ KernelText lengthsText(const AttentionKernel& a, KernelParameters& p) {
       "    lengths[{1} + b] = (i32){2};\n"
       "  }}\n",
       kLengthThreads, batches, queries, keys);
-  return {lengthsName(a),
-          "#include \"lathe_device.cuh\"\n\n" + kernelFunction(lengthsName(a), kLengthThreads, p, body)};
+  return {lengthsName(a), "#include \"lathe_device.cuh\"\n\n" +
+                              kernelFunction(lengthsName(a), kLengthThreads, p, body)};
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include "backends/cuda/lowering/kernel/steps.h"
 
 #include "backends/cuda/lowering/kernel/kernel_names.h"
-#include "backends/cuda/lowering/kernel_builder.h"
 #include "backends/cuda/lowering/matmul/rotated_projection.h"
+#include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/region_ops.h"
 #include "llvm/ADT/SetVector.h"

@@ -341,6 +341,10 @@ std::string whyNotPrintable(Operation* op) {
   return whyNotInRows(op);
 }
 
+bool isPrintedFromRegions(Operation* op) {
+  return !hasOwnKernel(op) && whyNotPrintable(op).empty();
+}
+
 FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& name,
                                      const RegionSchedule& schedule) {
   auto elementary = elementaryRegion(region, whyNotPrintable);

@@ -54,6 +54,8 @@ struct RegionSchedule {
 
 /// Empty if the op can be part of a printed region, else the reason why not.
 std::string whyNotPrintable(mlir::Operation* op);
+/// True for ops that regions are made of; others have kernels of their own, or none.
+bool isPrintedFromRegions(mlir::Operation* op);
 
 /// Ways to run a region (a function over elementary or decomposable ops, on tensors whose dims are
 /// all numbers or named), the one to take without measuring first. Empty if it has none;
