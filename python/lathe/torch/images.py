@@ -7,7 +7,7 @@ import torch
 
 import lathe
 
-from .lowering import Unsupported, op
+from .lowering import Unsupported, op, wide_of
 
 MOST_PLACES = 8  # that an interpolated element is made of before a product with a matrix is cheaper
 MOST_TAPS = 1024  # elements of a window that is laid out as columns
@@ -189,7 +189,7 @@ def max_pool2d(L, node, self_, kernel_size, stride=(), padding=0, dilation=1, ce
 @op("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(L, input, weight, bias, running_mean, running_var, momentum, eps):
     """With the statistics that were learnt; rounded once."""
-    dtype = "f64" if L.dtype(input) == "f64" else "f32"
+    dtype = wide_of(L.dtype(input))
     x = L.value(input, dtype)
 
     def of_channels(argument):

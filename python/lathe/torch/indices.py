@@ -7,7 +7,7 @@ import torch
 
 import lathe
 
-from .lowering import Unsupported, op
+from .lowering import Unsupported, op, wide_of
 from .shapes import permute
 
 
@@ -188,7 +188,7 @@ def _put(L, x, places, values, axis, adds):
         return x
     if not adds:
         return lathe.scatter(x, places, values, axis)
-    wide = "f32" if x.dtype in ("bf16", "f16") else x.dtype  # rounded once
+    wide = wide_of(x.dtype)
     return L.cast(lathe.scatter_add(L.cast(x, wide), places, L.cast(values, wide), axis), x.dtype)
 
 

@@ -32,6 +32,11 @@ def dtype_of(value):
     return DTYPES[dtype]
 
 
+def wide_of(dtype):
+    """The dtype in which several steps on 16 bits are computed, so that they are rounded once; others stay."""
+    return "f32" if dtype in ("bf16", "f16") else dtype
+
+
 def in_rows(tensor):
     """A tensor without gradients as its memory is read: in rows, and with its signs, which PyTorch may change later."""
     return tensor.detach().resolve_neg().contiguous()

@@ -4,7 +4,7 @@ import math
 
 import lathe
 
-from .lowering import Unsupported, op
+from .lowering import Unsupported, op, wide_of
 
 
 @op("aten.mm.default", "aten.bmm.default")
@@ -35,7 +35,7 @@ def _added(L, c, a, b, beta, alpha):
     if alpha == 1 and beta == 1:
         return lathe.add(lathe.matmul(L.value(a), L.value(b)), L.value(c))
     # Product, factors and sum are rounded once.
-    wide = "f32" if dtype in ("bf16", "f16") else dtype
+    wide = wide_of(dtype)
     y = lathe.mul(lathe.matmul(L.value(a, wide), L.value(b, wide)), L.scalar(alpha, wide))
     if beta != 0:  # PyTorch does not read c then
         y = lathe.add(y, lathe.mul(L.value(c, wide), L.scalar(beta, wide)))
@@ -87,7 +87,7 @@ def rms_norm(L, input, normalized_shape, weight=None, eps=None):
 @op("aten.native_group_norm.default")
 def native_group_norm(L, input, weight, bias, N, C, HxW, group, eps):
     """Rounded once."""
-    dtype = "f64" if L.dtype(input) == "f64" else "f32"
+    dtype = wide_of(L.dtype(input))
     x = L.value(input, dtype)
     flat = L.reshape(x, [x.shape[0], group, math.prod(x.shape[1:], start=1) // group])
     y = L.reshape(lathe.fused.layer_norm(flat, None, None, eps), x.shape)
