@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cuda/device/program_code.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
@@ -41,22 +40,6 @@ Graph graphOf(const Form& f) {
   if (f.behind == Behind::Cast) y = cast(y, DType::F32);
   g.output("y", y);
   return g;
-}
-
-int64_t launchesOf(const Program& program, int64_t rows) {
-  const KernelTable table = kernelTableOf(program);
-  int64_t launches = 0;
-  for (const Call& call : program.entry("forward").calls)
-    for (const Variant& v : table.at(call.callee)) {
-      if (!std::ranges::all_of(v.when, [&](const Condition& c) {
-            const int64_t value = c.value.evaluate({{"rows", rows}}).value();
-            return c.low <= value && value <= c.high;
-          }))
-        continue;
-      launches += int64_t(v.launches.size());
-      break;
-    }
-  return launches;
 }
 
 class FusedRowsOf : public ::testing::TestWithParam<Form> {};

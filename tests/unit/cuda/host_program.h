@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A compiled program on host execution, with the driver that runs it.
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "backends/cuda/device/program_code.h"
 #include "backends/cuda/hostexec/host_driver.h"
 #include "lathe/runtime/session.h"
 
@@ -29,5 +31,22 @@ class HostProgram {
 
   Session session_;
 };
+
+/// Launches of a run of `forward` with so many `rows`.
+inline int64_t launchesOf(const Program& program, int64_t rows) {
+  const KernelTable table = kernelTableOf(program);
+  int64_t launches = 0;
+  for (const Call& call : program.entry("forward").calls)
+    for (const Variant& v : table.at(call.callee)) {
+      if (!std::ranges::all_of(v.when, [&](const Condition& c) {
+            const int64_t value = c.value.evaluate({{"rows", rows}}).value();
+            return c.low <= value && value <= c.high;
+          }))
+        continue;
+      launches += int64_t(v.launches.size());
+      break;
+    }
+  return launches;
+}
 
 }  // namespace lathe::cuda

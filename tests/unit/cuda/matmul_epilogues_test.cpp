@@ -3,11 +3,9 @@
 // front, up to 128 without.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "backends/cuda/device/program_code.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/frontend/nn/activations.h"
@@ -43,23 +41,6 @@ Graph graphOf(const Form& f) {
   if (f.residual) options.residual = g.input("residual", f.dtype, {rows, f.columns});
   f.behind(g, fused::linear(x, g.weight("w", f.dtype, {f.columns, f.depth}), options));
   return g;
-}
-
-// Launches of a run with so many rows.
-int64_t launchesOf(const Program& program, int64_t rows) {
-  const KernelTable table = kernelTableOf(program);
-  int64_t launches = 0;
-  for (const Call& call : program.entry("forward").calls)
-    for (const Variant& v : table.at(call.callee)) {
-      if (!std::ranges::all_of(v.when, [&](const Condition& c) {
-            const int64_t value = c.value.evaluate({{"rows", rows}}).value();
-            return c.low <= value && value <= c.high;
-          }))
-        continue;
-      launches += int64_t(v.launches.size());
-      break;
-    }
-  return launches;
 }
 
 Array values(DType dtype, Shape shape, double step) {

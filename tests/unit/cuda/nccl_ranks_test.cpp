@@ -254,6 +254,26 @@ class NcclOnAGpuTest : public NcclRanksTest {
     expectOwnGpus(*end, GpuId{"another"});
     return NcclRanks::open(end, {});
   }
+  /// Rank 0 has a sum on its stream when rank 1 says that it has failed; then it does `what`.
+  static void whenTheOtherFails(const std::function<void(Driver&)>& what) {
+    const auto said = onEach(threadRanks(2, 60s), [&](std::shared_ptr<Communicator> end) {
+      if (end->rank() == 1) {
+        auto ranks = joinWithoutGpu(end);
+        char isPut;
+        end->broadcast(&isPut, 1);
+        return end->abort("rank 1: a kernel has failed");
+      }
+      auto driver = openGpu();
+      Communicator& ranks = *driver->join(end);
+      void* values = driver->allocate(sizeof(float), "values");
+      ranks.allReduce(values, 1, DType::F32, Combine::sum);
+      char isPut = 1;
+      end->broadcast(&isPut, 1);
+      what(*driver);
+      driver->release(values);
+    });
+    EXPECT_EQ(said[0], "");
+  }
 
   Variable cuda_;
 };
@@ -334,43 +354,14 @@ TEST_F(NcclOnAGpuTest, WaitingForTheStreamEndsAtTheDeadline) {
 }
 
 TEST_F(NcclOnAGpuTest, WhatOneRankSaysEndsTheOthersWait) {
-  const auto said = onEach(threadRanks(2, 60s), [&](std::shared_ptr<Communicator> end) {
-    if (end->rank() == 1) {
-      auto ranks = joinWithoutGpu(end);
-      char isPut;
-      end->broadcast(&isPut, 1);
-      return end->abort("rank 1: a kernel has failed");
-    }
-    auto driver = openGpu();
-    Communicator& ranks = *driver->join(end);
-    void* values = driver->allocate(sizeof(float), "values");
-    ranks.allReduce(values, 1, DType::F32, Combine::sum);
-    char isPut = 1;
-    end->broadcast(&isPut, 1);
-    expectError(ErrorCode::Io, "rank 1: a kernel has failed", [&] { driver->synchronize(); });
-    driver->release(values);
+  whenTheOtherFails([](Driver& driver) {
+    expectError(ErrorCode::Io, "rank 1: a kernel has failed", [&] { driver.synchronize(); });
   });
-  EXPECT_EQ(said[0], "");
 }
 
 // Memory that an error gives back waits for the stream, too.
 TEST_F(NcclOnAGpuTest, NothingHangsWhenWorkIsLeftOnTheStream) {
-  const auto said = onEach(threadRanks(2, 60s), [&](std::shared_ptr<Communicator> end) {
-    if (end->rank() == 1) {
-      auto ranks = joinWithoutGpu(end);
-      char isPut;
-      end->broadcast(&isPut, 1);
-      return end->abort("rank 1: a kernel has failed");
-    }
-    auto driver = openGpu();
-    Communicator& ranks = *driver->join(end);
-    void* values = driver->allocate(sizeof(float), "values");
-    ranks.allReduce(values, 1, DType::F32, Combine::sum);
-    char isPut = 1;
-    end->broadcast(&isPut, 1);
-    driver->release(values);
-  });
-  EXPECT_EQ(said[0], "");
+  whenTheOtherFails([](Driver&) {});
 }
 
 TEST_F(NcclOnAGpuTest, EveryRankHasAGpuOfItsOwn) {
