@@ -22,7 +22,9 @@ struct Case {
   DType weights, dtype, scales;
   int64_t m, k, n, block;
   bool zero = false, epilogue = false;
-  double outlier = 0;  // the third element of every row, if not 0; its weights are 0 then
+  double outlier = 0;      // the third element of every row, if not 0; its weights are 0 then
+  bool bytes = false;      // rows are rounded to 8 bits
+  bool fractions = false;  // zero points are no whole numbers
 };
 
 // Scales and zero points of [n, scales] as kernels read them: packed where a row has several.
@@ -37,6 +39,33 @@ Buffer laidOut(const Case& t, int64_t scales, const Values& values, ThreadPool& 
   packWeights(shape, values.data(), t.scales, true, packed.start(), pool);
   return packed;
 }
+
+// A row of k numbers as `quantizes_x` of lathe.quantized_linear defines it.
+void roundToBytes(double* x, int64_t k) {
+  float largest = 0x1p-100f;
+  for (int64_t i = 0; i < k; ++i) largest = std::max(largest, std::abs(float(x[i])));
+  const float steps = 127 / largest, size = largest / 127;
+  for (int64_t i = 0; i < k; ++i) x[i] = double(std::nearbyint(float(x[i]) * steps)) * size;
+}
+
+// What a column's weights (q - zero) scale become where many rows in 8 bits meet blocks.
+struct ByteColumn {
+  float reach = 0;  // the largest magnitude that they may have
+  void add(const QuantizedShape& shape, float scale, float zero) {
+    const float low = shape.isUnsigned() ? 0 : float(-shape.center());
+    const float high = low + 2 * float(shape.center()) - 1;
+    reach =
+        std::max(reach, std::abs(std::max(std::abs(low - zero), std::abs(high - zero)) * scale));
+  }
+  double rounded(bool halves, bool fixedPoint, float q, float zero, float scale) const {
+    const float perUnit = scale * (127 / reach), size = reach / 127;
+    if (!fixedPoint)
+      return double(std::fma(q - zero, perUnit, 12582912.0f) - 12582912.0f) * double(size);
+    // Of halves in units of 1/16 and 1/2048, of bytes in whole ones and 1/32768.
+    const double steps = std::nearbyint(perUnit * (halves ? 2048 : 32768));
+    return std::floor((q - zero) * steps / (halves ? 2048 : 32768) + 0.5) * double(size);
+  }
+};
 
 // Whole numbers of a float dtype.
 Values wholeNumbers(DType dtype, int64_t count, int64_t below, unsigned seed) {
@@ -53,7 +82,7 @@ void check(const Case& t, KernelIsa isa, int threads) {
   SCOPED_TRACE(label(isa) + " " + std::string(nameOf(t.weights)) + " " +
                std::string(nameOf(t.dtype)) + " " + std::to_string(t.m) + "x" +
                std::to_string(t.k) + "x" + std::to_string(t.n) + " block " +
-               std::to_string(t.block) + (t.zero ? " zero" : ""));
+               std::to_string(t.block) + (t.zero ? " zero" : "") + (t.bytes ? " bytes" : ""));
   ThreadPool pool(threads);
   const QuantizedShape shape{t.weights, t.k, t.n, t.block};
   const int64_t scales = shape.scales();
@@ -79,10 +108,16 @@ void check(const Case& t, KernelIsa isa, int threads) {
       a.narrow[at] = narrow;
   }
   Values zero = wholeNumbers(t.scales, t.n * scales, values, 3);
+  for (size_t i = 0; t.fractions && i < zero.exact.size(); ++i) {
+    zero.f32[i] = bf16ToFloat(floatToBf16(float(zero.exact[i]) * 0.375f - 3.25f));
+    zero.exact[i] = zero.f32[i];
+    zero.narrow[i] = floatToBf16(zero.f32[i]);
+  }
   Values bias = randomValues(t.dtype, t.n, 4), residual = randomValues(t.dtype, t.m * t.n, 5);
   Buffer scaleBytes = laidOut(t, scales, scale, pool), zeroBytes = laidOut(t, scales, zero, pool);
   QuantizedLinearSpec spec{shape, t.dtype, t.scales, t.zero,
                            t.epilogue ? Activation::silu : Activation::none};
+  spec.quantizesX = t.bytes;
   ASSERT_EQ(whyNotQuantized(spec), "");
   Buffer scratch(prepareQuantizedLinear(spec, threads, isa));
   std::vector<float> f32(size_t(t.m * t.n + 1), -77);
@@ -100,14 +135,31 @@ void check(const Case& t, KernelIsa isa, int threads) {
   }
   quantizedLinear(spec, args, pool, scratch.scratch(), isa);
   EXPECT_TRUE(scratch.guardsHold());
-  const bool rounds = roundsWeights(spec, t.m, isa);
+  const WeightRounding rounding = weightRounding(spec, t.m, isa);
+  for (int64_t i = 0; t.bytes && i < t.m; ++i) roundToBytes(&a.exact[size_t(i * t.k)], t.k);
+  // Zero points of a panel that are whole numbers of the range, all of them.
+  std::vector<bool> whole(size_t(shape.panels()), true);
+  for (int64_t i = 0; t.zero && i < t.n * scales; ++i) {
+    const double z = zero.exact[size_t(i)];
+    if (z != std::floor(z) || z < low || z >= low + values)
+      whole[size_t(i / scales / kPanelColumns)] = false;
+  }
   int64_t wrong = 0;
   std::vector<double> w(size_t(t.k));  // of a column
   for (int64_t j = 0; j < t.n; ++j) {
+    ByteColumn column;
+    auto zeroOf = [&](size_t s) { return t.zero ? zero.exact[s] : 0; };
+    for (size_t s = size_t(j * scales); s < size_t((j + 1) * scales); ++s)
+      column.add(shape, float(scale.exact[s]), float(zeroOf(s)));
     for (int64_t k = 0; k < t.k; ++k) {
       const size_t s = size_t(j * scales + k / t.block);
-      w[size_t(k)] = (q.at(j * t.k + k) - (t.zero ? zero.exact[s] : 0)) * scale.exact[s];
-      if (rounds) w[size_t(k)] = bf16ToFloat(floatToBf16(float(w[size_t(k)])));
+      const double stored = q.at(j * t.k + k);
+      w[size_t(k)] = (stored - zeroOf(s)) * scale.exact[s];
+      if (rounding == WeightRounding::bf16)
+        w[size_t(k)] = bf16ToFloat(floatToBf16(float(w[size_t(k)])));
+      if (rounding == WeightRounding::byte)
+        w[size_t(k)] = column.rounded(shape.bits() == 4, whole[size_t(j / kPanelColumns)],
+                                      float(stored), float(zeroOf(s)), float(scale.exact[s]));
     }
     for (int64_t i = 0; i < t.m; ++i) {
       double expected = 0, magnitude = 0;
@@ -142,21 +194,128 @@ TEST(QuantizedLinear, AwkwardShapesOnEveryTier) {
             check({weights, dtype, DType::F32, m, k, n, k}, isa, 2);
 }
 
+// Every way rows in 8 bits go: as bytes of dot products, whole numbers in bf16 and bytes on tiles,
+// and multiples in f32.
+TEST(QuantizedLinear, RowsInEightBits) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::U8, DType::I4, DType::U4})
+      for (DType dtype : {DType::F32, DType::BF16})
+        for (int64_t m : {1, 2, 3, 4, 5, 8, 9, 16, 17, 25, 33, 70}) {
+          auto run = [&](int64_t k, int64_t n, int64_t block, bool zero, bool epilogue) {
+            const DType scales = block < k ? DType::BF16 : DType::F32;
+            Case t{weights, dtype, scales, m, k, n, block, zero, epilogue};
+            t.bytes = true;
+            check(t, isa, 2);
+          };
+          const bool zero = weights == DType::U8 || weights == DType::U4;
+          run(1, 7, 1, zero, false);
+          run(33, 70, 33, zero, true);
+          run(200, 65, 32, zero, true);
+          run(256, 64, 256, zero, false);
+          run(136, 130, 8, true, false);
+          Case odd{weights, dtype, DType::BF16, m, 96, 66, 32, true};
+          odd.bytes = odd.fractions = true;
+          check(odd, isa, 2);
+          run(300, 40, 24, true, false);
+        }
+}
+
+// Chunks of rows, groups of panels and parts of K that begin, end and stay alone; rows of zeros, of
+// tiny and of huge numbers.
+TEST(QuantizedLinear, ManyRowsInEightBits) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (bool blocks : {false, true})
+        for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{290, 2624, 70},
+                               {40, 2600, 1217},
+                               {520, 64, 70},
+                               {33, 5200, 65}}) {
+          Case t{weights, DType::BF16, blocks ? DType::BF16 : DType::F32, m, k, n, blocks ? 32 : k};
+          t.bytes = true;
+          check(t, isa, 2);
+          t.zero = true;
+          if (n == 70) check(t, isa, 1);
+        }
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 12, 40})
+      for (double outlier : {1e-35, 1e30, -3e38}) {
+        Case t{DType::I8, DType::BF16, DType::F32, m, 96, 70, 96};
+        t.outlier = outlier;
+        t.bytes = true;
+        check(t, isa, 2);
+      }
+}
+
+TEST(QuantizedLinear, RowsOfZerosAndOfWhatIsNoNumberInEightBits) {
+  const int64_t k = 96, n = 70;
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (int64_t block : {int64_t(32), k})
+        for (int64_t m : {3, 12, 40})
+          for (double special : {0.0, 1e-39, double(INFINITY), double(-INFINITY), double(NAN)}) {
+            SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)) + " " + std::to_string(m) +
+                         " " + std::to_string(special));
+            ThreadPool pool(2);
+            const QuantizedShape shape{weights, k, n, block};
+            const Case t{weights, DType::BF16, block == k ? DType::F32 : DType::BF16, m, k,
+                         n,       block};
+            Array q(weights, {n, k});
+            for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i % 5) + 1);
+            Buffer packed(shape.bytes());
+            packQuantized(shape, q.data(), packed.start(), pool);
+            Values numbers{t.scales, {}, {}, {}};
+            for (int64_t i = 0; i < n * shape.scales(); ++i) {
+              numbers.f32.push_back(0.5f);
+              numbers.narrow.push_back(floatToBf16(0.5f));
+            }
+            Buffer scale = laidOut(t, shape.scales(), numbers, pool);
+            // The second row holds the special number alone, or among ones.
+            const bool alone = std::abs(special) < 1;
+            std::vector<uint16_t> a(size_t(m * k), floatToBf16(1)), c(size_t(m * n));
+            for (int64_t i = 0; i < k; ++i)
+              if (alone || i == 5) a[size_t(k + i)] = floatToBf16(float(special));
+            QuantizedLinearSpec spec{shape, DType::BF16, t.scales};
+            spec.quantizesX = true;
+            Buffer scratch(prepareQuantizedLinear(spec, 2, isa));
+            QuantizedLinearArgs args{.m = m,
+                                     .a = a.data(),
+                                     .weights = packed.start(),
+                                     .scale = scale.start(),
+                                     .c = c.data()};
+            quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+            EXPECT_TRUE(scratch.guardsHold());
+            for (int64_t i = 0; i < m; ++i)
+              for (int64_t j = 0; j < n; ++j) {
+                const float got = bf16ToFloat(c[size_t(i * n + j)]);
+                if (i == 1 && alone)
+                  ASSERT_EQ(got, 0) << j;
+                else
+                  ASSERT_EQ(std::isnan(got), i == 1) << i << " " << j;
+              }
+          }
+}
+
 TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
   QuantizedLinearSpec blocks;
   blocks.weights = {DType::I4, 896, 128, 32};
   blocks.dtype = blocks.scaleDType = DType::BF16;
-  QuantizedLinearSpec rows = blocks, floats = blocks, odd = blocks;
+  QuantizedLinearSpec rows = blocks, floats = blocks, odd = blocks, bytes = blocks, whole = blocks;
   rows.weights.block = 896;
   floats.dtype = DType::F32;
   odd.weights.block = 24;
+  bytes.quantizesX = whole.quantizesX = true;
+  whole.weights.block = 896;
   const KernelIsa amx{Isa::Amx, true};
-  EXPECT_FALSE(roundsWeights(blocks, 16, amx)) << "decoding reads what is stored";
-  EXPECT_TRUE(roundsWeights(blocks, 17, amx));
-  for (const QuantizedLinearSpec& spec : {rows, floats, odd})
-    EXPECT_FALSE(roundsWeights(spec, 512, amx));
+  EXPECT_EQ(weightRounding(blocks, 16, amx), WeightRounding::none)
+      << "decoding reads what is stored";
+  EXPECT_EQ(weightRounding(blocks, 17, amx), WeightRounding::bf16);
+  EXPECT_EQ(weightRounding(bytes, 16, amx), WeightRounding::none);
+  EXPECT_EQ(weightRounding(bytes, 17, amx), WeightRounding::byte);
+  for (const QuantizedLinearSpec& spec : {rows, floats, odd, whole})
+    EXPECT_EQ(weightRounding(spec, 512, amx), WeightRounding::none);
   for (Isa tier : {Isa::Avx2, Isa::Avx512})
-    EXPECT_FALSE(roundsWeights(blocks, 512, KernelIsa::of(tier)));
+    for (const QuantizedLinearSpec& spec : {blocks, bytes})
+      EXPECT_EQ(weightRounding(spec, 512, KernelIsa::of(tier)), WeightRounding::none);
 }
 
 // What a large activation leaves of the others counts where its own weight is 0.

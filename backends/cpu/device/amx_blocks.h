@@ -30,9 +30,18 @@ inline void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRo
   }
 }
 
+// Products of bf16, or of A's signed and the panel's unsigned bytes: a block holds twice as many.
+template <bool bytes, int sums, int a, int b>
+inline void tileDot() {
+  if constexpr (bytes)
+    tileDotBytes<sums, a, b>();
+  else
+    tileDotBf16<sums, a, b>();
+}
+
 // sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each of
-// them is a step of `beside`; the sums are written after the last one.
-template <class Beside>
+// them is a step of `beside`; the sums are written after the last one. Those of bytes are i32.
+template <bool bytes, class Beside>
 inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, float* sums,
                      Beside& beside) {
   if (first) {
@@ -49,12 +58,12 @@ inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, f
   for (int64_t k = 0; k < blocks; ++k, a += 2 * kTileBytes, b += kPanelBlockBytes) {
     tileLoad<6>(b, 256);
     tileLoad<4>(a, 64);
-    tileDotBf16<0, 4, 6>();
+    tileDot<bytes, 0, 4, 6>();
     tileLoad<7>(b + 64, 256);
-    tileDotBf16<1, 4, 7>();
+    tileDot<bytes, 1, 4, 7>();
     tileLoad<5>(a + kTileBytes, 64);
-    tileDotBf16<2, 5, 6>();
-    tileDotBf16<3, 5, 7>();
+    tileDot<bytes, 2, 5, 6>();
+    tileDot<bytes, 3, 5, 7>();
     beside.step();
   }
   tileStore<0>(sums, 128);

@@ -19,6 +19,7 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
 // Weights as they lie in memory: their lines are fetched into the L2 cache.
 struct StoredPanels {
+  static constexpr bool kBytes = false;
   const char* weights;
   int64_t panelBytes;
   const char* next = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products of many rows of bf16 on AMX tiles, whatever the weights are stored in.
+// Products of many rows of bf16, or of bytes that bf16 is rounded to (byte_rows.h), on AMX tiles,
+// whatever the weights are stored in.
 //
 // Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels,
 // which workers take from each other and whose f32 sums stay in the L2 cache; parts of K whose A
@@ -38,8 +39,9 @@ struct RowsMatmul {
   int64_t lda;
   const Epilogue& epilogue;
   const PanelKernels& kernels;
+  int64_t depth = 32;  // of a K block, which is 64 bytes of a row
 
-  int64_t blocks() const { return (k + 31) / 32; }
+  int64_t blocks() const { return (k + depth - 1) / depth; }
   // Of K, of equal size: a short last one would pay its sums' way for nothing.
   int64_t parts() const { return (blocks() + kOuterBlocks - 1) / kOuterBlocks; }
   bool gated() const { return epilogue.gate.has_value(); }
@@ -79,7 +81,7 @@ class RowsTasks {
   static constexpr int64_t kThreadTasks = 4;
   int64_t m_, together_, units_, rowBlocks_, chunks_, groups_;
 };
-// Bytes of a chunk of A in tiles.
+// Bytes of a chunk of A in tiles, in bf16.
 constexpr size_t chunkBytes(int64_t k) { return size_t(kChunkRows) * size_t((k + 31) / 32) * 64; }
 
 // K blocks [k0, k0 + count) of a panel.
@@ -93,15 +95,32 @@ struct Finished {
   int64_t rows = 0, cols = 0, row0 = 0, col0 = 0;
   const float* scale = nullptr;  // of the columns, or null
   const float* zero = nullptr;   // of the columns, or null
-  const float* aSums = nullptr;  // of A's rows, where there are zero points
+  const float* aSums = nullptr;  // of A's rows, where there are zero points, or of rows in bytes
+  const float* sizes = nullptr;  // of rows in bytes, whose sums are i32
+  float center = 0;              // that bytes of weights count from
   bool isGate = false;           // they are kept: nothing is stored
   const float* gate = nullptr;   // the sums of their gates
 };
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
+// sums[rows][32] of bytes become (sums - (center + zero) aSums) scale size.
+inline void scaleByteRows(const Finished& f, int64_t rows) {
+  const __m512 center = _mm512_set1_ps(f.center);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int v = 0; v < 32; v += 16) {
+      float* at = f.sums + r * 32 + v;
+      const __m512 zero = f.zero ? _mm512_add_ps(_mm512_loadu_ps(f.zero + v), center) : center;
+      const __m512 sum = _mm512_fnmadd_ps(zero, _mm512_set1_ps(f.aSums[r]),
+                                          _mm512_cvtepi32_ps(_mm512_loadu_si512(at)));
+      const __m512 scale = _mm512_mul_ps(_mm512_loadu_ps(f.scale + v), _mm512_set1_ps(f.sizes[r]));
+      _mm512_storeu_ps(at, _mm512_mul_ps(sum, scale));
+    }
+}
+
 // sums[rows][32] become (sums - zero aSums) scale.
 inline void scaleRows(const Finished& f, int64_t rows) {
+  if (f.sizes) return scaleByteRows(f, rows);
   for (int64_t r = 0; r < rows; ++r)
     for (int v = 0; v < 32; v += 16) {
       float* at = f.sums + r * 32 + v;
@@ -126,6 +145,7 @@ inline void storeRows(const RowsMatmul& p, Finished& f, int64_t most) {
   f.row0 += rows;
   f.rows -= rows;
   if (f.aSums) f.aSums += rows;
+  if (f.sizes) f.sizes += rows;
 }
 
 // What the steps of a product do beside it, since the tiles leave the other units idle: prepare the
@@ -153,11 +173,13 @@ struct Beside {
 };
 
 // `Panels` gives the weights:
-//   part(PanelPart): where they lie as bf16 in their packed order
+//   kBytes: whether they and the rows are bytes
+//   part(PanelPart): where they lie as bf16, or as bytes, in their packed order
 //   prepare(PanelPart, steps): the part that will be asked for next, `steps` steps later
 //   step(): one of them
 //   finish(Finished&, half, row): how sums are scaled; `row` counts from the chunk's first
 //   beginRows(row0, rows): the chunk
+//   tileRows(row0, rows, paddedRows, tiles), of bytes: A in tiles
 template <class Panels>
 void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claims& claims,
                   Panels& panels, char* tiles, float* sums) {
@@ -176,7 +198,10 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
     if (row0 != chunk) {
       // The sums of A's rows that what is finished waits for are the chunk's.
       while (beside.finished.rows > 0) storeRows(p, beside.finished, 32);
-      tileA(p.a + row0 * p.lda, p.lda, rows, rowBlocks * 32, p.k, blocks, 32, tiles);
+      if constexpr (Panels::kBytes)
+        panels.tileRows(row0, rows, rowBlocks * 32, tiles);
+      else
+        tileA(p.a + row0 * p.lda, p.lda, rows, rowBlocks * 32, p.k, blocks, 32, tiles);
       panels.beginRows(row0, rows);
       chunk = row0;
     }
@@ -208,8 +233,8 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
             beside.c = static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
             beside.cRows = blockRows;
           }
-          tiles2x2(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0,
-                   block, beside);
+          tiles2x2<Panels::kBytes>(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128,
+                                   count, k0 == 0, block, beside);
           if (rest > 0) continue;
           beside.finished = {block, blockRows, cols, row, col0};
           beside.finished.isGate = isGate;

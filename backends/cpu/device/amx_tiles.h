@@ -22,7 +22,7 @@ inline constexpr AmxTileConfig kAmxTiles{};
 #include "backends/cpu/device/amx_tiles_twin.h"
 #define LATHE_TARGET_AMX LATHE_TARGET_AVX512_BF16
 #else
-#define LATHE_TARGET_AMX "amx-tile,amx-bf16,prfchw," LATHE_TARGET_AVX512_BF16
+#define LATHE_TARGET_AMX "amx-tile,amx-bf16,amx-int8,prfchw," LATHE_TARGET_AVX512_BF16
 
 namespace lathe::cpu {
 namespace {
@@ -50,6 +50,11 @@ template <int sums, int a, int b>
 inline void tileDotBf16() {
   _tile_dpbf16ps(sums, a, b);
 }
+/// sums[16][16] += a[16][64] x b[16][16][4], in i32 of signed and unsigned bytes.
+template <int sums, int a, int b>
+inline void tileDotBytes() {
+  _tile_dpbsud(sums, a, b);
+}
 #else
 // gcc's intrinsics are macros that paste the tile's number into the instruction: a template's
 // parameter is no number to them.
@@ -70,6 +75,11 @@ inline void tileStore(void* to, int64_t stride) {
 template <int sums, int a, int b>
 inline void tileDotBf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
+}
+/// sums[16][16] += a[16][64] x b[16][16][4], in i32 of signed and unsigned bytes.
+template <int sums, int a, int b>
+inline void tileDotBytes() {
+  asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
 }
 #endif
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The tile registers in software, as Intel's manual describes LDTILECFG, TILELOADD, TILESTORED,
-// TILEZERO, TILERELEASE and TDPBF16PS: tests run the AMX kernels on them where a machine has no
-// tiles. Nothing outside of tests is compiled with them.
+// TILEZERO, TILERELEASE, TDPBF16PS and TDPBSUD: tests run the AMX kernels on them where a machine
+// has no tiles. Nothing outside of tests is compiled with them.
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -77,6 +77,30 @@ void tileStore(void* to, int64_t stride) {
                 twin.config.columnBytes[tile]);
 }
 
+// Whether sums[m][n] += a[m][k] x b[k][n] is one, in elements of 4 bytes.
+inline void expectSizesFit(const AmxTileConfig& size, int sums, int a, int b) {
+  if (size.rows[a] != size.rows[sums] || size.rows[b] != size.columnBytes[a] / 4 ||
+      size.columnBytes[b] != size.columnBytes[sums])
+    throw std::logic_error("a product of tiles whose sizes do not fit");
+}
+
+/// Whole numbers of 32 bits, which wrap.
+template <int sums, int a, int b>
+void tileDotBytes() {
+  AmxTwin& twin = amx_twin::configured();
+  const AmxTileConfig& size = twin.config;
+  expectSizesFit(size, sums, a, b);
+  amxTwinProducts.fetch_add(1, std::memory_order_relaxed);
+  for (int m = 0; m < size.rows[sums]; ++m)
+    for (int n = 0; n < size.columnBytes[sums] / 4; ++n) {
+      uint32_t sum;
+      std::memcpy(&sum, twin.data[sums][m] + n * 4, 4);
+      for (int k = 0; k < size.columnBytes[a]; ++k)
+        sum += uint32_t(int8_t(twin.data[a][m][k]) * int(twin.data[b][k / 4][n * 4 + k % 4]));
+      std::memcpy(twin.data[sums][m] + n * 4, &sum, 4);
+    }
+}
+
 /// Even and odd elements are summed apart with fused multiply-adds, in the order of k; their sum is
 /// added to what was there. Every step rounds to nearest even.
 template <int sums, int a, int b>
@@ -85,9 +109,7 @@ LATHE_AMX_TWIN_MATH void tileDotBf16() {
   AmxTwin& twin = amx_twin::configured();
   const AmxTileConfig& size = twin.config;
   const int pairs = size.columnBytes[a] / 4, columns = size.columnBytes[sums] / 4;
-  if (size.rows[a] != size.rows[sums] || size.rows[b] != pairs ||
-      size.columnBytes[b] != size.columnBytes[sums])
-    throw std::logic_error("TDPBF16PS on tiles whose sizes do not fit");
+  expectSizesFit(size, sums, a, b);
   amxTwinProducts.fetch_add(1, std::memory_order_relaxed);
   uint32_t left[16], right[16][16];  // pairs of bf16, the even one in the lower half
   std::memcpy(right, twin.data[b], sizeof right);

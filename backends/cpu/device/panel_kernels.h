@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/cpu/device/byte_rows.h"
 #include "backends/cpu/device/cpu_features.h"
 #include "lathe/runtime/dtype.h"
 #include "lathe/runtime/enums.h"
@@ -53,6 +54,10 @@ struct PanelKernels {
   /// to[0..count) = activation(gate[j]) * up[j] of bf16 or f32, rounded once.
   void (*gate)(const void* gate, const void* up, int64_t count, bool bf16, Activation activation,
                void* to);
+  /// The largest magnitude of a row; NaN if it holds a NaN or an infinity.
+  float (*largest)(const float* x, int64_t count);
+  /// Rounds elements to multiples of scale.size.
+  void (*toMultiples)(float* x, int64_t count, ByteScale scale);
 };
 
 /// The kernels of a tier; `isa.bf16` picks the dot-product form.

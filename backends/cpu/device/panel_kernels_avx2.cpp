@@ -126,6 +126,7 @@ void storeAs(const float* acc, int64_t accStride, int64_t rows, int64_t cols, in
 
 #include "backends/cpu/device/store_activated.inc"
 #include "backends/cpu/device/gate_row.inc"
+#include "backends/cpu/device/byte_rows.inc"
 
 LATHE_ISA_END
 
@@ -141,6 +142,8 @@ const PanelKernels kPanelKernelsAvx2 = {
     false,
     store,
     gateRow,
+    largestOf,
+    toMultiples,
 };
 
 const PanelKernels& panelKernels(KernelIsa isa) {

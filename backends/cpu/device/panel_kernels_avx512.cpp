@@ -93,6 +93,7 @@ inline __m512 widen(__m256i bits) {
 #include "backends/cpu/device/store_rows512.inc"
 #include "backends/cpu/device/store_activated.inc"
 #include "backends/cpu/device/gate_row.inc"
+#include "backends/cpu/device/byte_rows.inc"
 
 LATHE_ISA_END
 
@@ -186,6 +187,8 @@ const PanelKernels kPanelKernelsAvx512 = {
     false,
     store,
     gateRow,
+    largestOf,
+    toMultiples,
 };
 const PanelKernels kPanelKernelsAvx512Bf16 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
@@ -195,6 +198,8 @@ const PanelKernels kPanelKernelsAvx512Bf16 = {
     true,
     rounding::store,
     rounding::gateRow,
+    largestOf,
+    toMultiples,
 };
 
 }  // namespace lathe::cpu

@@ -49,14 +49,29 @@ void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chu
 FixedPointFn fixedPointOf(const QuantizedKernels& kernels, const QuantizedShape& w) {
   return w.bits() == 8 ? kernels.toFixed8 : kernels.toFixed4;
 }
+// Whether rows are multiplied as bytes.
+bool areBytes(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
+  return spec.quantizesX && kernels.byteRecord;
+}
+const QuantizedPanelFn* tableOf(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
+  const bool is8 = spec.weights.bits() == 8;
+  if (areBytes(spec, kernels)) return is8 ? kernels.byteRows8 : kernels.byteRows4;
+  return is8 ? kernels.int8 : kernels.int4;
+}
+
+Chunks chunksOf(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
+  return Chunks(spec.weights, areBytes(spec, kernels) ? kByteChunk : kernels.chunk);
+}
 
 // Up to kMostFewRows of A in the kernels' form, the sums of their chunks, and one row in f32.
 struct RowsScratch {
-  RowsScratch(const QuantizedShape& w, const QuantizedKernels& kernels)
-      : chunks(w, kernels),
-        stride(fixedPointOf(kernels, w)
-                   ? std::max(w.paddedK() * 4, chunks.count * fixedPointBytes(chunks.depth))
-                   : w.paddedK() * 4),
+  RowsScratch(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels)
+      : RowsScratch(spec.weights, chunksOf(spec, kernels),
+                    bool(fixedPointOf(kernels, spec.weights))) {}
+  RowsScratch(const QuantizedShape& w, const Chunks& chunks, bool fixedPoint)
+      : chunks(chunks),
+        stride(fixedPoint ? std::max(w.paddedK() * 4, chunks.count * fixedPointBytes(chunks.depth))
+                          : w.paddedK() * 4),
         rows(alignUp64(size_t(kMostFewRows * stride))),
         sums(alignUp64(size_t(kMostFewRows * chunks.count) * 4)),
         row(alignUp64(size_t(w.paddedK()) * 4)) {}
@@ -72,14 +87,19 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec,
                                          const QuantizedKernels& kernels, const void* a,
                                          int64_t row0, int64_t rows, char* scratch) {
   const QuantizedShape& w = spec.weights;
-  const RowsScratch sizes(w, kernels);
+  const RowsScratch sizes(spec, kernels);
   const Chunks& chunks = sizes.chunks;
   const FixedPointFn toFixedPoint = fixedPointOf(kernels, w);
+  const bool bytes = areBytes(spec, kernels);
   float* sums = reinterpret_cast<float*>(scratch + sizes.rows);
   float* row = reinterpret_cast<float*>(scratch + sizes.rows + sizes.sums);
   for (int64_t r = 0; r < rows; ++r) {
     char* to = scratch + r * sizes.stride;
     float* x = toFixedPoint ? row : reinterpret_cast<float*>(to);
+    if (bytes) {
+      layer.byteRecordsOf(kernels, chunks, a, row0 + r, x, to, sums + r * chunks.count);
+      continue;
+    }
     layer.rowOf(a, row0 + r, x);
     std::fill(x + w.k, x + w.paddedK(), 0.0f);
     for (int64_t c = 0; c < chunks.count; ++c) {
@@ -108,8 +128,8 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
     kernels = &floatQuantizedKernels(isa);
     x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   }
-  const Chunks chunks(w, *kernels);
-  const QuantizedPanelFn* table = w.bits() == 8 ? kernels->int8 : kernels->int4;
+  const Chunks chunks = chunksOf(spec, *kernels);
+  const QuantizedPanelFn* table = tableOf(spec, *kernels);
   const int64_t count = panel1 - panel0, groups = ceilDiv(count, calibration().reading.streams);
   // Streams are `groups` panels apart; the last may have fewer panels than the others.
   for (int64_t group = 0; group < groups; ++group)
@@ -120,12 +140,12 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
 }  // namespace
 
 size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa) {
-  return RowsScratch(spec.weights, quantizedKernels(isa)).bytes() * size_t(threads);
+  return RowsScratch(spec, quantizedKernels(isa)).bytes() * size_t(threads);
 }
 
 void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch) {
-  const QuantizedOperands layer(spec, args);
+  const QuantizedOperands layer(spec, args, isa);
   const size_t bytes = fewRowsScratchBytes(spec, 1, isa);
   pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int worker) {
     char* memory = static_cast<char*>(scratch.data) + size_t(worker) * bytes;

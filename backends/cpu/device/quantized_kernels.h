@@ -25,7 +25,8 @@ struct QuantizedPanel {
 /// Rows of A for the kernels: f32, or for dot products of bytes in fixed point. Then every chunk of
 /// a row is a record: a scale and three starting sums (of f32 and i32), then its elements times
 /// 1 / scale as whole numbers of 24 bits, their upper bytes first, then the middle and the lower
-/// ones, each of them signed.
+/// ones, each of them signed. Of rows in 8 bits (byte_rows.h) one byte and the first sum are
+/// enough.
 struct QuantizedRows {
   const char* x = nullptr;
   int64_t stride = 0;           ///< bytes between rows
@@ -33,7 +34,7 @@ struct QuantizedRows {
   int64_t sumStride = 0;
 };
 /// Bytes of the fixed-point record of a chunk.
-constexpr int64_t fixedPointBytes(int64_t chunk) { return 16 + 3 * chunk; }
+constexpr int64_t fixedPointBytes(int64_t chunk, int pieces = 3) { return 16 + pieces * chunk; }
 
 /// acc[r][0..63] += A[r] x (q - zero) scale over the chunks [chunk0, chunk1), for the kernel's
 /// number of rows.
@@ -47,6 +48,10 @@ using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, float* to);
 /// larger ones, whose weights may be 0.
 inline constexpr float kMostLost = 0x1p-17f;  // of the sum of those below a quarter of the largest
 using FixedPointFn = bool (*)(const float* x, int64_t depth, int64_t chunk, int center, char* to);
+
+/// The record of a chunk of a row in 8 bits; returns the sum of its whole numbers.
+using ByteRecordFn = int32_t (*)(const float* x, int64_t depth, ByteScale scale, int center,
+                                 char* to);
 
 /// Elements [k0, k0 + depth) of a panel as whole numbers: 64 floats for each, as a panel of f32
 /// weights has them (packed_weights.h).
@@ -74,6 +79,9 @@ struct QuantizedKernels {
   int64_t leastSharing = 0, mostSharing = -1;
   UnpackQuantizedFn unpack8 = nullptr, unpack4 = nullptr;
   ScaleSumsFn scaleSums = nullptr;
+  /// Of rows in 8 bits; null: they are multiplied as the multiples that they stand for.
+  ByteRecordFn byteRecord = nullptr;
+  QuantizedPanelFn byteRows8[kQuantizedRows] = {}, byteRows4[kQuantizedRows] = {};
 };
 
 const QuantizedKernels& quantizedKernels(KernelIsa isa);

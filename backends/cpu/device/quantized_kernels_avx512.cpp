@@ -120,10 +120,12 @@ inline void fetchNumbers(const QuantizedPanel& p, int64_t row) {
 }
 
 // Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
-// lower bytes of A's. The sums are exact: 128 products of 255 and 127 are less than 2^23.
-template <int rows, int columns, bool halves>
+// lower bytes of A's, or with the only ones that rows in 8 bits have. The sums are exact: 128
+// products of 255 and 127 are less than 2^23.
+template <int rows, int columns, bool halves, int pieces>
 inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int64_t depth,
-                            int64_t chunk, int64_t prefetch, __m512i (&sum)[rows][columns][3]) {
+                            int64_t chunk, int64_t prefetch,
+                            __m512i (&sum)[rows][columns][pieces]) {
   const __m512i low = _mm512_set1_epi8(15);
   for (int64_t k = 0; k < depth; k += halves ? 8 : 4, b += 256) {
     __m512i w[columns][2];
@@ -139,7 +141,7 @@ inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int
     }
     for (int half = 0; half < (halves ? 2 : 1); ++half)
       for (int r = 0; r < rows; ++r)
-        for (int piece = 0; piece < 3; ++piece) {
+        for (int piece = 0; piece < pieces; ++piece) {
           const __m512i x = _mm512_set1_epi32(wordAt(bytes[r] + piece * chunk + k + half * 4));
           for (int c = 0; c < columns; ++c)
             sum[r][c][piece] = _mm512_dpbusd_epi32(sum[r][c][piece], w[c][half], x);
@@ -149,10 +151,10 @@ inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int
 
 // `columns` registers of columns at a time, so that enough sums are under way and all of them are
 // in registers; a chunk stays in the L1 cache meanwhile.
-template <int rows, bool halves>
+template <int rows, bool halves, int pieces>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
-  constexpr int columns = rows <= 2 ? 4 : 2;
+  constexpr int columns = rows <= 2 || pieces == 1 ? 4 : 2;
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
@@ -161,23 +163,25 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
     const char* record[rows];
     const char* bytes[rows];
     for (int r = 0; r < rows; ++r) {
-      record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk);
+      record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk, pieces);
       bytes[r] = record[r] + 16;
     }
     for (int c0 = 0; c0 < 4; c0 += columns) {
-      __m512i sum[rows][columns][3];
+      __m512i sum[rows][columns][pieces];
       for (int r = 0; r < rows; ++r)
-        for (int piece = 0; piece < 3; ++piece)
+        for (int piece = 0; piece < pieces; ++piece)
           for (int c = 0; c < columns; ++c)
             sum[r][c][piece] = _mm512_set1_epi32(wordAt(record[r] + 4 + piece * 4));
-      fixedPointChunk<rows, columns, halves>(p.q + chunk * chunkBytes + c0 * 64, bytes, depth,
-                                             p.chunk, p.prefetch, sum);
+      fixedPointChunk<rows, columns, halves, pieces>(p.q + chunk * chunkBytes + c0 * 64, bytes,
+                                                     depth, p.chunk, p.prefetch, sum);
       for (int c = 0; c < columns; ++c) {
         const __m512 scale = numbersOf(p.scale, p.bf16, row, c0 + c);
         for (int r = 0; r < rows; ++r) {
-          __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][0]), _mm512_set1_ps(65536.0f),
-                                     _mm512_cvtepi32_ps(sum[r][c][2]));
-          y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][1]), _mm512_set1_ps(256.0f), y);
+          __m512 y = _mm512_cvtepi32_ps(sum[r][c][0]);
+          if constexpr (pieces == 3) {
+            y = _mm512_fmadd_ps(y, _mm512_set1_ps(65536.0f), _mm512_cvtepi32_ps(sum[r][c][2]));
+            y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][1]), _mm512_set1_ps(256.0f), y);
+          }
           float unit;
           __builtin_memcpy(&unit, record[r], 4);
           y = _mm512_mul_ps(y, _mm512_set1_ps(unit));
@@ -190,6 +194,24 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
       }
     }
   }
+}
+
+int32_t byteRecord(const float* x, int64_t depth, ByteScale scale, int center, char* to) {
+  const __m512 steps = _mm512_set1_ps(scale.steps);
+  __m512i sums = _mm512_setzero_si512();
+  for (int64_t k = 0; k < depth; k += 16) {
+    const __mmask16 lanes = depth - k >= 16 ? __mmask16(0xffff) : __mmask16(0xff);
+    const __m512i whole =
+        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + k), steps));
+    // Of a row that is NaN they may be anything, as long as they are bytes.
+    const __m128i bytes = _mm512_cvtsepi32_epi8(whole);
+    sums = _mm512_add_epi32(sums, _mm512_cvtepi8_epi32(bytes));
+    _mm_mask_storeu_epi8(to + 16 + k, lanes, bytes);
+  }
+  const int32_t sum = _mm512_reduce_add_epi32(sums), start = -center * sum;
+  __builtin_memcpy(to, &scale.size, 4);
+  __builtin_memcpy(to + 4, &start, 4);
+  return sum;
 }
 
 bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char* to) {
@@ -258,16 +280,21 @@ const QuantizedKernels kQuantizedKernelsAvx512 = {
     widenQuantized<true>,
 };
 const QuantizedKernels kQuantizedKernelsVnni = {
-    {fixedPointPanel<1, false>, fixedPointPanel<2, false>, fixedPointPanel<3, false>,
-     fixedPointPanel<4, false>},
-    {fixedPointPanel<1, true>, fixedPointPanel<2, true>, fixedPointPanel<3, true>,
-     fixedPointPanel<4, true>},
-    32,
-    toFixedPoint,
-    toFixedPoint,
-    kMostFewRows,
-    widenQuantized<false>,
-    widenQuantized<true>,
+    .int8 = {fixedPointPanel<1, false, 3>, fixedPointPanel<2, false, 3>,
+             fixedPointPanel<3, false, 3>, fixedPointPanel<4, false, 3>},
+    .int4 = {fixedPointPanel<1, true, 3>, fixedPointPanel<2, true, 3>, fixedPointPanel<3, true, 3>,
+             fixedPointPanel<4, true, 3>},
+    .chunk = 32,
+    .toFixed8 = toFixedPoint,
+    .toFixed4 = toFixedPoint,
+    .fixedRows = kMostFewRows,
+    .widen8 = widenQuantized<false>,
+    .widen4 = widenQuantized<true>,
+    .byteRecord = byteRecord,
+    .byteRows8 = {fixedPointPanel<1, false, 1>, fixedPointPanel<2, false, 1>,
+                  fixedPointPanel<3, false, 1>, fixedPointPanel<4, false, 1>},
+    .byteRows4 = {fixedPointPanel<1, true, 1>, fixedPointPanel<2, true, 1>,
+                  fixedPointPanel<3, true, 1>, fixedPointPanel<4, true, 1>},
 };
 
 }  // namespace lathe::cpu

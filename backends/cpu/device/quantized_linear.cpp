@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/amx_quantized.h"
 #include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/quantized_operands.h"
@@ -22,7 +23,7 @@ class WidenedIntegers final : public WidenedMatmul {
  public:
   WidenedIntegers(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
       : WidenedMatmul(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
-        layer_(spec, args),
+        layer_(spec, args, isa),
         a_(args.a),
         bits_(spec.weights.bits()),
         widen_(bits_ == 8 ? quantizedKernels(isa).widen8 : quantizedKernels(isa).widen4) {}
@@ -51,12 +52,24 @@ class WidenedIntegers final : public WidenedMatmul {
   WidenQuantizedFn widen_;
 };
 
-// Fewer rows than these are faster by dot products.
-constexpr int64_t kLeastTileRows = 4;
-
-bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
+bool hasTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles &&
-         spec.dtype == DType::BF16 && amxQuantizedTakes(spec.weights);
+         spec.dtype == DType::BF16;
+}
+bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return hasTiles(spec, isa) && amxQuantizedTakes(spec.weights);
+}
+// Fewer rows than these are faster by dot products.
+int64_t leastTileRows(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return spec.quantizesX && isa.vnni ? 9 : 4;
+}
+// Whether more than kMostFewRows are multiplied as bytes by dot products.
+bool byDots(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return spec.quantizesX && quantizedKernels(isa).byteRecord && spec.weights.k > 0;
+}
+// Whether many rows are multiplied as bytes on tiles.
+bool asBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return spec.quantizesX && hasTiles(spec, isa) && amxBytesTake(spec.weights);
 }
 
 }  // namespace
@@ -78,6 +91,8 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
   if (spec.weights.n == 0) return 0;
   size_t bytes =
       std::max(fewRowsScratchBytes(spec, threads, isa), sharingRowsScratchBytes(spec, isa));
+  if (byDots(spec, isa)) bytes = std::max(bytes, byteRowsScratchBytes(spec, threads));
+  if (asBytes(spec, isa)) bytes = std::max(bytes, amxBytesScratchBytes(spec.weights, threads));
   if (onTiles(spec, isa))
     bytes = std::max(bytes, amxQuantizedScratchBytes(spec.weights, threads));
   else if (spec.weights.k > 0)
@@ -85,8 +100,10 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
   return bytes;
 }
 
-bool roundsWeights(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
-  return onTiles(spec, isa) && amxQuantizedRounds(spec.weights, m);
+WeightRounding weightRounding(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  if (m <= kAmxFewRows || spec.weights.scales() <= 1) return WeightRounding::none;
+  if (asBytes(spec, isa)) return WeightRounding::byte;
+  return onTiles(spec, isa) ? WeightRounding::bf16 : WeightRounding::none;
 }
 
 void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
@@ -120,12 +137,21 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.ldr = epilogue.ldc = spec.gate ? w.n / 2 : w.n;
   epilogue.c = args.c;
   epilogue.outDType = spec.dtype;
-  const QuantizedOperands layer(spec, args);
-  if (args.m >= kLeastTileRows && onTiles(spec, isa))
-    return amxQuantizedGemm(
-        {w, args.m, static_cast<const uint16_t*>(args.a), spec.hasZero, epilogue,
-         [&](int64_t panel, float* tail) { return layer.panel(panel, tail); }},
-        pool, scratch);
+  const QuantizedOperands layer(spec, args, isa);
+  const AmxQuantizedGemm tiles{
+      w,
+      args.m,
+      static_cast<const uint16_t*>(args.a),
+      spec.hasZero,
+      spec.quantizesX,
+      epilogue,
+      [&](int64_t panel, float* tail) { return layer.panel(panel, tail); }};
+  const bool few = args.m <= kAmxFewRows;
+  if (!few && asBytes(spec, isa)) return amxBytesGemm(tiles, pool, scratch);
+  if (args.m >= leastTileRows(spec, isa) && (few || !spec.quantizesX) && onTiles(spec, isa))
+    return amxQuantizedGemm(tiles, pool, scratch);
+  if (args.m > kMostFewRows && byDots(spec, isa))
+    return multiplyByteRows(spec, args, epilogue, isa, pool, scratch);
   const QuantizedKernels& kernels = quantizedKernels(isa);
   if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
     return multiplySharingRows(spec, args, epilogue, isa, pool, scratch);

@@ -2,6 +2,8 @@
 #pragma once
 // C[m, n] = activation(A[m, k] x ((Q - zero) scale)[k, n] + bias) + residual, the weights in few
 // bits and packed once for every m.
+#include <cstdint>
+
 #include "backends/cpu/device/linear.h"
 #include "backends/cpu/device/quantized_weights.h"
 
@@ -17,6 +19,7 @@ struct QuantizedLinearSpec {
   bool hasZero = false;
   Activation activation = Activation::none;
   std::optional<Activation> gate = {};  ///< as LinearSpec's
+  bool quantizesX = false;              ///< rows of A are rounded to 8 bits (byte_rows.h)
 };
 
 /// Operands of one call; nothing is owned. A, C and the residual are dense.
@@ -40,12 +43,15 @@ std::string whyNotQuantized(const QuantizedLinearSpec& spec);
 size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads,
                               KernelIsa isa = KernelIsa::current());
 
-/// Whether `m` rows meet weights that were rounded to bf16: on AMX tiles, more than 16 rows of bf16
-/// do where blocks have scales of their own. What is rounded is (q - zero) scale in f32.
-bool roundsWeights(const QuantizedLinearSpec& spec, int64_t m,
-                   KernelIsa isa = KernelIsa::current());
+/// To what the weights that `m` rows meet were rounded: on AMX tiles, more than 16 rows of bf16
+/// meet rounded ones where blocks have scales of their own. What is rounded is (q - zero) scale in
+/// f32, to bf16, or for rows in 8 bits to the 127th part of the largest number that the scales and
+/// zero points of its column let it be.
+enum class WeightRounding : uint8_t { none, bf16, byte };
+WeightRounding weightRounding(const QuantizedLinearSpec& spec, int64_t m,
+                              KernelIsa isa = KernelIsa::current());
 
-/// Runs the layer: products with the weights in f32, not rounded before (but for roundsWeights),
+/// Runs the layer: products with the weights in f32, not rounded before (but for weightRounding),
 /// are summed in f32; bias, activation and residual follow in f32 before the one rounding. Throws
 /// Error(InvalidArgument) if `scratch` is smaller than prepareQuantizedLinear said.
 void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,

@@ -10,11 +10,23 @@
 
 namespace lathe::cpu {
 
+/// K in chunks, which kernels sum before they scale.
+struct Chunks {
+  /// Of `most` elements, unless a block, which has scales of its own, ends elsewhere.
+  Chunks(const QuantizedShape& w, int64_t most)
+      : depth(w.scales() > 1 && w.block % most ? w.block : most),
+        count(ceilDiv(w.paddedK(), depth)) {}
+  int64_t depth, count;
+};
+
+/// Sums of bytes stay exact for longer than those of 24 bits.
+inline constexpr int64_t kByteChunk = 128;
+
 /// Where the operands of all panels lie.
 class QuantizedOperands {
  public:
-  QuantizedOperands(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args)
-      : spec_(spec), args_(args), w_(spec.weights) {
+  QuantizedOperands(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
+      : spec_(spec), args_(args), w_(spec.weights), kernels_(panelKernels(isa)) {
     const PackedShape scales{spec.scaleDType, w_.scales(), w_.n};
     scaleBytes_ = w_.scales() > 1 ? scales.panelBytes() : kPanelColumns * 4;
   }
@@ -33,7 +45,26 @@ class QuantizedOperands {
     return p;
   }
 
-  void rowOf(const void* a, int64_t row, float* to) const { elementsOf(a, row, 0, w_.k, to); }
+  /// A row as the products take it: rounded to 8 bits, if the spec says so.
+  void rowOf(const void* a, int64_t row, float* to) const {
+    elementsOf(a, row, 0, w_.k, to);
+    if (spec_.quantizesX) kernels_.toMultiples(to, w_.k, byteScaleOf(kernels_.largest(to, w_.k)));
+  }
+  /// A row in 8 bits as the records of its chunks, and the sums of those where there are zero
+  /// points; `x` holds paddedK() floats meanwhile.
+  void byteRecordsOf(const QuantizedKernels& kernels, const Chunks& chunks, const void* a,
+                     int64_t row, float* x, char* to, float* sums) const {
+    elementsOf(a, row, 0, w_.k, x);
+    std::fill(x + w_.k, x + w_.paddedK(), 0.0f);
+    const ByteScale scale = byteScaleOf(kernels_.largest(x, w_.k));
+    for (int64_t c = 0; c < chunks.count; ++c) {
+      const int64_t first = c * chunks.depth, depth = std::min(chunks.depth, w_.paddedK() - first);
+      const int32_t sum = kernels.byteRecord(x + first, depth, scale, w_.center(),
+                                             to + c * fixedPointBytes(chunks.depth, 1));
+      if (spec_.hasZero) sums[c] = float(sum) * scale.size;
+    }
+  }
+  /// Elements of a row as they are.
   void elementsOf(const void* a, int64_t row, int64_t k0, int64_t count, float* to) const {
     if (spec_.dtype == DType::F32) {
       const float* from = static_cast<const float*>(a) + row * w_.k + k0;
@@ -57,15 +88,8 @@ class QuantizedOperands {
   const QuantizedLinearSpec& spec_;
   const QuantizedLinearArgs& args_;
   const QuantizedShape& w_;
+  const PanelKernels& kernels_;
   int64_t scaleBytes_;
-};
-
-/// K in chunks, which kernels sum before they scale.
-struct Chunks {
-  Chunks(const QuantizedShape& w, const QuantizedKernels& kernels)
-      : depth(w.scales() > 1 && w.block % kernels.chunk ? w.block : kernels.chunk),
-        count(ceilDiv(w.paddedK(), depth)) {}
-  int64_t depth, count;
 };
 
 /// The sum of elements whose number is a multiple of 8.
@@ -81,6 +105,11 @@ inline float sumOf(const float* x, int64_t count) {
 size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa);
 void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch);
+
+/// Many rows in 8 bits, where kernels have a byteRecord.
+size_t byteRowsScratchBytes(const QuantizedLinearSpec& spec, int threads);
+void multiplyByteRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch);
 
 /// From leastSharing to mostSharing rows, for which each piece of a panel is unpacked once; 0 bytes
 /// where the tier has no such kernels.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several rows that share each piece of a panel, which is unpacked in the L1 cache once for them
 // all.
+#include <cmath>
+
 #include "backends/cpu/device/quantized_operands.h"
 
 namespace lathe::cpu {
@@ -19,11 +21,34 @@ struct SharedRows {
 size_t rowBytes(const Chunks& chunks) {
   return size_t(chunks.count * kMostSharing * roundUp(chunks.depth, kF32Block)) * 4;
 }
+
+// The largest magnitude of a row, a piece at a time.
+float largestOf(const QuantizedLinearSpec& spec, const QuantizedOperands& layer,
+                const PanelKernels& kernels, const void* a, int64_t row) {
+  constexpr int64_t kPiece = 512;
+  float piece[kPiece], largest = 0;
+  for (int64_t k = 0; k < spec.weights.k; k += kPiece) {
+    const int64_t count = std::min(kPiece, spec.weights.k - k);
+    layer.elementsOf(a, row, k, count, piece);
+    const float some = kernels.largest(piece, count);
+    if (std::isnan(some)) return some;
+    largest = std::max(largest, some);
+  }
+  return largest;
+}
+
 SharedRows orderByChunks(const QuantizedLinearSpec& spec, const QuantizedOperands& layer,
-                         const Chunks& chunks, const void* a, int64_t rows, ThreadPool& pool,
-                         char* scratch) {
+                         const Chunks& chunks, const void* a, int64_t rows, KernelIsa isa,
+                         ThreadPool& pool, char* scratch) {
   const SharedRows to{rows, roundUp(chunks.depth, kF32Block), reinterpret_cast<float*>(scratch),
                       reinterpret_cast<float*>(scratch + rowBytes(chunks))};
+  const PanelKernels& kernels = panelKernels(isa);
+  ByteScale scales[kMostSharing];
+  if (spec.quantizesX)
+    pool.parallelFor(0, rows, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r)
+        scales[r] = byteScaleOf(largestOf(spec, layer, kernels, a, r));
+    });
   pool.parallelFor(0, chunks.count, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t chunk = begin; chunk < end; ++chunk)
       for (int64_t r = 0; r < rows; ++r) {
@@ -31,6 +56,7 @@ SharedRows orderByChunks(const QuantizedLinearSpec& spec, const QuantizedOperand
         const int64_t first = chunk * chunks.depth;
         const int64_t count = std::clamp<int64_t>(spec.weights.k - first, 0, chunks.depth);
         layer.elementsOf(a, r, first, count, x);
+        if (spec.quantizesX) kernels.toMultiples(x, count, scales[r]);
         std::fill(x + count, x + to.depth, 0.0f);
         to.sums[chunk * rows + r] = spec.hasZero ? sumOf(x, roundUp(count, 8)) : 0.0f;
       }
@@ -46,7 +72,7 @@ void sharedPanel(const QuantizedOperands& layer, const QuantizedShape& w,
   alignas(64) float piece[kPieceDepth * kPanelColumns], tail[2 * kPanelColumns];
   std::fill(acc, acc + a.rows * kPanelColumns, 0.0f);
   std::fill(sums, sums + a.rows * kPanelColumns, 0.0f);
-  const Chunks chunks(w, quantized);
+  const Chunks chunks(w, quantized.chunk);
   QuantizedPanel panel = layer.panel(index, tail);
   panel.chunk = chunks.depth;
   const UnpackQuantizedFn unpack = w.bits() == 8 ? quantized.unpack8 : quantized.unpack4;
@@ -76,17 +102,17 @@ void sharedPanel(const QuantizedOperands& layer, const QuantizedShape& w,
 size_t sharingRowsScratchBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
   const QuantizedKernels& quantized = quantizedKernels(isa);
   if (quantized.mostSharing < quantized.leastSharing) return 0;
-  const Chunks chunks(spec.weights, quantized);
+  const Chunks chunks(spec.weights, quantized.chunk);
   return rowBytes(chunks) + alignUp64(size_t(chunks.count * kMostSharing) * 4);
 }
 
 void multiplySharingRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                          const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool,
                          Scratch scratch) {
-  const QuantizedOperands layer(spec, args);
+  const QuantizedOperands layer(spec, args, isa);
   const QuantizedKernels& quantized = quantizedKernels(isa);
-  const SharedRows a = orderByChunks(spec, layer, Chunks(spec.weights, quantized), args.a, args.m,
-                                     pool, static_cast<char*>(scratch.data));
+  const SharedRows a = orderByChunks(spec, layer, Chunks(spec.weights, quantized.chunk), args.a,
+                                     args.m, isa, pool, static_cast<char*>(scratch.data));
   pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
     for (int64_t panel = panel0; panel < panel1; ++panel)
       sharedPanel(layer, spec.weights, quantized, panelKernels(isa), a, panel, epilogue);
