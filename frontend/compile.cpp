@@ -155,10 +155,12 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   loadBackendPlugins(options.backendPlugins);
   const Backend& backend = findBackend(options.backend);
   const WeightFormats& weights = options.backendOptions.weights;
-  if (weights.any() && !mayWeaken(Contract::WeightPrecision, pipeline.mode))
-    throw Error(ErrorCode::InvalidArgument,
-                "weights of the format " + textOf(weights) + ": " +
-                    refusalOf(Contract::WeightPrecision, pipeline.mode) + "; take another mode");
+  const Contract precision =
+      weights.quantizesWeights() ? Contract::WeightPrecision : Contract::ActivationPrecision;
+  if (weights.any() && !mayWeaken(precision, pipeline.mode))
+    throw Error(ErrorCode::InvalidArgument, "weights of the format " + textOf(weights) + ": " +
+                                                refusalOf(precision, pipeline.mode) +
+                                                "; take another mode");
   const auto lock = graph.impl().lock();
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
   const Mesh mesh = meshOf(*module, pipeline.mesh);

@@ -360,6 +360,11 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
     and residual follow in f32, and it rounds once. `packed` means that the backend has re-ordered
     q, and scale and zero where they have several columns (`lathe.pack`).
 
+    With `quantizes_x` each row of x is rounded to 8 bits before: it becomes `round(x * (127 / L)) *
+    (L / 127)` in f32, ties to even, where L is the row's largest magnitude, at least 2^-100 (the
+    dynamic quantization by tokens of "LLM.int8()", Dettmers et al., 2022). A row that holds a NaN or
+    an infinity gives NaN.
+
     - [C1] x has an axis, q is a static matrix whose columns are x's last dim.
     - [C2] `block` is at least 1; scale and zero are `[n, ceil(k / block)]`.
     - [C3] the bias is `[n]` of x's element type.
@@ -371,12 +376,14 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
       Given<I64Attr, "32">:$block,
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
       Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
-          "`packed` is a backend's own">:$layout);
+          "`packed` is a backend's own">:$layout,
+      Arg<DefaultValuedAttr<BoolAttr, "false">, "rows of x are rounded to 8 bits">:$quantizes_x);
   let builderParameters = ["x", "q", "scale", "block"];
   let builderOptions = "QuantizedLinearOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x `,` $q `,` $scale (`zero` $zero^)? `block` $block (`bias` $bias^)?
-      (`activation` `` $activation^)? (`residual` $residual^)? (`layout` `` $layout^)? attr-dict `:`
+      (`activation` `` $activation^)? (`residual` $residual^)? (`layout` `` $layout^)?
+      (`quantizes_x` $quantizes_x^)? attr-dict `:`
       type($x) `,` type($q) `,` type($scale) (`zero` type($zero)^)? (`bias` type($bias)^)?
       (`residual` type($residual)^)?}];
   // The products: what a weight's element costs is hidden behind reading it.

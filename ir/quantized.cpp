@@ -182,6 +182,18 @@ LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Lo
   return success();
 }
 
+// Rows in f32 that are whole multiples of the 127th part of their largest magnitude. Quotients and
+// products are those of f32 for every reader: they decide ties.
+static Value roundedToBytes(OpMaker& m, Value x) {
+  const Type wide = tensorType(x).getElementType();
+  const int64_t last = tensorType(x).getRank() - 1;
+  Value largest = m.make<ReduceMaxOp>(m.make<AbsOp>(x), ArrayRef<int64_t>{last}, true);
+  largest = m.make<MaxOp>(largest, m.scalar(wide, 0x1p-100));
+  Value steps = m.inBits(m.make<DivOp>(m.scalar(wide, 127), largest));
+  Value size = m.inBits(m.make<DivOp>(largest, m.scalar(wide, 127)));
+  return m.make<MulOp>(m.make<RoundOp>(m.inBits(m.make<MulOp>(x, steps))), size);
+}
+
 FailureOr<SmallVector<Value>> QuantizedLinearOp::decompose(OpBuilder& builder) {
   // Packed bytes have no elementary reading.
   if (getLayout() == WeightLayout::packed) return failure();
@@ -192,8 +204,10 @@ FailureOr<SmallVector<Value>> QuantizedLinearOp::decompose(OpBuilder& builder) {
       m.make<DequantizeOp>(getQ(), getScale(), getZero(), builder.getI64IntegerAttr(1),
                            builder.getI64IntegerAttr(int64_t(getBlock())), TypeAttr::get(wide));
   auto widened = [&](Value v) { return v ? m.cast(v, wide) : v; };
-  Value y = m.make<LinearOp>(widened(getX()), w, widened(getBias()), widened(getResidual()),
-                             getActivation(), WeightLayout::out_in);
+  Value x = widened(getX());
+  if (getQuantizesX()) x = roundedToBytes(m, x);
+  Value y = m.make<LinearOp>(x, w, widened(getBias()), widened(getResidual()), getActivation(),
+                             WeightLayout::out_in);
   return SmallVector<Value>{m.cast(y, element)};
 }
 

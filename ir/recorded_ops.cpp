@@ -543,6 +543,7 @@ Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, in
       .attribute("block", block)
       .attribute("activation", options.activation)
       .attribute("layout", options.layout)
+      .attribute("quantizes_x", options.quantizesX)
       .record();
 }
 

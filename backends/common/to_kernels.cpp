@@ -150,7 +150,8 @@ CallAttributes plainConfig(Operation* op) {
                                                      .activation = linear.getActivation(),
                                                      .zero = bool(linear.getZero()),
                                                      .bias = bool(linear.getBias()),
-                                                     .residual = bool(linear.getResidual())});
+                                                     .residual = bool(linear.getResidual()),
+                                                     .quantizesX = linear.getQuantizesX()});
       })
       .Case([&](GroupedLinearOp grouped) {
         return attributesOf(b, GroupedLinearConfig{.layout = grouped.getLayout()});

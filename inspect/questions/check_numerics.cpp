@@ -17,11 +17,13 @@ static bool identical(const TrialResults& a, const TrialResults& b) {
   return true;
 }
 
-// True if one of the rewrites from `first` on put other weights in the place of the stored ones.
+// True if one of the rewrites from `first` on put other weights, or what meets them, in the place
+// of the given ones.
 static bool changesWeights(const CompileRecord& record, size_t first) {
   for (size_t i = first; i < record.rewrites.size(); ++i)
     for (const std::string& contract : record.rewrites[i].weakened)
-      if (contract == rowOf(Contract::WeightPrecision).name) return true;
+      for (Contract precision : {Contract::WeightPrecision, Contract::ActivationPrecision})
+        if (contract == rowOf(precision).name) return true;
   return false;
 }
 

@@ -210,6 +210,19 @@ struct FuseDequantize : OpRewritePattern<LinearOp> {
   }
 };
 
+struct QuantizeActivations : OpRewritePattern<QuantizedLinearOp> {
+  explicit QuantizeActivations(MLIRContext* context) : OpRewritePattern(context) {
+    setDebugName("quantize-activations");
+  }
+  LogicalResult matchAndRewrite(QuantizedLinearOp op, PatternRewriter& rewriter) const override {
+    if (op.getQuantizesX() || tensorType(op.getX()).getElementType().isF64() ||
+        !weaken(op.getContext(), Contract::ActivationPrecision))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setQuantizesX(true); });
+    return success();
+  }
+};
+
 struct PackQuantized : OpRewritePattern<QuantizedLinearOp> {
   PackQuantized(MLIRContext* context, std::function<bool(QuantizedLinearOp)> wants)
       : OpRewritePattern(context), wants(std::move(wants)) {
@@ -226,9 +239,9 @@ struct PackQuantized : OpRewritePattern<QuantizedLinearOp> {
     const Type scaleType = tensorType(op.getScale()).getElementType();
     Value scale = pack(op.getScale());
     Value zero = op.getZero() ? pack(m.cast(op.getZero(), scaleType)) : Value();
-    rewriter.replaceOpWithNewOp<QuantizedLinearOp>(op, op.getX(), q, scale, zero, op.getBias(),
-                                                   op.getResidual(), int64_t(op.getBlock()),
-                                                   op.getActivation(), WeightLayout::packed);
+    rewriter.replaceOpWithNewOp<QuantizedLinearOp>(
+        op, op.getX(), q, scale, zero, op.getBias(), op.getResidual(), int64_t(op.getBlock()),
+        op.getActivation(), WeightLayout::packed, op.getQuantizesX());
     return success();
   }
   std::function<bool(QuantizedLinearOp)> wants;
@@ -245,6 +258,7 @@ void quantizeWeights(ModuleOp module, const WeightFormats& formats) {
   patterns.add<QuantizeLinear>(module.getContext(), formats, std::move(vocabularies));
   if (formats.embedding.quantizes())
     patterns.add<QuantizeEmbedding>(module.getContext(), formats.embedding);
+  if (formats.int8Activations) patterns.add<QuantizeActivations>(module.getContext());
   (void)applyPatterns(module, std::move(patterns));
 }
 

@@ -10,7 +10,8 @@ namespace lathe {
 
 /// Linear layers and embeddings of the checkpoint's floats read them in few bits: scales, zero
 /// points and integers are made of the weight by ops of the dialect, which hoisting moves into
-/// `load`. Weakens the contract `weight-precision`.
+/// `load`. Weakens the contract `weight-precision`, and `activation-precision` where the formats
+/// say that activations are rounded, too.
 void quantizeWeights(mlir::ModuleOp module, const WeightFormats& formats);
 
 /// A linear layer on a dequantized weight becomes one on the integers (`lathe.quantized_linear`),

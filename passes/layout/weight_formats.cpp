@@ -82,8 +82,16 @@ WeightFormats parseWeightFormats(std::string_view text) {
   for (size_t i = 1; i < parts.size(); ++i) {
     const size_t equals = parts[i].find('=');
     const std::string_view what = parts[i].substr(0, equals);
-    if (equals == std::string_view::npos || (what != "embedding" && what != "head"))
-      fail("embedding=FORMAT or head=FORMAT", parts[i]);
+    if (equals == std::string_view::npos ||
+        (what != "embedding" && what != "head" && what != "activations"))
+      fail("embedding=FORMAT, head=FORMAT or activations=int8", parts[i]);
+    if (what == "activations") {
+      const std::string_view held = parts[i].substr(equals + 1);
+      if (held != "stored" && held != "int8")
+        fail("stored or int8 for activations, which have a scale for each row", held);
+      formats.int8Activations = held == "int8";
+      continue;
+    }
     const WeightFormat format = parseFormat(parts[i].substr(equals + 1));
     if (what == "head") {
       formats.head = format;
@@ -99,7 +107,7 @@ WeightFormats parseWeightFormats(std::string_view text) {
 
 std::string textOf(const WeightFormats& formats) {
   return textOf(formats.linear) + ",embedding=" + textOf(formats.embedding) +
-         ",head=" + textOf(formats.head);
+         ",head=" + textOf(formats.head) + (formats.int8Activations ? ",activations=int8" : "");
 }
 
 }  // namespace lathe

@@ -40,6 +40,8 @@ const std::vector<ContractRow>& contractTable() {
        Fast},
       {ProductOrder, "product-order", "matrix products associate as written", Fast},
       {WeightPrecision, "weight-precision", "a weight has the values that it is bound to", Relaxed},
+      {ActivationPrecision, "activation-precision",
+       "a layer multiplies the activations that it is given", Relaxed},
       {SumSplit, "sum-split", "a sum is computed in one piece and rounded once", Relaxed},
       {WireRounding, "wire-rounding", "what ranks send each other is not rounded for it", Fast},
   };

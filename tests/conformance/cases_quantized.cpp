@@ -91,6 +91,12 @@ Samples quantizedLinearSamples(DType d) {
                                         options);
         });
       };
+      auto recordRounded = [=](Ts t) {
+        fused::QuantizedLinearOptions options{.quantizesX = true};
+        if (zero) options.zero = t[3];
+        return fused::quantizedLinear(t[0], narrowed(t[1], from), scaleOf(t[2], scaleType), block,
+                                      options);
+      };
       const std::string name = std::string(nameOf(from)) + "_block" + std::to_string(block);
       samples.push_back({name, inputs, record(false), true});
       samples.push_back({name + "_bias_residual", more, record(true), true});
@@ -99,6 +105,7 @@ Samples quantizedLinearSamples(DType d) {
       if (from == DType::U8) continue;
       inputs[0].fill = Fill::Normal;
       samples.push_back({name + "_fractions", inputs, record(false)});
+      samples.push_back({name + "_rounded_rows", inputs, one(recordRounded)});
     }
   samples.push_back({"computed_weight",
                      {{d, {rows(), 33}},

@@ -98,6 +98,20 @@ TEST(WeightFormatsOnStories, StayNearTheStoredWeights) {
   }
 }
 
+// Activations in 8 bits cost less than weights in 4.
+TEST(WeightFormatsOnStories, StayNearWithActivationsInEightBits) {
+  const std::vector<Array> stories = heldOut(), want = logitsOf(stories, "stored");
+  struct Bound {
+    const char* formats;
+    double most;
+  };
+  for (Bound b : {Bound{"int8,activations=int8", 3e-4}, {"int4,activations=int8", 2e-3}}) {
+    const double mean = meanDivergence(want, logitsOf(stories, b.formats));
+    std::printf("mean KL of %s from the stored weights: %.3g nats a token\n", b.formats, mean);
+    EXPECT_LT(mean, b.most) << b.formats;
+  }
+}
+
 // The same integers on every backend.
 TEST(WeightFormatsOnStories, CudaKernelsOnTheHostAgree) {
   const std::vector<Array> stories{heldOut().front()};

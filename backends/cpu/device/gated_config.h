@@ -26,11 +26,13 @@ struct GatedQuantizedConfig {
   Activation gate = Activation::silu;
   int64_t block = 1;  ///< neighbours of a row that share a scale
   bool zero = false;
+  bool quantizesX = false;  ///< rows of x are rounded to 8 bits
   template <class Self, class Field>
   static void fields(Self& self, Field field) {
     field("gate", self.gate);
     field("block", self.block);
     field("zero", self.zero);
+    field("quantizes_x", self.quantizesX);
   }
 };
 

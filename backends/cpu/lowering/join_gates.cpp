@@ -48,7 +48,8 @@ CallAttributes gatedConfig(Builder b, KernelOp layer, Activation gate) {
   } else if (layer.getKind() == "quantized_linear") {
     const auto config = configOf<QuantizedLinearConfig>(layer);
     if (config.activation == Activation::none && !config.bias && !config.residual)
-      return attributesOf(b, GatedQuantizedConfig{gate, config.block, config.zero});
+      return attributesOf(b,
+                          GatedQuantizedConfig{gate, config.block, config.zero, config.quantizesX});
   }
   return {};
 }

@@ -267,6 +267,7 @@ struct QuantizedLinearOptions {
   Tensor residual = {};
   Activation activation = Activation::none;
   WeightLayout layout = WeightLayout::out_in;  ///< `packed` is a backend's own
+  bool quantizesX = false;                     ///< rows of x are rounded to 8 bits
 };
 /// linear(x, dequantize(q, scale, zero)): the weight is in few bits
 Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block = 32,

@@ -45,6 +45,7 @@ enum class Contract {
   GainPlacement,         ///< a norm's gain is applied before the next product rounds
   ProductOrder,          ///< matrix products associate as written
   WeightPrecision,       ///< a weight has the values that it is bound to
+  ActivationPrecision,   ///< a layer multiplies the activations that it is given
   SumSplit,              ///< a sum is computed in one piece and rounded once
   WireRounding,          ///< what ranks send each other is not rounded for it
 };

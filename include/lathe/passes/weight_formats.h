@@ -26,16 +26,24 @@ struct WeightFormats {
   WeightFormat embedding;  ///< of embedded tables; Stored, or Int8 with a scale a row
   /// Of linear layers with as many outputs as an embedded table has rows, whose result is returned.
   WeightFormat head;
+  /// What meets weights in few bits, these or those that the checkpoint holds, is rounded to 8 bits
+  /// with a scale a row (`quantizes_x` of `lathe.quantized_linear`). Weakens the contract
+  /// `activation-precision`.
+  bool int8Activations = false;
 
-  bool any() const { return linear.quantizes() || embedding.quantizes() || head.quantizes(); }
+  bool quantizesWeights() const {
+    return linear.quantizes() || embedding.quantizes() || head.quantizes();
+  }
+  bool any() const { return quantizesWeights() || int8Activations; }
   bool operator==(const WeightFormats&) const = default;
 };
 
-/// Reads "int4", "int4:64:asymmetric" or "int8,head=stored,embedding=stored": a format of the
-/// linear layers, then others for the embedding and the head. A format is `stored`, or `int8` or
-/// `int4`, the group (`channel`, 32, 64 or 128; int8: channel, int4: 32 by default) and
-/// `asymmetric`. Embedding and head are int8 by channel under int8 and int4. Throws Error
-/// (InvalidArgument) naming the part that is none of these.
+/// Reads "int4", "int4:64:asymmetric" or "int8,head=stored,embedding=stored,activations=int8": a
+/// format of the linear layers, then others for the embedding and the head, and that of
+/// activations, `stored` or `int8`. A format of weights is `stored`, or `int8` or `int4`, the group
+/// (`channel`, 32, 64 or 128; int8: channel, int4: 32 by default) and `asymmetric`. Embedding and
+/// head are int8 by channel under int8 and int4. Throws Error (InvalidArgument) naming the part
+/// that is none of these.
 WeightFormats parseWeightFormats(std::string_view text);
 /// The text that reads back as the same.
 std::string textOf(const WeightFormats& formats);

@@ -48,6 +48,7 @@ struct QuantizedLinearConfig {
   int64_t block = 1;  ///< neighbours of a row that share a scale
   Activation activation = Activation::none;
   bool zero = false, bias = false, residual = false;
+  bool quantizesX = false;  ///< rows of x are rounded to 8 bits
   template <class Self, class Field>
   static void fields(Self& self, Field field) {
     field("block", self.block);
@@ -55,6 +56,7 @@ struct QuantizedLinearConfig {
     field("zero", self.zero);
     field("bias", self.bias);
     field("residual", self.residual);
+    field("quantizes_x", self.quantizesX);
   }
 };
 

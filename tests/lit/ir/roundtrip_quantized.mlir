@@ -30,6 +30,8 @@ func.func @quantized(%w: tensor<6x10xbf16>, %s: tensor<6x3xbf16>, %z: tensor<6x3
   %y = lathe.quantized_linear %x, %q, %s block 4 : tensor<2x10xbf16>, tensor<6x10xi4>, tensor<6x3xbf16>
   // CHECK: lathe.quantized_linear %{{.*}}, %[[U]], %{{.*}} zero %{{.*}} block 4 bias %{{.*}} activation silu residual %{{.*}} layout packed
   %v = lathe.quantized_linear %x, %u, %s zero %z block 4 bias %b activation silu residual %r layout packed : tensor<2x10xbf16>, tensor<6x10xui4>, tensor<6x3xbf16> zero tensor<6x3xui8> bias tensor<6xbf16> residual tensor<2x6xbf16>
+  // CHECK: lathe.quantized_linear %{{.*}}, %[[Q]], %{{.*}} block 4 layout packed quantizes_x true : tensor<2x10xbf16>
+  %t = lathe.quantized_linear %x, %q, %s block 4 layout packed quantizes_x true : tensor<2x10xbf16>, tensor<6x10xi4>, tensor<6x3xbf16>
   // CHECK: lathe.pack %[[Q]] out_in : tensor<6x10xi4>
   %p = lathe.pack %q out_in : tensor<6x10xi4>
   return

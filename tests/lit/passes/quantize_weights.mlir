@@ -2,6 +2,8 @@
 // RUN: lathe-opt %s --lathe-quantize-weights=formats=int8:32:asymmetric,head=stored,embedding=stored | FileCheck %s --check-prefix=ASYM
 // RUN: lathe-opt %s "--lathe-quantize-weights=formats=int4 packed=true" --lathe-hoist-weights | FileCheck %s --check-prefix=PACKED
 // RUN: lathe-opt %s --numerics=strict --lathe-quantize-weights=formats=int4 | FileCheck %s --check-prefix=STRICT
+// RUN: lathe-opt %s "--lathe-quantize-weights=formats=int4,activations=int8 packed=true" | FileCheck %s --check-prefix=ROUNDED
+// RUN: lathe-opt %s --numerics=strict --lathe-quantize-weights=formats=stored,activations=int8 | FileCheck %s --check-prefix=STRICT
 // RUN: not lathe-opt %s --lathe-quantize-weights=formats=int5 2>&1 | FileCheck %s --check-prefix=BAD
 
 // BAD: weight format: expected stored, int8 or int4, got 'int5'
@@ -24,6 +26,8 @@
 // PACKED-DAG: %[[Q:.*]] = lathe.weight "w:{{.*}}quantize.pack" : tensor<48x80xi4>
 // PACKED-DAG: %[[S:.*]] = lathe.weight "w:{{.*}}pack" : tensor<48x3xbf16>
 // PACKED: lathe.quantized_linear %arg0, %[[Q]], %[[S]] block 32 bias %{{.*}} layout packed
+// ROUNDED-LABEL: func.func @layer
+// ROUNDED: lathe.quantized_linear %arg0, %{{.*}}, %{{.*}} block 32 bias %{{.*}} layout packed quantizes_x true
 // STRICT-LABEL: func.func @layer
 // STRICT-NOT: quantize
 // STRICT: lathe.linear

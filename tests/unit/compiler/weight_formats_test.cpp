@@ -39,8 +39,13 @@ TEST(WeightFormats, AreReadAndWritten) {
   EXPECT_EQ(all.linear, (WeightFormat{Bits::Int4, 128, true}));
   EXPECT_EQ(all.head, (WeightFormat{Bits::Int4, 0}));
   EXPECT_EQ(all.embedding, WeightFormat());
-  for (const char* text :
-       {"stored", "int8:64", "int4:asymmetric", "int8,embedding=stored,head=int4"})
+  EXPECT_FALSE(all.int8Activations);
+  const WeightFormats rounded = parseWeightFormats("stored,activations=int8");
+  EXPECT_TRUE(rounded.int8Activations && rounded.any());
+  EXPECT_FALSE(rounded.quantizesWeights());
+  EXPECT_FALSE(parseWeightFormats("stored,activations=stored").any());
+  for (const char* text : {"stored", "int8:64", "int4:asymmetric", "int4,activations=int8",
+                           "int8,embedding=stored,head=int4"})
     EXPECT_EQ(parseWeightFormats(textOf(parseWeightFormats(text))), parseWeightFormats(text));
 }
 
@@ -51,6 +56,10 @@ TEST(WeightFormats, OthersAreErrorsThatNameThePart) {
   EXPECT_NE(messageOf("stored:32").find("nothing behind stored"), std::string::npos);
   EXPECT_NE(messageOf("int4,norm=int8").find("got 'norm=int8'"), std::string::npos);
   EXPECT_NE(messageOf("int4,embedding=int4").find("for the embedding"), std::string::npos);
+  EXPECT_NE(messageOf("int4,activations=int4")
+                .find("expected stored or int8 for activations, which "
+                      "have a scale for each row, got 'int4'"),
+            std::string::npos);
   EXPECT_NE(messageOf("").find("got ''"), std::string::npos);
 }
 
@@ -100,6 +109,8 @@ double distance(const Array& a, const Array& b) {
 
 constexpr const char* kFormats[] = {"int8", "int8:32:asymmetric", "int4", "int4:64:asymmetric",
                                     "int4:channel,embedding=stored,head=int4:32"};
+constexpr const char* kByteRows[] = {"int8,activations=int8", "int4,activations=int8",
+                                     "int8:32:asymmetric,activations=int8"};
 
 // The cpu backend computes what the interpreter does on the same integers, in float64. Rows of a
 // quantized embedding are rounded to the table's bf16, which float64 does not do.
@@ -119,6 +130,25 @@ TEST(WeightFormats, CpuAgreesWithTheReference) {
   }
 }
 
+// So it does with activations in 8 bits. What lies at a tie goes either way there, as sums differ
+// in their last bits: a step of a few elements.
+TEST(WeightFormats, CpuRoundsActivationsAsTheReferenceDoes) {
+  const Array ids = someIds(9);
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    const Graph g = smallModel(false, dtype);
+    for (std::string formats : {"int8", "int4", "int4:64:asymmetric", "int8:32:asymmetric"}) {
+      SCOPED_TRACE(formats);
+      const std::string rounded = formats + ",embedding=stored,activations=int8";
+      const Array got = logitsOf(compiled(g, rounded.c_str()), ids);
+      EXPECT_LT(distance(got, logitsOf(compiled(g, rounded.c_str(), "reference", true), ids)),
+                dtype == DType::F32 ? 3e-3 : 0.02);
+      const double step = distance(got, logitsOf(compiled(g, formats.c_str()), ids));
+      EXPECT_GT(step, 1e-3);
+      EXPECT_LT(step, 0.03);
+    }
+  }
+}
+
 // More bits and smaller groups are nearer to the stored weights, and none is them.
 TEST(WeightFormats, ComeNearTheStoredWeights) {
   const Array ids = someIds(9);
@@ -134,45 +164,57 @@ TEST(WeightFormats, ComeNearTheStoredWeights) {
   EXPECT_GT(coarse, four);
 }
 
-// One token at a time and all at once: kernels of one row and of many read the same integers.
-TEST(WeightFormats, DecodeEqualsPrefillAtEachPosition) {
+// The largest distance of logits of single tokens from those of all at once.
+double decodeFromPrefill(const Graph& g, const char* formats) {
   const int64_t count = 12;
   const Array ids = someIds(count);
+  auto program = compiled(g, formats);
+  const Array whole = logitsOf(program, ids);
+  const int64_t columns = whole.shape().back();
+  Session session(program);
+  session.bindRandomWeights(5);
+  session.setSymbol("cache", 16);
+  double largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Array id(DType::I64, {1, 1}), position(DType::I64, {1}), row(DType::F32, {columns});
+    id.set(0, ids.at(i));
+    position.set(0, double(i));
+    for (int64_t c = 0; c < columns; ++c) row.set(c, whole.at(i * columns + c));
+    const Array one =
+        session.run("decode", {{"input_ids", id}, {"positions", position}}).at("logits");
+    largest = std::max(largest, distance(one, row));
+  }
+  return largest;
+}
+
+// One token at a time and all at once: kernels of one row and of many read the same integers.
+TEST(WeightFormats, DecodeEqualsPrefillAtEachPosition) {
   for (DType dtype : {DType::F32, DType::BF16}) {
     const Graph g = smallModel(true, dtype);
-    for (const char* formats : kFormats) {
-      SCOPED_TRACE(formats);
-      auto program = compiled(g, formats);
-      const Array whole = logitsOf(program, ids);
-      const int64_t columns = whole.shape().back();
-      Session session(program);
-      session.bindRandomWeights(5);
-      session.setSymbol("cache", 16);
-      for (int64_t i = 0; i < count; ++i) {
-        Array id(DType::I64, {1, 1}), position(DType::I64, {1}), row(DType::F32, {columns});
-        id.set(0, ids.at(i));
-        position.set(0, double(i));
-        for (int64_t c = 0; c < columns; ++c) row.set(c, whole.at(i * columns + c));
-        const Array one =
-            session.run("decode", {{"input_ids", id}, {"positions", position}}).at("logits");
-        EXPECT_LT(distance(one, row), dtype == DType::F32 ? 1e-5 : 0.02) << "position " << i;
-      }
-    }
+    for (const char* formats : kFormats)
+      EXPECT_LT(decodeFromPrefill(g, formats), dtype == DType::F32 ? 1e-5 : 0.02) << formats;
+    // A row has a scale of its own, whatever other rows there are.
+    for (const char* formats : kByteRows)
+      EXPECT_LT(decodeFromPrefill(g, formats), dtype == DType::F32 ? 3e-3 : 0.02) << formats;
   }
 }
 
 TEST(WeightFormats, StrictModeKeepsTheStoredOnes) {
   const Graph g = smallModel(false, DType::F32);
-  try {
-    compile(g, {.backendOptions = {.weights = parseWeightFormats("int8")},
-                .pipeline = {.mode = NumericsMode::Strict}});
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-    EXPECT_NE(std::string(e.what()).find("strict mode keeps the contract 'weight-precision'"),
-              std::string::npos)
-        << e.what();
-  }
+  for (auto [formats, contract] : {std::pair("int8", "weight-precision"),
+                                   std::pair("int8,activations=int8", "weight-precision"),
+                                   std::pair("stored,activations=int8", "activation-precision")})
+    try {
+      compile(g, {.backendOptions = {.weights = parseWeightFormats(formats)},
+                  .pipeline = {.mode = NumericsMode::Strict}});
+      FAIL() << formats;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      EXPECT_NE(std::string(e.what()).find("strict mode keeps the contract '" +
+                                           std::string(contract) + "'"),
+                std::string::npos)
+          << e.what();
+    }
 }
 
 TEST(WeightFormats, TheRecordListsWhatTheyWeaken) {
@@ -191,6 +233,41 @@ TEST(WeightFormats, TheRecordListsWhatTheyWeaken) {
   EXPECT_EQ(embeddings, entries);
 }
 
+// How often a step rewrote something.
+int rewritesOf(const Graph& g, const char* formats, const std::string& what) {
+  CompileRecord record;
+  compile(g, {.backendOptions = {.weights = parseWeightFormats(formats)}, .record = &record});
+  return int(std::count_if(record.rewrites.begin(), record.rewrites.end(),
+                           [&](const auto& r) { return r.what == what; }));
+}
+
+// Of the layers on weights in few bits alone, and of those that the graph dequantizes itself.
+TEST(WeightFormats, ActivationsOfWhichLayersAreRounded) {
+  EXPECT_EQ(
+      rewritesOf(smallModel(false, DType::F32), "int4,activations=int8", "quantize-activations"),
+      3 * (2 * 4 + 1));
+  EXPECT_EQ(rewritesOf(smallModel(false, DType::F32), "int4,head=stored,activations=int8",
+                       "quantize-activations"),
+            3 * 2 * 4);
+  EXPECT_EQ(
+      rewritesOf(smallModel(false, DType::F32), "stored,activations=int8", "quantize-activations"),
+      0);
+  Graph g;
+  Tensor w = dequantize(g.weight("q", DType::I8, {64, 64}), g.weight("scale", DType::F32, {64, 2}),
+                        {}, 1, 32);
+  g.output("y", matmul(g.input("x", DType::F32, {3, 64}), swapAxes(w, 0, 1)));
+  CompileRecord record;
+  compile(g, {.backendOptions = {.weights = parseWeightFormats("stored,activations=int8")},
+              .record = &record});
+  int rounded = 0;
+  for (const CompileRecord::Rewrite& r : record.rewrites)
+    if (r.what == "quantize-activations") {
+      ++rounded;
+      EXPECT_EQ(r.weakened, std::vector<std::string>{"activation-precision"});
+    }
+  EXPECT_EQ(rounded, 1);
+}
+
 // What the program holds: half a byte an element and two for 32, the head and the embedding a byte.
 TEST(WeightFormats, WeightsTakeAsManyBitsAsTheySay) {
   const Graph g = smallModel(false, DType::F32, 1024);
@@ -202,14 +279,6 @@ TEST(WeightFormats, WeightsTakeAsManyBitsAsTheySay) {
   const double stored = derived("stored"), eight = derived("int8"), four = derived("int4");
   EXPECT_LT(eight, 0.3 * stored);  // packed as f32
   EXPECT_LT(four, 0.7 * eight);
-}
-
-// How often a step rewrote something.
-int rewritesOf(const Graph& g, const char* formats, const std::string& what) {
-  CompileRecord record;
-  compile(g, {.backendOptions = {.weights = parseWeightFormats(formats)}, .record = &record});
-  return int(std::count_if(record.rewrites.begin(), record.rewrites.end(),
-                           [&](const auto& r) { return r.what == what; }));
 }
 
 // What a graph dequantizes itself is not quantized a second time, along whichever axis.

@@ -79,6 +79,7 @@ class GatedQuantizedLinear final : public GatedKernel<QuantizedLinearSpec, Quant
     spec_.dtype = info.in(0);
     spec_.scaleDType = info.in(2);
     spec_.hasZero = config.zero;
+    spec_.quantizesX = config.quantizesX;
   }
   void run(void* const* p, std::byte* scratch) override {
     args_.a = p[0];

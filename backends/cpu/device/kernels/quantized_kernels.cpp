@@ -19,6 +19,7 @@ class QuantizedLinearKernel final : public Kernel {
     spec_.scaleDType = info.in(2);
     spec_.hasZero = config_.zero;
     spec_.activation = config_.activation;
+    spec_.quantizesX = config_.quantizesX;
   }
   size_t bind(const KernelShapes& s) override {
     const Shape& x = s.shapes[0];  // the weight's buffer is padded: its shape says nothing
