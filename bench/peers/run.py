@@ -44,6 +44,8 @@ def parse_arguments():
     parser.add_argument("-t", "--threads", type=number_of_at_least(1), default=2)
     parser.add_argument("--rounds", type=number_of_at_least(1), default=3)
     parser.add_argument("-r", "--repetitions", type=number_of_at_least(1), default=3)
+    parser.add_argument("--activations", choices=["stored", "int8"], default="stored",
+                        help="what Lathe multiplies with weights in few bits; its peers round to 8 bits")  # fmt: skip
     parser.add_argument("--prefix", default="", help="put before each measured command")
     parser.add_argument("-o", "--output", help="NAME of NAME.json and NAME.md below bench/results")
     return parser.parse_args()
@@ -59,7 +61,9 @@ def run_lathe(arguments, form):
     quantized = form.startswith("int")
     command = [str(arguments.lathe), "bench", str(arguments.config), "--random-weights", "--json"]
     command += ["--dtype", "bf16" if quantized else form]
-    command += ["--weight-format", form if quantized else "stored"] + counts(arguments)
+    activations = f",activations={arguments.activations}" if quantized else ""
+    command += ["--weight-format", (form if quantized else "stored") + activations]
+    command += counts(arguments)
     report = json_of(arguments.prefix.split() + command)
     tests = {test["name"]: test for test in report["tests"]}
     shares = [tests["prefill"]["peak_share"], tests["decode"]["bandwidth_share"]]
@@ -104,7 +108,8 @@ def table_of(arguments, rows, rounds):
     lines = [
         f"{cpu_model()}, {arguments.config.stem}, {arguments.threads} threads, "
         f"{rounds} rounds of {arguments.repetitions}; peak {peak * 1e-12:.2f} TFLOP/s, "
-        f"read {read * 1e-9:.1f} GB/s",
+        f"read {read * 1e-9:.1f} GB/s"
+        + ("; Lathe's activations in 8 bits" if arguments.activations == "int8" else ""),
         "",
         f"| weights | engine | prefill {arguments.prompt} | Lathe / it | decode {arguments.new} "
         "| Lathe / it | of peak | of read |",
@@ -141,6 +146,7 @@ def write(arguments, rounds):
         "prompt_tokens": arguments.prompt,
         "new_tokens": arguments.new,
         "repetitions": arguments.repetitions,
+        "activations": arguments.activations,
         "summary": rows,
         "rounds": rounds,
     }
