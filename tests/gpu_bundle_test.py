@@ -7,6 +7,8 @@
     gpu_bundle_test.py golden                             no device primitive is left out
     gpu_bundle_test.py libraries FOLDER                   PyTorch's copies of libraries are found
     gpu_bundle_test.py story                              which other tokens of a model are right
+    gpu_bundle_test.py candidates                         a library that computed nothing is told
+    gpu_bundle_test.py nccl PROGRAM CUDA NCCL FOLDER      sums of ranks, with mocks of these libraries
     gpu_bundle_test.py stale FOLDER                       artifacts of an older bundle are not run
 """
 
@@ -120,20 +122,24 @@ def golden():
 
 
 def libraries(folder):
+    returns, writes = "unsigned long {}(void) {{ return 130207; }}", "int {}(int* to) {{ *to = 130207; return 0; }}"
     for name, wanted, older, version in (
-            ("cublaslt", "cu13/lib/libcublasLt.so.13", "cublas/lib/libcublasLt.so.12", "cublasLtGetVersion"),
-            ("cudnn", "cudnn/lib/libcudnn.so.9", "cudnn8/lib/libcudnn.so.8", "cudnnGetVersion")):
+            ("cublaslt", "cu13/lib/libcublasLt.so.13", "cublas/lib/libcublasLt.so.12",
+             returns.format("cublasLtGetVersion")),
+            ("cudnn", "cudnn/lib/libcudnn.so.9", "cudnn8/lib/libcudnn.so.8", returns.format("cudnnGetVersion")),
+            ("nccl", "nccl/lib/libnccl.so.2", "nccl1/lib/libnccl.so.1", writes.format("ncclGetVersion"))):
         found_library(Path(folder) / name, name, wanted, older, version)
 
 
 def found_library(folder, name, wanted, older, version):
+    """`version`: the text of the function that tells it."""
     script, site = ROOT / "bench/gpu/libraries.py", folder / "site"
     ours, old = site / "nvidia" / wanted, site / "nvidia" / older
     variable = "LATHE_" + name.upper()
     for path in (ours, old):
         path.parent.mkdir(parents=True, exist_ok=True)
     text = folder / "library.c"
-    text.write_text(f"unsigned long {version}(void) {{ return 130207; }}\n")
+    text.write_text(version + "\n")
     told_by("cc", "-shared", "-fPIC", text, "-o", ours)
     old.write_text("of another version\n")
     environment = {k: v for k, v in os.environ.items() if k != variable}
@@ -193,6 +199,47 @@ def story():
         sys.exit("a text that ends early is taken for the whole one")
 
 
+def candidates():
+    sys.path.insert(0, str(ROOT / "bench/gpu"))
+    sys.dont_write_bytecode = True
+    from library_candidates import judged
+
+    def problem(**of_library):
+        own = {"choice": "tiled4x2x64", "us": 2.0}
+        return {"problem": "attention a", "choices": [own, {"choice": "library", **of_library}]}
+
+    missing = {"error": "no libcudnn.so.9"}
+    for problems, passes, part in (
+            ([problem(us=1.0), problem(us=3.0)], True, "computed 2 candidates"),
+            ([problem(us=1.0), problem(**missing)], False, "1 of 2 candidates of a library: attention a: no libcudnn"),
+            ([{"problem": "attention a", "choices": [{"choice": "tiled4x2x64", "us": 2.0}]}], False, "no candidate"),
+            ([{"problem": "attention a", "error": "a crash"}], False, "no candidate")):
+        passed, said = judged({"problems": problems})
+        if passed != passes or part not in said:
+            sys.exit(f"{problems}: {passed}, {said}")
+
+
+def nccl(program, cuda, library, folder):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / "nccl.json"
+
+    def ranks(device, count, status=0, **variables):
+        os.environ.update(variables)
+        told_by(program, device, count, report, status=status)
+        return json.loads(report.read_text())
+
+    on_host = ranks("host", 2)
+    mocks = {"LATHE_LIBCUDA": cuda, "LATHE_NCCL": library}
+    on_gpu = ranks("gpu", 1, **mocks)
+    for found, by in ((on_host, "on the host"), (on_gpu, "NCCL 2.28.9")):
+        if found["outcome"] != "passed" or by not in found["by"] or found["checked"] < 18:
+            sys.exit(f"expected sums and gathers {by}: {found}")
+    failed = ranks("gpu", 1, 1, LATHE_MOCK_NCCL_FAIL="ncclReduceScatter:6")
+    if failed["outcome"] != "failed" or "reduce_scatter" not in failed["error"]:
+        sys.exit(f"expected NCCL's words for what fails: {failed}")
+
+
 def stale(folder):
     folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
@@ -215,5 +262,5 @@ def stale(folder):
 
 
 if __name__ == "__main__":
-    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, stale)}
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, candidates, nccl, stale)}
     tests[sys.argv[1]](*sys.argv[2:])

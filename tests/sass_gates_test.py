@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels of models look like as machine code: what is requested before griddepcontrol.wait,
-the order of loads and products in the loop of a GEMV, registers and local memory. The texts and
+"""What kernels of models look like as machine code: what is requested before griddepcontrol.wait, how
+often one load waits for another behind it, the order of loads and products in the loop of a GEMV,
+registers and local memory. The texts and
 their PTX have the order of the source; only machine code tells what became of it.
 
     sass_gates_test.py rules                      the rules, on code that breaks them
@@ -26,7 +27,7 @@ LEAST_STREAM = 64 << 10  # bytes of weights
 # In the loop of tiles an addition of 64 bits for each chunk that is copied; beside it those of gains.
 OTHER_CARRIES = 4
 
-LOADS = ("load", lambda x: x.is_constant_load and x.bytes == 16)
+LOADS = ("load", lambda x: x.is_stream)
 PRODUCTS = ("product", lambda x: x.is_a("FFMA", "HMMA"))
 
 
@@ -67,6 +68,14 @@ class Text:
         columns = re.search(r"\bkN = (\d+)", self.source)
         return (self.is_gemv and self.flag("kConstantWeights") and self.number("kK") * element % 16 == 0
                 and (not columns or int(columns[1]) * self.number("kK") * element >= LEAST_STREAM))
+
+    @property
+    def copies_one_row(self):
+        """A GEMV that copies its only row to shared memory, in as many chunks as registers have room for."""
+        element = 4 if "typedef float Input" in self.source else 2
+        chunks = self.number("kK") * element // 16
+        return ("kSource = kCopiedInput" in self.source and self.number("kRows") == 1
+                and self.number("kSplits") == 1 and chunks <= 4 * self.threads)
 
     @property
     def has_two_batches(self):
@@ -114,6 +123,11 @@ def violations(code, text):
             most += EPILOGUE_REGISTERS + (NORM_REGISTERS if text.number("kSumPairs") else 0)
         if not text.is_mma and text.number("kRows") == 1 and code.registers > most:
             said.append(f"{code.registers} registers, two batches and the rest take {most}")
+        # The row, and what belongs to the results of a block, are asked for together. Of further
+        # blocks it is on its way while their weights are.
+        late = code.late_loads() if text.copies_one_row else []
+        if late:
+            said.append(f"behind another load that has to arrive: {', '.join(x.opcode for x in late)}")
     if text.is_gemm and text.flag("kConstantB") and early is not None:
         if not any(x.is_a("LDGSTS") for x in early) and "kAlignedRows> right" in text.source:
             said.append("no tile of b is requested before the wait")
@@ -151,9 +165,10 @@ def written(*lines):
 def check_rules():
     source = """struct Config { typedef bf16 Input; static constexpr int kK = 2048, kRows = 1, kColumns = 2;
   static constexpr int kWarpsN = 8, kWarpsK = 1, kSplits = 1, kBatch = 1;
-  static constexpr bool kConstantWeights = true; };
+  static constexpr GemvSource kSource = kCopiedInput; static constexpr bool kConstantWeights = true; };
 __launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
     text = Text(source)
+    row, rest = "LDG.E R40, desc[UR4][R2.64]", "LDG.E.U16 R41, desc[UR4][R2.64]"
     load, product, wait = "LDG.E.NA.128.CONSTANT R4, desc[UR4][R2.64]", "FFMA R0, R1, R2, R0", "ACQBULK"
     loop = [".L_x_1:", product, load, load, product, load, load, "@P0 BRA `(.L_x_1)"]
     good = [load] * 4 + [wait] + loop
@@ -165,6 +180,9 @@ __launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
         ([load] * 4 + [wait, ".L_x_1:", product] + [load] * 4 + [product, "@P0 BRA `(.L_x_1)"],
          ["the loop requests 4 chunks at a time, a batch has 2"]),
         (good + ["STL [R1], R4", "LDL R4, [R1]"], ["2 accesses of local memory"]),
+        # A row whose second half, or a residual, is asked for when the first one is there.
+        ([load] * 4 + [wait, row, "STS [R5], R40", rest] + loop, ["behind another load that has to arrive: LDG.E.U16"]),
+        ([load] * 4 + [wait, row, rest, "STS [R5], R40"] + loop + [rest], []),
     ]
     for lines, expected in cases:
         said = violations(written(*lines), text)

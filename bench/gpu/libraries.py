@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the file of a library of NVIDIA's that Lathe is to open; status 1 where there is none.
 
-    libraries.py cublaslt|cudnn
+    libraries.py cublaslt|cudnn|nccl
 
 Where its variable names none and neither the loader nor a toolkit has it, PyTorch's copy is taken:
 it lies among Python's packages, where no loader looks.
@@ -15,8 +15,9 @@ from pathlib import Path
 
 
 class Library:
-    def __init__(self, variable, name, version):
-        self.variable, self.name, self.version = variable, name, version
+    def __init__(self, variable, name, version, writes_version=False):
+        self.variable, self.name = variable, name
+        self.version, self.writes_version = version, writes_version  # its function, which returns it or writes it
         self.stem = name.partition(".so.")[0]
 
     def of_python(self):
@@ -24,6 +25,15 @@ class Library:
         spec = importlib.util.find_spec("nvidia")
         folders = spec.submodule_search_locations if spec else []
         return sorted(str(path) for f in folders for path in Path(f).glob(f"*/lib/{self.stem}.so.*"))
+
+    def version_of(self, library):
+        ask = getattr(library, self.version)
+        if not self.writes_version:
+            ask.restype = ctypes.c_size_t
+            return ask()
+        number = ctypes.c_int()
+        ask(ctypes.byref(number))
+        return number.value
 
     def candidates(self):
         if named := os.environ.get(self.variable):
@@ -37,9 +47,7 @@ class Library:
         """What opens first: its file and version, or why there is none."""
         for name in self.candidates():
             try:
-                version = getattr(ctypes.CDLL(name), self.version)
-                version.restype = ctypes.c_size_t
-                number = version()
+                number = self.version_of(ctypes.CDLL(name))
             except (OSError, AttributeError):
                 continue
             mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
@@ -52,6 +60,7 @@ class Library:
 LIBRARIES = {
     "cublaslt": Library("LATHE_CUBLASLT", "libcublasLt.so.13", "cublasLtGetVersion"),
     "cudnn": Library("LATHE_CUDNN", "libcudnn.so.9", "cudnnGetVersion"),
+    "nccl": Library("LATHE_NCCL", "libnccl.so.2", "ncclGetVersion", writes_version=True),
 }
 
 

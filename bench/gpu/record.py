@@ -16,7 +16,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 CHECKS = ["build", "roofs", "golden", "conformance", "lathe-decode", "lathe-prefill", "choices"]
-CHECKS += ["torch-decode", "torch-prefill"]
+CHECKS += ["cudnn", "nccl", "torch-decode", "torch-prefill"]
 
 
 def read(folder, name):
@@ -57,6 +57,7 @@ def result_of(check, stage, facts, roofs):
         "toolkit": facts["toolkit"],
         "cublaslt": facts.get("cublaslt"),
         "cudnn": facts.get("cudnn"),
+        "nccl": facts.get("nccl"),
         "host": facts["host"],
         "outcome": stage.get("outcome", "failed"),
         "numbers": {key: value for key, value in stage.items() if key not in kept},

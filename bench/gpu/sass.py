@@ -58,6 +58,11 @@ class Instruction:
         return self.is_a("LDG") and ".CONSTANT" in self.opcode
 
     @property
+    def is_stream(self):
+        """A chunk of weights, for which nobody waits here."""
+        return self.is_constant_load and self.bytes == 16
+
+    @property
     def carries(self):
         """The upper half of arithmetic of 64 bits: of addresses, where there are no wide integers."""
         return ".X" in self.opcode or ".WIDE" in self.opcode
@@ -90,13 +95,14 @@ class MachineCode:
                 bodies.append(self.code[begin:end])
         return bodies
 
-    def rounds_behind_wait(self):
-        """How many loads follow one another behind griddepcontrol.wait, each body of a loop taken
-        once: instructions issue in order, and one whose operand is on its way waits for it. Chunks
-        of weights are a stream and make nobody wait here. Of two branches the longer one counts."""
+    def issued(self, until=None):
+        """Behind griddepcontrol.wait, in front of instruction number `until`: each instruction with
+        the number of loads that, one after another, have arrived before it is issued. Each body of
+        a loop is taken once; instructions issue in order, and one whose operand is on its way waits
+        for it. Of two branches the longer one counts."""
         now, ready = 0, {}  # ready: the round after which a register holds its value
-        begin, most, arriving = len(self.before_wait() or []), 0, {}  # at labels, by jumps
-        for number, x in enumerate(self.code[begin:], begin):
+        begin, arriving = len(self.before_wait() or []), {}  # at labels, by jumps
+        for number, x in enumerate(self.code[begin:until], begin):
             for at, there in arriving.pop(number, []):
                 now = max(now or 0, at)
                 ready = {r: max(ready.get(r, 0), there.get(r, 0)) for r in ready.keys() | there.keys()}
@@ -112,15 +118,25 @@ class MachineCode:
                     read |= {int(register) + i for i in range(count)}
             now = max([now] + [ready.get(r, 0) for r in read])
             if writes:
-                waits = x.is_load and not (x.is_constant_load and x.bytes == 16)
                 for i in range(wide if x.is_load else 1):
-                    ready[int(writes[1]) + i] = now + waits
-            most = max(most, now)
+                    ready[int(writes[1]) + i] = now + (x.is_load and not x.is_stream)
+            yield x, now
             if self.labels.get(x.target, 0) > number:
                 arriving.setdefault(self.labels[x.target], []).append((now, dict(ready)))
             if x.always_leaves:
                 now, ready = None, {}
-        return most
+
+    def rounds_behind_wait(self):
+        """How many loads follow one another behind griddepcontrol.wait."""
+        return max((now for _, now in self.issued()), default=0)
+
+    def late_loads(self):
+        """Loads in front of the loop over the weights that others have to arrive before."""
+        begin = len(self.before_wait() or [])
+        loops = [(self.labels[x.target], end) for end, x in enumerate(self.code)
+                 if begin <= self.labels.get(x.target, -1) < end]
+        streaming = [head for head, end in loops if any(x.is_stream for x in self.code[head:end])]
+        return [x for x, now in self.issued(min(streaming, default=None)) if now and x.is_load and not x.is_stream]
 
     def local_accesses(self):
         return sum(x.is_a("LDL", "STL") for x in self.code)

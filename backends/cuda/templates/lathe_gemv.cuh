@@ -434,9 +434,26 @@ LT_FN void gemvStage(const Hooks& hooks, typename C::Input* to, long long rows) 
     for (long long m = 0; m < rows; ++m) hooks.stage(m, to + m * Way::kStride);
   } else if constexpr (C::kK * sizeof(Input) % 16 == 0) {
     constexpr int kWidth = 16 / (int)sizeof(Input), kChunks = C::kK / kWidth;
-    for (int i = (int)threadIdx.x; i < (int)rows * kChunks; i += kThreads)
-      *(uint4*)(to + i / kChunks * Way::kStride + i % kChunks * kWidth) =
-          ld_global_16(hooks.x + (long long)i * kWidth);
+    constexpr int kEach = ceilDiv(kChunks, kThreads);  // chunks of one row that a thread copies
+    if constexpr (C::kRows == 1 && kEach <= 4) {
+      // All are requested before the first one is there: one latency, not one for each. More would
+      // not fit into the registers beside two batches of weights.
+      uint4 chunks[kEach];
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) {
+        const int i = (int)threadIdx.x + j * kThreads;
+        if (i < kChunks) chunks[j] = ld_global_16(hooks.x + i * kWidth);
+      }
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) {
+        const int i = (int)threadIdx.x + j * kThreads;
+        if (i < kChunks) *(uint4*)(to + i * kWidth) = chunks[j];
+      }
+    } else {
+      for (int i = (int)threadIdx.x; i < (int)rows * kChunks; i += kThreads)
+        *(uint4*)(to + i / kChunks * Way::kStride + i % kChunks * kWidth) =
+            ld_global_16(hooks.x + (long long)i * kWidth);
+    }
   } else {
     for (int i = (int)threadIdx.x; i < (int)rows * C::kK; i += kThreads)
       to[i / C::kK * Way::kStride + i % C::kK] = hooks.x[i];
@@ -477,23 +494,27 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
                                 k0 + number % kBatches * kBatchK);
   };
   typename Way::Sums sums;
-  typename Join::Values values{};
-  auto use = [&](const typename Way::Batch& batch, int number, const auto& x) {
+  // What belongs to the results of a block comes as early as its weights: where a batch is all of a
+  // block, two blocks ahead.
+  constexpr int kAhead = kBatches == 1 ? 2 : 1;
+  typename Join::Values own[kAhead] = {};
+  auto use = [&](const typename Way::Batch& batch, typename Join::Values& values, int number,
+                 const auto& x) {
     if (number % kBatches == 0) Way::clear(sums);
     Way::add(sums, batch, x, k0 + number % kBatches * kBatchK, rows);
     if (number % kBatches != kBatches - 1) return;
     Join::join(hooks, sums, values, parts + (number / kBatches & 1) * Join::kShared,
                blockOf(number), rows, partial, counters);
-    if (number + 1 < total) values = Join::request(hooks, blockOf(number + 1), rows);
+    if (number + kAhead < total) values = Join::request(hooks, blockOf(number + kAhead), rows);
   };
   // A batch is requested again right behind its use. Requested in front of the other one's use, its
   // loads would be moved behind it: the compiler takes the multiplications first.
   auto run = [&](typename Way::Batch& even, typename Way::Batch& odd, const auto& x) {
     for (int i = 0; i < total; i += 2) {
-      use(even, i, x);
+      use(even, own[0], i, x);
       fetch(even, i + 2);
       if (i + 1 < total) {
-        use(odd, i + 1, x);
+        use(odd, own[kAhead - 1], i + 1, x);
         fetch(odd, i + 3);
       }
     }
@@ -502,11 +523,16 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   grid_dep_launch();
   if constexpr (!C::kConstantWeights) grid_dep_wait();
   typename Way::Batch first, second;
+  // A branch each: loads that no branch ends are moved behind the wait by the compiler of machine
+  // code, as it does with the few of a product with 16 columns.
   fetch(first, 0);
   fetch(second, 1);
   if constexpr (C::kSource == kStagedInput) hooks.prefetch();
   if constexpr (C::kConstantWeights) grid_dep_wait();
-  if (total > 0) values = Join::request(hooks, blockOf(0), rows);
+  if (rows <= 0) return;  // so that what follows need not ask
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i)
+    if (i < total) own[i] = Join::request(hooks, blockOf(i), rows);
   if constexpr (C::kSource == kGlobalInput) {
     run(first, second, GlobalRows<Input, C::kK>{hooks.x});
   } else {

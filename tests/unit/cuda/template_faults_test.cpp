@@ -30,6 +30,17 @@ Recorded oddGemm() { return matmul(DType::BF16, 100, 512, 90); }
 Recorded gemm() { return matmul(DType::BF16, 100, 512, 96); }
 Recorded simtGemm() { return matmul(DType::F32, 40, 100, 50); }
 Recorded tail() { return matmul(DType::BF16, 1, 520, 64); }
+// One row of more chunks than a block has threads.
+Recorded longRow() { return matmul(DType::BF16, 1, 4872, 64); }
+// More columns than the blocks that run at a time take at once, each with an addend of its own.
+Recorded manyBlocks() {
+  return recorded(
+      DType::BF16, {{1, 256}, {1, 25600}},
+      [](Graph& g, In x) {
+        return fused::linear(x[0], g.weight("w", DType::BF16, {25600, 256})) + x[1];
+      },
+      "gemv-dot");
+}
 // On tensor cores; a warp shares its columns with nobody.
 Recorded manyColumns() { return matmul(DType::BF16, 16, 256, 8192, "gemv-mma warps=8x1"); }
 // `count` products behind one another; the last adds the first one's result.
@@ -44,6 +55,7 @@ Recorded chain(int count, int64_t rows, bool residual) {
   });
 }
 Recorded two() { return chain(2, 2, false); }
+Recorded twoOfOneRow() { return chain(2, 1, false); }
 Recorded four() { return chain(4, 2, false); }
 Recorded threeWithResidual() { return chain(3, 2, true); }
 Recorded fourWithResidual() { return chain(4, 2, true); }
@@ -201,6 +213,9 @@ const Fault kFaults[] = {
     // Launches: what may still run.
     {"gemvWithoutWait", two, "gemv<", "  if constexpr (C::kConstantWeights) grid_dep_wait();\n",
      "\n", kBeforeWait, "ld_global_16(hooks.x", kGemv},
+    {"gemvRowWithoutWait", twoOfOneRow, "gemv<",
+     "  if constexpr (C::kConstantWeights) grid_dep_wait();\n", "\n", kBeforeWait,
+     "ld_global_16(hooks.x + i", kGemv},
     {"gemvStagesBeforeTheWait", two, "gemv<",
      "  if constexpr (C::kConstantWeights) grid_dep_wait();\n",
      "  if (hooks.x[threadIdx.x].bits == 0x7fc1) return;\n  grid_dep_wait();\n", kBeforeWait,
@@ -231,10 +246,9 @@ const Fault kFaults[] = {
     {"oldKeysWithoutWait", decodeStep, "attentionDecode", "    grid_dep_wait();\n    if (!old",
      "    if (!old", kBeforeWait, "ld_global_16(", kDecode},
     {"residualBeforeTheWait", threeWithResidual, "gemv<",
-     "  if constexpr (C::kConstantWeights) grid_dep_wait();\n  if (total > 0) values = "
-     "Join::request(hooks, blockOf(0), rows);\n",
-     "  if (total > 0) values = Join::request(hooks, blockOf(0), rows);\n  if constexpr "
-     "(C::kConstantWeights) grid_dep_wait();\n",
+     "  if constexpr (C::kConstantWeights) grid_dep_wait();\n  if (rows <= 0) return;",
+     "  if (total > 0) own[0] = Join::request(hooks, blockOf(0), rows);\n  if constexpr "
+     "(C::kConstantWeights) grid_dep_wait();\n  if (rows <= 0) return;",
      "read of .* \\(written by kernel \\w+, \\d launch(es)? before\\) before griddepcontrol.wait",
      "residual[row * n + column]", kGemv},
     {"logitsBeforeTheWait", greedySteps, "= argmax", "  grid_dep_wait();\n", "", kBeforeWait,
@@ -242,7 +256,11 @@ const Fault kFaults[] = {
     {"chosenBeforeTheWait", greedySteps, "= select", "  grid_dep_wait();\n", "",
      "read of .* \\(written by kernel \\w+, \\d launch(es)? before\\) before griddepcontrol.wait",
      ""},
-    {"readOnlyActivations", two, "gemv<", "ld_global_16(hooks.x", "ld_global_nc_16(hooks.x",
+    {"readOnlyActivations", two, "gemv<", "ld_global_16(hooks.x + (long long)",
+     "ld_global_nc_16(hooks.x + (long long)",
+     "ld.global.nc of .*, which changes while the kernel may run \\(written by kernel",
+     "ld_global_nc_16(hooks.x", kGemv},
+    {"readOnlyRow", twoOfOneRow, "gemv<", "ld_global_16(hooks.x + i", "ld_global_nc_16(hooks.x + i",
      "ld.global.nc of .*, which changes while the kernel may run \\(written by kernel",
      "ld_global_nc_16(hooks.x", kGemv},
     {"readOnlyQueries", projectedAttention, "attentionDecode",
@@ -259,6 +277,16 @@ const Fault kFaults[] = {
      "data race \\(read after write\\) on parts", "v[h] = parts[", kGemv},
     {"gemvTailNotCleared", tail, "gemv<", "if constexpr (Way::kStride > C::kK) {",
      "if constexpr (false) {", "read of uninitialised dynamic shared", "(const uint4*)(r.x", kGemv},
+    {"gemvRowWithoutBarrier", longRow, "gemv<",
+     "    gemvStage<C, Way>(hooks, (Input*)shared, rows);\n    block_sync();\n",
+     "    gemvStage<C, Way>(hooks, (Input*)shared, rows);\n", "data race|uninitialised",
+     "(const uint4*)(r.x", kGemv},
+    {"gemvChunksOfARowLeftOut", longRow, "gemv<", "kEach = ceilDiv(kChunks, kThreads)",
+     "kEach = kChunks / kThreads", "read of uninitialised dynamic shared", "(const uint4*)(r.x",
+     kGemv},
+    {"gemvChunksOfARowInOnePlace", longRow, "gemv<", "(to + i * kWidth) = chunks[j]",
+     "(to + (int)threadIdx.x * kWidth) = chunks[j]", "read of uninitialised dynamic shared",
+     "(const uint4*)(r.x", kGemv},
     {"termsWithoutBarrier", normedHeadsOnTensorCores, "kSumPairs = 64",
      "    block_sync();\n#pragma unroll 1\n    for (int t = (int)warp_id()",
      "#pragma unroll 1\n    for (int t = (int)warp_id()", "data race \\(.*\\) on terms",
@@ -347,11 +375,21 @@ const Fault kFaults[] = {
      "store_f32(y + row * n + column", kGemm},
     {"gemmRowsBehindTheEnd", gemm, "gemm<", "some && i * kApart < most ? 16 : 0", "some ? 16 : 0",
      "global memory out of bounds: read of 16 bytes at x", "cp_async_16(tile + place", kGemm},
+    {"gemvRowPastItsEnd", tail, "gemv<", "if (i < kChunks) chunks[j] =", "chunks[j] =",
+     "global memory out of bounds: read of 16 bytes at x", "ld_global_16(hooks.x + i", kGemv},
     {"gemmOddColumnBound", oddGemm, "gemm<", "if (column + q >= n) continue;", "",
      "data race|global memory out of bounds: write of 2 bytes at y",
      "y[row * n + column] = Element::narrow(value)", kGemm},
 
-    // Fragments: the numbers alone are wrong.
+    // Which value goes where: the numbers alone are wrong.
+    {"gemvFirstChunkForAll", longRow, "gemv<", "(to + i * kWidth) = chunks[j]",
+     "(to + i * kWidth) = chunks[0]", "", "", kGemv},
+    {"gemvAddendsOfAnotherBlock", manyBlocks, "gemv<", "own[kAhead - 1], i + 1", "own[0], i + 1",
+     "", "", kGemv},
+    {"gemvAddendsOfTheNextBlock", manyBlocks, "gemv<", "blockOf(number + kAhead)",
+     "blockOf(number + 1)", "", "", kGemv},
+    {"gemvAddendsOfOneBlock", manyBlocks, "gemv<", "i < kAhead; ++i)\n    if (i < total)",
+     "i < kAhead; ++i)\n    if (i < 1)", "", "", kGemv},
     {"gemvFragmentHalves", normedHeadsOnTensorCores, "gemv<GemvMma",
      "even{{low.x, high.x, low.y, high.y}}", "even{{low.x, low.y, high.x, high.y}}", "", "", kGemv},
     {"gemmFragmentOfB", gemm, "gemm<", "column0 + (lane & 7) + (lane >> 4) * 8",
