@@ -31,12 +31,15 @@ def common(model, most_tokens=4096, most_choices=32):
     return [
         ("model", model, None), ("model", None, None), *of_another_type("model", "a string", 5, ["x"]),
         ("stream", False, None), ("stream", None, None), *of_another_type("stream", "true or false", "yes", 1),
-        ("n", 1, None), ("n", most_choices, None), ("n", None, None), *whole_out_of("n", 1, most_choices, 0, -1, most_choices + 1),
+        ("n", 1, None), ("n", most_choices, None), ("n", None, None),
+        *whole_out_of("n", 1, most_choices, 0, -1, most_choices + 1),
         *of_another_type("n", "an integer", 1.5, "2", True),
-        ("max_tokens", 2, None), ("max_tokens", None, None), *whole_out_of("max_tokens", 1, most_tokens, 0, most_tokens + 1),
+        ("max_tokens", 2, None), ("max_tokens", None, None),
+        *whole_out_of("max_tokens", 1, most_tokens, 0, most_tokens + 1),
         ("temperature", 0, None), ("temperature", 100, None), ("temperature", 0.5, None), ("temperature", None, None),
         *out_of("temperature", 0, 100, -0.5, 101), *of_another_type("temperature", "a number", "hot", True, [1]),
-        ("top_p", 0, None), ("top_p", 1, None), *out_of("top_p", 0, 1, -0.5, 1.5), *of_another_type("top_p", "a number", "1"),
+        ("top_p", 0, None), ("top_p", 1, None), *out_of("top_p", 0, 1, -0.5, 1.5),
+        *of_another_type("top_p", "a number", "1"),
         ("top_k", 0, None), ("top_k", 2**31 - 1, None), *whole_out_of("top_k", 0, 2**31 - 1, -1, 2**31),
         ("min_p", 0.25, None), *out_of("min_p", 0, 1, -0.5, 1.5),
         ("presence_penalty", -2, None), ("presence_penalty", 2, None), *out_of("presence_penalty", -2, 2, -2.5, 2.5),
@@ -44,12 +47,16 @@ def common(model, most_tokens=4096, most_choices=32):
         ("repetition_penalty", 1.5, None), *out_of("repetition_penalty", 0.001, 1000, 0, -1, 1001),
         ("seed", 7, None), ("seed", -7, None), ("seed", 0, None), *of_another_type("seed", "an integer", 1.5, "7"),
         ("stop", "x", None), ("stop", [], None), ("stop", ["x", "y"], None), ("stop", None, None),
-        ("stop", [""], "expected a stop text, got an empty one"), ("stop", "", "expected a stop text, got an empty one"),
-        ("stop", ["x"] * 17, "stop: expected at most 16 texts", "stop"), ("stop", ["x", 5], "request: stop[1]: expected a string"),
-        ("regex", "ab?", None), ("regex", "(", 'pattern "(": character 1: expected a ) to end the group'), *of_another_type("regex", "a string", 5),
+        ("stop", [""], "expected a stop text, got an empty one"),
+        ("stop", "", "expected a stop text, got an empty one"),
+        ("stop", ["x"] * 17, "stop: expected at most 16 texts", "stop"),
+        ("stop", ["x", 5], "request: stop[1]: expected a string"),
+        ("regex", "ab?", None), ("regex", "(", 'pattern "(": character 1: expected a ) to end the group'),
+        *of_another_type("regex", "a string", 5),
         ("response_format", {"type": "text"}, None), ("response_format", {"type": "json_object"}, None),
         ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer"}}}, None),
-        ("response_format", {"type": "xml"}, 'response_format.type: expected text, json_object or json_schema, got "xml"',
+        ("response_format", {"type": "xml"},
+         'response_format.type: expected text, json_object or json_schema, got "xml"',
          "response_format.type"),
         ("response_format", {}, 'request: response_format: the key "type" is missing'),
         ("response_format", {"type": "json_schema"}, 'request: response_format: the key "json_schema" is missing'),
@@ -59,9 +66,11 @@ def common(model, most_tokens=4096, most_choices=32):
         # What a client sends for a field that it does not use, and what asks for something.
         ("store", False, None), unsupported("store", True), ("echo", False, None), unsupported("echo", True),
         ("echo", None, None), unsupported("echo", 0), ("best_of", 1, None), unsupported("best_of", 2),
-        unsupported("best_of", "1"), ("tool_choice", "none", None), unsupported("tool_choice", "auto"), ("tools", [], None),
+        unsupported("best_of", "1"), ("tool_choice", "none", None), unsupported("tool_choice", "auto"),
+        ("tools", [], None),
         ("tools", None, None), unsupported("tools", [{"type": "function"}]), ("logit_bias", {}, None),
-        unsupported("logit_bias", {"5": 1}), ("suffix", None, None), unsupported("suffix", "x"), unsupported("suffix", ""),
+        unsupported("logit_bias", {"5": 1}), ("suffix", None, None), unsupported("suffix", "x"),
+        unsupported("suffix", ""),
         unsupported("best_off", 3), unsupported("parallel_tool_calls", True), unsupported("stream_option", False),
         # stream_options belongs to a stream.
         ("stream_options", {"include_usage": True}, "stream_options needs stream: true", "stream_options"),
@@ -76,12 +85,15 @@ def of_completions():
         ("prompt", 5, "prompt: expected a text, a list of texts or a list of token ids, got 5", "prompt"),
         ("prompt", {}, "prompt: expected a text, a list of texts or a list of token ids, got an object", "prompt"),
         ("prompt", [-1], "request: prompt[0]: expected an integer from 0 to"),
-        ("prompt", [5, 1.5], "request: prompt[1]: expected an integer"), ("prompt", ["a", 5], "request: prompt[1]: expected a string"),
+        ("prompt", [5, 1.5], "request: prompt[1]: expected an integer"),
+        ("prompt", ["a", 5], "request: prompt[1]: expected a string"),
         ("prompt", [[]], "the prompt has no tokens", "prompt"),
-        ("logprobs", 0, None), ("logprobs", 20, None), ("logprobs", None, None), *whole_out_of("logprobs", 0, 20, -1, 21),
+        ("logprobs", 0, None), ("logprobs", 20, None), ("logprobs", None, None),
+        *whole_out_of("logprobs", 0, 20, -1, 21),
         *of_another_type("logprobs", "an integer", True, "2"),
         # Fields of the other route.
-        unsupported("top_logprobs", 2), unsupported("max_completion_tokens", 2), unsupported("messages", [{"role": "user", "content": "a"}]),
+        unsupported("top_logprobs", 2), unsupported("max_completion_tokens", 2),
+        unsupported("messages", [{"role": "user", "content": "a"}]),
     ]
 
 
@@ -96,16 +108,20 @@ def of_chat():
         ("messages", message(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), None),
         ("messages", [], "messages: expected a list of at least one message", "messages"),
         ("messages", "a", "messages: expected a list of at least one message", "messages"),
-        ("messages", message(tool_calls=[1]), "messages[0].tool_calls is not supported", "messages[0].tool_calls", UNSUPPORTED),
+        ("messages", message(tool_calls=[1]), "messages[0].tool_calls is not supported",
+         "messages[0].tool_calls", UNSUPPORTED),
         ("messages", message(weight=1), "messages[0].weight is not supported", "messages[0].weight", UNSUPPORTED),
         ("messages", [{"content": "a"}], 'request: messages[0]: the key "role" is missing'),
         ("messages", [{"role": "user"}], 'request: messages[0]: the key "content" is missing'),
         ("messages", message(role=5), "request: messages[0].role: expected a string"),
-        ("messages", message(content=[{"type": "image_url", "image_url": "x"}]), 'messages[0].content[0].type: expected "text", got "image_url"',
+        ("messages", message(content=[{"type": "image_url", "image_url": "x"}]),
+         'messages[0].content[0].type: expected "text", got "image_url"',
          "messages[0].content[0].type", UNSUPPORTED),
         # Likeliest tokens belong to log-probabilities.
-        ("logprobs", True, None), ("logprobs", False, None), ("logprobs", None, None), *of_another_type("logprobs", "true or false", 2, "yes"),
-        ("top_logprobs", 3, "top_logprobs needs logprobs: true", "top_logprobs"), ("top_logprobs", 0, None), ("top_logprobs", None, None),
+        ("logprobs", True, None), ("logprobs", False, None), ("logprobs", None, None),
+        *of_another_type("logprobs", "true or false", 2, "yes"),
+        ("top_logprobs", 3, "top_logprobs needs logprobs: true", "top_logprobs"), ("top_logprobs", 0, None),
+        ("top_logprobs", None, None),
         *whole_out_of("top_logprobs", 0, 20, -1, 21), *of_another_type("top_logprobs", "an integer", True, "2"),
         ("max_completion_tokens", 2, None), *whole_out_of("max_completion_tokens", 1, 4096, 0, 4097),
         # A field of the other route.
@@ -115,12 +131,16 @@ def of_chat():
 
 def of_embeddings(model, width):
     return [
-        ("model", model, None), *of_another_type("model", "a string", 5), ("input", ["a", "b"], None), ("user", "me", None),
-        ("input", [], "input: expected a text or from 1 to 512 texts", "input"), ("input", 5, "input: expected a text or from 1 to 512 texts", "input"),
-        ("input", ["a"] * 513, "input: expected a text or from 1 to 512 texts", "input"), ("input", ["a", 5], "request: input[1]: expected a string"),
+        ("model", model, None), *of_another_type("model", "a string", 5), ("input", ["a", "b"], None),
+        ("user", "me", None),
+        ("input", [], "input: expected a text or from 1 to 512 texts", "input"),
+        ("input", 5, "input: expected a text or from 1 to 512 texts", "input"),
+        ("input", ["a"] * 513, "input: expected a text or from 1 to 512 texts", "input"),
+        ("input", ["a", 5], "request: input[1]: expected a string"),
         ("encoding_format", "float", None), ("encoding_format", "base64", None),
         ("encoding_format", "hex", 'encoding_format: expected float or base64, got "hex"', "encoding_format"),
-        ("dimensions", width, None), ("dimensions", width + 1, f"dimensions: the model has {width}, got {width + 1}", "dimensions"),
+        ("dimensions", width, None),
+        ("dimensions", width + 1, f"dimensions: the model has {width}, got {width + 1}", "dimensions"),
         unsupported("best_of", 1), unsupported("stream", False),
     ]
 
@@ -166,7 +186,8 @@ def check_others(server, route, base):
     taken = ({"include_usage": True}, {"include_usage": False}, {}, {"include_obfuscation": False})
     check(server, route, base, [("stream_options", value, None) for value in taken], **stream)
     refused = [({"include_obfuscation": True}, "include_obfuscation"), ({"usage": True}, "usage")]
-    check(server, route, base, [("stream_options", value, f"stream_options.{key} is not supported", "stream_options", UNSUPPORTED)
+    check(server, route, base, [("stream_options", value, f"stream_options.{key} is not supported",
+     "stream_options", UNSUPPORTED)
                                 for value, key in refused], **stream)
     excluded = "regex and response_format exclude each other"
     check(server, route, base, [("response_format", {"type": "text"}, excluded, "regex")], regex="a")
