@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends a text: the stop text that comes first in it, wherever tokens cut it, and also where
 // the decoder gives its last part only at the end.
+#include <limits>
+
 #include <gtest/gtest.h>
 
+#include "lathe/runtime/constraint.h"
 #include "lathe/runtime/error.h"
 #include "runtime/stop_finder.h"
 #include "runtime/text_in_progress.h"
@@ -111,6 +114,36 @@ TEST(TextEnds, EachReasonIsItsOwn) {
     EXPECT_EQ(text.result().stopped, count < 9 ? StopReason::Positions : StopReason::Length);
   }
   EXPECT_THROW(TextInProgress(tokenizer, options, std::vector<int>(7, 0), 6, 0), Error);
+}
+
+// The end is drawn where the text is whole, and nowhere else; an end beyond the logits is none.
+TEST(TextEnds, AreWhereAConstraintIsMet) {
+  const std::optional<Tokenizer> tokenizer = Tokenizer::parse(
+      R"({"version": "1.0", "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+    "added_tokens": [{"id": 2, "content": "<end>", "single_word": false, "lstrip": false,
+                      "rstrip": false, "normalized": false, "special": true}],
+    "decoder": {"type": "Fuse"},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})",
+      "f");
+  TextGenerationOptions options{.newTokens = 9, .endIds = {2, 5}};
+  options.constraint = Constraint::regex("ab?b", *tokenizer);
+  TextInProgress text(tokenizer, options, std::vector<int>{0}, 64, 0);
+  const std::vector<float> logits = {1, 2, 3};
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  using Numbers = std::vector<float>;
+  auto permitted = [&] {
+    const std::span<const float> numbers = text.permitted(logits);
+    return Numbers(numbers.begin(), numbers.end());
+  };
+  EXPECT_EQ(permitted(), (Numbers{1, kNone, kNone}));
+  text.take(0, {});
+  EXPECT_EQ(permitted(), (Numbers{kNone, 2, kNone}));
+  text.take(1, {});
+  EXPECT_EQ(permitted(), (Numbers{kNone, 2, 3}));
+  text.take(1, {});
+  EXPECT_TRUE(text.ended());
+  EXPECT_EQ(text.result().text, "abb");
+  EXPECT_EQ(text.result().stopped, StopReason::Complete);
 }
 
 }  // namespace
