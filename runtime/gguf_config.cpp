@@ -205,8 +205,9 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
       config["architectures"] = {"MistralForCausalLM"};
       config["model_type"] = "mistral";
     } else {
-      data.size("expert_count", kMaxExperts, 1);
-      data.size("expert_used_count", kMaxExperts, 1);
+      // Of no experts, which some writers say by counts of 0.
+      data.find("expert_count");
+      data.find("expert_used_count");
       config["attention_bias"] = has("blk.0.attn_q.bias");
       config["mlp_bias"] = has("blk.0.ffn_up.bias");
     }

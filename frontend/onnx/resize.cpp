@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "frontend/onnx/node.h"
+#include "frontend/onnx/quantized.h"
 
 namespace lathe::onnx {
 namespace {
@@ -120,7 +121,7 @@ Tensor resizedAlong(Node& n, const Tensor& x, const Axis& a, const std::string& 
       }
     }
     const Tensor last = a.axis == x.rank() - 1 ? x : swapAxes(x, a.axis, -1);
-    Tensor y = matmul(as(last, in), n.constant(weights));
+    Tensor y = matrixProduct(as(last, in), n.constant(weights));
     result = a.axis == x.rank() - 1 ? y : swapAxes(y, a.axis, -1);
   }
   if (!anyOutside) return result;

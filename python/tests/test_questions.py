@@ -53,3 +53,12 @@ def test_a_report_is_a_page(tmp_path):
     report.save(tmp_path / "out.html")
     assert (tmp_path / "out.html").read_text().lstrip().lower().startswith("<!doctype html>")
     assert np.asarray(lathe.Session(report.program)(np.zeros((4, 4), "f4"))).shape == (4, 4)
+
+
+def test_tables_show_small_numbers_and_lists():
+    table = lathe.questions.Table([{"error": 1.5e-7, "of": [1, 2], "op": "add"}, {"error": 12345.678, "of": (), "op": "<b>"}],
+                                  "numerics", ("op", "error", "of"), "no steps")
+    assert str(table).splitlines() == ["numerics", "op   error     of", "add  1.5e-07   1, 2", "<b>  1.23e+04"]
+    page = table._repr_html_()
+    assert "<td style='text-align:left'>1.5e-07</td>" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert str(lathe.questions.Table([], "numerics", ("op",), "no steps")) == "numerics: no steps"

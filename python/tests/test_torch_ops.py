@@ -153,6 +153,28 @@ def test_bf16_is_as_near_to_exact_numbers_as_pytorchs(f, x, compiled):
     assert (got.double() - exact).abs().max() <= 1.5 * (eager.double() - exact).abs().max()
 
 
+def test_what_is_added_times_0_is_not_read():
+    class Products(torch.nn.Module):
+        def forward(self, x, c):
+            return torch.addmm(c, x, x.T, beta=0), torch.addmm(c, x, x.T, beta=0, alpha=2), torch.baddbmm(c[None], x[None], x.T[None], beta=0)
+
+    c = torch.tensor([[math.nan, 1.0], [math.inf, -math.inf]])
+    for got, want in zip(lathe.torch.export(Products(), (X, c), level="named").session()(X, c), Products()(X, c), strict=True):
+        assert want.isfinite().all()
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("level", ["named", "core"])
+def test_an_empty_vector_joins_anything(level):
+    """PyTorch's older code joins parts to torch.tensor([])."""
+    class Joined(torch.nn.Module):
+        def forward(self, x):
+            return torch.cat([torch.empty(0), x], 1), torch.cat([x, torch.empty(0), x]), torch.cat([torch.empty(0), x[0]])
+
+    for got, want in zip(lathe.torch.export(Joined(), (X,), level=level).session()(X), Joined()(X), strict=True):
+        assert torch.equal(got, want)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])
 def test_a_pixel_that_is_no_number_stays_with_its_neighbours(mode):
     class Resized(torch.nn.Module):

@@ -36,7 +36,7 @@ def test_numbers_of_a_call_are_those_of_the_export():
     run = lathe.torch.export(Scaled(), (X, 3, True)).session()
     torch.testing.assert_close(run(X, 3, True), X * 3)
     for call, words in (((X, 5, True), "n: expected 3, with which forward was exported, got 5"),
-                        ((X, 3.0, True), "n: expected 3, .*got 3.0"), ((X, 3, False), "flag: expected True, .*got False")):
+                        ((X, 3.0, True), "n: expected 3, .*got 3.0"), ((X, 3, 1), "flag: expected True, .*got 1"), ((X, 3, False), "flag: expected True, .*got False")):
         with pytest.raises(lathe.Error, match=words) as caught:
             run(*call)
         assert caught.value.code == "InvalidArgument"

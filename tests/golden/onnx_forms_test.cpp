@@ -4,53 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 
-#include "lathe/frontend/compile.h"
-#include "lathe/frontend/onnx.h"
 #include "lathe/runtime/error.h"
-#include "lathe/runtime/session.h"
-#include "tests/onnx/onnx_wire.h"
-#include "tests/unit/test_files.h"
+#include "tests/onnx/one_node.h"
 
 namespace lathe {
 namespace {
 
 using namespace onnx_wire;
+using test::inner;
+using test::run;
+using test::someNumbers;
 using Shape = std::vector<int64_t>;
-
-// The result of one node on x, from a file with these literals.
-Array run(const std::string& node, const Array& x, int64_t opset, const Shape& result,
-          const std::string& literals = {}) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "m.onnx";
-  std::ofstream(path, std::ios::binary) << model(
-      node + literals + bytes(11, valueInfo("x", 1, {x.shape().begin(), x.shape().end()})) +
-          bytes(12, valueInfo("y", 1, result)),
-      opset);
-  const OnnxModel loaded = loadOnnx(path);
-  Session session(compile(loaded.graph, {.backend = "reference"}));
-  session.bindWeights(loaded.weights);
-  return session.run("forward", {{"x", x}}).at("y");
-}
-
-// A node whose results others read.
-std::string inner(const std::string& op, const std::vector<std::string>& operands,
-                  const std::vector<std::string>& results, const std::string& attributes = {}) {
-  std::string text;
-  for (const std::string& name : operands) text += bytes(1, name);
-  for (const std::string& name : results) text += bytes(2, name);
-  return bytes(1, text + bytes(4, op) + attributes);
-}
-
-Array someNumbers(const Shape& shape) {
-  Array x(DType::F32, {shape.begin(), shape.end()});
-  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7 % 5) - 0.25 * double(i % 3));
-  return x;
-}
 
 // Up to opset 12 the axes from one on are one, by default from the second; later one axis is meant,
 // by default the last.

@@ -16,6 +16,7 @@ class Mutant:
              'cli_test:Bench.*'        with a filter
              'lit:fuse_linear'         lit files whose name matches
              'ctest:golden/greedy'     an entry of CTest
+             'pytest:python/tests/test_graph.py::test_items_are_exact'
     """
     name: str
     file: str

@@ -11,7 +11,8 @@ before comes from ccache. With --in-place it edits this checkout and uses build/
 a build, but nothing else may read the sources meanwhile. Each bug is built with the targets that
 its tests need, and is "killed" as soon as one of them fails, crashes or does not end; tests must
 pass without it, or the bug counts as "not tried". Exit status: 0 if at least 95 % of the bugs were
-killed and all were tried.
+killed and all were tried. Bugs of the Python package run with LATHE_PYTHON (default: python3), and
+are left out where that has no pytest, or no PyTorch for a test that needs it, or the build has no package.
 """
 import argparse
 import json
@@ -34,8 +35,10 @@ import table_fresh  # noqa: E402
 import table_grouped  # noqa: E402
 import table_hub  # noqa: E402
 import table_imports  # noqa: E402
+import table_python  # noqa: E402
 import table_ranks  # noqa: E402
 import table_readers  # noqa: E402
+import table_rooms  # noqa: E402
 import table_runtime  # noqa: E402
 import table_seams  # noqa: E402
 import table_surface  # noqa: E402
@@ -46,8 +49,10 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
-           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS)
+           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
+           table_rooms.MUTANTS)
 WANTED = 0.95
+PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables
 
 
@@ -70,6 +75,12 @@ def problem_of(mutant, root):
 def problem_of_test(test, root):
     kind, _, rest = test.partition(":")
     if kind == "ctest":
+        return None
+    if kind == "pytest":
+        path, _, name = rest.partition("::")
+        text = (root / path).read_text() if (root / path).is_file() else None
+        if text is None or f"def {name.partition('[')[0]}(" not in text:
+            return f"there is no test {rest}"
         return None
     if kind == "lit":
         some = any(re.search(rest, str(p)) for p in (root / "tests/lit").rglob("*.*"))
@@ -107,7 +118,7 @@ class Tree:
         self.build_with = build_with or ["cmake", "--build", str(build), "--target"]
         self.undo = build / "mutation-undo.json"
         self.restore()  # what a run that was killed left behind
-        self.baseline = {}
+        self.baseline, self.modules = {}, {}
 
     def plant(self, mutant):
         path = self.root / mutant.file
@@ -124,15 +135,36 @@ class Tree:
 
     def make(self, tests):
         """True if the targets of the tests build."""
-        targets = sorted({t for test in tests for t in targets_of(test)})
+        targets = sorted({t for test in tests if not self.lacks(test) for t in targets_of(test)})
+        if not targets:
+            return True
         done = subprocess.run(self.build_with + targets, cwd=self.root, capture_output=True)
         self.log = (done.stdout + done.stderr).decode(errors="replace")
         return done.returncode == 0
 
+    def lacks(self, test):
+        """What a test needs that is not on this machine, or nothing."""
+        kind, _, rest = test.partition(":")
+        if kind != "pytest":
+            return None
+        if not (self.build / "python/lathe").is_dir():
+            return "the build has no Python package (-DLATHE_PYTHON=ON)"
+        for module, name in [("pytest", "pytest")] + [("torch", "PyTorch")] * ("torch" in rest):
+            if module not in self.modules:
+                self.modules[module] = subprocess.run([PYTHON, "-c", f"import {module}"],
+                                                      capture_output=True).returncode == 0
+            if not self.modules[module]:
+                return f"{PYTHON} has no {name}"
+        return None
+
     def passes(self, test, timeout):
         kind, _, rest = test.partition(":")
         env = dict(os.environ)
-        if kind == "lit":
+        if kind == "pytest":
+            env["PYTHONPATH"] = os.pathsep.join(map(str, [self.build / "python", self.root / "python/tests"]))
+            env["PYTHONDONTWRITEBYTECODE"] = "1"
+            command = [PYTHON, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", rest]
+        elif kind == "lit":
             env["LIT_FILTER"] = rest
             command = ["ctest", "--test-dir", str(self.build), "-R", "^lit$"]
         elif kind == "ctest":
@@ -158,6 +190,8 @@ def targets_of(test):
     kind, _, rest = test.partition(":")
     if kind == "lit":
         return ["lathe-opt", "lathe-cli", "seed_model_ops"]
+    if kind == "pytest":
+        return ["_compiler", "_runtime", "lathe_wheel"]
     if kind == "ctest":
         return ["lathe-cli", "lathe-lsp-server", "lathe_serve", "onnx_cases", "safetensors_replay"]
     cli = kind.startswith(("cli_", "questions_cli"))
@@ -167,12 +201,15 @@ def targets_of(test):
 def try_mutant(tree, mutant, timeout):
     if why := problem_of(mutant, tree.root):
         return "not tried", why
+    if missing := next((why for t in mutant.tests if (why := tree.lacks(t))), None):
+        return "left out", missing
     broken = [t for t in mutant.tests if not tree.good(t, timeout)]
     if broken:
         return "not tried", f"without the bug {', '.join(broken)} fails already"
     tree.plant(mutant)
     try:
-        if not tree.make(mutant.tests):
+        # The package reads its sources where they lie.
+        if not mutant.file.endswith(".py") and not tree.make(mutant.tests):
             return "not tried", "does not build: " + tree.log[-400:]
         for test in mutant.tests:
             if not tree.passes(test, timeout):
@@ -225,7 +262,8 @@ def run(options):
     if not tree.make(tests):
         sys.exit("the tests do not build without any bug:\n" + tree.log[-4000:])
     for test in tests:
-        tree.good(test, options.timeout)
+        if not tree.lacks(test):
+            tree.good(test, options.timeout)
     rows = []
     for mutant in mutants:
         start = time.time()
@@ -236,13 +274,13 @@ def run(options):
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
     tree.make(tests)  # nothing planted stays in the build
-    count = {k: sum(r["outcome"] == k for r in rows) for k in ("killed", "survived", "not tried")}
+    count = {k: sum(r["outcome"] == k for r in rows) for k in ("killed", "survived", "not tried", "left out")}
     tried = count["killed"] + count["survived"]
     print(", ".join(f"{n} {k}" for k, n in count.items()) + f" of {len(rows)}")
     for row in rows:
         if row["outcome"] == "survived":
             print(f"survived: {row['name']} ({row['file']}): {row['what']}")
-    return 0 if tried == len(rows) and count["killed"] >= WANTED * tried else 1
+    return 0 if tried + count["left out"] == len(rows) and count["killed"] >= WANTED * tried else 1
 
 
 def main():

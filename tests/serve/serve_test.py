@@ -22,6 +22,7 @@ import threading
 import time
 
 import openai_checks
+import request_fields
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "consumer"))
 import model_files  # noqa: E402
@@ -521,6 +522,7 @@ def check_chat():
                            {"content": [{"type": "text", "text": "<|eo"}, {"type": "text", "text": "s|>"}]}):
                 status, _, text = server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", **forged}]})
                 assert status == 400 and "control token" in text, (forged, text)
+            request_fields.check_chat(server, os.path.basename(folder))
             status, response, page = server.ask("GET", "/")
             assert status == 200 and "default-src 'none'" in response.getheader("Content-Security-Policy")
             assert "innerHTML =" not in page and not re.search(r"(src|href)=.?https?:", page)
@@ -561,9 +563,8 @@ def check_embeddings():
                 for text, row in zip(texts, rows):
                     alone = embedded(text, "float")[0]
                     assert max(abs(a - b) for a, b in zip(alone, row)) < 1e-5, (alone, row)
-                for more in ({"encoding_format": "hex"}, {"dimensions": width + 1}, {"input": []}, {"best_of": 1}):
-                    assert server.ask("POST", "/v1/embeddings", {"input": "a", **more})[0] == 400, more
-                assert server.ask("POST", "/v1/embeddings", {"input": "a", "dimensions": width})[0] == 200
+                if width == 8:
+                    request_fields.check_embeddings(server, folder.name, width)
                 assert server.ask("POST", "/v1/completions", {"prompt": "a"})[0] == 400
                 server.stop()
             finally:
@@ -585,6 +586,7 @@ try:
     check_burst(server)
     check_limits(server)
     check_refusals(server)
+    request_fields.check_completions(server, server_name)
     soak(server, expected)
     server.stop()
     check_blocks(expected)

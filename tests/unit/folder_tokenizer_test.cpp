@@ -199,6 +199,76 @@ TEST(FolderTokenizers, MergesNeedNoVersion) {
   EXPECT_EQ(convertTokenizer(files), before);
 }
 
+// A merge that is listed again counts where it stands first.
+TEST(FolderTokenizers, TheFirstOfEqualMergesCounts) {
+  FolderFiles files = filesOf("gpt2");
+  const auto before = convertTokenizer(files);
+  std::string& merges = files.texts["merges.txt"];
+  const size_t begin = merges.find('\n') + 1, end = merges.find('\n', begin) + 1;
+  merges += merges.substr(begin, end - begin);
+  EXPECT_EQ(convertTokenizer(files), before);
+}
+
+// What stands beside the tokenizer goes before what stands beside the model.
+TEST(FolderTokenizers, TheClassIsThatOfTheTokenizersConfig) {
+  FolderFiles files = filesOf("gpt2");
+  auto with = [&](const char* tokenizer, const char* config) {
+    FolderFiles own = files;
+    own.texts["tokenizer_config.json"] = tokenizer;
+    own.texts["config.json"] = config;
+    return own;
+  };
+  const auto gpt2 = convertTokenizer(with(R"({"tokenizer_class": "GPT2Tokenizer"})", "{}"));
+  const auto qwen2 = convertTokenizer(with(R"({"tokenizer_class": "Qwen2Tokenizer"})", "{}"));
+  EXPECT_NE(gpt2, qwen2);
+  EXPECT_EQ(convertTokenizer(with(R"({"tokenizer_class": "GPT2Tokenizer"})",
+                                  R"({"tokenizer_class": "Qwen2Tokenizer"})")),
+            gpt2);
+  EXPECT_EQ(convertTokenizer(with(R"({"tokenizer_class": "Qwen2TokenizerFast"})",
+                                  R"({"tokenizer_class": "GPT2Tokenizer", "model_type": "gpt2"})")),
+            qwen2);
+  EXPECT_EQ(convertTokenizer(with("{}", R"({"tokenizer_class": "Qwen2Tokenizer"})")), qwen2);
+  EXPECT_EQ(convertTokenizer(with("{}", R"({"model_type": "qwen2"})")), qwen2);
+  EXPECT_EQ(convertTokenizer(with("{}", R"({"tokenizer_class": "GPT2Tokenizer",
+                                            "model_type": "qwen2"})")),
+            gpt2)
+      << "a class goes before a kind of model";
+}
+
+// Of special tokens that added_tokens.json lists it says no more than their ids.
+TEST(FolderTokenizers, AddedTokensOfOlderFolders) {
+  FolderFiles files = filesOf("gpt2");
+  const auto size = json::parse(files.texts["vocab.json"]).size();
+  files.texts["tokenizer_config.json"] =
+      R"({"tokenizer_class": "GPT2Tokenizer", "pad_token": "<|pad|>"})";
+  files.texts["added_tokens.json"] = json{{"<|pad|>", size}, {"Word", size + 1}}.dump();
+  std::map<std::string, json> tokens;
+  const json tokenizer = json::parse(convertTokenizer(files).value());
+  for (const json& token : tokenizer["added_tokens"]) tokens[token["content"]] = token;
+  ASSERT_TRUE(tokens.contains("<|pad|>") && tokens.contains("Word"));
+  EXPECT_EQ(tokens["<|pad|>"]["id"], size);
+  EXPECT_EQ(tokens["<|pad|>"]["special"], true);
+  EXPECT_EQ(tokens["<|pad|>"]["normalized"], false);
+  EXPECT_EQ(tokens["Word"]["id"], size + 1);
+  EXPECT_EQ(tokens["Word"]["special"], false);
+  EXPECT_EQ(tokens["Word"]["normalized"], true);
+}
+
+// special_tokens_map.json is of folders without added_tokens_decoder; there it goes first.
+TEST(FolderTokenizers, MapsOfSpecialTokensAreOfOlderFolders) {
+  FolderFiles newer = filesOf("qwen2");
+  const auto before = convertTokenizer(newer);
+  newer.texts["special_tokens_map.json"] = R"({"unk_token": "<|mapped|>"})";
+  EXPECT_EQ(convertTokenizer(newer), before);
+  FolderFiles older = filesOf("gpt2");
+  older.texts["tokenizer_config.json"] =
+      R"({"tokenizer_class": "GPT2Tokenizer", "pad_token": "<|config|>"})";
+  older.texts["special_tokens_map.json"] = R"({"pad_token": "<|mapped|>"})";
+  const std::string text = convertTokenizer(older).value();
+  EXPECT_NE(text.find("<|mapped|>"), text.npos);
+  EXPECT_EQ(text.find("<|config|>"), text.npos);
+}
+
 TEST(FolderTokenizers, AddedTokensHaveTheirIds) {
   FolderFiles files = filesOf("qwen2");
   const json config = json::parse(files.texts["tokenizer_config.json"]);

@@ -131,6 +131,17 @@ TEST(Sampler, TopPKeepsNoTokenBeyondAnExactShare) {
   EXPECT_EQ(drawn({.temperature = 1, .topP = 0.75}, equal), (std::set<int64_t>{0, 1, 2}));
 }
 
+TEST(Sampler, ADistributionEndsAtExactShares) {
+  const std::vector<float> equal(4, 2.0f);
+  for (size_t kept : {1, 2, 3}) {
+    Sampler sampler({.temperature = 1, .topP = double(kept) / 4});
+    EXPECT_EQ(sampler.distribution(equal).size(), kept);
+  }
+  // What is as likely as min-p asks stays.
+  Sampler sampler({.temperature = 1, .minP = 1});
+  EXPECT_EQ(sampler.distribution(std::vector<float>{2, 1, 2}).size(), 2u);
+}
+
 TEST(Sampler, TopPDrawsInProportionOfWhatItKeeps) {
   Sampler sampler({.temperature = 1, .topP = 0.6, .seed = 1});
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};

@@ -160,6 +160,32 @@ TEST(WeightFolders, AwqMayHaveOneGroup) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "awq"}, {"bits", 4}, {"group_size", -1}}), expected);
 }
 
+// A group of -1 is all inputs, also where they are more than the 128 of a group that is not said.
+TEST(WeightFolders, AwqsOneGroupIsAsLongAsARow) {
+  const TemporaryFolder folder;
+  auto write = [&](int64_t groups) {
+    std::vector<float> scales;
+    for (int64_t i = 0; i < groups * 8; ++i) scales.push_back(float(1 + i / 8));
+    saveSafetensors(
+        folder / "model.safetensors",
+        {{"m.qweight", words(std::vector<uint32_t>(256, 0x55555555), {256, 1})},
+         {"m.qzeros", words(std::vector<uint32_t>(size_t(groups), 0x33333333), {groups, 1})},
+         {"m.scales", Array::fromFloats(scales, {groups, 8})}});
+  };
+  write(1);
+  EXPECT_EQ(decoded(folder, {{"quant_method", "awq"}, {"bits", 4}, {"group_size", -1}}),
+            std::vector<float>(8 * 256, 2));
+  write(2);
+  for (const json& size : {json(nullptr), json(128)}) {
+    json config{{"quant_method", "awq"}, {"bits", 4}};
+    if (!size.is_null()) config["group_size"] = size;
+    std::vector<float> expected;
+    for (int n = 0; n < 8; ++n)
+      for (int k = 0; k < 256; ++k) expected.push_back(k < 128 ? 2 : 4);
+    EXPECT_EQ(decoded(folder, config), expected) << size;
+  }
+}
+
 TEST(WeightFolders, BytesHaveZeroPointsOfTheirRows) {
   const TemporaryFolder folder;
   saveSafetensors(folder / "model.safetensors",
@@ -355,6 +381,14 @@ TEST(WeightFolders, PartsOfAGgufModelAreOne) {
                                       "model.layers.0.post_attention_layernorm.weight",
                                       "model.norm.weight"}));
   EXPECT_EQ(checkpoint.find("model.layers.0.post_attention_layernorm.weight")->at(3), 23);
+  // Each part is where its name says, and the first one is named.
+  test::expectError(ErrorCode::InvalidFile, "split.no: expected the first of the model's files",
+                    [&] { Checkpoint::open(folder / "m-00002-of-00003.gguf"); });
+  std::filesystem::rename(folder / "m-00002-of-00003.gguf", folder / "second");
+  std::filesystem::rename(folder / "m-00003-of-00003.gguf", folder / "m-00002-of-00003.gguf");
+  std::filesystem::rename(folder / "second", folder / "m-00003-of-00003.gguf");
+  test::expectError(ErrorCode::InvalidFile, "split.no: expected part 1 of 3",
+                    [&] { Checkpoint::open(first); });
 }
 
 }  // namespace

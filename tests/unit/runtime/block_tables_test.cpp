@@ -106,6 +106,22 @@ TEST(BlockTables, ATextGoesOnInItsOwnBlocks) {
   EXPECT_THAT(m.read(0), ElementsAre(1, 2, 3, 4, 5, 9));
 }
 
+TEST(BlockTables, WhatEndedFirstIsGivenUpFirst) {
+  for (int64_t first : {0, 1}) {
+    Memory m(3, 4);
+    for (int64_t slot : {0, 1}) {
+      ASSERT_TRUE(m.begin(slot, 0, 0, 8));
+      m.append(slot, {1, 2, 3, 4, 5, 6, 7, int(8 + slot)});
+    }
+    m.tables.end(first);
+    m.tables.end(1 - first);
+    ASSERT_TRUE(m.begin(2, 2, 0, 4));
+    m.append(2, {9});
+    EXPECT_THAT(m.read(first), ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(m.read(1 - first), ElementsAre(1, 2, 3, 4, 5, 6, 7, int(8 + 1 - first)));
+  }
+}
+
 TEST(BlockTables, Mistakes) {
   Memory m(2, 4);
   ASSERT_TRUE(m.begin(0, 0, 0, 4));
