@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/device/matmul.h"
 #include "lathe/lathe.h"
 
 namespace lathe::conformance {
@@ -110,6 +111,42 @@ TEST(CpuEdges, MasksOfEveryFloat) {
     for (int64_t i = 0; i < got.size(); ++i)
       EXPECT_NEAR(got.at(i), want.at(i), 1e-5) << nameOf(dtype) << " " << i;
   }
+}
+
+// As many axes in front of a product as its kernel counts, of both operands or of one.
+TEST(CpuEdges, ProductsOfAsManyAxesAsThereMayBe) {
+  constexpr int64_t kMost = cpu::kMaxBatchDims;
+  for (int64_t lead = 0; lead <= kMost + 1; ++lead)
+    for (bool both : {true, false}) {
+      SCOPED_TRACE(std::to_string(lead) + " axes");
+      auto product = [&](const std::string& backend) {
+        Graph g;
+        Dims a, b;
+        for (int64_t i = 0; i < lead; ++i) a.push_back(1 + i % 2), b.push_back(1 + i % 2);
+        if (!both) b.clear();
+        a.insert(a.end(), {3, 4}), b.insert(b.end(), {4, 5});
+        const Tensor x = g.input("x", DType::F32, a), y = g.input("y", DType::F32, b);
+        g.output("z", matmul(x, y));
+        Arrays inputs;
+        for (auto& [name, dims] : {std::pair("x", a), std::pair("y", b)}) {
+          Shape shape;
+          for (const Dim& d : dims) shape.push_back(*d.asConstant());
+          Array values(DType::F32, shape);
+          for (int64_t i = 0; i < values.size(); ++i) values.set(i, double(i * 7 % 11) - 5);
+          inputs[name] = values;
+        }
+        Session session(compile(g, {.backend = backend}));
+        return session.run("forward", inputs).at("z");
+      };
+      const Array want = product("reference");
+      if (lead > kMost) {
+        EXPECT_THROW(product("cpu"), Error);
+        continue;
+      }
+      const Array got = product("cpu");
+      ASSERT_EQ(got.shape(), want.shape());
+      for (int64_t i = 0; i < got.size(); ++i) EXPECT_EQ(got.at(i), want.at(i)) << i;
+    }
 }
 
 TEST(CpuEdges, AttentionWithoutKeysIsASumOfNothing) {
