@@ -201,6 +201,14 @@ std::vector<BadInput> rows() {
            "  %y = lathe.linear %x, %w layout packed : tensor<2x4xf32>, tensor<3x4xf32>\n"
            "  return %y : tensor<2x3xf32>\n}",
            ErrorCode::InvalidArgument);
+  compiled(all, "packed_experts_that_nobody_packed", {"as recorded", "laid-out weights"},
+           "func.func @forward(%x: tensor<2x4xf32> {lathe.name = \"x\"}, %i: tensor<2xi64> "
+           "{lathe.name = \"i\"}) -> (tensor<2x3xf32> {lathe.name = \"y\"}) {\n"
+           "  %w = lathe.weight \"w\" : tensor<5x3x4xf32>\n"
+           "  %y = lathe.grouped_linear %x, %w by %i layout packed : tensor<2x4xf32>, "
+           "tensor<5x3x4xf32>, tensor<2xi64>\n"
+           "  return %y : tensor<2x3xf32>\n}",
+           ErrorCode::InvalidArgument);
   compiled(all, "function_without_a_body", {"function 'forward'", "expected a body of one block"},
            "func.func private @forward()");
   return all;

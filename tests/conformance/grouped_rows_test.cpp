@@ -96,6 +96,70 @@ TEST_P(GroupedRows, OneProgramServesEveryChoice) {
     }
 }
 
+// Rows of a weight begin anywhere where its last axis is no multiple of a vector, and the sums of a
+// row where the other is none.
+TEST_P(GroupedRows, SizesAreAnyInBothLayouts) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (WeightLayout layout : {WeightLayout::out_in, WeightLayout::in_out})
+      for (auto [in, out] : {std::pair<int64_t, int64_t>{40, 71}, {37, 72}}) {
+        SCOPED_TRACE(std::string(nameOf(dtype)) + " " + std::string(nameOf(layout)) + " " +
+                     std::to_string(in) + " to " + std::to_string(out));
+        const bool inOut = layout == WeightLayout::in_out;
+        const Shape shape{kGroups, inOut ? in : out, inOut ? out : in};
+        Graph g;
+        g.output("y",
+                 fused::groupedLinear(g.input("x", dtype, {3, 1, in}), g.weight("w", dtype, shape),
+                                      g.input("chosen", DType::I64, {3, 2}), layout));
+        Session s = open(g);
+        const Array w = random(dtype, shape, 1), x = random(dtype, {3, 1, in}, 2);
+        s.bindWeights({{"w", w}});
+        Array chosen(DType::I64, {3, 2});
+        for (int64_t i = 0; i < 6; ++i) chosen.set(i, double(5 - i));
+        const Array y = s.run("forward", {{"x", x}, {"chosen", chosen}}).at("y");
+        ASSERT_EQ(y.shape(), (Shape{3, 2, out}));
+        for (int64_t r = 0; r < 6; ++r)
+          for (int64_t j = 0; j < out; ++j) {
+            double sum = 0;
+            for (int64_t k = 0; k < in; ++k)
+              sum += x.at(r / 2 * in + k) *
+                     w.at((5 - r) * in * out + (inOut ? k * out + j : j * in + k));
+            const double bound = 2e-5 + (dtype == DType::BF16 ? 0x1p-8 : 2e-6) * std::abs(sum);
+            EXPECT_NEAR(y.at(r * out + j), sum, bound) << r << " " << j;
+          }
+      }
+}
+
+// Kernels change with the rows that a weight has on average: none may be missing in between.
+TEST_P(GroupedRows, EveryNumberOfRowsHasAKernel) {
+  constexpr int64_t kSize = 16;
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    Graph g;
+    const Dim rows = g.dim("rows", 0, 4096);
+    g.output("y", fused::groupedLinear(g.input("x", dtype, {rows, kSize}),
+                                       g.weight("w", dtype, {kGroups, kSize, kSize}),
+                                       g.input("chosen", DType::I64, {rows})));
+    Session s = open(g);
+    // Multiples of the identity: every sum is one product.
+    Array w(dtype, {kGroups, kSize, kSize});
+    for (int64_t i = 0; i < kGroups * kSize; ++i)
+      w.set(i * kSize + i % kSize, double(i / kSize + 1));
+    s.bindWeights({{"w", w}});
+    for (int64_t perWeight : {8, 24, 64})
+      for (int64_t more : {-1, 0, 1, 2}) {
+        const int64_t count = perWeight * kGroups + more;
+        SCOPED_TRACE(std::string(nameOf(dtype)) + " " + std::to_string(count) + " rows");
+        Array x(dtype, {count, kSize}), chosen(DType::I64, {count});
+        for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i % 13) - 6);
+        for (int64_t i = 0; i < count; ++i) chosen.set(i, double(i * 5 % kGroups));
+        const Array y = s.run("forward", {{"x", x}, {"chosen", chosen}}).at("y");
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < x.size(); ++i)
+          wrong += y.at(i) != x.at(i) * (double(i / kSize * 5 % kGroups) + 1);
+        EXPECT_EQ(wrong, 0);
+      }
+  }
+}
+
 TEST_P(GroupedRows, AChoiceOutsideIsRefused) {
   Session s = open(twoOfSix(DType::F32, DType::I64));
   s.bindWeights({{"w", random(DType::F32, {kGroups, kOut, kIn}, 1)}});

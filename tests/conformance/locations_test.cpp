@@ -6,6 +6,7 @@
 
 #include "frontend/graph_impl.h"
 #include "lathe/backends/backend.h"
+#include "lathe/inspect/check_locations.h"
 #include "lathe/lathe.h"
 #include "lathe/passes/pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -119,6 +120,21 @@ INSTANTIATE_TEST_SUITE_P(Models, Locations,
                          [](const auto& info) { return info.param.name; });
 
 // A user's own lines, one op each: the fused op names all of them and no other.
+// The table's last row counts all calls of the program, those that lay out the weights, too.
+TEST(LocationTables, CountTheCallsThatLayOutWeights) {
+  const Graph g = transformer();
+  for (const char* backend : {"cpu", "reference"}) {
+    const LocationTable table = checkLocations(g, {.backend = backend});
+    const Program program = compile(g, {.backend = backend});
+    size_t calls = program.load ? program.load->calls.size() : 0;
+    EXPECT_EQ(calls > 0, backend == std::string("cpu"));
+    for (const EntryPoint& entry : program.entries) calls += entry.calls.size();
+    EXPECT_EQ(table.rows.back().ops, calls) << backend;
+    EXPECT_EQ(table.rows.back().known, calls) << backend;
+    EXPECT_TRUE(table.complete);
+  }
+}
+
 TEST(FusedLocations, AreThoseOfTheOps) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {3, 8});

@@ -216,6 +216,50 @@ TEST(OpCosts, AttentionCostsTheScoresAndTheKeysThatItSees) {
         }
 }
 
+// Numbers that are added to the scores are an operation each, and a cap three; what hides them is
+// none. Halves of a score are counted up.
+TEST(OpCosts, MasksOfNumbersAndCapsCostOperations) {
+  auto flopsWith = [](std::optional<DType> mask, double softcap) {
+    Graph g;
+    const Tensor q = g.input("q", DType::F32, {3, 8, 5, 64});
+    const Tensor k = g.input("k", DType::F32, {3, 2, 7, 64});
+    const Tensor v = g.input("v", DType::F32, {3, 2, 7, 32});
+    fused::AttentionOptions options;
+    options.softcap = softcap;
+    if (mask) options.mask = g.input("mask", *mask, {5, 7});
+    g.output("y", fused::attention(q, k, v, options));
+    return costOfLast(g).flops;
+  };
+  auto flops = [](int64_t perScore) {
+    return DimExpr(3 * 8 * 5 * 7 * (2 * 64 + 2 * 32 + perScore));
+  };
+  EXPECT_EQ(flopsWith({}, 0), flops(6));
+  EXPECT_EQ(flopsWith(DType::Bool, 0), flops(6));
+  EXPECT_EQ(flopsWith(DType::F32, 0), flops(8));
+  EXPECT_EQ(flopsWith({}, 30), flops(10));
+  EXPECT_EQ(flopsWith(DType::Bool, 30), flops(10));
+  EXPECT_EQ(flopsWith(DType::F32, 30), flops(10));
+}
+
+// A sequence reads the blocks that its row of the table names, once: not those of all sequences.
+TEST(OpCosts, PagedAttentionReadsTheBlocksOfItsSequences) {
+  for (int64_t window : {0, 4}) {
+    Graph g;
+    const Tensor q = g.input("q", DType::F32, {3, 8, 1, 64});
+    const Tensor k = g.input("k", DType::F32, {50, 2, 4, 64});
+    const Tensor v = g.input("v", DType::F32, {50, 2, 4, 32});
+    const Tensor table = g.input("table", DType::I64, {3, 6}), at = g.input("at", DType::I64, {3});
+    fused::PagedAttentionOptions options;
+    options.window = window;
+    g.output("y", fused::pagedAttention(q, k, v, table, at, options));
+    const int64_t keys = window ? window : 24;
+    const Cost c = costOfLast(g);
+    EXPECT_EQ(c.flops, DimExpr(3 * 8 * keys * (2 * 64 + 2 * 32 + 6))) << window;
+    EXPECT_EQ(c.read, DimExpr(3 * 8 * 64 * 4 + 3 * 2 * keys * (64 + 32) * 4 + 3 * 6 * 8 + 3 * 8))
+        << window;
+  }
+}
+
 TEST(OpCosts, QueriesThatSeeNoKeyCostNothing) {
   AttentionGraph a;
   a.record(Causal::bottom_right, 10, 4);

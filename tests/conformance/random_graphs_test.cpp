@@ -179,7 +179,7 @@ class RandomGraph {
       if (number(0, 1)) axes.push_back(i);
     if (axes.empty()) axes.push_back(x.rank() - 1);
     const bool keep = number(0, 1);
-    switch (number(0, 5)) {
+    switch (number(0, 8)) {
       case 0:
         return reduceSum(x, axes, keep);
       case 1:
@@ -190,8 +190,12 @@ class RandomGraph {
         return reduceMin(x, axes, keep);
       case 4:
         return cast(reduceAny(compare(x, scalarLike(x, 2), Compare::gt), axes, keep), DType::F32);
+      case 5:
+        return reduceProd(sign(x), axes, keep);
+      case 6:
+        return cast(reduceAll(compare(x, scalarLike(x, -2), Compare::ge), axes, keep), DType::F32);
       default: {
-        Tensor at = cast(argmax(x, axes[0]), DType::F32);
+        Tensor at = cast(number(0, 1) ? argmax(x, axes[0]) : argmin(x, axes[0]), DType::F32);
         return at - floor(at * 0.125) * 8;
       }
     }
@@ -259,9 +263,69 @@ class RandomGraph {
     return matmul(x, b);
   }
 
+  // Whole numbers as such: what floats do not have, and through dtypes that no input has.
+  Tensor wholes(const Tensor& x) {
+    const Tensor i = cast(x, number(0, 1) ? DType::I32 : DType::I64);
+    auto whole = [&](int64_t v) { return scalarLike(i, double(v)); };
+    switch (number(0, 8)) {
+      case 0:
+        return cast(mod(i, whole(number(0, 1) ? 3 : -3)), DType::F32);
+      case 1:
+        return cast(div(i, whole(number(0, 1) ? 2 : -3)), DType::F32);
+      case 2:
+        return cast(shiftLeft(i, whole(number(0, 3))), DType::F32);
+      case 3:
+        return cast(shiftRight(abs(i), whole(number(0, 3))), DType::F32);
+      case 4:
+        return cast(bitwiseAnd(i, whole(number(-4, 7))), DType::F32);
+      case 5:
+        return cast(bitwiseOr(i, whole(number(-4, 7))), DType::F32);
+      case 6:
+        return cast(cast(abs(clamp(x)), DType::U8), DType::F32);
+      case 7:
+        return cast(cast(x, DType::Bool), DType::F32);
+      default:
+        return cast(cast(x, DType::F64) * 0.5, DType::F32);
+    }
+  }
+  // Values, or their places, of the largest of rows; equal ones in the order of their places.
+  Tensor largest(const Tensor& x) {
+    const int64_t most = std::min<int64_t>(x.dim(-1).asConstant().value_or(1), 5);
+    const auto [values, places] = topK(x, number(1, most));
+    if (number(0, 1)) return values;
+    const Tensor at = cast(places, DType::F32);
+    return at - floor(at * 0.125) * 8;
+  }
+  // Rows of another value at a place of its own for each element of the first axis.
+  Tensor updated(const Tensor& x) {
+    const int64_t axis = number(1, x.rank() - 1);
+    const int64_t size = x.dim(axis).asConstant().value_or(1);
+    const int64_t count = number(1, size);
+    const DType dtype = number(0, 1) ? DType::I64 : DType::I32;
+    Tensor at = iota(x, {x.dim(0)}, 0, dtype);
+    at = mod(at * number(1, 3), scalarLike(at, double(size - count + 1)));
+    return update(x, sliceAxis(neg(x) + 1, axis, 0, count), at, axis);
+  }
+  // Rows that choose one of several weights.
+  Tensor grouped(const Tensor& x) {
+    const auto k = x.dim(-1).asConstant();
+    if (!k) return unary(x);
+    const std::string name = "w" + std::to_string(weights_.size());
+    const bool inOut = number(0, 1);
+    const int64_t groups = number(1, 4), n = number(1, 20);
+    const Shape shape{groups, inOut ? *k : n, inOut ? n : *k};
+    weights_[name] = data(shape);
+    Dims rows = x.shape();
+    rows.pop_back();
+    Tensor chosen = iota(x, rows, number(0, int64_t(rows.size()) - 1), DType::I64);
+    chosen = mod(chosen * number(1, 3), scalarLike(chosen, double(groups)));
+    return fused::groupedLinear(x, graph_.weight(name, DType::F32, shape), chosen,
+                                inOut ? WeightLayout::in_out : WeightLayout::out_in);
+  }
+
   Tensor candidate() {
     const Tensor x = pick();
-    switch (number(0, 15)) {
+    switch (number(0, 20)) {
       case 0:
       case 1:
         return unary(x);
@@ -293,6 +357,19 @@ class RandomGraph {
         return x.rank() ? gathered(x) : unary(x);
       case 14:
         return x.rank() >= 2 ? product(x) : unary(x);
+      case 15:
+        return wholes(x);
+      case 16:
+        return x.rank() ? largest(x) : wholes(x);
+      case 17:
+        return x.rank() >= 2 ? updated(x) : wholes(x);
+      case 18:
+        return x.rank() >= 2 ? grouped(x) : unary(x);
+      case 19: {
+        if (x.rank() < 2) return wholes(x);
+        const int64_t diagonal = number(-2, 2);
+        return number(0, 1) ? tril(x, diagonal) : triu(x, diagonal);
+      }
       default: {
         if (!x.rank()) return unary(x);
         const int64_t axis = axisOf(x);

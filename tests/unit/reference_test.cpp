@@ -95,6 +95,22 @@ TEST(Reference, ChecksASymbolAgainstItsRange) {
             "symbol 'seq': expected 0 to 16 in multiples of 2, got 18");
 }
 
+// Multiples are counted from 0, not from the least that the range allows; both ends are allowed.
+TEST(Reference, MultiplesAreThoseOfTheSize) {
+  Program program(
+      "lathe.dim @n 3 to 12 multiple 4\n"
+      "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> tensor<?xf32, #lathe.dims<n>> {\n"
+      "  return %a : tensor<?xf32, #lathe.dims<n>>\n}");
+  for (int64_t size : {4, 8, 12})
+    EXPECT_EQ(program.run({Array(DType::F32, {size})})[0].shape(), Shape({size}));
+  for (int64_t size : {3, 7, 11})
+    EXPECT_EQ(program.error({Array(DType::F32, {size})}),
+              "symbol 'n': expected 3 to 12 in multiples of 4, got " + std::to_string(size));
+  for (int64_t size : {0, 16})
+    EXPECT_EQ(program.error({Array(DType::F32, {size})}),
+              "symbol 'n': expected 3 to 12 in multiples of 4, got " + std::to_string(size));
+}
+
 constexpr const char* kStatic =
     "func.func @f(%a: tensor<2x3xf32> {lathe.name = \"x\"}) -> tensor<2x3xf32> {\n"
     "  return %a : tensor<2x3xf32>\n}";

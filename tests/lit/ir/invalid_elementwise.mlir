@@ -93,3 +93,35 @@ func.func @exp_integer(%a: tensor<4xi32>) {
   %0 = lathe.exp %a : tensor<4xi32>
   return
 }
+
+// -----
+
+func.func @bitcast_byte_to_boolean(%a: tensor<4xi8>) {
+  // expected-error@+1 {{'lathe.bitcast' [C1] widths differ: i8[4] to 'i1'}}
+  %0 = lathe.bitcast %a to i1 : tensor<4xi8>
+  return
+}
+
+// -----
+
+func.func @bitcast_boolean_to_byte(%a: tensor<4xi1>) {
+  // expected-error@+1 {{'lathe.bitcast' [C1] widths differ: bool[4] to 'ui8'}}
+  %0 = lathe.bitcast %a to ui8 : tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @cast_of_four_bits(%a: tensor<4xi4>) {
+  // expected-error@+1 {{'lathe.cast' [C2] 4-bit elements become i8 or u8 and come from them, got i4[4] to 'f32'}}
+  %0 = lathe.cast %a to f32 : tensor<4xi4>
+  return
+}
+
+// -----
+
+func.func @cast_to_four_bits(%a: tensor<4xi32>) {
+  // expected-error@+1 {{'lathe.cast' [C2] 4-bit elements become i8 or u8 and come from them, got i32[4] to 'i4'}}
+  %0 = lathe.cast %a to i4 : tensor<4xi32>
+  return
+}

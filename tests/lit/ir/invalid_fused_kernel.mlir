@@ -275,3 +275,227 @@ func.func @region_results(%x: tensor<4xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @attention_dtype_of_values(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xbf16>) {
+  // expected-error@+1 {{'lathe.attention' [C1] needs three operands of rank 3 or 4 and one element type}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xbf16>
+  return
+}
+
+// -----
+
+func.func @attention_dtype_of_keys(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xbf16>, %v: tensor<2x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C1] needs three operands of rank 3 or 4 and one element type}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xbf16>, tensor<2x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rank_of_values(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x1x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C1] needs three operands of rank 3 or 4 and one element type}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x1x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_batch_of_values(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<3x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C2] batch, depth or key length differ}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<3x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_batch_of_keys(%q: tensor<2x3x8xf32>, %k: tensor<3x5x8xf32>, %v: tensor<2x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C2] batch, depth or key length differ}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<3x5x8xf32>, tensor<2x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_keys_of_values(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C2] batch, depth or key length differ}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_heads_of_values(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x4x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C3] the key heads do not divide the query heads}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 : tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x4x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_softcap(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C6] a window needs a causal mask, window and softcap are not negative}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 softcap -1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_negative_window(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C6] a window needs a causal mask, window and softcap are not negative}}
+  %0 = lathe.attention %q, %k, %v scale 1.0 causal top_left window -1 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_needless_positions(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xf32>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.attention' [C5] `positions` is one per batch}}
+  %0 = lathe.attention %q, %k, %v positions %p scale 1.0 causal top_left : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @attention_positions_of_another_batch(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xf32>, %p: tensor<3xi64>) {
+  // expected-error@+1 {{'lathe.attention' [C5] `positions` is one per batch}}
+  %0 = lathe.attention %q, %k, %v positions %p scale 1.0 causal positions : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32> positions tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @attention_mask_of_whole_numbers(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x8xf32>, %m: tensor<3x5xi32>) {
+  // expected-error@+1 {{'lathe.attention' [C4] mask i32[3, 5] is not a boolean or float that broadcasts to the scores of q f32[2, 3, 8] and k f32[2, 5, 8]; compare it with 0 for a mask of ones and zeros (mask != 0)}}
+  %0 = lathe.attention %q, %k, %v mask %m scale 1.0 : tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x8xf32> mask tensor<3x5xi32>
+  return
+}
+
+// -----
+
+func.func @paged_attention_dtype(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<6x2x5x8xbf16>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C1] needs three operands of rank 4 and one element type}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xbf16> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_count_of_blocks(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<7x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C2] blocks, heads, keys in a block or depth differ}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<7x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_heads_of_values(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<6x1x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C2] blocks, heads, keys in a block or depth differ}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x1x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_depth(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x4xf32>, %v: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C2] blocks, heads, keys in a block or depth differ}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x4xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_positions(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<3xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C5] table and positions are not a row and a number for each sequence}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_softcap(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %v: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C6] window and softcap are not negative}}
+  %0 = lathe.paged_attention %q, %k, %v table %t positions %p scale 1.0 softcap -2.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @linear_bias_dtype(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %b: tensor<6xbf16>) {
+  // expected-error@+1 {{'lathe.linear' [C3] bias bf16[6] does not fit w f32[6, 8]}}
+  %0 = lathe.linear %x, %w bias %b : tensor<2x8xf32>, tensor<6x8xf32> bias tensor<6xbf16>
+  return
+}
+
+// -----
+
+func.func @linear_bias_rank(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>, %b: tensor<1x6xf32>) {
+  // expected-error@+1 {{'lathe.linear' [C3] bias f32[1, 6] does not fit w f32[6, 8]}}
+  %0 = lathe.linear %x, %w bias %b : tensor<2x8xf32>, tensor<6x8xf32> bias tensor<1x6xf32>
+  return
+}
+
+// -----
+
+func.func @linear_inner_of_in_out(%x: tensor<2x8xf32>, %w: tensor<6x8xf32>) {
+  // expected-error@+1 {{'lathe.linear' [C2] inner dims differ: x f32[2, 8], w f32[6, 8] (in, out)}}
+  %0 = lathe.linear %x, %w layout in_out : tensor<2x8xf32>, tensor<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_scale(%x: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.softmax' [C3] scale 0.000000e+00 or softcap 0.000000e+00 is out of range}}
+  %0 = lathe.softmax %x axis 1 scale 0.0 : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_negative_scale(%x: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.softmax' [C3] scale -1.000000e+00}}
+  %0 = lathe.softmax %x axis 1 scale -1.0 : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_softcap(%x: tensor<2x8xf32>) {
+  // expected-error@+1 {{is out of range}}
+  %0 = lathe.softmax %x axis 1 softcap -3.0 : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_mask(%x: tensor<2x8xf32>, %m: tensor<3x8xi1>) {
+  // expected-error@+1 {{'lathe.softmax' [C2] mask bool[3, 8] is not a boolean or float that broadcasts to f32[2, 8]}}
+  %0 = lathe.softmax %x mask %m axis 1 : tensor<2x8xf32> mask tensor<3x8xi1>
+  return
+}
+
+// -----
+
+func.func @embedding_positions_dtype(%i: tensor<2xi64>, %t: tensor<5x8xf32>, %p: tensor<2x8xbf16>) {
+  // expected-error@+1 {{'lathe.embedding' [C2] positions bf16[2, 8] do not broadcast to f32[2, 8]}}
+  %0 = lathe.embedding %i, %t positions %p : tensor<2xi64>, tensor<5x8xf32> positions tensor<2x8xbf16>
+  return
+}
+
+// -----
+
+func.func @embedding_positions_dims(%i: tensor<2xi64>, %t: tensor<5x8xf32>, %p: tensor<3x8xf32>) {
+  // expected-error@+1 {{'lathe.embedding' [C2] positions f32[3, 8] do not broadcast to f32[2, 8]}}
+  %0 = lathe.embedding %i, %t positions %p : tensor<2xi64>, tensor<5x8xf32> positions tensor<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_scale_of_integers(%i: tensor<2xi64>, %t: tensor<5x8xi32>) {
+  // expected-error@+1 {{'lathe.embedding' [C3] a table of 'i32' has neither scale nor positions}}
+  %0 = lathe.embedding %i, %t scale 2.0 : tensor<2xi64>, tensor<5x8xi32>
+  return
+}

@@ -186,3 +186,32 @@ func.func @no_relu(%x: !x, %z: !x) -> (!x, !x) {
   %b = lathe.select %d, %zero, %x : !x2, tensor<f32>, !x
   return %a, %b : !x, !x
 }
+
+// Each comparison that picks x above 0: those that give x for 0 give -0 for -0, where the maximum
+// with 0 is 0. A chosen -0 is another number, and so is the other operand's sign.
+// CHECK-LABEL: @relus
+// CHECK-COUNT-4: lathe.max %arg0
+// CHECK-NOT: lathe.max
+// CHECK: return
+// STRICT-LABEL: @relus
+// STRICT: lathe.select
+// STRICT: lathe.select
+// STRICT: lathe.select
+// STRICT: %[[L:.*]] = lathe.max %arg0
+// STRICT-NOT: lathe.max
+// STRICT: return
+func.func @relus(%x: !x) -> (!x, !x, !x, !x, !x, !x) {
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %minus = lathe.constant dense<-0.0> : tensor<f32>
+  %0 = lathe.compare gt %x, %zero : !x, tensor<f32>
+  %1 = lathe.compare ge %x, %zero : !x, tensor<f32>
+  %2 = lathe.compare lt %x, %zero : !x, tensor<f32>
+  %3 = lathe.compare le %x, %zero : !x, tensor<f32>
+  %a = lathe.select %0, %x, %zero : !x2, !x, tensor<f32>
+  %b = lathe.select %1, %x, %zero : !x2, !x, tensor<f32>
+  %c = lathe.select %2, %zero, %x : !x2, tensor<f32>, !x
+  %d = lathe.select %3, %zero, %x : !x2, tensor<f32>, !x
+  %e = lathe.select %0, %x, %minus : !x2, !x, tensor<f32>
+  %f = lathe.select %0, %zero, %x : !x2, tensor<f32>, !x
+  return %a, %b, %c, %d, %e, %f : !x, !x, !x, !x, !x, !x
+}

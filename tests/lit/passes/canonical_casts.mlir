@@ -134,3 +134,29 @@ func.func @integers_between(%i: tensor<4xi8>, %u: tensor<4xui8>) -> (tensor<4xi3
   %7 = lathe.cast %6 to f32 : tensor<4xi16>
   return %1, %3, %5, %7 : tensor<4xi32>, tensor<4xf32>, tensor<4xi64>, tensor<4xf32>
 }
+
+// A float on the way saturates where an integer would wrap; one of a shorter range or of fewer
+// digits keeps less than what comes and what goes hold.
+// CHECK-LABEL: @floats_between
+// CHECK: lathe.cast %arg0 to f32
+// CHECK: lathe.cast %{{.*}} to i8
+// CHECK: lathe.cast %arg1 to f16
+// CHECK: lathe.cast %{{.*}} to f32
+// CHECK: lathe.cast %arg2 to bf16
+// CHECK: lathe.cast %{{.*}} to f32
+// CHECK: lathe.cast %arg0 to bf16
+// CHECK: lathe.cast %arg3 to f32
+// CHECK: lathe.cast %{{.*}} to i64
+func.func @floats_between(%u: tensor<4xui8>, %b: tensor<4xbf16>, %h: tensor<4xf16>, %i: tensor<4xi32>) -> (tensor<4xi8>, tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<4xi64>) {
+  %0 = lathe.cast %u to f32 : tensor<4xui8>
+  %1 = lathe.cast %0 to i8 : tensor<4xf32>
+  %2 = lathe.cast %b to f16 : tensor<4xbf16>
+  %3 = lathe.cast %2 to f32 : tensor<4xf16>
+  %4 = lathe.cast %h to bf16 : tensor<4xf16>
+  %5 = lathe.cast %4 to f32 : tensor<4xbf16>
+  %6 = lathe.cast %u to f32 : tensor<4xui8>
+  %7 = lathe.cast %6 to bf16 : tensor<4xf32>
+  %8 = lathe.cast %i to f32 : tensor<4xi32>
+  %9 = lathe.cast %8 to i64 : tensor<4xf32>
+  return %1, %3, %5, %7, %9 : tensor<4xi8>, tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<4xi64>
+}

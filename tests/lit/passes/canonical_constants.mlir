@@ -298,3 +298,46 @@ func.func @other_bases(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %b = lathe.pow %two, %t : tensor<f32>, tensor<4xf32>
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
+
+// A cube and an inverse are other steps than a power, and a square of f64 rounds twice where the
+// power rounds once: strict mode keeps them. Other exponents stay in every mode.
+// CHECK-LABEL: @other_powers
+// CHECK: %[[S:.*]] = lathe.mul %arg0, %arg0
+// CHECK-NEXT: lathe.mul %[[S]], %arg0
+// CHECK-NEXT: lathe.reciprocal %arg0
+// CHECK-NEXT: lathe.pow %arg0
+// CHECK-NEXT: lathe.pow %arg0
+// CHECK-NEXT: lathe.mul %arg1, %arg1
+// CHECK-NEXT: return
+// STRICT-LABEL: @other_powers
+// STRICT-COUNT-5: lathe.pow
+// STRICT-NEXT: return
+func.func @other_powers(%x: tensor<4xf32>, %w: tensor<4xf64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>) {
+  %three = lathe.constant dense<3.0> : tensor<f32>
+  %inverse = lathe.constant dense<-1.0> : tensor<f32>
+  %four = lathe.constant dense<4.0> : tensor<f32>
+  %minus = lathe.constant dense<-2.0> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f64>
+  %a = lathe.pow %x, %three : tensor<4xf32>, tensor<f32>
+  %b = lathe.pow %x, %inverse : tensor<4xf32>, tensor<f32>
+  %c = lathe.pow %x, %four : tensor<4xf32>, tensor<f32>
+  %d = lathe.pow %x, %minus : tensor<4xf32>, tensor<f32>
+  %e = lathe.pow %w, %two : tensor<4xf64>, tensor<f64>
+  return %a, %b, %c, %d, %e : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>
+}
+
+// The lowest number is its own bound from below alone, and the highest from above alone; integers
+// have no infinity.
+// CHECK-LABEL: @bounds
+// CHECK: %[[A:.*]] = lathe.min %arg0
+// CHECK-NEXT: %[[B:.*]] = lathe.max %arg0
+// CHECK-NEXT: return %arg0, %arg0, %[[A]], %[[B]]
+func.func @bounds(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %low = lathe.constant dense<0xFF800000> : tensor<f32>
+  %high = lathe.constant dense<0x7F800000> : tensor<f32>
+  %a = lathe.max %x, %low : tensor<4xf32>, tensor<f32>
+  %b = lathe.min %high, %x : tensor<f32>, tensor<4xf32>
+  %c = lathe.min %x, %low : tensor<4xf32>, tensor<f32>
+  %d = lathe.max %x, %high : tensor<4xf32>, tensor<f32>
+  return %a, %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}

@@ -386,3 +386,26 @@ func.func @alibi_of_joined_heads(%q: !jq, %k: !jq, %v: !jq) -> !jq {
   %y = lathe.matmul %joined, %v : !js, !jq
   return %y : !jq
 }
+
+// What else a recorded attention says stays when its mask is read: the cap, the policy of hidden
+// rows, and a mask that is no ramp.
+// CHECK-LABEL: @recorded_with_ramps
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 2.500000e-01 softcap 5.000000e+01 causal top_left masked_row zero
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 7.500000e-01 softcap 3.000000e+01 causal bottom_right window 2 masked_row uniform
+// CHECK: lathe.attention %arg0, %arg1, %arg1 mask %arg2 scale 2.500000e-01 causal top_left masked_row zero
+// CHECK-NEXT: return
+func.func @recorded_with_ramps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<1x5xi1>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
+  %i = lathe.iota <3, 1> axis 0 dtype i64
+  %j = lathe.iota <1, 5> axis 1 dtype i64
+  %two = lathe.constant dense<2> : tensor<i64>
+  %c = lathe.compare le %j, %i : tensor<1x5xi64>, tensor<3x1xi64>
+  %0 = lathe.attention %q, %k, %k mask %c scale 0.25 softcap 50.0 masked_row zero : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32> mask tensor<3x5xi1>
+  %e = lathe.add %i, %two : tensor<3x1xi64>, tensor<i64>
+  %f = lathe.compare le %j, %e : tensor<1x5xi64>, tensor<3x1xi64>
+  %g = lathe.compare gt %j, %i : tensor<1x5xi64>, tensor<3x1xi64>
+  %h = lathe.logical_and %f, %g : tensor<3x5xi1>, tensor<3x5xi1>
+  %1 = lathe.attention %q, %k, %k mask %h scale 0.75 softcap 30.0 masked_row uniform : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32> mask tensor<3x5xi1>
+  %n = lathe.logical_and %c, %m : tensor<3x5xi1>, tensor<1x5xi1>
+  %2 = lathe.attention %q, %k, %k mask %n scale 0.25 masked_row zero : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32> mask tensor<3x5xi1>
+  return %0, %1, %2 : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>
+}

@@ -375,3 +375,74 @@ func.func @gain_after_no_rounding(%x: tensor<3x8xbf16>, %g: tensor<8xbf16>) -> t
   %y = lathe.cast %n to bf16 : tensor<3x8xf32>
   return %y : tensor<3x8xbf16>
 }
+
+// A negative factor turns the order, and a large one makes infinities.
+// CHECK-LABEL: @argmax_of_other_factors
+// CHECK-COUNT-2: lathe.mul
+// CHECK: lathe.div
+// CHECK: lathe.mul
+func.func @argmax_of_other_factors(%x: tensor<3x8xf32>) -> (tensor<3xi64>, tensor<3xi64>, tensor<3xi64>, tensor<3xi64>) {
+  %less = lathe.constant dense<-0.7> : tensor<f32>
+  %large = lathe.constant dense<70000.3> : tensor<f32>
+  %small = lathe.constant dense<1.5e-5> : tensor<f32>
+  %p = lathe.mul %x, %less : tensor<3x8xf32>, tensor<f32>
+  %a = lathe.argmax %p axis 1 : tensor<3x8xf32>
+  %q = lathe.mul %x, %large : tensor<3x8xf32>, tensor<f32>
+  %b = lathe.argmax %q axis 1 : tensor<3x8xf32>
+  %r = lathe.div %x, %less : tensor<3x8xf32>, tensor<f32>
+  %c = lathe.argmax %r axis 1 : tensor<3x8xf32>
+  %s = lathe.mul %x, %small : tensor<3x8xf32>, tensor<f32>
+  %d = lathe.argmax %s axis 1 : tensor<3x8xf32>
+  return %a, %b, %c, %d : tensor<3xi64>, tensor<3xi64>, tensor<3xi64>, tensor<3xi64>
+}
+// Of a long axis one element more or less is a small part, and no mean either.
+// CHECK-LABEL: @long_means_but_one
+// CHECK-NOT: lathe.rms_norm
+// CHECK-NOT: lathe.layer_norm
+// CHECK: return
+func.func @long_means_but_one(%x: tensor<2x64xf32>) -> (tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>) {
+  %above = lathe.constant dense<0.015384615> : tensor<f32>
+  %below = lathe.constant dense<0.015873017> : tensor<f32>
+  %less = lathe.constant dense<63.0> : tensor<f32>
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %q = lathe.mul %x, %x : tensor<2x64xf32>, tensor<2x64xf32>
+  %s = lathe.reduce_sum %q axes [1] keep_dims true : tensor<2x64xf32>
+  %m = lathe.mul %s, %above : tensor<2x1xf32>, tensor<f32>
+  %e = lathe.add %m, %eps : tensor<2x1xf32>, tensor<f32>
+  %r = lathe.rsqrt %e : tensor<2x1xf32>
+  %0 = lathe.mul %x, %r : tensor<2x64xf32>, tensor<2x1xf32>
+  %n = lathe.mul %s, %below : tensor<2x1xf32>, tensor<f32>
+  %f = lathe.add %n, %eps : tensor<2x1xf32>, tensor<f32>
+  %t = lathe.rsqrt %f : tensor<2x1xf32>
+  %1 = lathe.mul %x, %t : tensor<2x64xf32>, tensor<2x1xf32>
+  %mean = lathe.reduce_mean %x axes [1] keep_dims true : tensor<2x64xf32>
+  %d = lathe.sub %x, %mean : tensor<2x64xf32>, tensor<2x1xf32>
+  %dd = lathe.mul %d, %d : tensor<2x64xf32>, tensor<2x64xf32>
+  %v = lathe.reduce_sum %dd axes [1] keep_dims true : tensor<2x64xf32>
+  %u = lathe.div %v, %less : tensor<2x1xf32>, tensor<f32>
+  %g = lathe.add %u, %eps : tensor<2x1xf32>, tensor<f32>
+  %w = lathe.rsqrt %g : tensor<2x1xf32>
+  %2 = lathe.mul %d, %w : tensor<2x64xf32>, tensor<2x1xf32>
+  return %0, %1, %2 : tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>
+}
+
+// Positions of 64 bits wrap on their way through 32: what is compared is another number.
+// CHECK-LABEL: @positions_that_wrap
+// CHECK-NOT: causal positions
+// CHECK: return
+func.func @positions_that_wrap(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x12x8xf32>, %p: tensor<2xi64>) -> tensor<2x3x4x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <1, 1, 4, 1> axis 2 dtype i64
+  %j = lathe.iota <1, 1, 1, 12> axis 3 dtype i64
+  %n = lathe.cast %p to i32 : tensor<2xi64>
+  %f = lathe.cast %n to i64 : tensor<2xi32>
+  %pp = lathe.reshape %f to <2, 1, 1, 1> : tensor<2xi64>
+  %up = lathe.add %i, %pp : tensor<1x1x4x1xi64>, tensor<2x1x1x1xi64>
+  %a = lathe.compare le %j, %up : tensor<1x1x1x12xi64>, tensor<2x1x4x1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x3x12x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4x8xf32>, tensor<2x3x8x12xf32>
+  %l = lathe.select %a, %s, %lowest : tensor<2x1x4x12xi1>, tensor<2x3x4x12xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 3 : tensor<2x3x4x12xf32>
+  %y = lathe.matmul %w, %k : tensor<2x3x4x12xf32>, tensor<2x3x12x8xf32>
+  return %y : tensor<2x3x4x8xf32>
+}

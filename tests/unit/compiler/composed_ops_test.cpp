@@ -107,6 +107,17 @@ TEST(ComposedShapes, SqueezeUnsqueezeFlatten) {
   expectBoth({kSix}, [](T t) { return unsqueeze(t[0], -2); }, {2, 1, 3}, {0, 1, 2, 3, 4, 5});
   expectBoth({kSix}, [](T t) { return flatten(unsqueeze(t[0], 2), 1); }, {2, 3},
              {0, 1, 2, 3, 4, 5});
+  // Both ends of what an axis may be, counted from the front and from the back.
+  expectBoth({kSix}, [](T t) { return unsqueeze(t[0], -3); }, {1, 2, 3}, {0, 1, 2, 3, 4, 5});
+  expectBoth({kSix}, [](T t) { return unsqueeze(t[0], 2); }, {2, 3, 1}, {0, 1, 2, 3, 4, 5});
+  expectBoth({kSix}, [](T t) { return squeeze(unsqueeze(t[0], 0), -3); }, {2, 3},
+             {0, 1, 2, 3, 4, 5});
+  const Array cube = floats({0, 1, 2, 3, 4, 5, 6, 7}, {2, 2, 2});
+  expectBoth({cube}, [](T t) { return flatten(t[0], 0, -2); }, {4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  expectBoth({cube}, [](T t) { return flatten(t[0], -2, -1); }, {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  expectBoth({cube}, [](T t) { return flatten(t[0], 1, 1); }, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  // As PyTorch: a number becomes a vector of one.
+  expect({floats({7}, {})}, [](T t) { return flatten(t[0]); }, {1}, {7});
 }
 
 TEST(ComposedShapes, SplitChunkStack) {
@@ -115,6 +126,11 @@ TEST(ComposedShapes, SplitChunkStack) {
   expect({row}, [&](T t) { return lastOf(split(t[0], 3, 1)); }, {1, 1}, {6});
   expect({row}, [&](T t) { return split(t[0], 3, -1)[1]; }, {1, 3}, {3, 4, 5});
   expect({row}, [&](T t) { return splitSizes(t[0], {2, 5}, 1)[1]; }, {1, 5}, {2, 3, 4, 5, 6});
+  expect({row}, [&](T t) { return split(t[0], 7, 1)[0]; }, {1, 7}, {0, 1, 2, 3, 4, 5, 6});
+  expect({row}, [&](T t) { return split(t[0], 9, 1)[0]; }, {1, 7}, {0, 1, 2, 3, 4, 5, 6});
+  expect({row}, [&](T t) { return splitSizes(t[0], {0, 7, 0}, -1)[1]; }, {1, 7},
+         {0, 1, 2, 3, 4, 5, 6});
+  expect({row}, [&](T t) { return lastOf(chunk(t[0], 7, 1)); }, {1, 1}, {6});
   // As PyTorch: 7 in 4 pieces are 2, 2, 2, 1; in 5 pieces, 2, 2, 2, 1 too.
   expect({row}, [&](T t) { return lastOf(chunk(t[0], 5, 1)); }, {1, 1}, {6});
   Graph g;
@@ -194,6 +210,10 @@ TEST(ComposedValues, VarianceIsDividedByTheCountLessOne) {
   expectBoth({kSix}, [](T t) { return var(t[0], {1}); }, {2}, {1, 1});
   expectBoth({kSix}, [](T t) { return var(t[0], {0, 1}); }, {}, {3.5});
   expectBoth({kSix}, [](T t) { return var(t[0], {0}, true, 0); }, {1, 3}, {2.25, 2.25, 2.25});
+  expectBoth({kSix}, [](T t) { return var(t[0], {1}, false, 2); }, {2}, {2, 2});
+  // Where no count is left: infinite, never negative.
+  expectBoth({kSix}, [](T t) { return var(t[0], {1}, false, 3); }, {2}, {kInf, kInf});
+  expectBoth({kSix}, [](T t) { return var(t[0], {1}, true, 5); }, {2, 1}, {kInf, kInf});
   // One element: 0 / 0, as in PyTorch.
   expectBoth({floats({4}, {1})}, [](T t) { return var(t[0], {0}); }, {}, {kNan});
 }
@@ -203,6 +223,12 @@ TEST(ComposedIndices, SortKeepsTiesAndPutsNanLast) {
   expect({x}, [](T t) { return sort(t[0]).first; }, {1, 5}, {1, 1, 2, 3, kNan});
   expectBoth({x}, [](T t) { return argsort(t[0]); }, {1, 5}, {1, 3, 4, 0, 2});
   expectBoth({x}, [](T t) { return argsort(t[0], -1, true); }, {1, 5}, {2, 0, 4, 1, 3});
+  // Equal numbers keep their order in both directions, NaN is the largest.
+  const Array equal = floats({2, kNan, 1, 2, kNan, 1}, {2, 3});
+  expectBoth({equal}, [](T t) { return argsort(t[0], 1); }, {2, 3}, {2, 0, 1, 2, 0, 1});
+  expectBoth({equal}, [](T t) { return argsort(t[0], 1, true); }, {2, 3}, {1, 0, 2, 1, 0, 2});
+  expect({equal}, [](T t) { return argsort(t[0], 0); }, {2, 3}, {0, 0, 0, 1, 1, 1});
+  expect({equal}, [](T t) { return argsort(t[0], -2, true); }, {2, 3}, {0, 0, 0, 1, 1, 1});
   const double least = -9223372036854775808.0;
   expect({ints({0, least, -1}, {3, 1})}, [](T t) { return sort(t[0], 0).first; }, {3, 1},
          {least, -1, 0});
@@ -213,6 +239,19 @@ TEST(ComposedIndices, TakeAlongAxis) {
   expectBoth({kSix, at}, [](T t) { return takeAlongAxis(t[0], t[1], 1); }, {2, 2}, {2, 0, 4, 4});
   expect({kSix, ints({1, 0, 1}, {1, 3})}, [](T t) { return takeAlongAxis(t[0], t[1], 0); }, {1, 3},
          {3, 1, 5});
+}
+
+TEST(ComposedIndices, OfThirtyTwoBitsAndAlongTheFirstAxis) {
+  const Array at = floats({2, 0, 1, 1}, {2, 2}, DType::I32);
+  expectBoth({kSix, at}, [](T t) { return takeAlongAxis(t[0], t[1], -1); }, {2, 2}, {2, 0, 4, 4});
+  expectBoth({kSix, at, floats({10, 20, 30, 40}, {2, 2})},
+             [](T t) { return scatterAdd(t[0], t[1], t[2], 1); }, {2, 3}, {20, 1, 12, 3, 74, 5});
+  // Two for one place are added, and the last of them stays.
+  const Array same = ints({1, 1, 1}, {1, 3}), by = floats({7, 8, 9}, {1, 3});
+  expect({kSix, same, by}, [](T t) { return scatterAdd(t[0], t[1], t[2], 0); }, {2, 3},
+         {0, 1, 2, 10, 12, 14});
+  expect({kSix, ints({1, 1, 0, 1, 1, 0}, {2, 3}), floats({1, 2, 3, 4, 5, 6}, {2, 3})},
+         [](T t) { return scatter(t[0], t[1], t[2], -2); }, {2, 3}, {0, 1, 6, 4, 5, 5});
 }
 
 TEST(ComposedIndices, ScatterTakesTheLastAndScatterAddAll) {
@@ -290,6 +329,14 @@ TEST(Einsum, Ellipses) {
          {5, 11, 17, 23});
   // Each of the two is repeated along one axis.
   expect({column, rows}, [](T t) { return einsum("...,...->...", {t[0], t[1]}); }, {2, 2},
+         {1, 2, 10, 20});
+  // The first operand is the one that is repeated, in front of a product and of a sum of three.
+  const Array first = floats({1, 2, 3, 4}, {1, 2, 2});
+  expect({first, a}, [](T t) { return einsum("...ij,...jk->...ik", {t[0], t[1]}); }, {2, 2, 2},
+         {4, 7, 8, 15, 16, 19, 36, 43});
+  expect({first, a, b}, [](T t) { return einsum("...ij,...jk,k->...i", {t[0], t[1], t[2]}); },
+         {2, 2}, {18, 38, 54, 122});
+  expect({rows, column}, [](T t) { return einsum("...,...->...", {t[0], t[1]}); }, {2, 2},
          {1, 2, 10, 20});
   // Of size 1 everywhere it stays.
   const Array one = floats({1, 2, 3, 4}, {1, 2, 2}), row = floats({1, 2}, {1, 2});

@@ -116,5 +116,31 @@ TEST(Explain, MistakesAreTold) {
               HasSubstr("no symbol 'cache'; the model has seq"));
 }
 
+// What is written into a state in place is no second one: neither rows nor blocks of a cache.
+TEST(Explain, StatesAreWrittenInPlaceAtEveryStage) {
+  Graph g;
+  const Dim batch = g.dim("batch", 1, 4);
+  g.state("rows", DType::F32, {batch, 2, 16, 8});
+  g.state("blocks", DType::F32, {9, 2, 4, 8});
+  const Tensor value = g.input("value", DType::F32, {batch, 2, 1, 8});
+  const Tensor table = g.input("table", DType::I64, {batch, 3}),
+               at = g.input("at", DType::I64, {batch});
+  g.writeState("rows", update(g.readState("rows"), value, at, 2));
+  g.writeState("blocks", pagedUpdate(g.readState("blocks"), value, table, at, 2));
+  g.output("y", value * 2);
+  for (const char* stage : {"fused", "laid-out", "lowered"}) {
+    const Program p = explain(g, stage);
+    const EntryPoint& e = p.entries.at(0);
+    ASSERT_EQ(e.statesIn.size(), 2u) << stage;
+    for (size_t i = 0; i < 2; ++i) {
+      auto ownerOf = [&](int slot) {
+        while (e.slots[size_t(slot)].alias >= 0) slot = e.slots[size_t(slot)].alias;
+        return slot;
+      };
+      EXPECT_EQ(ownerOf(e.statesOut[i].slot), e.statesIn[i].slot) << stage << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lathe

@@ -81,6 +81,30 @@ TEST(GatedCalls, OthersStayApart) {
       })),
       0)
       << "more than a gate";
+  auto ofParts = [](const Tensor& y, const Dims& gate, const Dims& up, const Dims& sizes) {
+    return fused::glu(slice(y, gate, sizes, {1, 1, 1}), slice(y, up, sizes, {1, 1, 1}));
+  };
+  EXPECT_EQ(gatedCalls(graphOf([&](Recording& r, const Tensor& y, const Tensor&, const Tensor&) {
+              return ofParts(y, {0, 0, 0}, {0, 0, kHalf}, {r.batch, 1, kHalf});
+            })),
+            0)
+      << "of the first token alone";
+  EXPECT_EQ(gatedCalls(graphOf([&](Recording& r, const Tensor& y, const Tensor&, const Tensor&) {
+              return ofParts(y, {0, 0, 0}, {0, 0, kHalf}, {r.batch, r.seq, kHalf - 8});
+            })),
+            0)
+      << "of a part of the columns";
+  EXPECT_EQ(gatedCalls(graphOf([&](Recording& r, const Tensor& y, const Tensor&, const Tensor&) {
+              return ofParts(y, {0, 0, 8}, {0, 0, kHalf}, {r.batch, r.seq, kHalf});
+            })),
+            0)
+      << "the gates begin later";
+  EXPECT_EQ(gatedCalls(graphOf(
+                [&](Recording& r, const Tensor& y, const Tensor& first, const Tensor& second) {
+                  return fused::glu(reverse(first, {2}), second);
+                })),
+            0)
+      << "the gates are turned";
   EXPECT_EQ(gatedCalls(graphOf(gated, {.activation = Activation::relu})), 0);
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, true)), 0) << "a bias";
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, false, true)), 0) << "a residual";
@@ -143,6 +167,31 @@ void checkNumbers(Activation activation, const std::string& format, const std::s
 TEST(GatedCalls, GiveTheNumbersOfTheReference) {
   for (Activation activation : {Activation::silu, Activation::gelu})
     checkNumbers(activation, "stored", "gated_linear");
+}
+
+// One session after another size: a gate that many rows apply inside is behind the products of few.
+TEST(GatedCalls, OneSessionServesEveryNumberOfRows) {
+  const Graph g = graphOf(gated);
+  Array w(DType::BF16, {2 * kHalf, kWidth});
+  for (int64_t i = 0; i < w.size(); ++i) w.set(i, double(i * 7907 % 997) / 3000 - 0.16);
+  for (const char* format : {"stored", "int8"}) {
+    auto open = [&](const std::string& backend) {
+      Session session(std::make_shared<const Program>(compile(g, inFormat(backend, format))));
+      session.bindWeights({{"w", w}});
+      return session;
+    };
+    Session reference = open("reference"), cpu = open("cpu");
+    for (int64_t seq : {1, 100, 1, 40, 3, 100, 2}) {
+      SCOPED_TRACE(std::string(format) + " " + std::to_string(seq));
+      Array x(DType::BF16, {1, seq, kWidth});
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7919 % 1009) / 400 - 1.2);
+      const Array want = reference.run("forward", {{"x", x}}).at("y");
+      const Array got = cpu.run("forward", {{"x", x}}).at("y");
+      ASSERT_EQ(got.shape(), want.shape());
+      const bool rounds = seq > 16 && format == std::string("int8");
+      EXPECT_LE(largestError(got, want), (rounds ? 0x1p-6 : 0x1p-7) * largestValue(want));
+    }
+  }
 }
 
 TEST(GatedCalls, GiveTheNumbersOfTheReferenceInFewBits) {

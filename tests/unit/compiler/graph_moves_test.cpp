@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs, and what holds them with modules and tensors, can be moved: everything follows.
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -157,6 +158,24 @@ TEST(GraphMoves, ASessionIsMovedAndAssigned) {
   first = std::move(second);
   const Array zeros(DType::F32, {2, 4});
   EXPECT_EQ(first.run("forward", Arrays{{"x", zeros}}).at("y").at(7), 1);
+}
+
+// A graph that was read knows its symbols as they were declared, ranges and multiples.
+TEST(GraphTexts, SymbolsKeepTheirRanges) {
+  Graph written;
+  const Dim n = written.dim("n", 8, 64, 8);
+  written.output("y", exp(written.input("x", DType::F32, {n, 2})));
+  Graph read = Graph::parse(written.text());
+  EXPECT_EQ(read.dim("n", 8, 64, 8), n);
+  for (auto [lo, hi, multiple] : {std::array{8, 64, 1}, {8, 64, 4}, {16, 64, 8}, {8, 72, 8}}) {
+    try {
+      read.dim("n", lo, hi, multiple);
+      ADD_FAILURE() << lo << " " << hi << " " << multiple;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("8 to 64, multiples of 8, now"), std::string::npos)
+          << e.what();
+    }
+  }
 }
 
 }  // namespace

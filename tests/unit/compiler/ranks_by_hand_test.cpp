@@ -90,6 +90,39 @@ TEST(WeightsByHand, WhatIsKeptWholeIsReadWhole) {
   EXPECT_EQ(occurrences(ir, "lathe.shard"), 0) << ir;
 }
 
+// Only stars and question marks stand for others: a name may hold what globs have beside them.
+TEST(WeightsByHand, BracketsAndBracesAreThemselves) {
+  for (const char* word : {"w{0,1}[2]", "w{0,1}[?]", "w{*,1}[2]"}) {
+    SCOPED_TRACE(word);
+    Graph g;
+    const Tensor x = g.input("x", DType::F32, {3, 8});
+    g.output("y", fused::linear(x, g.weight("w{0,1}[2]", DType::F32, {6, 8})) +
+                      fused::linear(x, g.weight("w02", DType::F32, {6, 8})));
+    g.shard(word, 1);
+    const std::string ir = sharded(g, {.ranks = 2});
+    expectIn(ir, "\"w{0,1}[2]@1/2\" of \"w{0,1}[2]\" axis 1 parts 2");
+    EXPECT_EQ(occurrences(ir, "\"w02@"), 0) << ir;
+    expectNoOtherValues(g, {{"x", numbers(DType::F32, {3, 8})}});
+  }
+}
+
+// What ranks add up behind the products of experts is one sum of each product.
+TEST(WeightsByHand, AProductOfTwoSumsIsNoSumOfProducts) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 1, 8});
+  const Tensor chosen = iota(x, {3, 2}, 1, DType::I64);
+  auto experts = [&](const char* name) {
+    g.shard(name, 2);
+    return fused::groupedLinear(x, g.weight(name, DType::F32, {2, 6, 8}), chosen);
+  };
+  g.output("y", reduceSum(experts("gate") * experts("up"), {1}));
+  const std::string ir = sharded(g, {.ranks = 2});
+  expectIn(ir, "\"gate@2/2\" of \"gate\" axis 2 parts 2");
+  expectIn(ir, "\"up@2/2\" of \"up\" axis 2 parts 2");
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 2) << ir;
+  expectNoOtherValues(g, {{"x", numbers(DType::F32, {3, 1, 8})}});
+}
+
 TEST(WeightsByHand, AWeightIsCutAsAValue) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {3, 8});

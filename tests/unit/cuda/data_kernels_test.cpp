@@ -76,6 +76,14 @@ TEST(Copy, TransposedThroughTiles) {
   expectCopy(DType::F64, {4, 3, 2}, {1, 8, 4}, 0, 24, "transposed copy");
 }
 
+// A block takes another pair of axes in its turn, through the same shared tile: nobody may still
+// read of it.
+TEST(Copy, MorePairsOfAxesThanBlocks) {
+  expectCopy(DType::F32, {1030, 3, 4}, {12, 1, 3}, 0, 1030 * 12, "transposed copy");
+  expectCopy(DType::BF16, {2, 520, 40, 3}, {520 * 120, 120, 1, 40}, 0, 2 * 520 * 120,
+             "transposed copy");
+}
+
 TEST(Copy, BroadcastAndReversedAxes) {
   expectCopy(DType::I32, {3, 4, 5}, {0, 5, 1}, 0, 20, "copy");
   expectCopy(DType::I32, {4, 5}, {-5, -1}, 19, 20, "copy");

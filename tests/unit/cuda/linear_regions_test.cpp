@@ -91,6 +91,44 @@ TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   }
 }
 
+// Layers of the same operands' types that differ in what they give: rounded, in f32, or both.
+TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 64);
+  auto layer = [&](const std::string& name, const fused::LinearOptions& options) {
+    const Tensor x = g.input("x" + name, DType::BF16, {rows, 16});
+    return fused::linear(x, g.weight("w" + name, DType::BF16, {24, 16}), options);
+  };
+  g.output("rounded", layer("0", {}));
+  g.output("wide", layer("1", {.unrounded = true}));
+  const Tensor both = layer("2", {});
+  g.output("both", both);
+  g.output("widened", cast(both, DType::F32));
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  // Sums of more bits than bf16 has, which f32 holds.
+  auto filled = [](Shape shape, int64_t by) {
+    Array a(DType::BF16, shape);
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i * by % 31) - 15);
+    return a;
+  };
+  Arrays weights;
+  for (int64_t i = 0; i < 3; ++i) weights["w" + std::to_string(i)] = filled({24, 16}, 7 + 2 * i);
+  cuda.bindWeights(weights);
+  reference.bindWeights(weights);
+  for (int64_t count : {1, 33}) {
+    Arrays inputs;
+    for (int64_t i = 0; i < 3; ++i)
+      inputs["x" + std::to_string(i)] = filled({count, 16}, 5 + 2 * i);
+    const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+    for (const auto& [name, value] : want) {
+      ASSERT_EQ(got.at(name).dtype(), value.dtype()) << name;
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_EQ(got.at(name).at(i), value.at(i)) << count << " " << name << " " << i;
+    }
+  }
+}
+
 // The halves of a gate that lie side by side, and those that take turns.
 TEST(GatedLayers, HalvesLieWhereverTheirSlicesSay) {
   for (int64_t stride : {1, 2}) {
