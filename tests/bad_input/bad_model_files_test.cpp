@@ -71,7 +71,7 @@ std::vector<BadInput> artifacts() {
              "{\"program_version\": 99}"),
       header("older_program_version", {"program version 0, this build reads 4"},
              "{\"program_version\": 0}"),
-      header("header_without_its_fields", {"bad.lathe", "backend"}, "{\"program_version\": 4}"),
+      header("header_without_its_fields", {"bad.lathe", "backend"}, "{\"program_version\": 5}"),
       header("header_of_another_type", {"bad.lathe"}, "[1, 2]"),
       content("backend_of_another_process", ErrorCode::Unsupported,
               {"the program is for backend 'tpu', this process has"},
