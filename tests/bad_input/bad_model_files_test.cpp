@@ -69,7 +69,7 @@ std::vector<BadInput> artifacts() {
             [](std::string& b) { b = "once upon a time there was a file"; }),
       header("program_version", {"program version 99, this build reads 4; compile the model again"},
              "{\"program_version\": 99}"),
-      header("older_program_version", {"program version 0, this build reads 4"},
+      header("older_program_version", {"program version 0, this build reads 5"},
              "{\"program_version\": 0}"),
       header("header_without_its_fields", {"bad.lathe", "backend"}, "{\"program_version\": 5}"),
       header("header_of_another_type", {"bad.lathe"}, "[1, 2]"),
