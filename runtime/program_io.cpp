@@ -13,7 +13,7 @@ namespace lathe {
 namespace {
 
 using nlohmann::json;
-constexpr int kProgramVersion = 4;
+constexpr int kProgramVersion = 5;
 
 json toJson(const SymbolicShape& shape) {
   json a = json::array();

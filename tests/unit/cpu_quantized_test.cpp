@@ -295,6 +295,34 @@ TEST(QuantizedLinear, RowsOfZerosAndOfWhatIsNoNumberInEightBits) {
           }
 }
 
+TEST(QuantizedLinear, ReadsNothingBehindTheWeights) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::I4})
+      for (bool bytes : {false, true})
+        for (int64_t m : {1, 3, 7, 12, 30, 70})
+          for (int64_t k : {8, 33, 72, 129}) {
+            ThreadPool pool(2);
+            const int64_t n = 130;
+            const QuantizedShape shape{weights, k, n, k};
+            std::vector<char> q(size_t(n * k), 1);
+            EndOfPages packed(shape.bytes()), a(size_t(m * k) * 2), scale(size_t(n) * 4);
+            packQuantized(shape, q.data(), packed.start(), pool);
+            std::fill_n(reinterpret_cast<uint16_t*>(a.start()), m * k, floatToBf16(1));
+            std::fill_n(reinterpret_cast<float*>(scale.start()), n, 0.5f);
+            std::vector<uint16_t> c(size_t(m * n));
+            QuantizedLinearSpec spec{shape, DType::BF16};
+            spec.quantizesX = bytes;
+            Buffer scratch(prepareQuantizedLinear(spec, 2, isa));
+            QuantizedLinearArgs args{.m = m,
+                                     .a = a.start(),
+                                     .weights = packed.start(),
+                                     .scale = scale.start(),
+                                     .c = c.data()};
+            quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+            EXPECT_TRUE(std::isfinite(bf16ToFloat(c.back())));
+          }
+}
+
 TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
   QuantizedLinearSpec blocks;
   blocks.weights = {DType::I4, 896, 128, 32};

@@ -309,7 +309,9 @@ int benchVerb(const ArgumentList& arguments) {
     // What runs elsewhere, or only stands for what would, is not held to this machine.
     if (session.device().memory() || onHost) return;
     Progress progress("measuring the machine");
-    roofs.measure(cpu::bestPeakKind(dtype == DType::BF16, isa));
+    const bool bf16 = dtype == DType::BF16;
+    roofs.measure(multipliesBytes(*program) ? cpu::bytePeakKind(bf16, isa)
+                                            : cpu::bestPeakKind(bf16, isa));
   };
   measureRoofs();
   Bench bench(session, config, flags, sessionFlags.profile,

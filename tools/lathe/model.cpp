@@ -11,6 +11,7 @@
 #include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/config_reader.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/kv_slots.h"
 #include "runtime/folder_tokenizer.h"
 #include "runtime/gguf_model.h"
@@ -384,6 +385,15 @@ std::optional<DType> arithmeticOf(const Program& program) {
   for (const TensorInfo& state : program.states)
     if (isFloat(state.dtype)) return state.dtype;
   return std::nullopt;
+}
+
+bool multipliesBytes(const Program& program) {
+  for (const EntryPoint& entry : program.entries)
+    for (const Call& call : entry.calls)
+      if (call.kind.ends_with("quantized_linear"))
+        if (auto rounds = JsonValue::parse(call.config, "call config").find("quantizes_x"))
+          if (rounds->asBool()) return true;
+  return false;
 }
 
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage) {

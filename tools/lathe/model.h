@@ -104,6 +104,8 @@ ModelRequest requestFor(const Model& model, const CompileFlags& flags);
 std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags& flags);
 /// What a program computes in, as its caches say; nothing where it has none.
 std::optional<DType> arithmeticOf(const Program& program);
+/// Whether layers round their rows to 8 bits.
+bool multipliesBytes(const Program& program);
 /// The text of a stage; artifacts hold none and are refused.
 std::string irOf(const Model& model, const CompileFlags& flags, const std::string& stage);
 

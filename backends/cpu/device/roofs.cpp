@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "backends/cpu/device/amx_tiles.h"
+#include "backends/cpu/device/amx_blocks.h"
 #include "backends/cpu/device/read_memory.h"
 #include "lathe/runtime/error.h"
 
@@ -58,9 +58,25 @@ double dotBf16(int64_t rounds, float* sink) {
 
 LATHE_ISA_END
 
+LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_VNNI)
+
+double dotBytes(int64_t rounds, float* sink) {
+  __m512i sum[16], x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(-5);
+  for (int i = 0; i < 16; ++i) sum[i] = _mm512_setzero_si512();
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < 16; ++i) sum[i] = _mm512_dpbusd_epi32(sum[i], x, y);
+  for (int i = 0; i < 16; ++i)
+    _mm512_storeu_ps(sink, _mm512_add_ps(_mm512_loadu_ps(sink), _mm512_cvtepi32_ps(sum[i])));
+  return double(rounds) * 16 * 64 * 2;
+}
+
+LATHE_ISA_END
+
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
-double amxBf16(int64_t rounds, float* sink) {
+// Products of tiles of bf16 or of bytes, 64 bytes of each row.
+template <bool bytes>
+double amxProducts(int64_t rounds, float* sink) {
   alignas(64) unsigned short ones[512];
   for (int i = 0; i < 512; ++i) ones[i] = 0x3800;
   tileConfigure(kAmxTiles);
@@ -73,10 +89,10 @@ double amxBf16(int64_t rounds, float* sink) {
   tileLoad<6>(ones, 64);
   tileLoad<7>(ones, 64);
   for (int64_t r = 0; r < rounds; ++r) {
-    tileDotBf16<0, 4, 6>();
-    tileDotBf16<1, 4, 7>();
-    tileDotBf16<2, 5, 6>();
-    tileDotBf16<3, 5, 7>();
+    tileDot<bytes, 0, 4, 6>();
+    tileDot<bytes, 1, 4, 7>();
+    tileDot<bytes, 2, 5, 6>();
+    tileDot<bytes, 3, 5, 7>();
   }
   alignas(64) float sums[256];
   tileStore<0>(sums, 64);
@@ -84,7 +100,7 @@ double amxBf16(int64_t rounds, float* sink) {
   tileStore<3>(sums, 64);
   sink[0] += sums[0];
   tileRelease();
-  return double(rounds) * 4 * 16 * 16 * 32 * 2;
+  return double(rounds) * 4 * 16 * 16 * (bytes ? 64 : 32) * 2;
 }
 
 LATHE_ISA_END
@@ -105,9 +121,15 @@ PeakLoop peakLoop(PeakKind kind) {
       throw Error(ErrorCode::Unsupported,
                   "expected a CPU with AVX512_BF16 to measure its bf16 peak, got one without");
     case PeakKind::AmxBf16:
-      if (isa == Isa::Amx) return amxBf16;
+    case PeakKind::AmxByte:
+      if (isa == Isa::Amx)
+        return kind == PeakKind::AmxByte ? amxProducts<true> : amxProducts<false>;
       throw Error(ErrorCode::Unsupported,
                   "expected a CPU with AMX tiles to measure their peak, got one without");
+    case PeakKind::ByteDot:
+      if (isa >= Isa::Avx512 && f.avx512Vnni) return dotBytes;
+      throw Error(ErrorCode::Unsupported,
+                  "expected a CPU with AVX512_VNNI to measure its peak, got one without");
   }
   return fmaAvx2;
 }
@@ -157,6 +179,12 @@ PeakKind bestPeakKind(bool bf16, KernelIsa isa) {
       return PeakKind::F32Fma;
   }
   return PeakKind::F32Fma;
+}
+
+PeakKind bytePeakKind(bool bf16, KernelIsa isa) {
+  if (bf16 && isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles)
+    return PeakKind::AmxByte;
+  return isa.vnni ? PeakKind::ByteDot : PeakKind::F32Fma;
 }
 
 ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {

@@ -10,13 +10,15 @@
 namespace lathe::cpu {
 
 /// Which multiply-add unit a peak belongs to.
-enum class PeakKind { F32Fma, Bf16Dot, AmxBf16 };
+enum class PeakKind { F32Fma, Bf16Dot, AmxBf16, ByteDot, AmxByte };
 
 /// FLOP/s (a multiply-add counts two) of a loop on registers only, all threads of `pool` at once:
 /// best of `repeats` runs of at least `seconds`. Throws Error(Unsupported) if the CPU lacks it.
 double measurePeak(PeakKind kind, ThreadPool& pool, int repeats = 5, double seconds = 5e-3);
 /// The unit that matmuls of `bf16` or f32 data use on this machine.
 PeakKind bestPeakKind(bool bf16, KernelIsa isa = KernelIsa::current());
+/// Of rows that are rounded to 8 bits (byte_rows.h), before: bf16 or f32.
+PeakKind bytePeakKind(bool bf16, KernelIsa isa = KernelIsa::current());
 
 /// Read bandwidth of one way of walking memory.
 struct ReadRoof {
