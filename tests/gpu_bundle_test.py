@@ -9,6 +9,7 @@
     gpu_bundle_test.py story                              which other tokens of a model are right
     gpu_bundle_test.py candidates                         a library that computed nothing is told
     gpu_bundle_test.py nccl PROGRAM CUDA NCCL FOLDER      sums of ranks, with mocks of these libraries
+    gpu_bundle_test.py failures FOLDER                    what a stage leaves that failed
     gpu_bundle_test.py stale FOLDER                       artifacts of an older bundle are not run
 """
 
@@ -240,13 +241,36 @@ def nccl(program, cuda, library, folder):
         sys.exit(f"expected NCCL's words for what fails: {failed}")
 
 
+def function_of_run(name):
+    script = (ROOT / "bench/gpu/run").read_text()
+    text = script[script.index(f"\n{name}() {{") + 1:]
+    return text[: text.index("\n}\n") + 3]
+
+
+def failures(folder):
+    folder = Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    left = {"passed": '{"outcome": "passed", "checked": 1}', "measured": '{"outcome": "measured"}', "cut": '{"outc'}
+    for stage, text in left.items():
+        (folder / f"{stage}.json").write_text(text)
+    for stage in (*left, "none"):
+        told_by("bash", "-c", f"out={folder}\n{function_of_run('failure')}failure {stage} 'status 124: \"slow\"'")
+        report = json.loads((folder / f"{stage}.json").read_text())
+        if stage == "measured":  # what had been measured is kept
+            expected = {"outcome": "measured"}
+        else:
+            expected = {"outcome": "failed", "error": 'status 124: "slow"'}
+            expected |= {"checked": 1} if stage == "passed" else {"check": stage}
+        if report != expected:
+            sys.exit(f"a stage that failed and left {left.get(stage, 'nothing')}: {report}, expected {expected}")
+
+
 def stale(folder):
     folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     bundle, work = folder / "bundle", folder / "work"
-    script = (ROOT / "bench/gpu/run").read_text()
-    unpacked = script[script.index("unpacked() {"):]
-    unpacked = unpacked[: unpacked.index("\n}\n") + 3]
+    unpacked = function_of_run("unpacked")
     for version in ("old", "new", "new"):
         (bundle / "artifacts").mkdir(parents=True, exist_ok=True)
         for file in (bundle / "artifacts/manifest.json", bundle / "manifest.json"):
@@ -262,5 +286,5 @@ def stale(folder):
 
 
 if __name__ == "__main__":
-    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, candidates, nccl, stale)}
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, candidates, nccl, failures, stale)}
     tests[sys.argv[1]](*sys.argv[2:])
