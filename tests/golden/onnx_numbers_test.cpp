@@ -100,6 +100,23 @@ TEST(OnnxNumbers, PaddingsOfMaxPoolAreTheLowest) {
   }
 }
 
+// A mask that ends before the keys hides those behind it, of either kind.
+TEST(OnnxNumbers, ShortMasksHideTheKeysBehindThem) {
+  const Array x = test::someNumbers({1, 1, 3, 2});
+  const std::string node =
+      inner("Unsqueeze", {"m", "first"}, {"mask"}) + nodeOf("Attention", {"x", "x", "x", "mask"});
+  auto with = [&](const std::string& mask) {
+    return numbersOf(run(node, x, 24, {1, 1, 3, 2}, mask + literal<int64_t>("first", 7, {0})));
+  };
+  constexpr int kBool = 9;
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  const Numbers want = with(literal<float>("m", 1, {0, 0, kHidden}));
+  EXPECT_NE(want, with(literal<float>("m", 1, {0, 0, 0})));
+  EXPECT_EQ(want, with(literal<float>("m", 1, {0, 0})));
+  EXPECT_EQ(want, with(literal<uint8_t>("m", kBool, {1, 1, 0})));
+  EXPECT_EQ(want, with(literal<uint8_t>("m", kBool, {1, 1})));
+}
+
 // A last window that would begin behind the image and its padding is none.
 TEST(OnnxNumbers, CeilModeHasNoWindowInThePadding) {
   struct Case {

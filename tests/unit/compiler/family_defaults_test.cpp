@@ -98,6 +98,10 @@ std::vector<Class> decoders() {
        {positions(32768), kSilu, kTheta, kApart, number("rms_norm_eps", 1e-6, 1e-5), keyHeads(32),
         Field{"use_sliding_window", false, true, {{"sliding_window", 3}, {"max_window_layers", 0}}},
         Field{"sliding_window", 4096, 3, {{"use_sliding_window", true}, {"max_window_layers", 0}}},
+        Field{"sliding_window",
+              4096,
+              nullptr,
+              {{"use_sliding_window", true}, {"max_window_layers", 0}}},
         Field{"max_window_layers",
               28,
               29,
@@ -312,6 +316,18 @@ TEST_P(FamilyDefaults, AreThoseOfTransformers) {
 std::string nameOf(const testing::TestParamInfo<Class>& info) { return info.param.architecture; }
 INSTANTIATE_TEST_SUITE_P(Decoders, FamilyDefaults, testing::ValuesIn(decoders()), nameOf);
 INSTANTIATE_TEST_SUITE_P(Others, FamilyDefaults, testing::ValuesIn(others()), nameOf);
+
+TEST(RopeParameters, GoBeforeWhatStandsBeside) {
+  json config = decoder();
+  config["architectures"] = {"PhiForCausalLM"};
+  const json rope = {{"rope_type", "default"}, {"rope_theta", 10000}, {"partial_rotary_factor", 1}};
+  config["rope_parameters"] = rope;
+  const std::string wanted = textOf(config);
+  config["partial_rotary_factor"] = 0.5;
+  EXPECT_TRUE(textOf(config) == wanted);
+  config["rope_parameters"].erase("partial_rotary_factor");
+  EXPECT_FALSE(textOf(config) == wanted);
+}
 
 }  // namespace
 }  // namespace lathe

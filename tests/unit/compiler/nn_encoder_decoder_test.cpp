@@ -146,6 +146,17 @@ TEST(NnPositions, SizesMustHoldWholeAngles) {
               "RelativePositionBias 'b': expected at least 2 buckets per side");
 }
 
+// A table has the element type of what it is added to.
+TEST(NnPositions, FollowTheDtypeOfX) {
+  Graph g;
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    const std::string name = "p" + std::to_string(int(dtype));
+    Tensor x = g.input("x" + name, dtype, {2, 3, 8});
+    EXPECT_EQ(nn::LearntPositions(g, name, 8, 16)(x).dtype(), dtype);
+    EXPECT_EQ(nn::SinePositions(g, "sines." + name, 8, 16)(x).dtype(), dtype);
+  }
+}
+
 // One bucket per distance, then logarithmic ones; the last takes all that is far.
 TEST(NnPositions, BucketsOfDistances) {
   EXPECT_EQ(nn::relativeBuckets(4, 8), (std::vector<int64_t>{0, 1, 2, 2, 3, 3, 3, 3, 3}));

@@ -233,6 +233,21 @@ TEST(NnRope, YarnScalingRampsBetweenItsEnds) {
   }
 }
 
+// Both ends at the first dimension: it stays and all others are stretched.
+TEST(NnRope, ARampOfYarnThatHasNoWidthIsAStep) {
+  nn::RopeOptions o{.headDim = 6, .theta = 10000};
+  const std::vector<float> plain = nn::ropeFrequencies(o);
+  o.scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+               .factor = 4,
+               .originalMaxPositions = 4,
+               .betaFast = 32,
+               .betaSlow = 1};
+  const std::vector<float> scaled = nn::ropeFrequencies(o);
+  EXPECT_FLOAT_EQ(scaled[0], plain[0]);
+  EXPECT_FLOAT_EQ(scaled[1], plain[1] / 4);
+  EXPECT_FLOAT_EQ(scaled[2], plain[2] / 4);
+}
+
 // A call whose last position is the last trained one is a short call; one position more is not.
 TEST(NnRope, LongRopeTakesTheShortFactorsUpToTheTrainedLength) {
   Graph g;
