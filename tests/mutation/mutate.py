@@ -36,6 +36,7 @@ import table_hub  # noqa: E402
 import table_imports  # noqa: E402
 import table_ranks  # noqa: E402
 import table_readers  # noqa: E402
+import table_rooms  # noqa: E402
 import table_runtime  # noqa: E402
 import table_seams  # noqa: E402
 import table_surface  # noqa: E402
@@ -46,7 +47,8 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
-           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS)
+           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS +
+           table_rooms.MUTANTS)
 WANTED = 0.95
 LEAST = 70  # bugs in the tables
 
