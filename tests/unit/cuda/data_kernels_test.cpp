@@ -143,6 +143,83 @@ TEST_F(Update, PositionsOutOfRangeAreToldAndNotWritten) {
   }
 }
 
+// Blocks [6, 2, 4, inner]; two sequences of three entries each, with rows from `first` on that end
+// at the last place of all.
+void expectPagedUpdate(DType dtype, DType index, int64_t inner, int64_t count, int64_t first,
+                       bool inPlace) {
+  const int64_t blocks = 6, heads = 2, length = 4, batch = 2, entries = 3;
+  PagedUpdateKernel u;
+  u.name = "paged";
+  u.dtype = dtype;
+  u.positions = u.table = index;
+  u.sizes = {blocks, heads, length, inner};
+  u.axis = 2;
+  u.count = count;
+  u.batch = batch;
+  u.entries = entries;
+  const Values table{5, 0, 3, 1, 4, 2};
+  const std::array<int64_t, 2> at{first, entries * length - count};
+  Values x = ramp(blocks * heads * length * inner), value = ramp(batch * heads * count * inner);
+  for (double& v : x) v = -std::fmod(v, 89);
+  for (double& v : value) v = std::fmod(v, 97);
+  Values want = x;
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t r = 0; r < count; ++r)
+        for (int64_t d = 0; d < inner; ++d) {
+          const int64_t p = at[size_t(b)] + r;
+          const auto block = int64_t(table[size_t(b * entries + p / length)]);
+          want[size_t(((block * heads + h) * length + p % length) * inner + d)] =
+              value[size_t(((b * heads + h) * count + r) * inner + d)];
+        }
+  KernelSetRun run(pagedUpdateKernels(u), host::Mode::Check);
+  std::vector<RunBuffer> buffers{input(x, dtype), input(value, dtype), input(table, index),
+                                 input({double(at[0]), double(at[1])}, index),
+                                 output(int64_t(x.size()), dtype)};
+  run.run(buffers, {}, {}, inPlace ? std::pair(0, 4) : std::pair(-1, -1));
+  EXPECT_EQ(decoded(buffers[4].bytes, dtype), want);
+  EXPECT_EQ(run.status(), 0);
+}
+
+TEST(PagedUpdate, ReachesTheLastPlaceOfATable) {
+  for (int64_t count : {1, 3, 7, 12}) {
+    SCOPED_TRACE(count);
+    expectPagedUpdate(DType::BF16, DType::I64, 8, count, 0, true);
+    expectPagedUpdate(DType::F32, DType::I32, 3, count, std::min<int64_t>(3, 12 - count), false);
+  }
+}
+
+// ---- casts of four bits -----------------------------------------------------------------------
+
+// Bytes, two elements each, of an odd and of an even number of them.
+TEST(PackedCast, HalvesAreBytesAndBack) {
+  const Values whole{1, 14, 7, 8, 3, 15}, sums{1 + 16 * 14, 7 + 16 * 8, 3 + 16 * 15};
+  for (int64_t count : {6, 5, 1}) {
+    SCOPED_TRACE(count);
+    const int64_t bytes = (count + 1) / 2;
+    Values few(whole.begin(), whole.begin() + count), pairs(sums.begin(), sums.begin() + bytes);
+    if (count % 2) pairs.back() = few.back();
+    for (DType packed : {DType::I4, DType::U4}) {
+      const bool isSigned = packed == DType::I4;
+      Values read = few;  // as bytes without a sign
+      for (double& v : read)
+        if (isSigned && v > 7) v += 240;
+      KernelSetRun pack(
+          packedCastKernels({"packs", isSigned ? DType::I8 : DType::U8, packed, count}),
+          host::Mode::Check);
+      std::vector<RunBuffer> buffers{input(read, DType::U8), output(bytes, DType::U8)};
+      pack.run(buffers, {}, {});
+      EXPECT_EQ(decoded(buffers[1].bytes, DType::U8), pairs);
+      KernelSetRun unpack(
+          packedCastKernels({"unpacks", packed, isSigned ? DType::I8 : DType::U8, count}),
+          host::Mode::Check);
+      std::vector<RunBuffer> back{input(pairs, DType::U8), output(count, DType::U8)};
+      unpack.run(back, {}, {});
+      EXPECT_EQ(decoded(back[1].bytes, DType::U8), read);
+    }
+  }
+}
+
 // ---- top_k ------------------------------------------------------------------------------------
 
 void expectTopK(DType dtype, Values x, int64_t rows, int64_t columns, int64_t k,
