@@ -119,7 +119,7 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.residual = args.residual;
   epilogue.ldr = epilogue.ldc = spec.gate ? w.n / 2 : w.n;
   epilogue.c = args.c;
-  epilogue.outDType = spec.dtype;
+  epilogue.outDType = spec.outDType.value_or(spec.dtype);
   const QuantizedOperands layer(spec, args);
   if (args.m >= kLeastTileRows && onTiles(spec, isa))
     return amxQuantizedGemm(

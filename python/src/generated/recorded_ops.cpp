@@ -627,36 +627,41 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       "result is f32 where x has 16 bits.");
   fused.def(
       "grouped_linear",
-      [](const Tensor& x, const Tensor& w, const Tensor& indices, nb::handle layout) {
+      [](const Tensor& x, const Tensor& w, const Tensor& indices, nb::handle layout,
+         bool unrounded) {
         return lathe::fused::groupedLinear(x, w, indices, keywordFrom<WeightLayout>(layout),
-                                           here());
+                                           unrounded, here());
       },
       nb::arg("x"), nb::arg("w"), nb::arg("indices"), nb::arg("layout") = "out_in",
-      nb::sig("def grouped_linear(x: Tensor, w: Tensor, indices: Tensor, layout: str = 'out_in') "
-              "-> Tensor"),
+      nb::arg("unrounded") = false,
+      nb::sig("def grouped_linear(x: Tensor, w: Tensor, indices: Tensor, layout: str = 'out_in', "
+              "unrounded: bool = False) -> Tensor"),
       "x w[index]^T: every row is multiplied by the weight that its index chooses `layout`: "
-      "`packed` is a backend's own.");
+      "`packed` is a backend's own. `unrounded`: the result is f32 where x has 16 bits.");
   fused.def(
       "quantized_linear",
       [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
          const std::optional<Tensor>& zero, const std::optional<Tensor>& bias,
-         const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout) {
+         const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout,
+         bool unrounded) {
         lathe::fused::QuantizedLinearOptions options;
         options.zero = tensorOr(zero);
         options.bias = tensorOr(bias);
         options.residual = tensorOr(residual);
         options.activation = keywordFrom<Activation>(activation);
         options.layout = keywordFrom<WeightLayout>(layout);
+        options.unrounded = unrounded;
         return lathe::fused::quantizedLinear(x, q, scale, block, options, here());
       },
       nb::arg("x"), nb::arg("q"), nb::arg("scale"), nb::arg("block") = 32, nb::kw_only(),
       nb::arg("zero") = nb::none(), nb::arg("bias") = nb::none(), nb::arg("residual") = nb::none(),
-      nb::arg("activation") = "none", nb::arg("layout") = "out_in",
-      nb::sig("def quantized_linear(x: Tensor, q: Tensor, scale: Tensor, block: int = 32, *, zero: "
-              "Tensor | None = None, bias: Tensor | None = None, residual: Tensor | None = None, "
-              "activation: str = 'none', layout: str = 'out_in') -> Tensor"),
+      nb::arg("activation") = "none", nb::arg("layout") = "out_in", nb::arg("unrounded") = false,
+      nb::sig(
+          "def quantized_linear(x: Tensor, q: Tensor, scale: Tensor, block: int = 32, *, zero: "
+          "Tensor | None = None, bias: Tensor | None = None, residual: Tensor | None = None, "
+          "activation: str = 'none', layout: str = 'out_in', unrounded: bool = False) -> Tensor"),
       "linear(x, dequantize(q, scale, zero)): the weight is in few bits `layout`: `packed` is a "
-      "backend's own.");
+      "backend's own. `unrounded`: the result is f32 where x has 16 bits.");
   fused.def(
       "embedding",
       [](const Tensor& ids, const Tensor& table, const std::optional<Tensor>& positions,
