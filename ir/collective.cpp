@@ -56,6 +56,27 @@ LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext*, std::optional<Loca
 }
 OpFoldResult ReduceScatterOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
 
+LogicalResult AllToAllOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
+                                           SmallVectorImpl<Type>& r) {
+  auto x = tensorType(a.getX());
+  const int64_t split = int64_t(a.getSplitAxis()), concat = int64_t(a.getConcatAxis()),
+                ranks = int64_t(a.getRanks());
+  if (ranks < 1)
+    return emitOptionalError(loc, "'lathe.all_to_all' [C2] expected at least one rank, got ",
+                             ranks);
+  if (concat < 0 || concat >= x.getRank())
+    return emitOptionalError(loc, "'lathe.all_to_all' [C1] axis ", concat, " is outside of ",
+                             shortType(x));
+  SmallVector<Type> piece;
+  if (failed(inferPiece(loc, getOperationName(), x, split, ranks, piece))) return failure();
+  auto dims = dimsOf(cast<RankedTensorType>(piece[0]));
+  StringAttr& along = dims[size_t(concat)];
+  along = dimAttr(x.getContext(), exprOf(along) * DimExpr(ranks));
+  r.push_back(tensorOf(dims, x.getElementType()));
+  return success();
+}
+OpFoldResult AllToAllOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
+
 LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                            SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX());

@@ -57,6 +57,26 @@ def ReduceScatterOp : Collective<"reduce_scatter"> {
   let assemblyFormat = "`` $combine $x `axis` $axis `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
   let hasFolder = 1;
 }
+def AllToAllOp : Collective<"all_to_all"> {
+  let summary = "pieces along another axis: ranks send each other what that one has from now on";
+  let description = [{
+    The ranks hold a tensor in equal pieces along `concat_axis`, of which x is this rank's, and have
+    it in equal pieces along `split_axis` behind it: rank r gets the r-th of `ranks` parts of every
+    rank's x along `split_axis`, one behind the other along `concat_axis` in the order of the ranks.
+    So a rank sends what `all_gather` would, once instead of `ranks` times. Where both are one axis,
+    the parts of that axis change places.
+
+    - [C1] both axes are inside the rank, and the size of `split_axis` is a number that `ranks`
+      divides.
+    - [C2] there is at least one rank.
+  }];
+  let arguments = (ins AnyTensorType:$x, AxisAttr:$split_axis, AxisAttr:$concat_axis,
+                       StrAttr:$mesh_axis, I64Attr:$ranks);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = [{$x `split` $split_axis `concat` $concat_axis `over` $mesh_axis `of` $ranks
+      attr-dict `:` type($x)}];
+  let hasFolder = 1;
+}
 def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "a rank's own piece of a tensor that every rank has";
   let description = [{

@@ -184,7 +184,10 @@ FailureOr<SmallVector<Value>> GroupedLinearOp::decompose(OpBuilder& b) {
   const bool outIn = getLayout() == WeightLayout::out_in;
   auto dims = dimsOf(tensorType(getX()));
   dims.insert(outIn ? dims.end() : dims.end() - 1, m.dim(1));
-  Value x = m.reshape(getX(), dims), chosen = m.make<GatherOp>(getW(), getIndices(), 0);
+  // Unrounded in the width of the sums.
+  const Type element = tensorType(getY()).getElementType();
+  Value x = m.cast(m.reshape(getX(), dims), element);
+  Value chosen = m.cast(m.make<GatherOp>(getW(), getIndices(), 0), element);
   Value y = outIn ? m.make<MatmulOp>(chosen, x) : m.make<MatmulOp>(x, chosen);
   return SmallVector<Value>{m.reshape(y, dimsOf(tensorType(getY())))};
 }

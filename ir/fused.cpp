@@ -188,7 +188,8 @@ LogicalResult GroupedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Loca
     if (!index || (own != index && (!own || own.getValue() != "1")))
       return bad("[C3] the axes of x in front of the last are not as long as those of the indices");
   dims.push_back(dimOf(w, inOut ? 2 : 1));
-  r.push_back(tensorOf(dims, x.getElementType()));
+  const bool isUnrounded = a.getUnroundedAttr() && a.getUnrounded();
+  r.push_back(tensorOf(dims, isUnrounded ? computeType(x.getElementType()) : x.getElementType()));
   return success();
 }
 

@@ -331,9 +331,10 @@ def GroupedLinearOp : Fused<"grouped_linear", [HasOwnKernel, RoundsOnce]> {
     "MegaBlocks: Efficient Sparse Training with Mixture-of-Experts", 2023). x `[..., k]`; w
     `[groups, n, k]` under layout `out_in` and `packed`, `[groups, k, n]` under `in_out`; `indices`
     has as many axes as x has in front of k, and those of x are as long or 1; result
-    `indices.dims + [n]`. Accumulates in f32 and rounds once. A weight that no index chooses has no
-    part in the result, whatever it holds. An index outside [0, groups) is an error when the program
-    runs. `packed` means that the backend has re-ordered each weight (`lathe.pack`).
+    `indices.dims + [n]`. Accumulates in f32 and rounds once; with `unrounded` it does not: the
+    result is f32 where x has 16 bits. A weight that no index chooses has no part in the result,
+    whatever it holds. An index outside [0, groups) is an error when the program runs. `packed` means
+    that the backend has re-ordered each weight (`lathe.pack`).
 
     - [C1] w is static of rank 3, and element types are equal.
     - [C2] the inner dims are equal.
@@ -341,9 +342,11 @@ def GroupedLinearOp : Fused<"grouped_linear", [HasOwnKernel, RoundsOnce]> {
   }];
   let arguments = (ins RealTensor:$x, RealTensor:$w, IdTensor:$indices,
       Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
-          "`packed` is a backend's own">:$layout);
+          "`packed` is a backend's own">:$layout,
+      Arg<DefaultValuedAttr<BoolAttr, "false">, "the result is f32 where x has 16 bits">:$unrounded);
   let results = (outs RealTensor:$y);
-  let assemblyFormat = "$x `,` $w `by` $indices (`layout` `` $layout^)? attr-dict `:` type($x) `,` type($w) `,` type($indices)";
+  let assemblyFormat = [{$x `,` $w `by` $indices (`layout` `` $layout^)? (`unrounded` $unrounded^)?
+      attr-dict `:` type($x) `,` type($w) `,` type($indices)}];
   let extraClassDeclaration = [{
     ::std::optional<::lathe::Factors> factors();
     ::std::optional<::lathe::DimExpr> flops(const ::lathe::Sizes &sizes);
@@ -357,8 +360,9 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
     x `[..., k]`; q `[n, k]`; scale and zero `[n, ceil(k / block)]`; bias `[n]`; residual
     `[..., n]`; result `[..., n]`; each but x, q and scale is optional. The weight's elements are
     `(q - zero) * scale`, not rounded to x's dtype; products accumulate in f32, then bias, activation
-    and residual follow in f32, and it rounds once. `packed` means that the backend has re-ordered
-    q, and scale and zero where they have several columns (`lathe.pack`).
+    and residual follow in f32, and it rounds once; with `unrounded` it does not: the result, and the
+    residual, are f32 where x has 16 bits. `packed` means that the backend has re-ordered q, and
+    scale and zero where they have several columns (`lathe.pack`).
 
     With `quantizes_x` each row of x is rounded to 8 bits before: it becomes `round(x * (127 / L)) *
     (L / 127)` in f32, ties to even, where L is the row's largest magnitude, at least 2^-100 (the
@@ -377,13 +381,14 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
       DefaultValuedAttr<ActivationAttr, "::lathe::Activation::none">:$activation,
       Arg<DefaultValuedAttr<WeightLayoutAttr, "::lathe::WeightLayout::out_in">,
           "`packed` is a backend's own">:$layout,
+      Arg<DefaultValuedAttr<BoolAttr, "false">, "the result is f32 where x has 16 bits">:$unrounded,
       Arg<DefaultValuedAttr<BoolAttr, "false">, "rows of x are rounded to 8 bits">:$quantizes_x);
   let builderParameters = ["x", "q", "scale", "block"];
   let builderOptions = "QuantizedLinearOptions";
   let results = (outs RealTensor:$y);
   let assemblyFormat = [{$x `,` $q `,` $scale (`zero` $zero^)? `block` $block (`bias` $bias^)?
       (`activation` `` $activation^)? (`residual` $residual^)? (`layout` `` $layout^)?
-      (`quantizes_x` $quantizes_x^)? attr-dict `:`
+      (`unrounded` $unrounded^)? (`quantizes_x` $quantizes_x^)? attr-dict `:`
       type($x) `,` type($q) `,` type($scale) (`zero` type($zero)^)? (`bias` type($bias)^)?
       (`residual` type($residual)^)?}];
   // The products: what a weight's element costs is hidden behind reading it.

@@ -170,7 +170,8 @@ LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Lo
   }
   auto result = dimsOf(x);
   result.back() = dims[0];
-  auto y = tensorOf(result, x.getElementType());
+  const bool isUnrounded = a.getUnroundedAttr() && a.getUnrounded();
+  auto y = tensorOf(result, isUnrounded ? computeType(x.getElementType()) : x.getElementType());
   if (a.getResidual() && a.getResidual().getType() != y)
     return emitOptionalError(loc, "'lathe.quantized_linear' [C4] residual ",
                              shortType(a.getResidual().getType()), " is not ", shortType(y));
@@ -198,7 +199,7 @@ FailureOr<SmallVector<Value>> QuantizedLinearOp::decompose(OpBuilder& builder) {
   // Packed bytes have no elementary reading.
   if (getLayout() == WeightLayout::packed) return failure();
   OpMaker m(builder, getLoc());
-  const Type element = tensorType(getX()).getElementType(), wide = computeType(element);
+  const Type wide = computeType(tensorType(getX()).getElementType());
   // In the width of the sums: the weight's elements are not rounded to the dtype of x.
   Value w =
       m.make<DequantizeOp>(getQ(), getScale(), getZero(), builder.getI64IntegerAttr(1),
@@ -208,7 +209,7 @@ FailureOr<SmallVector<Value>> QuantizedLinearOp::decompose(OpBuilder& builder) {
   if (getQuantizesX()) x = roundedToBytes(m, x);
   Value y = m.make<LinearOp>(x, w, widened(getBias()), widened(getResidual()), getActivation(),
                              WeightLayout::out_in);
-  return SmallVector<Value>{m.cast(y, element)};
+  return SmallVector<Value>{m.cast(y, tensorType(getY()).getElementType())};
 }
 
 }  // namespace lathe

@@ -522,12 +522,13 @@ Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options,
 }
 
 Tensor groupedLinear(const Tensor& x, const Tensor& w, const Tensor& indices, WeightLayout layout,
-                     std::source_location at) {
+                     bool unrounded, std::source_location at) {
   return OpRecording("lathe.grouped_linear", at)
       .operand("x", x)
       .operand("w", w)
       .operand("indices", indices)
       .attribute("layout", layout)
+      .attribute("unrounded", unrounded)
       .record();
 }
 
@@ -543,6 +544,7 @@ Tensor quantizedLinear(const Tensor& x, const Tensor& q, const Tensor& scale, in
       .attribute("block", block)
       .attribute("activation", options.activation)
       .attribute("layout", options.layout)
+      .attribute("unrounded", options.unrounded)
       .attribute("quantizes_x", options.quantizesX)
       .record();
 }

@@ -21,6 +21,19 @@ LogicalResult WeightOp::verify() {
                  int64_t(*getAxis()) >= tensorType(getY()).getRank() || int64_t(*getParts()) < 1))
     return emitOpError() << "[C2] a piece has a weight that it is of, an axis of "
                          << shortType(getType()) << " and a number of parts";
+  const bool isPart = getGroupsAttr() || getBeginAttr() || getExtentAttr();
+  if ((isPart && whole) || bool(getBeginAttr()) != bool(getExtentAttr()))
+    return emitOpError()
+           << "[C2] expected groups, begin and extent of a piece of a weight, the last "
+              "two together";
+  if (!isPart) return success();
+  const int64_t groups = int64_t(getGroups().value_or(1)),
+                size = tensorType(getY()).getDimSize(int64_t(*getAxis()));
+  if (groups < 1 || size % groups ||
+      (getBeginAttr() && (int64_t(*getBegin()) < 0 || int64_t(*getExtent()) - int64_t(*getBegin()) <
+                                                          size / groups * int64_t(*getParts()))))
+    return emitOpError() << "[C3] " << int64_t(*getParts()) << " parts of " << size
+                         << " elements in " << groups << " groups are not inside of the weight";
   return success();
 }
 

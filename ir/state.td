@@ -16,18 +16,25 @@ def WeightOp : LatheOp<"weight", [Pure, IsDeclaration]> {
   let summary = "a checkpoint tensor by name; its values are never in the IR";
   let description = [{
     On the ranks of a mesh it may be a piece of the checkpoint's tensor `of`, which is cut into
-    `parts` equal pieces along `axis`: rank r of n reads piece `r * parts / n`.
+    `parts` equal pieces along `axis`: rank r of n reads piece `r * parts / n`. Where the axis is
+    `groups` equal groups, one behind the other, each of them is cut so, and the piece has its part
+    of all. With `begin` and `extent` a group has `extent` elements, and those from `begin` on are
+    cut: the keys of a tensor that holds queries and values, too.
 
     - [C1] the shape is static.
     - [C2] `of`, `axis` and `parts` go together; the axis is inside the rank and there is at least
-      one part.
+      one part. `groups`, `begin` and `extent` are a piece's.
+    - [C3] the groups divide the axis, and all parts of a group are inside of it.
   }];
   let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$of, OptionalAttr<I64Attr>:$axis,
-                       OptionalAttr<I64Attr>:$parts);
+                       OptionalAttr<I64Attr>:$parts, OptionalAttr<I64Attr>:$groups,
+                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$extent);
   let results = (outs StoredTensor:$y);
-  let assemblyFormat = "$name (`of` $of^ `axis` $axis `parts` $parts)? attr-dict `:` type($y)";
-  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name),
-                            [{ build($_builder, $_state, type, name, nullptr, nullptr, nullptr); }]>];
+  let assemblyFormat = [{$name (`of` $of^ `axis` $axis `parts` $parts)? (`groups` $groups^)?
+      (`begin` $begin^ `extent` $extent)? attr-dict `:` type($y)}];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name), [{
+    build($_builder, $_state, type, name, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 def DimOp : LatheOp<"dim", [Symbol, IsDeclaration]> {

@@ -122,6 +122,50 @@ class AllGather final : public Kernel {
   Blocks piece_;
 };
 
+// `split`, the axis of the config, is cut; the parts of all ranks are joined along `concat`.
+class AllToAll final : public Kernel {
+ public:
+  AllToAll(const Place& place, DType dtype, const CollectiveConfig& config)
+      : place_(place), dtype_(dtype), config_(config) {}
+  size_t bind(const KernelShapes& shapes) override {
+    Shape part = shapes.shapes[0];
+    part[size_t(config_.axis)] /= config_.ranks;
+    sent_ = Blocks(dtype_, part, config_.axis);
+    received_ = Blocks(dtype_, part, *config_.concat);
+    bytes_ = sent_.outer * sent_.inner;
+    // Parts that do not lie one behind the other are brought there, on both ends.
+    all_ = (bytes_ * size_t(config_.ranks) + 63) / 64 * 64;
+    return (sent_.outer > 1 ? all_ : 0) + (received_.outer > 1 ? all_ : 0);
+  }
+  void run(void* const* pointers, std::byte* scratch) override {
+    if (!bytes_) return;
+    const auto ranks = size_t(config_.ranks);
+    const void* mine = pointers[0];
+    if (sent_.outer > 1) {
+      const auto [outer, inner] = sent_;
+      for (size_t rank = 0; rank < ranks; ++rank)
+        place_.copy(scratch + rank * bytes_, inner,
+                    static_cast<const std::byte*>(pointers[0]) + rank * inner, ranks * inner, inner,
+                    outer);
+      mine = scratch;
+      scratch += all_;
+    }
+    if (received_.outer == 1) return place_.ranks.allToAll(mine, pointers[1], bytes_);
+    place_.ranks.allToAll(mine, scratch, bytes_);
+    const auto [outer, inner] = received_;
+    for (size_t rank = 0; rank < ranks; ++rank)
+      place_.copy(static_cast<std::byte*>(pointers[1]) + rank * inner, ranks * inner,
+                  scratch + rank * bytes_, inner, inner, outer);
+  }
+
+ private:
+  Place place_;
+  DType dtype_;
+  CollectiveConfig config_;
+  Blocks sent_, received_;
+  size_t bytes_ = 0, all_ = 0;  // of a part, and of all with what aligns what follows
+};
+
 class AllSlice final : public Kernel {
  public:
   AllSlice(const Place& place, DType dtype, const CollectiveConfig& config)
@@ -155,8 +199,8 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
                                        const Call& call, Communicator* ranks,
                                        DeviceMemory* memory) {
   const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather",
-             scatters = call.kind == "reduce_scatter";
-  if (!reduces && !gathers && !scatters && call.kind != "all_slice") return nullptr;
+             scatters = call.kind == "reduce_scatter", exchanges = call.kind == "all_to_all";
+  if (!reduces && !gathers && !scatters && !exchanges && call.kind != "all_slice") return nullptr;
   auto fail = [&](const std::string& why) -> Error { return {ErrorCode::InvalidFile, why}; };
   const auto config = readConfig<CollectiveConfig>(JsonValue::parse(call.config, "call config"));
   if (call.operands.size() != 1 || call.results.size() != 1)
@@ -171,13 +215,25 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
     if (x.shape != y.shape) throw fail("its operand and its result have two shapes");
     return std::make_unique<AllReduce>(place, x.dtype, config);
   }
-  if (scatters && config.parts != config.ranks)
+  if ((scatters || exchanges) && config.parts != config.ranks)
     throw fail(std::to_string(config.parts) + " parts on " + std::to_string(config.ranks) +
                " ranks, of which each gets one");
   if (config.parts < 1 || config.ranks % config.parts || config.axis < 0 ||
       config.axis >= int64_t(x.shape.size()))
     throw fail("axis " + std::to_string(config.axis) + " in " + std::to_string(config.parts) +
                " parts on " + std::to_string(config.ranks) + " ranks");
+  if (exchanges) {
+    if (!config.concat || *config.concat < 0 || *config.concat >= int64_t(x.shape.size()))
+      throw fail("axis " + (config.concat ? std::to_string(*config.concat) : "?") +
+                 " of the parts that are joined");
+    const DimExpr parts(config.ranks);
+    SymbolicShape cut = x.shape, expected = y.shape;
+    cut[size_t(*config.concat)] = cut[size_t(*config.concat)] * parts;
+    if (config.axis < int64_t(expected.size()))
+      expected[size_t(config.axis)] = expected[size_t(config.axis)] * parts;
+    if (cut != expected) throw fail("its operand and its result do not differ by its parts");
+    return std::make_unique<AllToAll>(place, x.dtype, config);
+  }
   const SymbolicShape &whole = gathers ? y.shape : x.shape, &piece = gathers ? x.shape : y.shape;
   SymbolicShape expected = piece;
   DimExpr& cut = expected[size_t(std::min<int64_t>(config.axis, int64_t(piece.size()) - 1))];

@@ -10,7 +10,7 @@ namespace lathe {
 
 /// `to[i] = parts[0][i] + parts[1][i] + ...`, or the largest of them (a NaN wins). 16-bit floats
 /// are joined in f32 and rounded once; integers wrap. Throws Error (Unsupported) for dtypes without
-/// arithmetic.
+/// arithmetic. `to` may be one of the parts.
 void joinRanks(std::span<const void* const> parts, void* to, size_t count, DType dtype,
                Combine combine);
 

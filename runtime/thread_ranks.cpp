@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads of one process: each lays its buffer open and reads those of the others.
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -13,8 +14,8 @@ namespace {
 
 // What a rank comes with.
 struct Offer {
-  std::string what;  // "all_reduce sum of 64 f32"
-  const void* data = nullptr;
+  std::string what;      // "all_reduce sum of 64 f32"
+  void* data = nullptr;  // written by a sum alone
 };
 
 class Group {
@@ -23,7 +24,6 @@ class Group {
       : offers(size_t(size)), came_(size_t(size)), deadline_(deadline) {}
 
   std::vector<Offer> offers;
-  std::vector<std::byte> joined;  // the result of a sum, which every rank makes a part of
 
   /// Returns when all ranks are here. `patient`: however long they take.
   void meet(int rank, bool patient = false) {
@@ -103,19 +103,25 @@ class ThreadRank final : public Communicator {
   int size() const override { return int(group_->offers.size()); }
 
   void allReduce(void* data, size_t count, DType dtype, Combine combine) override {
-    const size_t element = sizeOf(dtype);
     meetWith("all_reduce " + std::string(nameOf(combine)) + " of " + std::to_string(count) + " " +
                  std::string(nameOf(dtype)),
-             data, [&] { group_->joined.resize(count * element); });
-    // Each rank joins a part: the same order of addends for every element, whoever adds them.
-    const size_t n = size_t(size()), begin = count * size_t(rank_) / n,
-                 end = count * (size_t(rank_) + 1) / n;
-    std::vector<const void*> parts;
-    for (const Offer& offer : group_->offers)
-      parts.push_back(static_cast<const std::byte*>(offer.data) + begin * element);
-    joinRanks(parts, group_->joined.data() + begin * element, end - begin, dtype, combine);
-    group_->meet(rank_);
-    std::memcpy(data, group_->joined.data(), count * element);
+             data);
+    // Each rank joins a part, the same order of addends for every element, and writes it to all: no
+    // other reads or writes that part of any buffer. In pieces that stay in the cache.
+    constexpr size_t kPiece = 4096;
+    const size_t n = size_t(size()), element = sizeOf(dtype), end = count * (size_t(rank_) + 1) / n;
+    std::vector<const void*> parts(n);
+    for (size_t begin = count * size_t(rank_) / n; begin < end; begin += kPiece) {
+      const size_t piece = std::min(kPiece, end - begin);
+      auto at = [&](const Offer& offer) {
+        return static_cast<std::byte*>(offer.data) + begin * element;
+      };
+      std::ranges::transform(group_->offers, parts.begin(), at);
+      std::byte* own = at(group_->offers[size_t(rank_)]);
+      joinRanks(parts, own, piece, dtype, combine);
+      for (const Offer& offer : group_->offers)
+        if (at(offer) != own) std::memcpy(at(offer), own, piece * element);
+    }
     group_->meet(rank_);
   }
 
@@ -139,8 +145,17 @@ class ThreadRank final : public Communicator {
     group_->meet(rank_);
   }
 
+  void allToAll(const void* mine, void* all, size_t bytes) override {
+    meetWith("all_to_all of " + std::to_string(bytes) + " bytes", mine);
+    for (size_t r = 0; r < group_->offers.size() && bytes; ++r)
+      std::memcpy(static_cast<std::byte*>(all) + r * bytes,
+                  static_cast<const std::byte*>(group_->offers[r].data) + size_t(rank_) * bytes,
+                  bytes);
+    group_->meet(rank_);
+  }
+
   void broadcast(void* data, size_t bytes) override {
-    meetWith("broadcast of " + std::to_string(bytes) + " bytes", data, [] {}, rank_ != 0);
+    meetWith("broadcast of " + std::to_string(bytes) + " bytes", data, rank_ != 0);
     if (rank_ != 0 && bytes) std::memcpy(data, group_->offers[0].data, bytes);
     group_->meet(rank_);
   }
@@ -151,17 +166,12 @@ class ThreadRank final : public Communicator {
   void throwIfEnded() const override { group_->check(); }
 
  private:
-  // Lays the buffer open, waits for the others, and lets rank 0 prepare what they share.
-  template <class Prepare>
-  void meetWith(std::string what, const void* data, Prepare prepare, bool patient = false) {
-    group_->offers[size_t(rank_)] = {std::move(what), data};
+  // Lays the buffer open, and waits for the others. Offers stay until all have met again.
+  void meetWith(std::string what, const void* data, bool patient = false) {
+    group_->check();  // of a job that has failed others may look at the offers still
+    group_->offers[size_t(rank_)] = {std::move(what), const_cast<void*>(data)};
     group_->meet(rank_, patient);
     group_->checkOffers(rank_);
-    if (rank_ == 0) prepare();
-    group_->meet(rank_);
-  }
-  void meetWith(std::string what, const void* data) {
-    meetWith(std::move(what), data, [] {});
   }
 
   std::shared_ptr<Group> group_;

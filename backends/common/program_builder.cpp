@@ -265,6 +265,19 @@ class EntryBuilder {
 
 }  // namespace
 
+TensorInfo infoOf(WeightOp weight) {
+  auto type = tensorType(weight.getY());
+  TensorInfo info{weight.getName().str(), *dtypeOf(type.getElementType()), shapeOf(type)};
+  if (auto of = weight.getOf())
+    info.piece = {of->str(),
+                  int64_t(*weight.getAxis()),
+                  int64_t(*weight.getParts()),
+                  int64_t(weight.getGroups().value_or(1)),
+                  int64_t(weight.getBegin().value_or(0)),
+                  int64_t(weight.getExtent().value_or(0))};
+  return info;
+}
+
 Program buildProgram(ModuleOp module) {
   Program program;
   std::map<std::string, int> weights, states;
@@ -296,11 +309,8 @@ Program buildProgram(ModuleOp module) {
   module.walk([&](WeightOp op) {
     std::string name = op.getName().str();
     if (derived.count(name) || weights.count(name)) return;
-    auto type = tensorType(op.getY());
     weights[name] = int(program.weights.size());
-    program.weights.push_back({name, *dtypeOf(type.getElementType()), shapeOf(type)});
-    if (auto of = op.getOf())
-      program.weights.back().piece = {of->str(), int64_t(*op.getAxis()), int64_t(*op.getParts())};
+    program.weights.push_back(infoOf(op));
   });
   for (auto& [name, index] : derived) weights[name] = int(program.weights.size()) + index;
   // `load` first: the entry points take the buffers' shapes from it.

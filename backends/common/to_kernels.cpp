@@ -178,6 +178,12 @@ CallAttributes plainConfig(Operation* op) {
                                                 .parts = int64_t(scatter.getRanks()),
                                                 .ranks = int64_t(scatter.getRanks())});
       })
+      .Case([&](AllToAllOp exchange) {
+        return attributesOf(b, CollectiveConfig{.axis = int64_t(exchange.getSplitAxis()),
+                                                .parts = int64_t(exchange.getRanks()),
+                                                .concat = int64_t(exchange.getConcatAxis()),
+                                                .ranks = int64_t(exchange.getRanks())});
+      })
       .Case<AllGatherOp, AllSliceOp>([&](auto collective) {
         return attributesOf(b, CollectiveConfig{.axis = int64_t(collective.getAxis()),
                                                 .parts = int64_t(collective.getParts()),

@@ -64,7 +64,8 @@ Dense groupedLinear(const Context& cx, GroupedLinearOp op, const Dense& x, const
   auto products = [&](bool squared) {
     return product(rows, byRow, *fromX.integers, *indices.integers, squared);
   };
-  return cx.sums(x.dtype, std::move(shape), products(false), k, [&] { return products(true); });
+  return cx.sums(*dtypeOf(tensorType(op.getY()).getElementType()), std::move(shape),
+                 products(false), k, [&] { return products(true); });
 }
 
 Dense convolution(const Context& cx, ConvolutionOp op, const Dense& x, const Dense& w) {

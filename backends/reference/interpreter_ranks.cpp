@@ -60,6 +60,13 @@ Dense sliced(const Dense& x, int64_t axis, int64_t parts, int64_t part) {
   return pick({&x, 1}, cut.piece, indices);
 }
 
+// Of a tensor for every rank, one behind the other.
+Dense ofAll(Communicator& ranks, const Dense& x) {
+  const Shape flat{x.size() * ranks.size()};
+  return x.isReal() ? makeReals(x.dtype, flat, gathered(ranks, *x.reals))
+                    : makeIntegers(x.dtype, flat, gathered(ranks, *x.integers));
+}
+
 // Where in the values of all ranks each element of the whole lies: of each part, at the first rank
 // that has it.
 Dense together(Communicator& ranks, const Dense& x, int64_t axis, int64_t parts) {
@@ -72,9 +79,26 @@ Dense together(Communicator& ranks, const Dense& x, int64_t axis, int64_t parts)
         indices.push_back(part * every * size + run * cut.run + i);
   Shape whole = x.shape;
   whole[size_t(axis)] *= parts;
-  const Shape flat{size * ranks.size()};
-  const Dense all = x.isReal() ? makeReals(x.dtype, flat, gathered(ranks, *x.reals))
-                               : makeIntegers(x.dtype, flat, gathered(ranks, *x.integers));
+  const Dense all = ofAll(ranks, x);
+  return pick({&all, 1}, whole, indices);
+}
+
+// This rank's part of every rank's x along `split`, one behind the other along `concat`.
+Dense exchanged(Communicator& ranks, const Dense& x, int64_t split, int64_t concat) {
+  const int64_t size = x.shape[size_t(split)] / ranks.size();
+  const CutAxis own(x.shape, AxisPiece{.axis = split, .begin = ranks.rank() * size, .size = size});
+  std::vector<int64_t> part;  // where in x each element of this rank's part of it lies
+  for (int64_t run = 0; run < own.runs; ++run)
+    for (int64_t i = 0; i < own.run; ++i) part.push_back(own.first + run * own.stride + i);
+  const CutAxis cut(own.piece, concat);
+  std::vector<int64_t> indices;
+  for (int64_t run = 0; run < cut.runs; ++run)
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      for (int64_t i = 0; i < cut.run; ++i)
+        indices.push_back(rank * x.size() + part[size_t(run * cut.run + i)]);
+  Shape whole = own.piece;
+  whole[size_t(concat)] *= ranks.size();
+  const Dense all = ofAll(ranks, x);
   return pick({&all, 1}, whole, indices);
 }
 
@@ -93,6 +117,9 @@ std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands o
   if (auto gather = dyn_cast<AllGatherOp>(op))
     return together(ranksOf(cx, op, int64_t(gather.getRanks())), operands[0],
                     int64_t(gather.getAxis()), int64_t(gather.getParts()));
+  if (auto exchange = dyn_cast<AllToAllOp>(op))
+    return exchanged(ranksOf(cx, op, int64_t(exchange.getRanks())), operands[0],
+                     int64_t(exchange.getSplitAxis()), int64_t(exchange.getConcatAxis()));
   if (auto slice = dyn_cast<AllSliceOp>(op)) {
     const auto count = int64_t(slice.getRanks()), parts = int64_t(slice.getParts());
     return sliced(operands[0], int64_t(slice.getAxis()), parts,

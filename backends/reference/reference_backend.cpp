@@ -89,13 +89,7 @@ class ReferenceBackend final : public Backend {
       f.walk([&](WeightOp op) {
         std::string name = op.getName().str();
         auto [it, fresh] = weights.emplace(name, int(program.weights.size()));
-        if (fresh) {
-          program.weights.push_back({name, *dtypeOf(tensorType(op.getY()).getElementType()),
-                                     shapeOf(tensorType(op.getY()))});
-          if (auto of = op.getOf())
-            program.weights.back().piece = {of->str(), int64_t(*op.getAxis()),
-                                            int64_t(*op.getParts())};
-        }
+        if (fresh) program.weights.push_back(infoOf(op));
         call.operands.push_back(add(tensorType(op.getY()), SlotKind::Weight, it->second,
                                     *dtypeOf(tensorType(op.getY()).getElementType())));
       });

@@ -133,7 +133,8 @@ class MergeExperts : public OpRewritePattern<GroupedLinearOp> {
     OpMaker m(rewriter, fuseOrigins(rewriter.getContext(), origins, getDebugName()));
     const int64_t outAxis = first.getLayout() == WeightLayout::out_in ? 1 : 2;
     Value w = m.make<ConcatOp>(weights, outAxis);
-    Value merged = m.make<GroupedLinearOp>(first.getX(), w, first.getIndices(), first.getLayout());
+    Value merged = m.make<GroupedLinearOp>(first.getX(), w, first.getIndices(), first.getLayout(),
+                                           first.getUnrounded());
     int64_t start = 0;
     for (GroupedLinearOp op : both) {
       OpMaker part(rewriter, op.getLoc());
@@ -153,7 +154,8 @@ class MergeExperts : public OpRewritePattern<GroupedLinearOp> {
       auto op = dyn_cast<GroupedLinearOp>(use.getOwner());
       if (op && use.getOperandNumber() == 0 && op->getBlock() == first->getBlock() &&
           op.getIndices() == first.getIndices() && op.getLayout() == first.getLayout() &&
-          op.getLayout() != WeightLayout::packed && isWeightOnly(op.getW()))
+          op.getUnrounded() == first.getUnrounded() && op.getLayout() != WeightLayout::packed &&
+          isWeightOnly(op.getW()))
         all.push_back(op);
     }
     llvm::sort(all, [](GroupedLinearOp a, GroupedLinearOp b) { return a->isBeforeInBlock(b); });

@@ -131,16 +131,10 @@ bool isReturned(Value v) {
   });
 }
 
-// A residual that is added before anything is rounded: a quantized layer's has x's dtype.
-bool isUnroundedSum(LinearOp op) { return op.getUnrounded() && op.getResidual(); }
-
-// Results that are wanted in f32 are the rounded ones, widened.
 void replaceByQuantized(PatternRewriter& rewriter, LinearOp op, const Quantized& w) {
-  OpMaker m(rewriter, op.getLoc());
-  Value y =
-      m.make<QuantizedLinearOp>(op.getX(), w.q, w.scale, w.zero, op.getBias(), op.getResidual(),
-                                w.block, op.getActivation(), WeightLayout::out_in);
-  rewriter.replaceOp(op, m.cast(y, tensorType(op.getY()).getElementType()));
+  rewriter.replaceOpWithNewOp<QuantizedLinearOp>(op, op.getX(), w.q, w.scale, w.zero, op.getBias(),
+                                                 op.getResidual(), w.block, op.getActivation(),
+                                                 WeightLayout::out_in, op.getUnrounded());
 }
 
 struct QuantizeLinear : OpRewritePattern<LinearOp> {
@@ -149,8 +143,7 @@ struct QuantizeLinear : OpRewritePattern<LinearOp> {
     setDebugName("quantize-linear");
   }
   LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
-    if (op.getLayout() == WeightLayout::packed || !isQuantizable(op.getW()) || isUnroundedSum(op))
-      return failure();
+    if (op.getLayout() == WeightLayout::packed || !isQuantizable(op.getW())) return failure();
     auto y = tensorType(op.getY());
     const bool isHead = vocabularies.count(y.getDimSize(y.getRank() - 1)) && isReturned(op.getY());
     const WeightFormat& format = isHead ? formats.head : formats.linear;
@@ -200,8 +193,7 @@ struct FuseDequantize : OpRewritePattern<LinearOp> {
   }
   LogicalResult matchAndRewrite(LinearOp op, PatternRewriter& rewriter) const override {
     auto w = op.getW().getDefiningOp<DequantizeOp>();
-    if (!w || op.getLayout() != WeightLayout::out_in || w.getAxis() != 1 ||
-        !isWeightOnly(w.getY()) || isUnroundedSum(op))
+    if (!w || op.getLayout() != WeightLayout::out_in || w.getAxis() != 1 || !isWeightOnly(w.getY()))
       return failure();
     const bool rounds = !w.getDtype().isF32() && !w.getDtype().isF64();
     if (rounds && !weaken(op.getContext(), Contract::IntermediateRounding)) return failure();
@@ -241,7 +233,7 @@ struct PackQuantized : OpRewritePattern<QuantizedLinearOp> {
     Value zero = op.getZero() ? pack(m.cast(op.getZero(), scaleType)) : Value();
     rewriter.replaceOpWithNewOp<QuantizedLinearOp>(
         op, op.getX(), q, scale, zero, op.getBias(), op.getResidual(), int64_t(op.getBlock()),
-        op.getActivation(), WeightLayout::packed, op.getQuantizesX());
+        op.getActivation(), WeightLayout::packed, op.getUnrounded(), op.getQuantizesX());
     return success();
   }
   std::function<bool(QuantizedLinearOp)> wants;

@@ -136,6 +136,12 @@ class Partitioner {
     if (plan_.tables.contains(op)) return sumTables(cast<EmbeddingOp>(op));
     if (auto columns = plan_.columns.find(op); columns != plan_.columns.end())
       return inPieces(op, *cutsOfResult(op, 0, columns->second));
+    if (auto slice = dyn_cast<SliceOp>(op)) {
+      // What all ranks have whole of a tensor that holds several layers, such as the keys of one
+      // head.
+      if (auto part = partOfWeight(slice)) return void(placed_[slice.getY()] = *part);
+      if (isOfHalfBytes(slice.getY())) return sliceHalfBytes(slice);
+    }
     if (op->getNumResults() > 0 && isLoadedWeight(op->getResult(0)))
       return onEveryRank(op);  // until something reads it
     if (auto shard = dyn_cast<ShardOp>(op)) {
@@ -198,21 +204,23 @@ class Partitioner {
     SmallVector<Placed> operands = operandsOf(op, cuts);
     OpMaker m(b_, op->getLoc());
     auto type = tensorType(op->getResult(0));
-    // Products have no sums of another dtype than theirs.
-    const Type element = type.getElementType(),
-               wide = isa<ReduceSumOp>(op) ? ofAddends(element) : element;
+    // Products of activations alone, such as those of weights that are chosen first, have no sums
+    // of another dtype than theirs.
+    const Type wide = isa<MatmulOp>(op) ? type.getElementType() : ofAddends(type.getElementType());
     if (isa<ReduceSumOp>(op))
       for (Value& v : operands[0].at) v = m.cast(v, wide);
     SmallVector<Value> addends;
     for (int64_t rank = 0; rank < copies(); ++rank) {
       Operation* piece = make(op, operands, rank, tensorOf(dimsOf(type), wide));
+      if (auto grouped = dyn_cast<GroupedLinearOp>(piece))
+        grouped.setUnrounded(grouped.getUnrounded() || wide != type.getElementType());
       addends.push_back(piece->getResult(0));
     }
     if (isa<GroupedLinearOp>(op) && isAddedUp(op->getResult(0)))
       return void(addends_[op->getResult(0)] = addends);
     const auto cut = llvm::find_if(cuts, [](const Cut& c) { return !c.isWhole(); });
     const Value y = ofOnePiece(m, sum(m.loc, addends), *cut);
-    placed_[op->getResult(0)] = {{}, {m.cast(y, element)}};
+    placed_[op->getResult(0)] = {{}, {m.cast(y, type.getElementType())}};
   }
 
   // A sum over the ranks, to which neighbours that hold the same piece have all added it.
@@ -222,11 +230,10 @@ class Partitioner {
     return m.make<DivOp>(sum, m.scalar(tensorType(sum).getElementType(), double(sharing)));
   }
 
-  // What addends of sums of this dtype are: they are rounded once, behind the sum. Products of f16
-  // weights are made in f16 alone.
+  // What addends of sums of this dtype are: 16-bit floats are rounded once, behind the sum.
   Type ofAddends(Type element) {
-    if (!element.isBF16() ||
-        mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext())))
+    const bool isSmall = element.isBF16() || element.isF16();
+    if (!isSmall || mayWeaken(Contract::WireRounding, numericsModeOf(module_.getContext())))
       return element;
     return computeType(element);
   }
@@ -245,22 +252,25 @@ class Partitioner {
 
   // What isAddedUp has seen, on each rank's addend.
   void onAddends(Operation* op) {
+    OpMaker m(b_, op->getLoc());
+    auto type = tensorType(op->getResult(0));
+    const Type wide = ofAddends(type.getElementType());
     SmallVector<Placed> operands;
     bool isTaken = false;  // a product of two sums is no sum of products
     for (Value v : op->getOperands()) {
       const auto own = addends_.find(v);
       if (own == addends_.end())
-        operands.push_back({{}, {whole(v, op->getLoc())}});
+        operands.push_back({{}, {m.cast(whole(v, m.loc), wide)}});
       else if (std::exchange(isTaken, true))
-        operands.push_back({{}, {sum(op->getLoc(), own->second)}});
+        operands.push_back({{}, {sum(m.loc, own->second)}});
       else
         operands.push_back({{}, own->second});
     }
     SmallVector<Value> results;
     for (int64_t rank = 0; rank < copies(); ++rank)
-      results.push_back(make(op, operands, rank, op->getResultTypes())->getResult(0));
+      results.push_back(make(op, operands, rank, tensorOf(dimsOf(type), wide))->getResult(0));
     if (isa<ReduceSumOp>(op))
-      placed_[op->getResult(0)] = {{}, {sum(op->getLoc(), results)}};
+      placed_[op->getResult(0)] = {{}, {m.cast(sum(m.loc, results), type.getElementType())}};
     else
       addends_[op->getResult(0)] = results;
   }
@@ -435,6 +445,7 @@ class Partitioner {
     if (auto it = placed_.find(v); it != placed_.end() && it->second.cut == cut) return it->second;
     if (isLoadedWeight(v))
       if (std::optional<Placed> p = weightPieces(v, cut)) return *p;
+    if (auto exchanged = alongOther(v, cut)) return *exchanged;
     OpMaker m(b_, v.getLoc());
     const Value all = inGroups(m, whole(v, v.getLoc()), cut);
     const auto dims = dimsOf(pieceType(tensorType(v), cut));
@@ -446,12 +457,25 @@ class Partitioner {
     }
     return p;
   }
+  // Pieces along one axis of what the ranks hold in pieces along another: none needs the whole.
+  std::optional<Placed> alongOther(Value v, const Cut& cut) {
+    const auto it = placed_.find(v);
+    auto isOfEach = [&](const Cut& c) { return c.parts == mesh_.ranks && c.groups == 1; };
+    if (mesh_.simulate || it == placed_.end() || it->second.cut.isWhole() || whole_.count(v) ||
+        !isOfEach(it->second.cut) || !isOfEach(cut) || it->second.cut.axis == cut.axis)
+      return std::nullopt;
+    return Placed{
+        cut,
+        {AllToAllOp::create(b_, v.getLoc(), it->second.on(0), uint64_t(cut.axis),
+                            uint64_t(it->second.cut.axis), mesh_.axis, uint64_t(mesh_.ranks))}};
+  }
   Value ownPiece(Value v, const Cut& cut) {
     return AllSliceOp::create(b_, v.getLoc(), v, number(cut.axis), number(cut.parts), axisName(),
                               number(mesh_.ranks));
   }
   Value box(Value v, const Cut& cut, int64_t rank) {
     MLIRContext* c = module_.getContext();
+    if (isOfHalfBytes(v)) return inBytes(v, [&](Value bytes) { return box(bytes, cut, rank); });
     auto type = pieceType(tensorType(v), cut);
     SmallVector<StringAttr> starts(size_t(type.getRank()), dimAttr(c, DimExpr(0)));
     starts[size_t(cut.axis)] =
@@ -461,19 +485,33 @@ class Partitioner {
                            b_.getDenseI64ArrayAttr(SmallVector<int64_t>(starts.size(), 1)));
   }
 
+  // Half bytes have no address: slices are taken of whole ones.
+  static bool isOfHalfBytes(Value v) { return isPacked(*dtypeOf(tensorType(v).getElementType())); }
+  Value inBytes(Value v, llvm::function_ref<Value(Value)> sliced) {
+    OpMaker m(b_, v.getLoc());
+    const Type element = tensorType(v).getElementType();
+    const Type byte = IntegerType::get(
+        module_.getContext(), 8,
+        element.isUnsignedInteger() ? IntegerType::Unsigned : IntegerType::Signless);
+    return m.cast(sliced(m.cast(v, byte)), element);
+  }
+  // What splitMergedLinears takes of a weight, for those who read it whole.
+  void sliceHalfBytes(SliceOp slice) {
+    auto ofBytes = [&](Value bytes) -> Value {
+      return SliceOp::create(b_, slice.getLoc(), bytes, slice.getStarts(), slice.getSizes(),
+                             slice.getStridesAttr());
+    };
+    placed_[slice.getY()] = {{}, {inBytes(whole(slice.getX(), slice.getLoc()), ofBytes)}};
+  }
+
   // Pieces of a weight, or of what is made of weights alone, so that a rank reads its own only.
   // Nothing where an op between the weight and the value has no rule.
   std::optional<Placed> weightPieces(Value v, const Cut& cut) {
     Operation* op = v.getDefiningOp();
-    if (auto weight = dyn_cast<WeightOp>(op)) {
-      if (mesh_.simulate || weight.getOf() || cut.groups > 1) return std::nullopt;
-      const std::string name =
-          weight.getName().str() + "@" + std::to_string(cut.axis) + "/" + std::to_string(cut.parts);
-      return Placed{
-          cut,
-          {WeightOp::create(b_, v.getLoc(), pieceType(tensorType(v), cut), b_.getStringAttr(name),
-                            weight.getNameAttr(), number(cut.axis), number(cut.parts))}};
-    }
+    if (auto weight = dyn_cast<WeightOp>(op)) return pieceOfWeight(v, weight, {}, cut);
+    if (auto slice = dyn_cast<SliceOp>(op))
+      if (auto weight = slice.getX().getDefiningOp<WeightOp>())
+        if (auto start = startAlong(slice, cut.axis)) return pieceOfWeight(v, weight, start, cut);
     const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
     if (!cuts) return std::nullopt;
     const Placed before = placed_[v];
@@ -481,6 +519,40 @@ class Partitioner {
     const Placed made = placed_[v];
     placed_[v] = before;  // others may want it whole, or cut along another axis
     return made;
+  }
+
+  // A slice of a weight along one axis, of which no more is read.
+  std::optional<Placed> partOfWeight(SliceOp slice) {
+    auto weight = slice.getX().getDefiningOp<WeightOp>();
+    if (!weight || tensorType(slice.getY()) == tensorType(slice.getX())) return std::nullopt;
+    for (int64_t axis = 0; axis < tensorType(slice.getY()).getRank(); ++axis)
+      if (auto start = startAlong(slice, axis))
+        if (auto part = pieceOfWeight(slice.getY(), weight, start, {axis, 1}))
+          return Placed{{}, part->at};
+    return std::nullopt;
+  }
+
+  // Of a weight, or of what a slice takes of it from `start` on.
+  std::optional<Placed> pieceOfWeight(Value v, WeightOp weight, std::optional<int64_t> start,
+                                      const Cut& cut) {
+    if (mesh_.simulate || weight.getOf() || (start && cut.groups > 1)) return std::nullopt;
+    std::string name = weight.getName().str() + "@" + std::to_string(cut.axis);
+    IntegerAttr groups, begin, extent;
+    if (cut.groups > 1) {
+      groups = number(cut.groups);
+      name += "x" + std::to_string(cut.groups);
+    }
+    if (start) {
+      begin = number(*start);
+      extent = number(tensorType(weight.getY()).getDimSize(cut.axis));
+      name += "[" + std::to_string(*start) + ":" +
+              std::to_string(*start + tensorType(v).getDimSize(cut.axis)) + "]";
+    }
+    name += "/" + std::to_string(cut.parts);
+    return Placed{cut,
+                  {WeightOp::create(b_, v.getLoc(), pieceType(tensorType(v), cut),
+                                    b_.getStringAttr(name), weight.getNameAttr(), number(cut.axis),
+                                    number(cut.parts), groups, begin, extent)}};
   }
 
   ModuleOp module_;

@@ -124,6 +124,16 @@ class MpiRank final : public Communicator {
     gather(mine, all, bytes, what);
   }
 
+  void allToAll(const void* mine, void* all, size_t bytes) override {
+    const std::string what = "all_to_all of " + std::to_string(bytes) + " bytes";
+    compare(what);
+    MPI_Request request;
+    check(MPI_Ialltoall(mine, bytesAt(bytes, 1), MPI_BYTE, all, bytesAt(bytes, 1), MPI_BYTE, all_,
+                        &request),
+          what);
+    wait(request, what);
+  }
+
   void broadcast(void* data, size_t bytes) override {
     const std::string what = "broadcast of " + std::to_string(bytes) + " bytes";
     MPI_Request request;

@@ -21,6 +21,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/device/nccl_api.h"
 #include "lathe/runtime/dtype.h"
@@ -52,8 +54,16 @@ struct Call {
   size_t fromBytes;
   std::function<void()> join;
 };
+// A send or a receive of a group, in the order of the ranks.
+struct Exchange {
+  const void* from = nullptr;
+  void* to = nullptr;
+  size_t bytes = 0;
+};
 struct Connection {
   int rank = 0, size = 0;
+  std::vector<Exchange> group;  // of the calls since ncclGroupStart, by peer
+  Stream groupStream = nullptr;
   Meeting* meeting = nullptr;
   std::string path;
   uint64_t calls = 0;
@@ -202,6 +212,22 @@ Result run(Connection& c, Call call, Stream stream) {
   return put(stepOnStream, &kept().calls.emplace_back(StreamCall{c, std::move(call)}));
 }
 
+// The group that this thread has begun.
+bool& isGrouped() {
+  thread_local bool is = false;
+  return is;
+}
+Connection*& groupOf() {
+  thread_local Connection* connection = nullptr;
+  return connection;
+}
+Exchange& exchangeWith(Connection& c, int peer, Stream stream) {
+  groupOf() = &c;
+  c.groupStream = stream;
+  c.group.resize(size_t(c.size));
+  return c.group[size_t(peer)];
+}
+
 }  // namespace
 
 extern "C" {
@@ -311,6 +337,48 @@ Result ncclAllGather(const void* in, void* out, size_t count, DataType type, Han
                   std::memcpy(static_cast<char*>(out) + size_t(r) * bytes, c.room(r), bytes);
               }},
              stream);
+}
+
+// Groups are exchanges of pieces of one size that lie one behind the other, each with every rank.
+Result ncclGroupStart() {
+  ENTER("ncclGroupStart");
+  if (std::exchange(isGrouped(), true)) return kInvalidUsage;
+  return kSuccess;
+}
+Result ncclSend(const void* in, size_t count, DataType type, int peer, Handle handle,
+                Stream stream) {
+  ENTER("ncclSend", std::to_string(count) + " to " + std::to_string(peer));
+  if (!isGrouped() || peer < 0 || peer >= from(handle).size) return kInvalidUsage;
+  Exchange& with = exchangeWith(from(handle), peer, stream);
+  with.from = in;
+  with.bytes = count * sizeOf(type);
+  return kSuccess;
+}
+Result ncclRecv(void* out, size_t count, DataType type, int peer, Handle handle, Stream stream) {
+  ENTER("ncclRecv", std::to_string(count) + " from " + std::to_string(peer));
+  if (!isGrouped() || peer < 0 || peer >= from(handle).size) return kInvalidUsage;
+  Exchange& with = exchangeWith(from(handle), peer, stream);
+  with.to = out;
+  return with.bytes == count * sizeOf(type) ? kSuccess : kInvalidUsage;
+}
+Result ncclGroupEnd() {
+  ENTER("ncclGroupEnd");
+  isGrouped() = false;
+  Connection* c = std::exchange(groupOf(), nullptr);
+  if (!c) return kInvalidUsage;
+  const std::vector<Exchange> group = std::exchange(c->group, {});
+  const size_t bytes = group.at(0).bytes;
+  for (size_t r = 0; r < group.size(); ++r)
+    if (!group[r].to || group[r].bytes != bytes ||
+        group[r].from != static_cast<const char*>(group[0].from) + r * bytes)
+      return kInvalidUsage;
+  return run(*c,
+             {"exchange of " + std::to_string(bytes), group[0].from, nullptr, bytes * group.size(),
+              [=] {
+                for (size_t r = 0; r < group.size(); ++r)
+                  std::memcpy(group[r].to, c->room(int(r)) + size_t(c->rank) * bytes, bytes);
+              }},
+             c->groupStream);
 }
 
 /// A copy, as several threads log.

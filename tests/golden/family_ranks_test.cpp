@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,30 @@ TEST_P(FamilyRanks, SumsFollowAndOnlyResultsAreGathered) {
   for (const CompileRecord::Miss& miss : record.misses)
     EXPECT_EQ(miss.reason.find("are gathered on every rank"), miss.reason.npos)
         << miss.op << " at " << miss.path;
+}
+
+// Of a tensor that holds several layers a rank reads its rows of each and none twice: what has a
+// part for every rank, and what all have, are no more than the tensor.
+TEST_P(FamilyRanks, OfTensorsThatHoldSeveralLayersARankReadsItsRows) {
+  const JsonValue& c = cases_.front();
+  SCOPED_TRACE(c.path());
+  const Program program = compile(buildFromConfig(c.at("config")),
+                                  {.backend = "reference", .pipeline = {.mesh = {.ranks = 2}}});
+  auto elementsOf = [](const SymbolicShape& shape) {
+    int64_t n = 1;
+    for (const DimExpr& d : shape) n *= d.asConstant().value();
+    return n;
+  };
+  std::map<std::string, int64_t> read;  // by all ranks, of the tensors that hold several
+  for (const TensorInfo& info : program.weights)
+    if (info.piece && info.piece->extent) read[info.source()] = 0;
+  for (const TensorInfo& info : program.weights)
+    if (auto it = read.find(info.source()); it != read.end()) {
+      it->second += elementsOf(info.shape) * (info.piece ? info.piece->parts : 1);
+      EXPECT_LE(it->second, elementsOf(info.sourceShape())) << info.name;
+    }
+  for (const char* merges : {"Phi3ForCausalLM", "FalconForCausalLM"})
+    if (GetParam() == merges) EXPECT_FALSE(read.empty());
 }
 
 std::vector<std::string> architectures() {

@@ -64,8 +64,8 @@ class Layer {
       }
   }
 
-  std::vector<char> run(KernelIsa isa, int threads) {
-    const GroupedSpec& spec = case_.spec;
+  std::vector<char> run(KernelIsa isa, int threads) { return run(case_.spec, isa, threads); }
+  std::vector<char> run(const GroupedSpec& spec, KernelIsa isa, int threads) {
     ThreadPool pool(threads);
     const PackedShape shape{spec.dtype, spec.k, spec.n};
     const bool packed = spec.layout == WeightLayout::packed;
@@ -77,7 +77,7 @@ class Layer {
           spec.dtype, true, weights.start() + size_t(g) * shape.bytes(), pool);
     const GroupedLinear layer(spec, threads, isa);
     Buffer scratch(layer.scratchBytes(case_.rows));
-    const size_t bytes = size_t(case_.rows * spec.n) * sizeOf(spec.dtype);
+    const size_t bytes = size_t(case_.rows * spec.n) * sizeOf(spec.out());
     std::vector<char> c(bytes + 64, 0x5a);
     GroupedArgs args;
     args.rows = case_.rows;
@@ -93,14 +93,21 @@ class Layer {
     return c;
   }
 
+  // Also of a result that is not rounded to 16 bits.
   void check(KernelIsa isa, int threads) {
-    const GroupedSpec& spec = case_.spec;
-    SCOPED_TRACE(label(isa) + " " + std::string(nameOf(spec.dtype)) + " " +
-                 std::string(nameOf(spec.layout)) + " " + std::to_string(case_.rows) + "x" +
-                 std::to_string(spec.k) + "x" + std::to_string(spec.n) + " of " +
-                 std::to_string(spec.groups) + ", " + case_.choice + ", threads " +
-                 std::to_string(threads));
-    const std::vector<char> c = run(isa, threads);
+    check(case_.spec, isa, threads);
+    GroupedSpec wide = case_.spec;
+    wide.outDType = DType::F32;
+    if (sizeOf(wide.dtype) == 2) check(wide, isa, threads);
+  }
+  void check(const GroupedSpec& spec, KernelIsa isa, int threads) {
+    const DType out = spec.out();
+    SCOPED_TRACE(label(isa) + " " + std::string(nameOf(spec.dtype)) + " to " +
+                 std::string(nameOf(out)) + " " + std::string(nameOf(spec.layout)) + " " +
+                 std::to_string(case_.rows) + "x" + std::to_string(spec.k) + "x" +
+                 std::to_string(spec.n) + " of " + std::to_string(spec.groups) + ", " +
+                 case_.choice + ", threads " + std::to_string(threads));
+    const std::vector<char> c = run(spec, isa, threads);
     int64_t wrong = 0;
     for (int64_t r = 0; r < case_.rows; ++r)
       for (int64_t j = 0; j < spec.n; ++j) {
@@ -112,13 +119,13 @@ class Layer {
           expected += a_.exact[size_t(from_[size_t(r)] * spec.k + k)] *
                       w_.exact[size_t(g * spec.k * spec.n + inner)];
         }
-        const size_t at = size_t(r * spec.n + j) * sizeOf(spec.dtype);
+        const size_t at = size_t(r * spec.n + j) * sizeOf(out);
         float wide;
         uint16_t narrow;
-        std::memcpy(&wide, c.data() + at, spec.dtype == DType::F32 ? 4 : 0);
+        std::memcpy(&wide, c.data() + at, out == DType::F32 ? 4 : 0);
         std::memcpy(&narrow, c.data() + at, 2);
-        const double got = spec.dtype == DType::F32 ? wide : widened(spec.dtype, narrow);
-        if (!isNear(got, expected, tolerance(spec.dtype, spec.k, expected)) && ++wrong < 4)
+        const double got = out == DType::F32 ? wide : widened(out, narrow);
+        if (!isNear(got, expected, tolerance(out, spec.k, expected)) && ++wrong < 4)
           ADD_FAILURE() << "[" << r << ", " << j << "] expected " << expected << ", got " << got;
       }
     EXPECT_EQ(wrong, 0);

@@ -183,6 +183,15 @@ void check(const Case& t, KernelIsa isa, int threads) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(f32.back(), -77);
   EXPECT_EQ(bf16.back(), floatToBf16(-77));
+  if (t.dtype != DType::BF16 || t.epilogue) return;
+  // What is not rounded is what the rounding was of.
+  spec.outDType = DType::F32;
+  args.c = f32.data();
+  quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+  for (size_t i = 0; i < bf16.size(); ++i)
+    wrong +=
+        floatToBf16(f32[i]) != bf16[i] && !(std::isnan(f32[i]) && std::isnan(bf16ToFloat(bf16[i])));
+  EXPECT_EQ(wrong, 0) << "of f32";
 }
 
 TEST(QuantizedLinear, AwkwardShapesOnEveryTier) {

@@ -101,7 +101,22 @@ std::vector<TensorInfo> piecesOf(const std::map<std::string, Array>& tensors, in
       infos.push_back({name, array.dtype(), shape});
       continue;
     }
+    // Queries, and keys and values of a quarter of their size each.
+    if (name == "qkv") {
+      const int64_t quarter = array.shape()[0] / 6;
+      for (auto [begin, size] :
+           {std::pair(int64_t(0), 4 * quarter), {4 * quarter, quarter}, {5 * quarter, quarter}}) {
+        shape[0] = size / ranks;
+        infos.push_back({name + "@" + std::to_string(begin), array.dtype(), shape,
+                         WeightPiece{name, 0, ranks, 1, begin, array.shape()[0]}});
+      }
+      continue;
+    }
     shape[size_t(axis)] = array.shape()[size_t(axis)] / ranks;
+    if (name == "gate_up") {
+      infos.push_back({name + "@", array.dtype(), shape, WeightPiece{name, 0, ranks, 2}});
+      continue;
+    }
     infos.push_back({name + "@", array.dtype(), shape, WeightPiece{name, axis, ranks}});
   }
   return infos;
@@ -113,6 +128,8 @@ TEST(RankLoading, ARankReadsItsShareAlone) {
   // Rows lie together, columns are runs with gaps between them. The runs are long enough that the
   // pages at their ends, which a disk gives whole, do not count.
   const std::map<std::string, Array> tensors{{"columns", numbered(DType::BF16, {128, 131072})},
+                                             {"gate_up", numbered(DType::BF16, {4096, 1024})},
+                                             {"qkv", numbered(DType::BF16, {6144, 1024})},
                                              {"norm", numbered(DType::F32, {1024})},
                                              {"rows", numbered(DType::BF16, {8192, 1024})}};
   saveSafetensors(path, tensors);

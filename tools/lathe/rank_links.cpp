@@ -56,7 +56,7 @@ int64_t parseMesh(const std::string& text) {
 
 int exchangesOf(const Call& call) {
   if (call.kind == "all_reduce") return 2;
-  return call.kind == "all_gather" || call.kind == "reduce_scatter" ? 1 : 0;
+  return call.kind == "all_gather" || call.kind == "all_to_all" || call.kind == "reduce_scatter";
 }
 
 double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks) {

@@ -25,7 +25,8 @@ bool gatesInside(const LinearSpec& spec, int64_t m, KernelIsa isa) {
 
 bool gatesInside(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
   const bool takes = spec.quantizesX ? amxBytesTake(spec.weights) : amxQuantizedTakes(spec.weights);
-  return spec.dtype == DType::BF16 && takes && inPairs(spec.weights.n, m, isa);
+  return spec.dtype == DType::BF16 && spec.outDType.value_or(spec.dtype) == DType::BF16 && takes &&
+         inPairs(spec.weights.n, m, isa);
 }
 
 void gateProducts(const void* products, int64_t m, int64_t n, DType dtype, Activation activation,

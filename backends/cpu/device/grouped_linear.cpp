@@ -30,7 +30,7 @@ int64_t panelsOf(const GroupedSpec& spec) { return ceilDiv(spec.n, kPanelColumns
 LinearSpec linearOf(const GroupedSpec& spec, int64_t columns, int64_t ldc) {
   LinearSpec linear;
   linear.weights = {spec.dtype, spec.k, columns};
-  linear.outDType = spec.dtype;
+  linear.outDType = spec.out();
   linear.ldc = ldc;
   return linear;
 }
@@ -38,7 +38,8 @@ LinearSpec linearOf(const GroupedSpec& spec, int64_t columns, int64_t ldc) {
 MatmulArgs matmulOf(const GroupedSpec& spec) {
   MatmulArgs args;
   const bool outIn = spec.layout == WeightLayout::out_in;
-  args.dtype = args.outDType = spec.dtype;
+  args.dtype = spec.dtype;
+  args.outDType = spec.out();
   args.m = kUnpackedRows;
   args.n = spec.n;
   args.k = spec.k;
@@ -59,7 +60,7 @@ ThreadPool& alone() {
 struct Slice {
   Slice(const GroupedSpec& spec, size_t matmul)
       : a(alignUp64(size_t(chunkRows(spec) * spec.k) * sizeOf(spec.dtype))),
-        c(alignUp64(size_t(chunkRows(spec) * spec.n) * sizeOf(spec.dtype))),
+        c(alignUp64(size_t(chunkRows(spec) * spec.n) * sizeOf(spec.out()))),
         matmul(matmul) {}
   size_t bytes() const { return a + c + matmul; }
   size_t a, c, matmul;
@@ -95,7 +96,8 @@ class Worker {
         sizes_(sizes),
         slice_(slice),
         isa_(isa),
-        size_(sizeOf(spec.dtype)) {}
+        size_(sizeOf(spec.dtype)),
+        outSize_(sizeOf(spec.out())) {}
 
   // Panels [panel0, panel1) of all rows of a group.
   void run(int64_t group, int64_t panel0, int64_t panel1) const {
@@ -133,7 +135,8 @@ class Worker {
     }
     if (direct) return;
     for (int64_t i = 0; i < count; ++i)
-      std::memcpy(at(rows[i], column), c + size_t(i * columns) * size_, size_t(columns) * size_);
+      std::memcpy(at(rows[i], column), c + size_t(i * columns) * outSize_,
+                  size_t(columns) * outSize_);
   }
 
   // The rows of A, where they lie if that is one behind the other; `whole` rows, zeros behind.
@@ -154,7 +157,7 @@ class Worker {
   }
   int64_t rowOfA(int64_t row) const { return args_.rowOfA[row]; }
   char* at(int64_t row, int64_t column) const {
-    return static_cast<char*>(args_.c) + size_t(row * spec_.n + column) * size_;
+    return static_cast<char*>(args_.c) + size_t(row * spec_.n + column) * outSize_;
   }
 
   const GroupedSpec& spec_;
@@ -163,7 +166,7 @@ class Worker {
   const Slice& sizes_;
   char* slice_;
   KernelIsa isa_;
-  size_t size_;
+  size_t size_, outSize_;  // of an element of A, and of C
 };
 
 }  // namespace

@@ -11,9 +11,12 @@ namespace lathe::cpu {
 /// behind the other (packed_weights.h), of F32 or BF16; else dense [groups, n, k] (out_in) or
 /// [groups, k, n] (in_out) of any float.
 struct GroupedSpec {
-  DType dtype = DType::F32;  ///< of A, the weights and C
+  DType dtype = DType::F32;  ///< of A and the weights
   int64_t groups = 0, k = 0, n = 0;
   WeightLayout layout = WeightLayout::packed;
+  std::optional<DType> outDType = {};  ///< of C: F32 or, without it, that of A
+
+  DType out() const { return outDType.value_or(dtype); }
 };
 
 /// Operands of one call; nothing is owned.

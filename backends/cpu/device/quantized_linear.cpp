@@ -136,7 +136,7 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   epilogue.residual = args.residual;
   epilogue.ldr = epilogue.ldc = spec.gate ? w.n / 2 : w.n;
   epilogue.c = args.c;
-  epilogue.outDType = spec.dtype;
+  epilogue.outDType = spec.outDType.value_or(spec.dtype);
   const QuantizedOperands layer(spec, args, isa);
   const AmxQuantizedGemm tiles{
       w,

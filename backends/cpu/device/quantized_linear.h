@@ -12,13 +12,14 @@ namespace lathe::cpu {
 /// What is fixed about the layer before the number of rows is known.
 struct QuantizedLinearSpec {
   QuantizedShape weights;
-  DType dtype = DType::F32;  ///< of A, C, bias and residual: F32 or BF16
+  DType dtype = DType::F32;  ///< of A and bias: F32 or BF16
   /// Of scales and zero points: F32, or BF16 where blocks have scales of their own. One scale a row
   /// lies as `[n]`; more are packed as weights of `[n, scales]` are (packed_weights.h).
   DType scaleDType = DType::F32;
   bool hasZero = false;
   Activation activation = Activation::none;
   std::optional<Activation> gate = {};  ///< as LinearSpec's
+  std::optional<DType> outDType = {};   ///< of C and residual: F32 or, without it, that of A
   bool quantizesX = false;              ///< rows of A are rounded to 8 bits (byte_rows.h)
 };
 

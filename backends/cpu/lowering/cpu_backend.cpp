@@ -31,6 +31,13 @@ bool isF32OrBf16(Value v) {
   return e.isF32() || e.isBF16();
 }
 
+// A sum of f16 products in f32, which no elementary op gives.
+bool isDenseF16(LinearOp op) {
+  return tensorType(op.getX()).getElementType().isF16() && op.getUnrounded() &&
+         op.getLayout() != WeightLayout::packed && !op.getBias() && !op.getResidual() &&
+         op.getActivation() == Activation::none;
+}
+
 // The tiers that this machine picks from when it loads code: the best one is enough.
 std::vector<cpu::Tier> hostTiers() {
   const cpu::KernelIsa isa = cpu::KernelIsa::of(cpu::detectIsa());
@@ -73,6 +80,7 @@ class CpuBackend final : public Backend {
 
   std::string whyNot(Operation* op) const override {
     if (auto linear = dyn_cast<LinearOp>(op)) {
+      if (isDenseF16(linear)) return "";
       if (!isF32OrBf16(linear.getX())) return "packed weights are f32 or bf16";
       if (linear.getLayout() != WeightLayout::packed) return "the weight is computed at run time";
     } else if (auto linear = dyn_cast<QuantizedLinearOp>(op)) {

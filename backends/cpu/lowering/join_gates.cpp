@@ -43,7 +43,7 @@ GluOp gateOf(func::FuncOp f) {
 CallAttributes gatedConfig(Builder b, KernelOp layer, Activation gate) {
   if (layer.getKind() == "linear") {
     const auto config = configOf<LinearConfig>(layer);
-    if (config.activation == Activation::none && !config.bias && !config.residual)
+    if (config.activation == Activation::none && !config.bias && !config.residual && !config.layout)
       return attributesOf(b, GatedLinearConfig{gate});
   } else if (layer.getKind() == "quantized_linear") {
     const auto config = configOf<QuantizedLinearConfig>(layer);

@@ -30,6 +30,11 @@ CallAttributes kernelConfig(Operation* op) {
     config.push_back(b.getNamedAttr(kBuffer, b.getDenseI64ArrayAttr(buffer)));
     return config;
   }
+  if (auto linear = dyn_cast<LinearOp>(op); linear && linear.getLayout() != WeightLayout::packed) {
+    LinearConfig config = configOf(linear);
+    config.layout = linear.getLayout();
+    return attributesOf(b, config);
+  }
   return plainConfig(op);
 }
 

@@ -51,7 +51,11 @@ struct Config {
   F(allReduce, ncclAllReduce, (const void*, void*, size_t, DataType, Reduction, Handle, Stream)) \
   F(reduceScatter, ncclReduceScatter,                                                            \
     (const void*, void*, size_t, DataType, Reduction, Handle, Stream))                           \
-  F(allGather, ncclAllGather, (const void*, void*, size_t, DataType, Handle, Stream))
+  F(allGather, ncclAllGather, (const void*, void*, size_t, DataType, Handle, Stream))            \
+  F(send, ncclSend, (const void*, size_t, DataType, int, Handle, Stream))                        \
+  F(receive, ncclRecv, (void*, size_t, DataType, int, Handle, Stream))                           \
+  F(groupStart, ncclGroupStart, ())                                                              \
+  F(groupEnd, ncclGroupEnd, ())
 
 struct Api {
 #define LATHE_NCCL_MEMBER(member, name, parameters) Result(*member) parameters = nullptr;

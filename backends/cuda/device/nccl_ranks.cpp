@@ -142,6 +142,25 @@ void NcclRanks::allGather(const void* mine, void* all, size_t bytes) {
        [&] { return api_.allGather(mine, all, bytes, nccl::kUint8, handle_, stream_.stream); });
 }
 
+// Sends and receives of one group are one collective.
+void NcclRanks::allToAll(const void* mine, void* all, size_t bytes) {
+  const auto* from = static_cast<const std::byte*>(mine);
+  auto* to = static_cast<std::byte*>(all);
+  call("all_to_all of " + std::to_string(bytes) + " bytes", [&] {
+    nccl::Result first = api_.groupStart();
+    auto put = [&](nccl::Result result) {
+      if (first == nccl::kSuccess || first == nccl::kInProgress) first = result;
+    };
+    for (int peer = 0; peer < size(); ++peer) {
+      const size_t at = size_t(peer) * bytes;
+      put(api_.send(from + at, bytes, nccl::kUint8, peer, handle_, stream_.stream));
+      put(api_.receive(to + at, bytes, nccl::kUint8, peer, handle_, stream_.stream));
+    }
+    put(api_.groupEnd());
+    return first;
+  });
+}
+
 void NcclRanks::call(const std::string& what, const std::function<nccl::Result()>& put) {
   if (!failure_.empty())
     throw Error(ErrorCode::Io, what + ": the ranks' connection has ended: " + failure_);

@@ -39,6 +39,7 @@ class NcclRanks final : public Communicator {
   void reduceScatter(const void* all, void* mine, size_t count, DType dtype,
                      Combine combine) override;
   void allGather(const void* mine, void* all, size_t bytes) override;
+  void allToAll(const void* mine, void* all, size_t bytes) override;
   void broadcast(void* data, size_t bytes) override { ranks_->broadcast(data, bytes); }
   void abort(const std::string& why) noexcept override { ranks_->abort(why); }
   std::chrono::milliseconds deadline() const override { return ranks_->deadline(); }

@@ -41,6 +41,10 @@ class HostRanks final : public Communicator {
     put_({mine, bytes, all, bytes * size_t(size()),
           [=, this] { ranks_->allGather(mine, all, bytes); }});
   }
+  void allToAll(const void* mine, void* all, size_t bytes) override {
+    put_({mine, bytes * size_t(size()), all, bytes * size_t(size()),
+          [=, this] { ranks_->allToAll(mine, all, bytes); }});
+  }
   void broadcast(void* data, size_t bytes) override { ranks_->broadcast(data, bytes); }
   void abort(const std::string& why) noexcept override { ranks_->abort(why); }
   std::chrono::milliseconds deadline() const override { return ranks_->deadline(); }

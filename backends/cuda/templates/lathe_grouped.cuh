@@ -83,15 +83,18 @@ struct GroupedOperand {
   }
 };
 
-/// The epilogue: a row goes where it was.
-template <class T>
+/// The epilogue: a row goes where it was. Out is T, or float for the sum as it is.
+template <class T, class Out>
 struct GroupedHooks {
   typedef MatmulElement<T> Element;
-  T* y;
+  Out* y;
   const long long* rows;  // in shared memory
   long long n;
   __device__ void store(long long row, long long column, typename Element::Sum value) const {
-    y[rows[row] * n + column] = Element::narrow(value);
+    if constexpr (lt_same<T, Out>::value)
+      y[rows[row] * n + column] = Element::narrow(value);
+    else
+      y[rows[row] * n + column] = value;
   }
   /// Only where n is a multiple of 8.
   __device__ void store8(long long row, long long column, const float (&value)[8]) const {
@@ -104,11 +107,10 @@ struct GroupedHooks {
 
 /// grid: x covers the tiles of n and, behind one another, the groups; z strides over tiles of rows.
 /// `rowOf(r)` is the row of x that row r meets.
-template <class C, int kAlignX, int kAlignW, class Index, class RowOf>
-LT_FN void groupedLinear(typename C::Input* y, const typename C::Input* x,
-                         const typename C::Input* w, const Index* indices, i64* status,
-                         long long rowsOfX, long long count, long long groups, long long n,
-                         long long k, const RowOf& rowOf) {
+template <class C, int kAlignX, int kAlignW, class Out, class Index, class RowOf>
+LT_FN void groupedLinear(Out* y, const typename C::Input* x, const typename C::Input* w,
+                         const Index* indices, i64* status, long long rowsOfX, long long count,
+                         long long groups, long long n, long long k, const RowOf& rowOf) {
   typedef typename C::Input T;
   LATHE_SHARED(long long, rows, C::kTileM);
   LATHE_SHARED(long long, from, C::kTileM);
@@ -127,7 +129,7 @@ LT_FN void groupedLinear(typename C::Input* y, const typename C::Input* x,
     const long long left = chosen.total - first, m = left < C::kTileM ? left : C::kTileM;
     for (int r = (int)threadIdx.x; r < m; r += C::kThreads) from[r] = rowOf(rows[r]);
     block_sync();
-    const GroupedHooks<T> hooks{y, rows, n};
+    const GroupedHooks<T, Out> hooks{y, rows, n};
     const GroupedOperand<T, kAlignX> ofX{{x, rowsOfX, k, k}, from, m};
     if constexpr (C::kOnTensorCores) {
       const DenseOperand<T, kAlignW> right{weight, C::kTransposedB ? k : n, C::kTransposedB ? n : k,

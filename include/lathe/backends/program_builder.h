@@ -7,6 +7,11 @@
 
 namespace lathe {
 
+class WeightOp;
+
+/// What a program knows of a weight: also of which checkpoint tensor it is a piece.
+TensorInfo infoOf(WeightOp weight);
+
 /// Fills everything of the program but `backend` and the blobs with code; calls have the costs that
 /// `noteCost` (passes/rewrite/cost.h) put on their kernel ops. A call writes a result over the
 /// operand that its config names under kReuse (call_attributes.h) where nothing reads that operand

@@ -259,14 +259,16 @@ struct LinearOptions {
 Tensor linear(const Tensor& x, const Tensor& w, const LinearOptions& options = {}, LATHE_AT);
 /// x w[index]^T: every row is multiplied by the weight that its index chooses
 /// `layout`: `packed` is a backend's own.
+/// `unrounded`: the result is f32 where x has 16 bits.
 Tensor groupedLinear(const Tensor& x, const Tensor& w, const Tensor& indices,
-                     WeightLayout layout = WeightLayout::out_in, LATHE_AT);
+                     WeightLayout layout = WeightLayout::out_in, bool unrounded = false, LATHE_AT);
 struct QuantizedLinearOptions {
   Tensor zero = {};
   Tensor bias = {};
   Tensor residual = {};
   Activation activation = Activation::none;
   WeightLayout layout = WeightLayout::out_in;  ///< `packed` is a backend's own
+  bool unrounded = false;                      ///< the result is f32 where x has 16 bits
   bool quantizesX = false;                     ///< rows of x are rounded to 8 bits
 };
 /// linear(x, dequantize(q, scale, zero)): the weight is in few bits

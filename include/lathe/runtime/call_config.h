@@ -24,12 +24,14 @@ struct LinearConfig {
   Activation activation = Activation::none;
   bool bias = false, residual = false;      ///< whether they are among the operands
   std::optional<bool> constantWeight = {};  ///< the weight's values are the same in every run
+  std::optional<WeightLayout> layout = {};  ///< of a weight that lies dense; else a backend's own
   template <class Self, class Field>
   static void fields(Self& self, Field field) {
     field("activation", self.activation);
     field("bias", self.bias);
     field("residual", self.residual);
     field("constant", self.constantWeight);
+    field("layout", self.layout);
   }
 };
 
@@ -134,17 +136,19 @@ struct CumSumConfig {
   }
 };
 
-/// Calls all_reduce, reduce_scatter, all_gather and all_slice, which the session runs itself on
-/// memory of the host.
+/// Calls all_reduce, reduce_scatter, all_gather, all_to_all and all_slice, which the session runs
+/// itself on memory of the host.
 struct CollectiveConfig {
   Combine combine = Combine::sum;  ///< of all_reduce and reduce_scatter
   int64_t axis = 0, parts = 1;     ///< of all but all_reduce: what is cut, and in how many pieces
+  std::optional<int64_t> concat = {};  ///< of all_to_all: the axis along which x was a piece
   int64_t ranks = 1;
   template <class Self, class Field>
   static void fields(Self& self, Field field) {
     field("combine", self.combine);
     field("axis", self.axis);
     field("parts", self.parts);
+    field("concat", self.concat);
     field("ranks", self.ranks);
   }
 };

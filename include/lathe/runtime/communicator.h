@@ -29,6 +29,9 @@ class Communicator {
                              Combine combine) = 0;
   /// `all` has room for size() times `bytes`: what every rank gave, in their order.
   virtual void allGather(const void* mine, void* all, size_t bytes) = 0;
+  /// `mine` and `all` are size() pieces of `bytes`: piece r of `mine` is for rank r, and piece r of
+  /// `all` came from it.
+  virtual void allToAll(const void* mine, void* all, size_t bytes) = 0;
   /// What rank 0 gives. The others wait for it as long as it takes.
   virtual void broadcast(void* data, size_t bytes) = 0;
   /// The job has failed: whoever waits in a call, or makes one later, gets an Error with `why`.

@@ -627,15 +627,17 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       "result is f32 where x has 16 bits.");
   fused.def(
       "grouped_linear",
-      [](const Tensor& x, const Tensor& w, const Tensor& indices, nb::handle layout) {
+      [](const Tensor& x, const Tensor& w, const Tensor& indices, nb::handle layout,
+         bool unrounded) {
         return lathe::fused::groupedLinear(x, w, indices, keywordFrom<WeightLayout>(layout),
-                                           here());
+                                           unrounded, here());
       },
       nb::arg("x"), nb::arg("w"), nb::arg("indices"), nb::arg("layout") = "out_in",
-      nb::sig("def grouped_linear(x: Tensor, w: Tensor, indices: Tensor, layout: str = 'out_in') "
-              "-> Tensor"),
+      nb::arg("unrounded") = false,
+      nb::sig("def grouped_linear(x: Tensor, w: Tensor, indices: Tensor, layout: str = 'out_in', "
+              "unrounded: bool = False) -> Tensor"),
       "x w[index]^T: every row is multiplied by the weight that its index chooses `layout`: "
-      "`packed` is a backend's own.");
+      "`packed` is a backend's own. `unrounded`: the result is f32 where x has 16 bits.");
   fused.def(
       "quantized_linear",
       [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,

@@ -40,6 +40,54 @@ func.func @half_a_piece() {
 
 // -----
 
+func.func @groups_of_a_whole() {
+  // expected-error@+1 {{[C2] expected groups, begin and extent of a piece of a weight, the last two together}}
+  %0 = "lathe.weight"() {name = "w", groups = 2} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @groups_of_rest() {
+  // expected-error@+1 {{[C3] 2 parts of 8 elements in 3 groups are not inside of the weight}}
+  %0 = lathe.weight "w" of "v" axis 0 parts 2 groups 3 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @beyond_the_end() {
+  // expected-error@+1 {{[C3] 2 parts of 8 elements in 1 groups are not inside of the weight}}
+  %0 = lathe.weight "w" of "v" axis 0 parts 2 begin 9 extent 24 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_along_rest(%x: tensor<9x8xf32>) {
+  // expected-error@+1 {{'lathe.all_to_all' [C1] axis 0 of f32[9, 8] does not divide by 4}}
+  %0 = lathe.all_to_all %x split 0 concat 1 over "tp" of 4 : tensor<9x8xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_outside(%x: tensor<8x8xf32>) {
+  // expected-error@+1 {{'lathe.all_to_all' [C1] axis 2 is outside of f32[8, 8]}}
+  %0 = lathe.all_to_all %x split 0 concat 2 over "tp" of 4 : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_of_nobody(%x: tensor<8x8xf32>) {
+  // expected-error@+1 {{'lathe.all_to_all' [C2] expected at least one rank, got 0}}
+  %0 = lathe.all_to_all %x split 0 concat 1 over "tp" of 0 : tensor<8x8xf32>
+  return
+}
+
+// -----
+
 func.func @rows_of_rest(%x: tensor<9x8xf32>) {
   // expected-error@+1 {{'lathe.reduce_scatter' [C1] axis 0 of f32[9, 8] does not divide by 4}}
   %0 = lathe.reduce_scatter sum %x axis 0 over "tp" of 4 : tensor<9x8xf32>

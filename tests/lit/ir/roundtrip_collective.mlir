@@ -9,6 +9,8 @@ lathe.shard_weights "head"
 func.func @collectives(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x4xbf16, #lathe.dims<rows, 4>> {
   // CHECK: lathe.weight "w@0/4" of "w" axis 0 parts 4 : tensor<2x8xbf16>
   %w = lathe.weight "w@0/4" of "w" axis 0 parts 4 : tensor<2x8xbf16>
+  // CHECK: lathe.weight "w@0x2[8:12]/4" of "w" axis 0 parts 4 groups 2 begin 8 extent 12 : tensor<2x8xbf16>
+  %v = lathe.weight "w@0x2[8:12]/4" of "w" axis 0 parts 4 groups 2 begin 8 extent 12 : tensor<2x8xbf16>
   // CHECK: lathe.all_reduce sum %{{.*}} over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
   %s = lathe.all_reduce sum %x over "tp" of 4 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
   // CHECK: lathe.all_reduce max
@@ -29,12 +31,28 @@ func.func @rows(%x: tensor<8x3xbf16>) -> tensor<8x3xbf16> {
   %s = lathe.shard %g axis 0 over "tp" : tensor<8x3xbf16>
   return %s : tensor<8x3xbf16>
 }
+// CHECK-LABEL: func.func @exchange
+func.func @exchange(%x: tensor<?x8x3xbf16, #lathe.dims<rows, 8, 3>>, %r: tensor<8x3xbf16>) -> tensor<?x2x3xbf16, #lathe.dims<4*rows, 2, 3>> {
+  // CHECK: lathe.all_to_all %{{.*}} split 1 concat 0 over "tp" of 4 : tensor<?x8x3xbf16, #lathe.dims<rows, 8, 3>>
+  %y = lathe.all_to_all %x split 1 concat 0 over "tp" of 4 : tensor<?x8x3xbf16, #lathe.dims<rows, 8, 3>>
+  // CHECK: lathe.all_to_all %{{.*}} split 0 concat 0 over "tp" of 4
+  %z = lathe.all_to_all %r split 0 concat 0 over "tp" of 4 : tensor<8x3xbf16>
+  return %y : tensor<?x2x3xbf16, #lathe.dims<4*rows, 2, 3>>
+}
 // CHECK-LABEL: func.func @addend
 func.func @addend(%x: tensor<8x3xbf16>, %r: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8x5xbf16>) {
   %w = lathe.weight "w" : tensor<5x3xbf16>
   // CHECK: lathe.linear %{{.*}}, %{{.*}} residual %{{.*}} unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xf32>
   %0 = lathe.linear %x, %w residual %r unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xf32>
+  // CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %{{.*}} unrounded true : tensor<8x3xbf16>
+  %i = lathe.constant dense<0> : tensor<8xi64>
+  %e = lathe.weight "e" : tensor<2x5x3xbf16>
+  %2 = lathe.grouped_linear %x, %e by %i unrounded true : tensor<8x3xbf16>, tensor<2x5x3xbf16>, tensor<8xi64>
+  %q = lathe.weight "q" : tensor<5x3xi8>
+  %s = lathe.weight "s" : tensor<5x1xf32>
+  // CHECK: lathe.quantized_linear %{{.*}} block 3 residual %{{.*}} unrounded true : tensor<8x3xbf16>
+  %3 = lathe.quantized_linear %x, %q, %s block 3 residual %2 unrounded true : tensor<8x3xbf16>, tensor<5x3xi8>, tensor<5x1xf32> residual tensor<8x5xf32>
   // CHECK: lathe.linear %{{.*}}, %{{.*}} : tensor<8x3xbf16>, tensor<5x3xbf16>
   %1 = lathe.linear %x, %w unrounded false : tensor<8x3xbf16>, tensor<5x3xbf16>
-  return %0, %1 : tensor<8x5xf32>, tensor<8x5xbf16>
+  return %3, %1 : tensor<8x5xf32>, tensor<8x5xbf16>
 }

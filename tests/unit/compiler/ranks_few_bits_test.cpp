@@ -15,8 +15,8 @@ using namespace ranks;
 // An MLP whose weights are integers in blocks along the inputs.
 struct FewBits {
   int64_t hidden, block;
-  DType q = DType::I8;
-  bool hasZero = false;
+  DType q = DType::I4;
+  bool hasZero = false, isMerged = false;
 
   Tensor weight(Graph& g, const std::string& name, int64_t n, int64_t k) const {
     const int64_t own = std::min(block, k), count = (k + own - 1) / own;
@@ -29,7 +29,10 @@ struct FewBits {
     Graph g;
     const Dim rows = g.dim("rows", 1, 16);
     const Tensor x = g.input("x", DType::F32, {rows, 32});
-    const Tensor h = nn::relu(fused::linear(x, weight(g, "up", hidden, 32)));
+    const Tensor w = weight(g, "up", isMerged ? 2 * hidden : hidden, 32);
+    Tensor h = fused::linear(x, w);
+    h = isMerged ? fused::glu(sliceAxis(h, -1, 0, hidden), sliceAxis(h, -1, hidden, hidden))
+                 : nn::relu(h);
     g.output("y", fused::linear(h, weight(g, "down", 32, hidden)));
     return g;
   }
@@ -76,9 +79,15 @@ void expectPieces(const FewBits& model, int64_t ranks, const std::set<std::strin
 }
 
 TEST(FewBitsOnRanks, EachReadsItsPieces) {
-  for (DType q : {DType::I8})
+  for (DType q : {DType::I4, DType::I8})
     for (int64_t ranks : {2, 4}) expectPieces({.hidden = 64, .block = 16, .q = q}, ranks);
-  for (DType q : {DType::U8}) expectPieces({.hidden = 64, .block = 16, .q = q, .hasZero = true}, 2);
+  for (DType q : {DType::U4, DType::U8})
+    expectPieces({.hidden = 64, .block = 16, .q = q, .hasZero = true}, 2);
+}
+
+TEST(FewBitsOnRanks, LayersOfOneWeightAreCutEachForItself) {
+  for (DType q : {DType::I4, DType::I8})
+    expectPieces({.hidden = 64, .block = 16, .q = q, .isMerged = true}, 2);
 }
 
 // A scale of all inputs, and blocks that several ranks share.

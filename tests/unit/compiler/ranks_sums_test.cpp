@@ -10,13 +10,16 @@ namespace {
 using namespace ranks;
 
 // Weights whose rows are 256, 1, -256, 0 behind those that hand values on: 257 has no bf16 of its
-// own.
-WeightSource sumsThatRoundingLoses(DType dtype) {
+// own. In f16 they are 2048, 1, -2048, 0.
+WeightSource sumsThatRoundingLoses(DType dtype, int64_t experts = 0) {
   return [=](const std::string& name) {
     const bool isOut = name.starts_with("out");
-    Array w(dtype, isOut ? Shape{8, 4} : Shape{4, 4});
-    const double row[] = {256, 1, -256, 0};
-    for (int64_t i = 0; i < w.size(); ++i) w.set(i, isOut ? row[i % 4] : double(i % 4 == i / 4));
+    Shape shape = isOut ? Shape{8, 4} : Shape{4, 4};
+    if (experts) shape.insert(shape.begin(), experts);
+    Array w(dtype, shape);
+    const double large = dtype == DType::F16 ? 2048 : 256, row[] = {large, 1, -large, 0};
+    for (int64_t i = 0; i < w.size(); ++i)
+      w.set(i, isOut ? row[i % 4] : double(i % 4 == i / 4 % 4));
     return w;
   };
 }
@@ -28,19 +31,37 @@ Array ones(DType dtype, Shape shape) {
 }
 
 // On threads and simulated, in which nothing is lost.
-void expectOnes(const Graph& g, const Arrays& inputs, const WeightSource& weights) {
-  Session simulated(compile(g, {.pipeline = {.mesh = {.ranks = 2, .simulate = true}}}));
+void expectOnes(const Graph& g, const Arrays& inputs, const WeightSource& weights,
+                const WeightFormats& formats = {}) {
+  CompileOptions rounded;
+  rounded.backendOptions.weights = formats;
+  CompileOptions options = rounded;
+  options.pipeline.mesh = {.ranks = 2, .simulate = true};
+  Session simulated(compile(g, options));
   simulated.bindWeights(weights);
   const Array inOne = simulated.run("forward", inputs).at("y").clone();
-  const Array sums = runAsThreads(g, 2, inputs, {.ranks = 2}, weights).at("y");
+  const Array sums = runAsThreads(g, 2, inputs, {.ranks = 2}, weights, rounded).at("y");
   for (int64_t i = 0; i < sums.size(); ++i) {
     EXPECT_EQ(sums.at(i), 1) << i;
     EXPECT_EQ(inOne.at(i), 1) << i;
   }
 }
 
+TEST(SumsOf16Bits, OfF16AreRoundedOnceToo) {
+  for (WeightLayout layout : {WeightLayout::out_in, WeightLayout::in_out}) {
+    Graph g;
+    const Tensor x = g.input("x", DType::F16, {2, 3, 4});
+    const Tensor h = fused::linear(x, g.weight("in", DType::F16, {4, 4}));
+    Tensor out = g.weight("out", DType::F16, {8, 4});
+    if (layout == WeightLayout::in_out) out = transpose(out, {1, 0});
+    g.output("y", fused::linear(h, out, {.layout = layout}));
+    expectIn(sharded(g, {.ranks = 2}), "unrounded true");
+    expectOnes(g, {{"x", ones(DType::F16, {2, 3, 4})}}, sumsThatRoundingLoses(DType::F16));
+  }
+}
+
 // Bias and residual are added before the one rounding, as on one rank.
-TEST(SumsOfBf16, WithBiasAndResidualAreRoundedOnce) {
+TEST(SumsOf16Bits, WithBiasAndResidualAreRoundedOnce) {
   Graph g;
   const Tensor x = g.input("x", DType::BF16, {2, 4}), r = g.input("r", DType::BF16, {2, 8});
   const Tensor h = fused::linear(x, g.weight("in", DType::BF16, {4, 4}));
@@ -57,8 +78,31 @@ TEST(SumsOfBf16, WithBiasAndResidualAreRoundedOnce) {
   expectOnes(g, {{"x", ones(DType::BF16, {2, 4})}, {"r", residual}}, weights);
 }
 
+// Experts: the addends of all that a token has chosen are added up before anything is rounded.
+TEST(SumsOf16Bits, OfExpertsAreRoundedOnce) {
+  for (DType dtype : {DType::BF16, DType::F16})
+    for (bool isWeighted : {true, false}) {
+      Graph g;
+      const Tensor x = g.input("x", dtype, {3, 1, 4}), ids = g.input("ids", DType::I64, {3, 2});
+      const Tensor h = fused::groupedLinear(x, g.weight("in", dtype, {4, 4, 4}), ids);
+      Tensor y = fused::groupedLinear(h, g.weight("out", dtype, {4, 8, 4}), ids);
+      if (isWeighted) y = reduceSum(y * g.input("p", dtype, {3, 2, 1}), {1});
+      g.output("y", y);
+      const std::string ir = sharded(g, {.ranks = 2});
+      EXPECT_EQ(occurrences(ir, "unrounded true"), 1) << ir;
+      EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1) << ir;
+      Arrays inputs{{"x", ones(dtype, {3, 1, 4})}, {"ids", Array(DType::I64, {3, 2})}};
+      for (int64_t i = 0; i < 6; ++i) inputs.at("ids").set(i, double(i % 4));
+      if (isWeighted) {
+        inputs["p"] = Array(dtype, {3, 2, 1});
+        for (int64_t i = 0; i < 6; ++i) inputs.at("p").set(i, i % 2 ? 0.75 : 0.25);
+      }
+      expectOnes(g, inputs, sumsThatRoundingLoses(dtype, 4));
+    }
+}
+
 // Norms' and other sums over a cut axis.
-TEST(SumsOfBf16, OfElementsAreRoundedOnce) {
+TEST(SumsOf16Bits, OfElementsAreRoundedOnce) {
   Graph g;
   const Tensor x = g.input("x", DType::BF16, {2, 4});
   const Tensor w = g.weight("out0", DType::BF16, {8, 4});
@@ -96,14 +140,29 @@ TEST(SumsOfBf16, AreRoundedOnceBehindThem) {
   EXPECT_EQ(rounded.run("forward", {{"x", ones(DType::BF16, {2, 4})}}).at("y").at(0), 0);
 }
 
-TEST(SumsOfBf16, OfWeightsInFewBitsAreOfRoundedAddends) {
-  Mlps m(3, DType::BF16);
-  m.g.output("y", m.y);
-  CompileOptions options{.pipeline = {.mesh = {.ranks = 2, .simulate = true}}};
-  options.backendOptions.weights = parseWeightFormats("int8");
-  const Arrays in{{"x", numbers(DType::BF16, {3, 16})}};
-  const Arrays split = runAlone(compile(m.g, options), in), whole = runAlone(compile(m.g), in);
-  EXPECT_LE(apart(split, whole), 0.1);
+TEST(SumsOfBf16, OfWeightsInFewBitsAreRoundedOnce) {
+  Graph g;
+  const Tensor x = g.input("x", DType::BF16, {2, 32});
+  const Tensor h = fused::linear(x, g.weight("in", DType::BF16, {32, 32}));
+  g.output("y", fused::linear(h, g.weight("out", DType::BF16, {8, 32})));
+  // What int8 holds: 127 times 2, its half, and as much less again.
+  auto weights = [](const std::string& name) {
+    Array w(DType::BF16, name == "in" ? Shape{32, 32} : Shape{8, 32});
+    for (int64_t i = 0; i < w.size(); ++i)
+      w.set(i, name == "in"   ? double(i % 32 == i / 32)
+               : i % 32 == 0  ? 254
+               : i % 32 == 1  ? 2
+               : i % 32 == 2  ? 2
+               : i % 32 == 16 ? -254
+               : i % 32 == 17 ? -2
+               : i % 32 == 18 ? 0
+                              : 0);
+    return w;
+  };
+  Array inputs = ones(DType::BF16, {2, 32});
+  for (int64_t i = 0; i < 64; ++i)
+    if (i % 32 == 2) inputs.set(i, 0.5);
+  expectOnes(g, {{"x", inputs}}, weights, parseWeightFormats("int8"));
 }
 
 }  // namespace

@@ -355,7 +355,20 @@ TEST(Ranks, LayersOfOneWeightAreCutEachForItself) {
   const Graph g = build(12, 4);
   auto ops = opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 4}}}));
   EXPECT_EQ(ops["all_reduce"], 2);
-  EXPECT_EQ(ops["all_gather"], 0);
+  EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0);
+  // A rank reads its queries, keys and values, and no more of them.
+  int parts = 0;
+  for (const TensorInfo& info : compile(g, {.pipeline = {.mesh = {.ranks = 4}}}).weights) {
+    EXPECT_EQ(info.piece.has_value(), info.name != "norm.weight") << info.name;
+    if (info.source() != "qkv" && info.source() != "qkv.bias") continue;
+    EXPECT_EQ(info.sourceShape()[0], DimExpr(80));
+    const AxisPiece own = info.own(3, 4);
+    parts += int(own.size);
+    EXPECT_TRUE((own.begin == 36 && own.size == 12) || (own.begin == 60 && own.size == 4) ||
+                (own.begin == 76 && own.size == 4))
+        << info.name;
+  }
+  EXPECT_EQ(parts, 2 * (12 + 4 + 4));
   Array x(DType::F32, {1, 5, 24});
   for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i)));
   for (auto [heads, kvHeads] : {std::pair(12, 4), {12, 1}, {12, 2}, {5, 5}})
@@ -495,8 +508,8 @@ TEST(Ranks, NeighboursHoldTheSameWhereFewerPiecesDivide) {
     if (info.source().find("attn.q") != std::string::npos) {
       ASSERT_TRUE(info.piece.has_value()) << info.name;
       EXPECT_EQ(info.piece->parts, 2);
-      EXPECT_EQ(info.piece->partOf(1, 4), 0);
-      EXPECT_EQ(info.piece->partOf(2, 4), 1);
+      EXPECT_EQ(info.own(1, 4).begin, 0);
+      EXPECT_EQ(info.own(2, 4).begin, 12);
     }
   const Arrays prompt{{"ids", idsUpTo(32, {2, 5})}, {"positions", Array(DType::I64, {2})}};
   expectTheSameAsOne(g, {{"prefill", prompt}}, {{"cache", 16}});
@@ -649,6 +662,12 @@ TEST(Ranks, BuffersAreFreeWhenACallReturns) {
       end.allReduce(sum.data(), kCount, DType::F32, Combine::sum);
       wrong += !areAll(sum, float(kRanks * round * kRanks + 3));
       std::ranges::fill(sum, -1.0f);
+      std::vector<float> parts(kRanks * kRanks, value);
+      end.allToAll(parts.data(), all.data(), kRanks * sizeof(float));
+      std::ranges::fill(parts, -1.0f);
+      for (int r = 0; r < kRanks; ++r)
+        wrong +=
+            !areAll(std::span(all).subspan(size_t(r) * kRanks, kRanks), float(round * kRanks + r));
       std::ranges::fill(told, value);
       end.broadcast(told.data(), kCount * sizeof(float));
       wrong += !areAll(told, float(round * kRanks));

@@ -55,6 +55,49 @@ TEST_P(CudaRanks, SharesOfRowsAreScatteredAndGathered) {
   EXPECT_LE(apart(run(m.g, in, {.ranks = 2, .splitRows = true}), runOnReference(m.g, in)), 1e-5);
 }
 
+TEST_P(CudaRanks, PiecesAlongAnotherAxisAreExchanged) {
+  for (auto [from, to] : {std::pair(0, 1), {1, 0}, {1, 2}}) {
+    Graph g;
+    Tensor x = shard(g.input("x", DType::F32, {4, 8, 12}), from);
+    g.output("y", shard(exp(x), to) * 2.0);
+    ASSERT_EQ(occurrences(sharded(g, {.ranks = 4}), "lathe.all_to_all"), 1);
+    const Arrays in{{"x", numbers(DType::F32, {4, 8, 12})}};
+    for (int64_t count : {2, 4})
+      EXPECT_LE(apart(run(g, in, {.ranks = count}), runOnReference(g, in)), 1e-5) << count;
+  }
+}
+
+// Of experts, too: few rows, and as many as tiles are made for.
+TEST_P(CudaRanks, SumsOfExpertsAreRoundedOnceBehindThem) {
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32})
+    for (int64_t rows : {1, 70}) {
+      Graph g;
+      const Tensor x = g.input("x", dtype, {rows, 1, 16}),
+                   ids = g.input("ids", DType::I64, {rows, 2});
+      const Tensor h = fused::groupedLinear(x, g.weight("in", dtype, {2, 16, 16}), ids);
+      g.output("y", fused::groupedLinear(h, g.weight("out", dtype, {2, 8, 16}), ids));
+      const double large = dtype == DType::F16 ? 2048 : 256;
+      const WeightSource weights = [=](const std::string& name) {
+        Array w(dtype, name == "in" ? Shape{2, 16, 16} : Shape{2, 8, 16});
+        for (int64_t i = 0; i < w.size(); ++i) {
+          const int64_t row = i / 16 % 16, column = i % 16;
+          const double out = column == 0 ? large : column == 1 ? 1 : column == 8 ? -large : 0;
+          w.set(i, name == "out" ? out : double(row == column));
+        }
+        return w;
+      };
+      Arrays inputs{{"x", Array(dtype, {rows, 1, 16})}, {"ids", Array(DType::I64, {rows, 2})}};
+      for (int64_t i = 0; i < rows * 16; ++i) inputs.at("x").set(i, 1);
+      for (int64_t i = 0; i < rows * 2; ++i) inputs.at("ids").set(i, double(i % 2));
+      const std::string lowered =
+          irAt(g, "lowered", {.backend = "cuda", .pipeline = {.mesh = {.ranks = 2}}});
+      EXPECT_EQ(occurrences(lowered, "lathe.kernel \"grouped_linear\""), 2) << lowered;
+      const Arrays sums = run(g, inputs, {.ranks = 2}, weights);
+      for (int64_t i = 0; i < rows * 2 * 8; ++i)
+        ASSERT_EQ(sums.at("y").at(i), 1) << i << " of " << rows << " in " << nameOf(dtype);
+    }
+}
+
 // 257 has no bf16 of its own: the addends are f32 until they are summed.
 TEST_P(CudaRanks, SumsOfBf16AreRoundedOnceBehindThem) {
   for (int64_t rows : {1, 3, 40, 150}) {

@@ -120,6 +120,12 @@ TEST_F(NcclRanksTest, PiecesStandInTheOrderOfTheRanks) {
     std::string all(9, ' ');
     ranks->allGather(mine.data(), all.data(), mine.size());
     EXPECT_EQ(all, "a-.b-.c-.");
+    std::string parts(9, ' ');
+    const std::string own = std::string(2, mine[0]) + "0" + std::string(2, mine[0]) + "1" +
+                            std::string(2, mine[0]) + "2";
+    ranks->allToAll(own.data(), parts.data(), 3);
+    const std::string to = std::to_string(end->rank());
+    EXPECT_EQ(parts, "aa" + to + "bb" + to + "cc" + to);
     int64_t number = end->rank() == 0 ? 5 : 0;
     ranks->broadcast(&number, sizeof number);
     EXPECT_EQ(number, 5);

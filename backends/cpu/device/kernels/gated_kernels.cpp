@@ -77,6 +77,7 @@ class GatedQuantizedLinear final : public GatedKernel<QuantizedLinearSpec, Quant
     spec_.weights.dtype = info.in(1);
     spec_.weights.block = config.block;
     spec_.dtype = info.in(0);
+    spec_.outDType = info.out();
     spec_.scaleDType = info.in(2);
     spec_.hasZero = config.zero;
     spec_.quantizesX = config.quantizesX;

@@ -14,6 +14,7 @@ class GroupedKernel final : public Kernel {
       : pool_(info.pool), where_(at(info.call)), wide_(info.in(2) == DType::I64) {
     calibration();  // now: its buffer would come on top of the weights
     spec_.dtype = info.in(0);
+    spec_.outDType = info.out();
     spec_.layout = readConfig<GroupedLinearConfig>(info.config).layout;
   }
 

@@ -16,6 +16,7 @@ class QuantizedLinearKernel final : public Kernel {
     spec_.weights.dtype = info.in(1);
     spec_.weights.block = config_.block;
     spec_.dtype = info.in(0);
+    spec_.outDType = info.out();
     spec_.scaleDType = info.in(2);
     spec_.hasZero = config_.zero;
     spec_.activation = config_.activation;

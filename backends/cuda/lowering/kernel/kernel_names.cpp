@@ -34,7 +34,8 @@ CallAttributes kernelConfig(Operation* op) {
 
 bool isCollective(KernelOp call) {
   for (StringRef name : {AllReduceOp::getOperationName(), ReduceScatterOp::getOperationName(),
-                         AllGatherOp::getOperationName(), AllSliceOp::getOperationName()})
+                         AllGatherOp::getOperationName(), AllToAllOp::getOperationName(),
+                         AllSliceOp::getOperationName()})
     if (name.ends_with(("." + call.getKind()).str())) return true;
   return false;
 }

@@ -30,7 +30,7 @@ constexpr GroupedChoice kOnTensorCores[] = {{8, 16, 64, 4, 1, 4, 1},
 constexpr GroupedChoice kOnOthers[] = {{8, 16, 64, 0, 1, 8, 1}, {kEveryRow, 64, 64, 0, 1, 8, 4}};
 
 struct GroupedCall {
-  DType dtype, index;
+  DType dtype, index, result;
   bool inOut;
   SmallVector<DimExpr> indices, rows;  // sizes of the indices, and those of x in front of k
   DimExpr count, groups, n, k;
@@ -82,7 +82,7 @@ void addVariant(KernelSet& set, const GroupedCall& c, const GroupedChoice& choic
   p.input(type, "x", 0);
   p.input(type, "w", 1);
   p.input(elementType(c.index), "indices", 2);
-  p.output(type, "y", 3);
+  p.output(elementType(c.result), "y", 3);
   p.status("status", {-1, c.groups, 0});
   const std::string body = fmt::format(
       "  const auto row = {};\n"
@@ -120,6 +120,7 @@ KernelSet groupedKernels(KernelOp call, const std::string& name) {
   GroupedCall c;
   c.dtype = elementOf(x);
   c.index = elementOf(indices);
+  c.result = elementOf(call.getOutputs()[0]);
   c.inOut = configOf<GroupedLinearConfig>(call).layout == WeightLayout::in_out;
   c.indices = dimExprs(indices);
   c.rows = dimExprs(x);
