@@ -9,6 +9,7 @@
     gpu_bundle_test.py story                              which other tokens of a model are right
     gpu_bundle_test.py candidates                         a library that computed nothing is told
     gpu_bundle_test.py nccl PROGRAM CUDA NCCL FOLDER      sums of ranks, with mocks of these libraries
+    gpu_bundle_test.py isolated FOLDER                    what hangs in a child process costs its item
     gpu_bundle_test.py failures FOLDER                    what a stage leaves that failed
     gpu_bundle_test.py stale FOLDER                       artifacts of an older bundle are not run
 """
@@ -20,6 +21,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -247,6 +249,35 @@ def function_of_run(name):
     return text[: text.index("\n}\n") + 3]
 
 
+ISOLATED = """#include "bench/gpu/isolated.h"
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+#include <string>
+int main() {  // the first item leaves a process behind and hangs, the second one is well
+  auto work = [](size_t i) {
+    if (i == 0) { (void)std::system("sleep 60 >/dev/null 2>&1 &"); pause(); }
+    return "item " + std::to_string(i);
+  };
+  lathe::cuda::runIsolated(2, work, [](size_t i, const std::string& text, bool failed) {
+    std::printf("%zu %d %s;", i, failed, text.c_str());
+  }, 1);
+}
+"""
+
+
+def isolated(folder):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    text, program = folder / "isolated.cpp", folder / "isolated"
+    text.write_text(ISOLATED)
+    told_by("c++", "-std=c++20", "-I", ROOT, text, ROOT / "bench/gpu/isolated.cpp", "-o", program)
+    begin = time.monotonic()
+    said, seconds = told_by(program), time.monotonic() - begin
+    if said != "0 1 the process: Alarm clock;1 0 item 1;" or seconds > 30:
+        sys.exit(f"expected the second item behind one that hangs: {said} after {seconds:.0f} s")
+
+
 def failures(folder):
     folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
@@ -286,5 +317,5 @@ def stale(folder):
 
 
 if __name__ == "__main__":
-    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, candidates, nccl, failures, stale)}
+    tests = {test.__name__: test for test in (runtime, nvcc, golden, libraries, story, candidates, nccl, isolated, failures, stale)}
     tests[sys.argv[1]](*sys.argv[2:])

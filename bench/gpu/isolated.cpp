@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/gpu/isolated.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +68,9 @@ void runIsolated(size_t count, const std::function<std::string(size_t)>& work,
   size_t failures = 0;
   for (size_t i = 0; i < count && failures < most;) {
     int ends[2];
-    if (::pipe(ends)) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+    // What a child starts, such as a compiler, may outlive it: it does not keep the pipe open.
+    if (::pipe2(ends, O_CLOEXEC))
+      throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
     std::fflush(nullptr);
     const pid_t process = ::fork();
     if (process < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
