@@ -508,3 +508,27 @@ def test_ranks_are_said_by_hand():
     assert any("by hand" in row["reason"] for row in lathe.why_not(g))
     with pytest.raises(lathe.Error, match=rf"does not divide by 5 ranks.*test_graph.py:{here}"):
         lathe.compile(g, ranks=5)
+
+
+def test_numbers_in_front_of_dims():
+    n = lathe.Graph().dim("n", 1, 8)
+    assert (5 - n) + n == 5 and (n - 5) - n == -5
+    assert 2 * n - n == n
+
+
+@pytest.mark.parametrize("key", [np.s_[..., None], np.s_[None, ...], np.s_[0, ..., None], np.s_[None, ..., 0], np.s_[..., None, 1, :], np.s_[:, None, ..., ::2]])
+def test_new_axes_beside_an_ellipsis(key):
+    values = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    g = lathe.Graph()
+    g.output("y", g.input("x", "f32", values.shape)[key])
+    np.testing.assert_array_equal(lathe.Session(lathe.compile(g, backend="reference")).run(x=values)["y"], values[key])
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_dtypes_of_numpy_are_those_of_arrays(name):
+    values = np.arange(3).astype(name)
+    g = lathe.Graph()
+    g.output("y", g.input("x", getattr(np, name + "_" * (name == "bool")), [3]))
+    out = np.asarray(lathe.Session(lathe.compile(g, backend="reference")).run(x=values)["y"])
+    assert out.dtype == values.dtype
+    np.testing.assert_array_equal(out, values)
