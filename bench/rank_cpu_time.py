@@ -5,7 +5,8 @@ one reads, as none does that has a machine of its own. `lathe bench` measures it
 of ranks; the table has the medians over the rounds.
 
 Beside them stands what `lathe explain --mesh tp=N` predicts: one rank's measured time, which its roofs do
-not know, times the share of the work that they leave to one of N, and the collectives over the link.
+not know, times the share of the work that they leave to one of N, and the collectives over the link:
+by default what a sum takes of ranks that are threads.
 
     python3 rank_cpu_time.py PATH/lathe MODEL [--ranks 1,2,4] [-p 512] [-n 16] [--dtype bf16]
         [--link 3us,2.5GB/s] [FLAGS of lathe bench]
@@ -23,7 +24,7 @@ parser.add_argument("--ranks", default="1,2,4")
 parser.add_argument("-p", "--prompt", type=int, default=512)
 parser.add_argument("-n", "--tokens", type=int, default=16)
 parser.add_argument("--dtype", default="bf16")
-parser.add_argument("--link", default="3us,2.5GB/s")
+parser.add_argument("--link", default="2us,16GB/s")
 parser.add_argument("--rounds", type=int, default=3)
 options, flags = parser.parse_known_args()
 counts = [int(n) for n in options.ranks.split(",")]
