@@ -8,6 +8,7 @@
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/templates/lathe_matmul_plan.cuh"
 #include "lathe/backends/call_attributes.h"
+#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 
