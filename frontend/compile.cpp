@@ -158,7 +158,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   const Contract precision =
       weights.quantizesWeights() ? Contract::WeightPrecision : Contract::ActivationPrecision;
   if (weights.any() && !mayWeaken(precision, pipeline.mode))
-    throw Error(ErrorCode::InvalidArgument, "weights of the format " + textOf(weights) + ": " +
+    throw Error(ErrorCode::InvalidArgument, "weight format " + textOf(weights) + ": " +
                                                 refusalOf(precision, pipeline.mode) +
                                                 "; take another mode");
   const auto lock = graph.impl().lock();

@@ -77,6 +77,8 @@ std::string textOf(const WeightFormat& format) {
 WeightFormats parseWeightFormats(std::string_view text) {
   const auto parts = split(text, ',');
   WeightFormats formats;
+  if (parts[0].find('=') != std::string_view::npos)
+    fail("a format of the weights first, as in stored,activations=int8", parts[0]);
   formats.linear = parseFormat(parts[0]);
   if (formats.linear.quantizes()) formats.embedding = formats.head = kInt8;
   for (size_t i = 1; i < parts.size(); ++i) {
@@ -85,6 +87,9 @@ WeightFormats parseWeightFormats(std::string_view text) {
     if (equals == std::string_view::npos ||
         (what != "embedding" && what != "head" && what != "activations"))
       fail("embedding=FORMAT, head=FORMAT or activations=int8", parts[i]);
+    for (size_t before = 1; before < i; ++before)
+      if (parts[before].substr(0, equals + 1) == parts[i].substr(0, equals + 1))
+        fail("one format for " + std::string(what), parts[i]);
     if (what == "activations") {
       const std::string_view held = parts[i].substr(equals + 1);
       if (held != "stored" && held != "int8")

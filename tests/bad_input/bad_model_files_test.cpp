@@ -67,7 +67,7 @@ std::vector<BadInput> artifacts() {
       bytes("empty_file", {"bad.lathe"}, [](std::string& b) { b.clear(); }),
       bytes("prose", {"bad.lathe"},
             [](std::string& b) { b = "once upon a time there was a file"; }),
-      header("program_version", {"program version 99, this build reads 4; compile the model again"},
+      header("program_version", {"program version 99, this build reads 5; compile the model again"},
              "{\"program_version\": 99}"),
       header("older_program_version", {"program version 0, this build reads 5"},
              "{\"program_version\": 0}"),

@@ -255,6 +255,28 @@ TEST(QuantizedLinear, ManyRowsInEightBits) {
       }
 }
 
+// A large scale and a row of large numbers meet weights of zeros: their product is beyond f32.
+TEST(QuantizedLinear, LargeScalesAndLargeRowsInEightBits) {
+  const int64_t k = 64, n = 3;
+  for (KernelIsa isa : tiers())
+    for (int64_t m : {1, 12, 20}) {
+      ThreadPool pool(1);
+      const QuantizedShape shape{DType::I8, k, n, k};
+      std::vector<char> q(size_t(n * k), 0);
+      Buffer packed(shape.bytes());
+      packQuantized(shape, q.data(), packed.start(), pool);
+      std::vector<uint16_t> a(size_t(m * k), floatToBf16(1e30f)), c(size_t(m * n), 1);
+      std::vector<float> scale(size_t(n), 1e15f);
+      QuantizedLinearSpec spec{shape, DType::BF16};
+      spec.quantizesX = true;
+      Buffer scratch(prepareQuantizedLinear(spec, 1, isa));
+      QuantizedLinearArgs args{
+          .m = m, .a = a.data(), .weights = packed.start(), .scale = scale.data(), .c = c.data()};
+      quantizedLinear(spec, args, pool, scratch.scratch(), isa);
+      for (uint16_t got : c) EXPECT_EQ(bf16ToFloat(got), 0) << m;
+    }
+}
+
 TEST(QuantizedLinear, RowsOfZerosAndOfWhatIsNoNumberInEightBits) {
   const int64_t k = 96, n = 70;
   for (KernelIsa isa : tiers())

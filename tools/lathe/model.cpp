@@ -225,7 +225,8 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
                     "what fusions may change about rounding: strict, relaxed (default) or fast");
   parser.add_option("--weight-format", flags.weightFormats,
                     "bits of the weights: stored (default), int8 or int4, then :GROUP "
-                    "(channel, 32, 64, 128), :asymmetric, and ,embedding=FORMAT,head=FORMAT");
+                    "(channel, 32, 64, 128), :asymmetric, and ,embedding=FORMAT,head=FORMAT; "
+                    ",activations=int8 rounds what meets weights in few bits");
   parser
       .add_option("--patterns", flags.compile.pipeline.patternFiles,
                   "fusions from a PDL (.mlir) or PDLL (.pdll) file; may be repeated")

@@ -113,8 +113,9 @@ inline void scaleByteRows(const Finished& f, int64_t rows) {
       const __m512 zero = f.zero ? _mm512_add_ps(_mm512_loadu_ps(f.zero + v), center) : center;
       const __m512 sum = _mm512_fnmadd_ps(zero, _mm512_set1_ps(f.aSums[r]),
                                           _mm512_cvtepi32_ps(_mm512_loadu_si512(at)));
-      const __m512 scale = _mm512_mul_ps(_mm512_loadu_ps(f.scale + v), _mm512_set1_ps(f.sizes[r]));
-      _mm512_storeu_ps(at, _mm512_mul_ps(sum, scale));
+      // In this order: the product of a scale and a size alone may overflow.
+      const __m512 scaled = _mm512_mul_ps(sum, _mm512_loadu_ps(f.scale + v));
+      _mm512_storeu_ps(at, _mm512_mul_ps(scaled, _mm512_set1_ps(f.sizes[r])));
     }
 }
 

@@ -120,8 +120,8 @@ inline void fetchNumbers(const QuantizedPanel& p, int64_t row) {
 }
 
 // Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
-// lower bytes of A's, or with the only ones that rows in 8 bits have. The sums are exact: 128
-// products of 255 and 127 are less than 2^23.
+// lower bytes of A's, or with the only ones that rows in 8 bits have. The sums are exact:
+// those of 65,536 products, the longest chunk's, fit into 31 bits.
 template <int rows, int columns, bool halves, int pieces>
 inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int64_t depth,
                             int64_t chunk, int64_t prefetch,
@@ -208,7 +208,9 @@ int32_t byteRecord(const float* x, int64_t depth, ByteScale scale, int center, c
     sums = _mm512_add_epi32(sums, _mm512_cvtepi8_epi32(bytes));
     _mm_mask_storeu_epi8(to + 16 + k, lanes, bytes);
   }
-  const int32_t sum = _mm512_reduce_add_epi32(sums), start = -center * sum;
+  // What wraps here comes back: the sums of products with this start are those of whole numbers.
+  const int32_t sum = _mm512_reduce_add_epi32(sums);
+  const uint32_t start = 0u - uint32_t(center) * uint32_t(sum);
   __builtin_memcpy(to, &scale.size, 4);
   __builtin_memcpy(to + 4, &start, 4);
   return sum;

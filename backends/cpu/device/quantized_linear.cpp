@@ -59,13 +59,13 @@ bool hasTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
 bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return hasTiles(spec, isa) && amxQuantizedTakes(spec.weights);
 }
-// Fewer rows than these are faster by dot products.
-int64_t leastTileRows(const QuantizedLinearSpec& spec, KernelIsa isa) {
-  return spec.quantizesX && isa.vnni ? 9 : 4;
-}
 // Whether more than kMostFewRows are multiplied as bytes by dot products.
 bool byDots(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && quantizedKernels(isa).byteRecord && spec.weights.k > 0;
+}
+// Fewer rows than these are faster by dot products.
+int64_t leastTileRows(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return byDots(spec, isa) ? 9 : 4;
 }
 // Whether many rows are multiplied as bytes on tiles.
 bool asBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {

@@ -12,10 +12,17 @@ namespace lathe::cpu {
 
 /// K in chunks, which kernels sum before they scale.
 struct Chunks {
-  /// Of `most` elements, unless a block, which has scales of its own, ends elsewhere.
+  /// Of `most` elements, unless a block, which has scales of its own, ends elsewhere: then of the
+  /// block, or of a part of it whose sums 31 bits hold.
   Chunks(const QuantizedShape& w, int64_t most)
-      : depth(w.scales() > 1 && w.block % most ? w.block : most),
+      : depth(w.scales() > 1 && w.block % most ? partOf(w.block) : most),
         count(ceilDiv(w.paddedK(), depth)) {}
+  static constexpr int64_t kLongest = 1 << 16;
+  static int64_t partOf(int64_t block) {
+    int64_t part = block;
+    while (part > kLongest || block % part) part -= 8;  // a block is a multiple of 8
+    return part;
+  }
   int64_t depth, count;
 };
 

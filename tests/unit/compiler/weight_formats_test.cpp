@@ -60,6 +60,10 @@ TEST(WeightFormats, OthersAreErrorsThatNameThePart) {
                 .find("expected stored or int8 for activations, which "
                       "have a scale for each row, got 'int4'"),
             std::string::npos);
+  EXPECT_NE(messageOf("activations=int8").find("first, as in stored,activations=int8"),
+            std::string::npos);
+  EXPECT_NE(messageOf("int8,head=int4,head=stored").find("one format for head, got 'head=stored'"),
+            std::string::npos);
   EXPECT_NE(messageOf("").find("got ''"), std::string::npos);
 }
 
