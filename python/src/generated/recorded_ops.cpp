@@ -643,25 +643,28 @@ void bindRecordedOps(nb::module_& m, nb::module_& fused) {
       [](const Tensor& x, const Tensor& q, const Tensor& scale, int64_t block,
          const std::optional<Tensor>& zero, const std::optional<Tensor>& bias,
          const std::optional<Tensor>& residual, nb::handle activation, nb::handle layout,
-         bool quantizesX) {
+         bool unrounded, bool quantizesX) {
         lathe::fused::QuantizedLinearOptions options;
         options.zero = tensorOr(zero);
         options.bias = tensorOr(bias);
         options.residual = tensorOr(residual);
         options.activation = keywordFrom<Activation>(activation);
         options.layout = keywordFrom<WeightLayout>(layout);
+        options.unrounded = unrounded;
         options.quantizesX = quantizesX;
         return lathe::fused::quantizedLinear(x, q, scale, block, options, here());
       },
       nb::arg("x"), nb::arg("q"), nb::arg("scale"), nb::arg("block") = 32, nb::kw_only(),
       nb::arg("zero") = nb::none(), nb::arg("bias") = nb::none(), nb::arg("residual") = nb::none(),
-      nb::arg("activation") = "none", nb::arg("layout") = "out_in", nb::arg("quantizes_x") = false,
-      nb::sig(
-          "def quantized_linear(x: Tensor, q: Tensor, scale: Tensor, block: int = 32, *, zero: "
-          "Tensor | None = None, bias: Tensor | None = None, residual: Tensor | None = None, "
-          "activation: str = 'none', layout: str = 'out_in', quantizes_x: bool = False) -> Tensor"),
+      nb::arg("activation") = "none", nb::arg("layout") = "out_in", nb::arg("unrounded") = false,
+      nb::arg("quantizes_x") = false,
+      nb::sig("def quantized_linear(x: Tensor, q: Tensor, scale: Tensor, block: int = 32, *, zero: "
+              "Tensor | None = None, bias: Tensor | None = None, residual: Tensor | None = None, "
+              "activation: str = 'none', layout: str = 'out_in', unrounded: bool = False, "
+              "quantizes_x: bool = False) -> Tensor"),
       "linear(x, dequantize(q, scale, zero)): the weight is in few bits `layout`: `packed` is a "
-      "backend's own. `quantizes_x`: rows of x are rounded to 8 bits.");
+      "backend's own. `unrounded`: the result is f32 where x has 16 bits. `quantizes_x`: rows of x "
+      "are rounded to 8 bits.");
   fused.def(
       "embedding",
       [](const Tensor& ids, const Tensor& table, const std::optional<Tensor>& positions,
