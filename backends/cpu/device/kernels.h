@@ -31,6 +31,8 @@ std::unique_ptr<Kernel> makeGatedQuantizedLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makeQuantizedPack(const CallInfo& info);
 std::unique_ptr<Kernel> makePackedCast(const CallInfo& info);
 std::unique_ptr<Kernel> makeMatmul(const CallInfo& info);
+/// A linear layer whose weight is dense, which LinearConfig says with its layout.
+std::unique_ptr<Kernel> makeDenseLinear(const CallInfo& info);
 std::unique_ptr<Kernel> makeAttention(const CallInfo& info);
 std::unique_ptr<Kernel> makePagedAttention(const CallInfo& info);
 std::unique_ptr<Kernel> makeUpdate(const CallInfo& info);

@@ -39,6 +39,10 @@ json gpt(const json& more = json::object()) {
   c.update(more);
   return c;
 }
+json t5() {
+  return {{"vocab_size", 11}, {"d_model", 8},    {"d_kv", 4},
+          {"d_ff", 12},       {"num_layers", 1}, {"num_heads", 2}};
+}
 json bothSides() {
   json c = {{"vocab_size", 11},
             {"d_model", 8},
@@ -268,23 +272,13 @@ std::vector<Class> others() {
         Field{"hidden_act", "quick_gelu", "gelu"}, number("layer_norm_eps", 1e-5, 1e-6),
         Field{"intermediate_size", 3072, 12}, Field{"num_attention_heads", 12, 2}}},
       {"T5ForConditionalGeneration",
-       {{"vocab_size", 11},
-        {"d_model", 8},
-        {"d_kv", 4},
-        {"d_ff", 12},
-        {"num_layers", 1},
-        {"num_heads", 2}},
+       t5(),
        {Field{"relative_attention_num_buckets", 32, 16},
         Field{"relative_attention_max_distance", 128, 64}, number("layer_norm_epsilon", 1e-6, 1e-5),
         Field{"feed_forward_proj", "relu", "gated-gelu"}, Field{"num_decoder_layers", 1, 2},
         kTied}},
       {"MT5ForConditionalGeneration",
-       {{"vocab_size", 11},
-        {"d_model", 8},
-        {"d_kv", 4},
-        {"d_ff", 12},
-        {"num_layers", 1},
-        {"num_heads", 2}},
+       t5(),
        {Field{"relative_attention_num_buckets", 32, 16},
         Field{"feed_forward_proj", "gated-gelu", "relu"}}},
       {"BartForConditionalGeneration",

@@ -2,8 +2,6 @@
 #include "backends/cpu/device/calibration.h"
 #include "backends/cpu/device/kernels.h"
 #include "backends/cpu/device/linear.h"
-#include "backends/cpu/device/matmul.h"
-#include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {
@@ -47,44 +45,6 @@ class LinearKernel final : public Kernel {
   size_t scratchBytes_ = 0;
 };
 
-// Its weight is dense: of f16, which is not packed.
-class DenseLinearKernel final : public Kernel {
- public:
-  DenseLinearKernel(const CallInfo& info, const LinearConfig& config)
-      : pool_(info.pool), outIn_(*config.layout == WeightLayout::out_in) {
-    if (*config.layout == WeightLayout::packed || config.bias || config.residual ||
-        config.activation != Activation::none)
-      throw Error(ErrorCode::InvalidFile,
-                  at(info.call) + "a layer of dense weights is a product and nothing else");
-    args_.dtype = info.in(0);
-    args_.outDType = info.out();
-  }
-  size_t bind(const KernelShapes& s) override {
-    const Shape& x = s.shapes[0];
-    args_.k = x.back();
-    args_.n = s.shapes.back().back();
-    args_.m = elementCount(std::span(x).first(x.size() - 1));
-    args_.aRowStride = args_.k;
-    args_.bRowStride = outIn_ ? 1 : args_.n;
-    args_.bColStride = outIn_ ? args_.k : 1;
-    args_.cRowStride = args_.n;
-    scratchBytes_ = matmulScratchBytes(args_, pool_.threads());
-    return scratchBytes_;
-  }
-  void run(void* const* p, std::byte* scratch) override {
-    args_.a = p[0];
-    args_.b = p[1];
-    args_.c = p[2];
-    matmul(args_, pool_, {scratch, scratchBytes_});
-  }
-
- private:
-  ThreadPool& pool_;
-  bool outIn_;
-  MatmulArgs args_;
-  size_t scratchBytes_ = 0;
-};
-
 class PackKernel final : public Kernel {
  public:
   explicit PackKernel(const CallInfo& info)
@@ -114,8 +74,7 @@ class PackKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> makeLinear(const CallInfo& info) {
-  const auto config = readConfig<LinearConfig>(info.config);
-  if (config.layout) return std::make_unique<DenseLinearKernel>(info, config);
+  if (readConfig<LinearConfig>(info.config).layout) return makeDenseLinear(info);
   return std::make_unique<LinearKernel>(info);
 }
 std::unique_ptr<Kernel> makePack(const CallInfo& info) {

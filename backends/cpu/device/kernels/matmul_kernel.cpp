@@ -6,24 +6,71 @@
 namespace lathe::cpu {
 namespace {
 
-class MatmulKernel final : public Kernel {
+// A product of dense operands a, b and c; the second is [n, k] if it is transposed.
+class DenseProduct : public Kernel {
  public:
-  explicit MatmulKernel(const CallInfo& info) : pool_(info.pool), where_(at(info.call)) {
-    transposeB_ = readConfig<MatmulConfig>(info.config).transposeB;
+  void run(void* const* p, std::byte* scratch) override {
+    args_.a = p[0];
+    args_.b = p[1];
+    args_.c = p[2];
+    matmul(args_, pool_, {scratch, scratchBytes_});
+  }
+
+ protected:
+  DenseProduct(const CallInfo& info, bool transposeB)
+      : pool_(info.pool), where_(at(info.call)), transposeB_(transposeB) {
     args_.dtype = info.in(0);
     args_.outDType = info.out();
   }
+  void setSizes(int64_t m, int64_t n, int64_t k) {
+    args_.m = m;
+    args_.n = n;
+    args_.k = k;
+    args_.aRowStride = k;
+    args_.aColStride = 1;
+    args_.bRowStride = transposeB_ ? 1 : n;
+    args_.bColStride = transposeB_ ? k : 1;
+    args_.cRowStride = n;
+  }
+  size_t prepare() {
+    scratchBytes_ = matmulScratchBytes(args_, pool_.threads());
+    return scratchBytes_;
+  }
+
+  ThreadPool& pool_;
+  const std::string where_;
+  const bool transposeB_;
+  MatmulArgs args_;
+
+ private:
+  size_t scratchBytes_ = 0;
+};
+
+// A layer whose weight is dense: of f16, which is not packed.
+class DenseLinearKernel final : public DenseProduct {
+ public:
+  DenseLinearKernel(const CallInfo& info, const LinearConfig& config)
+      : DenseProduct(info, *config.layout == WeightLayout::out_in) {
+    if (*config.layout == WeightLayout::packed || config.bias || config.residual ||
+        config.activation != Activation::none)
+      throw Error(ErrorCode::InvalidFile,
+                  where_ + "a layer of dense weights is a product and nothing else");
+  }
+  size_t bind(const KernelShapes& s) override {
+    const Shape& x = s.shapes[0];
+    setSizes(elementCount(std::span(x).first(x.size() - 1)), s.shapes.back().back(), x.back());
+    return prepare();
+  }
+};
+
+class MatmulKernel final : public DenseProduct {
+ public:
+  explicit MatmulKernel(const CallInfo& info)
+      : DenseProduct(info, readConfig<MatmulConfig>(info.config).transposeB) {}
   size_t bind(const KernelShapes& s) override {
     Shape a = s.shapes[0], b = s.shapes[1], c = s.shapes[2];
     if (transposeB_) std::swap(b[b.size() - 1], b[b.size() - 2]);
-    args_.m = c[c.size() - 2];
-    args_.n = c.back();
-    args_.k = a.back();
-    args_.aRowStride = args_.k;
-    args_.aColStride = 1;
-    args_.bRowStride = transposeB_ ? 1 : args_.n;
-    args_.bColStride = transposeB_ ? args_.k : 1;
-    args_.cRowStride = args_.n;
+    setSizes(c[c.size() - 2], c.back(), a.back());
     args_.batchDims = int(c.size()) - 2;
     if (args_.batchDims > kMaxBatchDims)
       throw Error(ErrorCode::Unsupported, where_ + "matmul takes at most " +
@@ -42,28 +89,17 @@ class MatmulKernel final : public Kernel {
       bStride *= db;
       cStride *= c[size_t(i)];
     }
-    scratchBytes_ = matmulScratchBytes(args_, pool_.threads());
-    return scratchBytes_;
+    return prepare();
   }
-  void run(void* const* p, std::byte* scratch) override {
-    args_.a = p[0];
-    args_.b = p[1];
-    args_.c = p[2];
-    matmul(args_, pool_, {scratch, scratchBytes_});
-  }
-
- private:
-  ThreadPool& pool_;
-  std::string where_;
-  bool transposeB_ = false;
-  MatmulArgs args_;
-  size_t scratchBytes_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> makeMatmul(const CallInfo& info) {
   return std::make_unique<MatmulKernel>(info);
+}
+std::unique_ptr<Kernel> makeDenseLinear(const CallInfo& info) {
+  return std::make_unique<DenseLinearKernel>(info, readConfig<LinearConfig>(info.config));
 }
 
 }  // namespace lathe::cpu
