@@ -60,7 +60,7 @@ MUTANTS = [
            "the lowest number of a range does not fit into a byte",
            ("cpu_quantized_amx_twin_test:*EightBits*",)),
     Mutant("cpu/byte-tiles-fractions", "backends/cpu/device/amx_bytes.cpp",
-           "if (!part.whole) return roundedFloats<halves>(words, zero, perUnit, to);", "",
+           "if (!part.numbers->whole) return roundedFloats<halves>(words, zero, perUnit, to);", "",
            "zero points are rounded to whole numbers",
            ("cpu_quantized_amx_twin_test:*EightBits*",)),
     Mutant("cpu/byte-tiles-sizes", "backends/cpu/device/amx_rows.h",

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/device/amx_byte_rows.h"
-#include "backends/cpu/device/amx_quantized.h"
-#include "backends/cpu/device/amx_rows.h"
+#include "backends/cpu/device/amx_unpacked.h"
 
 // Many rows in 8 bits (amx_rows.h, byte_rows.h). Bytes of weights with one scale a column lie in
 // memory as tiles take them. Halves become bytes in the L2 cache while the tiles multiply the part
@@ -14,9 +13,7 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kDepth = 64;           // of a K block
 constexpr int64_t kMostBytes = 1 << 16;  // products of 255 and 127 whose sums 31 bits hold
-constexpr size_t kPartBytes = size_t(kOuterBlocks * kPanelBlockBytes);  // of an unpacked panel
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
@@ -38,12 +35,15 @@ inline void plainLine(__m512i words, char* to) {
 // which are shifted down by 15, use all of both.
 template <bool halves>
 constexpr int kShift = halves ? 4 : 0;
+// A whole number of 16 bits in both halves of its lane.
+inline __m512i inBothHalves(__m512i whole) {
+  return _mm512_or_si512(_mm512_slli_epi32(whole, 16),
+                         _mm512_and_si512(whole, _mm512_set1_epi32(0xffff)));
+}
 template <bool halves>
 inline __m512i inFixedPoint(__m512 perUnit) {
   constexpr float kOne = halves ? 2048 : 32768;  // 2^(15 - kShift)
-  const __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(perUnit, _mm512_set1_ps(kOne)));
-  return _mm512_or_si512(_mm512_slli_epi32(whole, 16),
-                         _mm512_and_si512(whole, _mm512_set1_epi32(0xffff)));
+  return inBothHalves(_mm512_cvtps_epi32(_mm512_mul_ps(perUnit, _mm512_set1_ps(kOne))));
 }
 
 // The same of (q - zero) perUnit, rounded to whole numbers of [-127, 127], which count from 128
@@ -119,39 +119,23 @@ inline __m512 reachOf(const QuantizedPanel& p, bool halves, int column) {
   return _mm512_add_ps(reach, zeros);  // NaN where a number is none or infinite
 }
 
-class BytePanels {
+struct ByteNumbers {
+  alignas(64) float scale[kPanelColumns], zero[kPanelColumns], perUnit[kPanelColumns],
+      tail[2 * kPanelColumns];
+  bool whole = true;  // so are the zero points
+};
+
+class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
  public:
   static constexpr bool kBytes = true;
-  using PanelOf = QuantizedPanel (*)(const AmxQuantizedGemm& g, int64_t panel, float* tail);
+  static constexpr int64_t kDepth = 64;
 
   BytePanels(const AmxQuantizedGemm& g, PanelOf panelOf, char* memory)
-      : g_(g),
-        panelOf_(panelOf),
-        halves_(g.shape.bits() == 4),
-        scaled_(g.shape.scales() > 1),
-        inPlace_(!halves_ && !scaled_ && g.shape.k % kDepth == 0) {
-    for (int i = 0; i < 2; ++i) parts_[i].to = memory + size_t(i) * kPartBytes;
-  }
+      : UnpackedParts(g, panelOf, memory),
+        inPlace_(!halves_ && !scaled_ && g.shape.k % kDepth == 0) {}
 
-  const char* part(PanelPart what) {
-    Part& next = parts_[1 - now_];
-    const bool prepared = next.what.panel == what.panel && next.what.k0 == what.k0;
-    if (!prepared || next.lines == 0) begin(next, what);
-    while (next.done < next.lines) step(next);
-    now_ = 1 - now_;
-    return inPlace_ ? next.from.q + what.k0 * kPanelBlockBytes : next.to;
-  }
-  void prepare(PanelPart what, int64_t steps) {
-    Part& next = parts_[1 - now_];
-    begin(next, what);
-    aStep_ = (next.lines + steps - 1) / steps;
-  }
-  void step() {
-    Part& next = parts_[1 - now_];
-    for (int64_t i = 0; i < aStep_ && next.done < next.lines; ++i) step(next);
-  }
   void finish(Finished& f, int64_t half, int64_t row) const {
-    const Numbers& numbers = *parts_[now_].numbers;
+    const ByteNumbers& numbers = *current().numbers;
     f.scale = numbers.scale + half * 32;
     if (g_.hasZero && !scaled_) f.zero = numbers.zero + half * 32;
     f.aSums = aSums_ + row;
@@ -170,29 +154,11 @@ class BytePanels {
   void beginRows(int64_t, int64_t) const {}
 
  private:
-  struct Numbers {
-    alignas(64) float scale[kPanelColumns], zero[kPanelColumns], perUnit[kPanelColumns],
-        tail[2 * kPanelColumns];
-  };
-  struct Part {
-    PanelPart what;
-    QuantizedPanel from;
-    const Numbers* numbers = nullptr;
-    bool whole = true;  // so are the zero points
-    char* to = nullptr;
-    int64_t lines = 0, done = 0;  // of words, or that are fetched
-  };
+  friend UnpackedParts;
 
-  void begin(Part& part, PanelPart what) {
-    // Sums of the panel before the one that is multiplied may still wait for their scales.
-    Numbers& numbers = numbers_[turn_++ % 3];
-    part.what = what;
-    part.numbers = &numbers;
-    part.done = 0;
-    part.lines = what.count * (halves_ ? 32 : 64);
-    if (what.count == 0) return;
-    part.from = panelOf_(g_, what.panel, numbers.tail);
-    if (scaled_) part.whole = halves_ ? areWhole<true>(part.from) : areWhole<false>(part.from);
+  void load(Part& part, ByteNumbers& numbers) const {
+    if (inPlace_) part.at = part.from.q + part.what.k0 * kPanelBlockBytes;
+    if (scaled_) numbers.whole = halves_ ? areWhole<true>(part.from) : areWhole<false>(part.from);
     for (int c = 0; c < 4; ++c) {
       if (scaled_) {
         const __m512 reach = reachOf(part.from, halves_, c);
@@ -207,23 +173,10 @@ class BytePanels {
       if (part.from.zero) _mm512_store_ps(numbers.zero + c * 16, zerosOf(part.from, 0, c));
     }
   }
-  void step(Part& part) const {
-    const int64_t group = part.done / 4, column = part.done % 4;
-    ++part.done;
-    const int64_t k = part.what.k0 * kDepth + group * (halves_ ? 8 : 4);
-    const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
-    if (inPlace_) return _mm_prefetch(q, _MM_HINT_T1);
-    char* to = part.to + group * (halves_ ? 512 : 256) + column * 64;
-    if (k >= part.from.depth) {
-      for (int i = 0; i < (halves_ ? 2 : 1); ++i)
-        _mm512_storeu_si512(to + i * 256, _mm512_setzero_si512());
-      return;
-    }
-    _mm_prefetch(q + kAhead, _MM_HINT_T0);
+  void unpack(const Part& part, const char* q, int64_t k, int column, char* to) const {
     const __m512i words = _mm512_loadu_si512(q);
     if (!scaled_) return halves_ ? plainLine<true>(words, to) : plainLine<false>(words, to);
-    halves_ ? round<true>(part, words, k, int(column), to)
-            : round<false>(part, words, k, int(column), to);
+    halves_ ? round<true>(part, words, k, column, to) : round<false>(part, words, k, column, to);
   }
 
   template <bool halves>
@@ -233,25 +186,13 @@ class BytePanels {
     const __m512 perUnit = _mm512_mul_ps(numbersOf(p.scale, p.bf16, row, column),
                                          _mm512_load_ps(part.numbers->perUnit + column * 16));
     const __m512 zero = zerosFromLow<halves>(p, row, column);
-    if (!part.whole) return roundedFloats<halves>(words, zero, perUnit, to);
+    if (!part.numbers->whole) return roundedFloats<halves>(words, zero, perUnit, to);
     const __m512i shifted = _mm512_slli_epi32(_mm512_cvtps_epi32(zero), kShift<halves>);
-    const __m512i pairs = _mm512_or_si512(_mm512_slli_epi32(shifted, 16),
-                                          _mm512_and_si512(shifted, _mm512_set1_epi32(0xffff)));
-    roundedLine<halves>(words, pairs, inFixedPoint<halves>(perUnit), to);
+    roundedLine<halves>(words, inBothHalves(shifted), inFixedPoint<halves>(perUnit), to);
   }
 
-  static constexpr int64_t kAhead = 1024;
-
-  const AmxQuantizedGemm& g_;
-  const PanelOf panelOf_;
-  const bool halves_, scaled_;
   const bool inPlace_;  // tiles are loaded from the packed weights
-  Part parts_[2];
-  int now_ = 0;        // of the parts, the one that is multiplied
-  int64_t aStep_ = 0;  // lines
-  int64_t turn_ = 0;
   float aSums_[kChunkRows] = {}, sizes_[kChunkRows] = {};  // of the chunk's rows
-  Numbers numbers_[3];
 };
 
 void runRows(const RowsMatmul& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
@@ -263,7 +204,7 @@ LATHE_ISA_END
 
 // One worker's memory: tiles of A, sums, and two parts of panels.
 size_t tileBytes(const QuantizedShape& shape) {
-  return size_t(kChunkRows) * size_t(ceilDiv(shape.k, kDepth)) * 64;
+  return size_t(kChunkRows) * size_t(ceilDiv(shape.k, BytePanels::kDepth)) * 64;
 }
 
 }  // namespace
@@ -275,11 +216,8 @@ size_t amxBytesScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxBytesGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const BytePanels::PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
-    return of.panel(panel, tail);
-  };
   RowsMatmul product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
-  product.depth = kDepth;
+  product.depth = BytePanels::kDepth;
   const RowsTasks tasks(g.m, g.shape.panels(), inseparablePanels(g.epilogue), product.parts() > 1,
                         1, pool.threads());
   pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "backends/cpu/device/amx_byte_rows.h"
-#include "backends/cpu/device/amx_rows.h"
+#include "backends/cpu/device/amx_unpacked.h"
 #include "backends/cpu/device/calibration.h"
 
 // Many rows (amx_rows.h) meet parts of a panel that are unpacked into the L2 cache while the tiles
@@ -24,7 +24,6 @@ constexpr int64_t kMostParts = 4;    // blocks of scales whose sums meet in regi
 constexpr int64_t kPartSums = kAmxFewRows * kPanelColumns;
 static_assert(kMaxReadStreams * kAmxFewRows <= kGroupPanels * kChunkRows);
 static_assert(kMostParts <= kPieceBlocks);
-constexpr size_t kPartBytes = size_t(kOuterBlocks * kPanelBlockBytes);  // of an unpacked panel
 
 // How few rows walk K, in blocks of 32 elements.
 struct Walk {
@@ -106,43 +105,22 @@ void scaleParts(const float* sums, int64_t rows, const PartNumbers& numbers, con
     }
 }
 
-using PanelOf = QuantizedPanel (*)(const AmxQuantizedGemm& g, int64_t panel, float* tail);
+struct ColumnNumbers {
+  alignas(64) float scale[kPanelColumns], zero[kPanelColumns], tail[2 * kPanelColumns];
+};
 
-// The weights of many rows (amx_rows.h): a part of a panel is unpacked while the one before is
-// multiplied.
-class UnpackedPanels {
+// The weights of many rows as bf16.
+class UnpackedPanels : public UnpackedParts<UnpackedPanels, ColumnNumbers> {
  public:
   static constexpr bool kBytes = false;
+  static constexpr int64_t kDepth = 32;
 
   UnpackedPanels(const AmxQuantizedGemm& g, PanelOf panelOf, char* memory, float* aSums)
-      : g_(g),
-        panelOf_(panelOf),
-        aSums_(aSums),
-        halves_(g.shape.bits() == 4),
-        scaled_(g.shape.scales() > 1) {
-    for (int i = 0; i < 2; ++i) parts_[i].to = memory + size_t(i) * kPartBytes;
-  }
+      : UnpackedParts(g, panelOf, memory), aSums_(aSums) {}
 
-  const char* part(PanelPart what) {
-    Part& next = parts_[1 - now_];
-    const bool prepared = next.what.panel == what.panel && next.what.k0 == what.k0;
-    if (!prepared || next.lines == 0) begin(next, what);
-    while (next.done < next.lines) unpackLine(next);
-    now_ = 1 - now_;
-    return next.to;
-  }
-  void prepare(PanelPart what, int64_t steps) {
-    Part& next = parts_[1 - now_];
-    begin(next, what);
-    aStep_ = (next.lines + steps - 1) / steps;
-  }
-  void step() {
-    Part& next = parts_[1 - now_];
-    for (int64_t i = 0; i < aStep_ && next.done < next.lines; ++i) unpackLine(next);
-  }
   void finish(Finished& f, int64_t half, int64_t row) const {
     if (scaled_) return;
-    const Numbers& numbers = *parts_[now_].numbers;
+    const ColumnNumbers& numbers = *current().numbers;
     f.scale = numbers.scale + half * 32;
     if (!g_.hasZero) return;
     f.zero = numbers.zero + half * 32;
@@ -151,8 +129,8 @@ class UnpackedPanels {
       if (!special_[row + r]) continue;
       float sums[kPanelColumns];
       const uint16_t* x = g_.a + (f.row0 + r) * g_.shape.k;
-      (halves_ ? sumDifferences<true> : sumDifferences<false>)(parts_[now_].from, numbers.zero, x,
-                                                               0, g_.shape.k, sums);
+      (halves_ ? sumDifferences<true> : sumDifferences<false>)(current().from, numbers.zero, x, 0,
+                                                               g_.shape.k, sums);
       for (int i = 0; i < 32; ++i) f.sums[r * 32 + i] = sums[half * 32 + i];
     }
   }
@@ -169,59 +147,21 @@ class UnpackedPanels {
   }
 
  private:
-  struct Numbers {
-    alignas(64) float scale[kPanelColumns], zero[kPanelColumns], tail[2 * kPanelColumns];
-  };
-  struct Part {
-    PanelPart what;
-    QuantizedPanel from;
-    const Numbers* numbers = nullptr;
-    char* to = nullptr;
-    int64_t lines = 0, done = 0;  // of words
-  };
+  friend UnpackedParts;
 
-  void begin(Part& part, PanelPart what) {
-    // Sums of the panel before the one that is multiplied may still wait for their scales.
-    Numbers& numbers = numbers_[turn_++ % 3];
-    part.what = what;
-    part.numbers = &numbers;
-    part.done = 0;
-    part.lines = what.count * (halves_ ? 16 : 32);
-    if (what.count == 0) return;
-    part.from = panelOf_(g_, what.panel, numbers.tail);
+  void load(Part& part, ColumnNumbers& numbers) const {
     if (!scaled_) loadNumbers(part.from, 0, numbers.scale, numbers.zero);
   }
-  void unpackLine(Part& part) const {
-    const int64_t group = part.done / 4, column = part.done % 4;
-    ++part.done;
-    const int64_t k = part.what.k0 * 32 + group * (halves_ ? 8 : 4);
-    char* to = part.to + group * (halves_ ? 1024 : 512) + column * 64;
-    if (k >= part.from.depth) {
-      for (int i = 0; i < (halves_ ? 4 : 2); ++i)
-        _mm512_storeu_si512(to + i * 256, _mm512_setzero_si512());
-      return;
-    }
-    const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
-    _mm_prefetch(q + kAhead, _MM_HINT_T0);
+  void unpack(const Part& part, const char* q, int64_t k, int column, char* to) const {
     if (scaled_)
-      halves_ ? scaledLine<true>(part.from, k, int(column), to)
-              : scaledLine<false>(part.from, k, int(column), to);
+      halves_ ? scaledLine<true>(part.from, k, column, to)
+              : scaledLine<false>(part.from, k, column, to);
     else
       halves_ ? halvesLine(q, to) : bytesLine(q, to);
   }
 
-  static constexpr int64_t kAhead = 1024;
-
-  const AmxQuantizedGemm& g_;
-  const PanelOf panelOf_;
   float* const aSums_;
-  const bool halves_, scaled_;
-  Part parts_[2];
-  int now_ = 0;                                         // of the parts, the one that is multiplied
-  int64_t aStep_ = 0;                                   // lines
   bool anySpecial_ = false, special_[kChunkRows] = {};  // rows of the chunk: sumDifferences
-  Numbers numbers_[3];
-  int64_t turn_ = 0;
 };
 
 void runManyRows(const RowsMatmul& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
@@ -402,9 +342,6 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
     });
     return;
   }
-  const PanelOf panelOf = [](const AmxQuantizedGemm& of, int64_t panel, float* tail) {
-    return of.panel(panel, tail);
-  };
   const RowsMatmul product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
   // Every chunk of rows unpacks all weights: there are no more of them than need be.
   const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, 1,
