@@ -299,11 +299,12 @@ def main():
     (source / "my_server.cpp").write_text("#include <lathe/runtime/session.h>\nint main() {}\n")
     lists += [text for _, _, language, text in blocks if language == "cmake"]
     listed = " ".join(lists)
-    programs = ["my_compiler"]
+    programs, plain = ["my_compiler"], []
     for page, file, language, text in blocks:
         name = pathlib.Path(file).stem if file else ""
         if file and file.endswith(".cpp") and f"{name}.cpp" not in listed:
             lists += [f"add_executable({name} {name}.cpp)", f"target_link_libraries({name} PRIVATE lathe::lathe)"]
+            plain.append(name)
         if file and file.endswith(".cpp") and name not in ("swiglu", "round_weights_plugin"):
             programs.append(name)
     for page in FRAMES:
@@ -316,7 +317,12 @@ def main():
         if page == "docs/adding-a-backend.md":  # the compile side sees MLIR
             lists += [f"target_include_directories({name} SYSTEM PRIVATE ${{MLIR_INCLUDE_DIRS}} ${{LLVM_INCLUDE_DIRS}})",
                       f"target_link_libraries({name} PRIVATE MLIR LLVM)"]
+        else:
+            plain.append(name)
         programs.append(name)
+    # What nearly all of their time goes to, read once; the examples' own build reads it in each of them.
+    lists.append(f"target_precompile_headers({plain[0]} PRIVATE <lathe/lathe.h>)")
+    lists += [f"target_precompile_headers({name} REUSE_FROM {plain[0]})" for name in plain[1:]]
     (source / "CMakeLists.txt").write_text("\n".join(lists) + "\n")
     build = WORK / "pages-build"
     run([CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DMLIR_DIR={MLIR}",
