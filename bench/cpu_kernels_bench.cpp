@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's kernels on the shapes of a 0.5B-parameter Llama-like model, as shares of roofs
 // measured in the same process: `cpu_kernels_bench [threads] [weights...]`, of f32, bf16, int8,
-// int4. Clock rates of shared machines change within seconds, so the peak is measured again around
-// every sample, and a share is the shortest time against the highest peak seen around any of its
-// samples.
+// int4, and int8x8 and int4x8, whose rows are rounded to 8 bits. Clock rates of shared machines
+// change within seconds, so the peak is measured again around every sample, and a share is the
+// shortest time against the highest peak seen around any of its samples.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -87,7 +87,8 @@ Layer layerOf(const std::string& weights, ThreadPool& pool, KernelIsa isa, int64
   }
   QuantizedLinearSpec spec;
   spec.dtype = DType::BF16;
-  const bool halves = weights == "int4";
+  const bool halves = weights.starts_with("int4");
+  spec.quantizesX = weights.ends_with("x8");
   spec.weights = {halves ? DType::I4 : DType::I8, k, n, halves ? 32 : k};
   spec.scaleDType = halves ? DType::BF16 : DType::F32;
   const PackedShape scales{DType::BF16, spec.weights.scales(), n};
@@ -235,9 +236,11 @@ int runAll(int threads, const std::vector<std::string>& kinds) {
 int main(int argc, char** argv) {
   int threads = ThreadPool::global().threads();
   std::vector<std::string> kinds(argv + std::min(argc, 2), argv + argc);
+  const std::vector<std::string> known = {"f32", "bf16", "int8", "int4", "int8x8", "int4x8"};
   for (const std::string& kind : kinds)
-    if (kind != "f32" && kind != "bf16" && kind != "int8" && kind != "int4") {
-      std::fprintf(stderr, "expected f32, bf16, int8 or int4, got \"%s\"\n", kind.c_str());
+    if (std::find(known.begin(), known.end(), kind) == known.end()) {
+      std::fprintf(stderr, "expected f32, bf16, int8, int4, int8x8 or int4x8, got \"%s\"\n",
+                   kind.c_str());
       return 2;
     }
   if (kinds.empty()) kinds = {"bf16"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software tiles against Intel's description of TDPBF16PS, and against the instruction.
+// The software tiles against Intel's description of TDPBF16PS, and against the instructions.
 #define LATHE_AMX_TWIN
 #include "backends/cpu/device/amx_tiles_twin.h"
 
@@ -17,6 +17,13 @@ struct Operands {
   alignas(64) uint16_t a[16][32] = {};     // [m][k]
   alignas(64) uint16_t b[16][16][2] = {};  // [k / 2][n][k % 2]
   alignas(64) float c[16][16] = {};
+};
+
+// Whole numbers: a[m][k], b[k / 4][n * 4 + k % 4].
+struct Bytes {
+  alignas(64) uint8_t a[16][64];
+  alignas(64) uint8_t b[16][64];
+  alignas(64) int32_t c[16][16];
 };
 
 void multiply(Operands& x) {
@@ -118,6 +125,49 @@ void multiplyOnTiles(Operands& x) {
   _tile_release();
 }
 LATHE_ISA_END
+
+LATHE_ISA_BEGIN("amx-tile,amx-int8," LATHE_TARGET_AVX512_BF16)
+// Sums of signed and unsigned bytes in tile 0, of signed ones in tile 1.
+void multiplyBytesOnTiles(const Bytes& x, int32_t (&sums)[2][16][16]) {
+  _tile_loadconfig(&kAmxTiles);
+  _tile_loadd(0, x.c, 64);
+  _tile_loadd(1, x.c, 64);
+  _tile_loadd(4, x.a, 64);
+  _tile_loadd(6, x.b, 64);
+  _tile_dpbsud(0, 4, 6);
+  _tile_dpbssd(1, 4, 6);
+  _tile_stored(0, sums[0], 64);
+  _tile_stored(1, sums[1], 64);
+  _tile_release();
+}
+LATHE_ISA_END
+
+TEST(AmxTilesTwin, GivesTheInstructionsSumsOfBytes) {
+  if (machineIsa() < Isa::Amx) GTEST_SKIP() << "this machine has no AMX tiles";
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    Bytes x;
+    for (auto& row : x.a)
+      for (uint8_t& v : row) v = uint8_t(random());
+    for (auto& row : x.b)
+      for (uint8_t& v : row) v = uint8_t(random());
+    for (auto& row : x.c)
+      for (int32_t& v : row) v = int32_t(random());
+    alignas(64) int32_t twin[2][16][16], real[2][16][16];
+    tileConfigure(kAmxTiles);
+    tileLoad<0>(x.c, 64);
+    tileLoad<1>(x.c, 64);
+    tileLoad<4>(x.a, 64);
+    tileLoad<6>(x.b, 64);
+    tileDotBytes<0, 4, 6>();
+    tileDotSignedBytes<1, 4, 6>();
+    tileStore<0>(twin[0], 64);
+    tileStore<1>(twin[1], 64);
+    tileRelease();
+    multiplyBytesOnTiles(x, real);
+    ASSERT_EQ(std::memcmp(twin, real, sizeof twin), 0) << "round " << round;
+  }
+}
 
 TEST(AmxTilesTwin, GivesTheInstructionsBits) {
   if (machineIsa() < Isa::Amx) GTEST_SKIP() << "this machine has no AMX tiles";

@@ -229,6 +229,25 @@ TEST(QuantizedLinear, RowsInEightBits) {
         }
 }
 
+// Blocks of one and of two steps of the tiles and of an odd number of them, whose last one is cut;
+// more panels for a worker than there are streams.
+TEST(QuantizedLinear, FewRowsInEightBitsMeetBlocks) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::U4})
+      for (int64_t m : {9, 16}) {
+        Case t{weights, DType::BF16, DType::BF16, m, 1300, 150, 64, weights == DType::U4};
+        t.bytes = true;
+        for (int64_t block : {64, 96, 128, 160, 416}) {
+          t.block = block;
+          check(t, isa, 2);
+        }
+        t.k = 200;
+        t.n = 1217;
+        t.block = 32;
+        check(t, isa, 1);
+      }
+}
+
 // Chunks of rows, groups of panels and parts of K that begin, end and stay alone; rows of zeros, of
 // tiny and of huge numbers.
 TEST(QuantizedLinear, ManyRowsInEightBits) {

@@ -30,18 +30,21 @@ inline void tileA(const uint16_t* a, int64_t lda, int64_t rows, int64_t paddedRo
   }
 }
 
-// Products of bf16, or of A's signed and the panel's unsigned bytes: a block holds twice as many.
-template <bool bytes, int sums, int a, int b>
+// Of bytes a block holds twice as many as of bf16. Those of A have a sign.
+enum class Operands { bf16, bytes, signedBytes };
+template <Operands operands, int sums, int a, int b>
 inline void tileDot() {
-  if constexpr (bytes)
+  if constexpr (operands == Operands::bf16)
+    tileDotBf16<sums, a, b>();
+  else if constexpr (operands == Operands::bytes)
     tileDotBytes<sums, a, b>();
   else
-    tileDotBf16<sums, a, b>();
+    tileDotSignedBytes<sums, a, b>();
 }
 
 // sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each of
 // them is a step of `beside`; the sums are written after the last one. Those of bytes are i32.
-template <bool bytes, class Beside>
+template <Operands operands, class Beside>
 inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, float* sums,
                      Beside& beside) {
   if (first) {
@@ -58,12 +61,12 @@ inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, f
   for (int64_t k = 0; k < blocks; ++k, a += 2 * kTileBytes, b += kPanelBlockBytes) {
     tileLoad<6>(b, 256);
     tileLoad<4>(a, 64);
-    tileDot<bytes, 0, 4, 6>();
+    tileDot<operands, 0, 4, 6>();
     tileLoad<7>(b + 64, 256);
-    tileDot<bytes, 1, 4, 7>();
+    tileDot<operands, 1, 4, 7>();
     tileLoad<5>(a + kTileBytes, 64);
-    tileDot<bytes, 2, 5, 6>();
-    tileDot<bytes, 3, 5, 7>();
+    tileDot<operands, 2, 5, 6>();
+    tileDot<operands, 3, 5, 7>();
     beside.step();
   }
   tileStore<0>(sums, 128);
@@ -94,16 +97,17 @@ inline void end1x4(float* sums) {
   tileStore<3>(sums + 48, 256);
 }
 // += a tile of A x a K block of the panel.
+template <Operands operands>
 inline void step1x4(const char* a, const char* b) {
   tileLoad<4>(a, 64);
   tileLoad<6>(b, 256);
-  tileDotBf16<0, 4, 6>();
+  tileDot<operands, 0, 4, 6>();
   tileLoad<7>(b + 64, 256);
-  tileDotBf16<1, 4, 7>();
+  tileDot<operands, 1, 4, 7>();
   tileLoad<6>(b + 128, 256);
-  tileDotBf16<2, 4, 6>();
+  tileDot<operands, 2, 4, 6>();
   tileLoad<7>(b + 192, 256);
-  tileDotBf16<3, 4, 7>();
+  tileDot<operands, 3, 4, 7>();
 }
 
 LATHE_ISA_END

@@ -148,7 +148,8 @@ class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
       char* to = tiles + (r / 32 * blocks * 32 + r % 32) * 64;
       // Behind the last row zeros: a row without elements.
       const uint16_t* from = g_.a + (r < rows ? row0 + r : row0) * k;
-      sizes_[r] = toByteTiles(from, r < rows ? k : 0, blocks, to, aSums_ + r);
+      sizes_[r] = toByteTiles(from, r < rows ? k : 0, blocks, 32 * 64, to);
+      aSums_[r] = float(sumOfBytes(to, 32 * 64, 0, 2 * blocks));
     }
   }
   void beginRows(int64_t, int64_t) const {}

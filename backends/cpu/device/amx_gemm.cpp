@@ -52,7 +52,7 @@ void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, float* s
   for (int64_t k = 0; k < blocks; ++k, a += kTileBytes, b += kPanelBlockBytes) {
     for (int64_t i = 0; prefetch && i < kPanelBlockBytes; i += 64)
       _mm_prefetch(b + prefetch + i, _MM_HINT_T0);
-    step1x4(a, b);
+    step1x4<Operands::bf16>(a, b);
   }
   end1x4(sums);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/device/amx_byte_rows.h"
 #include "backends/cpu/device/amx_unpacked.h"
 #include "backends/cpu/device/calibration.h"
 
@@ -45,14 +44,10 @@ struct Walk {
 struct Memory {
   explicit Memory(const QuantizedShape& w)
       : tiles(chunkBytes(w.k)),
-        aSums(size_t(std::max(kChunkRows, kAmxFewRows * Walk(w).parts())) * 4),
-        whole(size_t(kAmxFewRows * w.k) * 2) {}
-  size_t bytes() const {
-    return tiles + alignUp64(aSums) + sums + 2 * kPartBytes + partSums + whole;
-  }
+        aSums(size_t(std::max(kChunkRows, kAmxFewRows * Walk(w).parts())) * 4) {}
+  size_t bytes() const { return tiles + alignUp64(aSums) + sums + 2 * kPartBytes + partSums; }
   size_t tiles, aSums, sums = kSumBytes;
   size_t partSums = size_t(kMostParts * kPartSums) * 4;
-  size_t whole;  // few rows of whole numbers
 };
 
 // Scales and zero points of the parts of a piece.
@@ -72,19 +67,12 @@ void unpackTimesRows(const QuantizedPanel& p, bool halves, int64_t block0, int64
   for (int64_t k = 0; k < count; ++k, a += kTileBytes, piece += kPanelBlockBytes) {
     if (k % part == 0) begin1x4(first, sums);
     if (k + 1 < count) unpackPiece(p, halves, block0 + k + 1, 1, piece + kPanelBlockBytes);
-    step1x4(a, piece);
+    step1x4<Operands::bf16>(a, piece);
     if ((k + 1) % part == 0 || k + 1 == count) {
       end1x4(sums);
       sums += kPartSums;
     }
   }
-}
-
-// acc[rows][64] times the rows' sizes.
-void scaleBySizes(const float* sizes, int64_t rows, float* acc) {
-  for (int64_t r = 0; r < rows; ++r, acc += kPanelColumns)
-    for (int v = 0; v < 64; v += 16)
-      _mm512_store_ps(acc + v, _mm512_mul_ps(_mm512_load_ps(acc + v), _mm512_set1_ps(sizes[r])));
 }
 
 // acc[rows][64] (+)= the sums of `parts` parts, less zero points times the sums of A, scaled.
@@ -180,7 +168,7 @@ constexpr ScaleFn kScale[] = {scaleParts<1, zeros>, scaleParts<2, zeros>, scaleP
 class FewRows {
  public:
   FewRows(const AmxQuantizedGemm& g, const Share& share, char* tiles, char* piece, float* aSums,
-          float* sums, float* partSums, uint16_t* whole)
+          float* sums, float* partSums)
       : g_(g),
         share_(share),
         rows_(share.row1 - share.row0),
@@ -188,19 +176,13 @@ class FewRows {
         piece_(piece),
         aSums_(aSums),
         sums_(sums),
-        partSums_(partSums),
-        whole_(whole) {}
+        partSums_(partSums) {}
 
   void run() {
     AmxTileConfig config;
     for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(rows_);
     tileConfigure(config);
     const uint16_t* a = g_.a + share_.row0 * g_.shape.k;
-    if (g_.quantizesX) {
-      for (int64_t r = 0; r < rows_; ++r)
-        sizes_[r] = toWholeBf16(a + r * g_.shape.k, g_.shape.k, whole_ + r * g_.shape.k);
-      a = whole_;
-    }
     tileA(a, g_.shape.k, rows_, kAmxFewRows, g_.shape.k, walk_.blocks, kAmxFewRows, tiles_);
     if (g_.hasZero) sumRows(a);
     const int64_t count = share_.panel1 - share_.panel0, groups = ceilDiv(count, reading_.streams);
@@ -281,7 +263,6 @@ class FewRows {
       scale[parts - 1](partSums_, rows_, numbers, aSums, block0 == 0, sums);
     else if (last)
       scale[0](sums, rows_, numbers, aSums, true, sums);
-    if (last && g_.quantizesX) scaleBySizes(sizes_, rows_, sums);
     if (last)
       amxStoreKernels().store(sums, kPanelColumns, rows_,
                               std::min(kPanelColumns, g_.shape.n - col0), share_.row0, col0,
@@ -293,8 +274,6 @@ class FewRows {
   const int64_t rows_;
   char *const tiles_, *const piece_;
   float *const aSums_, *const sums_, *const partSums_;
-  uint16_t* const whole_;  // rows that were rounded to whole numbers of these sizes
-  float sizes_[kAmxFewRows];
   bool anySpecial_ = false;  // a row of a part whose elements have no finite sum
   const Walk walk_{g_.shape};
   // Before tiles are configured: a calibration configures its own.
@@ -310,11 +289,9 @@ struct Places {
     sums = reinterpret_cast<float*>(memory += alignUp64(sizes.aSums));
     pieces = memory += sizes.sums;
     partSums = reinterpret_cast<float*>(memory + 2 * kPartBytes);
-    whole = reinterpret_cast<uint16_t*>(memory + 2 * kPartBytes + sizes.partSums);
   }
   char *tiles, *pieces;
   float *aSums, *sums, *partSums;
-  uint16_t* whole;
 };
 
 }  // namespace
@@ -336,8 +313,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
   if (g.m <= kAmxFewRows) {
     pool.parallelFor(0, panels, 1, [&](int64_t panel0, int64_t panel1, int worker) {
       const Places at = placesOf(worker);
-      FewRows(g, {0, g.m, panel0, panel1}, at.tiles, at.pieces, at.aSums, at.sums, at.partSums,
-              at.whole)
+      FewRows(g, {0, g.m, panel0, panel1}, at.tiles, at.pieces, at.aSums, at.sums, at.partSums)
           .run();
     });
     return;

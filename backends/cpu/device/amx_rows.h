@@ -234,8 +234,9 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
             beside.c = static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
             beside.cRows = blockRows;
           }
-          tiles2x2<Panels::kBytes>(tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128,
-                                   count, k0 == 0, block, beside);
+          tiles2x2<Panels::kBytes ? Operands::bytes : Operands::bf16>(
+              tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0, block,
+              beside);
           if (rest > 0) continue;
           beside.finished = {block, blockRows, cols, row, col0};
           beside.finished.isGate = isGate;

@@ -55,6 +55,11 @@ template <int sums, int a, int b>
 inline void tileDotBytes() {
   _tile_dpbsud(sums, a, b);
 }
+/// The same of signed bytes alone.
+template <int sums, int a, int b>
+inline void tileDotSignedBytes() {
+  _tile_dpbssd(sums, a, b);
+}
 #else
 // gcc's intrinsics are macros that paste the tile's number into the instruction: a template's
 // parameter is no number to them.
@@ -80,6 +85,11 @@ inline void tileDotBf16() {
 template <int sums, int a, int b>
 inline void tileDotBytes() {
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
+}
+/// The same of signed bytes alone.
+template <int sums, int a, int b>
+inline void tileDotSignedBytes() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
 }
 #endif
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The tile registers in software, as Intel's manual describes LDTILECFG, TILELOADD, TILESTORED,
-// TILEZERO, TILERELEASE, TDPBF16PS and TDPBSUD: tests run the AMX kernels on them where a machine
-// has no tiles. Nothing outside of tests is compiled with them.
+// TILEZERO, TILERELEASE, TDPBF16PS, TDPBSUD and TDPBSSD: tests run the AMX kernels on them where a
+// machine has no tiles. Nothing outside of tests is compiled with them.
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -84,9 +84,9 @@ inline void expectSizesFit(const AmxTileConfig& size, int sums, int a, int b) {
     throw std::logic_error("a product of tiles whose sizes do not fit");
 }
 
-/// Whole numbers of 32 bits, which wrap.
-template <int sums, int a, int b>
-void tileDotBytes() {
+/// Whole numbers of 32 bits, which wrap. `Byte`: those of b.
+template <class Byte, int sums, int a, int b>
+void tileDotOfBytes() {
   AmxTwin& twin = amx_twin::configured();
   const AmxTileConfig& size = twin.config;
   expectSizesFit(size, sums, a, b);
@@ -96,9 +96,17 @@ void tileDotBytes() {
       uint32_t sum;
       std::memcpy(&sum, twin.data[sums][m] + n * 4, 4);
       for (int k = 0; k < size.columnBytes[a]; ++k)
-        sum += uint32_t(int8_t(twin.data[a][m][k]) * int(twin.data[b][k / 4][n * 4 + k % 4]));
+        sum += uint32_t(int8_t(twin.data[a][m][k]) * int(Byte(twin.data[b][k / 4][n * 4 + k % 4])));
       std::memcpy(twin.data[sums][m] + n * 4, &sum, 4);
     }
+}
+template <int sums, int a, int b>
+void tileDotBytes() {
+  tileDotOfBytes<uint8_t, sums, a, b>();
+}
+template <int sums, int a, int b>
+void tileDotSignedBytes() {
+  tileDotOfBytes<int8_t, sums, a, b>();
 }
 
 /// Even and odd elements are summed apart with fused multiply-adds, in the order of k; their sum is

@@ -107,18 +107,6 @@ inline int32_t wordAt(const char* at) {
   return word;
 }
 
-// Scales and zero points of the chunks behind. They lie apart from the weights, where the processor
-// does not foresee that they are read.
-inline void fetchNumbers(const QuantizedPanel& p, int64_t row) {
-  if (p.block >= p.depth || (p.bf16 && row % 2)) return;
-  constexpr int64_t kAhead = 512;  // bytes: four chunks in bf16, two in f32
-  const int64_t at = (p.bf16 ? row / 2 : row) * 256 + kAhead;
-  for (int line = 0; line < 256; line += 64) {
-    _mm_prefetch(p.scale + at + line, _MM_HINT_T0);
-    if (p.zero) _mm_prefetch(p.zero + at + line, _MM_HINT_T0);
-  }
-}
-
 // Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
 // lower bytes of A's, or with the only ones that rows in 8 bits have. The sums are exact:
 // those of 65,536 products, the longest chunk's, fit into 31 bits.

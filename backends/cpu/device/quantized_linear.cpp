@@ -64,12 +64,17 @@ bool byDots(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && quantizedKernels(isa).byteRecord && spec.weights.k > 0;
 }
 // Fewer rows than these are faster by dot products.
-int64_t leastTileRows(const QuantizedLinearSpec& spec, KernelIsa isa) {
-  return byDots(spec, isa) ? 9 : 4;
+constexpr int64_t kLeastTileRows = 4;
+int64_t leastByteRows(const QuantizedShape& w) {
+  if (w.scales() > 1) return 9;  // whose sums leave the tiles after every block
+  return w.bits() == 8 ? 2 : 5;
 }
-// Whether many rows are multiplied as bytes on tiles.
+// Whether many rows are multiplied as bytes on tiles, and whether a few are.
 bool asBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && hasTiles(spec, isa) && amxBytesTake(spec.weights);
+}
+bool fewAsBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
+  return spec.quantizesX && hasTiles(spec, isa) && amxFewBytesTake(spec.weights);
 }
 
 }  // namespace
@@ -93,6 +98,8 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
       std::max(fewRowsScratchBytes(spec, threads, isa), sharingRowsScratchBytes(spec, isa));
   if (byDots(spec, isa)) bytes = std::max(bytes, byteRowsScratchBytes(spec, threads));
   if (asBytes(spec, isa)) bytes = std::max(bytes, amxBytesScratchBytes(spec.weights, threads));
+  if (fewAsBytes(spec, isa))
+    bytes = std::max(bytes, amxFewBytesScratchBytes(spec.weights, threads));
   if (onTiles(spec, isa))
     bytes = std::max(bytes, amxQuantizedScratchBytes(spec.weights, threads));
   else if (spec.weights.k > 0)
@@ -143,12 +150,13 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
       args.m,
       static_cast<const uint16_t*>(args.a),
       spec.hasZero,
-      spec.quantizesX,
       epilogue,
       [&](int64_t panel, float* tail) { return layer.panel(panel, tail); }};
   const bool few = args.m <= kAmxFewRows;
   if (!few && asBytes(spec, isa)) return amxBytesGemm(tiles, pool, scratch);
-  if (args.m >= leastTileRows(spec, isa) && (few || !spec.quantizesX) && onTiles(spec, isa))
+  if (few && args.m >= leastByteRows(w) && fewAsBytes(spec, isa))
+    return amxFewBytesGemm(tiles, pool, scratch);
+  if (args.m >= kLeastTileRows && !spec.quantizesX && onTiles(spec, isa))
     return amxQuantizedGemm(tiles, pool, scratch);
   if (args.m > kMostFewRows && byDots(spec, isa))
     return multiplyByteRows(spec, args, epilogue, isa, pool, scratch);

@@ -75,7 +75,7 @@ LATHE_ISA_END
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
 // Products of tiles of bf16 or of bytes, 64 bytes of each row.
-template <bool bytes>
+template <Operands operands>
 double amxProducts(int64_t rounds, float* sink) {
   alignas(64) unsigned short ones[512];
   for (int i = 0; i < 512; ++i) ones[i] = 0x3800;
@@ -89,10 +89,10 @@ double amxProducts(int64_t rounds, float* sink) {
   tileLoad<6>(ones, 64);
   tileLoad<7>(ones, 64);
   for (int64_t r = 0; r < rounds; ++r) {
-    tileDot<bytes, 0, 4, 6>();
-    tileDot<bytes, 1, 4, 7>();
-    tileDot<bytes, 2, 5, 6>();
-    tileDot<bytes, 3, 5, 7>();
+    tileDot<operands, 0, 4, 6>();
+    tileDot<operands, 1, 4, 7>();
+    tileDot<operands, 2, 5, 6>();
+    tileDot<operands, 3, 5, 7>();
   }
   alignas(64) float sums[256];
   tileStore<0>(sums, 64);
@@ -100,7 +100,7 @@ double amxProducts(int64_t rounds, float* sink) {
   tileStore<3>(sums, 64);
   sink[0] += sums[0];
   tileRelease();
-  return double(rounds) * 4 * 16 * 16 * (bytes ? 64 : 32) * 2;
+  return double(rounds) * 4 * 16 * 16 * (operands == Operands::bf16 ? 32 : 64) * 2;
 }
 
 LATHE_ISA_END
@@ -123,7 +123,8 @@ PeakLoop peakLoop(PeakKind kind) {
     case PeakKind::AmxBf16:
     case PeakKind::AmxByte:
       if (isa == Isa::Amx)
-        return kind == PeakKind::AmxByte ? amxProducts<true> : amxProducts<false>;
+        return kind == PeakKind::AmxByte ? amxProducts<Operands::bytes>
+                                         : amxProducts<Operands::bf16>;
       throw Error(ErrorCode::Unsupported,
                   "expected a CPU with AMX tiles to measure their peak, got one without");
     case PeakKind::ByteDot:
