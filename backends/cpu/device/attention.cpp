@@ -313,11 +313,10 @@ class Driver : AttentionPlaces {
   }
 
   void runDecode(ThreadPool& pool) {
-    const bool tiles = kernels_.tiles && !g_.inPlace;
     pool.run(g_.units * g_.parts, [&](int64_t index, int workerIndex) {
-      if (tiles) amxBegin();
+      if (kernels_.tiles) amxBegin();
       decodePart(index / g_.parts, index % g_.parts, workerIndex);
-      if (tiles) amxEnd();
+      if (kernels_.tiles) amxEnd();
     });
     if (g_.parts > 1)
       pool.run(g_.units * g_.rows,
@@ -357,8 +356,8 @@ const AttentionKernels& attentionKernels(bool bf16, KernelIsa isa) {
                                     kAttentionAvx512Bf16.softmaxRows,
                                     kAttentionAvx512Bf16.scaleRow,
                                     kAttentionAvx512Bf16.storeRow,
-                                    kAttentionAvx512Bf16.scoresInPlace,
-                                    kAttentionAvx512Bf16.sumInPlace,
+                                    amxScoresInPlace,
+                                    amxSumInPlace,
                                     kAttentionAvx512Bf16.inPlaceLanes,
                                     kAttentionAvx512Bf16.inPlaceRows,
                                     Isa::Amx};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/attention_kernels.h"
+#include "backends/cpu/device/word_transpose.h"
 
 namespace lathe::cpu {
 namespace {
@@ -59,6 +60,8 @@ void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t c
   }
 }
 
+#include "backends/cpu/device/attention_in_place_amx.inc"
+
 void loadConfig() { tileConfigure(kAmxTiles); }
 void release() { tileRelease(); }
 
@@ -71,6 +74,14 @@ void amxEnd() { release(); }
 void amxMatmul(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
                int64_t used, int rows, bool accumulate, float* c) {
   product(a, lda, b, inner, columns, used, rows, accumulate, c);
+}
+void amxScoresInPlace(const void* query, int64_t headDim, const void* keys, int64_t stride,
+                      bool bf16, int count, int rows, float* scores) {
+  scoresOnTiles(query, headDim, keys, stride, bf16, count, rows, scores);
+}
+void amxSumInPlace(const void* weights, const void* values, int64_t stride, bool bf16, int first,
+                   int count, int rows, int64_t columns, int64_t sumStride, float* sums) {
+  sumOnTiles(weights, values, stride, bf16, first, count, rows, columns, sumStride, sums);
 }
 
 }  // namespace lathe::cpu

@@ -76,6 +76,11 @@ extern const AttentionKernels kAttentionAvx512Bf16;
 /// `product` on tiles; the calling thread's tile registers are set up by amxBegin.
 void amxMatmul(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
                int64_t used, int rows, bool accumulate, float* c);
+/// `scoresInPlace` and `sumInPlace` on tiles, of up to 16 rows.
+void amxScoresInPlace(const void* query, int64_t headDim, const void* keys, int64_t stride,
+                      bool bf16, int count, int rows, float* scores);
+void amxSumInPlace(const void* weights, const void* values, int64_t stride, bool bf16, int first,
+                   int count, int rows, int64_t columns, int64_t sumStride, float* sums);
 void amxBegin();
 void amxEnd();
 
