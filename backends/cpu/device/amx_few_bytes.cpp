@@ -88,7 +88,8 @@ inline void prepareQuarter(const NextPiece& next, int quarter) {
     const char* q = next.q + line * 256;
     char* to = next.to + line * 512;
     for (int c = 0; c < 256; c += 64) {
-      _mm_prefetch(q + next.prefetch + c, _MM_HINT_T0);
+      // Tiles take bytes from the L2 cache as fast.
+      _mm_prefetch(q + next.prefetch + c, halves ? _MM_HINT_T0 : _MM_HINT_T1);
       if constexpr (!halves) continue;
       const __m512i words = _mm512_loadu_si512(q + c);
       // 0x28: (a ^ b) & c
