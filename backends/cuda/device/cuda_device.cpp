@@ -50,6 +50,7 @@ class StatusWords {
     std::string where;
     int64_t length = 0;            ///< 0: not known
     std::optional<int64_t> count;  ///< new elements; nothing: one is read
+    int64_t block = 0;             ///< elements of a block, where the axis consists of blocks
   };
   void describe(size_t number, Check check) { checks_[number] = std::move(check); }
   void* at(size_t number) const {
@@ -73,6 +74,16 @@ class StatusWords {
  private:
   static std::string messageOf(const Check& check, const std::string& index) {
     const std::string length = std::to_string(check.length);
+    if (check.block) {
+      const int64_t last = check.length - check.count.value_or(0);
+      return check.where + "position " + index + " with " +
+             std::to_string(check.count.value_or(0)) + " new elements is outside of the " +
+             std::to_string(check.length / check.block) + " blocks of " +
+             std::to_string(check.block) + " that a sequence's table has; " +
+             (last < 0 ? "expected fewer new elements"
+                       : "expected a position of 0 to " + std::to_string(last)) +
+             ", or a table with more entries";
+    }
     if (check.count)
       return check.where + "position " + index + " with " + std::to_string(*check.count) +
              " new elements is outside an axis of " + length;
@@ -161,6 +172,7 @@ class CudaKernel final : public Kernel {
         StatusWords::Check check{
             own ? at(call_) : origins_[size_t(c.op)] + ": ", valueOf(c.length, shapes), {}};
         if (!(c.count == DimExpr(0))) check.count = valueOf(c.count, shapes);
+        check.block = valueOf(c.block, shapes);
         status_.describe(words_[checked++], std::move(check));
       }
       Ready r{&l, functions_.find(l.kernel)->second, {}, {}, true};

@@ -70,7 +70,9 @@ json toJson(const PlainAttention& a) {
   return attention;
 }
 json toJson(const IndexCheck& check) {
-  return {{"op", check.op}, {"length", check.length.text()}, {"count", check.count.text()}};
+  json c = {{"op", check.op}, {"length", check.length.text()}, {"count", check.count.text()}};
+  if (!(check.block == DimExpr(0))) c["block"] = check.block.text();
+  return c;
 }
 json toJson(const Launch& launch) {
   json grid = json::object(), arguments = json::array();
@@ -180,7 +182,10 @@ PlainAttention attentionFrom(const JsonValue& v) {
   return a;
 }
 IndexCheck checkFrom(const JsonValue& v) {
-  return {int(v.at("op").asInt(-1, 1 << 20)), dimFrom(v.at("length")), dimFrom(v.at("count"))};
+  IndexCheck check{int(v.at("op").asInt(-1, 1 << 20)), dimFrom(v.at("length")),
+                   dimFrom(v.at("count"))};
+  if (auto block = v.find("block")) check.block = dimFrom(*block);
+  return check;
 }
 Launch launchFrom(const JsonValue& v) {
   Launch launch;

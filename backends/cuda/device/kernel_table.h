@@ -77,6 +77,7 @@ struct IndexCheck {
   int op = -1;         ///< its place in the list "origins" of the call's config; -1: the call's own
   DimExpr length = 0;  ///< of the axis; 0: not told
   DimExpr count = 0;   ///< new elements that are written from the index on; 0: one is read
+  DimExpr block = 0;   ///< elements of each of the blocks that the axis consists of; 0: of none
 };
 
 struct Launch {

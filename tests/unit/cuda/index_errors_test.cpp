@@ -174,11 +174,17 @@ TEST(IndexErrors, SayThePlacesAndTheBlocksOfATable) {
       return cuda;
     };
     EXPECT_THAT(said(2, {0, 1, 2, 3, 4, 0}, {11, 0}),
-                HasSubstr("position 11 with 2 new elements is outside an axis of 12"));
+                HasSubstr("position 11 with 2 new elements is outside of the 3 blocks of 4 that a "
+                          "sequence's table has; expected a position of 0 to 10, or a table with "
+                          "more entries"));
     EXPECT_THAT(said(1, {0, 1, 2, 3, 4, 0}, {0, 12}),
-                HasSubstr("position 12 with 1 new elements is outside an axis of 12"));
+                HasSubstr("position 12 with 1 new elements is outside of the 3 blocks of 4 "));
     EXPECT_THAT(said(6, {0, 1, 2, 3, 4, 0}, {-1, 0}),
-                HasSubstr("position -1 with 6 new elements is outside an axis of 12"));
+                HasSubstr("position -1 with 6 new elements is outside of the 3 blocks of 4 that a "
+                          "sequence's table has; expected a position of 0 to 6, "));
+    if (!isStatic)  // more elements than there are places
+      EXPECT_THAT(said(8, {0, 0, 0, 0, 0, 0}, {5, 0}),
+                  HasSubstr("position 5 with 8 new elements is outside of the 3 blocks of 4 "));
     EXPECT_THAT(said(2, {0, 1, 2, 3, 5, 0}, {0, 3}),
                 HasSubstr("index 5 is outside the axis of 5 that it selects from"));
     EXPECT_THAT(said(1, {0, -7, 2, 3, 4, 0}, {4, 0}),

@@ -283,7 +283,7 @@ KernelSet pagedUpdateKernels(const PagedUpdateKernel& u) {
   p.input(elementType(u.positions), "positions", 3);
   p.output(w.word, "y", 4);
   const DimExpr length = u.sizes[u.axis];
-  p.status("placeStatus", {u.check, u.entries * length, u.count});
+  p.status("placeStatus", {u.check, u.entries * length, u.count, length});
   p.status("blockStatus", {u.check, u.sizes[0], 0});
   HooksPrinter hooks(p);
   hooks.addIndex("start", w.lineSizes, w.lineStrides);
