@@ -94,6 +94,9 @@ def blocks_of(launch, sizes):
 # these do wait for: the position, then keys, values and queries; and products, exponentials and sums
 # over warps that last as long as five more latencies.
 ATTENTION_ROUNDS, EARLY_ROUNDS = 7, 2
+# Where the blocks of a cluster compute the heads that a product takes: the barrier of the cluster, and
+# the reads of the others' shared memory.
+EXCHANGE_ROUNDS = 2
 # A flat region's code has a loop for the elements behind the last whole vector, several times over,
 # of which a step with few elements takes the first ones: a load, or an index and what lies there.
 FLAT_ROUNDS = 2
@@ -102,8 +105,9 @@ FLAT_ROUNDS = 2
 def dependent_loads(code, text):
     """Seconds of latencies behind the wait, and how many: of loads that others wait for. What the text
     asks L2 for beforehand, or a kernel before has written, lies there."""
-    if "attentionDecode(" in text:
+    if "attentionDecode(" in text or "AttendedHooks<" in text:
         rounds = ATTENTION_ROUNDS - (EARLY_ROUNDS if "kOldKeys = true" in text else 0)
+        rounds += EXCHANGE_ROUNDS if "AttendedHooks<" in text else 0
     else:
         rounds = code.rounds_behind_wait()
         if ": flat," in text.partition("\n")[0]:

@@ -22,6 +22,8 @@ import sass  # noqa: E402
 # chunk and of its row, addresses; and what the epilogue has asked for early, which are positions,
 # angles and, with norms of heads, gains. The blocks that run at a time are those of the launch bounds.
 OTHER_REGISTERS, EPILOGUE_REGISTERS, NORM_REGISTERS = 48, 8, 24
+# With attention inside: the keys, values and queries of a tile, and its sums.
+ATTENTION_REGISTERS = 88
 EARLY_BYTES = 32 << 10
 LEAST_STREAM = 64 << 10  # bytes of weights
 # In the loop of tiles an addition of 64 bits for each chunk that is copied; beside it those of gains.
@@ -39,6 +41,7 @@ class Text:
         self.is_gemv = "gemv<Gemv" in source
         self.is_mma = "gemv<GemvMma" in source
         self.is_rotated = "positions_" in source
+        self.is_attended = "AttendedHooks<" in source
         self.is_gemm = bool(re.search(r"\bgemm<Config>\(", source))
         self.is_grouped = "groupedLinear<Config" in source and self.flag("kOnTensorCores")
         # Rows of both operands begin at 16 bytes, as the compiler of the text knows.
@@ -121,6 +124,8 @@ def violations(code, text):
         most = 2 * 4 * text.batch_loads + OTHER_REGISTERS
         if text.is_rotated:
             most += EPILOGUE_REGISTERS + (NORM_REGISTERS if text.number("kSumPairs") else 0)
+        if text.is_attended:
+            most += ATTENTION_REGISTERS
         if not text.is_mma and text.number("kRows") == 1 and code.registers > most:
             said.append(f"{code.registers} registers, two batches and the rest take {most}")
         # The row, and what belongs to the results of a block, are asked for together. Of further
@@ -224,6 +229,9 @@ __launch_bounds__(256, 2) kernel() { gemv<GemvDot, Config>(hooks); }"""
     fat.registers = 90
     if not any("90 registers" in s for s in violations(fat, text)):
         sys.exit("90 registers of a kernel for one row are not told")
+    attended = Text(source + "typedef AttendedHooks<Linear, Attention> Hooks;")
+    if any("registers" in s for s in violations(fat, attended)):
+        sys.exit("the registers of attention inside a product are told")
     fat.registers, rotated = 72, Text(source.replace("};", "  static constexpr int kSumPairs = 0; };") + "positions_0")
     if violations(fat, rotated) or not violations(fat, text):
         sys.exit("8 registers for a rotation are told, or those without one are not")
@@ -236,7 +244,7 @@ def check_models(lathe, folder, models):
     failed = []
     for model in models:
         kernels = Path(folder) / Path(model).stem
-        done = subprocess.run([lathe, "inspect", model, "--dtype", "bf16", "--backend", "cuda",
+        done = subprocess.run([lathe, "inspect", model, "--dtype", "bf16", "--backend", "cuda", "--greedy",
                                "--target", "sm_90a", "--kernels", kernels],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode and "NVRTC" in done.stdout:

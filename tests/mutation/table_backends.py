@@ -298,6 +298,18 @@ MUTANTS = [
            ("variant_pruning_test",)),
 
     # --- cuda: hand-written kernels
+    Mutant("cuda/attended-heads-early", "backends/cuda/templates/lathe_attended_linear.cuh",
+           "    cluster_sync();\n", "    block_sync();\n",
+           "a product reads heads of attention that another block has not computed yet",
+           ("template_faults_test:*attended*",)),
+    Mutant("cuda/attended-two-queries", "backends/cuda/lowering/attended_linear.cpp",
+           "!a.mask && a.queries == DimExpr(1)", "!a.mask",
+           "attention of several queries is computed as one row inside the product behind it",
+           ("attended_linear_test:*twoQueries*",)),
+    Mutant("cuda/attended-many-keys", "backends/cuda/lowering/attended_linear.cpp",
+           "{{p.m, 0, 1}, {a.keys, 0, kLeastKeys}}", "{{p.m, 0, 1}}",
+           "attention over thousands of keys is left to one block a head",
+           ("attended_linear_test:*clusterOfTwo*",)),
     Mutant("cuda/combine-barrier", "backends/cuda/templates/lathe_attention_decode.cuh",
            "    if (lane == 0) sums[r] = sum;\n  }\n  block_sync();",
            "    if (lane == 0) sums[r] = sum;\n  }\n",

@@ -80,6 +80,7 @@ class CudaBackend final : public Backend {
              },
              true},
             {"to-kernels", [](ModuleOp m) { toKernels(m, cuda::kernelConfig); }, true},
+            {"join-attention", cuda::joinAttention},
             {"name-kernels", cuda::nameKernels, true}};
   }
 

@@ -2,6 +2,7 @@
 #include "backends/cuda/lowering/kernel_builder.h"
 
 #include "backends/cuda/device/program_code.h"
+#include "backends/cuda/lowering/attended_linear.h"
 #include "backends/cuda/lowering/attention/attention_calls.h"
 #include "backends/cuda/lowering/data/data_calls.h"
 #include "backends/cuda/lowering/fused_linear.h"
@@ -181,6 +182,7 @@ KernelSet kernelsOf(KernelOp call, const std::string& name) {
   const Maker maker = llvm::StringSwitch<Maker>(call.getKind())
                           .Case("attention", attention)
                           .Case("paged_attention", attention)
+                          .Case(kAttendedLinear, attendedLinearKernels)
                           .Case("linear", linearKernels)
                           .Case("grouped_linear", groupedKernels)
                           .Case("matmul", matmulKernels)

@@ -11,7 +11,8 @@
 // Grid: (ceil(group * queries / 16), batch * key heads, splits at most). Depths are multiples of 8.
 // Config, beside lathe_attention_parts.cuh: kWarps, kLeastKeys (keys per split at least, a multiple
 // of kWarps * 16), kMostSplits, kOldKeys (no kernel of this run has written the positions, nor keys
-// and values in front of them: those are requested before the previous kernel has ended).
+// and values in front of them: those are requested before the previous kernel has ended), kToShared
+// (results go to shared memory: `y` of the arguments is there, row after row of one key head).
 #pragma once
 #include "lathe_attention_parts.cuh"
 
@@ -54,12 +55,16 @@ LT_FN float4 addScaled(float4 sum, float4 x, float w) {
                      fmaf(x.w, w, sum.w));
 }
 
+// Which rows of which key head a block computes, and its share of the keys.
+struct AttentionPlace {
+  long long pair;  // of a batch and a key head
+  u32 tile, tiles, split, splits;
+};
+
 // Writes 4 results of one row: acc / sum.
 template <class C>
 LT_FN void decodeStore(const AttentionArguments<C>& a, long long batch, long long keyHead,
                        long long row, int dim, float4 acc, float sum) {
-  const long long query = row / C::kGroup, head = keyHead * C::kGroup + row % C::kGroup;
-  typename C::Element* y = a.y + batch * a.ys.batch + head * a.ys.head + query * a.ys.token + dim;
   float r[4] = {acc.x, acc.y, acc.z, acc.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -68,17 +73,23 @@ LT_FN void decodeStore(const AttentionArguments<C>& a, long long batch, long lon
     else
       r[i] = r[i] / sum;
   }
-  store_f32(y, vec<float, 4>{{r[0], r[1], r[2], r[3]}});
+  const vec<float, 4> result{{r[0], r[1], r[2], r[3]}};
+  if constexpr (C::kToShared) {
+    store_f32_shared(a.y + row * C::kValueDepth + dim, result);
+  } else {
+    const long long query = row / C::kGroup, head = keyHead * C::kGroup + row % C::kGroup;
+    store_f32(a.y + batch * a.ys.batch + head * a.ys.head + query * a.ys.token + dim, result);
+  }
 }
 
 // Adds up the splits of one row tile.
 template <class C>
 LT_FN void decodeCombine(const AttentionArguments<C>& a, const float* partial, float* shared,
                          long long batch, long long keyHead, long long firstRow, int count,
-                         int splits) {
+                         int splits, u32 mostSplits) {
   using D = AttentionDecode<C>;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const long long pitch = (long long)gridDim.z * D::kPartial;
+  const long long pitch = (long long)mostSplits * D::kPartial;
   float *weights = shared + D::kWeightAt, *sums = shared + D::kRowSumAt;
   for (int r = warp; r < count; r += C::kWarps) {
     const float* tails = partial + r * pitch + D::kSlots * 4;
@@ -110,23 +121,24 @@ LT_FN void decodeCombine(const AttentionArguments<C>& a, const float* partial, f
 
 template <class C>
 LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, u32* counters,
-                               long long pair) {
+                               const AttentionPlace& at) {
   using D = AttentionDecode<C>;
   using Element = typename C::Element;
   LATHE_DYN_SHARED(bytes);
   float* shared = (float*)bytes;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const long long rows = a.queries * C::kGroup, firstRow = (long long)blockIdx.x * 16;
-  const long long batch = pair / C::kKeyHeads, keyHead = pair % C::kKeyHeads;
+  const long long rows = a.queries * C::kGroup, firstRow = (long long)at.tile * 16;
+  const long long batch = at.pair / C::kKeyHeads, keyHead = at.pair % C::kKeyHeads;
   const int count = (int)minOf(16, rows - firstRow);
 
   // This block's share of the keys. What does not exist ends here, all threads of it.
   const long long offset = attentionOffset(a, batch);
   const AttentionRange range =
       attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
-  const AttentionShare share = attentionShare(range, C::kWarps * 16, C::kLeastKeys);
-  if (blockIdx.x == 0 && blockIdx.z == 0 && keyHead == 0) attentionCheckTable(a, batch);
-  if ((int)blockIdx.z >= share.splits) return;
+  const AttentionShare share =
+      attentionShare(range, C::kWarps * 16, C::kLeastKeys, at.split, at.splits);
+  if (at.tile == 0 && at.split == 0 && keyHead == 0) attentionCheckTable(a, batch);
+  if ((int)at.split >= share.splits) return;
   const int splits = share.splits;
   const long long end = share.end;
 
@@ -304,8 +316,8 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
       }
   }
   block_sync();
-  const long long tileIndex = pair * gridDim.x + blockIdx.x;
-  float* partial = partials + ((pair * rows + firstRow) * gridDim.z) * D::kPartial;
+  const long long tileIndex = at.pair * at.tiles + at.tile;
+  float* partial = partials + ((at.pair * rows + firstRow) * at.splits) * D::kPartial;
   for (int i = threadIdx.x; i < count * D::kSlots; i += D::kThreads) {
     const int row = i / D::kSlots, slot = i % D::kSlots, dim = D::dimOfSlot(slot);
     float highest = minusInfinity(), total = 0.0f;
@@ -322,7 +334,7 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
     if (splits == 1) {
       if (dim < C::kValueDepth) decodeStore(a, batch, keyHead, firstRow + row, dim, x, total);
     } else {
-      float* to = partial + ((long long)row * gridDim.z + blockIdx.z) * D::kPartial;
+      float* to = partial + ((long long)row * at.splits + at.split) * D::kPartial;
       *(float4*)(to + slot * 4) = x;
       if (slot == 0) {
         to[D::kSlots * 4] = highest;
@@ -332,13 +344,15 @@ LT_FN void attentionDecodeTile(const AttentionArguments<C>& a, float* partials, 
   }
   if (splits == 1) return;
   if (grid_last_block(counters + tileIndex, (u32)splits))
-    decodeCombine(a, partial, shared, batch, keyHead, firstRow, count, splits);
+    decodeCombine(a, partial, shared, batch, keyHead, firstRow, count, splits, at.splits);
 }
 
 template <class C>
 LT_FN void attentionDecode(const AttentionArguments<C>& a, float* partials, u32* counters) {
   grid_dep_launch();
   if (C::kOverlaps && !C::kOldKeys) grid_dep_wait();
-  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads,
-               [&](long long pair) { attentionDecodeTile(a, partials, counters, pair); });
+  forEachPiece(blockIdx.y, gridDim.y, a.batches * C::kKeyHeads, [&](long long pair) {
+    attentionDecodeTile(a, partials, counters,
+                        {pair, blockIdx.x, gridDim.x, blockIdx.z, gridDim.z});
+  });
 }

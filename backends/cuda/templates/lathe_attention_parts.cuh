@@ -114,21 +114,22 @@ LT_FN AttentionRange attentionRange(const AttentionArguments<C>& a, long long of
   return r;
 }
 
-// The part of the keys that block z of the grid takes when they are shared out over `gridDim.z`
-// blocks in multiples of `step`, at least `least` each. Blocks from `splits` on have nothing to do.
+// The part of the keys that block number `block` of `blocks` takes when they are shared out in
+// multiples of `step`, at least `least` each. Blocks from `splits` on have nothing to do.
 struct AttentionShare {
   long long begin, end;
   int splits;
 };
-LT_FN AttentionShare attentionShare(AttentionRange range, int step, long long least) {
+LT_FN AttentionShare attentionShare(AttentionRange range, int step, long long least, u32 block,
+                                    u32 blocks) {
   // In 32 bits, where a division is a few instructions: there are fewer keys than 2^31.
   const u32 span = (u32)(range.end - range.first), steps = (u32)step;
-  const u32 even = (span + gridDim.z - 1) / gridDim.z;
+  const u32 even = (span + blocks - 1) / blocks;
   u32 share = (even + steps - 1) / steps * steps;
   if (share < (u32)least) share = (u32)least;
   AttentionShare s;
   s.splits = span > share ? (int)((span + share - 1) / share) : 1;
-  s.begin = range.first + (long long)blockIdx.z * share;
+  s.begin = range.first + (long long)block * share;
   s.end = minOf(s.begin + share, range.end);
   return s;
 }

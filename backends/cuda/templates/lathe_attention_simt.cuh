@@ -52,7 +52,7 @@ LT_FN void attentionSimtTile(const AttentionArguments<C>& a, Real* partials, u32
   const long long offset = attentionOffset(a, batch);
   const AttentionRange range =
       attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);
-  const AttentionShare share = attentionShare(range, 32, C::kLeastKeys);
+  const AttentionShare share = attentionShare(range, 32, C::kLeastKeys, blockIdx.z, gridDim.z);
   if (blockIdx.x == 0 && blockIdx.z == 0 && keyHead == 0) attentionCheckTable(a, batch);
   if ((int)blockIdx.z >= share.splits) return;
 

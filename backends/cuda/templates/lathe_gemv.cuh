@@ -26,6 +26,9 @@ enum GemvSource {
   kStagedInput,  // Hooks::stage computes them into shared memory; Hooks::prefetch, before the wait
   kCopiedInput,  // hooks.x, copied to shared memory
   kGlobalInput,  // hooks.x, read where it lies
+  // The blocks of a cluster compute a part each, in Hooks::compute, which waits for the previous
+  // kernel on its way; Hooks::stage then gathers the parts.
+  kClusterInput,
 };
 
 template <class T>
@@ -430,7 +433,7 @@ template <class C, class Way, class Hooks>
 LT_FN void gemvStage(const Hooks& hooks, typename C::Input* to, long long rows) {
   constexpr int kThreads = 32 * C::kWarpsN * C::kWarpsK;
   typedef typename C::Input Input;
-  if constexpr (C::kSource == kStagedInput) {
+  if constexpr (C::kSource == kStagedInput || C::kSource == kClusterInput) {
     for (long long m = 0; m < rows; ++m) hooks.stage(m, to + m * Way::kStride);
   } else if constexpr (C::kK * sizeof(Input) % 16 == 0) {
     constexpr int kWidth = 16 / (int)sizeof(Input), kChunks = C::kK / kWidth;
@@ -528,6 +531,9 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
   fetch(first, 0);
   fetch(second, 1);
   if constexpr (C::kSource == kStagedInput) hooks.prefetch();
+  if constexpr (C::kSource == kClusterInput) {
+    if (rows > 0) hooks.compute();
+  }
   if constexpr (C::kConstantWeights) grid_dep_wait();
   if (rows <= 0) return;  // so that what follows need not ask
 #pragma unroll
@@ -540,6 +546,6 @@ LT_FN void gemv(const Hooks& hooks, const typename C::Input* __restrict__ w, lon
     block_sync();
     run(first, second, SharedRows<Input>{(const Input*)shared, Way::kStride});
   }
-  // Nobody may leave before the others have read its totals.
-  if constexpr (Join::kCluster > 1) cluster_sync();
+  // Nobody may leave before the others have read its totals, or its part of the input.
+  if constexpr (Join::kCluster > 1 || C::kSource == kClusterInput) cluster_sync();
 }

@@ -21,6 +21,13 @@ std::shared_ptr<const Program> program(const std::string& backend = "cuda") {
   return p;
 }
 
+// The same with as many heads of keys as of queries: attention is computed by the blocks of the
+// product behind it.
+std::shared_ptr<const Program> attendedProgram() {
+  static auto p = std::make_shared<const Program>(compile(smallModel(2), {.backend = "cuda"}));
+  return p;
+}
+
 bool hasOldKeys(const Program& p, const std::string& entry) {
   const auto& calls = p.entry(entry).calls;
   const auto attention = std::ranges::find(calls, "attention", &Call::kind);
@@ -38,6 +45,17 @@ TEST(GreedyProgram, IsTheLayersAndFiveKernels) {
   EXPECT_EQ(kinds, expected);
 }
 
+TEST(GreedyProgram, IsFourKernelsALayerWhereAClusterComputesTheHeads) {
+  std::vector<std::string> kinds;
+  for (const Call& call : attendedProgram()->entry("greedy").calls) kinds.push_back(call.kind);
+  const std::vector<std::string> expected = {"region", "region",  //
+                                             "region", "attended_linear", "region", "linear",
+                                             "region", "region",          "region", "region"};
+  EXPECT_EQ(kinds, expected);
+  const Call& call = attendedProgram()->entry("greedy").calls[3];
+  EXPECT_NE(call.config.find("old_keys"), std::string::npos) << call.config;
+}
+
 TEST(GreedyProgram, KeepsItsStatesInPlace) {
   for (const std::string backend : {"cuda", "cpu"})
     for (const EntryPoint& entry : program(backend)->entries)
@@ -49,8 +67,9 @@ TEST(GreedyProgram, KeepsItsStatesInPlace) {
       }
 }
 
-std::vector<int> textOf(const std::string& backend, const std::string& options, bool onDevice) {
-  HostProgram host(program(backend), options);
+std::vector<int> textOf(const std::shared_ptr<const Program>& program, const std::string& options,
+                        bool onDevice) {
+  HostProgram host(program, options);
   host.session().bindRandomWeights(1);
   Generator generator(host.session(), {64, 32});
   // Asking for probabilities leaves the choice to the host.
@@ -60,16 +79,19 @@ std::vector<int> textOf(const std::string& backend, const std::string& options, 
 }
 
 TEST(GreedyProgram, WritesTheTokensThatTheHostWouldChooseInEveryMode) {
-  const std::vector<int> expected = textOf("cuda", "fast", false);
-  ASSERT_EQ(expected.size(), 28u);
-  for (const char* options : {"fast", "fast,reverse", "check", "check,eager", "check,reverse",
-                              "check,random,seed=1", "check,random,seed=2"})
-    EXPECT_EQ(textOf("cuda", options, true), expected) << options;
+  for (const auto& p : {program(), attendedProgram()}) {
+    const std::vector<int> expected = textOf(p, "fast", false);
+    ASSERT_EQ(expected.size(), 28u);
+    for (const char* options : {"fast", "fast,reverse", "check", "check,eager", "check,reverse",
+                                "check,random,seed=1", "check,random,seed=2"})
+      EXPECT_EQ(textOf(p, options, true), expected) << options;
+  }
 }
 
 TEST(GreedyProgram, WritesTheSameOnTheCpuAndTheReference) {
   for (const std::string backend : {"cpu", "reference"})
-    EXPECT_EQ(textOf(backend, "fast", true), textOf(backend, "fast", false)) << backend;
+    EXPECT_EQ(textOf(program(backend), "fast", true), textOf(program(backend), "fast", false))
+        << backend;
 }
 
 // 20 runs are one launch and 19 of what was recorded; what one of them meets is told once.

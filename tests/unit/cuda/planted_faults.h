@@ -68,13 +68,13 @@ inline Recorded attention(int64_t queries, int64_t keys) {
       DType::BF16, {{1, 2, queries, 64}, {1, 2, keys, 64}, {1, 2, keys, 64}},
       [](Graph&, In x) { return fused::attention(x[0], x[1], x[2], {.scale = 0.125}); });
 }
-inline Graph smallModel() {
+inline Graph smallModel(int64_t keyHeads = 1) {
   LlamaConfig config;
   config.vocabSize = 64;
   config.hiddenSize = config.intermediateSize = 128;
   config.layers = 1;
   config.heads = 2;
-  config.kvHeads = 1;
+  config.kvHeads = keyHeads;
   config.headDim = 64;
   config.maxPositions = 32;
   config.tieWordEmbeddings = true;
@@ -97,12 +97,29 @@ struct Fault {
   const char* kernel;  ///< found in the texts that are changed
   const char* old;     ///< its first occurrence is replaced
   const char* now;
-  const char* report;       ///< a regular expression that the report holds
-  const char* line;         ///< found in the line, generated or of a template, that it names
-  const char* header = "";  ///< the template in which `old` is; put into the text at its place
+  const char* report;  ///< a regular expression that the report holds
+  const char* line;    ///< found in the line, generated or of a template, that it names
+  /// The template in which `old` is; put into the text at its place, like one that includes it.
+  const char* header = "";
 };
 
 inline void PrintTo(const Fault& f, std::ostream* os) { *os << f.name; }
+
+/// Puts the template into the text in place of its include, or of that of a template which includes
+/// it. False where the text has neither.
+inline bool putIn(std::string& text, const std::string& header) {
+  auto includeOf = [](const std::string& file) { return "#include \"" + file + "\"\n"; };
+  auto replaced = [&](const std::string& file) {
+    const size_t at = text.find(includeOf(file));
+    if (at != std::string::npos) text.replace(at, includeOf(file).size(), hostHeaders().at(file));
+    return at != std::string::npos;
+  };
+  if (replaced(header)) return true;
+  for (const auto& [file, lines] : hostHeaders())
+    if (lines.find(includeOf(header)) != std::string::npos && replaced(file))
+      return replaced(header);
+  return false;
+}
 
 /// The kernels of a fault's program with the fault in them, by name.
 inline std::map<std::string, std::string> plant(const Fault& f, Program& program) {
@@ -110,12 +127,7 @@ inline std::map<std::string, std::string> plant(const Fault& f, Program& program
   std::map<std::string, std::string> planted;
   for (KernelCode& k : kernels) {
     if (k.source.find(f.kernel) == std::string::npos) continue;
-    if (*f.header) {
-      const std::string include = "#include \"" + std::string(f.header) + "\"\n";
-      const size_t at = k.source.find(include);
-      if (at == std::string::npos) continue;
-      k.source.replace(at, include.size(), hostHeaders().at(f.header));
-    }
+    if (*f.header && !putIn(k.source, f.header)) continue;
     const size_t at = k.source.find(f.old);
     if (at == std::string::npos) continue;
     k.source.replace(at, std::string(f.old).size(), f.now);

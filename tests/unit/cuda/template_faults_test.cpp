@@ -79,6 +79,15 @@ Recorded projectedAttention() {
                     return fused::attention(q, x[1], x[2], {.scale = 0.125});
                   });
 }
+// A product with the attention in front of it inside, of 8 key heads. Queries, and keys that are no
+// state's, come from kernels of this run.
+Recorded attended() {
+  return recorded(
+      DType::BF16, {{1, 8, 1, 64}, {1, 8, 100, 64}, {1, 8, 100, 64}}, [](Graph& g, In x) {
+        const Tensor seen = fused::attention(exp(x[0]), exp(x[1]), x[2], {.scale = 0.125});
+        return fused::linear(reshape(seen, {1, 512}), g.weight("w", DType::BF16, {256, 512}));
+      });
+}
 // Queries and keys have norms of their own; a cluster of blocks has the columns of a head.
 Recorded normedProjection(int64_t hidden, int64_t tokens = 1, const std::string& wanted = "") {
   const NormedDecoder decoder{.hidden = hidden,
@@ -129,7 +138,8 @@ Recorded clusterRows() {
 
 constexpr char kGemv[] = "lathe_gemv.cuh", kGemm[] = "lathe_gemm.cuh",
                kSimtGemm[] = "lathe_simt_gemm.cuh", kDecode[] = "lathe_attention_decode.cuh",
-               kTiled[] = "lathe_attention.cuh", kSimt[] = "lathe_attention_simt.cuh";
+               kTiled[] = "lathe_attention.cuh", kSimt[] = "lathe_attention_simt.cuh",
+               kAttended[] = "lathe_attended_linear.cuh";
 
 // grid_last_block with a fault of its own, in the place of a call.
 #define LAST_BLOCK(before, add, reset, after)                                                     \
@@ -207,7 +217,7 @@ const Fault kFaults[] = {
     {"splitsInOnePlace", splitGemm, "gemm<", "(long long)meeting.split * S::kHalves", "0ll",
      kGlobalRace, "store_vec(meeting.sums", kGemm},
     {"rowsOfSplitsInOnePlace", decodeAttention, "attentionDecode",
-     "(long long)row * gridDim.z + blockIdx.z", "(long long)row * gridDim.z", kGlobalRace,
+     "(long long)row * at.splits + at.split", "(long long)row * at.splits", kGlobalRace,
      "(float4*)(to + slot * 4) = x", kDecode},
 
     // Launches: what may still run.
@@ -245,6 +255,9 @@ const Fault kFaults[] = {
      kBeforeWait, "ld_global_16(", kDecode},
     {"oldKeysWithoutWait", decodeStep, "attentionDecode", "    grid_dep_wait();\n    if (!old",
      "    if (!old", kBeforeWait, "ld_global_16(", kDecode},
+    {"attendedWithoutWait", attended, "AttendedHooks",
+     "    if constexpr (!Attention::kOldKeys) grid_dep_wait();\n", "", kBeforeWait,
+     "ld_global_16(from + ", kAttended},
     {"residualBeforeTheWait", threeWithResidual, "gemv<",
      "  if constexpr (C::kConstantWeights) grid_dep_wait();\n  if (rows <= 0) return;",
      "  if (total > 0) own[0] = Join::request(hooks, blockOf(0), rows);\n  if constexpr "
@@ -294,11 +307,29 @@ const Fault kFaults[] = {
     {"totalsWithoutBarrier", normedHeads, "kSumPairs = 64", "      cluster_sync();\n    else",
      "      ;\n    else", "data race|uninitialised", "cluster_read(totals + t", kGemv},
     {"blockLeavesItsCluster", normedHeads, "kSumPairs = 64",
-     "if constexpr (Join::kCluster > 1) cluster_sync();", "", "whose threads have returned",
-     "cluster_read(totals + t", kGemv},
+     "if constexpr (Join::kCluster > 1 || C::kSource == kClusterInput) cluster_sync();", "",
+     "whose threads have returned", "cluster_read(totals + t", kGemv},
     {"rankBeyondTheCluster", normedHeads, "kSumPairs = 64", "cluster_read(totals + t, (u32)r)",
      "cluster_read(totals + t, (u32)r + 1)", "cluster_read of rank \\d in a cluster of \\d",
      "cluster_read(totals + t", kGemv},
+    {"attendedHeadsWithoutBarrier", attended, "AttendedHooks", "    cluster_sync();\n", "",
+     "data race|uninitialised", "cluster_read((const uint4*)(own", kAttended},
+    {"attendedHeadsBehindABarrierOfTheBlock", attended, "AttendedHooks", "    cluster_sync();\n",
+     "    block_sync();\n", "data race|uninitialised", "cluster_read((const uint4*)(own",
+     kAttended},
+    {"attendedBlockLeavesItsCluster", attended, "AttendedHooks",
+     "if constexpr (Join::kCluster > 1 || C::kSource == kClusterInput) cluster_sync();", "",
+     "whose threads have returned", "cluster_read((const uint4*)(own", kGemv},
+    {"attendedRankBeyondTheCluster", attended, "AttendedHooks", "(u32)(i * kChunk / kPart)",
+     "(u32)(i * kChunk / kPart) + 1", "cluster_read of rank \\d in a cluster of \\d",
+     "cluster_read((const uint4*)(own", kAttended},
+    {"attendedPartsOverTheSums", attended, "AttendedHooks",
+     "shared + AttentionDecode<Attention>::kSharedBytes", "shared + 64", "data race|uninitialised",
+     "", kAttended},
+    {"attendedRowWithoutBarrier", attended, "AttendedHooks",
+     "    gemvStage<C, Way>(hooks, (Input*)shared, rows);\n    block_sync();\n",
+     "    gemvStage<C, Way>(hooks, (Input*)shared, rows);\n", "data race|uninitialised",
+     "(const uint4*)(r.x", kGemv},
     {"gemmRingReadWhileSumsAreWritten", shortGemm, "gemm<",
      "  block_sync();  // nobody reads the ring any more\n", "\n", kSharedRace,
      "store_vec_shared(to", kGemm},
@@ -322,7 +353,7 @@ const Fault kFaults[] = {
      "  for (int i = threadIdx.x; i < count * D::kSlots; i += D::kThreads) {\n    const int r = i",
      kSharedRace, "weights[r * C::kMostSplits + s]", kDecode},
     {"decodeHalfABlockLeaves", decodeAttention, "attentionDecode",
-     "if ((int)blockIdx.z >= share.splits) return;", "if (threadIdx.x >= 96) return;",
+     "if ((int)at.split >= share.splits) return;", "if (threadIdx.x >= 96) return;",
      "deadlock|divergent", "block_sync()", kDecode},
     {"tiledBarrierMissing", tiledAttention, "attentionTiled",
      "block_sync();  // this tile is there; nobody reads", ";//",

@@ -31,14 +31,15 @@ bool isAligned(const AttentionView& view) {
   return true;
 }
 
-std::string configText(const AttentionKernel& a, const AttentionChoice& choice) {
+std::string configText(const AttentionKernel& a, const AttentionChoice& choice,
+                       std::string_view name, bool toShared) {
   const bool wide = a.dtype == DType::F64;
   const std::string_view real = wide ? "double" : "float";
   std::string_view mask = !a.mask                  ? "kMaskNone"
                           : *a.mask == DType::Bool ? "kMaskBool"
                                                    : "kMaskAdded";
   std::string text = fmt::format(
-      "struct Config {{\n"
+      "struct {} {{\n"
       "  typedef {} Element;\n"
       "  typedef {} Mask;\n"
       "  typedef {} Position;\n"
@@ -49,8 +50,8 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
       "  static constexpr {} kScale = {}, kSoftcap = {};\n"
       "  static constexpr bool kOverlaps = true;\n"
       "  static constexpr i64 kBlock = {};\n",
-      elementType(a.dtype), elementType(a.mask.value_or(DType::Bool)), elementType(a.positions),
-      elementType(a.table), a.depth, a.valueDepth, a.keyHeads, groupOf(a),
+      name, elementType(a.dtype), elementType(a.mask.value_or(DType::Bool)),
+      elementType(a.positions), elementType(a.table), a.depth, a.valueDepth, a.keyHeads, groupOf(a),
       "causal_" + std::string(nameOf(a.causal)), mask,
       "masked_row_" + std::string(nameOf(a.maskedRow)), a.window, real, realLiteral(a.scale, wide),
       real == "float" ? realLiteral(a.softcap) : realLiteral(a.softcap, true), a.blockKeys);
@@ -59,8 +60,8 @@ std::string configText(const AttentionKernel& a, const AttentionChoice& choice) 
     case AttentionMethod::Decode:
       text += fmt::format(
           "  static constexpr int kLeastKeys = {}, kMostSplits = {};\n"
-          "  static constexpr bool kOldKeys = {};\n",
-          choice.leastKeys, kMostSplits, a.oldKeys);
+          "  static constexpr bool kOldKeys = {}, kToShared = {};\n",
+          choice.leastKeys, kMostSplits, a.oldKeys, toShared);
       break;
     case AttentionMethod::Tiled:
       text += fmt::format(
@@ -153,9 +154,12 @@ std::string whyNotAttention(const AttentionKernel& a) {
       kSharedLimit, a.depth, a.valueDepth, sharedBytes(a, simt));
 }
 
-void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const std::string& name,
-                  std::vector<Condition> conditions, KernelSet& set) {
-  KernelParameters p;
+namespace {
+
+// Statements that define `a`, of type AttentionArguments<config>. A result in memory is the buffer
+// behind the operands.
+std::string argumentsText(const AttentionKernel& a, KernelParameters& p, std::string_view config,
+                          bool hasResult) {
   const std::string_view element = elementType(a.dtype);
   p.input(element, "q", 0);
   p.input(element, "k", 1);
@@ -166,20 +170,20 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   if (a.causal == Causal::positions)
     p.input(elementType(a.positions), positions = "positions", next++);
   if (a.blockKeys > 0) p.input(elementType(a.table), "table", next++);
-  p.output(element, "y", next);
+  if (hasResult) p.output(element, "y", next);
 
   auto shifted = [&](std::string_view pointer, const DimExpr& offset) {
     if (offset == DimExpr(0)) return std::string(pointer);
     return fmt::format("{} + {}", pointer, p.size(fmt::format("{}_offset", pointer), offset));
   };
-  std::string body = "  AttentionArguments<Config> a;\n";
+  std::string body = fmt::format("  AttentionArguments<{}> a;\n", config);
   auto assign = [&](std::string_view field, const std::string& value) {
     body += fmt::format("  a.{} = {};\n", field, value);
   };
   assign("q", shifted("q", a.q.offset));
   assign("k", shifted("k", a.k.offset));
   assign("v", shifted("v", a.v.offset));
-  assign("y", shifted("y", a.y.offset));
+  assign("y", hasResult ? shifted("y", a.y.offset) : "nullptr");
   assign("mask", mask);
   assign("positions", positions);
   assign("batches", p.size("batches", a.batch));
@@ -198,7 +202,20 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
     assign("entries", p.size("entries", a.entries));
     assign("blocks", p.size("blocks", a.blocks));
   }
+  return body;
+}
 
+}  // namespace
+
+AttentionText attentionText(const AttentionKernel& a, const AttentionChoice& choice,
+                            std::string_view config, KernelParameters& parameters) {
+  return {configText(a, choice, config, true), argumentsText(a, parameters, config, false)};
+}
+
+void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const std::string& name,
+                  std::vector<Condition> conditions, KernelSet& set) {
+  KernelParameters p;
+  std::string body = argumentsText(a, p, "Config", true);
   Launch launch;
   launch.kernel = name;
   launch.threads = choice.warps * 32;
@@ -242,9 +259,10 @@ void addAttention(const AttentionKernel& a, const AttentionChoice& choice, const
   set.variants.push_back(std::move(variant));
   auto isPrinted = [&](const KernelText& text) { return text.name == name; };
   if (std::ranges::any_of(set.kernels, isPrinted)) return;
-  set.kernels.push_back({name, fmt::format("#include \"{}\"\n\n{}\n{}", file, configText(a, choice),
-                                           kernelFunction(name, choice.warps * 32, p, body,
-                                                          residentBlocks(choice)))});
+  set.kernels.push_back(
+      {name,
+       fmt::format("#include \"{}\"\n\n{}\n{}", file, configText(a, choice, "Config", false),
+                   kernelFunction(name, choice.warps * 32, p, body, residentBlocks(choice)))});
 }
 
 }  // namespace lathe::cuda

@@ -91,6 +91,15 @@ TuningQuestion questionOf(const AttentionKernel& attention, const AttentionSizes
                           const std::vector<AttentionChoice>& candidates, const std::string& kernel,
                           std::vector<Condition> when);
 
+/// Attention inside another kernel, whose results go to shared memory (kToShared of
+/// lathe_attention_decode.cuh): a struct `config`, and statements that define `a`, its arguments.
+struct AttentionText {
+  std::string definition, statements;
+};
+/// `choice` is of Decode, without splits.
+AttentionText attentionText(const AttentionKernel& kernel, const AttentionChoice& choice,
+                            std::string_view config, KernelParameters& parameters);
+
 /// A kernel and its launch, with `conditions`, added to the set.
 void addAttention(const AttentionKernel& kernel, const AttentionChoice& choice,
                   const std::string& name, std::vector<Condition> conditions, KernelSet& set);

@@ -27,4 +27,8 @@ void formLinearRegions(mlir::ModuleOp module);
 constexpr const char* kOldKeys = "old_keys";
 void markOldKeys(mlir::ModuleOp module);
 
+/// Attention with one query and few keys, and the linear op that alone reads it, become one call
+/// (attended_linear.h).
+void joinAttention(mlir::ModuleOp module);
+
 }  // namespace lathe::cuda

@@ -13,8 +13,6 @@ namespace lathe::cuda {
 namespace {
 
 constexpr double kClock = 1.7e9;
-// A cluster stays within a group of processors; so many have all groups.
-constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 constexpr double kLatency = 8e-7;       // of a load that misses every cache
 constexpr double kTiledReach = 0.75;    // of the bandwidth, by asynchronous copies of tiles
 constexpr double kBusyLatency = 1e-6;   // while the memory is near its bandwidth

@@ -9,6 +9,8 @@ enum class GemvSource { Staged, Copied, Global };
 
 /// Rows up to this many bytes are kept in shared memory, so that two blocks fit a processor.
 constexpr int64_t kGemvSharedLimit = 96 * 1024;
+/// A cluster stays within a group of processors; so many groups have so many.
+constexpr int64_t kGroups = 8, kGroupProcessors = 16;
 
 struct GemvPlan {
   int step = 0;          ///< elements of k that one load of a warp covers

@@ -61,6 +61,7 @@ Printed printGemv(const MatmulKernel& p, const MatmulChoice& c, int64_t rows,
   const int threads = 32 * c.warpsN * c.warpsK;
   const std::string_view type = elementType(p.dtype);
   constexpr const char* kSources[] = {"kStagedInput", "kCopiedInput", "kGlobalInput"};
+  const auto& clusterInput = p.hooks.clusterInput;
   std::string config = fmt::format(
       "  typedef {} Input;\n"
       "  static constexpr long long kN = {};\n"
@@ -70,7 +71,8 @@ Printed printGemv(const MatmulKernel& p, const MatmulChoice& c, int64_t rows,
       "  static constexpr bool kPairs = {}, kConstantWeights = {};\n"
       "  static constexpr int kSumPairs = {};\n",
       type, s.n, s.k, plan.rows, c.columns, c.warpsN, c.warpsK, c.splits, c.steps,
-      kSources[int(plan.source)], flag(p.hooks.pairs), flag(p.constantB), p.hooks.sumPairs);
+      clusterInput ? "kClusterInput" : kSources[int(plan.source)], flag(p.hooks.pairs),
+      flag(p.constantB), p.hooks.sumPairs);
   Printed out;
   KernelParameters parameters = p.hooks.parameters;
   parameters.input(type, "w", p.b);
@@ -82,16 +84,19 @@ Printed printGemv(const MatmulKernel& p, const MatmulChoice& c, int64_t rows,
   }
   const std::string m = parameters.size("m", p.m);
   std::string body = fmt::format(
-      "  constexpr i64 batch = 0;\n  const Hooks hooks = {};\n  gemv<{}, Config>(hooks, w, {}, "
+      "  constexpr i64 batch = 0;\n{}  const Hooks hooks = {};\n  gemv<{}, Config>(hooks, w, {}, "
       "{});\n",
-      p.hooks.construction, mma ? "GemvMma" : "GemvDot", m, scratch);
-  out.source = header("#include \"lathe_gemv.cuh\"\n", p.hooks, threads, config) +
-               kernelFunction(name, threads, parameters, body, std::max(plan.resident, 1));
+      clusterInput ? clusterInput->statements : "", p.hooks.construction,
+      mma ? "GemvMma" : "GemvDot", m, scratch);
+  const std::string file = clusterInput ? clusterInput->header : "lathe_gemv.cuh";
+  out.source = header(fmt::format("#include \"{}\"\n", file), p.hooks, threads, config) +
+               kernelFunction(name, threads, parameters, body,
+                              clusterInput ? 1 : std::max(plan.resident, 1));
   out.launch.grid[0] = {plan.blocks, 1, plan.together};
-  out.launch.cluster = plan.cluster;
+  out.launch.cluster = clusterInput ? clusterInput->cluster : plan.cluster;
   out.launch.grid[1] = {c.splits, 1, 0};
   out.launch.threads = threads;
-  out.launch.sharedBytes = plan.sharedBytes;
+  out.launch.sharedBytes = clusterInput ? clusterInput->sharedBytes : plan.sharedBytes;
   out.launch.arguments = parameters.arguments();
   out.launch.checks = parameters.checks();
   return out;
@@ -276,7 +281,7 @@ MatmulHooks linearHooks(const MatmulKernel& matmul, int result, Activation activ
                                  nameOf(activation), flag(bias >= 0), flag(residual >= 0),
                                  unrounded ? ", float, true" : "");
   KernelParameters& parameters = hooks.parameters;
-  parameters.input(type, "x", matmul.a);
+  if (matmul.a >= 0) parameters.input(type, "x", matmul.a);
   if (bias >= 0) parameters.input(type, "bias", bias);
   if (residual >= 0) parameters.input(type, "residual", residual);
   parameters.output(unrounded ? elementType(DType::F32) : type, "y", result);
@@ -285,7 +290,8 @@ MatmulHooks linearHooks(const MatmulKernel& matmul, int result, Activation activ
       matmul.batch.empty()
           ? ""
           : fmt::format(" + batch * {} * {}", parameters.size("matrixRows", matmul.m), n);
-  hooks.construction = fmt::format("{{x, {}, {}, y{}, {}}}", bias >= 0 ? "bias" : "nullptr",
+  hooks.construction = fmt::format("{{{}, {}, {}, y{}, {}}}", matmul.a >= 0 ? "x" : "nullptr",
+                                   bias >= 0 ? "bias" : "nullptr",
                                    residual >= 0 ? "residual" : "nullptr", offset, n);
   return hooks;
 }
@@ -301,6 +307,12 @@ MatmulVariant printMatmul(const MatmulKernel& matmul, const MatmulChoice& choice
   out.variant.scratchBytes = printed.scratchBytes;
   out.variant.launches = {std::move(printed.launch)};
   return out;
+}
+
+MatmulChoice choiceForOneRow(const MatmulKernel& matmul, const std::string& kernel) {
+  const MatmulSizes sizes = sizesFor(matmul, 1);
+  const std::vector<MatmulChoice> choices = matmulCandidates(matmul, sizes);
+  return choices.at(chosenCandidate(questionOf(matmul, sizes, choices, kernel, 0, 1)));
 }
 
 KernelSet kernelsOf(const MatmulKernel& given) {

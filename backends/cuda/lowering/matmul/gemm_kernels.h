@@ -31,6 +31,14 @@ struct MatmulHooks {
   /// (0 without batch axes).
   std::string construction;
   KernelParameters parameters;
+  /// Where a cluster computes the only row together (kClusterInput of lathe_gemv.cuh).
+  struct ClusterInput {
+    std::string header;      ///< the template
+    std::string statements;  ///< in front of `construction`
+    int cluster = 1;
+    int64_t sharedBytes = 0;
+  };
+  std::optional<ClusterInput> clusterInput = {};
   bool staged = false;  ///< has `stage`: rows of the input are computed, not read
   bool normed = false;  ///< staged, and tiles can do it on their way (kNormed of lathe_gemm.cuh)
   bool pairs = false;   ///< `storePair` instead of `store`
@@ -48,7 +56,7 @@ struct MatmulKernel {
   DimExpr m = 1, n = 1, k = 1;  ///< n: columns, or pairs of columns
   std::vector<DimExpr> batch;
   std::vector<DimExpr> aStrides, bStrides;  ///< in elements per batch axis; 0 broadcasts
-  int a = 0, b = 1;                         ///< numbers of the buffers
+  int a = 0, b = 1;                         ///< numbers of the buffers; no `a`: -1
   bool transposedB = false;                 ///< b lies as [k, n]
   bool constantB = true;  ///< no kernel of the program writes b: it may be read ahead
   MatmulHooks hooks;
@@ -107,6 +115,8 @@ MatmulVariant printMatmul(const MatmulKernel& matmul, const MatmulChoice& choice
 /// Kernels for every number of rows that the hooks allow, chosen by what was measured, else by the
 /// model (tuning_choice.h).
 KernelSet kernelsOf(const MatmulKernel& matmul);
+/// What `kernelsOf` takes for one row; `kernel`: the name for which it is asked.
+MatmulChoice choiceForOneRow(const MatmulKernel& matmul, const std::string& kernel);
 
 /// y[images, filters, outH, outW] = x[images, channels, height, width] correlated with
 /// w[filters, channels, kernelH, kernelW]; buffers in this order.
