@@ -67,6 +67,8 @@ void expectCopy(DType dtype, const Shape& sizes, const Shape& strides, int64_t o
 TEST(Copy, StridedRowsInWords) {
   expectCopy(DType::BF16, {3, 5, 16}, {200, 24, 1}, 8, 620, "copy");
   expectCopy(DType::I8, {3, 5, 7}, {100, 9, 1}, 3, 300, "copy");
+  // Rows that would be words, but for where the first one begins.
+  expectCopy(DType::BF16, {3, 5, 16}, {200, 24, 1}, 9, 620, "copy");
 }
 
 TEST(Copy, TransposedThroughTiles) {
@@ -93,13 +95,15 @@ TEST(Copy, BroadcastAndReversedAxes) {
 
 class Update : public testing::Test {
  protected:
-  // x [2, 3, 9, inner], two new rows per head at 4 and 7.
-  void expectUpdate(DType dtype, int64_t inner, bool inPlace, DType positions) {
+  // x [2, 3, 9, inner], two new rows per head at 4 and 7, which begin at `offset` of their buffer.
+  void expectUpdate(DType dtype, int64_t inner, bool inPlace, DType positions, int64_t offset = 0) {
     const int64_t batch = 2, heads = 3, length = 9, count = 2;
-    UpdateKernel u{"updated", dtype, positions, {batch, heads, length, inner}, 2, count, 0, {}};
+    UpdateKernel u{"updated", dtype, positions, {batch, heads, length, inner},
+                   2,         count, offset,    {}};
     // The value as it comes out of a projection: [batch, count, heads, inner], seen transposed.
     u.valueStrides = {count * heads * inner, inner, heads * inner, 1};
-    Values x = ramp(batch * heads * length * inner), value = ramp(batch * count * heads * inner);
+    Values x = ramp(batch * heads * length * inner),
+           value = ramp(offset + batch * count * heads * inner);
     for (double& v : x) v = -std::fmod(v, 89);
     for (double& v : value) v = std::fmod(v, 97);
     const std::array<int64_t, 2> at{4, 7};
@@ -109,7 +113,7 @@ class Update : public testing::Test {
         for (int64_t r = 0; r < count; ++r)
           for (int64_t d = 0; d < inner; ++d)
             want[size_t(((b * heads + h) * length + at[size_t(b)] + r) * inner + d)] =
-                value[size_t(((b * count + r) * heads + h) * inner + d)];
+                value[size_t(offset + ((b * count + r) * heads + h) * inner + d)];
     KernelSetRun run(updateKernels(u), host::Mode::Check);
     std::vector<RunBuffer> buffers{input(x, dtype), input(value, dtype), input({4, 7}, positions),
                                    output(int64_t(x.size()), dtype)};
@@ -126,6 +130,11 @@ TEST_F(Update, InPlace) {
 TEST_F(Update, IntoANewBuffer) {
   expectUpdate(DType::F16, 8, false, DType::I64);
   expectUpdate(DType::I8, 1, false, DType::I64);
+}
+
+TEST_F(Update, ByRowsThatBeginBetweenWords) {
+  expectUpdate(DType::BF16, 64, true, DType::I64, 5);
+  expectUpdate(DType::F32, 8, false, DType::I32, 2);
 }
 
 TEST_F(Update, PositionsOutOfRangeAreToldAndNotWritten) {

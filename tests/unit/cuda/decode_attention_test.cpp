@@ -122,6 +122,27 @@ TEST(DecodeAttention, MoreHeadsThanTheGridHasBlocks) {
     }
 }
 
+// A range of batches has one kernel: its counters are those of the largest one.
+TEST(DecodeAttention, EveryRowTileOfARangeHasItsCounter) {
+  for (DType dtype : {DType::BF16, DType::F32}) {
+    const AttentionKernel a = attentionCase(groupedAttention(dtype, 2, 4, 64, 64), 1, 1, 1).kernel;
+    int64_t split = 0;
+    for (const Variant& v : attentionKernels(a).variants) {
+      int64_t batches = 0;
+      for (const Condition& c : v.when)
+        if (c.value == a.batch) batches = c.high;
+      const Launch& l = v.launches[0];
+      for (const Argument& argument : l.arguments)
+        if (argument.kind == Argument::Kind::Counters && argument.index > 0) {
+          const int64_t tiles = (16 * 4 + l.grid[0].per - 1) / l.grid[0].per;  // of 16 queries
+          EXPECT_GE(argument.index / 4, batches * 2 * tiles) << v.what << ", " << batches;
+          ++split;
+        }
+    }
+    EXPECT_GE(split, 3);
+  }
+}
+
 TEST(DecodeAttention, NoKeysGiveZeros) {
   AttentionKernel a = groupedAttention(DType::BF16, 1, 2, 32, 32);
   AttentionCase c = attentionCase(a, 1, 1, 0);

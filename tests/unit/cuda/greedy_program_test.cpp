@@ -129,6 +129,24 @@ TEST(Recordings, AreMadeAnewForOtherSizes) {
   }
 }
 
+// The positions of one token are left out of a sum; those of two, or along a longer axis, are not.
+TEST(Ramps, OfMoreThanOnePositionAreAdded) {
+  for (int64_t tokens : {1, 2, 3}) {
+    Graph g;
+    const Tensor x = g.input("x", DType::I64, {3, tokens});
+    g.output("y", x + iota(x, {3, tokens}, 1));
+    g.output("z", iota(x, {3, tokens}, 0) + x);
+    HostProgram host(std::make_shared<const Program>(compile(g, {.backend = "cuda"})), "fast");
+    Array values(DType::I64, {3, tokens});
+    for (int64_t i = 0; i < values.size(); ++i) values.set(i, double(7 * i));
+    const Arrays got = host.session().run("forward", {{"x", values}});
+    for (int64_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(got.at("y").at(i), 7 * i + i % tokens) << tokens << ", " << i;
+      EXPECT_EQ(got.at("z").at(i), 7 * i + i / tokens) << tokens << ", " << i;
+    }
+  }
+}
+
 TEST(OldKeys, OfAStateThatTheRunAppendsToAreReadEarly) {
   for (const char* entry : {"prefill", "decode", "greedy"})
     EXPECT_TRUE(hasOldKeys(*program(), entry)) << entry;

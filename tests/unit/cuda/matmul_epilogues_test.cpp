@@ -150,6 +150,8 @@ void rotatedPairs(Graph& g, const Tensor& y) {
 }
 // A reduction, and pieces of which one is read alone, are no epilogues.
 void reduced(Graph& g, const Tensor& y) { g.output("y", reduceSum(nn::relu(y), {-1}, true)); }
+// What another op between the two reads of the product comes behind it.
+void lessItsLargest(Graph& g, const Tensor& y) { g.output("y", y - reduceMax(y, {-1}, true)); }
 
 INSTANTIATE_TEST_SUITE_P(
     Forms, MatmulEpilogues,
@@ -172,6 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"compared", compared}, Form{"diamond", diamond},
         Form{.name = "quick_gate", .behind = quickGate, .pairs = true},
         Form{.name = "rotated_pairs", .behind = rotatedPairs, .pairs = true},
+        Form{.name = "less_its_largest", .behind = lessItsLargest, .isOne = false},
         Form{.name = "reduced", .behind = reduced, .isOne = false}),
     [](const auto& info) { return std::string(info.param.name); });
 
