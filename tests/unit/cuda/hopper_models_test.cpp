@@ -96,9 +96,10 @@ class LlamaOnHopper : public ::testing::TestWithParam<const char*> {
     LlamaConfig config = loadLlamaConfig(std::string(LATHE_SOURCE_DIR "/bench/configs/llama-") +
                                          GetParam() + ".json");
     layers_ = config.layers;
+    headDim_ = config.headDim;
     return compiledFor(buildLlama(config, {.dtype = DType::BF16, .weightDType = DType::BF16}));
   }
-  int64_t layers_ = 0;
+  int64_t layers_ = 0, headDim_ = 0;
 };
 
 TEST_P(LlamaOnHopper, CompilesWithoutSpills) {
@@ -152,10 +153,12 @@ TEST_P(LlamaOnHopper, RunsUpTo64RowsWithFiveKernelsPerLayerThatOverlap) {
           {"batch", isBatch ? rows : 1}, {"seq", isBatch ? 1 : rows}, {"cache", 64}};
       const std::vector<Launch> launches = launchesOf(p, isBatch ? "decode" : "prefill", sizes);
       const std::string what = std::to_string(rows) + (isBatch ? " sequences" : " tokens");
+      // Heads of 64: the product behind the attention of one sequence computes that, too.
+      const int64_t each = isBatch && rows == 1 && headDim_ == 64 ? 4 : 5;
       // Before the layers: positions, the embedding, two rows of angles; after them: the last
       // tokens' rows, the head and the likeliest token.
-      EXPECT_LE(int64_t(launches.size()), 5 * layers_ + 8) << what;
-      EXPECT_GE(int64_t(launches.size()), 5 * layers_) << what;
+      EXPECT_LE(int64_t(launches.size()), each * layers_ + 8) << what;
+      EXPECT_GE(int64_t(launches.size()), each * layers_) << what;
       for (const Launch& l : launches) EXPECT_TRUE(l.waits) << what << ": " << l.kernel;
     }
 }
