@@ -140,3 +140,35 @@ func.func @rounded_residual(%x: tensor<8x3xbf16>, %w: tensor<5x3xbf16>, %r: tens
   %0 = lathe.linear %x, %w residual %r unrounded true : tensor<8x3xbf16>, tensor<5x3xbf16> residual tensor<8x5xbf16>
   return
 }
+
+// -----
+
+func.func @slice_of_uneven_parts(%x: tensor<6xf32>) {
+  // expected-error@+1 {{'lathe.all_slice' [C2] 3 pieces on 4 ranks}}
+  %0 = lathe.all_slice %x axis 0 parts 3 over "tp" of 4 : tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @slice_in_no_parts(%x: tensor<6xf32>) {
+  // expected-error@+1 {{'lathe.all_slice' [C2] 0 pieces on 4 ranks}}
+  %0 = lathe.all_slice %x axis 0 parts 0 over "tp" of 4 : tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @slice_outside(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.all_slice' [C1] axis 1 of f32[8] does not divide by 2}}
+  %0 = lathe.all_slice %x axis 1 parts 2 over "tp" of 2 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_in_no_parts(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'lathe.all_gather' [C2] 0 pieces on 4 ranks}}
+  %0 = lathe.all_gather %x axis 0 parts 0 over "tp" of 4 : tensor<8xf32>
+  return
+}

@@ -169,3 +169,83 @@ lathe.dim @seq 1 to 4 multiple 0
 
 // expected-error@+1 {{'lathe.dim' op [C1] range 3 to 4 holds no multiple of 5}}
 lathe.dim @seq 3 to 4 multiple 5
+
+// -----
+
+func.func @convolution_unknown_height(%a: tensor<1x3x?x8xf32>, %w: tensor<2x3x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C2] channels differ or sizes are unknown}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x?x8xf32>, tensor<2x3x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_unknown_width(%a: tensor<1x3x8x?xf32>, %w: tensor<2x3x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C2] channels differ or sizes are unknown}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x8x?xf32>, tensor<2x3x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_unknown_kernel_height(%a: tensor<1x3x8x8xf32>, %w: tensor<2x3x?x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C2] channels differ or sizes are unknown}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x8x8xf32>, tensor<2x3x?x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_unknown_kernel_width(%a: tensor<1x3x8x8xf32>, %w: tensor<2x3x3x?xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C2] channels differ or sizes are unknown}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x8x8xf32>, tensor<2x3x3x?xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_dtypes(%a: tensor<1x3x8x8xf32>, %w: tensor<2x3x3x3xbf16>) {
+  // expected-error@+1 {{'lathe.convolution' [C1] needs two rank-4 operands of one element type}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x8x8xf32>, tensor<2x3x3x3xbf16>
+  return
+}
+
+// -----
+
+func.func @convolution_narrow(%a: tensor<1x3x8x2xf32>, %w: tensor<2x3x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C4] kernel f32[2, 3, 3, 3] is larger than the padded image f32[1, 3, 8, 2]}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x3x8x2xf32>, tensor<2x3x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @update_dtype(%a: tensor<2x8xf32>, %v: tensor<2x1xbf16>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.update' [C1] bf16[2, 1] does not fit into f32[2, 8] along axis 1}}
+  %0 = lathe.update %a, %v, %p axis 1 : tensor<2x8xf32>, tensor<2x1xbf16>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @update_rank_of_positions(%a: tensor<2x8xf32>, %p: tensor<2x1xi64>) {
+  // expected-error@+1 {{'lathe.update' [C3] positions i64[2, 1] are not one per batch of f32[2, 8]}}
+  %0 = lathe.update %a, %a, %p axis 1 : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x1xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_dtype(%a: tensor<6x8xf32>, %v: tensor<2x8xbf16>, %t: tensor<2x3xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C1] bf16[2, 8] does not fit into blocks f32[6, 8] along axis 1}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xbf16> table tensor<2x3xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_positions(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<2x3xi64>, %p: tensor<3xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C3] table i64[2, 3] and positions i64[3] are not a row and a number for each sequence of f32[2, 8]}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<3xi64>
+  return
+}

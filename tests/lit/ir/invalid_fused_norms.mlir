@@ -141,3 +141,43 @@ func.func @rope_append_positions(%c: tensor<2x3x9x8xf32>, %x: tensor<2x3x1x8xf32
   %0 = lathe.rope_append half %c, %x, %t, %t, %p axis 2 : tensor<2x3x9x8xf32>, tensor<2x3x1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<3xi64>
   return
 }
+
+// -----
+
+func.func @add_norm_epsilon(%x: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.add_norm' [C3] epsilon is negative}}
+  %0:2 = lathe.add_norm rms %x, %x epsilon -1.0e-5 : tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @adaln_epsilon(%x: tensor<2x8xf32>, %c: tensor<2x8xf32>) {
+  // expected-error@+1 {{'lathe.adaln_modulate' [C2] epsilon is negative}}
+  %0 = lathe.adaln_modulate layer %x shift %c scale %c epsilon -1.0e-5 : tensor<2x8xf32>, tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_rope_epsilon(%x: tensor<2x8xf32>, %g: tensor<8xf32>, %t: tensor<2x4xf32>) {
+  // expected-error@+1 {{'lathe.norm_rope' [C1] epsilon is negative}}
+  %0 = lathe.norm_rope half %x gain %g, %t, %t epsilon -1.0e-5 : tensor<2x8xf32>, tensor<8xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_append_epsilon(%c: tensor<2x3x9x8xf32>, %x: tensor<2x3x1x8xf32>, %t: tensor<1x4xf32>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.rope_append' [C1] epsilon is negative}}
+  %0 = lathe.rope_append half %c, %x, %t, %t, %p axis 2 epsilon -1.0e-5 : tensor<2x3x9x8xf32>, tensor<2x3x1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @adaln_dtype(%x: tensor<2x8xf32>, %c: tensor<2x8xbf16>) {
+  // expected-error@+1 {{'lathe.adaln_modulate' [C1] shift bf16[2, 8] and scale bf16[2, 8] are not one type that broadcasts to f32[2, 8]}}
+  %0 = lathe.adaln_modulate layer %x shift %c scale %c epsilon 1.0e-5 : tensor<2x8xf32>, tensor<2x8xbf16>
+  return
+}

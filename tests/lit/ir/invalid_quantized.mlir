@@ -110,3 +110,35 @@ func.func @linear_layout(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<6x1
   %0 = lathe.quantized_linear %x, %q, %s block 8 layout in_out : tensor<2x8xf32>, tensor<6x8xi8>, tensor<6x1xf32>
   return
 }
+
+// -----
+
+func.func @linear_bias_dtype(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<6x1xf32>, %b: tensor<6xbf16>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C3] bias bf16[6] does not fit x f32[2, 8] and q i8[6, 8]}}
+  %0 = lathe.quantized_linear %x, %q, %s block 8 bias %b : tensor<2x8xf32>, tensor<6x8xi8>, tensor<6x1xf32> bias tensor<6xbf16>
+  return
+}
+
+// -----
+
+func.func @linear_bias_rank(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<6x1xf32>, %b: tensor<6x1xf32>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C3] bias f32[6, 1] does not fit x f32[2, 8] and q i8[6, 8]}}
+  %0 = lathe.quantized_linear %x, %q, %s block 8 bias %b : tensor<2x8xf32>, tensor<6x8xi8>, tensor<6x1xf32> bias tensor<6x1xf32>
+  return
+}
+
+// -----
+
+func.func @linear_block(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<6x1xf32>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C2] block 0 is less than 1}}
+  %0 = lathe.quantized_linear %x, %q, %s block 0 : tensor<2x8xf32>, tensor<6x8xi8>, tensor<6x1xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rank_of_q(%x: tensor<2x8xf32>, %q: tensor<1x6x8xi8>, %s: tensor<6x1xf32>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C1] x f32[2, 8] and q i8[1, 6, 8]}}
+  %0 = lathe.quantized_linear %x, %q, %s block 8 : tensor<2x8xf32>, tensor<1x6x8xi8>, tensor<6x1xf32>
+  return
+}
