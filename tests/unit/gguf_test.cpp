@@ -141,11 +141,13 @@ TEST(GgufHeaders, OfBrokenFilesAreRefusedByRule) {
       .key("a", GgufType::U8)
       .number<uint8_t>(2)
       .refused("\"a\": given twice");
-  Writer()
-      .begin(0, 1)
-      .key("general.alignment", GgufType::U32)
-      .number<uint32_t>(48)
-      .refused("general.alignment: expected a power of two");
+  for (const uint32_t alignment : {4, 48})
+    Writer()
+        .begin(0, 1)
+        .key("general.alignment", GgufType::U32)
+        .number(alignment)
+        .refused("general.alignment: expected a power of two of at least 8, got " +
+                 std::to_string(alignment));
   Writer().begin(1, 0).tensor("t", {}, 0, 0).refused("tensor \"t\": expected 1 to 4 dims, got 0");
   Writer().begin(1, 0).tensor("t", {0}, 0, 0).refused("tensor \"t\": dim 0 is 0");
   Writer()

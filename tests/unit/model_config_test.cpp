@@ -407,6 +407,14 @@ TEST(GenerationConfig, NotesASettingUnlessItsNumberSwitchesItOff) {
     EXPECT_TRUE(ignored(key, "0").empty()) << key;
     EXPECT_EQ(ignored(key, "1"), std::vector<std::string>{key});
   }
+  for (std::string key : {"begin_suppress_tokens", "forced_decoder_ids", "sequence_bias"}) {
+    EXPECT_TRUE(ignored(key, "[]").empty()) << key;
+    EXPECT_TRUE(ignored(key, "{}").empty()) << key;
+    EXPECT_EQ(ignored(key, "[220]"), std::vector<std::string>{key});
+    EXPECT_EQ(ignored(key, "{\"0\": 1}"), std::vector<std::string>{key});
+  }
+  EXPECT_TRUE(ignored("renormalize_logits", "false").empty());
+  EXPECT_EQ(ignored("renormalize_logits", "true"), std::vector<std::string>{"renormalize_logits"});
 }
 
 TEST(GenerationConfig, IsEmptyWhereTheFolderHasNone) {

@@ -144,6 +144,13 @@ TEST(ContiguousSlots, AFullRowThatRestsLosesItsLastToken) {
   // Rows outside of the call keep all that they have.
   slots->next(std::vector<int64_t>{2, 3}, std::vector<int>{1, 2});
   EXPECT_THAT(lengths(), ElementsAre(3u, 64u, 64u, 3u));
+  // Nothing is written behind a full row's end, where the next row begins.
+  slots->clear(2);
+  slots->prefill(2, std::vector<int>{6, 5});
+  slots->next(std::vector<int64_t>{0, 3}, std::vector<int>{1, 2});
+  const std::span<const float> next = slots->prefill(2, std::vector<int>{4});
+  EXPECT_EQ(std::vector<float>(next.begin(), next.end()),
+            test::fakeLogits(std::vector<int>{6, 5, 4}, kModel.seed, kModel.sharpness));
 }
 
 // Whatever order slots are asked in, with gaps or without: the logits come in that order.
@@ -210,6 +217,42 @@ TEST(BatchEngine, ShortPromptsAreReadTogetherAsLongAsThereIsTime) {
     for (auto& [name, end] : ended.ends)
       EXPECT_EQ(end.text.ids(), alone({name, 1}, {.newTokens = 9}).ids());
   }
+}
+
+// One that is longer than what is left of the time has the next step's for itself.
+TEST(BatchEngine, APromptThatDoesNotFitWaitsForTheNextStep) {
+  EngineOfFake e(3, {.chunkWhileRunning = 16});
+  Ended ended;
+  auto ask = [&](int name, size_t length) {
+    e.engine.submit({.prompt = std::vector<int>(length, name),
+                     .options = {.newTokens = 20},
+                     .onEnd = ended.at(name)});
+  };
+  ask(0, 1);
+  e.engine.step();
+  ask(1, 2);
+  ask(2, 12);
+  const int64_t before = e.engine.counts().stepTexts;
+  e.engine.step();
+  EXPECT_EQ(e.engine.counts().stepTexts - before, 2);
+  e.engine.step();
+  EXPECT_EQ(e.engine.counts().stepTexts - before, 2 + 3);
+}
+
+// Where no slot holds more of a prompt than others, the text that was used longest ago is given up.
+TEST(BatchEngine, TheSlotThatRestedLongestIsTaken) {
+  EngineOfFake e(3);
+  Ended ended;
+  auto ask = [&](int name, int id) {
+    e.engine.submit(
+        {.prompt = std::vector<int>(20, id), .options = {.newTokens = 2}, .onEnd = ended.at(name)});
+    e.finish();
+    return ended.ends[name].reusedTokens;
+  };
+  for (int name = 0; name < 4; ++name) EXPECT_EQ(ask(name, name), 0);
+  EXPECT_EQ(ask(4, 2), 19);
+  EXPECT_EQ(ask(5, 3), 19);
+  EXPECT_EQ(ask(6, 0), 0) << "given up for the fourth";
 }
 
 TEST(BatchEngine, TakesOverWhatSlotsHold) {
@@ -443,6 +486,21 @@ TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
     ASSERT_EQ(ended.ends.size(), 3u);
     for (auto& [name, end] : ended.ends)
       EXPECT_EQ(end.text.stopped, cut ? StopReason::Cancelled : StopReason::Length);
+  }
+}
+
+// Who stops a second time may cut the texts sooner, and gives them no more time.
+TEST(BatchEngine, OfSeveralStopsTheEarliestDeadlineHolds) {
+  for (const auto& [first, second] : {std::pair(1000.0, 0.0), {0.0, 1000.0}}) {
+    EngineOfFake e(1);
+    Ended ended;
+    e.engine.submit({.prompt = {1}, .options = {.newTokens = 5}, .onEnd = ended.at(0)});
+    e.engine.step();
+    e.engine.stop(first);
+    e.engine.stop(second);
+    e.engine.run();
+    ASSERT_EQ(ended.ends.size(), 1u);
+    EXPECT_EQ(ended.ends[0].text.stopped, StopReason::Cancelled) << first;
   }
 }
 
