@@ -222,6 +222,17 @@ TEST(Safetensors, WritesWhatItReads) {
   }
 }
 
+TEST(Safetensors, DataBeginAtAMultipleOf64) {
+  for (size_t length = 1; length <= 70; ++length) {
+    const std::string header =
+        makeSafetensorsHeader({{std::string(length, 'n'), "U8", DType::U8, {1}, 0, 1}}, {});
+    EXPECT_EQ(header.size() % 64, 0u) << length;
+    uint64_t told;
+    std::memcpy(&told, header.data(), sizeof told);
+    EXPECT_EQ(told, header.size() - sizeof told) << length;
+  }
+}
+
 TEST(Safetensors, ArraysOutliveTheFileAndWritesStayPrivate) {
   TemporaryFolder folder;
   saveSafetensors(folder / "a.safetensors",

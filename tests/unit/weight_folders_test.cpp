@@ -56,7 +56,8 @@ TEST(WeightFolders, GptqIsSymmetricWhereAllGroupsAre) {
   EXPECT_FALSE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->zero);
 }
 
-// Version 1 stores zero points less 1: the largest of 4 bits stands for 0.
+// Version 1 stores zero points less 1: the largest of 4 bits stands for 0. Version 2, which writers
+// name under either key, stores them as they are.
 TEST(WeightFolders, ZeroPointsOfGptqWrapAround) {
   const TemporaryFolder folder;
   saveSafetensors(folder / "model.safetensors",
@@ -65,7 +66,14 @@ TEST(WeightFolders, ZeroPointsOfGptqWrapAround) {
                    {"m.scales", Array::fromFloats({1, 2, 3, 4, 5, 6, 7, 8}, {1, 8})}});
   std::vector<float> expected;
   for (int n = 1; n <= 8; ++n) expected.insert(expected.end(), 8, 3.0f * float(n));
-  EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}}), expected);
+  json config{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}};
+  EXPECT_EQ(decoded(folder, config), expected);
+  for (float& value : expected) value *= (3.0f - 15.0f) / 3.0f;
+  for (const char* key : {"checkpoint_format", "format"}) {
+    config[key] = "gptq_v2";
+    EXPECT_EQ(decoded(folder, config), expected) << key;
+    config.erase(key);
+  }
 }
 
 // Scales of several blocks stay in the dtype that they are stored in, or a wider one.
@@ -194,10 +202,20 @@ TEST(WeightFolders, BytesHaveZeroPointsOfTheirRows) {
                    {"m.weight_zero_point", bytes({5, -5}, {2, 1})}});
   const json weights{
       {"num_bits", 8}, {"type", "int"}, {"symmetric", false}, {"strategy", "channel"}};
-  EXPECT_EQ(decoded(folder, {{"quant_method", "compressed-tensors"},
-                             {"format", "int-quantized"},
-                             {"config_groups", {{"group_0", {{"weights", weights}}}}}}),
-            (std::vector<float>{5, 15, 70, 90}));
+  json config{{"quant_method", "compressed-tensors"},
+              {"format", "int-quantized"},
+              {"quantization_status", "frozen"},
+              {"config_groups", {{"group_0", {{"weights", weights}}}}}};
+  EXPECT_EQ(decoded(folder, config), (std::vector<float>{5, 15, 70, 90}));
+  // Numbers that were not found yet, and formats that lie otherwise, are refused.
+  for (const auto& [key, value, told] :
+       {std::tuple("quantization_status", "initialized", "expected compressed or frozen"),
+        {"format", "marlin-24", "expected pack-quantized or int-quantized"}}) {
+    json other = config;
+    other[key] = value;
+    test::expectError(ErrorCode::Unsupported, std::string(key) + ": " + told,
+                      [&] { decoded(folder, other); });
+  }
 }
 
 TEST(WeightFolders, SmallFloatsHaveNoLeadingOne) {
@@ -341,7 +359,7 @@ TEST(WeightFolders, ShardsAreWhereTheIndexSaysSo) {
 
 TEST(WeightFolders, PartsOfAGgufModelAreOne) {
   const TemporaryFolder folder;
-  auto write = [&](int part, std::string_view tensor) {
+  auto write = [&](int part, std::string_view tensor, uint16_t count = 3) {
     std::string file = "GGUF";
     auto number = [&file](auto value) {
       file.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -362,7 +380,7 @@ TEST(WeightFolders, PartsOfAGgufModelAreOne) {
     number(uint32_t(GgufType::String));
     text("llama");
     key("split.no", uint16_t(part));
-    key("split.count", 3);
+    key("split.count", count);
     text(tensor);
     number(uint32_t(1));
     number(uint64_t(4));
@@ -381,7 +399,11 @@ TEST(WeightFolders, PartsOfAGgufModelAreOne) {
                                       "model.layers.0.post_attention_layernorm.weight",
                                       "model.norm.weight"}));
   EXPECT_EQ(checkpoint.find("model.layers.0.post_attention_layernorm.weight")->at(3), 23);
-  // Each part is where its name says, and the first one is named.
+  // Each part is one of as many, lies where its name says, and the first one is named.
+  write(1, "blk.0.attn_norm.weight", 4);
+  test::expectError(ErrorCode::InvalidFile, "split.no: expected part 1 of 3",
+                    [&] { Checkpoint::open(first); });
+  write(1, "blk.0.attn_norm.weight");
   test::expectError(ErrorCode::InvalidFile, "split.no: expected the first of the model's files",
                     [&] { Checkpoint::open(folder / "m-00002-of-00003.gguf"); });
   std::filesystem::rename(folder / "m-00002-of-00003.gguf", folder / "second");

@@ -229,6 +229,24 @@ TEST(GreedySteps, ANanIsToldWithTheTokensInFrontOfIt) {
   }
 }
 
+// A repetition penalty counts the tokens of the prompt as well.
+TEST(TextGeneration, TokensOfThePromptAreRepetitions) {
+  const std::vector<int> prompt{0, 1, 2, 3};
+  int wouldRepeat = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const FakeModel model{.seed = seed};
+    Writer write(model);
+    auto repeats = [&](double penalty) {
+      const TextGenerationOptions options{.newTokens = 1,
+                                          .sampling = {.repetitionPenalty = penalty}};
+      return std::ranges::count(prompt, write(prompt, options).ids().front());
+    };
+    wouldRepeat += int(repeats(1));
+    EXPECT_EQ(repeats(1e6), 0) << seed;
+  }
+  EXPECT_GT(wouldRepeat, 0);
+}
+
 // Penalties, temperatures and log-probabilities are the host's.
 TEST(GreedySteps, OtherWaysOfSamplingStayWithTheHost) {
   Writer host, device({.greedy = true});
@@ -431,6 +449,40 @@ TEST(PromptCache, GoesOnWhereItWasSaved) {
   Writer shorter({.seed = 3, .maxPositions = 32});
   expectError(ErrorCode::InvalidFile, "ids: expected from 1 to 32 tokens, got 34",
               [&] { shorter.generator.loadCache(file); });
+}
+
+// A state with several axes in front of its positions, of which each row has its own.
+TEST(PromptCache, KeepsEveryRowInFrontOfThePositions) {
+  test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/cache";
+  auto program = [] {
+    Program p = fakeProgram({});
+    const TensorInfo deep{"deep", DType::F32, {2, 3, DimExpr::symbol("cache"), 2}};
+    p.states.push_back(deep);
+    for (EntryPoint& e : p.entries) {
+      e.statesIn.push_back({"deep", int(e.slots.size())});
+      e.statesOut.push_back(e.statesIn.back());
+      e.slots.push_back({SlotKind::State, DType::F32, deep.shape, 1, -1});
+    }
+    return p;
+  };
+  const std::vector<int> prompt{1, 2, 3, 4, 5};
+  Session first(program());
+  Generator writer(first, {kFakeVocab, 256});
+  writer.reserve(64);
+  writer.prefill(prompt);
+  Array deep = first.state("deep");
+  for (int64_t i = 0; i < deep.size(); ++i) deep.set(i, double(i));
+  first.setState("deep", deep);
+  writer.saveCache(file);
+  Session second(program());
+  Generator reader(second, {kFakeVocab, 256});
+  reader.loadCache(file, 200);  // of another capacity
+  const Array loaded = second.state("deep");
+  ASSERT_EQ(loaded.shape(), (Shape{2, 3, 256, 2}));
+  for (int64_t row = 0; row < 6; ++row)
+    for (int64_t i = 0; i < int64_t(prompt.size()) * 2; ++i)
+      ASSERT_EQ(loaded.at(row * 512 + i), deep.at(row * 128 + i)) << "row " << row;
 }
 
 struct Batch {
