@@ -269,6 +269,19 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
   expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
 }
 
+TEST_P(SessionTest, ASymbolThatIsSetKeepsToItsMultiple) {
+  Graph g;
+  const Dim capacity = g.dim("capacity", 4, 16, 4);
+  g.state("rows", DType::F32, {capacity});
+  g.writeState("rows", g.readState("rows") + 1);
+  Session s = open(g);
+  expectError(kInvalid, "'capacity' = 6 is outside its range 4 to 16, multiples of 4",
+              [&] { s.setSymbol("capacity", 6); });
+  s.setSymbol("capacity", 8);
+  s.run("forward", {});
+  EXPECT_EQ(s.state("rows").shape(), Shape{8});
+}
+
 TEST_P(SessionTest, AnEntryWithoutInputsTakesTheSizeThatItsStatesHold) {
   Graph g;
   const Dim rows = g.dim("rows", 1, 4), places = g.dim("places", 3, 9);
@@ -298,6 +311,13 @@ TEST_P(SessionTest, AnEntryWithoutInputsTakesTheSizeThatItsStatesHold) {
               [&] { s.run("peek", {}); });
   s.setState("kept", floats({3, 5}, 7));
   EXPECT_EQ(s.run("peek", {}).at("kept").at(14), floats({3, 5}, 7).at(14));
+  // A state is given in its dtype and rank.
+  for (const auto& [value, got] : {std::pair(floats({3, 5}).to(DType::F64), "f64[3, 5]"),
+                                   {floats({3, 5}).to(DType::BF16), "bf16[3, 5]"},
+                                   {floats({15}), "f32[15]"},
+                                   {Array(), "nothing"}})
+    expectError(kInvalid, std::string("state 'kept': expected f32 of rank 2, got ") + got,
+                [&] { s.setState("kept", value); });
 }
 
 TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
@@ -438,6 +458,9 @@ TEST_P(SessionTest, TensorsOfACheckpointThatNobodyReadsAreTold) {
               [&] { s.bindWeights(checkpoint); });
   expectError(kInvalid, "does not read: head.bias; declare them in the graph",
               [&] { s.bindWeights(checkpoint, {"inv_freq", "bias_of_nothing"}); });
+  // What may stay is a whole name or its last parts, not the end of a word.
+  expectError(kInvalid, "does not read: rotary.inv_freq; declare them in the graph",
+              [&] { s.bindWeights(checkpoint, {"head.bias", "freq"}); });
   s.bindWeights(checkpoint, {"head.bias", "inv_freq"});
   EXPECT_EQ(s.run("forward", {{"x", floats({2, 4})}}).at("y").at(0), 14);
 }

@@ -118,6 +118,19 @@ TEST_P(StateRows, AreCopiedAsBlocks) {
                 HasSubstr("copyStateBlock: expected one of 3 rows of the state"));
 }
 
+TEST_P(StateRows, AreGathered) {
+  auto gather = [&](std::vector<int64_t> rows) { session_.gatherStateRows("n", rows); };
+  gather({7});  // nothing is there yet
+  add(3, 1);
+  gather({2, 0, 2});
+  EXPECT_EQ(sums(), (std::vector<double>{3, 1, 3}));
+  for (const std::vector<int64_t>& rows :
+       {std::vector<int64_t>{0, 1, 3}, {-1, 0, 1}, {0, 1}, {0, 1, 2, 0}})
+    EXPECT_THAT(errorOf([&] { gather(rows); }),
+                HasSubstr("gatherStateRows: expected 3 rows from 0 to 2 for the state"));
+  EXPECT_EQ(sums(), (std::vector<double>{3, 1, 3}));
+}
+
 TEST(StateRowsOfOddSizes, AreRefusedWhereKernelsReadSixteenBytes) {
   Graph g;
   const Dim n = g.dim("n", 1, 4);

@@ -42,6 +42,8 @@ const std::vector<Way>& ways() {
       {{DType::F16, 264, 72, Activation::none, false, false}, tiles(128, 256, 3, 2, 4), {257}},
       {{DType::BF16, 72, 1032, Activation::silu, true, true}, tiles(64, 64, 4, 2, 2, 4), {17, 65}},
       {{DType::BF16, 1, 1, Activation::none, false, false}, tiles(64, 64, 4, 2, 2), {1}},
+      {{DType::BF16, 40, 44, Activation::none, false, false}, tiles(64, 64, 4, 2, 2), {5}},
+      {{DType::F16, 44, 40, Activation::none, false, false, true}, tiles(64, 64, 3, 2, 2), {5}},
   };
   return all;
 }

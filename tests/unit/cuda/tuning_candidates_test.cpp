@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a record may choose computes the same: every candidate of a product against float64.
+#include <algorithm>
 #include <set>
 
+#include "backends/cuda/device/library_matmul.h"
 #include "backends/cuda/lowering/attention/attention_kernels.h"
 #include "backends/cuda/lowering/matmul/gemm_choices.h"
 #include "backends/cuda/lowering/matmul/gemm_kernels.h"
@@ -37,6 +39,18 @@ TEST(TuningCandidates, EveryWayForFewRows) {
     KernelSetRun run(only(c.kernel(), all[i], 3), host::Mode::Fast);
     expectLinear(run, c, 3, schedule("fast"));
     expectLinear(run, c, 1, schedule("fast"));
+  }
+}
+
+// Below, the launches of a decode step overlap, which a library's do not.
+TEST(TuningCandidates, ALibraryIsAskedAboutMoreThan128Rows) {
+  MatmulKernel kernel = LinearCase{DType::BF16, 256, 512}.kernel();
+  kernel.plain.emplace();
+  for (int64_t rows : {1, 16, 17, 64, 128, 129, 512}) {
+    const std::vector<MatmulChoice> all = matmulCandidates(kernel, {rows, 256, 512, 1});
+    EXPECT_EQ(std::ranges::count(all, MatmulMethod::Library, &MatmulChoice::method),
+              rows > 128 ? kLibraryRanks : 0)
+        << rows;
   }
 }
 
