@@ -163,6 +163,12 @@ TEST(GgufConfig, GemmasOfOneSizeScaleByTheirWidth) {
                           .with("rope.freq_base_swa", 5000.0f)
                           .with("final_logit_softcapping", 30.0f)
                           .config();
+  // Layers with a window keep the usual base, whatever the others have.
+  EXPECT_EQ(Model("gemma3")
+                .with("attention.sliding_window", 128u)
+                .with("rope.freq_base", 1e6f)
+                .config()["rope_local_base_freq"],
+            10000);
   EXPECT_EQ(config["sliding_window_pattern"], 3);
   EXPECT_EQ(config["rope_local_base_freq"], 5000);
   EXPECT_EQ(config["final_logit_softcapping"], 30);

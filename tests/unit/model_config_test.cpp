@@ -143,6 +143,21 @@ TEST(LlamaConfig, FillsInTheFamilysDefaults) {
   EXPECT_EQ(facts(file).dtype, DType::F32);
 }
 
+// transformers gives a configuration of these types tokens that the file leaves out.
+TEST(ModelConfig, TypesLikeLlamaBeginWithOneAndEndWithTwo) {
+  auto parse = [](const std::string& type) {
+    return parseModelConfig("{\"model_type\": \"" + type + "\", \"vocab_size\": 10}", "c.json");
+  };
+  for (const char* type : {"llama", "mistral", "mixtral", "granite"}) {
+    EXPECT_EQ(parse(type).bosId, 1) << type;
+    EXPECT_EQ(parse(type).eosIds, std::vector<int64_t>{2}) << type;
+  }
+  for (const char* type : {"qwen2", "gpt2", "phi3"}) {
+    EXPECT_FALSE(parse(type).bosId) << type;
+    EXPECT_TRUE(parse(type).eosIds.empty()) << type;
+  }
+}
+
 TEST(ModelConfig, NullTokenMeansNone) {
   json file = version4();
   file["bos_token_id"] = nullptr;

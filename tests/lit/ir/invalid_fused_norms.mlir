@@ -181,3 +181,11 @@ func.func @adaln_dtype(%x: tensor<2x8xf32>, %c: tensor<2x8xbf16>) {
   %0 = lathe.adaln_modulate layer %x shift %c scale %c epsilon 1.0e-5 : tensor<2x8xf32>, tensor<2x8xbf16>
   return
 }
+
+// -----
+
+func.func @rope_append_along_the_batch(%c: tensor<2x3x9x8xf32>, %x: tensor<1x3x9x8xf32>, %t: tensor<9x4xf32>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.rope_append' [C3] x f32[1, 3, 9, 8] and positions i64[2] do not fit the cache f32[2, 3, 9, 8] along axis 0}}
+  %0 = lathe.rope_append half %c, %x, %t, %t, %p axis 0 : tensor<2x3x9x8xf32>, tensor<1x3x9x8xf32>, tensor<9x4xf32>, tensor<9x4xf32>, tensor<2xi64>
+  return
+}

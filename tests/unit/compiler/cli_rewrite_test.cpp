@@ -94,6 +94,19 @@ TEST_F(RewriteCli, LeavesOutWhatTheModelsFilesSay) {
   EXPECT_NE(held, free);
 }
 
+// config.json says what a text begins with where generation_config.json does not.
+TEST_F(RewriteCli, TheForcedTokenIsThatOfTheGenerationConfigFirst) {
+  auto score = [&] {
+    return document("-p small --beams 1").at("beams").at(0).at("score").asDouble();
+  };
+  folder_.write("generation_config.json", "{\"forced_bos_token_id\": 7}");
+  const double ofGeneration = score();
+  folder_.write("config.json", std::string(kConfig).insert(1, "\"forced_bos_token_id\": 5, "));
+  EXPECT_EQ(score(), ofGeneration);
+  folder_.write("generation_config.json", "{}");
+  EXPECT_NE(score(), ofGeneration);
+}
+
 TEST_F(RewriteCli, TakesWhatPublishedCheckpointsCarryTwice) {
   const std::vector<int> wanted = idsOf(document("-p small").at("ids"));
   const Arrays weights =
