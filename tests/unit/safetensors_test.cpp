@@ -212,6 +212,9 @@ TEST(Safetensors, WritesWhatItReads) {
   SafetensorsFile f = SafetensorsFile::open(folder / "a.safetensors");
   EXPECT_EQ(f.metadata().at("k\n"), "\u00e9");
   ASSERT_EQ(f.tensors().size(), tensors.size());
+  // Widest elements first: each lies at a multiple of its size.
+  for (const SafetensorsEntry& e : f.tensors())
+    EXPECT_EQ(e.offset % sizeOf(*e.dtype), 0u) << e.name;
   for (auto& [name, array] : tensors) {
     Array got = f.array(name);
     EXPECT_EQ(got.dtype(), array.dtype()) << name;

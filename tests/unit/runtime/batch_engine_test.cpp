@@ -278,6 +278,23 @@ TEST(BatchEngine, TakesOverWhatSlotsHold) {
   EXPECT_EQ(ended.ends[2].text.ids(), alone(prompt, {.newTokens = 9}).ids());
 }
 
+// A beginning that another slot holds is copied from 16 tokens on.
+TEST(BatchEngine, ShortBeginningsAreReadAndNotCopied) {
+  for (const size_t common : {15, 16}) {
+    EngineOfFake e(2);
+    Ended ended;
+    std::vector<int> prompt(common, 3);
+    e.engine.submit({.prompt = prompt, .options = {.newTokens = 30}, .onEnd = ended.at(0)});
+    e.engine.step();
+    prompt.push_back((alone(prompt, {.newTokens = 1}).ids()[0] + 1) % int(kFakeVocab));
+    prompt.push_back(1);
+    e.engine.submit({.prompt = prompt, .options = {.newTokens = 2}, .onEnd = ended.at(1)});
+    e.finish();
+    EXPECT_EQ(ended.ends[1].reusedTokens, common < 16 ? 0 : 16);
+    EXPECT_EQ(ended.ends[1].text.ids(), alone(prompt, {.newTokens = 2}).ids());
+  }
+}
+
 TEST(BatchEngine, ClientsTakeTurns) {
   EngineOfFake e(1);
   Ended ended;
@@ -373,6 +390,8 @@ TEST(BatchEngine, RefusesMistakes) {
   expectError(ErrorCode::InvalidArgument, "expected a finite temperature", [&] {
     e.engine.submit({.prompt = {1}, .options = {.sampling = {.temperature = -1}}});
   });
+  expectError(ErrorCode::InvalidArgument, "drafts and `resume` are for one text at a time",
+              [&] { e.engine.submit({.prompt = {1}, .options = {.resume = true}}); });
   expectError(ErrorCode::InvalidArgument, "expected from 1 to 8 texts at once, got 9",
               [] { EngineOfFake tooMany(9); });
   // An id that the model does not have is told to whoever asks, not to those who run.

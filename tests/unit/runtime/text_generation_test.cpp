@@ -229,6 +229,19 @@ TEST(GreedySteps, ANanIsToldWithTheTokensInFrontOfIt) {
   }
 }
 
+TEST(Verify, MoreThanACallTakesIsRefused) {
+  Writer write;
+  write.generator.reserve(200);
+  const int64_t most = write.generator.maxVerified();
+  const std::vector<int> ids(size_t(most) + 1, 1);
+  expectError(ErrorCode::InvalidArgument,
+              "expected at most " + std::to_string(most) + " tokens to verify, got " +
+                  std::to_string(most + 1),
+              [&] { write.generator.verify(ids); });
+  EXPECT_EQ(write.generator.verify(std::span(ids).first(size_t(most))).size(),
+            size_t(most * kFakeVocab));
+}
+
 // A repetition penalty counts the tokens of the prompt as well.
 TEST(TextGeneration, TokensOfThePromptAreRepetitions) {
   const std::vector<int> prompt{0, 1, 2, 3};
