@@ -218,6 +218,22 @@ TEST(WeightFolders, BytesHaveZeroPointsOfTheirRows) {
   }
 }
 
+// What rounds activations has no place here: it is read by nobody and missed by nobody.
+TEST(WeightFolders, ScalesOfActivationsAreLeftOut) {
+  const TemporaryFolder folder;
+  const Array one = Array::fromFloats({1}, {1});
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.weight", bytes({10, 20, 30, 40}, {2, 2})},
+                   {"m.weight_scale", Array::fromFloats({1, 2}, {2, 1})},
+                   {"m.input_scale", one},
+                   {"m.input_zero_point", bytes({3}, {1})}});
+  const json weights{{"num_bits", 8}, {"type", "int"}};
+  EXPECT_EQ(decoded(folder, {{"quant_method", "compressed-tensors"},
+                             {"config_groups", {{"group_0", {{"weights", weights}}}}}}),
+            (std::vector<float>{10, 20, 60, 80}));
+  EXPECT_EQ(Checkpoint::open(folder.path()).names(), std::vector<std::string>{"m.weight"});
+}
+
 TEST(WeightFolders, SmallFloatsHaveNoLeadingOne) {
   const TemporaryFolder folder;
   const float scale = 512;
@@ -250,6 +266,18 @@ TEST(WeightFolders, PatternsOfAnAdapterBeginAtADot) {
   ASSERT_EQ(checkpoint.updates().size(), 2u);
   for (const LoraUpdate& update : checkpoint.updates())
     EXPECT_EQ(update.scale, update.weight == "a.v_proj.weight" ? 5 : 1) << update.weight;
+  // A weight that was trained whole takes the place of the model's, under the name that it has
+  // where it lies beside its update, too.
+  for (const char* name : {"a.kv_proj.base_layer.weight", "a.kv_proj.weight"}) {
+    tensors.erase("base_model.model.a.kv_proj.lora_A.weight");
+    tensors.erase("base_model.model.a.kv_proj.lora_B.weight");
+    tensors[std::string("base_model.model.") + name] = Array::fromFloats({5, 6, 7, 8}, {2, 2});
+    saveSafetensors(adapter / "adapter_model.safetensors", tensors);
+    const Checkpoint trained = Checkpoint::open(model.path(), {adapter.path()});
+    EXPECT_EQ(trained.find("a.kv_proj.weight")->at(3), 8) << name;
+    EXPECT_EQ(trained.find("a.v_proj.weight")->at(3), 4) << name;
+    tensors.erase(std::string("base_model.model.") + name);
+  }
 }
 
 // a.q [3, 2] of a model and an adapter of rank 1 that fits, with one thing changed.
