@@ -57,6 +57,16 @@ TEST(CliExplain, JsonAddsUp) {
   EXPECT_EQ(memory.at("peak_bytes").asDouble(), parts);
 }
 
+// What binds a step is memory, a link or arithmetic: their shares are those of one time.
+TEST(CliExplain, TimeOnTheLinkIsNoTimeOnTheMemory) {
+  const std::string out =
+      outputOf("explain " + kModel + kSizes + "--entry decode --ranks 2 --link 1us,1GB/s");
+  const size_t at = out.find("| total |");
+  ASSERT_NE(at, out.npos) << out;
+  const std::string total = out.substr(at, out.find('\n', at) - at);
+  EXPECT_THAT(total, HasSubstr("| 0 % memory, 100 % link |"));
+}
+
 // A place stands for the layers of a model, however many digits their numbers have: each row counts
 // them all.
 TEST(CliExplain, LayersOfOneAndOfTwoDigitsAreOnePlace) {

@@ -404,6 +404,20 @@ TEST_F(CliTest, SizesOfStatesMayBeGiven) {
   expectFailure(2, "expected a whole number of at least 0, got 'x'", prefill + " --symbol cache=x");
 }
 
+// A size that only states have is the largest that it may be, which need not be the end of its
+// range.
+TEST_F(CliTest, SizesOfStatesKeepToTheirMultiple) {
+  std::ofstream(file("kept.mlir")) << R"(
+    lathe.dim @capacity 4 to 10 multiple 4
+    lathe.state @kept : tensor<?xf32, #lathe.dims<capacity>>
+    func.func @forward(%k: tensor<?xf32, #lathe.dims<capacity>> {lathe.state = @kept})
+        -> (tensor<?xf32, #lathe.dims<capacity>> {lathe.state = @kept},
+            tensor<?xf32, #lathe.dims<capacity>> {lathe.name = "y"}) {
+      return %k, %k : tensor<?xf32, #lathe.dims<capacity>>, tensor<?xf32, #lathe.dims<capacity>>
+    })";
+  EXPECT_THAT(outputOf("run " + file("kept.mlir")), HasSubstr("y: f32[8]\n"));
+}
+
 TEST_F(CliTest, RunJsonSummarizesOutputs) {
   JsonValue out = jsonOf("run " + artifact() + " --input input_ids=2x3xi64=1 --json");
   JsonValue logits = out.at("outputs").at(size_t(0));
@@ -411,6 +425,16 @@ TEST_F(CliTest, RunJsonSummarizesOutputs) {
   EXPECT_EQ(intsOf(logits.at("shape")), (std::vector<int64_t>{2, 3, 97}));
   EXPECT_EQ(logits.at("first_values").size(), 8u);
   EXPECT_LT(logits.at("min").asDouble(), logits.at("max").asDouble());
+}
+
+TEST_F(CliTest, TruthValuesAreWordsOrNumbers) {
+  std::ofstream(file("same.mlir")) << R"(
+    func.func @forward(%x: tensor<4xi1> {lathe.name = "x"}) -> (tensor<4xi1> {lathe.name = "y"}) {
+      return %x : tensor<4xi1>
+    })";
+  const std::string run = "run " + file("same.mlir") + " --input x=4xbool=";
+  EXPECT_THAT(outputOf(run + "true,false,1,0"), HasSubstr("\n  1, 0, 1, 0\n"));
+  expectFailure(2, "expected a whole number from 0 to 1 for bool, got 'yes'", run + "yes");
 }
 
 TEST_F(CliTest, RunRefusesIntegersThatTheirDtypeDoesNotHold) {
@@ -600,6 +624,17 @@ TEST_F(CliTest, SamplingFollowsFlagsThenTheModelsConfig) {
   }
   std::ofstream(config) << R"({"do_sample": false, "temperature": 3.0})";
   EXPECT_EQ(ids("--seed 7"), greedy);
+  // How long a text is, its prompt included, unless a number of new tokens is given.
+  auto count = [&](const std::string& flags) {
+    return jsonOf("generate " + letters() + " --ids 5,6 --ignore-eos --json " + flags)
+        .at("ids")
+        .size();
+  };
+  std::ofstream(config) << R"({"max_length": 12})";
+  EXPECT_EQ(count(""), 10u);
+  EXPECT_EQ(count("-n 3"), 3u);
+  std::ofstream(config) << R"({"max_length": 12, "max_new_tokens": 4})";
+  EXPECT_EQ(count(""), 4u);
   std::filesystem::remove(config);
 }
 
@@ -744,7 +779,9 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
   for (size_t i = 0; i < 2; ++i) {
     JsonValue test = out.at("tests").at(i);
     EXPECT_EQ(test.at("repetitions_s").size(), 2u);
-    EXPECT_GT(test.at("tokens_per_second").asDouble(), 0);
+    EXPECT_GT(test.at("tokens_per_second_min").asDouble(), 0);
+    EXPECT_LE(test.at("tokens_per_second_min").asDouble(), test.at("tokens_per_second").asDouble());
+    EXPECT_LE(test.at("tokens_per_second").asDouble(), test.at("tokens_per_second_max").asDouble());
     // Per pass: 2 x 64,512 block weights per token, 2 x 6,208 of the head (once per prompt, or per
     // token), 4 x 2 layers x 96 per token and key.
     const double flops[] = {2.0 * 20 * 64512 + 2 * 6208 + 4 * 2 * 96 * 210,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a record may choose computes the same: every candidate of a product against float64.
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "backends/cuda/device/library_matmul.h"
@@ -52,6 +53,36 @@ TEST(TuningCandidates, ALibraryIsAskedAboutMoreThan128Rows) {
               rows > 128 ? kLibraryRanks : 0)
         << rows;
   }
+}
+
+// What is measured of one attention is no answer for another.
+TEST(TuningQuestions, EveryFactOfAnAttentionIsPartOfItsProblem) {
+  using Change = std::function<void(AttentionKernel&, AttentionSizes&)>;
+  const std::vector<Change> changes = {[](auto&, auto&) {},
+                                       [](auto& a, auto&) { a.dtype = DType::F16; },
+                                       [](auto& a, auto&) { a.queryHeads = 4; },
+                                       [](auto& a, auto&) { a.keyHeads = 4; },
+                                       [](auto& a, auto&) { a.depth = 128; },
+                                       [](auto& a, auto&) { a.valueDepth = 128; },
+                                       [](auto& a, auto&) { a.causal = Causal::positions; },
+                                       [](auto& a, auto&) { a.window = 32; },
+                                       [](auto& a, auto&) { a.softcap = 50; },
+                                       [](auto& a, auto&) { a.mask = DType::Bool; },
+                                       [](auto& a, auto&) { a.mask = DType::F32; },
+                                       [](auto& a, auto&) { a.blockKeys = 16; },
+                                       [](auto&, auto& s) { s.batch = 2; },
+                                       [](auto&, auto& s) { s.queries = 2; },
+                                       [](auto&, auto& s) { s.keys = 4096; }};
+  std::set<std::string> problems;
+  for (const Change& change : changes) {
+    AttentionKernel a;
+    a.queryHeads = 8;
+    a.keyHeads = 2;
+    AttentionSizes sizes{1, 1, 1024};
+    change(a, sizes);
+    problems.insert(questionOf(a, sizes, {}, "attention", {}).problem);
+  }
+  EXPECT_EQ(problems.size(), changes.size());
 }
 
 // The sum of a head's squares is taken inside of a tile or of a cluster of blocks: no tile ends in
