@@ -84,6 +84,11 @@ TEST_F(QuestionsCli, ChecksNumericsOfEveryStep) {
   const JsonValue& steps = out.at("steps");
   EXPECT_EQ(steps.at(0).at("step").asString(), "canonicalize");
   EXPECT_EQ(steps.at(steps.size() - 1).at("stage").asString(), "program");
+  // Results that are the same bits are asked for in the dtypes of the graph.
+  EXPECT_EQ(out.at("precision").asString(), "float64");
+  const std::string strict = "inspect " + kModel + " --check-numerics --mode strict --json";
+  EXPECT_EQ(jsonOf(strict).at("precision").asString(), "own");
+  EXPECT_EQ(jsonOf(strict + " --precision float64").at("precision").asString(), "float64");
 }
 
 TEST_F(QuestionsCli, TellsBeyondTheContractByTheExitStatus) {
