@@ -77,6 +77,15 @@ LogicalResult AllToAllOp::inferReturnTypes(MLIRContext*, std::optional<Location>
 }
 OpFoldResult AllToAllOp::fold(FoldAdaptor) { return getRanks() == 1 ? getX() : Value(); }
 
+template <class Op>
+static LogicalResult verifyStage(Op op) {
+  const int64_t stage = int64_t(op.getStage()), stages = int64_t(op.getStages());
+  if (stage >= 0 && stage < stages) return success();
+  return op.emitOpError("[C1] stage ") << stage << " is none of " << stages;
+}
+LogicalResult SendOp::verify() { return verifyStage(*this); }
+LogicalResult ReceiveOp::verify() { return verifyStage(*this); }
+
 LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location> loc, Adaptor a,
                                            SmallVectorImpl<Type>& r) {
   auto x = tensorType(a.getX());

@@ -77,6 +77,43 @@ def AllToAllOp : Collective<"all_to_all"> {
       attr-dict `:` type($x)}];
   let hasFolder = 1;
 }
+// From one stage of a pipeline to another: a rank's message is for the rank that stands at its place
+// in the other stage.
+class Message<string mnemonic>
+    : LatheOp<mnemonic, [CostedOp, HasOwnKernel, HasNoArithmetic,
+                         MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>]>;
+
+def SendOp : Message<"send"> {
+  let summary = "x goes to another stage of a pipeline";
+  let description = [{
+    `mesh_axis` names the axis of the mesh whose `stages` stages stand behind each other, each with a
+    program of its own. Stage `stage` has a `lathe.receive` for every `lathe.send`, in the order of
+    these. Nobody waits until the other has come, unless many messages are on their way. With
+    `result` it is an output that goes to the first stage, and is left out of runs whose outputs
+    nobody wants.
+
+    - [C1] `stage` is one of the stages.
+  }];
+  let arguments = (ins AnyTensorType:$x, I64Attr:$stage, StrAttr:$mesh_axis, I64Attr:$stages,
+                       UnitAttr:$result);
+  let assemblyFormat = [{$x `to` $stage `over` $mesh_axis `of` $stages (`result` $result^)?
+      attr-dict `:` type($x)}];
+  let hasVerifier = 1;
+}
+def ReceiveOp : Message<"receive"> {
+  let summary = "the next value that another stage of a pipeline sends";
+  let description = [{
+    What stage `stage` gives to its `lathe.send`, which has the same type. With `result` it is an
+    output of a later stage, and is left out where that is not sent.
+
+    - [C1] `stage` is one of the stages.
+  }];
+  let arguments = (ins I64Attr:$stage, StrAttr:$mesh_axis, I64Attr:$stages, UnitAttr:$result);
+  let results = (outs AnyTensorType:$y);
+  let assemblyFormat = [{`from` $stage `over` $mesh_axis `of` $stages (`result` $result^)? attr-dict
+      `:` type($y)}];
+  let hasVerifier = 1;
+}
 def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
   let summary = "a rank's own piece of a tensor that every rank has";
   let description = [{

@@ -47,13 +47,13 @@ void BatchGenerator::checkRoom(int64_t row, int64_t tokens) const {
 
 std::span<const float> BatchGenerator::run(size_t entry, size_t idsInput,
                                            std::span<const int64_t> ids,
-                                           std::span<const int64_t> positions) {
+                                           std::span<const int64_t> positions, bool wantsLogits) {
   std::vector<Array> inputs(2);
   inputs[idsInput] = Array(DType::I64, {rows(), int64_t(ids.size()) / rows()});
   std::ranges::copy(ids, inputs[idsInput].as<int64_t>().begin());
   inputs[1 - idsInput] = Array(DType::I64, {rows()});
   std::ranges::copy(positions, inputs[1 - idsInput].as<int64_t>().begin());
-  session_.run(entry, inputs, outputs_);
+  wantsLogits ? session_.run(entry, inputs, outputs_) : session_.runAhead(entry, inputs, outputs_);
   return outputs_[0].as<float>();
 }
 
@@ -87,7 +87,8 @@ std::span<const float> BatchGenerator::prefill(std::span<const std::vector<int>>
     for (const std::vector<int>& prompt : prompts)
       for (size_t i = 0; i < count; ++i)
         ids.push_back(prompt[std::min(done + i, prompt.size() - 1)]);
-    logits = run(prefillEntry_, prefillIds_, ids, std::vector(prompts.size(), int64_t(done)));
+    logits = run(prefillEntry_, prefillIds_, ids, std::vector(prompts.size(), int64_t(done)),
+                 even && done + count == common);
   }
   std::vector<int64_t> last;
   for (size_t row = 0; row < prompts.size(); ++row) {

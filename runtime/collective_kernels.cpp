@@ -193,11 +193,58 @@ class AllSlice final : public Kernel {
   Blocks piece_;
 };
 
+// To, or from, another stage of a pipeline.
+class Message final : public Kernel {
+ public:
+  Message(const Place& place, DType dtype, int stage, bool sends)
+      : place_(place), dtype_(dtype), stage_(stage), sends_(sends) {}
+  size_t bind(const KernelShapes& shapes) override {
+    bytes_ = bytesOf(dtype_, elementCount(shapes.shapes[0]));
+    return 0;
+  }
+  void run(void* const* pointers, std::byte*) override {
+    if (!bytes_) return;  // on both ends
+    if (sends_)
+      place_.ranks.send(stage_, pointers[0], bytes_);
+    else
+      place_.ranks.receive(stage_, pointers[0], bytes_);
+  }
+
+ private:
+  Place place_;
+  DType dtype_;
+  int stage_;
+  bool sends_;
+  size_t bytes_ = 0;
+};
+
+bool isMessage(const Call& call) { return call.kind == "send" || call.kind == "receive"; }
+MessageConfig messageOf(const Call& call) {
+  return readConfig<MessageConfig>(JsonValue::parse(call.config, "call config"));
+}
+
+std::unique_ptr<Kernel> makeMessage(const EntryPoint& entry, const Call& call, Communicator* ranks,
+                                    DeviceMemory* memory) {
+  const MessageConfig config = messageOf(call);
+  const bool sends = call.kind == "send";
+  if (call.operands.size() != size_t(sends) || call.results.size() != size_t(!sends))
+    throw Error(ErrorCode::InvalidFile, sends ? "it takes one operand and has no result"
+                                              : "it takes no operand and has one result");
+  if (config.stage < 0 || config.stage >= config.stages || !ranks)
+    throw Error(ErrorCode::InvalidFile, "there is no stage " + std::to_string(config.stage) +
+                                            " of " + std::to_string(ranks ? config.stages : 1));
+  const Slot& x = entry.slots[size_t(sends ? call.operands[0] : call.results[0])];
+  return std::make_unique<Message>(Place{*ranks, memory}, x.dtype, int(config.stage), sends);
+}
+
 }  // namespace
+
+bool isMessageOfOutputs(const Call& call) { return isMessage(call) && messageOf(call).result; }
 
 std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint& entry,
                                        const Call& call, Communicator* ranks,
                                        DeviceMemory* memory) {
+  if (isMessage(call)) return makeMessage(entry, call, ranks, memory);
   const bool reduces = call.kind == "all_reduce", gathers = call.kind == "all_gather",
              scatters = call.kind == "reduce_scatter", exchanges = call.kind == "all_to_all";
   if (!reduces && !gathers && !scatters && !exchanges && call.kind != "all_slice") return nullptr;

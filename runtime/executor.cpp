@@ -77,7 +77,12 @@ Array copyToHost(DeviceMemory* memory, const Array& array) {
 
 Executor::Executor(const Program& program, const EntryPoint& entry, Device& device, bool profile,
                    Communicator* ranks)
-    : device_(device), memory_(device.memory()), program_(program), entry_(entry), timed_(profile) {
+    : device_(device),
+      memory_(device.memory()),
+      ranks_(ranks),
+      program_(program),
+      entry_(entry),
+      timed_(profile) {
   Communicator* joins = memory_ ? device.collectives() : ranks;
   if (ranks && !joins)
     throw Error(ErrorCode::Unsupported, "the device of backend '" + program.backend +
@@ -86,6 +91,7 @@ Executor::Executor(const Program& program, const EntryPoint& entry, Device& devi
     try {
       auto collective = makeCollective(program, entry, call, joins, memory_);
       isCollective_.push_back(collective != nullptr);
+      isOfOutputs_.push_back(isMessageOfOutputs(call));
       kernels_.push_back(collective ? std::move(collective)
                                     : device.makeKernel(program, entry, call));
     } catch (const Error& e) {
@@ -325,11 +331,12 @@ void Executor::giveBack(size_t call) {
       discardPages(pointers_[i], size_t(bytes_[i]));
 }
 
-void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
+void Executor::launch(const BoundWeights& weights, std::byte* scratch, bool wantsOutputs) {
   auto pointerOf = [&](int slot) { return pointers_[size_t(owners_[size_t(slot)])]; };
   using Clock = std::chrono::steady_clock;
   for (size_t c = 0; c < kernels_.size(); ++c) {
     const Call& call = entry_.calls[c];
+    if (!wantsOutputs && isOfOutputs_[c]) continue;
     if (fetch_ && fetch_(c)) placeWeights(weights);
     size_t n = 0;
     for (int s : call.operands) callPointers_[n++] = pointerOf(s);
@@ -343,6 +350,7 @@ void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
       profile_[c].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++profile_[c].runs;
     }
+    if (ranks_) ranks_->advance();
     if (!done_) continue;
     done_(c);
     if (!memory_) giveBack(c);
@@ -359,7 +367,7 @@ void Executor::launch(const BoundWeights& weights, std::byte* scratch) {
 
 void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
                    std::vector<Array>& states, GrowingBuffer& arena, GrowingBuffer& scratch,
-                   std::vector<Array>& outputs, bool keepOnDevice, int64_t times) {
+                   std::vector<Array>& outputs, const RunOptions& options) {
   std::byte* base = arena.reserve(plan_.bytes, memory_);
   std::byte* work = scratch.reserve(int64_t(scratchBytes_) + 64, memory_);
   placeInputs(inputs);
@@ -367,19 +375,21 @@ void Executor::run(std::span<const Array> inputs, const BoundWeights& weights,
   placeSlots(weights, states, base);
   if (memory_) {
     device_.start();
-    for (int64_t i = 0; i < times; ++i) {
+    for (int64_t i = 0; i < options.times; ++i) {
       pointers_.push_back(work);
-      const bool same = pointers_ == lastPointers_ && !timed_ && !done_;
+      const bool same =
+          pointers_ == lastPointers_ && options.wantsOutputs == lastWanted_ && !timed_ && !done_;
       lastPointers_ = pointers_;
+      lastWanted_ = options.wantsOutputs;
       pointers_.pop_back();
-      device_.run(this, same, [&] { launch(weights, work); });
+      device_.run(this, same, [&] { launch(weights, work, options.wantsOutputs); });
     }
   } else {
-    for (int64_t i = 0; i < times; ++i) launch(weights, work);
+    for (int64_t i = 0; i < options.times; ++i) launch(weights, work, options.wantsOutputs);
     for (Array& a : inputs_) a = Array();  // the caller's
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const bool download = memory_ && !keepOnDevice;
+    const bool download = memory_ && !options.keepOnDevice;
     if (download && kept_[i].bytes())
       memory_->download(kept_[i].data(), results_[i].data(), kept_[i].bytes());
     outputs[i] = download ? kept_[i] : results_[i];

@@ -39,6 +39,12 @@ uint64_t allocationCount();
 
 class SessionStates;
 
+struct RunOptions {
+  bool keepOnDevice = false;  ///< outputs stay where the kernels wrote them
+  int64_t times = 1;          ///< one run behind the other
+  bool wantsOutputs = true;   ///< else those that other stages of a pipeline have are not sent
+};
+
 class Executor {
  public:
   /// `ranks`: this rank's end where several run the program, else null.
@@ -49,11 +55,10 @@ class Executor {
   /// anew. `fixed` gives symbols that no input has, then what the states hold, if there are any.
   void bind(std::span<const Array> inputs, const SymbolValues& fixed,
             const SessionStates* states = nullptr);
-  /// Runs the calls, `times` one behind the other. Outputs are (re)allocated as needed; with
-  /// `keepOnDevice` they stay where the kernels wrote them.
+  /// Runs the calls. Outputs are (re)allocated as needed.
   void run(std::span<const Array> inputs, const BoundWeights& weights, std::vector<Array>& states,
            GrowingBuffer& arena, GrowingBuffer& scratch, std::vector<Array>& outputs,
-           bool keepOnDevice = false, int64_t times = 1);
+           const RunOptions& options = {});
 
   /// `fetch(i)` is called before call i of the entry point runs, and says whether it has put other
   /// arrays into the weights.
@@ -77,12 +82,13 @@ class Executor {
   void placeOutputs(std::vector<Array>& outputs);
   void placeSlots(const BoundWeights& weights, const std::vector<Array>& states, std::byte* arena);
   void placeWeights(const BoundWeights& weights);
-  void launch(const BoundWeights& weights, std::byte* scratch);
+  void launch(const BoundWeights& weights, std::byte* scratch, bool wantsOutputs);
   /// The memory of large temporaries that no call behind this one reads.
   void giveBack(size_t call);
 
   Device& device_;
   DeviceMemory* memory_;  // null: the host's
+  Communicator* ranks_;   // null where one runs the program alone
   const Program& program_;
   const EntryPoint& entry_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
@@ -106,6 +112,8 @@ class Executor {
   std::function<void(size_t)> done_;
   bool timed_;
   std::vector<bool> isCollective_;  // by call: these are always timed on the host
+  std::vector<bool> isOfOutputs_;   // by call: these are left out where nobody wants outputs
+  bool lastWanted_ = true;          // of the run before
   std::vector<CallProfile> profile_;
 };
 

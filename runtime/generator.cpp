@@ -19,7 +19,7 @@ Generator::Generator(Session& session, const GeneratorLimits& limits)
   decodeEntry_ = decode.index;
   decodeIds_ = decode.ids;
   for (const EntryPoint& entry : session.program().entries) {
-    if (entry.name == "greedy" && session.program().ranks == 1) {
+    if (entry.name == "greedy" && session.program().allRanks() == 1) {
       checkGreedy(session.program(), entry);
       greedyEntry_ = session.entryIndex(entry.name);
     }
@@ -85,7 +85,9 @@ std::span<const float> Generator::prefill(std::span<const int> ids) {
     const size_t count = std::min(ids.size(), size_t(chunk_));
     put(prefillInputs_[prefillIds_], ids.first(count));
     prefillInputs_[1 - prefillIds_].as<int64_t>()[0] = position_;
-    session_.run(prefillEntry_, prefillInputs_, prefillOutputs_);
+    const bool isLast = count == ids.size();
+    isLast ? session_.run(prefillEntry_, prefillInputs_, prefillOutputs_)
+           : session_.runAhead(prefillEntry_, prefillInputs_, prefillOutputs_);
     position_ += int64_t(count);
     ids_.insert(ids_.end(), ids.begin(), ids.begin() + int64_t(count));
     ids = ids.subspan(count);

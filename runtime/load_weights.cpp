@@ -92,7 +92,7 @@ void loadWeights(const Program& program, Device& device, Communicator* ranks, Bo
     // Of its own: what loading needs goes back at its end.
     GrowingBuffer arena, scratch;
     std::vector<Array> noStates;
-    load.run({}, weights, noStates, arena, scratch, weights.derived, true);
+    load.run({}, weights, noStates, arena, scratch, weights.derived, {.keepOnDevice = true});
   }
   if (ranks) same.agree(*ranks);
 }

@@ -167,6 +167,7 @@ static json headerOf(const Program& p) {
   header["entries"] = entryList;
   header["constants"] = constantList;
   if (p.load) header["load"] = toJson(*p.load);
+  for (const auto& later : p.laterStages) header["later_stages"].push_back(headerOf(*later));
   return header;
 }
 
@@ -176,7 +177,8 @@ std::string Program::digest() const {
     parts += sha256Hex({static_cast<const std::byte*>(data), bytes});
   };
   json header = headerOf(*this);
-  header.erase("metadata");  // paths and the like
+  header.erase("metadata");      // paths and the like
+  header.erase("later_stages");  // which say it themselves
   const std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
   add(text.data(), text.size());
   for (const Array& a : constants) add(a.data(), a.bytes());
@@ -184,21 +186,32 @@ std::string Program::digest() const {
     add(name.data(), name.size());
     add(bytes.data(), bytes.size());
   }
+  for (const auto& later : laterStages) parts += later->digest();
   return sha256Hex(std::as_bytes(std::span(parts)));
+}
+
+// What the names of the sections of a later stage begin with.
+static std::string prefixOf(size_t later) { return "stage." + std::to_string(later + 1) + "."; }
+
+static void addSections(ContainerWriter& writer, const Program& p, const std::string& prefix,
+                        const std::string& path) {
+  for (size_t i = 0; i < p.constants.size(); ++i) {
+    const Array& a = p.constants[i];
+    if (!a.defined())
+      throw Error(ErrorCode::InvalidArgument, path + ": constant " + std::to_string(i) +
+                                                  " of the program is an undefined Array");
+    writer.addSection(prefix + "constant." + std::to_string(i),
+                      std::span(static_cast<const std::byte*>(a.data()), a.bytes()));
+  }
+  for (auto& [name, bytes] : p.blobs) writer.addSection(prefix + "blob." + name, bytes);
+  for (auto& [name, bytes] : p.files) writer.addSection(prefix + "file." + name, bytes);
 }
 
 void Program::save(const std::string& path) const {
   ContainerWriter writer;
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const Array& a = constants[i];
-    if (!a.defined())
-      throw Error(ErrorCode::InvalidArgument, path + ": constant " + std::to_string(i) +
-                                                  " of the program is an undefined Array");
-    writer.addSection("constant." + std::to_string(i),
-                      std::span(static_cast<const std::byte*>(a.data()), a.bytes()));
-  }
-  for (auto& [name, bytes] : blobs) writer.addSection("blob." + name, bytes);
-  for (auto& [name, bytes] : files) writer.addSection("file." + name, bytes);
+  addSections(writer, *this, "", path);
+  for (size_t i = 0; i < laterStages.size(); ++i)
+    addSections(writer, *laterStages[i], prefixOf(i), path);
   try {
     writer.setHeader(headerOf(*this).dump());
   } catch (const json::exception& e) {
@@ -208,16 +221,8 @@ void Program::save(const std::string& path) const {
   writer.save(path);
 }
 
-std::shared_ptr<const Program> Program::open(const std::string& path) {
-  Container container = Container::open(path);
-  JsonValue h = JsonValue::parse(container.header(), path);
-  int64_t version = h.at("program_version").asInt();
-  if (version != kProgramVersion)
-    throw Error(ErrorCode::InvalidFile,
-                path + ": program version " + std::to_string(version) + ", this build reads " +
-                    std::to_string(kProgramVersion) + "; compile the model again");
-  auto program = std::make_shared<Program>();
-  Program& p = *program;
+static void readProgram(Program& p, const JsonValue& h, const Container& container,
+                        const std::string& prefix, const std::string& path) {
   p.backend = h.at("backend").asString();
   p.ranks = h.at("ranks").asInt(1, 1 << 20);
   p.weights = listFrom<TensorInfo>(h.at("weights"), tensorFrom);
@@ -231,7 +236,7 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
   for (size_t i = 0; i < constants.size(); ++i) {
     JsonValue c = constants.at(i);
     Shape shape = listFrom<int64_t>(c.at("shape"), [](const JsonValue& d) { return d.asInt(0); });
-    auto bytes = container.section("constant." + std::to_string(i));
+    auto bytes = container.section(prefix + "constant." + std::to_string(i));
     Array a(dtypeFrom(c.at("dtype")), shape);
     if (bytes.size() != a.bytes())
       throw c.error("its section holds " + std::to_string(bytes.size()) + " bytes");
@@ -246,10 +251,41 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
     auto [key, value] = metadata.member(i);
     p.metadata[key] = value.asString();
   }
-  for (const std::string& name : container.sections()) {
-    if (name.starts_with("blob.")) p.blobs[name.substr(5)] = std::string(container.text(name));
-    if (name.starts_with("file.")) p.files[name.substr(5)] = std::string(container.text(name));
+  for (const std::string& section : container.sections()) {
+    if (!section.starts_with(prefix)) continue;
+    const std::string name = section.substr(prefix.size());
+    if (name.starts_with("blob.")) p.blobs[name.substr(5)] = std::string(container.text(section));
+    if (name.starts_with("file.")) p.files[name.substr(5)] = std::string(container.text(section));
   }
+}
+
+// What one rank tells another to run, all stages can run.
+static void checkStage(const Program& first, const Program& later, const JsonValue& v) {
+  bool fits = later.backend == first.backend && later.ranks == first.ranks &&
+              later.entries.size() == first.entries.size() && !v.has("later_stages");
+  for (size_t e = 0; fits && e < first.entries.size(); ++e)
+    fits = later.entries[e].name == first.entries[e].name &&
+           later.entries[e].inputs.size() == first.entries[e].inputs.size();
+  if (!fits) throw v.error("expected a stage with the entry points and ranks of the first one");
+}
+
+std::shared_ptr<const Program> Program::open(const std::string& path) {
+  Container container = Container::open(path);
+  JsonValue h = JsonValue::parse(container.header(), path);
+  int64_t version = h.at("program_version").asInt();
+  if (version != kProgramVersion)
+    throw Error(ErrorCode::InvalidFile,
+                path + ": program version " + std::to_string(version) + ", this build reads " +
+                    std::to_string(kProgramVersion) + "; compile the model again");
+  auto program = std::make_shared<Program>();
+  readProgram(*program, h, container, "", path);
+  if (auto later = h.find("later_stages"))
+    for (size_t i = 0; i < later->size(); ++i) {
+      auto stage = std::make_shared<Program>();
+      readProgram(*stage, later->at(i), container, prefixOf(i), path);
+      checkStage(*program, *stage, later->at(i));
+      program->laterStages.push_back(std::move(stage));
+    }
   return program;
 }
 

@@ -42,13 +42,14 @@ class Reader {
 
 }  // namespace
 
-void announce(Communicator& ranks, const RankCommand& command) {
+void announce(Communicator& ranks, const RankCommand& command, CommandWay way) {
   Writer w;
   w.add(int64_t(command.kind));
   w.add(int64_t(command.name.size()));
   w.add(command.name.data(), command.name.size());
   w.add(command.number);
   w.add(command.times);
+  w.add(int64_t(command.wantsOutputs));
   w.add(int64_t(command.rows.size()));
   w.add(command.rows.data(), command.rows.size() * sizeof(int64_t));
   w.add(int64_t(command.inputs.size()));
@@ -59,15 +60,26 @@ void announce(Communicator& ranks, const RankCommand& command) {
     w.add(a.data(), a.bytes());
   }
   int64_t size = int64_t(w.bytes().size());
-  ranks.broadcast(&size, sizeof size);
-  ranks.broadcast(w.bytes().data(), w.bytes().size());
+  if (way == CommandWay::Meeting) {
+    ranks.broadcast(&size, sizeof size);
+    ranks.broadcast(w.bytes().data(), w.bytes().size());
+    return;
+  }
+  for (int other = 1; other < ranks.size(); ++other) {
+    ranks.send(other, &size, sizeof size);
+    ranks.send(other, w.bytes().data(), w.bytes().size());
+  }
 }
 
-RankCommand awaitCommand(Communicator& ranks) {
+RankCommand awaitCommand(Communicator& ranks, CommandWay way) {
+  const bool meets = way == CommandWay::Meeting;
+  auto get = [&](void* data, size_t bytes) {
+    meets ? ranks.broadcast(data, bytes) : ranks.receive(0, data, bytes, true);
+  };
   int64_t size = 0;
-  ranks.broadcast(&size, sizeof size);
+  get(&size, sizeof size);
   std::vector<std::byte> bytes(static_cast<size_t>(size));
-  ranks.broadcast(bytes.data(), bytes.size());
+  get(bytes.data(), bytes.size());
   Reader r(bytes);
   RankCommand command;
   command.kind = RankCommand::Kind(r.take());
@@ -75,6 +87,7 @@ RankCommand awaitCommand(Communicator& ranks) {
   r.take(command.name.data(), command.name.size());
   command.number = r.take();
   command.times = r.take();
+  command.wantsOutputs = r.take() != 0;
   command.rows.resize(size_t(r.take()));
   r.take(command.rows.data(), command.rows.size() * sizeof(int64_t));
   command.inputs.resize(size_t(r.take()));

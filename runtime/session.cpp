@@ -17,6 +17,7 @@
 #include "runtime/rank_agreement.h"
 #include "runtime/rank_commands.h"
 #include "runtime/session_states.h"
+#include "runtime/stage_ranks.h"
 
 namespace lathe {
 
@@ -62,7 +63,9 @@ struct Session::Impl {
   SymbolValues fixed;
   std::vector<std::unique_ptr<Executor>> executors;
   GrowingBuffer arena, scratch;
-  std::shared_ptr<Communicator> ranks;  // null where one runs the program alone
+  std::shared_ptr<Communicator> ranks;  // of all stages; null where one runs the program alone
+  std::shared_ptr<Communicator> own;    // what the program's calls talk through
+  int64_t stages = 1;
   std::atomic<bool> running{false};
   std::vector<Array> ordered;  // inputs of the named form, by position
 
@@ -78,11 +81,11 @@ struct Session::Impl {
   };
 
   void open(const SessionOptions& options) {
-    device = openDevice(program, {options.threads, options.device, ranks});
+    device = openDevice(program, {options.threads, options.device, own});
     states.emplace(*program, *device);
     for (const EntryPoint& e : program->entries)
       executors.push_back(
-          std::make_unique<Executor>(*program, e, *device, options.profile, ranks.get()));
+          std::make_unique<Executor>(*program, e, *device, options.profile, own.get()));
   }
 
   // Whether the inputs of every entry point give the symbol's value.
@@ -98,14 +101,14 @@ struct Session::Impl {
   }
   void load(const std::function<Array(size_t weight)>& fetch = {}) {
     haveWeights = false;
-    loadWeights(*program, *device, ranks.get(), weights, fetch);
+    loadWeights(*program, *device, program->ranks > 1 ? own.get() : nullptr, weights, fetch);
     haveWeights = true;
   }
 
   ~Impl() {
     if (!ranks || ranks->rank() != 0) return;
     try {
-      announce(*ranks, {.kind = RankCommand::Kind::Stop});
+      announce(*ranks, {.kind = RankCommand::Kind::Stop}, way());
     } catch (const Error&) {
       // The others have ended already.
     }
@@ -113,22 +116,30 @@ struct Session::Impl {
 
   //===--- several ranks --------------------------------------------------------------------===//
 
-  // Checks that the others run the same program as this one.
+  // Checks that the others run the same program as this one, and takes this one's stage of it.
   void join(std::shared_ptr<Communicator> others) {
-    const int64_t count = others ? others->size() : 1;
-    if (count != program->ranks)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          "the program is for " + std::to_string(program->ranks) + " ranks, the session has " +
-              std::to_string(count) +
-              (program->ranks > 1 ? "; give it one's end (SessionOptions::ranks, or --ranks " +
-                                        std::to_string(program->ranks) + ")"
-                                  : "; compile it for them (PipelineOptions::mesh)"));
+    const int64_t count = others ? others->size() : 1, expected = program->allRanks();
+    if (count != expected)
+      throw Error(ErrorCode::InvalidArgument,
+                  "the program is for " + std::to_string(expected) + " ranks, the session has " +
+                      std::to_string(count) +
+                      (expected > 1 ? "; give it one's end (SessionOptions::ranks, or --ranks " +
+                                          std::to_string(expected) + ")"
+                                    : "; compile it for them (PipelineOptions::mesh)"));
     if (count == 1) return;
     agreeOnProgram(*others, *program);
     ranks = std::move(others);
+    stages = program->stages();
+    own = ranks;
+    if (stages > 1 && program->ranks > 1)
+      own = std::make_shared<StageRanks>(ranks, int(program->ranks));
+    if (const int64_t stage = ranks->rank() / program->ranks; stage > 0)
+      program = program->laterStages[size_t(stage) - 1];
   }
+  CommandWay way() const { return stages > 1 ? CommandWay::Messages : CommandWay::Meeting; }
   int64_t rank() const { return ranks ? ranks->rank() : 0; }
+  // Among those that share the layers of its stage.
+  int64_t place() const { return rank() % program->ranks; }
   // The others do what rank 0 tells them, by serve() alone.
   void expectRankZero() const {
     if (rank() != 0)
@@ -138,7 +149,7 @@ struct Session::Impl {
   void tell(const RankCommand& command) {
     if (!ranks) return;
     expectRankZero();
-    runTogether([&] { announce(*ranks, command); });
+    runTogether([&] { announce(*ranks, command, way()); });
   }
   // A run that fails on one rank leaves the others waiting: they are told.
   template <class Fn>
@@ -154,12 +165,12 @@ struct Session::Impl {
   void refuseWithRanks(const char* what) const {
     if (ranks)
       throw Error(ErrorCode::Unsupported,
-                  std::string(what) + ": each of " + std::to_string(program->ranks) +
+                  std::string(what) + ": each of " + std::to_string(ranks->size()) +
                       " ranks has its own piece of a state; use a program of one rank");
   }
 
-  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
-           int64_t times) {
+  void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs, int64_t times,
+           bool wantsOutputs) {
     Executor& executor = *executors[entry];
     executor.bind(inputs, fixed, &*states);
     std::vector<Array>& seen = states->prepare(executor);
@@ -167,13 +178,19 @@ struct Session::Impl {
       RankCommand command{.kind = RankCommand::Kind::Run,
                           .number = int64_t(entry),
                           .times = times,
+                          .wantsOutputs = wantsOutputs,
                           .inputs = {inputs.begin(), inputs.end()}};
       if (const auto row = states->selectedRow()) command.rows = {*row};
       tell(command);
     }
-    runTogether(
-        [&] { executor.run(inputs, weights, seen, arena, scratch, outputs, false, times); });
+    runTogether([&] {
+      executor.run(inputs, weights, seen, arena, scratch, outputs,
+                   {.times = times, .wantsOutputs = wantsOutputs});
+    });
   }
+  // The same on rank 0, whose inputs are checked.
+  void runFirst(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
+                int64_t times, bool wantsOutputs);
   void setSymbol(const std::string& name, int64_t value) {
     fixed[name] = value;
     states->reset(name);
@@ -183,7 +200,8 @@ struct Session::Impl {
     switch (command.kind) {
       case RankCommand::Kind::Run:
         if (!command.rows.empty()) states->selectRow(command.rows[0]);
-        return run(size_t(command.number), command.inputs, outputs, command.times);
+        return run(size_t(command.number), command.inputs, outputs, command.times,
+                   command.wantsOutputs);
       case RankCommand::Kind::SetSymbol:
         return setSymbol(command.name, command.number);
       case RankCommand::Kind::ResetStates:
@@ -242,7 +260,7 @@ void Session::bindWeights(const WeightSource& source) {
     s.weights.raw = fetchWeights(*s.program, source);
     for (size_t w = 0; w < s.weights.raw.size(); ++w)
       s.weights.raw[w] =
-          ownPiece(s.program->weights[w], std::move(s.weights.raw[w]), s.rank(), s.program->ranks);
+          ownPiece(s.program->weights[w], std::move(s.weights.raw[w]), s.place(), s.program->ranks);
     s.load();
   });
 }
@@ -287,7 +305,7 @@ void Session::bindWeights(const Checkpoint& checkpoint, const std::vector<std::s
   auto fetch = [&](size_t weight) {
     const TensorInfo& info = s.program->weights[weight];
     if (reading) reading(info.source());
-    return readPiece(info, checkpoint, s.rank(), s.program->ranks);
+    return readPiece(info, checkpoint, s.place(), s.program->ranks);
   };
   s.runTogether([&] { s.load(fetch); });
 }
@@ -296,7 +314,7 @@ void Session::bindRandomWeights(uint64_t seed) {
   Impl& s = impl();
   s.weights.raw.clear();
   for (const TensorInfo& info : s.program->weights)
-    s.weights.raw.push_back(randomWeight(info, seed, s.rank(), s.program->ranks));
+    s.weights.raw.push_back(randomWeight(info, seed, s.place(), s.program->ranks));
   s.runTogether([&] { s.load(); });
 }
 
@@ -306,11 +324,19 @@ size_t Session::entryIndex(std::string_view name) const {
 
 void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
                   int64_t times) {
-  Impl& s = impl();
-  Impl::Turn turn(s.running);
   if (times < 1)
     throw Error(ErrorCode::InvalidArgument,
                 "Session::run: expected at least 1 run, got " + std::to_string(times));
+  impl().runFirst(entry, inputs, outputs, times, true);
+}
+void Session::runAhead(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs) {
+  impl().runFirst(entry, inputs, outputs, 1, false);
+}
+
+void Session::Impl::runFirst(size_t entry, std::span<const Array> inputs,
+                             std::vector<Array>& outputs, int64_t times, bool wantsOutputs) {
+  Impl& s = *this;
+  Turn turn(s.running);
   if (entry >= s.executors.size())
     throw Error(ErrorCode::InvalidArgument,
                 "there is no entry point " + std::to_string(entry) + ": the program has " +
@@ -321,7 +347,9 @@ void Session::run(size_t entry, std::span<const Array> inputs, std::vector<Array
     throw Error(ErrorCode::InvalidArgument,
                 "the program has weights; call bindWeights before the first run");
   s.expectRankZero();
-  s.run(entry, inputs, outputs, times);
+  // What interprets a whole entry point in one call sends all that stands there.
+  const bool interprets = s.program->backend == "reference";
+  s.run(entry, inputs, outputs, times, wantsOutputs || interprets);
 }
 
 void Session::serve() {
@@ -332,7 +360,7 @@ void Session::serve() {
                 "serve() is for the ranks that follow rank 0 of several; call run()");
   std::vector<Array> outputs;
   while (true) {
-    const RankCommand command = awaitCommand(*s.ranks);
+    const RankCommand command = awaitCommand(*s.ranks, s.way());
     if (command.kind == RankCommand::Kind::Stop) return;
     s.runTogether([&] { s.follow(command, outputs); });
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
 
 #include "lathe/runtime/communicator.h"
@@ -11,6 +13,9 @@
 
 namespace lathe {
 namespace {
+
+// So many messages from one rank to another may be on their way; then the sender waits.
+constexpr size_t kMostOnTheWay = 16;
 
 // What a rank comes with.
 struct Offer {
@@ -57,6 +62,34 @@ class Group {
     throwIfEnded();
   }
 
+  /// Lays a message down for another rank.
+  void send(int from, int to, const void* data, size_t bytes) {
+    expectRank("send", to);
+    std::unique_lock lock(mutex_);
+    auto& box = mail_[{from, to}];
+    await(lock, describe("send", bytes, from), to, false,
+          [&] { return box.size() < kMostOnTheWay; });
+    const auto* begin = static_cast<const std::byte*>(data);
+    box.emplace_back(begin, begin + bytes);
+    all_.notify_all();
+  }
+  /// Takes the next one up.
+  void receive(int from, int to, void* data, size_t bytes, bool patient) {
+    expectRank("receive", from);
+    std::unique_lock lock(mutex_);
+    auto& box = mail_[{from, to}];
+    await(lock, describe("receive", bytes, to), from, patient, [&] { return !box.empty(); });
+    if (box.front().size() != bytes) {
+      ended_ = "the ranks have parted: " + describe("receive", bytes, to) + ", rank " +
+               std::to_string(from) + " sent " + std::to_string(box.front().size());
+      all_.notify_all();
+      throw Error(ErrorCode::InvalidArgument, ended_);
+    }
+    if (bytes) std::memcpy(data, box.front().data(), bytes);
+    box.pop_front();
+    all_.notify_all();
+  }
+
   /// All ranks came with the same call.
   void checkOffers(int rank) {
     for (size_t r = 0; r < offers.size(); ++r)
@@ -78,6 +111,32 @@ class Group {
   }
 
  private:
+  void expectRank(const char* call, int rank) const {
+    if (rank < 0 || size_t(rank) >= offers.size())
+      throw Error(ErrorCode::InvalidArgument, std::string(call) + ": rank " + std::to_string(rank) +
+                                                  " is none of " + std::to_string(offers.size()));
+  }
+  std::string describe(const char* call, size_t bytes, int rank) const {
+    return std::string(call) + " of " + std::to_string(bytes) + " bytes of rank " +
+           std::to_string(rank) + " of " + std::to_string(offers.size());
+  }
+  // Until `isThere`, of which another rank is to see to.
+  template <class Fn>
+  void await(std::unique_lock<std::mutex>& lock, const std::string& what, int other, bool patient,
+             Fn isThere) {
+    auto isOver = [&] { return !ended_.empty() || isThere(); };
+    bool met = true;
+    if (patient)
+      all_.wait(lock, isOver);
+    else
+      met = all_.wait_for(lock, deadline_, isOver);
+    throwIfEnded();
+    if (met) return;
+    ended_ = what + ": no sign of rank " + std::to_string(other) + " within " +
+             std::to_string(deadline_.count()) + " ms";
+    all_.notify_all();
+    throwIfEnded();
+  }
   [[noreturn]] void fail(const std::string& why) {
     end(why);
     throw Error(ErrorCode::InvalidArgument, why);
@@ -92,6 +151,7 @@ class Group {
   size_t here_ = 0;
   uint64_t round_ = 0;
   std::string ended_;  // why, once the job has failed
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> mail_;  // by sender, receiver
   std::chrono::milliseconds deadline_;
 };
 
@@ -158,6 +218,13 @@ class ThreadRank final : public Communicator {
     meetWith("broadcast of " + std::to_string(bytes) + " bytes", data, rank_ != 0);
     if (rank_ != 0 && bytes) std::memcpy(data, group_->offers[0].data, bytes);
     group_->meet(rank_);
+  }
+
+  void send(int to, const void* data, size_t bytes) override {
+    group_->send(rank_, to, data, bytes);
+  }
+  void receive(int from, void* data, size_t bytes, bool isPatient) override {
+    group_->receive(from, rank_, data, bytes, isPatient);
   }
 
   void abort(const std::string& why) noexcept override { group_->end(why); }

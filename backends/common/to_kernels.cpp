@@ -184,6 +184,11 @@ CallAttributes plainConfig(Operation* op) {
                                                 .concat = int64_t(exchange.getConcatAxis()),
                                                 .ranks = int64_t(exchange.getRanks())});
       })
+      .Case<SendOp, ReceiveOp>([&](auto message) {
+        return attributesOf(b, MessageConfig{.stage = int64_t(message.getStage()),
+                                             .stages = int64_t(message.getStages()),
+                                             .result = message.getResult()});
+      })
       .Case<AllGatherOp, AllSliceOp>([&](auto collective) {
         return attributesOf(b, CollectiveConfig{.axis = int64_t(collective.getAxis()),
                                                 .parts = int64_t(collective.getParts()),

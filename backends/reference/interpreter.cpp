@@ -79,6 +79,10 @@ class Interpreter {
     for (auto family : {evalElementwise, evalReduce, evalShape, evalContraction, evalIndex,
                         evalState, evalCollective})
       if (auto result = family(cx_, &op, operands)) return {*result};
+    if (auto send = dyn_cast<SendOp>(op)) {
+      runSend(cx_, send, operands[0]);
+      return {};
+    }
     if (auto top = dyn_cast<TopKOp>(op)) return evalTopK(top, operands[0]);
     if (auto region = dyn_cast<RegionOp>(op)) {
       Block& body = region.getBody().front();

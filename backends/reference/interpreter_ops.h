@@ -56,6 +56,8 @@ std::optional<Dense> evalContraction(const Context& cx, mlir::Operation* op, Ope
 std::optional<Dense> evalIndex(const Context& cx, mlir::Operation* op, Operands operands);
 std::optional<Dense> evalState(const Context& cx, mlir::Operation* op, Operands operands);
 std::optional<Dense> evalCollective(const Context& cx, mlir::Operation* op, Operands operands);
+/// It has no result.
+void runSend(const Context& cx, SendOp op, const Dense& x);
 /// Values and indices.
 std::vector<Dense> evalTopK(TopKOp op, const Dense& x);
 

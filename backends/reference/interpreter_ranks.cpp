@@ -9,11 +9,14 @@ using namespace mlir;
 namespace lathe::reference {
 namespace {
 
-Communicator& ranksOf(const Context& cx, Operation* op, int64_t count) {
+void expectRanks(const Context& cx, Operation* op, const std::string& what) {
   if (!cx.ranks)
     fail(op, ErrorCode::Unsupported,
-         "expected to run on one of " + std::to_string(count) +
-             " ranks, got one interpreter alone; simulate the mesh, or run the program on them");
+         "expected to run on one of " + what +
+             ", got one interpreter alone; simulate the mesh, or run the program on them");
+}
+Communicator& ranksOf(const Context& cx, Operation* op, int64_t count) {
+  expectRanks(cx, op, std::to_string(count) + " ranks");
   if (cx.ranks->size() != count)
     fail(op, ErrorCode::InvalidArgument,
          "expected " + std::to_string(count) + " ranks, got " + std::to_string(cx.ranks->size()));
@@ -102,7 +105,26 @@ Dense exchanged(Communicator& ranks, const Dense& x, int64_t split, int64_t conc
   return pick({&all, 1}, whole, indices);
 }
 
+Communicator& stagesOf(const Context& cx, Operation* op, uint64_t count) {
+  expectRanks(cx, op, std::to_string(count) + " stages");
+  return *cx.ranks;
+}
+
+template <class T>
+std::vector<T> received(Communicator& ranks, int64_t stage, int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
+  if (count) ranks.receive(int(stage), values.data(), values.size() * sizeof(T));
+  return values;
+}
+
 }  // namespace
+
+void runSend(const Context& cx, SendOp op, const Dense& x) {
+  Communicator& ranks = stagesOf(cx, op, op.getStages());
+  if (x.size() == 0) return;
+  const void* data = x.isReal() ? static_cast<const void*>(x.reals->data()) : x.integers->data();
+  ranks.send(int(op.getStage()), data, size_t(x.size()) * sizeof(int64_t));
+}
 
 std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands operands) {
   if (auto reduce = dyn_cast<AllReduceOp>(op))
@@ -124,6 +146,16 @@ std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands o
     const auto count = int64_t(slice.getRanks()), parts = int64_t(slice.getParts());
     return sliced(operands[0], int64_t(slice.getAxis()), parts,
                   ranksOf(cx, op, count).rank() * parts / count);
+  }
+  if (auto receive = dyn_cast<ReceiveOp>(op)) {
+    Communicator& ranks = stagesOf(cx, op, receive.getStages());
+    const auto stage = int64_t(receive.getStage());
+    const DType dtype = resultDType(op);
+    const Shape shape =
+        cx.sizes(op, DimsAttr::get(op->getContext(), dimsOf(tensorType(receive.getY()))));
+    const int64_t count = elementCount(shape);
+    return isFloat(dtype) ? makeReals(dtype, shape, received<double>(ranks, stage, count))
+                          : makeIntegers(dtype, shape, received<int64_t>(ranks, stage, count));
   }
   return std::nullopt;
 }

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -25,6 +27,9 @@ namespace lathe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// So many messages from one rank to another may be on their way; then the sender waits.
+constexpr size_t kMostOnTheWay = 16;
 
 // MPI begins and ends together with all ranks, and waits for them as long as it takes. There is no
 // call that would end such a wait: the process does, and mpirun the job.
@@ -79,6 +84,12 @@ class MpiRank final : public Communicator {
   }
   ~MpiRank() override {
     if (!owns_) return;
+    try {
+      for (auto& [to, sent] : sent_)
+        while (!sent.empty()) waitForOldest(sent);
+    } catch (const Error&) {
+      // Whoever should have received them is gone.
+    }
     // Rank 0 may have work left while the others wait for it here.
     std::optional<Watchdog> watchdog;
     if (rank_ == 0) watchdog.emplace(deadline_, "the end of the job");
@@ -141,6 +152,38 @@ class MpiRank final : public Communicator {
     wait(request, what, rank_ != 0);
   }
 
+  void send(int to, const void* data, size_t bytes) override {
+    expectRank("send", to);
+    const std::string what =
+        "send of " + std::to_string(bytes) + " bytes to rank " + std::to_string(to);
+    // MPI reads what is sent until it says so.
+    if (compares_) put(to, labelOf(++sentTo_[to], bytes), what);
+    const auto* begin = static_cast<const std::byte*>(data);
+    put(to, {begin, begin + bytes}, what);
+  }
+
+  void receive(int from, void* data, size_t bytes, bool isPatient) override {
+    expectRank("receive", from);
+    const std::string what =
+        "receive of " + std::to_string(bytes) + " bytes from rank " + std::to_string(from);
+    if (compares_) {
+      const std::vector<std::byte> expected = labelOf(++receivedFrom_[from], bytes);
+      std::vector<std::byte> said(expected.size());
+      take(from, said.data(), said.size(), isPatient, what);
+      if (said != expected)
+        throw Error(ErrorCode::InvalidArgument,
+                    "the ranks have parted: rank " + std::to_string(rank_) + " expects " +
+                        textOf(expected) + ", rank " + std::to_string(from) + " sends " +
+                        textOf(said));
+    }
+    take(from, data, bytes, isPatient, what);
+  }
+
+  void advance() override {
+    for (auto& [to, sent] : sent_)
+      while (!sent.empty() && isDone(sent.front())) sent.pop_front();
+  }
+
   void abort(const std::string& why) noexcept override {
     std::fprintf(stderr, "lathe: rank %d ends the job: %s\n", rank_, why.c_str());
     std::fflush(nullptr);
@@ -173,12 +216,69 @@ class MpiRank final : public Communicator {
     throw Error(ErrorCode::Io, what + " of rank " + std::to_string(rank_) + ": " + text);
   }
 
+  //===--- messages -------------------------------------------------------------------------===//
+
+  // One that MPI may still read.
+  struct Sent {
+    std::string what;
+    std::vector<std::byte> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  void expectRank(const char* call, int rank) const {
+    if (rank < 0 || rank >= size_)
+      throw Error(ErrorCode::InvalidArgument, std::string(call) + ": rank " + std::to_string(rank) +
+                                                  " is none of " + std::to_string(size_));
+  }
+  bool isDone(Sent& sent) const {
+    int done = 0;
+    check(MPI_Test(&sent.request, &done, MPI_STATUS_IGNORE), sent.what);
+    return done != 0;
+  }
+  void waitForOldest(std::deque<Sent>& sent) const {
+    wait(sent.front().request, sent.front().what);
+    sent.pop_front();
+  }
+  void put(int to, std::vector<std::byte> bytes, const std::string& what) {
+    advance();
+    std::deque<Sent>& sent = sent_[to];
+    while (sent.size() >= kMostOnTheWay) waitForOldest(sent);
+    Sent& message = sent.emplace_back(Sent{what, std::move(bytes)});
+    check(MPI_Isend(message.bytes.data(), bytesAt(message.bytes.size(), 1), MPI_BYTE, to, 0, all_,
+                    &message.request),
+          what);
+  }
+  void take(int from, void* data, size_t bytes, bool isPatient, const std::string& what) {
+    MPI_Request request;
+    MPI_Status status;
+    check(MPI_Irecv(data, bytesAt(bytes, 1), MPI_BYTE, from, 0, all_, &request), what);
+    wait(request, what, isPatient, &status);
+    int count = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &count), what);
+    if (size_t(count) != bytes)
+      throw Error(ErrorCode::InvalidArgument, "the ranks have parted: " + what + " of rank " +
+                                                  std::to_string(rank_) + ", which sent " +
+                                                  std::to_string(count));
+  }
+  // With LATHE_RANKS_CHECK each message has one in front of it.
+  static std::vector<std::byte> labelOf(uint64_t number, size_t bytes) {
+    std::vector<std::byte> label(64);
+    std::snprintf(reinterpret_cast<char*>(label.data()), label.size(), "message %llu of %llu bytes",
+                  static_cast<unsigned long long>(number), static_cast<unsigned long long>(bytes));
+    return label;
+  }
+  static std::string textOf(const std::vector<std::byte>& label) {
+    return {reinterpret_cast<const char*>(label.data()),
+            strnlen(reinterpret_cast<const char*>(label.data()), label.size())};
+  }
+
   // `patient`: rank 0 may take as long as it likes. Then the core is left to others soon.
-  void wait(MPI_Request& request, const std::string& what, bool patient = false) const {
+  void wait(MPI_Request& request, const std::string& what, bool patient = false,
+            MPI_Status* status = MPI_STATUS_IGNORE) const {
     const auto start = Clock::now();
     for (int tries = 0;; ++tries) {
       int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      check(MPI_Test(&request, &done, status), what);
       if (done) return;
       if (tries < 64) continue;
       sched_yield();
@@ -248,7 +348,9 @@ class MpiRank final : public Communicator {
   std::chrono::milliseconds deadline_;
   bool compares_;
   uint64_t calls_ = 0;
-  std::vector<std::byte> parts_;  // of all ranks, of this one's share of a sum
+  std::map<int, std::deque<Sent>> sent_;           // by receiver, the oldest first
+  std::map<int, uint64_t> sentTo_, receivedFrom_;  // how many, of those that are compared
+  std::vector<std::byte> parts_;                   // of all ranks, of this one's share of a sum
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ bool isStructural(const std::string& op) {
       "lathe.region",     "lathe.yield",      "lathe.kernel",         "lathe.pack",
       "lathe.dim",        "lathe.state",      "lathe.mesh",           "lathe.shard_weights",
       "lathe.all_reduce", "lathe.all_gather", "lathe.reduce_scatter", "lathe.all_slice",
-      "lathe.all_to_all", "lathe.shard"};
+      "lathe.all_to_all", "lathe.shard",      "lathe.send",           "lathe.receive"};
   return ops.count(op);
 }
 

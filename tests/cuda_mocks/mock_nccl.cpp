@@ -39,12 +39,19 @@ struct Member {
   std::atomic<uint64_t> written, read;  // calls whose values are there, and that it has read
   char what[64];
 };
+// From one rank to another.
+struct Mail {
+  std::atomic<uint64_t> written, read;
+  size_t bytes;
+};
 struct Meeting {
   std::atomic<int> here, leaving;
   Member members[kMostRanks];
+  Mail mail[kMostRanks][kMostRanks];  // by sender and receiver
 };
 
-constexpr size_t kHead = 1 << 16;  // of the file, in front of the rooms
+constexpr size_t kMailRoom = size_t(1) << 20;  // of a message
+constexpr size_t kHead = 1 << 16;              // of the file, in front of the rooms
 static_assert(sizeof(Meeting) <= kHead);
 
 struct Call {
@@ -53,6 +60,7 @@ struct Call {
   void* to;
   size_t fromBytes;
   std::function<void()> join;
+  int peer = -1;  // of a message, which is sent where there is something to send
 };
 // A send or a receive of a group, in the order of the ranks.
 struct Exchange {
@@ -71,12 +79,38 @@ struct Connection {
   std::optional<Call> call;  // on the null stream
   Result state = kSuccess;
 
-  size_t bytes() const { return kHead + kRoom * size_t(size); }
+  size_t bytes() const {
+    return kHead + kRoom * size_t(size) + kMailRoom * size_t(size) * size_t(size);
+  }
   char* room(int of) const { return reinterpret_cast<char*>(meeting) + kHead + kRoom * size_t(of); }
+
+  char* mailRoom(int from, int to) const {
+    return room(size) + kMailRoom * size_t(from * size + to);
+  }
+
+  // Who sends waits until the other has it.
+  bool advanceMessage(const Call& c) {
+    if (c.from) {
+      Mail& mail = meeting->mail[rank][c.peer];
+      if (!isUnderWay) {
+        std::memcpy(mailRoom(rank, c.peer), c.from, mail.bytes = c.fromBytes);
+        ++mail.written;
+      }
+      isUnderWay = mail.read < mail.written;
+      return !isUnderWay;
+    }
+    Mail& mail = meeting->mail[c.peer][rank];
+    if (mail.read == mail.written) return false;
+    if (mail.bytes != c.fromBytes) state = kInvalidUsage;
+    std::memcpy(c.to, mailRoom(c.peer, rank), std::min(mail.bytes, c.fromBytes));
+    ++mail.read;
+    return true;
+  }
 
   // Goes on with a call; true: it is done, or never will be.
   bool advance(const Call& c) {
     if (isAborted || state != kSuccess) return true;
+    if (c.peer >= 0) return advanceMessage(c);
     Member& own = meeting->members[rank];
     if (!isUnderWay) {
       if (c.fromBytes > kRoom) {
@@ -339,6 +373,11 @@ Result ncclAllGather(const void* in, void* out, size_t count, DataType type, Han
              stream);
 }
 
+static Result message(Connection& c, Call call, Stream stream) {
+  if (call.peer < 0 || call.peer >= c.size || call.fromBytes > kMailRoom) return kInvalidUsage;
+  return run(c, std::move(call), stream);
+}
+
 // Groups are exchanges of pieces of one size that lie one behind the other, each with every rank.
 Result ncclGroupStart() {
   ENTER("ncclGroupStart");
@@ -348,7 +387,9 @@ Result ncclGroupStart() {
 Result ncclSend(const void* in, size_t count, DataType type, int peer, Handle handle,
                 Stream stream) {
   ENTER("ncclSend", std::to_string(count) + " to " + std::to_string(peer));
-  if (!isGrouped() || peer < 0 || peer >= from(handle).size) return kInvalidUsage;
+  if (!isGrouped())
+    return message(from(handle), {"send", in, nullptr, count * sizeOf(type), {}, peer}, stream);
+  if (peer < 0 || peer >= from(handle).size) return kInvalidUsage;
   Exchange& with = exchangeWith(from(handle), peer, stream);
   with.from = in;
   with.bytes = count * sizeOf(type);
@@ -356,7 +397,9 @@ Result ncclSend(const void* in, size_t count, DataType type, int peer, Handle ha
 }
 Result ncclRecv(void* out, size_t count, DataType type, int peer, Handle handle, Stream stream) {
   ENTER("ncclRecv", std::to_string(count) + " from " + std::to_string(peer));
-  if (!isGrouped() || peer < 0 || peer >= from(handle).size) return kInvalidUsage;
+  if (!isGrouped())
+    return message(from(handle), {"receive", nullptr, out, count * sizeOf(type), {}, peer}, stream);
+  if (peer < 0 || peer >= from(handle).size) return kInvalidUsage;
   Exchange& with = exchangeWith(from(handle), peer, stream);
   with.to = out;
   return with.bytes == count * sizeOf(type) ? kSuccess : kInvalidUsage;

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device/driver_api_library.h"
 #include "lathe/runtime/error.h"
+#include "runtime/stage_ranks.h"
 
 namespace lathe::cuda {
 namespace {
@@ -58,6 +59,9 @@ std::string describeCall(const char* name, size_t count, DType dtype, Combine co
 }  // namespace
 
 std::unique_ptr<NcclRanks> NcclRanks::open(std::shared_ptr<Communicator> ranks, NcclStream stream) {
+  if (dynamic_cast<StageRanks*>(ranks.get()))
+    throw Error(ErrorCode::Unsupported,
+                "on GPUs a stage of a pipeline has one rank; take as many stages as ranks, or one");
   const std::string file = "libnccl.so.2";
   std::vector<std::string> places{file};
   for (const std::string& place : inCudaToolkits(file)) places.push_back(place);
@@ -159,6 +163,16 @@ void NcclRanks::allToAll(const void* mine, void* all, size_t bytes) {
     put(api_.groupEnd());
     return first;
   });
+}
+
+void NcclRanks::send(int to, const void* data, size_t bytes) {
+  call("send of " + std::to_string(bytes) + " bytes to rank " + std::to_string(to),
+       [&] { return api_.send(data, bytes, nccl::kUint8, to, handle_, stream_.stream); });
+}
+
+void NcclRanks::receive(int from, void* data, size_t bytes, bool) {
+  call("receive of " + std::to_string(bytes) + " bytes from rank " + std::to_string(from),
+       [&] { return api_.receive(data, bytes, nccl::kUint8, from, handle_, stream_.stream); });
 }
 
 void NcclRanks::call(const std::string& what, const std::function<nccl::Result()>& put) {

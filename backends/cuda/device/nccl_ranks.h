@@ -22,7 +22,8 @@ struct NcclStream {
 /// communicator that it was opened with.
 class NcclRanks final : public Communicator {
  public:
-  /// All ranks call it at once. LATHE_NCCL names the library; else the loader is asked for
+  /// All ranks call it at once; they are no stage of a pipeline with several of them, or Error
+  /// (Unsupported) is thrown. LATHE_NCCL names the library; else the loader is asked for
   /// libnccl.so.2, and then installed CUDA toolkits. Throws Error (Unsupported) where it is not
   /// found or too old, saying what to install, and (Io) for what fails, such as a rank that does
   /// not come.
@@ -41,6 +42,9 @@ class NcclRanks final : public Communicator {
   void allGather(const void* mine, void* all, size_t bytes) override;
   void allToAll(const void* mine, void* all, size_t bytes) override;
   void broadcast(void* data, size_t bytes) override { ranks_->broadcast(data, bytes); }
+  /// What is behind it on the stream waits for the other rank.
+  void send(int to, const void* data, size_t bytes) override;
+  void receive(int from, void* data, size_t bytes, bool isPatient) override;
   void abort(const std::string& why) noexcept override { ranks_->abort(why); }
   std::chrono::milliseconds deadline() const override { return ranks_->deadline(); }
   void throwIfEnded() const override { ranks_->throwIfEnded(); }

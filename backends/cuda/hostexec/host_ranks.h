@@ -46,6 +46,13 @@ class HostRanks final : public Communicator {
           [=, this] { ranks_->allToAll(mine, all, bytes); }});
   }
   void broadcast(void* data, size_t bytes) override { ranks_->broadcast(data, bytes); }
+  void send(int to, const void* data, size_t bytes) override {
+    put_({data, bytes, const_cast<void*>(data), 0, [=, this] { ranks_->send(to, data, bytes); }});
+  }
+  void receive(int from, void* data, size_t bytes, bool isPatient) override {
+    put_({data, 0, data, bytes, [=, this] { ranks_->receive(from, data, bytes, isPatient); }});
+  }
+  void advance() override { ranks_->advance(); }
   void abort(const std::string& why) noexcept override { ranks_->abort(why); }
   std::chrono::milliseconds deadline() const override { return ranks_->deadline(); }
   void throwIfEnded() const override { ranks_->throwIfEnded(); }

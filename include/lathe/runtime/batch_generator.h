@@ -38,7 +38,7 @@ class BatchGenerator {
 
  private:
   std::span<const float> run(size_t entry, size_t idsInput, std::span<const int64_t> ids,
-                             std::span<const int64_t> positions);
+                             std::span<const int64_t> positions, bool wantsLogits = true);
   void checkRoom(int64_t row, int64_t tokens) const;
 
   Session& session_;

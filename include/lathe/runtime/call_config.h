@@ -153,6 +153,19 @@ struct CollectiveConfig {
   }
 };
 
+/// Calls send and receive, which the session runs itself, too.
+struct MessageConfig {
+  int64_t stage = 0;  ///< of a pipeline: to which it goes, or from which it comes
+  int64_t stages = 1;
+  bool result = false;  ///< it is left out of runs whose outputs nobody wants
+  template <class Self, class Field>
+  static void fields(Self& self, Field field) {
+    field("stage", self.stage);
+    field("stages", self.stages);
+    field("result", self.result);
+  }
+};
+
 // A value of each kind that a field may have. Throws Error (InvalidFile) for another one.
 void readValue(const JsonValue& json, bool& value);
 void readValue(const JsonValue& json, int64_t& value);

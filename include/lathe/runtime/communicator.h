@@ -12,9 +12,10 @@
 
 namespace lathe {
 
-/// One rank's end. All ranks make the same calls in the same order, each from one thread; a call
-/// returns when its result is there. Each throws Error when another rank has not come within the
-/// deadline, came with something else, or has ended the job.
+/// One rank's end. All ranks make the same calls in the same order, each from one thread, but for
+/// send() and receive(), which are between two of them; a call returns when its result is there.
+/// Each throws Error when another rank has not come within the deadline, came with something else,
+/// or has ended the job.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -34,6 +35,15 @@ class Communicator {
   virtual void allToAll(const void* mine, void* all, size_t bytes) = 0;
   /// What rank 0 gives. The others wait for it as long as it takes.
   virtual void broadcast(void* data, size_t bytes) = 0;
+  /// `bytes` go to another rank. What one rank sends to another arrives in the order in which it
+  /// was sent. `data` may be written again at once: nobody waits for the other to come, unless many
+  /// messages to it are on their way.
+  virtual void send(int to, const void* data, size_t bytes) = 0;
+  /// The next message of another rank, which has so many bytes. `isPatient`: waits for it as long
+  /// as it takes.
+  virtual void receive(int from, void* data, size_t bytes, bool isPatient = false) = 0;
+  /// Helps along what is on its way, and waits for nothing: between calls that take long.
+  virtual void advance() {}
   /// The job has failed: whoever waits in a call, or makes one later, gets an Error with `why`.
   virtual void abort(const std::string& why) noexcept = 0;
 

@@ -109,6 +109,13 @@ struct Program {
   std::map<std::string, std::string> files;     ///< config.json, tokenizer.json, ... of the model
   std::map<std::string, std::string> metadata;  ///< free text: compiler version, numerics mode
   int64_t ranks = 1;  ///< how many run it together, each on its pieces of the weights
+  /// Of a pipeline, whose first stage this is: each has its layers, weights and states, and `ranks`
+  /// ranks, the first stage the first of them. All have the same inputs; outputs are the first's.
+  std::vector<std::shared_ptr<const Program>> laterStages = {};
+
+  int64_t stages() const { return 1 + int64_t(laterStages.size()); }
+  /// Of all stages.
+  int64_t allRanks() const { return ranks * stages(); }
 
   /// Throws Error naming the entry points that exist.
   const EntryPoint& entry(std::string_view name) const;

@@ -92,6 +92,10 @@ class Session {
   /// for the outputs, and for what went wrong, after the last run alone.
   void run(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs,
            int64_t times = 1);
+  /// The same where nobody needs the outputs, such as of all chunks of a prompt but the last: of a
+  /// pipeline of several stages it returns when the first has done its part, so that they work on
+  /// several runs at once. What `outputs` hold then is no value.
+  void runAhead(size_t entry, std::span<const Array> inputs, std::vector<Array>& outputs);
   size_t entryIndex(std::string_view name) const;
   /// On ranks other than 0: takes part in what rank 0's session does, until that is destroyed.
   /// Throws Error for what went wrong, here or on another rank; the job is over then.

@@ -172,3 +172,19 @@ func.func @gather_in_no_parts(%x: tensor<8xf32>) {
   %0 = lathe.all_gather %x axis 0 parts 0 over "tp" of 4 : tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @send_to_nobody(%x: tensor<8xf32>) {
+  // expected-error@+1 {{[C1] stage 2 is none of 2}}
+  lathe.send %x to 2 over "pp" of 2 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @receive_from_nobody() {
+  // expected-error@+1 {{[C1] stage -1 is none of 2}}
+  %0 = lathe.receive from -1 over "pp" of 2 : tensor<8xf32>
+  return
+}

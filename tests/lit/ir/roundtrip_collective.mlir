@@ -56,3 +56,13 @@ func.func @addend(%x: tensor<8x3xbf16>, %r: tensor<8x5xf32>) -> (tensor<8x5xf32>
   %1 = lathe.linear %x, %w unrounded false : tensor<8x3xbf16>, tensor<5x3xbf16>
   return %3, %1 : tensor<8x5xf32>, tensor<8x5xbf16>
 }
+// CHECK-LABEL: func.func @messages
+func.func @messages(%x: tensor<?x8xbf16, #lathe.dims<rows, 8>>) -> tensor<?x8xbf16, #lathe.dims<rows, 8>> {
+  // CHECK: lathe.send %{{.*}} to 1 over "pp" of 2 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  lathe.send %x to 1 over "pp" of 2 : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  // CHECK: lathe.receive from 1 over "pp" of 2 result : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  %y = lathe.receive from 1 over "pp" of 2 result : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  // CHECK: lathe.send %{{.*}} to 0 over "pp" of 2 result
+  lathe.send %y to 0 over "pp" of 2 result : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+  return %y : tensor<?x8xbf16, #lathe.dims<rows, 8>>
+}

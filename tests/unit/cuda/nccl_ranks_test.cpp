@@ -13,6 +13,7 @@
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/rank_gpu.h"
 #include "lathe/runtime/error.h"
+#include "runtime/stage_ranks.h"
 #include "tests/cuda_mocks/mock_library.h"
 #include "tests/unit/test_files.h"
 
@@ -130,6 +131,40 @@ TEST_F(NcclRanksTest, PiecesStandInTheOrderOfTheRanks) {
     ranks->broadcast(&number, sizeof number);
     EXPECT_EQ(number, 5);
   }));
+}
+
+TEST_F(NcclRanksTest, MessagesArriveInTheirOrder) {
+  expectAllWell(onEach(threadRanks(3, 60s), [&](std::shared_ptr<Communicator> end) {
+    auto ranks = NcclRanks::open(end, {});
+    const int next = (end->rank() + 1) % 3, last = (end->rank() + 2) % 3;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<int> mine(size_t(round) + 1, 10 * round + end->rank()), got(mine.size());
+      auto give = [&] { ranks->send(next, mine.data(), mine.size() * sizeof(int)); };
+      if (end->rank() == 0) give();
+      ranks->receive(last, got.data(), got.size() * sizeof(int), false);
+      if (end->rank() != 0) give();
+      EXPECT_EQ(got, std::vector<int>(got.size(), 10 * round + last));
+    }
+  }));
+  EXPECT_EQ(lines("ncclSend").size(), 9u);
+}
+
+TEST_F(NcclRanksTest, AMessageThatNobodyTakesIsToldAtTheDeadline) {
+  const auto said = onEach(threadRanks(2, 300ms), [&](std::shared_ptr<Communicator> end) {
+    auto ranks = NcclRanks::open(end, {});
+    char byte = 1;
+    if (end->rank() == 0) ranks->send(1, &byte, 1);
+    if (end->rank() == 1) std::this_thread::sleep_for(600ms);
+  });
+  EXPECT_THAT(said[0], HasSubstr("send of 1 bytes to rank 1 of rank 0 of 2: another rank has not "
+                                 "come within 300 ms"));
+}
+
+TEST_F(NcclRanksTest, AStageOfSeveralRanksIsRefused) {
+  const auto ends = threadRanks(4, 60s);
+  expectError(ErrorCode::Unsupported,
+              "on GPUs a stage of a pipeline has one rank; take as many stages as ranks, or one",
+              [&] { NcclRanks::open(std::make_shared<StageRanks>(ends[0], 2), {}); });
 }
 
 TEST_F(NcclRanksTest, RefusesWhatNcclHasNot) {

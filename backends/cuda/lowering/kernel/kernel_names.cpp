@@ -33,9 +33,10 @@ CallAttributes kernelConfig(Operation* op) {
 }
 
 bool isCollective(KernelOp call) {
-  for (StringRef name : {AllReduceOp::getOperationName(), ReduceScatterOp::getOperationName(),
-                         AllGatherOp::getOperationName(), AllToAllOp::getOperationName(),
-                         AllSliceOp::getOperationName()})
+  for (StringRef name :
+       {AllReduceOp::getOperationName(), ReduceScatterOp::getOperationName(),
+        AllGatherOp::getOperationName(), AllToAllOp::getOperationName(),
+        AllSliceOp::getOperationName(), SendOp::getOperationName(), ReceiveOp::getOperationName()})
     if (name.ends_with(("." + call.getKind()).str())) return true;
   return false;
 }
