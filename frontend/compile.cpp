@@ -148,12 +148,99 @@ void expectValid(NumericsMode mode, Stage until) {
 
 }  // namespace
 
+namespace {
+
+// The stages of a pipeline are graphs of their own, of which each is compiled like any other. Who
+// looks on sees one of them.
+class StageCompiler {
+ public:
+  StageCompiler(const Graph& graph, const CompileOptions& options)
+      : graph_(graph), options_(options), backend_(findBackend(options.backend)) {}
+
+  Program run(int64_t stage, Stage until, const StageObserver& observe,
+              const StepObserver& observeStep) {
+    PipelineOptions pipeline = options_.pipeline;
+    pipeline.mesh.stage = stage;
+    mlir::OwningOpRef<mlir::ModuleOp> module = graph_.impl().copy();
+    const Mesh mesh = meshOf(*module, pipeline.mesh);
+    BackendRequest request{options_.backendOptions, pipeline.mode, mesh.simulate ? 1 : mesh.ranks};
+    if (std::string problem = backend_.whyNotWith(request); !problem.empty())
+      throw Error(ErrorCode::Unsupported, problem);
+    CompileRecord* record = options_.record;
+    if (record && record->wantCode)
+      request.onCode = [&](std::string kernel, std::string tier, std::string language,
+                           std::string text) {
+        record->code.push_back(
+            {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
+      };
+    checkEntryPoints(*module);
+    if (until > Stage::Fused) checkBeforeLayout(*module);
+    mlir::MLIRContext* context = module->getContext();
+    BackendSteps steps{backend_.layOut(request), backend_.lower(request), {}};
+    PipelineObservers observers{.audit = record != nullptr, .evaluate = interpretFunction};
+    // Before there is a log: trials have no numbers. They are of the whole graph, so that all
+    // stages decide alike.
+    if (until != Stage::Recorded) {
+      PipelineOptions unstaged = pipeline;
+      unstaged.mesh.ranks = mesh.ranksOfStage();
+      unstaged.mesh.stages = unstaged.mesh.stage = 0;
+      auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
+        runPipeline(trial, Stage::Lowered, steps, unstaged, observers);
+      });
+      if (record) record->observed = std::move(decisions);
+    }
+    RewriteLog log(context, context->getOrLoadDialect<LatheDialect>(),
+                   {.stopAfter = options_.stopAfterRewrite,
+                    .skipAttempt = options_.skipAttempt,
+                    .observer = options_.observer});
+    Recording recording(options_);
+    Program program;
+    steps.build = [&](mlir::ModuleOp m) { program = backend_.build(m, request); };
+    observers.stage = [&](Stage reached, mlir::ModuleOp m) {
+      if (reached == Stage::Recorded) {
+        recording.snapshot(reached, "recorded", m);
+        recording.noteDeclined(m);
+      }
+      saveIr(reached, m);
+      if (observe) observe(reached, m);
+    };
+    observers.step = [&](const StepDone& step, mlir::ModuleOp m) {
+      recording.after(step.stage, step.name, m, log);
+      if (observeStep) observeStep(step, m);
+    };
+    const std::vector<std::string> declared = weightNames(*module);
+    runPipeline(*module, until, steps, pipeline, observers);
+    program.ranks = mesh.simulate ? 1 : mesh.ranksOfStage();
+    noteUnreadWeights(program, declared);
+    return program;
+  }
+
+ private:
+  void saveIr(Stage reached, mlir::ModuleOp m) const {
+    if (options_.saveIrDir.empty()) return;
+    std::error_code problem;
+    std::filesystem::create_directories(options_.saveIrDir, problem);
+    if (problem)
+      throw Error(ErrorCode::Io, options_.saveIrDir +
+                                     ": cannot be made a folder for the IR: " + problem.message());
+    const std::string file = options_.saveIrDir + "/" + std::to_string(int(reached)) + "-" +
+                             std::string(nameOf(reached)) + ".mlir";
+    writeFileAtomically(file, print(m, true));
+  }
+
+  const Graph& graph_;
+  const CompileOptions& options_;
+  const Backend& backend_;
+};
+
+}  // namespace
+
 Program runStages(const Graph& graph, Stage until, const CompileOptions& options,
                   const StageObserver& observe, const StepObserver& observeStep) {
   const PipelineOptions& pipeline = options.pipeline;
   expectValid(pipeline.mode, until);
   loadBackendPlugins(options.backendPlugins);
-  const Backend& backend = findBackend(options.backend);
+  findBackend(options.backend);  // before anything else is told
   const WeightFormats& weights = options.backendOptions.weights;
   const Contract precision =
       weights.quantizesWeights() ? Contract::WeightPrecision : Contract::ActivationPrecision;
@@ -162,62 +249,18 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                                                 refusalOf(precision, pipeline.mode) +
                                                 "; take another mode");
   const auto lock = graph.impl().lock();
-  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
-  const Mesh mesh = meshOf(*module, pipeline.mesh);
-  BackendRequest request{options.backendOptions, pipeline.mode, mesh.simulate ? 1 : mesh.ranks};
-  if (std::string problem = backend.whyNotWith(request); !problem.empty())
-    throw Error(ErrorCode::Unsupported, problem);
-  if (options.record && options.record->wantCode)
-    request.onCode = [&](std::string kernel, std::string tier, std::string language,
-                         std::string text) {
-      options.record->code.push_back(
-          {std::move(kernel), std::move(tier), std::move(language), std::move(text)});
-    };
-  checkEntryPoints(*module);
-  if (until > Stage::Fused) checkBeforeLayout(*module);
-  mlir::MLIRContext* context = module->getContext();
-  BackendSteps steps{backend.layOut(request), backend.lower(request), {}};
-  PipelineObservers observers{.audit = options.record != nullptr, .evaluate = interpretFunction};
-  // Before there is a log: trials have no numbers.
-  if (until != Stage::Recorded) {
-    auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
-      runPipeline(trial, Stage::Lowered, steps, pipeline, observers);
-    });
-    if (options.record) options.record->observed = std::move(decisions);
-  }
-  RewriteLog log(context, context->getOrLoadDialect<LatheDialect>(),
-                 {.stopAfter = options.stopAfterRewrite,
-                  .skipAttempt = options.skipAttempt,
-                  .observer = options.observer});
-  Recording recording(options);
-  Program program;
-  steps.build = [&](mlir::ModuleOp m) { program = backend.build(m, request); };
-  observers.stage = [&](Stage stage, mlir::ModuleOp m) {
-    if (stage == Stage::Recorded) {
-      recording.snapshot(stage, "recorded", m);
-      recording.noteDeclined(m);
-    }
-    if (!options.saveIrDir.empty()) {
-      std::error_code problem;
-      std::filesystem::create_directories(options.saveIrDir, problem);
-      if (problem)
-        throw Error(ErrorCode::Io, options.saveIrDir + ": cannot be made a folder for the IR: " +
-                                       problem.message());
-      std::string file = options.saveIrDir + "/" + std::to_string(int(stage)) + "-" +
-                         std::string(nameOf(stage)) + ".mlir";
-      writeFileAtomically(file, print(m, true));
-    }
-    if (observe) observe(stage, m);
-  };
-  observers.step = [&](const StepDone& step, mlir::ModuleOp m) {
-    recording.after(step.stage, step.name, m, log);
-    if (observeStep) observeStep(step, m);
-  };
-  const std::vector<std::string> declared = weightNames(*module);
-  runPipeline(*module, until, steps, pipeline, observers);
-  program.ranks = request.ranks;
-  noteUnreadWeights(program, declared);
-  return program;
+  const Mesh mesh = meshOf(*graph.impl().copy(), pipeline.mesh);
+  if (until != Stage::Program || mesh.stages == 1)
+    return StageCompiler(graph, options).run(mesh.stage, until, observe, observeStep);
+  Program first = StageCompiler(graph, options).run(0, until, observe, observeStep);
+  CompileOptions unseen = options;
+  unseen.record = nullptr;
+  unseen.observer = nullptr;
+  unseen.saveIrDir.clear();
+  for (int64_t stage = 1; stage < mesh.stages; ++stage)
+    first.laterStages.push_back(
+        std::make_shared<const Program>(StageCompiler(graph, unseen).run(stage, until, {}, {})));
+  return first;
 }
 
 Program compile(const Graph& graph, const CompileOptions& options) {

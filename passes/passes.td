@@ -68,6 +68,15 @@ def ShardPass : Pass<"lathe-shard", "mlir::ModuleOp"> {
                         "norms and residuals of a rank's share of the rows">];
 }
 
+def CutStagesPass : Pass<"lathe-cut-stages", "mlir::ModuleOp"> {
+  let summary = "One stage of a pipeline: its layers, and messages from and to the others";
+  let description = [{
+    Entry points are cut where least crosses; see [ranks](ranks.md). Run it after `lathe-shard`.
+  }];
+  let options = [Option<"stages", "stages", "int64_t", "2", "how many there are">,
+                 Option<"stage", "stage", "int64_t", "0", "the one that stays">];
+}
+
 // The steps that a backend takes from `fused` to `lowered`, with the widest answers that a backend
 // could give about what it packs and what it generates.
 

@@ -17,6 +17,7 @@
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
+#include "passes/shard/cut_stages.h"
 #include "passes/shard/mesh.h"
 #include "passes/shard/shard.h"
 #include "passes/user_patterns.h"
@@ -148,10 +149,14 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
       options.passes.empty() ? nullptr : parsePasses(context, options.passes);
 
   const Mesh mesh = meshOf(module, options.mesh);
+  Mesh ofStage = mesh;
+  ofStage.ranks = mesh.ranksOfStage();
+  ofStage.stages = 1;
+  ofStage.stage = 0;
 
   Plan plan(module);
   // Before any rewrite: on one rank what the graph says of ranks would only stand between fusions.
-  if (mesh.ranks == 1 && saysOfRanks(module))
+  if (ofStage.ranks == 1 && saysOfRanks(module))
     plan.add(Stage::Canonical, {"drop-shards", dropSaidOfRanks, true});
   // Before any other rewrite: from here on nothing connects an observed value that is computed
   // again with the graph that it was taken from.
@@ -178,10 +183,16 @@ void runPipeline(ModuleOp module, Stage until, const BackendSteps& backend,
 
   // Fused ops first: they have a rule each, and their elementary forms would need sixty. Layouts
   // later: a rank merges and packs the pieces that it reads.
-  if (mesh.ranks != 1) {
-    plan.add(Stage::Sharded, {"shard", [&](ModuleOp m) { shard(m, mesh); }, true});
+  if (ofStage.ranks != 1) {
+    plan.add(Stage::Sharded, {"shard", [&](ModuleOp m) { shard(m, ofStage); }, true});
     plan.pass(Stage::Sharded, "canonicalize-sharded", createCanonicalizePass());
     plan.pass(Stage::Sharded, "cse-sharded", createCsePass());
+  }
+  // Before the fusions: between a sum and what follows it less crosses than behind a fused norm.
+  if (mesh.stages > 1)
+    plan.add(Stage::Sharded,
+             {"cut-stages", [&](ModuleOp m) { cutStages(m, mesh.stages, mesh.stage); }, true});
+  if (mesh.ranks != 1) {
     // What the sums left: a residual that a linear op had taken goes into the norm behind it.
     plan.pass(Stage::Sharded, "fuse-sharded", createFusePass([&](MLIRContext*) { return own; }));
   }

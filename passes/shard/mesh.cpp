@@ -22,7 +22,21 @@ Mesh meshOf(ModuleOp module, const Mesh& asked) {
     said = op;
   }
   if (mesh.axis.empty()) mesh.axis = said ? said.getMeshAxis().str() : "tp";
-  if (mesh.ranks == 0) mesh.ranks = said ? int64_t(said.getRanks()) : 1;
+  mesh.stages = std::max<int64_t>(mesh.stages, 1);
+  if (mesh.ranks == 0) mesh.ranks = (said ? int64_t(said.getRanks()) : 1) * mesh.stages;
+  if (mesh.ranks % mesh.stages)
+    throw Error(ErrorCode::InvalidArgument,
+                "mesh: expected " + std::to_string(mesh.stages) +
+                    " stages with as many ranks each, got " + std::to_string(mesh.ranks) +
+                    " ranks; take a multiple of " + std::to_string(mesh.stages));
+  if (mesh.stage < 0 || mesh.stage >= mesh.stages)
+    throw Error(ErrorCode::InvalidArgument, "mesh: stage " + std::to_string(mesh.stage) +
+                                                " is none of " + std::to_string(mesh.stages));
+  if (!mesh.simulate) return mesh;
+  // One device computes the stages one after the other, as it does without them.
+  mesh.ranks /= mesh.stages;
+  mesh.stages = 1;
+  mesh.stage = 0;
   return mesh;
 }
 

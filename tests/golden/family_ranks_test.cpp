@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/families/family.h"
+#include "lathe/runtime/communicator.h"
 #include "lathe/runtime/safetensors.h"
 #include "lathe/runtime/session.h"
 #include "tests/golden/family_weights.h"
@@ -52,10 +54,11 @@ Arrays inputsOf(const EntryPoint& entry, const SymbolValues& sizes) {
 }
 
 // The outputs of all entry points, in their order: what one leaves in the states, the next one
-// reads.
-std::vector<Arrays> runAll(std::shared_ptr<const Program> program, uint64_t seed) {
-  Session session(program);
-  session.bindWeights(goldenWeights(*program, seed));
+// reads. `ranks`: the first one's end, where several run it.
+std::vector<Arrays> runAll(std::shared_ptr<const Program> program, uint64_t seed,
+                           std::shared_ptr<Communicator> ranks = nullptr) {
+  Session session(program, {.ranks = std::move(ranks)});
+  session.bindWeights(goldenWeights(session.program(), seed));
   const SymbolValues sizes = sizesOf(*program);
   for (const auto& [name, value] : sizes) {
     bool isGiven = true;
@@ -144,6 +147,43 @@ TEST_P(FamilyRanks, SimulatedTheyComputeWhatOneDoes) {
       const std::vector<Arrays> got = run({.ranks = ranks, .simulate = true});
       for (size_t e = 0; e < whole.size(); ++e) EXPECT_LE(difference(got[e], whole[e]), 1e-12);
     }
+  }
+}
+
+// In stages of a pipeline, each of which a thread runs.
+TEST_P(FamilyRanks, InStagesTheyComputeWhatOneDoes) {
+  const JsonValue& c = cases_.front();
+  SCOPED_TRACE(c.path());
+  const Graph graph = buildFromConfig(c.at("config"));
+  const uint64_t seed = c.at("seed").asUint();
+  auto programOn = [&](const Mesh& mesh) {
+    return std::make_shared<const Program>(compile(
+        graph,
+        {.backend = "reference", .backendOptions = {.float64 = true}, .pipeline = {.mesh = mesh}}));
+  };
+  const std::vector<Arrays> whole = runAll(programOn({.ranks = 1}), seed);
+  for (const Mesh& mesh : {Mesh{.stages = 2}, Mesh{.stages = 3}, Mesh{.ranks = 4, .stages = 2}}) {
+    SCOPED_TRACE(std::to_string(mesh.stages) + " stages");
+    auto program = programOn(mesh);
+    auto ends = threadRanks(int(program->allRanks()), std::chrono::minutes(1));
+    std::vector<std::thread> others;
+    for (size_t r = 1; r < ends.size(); ++r)
+      others.emplace_back([&, end = ends[r]] {
+        try {
+          Session session(program, {.ranks = end});
+          session.bindWeights(goldenWeights(session.program(), seed));
+          session.serve();
+        } catch (const std::exception& e) {
+          end->abort(e.what());
+        }
+      });
+    try {
+      const std::vector<Arrays> got = runAll(program, seed, ends[0]);
+      for (size_t e = 0; e < whole.size(); ++e) EXPECT_LE(difference(got[e], whole[e]), 1e-12);
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+    }
+    for (std::thread& t : others) t.join();
   }
 }
 

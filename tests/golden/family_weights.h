@@ -52,8 +52,8 @@ inline Arrays goldenWeights(const Program& program, uint64_t seed) {
   Arrays weights;
   for (const TensorInfo& info : program.weights) {
     Shape shape;
-    for (const DimExpr& d : info.shape) shape.push_back(d.asConstant().value());
-    weights.emplace(info.name, goldenWeight(info.name, shape, seed));
+    for (const DimExpr& d : info.sourceShape()) shape.push_back(d.asConstant().value());
+    weights.emplace(info.source(), goldenWeight(info.source(), shape, seed));
   }
   return weights;
 }

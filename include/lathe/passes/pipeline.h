@@ -54,8 +54,8 @@ using StepObserver = std::function<void(const StepDone&, mlir::ModuleOp)>;
 
 /// Processes, threads or machines that run one model together, each on its pieces of the weights.
 struct Mesh {
-  /// Its name in the IR. Without one it is the graph's (Graph::mesh), else "tp": tensor
-  /// parallelism.
+  /// The name of the ranks that share a layer in the IR. Without one it is the graph's
+  /// (Graph::mesh), else "tp": tensor parallelism.
   std::string axis = "";
   /// 0: as many as the graph says, else one.
   int64_t ranks = 0;
@@ -65,6 +65,14 @@ struct Mesh {
   /// rows (Korthikanti et al., 2022, arXiv:2205.05198), where their number is known and the ranks
   /// divide it.
   bool splitRows = false;
+  /// The layers lie in so many stages of a pipeline, of `ranks` / `stages` ranks each: what crosses
+  /// a border is one message. 0: one stage, in which all ranks share every layer.
+  int64_t stages = 0;
+  /// The stage whose graph is shown at `sharded` and behind it; compile() makes all of them.
+  int64_t stage = 0;
+
+  /// The ranks that share each layer.
+  int64_t ranksOfStage() const { return stages > 1 ? ranks / stages : ranks; }
 };
 
 /// What a user changes about the pipeline.

@@ -79,7 +79,7 @@ inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, cons
                            const std::string& device = {}) {
   options.pipeline.mesh = mesh;
   auto program = std::make_shared<const Program>(compile(g, options));
-  EXPECT_EQ(program->ranks, ranks);
+  EXPECT_EQ(program->allRanks(), ranks);
   auto ends = threadRanks(ranks, 60s);
   auto bind = [&](Session& session) {
     weights ? session.bindWeights(weights) : session.bindRandomWeights(7);

@@ -48,6 +48,34 @@ TEST_P(CudaRanks, TheyComputeWhatOneDoes) {
   }
 }
 
+TEST_P(CudaRanks, StagesOfAPipelineComputeWhatOneDoes) {
+  Mlps m(5);
+  m.g.output("y", m.y);
+  const Arrays in{{"x", numbers(DType::F32, {5, 16})}};
+  const Arrays whole = runOnReference(m.g, in);
+  EXPECT_LE(apart(run(m.g, in, {.ranks = 2, .stages = 2}), whole), 1e-5);
+  EXPECT_LE(apart(run(m.g, in, {.ranks = 3, .stages = 3}), whole), 1e-5);
+  const Mesh both{.ranks = 4, .stages = 2};
+  if (GetParam())  // a GPU is in one connection of NCCL
+    expectIn(errorOf([&] {
+               auto ends = threadRanks(4, 60s);
+               auto program = std::make_shared<const Program>(
+                   compile(m.g, {.backend = "cuda", .pipeline = {.mesh = both}}));
+               std::vector<std::thread> others;
+               for (int r = 1; r < 4; ++r)
+                 others.emplace_back([&, end = ends[size_t(r)]] {
+                   errorOf([&] { Session(program, {.device = "host", .ranks = end}); });
+                 });
+               std::string said =
+                   errorOf([&] { Session(program, {.device = "host", .ranks = ends[0]}); });
+               for (std::thread& t : others) t.join();
+               throw Error(ErrorCode::Io, said);
+             }),
+             "on GPUs a stage of a pipeline has one rank");
+  else
+    EXPECT_LE(apart(run(m.g, in, both), whole), 1e-5);
+}
+
 TEST_P(CudaRanks, SharesOfRowsAreScatteredAndGathered) {
   Mlps m(8);
   m.g.output("y", m.y);
